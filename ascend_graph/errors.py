@@ -1,0 +1,11 @@
+"""The root of every error that ascend_graph raises on purpose.
+
+Each module defines its own subclasses beside the code that raises them. A message names the subject, the bad value and
+the valid set, and says what to write instead.
+"""
+
+from __future__ import annotations
+
+
+class AscendGraphError(Exception):
+    """Base class: ``except ascend_graph.AscendGraphError`` catches every error of this package."""
