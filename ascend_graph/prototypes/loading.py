@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ascend_graph.prototypes.diagnostics import Diagnostic, Severity
@@ -35,7 +35,7 @@ def read_prototypes(source: str | Path) -> ParseResult:
         return parse_text(source)
     path = Path(source).expanduser()
     if path.is_dir():
-        return merge_results(_read_or_report(file) for file in prototype_files(path))
+        return read_all(prototype_files(path))
     if not path.exists():
         raise PrototypeSourceError(
             f"{source}: there is no such file or directory; pass a header, a directory with headers, or REG_OP text"
@@ -57,21 +57,9 @@ def prototype_files(directory: Path) -> Iterator[Path]:
                 yield Path(parent, name)
 
 
-def read_all(sources: Iterable[str | Path], progress: Callable[[Path], None] | None = None) -> ParseResult:
-    """Read several sources one after the other; ``progress`` is told each file before it is read."""
-    results = []
-    for source in sources:
-        path = None if isinstance(source, str) and is_text(source) else Path(source).expanduser()
-        if path is not None and path.is_dir():
-            for file in prototype_files(path):
-                if progress:
-                    progress(file)
-                results.append(_read_or_report(file))
-        else:
-            if progress and path is not None:
-                progress(path)
-            results.append(read_prototypes(source))
-    return merge_results(results)
+def read_all(paths: Iterable[Path]) -> ParseResult:
+    """Read several files; one that cannot be read is reported in the diagnostics."""
+    return merge_results(_read_or_report(path) for path in paths)
 
 
 def _read_or_report(path: Path) -> ParseResult:

@@ -203,3 +203,24 @@ def docstring(prototype: OpPrototype) -> str:
     parts = [prototype.doc] if prototype.doc else []
     parts.append("\n".join([f"REG_OP({prototype.op_type})", *(f"    {call}" for call in reg_op_calls(prototype))]))
     return "\n\n".join(parts)
+
+
+def signature_text(raw_op: RawOp) -> str:
+    """The raw op's signature as one line of documentation.
+
+    >>> from ascend_graph.prototypes import parse_text
+    >>> text = "REG_OP(Neg).INPUT(x, TensorType::ALL()).OUTPUT(y, TensorType::ALL()).OP_END_FACTORY_REG(Neg)"
+    >>> signature_text(describe(parse_text(text).prototypes[0]))
+    'Neg(x, *, dependencies=(), node_name=None) -> Tensor'
+    """
+    parts = [value.argument for value in raw_op.inputs]
+    parts.append("*")
+    parts += [output.size_argument for output in raw_op.outputs if output.size_argument]
+    parts += [graph.argument for graph in raw_op.graphs]
+    parts += [attr.argument if attr.required else f"{attr.argument}={_shown(attr.default)}" for attr in raw_op.attrs]
+    parts += ["dependencies=()", "node_name=None"]
+    return f"{raw_op.function_name}({', '.join(parts)}) -> {raw_op.returns}"
+
+
+def _shown(value: AttrValue) -> str:
+    return value.ge_name if isinstance(value, DataType) else repr(value)
