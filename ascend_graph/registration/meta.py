@@ -9,16 +9,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import torch
 from torch._library.simple_registry import singleton as _simple_registry
 
 from ascend_graph.errors import AscendGraphError
-from ascend_graph.shapes import DtypeSystem, Program, Relation, RelationError, ShapeError
+from ascend_graph.shapes import DtypeSystem, Relation, RelationError, ShapeError
 from ascend_graph.shapes.dtypes import CATEGORY
-from ascend_graph.shapes.program import Origin
+from ascend_graph.shapes.program import Leaf, OutputPlan
 from ascend_graph.shapes.relation import bound_names
 from ascend_graph.shapes.syntax import Itself, Name
 
@@ -124,40 +123,107 @@ def meta_function(
     fitted = _fit(relation, schema, names or {})
     subject = schema.name + (f".{schema.overload_name}" if schema.overload_name else "")
     check = _checker(subject)
-    compiled: Callable[[frozenset[str]], Program[torch.dtype]] = lambda present: relation.program(  # noqa: E731
-        present, fitted.attrs, system=TORCH, check=check, decide=_decide
-    )
-    everything = frozenset(relation.inputs)
-    program = compiled(everything)  # a relation that fits no call at all is refused here
-    complete, tensors, attrs = _completer(schema), fitted.tensor_positions, fitted.attr_positions
-    plain = not fitted.varying
-    inputs, single = relation.inputs, len(schema.returns) == 1
-    finish = _finisher(relation, fitted, schema)
+    inputs = relation.inputs
+
+    def compiled(present: frozenset[str]) -> _Compiled:
+        program = relation.program(present, fitted.attrs, system=TORCH, check=check, decide=_decide)
+        makers = tuple([_maker(output, relation) for output in program.outputs])
+        return _Compiled(program.steps, program.template, makers)
+
+    # A relation that fits no call at all is refused here, not at the first call.
+    whole = compiled(frozenset(inputs))
+    variants: dict[tuple[bool, ...], _Compiled] = {(True,) * len(inputs): whole}
+    complete, needed = _completer(schema), fitted.needed
+    tensors, attrs, varying = fitted.tensor_positions, fitted.attr_positions, fitted.varying
+    device_of = _device_of(schema)
+    single = len(schema.returns) == 1
 
     def meta(*args: Any, **kwargs: Any) -> Any:
-        values = complete(args, kwargs)
+        values = args if len(args) >= needed and not kwargs else complete(args, kwargs)
         given = [values[position] for position in tensors]
+        env = [values[position] for position in attrs]
         try:
-            if plain:
-                env = program.bind(
-                    [t.shape for t in given], [t.dtype for t in given], [values[position] for position in attrs]
-                )
-                specs = [output(env) for output in program.outputs]
+            if varying:
+                key = tuple([tensor is not None for tensor in given])
+                program = variants.get(key)
+                if program is None:
+                    present = frozenset([name for name, there in zip(inputs, key, strict=True) if there])
+                    program = variants[key] = compiled(present)
+                env += [_dtype(tensor) for tensor in given]
+                env += [_shape(tensor) for tensor in given]
             else:
-                present = frozenset([name for name, t in zip(inputs, given, strict=True) if t is not None])
-                now = program if present == everything else compiled(present)
-                env = now.bind(
-                    [_shape(t) for t in given], [_dtype(t) for t in given], [values[position] for position in attrs]
-                )
-                specs = [output(env) for output in now.outputs]
+                program = whole
+                env += [tensor.dtype for tensor in given]
+                env += [tensor.shape for tensor in given]
+            env += program.template
+            for step in program.steps:
+                step(env)
+            device = device_of(values)
+            if single:
+                return program.makers[0](env, given, device)
+            made = [make(env, given, device) for make in program.makers]
         except (ShapeError, RelationError) as error:
             raise ShapeError(f"{subject}: {error}") from None
-        made = finish(specs, given, values)
-        return made[0] if single else tuple(made) if made else None
+        return tuple(made) if made else None
 
     meta.__name__ = f"{schema.name.partition('::')[2]}_meta"
     meta.__doc__ = f"Meta function of {subject}: {relation}"
     return meta
+
+
+Maker = Callable[[list[Any], Sequence[Any], torch.device], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    """A program for one set of present inputs, and what makes its outputs."""
+
+    steps: tuple[Callable[[list[Any]], None], ...]
+    template: tuple[Any, ...]
+    makers: tuple[Maker, ...]
+
+
+def _maker(plan: OutputPlan, relation: Relation) -> Maker:
+    """A function that makes one output from the environment, the tensors given and the device."""
+    leaves = [(condition, _leaf_maker(leaf, relation, plan.index)) for condition, leaf in plan.branches]
+    if plan.count is not None:
+        count, index, one = plan.count, plan.index, leaves[0][1]
+
+        def make_list(env: list[Any], given: Sequence[Any], device: torch.device) -> Any:
+            made = []
+            for number in range(count(env)):
+                env[index] = number
+                made.append(one(env, given, device))
+            return made
+
+        return make_list
+    if len(leaves) == 1:
+        return leaves[0][1]
+
+    def choose(env: list[Any], given: Sequence[Any], device: torch.device) -> Any:
+        for condition, make in leaves:
+            if condition is None or condition(env):
+                return make(env, given, device)
+        raise AssertionError("the last alternative has no condition")
+
+    return choose
+
+
+def _leaf_maker(leaf: Leaf | None, relation: Relation, index: int) -> Maker:
+    if leaf is None:
+        return lambda env, given, device: None
+    sizes, dtype, origin, empty = leaf.sizes, leaf.dtype, leaf.origin, torch.empty
+    if origin is None:
+        return lambda env, given, device: empty(sizes(env), dtype=dtype(env), device=device)
+    source = relation.inputs.index(origin.input)
+    if origin.itself:
+        return lambda env, given, device: given[source]
+
+    def make_like(env: list[Any], given: Sequence[Any], device: torch.device) -> Any:
+        tensor = given[source]
+        return torch.empty_like(tensor if isinstance(tensor, torch.Tensor) else tensor[env[index]], dtype=dtype(env))
+
+    return make_like
 
 
 def _shape(value: Any) -> Any:
@@ -172,49 +238,21 @@ def _dtype(value: Any) -> Any:
     return [None if t is None else t.dtype for t in value]
 
 
-def _finisher(
-    relation: Relation, fitted: _Fitted, schema: torch.FunctionSchema
-) -> Callable[[Sequence[Any], Sequence[Any], Sequence[Any]], list[Any]]:
-    """A function that makes the outputs: from their specs, the tensors given, and all arguments."""
-    number = {name: n for n, name in enumerate(relation.inputs)}
-    every = [n for n, a in enumerate(schema.arguments) if _is_tensor(a.type)]
+def _device_of(schema: torch.FunctionSchema) -> Callable[[Sequence[Any]], torch.device]:
+    """A function that gives the device of the outputs from all arguments: that of the first tensor."""
+    positions = [n for n, a in enumerate(schema.arguments) if _is_tensor(a.type)]
     device = next((n for n, a in enumerate(schema.arguments) if str(a.type) in ("Device", "Optional[Device]")), None)
 
-    def reference(values: Sequence[Any]) -> torch.Tensor:
-        for position in every:
+    def device_of(values: Sequence[Any]) -> torch.device:
+        for position in positions:
             value = values[position]
             for tensor in value if isinstance(value, list | tuple) else (value,):
                 if tensor is not None:
-                    return tensor
-        return torch.empty(0, device="cpu" if device is None else values[device])
+                    return tensor.device  # type: ignore[no-any-return]
+        chosen = None if device is None else values[device]
+        return torch.device("cpu") if chosen is None else torch.device(chosen)
 
-    def make(spec: Any, given: Sequence[Any], base: Callable[[], torch.Tensor], element: int | None = None) -> Any:
-        if spec is None:
-            return None
-        shape, dtype, origin = spec
-        if origin is None:
-            return base().new_empty(shape, dtype=dtype)
-        assert isinstance(origin, Origin)
-        source = given[number[origin.input]]
-        if element is not None and not isinstance(source, torch.Tensor):
-            source = source[element]
-        return source if origin.itself else torch.empty_like(source, dtype=dtype)
-
-    # Nearly always the first tensor of the relation is there, and is what gives the device.
-    first = fitted.reference
-
-    def finish(specs: Sequence[Any], given: Sequence[Any], values: Sequence[Any]) -> list[Any]:
-        base = partial(_item, given, first) if first is not None else partial(reference, values)
-        return [
-            [make(s, given, base, n) for n, s in enumerate(spec)] if isinstance(spec, list) else make(spec, given, base)
-            for spec in specs
-        ]
-
-    return finish
-
-
-def _item(values: Sequence[Any], index: int) -> Any:
-    return values[index]
+    return device_of
 
 
 # ---------------------------------------------------------------------------------------------- relation against schema
@@ -229,8 +267,8 @@ class _Fitted:
     attr_positions: tuple[int, ...]
     #: Whether an input may be absent or is a list.
     varying: bool
-    #: The input that gives the device, if it is the schema's first tensor and always there.
-    reference: int | None
+    #: How many arguments must be given in place for a call to need no completion.
+    needed: int
 
 
 def _is_tensor(type_: Any) -> bool:
@@ -279,9 +317,12 @@ def _fit(relation: Relation, schema: torch.FunctionSchema, names: Mapping[str, s
     positions = tuple(tensors[name][0] for name in relation.inputs)
     types = [str(schema.arguments[p].type) for p in positions]
     varying = any(t != "Tensor" for t in types)
-    first = min((n for n, _ in tensors.values()), default=None)
-    reference = positions.index(first) if first in positions and types[positions.index(first)] == "Tensor" else None
-    return _Fitted(positions, tuple(attrs), tuple(n for n, _ in attrs.values()), varying, reference)
+    attr_positions = tuple(n for n, _ in attrs.values())
+    # The first tensor also counts: it gives the device.
+    first = [n for n, _ in tensors.values()][:1]
+    required = bool(first) and str(schema.arguments[first[0]].type) == "Tensor"
+    needed = max((*positions, *attr_positions, *first), default=-1) + 1 if required else len(schema.arguments)
+    return _Fitted(positions, tuple(attrs), attr_positions, varying, needed)
 
 
 def _fit_output(
@@ -335,6 +376,10 @@ def _completer(schema: torch.FunctionSchema) -> Callable[[tuple[Any, ...], dict[
 # -------------------------------------------------------------------------------------------------------- registration
 
 
+# A library that nobody holds takes its registrations back when it is collected; a handle need not be kept.
+_live: list[torch.library.Library] = []
+
+
 @dataclass(slots=True)
 class MetaHandle:
     """A registration that can be taken back."""
@@ -346,6 +391,7 @@ class MetaHandle:
     def remove(self) -> None:
         """Take the meta function back; what was there before is there again. A second call does nothing."""
         if self._library is not None:
+            _live.remove(self._library)
             self._library._destroy()  # type: ignore[no-untyped-call]
             self._library = None
 
@@ -399,4 +445,5 @@ def register_meta(overload: torch._ops.OpOverload, function: MetaFunction, *, ov
     except BaseException:
         library._destroy()  # type: ignore[no-untyped-call]
         raise
+    _live.append(library)
     return MetaHandle(overload, function, library)

@@ -59,8 +59,49 @@ class Origin:
     itself: bool
 
 
-#: The same with the origin of each output, or ``None`` for a fresh contiguous tensor.
-DetailedSpec = Union[tuple[tuple[Any, ...], T, Origin | None], list[tuple[tuple[Any, ...], T, Origin | None]], None]
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One alternative of an output: how to compute its shape and dtype, and where it comes from."""
+
+    sizes: Value
+    dtype: Value
+    #: ``None`` for a fresh contiguous tensor.
+    origin: Origin | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OutputPlan:
+    """How to compute one output: the alternatives left after compiling; the last has no condition."""
+
+    branches: tuple[tuple[Value | None, Leaf | None], ...]
+    #: For a list of tensors, its length and the slot of its index.
+    count: Value | None = None
+    index: int = -1
+
+    def leaf(self, env: Env) -> Leaf | None:
+        """The alternative that holds."""
+        for condition, leaf in self.branches:
+            if condition is None or condition(env):
+                return leaf
+        raise AssertionError("the last alternative has no condition")
+
+    def spec(self, env: Env) -> OutputSpec[Any]:
+        """Shape and dtype; see :data:`OutputSpec`."""
+        leaf = self.leaf(env)
+        if leaf is None:
+            return None
+        if self.count is None:
+            sizes, dtype = leaf.sizes(env), leaf.dtype(env)
+            return list(zip(sizes, dtype, strict=True)) if isinstance(dtype, list) else (sizes, dtype)
+        found = []
+        for number in range(self.count(env)):
+            env[self.index] = number
+            found.append((leaf.sizes(env), leaf.dtype(env)))
+        return found
+
+
+#: How many tensors a list output may have.
+MAX_LIST = 65536
 
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "==": lambda a, b: a == b,
@@ -79,32 +120,22 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 class Program(Generic[T]):
     """A compiled relation. :meth:`run` takes shapes and dtypes in the order of the inputs, and attrs in theirs."""
 
-    __slots__ = ("_outputs", "_steps", "_template", "outputs")
+    __slots__ = ("outputs", "steps", "template")
 
-    def __init__(
-        self, steps: Sequence[Step], outputs: Sequence[Callable[[Env], DetailedSpec[T]]], template: Sequence[Any]
-    ) -> None:
-        self._steps = tuple(steps)
+    def __init__(self, steps: Sequence[Step], outputs: Sequence[OutputPlan], template: Sequence[Any]) -> None:
+        #: What matches the inputs and checks all that the relation demands, to be run in order on an environment.
+        self.steps = tuple(steps)
+        #: What computes the outputs from the environment after that.
         self.outputs = tuple(outputs)
-        self._template = tuple(template)
-
-    def bind(self, shapes: Sequence[Any], dtypes: Sequence[Any], attrs: Sequence[Any]) -> Env:
-        """Match the inputs and check everything the relation demands; the result is for :attr:`outputs`."""
-        env = [*attrs, *dtypes, *shapes, *self._template]
-        for step in self._steps:
-            step(env)
-        return env
+        #: The end of a new environment, after attrs, dtypes and shapes.
+        self.template = tuple(template)
 
     def run(self, shapes: Sequence[Any], dtypes: Sequence[Any], attrs: Sequence[Any]) -> tuple[OutputSpec[T], ...]:
         """Shape and dtype of every output; see :meth:`Relation.infer`."""
-        env = self.bind(shapes, dtypes, attrs)
-        return tuple([_plain(output(env)) for output in self.outputs])
-
-
-def _plain(spec: DetailedSpec[T]) -> OutputSpec[T]:
-    if isinstance(spec, list):
-        return [(shape, dtype) for shape, dtype, _ in spec]
-    return None if spec is None else spec[:2]
+        env = [*attrs, *dtypes, *shapes, *self.template]
+        for step in self.steps:
+            step(env)
+        return tuple([output.spec(env) for output in self.outputs])
 
 
 def compile_program(
@@ -220,7 +251,9 @@ class _Compiler(Generic[T]):
             certain.append(self.bound)
         # What only some of the patterns bind may be empty afterwards.
         self.bound = set.intersection(*certain)
-        steps.append(_branch(source, branches))
+        branch = _branch(source, branches)
+        if branch is not None:
+            steps.append(branch)
         dtype = next((a.dtype for a in reversed(tensor.alternatives) if a.dtype is not None), None)
         if dtype is not None:
             steps += self.input_dtype(tensor.name, dtype)
@@ -305,6 +338,8 @@ class _Compiler(Generic[T]):
         )
         bind = self.open_item(subject, items[middle], element)
         before, after = middle, len(tail_slots)
+        if not before and not after:
+            return bind
 
         def match(env: Env, sizes: Sequence[Any]) -> None:
             rank = len(sizes)
@@ -362,7 +397,7 @@ class _Compiler(Generic[T]):
 
             def bind_ellipsis(env: Env, sizes: Sequence[Any]) -> None:
                 before = env[slot]
-                env[slot] = tuple(sizes) if before is None else broadcast(before, sizes, check, decide)
+                env[slot] = sizes if before is None else broadcast(before, sizes, check, decide)
 
             return bind_ellipsis
         value = item.value
@@ -384,7 +419,7 @@ class _Compiler(Generic[T]):
         def bind_group(env: Env, sizes: Sequence[Any]) -> None:
             before = env[slot]
             if before is None:
-                env[slot] = tuple(sizes)
+                env[slot] = sizes
                 return
             if len(before) != len(sizes):
                 raise ShapeError(
@@ -494,86 +529,71 @@ class _Compiler(Generic[T]):
 
     # --------------------------------------------------------------------------------------------------------- outputs
 
-    def output(self, tensor: Tensor) -> Callable[[Env], DetailedSpec[T]]:
+    def output(self, tensor: Tensor) -> OutputPlan:
         default = next((a.dtype for a in reversed(tensor.alternatives) if a.dtype is not None), None)
         if tensor.index is not None:
             return self.list_output(tensor, default)
-        branches: list[tuple[Value | None, Callable[[Env], DetailedSpec[T]]]] = []
+        branches: list[tuple[Value | None, Leaf | None]] = []
         for alternative in tensor.alternatives:
             condition = None if alternative.condition is None else self.condition(alternative.condition)
-            constant = _constant(condition)
-            if constant is False:
+            known = _constant(condition)
+            if known is False:
                 continue
-            branches.append((None if constant else condition, self.spec(tensor, alternative.shape, alternative.dtype or default)))
-            if constant:
+            leaf = self.leaf(tensor, alternative.shape, alternative.dtype or default)
+            branches.append((None if known else condition, leaf))
+            if known:
                 break
-        if len(branches) == 1:
-            return branches[0][1]
+        return OutputPlan(tuple(branches))
 
-        def choose(env: Env) -> DetailedSpec[T]:
-            for condition, spec in branches:
-                if condition is None or condition(env):
-                    return spec(env)
-            raise AssertionError("the last alternative has no condition")
-
-        return choose
-
-    def spec(self, tensor: Tensor, shape: Any, dtype: Expr | None) -> Callable[[Env], DetailedSpec[T]]:
+    def leaf(self, tensor: Tensor, shape: Any, dtype: Expr | None) -> Leaf | None:
         if isinstance(shape, Absent):
-            return lambda env: None
-        like = tensor.name if isinstance(shape, Itself) else shape.input.id if isinstance(shape, Like) else None
-        if like is not None:
-            if like not in self.present:
-                raise self.fault(f"output {tensor.name} is like {like}, which is absent")
-            return self.like(tensor, like, dtype, Origin(like, isinstance(shape, Itself)))
-        sizes = self.sizes(tensor.name, shape)
-        of = self.dtype(dtype) if dtype is not None else self.default_dtype(tensor)
-        return lambda env: (sizes(env), of(env), None)
+            return None
+        if isinstance(shape, Like | Itself):
+            name = tensor.name if isinstance(shape, Itself) else shape.input.id
+            if name not in self.present:
+                raise self.fault(f"output {tensor.name} is like {name}, which is absent")
+            return self.like(tensor, dtype, Origin(name, isinstance(shape, Itself)))
+        return Leaf(
+            self.sizes(tensor.name, shape), self.default_dtype(tensor) if dtype is None else self.dtype(dtype)
+        )
 
-    def like(self, tensor: Tensor, name: str, dtype: Expr | None, origin: Origin) -> Callable[[Env], DetailedSpec[T]]:
+    def like(self, tensor: Tensor, dtype: Expr | None, origin: Origin) -> Leaf:
+        name = origin.input
         source, dtypes = self.shape_slot[name], self.dtype_slot[name]
         given = next(t for t in self.relation.input_tensors if t.name == name)
-        if given.index is None:
-            of = _slot(dtypes) if dtype is None else self.dtype(dtype)
-            return lambda env: (env[source], of(env), origin)
-        if tensor.index is None and origin.itself:
-            return lambda env: [(s, d, origin) for s, d in zip(env[source], env[dtypes], strict=True)]
+        if given.index is None or (tensor.index is None and origin.itself):
+            return Leaf(_slot(source), _slot(dtypes) if dtype is None else self.dtype(dtype), origin)
         if given.index != tensor.index:
-            raise self.fault(f"{name} is a list of tensors; an output like it is {tensor.name}[{given.index}] like {name}")
+            raise self.fault(f"{name} is a list; an output like its tensors is {tensor.name}[{given.index}] like {name}")
         index = self.slots[given.index]
-        one = (lambda env: env[dtypes][env[index]]) if dtype is None else self.dtype(dtype)
-        return lambda env: (env[source][env[index]], one(env), origin)
+        of = (lambda env: env[dtypes][env[index]]) if dtype is None else self.dtype(dtype)
+        return Leaf(lambda env: env[source][env[index]], of, origin)
 
-    def list_output(self, tensor: Tensor, dtype: Expr | None) -> Callable[[Env], DetailedSpec[T]]:
+    def list_output(self, tensor: Tensor, dtype: Expr | None) -> OutputPlan:
         index = tensor.index
         assert index is not None
         if len(tensor.alternatives) > 1:
             raise self.fault(f"a list of tensors such as {tensor.name} has one shape, not alternatives")
         if tensor.count is not None:
             count = self.value(tensor.count)
-        else:
-            if f"len {index}" not in self.slots:
-                raise self.fault(
-                    f"nothing says how many tensors {tensor.name} has: no input list that is present has index {index}; "
-                    f"write {tensor.name}[{index} < count]"
-                )
+        elif f"len {index}" in self.slots:
             count = _slot(self.slots[f"len {index}"])
+        else:
+            raise self.fault(
+                f"nothing says how many tensors {tensor.name} has: no input list that is present has index {index}; "
+                f"write {tensor.name}[{index} < count]"
+            )
         if index not in self.slots:
             self.bound.add(self.new_slot(index))
-        slot = self.slots[index]
-        one = self.spec(Tensor(tensor.name, tensor.alternatives, index), tensor.alternatives[0].shape, dtype)
 
-        def specs(env: Env) -> DetailedSpec[T]:
-            found: list[Any] = []
+        def checked(env: Env) -> Any:
             total = count(env)
-            if not isinstance(total, int) or not 0 <= total <= 65536:
-                raise ShapeError(f"{tensor.name} would have {total} tensors")
-            for number in range(total):
-                env[slot] = number
-                found.append(one(env))
-            return found
+            if not isinstance(total, int) or not 0 <= total <= MAX_LIST:
+                raise ShapeError(f"{tensor.name} would have {_shown(total)} tensors")
+            return total
 
-        return specs
+        leaf = self.leaf(tensor, tensor.alternatives[0].shape, dtype)
+        return OutputPlan(((None, leaf),), checked, self.slots[index])
 
     def default_dtype(self, tensor: Tensor) -> Value:
         for given in self.relation.input_tensors:
@@ -975,12 +995,10 @@ def _assign(slot: int, value: Value) -> Step:
     return assign
 
 
-def _branch(source: int, branches: Sequence[tuple[Value | None, Match | None]]) -> Step:
+def _branch(source: int, branches: Sequence[tuple[Value | None, Match | None]]) -> Step | None:
     if len(branches) == 1:
         match = branches[0][1]
-        if match is None:
-            return lambda env: None
-        return lambda env: match(env, env[source])
+        return None if match is None else lambda env: match(env, env[source])
 
     def choose(env: Env) -> None:
         for condition, match_ in branches:
