@@ -11,6 +11,7 @@
 #include <unordered_set>
 
 #include "ascend_graph/host_runtime.h"
+#include "fused_cells.h"
 #include "tensors.h"
 #include "torch_npu/csrc/core/npu/NPUStream.h"
 
@@ -253,30 +254,56 @@ bool is_view(const c10::FunctionSchema& schema) {
     return false;
 }
 
-// torch_npu's own kernels for allocation, views of storage and synchronisation are right on the host runtime.
+// Copies between devices and dtypes. The only operator whose result's device is an argument of its own.
+at::Tensor to_copy(const at::Tensor& self, std::optional<at::ScalarType> dtype, std::optional<at::Layout> layout,
+                   std::optional<at::Device> device, std::optional<bool> pin_memory, bool non_blocking,
+                   std::optional<at::MemoryFormat> memory_format) {
+    const auto options = self.options()
+                             .dtype(dtype.value_or(self.scalar_type()))
+                             .layout(layout.value_or(self.layout()))
+                             .device(device.value_or(self.device()))
+                             .pinned_memory(pin_memory.value_or(false));
+    const auto format = memory_format.value_or(at::MemoryFormat::Preserve);
+    const bool keep_strides = format == at::MemoryFormat::Preserve && self.is_non_overlapping_and_dense();
+    at::Tensor result = keep_strides ? at::empty_strided(self.sizes(), self.strides(), options)
+                                     : at::empty(self.sizes(), options.memory_format(
+                                           format == at::MemoryFormat::Preserve ? at::MemoryFormat::Contiguous : format));
+    return result.copy_(self, non_blocking);
+}
+
+// torch_npu's own kernels for allocation, views of storage and synchronisation are right on the host runtime, as are its
+// kernels for operators that PyTorch has no implementation of.
 bool is_kept(const std::string& name) {
     static const std::unordered_set<std::string> kept{
-        "aten::empty", "aten::empty_strided", "aten::set_", "aten::resize_", "aten::_to_copy", "aten::record_stream",
-        "aten::_local_scalar_dense", "aten::is_pinned", "aten::_pin_memory", "aten::_reshape_alias", "aten::unfold",
-        "aten::empty_like", "aten::new_empty_strided", "aten::_copy_from_and_resize", "aten::is_set_to",
-        "aten::_has_compatible_shallow_copy_type", "aten::_foreach_copy_",
+        "aten::empty",        "aten::empty_strided",     "aten::empty_like",    "aten::new_empty_strided",
+        "aten::set_",         "aten::is_set_to",         "aten::resize_",       "aten::_reshape_alias",
+        "aten::unfold",       "aten::_local_scalar_dense", "aten::is_pinned",   "aten::_pin_memory",
+        "aten::record_stream", "aten::_copy_from_and_resize",
     };
     return kept.count(name) != 0;
 }
 
 struct Libraries {
+    torch::Library cpu{torch::Library::IMPL, "aten", c10::DispatchKey::CPU, __FILE__, __LINE__};
     torch::Library backend{torch::Library::IMPL, "aten", c10::DispatchKey::PrivateUse1, __FILE__, __LINE__};
     torch::Library autograd{torch::Library::IMPL, "aten", c10::DispatchKey::AutogradPrivateUse1, __FILE__, __LINE__};
 
     Libraries() {
         using c10::DispatchKey;
+        register_fused_cells(cpu);
         for (const auto& name : c10::Dispatcher::singleton().getAllOpNames()) {
             if (name.name.rfind("aten::", 0) != 0 || is_kept(name.name)) continue;
             const auto found = c10::Dispatcher::singleton().findSchema(name);
             if (!found.has_value()) continue;
             const Operator& op = *found;
             const std::string full = toString(name);
+            if (name.name == "aten::_to_copy" && name.overload_name.empty()) {
+                backend.impl(full.c_str(), &to_copy);
+                continue;
+            }
             const bool cpu_kernel = op.hasKernelForDispatchKey(DispatchKey::CPU);
+            const bool on_every_backend = op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd) ||
+                                          op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutogradNonFunctional);
             // Composed of other operators on the CPU, and so to be composed of them here.
             const bool composite = !cpu_kernel && op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd);
             const bool backend_kernel = op.hasKernelForDispatchKey(DispatchKey::PrivateUse1);
@@ -289,7 +316,7 @@ struct Libraries {
             if (is_view(op.schema())) continue;
             if (composite) {
                 if (backend_kernel) backend.impl(full.c_str(), torch::CppFunction::makeFromBoxedFunction<composed>());
-            } else if (backend_kernel || cpu_kernel) {
+            } else if (cpu_kernel || (backend_kernel && on_every_backend)) {
                 backend.impl(full.c_str(), torch::CppFunction::makeFromBoxedFunction<boxed_kernel>());
             }
         }
