@@ -1,0 +1,449 @@
+"""Shape relation → meta function, and its registration on one overload.
+
+A meta function says, from shapes and dtypes alone, what an operator returns. Here it is a closure over a compiled
+relation: sizes may be symbolic, what must hold becomes ``torch._check``, nothing is specialised to a size.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch._library.simple_registry import singleton as _simple_registry
+
+from ascend_graph.errors import AscendGraphError
+from ascend_graph.shapes import DtypeSystem, Relation, RelationError, ShapeError
+from ascend_graph.shapes.dtypes import CATEGORY
+from ascend_graph.shapes.program import Leaf, OutputPlan
+from ascend_graph.shapes.relation import bound_names
+from ascend_graph.shapes.syntax import Itself, Name
+
+MetaFunction = Callable[..., Any]
+
+
+class MetaError(AscendGraphError):
+    """A relation does not fit an operator's schema, or an operator cannot take a meta function."""
+
+
+# -------------------------------------------------------------------------------------------------------------- dtypes
+
+# The numbers of c10::ScalarType (c10/core/ScalarType.h), which schemas carry where a dtype is an `int`.
+_SCALAR_TYPES = (
+    *("uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"),
+    *("complex32", "complex64", "complex128", "bool", "qint8", "quint8", "qint32", "bfloat16", "quint4x2"),
+    *("quint2x4", "bits1x8", "bits2x4", "bits4x2", "bits8", "bits16", "float8_e5m2", "float8_e4m3fn"),
+    *("float8_e5m2fnuz", "float8_e4m3fnuz", "uint16", "uint32", "uint64"),
+)
+# torch_npu numbers a dtype that torch has not as 256 + ge::DataType and stores it in the torch dtype on the right.
+_NPU_TYPES = {
+    285: torch.uint8,  # INT4
+    290: torch.uint8,  # HIFLOAT8
+    291: torch.float8_e5m2,
+    292: torch.float8_e4m3fn,
+    293: torch.float8_e8m0fnu,
+    296: torch.uint8,  # FLOAT4_E2M1
+    297: torch.uint8,  # FLOAT4_E1M2
+}
+_BY_NUMBER: dict[int, torch.dtype] = {
+    **{n: getattr(torch, name) for n, name in enumerate(_SCALAR_TYPES) if hasattr(torch, name)},
+    44: torch.float8_e8m0fnu,
+    **_NPU_TYPES,
+}
+_BY_NAME = {name: dtype for name in CATEGORY if isinstance(dtype := getattr(torch, name, None), torch.dtype)}
+
+
+def _from_attr(value: object) -> torch.dtype | None:
+    if value is None or isinstance(value, torch.dtype):
+        return value
+    if isinstance(value, int):
+        return _BY_NUMBER.get(value)
+    return _BY_NAME.get(value) if isinstance(value, str) else None
+
+
+#: torch's dtypes for the language; dtype attrs may be ``torch.dtype``, the number of a ``ScalarType`` or a name.
+TORCH: DtypeSystem[torch.dtype] = DtypeSystem(
+    from_name=_BY_NAME.__getitem__,
+    to_name=lambda dtype: str(dtype).removeprefix("torch."),
+    from_attr=_from_attr,
+    default_float=lambda: str(torch.get_default_dtype()).removeprefix("torch."),
+)
+
+# ------------------------------------------------------------------------------------------------------- meta functions
+
+
+def _decide(condition: Any) -> bool:
+    """Whether a condition over sizes is known to hold; asking adds a guard only where torch's broadcasting adds one."""
+    if isinstance(condition, bool):
+        return condition
+    from torch.fx.experimental.symbolic_shapes import guard_or_false
+
+    return guard_or_false(condition)
+
+
+def _checker(subject: str) -> Callable[[Any, Callable[[], str]], None]:
+    def check(condition: Any, message: Callable[[], str]) -> None:
+        if condition is True:
+            return
+        if isinstance(condition, torch.SymBool):
+            torch._check(condition, lambda: f"{subject}: {message()}")
+        elif not condition:
+            raise ShapeError(message())
+
+    return check
+
+
+def meta_function(
+    relation: Relation, schema: torch.FunctionSchema, names: Mapping[str, str] | None = None
+) -> MetaFunction:
+    """A meta function for ``schema`` that follows ``relation``.
+
+    Args:
+        relation: The shape relation. Its inputs are tensor arguments of the schema, its free names other arguments,
+            its outputs the returns, in order.
+        schema: The schema of the overload, ``overload._schema``.
+        names: From schema argument to the relation's name for it; an argument not named has its own name.
+
+    Returns:
+        A function with the schema's signature. It gives new tensors on the device of the first tensor argument,
+        contiguous unless the relation says ``like``; an output that is an input is that very tensor.
+
+    Raises:
+        MetaError: The relation does not fit the schema.
+        RelationError: A name of the relation is neither a dimension nor an argument.
+
+    >>> from ascend_graph.shapes import parse_relation
+    >>> schema = torch.ops.aten.mm.default._schema
+    >>> meta = meta_function(parse_relation("self[m, k], mat2[k, n] -> out[m, n]"), schema)
+    >>> meta(torch.empty(2, 3, device="meta"), torch.empty(3, 5, device="meta")).shape
+    torch.Size([2, 5])
+    """
+    fitted = _fit(relation, schema, names or {})
+    subject = schema.name + (f".{schema.overload_name}" if schema.overload_name else "")
+    check = _checker(subject)
+    inputs = relation.inputs
+
+    def compiled(present: frozenset[str]) -> _Compiled:
+        program = relation.program(present, fitted.attrs, system=TORCH, check=check, decide=_decide)
+        makers = tuple([_maker(output, relation) for output in program.outputs])
+        return _Compiled(program.steps, program.template, makers)
+
+    # A relation that fits no call at all is refused here, not at the first call.
+    whole = compiled(frozenset(inputs))
+    variants: dict[tuple[bool, ...], _Compiled] = {(True,) * len(inputs): whole}
+    complete, needed = _completer(schema), fitted.needed
+    tensors, attrs, varying = fitted.tensor_positions, fitted.attr_positions, fitted.varying
+    device_of = _device_of(schema)
+    single = len(schema.returns) == 1
+
+    def meta(*args: Any, **kwargs: Any) -> Any:
+        values = args if len(args) >= needed and not kwargs else complete(args, kwargs)
+        given = [values[position] for position in tensors]
+        env = [values[position] for position in attrs]
+        try:
+            if varying:
+                key = tuple([tensor is not None for tensor in given])
+                program = variants.get(key)
+                if program is None:
+                    present = frozenset([name for name, there in zip(inputs, key, strict=True) if there])
+                    program = variants[key] = compiled(present)
+                env += [_dtype(tensor) for tensor in given]
+                env += [_shape(tensor) for tensor in given]
+            else:
+                program = whole
+                env += [tensor.dtype for tensor in given]
+                env += [tensor.shape for tensor in given]
+            env += program.template
+            for step in program.steps:
+                step(env)
+            device = device_of(values)
+            if single:
+                return program.makers[0](env, given, device)
+            made = [make(env, given, device) for make in program.makers]
+        except (ShapeError, RelationError) as error:
+            raise ShapeError(f"{subject}: {error}") from None
+        return tuple(made) if made else None
+
+    meta.__name__ = f"{schema.name.partition('::')[2]}_meta"
+    meta.__doc__ = f"Meta function of {subject}: {relation}"
+    return meta
+
+
+Maker = Callable[[list[Any], Sequence[Any], torch.device], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    """A program for one set of present inputs, and what makes its outputs."""
+
+    steps: tuple[Callable[[list[Any]], None], ...]
+    template: tuple[Any, ...]
+    makers: tuple[Maker, ...]
+
+
+def _maker(plan: OutputPlan, relation: Relation) -> Maker:
+    """A function that makes one output from the environment, the tensors given and the device."""
+    leaves = [(condition, _leaf_maker(leaf, relation, plan.index)) for condition, leaf in plan.branches]
+    if plan.count is not None:
+        count, index, one = plan.count, plan.index, leaves[0][1]
+
+        def make_list(env: list[Any], given: Sequence[Any], device: torch.device) -> Any:
+            made = []
+            for number in range(count(env)):
+                env[index] = number
+                made.append(one(env, given, device))
+            return made
+
+        return make_list
+    if len(leaves) == 1:
+        return leaves[0][1]
+
+    def choose(env: list[Any], given: Sequence[Any], device: torch.device) -> Any:
+        for condition, make in leaves:
+            if condition is None or condition(env):
+                return make(env, given, device)
+        raise AssertionError("the last alternative has no condition")
+
+    return choose
+
+
+def _leaf_maker(leaf: Leaf | None, relation: Relation, index: int) -> Maker:
+    if leaf is None:
+        return lambda env, given, device: None
+    sizes, dtype, origin, empty = leaf.sizes, leaf.dtype, leaf.origin, torch.empty
+    if origin is None:
+        return lambda env, given, device: empty(sizes(env), dtype=dtype(env), device=device)
+    source = relation.inputs.index(origin.input)
+    if origin.itself:
+        return lambda env, given, device: given[source]
+
+    def make_like(env: list[Any], given: Sequence[Any], device: torch.device) -> Any:
+        tensor = given[source]
+        return torch.empty_like(tensor if isinstance(tensor, torch.Tensor) else tensor[env[index]], dtype=dtype(env))
+
+    return make_like
+
+
+def _shape(value: Any) -> Any:
+    if value is None or isinstance(value, torch.Tensor):
+        return None if value is None else value.shape
+    return [None if t is None else t.shape for t in value]
+
+
+def _dtype(value: Any) -> Any:
+    if value is None or isinstance(value, torch.Tensor):
+        return None if value is None else value.dtype
+    return [None if t is None else t.dtype for t in value]
+
+
+def _device_of(schema: torch.FunctionSchema) -> Callable[[Sequence[Any]], torch.device]:
+    """A function that gives the device of the outputs from all arguments: that of the first tensor."""
+    positions = [n for n, a in enumerate(schema.arguments) if _is_tensor(a.type)]
+    device = next((n for n, a in enumerate(schema.arguments) if str(a.type) in ("Device", "Optional[Device]")), None)
+
+    def device_of(values: Sequence[Any]) -> torch.device:
+        for position in positions:
+            value = values[position]
+            for tensor in value if isinstance(value, list | tuple) else (value,):
+                if tensor is not None:
+                    return tensor.device  # type: ignore[no-any-return]
+        chosen = None if device is None else values[device]
+        return torch.device("cpu") if chosen is None else torch.device(chosen)
+
+    return device_of
+
+
+# ---------------------------------------------------------------------------------------------- relation against schema
+
+
+@dataclass(frozen=True, slots=True)
+class _Fitted:
+    """Where a schema keeps what the relation names."""
+
+    tensor_positions: tuple[int, ...]
+    attrs: tuple[str, ...]
+    attr_positions: tuple[int, ...]
+    #: Whether an input may be absent or is a list.
+    varying: bool
+    #: How many arguments must be given in place for a call to need no completion.
+    needed: int
+
+
+def _is_tensor(type_: Any) -> bool:
+    return "Tensor" in str(type_)
+
+
+def _is_list(type_: Any) -> bool:
+    return str(type_).removeprefix("Optional[").startswith("List[")
+
+
+def _fit(relation: Relation, schema: torch.FunctionSchema, names: Mapping[str, str]) -> _Fitted:
+    subject = f"{schema.name}{f'.{schema.overload_name}' if schema.overload_name else ''}"
+
+    def refuse(message: str) -> MetaError:
+        return MetaError(f"{subject}: {message}\n  relation: {relation}\n  schema:   {schema}")
+
+    arguments = {names.get(a.name, a.name): (n, a) for n, a in enumerate(schema.arguments)}
+    strangers = names.keys() - {a.name for a in schema.arguments}
+    if strangers:
+        raise refuse(f"names= mentions {', '.join(sorted(strangers))}; arguments: {', '.join(arguments)}")
+    tensors = {name: entry for name, entry in arguments.items() if _is_tensor(entry[1].type)}
+    others = {name: entry for name, entry in arguments.items() if name not in tensors}
+    for tensor in relation.input_tensors:
+        if tensor.name not in tensors:
+            what = "is no tensor argument" if tensor.name in arguments else "is no argument"
+            raise refuse(f"{tensor.name} {what}; tensor arguments: {', '.join(tensors) or 'none'}")
+        is_list = _is_list(tensors[tensor.name][1].type)
+        bare = all(isinstance(a.shape, Itself) for a in tensor.alternatives)
+        if is_list and tensor.index is None and not bare:
+            raise refuse(f"{tensor.name} is a list of tensors; write {tensor.name}[i]{tensor.alternatives[-1].shape}")
+        if not is_list and tensor.index is not None:
+            raise refuse(f"{tensor.name} is one tensor, not a list; write {tensor.name}{tensor.alternatives[-1].shape}")
+    unknown = relation.free_names - others.keys()
+    if unknown:
+        dims = sorted({name for t in relation.input_tensors for name in bound_names(t)})
+        raise refuse(
+            f"{', '.join(sorted(unknown))} is neither a dimension nor an argument; "
+            f"dimensions: {', '.join(dims) or 'none'}; arguments that are no tensors: {', '.join(others) or 'none'}"
+        )
+    if len(relation.outputs) != len(schema.returns):
+        raise refuse(f"the relation has {len(relation.outputs)} output(s), the schema {len(schema.returns)} return(s)")
+    for output, returned in zip(relation.output_tensors, schema.returns, strict=True):
+        _fit_output(relation, output, returned, schema, names, refuse)
+    taken = {name for t in relation.input_tensors for name in bound_names(t)} | relation.free_names
+    attrs = {name: entry for name, entry in others.items() if name in taken}
+    positions = tuple(tensors[name][0] for name in relation.inputs)
+    types = [str(schema.arguments[p].type) for p in positions]
+    varying = any(t != "Tensor" for t in types)
+    attr_positions = tuple(n for n, _ in attrs.values())
+    # The first tensor also counts: it gives the device.
+    first = [n for n, _ in tensors.values()][:1]
+    required = bool(first) and str(schema.arguments[first[0]].type) == "Tensor"
+    needed = max((*positions, *attr_positions, *first), default=-1) + 1 if required else len(schema.arguments)
+    return _Fitted(positions, tuple(attrs), attr_positions, varying, needed)
+
+
+def _fit_output(
+    relation: Relation,
+    output: Any,
+    returned: torch.Argument,
+    schema: torch.FunctionSchema,
+    names: Mapping[str, str],
+    refuse: Callable[[str], MetaError],
+) -> None:
+    if not _is_tensor(returned.type):
+        raise refuse(f"output {output.name} is a {returned.type}; a relation gives tensors")
+    if _is_list(returned.type) != (output.index is not None) and not all(
+        isinstance(a.shape, Itself) for a in output.alternatives
+    ):
+        raise refuse(
+            f"output {output.name} is {'a list' if _is_list(returned.type) else 'no list'} of tensors in the schema"
+        )
+    itself = any(isinstance(a.shape, Itself) for a in output.alternatives)
+    alias = returned.alias_info
+    if alias is None:
+        if itself:
+            raise refuse(f"output {output.name} would be the input itself, but the schema does not declare the alias")
+        return
+    owner = next(
+        (a for a in schema.arguments if a.alias_info is not None and a.alias_info.before_set == alias.before_set), None
+    )
+    if owner is not None and alias.is_write:
+        name = names.get(owner.name, owner.name)
+        if not itself or output.name != name:
+            raise refuse(f"output {output.name} is the argument {name} itself; write '{name}' as the output")
+
+
+def _completer(schema: torch.FunctionSchema) -> Callable[[tuple[Any, ...], dict[str, Any]], Sequence[Any]]:
+    """A function from a call's arguments to all values in schema order; the dispatcher leaves defaults out."""
+    arguments = schema.arguments
+    defaults = tuple(a.default_value if a.has_default_value() else None for a in arguments)
+    position = {a.name: n for n, a in enumerate(arguments)}
+
+    def complete(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Sequence[Any]:
+        values: Any = args + defaults[len(args) :]
+        if kwargs:
+            values = list(values)
+            for name, value in kwargs.items():
+                values[position[name]] = value
+        return values  # type: ignore[no-any-return]
+
+    return complete
+
+
+# -------------------------------------------------------------------------------------------------------- registration
+
+
+# A library that nobody holds takes its registrations back when it is collected; a handle need not be kept.
+_live: list[torch.library.Library] = []
+
+
+@dataclass(slots=True)
+class MetaHandle:
+    """A registration that can be taken back."""
+
+    overload: torch._ops.OpOverload
+    function: MetaFunction
+    _library: torch.library.Library | None
+
+    def remove(self) -> None:
+        """Take the meta function back; what was there before is there again. A second call does nothing."""
+        if self._library is not None:
+            _live.remove(self._library)
+            self._library._destroy()  # type: ignore[no-untyped-call]
+            self._library = None
+
+
+def existing_meta(overload: torch._ops.OpOverload) -> str | None:
+    """Where an overload's meta function comes from, or ``None`` if it has none.
+
+    >>> existing_meta(torch.ops.aten.mm.default)
+    'a Meta kernel'
+    """
+    name = overload.name()
+    kernel = _simple_registry.find(name).fake_impl.kernel
+    if kernel is not None:
+        return f"register_fake at {kernel.source}"
+    for key, what in (
+        ("Meta", "a Meta kernel"),
+        ("CompositeImplicitAutograd", "its decomposition (CompositeImplicitAutograd)"),
+        ("CompositeExplicitAutograd", "a kernel for all devices (CompositeExplicitAutograd)"),
+    ):
+        if torch._C._dispatch_has_kernel_for_dispatch_key(name, key):
+            return what
+    return None
+
+
+def register_meta(overload: torch._ops.OpOverload, function: MetaFunction, *, override: bool = False) -> MetaHandle:
+    """Register ``function`` as the meta function of ``overload``, for the dispatcher, FakeTensor and export.
+
+    Args:
+        overload: One overload, such as ``torch.ops.npu.npu_swiglu.default``; not a packet.
+        function: Takes the schema's arguments, returns tensors without data; :func:`meta_function` makes one.
+        override: Replace a meta function that exists.
+
+    Raises:
+        MetaError: There is a meta function already and ``override`` is false, or the operator decomposes into others
+            (CompositeImplicitAutograd), which are asked instead of it.
+    """
+    if not isinstance(overload, torch._ops.OpOverload):
+        raise MetaError(f"a meta function belongs to one overload, such as {overload}.default; got {overload!r}")
+    name = overload.name()
+    existing = existing_meta(overload)
+    if existing is not None and "CompositeImplicitAutograd" in existing:
+        raise MetaError(f"{name} has {existing}: torch asks the operators it consists of, so it takes no meta function")
+    if existing is not None and not override:
+        raise MetaError(f"{name} has a meta function already: {existing}; pass override=True to replace it")
+    library = torch.library.Library(overload.namespace, "IMPL")  # type: ignore[no-untyped-call]
+    try:
+        with warnings.catch_warnings():
+            # Replacing was asked for; torch warns of it all the same.
+            warnings.filterwarnings("ignore", message=".*Overriding a previously registered kernel.*")
+            torch.library.register_fake(overload, function, lib=library, allow_override=True)
+    except BaseException:
+        library._destroy()  # type: ignore[no-untyped-call]
+        raise
+    _live.append(library)
+    return MetaHandle(overload, function, library)

@@ -1,0 +1,156 @@
+"""What a relation needs to know about dtypes, for any representation of them.
+
+A relation is evaluated for torch dtypes, for GE data types or for their names alike: :class:`DtypeSystem` says how the
+names of the language map to the caller's values. The promotion rules are written once, over categories and one lattice
+of names, after ``torch.result_type`` (c10/core/ScalarType.cpp and aten/src/ATen/native/TypeProperties.cpp).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+_BOOL, _INT, _FLOAT, _COMPLEX = range(4)
+
+#: The dtype names of the language (torch's) and the category that promotion puts each in.
+CATEGORY: Mapping[str, int] = {
+    "bool": _BOOL,
+    **dict.fromkeys(("uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64"), _INT),
+    **dict.fromkeys(("int4", "uint4", "int2", "uint2", "uint1", "bits8"), _INT),
+    **dict.fromkeys(("float16", "bfloat16", "float32", "float64"), _FLOAT),
+    **dict.fromkeys(("float8_e5m2", "float8_e4m3fn", "float8_e8m0fnu", "hifloat8"), _FLOAT),
+    **dict.fromkeys(("float6_e3m2fn", "float6_e2m3fn", "float4_e2m1fn_x2", "float4_e1m2fn_x2"), _FLOAT),
+    **dict.fromkeys(("complex32", "complex64", "complex128"), _COMPLEX),
+    **dict.fromkeys(("qint8", "quint8", "qint32"), _INT),
+}
+
+_SIGNED = ("int8", "int16", "int32", "int64")
+_REAL_OF = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
+_COMPLEX_OF = {"float16": "complex32", "bfloat16": "complex64", "float32": "complex64", "float64": "complex128"}
+
+
+def promote_names(a: str, b: str) -> str:
+    """The smallest dtype that holds both, as ``torch.promote_types``.
+
+    >>> promote_names("uint8", "int8"), promote_names("float16", "bfloat16"), promote_names("int64", "float16")
+    ('int16', 'float32', 'float16')
+    """
+    if a == b:
+        return a
+    ca, cb = CATEGORY[a], CATEGORY[b]
+    if ca != cb:
+        low, high = (a, b) if ca < cb else (b, a)
+        if CATEGORY[high] == _COMPLEX and CATEGORY[low] == _FLOAT:
+            return promote_names(_COMPLEX_OF.get(low, "complex64"), high)
+        return high
+    if ca == _INT:
+        return _promote_integers(a, b)
+    if ca == _FLOAT:
+        order = ("float16", "float32", "float64")
+        if a in order and b in order:
+            return order[max(order.index(a), order.index(b))]
+        if "float64" in (a, b):
+            return "float64"
+        if "float32" in (a, b) or {a, b} == {"float16", "bfloat16"}:
+            return "float32"
+        raise ValueError(f"{a} and {b} have no common dtype")
+    order = ("complex32", "complex64", "complex128")
+    return order[max(order.index(a), order.index(b))]
+
+
+def _promote_integers(a: str, b: str) -> str:
+    if a in _SIGNED and b in _SIGNED:
+        return _SIGNED[max(_SIGNED.index(a), _SIGNED.index(b))]
+    if "uint8" in (a, b) and (other := b if a == "uint8" else a) in _SIGNED:
+        return other if other != "int8" else "int16"
+    raise ValueError(f"{a} and {b} have no common dtype")
+
+
+@dataclass(frozen=True, slots=True)
+class Operand(Generic[T]):
+    """One operand of a promotion: the dtype of a tensor and whether it has dimensions, or a number's category."""
+
+    dtype: T | None
+    has_dims: bool = True
+    #: The Python number of a scalar attr, for an operand without dtype.
+    number: bool | int | float | complex | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DtypeSystem(Generic[T]):
+    """How the dtypes of the language map to the caller's values.
+
+    Args:
+        from_name: The value for a name of :data:`CATEGORY`; raises ``KeyError`` for names it does not have.
+        to_name: Its inverse.
+        from_attr: The dtype that the value of an attr means, e.g. torch's number of a ``ScalarType``; ``None`` stays.
+    """
+
+    from_name: Callable[[str], T]
+    to_name: Callable[[T], str]
+    from_attr: Callable[[Any], T | None]
+    #: The dtype that integers become where a floating one is needed (``torch.get_default_dtype``).
+    default_float: Callable[[], str] = lambda: "float32"
+
+    def promote(self, operands: Iterable[Operand[T]]) -> T:
+        """The result dtype of an elementwise operator, as ``torch.result_type``.
+
+        Tensors with dimensions decide before 0-dimensional ones, and these before numbers; what decides later only
+        counts if its category (bool, integer, floating, complex) is higher.
+        """
+        ranked: list[str | None] = [None, None, None]
+        for operand in operands:
+            if operand.dtype is not None:
+                name, rank = self.to_name(operand.dtype), 0 if operand.has_dims else 1
+            else:
+                name, rank = self._number(operand.number), 2
+            before = ranked[rank]
+            ranked[rank] = name if before is None else promote_names(before, name)
+        result = ranked[0]
+        for name_ in ranked[1:]:
+            if result is None or (name_ is not None and CATEGORY[name_] > CATEGORY[result]):
+                result = name_ if result is None or name_ is None else self._combine(result, name_)
+        assert result is not None
+        return self.from_name(result)
+
+    @staticmethod
+    def _combine(higher: str, lower: str) -> str:
+        # A complex number beside a half tensor gives complex half, not the default complex.
+        if CATEGORY[lower] == _COMPLEX and CATEGORY[higher] == _FLOAT:
+            return _COMPLEX_OF.get(higher, lower)
+        return lower
+
+    def _number(self, value: object) -> str:
+        if isinstance(value, bool):
+            return "bool"
+        if isinstance(value, complex):
+            return _COMPLEX_OF[self.default_float()]
+        # A symbolic number of a traced graph is recognised by its class name: nothing here imports torch.
+        if isinstance(value, float) or type(value).__name__ == "SymFloat":
+            return self.default_float()
+        return "bool" if type(value).__name__ == "SymBool" else "int64"
+
+    def floating(self, dtype: T) -> T:
+        """``dtype`` if it is floating or complex, otherwise the default floating dtype."""
+        return dtype if CATEGORY[self.to_name(dtype)] >= _FLOAT else self.from_name(self.default_float())
+
+    def integral_sum(self, dtype: T) -> T:
+        """``dtype``, but int64 for bool and integers: the dtype of a sum."""
+        return dtype if CATEGORY[self.to_name(dtype)] >= _FLOAT else self.from_name("int64")
+
+    def real(self, dtype: T) -> T:
+        """The dtype of the real part: complex64 → float32; others stay."""
+        return self.from_name(_REAL_OF.get(self.to_name(dtype), self.to_name(dtype)))
+
+
+def _known(name: str) -> str:
+    if name not in CATEGORY:
+        raise KeyError(name)
+    return name
+
+
+#: Dtypes that are their own names.
+NAMES: DtypeSystem[str] = DtypeSystem(_known, lambda name: name, lambda value: value)

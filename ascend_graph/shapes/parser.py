@@ -1,0 +1,431 @@
+"""Text → syntax tree: a recursive-descent parser of the grammar in :data:`GRAMMAR`.
+
+The text may come from a file of unknown origin: its length, its nesting and its integers are limited, nothing of it is
+executed, and every fault is a :class:`RelationError` with a caret.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ascend_graph.shapes.errors import RelationError
+from ascend_graph.shapes.syntax import (
+    Absent,
+    Alternative,
+    Binary,
+    Call,
+    Conditional,
+    Definition,
+    Dim,
+    Dims,
+    Ellipsis_,
+    Expr,
+    Group,
+    Index,
+    Itself,
+    Like,
+    Literal,
+    Name,
+    Shape,
+    Size,
+    Tensor,
+    Tuple,
+    Unary,
+)
+
+#: The grammar, in the EBNF of the Python reference; docs/shapes.md shows this text.
+GRAMMAR = """\
+relation    = [tensor {"," tensor}] "->" [tensor {"," tensor}] ["where" clause {"," clause}]
+tensor      = NAME [list] alternative {"if" test "else" alternative}
+list        = "[" NAME ["<" sum] "]"                  # only in front of another "["
+alternative = [shape] [":" expression]
+shape       = "[" [dim {"," dim}] "]" | "like" NAME | "None"
+dim         = "..." | "*" (NAME ["[" NAME "]"] | call) ["@" axis] | ("_" | sum) ["@" axis]
+axis        = ["-"] atom
+clause      = NAME "=" expression | expression
+
+expression  = test ["if" test "else" expression]
+test        = and {"or" and}
+and         = not {"and" not}
+not         = "not" not | comparison
+comparison  = sum [("==" | "!=" | "<" | "<=" | ">" | ">=" | "in" | "not" "in" | "is" | "is" "not") sum]
+sum         = product {("+" | "-") product}
+product     = factor {("*" | "//" | "%") factor}
+factor      = "-" factor | atom
+atom        = INTEGER | STRING | "True" | "False" | "None" | call | NAME ["[" expression "]"]
+            | "(" expression ")" | "(" expression "," [expression {"," expression}] ")"
+call        = FUNCTION "(" [expression {"," expression}] ")"
+"""
+
+#: The functions of the language and how many arguments each takes (at least, at most).
+FUNCTIONS = {
+    "ceildiv": (2, 2),
+    "min": (1, 64),
+    "max": (1, 64),
+    "sum": (1, 1),
+    "prod": (1, 1),
+    "len": (1, 1),
+    "rank": (1, 1),
+    "numel": (1, 1),
+    "reshape": (2, 2),
+    "ones": (1, 1),
+    "dtype": (1, 1),
+    "promote": (1, 64),
+    "floating": (1, 64),
+    "integral_sum": (1, 1),
+    "real": (1, 1),
+}
+
+#: Those that give a group of dimensions and stand after ``*``.
+GROUP_FUNCTIONS = frozenset({"reshape", "ones"})
+
+#: Those that give a dtype.
+DTYPE_FUNCTIONS = frozenset({"dtype", "promote", "floating", "integral_sum", "real"})
+
+KEYWORDS = frozenset({"if", "else", "and", "or", "not", "in", "is", "where", "like", "True", "False", "None"})
+
+MAX_LENGTH = 16384
+MAX_NESTING = 32
+MAX_INTEGER = 2**63 - 1
+
+_TOKEN = re.compile(
+    r"""(?P<space>\s+|\#[^\n]*)
+      | (?P<integer>[0-9][0-9_]*)
+      | (?P<name>[^\W\d]\w*)
+      | (?P<string>"(?:[^"\\\n]|\\["\\])*"|'(?:[^'\\\n]|\\['\\])*')
+      | (?P<symbol>->|\.\.\.|//|==|!=|<=|>=|[][(){},:@*+\-%<>=])""",
+    re.VERBOSE,
+)
+_COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    kind: str
+    text: str
+    at: int
+
+
+def _tokens(source: str) -> list[_Token]:
+    if len(source) > MAX_LENGTH:
+        raise RelationError(f"a shape relation may have {MAX_LENGTH} characters, this one has {len(source)}")
+    found: list[_Token] = []
+    at = 0
+    while at < len(source):
+        match = _TOKEN.match(source, at)
+        if match is None:
+            raise RelationError(f"{source[at]!r} does not belong to the language of shape relations", source, at)
+        kind = match.lastgroup or ""
+        if kind == "integer" and int(match.group()) > MAX_INTEGER:
+            raise RelationError(f"an integer is at most 2**63 - 1, got {match.group()[:40]}", source, at)
+        if kind != "space":
+            text = match.group()
+            found.append(_Token("keyword" if text in KEYWORDS else kind, text, at))
+        at = match.end()
+    found.append(_Token("end", "the end", len(source)))
+    return found
+
+
+class _Parser:
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.tokens = _tokens(source)
+        self.position = 0
+        self.nesting = 0
+
+    # ---------------------------------------------------------------------------------------------------------- tokens
+
+    @property
+    def token(self) -> _Token:
+        return self.tokens[self.position]
+
+    def peek(self, offset: int = 1) -> _Token:
+        return self.tokens[min(self.position + offset, len(self.tokens) - 1)]
+
+    def at(self, *texts: str) -> bool:
+        return self.token.kind in ("symbol", "keyword") and self.token.text in texts
+
+    def take(self, *texts: str) -> bool:
+        if self.at(*texts):
+            self.position += 1
+            return True
+        return False
+
+    def expect(self, text: str, instead: str = "") -> _Token:
+        token = self.token
+        if not self.take(text):
+            raise self.error(f"expected {text!r}{instead}, got {self.shown(token)}")
+        return token
+
+    def name(self, what: str) -> _Token:
+        token = self.token
+        if token.kind != "name":
+            raise self.error(f"expected {what}, got {self.shown(token)}")
+        self.position += 1
+        return token
+
+    @staticmethod
+    def shown(token: _Token) -> str:
+        return token.text if token.kind == "end" else repr(token.text)
+
+    def error(self, message: str, at: int | None = None) -> RelationError:
+        return RelationError(message, self.source, self.token.at if at is None else at)
+
+    # -------------------------------------------------------------------------------------------------------- relation
+
+    def relation(self) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...], tuple[Definition | Expr, ...]]:
+        inputs = self.tensors("->")
+        self.expect("->", " between inputs and outputs")
+        outputs = self.tensors("where")
+        clauses: list[Definition | Expr] = []
+        if self.take("where"):
+            clauses.append(self.clause())
+            while self.take(","):
+                clauses.append(self.clause())
+        if self.token.kind != "end":
+            raise self.error(f"expected ',' or the end, got {self.shown(self.token)}")
+        return inputs, outputs, tuple(clauses)
+
+    def tensors(self, stop: str) -> tuple[Tensor, ...]:
+        if self.at(stop) or self.token.kind == "end":
+            return ()
+        found = [self.tensor()]
+        while self.take(","):
+            found.append(self.tensor())
+        return tuple(found)
+
+    def clause(self) -> Definition | Expr:
+        if self.token.kind == "name" and self.peek().text == "=" and self.peek().kind == "symbol":
+            name = self.name("a name").text
+            self.expect("=")
+            return Definition(name, self.expression())
+        return self.expression()
+
+    def tensor(self) -> Tensor:
+        name = self.name("the name of a tensor")
+        index, count = self.list_index()
+        alternatives = [self.alternative()]
+        # `x[n]: a if c else b` is a conditional dtype, `x[n]: a if c else [m]: b` a conditional shape.
+        while self.take("if"):
+            condition = self.test()
+            self.expect("else", " (every 'if' has one)")
+            last = alternatives[-1]
+            if self.at("[", "like", "None"):
+                alternatives[-1] = Alternative(last.shape, last.dtype, condition)
+                alternatives.append(self.alternative())
+            elif last.dtype is not None:
+                alternatives[-1] = Alternative(last.shape, Conditional(last.dtype, condition, self.expression()))
+            else:
+                raise self.error(f"expected a shape after 'else': '[…]', 'like x' or 'None', got {self.shown(self.token)}")
+        return Tensor(name.text, tuple(alternatives), index, count, name.at)
+
+    def list_index(self) -> tuple[str | None, Expr | None]:
+        """``[i]`` or ``[i < k]``, if a shape follows it."""
+        if not self.at("["):
+            return None, None
+        depth, offset = 0, 0
+        while True:  # the bracket that closes this one
+            token = self.peek(offset)
+            if token.kind == "end":
+                return None, None
+            if token.kind == "symbol":
+                depth += (token.text == "[") - (token.text == "]")
+            offset += 1
+            if depth == 0:
+                break
+        follows = self.peek(offset)
+        if follows.text not in ("[", "like") or follows.kind not in ("symbol", "keyword"):
+            return None, None
+        self.expect("[")
+        index = self.name("the index of a list of tensors, as in xs[i][n, d]").text
+        count = self.sum() if self.take("<") else None
+        self.expect("]", " after the index of a list of tensors")
+        return index, count
+
+    def alternative(self) -> Alternative:
+        shape = self.shape()
+        dtype = None
+        if self.take(":"):
+            # Parenthesised or not, but no open conditional: tensor() decides what an `if` belongs to.
+            dtype = self.test()
+        return Alternative(shape, dtype)
+
+    def shape(self) -> Shape:
+        if self.take("like"):
+            token = self.name("the name of an input after 'like'")
+            return Like(Name(token.text, token.at))
+        if self.take("None"):
+            return Absent()
+        if not self.take("["):
+            return Itself()
+        if self.take("]"):
+            return Dims(())
+        items = [self.dim()]
+        while self.take(","):
+            items.append(self.dim())
+        self.expect("]", " or ','")
+        return Dims(tuple(items))
+
+    def dim(self) -> Dim:
+        if self.take("..."):
+            return Ellipsis_()
+        if self.take("*"):
+            token = self.token
+            value = self.atom()
+            if not isinstance(value, Name | Index) and not (isinstance(value, Call) and value.function in GROUP_FUNCTIONS):
+                raise self.error("after '*' comes the name of a group of dimensions or of a list attr", token.at)
+            return Group(value, self.axis())
+        token = self.token
+        expression = self.sum()
+        value_ = None if isinstance(expression, Name) and expression.id == "_" else expression
+        if isinstance(expression, Literal) and not _is_integer(expression):
+            raise self.error(f"a dimension is an integer, a name or their arithmetic, got {expression}", token.at)
+        return Size(value_, self.axis())
+
+    def axis(self) -> Expr | None:
+        if not self.take("@"):
+            return None
+        if self.take("-"):
+            return Unary("-", self.atom())
+        return self.atom()
+
+    # ----------------------------------------------------------------------------------------------------- expressions
+
+    def expression(self) -> Expr:
+        then = self.test()
+        if not self.take("if"):
+            return then
+        condition = self.test()
+        self.expect("else", " (every 'if' has one)")
+        with self:
+            return Conditional(then, condition, self.expression())
+
+    def test(self) -> Expr:
+        return self.chain(("or",), lambda: self.chain(("and",), self.negation))
+
+    def negation(self) -> Expr:
+        if self.take("not"):
+            with self:
+                return Unary("not", self.negation())
+        return self.comparison()
+
+    def comparison(self) -> Expr:
+        left = self.sum()
+        operator = ""
+        if self.at(*_COMPARISONS):
+            operator = self.token.text
+            self.position += 1
+        elif self.take("in"):
+            operator = "in"
+        elif self.at("not") and self.peek().text == "in":
+            self.position += 2
+            operator = "not in"
+        elif self.take("is"):
+            operator = "is not" if self.take("not") else "is"
+        if not operator:
+            return left
+        right = self.sum()
+        if self.at(*_COMPARISONS, "in", "is"):
+            raise self.error("comparisons do not chain; write 'a < b and b < c'")
+        return Binary(operator, left, right)
+
+    def sum(self) -> Expr:
+        return self.chain(("+", "-"), lambda: self.chain(("*", "//", "%"), self.factor))
+
+    def chain(self, operators: tuple[str, ...], operand: Callable[[], Expr]) -> Expr:
+        left = operand()
+        length = 0
+        while self.at(*operators):
+            operator = self.token.text
+            self.position += 1
+            length += 1
+            if length > MAX_NESTING:
+                raise self.error(f"more than {MAX_NESTING} operators in a row")
+            left = Binary(operator, left, operand())
+        return left
+
+    def factor(self) -> Expr:
+        if self.take("-"):
+            with self:
+                operand = self.factor()
+            if isinstance(operand, Literal) and _is_integer(operand) and operand.value:
+                assert isinstance(operand.value, int)
+                return Literal(-operand.value)
+            return Unary("-", operand)
+        return self.atom()
+
+    def atom(self) -> Expr:
+        token = self.token
+        if token.kind == "integer":
+            self.position += 1
+            return Literal(int(token.text))
+        if token.kind == "string":
+            self.position += 1
+            return Literal(re.sub(r"\\(.)", r"\1", token.text[1:-1]))
+        if self.take("True", "False", "None"):
+            return Literal({"True": True, "False": False, "None": None}[token.text])
+        if self.take("("):
+            with self:
+                return self.parenthesis()
+        if token.kind != "name":
+            raise self.error(f"expected a name, an integer or '(', got {self.shown(token)}")
+        self.position += 1
+        if self.at("("):
+            return self.call(token)
+        name = Name(token.text, token.at)
+        if self.take("["):
+            with self:
+                index = self.expression()
+            self.expect("]")
+            return Index(name, index)
+        return name
+
+    def parenthesis(self) -> Expr:
+        first = self.expression()
+        if self.take(")"):
+            return first
+        items = [first]
+        while self.take(","):
+            if self.at(")"):
+                break
+            items.append(self.expression())
+        self.expect(")", " or ','")
+        return Tuple(tuple(items))
+
+    def call(self, token: _Token) -> Call:
+        if token.text not in FUNCTIONS:
+            raise self.error(f"there is no function {token.text!r}; the functions are {', '.join(FUNCTIONS)}", token.at)
+        self.expect("(")
+        arguments: list[Expr] = []
+        with self:
+            while not self.at(")"):
+                arguments.append(self.expression())
+                if not self.take(","):
+                    break
+            self.expect(")", " or ','")
+        least, most = FUNCTIONS[token.text]
+        if not least <= len(arguments) <= most:
+            wanted = str(least) if least == most else f"{least} to {most}"
+            raise self.error(f"{token.text} takes {wanted} argument(s), got {len(arguments)}", token.at)
+        return Call(token.text, tuple(arguments), token.at)
+
+    def __enter__(self) -> None:
+        self.nesting += 1
+        if self.nesting > MAX_NESTING:
+            raise self.error(f"nested more than {MAX_NESTING} deep")
+
+    def __exit__(self, *_: object) -> None:
+        self.nesting -= 1
+
+
+def _is_integer(literal: Literal) -> bool:
+    return isinstance(literal.value, int) and not isinstance(literal.value, bool)
+
+
+def parse(source: str) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...], tuple[Definition | Expr, ...]]:
+    """Parse ``source`` to inputs, outputs and the clauses after ``where``; raise :class:`RelationError`."""
+    if not isinstance(source, str):
+        raise RelationError(f"a shape relation is a text such as 'x[m, k], w[k, n] -> y[m, n]', got {source!r}")
+    return _Parser(source).relation()

@@ -1,0 +1,287 @@
+"""A shape relation as a value: parsed once, checked once, evaluated for any integers and any dtypes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from ascend_graph.shapes.dtypes import CATEGORY, NAMES, DtypeSystem
+from ascend_graph.shapes.errors import RelationError, ShapeError
+from ascend_graph.shapes.parser import parse
+from ascend_graph.shapes.program import OutputSpec, Program, compile_program
+from ascend_graph.shapes.syntax import (
+    Definition,
+    Dims,
+    Ellipsis_,
+    Expr,
+    Group,
+    Index,
+    Itself,
+    Like,
+    Name,
+    Size,
+    Tensor,
+    walk,
+)
+
+
+def fail(condition: Any, message: Callable[[], str]) -> None:
+    """The default ``check``: raise :class:`ShapeError` unless ``condition`` holds."""
+    if not condition:
+        raise ShapeError(message())
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """Output shapes and dtypes as a function of the inputs and attrs; :func:`parse_relation` makes one.
+
+    >>> relation = parse_relation("x[..., m, k], w[k, n], bias[n] -> y[..., m, n]: promote(x, w)")
+    >>> relation.inputs, relation.outputs
+    (('x', 'w', 'bias'), ('y',))
+    >>> relation.infer({"x": (8, 2, 3), "w": (3, 5)}, {"x": "float16", "w": "float32"}, {})
+    (((8, 2, 5), 'float32'),)
+    >>> print(relation)
+    x[..., m, k], w[k, n], bias[n] -> y[..., m, n]: promote(x, w)
+    """
+
+    input_tensors: tuple[Tensor, ...]
+    output_tensors: tuple[Tensor, ...]
+    clauses: tuple[Definition | Expr, ...] = ()
+    #: The text as written; equality is that of the meaning, not of the spacing.
+    source: str = field(default="", compare=False, repr=False)
+    _programs: dict[object, Program[Any]] = field(default_factory=dict, init=False, compare=False, repr=False)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The names of the inputs the relation mentions, in its order."""
+        return tuple(tensor.name for tensor in self.input_tensors)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The names of the outputs, in order."""
+        return tuple(tensor.name for tensor in self.output_tensors)
+
+    @property
+    def free_names(self) -> frozenset[str]:
+        """The names that no input, definition, index or dtype gives: each must be an attr of the operator."""
+        return frozenset(name.id for name in _uses(self)) - _given(self)
+
+    def __str__(self) -> str:
+        text = f"{', '.join(map(str, self.input_tensors))} -> {', '.join(map(str, self.output_tensors))}".strip()
+        return text + (f" where {', '.join(map(str, self.clauses))}" if self.clauses else "")
+
+    def program(
+        self,
+        present: frozenset[str],
+        attrs: tuple[str, ...] = (),
+        *,
+        system: DtypeSystem[Any] = NAMES,
+        check: Callable[[Any, Callable[[], str]], None] = fail,
+        decide: Callable[[Any], bool] = bool,
+    ) -> Program[Any]:
+        """The relation compiled for one set of present inputs and one list of attr names.
+
+        Raises:
+            RelationError: A name means nothing for an operator with these inputs and attrs, or an output dimension is
+                given only by inputs that are absent.
+        """
+        key = (present, attrs, system, check, decide)
+        program = self._programs.get(key)
+        if program is None:
+            program = compile_program(self, present, attrs, system, check, decide)
+            self._programs[key] = program
+        return program
+
+    def infer(
+        self,
+        shapes: Mapping[str, Any],
+        dtypes: Mapping[str, Any],
+        attrs: Mapping[str, object],
+        *,
+        system: DtypeSystem[Any] = NAMES,
+        check: Callable[[Any, Callable[[], str]], None] = fail,
+        decide: Callable[[Any], bool] = bool,
+    ) -> tuple[OutputSpec[Any], ...]:
+        """Shape and dtype of every output.
+
+        Args:
+            shapes: By input name: a sequence of sizes (ints, or anything that computes like them), a list of such for
+                a list of tensors, ``None`` for an absent optional input. Inputs not named are absent.
+            dtypes: By input name: the dtype, or a list of them; in the representation of ``system``.
+            attrs: The operator's attrs, all of them, by name: a name that is an attr is that attr, not a dimension.
+            system: What the dtypes are; names such as ``"float16"`` by default.
+            check: Called with every condition that must hold and a function that gives the message.
+            decide: Called where the result depends on a condition over sizes (a size equal to 1, in broadcasting).
+
+        Returns:
+            Per output ``(shape, dtype)``, a list of these for a list of tensors, or ``None`` where it is absent.
+
+        Raises:
+            ShapeError: The inputs do not fit the relation.
+            RelationError: The relation does not fit the operator.
+        """
+        unknown = shapes.keys() - set(self.inputs)
+        if unknown:
+            raise RelationError(f"{self} has no input {', '.join(sorted(unknown))}; it has {', '.join(self.inputs)}")
+        present = frozenset(name for name, shape in shapes.items() if shape is not None)
+        program = self.program(present, tuple(attrs), system=system, check=check, decide=decide)
+        names = self.inputs
+        return program.run(
+            [shapes.get(name) for name in names], [dtypes.get(name) for name in names], list(attrs.values())
+        )
+
+
+@lru_cache(maxsize=4096)
+def parse_relation(text: str) -> Relation:
+    """Parse a shape relation; docs/shapes.md describes the language.
+
+    Raises:
+        RelationError: The text does not follow the grammar, or a name is used in a way that can mean nothing.
+
+    >>> parse_relation("x[n] -> y[n")
+    Traceback (most recent call last):
+    ...
+    ascend_graph.shapes.errors.RelationError: expected ']' or ',', got the end
+      x[n] -> y[n
+                 ^
+    """
+    inputs, outputs, clauses = parse(text)
+    relation = Relation(inputs, outputs, clauses, text)
+    _check(relation)
+    return relation
+
+
+# ------------------------------------------------------------------------------------------------ what every use must hold
+
+
+def expressions(tensor: Tensor) -> Sequence[Expr]:
+    """Every expression of a tensor: sizes, groups, axes, dtypes, conditions, the count."""
+    found: list[Expr] = [] if tensor.count is None else [tensor.count]
+    for alternative in tensor.alternatives:
+        found += [e for e in (alternative.dtype, alternative.condition) if e is not None]
+        if isinstance(alternative.shape, Like):
+            found.append(alternative.shape.input)
+        if isinstance(alternative.shape, Dims):
+            for item in alternative.shape.items:
+                if not isinstance(item, Ellipsis_):
+                    found += [e for e in (item.value, item.axis) if e is not None]
+    return found
+
+
+def bound_names(tensor: Tensor) -> frozenset[str]:
+    """The dimensions and groups an input binds: the plain names (or ``n[i]``) in its pattern."""
+    found: set[str] = set()
+    for alternative in tensor.alternatives:
+        if isinstance(alternative.shape, Dims):
+            for item in alternative.shape.items:
+                value = None if isinstance(item, Ellipsis_) else item.value
+                if isinstance(value, Name):
+                    found.add(value.id)
+                elif isinstance(value, Index) and value.index == Name(tensor.index or ""):
+                    found.add(value.name.id)
+    return frozenset(found)
+
+
+def dtype_symbols(relation: Relation) -> frozenset[str]:
+    """Names that tie the dtypes of inputs together: ``T`` in ``x[n]: T, w[n]: T -> y[n]: T``."""
+    return frozenset(
+        alternative.dtype.id
+        for tensor in relation.input_tensors
+        for alternative in tensor.alternatives
+        if isinstance(alternative.dtype, Name) and alternative.dtype.id not in CATEGORY
+    ) - frozenset(relation.inputs)
+
+
+def _uses(relation: Relation) -> list[Name]:
+    tensors = (*relation.input_tensors, *relation.output_tensors)
+    found = [e for tensor in tensors for e in expressions(tensor)]
+    found += [clause.value if isinstance(clause, Definition) else clause for clause in relation.clauses]
+    return [node for e in found for node in walk(e) if isinstance(node, Name)]
+
+
+def _given(relation: Relation) -> frozenset[str]:
+    given = set(relation.inputs) | set(CATEGORY) | dtype_symbols(relation) | {"_"}
+    given |= {clause.name for clause in relation.clauses if isinstance(clause, Definition)}
+    for tensor in relation.input_tensors:
+        given |= bound_names(tensor)
+    for tensor in (*relation.input_tensors, *relation.output_tensors):
+        given |= {tensor.index} if tensor.index else set()
+    return frozenset(given)
+
+
+def _check(relation: Relation) -> None:
+    source = relation.source
+
+    def refuse(message: str, at: int | None = None) -> None:
+        raise RelationError(message, source, at)
+
+    for tensors, what in ((relation.input_tensors, "input"), (relation.output_tensors, "output")):
+        seen: set[str] = set()
+        for tensor in tensors:
+            if tensor.name in seen:
+                refuse(f"{what} {tensor.name} occurs twice", tensor.at)
+            seen.add(tensor.name)
+    inputs = {tensor.name: tensor for tensor in relation.input_tensors}
+    dims: dict[str, str] = {}
+    groups: set[str] = set()
+    for tensor in relation.input_tensors:
+        if tensor.count is not None:
+            refuse(f"the inputs {tensor.name} come with their count; write {tensor.name}[{tensor.index}]", tensor.at)
+        for alternative in tensor.alternatives:
+            if isinstance(alternative.shape, Like):
+                refuse(f"'like' is for outputs; write the dimensions of input {tensor.name}", tensor.at)
+            if isinstance(alternative.shape, Dims):
+                _check_pattern(relation, tensor, alternative.shape, groups, dims)
+    for name in dims.keys() & groups:
+        refuse(f"{name} is a dimension in {dims[name]} and a group *{name} elsewhere")
+    for name in (dims.keys() | groups) & inputs.keys():
+        refuse(f"{name} names an input and a dimension; rename the dimension", inputs[name].at)
+    defined: set[str] = set()
+    for clause in relation.clauses:
+        if isinstance(clause, Definition):
+            if clause.name in dims.keys() | groups | inputs.keys() | defined:
+                refuse(f"{clause.name} has a meaning already; 'where {clause.name} = …' needs a new name")
+            later = {c.name for c in relation.clauses if isinstance(c, Definition)} - defined
+            for node in walk(clause.value):
+                if isinstance(node, Name) and node.id in later:
+                    own = "itself" if node.id == clause.name else f"{node.id}, which is defined after it"
+                    refuse(f"the definition of {clause.name} uses {own}", node.at)
+            defined.add(clause.name)
+    for tensor in relation.output_tensors:
+        for alternative in tensor.alternatives:
+            shape = alternative.shape
+            if isinstance(shape, Itself) and tensor.name not in inputs:
+                refuse(
+                    f"output {tensor.name} has no shape; write {tensor.name}[…], or '{tensor.name} like x', or the name of "
+                    f"an input for an operator that returns it: {', '.join(inputs) or 'there is none'}",
+                    tensor.at,
+                )
+            if isinstance(shape, Like) and shape.input.id not in inputs:
+                refuse(f"'like' names an input; the inputs are {', '.join(inputs) or 'none'}", shape.input.at)
+            if isinstance(shape, Dims) and any(isinstance(i, Size) and i.value is None for i in shape.items):
+                refuse(f"output {tensor.name} has a '_', which no input binds", tensor.at)
+
+
+def _check_pattern(relation: Relation, tensor: Tensor, shape: Dims, groups: set[str], dims: dict[str, str]) -> None:
+    open_items = 0
+    for item in shape.items:
+        if isinstance(item, Ellipsis_):
+            open_items += 1
+            continue
+        value = item.value.name if isinstance(item.value, Index) else item.value
+        if isinstance(item, Group):
+            open_items += item.axis is None
+            if not isinstance(value, Name):
+                raise RelationError(f"input {tensor.name}: a group of an input is a name", relation.source, tensor.at)
+            groups.add(value.id)
+        elif isinstance(value, Name) and (not isinstance(item.value, Index) or item.value.index == Name(tensor.index or "")):
+            dims.setdefault(value.id, tensor.name)
+    if open_items > 1:
+        raise RelationError(
+            f"input {tensor.name} has {open_items} items of any length; only one of '...' and '*name' can be told from "
+            f"the rest (those with '@axes' do not count)",
+            relation.source,
+            tensor.at,
+        )

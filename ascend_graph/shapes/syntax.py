@@ -1,0 +1,322 @@
+"""The syntax tree of a shape relation: frozen values, and their canonical text.
+
+Every node prints as text that parses to an equal node. Nothing here knows what the names mean: that is settled when a
+relation is compiled for an operator (:mod:`ascend_graph.shapes.program`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+# --------------------------------------------------------------------------------------------------------- expressions
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """An integer, a string, ``True``, ``False`` or ``None``."""
+
+    value: int | str | bool | None
+
+    def __str__(self) -> str:
+        if isinstance(self.value, str):
+            escaped = self.value.replace("\\", "\\\\").replace('"', '\\"')
+            return f'"{escaped}"'
+        return str(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A dimension, a group of dimensions, an attr, an input, a definition or a dtype, by context."""
+
+    id: str
+    #: Offset in the source, for errors.
+    at: int = 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Name) and other.id == self.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def __str__(self) -> str:
+        return self.id
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """``name[index]``: an element of a list attr, a group or a dimension that differs per list element."""
+
+    name: Name
+    index: Expr
+
+    def __str__(self) -> str:
+        return f"{self.name}[{self.index}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """``function(arguments)``; the functions are fixed by the language."""
+
+    function: str
+    arguments: tuple[Expr, ...]
+    at: int = 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Call) and (other.function, other.arguments) == (self.function, self.arguments)
+
+    def __hash__(self) -> int:
+        return hash((self.function, self.arguments))
+
+    def __str__(self) -> str:
+        return f"{self.function}({', '.join(map(str, self.arguments))})"
+
+
+@dataclass(frozen=True, slots=True)
+class Unary:
+    """``-x`` or ``not x``."""
+
+    operator: str
+    operand: Expr
+
+    def __str__(self) -> str:
+        space = " " if self.operator == "not" else ""
+        return f"{self.operator}{space}{_operand(self.operand, self, tight=True)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """Arithmetic, a comparison, ``in``, ``is``, ``is not``, ``and`` or ``or``."""
+
+    operator: str
+    left: Expr
+    right: Expr
+
+    def __str__(self) -> str:
+        return f"{_operand(self.left, self)} {self.operator} {_operand(self.right, self, tight=True)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Conditional:
+    """``then if condition else otherwise``."""
+
+    then: Expr
+    condition: Expr
+    otherwise: Expr
+
+    def __str__(self) -> str:
+        return f"{_operand(self.then, self, tight=True)} if {_operand(self.condition, self, tight=True)} else {self.otherwise}"
+
+
+@dataclass(frozen=True, slots=True)
+class Tuple:
+    """``(a, b)``, only at the right of ``in``."""
+
+    items: tuple[Expr, ...]
+
+    def __str__(self) -> str:
+        return f"({', '.join(map(str, self.items))}{',' if len(self.items) == 1 else ''})"
+
+
+Expr = Literal | Name | Index | Call | Unary | Binary | Conditional | Tuple
+
+#: Binding strength of the binary operators; what binds tighter has the larger number.
+PRECEDENCE = {
+    "or": 1,
+    "and": 2,
+    "not": 3,
+    **dict.fromkeys(("==", "!=", "<", "<=", ">", ">=", "in", "not in", "is", "is not"), 4),
+    **dict.fromkeys(("+", "-"), 5),
+    **dict.fromkeys(("*", "//", "%"), 6),
+    "neg": 7,
+}
+
+
+def _strength(node: Expr) -> int:
+    if isinstance(node, Conditional):
+        return 0
+    if isinstance(node, Unary):
+        return PRECEDENCE["neg" if node.operator == "-" else "not"]
+    return PRECEDENCE[node.operator] if isinstance(node, Binary) else 9
+
+
+def _operand(child: Expr, parent: Expr, *, tight: bool = False) -> str:
+    """The child's text, in parentheses where the parent would otherwise take it apart."""
+    loose = _strength(child) < _strength(parent) or (tight and _strength(child) == _strength(parent))
+    if isinstance(parent, Unary):
+        loose = _strength(child) < _strength(parent)
+    # A comparison does not chain, so both of its sides must bind tighter.
+    if isinstance(parent, Binary) and PRECEDENCE[parent.operator] == 4 and _strength(child) == 4:
+        loose = True
+    return f"({child})" if loose else str(child)
+
+
+def walk(node: Expr) -> Iterator[Expr]:
+    """The node and everything below it, without recursion."""
+    todo: list[Expr] = [node]
+    while todo:
+        node = todo.pop()
+        yield node
+        todo.extend(children(node))
+
+
+def children(node: Expr) -> tuple[Expr, ...]:
+    """The direct operands of a node, in source order."""
+    match node:
+        case Index(name, index):
+            return (name, index)
+        case Call(_, arguments):
+            return arguments
+        case Unary(_, operand):
+            return (operand,)
+        case Binary(_, left, right):
+            return (left, right)
+        case Conditional(then, condition, otherwise):
+            return (then, condition, otherwise)
+        case Tuple(items):
+            return items
+    return ()
+
+
+# -------------------------------------------------------------------------------------------------------------- shapes
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """One dimension: an expression, ``_`` as ``None``, and with ``@axis`` its place (``axis`` may be a list of axes)."""
+
+    value: Expr | None
+    axis: Expr | None = None
+
+    def __str__(self) -> str:
+        if self.axis is None:
+            return "_" if self.value is None else str(self.value)
+        value = "_" if self.value is None else str(self.value)
+        atom = self.value is None or _strength(self.value) == 9
+        return f"{value if atom else f'({value})'}{_axis(self.axis)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """``*s``: any number of dimensions under one name; with ``@axes`` those at the axes of a list."""
+
+    value: Expr
+    axis: Expr | None = None
+
+    def __str__(self) -> str:
+        return f"*{self.value}{'' if self.axis is None else _axis(self.axis)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Ellipsis_:
+    """``...``: any number of dimensions, broadcast over all inputs that have them."""
+
+    def __str__(self) -> str:
+        return "..."
+
+
+def _axis(axis: Expr) -> str:
+    plain = _strength(axis) == 9 or (isinstance(axis, Unary) and isinstance(axis.operand, Literal))
+    return f"@{axis}" if plain else f"@({axis})"
+
+
+Dim = Size | Group | Ellipsis_
+
+
+@dataclass(frozen=True, slots=True)
+class Dims:
+    """``[d, d, …]``."""
+
+    items: tuple[Dim, ...]
+
+    def __str__(self) -> str:
+        return f"[{', '.join(map(str, self.items))}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Like:
+    """``like x``: shape and strides of an input."""
+
+    input: Name
+
+    def __str__(self) -> str:
+        return f" like {self.input}"
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """``None``: the output is not there."""
+
+    def __str__(self) -> str:
+        return " None"
+
+
+@dataclass(frozen=True, slots=True)
+class Itself:
+    """An input of any shape, or an output that is the input of its name (in-place)."""
+
+    def __str__(self) -> str:
+        return ""
+
+
+Shape = Dims | Like | Absent | Itself
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """One shape and dtype of a tensor, and the condition under which it holds (``None``: otherwise)."""
+
+    shape: Shape
+    dtype: Expr | None = None
+    condition: Expr | None = None
+
+    def __str__(self) -> str:
+        # A conditional dtype in front of a shape alternative needs its parentheses, or `else` would go with the wrong one.
+        dtype = "" if self.dtype is None else f": {self.dtype}"
+        if self.condition is not None and isinstance(self.dtype, Conditional):
+            dtype = f": ({self.dtype})"
+        return f"{self.shape}{dtype}"
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """An input or an output: its name, and its alternatives, of which the last has no condition."""
+
+    name: str
+    alternatives: tuple[Alternative, ...]
+    #: The index of a list of tensors: ``i`` in ``xs[i][n, d]``.
+    index: str | None = None
+    #: How many tensors a list output has: ``k`` in ``ys[i < k][n, d]``; without it the inputs with the same index say so.
+    count: Expr | None = None
+    at: int = 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Tensor) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[object, ...]:
+        return (self.name, self.alternatives, self.index, self.count)
+
+    def __str__(self) -> str:
+        text = self.name
+        if self.index is not None:
+            text += f"[{self.index}]" if self.count is None else f"[{self.index} < {self.count}]"
+        for alternative in self.alternatives:
+            piece = str(alternative)
+            text += piece.lstrip() if text.endswith(" ") else piece
+            if alternative.condition is not None:
+                text += f" if {_operand(alternative.condition, Conditional(Literal(0), Literal(0), Literal(0)), tight=True)} else "
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """``name = expression`` after ``where``."""
+
+    name: str
+    value: Expr
+
+    def __str__(self) -> str:
+        return f"{self.name} = {self.value}"
