@@ -66,7 +66,7 @@ _FOREIGN_ATTR_TYPES = {
     "DataType": AttrType.TYPE,
 }
 
-_BEGIN = re.compile(r"\bREG_OP\s*\(")
+_BEGIN = re.compile(r"REG_OP(?<!\wREG_OP)\s*\(")  # a literal first: searching for it is fast
 _OP_TYPE = re.compile(r"\s*([A-Za-z_]\w*)\s*\)")
 _CALL = re.compile(r"\s*\.\s*([A-Za-z_]\w*)\s*\(")
 _SPACE = re.compile(r"\s*")
@@ -94,6 +94,8 @@ def parse_source(source: SourceText) -> ParseResult:
     """Read every REG_OP of a source."""
     code = source.code
     begins = [match.start() for match in _BEGIN.finditer(code)]
+    if source.strings:
+        begins = [begin for begin in begins if not any(start < begin < end for start, end in source.strings)]
     prototypes: list[OpPrototype] = []
     for index, begin in enumerate(begins):
         if source.full:
