@@ -1,4 +1,4 @@
-"""What all benchmarks share: each has ``main() -> dict``, prints a table, and ends with that dict as one line of JSON."""
+"""What all benchmarks share: ``main() -> dict`` prints a table, and a script ends with that dict as a line of JSON."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def write_corpus(directory: Path, count: int, texts: list[str]) -> int:
     headers = max(1, round(HEADERS * count / PROTOTYPES))
     lines = 0
     for number in range(headers):
-        parts = ["#ifndef OPS_H\n#define OPS_H\n#include \"graph/operator_reg.h\"\nnamespace ge {\n"]
+        parts = ['#ifndef OPS_H\n#define OPS_H\n#include "graph/operator_reg.h"\nnamespace ge {\n']
         for index in range(number, count, headers):
             text = texts[index % len(texts)]
             if index >= len(texts):  # further rounds are ops of other names
@@ -99,7 +99,9 @@ def measure(count: int, texts: list[str], rounds: int) -> dict[str, Any]:
         step = "generate" if count <= 10_000 else "parse"
         runs = []
         for _ in range(rounds):
-            done = subprocess.run([sys.executable, "-c", _MEASURED, name, step], capture_output=True, text=True, check=True)
+            done = subprocess.run(
+                [sys.executable, "-c", _MEASURED, name, step], capture_output=True, text=True, check=True
+            )
             runs.append(json.loads(done.stdout))
     best: dict[str, Any] = min(runs, key=lambda found: found["parse"] + found["generate"])
     return {**best, "lines": lines, "seconds": best["parse"] + best["generate"]}

@@ -23,6 +23,7 @@ import torch_npu  # noqa: F401 - torchair can only be imported after it
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from ascend_graph.prototypes import AttrType, OpPrototype, ParameterKind, parse_text
@@ -148,8 +149,8 @@ def build(function: Callable[..., Any], call: Call) -> Any:
             keywords["node_name"] = call.node_name
         try:
             returned = function(*[argument(value) for value in call.inputs], **keywords)
-        except Exception as error:  # noqa: BLE001 - an error is an outcome that is compared
-            return {"error": f"{type(error).__mro__[-4:-3]}: {error}"}
+        except Exception as error:
+            return {"error": f"{type(error).__name__}: {error}"}
         nodes = {f"{node.type} {index}": node for index, node in enumerate(graph.op)}
         found = {path: value for name, node in nodes.items() for path, value in flatten(node, name)}
         found["returned"] = shape_of(returned)
@@ -216,11 +217,16 @@ def compare(name: str, function: Callable[..., Any]) -> Comparison:
         result.differences["name"] = f"{name} / {raw_op.function_name}"
     result.differences.update(compare_signatures(function, ours))
 
+    if any(path.endswith((".kind", "signature")) for path in result.differences):
+        return result  # there is no call that means the same to both
+
     def agree(call: Call) -> None:
         theirs, mine = build(function, call), build(ours, call)
-        for path in theirs.keys() | mine.keys():
+        paths = theirs.keys() | mine.keys()
+        for path in {"error"} if "error" in paths else paths:
             if theirs.get(path) != mine.get(path):
-                shown = re.sub(rf"^{raw_op.op_type} \d+\.", "", path)
+                # A field is named without the number of the node and the position in a list.
+                shown = re.sub(r"\[\d+\]", "", re.sub(rf"^(?:{raw_op.op_type}|(Const)) \d+\.", r"\1", path))
                 result.differences.setdefault(shown, f"{theirs.get(path)!r} / {mine.get(path)!r}")
 
     for with_node in (False, True):
@@ -257,11 +263,11 @@ def main() -> dict[str, Any]:
     for heading in ("function", "field", "reason, or theirs / ours"):
         table.add_column(heading, overflow="fold")
     for row in explained:
-        table.add_row(*row)
+        table.add_row(*map(escape, row))
     for row in unexplained:
-        table.add_row(*row, style="red")
+        table.add_row(*map(escape, row), style="red")
     for name, path in idle:
-        table.add_row(name, path, "listed as explained, but there is no difference", style="yellow")
+        table.add_row(name, escape(path), "listed as explained, but there is no difference", style="yellow")
     Console(width=160).print(table)
     differing = {comparison.name for comparison in comparisons if comparison.differences}
     unexplained_names = {name for name, _, _ in unexplained}
