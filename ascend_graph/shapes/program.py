@@ -325,12 +325,7 @@ class _Compiler(Generic[T]):
             from_end = middle is not None and number >= middle
             position = number - len(fixed) if from_end else number
             slot = self.size_slot(subject, item, position, deferred, element)
-            fresh.append(
-                slot >= self.first
-                and slot not in self.bound
-                and slot not in slots
-                and self.template[slot - self.first] is None
-            )
+            fresh.append(slot >= self.first and slot not in self.bound and slot not in slots and self.template[slot - self.first] is None)
             slots.append(slot)
         if element is None:
             self.bound.update(slot for slot, new in zip(slots, fresh, strict=True) if new)
@@ -349,9 +344,7 @@ class _Compiler(Generic[T]):
         def match(env: Env, sizes: Sequence[Any]) -> None:
             rank = len(sizes)
             if rank < before + after:
-                raise ShapeError(
-                    f"{subject} has {rank} dimension(s), {shown} needs at least {before + after}: {_shape(sizes)}"
-                )
+                raise ShapeError(f"{subject} has {rank} dimension(s), {shown} needs at least {before + after}: {_shape(sizes)}")
             if before:
                 head(env, sizes[:before])
             end = rank - after
@@ -361,7 +354,9 @@ class _Compiler(Generic[T]):
 
         return match
 
-    def size_slot(self, subject: str, item: Size, position: int, deferred: list[Step], element: _Element | None) -> int:
+    def size_slot(
+        self, subject: str, item: Size, position: int, deferred: list[Step], element: _Element | None
+    ) -> int:
         value = item.value
         where = f"{subject}[{position}]"
         if value is None:
@@ -377,9 +372,7 @@ class _Compiler(Generic[T]):
             return slot
         else:
             if element is not None:
-                raise self.fault(
-                    f"in the list {subject}, a size is a name, name[{element.index}] or an integer, not {value}"
-                )
+                raise self.fault(f"in the list {subject}, a size is a name, name[{element.index}] or an integer, not {value}")
             slot = self.new_slot()
             deferred.append(lambda env: self.compare(env, slot, where, value))
             return slot
@@ -436,9 +429,7 @@ class _Compiler(Generic[T]):
                 if old is not new and (old == new) is not True:
                     check(
                         old == new,
-                        lambda p=position, o=old, n=new: (
-                            f"dimension {p} of *{name} is {o} by {origin}, but {n} by {subject}"
-                        ),
+                        lambda p=position, o=old, n=new: f"dimension {p} of *{name} is {o} by {origin}, but {n} by {subject}",
                     )
 
         return bind_group
@@ -450,7 +441,9 @@ class _Compiler(Generic[T]):
         name = next((n for n, s in self.slots.items() if s == slot), None)
         name = name or next((n for n, s in self.attrs.items() if s == slot), None)
         what = f"dimension {name}" if name else "this dimension"
-        self.check(bound == size, lambda: f"{shown}: dimension {position} is {size}, but {what} is {bound} by {origin}")
+        self.check(
+            bound == size, lambda: f"{shown}: dimension {position} is {size}, but {what} is {bound} by {origin}"
+        )
 
     def list_pattern(self, tensor: Tensor, shape: Dims) -> Match:
         assert tensor.index is not None
@@ -493,12 +486,7 @@ class _Compiler(Generic[T]):
 
     def input_dtype(self, name: str, dtype: Expr) -> list[Step]:
         slot = self.dtype_slot[name]
-        if (
-            isinstance(dtype, Name)
-            and dtype.id not in CATEGORY
-            and dtype.id not in self.inputs
-            and dtype.id not in self.attrs
-        ):
+        if isinstance(dtype, Name) and dtype.id not in CATEGORY and dtype.id not in self.inputs and dtype.id not in self.attrs:
             users = self.symbols.setdefault(dtype.id, [])
             users.append(name)
             if len(users) == 1:
@@ -533,10 +521,8 @@ class _Compiler(Generic[T]):
             if holds is not True:
                 check(
                     holds,
-                    lambda: (
-                        f"{condition} must hold; "
-                        + (", ".join(f"{name} is {_shown(read(env))}" for name, read in readers) or "it does not")
-                    ),
+                    lambda: f"{condition} must hold; "
+                    + (", ".join(f"{name} is {_shown(read(env))}" for name, read in readers) or "it does not"),
                 )
 
         return step
@@ -567,7 +553,9 @@ class _Compiler(Generic[T]):
             if name not in self.present:
                 raise self.fault(f"output {tensor.name} is like {name}, which is absent")
             return self.like(tensor, dtype, Origin(name, isinstance(shape, Itself)))
-        return Leaf(self.sizes(tensor.name, shape), self.default_dtype(tensor) if dtype is None else self.dtype(dtype))
+        return Leaf(
+            self.sizes(tensor.name, shape), self.default_dtype(tensor) if dtype is None else self.dtype(dtype)
+        )
 
     def like(self, tensor: Tensor, dtype: Expr | None, origin: Origin) -> Leaf:
         name = origin.input
@@ -576,9 +564,7 @@ class _Compiler(Generic[T]):
         if given.index is None or (tensor.index is None and origin.itself):
             return Leaf(_slot(source), _slot(dtypes) if dtype is None else self.dtype(dtype), origin)
         if given.index != tensor.index:
-            raise self.fault(
-                f"{name} is a list; an output like its tensors is {tensor.name}[{given.index}] like {name}"
-            )
+            raise self.fault(f"{name} is a list; an output like its tensors is {tensor.name}[{given.index}] like {name}")
         index = self.slots[given.index]
         of = (lambda env: env[dtypes][env[index]]) if dtype is None else self.dtype(dtype)
         return Leaf(lambda env: env[source][env[index]], of, origin)
@@ -619,9 +605,7 @@ class _Compiler(Generic[T]):
                     index = self.slots[given.index]
                     return lambda env: env[slot][env[index]]
                 return lambda env: _first(env[slot])
-        raise self.fault(
-            f"output {tensor.name} has no dtype and no input gives one; write {tensor.name}{tensor.alternatives[0].shape}: float32"
-        )
+        raise self.fault(f"output {tensor.name} has no dtype and no input gives one; write {tensor.name}{tensor.alternatives[0].shape}: float32")
 
     def sizes(self, subject: str, shape: Dims) -> Callable[[Env], tuple[Any, ...]]:
         """A function that gives an output's shape."""
@@ -657,26 +641,14 @@ class _Compiler(Generic[T]):
                     if result[a] is not _FREE:
                         raise ShapeError(f"{shown}: axis {a} is named twice")
                     result[a] = size
-            others = iter(
-                [
-                    s
-                    for (value, _, axis), p in zip(values, parts, strict=True)
-                    if p[2] is None or axis is None
-                    for s in value
-                ]
-            )
+            others = iter([s for (value, _, axis), p in zip(values, parts, strict=True) if p[2] is None or axis is None for s in value])
             return tuple([next(others) if size is _FREE else size for size in result])
 
         return place
 
     def known_slot(self, item: Any) -> int | None:
         """The slot of a plain dimension that every run binds: needs no look before it is used."""
-        if (
-            isinstance(item, Size)
-            and item.axis is None
-            and isinstance(item.value, Name)
-            and item.value.id not in self.attrs
-        ):
+        if isinstance(item, Size) and item.axis is None and isinstance(item.value, Name) and item.value.id not in self.attrs:
             name = item.value.id
             slot = self.slots.get(name)
             if slot in self.bound and name not in self.vectors | self.groups and self.is_dimension(name):
@@ -765,9 +737,7 @@ class _Compiler(Generic[T]):
 
             return maybe
         if name in self.inputs:
-            raise self.fault(
-                f"{name} is a tensor; write rank({name}), numel({name}) or dtype({name}), or name a dimension"
-            )
+            raise self.fault(f"{name} is a tensor; write rank({name}), numel({name}) or dtype({name}), or name a dimension")
         from ascend_graph.shapes.relation import bound_names
 
         givers = [t.name for t in self.relation.input_tensors if name in bound_names(t)]
@@ -965,9 +935,7 @@ class _Compiler(Generic[T]):
                 return _always(self.system.from_name(name))
             except KeyError:
                 raise self.fault(f"dtype {name} does not exist here") from None
-        raise self.fault(
-            f"{name} is no dtype here: it is neither an input that is present, nor an attr, nor one of {', '.join(CATEGORY)}"
-        )
+        raise self.fault(f"{name} is no dtype here: it is neither an input that is present, nor an attr, nor one of {', '.join(CATEGORY)}")
 
     def operand(self, node: Expr) -> Value:
         if isinstance(node, Name) and node.id in self.inputs and node.id in self.present:
@@ -975,11 +943,7 @@ class _Compiler(Generic[T]):
             return lambda env: _operand(env[dtype], env[shape])
         if isinstance(node, Name) and node.id in self.attrs and node.id not in CATEGORY:
             slot = self.attrs[node.id]
-            return lambda env: (
-                Operand(None, number=env[slot])
-                if isinstance(env[slot], bool | int | float | complex) or type(env[slot]).__name__.startswith("Sym")
-                else Operand(self.system.from_attr(env[slot]))
-            )
+            return lambda env: Operand(None, number=env[slot]) if isinstance(env[slot], bool | int | float | complex) or type(env[slot]).__name__.startswith("Sym") else Operand(self.system.from_attr(env[slot]))
         of = self.dtype(node)
         return lambda env: Operand(of(env))
 
@@ -1122,10 +1086,7 @@ def broadcast(a: Sequence[Any], b: Sequence[Any], check: Check, decide: Decide) 
         if x is y or (x == y) is True or decide(y == 1):
             continue
         if not decide(x == 1):
-            check(
-                x == y,
-                lambda x=x, y=y: f"{_shape(a)} and {_shape(b)} do not broadcast: {x} and {y} differ and neither is 1",
-            )
+            check(x == y, lambda x=x, y=y: f"{_shape(a)} and {_shape(b)} do not broadcast: {x} and {y} differ and neither is 1")
             # A known size says more than a symbolic one.
             if y.__class__ is not int:
                 continue
@@ -1179,9 +1140,7 @@ def _axes(value: Any, many: bool, rank: int, shown: str) -> tuple[int, ...]:
         if isinstance(axis, bool) or not isinstance(axis, int):
             raise ShapeError(f"{shown}: an axis is an integer, got {_shown(axis)}")
         if not -rank <= axis < rank:
-            raise ShapeError(
-                f"{shown}: there is no axis {axis}; with {rank} dimension(s) it is from {-rank} to {rank - 1}"
-            )
+            raise ShapeError(f"{shown}: there is no axis {axis}; with {rank} dimension(s) it is from {-rank} to {rank - 1}")
     return tuple([axis % rank for axis in axes])
 
 

@@ -276,9 +276,7 @@ def _check_pattern(relation: Relation, tensor: Tensor, shape: Dims, groups: set[
             if not isinstance(value, Name):
                 raise RelationError(f"input {tensor.name}: a group of an input is a name", relation.source, tensor.at)
             groups.add(value.id)
-        elif isinstance(value, Name) and (
-            not isinstance(item.value, Index) or item.value.index == Name(tensor.index or "")
-        ):
+        elif isinstance(value, Name) and (not isinstance(item.value, Index) or item.value.index == Name(tensor.index or "")):
             dims.setdefault(value.id, tensor.name)
     if open_items > 1:
         raise RelationError(
