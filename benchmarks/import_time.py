@@ -1,6 +1,6 @@
 """What ``import ascend_graph`` costs and pulls in.
 
-    make bench NAME=import_time
+make bench NAME=import_time
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ def main() -> dict[str, Any]:
     table = Table(title="import ascend_graph")
     for column in ("median ms", "slowest ms", "modules", "torch imported"):
         table.add_column(column, justify="right")
-    table.add_row(str(summary["ms"]), f"{max(s['ms'] for s in samples):.2f}", str(len(modules)), str(summary["torch_imported"]))
+    table.add_row(
+        str(summary["ms"]), f"{max(s['ms'] for s in samples):.2f}", str(len(modules)), str(summary["torch_imported"])
+    )
     Console().print(table)
     return summary
 

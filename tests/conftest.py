@@ -9,4 +9,6 @@ from ascend_graph.host.toolkit import is_active
 
 def pytest_configure(config: pytest.Config) -> None:
     if not is_active():
-        raise pytest.UsageError("the tests run on the host runtime: make test, or python -m ascend_graph.host -m pytest …")
+        raise pytest.UsageError(
+            "the tests run on the host runtime: make test, or python -m ascend_graph.host -m pytest …"
+        )

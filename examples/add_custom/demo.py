@@ -20,7 +20,7 @@ from torch import nn
 import ascend_graph
 
 sys.path.insert(0, sys.argv[1])
-import add_custom_ext  # noqa: E402, F401  defines torch.ops.npu.npu_add_custom
+import add_custom_ext  # noqa: F401  defines torch.ops.npu.npu_add_custom
 
 # The whole of what an author writes to bring an operator into graphs:
 ascend_graph.load_prototypes(Path(__file__).with_name("op_proto.h"))
@@ -73,7 +73,9 @@ def flat(result: Any) -> list[torch.Tensor]:
     return [t.detach().cpu() for t in (result if isinstance(result, tuple) else (result,))]
 
 
-def measure(function: Callable[..., Any], reference: Callable[..., Any], inputs: Sequence[tuple[torch.Tensor, ...]]) -> tuple[bool, float, float]:
+def measure(
+    function: Callable[..., Any], reference: Callable[..., Any], inputs: Sequence[tuple[torch.Tensor, ...]]
+) -> tuple[bool, float, float]:
     """Whether all results agree with the reference; seconds of the first call; seconds of a later one."""
     start = time.perf_counter()
     function(*(t.npu() for t in inputs[0]))
@@ -124,7 +126,14 @@ def main() -> int:
             once = counter is None or counter.count == 1
             ok &= agrees and once
             compilations = "" if counter is None else str(counter.count)
-            table.add_row(what, mode, "yes" if agrees else "[red]NO", compilations if once else f"[red]{compilations}", f"{first * 1e3:.0f} ms", f"{each * 1e6:.0f} µs")
+            table.add_row(
+                what,
+                mode,
+                "yes" if agrees else "[red]NO",
+                compilations if once else f"[red]{compilations}",
+                f"{first * 1e3:.0f} ms",
+                f"{each * 1e6:.0f} µs",
+            )
         table.add_section()
     Console(width=130).print(table)
     print("all agree" if ok else "NOT all agree")

@@ -105,7 +105,14 @@ def test_generators_repeat_their_sequence() -> None:
 def network() -> nn.Module:
     torch.manual_seed(1)
     return nn.Sequential(
-        nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(36, 8), nn.LayerNorm(8), nn.GELU()
+        nn.Conv2d(3, 4, 3),
+        nn.BatchNorm2d(4),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(36, 8),
+        nn.LayerNorm(8),
+        nn.GELU(),
     )
 
 
@@ -132,7 +139,9 @@ def test_attention_and_recurrent_layers_train() -> None:
         y, _ = attention(x, x, x)
         out, _ = gru(lstm(y)[0])
         out.square().mean().backward()
-        gradients = [g.cpu() for g in (x.grad, lstm.weight_hh_l0.grad, gru.weight_ih_l0.grad, attention.in_proj_weight.grad)]
+        gradients = [
+            g.cpu() for g in (x.grad, lstm.weight_hh_l0.grad, gru.weight_ih_l0.grad, attention.in_proj_weight.grad)
+        ]
         if device == "cpu":
             expected = gradients
     torch.testing.assert_close(gradients, expected, rtol=1e-4, atol=1e-6)

@@ -104,7 +104,11 @@ def test_bad_handles_are_errors_not_crashes(acl: ctypes.CDLL, call, code: int, t
 def test_several_devices() -> None:
     code = "import torch; print(torch.npu.device_count(), torch.ones(2, device='npu:1').device)"
     result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=_environment(ASCEND_GRAPH_HOST_DEVICES="2")
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=_environment(ASCEND_GRAPH_HOST_DEVICES="2"),
     )
     assert result.stdout.split() == ["2", "npu:1"]
 

@@ -29,7 +29,11 @@ def symbols(library: Path, which: str) -> frozenset[str]:
 def defined() -> frozenset[str]:
     libraries = [*TORCH_NPU.rglob("*.so"), *TORCH.glob("lib/*.so*"), *toolkit_directory().glob("lib64/*.so")]
     loaded = {line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if ".so" in line}
-    system = [Path(p) for p in loaded if Path(p).name.startswith(("libc.", "libm.", "libstdc++", "libgcc_s", "libdl", "librt", "ld-", "libpthread"))]
+    system = [
+        Path(p)
+        for p in loaded
+        if Path(p).name.startswith(("libc.", "libm.", "libstdc++", "libgcc_s", "libdl", "librt", "ld-", "libpthread"))
+    ]
     return frozenset().union(*(symbols(library, "--defined-only") for library in (*libraries, *system)))
 
 

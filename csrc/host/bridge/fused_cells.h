@@ -1,4 +1,5 @@
-// CPU kernels for the fused LSTM and GRU cells, which PyTorch has for accelerators only and asks of every accelerator.
+// CPU kernels for the fused LSTM and GRU cells, which PyTorch has for accelerators only and asks of every
+// accelerator.
 #pragma once
 
 #include <torch/library.h>
