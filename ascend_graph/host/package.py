@@ -295,7 +295,8 @@ def _package_kernel(package: OperatorPackage, op_type: str) -> HostKernel:
                 f"build it with relations={{{op_type!r}: '…'}}"
             )
         named = {p.name: value for p, value in zip(prototype.inputs, inputs, strict=True)}
-        specs = relation.infer(_map(named, lambda t: tuple(t.shape)), _map(named, _dtype_name), all_attrs(given))
+        used = {name: named[name] for name in relation.inputs}
+        specs = relation.infer(_map(used, lambda t: tuple(t.shape)), _map(used, _dtype_name), all_attrs(given))
         by_name = dict(zip(relation.outputs, specs, strict=True))
         return [named[p.name] if p.name in in_place else _empty(by_name.get(p.name)) for p in prototype.outputs]
 
