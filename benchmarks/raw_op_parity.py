@@ -166,7 +166,7 @@ def build(function: Callable[..., Any], call: Call) -> Any:
         nodes = {f"{'Const' if node.type == 'Const' else 'node'} {i}": node for i, node in enumerate(graph.op)}
         found = {path: value for name, node in nodes.items() for path, value in flatten(node, name)}
         found["returned"] = shape_of(returned)
-        found["asked of CANN"] = list(asked)
+        found["question"] = list(asked)
         return found
 
 
