@@ -117,8 +117,8 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "<=": lambda a, b: a <= b,
     ">": lambda a, b: a > b,
     ">=": lambda a, b: a >= b,
-    "in": lambda a, b: a in b,
-    "not in": lambda a, b: a not in b,
+    "in": lambda a, b: among(a, b),
+    "not in": lambda a, b: negated(among(a, b)),
     "is": lambda a, b: a is b,
     "is not": lambda a, b: a is not b,
 }
@@ -879,7 +879,7 @@ class _Compiler(Generic[T]):
             case Unary("not", operand):
                 inner = self.condition(operand)
                 constant = _constant(inner)
-                return (lambda env: not inner(env)) if constant is None else _always(not constant)
+                return (lambda env: negated(inner(env))) if constant is None else _always(not constant)
             case Binary(("and" | "or") as operator, left, right):
                 return self.connective(operator, left, right)
             case Binary(("is" | "is not") as operator, Name(name), Literal(None)) if name in self.inputs:
@@ -913,9 +913,14 @@ class _Compiler(Generic[T]):
         if known is not None:
             return _always(decisive) if known is decisive else self.condition(right)
         b = self.condition(right)
-        if decisive:
-            return lambda env: a(env) or b(env)
-        return lambda env: a(env) and b(env)
+
+        def connected(env: Env) -> Any:
+            first = a(env)
+            if hasattr(first, "__sym_not__"):  # a condition on symbolic sizes stays one, to be checked as a whole
+                return first | b(env) if decisive else first & b(env)
+            return first if bool(first) is decisive else b(env)
+
+        return connected
 
     # ---------------------------------------------------------------------------------------------------------- dtypes
 
@@ -1151,6 +1156,21 @@ def extreme(function: str, values: Sequence[Any]) -> Any:
         else:
             best = min(best, value) if function == "min" else max(best, value)
     return best
+
+
+def among(value: Any, items: Any) -> Any:
+    """Whether ``value`` equals one of ``items``: for a symbolic integer one condition, not a branch per item."""
+    if value.__class__ is int or not hasattr(value, "__sym_min__"):
+        return value in items
+    holds: Any = False
+    for item in items:
+        holds = (value == item) | holds
+    return holds
+
+
+def negated(condition: Any) -> Any:
+    """``not condition``, symbolic if the condition is."""
+    return condition.__sym_not__() if hasattr(condition, "__sym_not__") else not condition
 
 
 def _position(items: Any, wanted: Any, node: Expr) -> int:

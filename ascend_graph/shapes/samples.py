@@ -50,6 +50,7 @@ def sample(
     optional: Sequence[str] = (),
     dtypes: Sequence[str] = ("float16", "float32", "bfloat16"),
     sizes: Sequence[int] = (2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64),
+    structure: int | None = None,
     tries: int = 2000,
 ) -> Sample:
     """Random inputs that ``relation`` accepts together with ``attrs``.
@@ -61,6 +62,7 @@ def sample(
         optional: Inputs that may be absent; each is, half of the time.
         dtypes: What the inputs without annotation have, one for all.
         sizes: What dimensions are chosen from, distinct for distinct names while they last.
+        structure: Samples with the same number differ in sizes alone, not in ranks, lengths, presence or dtypes.
         tries: How many choices are tried.
 
     Raises:
@@ -75,7 +77,7 @@ def sample(
     reason: Exception | None = None
     for _ in range(tries):
         try:
-            found = _Choice(relation, attrs, rng, sizes, dtypes).sample(optional)
+            found = _Choice(relation, attrs, rng, sizes, dtypes, structure).sample(optional)
             relation.infer(found.shapes, found.dtypes, attrs)
             return found
         except ShapeError as error:
@@ -95,9 +97,11 @@ class _Choice:
         rng: random.Random,
         sizes: Sequence[int],
         dtypes: Sequence[str],
+        structure: int | None,
     ) -> None:
-        self.relation, self.attrs, self.rng = relation, attrs, rng
-        self.pool = rng.sample(list(sizes), len(sizes))
+        self.relation, self.attrs, self.values = relation, attrs, rng
+        rng = self.rng = rng if structure is None else random.Random(structure)
+        self.pool = self.values.sample(list(sizes), len(sizes))
         self.sizes = list(sizes)
         self.dims: dict[str, int] = {}
         self.groups: dict[str, tuple[int, ...]] = {}
@@ -108,7 +112,7 @@ class _Choice:
         self.symbols: dict[str, str] = {}
 
     def size(self) -> int:
-        return self.pool.pop() if self.pool else self.rng.choice(self.sizes)
+        return self.pool.pop() if self.pool else self.values.choice(self.sizes)
 
     def some(self, rank: int) -> tuple[int, ...]:
         return tuple(self.size() for _ in range(rank))
