@@ -1,6 +1,54 @@
 """REG_OP text → immutable prototypes, and the catalog of those a process knows. Pure Python: no torch, no compiler."""
 
+from ascend_graph.prototypes.catalog import (
+    Catalog,
+    PrototypeSyntaxError,
+    PrototypeWarning,
+    UnknownPrototypeError,
+    find_prototype,
+    load_prototypes,
+    package_directories,
+    process_catalog,
+)
+from ascend_graph.prototypes.diagnostics import Diagnostic, Severity
 from ascend_graph.prototypes.dtypes import DataType
-from ascend_graph.prototypes.model import Attr, AttrType, OpPrototype, Parameter, ParameterKind
+from ascend_graph.prototypes.loading import read_prototypes
+from ascend_graph.prototypes.model import (
+    Attr,
+    AttrType,
+    AttrValue,
+    DataTypeSymbol,
+    OpPrototype,
+    Parameter,
+    ParameterKind,
+    Subgraph,
+)
+from ascend_graph.prototypes.parser import ParseResult, parse_file, parse_text
+from ascend_graph.prototypes.source import PrototypeSourceError
 
-__all__ = ["Attr", "AttrType", "DataType", "OpPrototype", "Parameter", "ParameterKind"]
+__all__ = [
+    "Attr",
+    "AttrType",
+    "AttrValue",
+    "Catalog",
+    "DataType",
+    "DataTypeSymbol",
+    "Diagnostic",
+    "OpPrototype",
+    "Parameter",
+    "ParameterKind",
+    "ParseResult",
+    "PrototypeSourceError",
+    "PrototypeSyntaxError",
+    "PrototypeWarning",
+    "Severity",
+    "Subgraph",
+    "UnknownPrototypeError",
+    "find_prototype",
+    "load_prototypes",
+    "package_directories",
+    "parse_file",
+    "parse_text",
+    "process_catalog",
+    "read_prototypes",
+]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from types import MappingProxyType
 
 
 class DataType(enum.IntEnum):
@@ -49,3 +50,69 @@ class DataType(enum.IntEnum):
     FLOAT6_E2M3 = 39
     FLOAT4_E2M1 = 40
     FLOAT4_E1M2 = 41
+
+    @property
+    def ge_name(self) -> str:
+        """The name in ``ge::DataType``.
+
+        >>> DataType.FLOAT8_E4M3FN.ge_name
+        'DT_FLOAT8_E4M3FN'
+        """
+        return f"DT_{self.name}"
+
+
+#: ``DT_FLOAT16`` → ``DataType.FLOAT16``, for every member.
+DTYPE_BY_GE_NAME = MappingProxyType({dtype.ge_name: dtype for dtype in DataType})
+
+#: Names that real headers write for a dtype and that ``ge::DataType`` does not have. They are read as the dtype meant
+#: and always reported; a name that is not here is never guessed.
+DTYPE_SYNONYMS = MappingProxyType(
+    {
+        "DT_FLOAT32": DataType.FLOAT,
+        "DT_FP32": DataType.FLOAT,
+        "DT_FLOAT64": DataType.DOUBLE,
+        "DT_FP16": DataType.FLOAT16,
+        "DT_HALF": DataType.FLOAT16,
+        "DT_BFLOAT16": DataType.BF16,
+    }
+)
+
+
+def _named_sets() -> dict[str, tuple[DataType, ...]]:
+    d = DataType
+    signed = (d.INT16, d.INT32, d.INT64, d.INT8)
+    unsigned = (d.UINT16, d.UINT32, d.UINT64, d.UINT8)
+    floating = (d.DOUBLE, d.FLOAT, d.FLOAT16)
+    complexes = (d.COMPLEX128, d.COMPLEX64)
+    late = (d.BF16, d.COMPLEX32)
+    quantified = (d.QINT16, d.QINT32, d.QINT8, d.QUINT16, d.QUINT8)
+    return {
+        "ALL": (
+            d.BOOL,
+            *complexes,
+            *floating,
+            *signed,
+            *quantified,
+            d.RESOURCE,
+            d.STRING,
+            *unsigned,
+            *late,
+        ),
+        "QuantifiedType": quantified,
+        "OrdinaryType": (d.BOOL, *complexes, *floating, *signed, *unsigned, *late),
+        "BasicType": (*complexes, *floating, *signed, *quantified, *unsigned, *late),
+        "NumberType": (*complexes, *floating, *signed, d.QINT32, d.QINT8, d.QUINT8, *unsigned, *late),
+        "RealNumberType": (*floating, *signed, *unsigned, d.BF16),
+        "ComplexDataType": (*complexes, d.COMPLEX32),
+        "IntegerDataType": (*signed, *unsigned),
+        "SignedDataType": signed,
+        "UnsignedDataType": unsigned,
+        "FloatingDataType": floating,
+        "IndexNumberType": (d.INT32, d.INT64),
+        "UnaryDataType": (*complexes, *floating, *late),
+        "FLOAT": (d.FLOAT, d.FLOAT16, d.BF16),
+    }
+
+
+#: The named sets of ``ge::TensorType`` (static functions in graph/types.h), each with its dtypes in GE's order.
+NAMED_SETS = MappingProxyType(_named_sets())

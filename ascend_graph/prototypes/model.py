@@ -24,10 +24,37 @@ class Parameter:
     kind: ParameterKind = ParameterKind.REQUIRED
     #: Allowed dtypes in the order of the source; empty when the source does not say or was not understood.
     dtypes: tuple[DataType, ...] = ()
-    #: The type argument as the source writes it, e.g. ``TensorType({DT_FLOAT16, DT_FLOAT})``.
-    type_text: str = ""
+    #: The type argument as the source writes it, e.g. ``TensorType({DT_FLOAT16, DT_FLOAT})``, without comments and
+    #: needless blanks. What it means is in the other fields: it takes no part in equality.
+    type_text: str = field(default="", compare=False)
     #: The DATATYPE symbol that ties this parameter to others, e.g. ``T``.
     symbol: str | None = None
+    #: The symbols of ``Promote({"T1", "T2"})``, whose promoted dtype this parameter has.
+    promote: tuple[str, ...] = ()
+    #: Whether the type is a ``ListTensorType``: the tensors of a dynamic parameter may differ in dtype.
+    list_type: bool = False
+    #: The names in the type that nothing declares, in the order of the source.
+    unknown_types: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DataTypeSymbol:
+    """One ``DATATYPE(T, …)``: a name for a dtype that several parameters share."""
+
+    name: str
+    dtypes: tuple[DataType, ...] = ()
+    type_text: str = field(default="", compare=False)
+    promote: tuple[str, ...] = ()
+    list_type: bool = False
+    unknown_types: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Subgraph:
+    """One ``GRAPH`` (REQUIRED) or ``DYNAMIC_GRAPH`` (DYNAMIC) of a control-flow op."""
+
+    name: str
+    kind: ParameterKind = ParameterKind.REQUIRED
 
 
 class AttrType(enum.Enum):
@@ -48,10 +75,11 @@ class AttrType(enum.Enum):
     LIST_TYPE = "ListType"
     LIST_TENSOR = "ListTensor"
     LIST_LIST_INT = "ListListInt"
+    LIST_LIST_FLOAT = "ListListFloat"
     LIST_NAMED_ATTRS = "ListNamedAttrs"
 
 
-#: The Python value of an attr; ``DataType`` for Type attrs.
+#: The Python value of an attr; ``DataType`` for Type attrs, None for an empty Tensor or NamedAttrs.
 AttrValue = int | float | bool | str | bytes | DataType | tuple["AttrValue", ...] | None
 
 
@@ -63,16 +91,48 @@ class Attr:
     type: AttrType
     required: bool
     default: AttrValue = None
+    #: The default as the source writes it, e.g. ``static_cast<float>(0.8)``.
+    default_text: str = field(default="", compare=False)
+    #: False where the default in the source is no constant (a C++ variable, say); ``default`` is None then.
+    default_known: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class OpPrototype:
-    """One REG_OP. Inputs, attrs and outputs each keep the order of the source."""
+    """One REG_OP. Inputs, attrs and outputs each keep the order of the source.
+
+    Two prototypes are equal when they declare the same op; the documentation and the place they came from do not
+    matter.
+    """
 
     op_type: str
     inputs: tuple[Parameter, ...] = ()
     attrs: tuple[Attr, ...] = ()
     outputs: tuple[Parameter, ...] = ()
-    doc: str = ""
+    doc: str = field(default="", compare=False)
     file: str = field(default="", compare=False)
     line: int = field(default=0, compare=False)
+    symbols: tuple[DataTypeSymbol, ...] = ()
+    graphs: tuple[Subgraph, ...] = ()
+
+    @property
+    def in_place(self) -> tuple[str, ...]:
+        """The names that are both an input and an output: GE writes the output over that input.
+
+        >>> from ascend_graph.prototypes import parse_text
+        >>> parse_text('''
+        ... REG_OP(Assign)
+        ...     .INPUT(ref, TensorType::ALL())
+        ...     .INPUT(value, TensorType::ALL())
+        ...     .OUTPUT(ref, TensorType::ALL())
+        ...     .OP_END_FACTORY_REG(Assign)
+        ... ''').prototypes[0].in_place
+        ('ref',)
+        """
+        inputs = {parameter.name for parameter in self.inputs}
+        return tuple(parameter.name for parameter in self.outputs if parameter.name in inputs)
+
+    @property
+    def place(self) -> str:
+        """``file:line`` of the definition, for messages."""
+        return f"{self.file or '<text>'}:{self.line}"

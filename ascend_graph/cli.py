@@ -1,0 +1,262 @@
+"""The command ``ascend-graph``. Commands read arguments and print; what they do is in the modules they call.
+
+A further command is a function with ``@main.command()`` that imports its module inside, so that no command pays for
+another's imports.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ascend_graph import __version__
+from ascend_graph.errors import AscendGraphError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ascend_graph.prototypes import Diagnostic, OpPrototype, ParseResult
+
+#: Work on fewer files than this is done before a progress bar could be read.
+_PROGRESS_FROM = 20
+
+
+class _Group(click.Group):
+    """A group whose commands end with one line, not a traceback, where the package refuses something."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except AscendGraphError as error:
+            raise click.ClickException(str(error)) from error
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="ascend-graph")
+def main() -> None:
+    """Custom Ascend operators from their REG_OP prototypes."""
+
+
+_PATHS = click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+
+
+@main.command()
+@_PATHS
+@click.option("--format", "output_format", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def parse(paths: tuple[Path, ...], output_format: str) -> None:
+    """Read the prototypes of headers, directories, op_host/*_def.cpp and msOpGen JSON files.
+
+    The exit status is 1 if anything could not be read.
+    """
+    result = _read(paths)
+    if output_format == "json":
+        from ascend_graph.prototypes.json_format import result_as_json
+
+        click.echo(json.dumps(result_as_json(result), indent=2, ensure_ascii=False, allow_nan=False))
+    else:
+        from rich.markup import escape
+        from rich.table import Table
+
+        table = Table(title=f"{len(result.prototypes)} prototypes", title_justify="left")
+        for heading in ("op", "inputs", "outputs", "attrs", "defined at"):
+            table.add_column(heading, overflow="fold")
+        for prototype in result.prototypes:
+            table.add_row(
+                prototype.op_type,
+                ", ".join(p.name for p in prototype.inputs),
+                ", ".join(p.name for p in prototype.outputs),
+                ", ".join(attr.name for attr in prototype.attrs),
+                escape(prototype.place),
+            )
+        _console().print(table)
+        _print_diagnostics(result.diagnostics)
+    _exit_on_errors(result)
+
+
+@main.command()
+@click.argument("op_type", metavar="OP")
+@click.option(
+    "--from",
+    "sources",
+    multiple=True,
+    type=click.Path(exists=True, path_type=Path),
+    help="A header or directory to read first; may be repeated. Installed operator packages are searched anyway.",
+)
+@click.option("--format", "output_format", type=click.Choice(["text", "json", "reg-op"]), default="text")
+def show(op_type: str, sources: tuple[Path, ...], output_format: str) -> None:
+    """Show one prototype: what it takes, what it gives, and its raw op."""
+    from ascend_graph.prototypes import Catalog
+
+    catalog = Catalog()
+    for source in sources:
+        _load_quietly(catalog, source)
+    prototype = catalog.find(op_type)
+    if output_format == "json":
+        from ascend_graph.prototypes.json_format import prototype_as_json
+
+        click.echo(json.dumps(prototype_as_json(prototype), indent=2, ensure_ascii=False, allow_nan=False))
+    elif output_format == "reg-op":
+        from ascend_graph.prototypes.writer import to_reg_op
+
+        click.echo(to_reg_op(prototype))
+    else:
+        _show(prototype)
+
+
+@main.command()
+@click.argument("old", type=click.Path(exists=True, path_type=Path))
+@click.argument("new", type=click.Path(exists=True, path_type=Path))
+@click.option("--format", "output_format", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def diff(old: Path, new: Path, output_format: str) -> None:
+    """Say what changed between two sets of prototypes, such as two CANN versions.
+
+    The exit status is 1 if callers of the old raw ops break.
+    """
+    from ascend_graph.prototypes.diff import Effect, compare
+
+    before, after = _read([old]), _read([new])
+    changes = compare(before.prototypes, after.prototypes)
+    breaking = [change for change in changes if change.effect is Effect.BREAKS]
+    if output_format == "json":
+        found = [{"op": c.op_type, "effect": c.effect.value, "change": c.text} for c in changes]
+        click.echo(json.dumps({"changes": found, "breaking": len(breaking)}, indent=2, ensure_ascii=False))
+    else:
+        from rich.markup import escape
+        from rich.table import Table
+
+        styles = {Effect.BREAKS: "red", Effect.CHANGES: "yellow", Effect.EXTENDS: "green"}
+        table = Table(title=f"{len(changes)} changes, {len(breaking)} break callers", title_justify="left")
+        for heading in ("op", "effect", "change"):
+            table.add_column(heading, overflow="fold")
+        for change in changes:
+            table.add_row(change.op_type, change.effect.value, escape(change.text), style=styles[change.effect])
+        _console().print(table)
+        _print_diagnostics((*before.errors, *after.errors))
+    _exit_on_errors(before)
+    _exit_on_errors(after)
+    if breaking:
+        sys.exit(1)
+
+
+@main.group(cls=_Group)
+def gen() -> None:
+    """Generate source files from prototypes."""
+
+
+@gen.command("raw-ops")
+@_PATHS
+@click.option("-o", "--output", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The module.")
+@click.option("--stub/--no-stub", default=True, show_default=True, help="Also write a type stub beside it.")
+def gen_raw_ops(paths: tuple[Path, ...], output: Path, stub: bool) -> None:
+    """Generate a Python module of GE raw ops, written only if it differs.
+
+    The exit status is 1 if anything could not be read; nothing is written then.
+    """
+    from ascend_graph.codegen.raw_op_module import raw_op_module
+    from ascend_graph.codegen.rendering import write_if_different
+
+    result = _read(paths)
+    _print_diagnostics(result.diagnostics)
+    _exit_on_errors(result)
+    if not result.prototypes:
+        raise click.ClickException(f"no REG_OP in {', '.join(map(str, paths))}: nothing was written")
+    module = raw_op_module(result.prototypes)
+    written = [write_if_different(output, module.source)]
+    if stub:
+        written.append(write_if_different(output.with_suffix(".pyi"), module.stub))
+    for prototype, reason in module.skipped:
+        click.echo(f"{prototype.place}: {prototype.op_type} is left out: {reason}", err=True)
+    state = "written" if any(written) else "already up to date"
+    click.echo(f"{output}: {len(result.prototypes) - len(module.skipped)} raw ops, {state}", err=True)
+
+
+def _read(paths: Iterable[Path]) -> ParseResult:
+    from ascend_graph.prototypes.loading import prototype_files, read_all
+
+    files: list[Path] = []
+    for path in paths:
+        files += prototype_files(path) if path.is_dir() else [path]
+    with _progress("reading prototypes", files) as progressing:
+        return read_all(progressing)
+
+
+@contextmanager
+def _progress(title: str, items: list[Path]) -> Iterator[Iterable[Path]]:
+    """The items, with a progress bar on the terminal where there are many."""
+    if len(items) < _PROGRESS_FROM or not sys.stderr.isatty():
+        yield items
+        return
+    from rich.progress import Progress
+
+    with Progress(console=_console(stderr=True), transient=True) as progress:
+        yield progress.track(items, description=title)
+
+
+def _load_quietly(catalog: Any, source: Path) -> None:
+    import warnings
+
+    from ascend_graph.prototypes import PrototypeWarning
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", PrototypeWarning)
+        catalog.load(source)
+    for warning in caught:
+        click.echo(str(warning.message), err=True)
+
+
+def _show(prototype: OpPrototype) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from ascend_graph.prototypes.writer import default_text
+    from ascend_graph.raw_ops.description import describe, signature_text
+
+    console = _console()
+    console.print(f"[bold]{prototype.op_type}[/bold]  {escape(prototype.place)}", highlight=False)
+    if prototype.doc:
+        console.print(escape(prototype.doc), style="dim", highlight=False)
+    table = Table(show_edge=False, pad_edge=False)
+    for heading in ("", "name", "kind", "dtypes or default"):
+        table.add_column(heading, overflow="fold")
+    for side, parameters in (("input", prototype.inputs), ("output", prototype.outputs)):
+        for parameter in parameters:
+            dtypes = ", ".join(dtype.ge_name.removeprefix("DT_") for dtype in parameter.dtypes)
+            if parameter.symbol:
+                dtypes = f"{parameter.symbol}: {dtypes}"
+            if side == "output" and parameter.name in prototype.in_place:
+                dtypes += " (written in place)"
+            if parameter.unknown_types:
+                dtypes += f" (not understood: {', '.join(parameter.unknown_types)})"
+            table.add_row(side, parameter.name, parameter.kind.value, escape(dtypes))
+    for attr in prototype.attrs:
+        value = "required" if attr.required else f"= {default_text(attr)}"
+        table.add_row("attr", attr.name, attr.type.value, escape(value))
+    for graph in prototype.graphs:
+        table.add_row("graph", graph.name, graph.kind.value, "")
+    console.print(table)
+    console.print(f"\nraw op: {escape(signature_text(describe(prototype)))}", highlight=False, soft_wrap=True)
+
+
+def _print_diagnostics(diagnostics: Iterable[Diagnostic]) -> None:
+    for diagnostic in diagnostics:
+        click.echo(str(diagnostic), err=True)
+
+
+def _exit_on_errors(result: ParseResult) -> None:
+    if result.errors:
+        sys.exit(1)
+
+
+def _console(*, stderr: bool = False) -> Console:
+    from rich.console import Console
+
+    console = Console(stderr=stderr)
+    if not console.is_terminal:
+        console.width = 160  # a file or a pipe has no width of its own
+    return console

@@ -1,0 +1,101 @@
+"""``python -m ascend_graph.host``: run a script, a module or code on the host runtime.
+
+    python -m ascend_graph.host [--force] [--opp DIR]… [--quiet] script.py args…
+    python -m ascend_graph.host [options] -m module args…
+    python -m ascend_graph.host [options] -c code args…
+
+The process is replaced by a Python that finds the host runtime's libraries under CANN's names; children inherit them.
+Options end where the script, ``-m`` or ``-c`` begins; whatever follows belongs to it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+from ascend_graph.errors import AscendGraphError
+from ascend_graph.host.toolkit import HostRuntimeError, host_environment, real_cann, toolkit_directory
+
+_USAGE = (__doc__ or "").split("\n\n")[1].rstrip()
+
+
+def _parse(arguments: list[str]) -> tuple[bool, bool, list[str], list[str]]:
+    force = quiet = False
+    packages: list[str] = []
+    rest = list(arguments)
+    while rest:
+        if rest[0] == "--force":
+            force = True
+        elif rest[0] == "--quiet":
+            quiet = True
+        elif rest[0] == "--opp" and len(rest) > 1:
+            packages.append(rest.pop(1))
+        elif rest[0] in ("-h", "--help"):
+            print(__doc__)
+            raise SystemExit(0)
+        elif rest[0] in ("-m", "-c") and len(rest) > 1:
+            return force, quiet, packages, rest
+        elif rest[0].startswith("-"):
+            raise HostRuntimeError(f"unknown or incomplete option {rest[0]!r}; usage:\n{_USAGE}")
+        else:
+            return force, quiet, packages, rest
+        rest.pop(0)
+    raise HostRuntimeError(f"nothing to run; usage:\n{_USAGE}")
+
+
+def _package_directory(directory: str) -> str:
+    path = Path(directory).resolve()
+    if not (path / "op_api" / "lib" / "libcust_opapi.so").exists():
+        raise HostRuntimeError(
+            f"--opp {directory}: no operator package there: expected {path}/op_api/lib/libcust_opapi.so; build one with "
+            "ascend_graph.host.package.build_operator_package"
+        )
+    return str(path)
+
+
+def launch(arguments: list[str]) -> NoReturn:
+    """Replace this process by ``python arguments…`` on the host runtime.
+
+    Raises:
+        HostRuntimeError: unusable arguments, or a real CANN would be shadowed.
+        BuildError: the bridge to PyTorch does not compile.
+    """
+    force, quiet, packages, command = _parse(arguments)
+    shadowed = real_cann(os.environ)
+    if shadowed and not force:
+        raise HostRuntimeError(
+            f"a CANN is installed here ({shadowed}); the host runtime would shadow it. Run python directly to use the NPU, or "
+            "pass --force to use the host runtime all the same"
+        )
+    bridge = None
+    if importlib.util.find_spec("torch") and importlib.util.find_spec("torch_npu"):
+        from ascend_graph.host.bridge import bridge_library
+
+        library = bridge_library()
+        if not library.path().exists():
+            print("ascend_graph: compiling the host runtime's bridge to PyTorch (once, about a minute)", file=sys.stderr)
+        bridge = library.build()
+    environment = host_environment(os.environ, bridge)
+    if packages:
+        known = [p for p in environment.get("ASCEND_CUSTOM_OPP_PATH", "").split(":") if p]
+        environment["ASCEND_CUSTOM_OPP_PATH"] = ":".join([*map(_package_directory, packages), *known])
+    if not quiet:
+        print(f"ascend_graph: host runtime active ({toolkit_directory()}); this is a CPU, not an NPU", file=sys.stderr)
+        sys.stderr.flush()
+    os.execve(sys.executable, [sys.executable, *command], environment)
+
+
+def main() -> NoReturn:
+    """Entry point of ``python -m ascend_graph.host``."""
+    try:
+        launch(sys.argv[1:])
+    except AscendGraphError as error:
+        print(f"ascend_graph.host: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+
+
+if __name__ == "__main__":
+    main()

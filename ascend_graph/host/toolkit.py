@@ -1,0 +1,84 @@
+"""The host toolkit: where its libraries and headers are, and the environment that selects them.
+
+The directory is laid out like an installed CANN toolkit (``lib64/``, ``include/``), so whatever follows
+``ASCEND_HOME_PATH`` finds what it looks for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import ascend_graph.host
+from ascend_graph.errors import AscendGraphError
+
+#: Set, to the toolkit's directory, in every process that runs on the host runtime.
+ACTIVE_VARIABLE = "ASCEND_GRAPH_HOST"
+
+
+class HostRuntimeError(AscendGraphError):
+    """The host runtime is not installed, not active, or must not be activated."""
+
+
+def toolkit_directory() -> Path:
+    """The installed toolkit's directory."""
+    for directory in ascend_graph.host.__path__:
+        toolkit = Path(directory) / "toolkit"
+        if (toolkit / "lib64" / "libascendcl.so").exists():
+            return toolkit
+    raise HostRuntimeError(
+        "the host runtime's libraries are not installed: expected toolkit/lib64/libascendcl.so in "
+        f"{', '.join(ascend_graph.host.__path__)}; install ascend-graph from a wheel or with 'pip install -e .'"
+    )
+
+
+def source_directory() -> Path:
+    """The C++ sources that are compiled against the installed PyTorch."""
+    for directory in ascend_graph.host.__path__:
+        sources = Path(directory) / "csrc"
+        if (sources / "bridge").is_dir():
+            return sources
+    raise HostRuntimeError("the host runtime's C++ sources are not installed beside ascend_graph/host")
+
+
+def is_active() -> bool:
+    """Whether this process runs on the host runtime."""
+    return ACTIVE_VARIABLE in os.environ
+
+
+def real_cann(environment: Mapping[str, str]) -> str | None:
+    """The first place where the environment names a CANN that is not the host toolkit's, or None."""
+    toolkit = str(toolkit_directory())
+    for variable in ("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME", "ASCEND_OPP_PATH"):
+        value = environment.get(variable)
+        if value and not value.startswith(toolkit) and Path(value).exists():
+            return f"{variable}={value}"
+    for entry in environment.get("LD_LIBRARY_PATH", "").split(":"):
+        if entry and not entry.startswith(toolkit) and (Path(entry) / "libascendcl.so").exists():
+            return f"LD_LIBRARY_PATH has {entry}/libascendcl.so"
+    default = Path("/usr/local/Ascend/ascend-toolkit/latest")
+    return str(default) if default.exists() else None
+
+
+def host_environment(environment: Mapping[str, str], bridge: Path | None) -> dict[str, str]:
+    """``environment`` with the host toolkit selected.
+
+    The task queue is off: the kernels that stand in for the device read memory at once, so work queued on another thread
+    would be read before it is done.
+    """
+    toolkit = toolkit_directory()
+    library_path = [str(toolkit / "lib64"), *filter(None, environment.get("LD_LIBRARY_PATH", "").split(":"))]
+    result = dict(environment)
+    result |= {
+        ACTIVE_VARIABLE: str(toolkit),
+        "LD_LIBRARY_PATH": ":".join(dict.fromkeys(library_path)),
+        "ASCEND_HOME_PATH": str(toolkit),
+        "ASCEND_TOOLKIT_HOME": str(toolkit),
+        "ASCEND_CANN_PACKAGE_PATH": str(toolkit),
+        "ASCEND_OPP_PATH": str(toolkit / "opp"),
+        "TASK_QUEUE_ENABLE": "0",
+    }
+    if bridge is not None:
+        result["ASCEND_GRAPH_HOST_BRIDGE"] = str(bridge)
+    return result

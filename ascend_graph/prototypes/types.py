@@ -1,0 +1,155 @@
+"""The type argument of INPUT, OUTPUT and DATATYPE → the dtypes it means.
+
+The real macros only turn this argument into a string, so headers carry text there that is no valid C++. Everything that
+can be understood is; the rest is named in ``TypeFacts.unknown`` and remarked on, and nothing is guessed.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ascend_graph.prototypes.dtypes import DTYPE_BY_GE_NAME, DTYPE_SYNONYMS, NAMED_SETS, DataType
+
+
+@dataclass(frozen=True, slots=True)
+class TypeFacts:
+    """What one type argument says."""
+
+    dtypes: tuple[DataType, ...] = ()
+    #: A string or a lone name that is no dtype: a DATATYPE symbol, if the op declares it.
+    symbol: str | None = None
+    promote: tuple[str, ...] = ()
+    list_type: bool = False
+    #: Each name not understood, with its offset in the text.
+    unknown: tuple[tuple[str, int], ...] = ()
+    #: Each remark with its offset in the text.
+    problems: tuple[tuple[int, str], ...] = ()
+
+
+_TOKEN = re.compile(r'[A-Za-z_]\w*|"[^"]*"?|::|[^\s]')
+_CLOSES = {"(": ")", "{": "}"}
+_CONSTRUCTORS = ("TensorType", "ListTensorType", "Promote")
+_QUALIFIERS = ("ge", "TensorType", "std", "domi")
+
+
+@lru_cache(maxsize=4096)
+def read_type(text: str) -> TypeFacts:
+    """Read one type argument, e.g. ``TensorType({DT_FLOAT16, NumberType()})``.
+
+    >>> read_type("TensorType({DT_FLOAT16, DT_FLOAT})").dtypes
+    (<DataType.FLOAT16: 1>, <DataType.FLOAT: 0>)
+    >>> read_type('"T"').symbol
+    'T'
+    """
+    return _TypeReader(text).read()
+
+
+class _TypeReader:
+    def __init__(self, text: str) -> None:
+        self.tokens = [(match.group(), match.start()) for match in _TOKEN.finditer(text)]
+        self.dtypes: dict[DataType, None] = {}  # a set that keeps the order
+        self.promote: list[str] = []
+        self.unknown: list[tuple[str, int]] = []
+        self.problems: list[tuple[int, str]] = []
+        self.list_type = False
+
+    def read(self) -> TypeFacts:
+        tokens = self.tokens
+        if len(tokens) == 1:
+            lone, offset = tokens[0]
+            if lone[0] == '"':
+                return TypeFacts(symbol=lone.strip('"').strip())
+            if lone not in DTYPE_BY_GE_NAME and lone not in DTYPE_SYNONYMS and lone.isidentifier():
+                return TypeFacts(symbol=lone, unknown=((lone, offset),))
+        open_brackets: list[tuple[str, int]] = []
+        in_promote = False
+        item_before = False  # whether a comma has to come before the next item
+        index = 0
+        while index < len(tokens):
+            token, offset = tokens[index]
+            following = tokens[index + 1][0] if index + 1 < len(tokens) else ""
+            index += 1
+            if token in "({":
+                open_brackets.append((token, offset))
+                item_before = False
+            elif token in ")}":
+                if open_brackets and _CLOSES[open_brackets[-1][0]] == token:
+                    open_brackets.pop()
+                else:
+                    self._problem(offset, f"{token!r} closes nothing")
+                item_before = True
+            elif token == ",":
+                item_before = False
+            elif token[0] == '"':
+                if in_promote:
+                    self.promote.append(token.strip('"').strip())
+                else:
+                    self._unknown(token, offset, f"the string {token} names a type only when it stands alone")
+                item_before = True
+            elif token.isidentifier():
+                if following in ("::", ":"):
+                    self._qualifier(token, offset, tokens[index])
+                    index += 1
+                    if index < len(tokens) and tokens[index][0] in "({":
+                        self._problem(offset, f"'{token}{following}' stands before a bracket; write '{token}('")
+                    continue
+                if item_before:
+                    self._problem(offset, f"a comma is missing before {token}")
+                item_before = True
+                if following and following in "({" and token in _CONSTRUCTORS:
+                    self.list_type |= token == "ListTensorType"
+                    in_promote |= token == "Promote"
+                elif following == "(" and token in NAMED_SETS and index + 1 < len(tokens):
+                    self.dtypes.update(dict.fromkeys(NAMED_SETS[token]))
+                    if tokens[index + 1][0] == ")":
+                        index += 2
+                else:
+                    self._name(token, offset, following)
+            else:
+                self._problem(offset, f"{token!r} was not understood")
+        if open_brackets:
+            bracket, offset = open_brackets[-1]
+            self._problem(offset, f"{bracket!r} is never closed")
+        return TypeFacts(
+            tuple(self.dtypes),
+            None,
+            tuple(self.promote),
+            self.list_type,
+            tuple(self.unknown),
+            tuple(self.problems),
+        )
+
+    def _problem(self, offset: int, message: str) -> None:
+        self.problems.append((offset, message))
+
+    def _unknown(self, name: str, offset: int, message: str) -> None:
+        self.unknown.append((name.strip('"'), offset))
+        self.problems.append((offset, message))
+
+    def _qualifier(self, name: str, offset: int, colons: tuple[str, int]) -> None:
+        if colons[0] == ":":
+            self._problem(colons[1], "':' stands where '::' is meant")
+        if name not in _QUALIFIERS:
+            self._problem(offset, f"{name} is no type; TensorType is meant here")
+
+    def _name(self, name: str, offset: int, following: str) -> None:
+        dtype = DTYPE_BY_GE_NAME.get(name)
+        if dtype is not None:
+            self.dtypes[dtype] = None
+        elif name in DTYPE_SYNONYMS:
+            dtype = DTYPE_SYNONYMS[name]
+            self.dtypes[dtype] = None
+            self._problem(offset, f"ge::DataType has no {name}; read as {dtype.ge_name}")
+        elif name in NAMED_SETS and name not in ("ALL", "FLOAT"):
+            self.dtypes.update(dict.fromkeys(NAMED_SETS[name]))
+            self._problem(offset, f"{name} is a function; write {name}()")
+        elif following and following in "({" and difflib.get_close_matches(name, _CONSTRUCTORS, 1, 0.75):
+            self._problem(offset, f"{name} is no type; read as TensorType")
+        else:
+            known = [*DTYPE_BY_GE_NAME, *NAMED_SETS]
+            close = difflib.get_close_matches(name, known, 2, 0.7)
+            hint = f"; did you mean {' or '.join(close)}?" if close else ""
+            self._unknown(name, offset, f"{name} is neither a dtype nor a set of dtypes{hint}")

@@ -1,0 +1,396 @@
+"""Raw ops at run time: closures over a description that add one node to TorchAir's current GE graph.
+
+Everything that depends on the op alone is computed once, when the raw op is made: the order of its arguments, the
+setter of each attr, and a node that already holds the type, the defaults and the outputs. A call then copies that node
+and fills in what differs.
+"""
+
+from __future__ import annotations
+
+import enum
+import importlib
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from types import SimpleNamespace
+from typing import Any
+
+from ascend_graph.errors import AscendGraphError
+from ascend_graph.prototypes.model import AttrType, OpPrototype, ParameterKind
+from ascend_graph.raw_ops.description import RawAttr, RawOp, describe
+
+RawOpFunction = Callable[..., Any]
+
+
+class RawOpError(AscendGraphError, ValueError):
+    """A raw op was called with a value that its node cannot hold. The graph is as it was before."""
+
+
+class IncompatibleCannError(AscendGraphError, AssertionError):
+    """The installed CANN knows an older definition of the op, which lacks an input or attr that is used."""
+
+
+class NodeStyle(enum.Enum):
+    """What a node holds for that which the caller leaves out; both occur in TorchAir's generated module."""
+
+    #: Every attr is written, and every absent optional input has its place. The style of nearly all of TorchAir's.
+    COMPLETE = "complete"
+    #: Absent inputs and attrs equal to their default are left out, so that a CANN which does not know them takes the
+    #: node; if it lacks one that is used, ``IncompatibleCannError`` is raised.
+    COMPACT = "compact"
+
+
+@lru_cache(maxsize=1)
+def _torchair() -> SimpleNamespace:
+    """The pieces of TorchAir that nodes are built with."""
+    try:
+        importlib.import_module("torch_npu")  # torchair can only be imported after it
+        return SimpleNamespace(
+            ge=importlib.import_module("torchair.ge._ge_graph"),
+            ir=importlib.import_module("torchair._ge_concrete_graph.ge_ir_pb2"),
+            compat=importlib.import_module("torchair._ge_concrete_graph.compat_ir"),
+        )
+    except (ImportError, OSError) as error:
+        raise RawOpError(
+            f"raw ops need torch_npu with torchair, which cannot be imported here: {error}. "
+            "Without CANN run the program as `python -m ascend_graph.host script.py`."
+        ) from error
+
+
+def make_raw_op(prototype: OpPrototype, style: NodeStyle = NodeStyle.COMPLETE) -> RawOpFunction:
+    """The raw op of a prototype as a Python function.
+
+    Its name, signature and documentation are those that ``ascend-graph gen raw-ops`` writes. Called inside a GE graph
+    it adds one node and returns its outputs: one Tensor, a list for a dynamic output, a tuple of these for several
+    outputs, None for none.
+
+    Raises:
+        RawOpError: torchair cannot be imported.
+    """
+    return _Builder(describe(prototype), style).function()
+
+
+class _Builder:
+    """One op's precomputed parts."""
+
+    def __init__(self, description: RawOp, style: NodeStyle) -> None:
+        pieces = _torchair()
+        self.description = description
+        self.compact = style is NodeStyle.COMPACT
+        self.ge = pieces.ge
+        self.compat = pieces.compat
+        self.invalid_desc = pieces.ge.get_invalid_desc()
+        self.tensor_class = pieces.ge.Tensor
+        self.is_plain = all(value.kind is ParameterKind.REQUIRED for value in description.inputs)
+        self.input_names = [value.name for value in description.inputs]
+        self.sizes = [output.size_argument for output in description.outputs]
+        self.is_static = not any(self.sizes)
+        self.setters = {attr.argument: (attr, _SETTERS[attr.type]) for attr in description.attrs}
+        self.defaults = {attr.argument: _normal(attr.default) for attr in description.attrs if not attr.required}
+
+        self.template = pieces.ir.OpDef()
+        self.template.type = description.op_type
+        if not self.compact:
+            for attr in description.attrs:
+                if not attr.required:
+                    self.set_attr(self.template, attr.argument, attr.default)
+        if self.is_static:
+            for output in description.outputs:
+                self.template.output_desc.add().name = output.name
+
+    def function(self) -> RawOpFunction:
+        """The closure that is the raw op."""
+        description, ge, tensor_class = self.description, self.ge, self.tensor_class
+        count = len(description.inputs)
+        kinds = [value.kind for value in description.inputs]
+        is_plain = self.is_plain
+        signature = _signature(description)
+        keywords = {name for name, p in signature.parameters.items() if p.kind is inspect.Parameter.KEYWORD_ONLY}
+        required = {name for name in keywords if signature.parameters[name].default is inspect.Parameter.empty}
+        add_node = self.add_node
+        get_default_ge_graph, set_extra_attrs = ge.get_default_ge_graph, ge._set_extral_node_attrs
+        thread = ge.local_variable
+
+        def plain(*args: Any, **kwargs: Any) -> Any:
+            return add_node(get_default_ge_graph(), args, kwargs)
+
+        plain.__name__ = plain.__qualname__ = description.function_name
+        plain.__signature__ = signature  # type: ignore[attr-defined]
+        converting = ge.auto_convert_to_tensor(
+            [kind is ParameterKind.DYNAMIC for kind in kinds],
+            [kind is ParameterKind.OPTIONAL for kind in kinds],
+            inputs_tensor_type=[
+                ge.TensorType.TT_INDEX_NUMBER if value.is_index else ge.TensorType.TT_UNKNOWN
+                for value in description.inputs
+            ],
+        )(plain)
+
+        def raw_op(*args: Any, **kwargs: Any) -> Any:
+            if len(args) != count or not (required <= kwargs.keys() <= keywords):
+                bound = signature.bind(*args, **kwargs)  # a TypeError as of any Python function
+                args, kwargs = bound.args, bound.kwargs
+            if is_plain:
+                ready = all([isinstance(value, tensor_class) for value in args])  # noqa: C419 - a list is faster
+            else:
+                ready = all([_is_ready(value, kind, tensor_class) for value, kind in zip(args, kinds)])  # noqa: B905, C419
+            if not ready:  # constants to make, or an error to raise
+                return converting(*args, **kwargs)
+            graph = get_default_ge_graph()
+            outputs = add_node(graph, args, kwargs)
+            if not getattr(thread, "auto_convert_nesting", 0):
+                graph.add_python_code(args, kwargs, outputs, plain)
+            set_extra_attrs(outputs)
+            return outputs
+
+        raw_op.__name__ = raw_op.__qualname__ = description.function_name
+        raw_op.__module__ = "ascend_graph.raw_ops"
+        raw_op.__doc__ = description.docstring
+        raw_op.__signature__ = signature  # type: ignore[attr-defined]
+        return raw_op
+
+    def add_node(self, graph: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Add the node; a failure leaves the graph as it was."""
+        description = self.description
+        inputs, inputs_desc = self.inputs(args)
+        node_name = kwargs.get("node_name")
+        dependencies = kwargs.get("dependencies") or ()
+        if self.compact:
+            self.check_cann(args, kwargs)
+        name = graph.next_unique_name(node_name, description.op_type)
+        op = graph.op.add()
+        try:
+            op.CopyFrom(self.template)
+            op.name = name
+            controls = [dependency.controller for dependency in dependencies]
+            op.input.extend([*inputs, *controls] if self.compact else [*controls, *inputs])
+            for input_name, desc in inputs_desc:
+                added = op.input_desc.add()
+                added.CopyFrom(desc)
+                added.name = input_name
+            for argument, value in kwargs.items():
+                if argument in self.setters and not (self.compact and self.is_default(argument, value)):
+                    self.set_attr(op, argument, value)
+            if self.is_static:
+                outputs = [self.tensor_class(op, index) for index in range(len(self.sizes))]
+            else:
+                outputs = self.add_outputs(op, kwargs)
+            if description.graphs:
+                self.add_graphs(graph, op, kwargs)
+        except BaseException:
+            del graph.op[-1]
+            graph.op_name_list.remove(name)
+            raise
+        if len(outputs) == 1:
+            return outputs[0]
+        return tuple(outputs) if outputs else None
+
+    def inputs(self, args: Sequence[Any]) -> tuple[list[str], list[tuple[str, Any]]]:
+        """The producers of all inputs, and the name and description of each."""
+        if self.is_plain:
+            return (
+                [value.tensor for value in args],
+                [(name, value.desc) for name, value in zip(self.input_names, args)],  # noqa: B905
+            )
+        producers: list[str] = []
+        descs: list[tuple[str, Any]] = []
+        for raw_input, value in zip(self.description.inputs, args, strict=True):
+            if raw_input.kind is ParameterKind.DYNAMIC:
+                producers += [tensor.tensor for tensor in value]
+                descs += [(f"{raw_input.name}{index}", tensor.desc) for index, tensor in enumerate(value)]
+            elif value is not None:
+                producers.append(value.tensor)
+                descs.append((raw_input.name, value.desc))
+            elif not self.compact:
+                producers.append("")
+                descs.append((raw_input.name, self.invalid_desc))
+        return producers, descs
+
+    def set_attr(self, op: Any, argument: str, value: Any) -> None:
+        attr, setter = self.setters[argument]
+        try:
+            setter(op.attr[attr.name], attr, value)
+        except (TypeError, ValueError, AttributeError, OverflowError) as error:
+            raise RawOpError(
+                f"{self.description.op_type}: {argument}={value!r} is no value of the attr type {attr.type.value} "
+                f"({attr.field.annotation}): {error}"
+            ) from error
+
+    def is_default(self, argument: str, value: Any) -> bool:
+        if argument not in self.defaults:
+            return False
+        default = self.defaults[argument]
+        return type(default) in (type(_normal(value)), float) and _normal(value) == default
+
+    def add_outputs(self, op: Any, kwargs: dict[str, Any]) -> list[Any]:
+        outputs: list[Any] = []
+        index = 0
+        for output in self.description.outputs:
+            if output.size_argument is None:
+                op.output_desc.add().name = output.name
+                outputs.append(self.tensor_class(op, index))
+                index += 1
+                continue
+            size = kwargs[output.size_argument]
+            if isinstance(size, bool) or not isinstance(size, int) or size < 0:
+                raise RawOpError(
+                    f"{self.description.op_type}: {output.size_argument}={size!r} must be the number of tensors of the "
+                    f"output {output.name}, an int from 0"
+                )
+            tensors = []
+            for position in range(size):
+                op.output_desc.add().name = f"{output.name}{position}"
+                tensors.append(self.tensor_class(op, index))
+                index += 1
+            outputs.append(tensors)
+        return outputs
+
+    def check_cann(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        """Ask the installed CANN whether it knows the optional inputs and attrs in use."""
+        used_inputs = tuple(
+            raw_input.name
+            for raw_input, value in zip(self.description.inputs, args, strict=True)
+            if raw_input.kind is ParameterKind.OPTIONAL and value is not None
+        )
+        used_attrs = tuple(
+            attr.name
+            for attr in self.description.attrs
+            if not attr.required
+            and attr.argument in kwargs
+            and not self.is_default(attr.argument, kwargs[attr.argument])
+        )
+        problem = self.compat.is_cann_compat(self.description.op_type, used_inputs, used_attrs)
+        if problem:
+            raise IncompatibleCannError(problem)
+
+    def add_graphs(self, graph: Any, op: Any, kwargs: dict[str, Any]) -> None:
+        """Add the subgraphs to the model; the node refers to them by name, in the order of the prototype."""
+        added = []
+        for raw_graph in self.description.graphs:
+            value = kwargs[raw_graph.argument]
+            graphs = list(value) if raw_graph.dynamic else [value]
+            for index, subgraph in enumerate(graphs):
+                if not isinstance(subgraph, self.ge.GeGraph):
+                    raise RawOpError(
+                        f"{self.description.op_type}: {raw_graph.argument} needs a GeGraph"
+                        f"{' for each branch' if raw_graph.dynamic else ''}, not {type(subgraph).__name__}"
+                    )
+                name = f"{op.name}_{raw_graph.name}{index if raw_graph.dynamic else ''}"
+                added.append((name, subgraph.model.graph))
+        for name, parts in added:
+            op.subgraph_name.append(name)
+            # The parts below the first are subgraphs of its own; they move along under a name that is theirs alone.
+            names = {part.name: f"{name}/{part.name}" for part in parts[1:]}
+            for position, part in enumerate(parts):
+                copy = graph.model.graph.add()
+                copy.CopyFrom(part)
+                copy.name = name if position == 0 else names[part.name]
+                for node in copy.op:
+                    for place, old in enumerate(node.subgraph_name):
+                        node.subgraph_name[place] = names.get(old, old)
+
+
+def _is_ready(value: Any, kind: ParameterKind, tensor_class: type) -> bool:
+    if kind is ParameterKind.DYNAMIC:
+        return isinstance(value, list | tuple) and all(isinstance(item, tensor_class) for item in value)
+    return isinstance(value, tensor_class) or (value is None and kind is ParameterKind.OPTIONAL)
+
+
+def _signature(description: RawOp) -> inspect.Signature:
+    make = inspect.Parameter
+    positional = [make(value.argument, make.POSITIONAL_OR_KEYWORD) for value in description.inputs]
+    names = [output.size_argument for output in description.outputs if output.size_argument]
+    names += [graph.argument for graph in description.graphs]
+    names += [attr.argument for attr in description.attrs if attr.required]
+    keyword = [make(name, make.KEYWORD_ONLY) for name in names]
+    keyword += [
+        make(attr.argument, make.KEYWORD_ONLY, default=attr.default) for attr in description.attrs if not attr.required
+    ]
+    keyword += [make("dependencies", make.KEYWORD_ONLY, default=()), make("node_name", make.KEYWORD_ONLY, default=None)]
+    return inspect.Signature([*positional, *keyword])
+
+
+def _normal(value: Any) -> Any:
+    """Lists and tuples alike, so that a default can be recognized whatever the caller passes."""
+    if isinstance(value, list | tuple):
+        return tuple(_normal(item) for item in value)
+    return value
+
+
+def _scalar(path: str) -> Callable[[Any, RawAttr, Any], None]:
+    def set_scalar(message: Any, attr: RawAttr, value: Any) -> None:
+        setattr(message, path, value)
+
+    return set_scalar
+
+
+def _set_text(message: Any, attr: RawAttr, value: Any) -> None:
+    message.s = value.encode() if isinstance(value, str) else value
+
+
+def _list(path: str, convert: Callable[[Iterable[Any]], Iterable[Any]] | None = None) -> Callable[..., None]:
+    def set_list(message: Any, attr: RawAttr, value: Any) -> None:
+        if isinstance(value, str | bytes):
+            raise TypeError("a list is needed")
+        values = message.list
+        values.val_type = attr.field.list_type
+        field = getattr(values, path)
+        del field[:]
+        field.extend(convert(value) if convert else value)
+
+    return set_list
+
+
+def _set_tensor(message: Any, attr: RawAttr, value: Any) -> None:
+    if value is None:
+        message.t.SetInParent()
+    else:
+        message.t.CopyFrom(_tensor_def(value))
+
+
+def _set_named_attrs(message: Any, attr: RawAttr, value: Any) -> None:
+    if value is None:
+        message.func.SetInParent()
+    else:
+        message.func.CopyFrom(value)
+
+
+def _tensor_def(value: Any) -> Any:
+    """A ``ge.proto.TensorDef``: the value itself, or what TorchAir makes of it for a Const node."""
+    pieces = _torchair()
+    if isinstance(value, pieces.ir.TensorDef):
+        return value
+    with pieces.ge.GeGraph():
+        return pieces.ge.Const(value).node.attr["value"].t
+
+
+def _set_list_list_int(message: Any, attr: RawAttr, value: Any) -> None:
+    message.list_list_int.CopyFrom(_torchair().ge.trans_to_list_list_int(_lists(value)))
+
+
+def _set_list_list_float(message: Any, attr: RawAttr, value: Any) -> None:
+    message.list_list_float.CopyFrom(_torchair().ge.trans_to_list_list_float(_lists(value)))
+
+
+def _lists(value: Any) -> list[list[Any]]:
+    return [list(item) for item in value]
+
+
+_SETTERS: dict[AttrType, Callable[[Any, RawAttr, Any], None]] = {
+    AttrType.INT: _scalar("i"),
+    AttrType.FLOAT: _scalar("f"),
+    AttrType.BOOL: _scalar("b"),
+    AttrType.STRING: _set_text,
+    AttrType.BYTES: _scalar("bt"),
+    AttrType.TYPE: _scalar("dt"),
+    AttrType.TENSOR: _set_tensor,
+    AttrType.NAMED_ATTRS: _set_named_attrs,
+    AttrType.LIST_INT: _list("i"),
+    AttrType.LIST_FLOAT: _list("f"),
+    AttrType.LIST_BOOL: _list("b"),
+    AttrType.LIST_STRING: _list("s", lambda values: [v.encode() if isinstance(v, str) else v for v in values]),
+    AttrType.LIST_TYPE: _list("dt"),
+    AttrType.LIST_TENSOR: _list("t", lambda values: map(_tensor_def, values)),
+    AttrType.LIST_NAMED_ATTRS: _list("na"),
+    AttrType.LIST_LIST_INT: _set_list_list_int,
+    AttrType.LIST_LIST_FLOAT: _set_list_list_float,
+}

@@ -1,0 +1,131 @@
+"""What all generators share: the Jinja2 environment, checks of names, literals, and writing files.
+
+Names and texts in a prototype come from files that nobody vouches for. So a generator passes every name through
+``identifier`` and every other text through ``python_literal``, ``python_docstring`` or ``cpp_string``: what reaches the
+generated source is then a name or a literal, whatever the file contained.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import tempfile
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from ascend_graph.errors import AscendGraphError
+from ascend_graph.prototypes.dtypes import DataType
+from ascend_graph.prototypes.writer import quote
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+
+class GenerationError(AscendGraphError):
+    """Something cannot be generated as asked; nothing was written."""
+
+
+@lru_cache(maxsize=1)
+def environment() -> jinja2.Environment:
+    """The environment of all templates: undefined names are errors, blocks leave no blank lines."""
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
+        undefined=jinja2.StrictUndefined,
+        autoescape=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+
+
+def render(template: str, **values: Any) -> str:
+    """Fill a template of codegen/templates."""
+    return environment().get_template(template).render(**values)
+
+
+def identifier(name: str) -> str:
+    """``name`` itself, if it is an ASCII identifier.
+
+    >>> identifier("AddCustom")
+    'AddCustom'
+    >>> identifier("x); import os")  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+        ...
+    GenerationError: 'x); import os' is no identifier: it may have ASCII letters, digits and _, and no digit first
+
+    Raises:
+        GenerationError: it is none.
+    """
+    if not _IDENTIFIER.match(name):
+        raise GenerationError(f"{name!r} is no identifier: it may have ASCII letters, digits and _, and no digit first")
+    return name
+
+
+def python_literal(value: Any, data_type: str = "DataType") -> str:
+    """A default of an attr as a Python expression; ``data_type`` is what the class of GE's dtypes is called there.
+
+    >>> python_literal((1, 2.5, "a'b")), python_literal(DataType.BF16), python_literal(float("-inf"))
+    ('(1, 2.5, "a\\'b")', 'DataType.DT_BF16', "float('-inf')")
+    """
+    if isinstance(value, DataType):
+        return f"{data_type}.{value.ge_name}"
+    if isinstance(value, tuple):
+        items = ", ".join(python_literal(item, data_type) for item in value)
+        return f"({items},)" if len(value) == 1 else f"({items})"
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):  # noqa: PLR0124 - NaN
+        return f"float({str(value)!r})"
+    if value is None or isinstance(value, bool | int | float | str | bytes):
+        return repr(value)
+    raise GenerationError(f"{value!r} is no value of an attr")
+
+
+def python_docstring(text: str, indent: str = "    ") -> str:
+    """A docstring literal with ``text`` as its value, apart from the indentation."""
+    escaped = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"').replace("\r", "")
+    escaped = "".join(c if c == "\n" or c.isprintable() else ascii(c)[1:-1] for c in escaped)
+    if escaped.endswith('"'):
+        escaped = f'{escaped[:-1]}\\"'
+    lines = escaped.split("\n")
+    body = "\n".join([lines[0], *(f"{indent}{line}".rstrip() for line in lines[1:])])
+    return f'"""{body}\n{indent}"""' if len(lines) > 1 else f'"""{body}"""'
+
+
+def cpp_string(text: str) -> str:
+    """A C++ string literal."""
+    return quote(text)
+
+
+def write_if_different(path: Path, text: str) -> bool:
+    """Write a generated file unless it already has that content; say whether it was written.
+
+    A file that stays the same keeps its time stamp, so nothing that depends on it is built again. The file is replaced
+    as a whole: a reader never sees half of it.
+    """
+    data = text.encode()
+    with contextlib.suppress(OSError):
+        if path.read_bytes() == data:
+            return False
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+            mode = path.stat().st_mode & 0o7777 if path.exists() else 0o666 & ~_umask()
+            Path(temporary).chmod(mode)
+            Path(temporary).replace(path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise GenerationError(f"{path}: cannot be written: {error.strerror or error}") from error
+    return True
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

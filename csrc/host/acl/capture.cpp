@@ -1,0 +1,164 @@
+// Model capture (aclmdlRI*): what torch_npu's NPUGraph, aclgraph and npugraph_ex are made of.
+#include <cstdio>
+#include <mutex>
+#include <unordered_map>
+
+#include "acl/runtime.h"
+
+namespace ascend_graph::host {
+namespace {
+
+std::mutex models_mutex;
+std::unordered_map<void*, std::shared_ptr<Model>> models;
+uint32_t next_model_id = 1;
+
+std::shared_ptr<Model> new_model() {
+    auto model = std::make_shared<Model>();
+    std::lock_guard<std::mutex> lock(models_mutex);
+    model->id = next_model_id++;
+    models.emplace(model.get(), model);
+    return model;
+}
+
+// Null where the handle is not a live model: handles come from callers.
+std::shared_ptr<Model> model_of(aclmdlRI handle) {
+    std::lock_guard<std::mutex> lock(models_mutex);
+    auto found = models.find(handle);
+    return found == models.end() ? nullptr : found->second;
+}
+
+aclError wrong_capture(const std::string& message) { return fail(ACL_ERROR_RT_STREAM_CAPTURE_WRONG, message); }
+
+aclError not_a_model(const char* function) {
+    return fail(ACL_ERROR_INVALID_RESOURCE_HANDLE, std::string(function) + ": not a live model");
+}
+
+aclError begin(aclrtStream handle, std::shared_ptr<Model> model, const char* function) {
+    if (handle == nullptr) return wrong_capture(std::string(function) + ": the default stream cannot capture");
+    Stream& stream = stream_of(handle);
+    if (stream.capturing()) return wrong_capture(std::string(function) + ": the stream captures already");
+    stream.capture = std::move(model);
+    stream.capture->capturing = true;
+    stream.owns_capture = true;
+    ++active_captures;
+    return ACL_SUCCESS;
+}
+
+}  // namespace
+
+aclError Model::replay() const {
+    for (const Task& task : tasks) {
+        if (aclError error = task.run()) return error;
+    }
+    return ACL_SUCCESS;
+}
+
+}  // namespace ascend_graph::host
+
+using namespace ascend_graph::host;
+
+ACL_EXPORT aclError aclmdlRICaptureBegin(aclrtStream stream, int) {
+    return begin(stream, new_model(), "aclmdlRICaptureBegin");
+}
+
+ACL_EXPORT aclError aclmdlRICaptureToModelRIBegin(aclrtStream stream, aclmdlRI handle, int) {
+    auto model = model_of(handle);
+    if (model == nullptr) return not_a_model("aclmdlRICaptureToModelRIBegin");
+    return begin(stream, std::move(model), "aclmdlRICaptureToModelRIBegin");
+}
+
+ACL_EXPORT aclError aclmdlRICaptureEnd(aclrtStream handle, aclmdlRI* model) {
+    Stream& stream = stream_of(handle);
+    if (!stream.capturing() || !stream.owns_capture || model == nullptr) {
+        return wrong_capture("aclmdlRICaptureEnd: the stream did not begin a capture");
+    }
+    *model = stream.capture.get();
+    stream.capture->capturing = false;
+    stream.capture = nullptr;
+    stream.owns_capture = false;
+    --active_captures;
+    return ACL_SUCCESS;
+}
+
+ACL_EXPORT aclError aclmdlRICaptureGetInfo(aclrtStream handle, int* status, aclmdlRI* model) {
+    const Stream& stream = stream_of(handle);
+    if (status != nullptr) *status = stream.capturing() ? kCaptureActive : kCaptureNone;
+    if (model != nullptr) *model = stream.capturing() ? stream.capture.get() : nullptr;
+    return ACL_SUCCESS;
+}
+
+ACL_EXPORT aclError aclmdlRICaptureThreadExchangeMode(int* mode) {
+    thread_local int current = 0;
+    if (mode == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclmdlRICaptureThreadExchangeMode: mode is null");
+    std::swap(current, *mode);
+    return ACL_SUCCESS;
+}
+
+ACL_EXPORT aclError aclmdlRIGetId(aclmdlRI handle, uint32_t* id) {
+    auto model = model_of(handle);
+    if (model == nullptr || id == nullptr) return not_a_model("aclmdlRIGetId");
+    *id = model->id;
+    return ACL_SUCCESS;
+}
+
+ACL_EXPORT aclError aclmdlRIExecuteAsync(aclmdlRI handle, aclrtStream stream) {
+    auto model = model_of(handle);
+    if (model == nullptr) return not_a_model("aclmdlRIExecuteAsync");
+    return stream_of(stream).enqueue({"model", [model] { return model->replay(); }});
+}
+
+ACL_EXPORT aclError aclmdlRIDestroy(aclmdlRI handle) {
+    // The tasks may own tensors whose release calls back into the runtime: the model dies outside the lock.
+    std::shared_ptr<Model> doomed = model_of(handle);
+    if (doomed == nullptr) return not_a_model("aclmdlRIDestroy");
+    std::lock_guard<std::mutex> lock(models_mutex);
+    models.erase(handle);
+    return ACL_SUCCESS;
+}
+
+ACL_EXPORT aclError aclmdlRIDebugPrint(aclmdlRI handle) {
+    auto model = model_of(handle);
+    if (model == nullptr) return not_a_model("aclmdlRIDebugPrint");
+    for (const Task& task : model->tasks) std::printf("%s\n", task.name.c_str());
+    return ACL_SUCCESS;
+}
+
+ACL_EXPORT aclError aclmdlRICaptureTaskGrpBegin(aclrtStream handle) {
+    Stream& stream = stream_of(handle);
+    if (!stream.capturing() || stream.group_open) {
+        return wrong_capture("aclmdlRICaptureTaskGrpBegin: the stream captures nothing, or a group is open already");
+    }
+    stream.group_open = true;
+    stream.group_begin = stream.capture->tasks.size();
+    return ACL_SUCCESS;
+}
+
+ACL_EXPORT aclError aclmdlRICaptureTaskGrpEnd(aclrtStream handle, aclrtTaskGrp* group) {
+    Stream& stream = stream_of(handle);
+    if (!stream.capturing() || !stream.group_open || group == nullptr) {
+        return wrong_capture("aclmdlRICaptureTaskGrpEnd: no group is open on the stream");
+    }
+    stream.group_open = false;
+    // Groups live as long as the process: a handle has no destroy function in ACL, and a graph has few of them.
+    *group = new TaskGroup{stream.capture, stream.group_begin, stream.capture->tasks.size()};
+    return ACL_SUCCESS;
+}
+
+ACL_EXPORT aclError aclmdlRICaptureTaskUpdateBegin(aclrtStream handle, aclrtTaskGrp group) {
+    Stream& stream = stream_of(handle);
+    if (group == nullptr || stream.update != nullptr || static_cast<TaskGroup*>(group)->model.expired()) {
+        return wrong_capture("aclmdlRICaptureTaskUpdateBegin: no such group, its model is gone, or an update is open");
+    }
+    stream.update = static_cast<TaskGroup*>(group);
+    stream.update_next = stream.update->begin;
+    ++active_captures;
+    return ACL_SUCCESS;
+}
+
+ACL_EXPORT aclError aclmdlRICaptureTaskUpdateEnd(aclrtStream handle) {
+    Stream& stream = stream_of(handle);
+    if (stream.update == nullptr) return wrong_capture("aclmdlRICaptureTaskUpdateEnd: no update is open");
+    stream.update = nullptr;
+    --active_captures;
+    return ACL_SUCCESS;
+}

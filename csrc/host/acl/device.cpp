@@ -1,0 +1,300 @@
+// Devices, contexts, initialisation, errors, versions and the log.
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "acl/runtime.h"
+
+namespace ascend_graph::host {
+namespace {
+
+constexpr const char* kSocName = "Ascend910B1";
+constexpr const char* kVersion = "8.5.0";  // the CANN release that torch_npu 2.13 is made for
+constexpr int kCubeCores = 24;
+constexpr int kVectorCores = 48;
+
+thread_local std::string recent_error;
+thread_local std::string reported_error;
+thread_local int32_t device = 0;
+thread_local bool device_set = false;
+std::atomic<bool> initialised{false};
+
+aclError check_device(const char* function, int32_t id) {
+    if (id >= 0 && id < device_count()) return ACL_SUCCESS;
+    return fail(ACL_ERROR_INVALID_DEVICE, std::string(function) + ": device " + std::to_string(id) +
+                                              " is not in 0.." + std::to_string(device_count() - 1));
+}
+
+// The bridge holds what must be compiled against the installed PyTorch: kernels for ATen operators and the GE executor.
+// It is loaded here because initialisation is the first thing PyTorch's backend does and happens before any kernel runs.
+aclError load_bridge() {
+    const char* path = std::getenv("ASCEND_GRAPH_HOST_BRIDGE");
+    if (path == nullptr || *path == '\0') return ACL_SUCCESS;  // a program without PyTorch
+    if (dlopen(path, RTLD_NOW | RTLD_GLOBAL) != nullptr) return ACL_SUCCESS;
+    return fail(ACL_ERROR_FAILURE, std::string("aclInit: the host runtime's PyTorch bridge cannot be loaded: ") + dlerror());
+}
+
+}  // namespace
+
+aclError fail(aclError code, const std::string& message) {
+    recent_error = message;
+    return code;
+}
+
+int32_t current_device() { return device; }
+
+int32_t device_count() {
+    static const auto count = static_cast<int32_t>(environment_number("ASCEND_GRAPH_HOST_DEVICES", 1));
+    return count;
+}
+
+uint64_t environment_number(const char* name, uint64_t fallback) {
+    const char* text = std::getenv(name);
+    if (text == nullptr || *text == '\0') return fallback;
+    char* end = nullptr;
+    const unsigned long long value = std::strtoull(text, &end, 10);
+    return *end == '\0' ? value : fallback;
+}
+
+}  // namespace ascend_graph::host
+
+using namespace ascend_graph::host;
+
+ACL_EXPORT int ascendgraphFail(int code, const char* message) { return fail(code, message); }
+ACL_EXPORT const char* ascendgraphRecentError() { return recent_error.c_str(); }
+
+ACL_EXPORT const char* aclGetRecentErrMsg() {
+    if (recent_error.empty()) return nullptr;
+    reported_error.swap(recent_error);
+    recent_error.clear();
+    return reported_error.c_str();
+}
+
+ACL_EXPORT aclError aclInit(const char*) {
+    if (initialised.exchange(true)) return ACL_ERROR_REPEAT_INITIALIZE;
+    const aclError error = load_bridge();
+    if (error != ACL_SUCCESS) initialised = false;
+    return error;
+}
+
+ACL_EXPORT aclError aclFinalize() {
+    initialised = false;
+    return ACL_SUCCESS;
+}
+
+ACL_EXPORT aclError aclrtSetDevice(int32_t id) {
+    if (aclError error = check_device("aclrtSetDevice", id)) return error;
+    device = id;
+    device_set = true;
+    return ACL_SUCCESS;
+}
+
+ACL_EXPORT aclError aclrtResetDevice(int32_t id) {
+    if (aclError error = check_device("aclrtResetDevice", id)) return error;
+    device_set = false;
+    return ACL_SUCCESS;
+}
+
+ACL_EXPORT aclError aclrtGetDevice(int32_t* id) {
+    if (id == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtGetDevice: deviceId is null");
+    if (!device_set) return ACL_ERROR_RT_CONTEXT_NULL;  // torch_npu asks to find out: not worth an error text
+    *id = device;
+    return ACL_SUCCESS;
+}
+
+ACL_EXPORT aclError aclrtGetDeviceCount(uint32_t* count) {
+    if (count == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtGetDeviceCount: count is null");
+    *count = static_cast<uint32_t>(device_count());
+    return ACL_SUCCESS;
+}
+
+ACL_EXPORT aclError aclrtGetLogicDevIdByUserDevId(int32_t user, int32_t* logical) {
+    if (logical == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtGetLogicDevIdByUserDevId: logicDevId is null");
+    *logical = user;
+    return check_device("aclrtGetLogicDevIdByUserDevId", user);
+}
+
+ACL_EXPORT aclError aclrtGetPrimaryCtxState(int32_t id, uint32_t* flags, int32_t* active) {
+    if (aclError error = check_device("aclrtGetPrimaryCtxState", id)) return error;
+    if (flags != nullptr) *flags = 0;
+    if (active != nullptr) *active = 1;
+    return ACL_SUCCESS;
+}
+
+// A device has one context, named by the device's number plus one.
+ACL_EXPORT aclError aclrtGetCurrentContext(aclrtContext* context) {
+    if (context == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtGetCurrentContext: context is null");
+    if (!device_set) return fail(ACL_ERROR_RT_CONTEXT_NULL, "aclrtGetCurrentContext: the thread has set no device");
+    *context = reinterpret_cast<aclrtContext>(static_cast<intptr_t>(device) + 1);
+    return ACL_SUCCESS;
+}
+
+ACL_EXPORT aclError aclrtSetCurrentContext(aclrtContext context) {
+    return aclrtSetDevice(static_cast<int32_t>(reinterpret_cast<intptr_t>(context) - 1));
+}
+
+ACL_EXPORT aclError aclrtSynchronizeDevice() {
+    if (!ascendgraphAnyCapture()) return ACL_SUCCESS;
+    return fail(ACL_ERROR_RT_STREAM_CAPTURE_WRONG, "aclrtSynchronizeDevice: a stream is capturing a model");
+}
+ACL_EXPORT aclError aclrtSynchronizeDeviceWithTimeout(int32_t) { return aclrtSynchronizeDevice(); }
+
+ACL_EXPORT aclError aclrtDeviceCanAccessPeer(int32_t* can, int32_t id, int32_t peer) {
+    if (can == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtDeviceCanAccessPeer: canAccessPeer is null");
+    if (aclError error = check_device("aclrtDeviceCanAccessPeer", id)) return error;
+    if (aclError error = check_device("aclrtDeviceCanAccessPeer", peer)) return error;
+    *can = id != peer;
+    return ACL_SUCCESS;
+}
+ACL_EXPORT aclError aclrtDeviceEnablePeerAccess(int32_t peer, uint32_t) {
+    return check_device("aclrtDeviceEnablePeerAccess", peer);
+}
+ACL_EXPORT aclError aclrtDeviceGetBareTgid(int32_t* pid) {
+    if (pid == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtDeviceGetBareTgid: pid is null");
+    *pid = getpid();
+    return ACL_SUCCESS;
+}
+
+ACL_EXPORT const char* aclrtGetSocName() { return kSocName; }
+
+ACL_EXPORT aclError aclGetDeviceCapability(uint32_t, int info, int64_t* value) {
+    if (value == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclGetDeviceCapability: value is null");
+    switch (info) {
+        case 0: *value = kCubeCores; return ACL_SUCCESS;            // ACL_DEVICE_INFO_AI_CORE_NUM
+        case 1: *value = kVectorCores; return ACL_SUCCESS;          // ACL_DEVICE_INFO_VECTOR_CORE_NUM
+        case 2: *value = int64_t{192} << 20; return ACL_SUCCESS;    // ACL_DEVICE_INFO_L2_SIZE
+        default:
+            return fail(ACL_ERROR_INVALID_PARAM, "aclGetDeviceCapability: unknown attribute " + std::to_string(info));
+    }
+}
+
+ACL_EXPORT aclError aclrtGetDeviceInfo(uint32_t id, int attribute, int64_t* value) {
+    if (aclError error = check_device("aclrtGetDeviceInfo", static_cast<int32_t>(id))) return error;
+    if (value == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtGetDeviceInfo: value is null");
+    switch (attribute) {
+        case 101: case 102: *value = kCubeCores; return ACL_SUCCESS;
+        case 201: *value = kVectorCores; return ACL_SUCCESS;
+        case 204: *value = int64_t{192} << 10; return ACL_SUCCESS;
+        case 302: *value = int64_t{192} << 20; return ACL_SUCCESS;
+        default:
+            return fail(ACL_ERROR_API_NOT_SUPPORT,
+                        "aclrtGetDeviceInfo: attribute " + std::to_string(attribute) + " has no value on the host runtime");
+    }
+}
+
+ACL_EXPORT aclError aclrtGetDeviceResLimit(int32_t id, int type, uint32_t* value) {
+    if (aclError error = check_device("aclrtGetDeviceResLimit", id)) return error;
+    if (value == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtGetDeviceResLimit: value is null");
+    *value = type == 0 ? kCubeCores : kVectorCores;  // ACL_RT_DEV_RES_CUBE_CORE, ACL_RT_DEV_RES_VECTOR_CORE
+    return ACL_SUCCESS;
+}
+ACL_EXPORT aclError aclrtGetStreamResLimit(aclrtStream, int type, uint32_t* value) {
+    return aclrtGetDeviceResLimit(current_device(), type, value);
+}
+ACL_EXPORT aclError aclrtGetResInCurrentThread(int type, uint32_t* value) {
+    return aclrtGetDeviceResLimit(current_device(), type, value);
+}
+
+// Options such as ACL_OPT_DETERMINISTIC: kept and given back; every kernel of a host is deterministic.
+namespace {
+std::mutex options_mutex;
+std::map<int, int64_t> system_options;
+}  // namespace
+
+ACL_EXPORT aclError aclrtSetSysParamOpt(int option, int64_t value) {
+    std::lock_guard<std::mutex> lock(options_mutex);
+    system_options[option] = value;
+    return ACL_SUCCESS;
+}
+ACL_EXPORT aclError aclrtGetSysParamOpt(int option, int64_t* value) {
+    if (value == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtGetSysParamOpt: value is null");
+    std::lock_guard<std::mutex> lock(options_mutex);
+    *value = system_options[option];
+    return ACL_SUCCESS;
+}
+ACL_EXPORT aclError aclrtCtxSetSysParamOpt(int option, int64_t value) { return aclrtSetSysParamOpt(option, value); }
+ACL_EXPORT aclError aclrtCtxGetSysParamOpt(int option, int64_t* value) { return aclrtGetSysParamOpt(option, value); }
+
+// Settings of the hardware's arithmetic and watchdogs, which a host has not.
+ACL_EXPORT aclError aclrtSetDeviceSatMode(int) { return ACL_SUCCESS; }
+ACL_EXPORT aclError aclrtSetOpWaitTimeout(uint32_t) { return ACL_SUCCESS; }
+ACL_EXPORT aclError aclrtSetOpExecuteTimeOut(uint32_t) { return ACL_SUCCESS; }
+ACL_EXPORT aclError aclrtSetOpExecuteTimeOutV2(uint64_t timeout, uint64_t* actual) {
+    if (actual != nullptr) *actual = timeout;
+    return ACL_SUCCESS;
+}
+ACL_EXPORT aclError aclrtSetStreamFailureMode(aclrtStream, uint64_t) { return ACL_SUCCESS; }
+ACL_EXPORT aclError aclrtSetStreamOverflowSwitch(aclrtStream, uint32_t) { return ACL_SUCCESS; }
+ACL_EXPORT aclError aclrtGetStreamOverflowSwitch(aclrtStream, uint32_t* flag) {
+    if (flag != nullptr) *flag = 0;
+    return ACL_SUCCESS;
+}
+ACL_EXPORT aclError aclrtSetStreamAttribute(aclrtStream, int, void*) { return ACL_SUCCESS; }
+// No error outlives the call that returned it.
+ACL_EXPORT aclError aclrtGetLastError(int) { return ACL_SUCCESS; }
+ACL_EXPORT aclError aclrtPeekAtLastError(int) { return ACL_SUCCESS; }
+
+namespace {
+struct PackageVersion {  // aclCANNPackageVersion
+    char version[128];
+    char major[64];
+    char minor[64];
+    char release[64];
+    char patch[64];
+    char reserved[128];
+};
+}  // namespace
+
+ACL_EXPORT aclError aclsysGetCANNVersion(int, PackageVersion* version) {
+    if (version == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclsysGetCANNVersion: version is null");
+    *version = {};
+    std::strcpy(version->version, kVersion);
+    std::sscanf(kVersion, "%63[^.].%63[^.].%63s", version->major, version->minor, version->release);
+    return ACL_SUCCESS;
+}
+
+ACL_EXPORT aclError aclsysGetVersionStr(char*, char* version) {
+    if (version == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclsysGetVersionStr: versionStr is null");
+    std::strcpy(version, kVersion);
+    return ACL_SUCCESS;
+}
+
+// CANN's log: to stderr from the level of ASCEND_GLOBAL_LOG_LEVEL on (0 debug … 3 error, 4 off), as CANN reads it, where
+// ASCEND_SLOG_PRINT_TO_STDOUT=1 asks for it.
+ACL_EXPORT void aclAppLog(int level, const char* function, const char* file, uint32_t line, const char* format, ...) {
+    static const bool print = environment_number("ASCEND_SLOG_PRINT_TO_STDOUT", 0) == 1;
+    static const auto threshold = static_cast<int>(environment_number("ASCEND_GLOBAL_LOG_LEVEL", 3));
+    if (!print || level < threshold) return;
+    static const char* const names[] = {"DEBUG", "INFO", "WARNING", "ERROR"};
+    std::fprintf(stderr, "[%s] %s:%u %s: ", names[std::min(std::max(level, 0), 3)], file, line, function);
+    va_list arguments;
+    va_start(arguments, format);
+    std::vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    std::fputc('\n', stderr);
+}
+
+// Huawei's bounds-checked C functions, which CANN's libraries bring along.
+ACL_EXPORT int vsnprintf_s(char* buffer, size_t size, size_t count, const char* format, va_list arguments) {
+    const int written = std::vsnprintf(buffer, std::min(size, count + 1), format, arguments);
+    return written < 0 || static_cast<size_t>(written) > count ? -1 : written;
+}
+ACL_EXPORT int snprintf_s(char* buffer, size_t size, size_t count, const char* format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    const int written = vsnprintf_s(buffer, size, count, format, arguments);
+    va_end(arguments);
+    return written;
+}
+ACL_EXPORT int strcpy_s(char* destination, size_t size, const char* source) {
+    if (destination == nullptr || source == nullptr || std::strlen(source) >= size) return -1;
+    std::strcpy(destination, source);
+    return 0;
+}

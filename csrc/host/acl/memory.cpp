@@ -1,0 +1,184 @@
+// Device and pinned memory on the host's heap, with the extent of every allocation known.
+#include <sys/sysinfo.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "acl/runtime.h"
+
+using namespace ascend_graph::host;
+
+namespace {
+
+constexpr size_t kAlignment = 512;  // what the vector and cube units of the 910B ask of global memory
+
+class Heap {
+  public:
+    void* allocate(size_t size) {
+        const size_t rounded = (std::max<size_t>(size, 1) + kAlignment - 1) / kAlignment * kAlignment;
+        std::lock_guard<std::mutex> lock(mutex_);
+        if (rounded < size || rounded > capacity() - std::min(used_, capacity())) return nullptr;
+        void* p = std::aligned_alloc(kAlignment, rounded);
+        if (p == nullptr) return nullptr;
+        blocks_.emplace(static_cast<char*>(p), rounded);
+        used_ += rounded;
+        return p;
+    }
+
+    bool release(void* p) {
+        std::lock_guard<std::mutex> lock(mutex_);
+        auto found = blocks_.find(static_cast<char*>(p));
+        if (found == blocks_.end()) return false;
+        used_ -= found->second;
+        blocks_.erase(found);
+        std::free(p);
+        return true;
+    }
+
+    bool extent(const void* p, const void** base, size_t* size) {
+        std::lock_guard<std::mutex> lock(mutex_);
+        auto after = blocks_.upper_bound(static_cast<char*>(const_cast<void*>(p)));
+        if (after == blocks_.begin()) return false;
+        auto block = std::prev(after);
+        if (static_cast<const char*>(p) >= block->first + block->second) return false;
+        *base = block->first;
+        *size = block->second;
+        return true;
+    }
+
+    // The device's memory: the machine's, or ASCEND_GRAPH_HOST_MEMORY bytes.
+    static size_t capacity() {
+        static const size_t bytes = [] {
+            struct sysinfo info {};
+            sysinfo(&info);
+            return environment_number("ASCEND_GRAPH_HOST_MEMORY", uint64_t{info.totalram} * info.mem_unit);
+        }();
+        return bytes;
+    }
+
+    size_t used() {
+        std::lock_guard<std::mutex> lock(mutex_);
+        return used_;
+    }
+
+  private:
+    std::mutex mutex_;
+    std::map<char*, size_t> blocks_;
+    size_t used_ = 0;
+};
+
+// Never destroyed: allocations are released by static destructors of other libraries.
+Heap& heap() {
+    static Heap& instance = *new Heap;
+    return instance;
+}
+
+aclError allocate(const char* function, void** p, size_t size) {
+    if (p == nullptr) return fail(ACL_ERROR_INVALID_PARAM, std::string(function) + ": the result pointer is null");
+    *p = heap().allocate(size);
+    if (*p != nullptr) return ACL_SUCCESS;
+    return fail(ACL_ERROR_RT_MEMORY_ALLOCATION,
+                std::string(function) + ": out of memory: " + std::to_string(size) + " bytes asked for, " +
+                    std::to_string(heap().used()) + " of " + std::to_string(Heap::capacity()) + " in use");
+}
+
+aclError release(const char* function, void* p) {
+    if (heap().release(p)) return ACL_SUCCESS;
+    return fail(ACL_ERROR_INVALID_PARAM, std::string(function) + ": not the start of a live allocation");
+}
+
+aclError check_copy(const char* function, const void* dst, size_t capacity, const void* src, size_t count) {
+    if (count > capacity) {
+        return fail(ACL_ERROR_INVALID_PARAM, std::string(function) + ": " + std::to_string(count) +
+                                                 " bytes do not fit in " + std::to_string(capacity));
+    }
+    if (count != 0 && (dst == nullptr || src == nullptr)) {
+        return fail(ACL_ERROR_INVALID_PARAM, std::string(function) + ": null address");
+    }
+    return ACL_SUCCESS;
+}
+
+}  // namespace
+
+ACL_EXPORT bool ascendgraphAllocationExtent(const void* p, const void** base, size_t* size) {
+    return heap().extent(p, base, size);
+}
+
+ACL_EXPORT aclError aclrtMalloc(void** p, size_t size, int) { return allocate("aclrtMalloc", p, size); }
+ACL_EXPORT aclError aclrtMallocAlign32(void** p, size_t size, int) { return allocate("aclrtMallocAlign32", p, size); }
+ACL_EXPORT aclError aclrtMallocHost(void** p, size_t size) { return allocate("aclrtMallocHost", p, size); }
+ACL_EXPORT aclError aclrtMallocHostWithCfg(void** p, uint64_t size, void*) {
+    return allocate("aclrtMallocHostWithCfg", p, size);
+}
+ACL_EXPORT aclError aclrtFree(void* p) { return release("aclrtFree", p); }
+ACL_EXPORT aclError aclrtFreeHost(void* p) { return release("aclrtFreeHost", p); }
+
+ACL_EXPORT aclError aclrtGetMemInfo(int, size_t* free_bytes, size_t* total) {
+    if (free_bytes == nullptr || total == nullptr) {
+        return fail(ACL_ERROR_INVALID_PARAM, "aclrtGetMemInfo: the result pointer is null");
+    }
+    *total = Heap::capacity();
+    *free_bytes = *total - std::min(*total, heap().used());
+    return ACL_SUCCESS;
+}
+
+ACL_EXPORT aclError aclrtMemcpy(void* dst, size_t capacity, const void* src, size_t count, aclrtMemcpyKind) {
+    if (aclError error = check_copy("aclrtMemcpy", dst, capacity, src, count)) return error;
+    if (count != 0) std::memmove(dst, src, count);
+    return ACL_SUCCESS;
+}
+
+ACL_EXPORT aclError aclrtMemcpyAsync(void* dst, size_t capacity, const void* src, size_t count, aclrtMemcpyKind,
+                                     aclrtStream stream) {
+    if (aclError error = check_copy("aclrtMemcpyAsync", dst, capacity, src, count)) return error;
+    return stream_of(stream).enqueue({"memcpy", [dst, src, count] {
+                                          if (count != 0) std::memmove(dst, src, count);
+                                          return ACL_SUCCESS;
+                                      }});
+}
+
+ACL_EXPORT aclError aclrtMemset(void* dst, size_t capacity, int32_t value, size_t count) {
+    if (aclError error = check_copy("aclrtMemset", dst, capacity, dst, count)) return error;
+    if (count != 0) std::memset(dst, value, count);
+    return ACL_SUCCESS;
+}
+
+ACL_EXPORT aclError aclrtMemsetAsync(void* dst, size_t capacity, int32_t value, size_t count, aclrtStream stream) {
+    if (aclError error = check_copy("aclrtMemsetAsync", dst, capacity, dst, count)) return error;
+    return stream_of(stream).enqueue({"memset", [dst, value, count] {
+                                          if (count != 0) std::memset(dst, value, count);
+                                          return ACL_SUCCESS;
+                                      }});
+}
+
+// Host memory is device memory here: registering it maps it to itself.
+ACL_EXPORT aclError aclrtHostRegister(void* p, uint64_t, int, void** device_pointer) {
+    if (p == nullptr || device_pointer == nullptr) {
+        return fail(ACL_ERROR_INVALID_PARAM, "aclrtHostRegister: null address");
+    }
+    *device_pointer = p;
+    return ACL_SUCCESS;
+}
+ACL_EXPORT aclError aclrtHostRegisterV2(void*, uint64_t, uint32_t) { return ACL_SUCCESS; }
+ACL_EXPORT aclError aclrtHostUnregister(void*) { return ACL_SUCCESS; }
+
+namespace {
+struct PointerAttributes {  // aclrtPtrAttributes
+    uint32_t device;
+    int type;
+    uint32_t page_size;
+    uint32_t reserved[4];
+};
+}  // namespace
+
+ACL_EXPORT aclError aclrtPointerGetAttributes(const void* p, PointerAttributes* attributes) {
+    if (attributes == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtPointerGetAttributes: attributes is null");
+    const void* base = nullptr;
+    size_t size = 0;
+    constexpr int kDevice = 1, kUnregistered = 2;  // aclrtMemLocationType
+    *attributes = {};
+    attributes->type = heap().extent(p, &base, &size) ? kDevice : kUnregistered;
+    return ACL_SUCCESS;
+}

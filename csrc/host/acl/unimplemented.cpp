@@ -1,0 +1,100 @@
+// Functions that torch_npu and torchair link to and that the host runtime does not implement.
+//
+// Each fails with its name: a caller is never told that something happened which did not. Names that torch_npu looks up at
+// run time and can do without are absent on purpose, so that its own fallback or error applies.
+#include "acl/runtime.h"
+
+namespace {
+int unimplemented(const char* function) {
+    return ascend_graph::host::fail(ACL_ERROR_API_NOT_SUPPORT,
+                                    std::string(function) + " is not implemented by the host runtime");
+}
+}  // namespace
+
+// A macro because a symbol's name and its text must come from one word. Arguments are not read, which the C calling
+// convention permits.
+#define UNIMPLEMENTED(name) \
+    ACL_EXPORT int name() { return unimplemented(#name); }
+#define UNIMPLEMENTED_POINTER(name) \
+    ACL_EXPORT void* name() {       \
+        unimplemented(#name);       \
+        return nullptr;             \
+    }
+
+// Virtual memory management (expandable segments) and memory shared between processes.
+UNIMPLEMENTED(aclrtMallocPhysical)
+UNIMPLEMENTED(aclrtFreePhysical)
+UNIMPLEMENTED(aclrtMapMem)
+UNIMPLEMENTED(aclrtUnmapMem)
+UNIMPLEMENTED(aclrtReserveMemAddress)
+UNIMPLEMENTED(aclrtReleaseMemAddress)
+UNIMPLEMENTED(aclrtMemExportToShareableHandle)
+UNIMPLEMENTED(aclrtMemImportFromShareableHandle)
+UNIMPLEMENTED(aclrtMemSetPidToShareableHandle)
+UNIMPLEMENTED(aclrtIpcMemGetExportKey)
+UNIMPLEMENTED(aclrtIpcMemSetImportPid)
+UNIMPLEMENTED(aclrtIpcMemImportByKey)
+UNIMPLEMENTED(aclrtIpcMemClose)
+UNIMPLEMENTED(aclrtIpcGetEventHandle)
+UNIMPLEMENTED(aclrtIpcOpenEventHandle)
+
+// Device binaries: there is no device to load them.
+UNIMPLEMENTED(aclrtBinaryGetFunction)
+UNIMPLEMENTED(aclrtBinaryLoadFromData)
+UNIMPLEMENTED(aclrtGetFunctionAddr)
+UNIMPLEMENTED(rtDevBinaryRegister)
+UNIMPLEMENTED(rtFunctionRegister)
+UNIMPLEMENTED(rtGetC2cCtrlAddr)
+UNIMPLEMENTED(rtKernelLaunch)
+
+// Dumping of operator inputs and outputs.
+UNIMPLEMENTED(aclmdlInitDump)
+UNIMPLEMENTED(aclmdlSetDump)
+UNIMPLEMENTED(aclmdlFinalizeDump)
+UNIMPLEMENTED(aclopStartDumpArgs)
+UNIMPLEMENTED(aclopStopDumpArgs)
+
+// Control flow in captured models.
+UNIMPLEMENTED(aclmdlRICondHandleCreate)
+UNIMPLEMENTED(aclmdlRICondHandleGetCondPtr)
+UNIMPLEMENTED(aclmdlRIAddCondTask)
+UNIMPLEMENTED(aclmdlRIDebugJsonPrint)
+UNIMPLEMENTED(aclrtValueWait)
+UNIMPLEMENTED(aclrtValueWrite)
+
+// Fault handling, utilisation and limits of the hardware.
+UNIMPLEMENTED(aclrtDeviceTaskAbort)
+UNIMPLEMENTED(aclrtGetMemUceInfo)
+UNIMPLEMENTED(aclrtMemUceRepair)
+UNIMPLEMENTED(aclrtGetErrorVerbose)
+UNIMPLEMENTED(aclrtRepairError)
+UNIMPLEMENTED(aclrtGetDeviceUtilizationRate)
+UNIMPLEMENTED(aclrtSetDeviceResLimit)
+UNIMPLEMENTED(aclrtResetDeviceResLimit)
+UNIMPLEMENTED(aclrtSetStreamResLimit)
+UNIMPLEMENTED(aclrtResetStreamResLimit)
+UNIMPLEMENTED(aclrtUseStreamResInCurrentThread)
+UNIMPLEMENTED(aclrtUnuseStreamResInCurrentThread)
+UNIMPLEMENTED(aclrtCmoAsync)
+UNIMPLEMENTED(aclrtDeviceGetUuid)
+UNIMPLEMENTED(aclrtMemcpyAsyncWithCondition)
+
+// The profiler.
+UNIMPLEMENTED(aclprofInit)
+UNIMPLEMENTED(aclprofStart)
+UNIMPLEMENTED(aclprofStop)
+UNIMPLEMENTED(aclprofFinalize)
+UNIMPLEMENTED_POINTER(aclprofCreateConfig)
+UNIMPLEMENTED(aclprofDestroyConfig)
+UNIMPLEMENTED_POINTER(aclprofCreateStepInfo)
+UNIMPLEMENTED(aclprofGetStepTimestamp)
+UNIMPLEMENTED(aclprofDestroyStepInfo)
+
+// Reports to the profiler: torch_npu sends them with every operator and reads no answer; with no profiler there is nobody
+// to tell.
+ACL_EXPORT uint64_t MsprofGetHashId(const char*, size_t) { return 0; }
+ACL_EXPORT int32_t MsprofRegisterCallback(uint32_t, void*) { return 0; }
+ACL_EXPORT int32_t MsprofReportAdditionalInfo(uint32_t, const void*, uint32_t) { return 0; }
+ACL_EXPORT int32_t MsprofReportApi(uint32_t, const void*) { return 0; }
+ACL_EXPORT int32_t MsprofReportCompactInfo(uint32_t, const void*, uint32_t) { return 0; }
+ACL_EXPORT uint64_t MsprofSysCycleTime() { return 0; }

@@ -1,0 +1,247 @@
+// The bridge's Python side: graphs run as plans of Python kernels, and operators of packages can be called or written in Python.
+#include <torch/extension.h>
+
+#include <unordered_map>
+
+#include "ascend_graph/ge_bridge.h"
+#include "ascend_graph/host_kernel.h"
+#include "ascend_graph/host_runtime.h"
+#include "tensors.h"
+
+namespace py = pybind11;
+
+namespace ascend_graph::host {
+namespace {
+
+constexpr int kFailure = 500001;  // ACL_ERROR_FAILURE
+
+// Calls Python from a thread of any kind; an exception becomes the recent error.
+template <typename F>
+int with_python(F&& body) {
+    py::gil_scoped_acquire gil;
+    try {
+        body();
+        return 0;
+    } catch (py::error_already_set& e) {
+        std::string text;
+        try {
+            text = py::module_::import("ascend_graph.host.engine").attr("error_text")(e.value()).cast<std::string>();
+        } catch (const std::exception&) {
+            text = e.what();
+        }
+        return ascendgraphFail(kFailure, text.c_str());
+    } catch (const std::exception& e) {
+        return ascendgraphFail(kFailure, e.what());
+    }
+}
+
+at::ScalarType torch_dtype(int32_t ge_dtype) {
+    const auto dtype = scalar_type_of(ge_dtype);
+    TORCH_CHECK(dtype.has_value(), "ge::DataType ", ge_dtype, " has no dtype in PyTorch");
+    return *dtype;
+}
+
+int32_t ge_dtype(at::ScalarType dtype) {
+    const auto number = ge_dtype_of(dtype);
+    TORCH_CHECK(number.has_value(), "dtype ", dtype, " has no ge::DataType");
+    return *number;
+}
+
+py::object engine() { return py::module_::import("ascend_graph.host.engine"); }
+
+// Leaked: graphs may outlive the interpreter's own shutdown.
+std::unordered_map<uint32_t, py::object>& plans() {
+    static auto& instance = *new std::unordered_map<uint32_t, py::object>;
+    return instance;
+}
+
+int compile(uint32_t graph_id, const void* model, size_t size, const char* const* names, const char* const* values,
+            size_t options, CompileSink sink) {
+    return with_python([&] {
+        py::dict option_map;
+        for (size_t i = 0; i < options; ++i) option_map[names[i]] = values[i];
+        py::object plan = engine().attr("compile_model")(py::bytes(static_cast<const char*>(model), size), option_map);
+        for (py::handle output : plan.attr("outputs")) {
+            const auto sizes = output.attr("sizes").cast<std::vector<int64_t>>();
+            sink.output(sink.context, output.attr("dtype").cast<int32_t>(), sizes.data(), sizes.size());
+        }
+        sink.is_static(sink.context, plan.attr("is_static").cast<bool>());
+        plans()[graph_id] = plan.attr("run");
+    });
+}
+
+int run(uint32_t graph_id, void* stream, const GraphTensor* inputs, size_t input_count, const GraphTensor*, size_t,
+        OutputSink sink) {
+    if (ascendgraphIsCapturing(stream)) {
+        return ascendgraphFail(kFailure, "a GE graph cannot run on a stream that captures a model");
+    }
+    return with_python([&] {
+        // The plan works on plain CPU tensors: no autograd, no functionalization, no cost of either.
+        at::AutoDispatchBelowADInplaceOrView below_autograd;
+        auto found = plans().find(graph_id);
+        TORCH_CHECK(found != plans().end(), "graph ", graph_id, " is not compiled");
+        py::tuple arguments(input_count);
+        for (size_t i = 0; i < input_count; ++i) {
+            const GraphTensor& in = inputs[i];
+            arguments[i] = py::cast(wrap(in.data, torch_dtype(in.dtype), {in.sizes, static_cast<size_t>(in.rank)}));
+        }
+        py::sequence results = found->second(*arguments);
+        const size_t count = results.size();
+        for (size_t i = 0; i < count; ++i) {
+            const at::Tensor result = results[i].cast<at::Tensor>();
+            void* place = sink.place(sink.context, i, ge_dtype(result.scalar_type()), result.sizes().data(),
+                                     result.sizes().size(), result.nbytes());
+            TORCH_CHECK(place != nullptr || result.numel() == 0, "no memory for graph output ", i);
+            if (result.numel() == 0 || place == result.data_ptr()) continue;
+            wrap(place, result.scalar_type(), result.sizes()).copy_(result);
+        }
+    });
+}
+
+int remove(uint32_t graph_id) {
+    return with_python([&] { plans().erase(graph_id); });
+}
+
+int describe(const char* op_type, OperatorSink sink) {
+    return with_python([&] {
+        for (py::handle parameter : engine().attr("describe_operator")(op_type)) {
+            const auto [role, name, kind] = parameter.cast<std::tuple<std::string, std::string, std::string>>();
+            sink.parameter(sink.context, role[0], name.c_str(), kind.c_str());
+        }
+    });
+}
+
+at::Tensor to_torch(const Tensor& t) {
+    return wrap(t.data, torch_dtype(t.dtype), {t.sizes, static_cast<size_t>(t.rank)},
+                {t.strides, static_cast<size_t>(t.rank)});
+}
+
+py::object to_python(const Value& value) {
+    auto list = [&](const auto* items) {
+        py::list result;
+        for (size_t i = 0; i < value.count; ++i) result.append(items[i]);
+        return result;
+    };
+    switch (value.kind) {
+        case ValueKind::kAbsent: return py::none();
+        case ValueKind::kTensor: return py::cast(to_torch(*value.tensors));
+        case ValueKind::kTensorList: {
+            py::list tensors;
+            for (size_t i = 0; i < value.count; ++i) tensors.append(to_torch(value.tensors[i]));
+            return tensors;
+        }
+        case ValueKind::kInt: return py::int_(value.i);
+        case ValueKind::kFloat: return py::float_(value.f);
+        case ValueKind::kBool: return py::bool_(value.b);
+        case ValueKind::kString: return py::str(value.s);
+        case ValueKind::kIntList: return list(value.ints);
+        case ValueKind::kFloatList: return list(value.floats);
+        case ValueKind::kBoolList: return list(value.bools);
+    }
+    return py::none();
+}
+
+int call_python(const char* package_dir, const char* op_type, const Value* values, size_t count) {
+    return with_python([&] {
+        at::AutoDispatchBelowADInplaceOrView below_autograd;
+        py::list arguments;
+        for (size_t i = 0; i < count; ++i) arguments.append(to_python(values[i]));
+        py::module_::import("ascend_graph.host.package").attr("call_python_kernel")(package_dir, op_type, arguments);
+    });
+}
+
+// The reverse of to_python, keeping what the values point at alive for the call.
+struct Call {
+    std::vector<Value> values;
+    std::deque<std::vector<Tensor>> tensors;
+    std::deque<at::Tensor> held;
+    std::deque<std::vector<int64_t>> ints;
+    std::deque<std::vector<float>> floats;
+    std::deque<std::unique_ptr<bool[]>> bools;
+    std::deque<std::string> strings;
+
+    Tensor borrow(const at::Tensor& t) {
+        held.push_back(t);
+        const at::Tensor& kept = held.back();
+        return {kept.data_ptr(), ge_dtype(kept.scalar_type()), static_cast<int32_t>(kept.dim()), kept.sizes().data(),
+                kept.strides().data()};
+    }
+
+    void add(py::handle item, const std::string& kind) {
+        Value& value = values.emplace_back();
+        if (item.is_none()) return;
+        if (kind == "tensor") {
+            tensors.push_back({borrow(item.cast<at::Tensor>())});
+            value.kind = ValueKind::kTensor;
+            value.count = 1;
+            value.tensors = tensors.back().data();
+        } else if (kind == "tensors") {
+            std::vector<Tensor> list;
+            for (py::handle t : item) list.push_back(borrow(t.cast<at::Tensor>()));
+            tensors.push_back(std::move(list));
+            value.kind = ValueKind::kTensorList;
+            value.count = tensors.back().size();
+            value.tensors = tensors.back().data();
+        } else if (kind == "Int" || kind == "Type") {
+            value.kind = ValueKind::kInt;
+            value.i = item.cast<int64_t>();
+        } else if (kind == "Float") {
+            value.kind = ValueKind::kFloat;
+            value.f = item.cast<double>();
+        } else if (kind == "Bool") {
+            value.kind = ValueKind::kBool;
+            value.b = item.cast<bool>();
+        } else if (kind == "String") {
+            strings.push_back(item.cast<std::string>());
+            value.kind = ValueKind::kString;
+            value.s = strings.back().c_str();
+        } else if (kind == "ListInt" || kind == "ListType") {
+            ints.push_back(item.cast<std::vector<int64_t>>());
+            value.kind = ValueKind::kIntList;
+            value.count = ints.back().size();
+            value.ints = ints.back().data();
+        } else if (kind == "ListFloat") {
+            floats.push_back(item.cast<std::vector<float>>());
+            value.kind = ValueKind::kFloatList;
+            value.count = floats.back().size();
+            value.floats = floats.back().data();
+        } else if (kind == "ListBool") {
+            const auto flags = item.cast<std::vector<bool>>();
+            bools.push_back(std::make_unique<bool[]>(flags.size()));
+            std::copy(flags.begin(), flags.end(), bools.back().get());
+            value.kind = ValueKind::kBoolList;
+            value.count = flags.size();
+            value.bools = bools.back().get();
+        } else {
+            throw py::type_error("operators of packages have no parameters of type " + kind);
+        }
+    }
+};
+
+bool has_kernel(const std::string& op_type) { return ascendgraphFindKernel(op_type.c_str()) != nullptr; }
+
+void call_kernel(const std::string& op_type, const py::sequence& arguments, const std::vector<std::string>& kinds) {
+    const KernelEntry entry = ascendgraphFindKernel(op_type.c_str());
+    TORCH_CHECK(entry != nullptr, "no loaded operator package has a kernel for ", op_type);
+    Call call;
+    for (size_t i = 0; i < kinds.size(); ++i) call.add(arguments[i], kinds[i]);
+    const int error = entry(call.values.data(), call.values.size());
+    TORCH_CHECK(error == 0, ascendgraphRecentError());
+}
+
+const bool registered = [] {
+    ascendgraphSetGraphEngine({compile, run, remove, describe});
+    ascendgraphSetPythonCaller(call_python);
+    return true;
+}();
+
+}  // namespace
+}  // namespace ascend_graph::host
+
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
+    m.doc() = "The host runtime's bridge to PyTorch.";
+    m.def("has_kernel", &ascend_graph::host::has_kernel, py::arg("op_type"),
+          "Whether a loaded operator package has a kernel for the operator.");
+    m.def("call_kernel", &ascend_graph::host::call_kernel, py::arg("op_type"), py::arg("arguments"), py::arg("kinds"),
+          "Calls an operator's kernel with CPU tensors; outputs are among the arguments.");
+}

@@ -1,0 +1,1 @@
+// A library whose name must exist and from which nothing is used.

@@ -1,0 +1,45 @@
+// The aclnn objects of libopapi.so, in the names and signatures that CANN documents.
+#ifndef ASCEND_GRAPH_ACLNN_ACL_META_H
+#define ASCEND_GRAPH_ACLNN_ACL_META_H
+
+#include <stdint.h>
+
+typedef struct aclTensor aclTensor;
+typedef struct aclScalar aclScalar;
+typedef struct aclIntArray aclIntArray;
+typedef struct aclFloatArray aclFloatArray;
+typedef struct aclBoolArray aclBoolArray;
+typedef struct aclTensorList aclTensorList;
+typedef struct aclScalarList aclScalarList;
+typedef struct aclOpExecutor aclOpExecutor;
+
+typedef int32_t aclnnStatus;
+typedef void* aclrtStream;
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+aclTensor* aclCreateTensor(const int64_t* viewDims, uint64_t viewDimsNum, int dataType, const int64_t* stride,
+                           int64_t offset, int format, const int64_t* storageDims, uint64_t storageDimsNum,
+                           void* tensorData);
+aclScalar* aclCreateScalar(void* value, int dataType);
+aclIntArray* aclCreateIntArray(const int64_t* value, uint64_t size);
+aclFloatArray* aclCreateFloatArray(const float* value, uint64_t size);
+aclBoolArray* aclCreateBoolArray(const bool* value, uint64_t size);
+aclTensorList* aclCreateTensorList(const aclTensor* const* value, uint64_t size);
+aclScalarList* aclCreateScalarList(const aclScalar* const* value, uint64_t size);
+
+aclnnStatus aclDestroyTensor(const aclTensor* tensor);
+aclnnStatus aclDestroyScalar(const aclScalar* scalar);
+aclnnStatus aclDestroyIntArray(const aclIntArray* array);
+aclnnStatus aclDestroyFloatArray(const aclFloatArray* array);
+aclnnStatus aclDestroyBoolArray(const aclBoolArray* array);
+aclnnStatus aclDestroyTensorList(const aclTensorList* array);
+aclnnStatus aclDestroyScalarList(const aclScalarList* array);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif  // ASCEND_GRAPH_ACLNN_ACL_META_H

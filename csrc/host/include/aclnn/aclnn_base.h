@@ -1,0 +1,5 @@
+// What every generated aclnn header includes.
+#ifndef ASCEND_GRAPH_ACLNN_ACLNN_BASE_H
+#define ASCEND_GRAPH_ACLNN_ACLNN_BASE_H
+#include "aclnn/acl_meta.h"
+#endif  // ASCEND_GRAPH_ACLNN_ACLNN_BASE_H

@@ -1,0 +1,92 @@
+// What the aclnn functions of an operator package are made of.
+//
+// aclnn<Op>GetWorkspaceSize captures its arguments in an executor, aclnn<Op> runs it in stream order. The arguments are
+// copied: the caller destroys its aclTensors as soon as the second function returns, and a captured graph runs later.
+#ifndef ASCEND_GRAPH_ACLNN_ADAPTER_H
+#define ASCEND_GRAPH_ACLNN_ADAPTER_H
+
+#include <exception>
+#include <tuple>
+#include <type_traits>
+
+#include "aclnn/aclnn_base.h"
+#include "ascend_graph/host_kernel.h"
+#include "ascend_graph/host_runtime.h"
+
+extern "C" {
+
+// Builds an executor argument by argument; libopapi.so owns the copies.
+aclOpExecutor* ascendgraphCreateExecutor(const char* op_type, ascend_graph::host::KernelEntry entry);
+int ascendgraphAddTensor(aclOpExecutor* executor, const aclTensor* tensor, const char* required_name);
+int ascendgraphAddTensorList(aclOpExecutor* executor, const aclTensorList* tensors, const char* required_name);
+int ascendgraphAddInt(aclOpExecutor* executor, int64_t value);
+int ascendgraphAddFloat(aclOpExecutor* executor, double value);
+int ascendgraphAddBool(aclOpExecutor* executor, bool value);
+int ascendgraphAddString(aclOpExecutor* executor, const char* value);
+int ascendgraphAddIntArray(aclOpExecutor* executor, const aclIntArray* value);
+int ascendgraphAddFloatArray(aclOpExecutor* executor, const aclFloatArray* value);
+int ascendgraphAddBoolArray(aclOpExecutor* executor, const aclBoolArray* value);
+void ascendgraphDestroyExecutor(aclOpExecutor* executor);
+// Runs the executor in the order of `stream` and destroys it after its last run.
+aclnnStatus ascendgraphRunExecutor(aclOpExecutor* executor, void* stream);
+}
+
+namespace ascend_graph::host {
+
+// One parameter of an aclnn function; `required_name` is null where null is allowed.
+template <typename T>
+struct Argument {
+    const char* required_name;
+    T value;
+};
+
+template <typename T>
+int add_argument(aclOpExecutor* executor, const Argument<T>& a) {
+    if constexpr (std::is_same_v<T, const aclTensor*>) return ascendgraphAddTensor(executor, a.value, a.required_name);
+    else if constexpr (std::is_same_v<T, const aclTensorList*>) return ascendgraphAddTensorList(executor, a.value, a.required_name);
+    else if constexpr (std::is_same_v<T, const aclIntArray*>) return ascendgraphAddIntArray(executor, a.value);
+    else if constexpr (std::is_same_v<T, const aclFloatArray*>) return ascendgraphAddFloatArray(executor, a.value);
+    else if constexpr (std::is_same_v<T, const aclBoolArray*>) return ascendgraphAddBoolArray(executor, a.value);
+    else if constexpr (std::is_same_v<T, char*>) return ascendgraphAddString(executor, a.value);
+    else if constexpr (std::is_same_v<T, bool>) return ascendgraphAddBool(executor, a.value);
+    else if constexpr (std::is_same_v<T, double>) return ascendgraphAddFloat(executor, a.value);
+    else { static_assert(std::is_same_v<T, int64_t>, "no aclnn parameter type"); return ascendgraphAddInt(executor, a.value); }
+}
+
+inline constexpr aclnnStatus kParamNullptr = 161001;  // ACLNN_ERR_PARAM_NULLPTR
+
+template <typename... T>
+aclnnStatus get_workspace_size(const char* op_type, KernelEntry entry, uint64_t* workspace_size,
+                               aclOpExecutor** executor, const Argument<T>&... arguments) {
+    if (workspace_size == nullptr || executor == nullptr) {
+        return ascendgraphFail(kParamNullptr, "workspaceSize and executor must not be null");
+    }
+    aclOpExecutor* created = ascendgraphCreateExecutor(op_type, entry);
+    int error = 0;
+    ((error = error != 0 ? error : add_argument(created, arguments)), ...);
+    if (error != 0) {
+        ascendgraphDestroyExecutor(created);
+        return error;
+    }
+    *workspace_size = 0;
+    *executor = created;
+    return 0;
+}
+
+// Runs a kernel body; what it throws becomes an error of the call.
+template <typename F>
+int guarded(const char* op_type, F&& body) {
+    constexpr int kInner = 561000;  // ACLNN_ERR_INNER
+    try {
+        body();
+        return 0;
+    } catch (const std::exception& e) {
+        return ascendgraphFail(kInner, (std::string(op_type) + ": the host kernel failed: " + e.what()).c_str());
+    } catch (...) {
+        return ascendgraphFail(kInner, (std::string(op_type) + ": the host kernel threw no std::exception").c_str());
+    }
+}
+
+}  // namespace ascend_graph::host
+
+#endif  // ASCEND_GRAPH_ACLNN_ADAPTER_H

@@ -1,0 +1,108 @@
+// How the host runtime calls an operator's kernel.
+//
+// An operator package carries, for each prototype, one entry point with a uniform signature: an array of values in the
+// prototype's order (inputs, attrs, outputs). Both ways into the operator, the aclnn functions and the graph engine, end
+// there, as both end in the same kernel binary on a device.
+#ifndef ASCEND_GRAPH_HOST_KERNEL_H
+#define ASCEND_GRAPH_HOST_KERNEL_H
+
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace ascend_graph::host {
+
+// A borrowed array.
+template <typename T>
+struct Span {
+    const T* first = nullptr;
+    size_t count = 0;
+
+    const T* begin() const { return first; }
+    const T* end() const { return first + count; }
+    size_t size() const { return count; }
+    const T& operator[](size_t i) const { return first[i]; }
+};
+
+// A strided view of device memory. `sizes` and `strides` count elements; `dtype` is ge::DataType's number.
+struct Tensor {
+    void* data = nullptr;
+    int32_t dtype = 0;
+    int32_t rank = 0;
+    const int64_t* sizes = nullptr;
+    const int64_t* strides = nullptr;
+
+    template <typename T>
+    T* as() const {
+        return static_cast<T*>(data);
+    }
+
+    int64_t numel() const {
+        int64_t count = 1;
+        for (int32_t d = 0; d < rank; ++d) count *= sizes[d];
+        return count;
+    }
+
+    bool is_contiguous() const {
+        int64_t expected = 1;
+        for (int32_t d = rank - 1; d >= 0; --d) {
+            if (sizes[d] != 1 && strides[d] != expected) return false;
+            expected *= sizes[d];
+        }
+        return true;
+    }
+
+    // The element offset of the i-th element in row-major order.
+    int64_t offset(int64_t i) const {
+        int64_t at = 0;
+        for (int32_t d = rank - 1; d >= 0; --d) {
+            at += i % sizes[d] * strides[d];
+            i /= sizes[d];
+        }
+        return at;
+    }
+};
+
+enum class ValueKind : int32_t { kAbsent, kTensor, kTensorList, kInt, kFloat, kBool, kString, kIntList, kFloatList, kBoolList };
+
+// One argument of an operator. `count` is the length of a list.
+struct Value {
+    ValueKind kind = ValueKind::kAbsent;
+    uint64_t count = 0;
+    union {
+        const Tensor* tensors;
+        int64_t i;
+        double f;
+        bool b;
+        const char* s;
+        const int64_t* ints;
+        const float* floats;
+        const bool* bools;
+    };
+};
+
+// Returns an ACL error code; a failure's text is given to ascendgraphFail first.
+using KernelEntry = int (*)(const Value* values, size_t count);
+
+}  // namespace ascend_graph::host
+
+extern "C" {
+
+// Makes `entry` the kernel of `op_type`; called when an operator package is loaded. A later package does not replace the
+// kernel of an earlier one: the search order of ASCEND_CUSTOM_OPP_PATH decides.
+void ascendgraphRegisterKernel(const char* op_type, ascend_graph::host::KernelEntry entry);
+// Null where no loaded package has the operator.
+ascend_graph::host::KernelEntry ascendgraphFindKernel(const char* op_type);
+
+// Runs the Python function that `package_dir` carries for `op_type`.
+int ascendgraphCallPython(const char* package_dir, const char* op_type, const ascend_graph::host::Value* values,
+                          size_t count);
+// The bridge to PyTorch supplies what ascendgraphCallPython calls.
+using ascendgraphPythonCaller = int (*)(const char* package_dir, const char* op_type,
+                                        const ascend_graph::host::Value* values, size_t count);
+void ascendgraphSetPythonCaller(ascendgraphPythonCaller caller);
+}
+
+#endif  // ASCEND_GRAPH_HOST_KERNEL_H

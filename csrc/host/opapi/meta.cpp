@@ -1,0 +1,120 @@
+// aclTensor, aclScalar and the arrays of the aclnn interface.
+#include "opapi/meta.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "acl/abi.h"
+#include "ascend_graph/host_runtime.h"
+#include "opapi/dtype.h"
+
+namespace {
+
+constexpr int kParamNullptr = 161001;  // ACLNN_ERR_PARAM_NULLPTR
+
+template <typename Result>
+Result* null_argument(const char* function) {
+    ascendgraphFail(kParamNullptr, function);
+    return nullptr;
+}
+
+template <typename T>
+int destroy(const T* object) {
+    delete object;
+    return 0;
+}
+
+}  // namespace
+
+ACL_EXPORT aclTensor* aclCreateTensor(const int64_t* sizes, uint64_t rank, int dtype, const int64_t* strides,
+                                      int64_t offset, int format, const int64_t* storage_sizes, uint64_t storage_rank,
+                                      void* data) {
+    if ((rank != 0 && sizes == nullptr) || (storage_rank != 0 && storage_sizes == nullptr)) {
+        return null_argument<aclTensor>("aclCreateTensor: viewDims or storageDims is null");
+    }
+    auto* tensor = new aclTensor{{sizes, sizes + rank}, {}, dtype, offset, format, {storage_sizes, storage_sizes + storage_rank}, data};
+    if (strides != nullptr) {
+        tensor->strides.assign(strides, strides + rank);
+    } else {
+        tensor->strides.resize(rank);
+        int64_t stride = 1;
+        for (size_t d = rank; d-- > 0;) {
+            tensor->strides[d] = stride;
+            stride *= sizes[d];
+        }
+    }
+    return tensor;
+}
+
+ACL_EXPORT aclScalar* aclCreateScalar(void* value, int dtype) {
+    if (value == nullptr) return null_argument<aclScalar>("aclCreateScalar: value is null");
+    auto* scalar = new aclScalar{};
+    scalar->dtype = dtype;
+    std::memcpy(scalar->value, value, std::min(ascend_graph::host::item_size(dtype), sizeof(scalar->value)));
+    return scalar;
+}
+ACL_EXPORT aclIntArray* aclCreateIntArray(const int64_t* value, uint64_t size) {
+    if (size != 0 && value == nullptr) return null_argument<aclIntArray>("aclCreateIntArray: value is null");
+    return new aclIntArray{{value, value + size}};
+}
+ACL_EXPORT aclFloatArray* aclCreateFloatArray(const float* value, uint64_t size) {
+    if (size != 0 && value == nullptr) return null_argument<aclFloatArray>("aclCreateFloatArray: value is null");
+    return new aclFloatArray{{value, value + size}};
+}
+ACL_EXPORT aclBoolArray* aclCreateBoolArray(const bool* value, uint64_t size) {
+    if (size != 0 && value == nullptr) return null_argument<aclBoolArray>("aclCreateBoolArray: value is null");
+    return new aclBoolArray{{value, value + size}};
+}
+ACL_EXPORT aclTensorList* aclCreateTensorList(const aclTensor* const* value, uint64_t size) {
+    if (size != 0 && value == nullptr) return null_argument<aclTensorList>("aclCreateTensorList: value is null");
+    return new aclTensorList{{value, value + size}};
+}
+ACL_EXPORT aclScalarList* aclCreateScalarList(const aclScalar* const* value, uint64_t size) {
+    if (size != 0 && value == nullptr) return null_argument<aclScalarList>("aclCreateScalarList: value is null");
+    return new aclScalarList{{value, value + size}};
+}
+
+ACL_EXPORT int aclDestroyTensor(const aclTensor* tensor) { return destroy(tensor); }
+ACL_EXPORT int aclDestroyScalar(const aclScalar* scalar) { return destroy(scalar); }
+ACL_EXPORT int aclDestroyIntArray(const aclIntArray* array) { return destroy(array); }
+ACL_EXPORT int aclDestroyFloatArray(const aclFloatArray* array) { return destroy(array); }
+ACL_EXPORT int aclDestroyBoolArray(const aclBoolArray* array) { return destroy(array); }
+
+// A list owns its elements, as CANN documents.
+ACL_EXPORT int aclDestroyTensorList(const aclTensorList* list) {
+    if (list != nullptr) {
+        for (const aclTensor* tensor : list->tensors) delete tensor;
+    }
+    return destroy(list);
+}
+ACL_EXPORT int aclDestroyScalarList(const aclScalarList* list) {
+    if (list != nullptr) {
+        for (const aclScalar* scalar : list->scalars) delete scalar;
+    }
+    return destroy(list);
+}
+
+ACL_EXPORT int aclGetViewShape(const aclTensor* tensor, int64_t** sizes, uint64_t* rank) {
+    if (tensor == nullptr || sizes == nullptr || rank == nullptr) {
+        return ascendgraphFail(kParamNullptr, "aclGetViewShape: null argument");
+    }
+    *rank = tensor->sizes.size();
+    *sizes = new int64_t[tensor->sizes.size()];  // the caller frees it with delete[], as CANN documents
+    std::copy(tensor->sizes.begin(), tensor->sizes.end(), *sizes);
+    return 0;
+}
+ACL_EXPORT int aclGetDataType(const aclTensor* tensor, int* dtype) {
+    if (tensor == nullptr || dtype == nullptr) return ascendgraphFail(kParamNullptr, "aclGetDataType: null argument");
+    *dtype = tensor->dtype;
+    return 0;
+}
+ACL_EXPORT int aclGetIntArraySize(const aclIntArray* array, uint64_t* size) {
+    if (array == nullptr || size == nullptr) return ascendgraphFail(kParamNullptr, "aclGetIntArraySize: null argument");
+    *size = array->values.size();
+    return 0;
+}
+ACL_EXPORT int aclGetTensorListSize(const aclTensorList* list, uint64_t* size) {
+    if (list == nullptr || size == nullptr) return ascendgraphFail(kParamNullptr, "aclGetTensorListSize: null argument");
+    *size = list->tensors.size();
+    return 0;
+}
