@@ -74,7 +74,7 @@ def registrations() -> dict[str, int]:
     for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
         if isinstance(node, ast.FunctionDef):
             for decorator in node.decorator_list:
-                if isinstance(decorator, ast.Call) and getattr(decorator.func, "id", "") == "impl":
+                if isinstance(decorator, ast.Call) and ast.unparse(decorator).startswith("impl(m,"):
                     name = decorator.args[1]
                     assert isinstance(name, ast.Constant)
                     found[str(name.value)] = (node.end_lineno or node.lineno) - node.lineno + 1
@@ -135,7 +135,7 @@ class Caller:
     def tensors(self, attrs: Mapping[str, object], rng: random.Random, **options: Any) -> dict[str, Any]:
         """Random tensor arguments on the meta device; those the relation does not mention are small matrices."""
         named = {k: str(v).removeprefix("torch.") if isinstance(v, torch.dtype) else v for k, v in attrs.items()}
-        used = {k: named[k] for k in named if k in self.relation.free_names}
+        used = {k: named[k] for k in named if k in self.relation.attr_names}
         used |= {k: _number_name(v) for k, v in used.items() if k.endswith("dtype") or k == "dst_type"}
         if self.entry.sizes:
             options["sizes"] = self.entry.sizes
@@ -329,7 +329,8 @@ def recompilations(op: str, entry: Entry) -> int:
     structure = next(n for n in range(1000) if _fits(caller, attrs, n, sizes))
     for _ in range(SHAPES):
         tensors = caller.tensors(attrs, rng, structure=structure, sizes=sizes)
-        function({k: v.contiguous() if isinstance(v, torch.Tensor) else v for k, v in tensors.items()})
+        # Of one layout: another order of strides would be another graph, whatever the meta function says.
+        function({k: torch.empty(v.shape, dtype=v.dtype, device="meta") if isinstance(v, torch.Tensor) else v for k, v in tensors.items()})
     return compiled
 
 

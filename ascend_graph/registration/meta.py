@@ -318,8 +318,7 @@ def _fit(relation: Relation, schema: torch.FunctionSchema, names: Mapping[str, s
         raise refuse(f"the relation has {len(relation.outputs)} output(s), the schema {len(schema.returns)} return(s)")
     for output, returned in zip(relation.output_tensors, schema.returns, strict=True):
         _fit_output(relation, output, returned, schema, names, refuse)
-    taken = {name for t in relation.input_tensors for name in bound_names(t)} | relation.free_names
-    attrs = {name: entry for name, entry in others.items() if name in taken}
+    attrs = {name: entry for name, entry in others.items() if name in relation.attr_names}
     positions = tuple(tensors[name][0] for name in relation.inputs)
     types = [str(schema.arguments[p].type) for p in positions]
     varying = any(t != "Tensor" for t in types)

@@ -70,6 +70,11 @@ class Relation:
         """The names that no input, definition, index or dtype gives: each must be an attr of the operator."""
         return frozenset(name.id for name in _uses(self)) - _given(self)
 
+    @property
+    def attr_names(self) -> frozenset[str]:
+        """The names that are attrs if the operator has attrs of these names: free names, and dimensions."""
+        return self.free_names.union(*map(bound_names, self.input_tensors))
+
     def __str__(self) -> str:
         text = f"{', '.join(map(str, self.input_tensors))} -> {', '.join(map(str, self.output_tensors))}".strip()
         return text + (f" where {', '.join(map(str, self.clauses))}" if self.clauses else "")

@@ -75,11 +75,11 @@ LIKE_AN_INPUT: dict[str, Entry] = {
     "scatter_update_": INPUT_ITSELF,
     "npu_quant_scatter": LIKE_INPUT,
     "npu_quant_scatter_": INPUT_ITSELF,
-    "npu_scatter_list_": NONE,
+    "npu_scatter_list_": Entry("mask ->", {"reduce": ["add"], "axis": [-1]}, given=["mask"]),
     "npu_scatter_nd_update": LIKE_INPUT,
     "npu_scatter_nd_update_": INPUT_ITSELF,
     "npu_scatter_pa_kv_cache_functional": Entry("key_cache, value_cache -> k like key_cache, v like value_cache"),
-    "npu_geglu_grad": LIKE_INPUT,
+    "npu_geglu_grad": Entry("input -> dx like input", {"dim": [0], "approximate": [0], "activate_left": [True]}),
     "npu_dropout_backward": Entry("grad_output -> dx like grad_output"),
     "npu_masked_softmax_with_rel_pos_bias": LIKE_X,
     "npu_scaled_masked_softmax": LIKE_X,
@@ -90,7 +90,7 @@ LIKE_AN_INPUT: dict[str, Entry] = {
     "npu_add_quant_gmm": Entry("input, x1[m, _], x2[k, n] -> y like input"),
     "npu_add_quant_matmul_": INPUT_ITSELF,
     "npu_add_quant_matmul": LIKE_INPUT,
-    "obfuscation_calculate": LIKE_X,
+    "obfuscation_calculate": Entry("x -> y like x", {"obf_coefficient": [0.5]}),
     "obfuscation_finalize": Entry("fd_to_close -> y like fd_to_close"),
     "npu_apply_rotary_pos_emb": Entry("query, key -> q like query, k like key"),
     "npu_swiglu_backward": LIKE_INPUT,
@@ -113,7 +113,7 @@ LIKE_AN_INPUT: dict[str, Entry] = {
         {"input_layout": ["SBH", "TND"], "input_softmax_layout": ["", "SBH", "TND"]},
     ),
     "npu_mrope": Entry("query, key -> q like query, k like key"),
-    "npu_top_k_top_p": Entry("logits -> y like logits"),
+    "npu_top_k_top_p": Entry("logits, p, k -> y like logits", given=["p", "k"]),
     "npu_gather_pa_kv_cache_functional": Entry("key[*k], value[*v] -> key_out[*k], value_out[*v]: value"),
     "npu_sim_exponential_": INPUT_ITSELF,
     "npu_grouped_matmul_add": Entry("input -> y like input where group_type == 2"),
@@ -328,7 +328,7 @@ BY_PRESENCE: dict[str, Entry] = {
 }
 
 _QUERY = (
-    'query[b, s, *x] if input_layout == "BSH" else [s, b, *x] if input_layout == "SBH" else [b, _, s, *x], '
+    'query[b, s, _, *x] if input_layout == "BSH" else [s, b, _, *x] if input_layout == "SBH" else [b, _, s, *x], '
     "key[_, _, _, *y] -> "
 )
 _SOFTMAX = "max[b, head_num, s, 8]: float32, sum[b, head_num, s, 8]: float32, "
