@@ -280,7 +280,7 @@ def vocabulary(domain: Domain, signature: Signature, *, element: str | None = No
         terms += [f"{d} * {d}", f"{d} * ({d} + 1) // 2", f"2 * ({d} - 1)", f"4 * {d}", f"{d} // 4", f"3 * {d}", f"{d} // 3"]
         for n in numbers:
             terms += [f"{d} + {n}", f"{d} - {n}", f"{d} * {n}", f"{d} // {n}", f"ceildiv({d}, {n})", f"min({d}, {n})"]
-            terms += [f"{d} + 2 * {n}", f"{d} + abs_({n})"][:1]
+            terms.append(f"{d} + 2 * {n}")
             terms += [f"{d} * {n} * {n}", f"{d} // ({n} * {n})", f"{d} - {n} + 1"]
             if element:
                 terms += [f"min({n}, {d} - {element} * {n})"]
