@@ -13,7 +13,7 @@ import queue
 import random
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
@@ -36,6 +36,7 @@ from ascend_graph.shapes.candidates import (
     restrictions,
     selectors,
 )
+from ascend_graph.shapes.relation import bound_names
 from ascend_graph.shapes.samples import SampleError, sample
 
 #: Seconds one run of the kernel may take.
@@ -294,20 +295,36 @@ class _Search:
     def __init__(self, signature: Signature, runner: _Runner, rng: random.Random) -> None:
         self.signature, self.runner, self.rng = signature, runner, rng
         self.trials: list[Trial] = []
+        #: Optional tensors that were tried and change neither shapes nor dtypes.
+        self.harmless: set[str] = set()
 
     # ---------------------------------------------------------------------------------------------------------- driver
 
     def run(self) -> Inferred:
         """Try the domains, wider ones first, with every choice of tensor kinds."""
         for kinds in self.kinds():
+            best: tuple[int, Inferred] | None = None
             for domain in domains(self.signature):
                 evidence = self.gather(domain, kinds)
                 if evidence.failed:
                     continue
+                # A relation that claims less than it could is kept while a better one is looked for.
+                limits = len(self.limits(evidence))
+                if best is not None and limits >= best[0]:
+                    continue
                 found = self.conclude(evidence)
                 if found is not None:
-                    return found
+                    best = limits, found
+                if best is not None and best[0] == 0:
+                    break
+            if best is not None:
+                return best[1]
         raise self.refusal()
+
+    def limits(self, evidence: _Evidence) -> list[str]:
+        """The restrictions that another domain might not need: those on attrs that can take other values."""
+        free = [a for a in self.signature.attrs if a.kind in ("int", "int[]", "bool")]
+        return restrictions(replace(self.signature, attrs=tuple(free)), evidence.observations, evidence.domain)
 
     def refusal(self) -> InferenceError:
         rows = [f"  {t.domain:48} {t.runs:4} runs  {t.outcome}" for t in self.trials if t.runs] or ["  no input ran"]
@@ -339,8 +356,10 @@ class _Search:
             if not self.some(evidence, relation, structure, 3 if structure else 1, attempts=8):
                 evidence.failed = f"structure {structure} never runs: {self.runner.last_error}"
                 return evidence
-        for structure in range(STRUCTURES * 3):
-            if len(evidence.observations) >= RUNS * 2:
+        # Every flag and every axis that may be absent doubles the cases to be told apart.
+        cases = sum(a.kind == "bool" or bool(domain.roles.get(a.name)) for a in self.signature.attrs)
+        for structure in range(STRUCTURES * 3 * (1 + cases)):
+            if len(evidence.observations) >= RUNS * (2 + 2 * cases):
                 break
             self.some(evidence, relation, structure, 2, attempts=4)
         if len(evidence.observations) < RUNS // 2:
@@ -373,16 +392,23 @@ class _Search:
         return Observation(shapes, attrs, tuple(_shapes(o) for o in outputs))
 
     def values(
-        self, domain: Domain, relation: Relation, structure: int | None, kinds: Mapping[str, str], *, mixed: bool = False
+        self,
+        domain: Domain,
+        relation: Relation,
+        structure: int | None,
+        kinds: Mapping[str, str],
+        *,
+        mixed: bool = False,
+        sizes: Sequence[int] = _SIZES,
     ) -> dict[str, Any] | None:
         """Arguments of one call: tensors of the domain's shapes, attrs in their roles."""
-        attrs: dict[str, Any] | None = {}
+        attrs: dict[str, Any] | None = None
         shapes: Mapping[str, Any] = {}
         for _ in range(10):
             # Where axes come from attrs, and attrs from ranks, each is chosen in turn until they agree.
             guess = {name: _guess(role, self.rng) for name, role in domain.roles.items()}
             try:
-                found = sample(relation, guess, self.rng, sizes=_SIZES, structure=structure, tries=20)
+                found = sample(relation, guess, self.rng, sizes=sizes, structure=structure, tries=20)
             except SampleError:
                 continue
             shapes = found.shapes
@@ -403,7 +429,7 @@ class _Search:
             elif tensor.is_list:
                 values[tensor.name] = [self.tensor(s, dtypes[tensor.name]) for s in shape]
             else:
-                values[tensor.name] = self.tensor(shape, dtypes[tensor.name])
+                values[tensor.name] = self.tensor(shape, dtypes.get(tensor.name, torch.float32))
         return values
 
     def tensor(self, shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
@@ -433,6 +459,10 @@ class _Search:
                 return None
             explained.append(found)
         # What differs anywhere on the domain is two explanations; what never differs is one, and the simplest is taken.
+        needless = [a.name for a in self.signature.attrs if not a.has_default and a.kind in ("int", "int[]", "bool")]
+        if any(name in limit for limit in self.limits(evidence) for name in needless):
+            self.note(evidence, f"only runs with {', '.join(self.limits(evidence))}")
+            return None
         rivals = self.rivals(explained, domain, evidence)
         if rivals:
             self.note(evidence, f"{len(rivals)} candidates survive: " + " | ".join(rivals))
@@ -441,6 +471,11 @@ class _Search:
         if dtypes is None:
             self.note(evidence, "no dtype rule explains the outputs")
             return None
+        self.harmless = set()
+        relation = self.assemble(domain, [e[0] for e in explained], dtypes, observations)
+        for tensor in self.signature.tensors:
+            if tensor.optional and not tensor.is_list and self.changes_nothing(tensor.name, relation, evidence):
+                self.harmless.add(tensor.name)
         relation = self.assemble(domain, [e[0] for e in explained], dtypes, observations)
         failure = self.fresh(relation, evidence)
         if failure:
@@ -555,17 +590,45 @@ class _Search:
             # A dtype attr that was only absent must stay so; one that decides the dtype is in the rule.
             if attr.kind == "dtype" and not any(attr.name in dtype for dtype in dtypes):
                 demands.append(f"{attr.name} is None" if attr.optional else f"{attr.name} == {attr.name}")
-        absent = [t.name for t in self.signature.tensors if t.optional]
+        absent = [t.name for t in self.signature.tensors if t.optional and t.name not in self.harmless]
         demands += [f"{name} is None" for name in absent]
+        for attr in self.signature.attrs:
+            # An integer that selects alternatives has meant nothing yet where it had no value that was tried.
+            if attr.kind == "int" and any(f"{attr.name} ==" in c for e in explained for c in e.conditions):
+                seen = sorted({o.attrs[attr.name] for o in observations if o.attrs[attr.name] is not None})
+                demands.append(f"{attr.name} in ({', '.join(map(str, seen))})")
         inputs = ", ".join(p for p in (domain.inputs, *absent) if p)
         return parse_relation(f"{inputs} -> {', '.join(outputs)}" + (f" where {', '.join(demands)}" if demands else ""))
+
+    def changes_nothing(self, name: str, relation: Relation, evidence: _Evidence) -> bool:
+        """Whether an optional tensor, given in some form that runs, leaves the outputs as the relation says."""
+        inputs = _inputs_only(evidence.domain)
+        bare = parse_relation(str(relation).replace(f", {name} is None", "").replace(f" where {name} is None", ""))
+        dims = sorted({d for t in inputs.input_tensors for d in bound_names(t)})
+        patterns = [f"[{d}]" if f"*{d}" not in evidence.domain.inputs else f"[*{d}]" for d in dims if f"{d}[i]" not in evidence.domain.inputs]
+        for pattern in patterns:
+            wider = replace(evidence.domain, inputs=f"{evidence.domain.inputs}, {name}{pattern}")
+            ran = 0
+            for structure in range(STRUCTURES):
+                values = self.values(wider, _inputs_only(wider), structure, evidence.kinds)
+                run = _Run(error="no inputs") if values is None else self.runner.call(values)
+                if run.error or values is None:
+                    continue
+                if compare_run(bare, self.signature, values, run.outputs):
+                    return False
+                ran += 1
+            if ran > STRUCTURES // 2:
+                return True
+        return False
 
     def fresh(self, relation: Relation, evidence: _Evidence) -> str:
         """Compare with fresh runs, of other shapes and dtypes; the first difference, or nothing."""
         inputs = _inputs_only(evidence.domain)
         compared = 0
-        for structure in range(100, 100 + FRESH_RUNS * 3):
-            values = self.values(evidence.domain, inputs, structure, evidence.kinds, mixed=True)
+        # Distinct sizes tell dimensions apart; equal ones make valid what distinct ones do not, such as another axis.
+        pools = [_SIZES] * (FRESH_RUNS * 2) + [(2, 3), (2,), (3,), (2, 3)] * (FRESH_RUNS // 2)
+        for structure, sizes in enumerate(pools, 100):
+            values = self.values(evidence.domain, inputs, structure, evidence.kinds, mixed=True, sizes=sizes)
             if values is None:
                 continue
             run = self.runner.call(values)
@@ -575,8 +638,6 @@ class _Search:
             if difference:
                 return difference
             compared += 1
-            if compared >= FRESH_RUNS:
-                break
         return "" if compared >= 3 else f"only {compared} fresh inputs ran"
 
     # --------------------------------------------------------------------------------------------------------- samples

@@ -16,6 +16,7 @@ from typing import Any
 
 from ascend_graph.shapes.errors import RelationError, ShapeError
 from ascend_graph.shapes.relation import Relation, parse_relation
+from ascend_graph.shapes.syntax import Dims, Ellipsis_, Group, Size
 
 # ----------------------------------------------------------------------------------------------------------- signatures
 
@@ -149,8 +150,26 @@ _AXIS = {
 }
 
 
-def domains(signature: Signature) -> Iterator[Domain]:
-    """The domains of an operator, wider ones first."""
+def domains(signature: Signature) -> list[Domain]:
+    """The domains of an operator, those that demand less of the inputs first."""
+    return sorted(_domains(signature), key=lambda domain: constraints(domain.inputs))
+
+
+def constraints(inputs: str) -> int:
+    """How much a domain demands: names that occur again, and inputs of a fixed number of dimensions."""
+    patterns = [alternative for tensor in parse_relation(f"{inputs} ->").input_tensors for alternative in tensor.alternatives[:1]]
+    seen: set[str] = set()
+    count = 0
+    for pattern in patterns:
+        assert isinstance(pattern.shape, Dims)
+        items = [str(Size(i.value) if isinstance(i, Size) else i) for i in pattern.shape.items]
+        count += sum(item in seen for item in items) + (len(items) - len(set(items)))
+        count += not any(isinstance(i, Group | Ellipsis_) for i in pattern.shape.items)
+        seen.update(items)
+    return count
+
+
+def _domains(signature: Signature) -> Iterator[Domain]:
     required = signature.required
     names = [t.name for t in required]
     lists = tuple(t.is_list for t in required)
@@ -174,10 +193,11 @@ def domains(signature: Signature) -> Iterator[Domain]:
     roles: list[dict[str, str]] = [{}]
     for name in int_lists:
         roles += [{name: role} for role in ("sizes", "reshape", "expand", "parts")]
-    for pattern, role in itertools.product(plain, roles):
-        if role and pattern not in ("", "{0}[*s]", "{0}[*s, n]", "{0}[*s, m, n]"):
-            continue
-        yield Domain(pattern.format(*names), role)
+    # Any rank first, then axes named by attrs, then fixed ranks: a narrow domain explains less than it seems to.
+    wide = [p for p in plain if _any_rank(p)]
+    for pattern, role in itertools.product(wide, roles):
+        if not role or pattern in ("", "{0}[*s]"):
+            yield Domain(pattern.format(*names), role)
     for name in ints:
         for pattern in _AXIS.get(lists, ()):
             text = pattern.format(*names, a=name)
@@ -187,17 +207,23 @@ def domains(signature: Signature) -> Iterator[Domain]:
             for sizes in int_lists:
                 yield Domain(text, {name: "axis", sizes: "parts"})
         if lists in ((False,), (True,)):
-            for pattern in ("{0}[*s]", "{0}[i][*s]"):
-                if pattern.startswith("{0}[i]") == lists[0]:
-                    yield Domain(pattern.format(*names), {name: "insert"})
-    for a, b in itertools.permutations(ints, 2):
-        if lists == (False,):
-            yield Domain(f"{names[0]}[*s, m@{a}, n@{b}]", {a: "axis", b: "axis"})
-            yield Domain(f"{names[0]}[*s]", {a: "insert", b: "insert"})
+            yield Domain(("{0}[i][*s]" if lists[0] else "{0}[*s]").format(*names), {name: "insert"})
     for name in int_lists:
         if lists == (False,):
             yield Domain(f"{names[0]}[*s, *r@{name}]", {name: "axes"})
             yield Domain(f"{names[0]}[*s@{name}]", {name: "permutation"})
+    for a, b in itertools.permutations(ints, 2):
+        if lists == (False,):
+            yield Domain(f"{names[0]}[*s, m@{a}, n@{b}]", {a: "axis", b: "axis"})
+            yield Domain(f"{names[0]}[*s]", {a: "insert", b: "insert"})
+    for pattern in plain:
+        if pattern not in wide:
+            yield Domain(pattern.format(*names))
+
+
+def _any_rank(pattern: str) -> bool:
+    """Whether a domain lets every input have any number of dimensions."""
+    return all(item.strip(" ]").split("[")[-1] in ("*s", "*t", "*u", "...", "i", "") for item in pattern.split(","))
 
 
 # ------------------------------------------------------------------------------------------------------------ templates
@@ -213,6 +239,7 @@ def templates(domain: Domain, signature: Signature) -> Iterator[tuple[str, int]]
     for name, role in domain.roles.items():
         if role in ("axes", "axis") and "*s" in groups:
             if role == "axes":
+                yield f"*s, *r@{name}", 0
                 yield f"*s, *ones(r)@{name}", 0
                 yield "*s, *r", 0
                 yield "*ones(s), *ones(r)", 0
@@ -378,7 +405,7 @@ class Solver:
         for selector in selectors:
             rest = [s for s in selectors if s is not selector]
             parts = selector.split(observations)
-            if len(parts) < 2 or any(len(part) < 3 for _, part in parts):
+            if len(parts) < 2 or any(len(part) < 2 for _, part in parts):
                 continue
             solved = [(condition, self.explain(output, part, rest)) for condition, part in parts]
             if all(explanations for _, explanations in solved):
@@ -518,7 +545,7 @@ def selectors(signature: Signature, observations: Sequence[Observation], domain:
             found.append(Selector(name, ((empty, lambda o, n=name: o.attrs[n] is not None and len(o.attrs[n]) == 0),)))
         if attr.kind == "int" and name not in domain.roles:
             seen = sorted({value for value in values if isinstance(value, int)})
-            if 2 <= len(seen) <= 4:
+            if 2 <= len(seen) <= 6:
                 found += [
                     Selector(name, ((f"{name} == {v}", lambda o, n=name, v=v: o.attrs[n] == v),)) for v in seen
                 ]

@@ -155,8 +155,8 @@ class _Choice:
         result: list[int | None] = [None] * rank
         for axes, sizes in placed:
             for axis, size in zip(axes, sizes, strict=True):
-                if not isinstance(axis, int) or not -rank <= axis < rank:
-                    raise ShapeError(f"no axis {axis} in {rank} dimensions")
+                if not isinstance(axis, int) or not -rank <= axis < rank or result[axis] is not None:
+                    raise ShapeError(f"no axis {axis} in {rank} dimensions, or named twice")
                 result[axis] = size
         rest = iter(ordered)
         return tuple(next(rest) if size is None else size for size in result)
