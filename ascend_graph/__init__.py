@@ -44,7 +44,9 @@ def __getattr__(name: str) -> Any:
         holder = _PUBLIC[name]
         # A public module is named by the package that holds it.
         is_module = holder == __name__
-        value = importlib.import_module(f"{holder}.{name}") if is_module else getattr(importlib.import_module(holder), name)
+        value = (
+            importlib.import_module(f"{holder}.{name}") if is_module else getattr(importlib.import_module(holder), name)
+        )
         globals()[name] = value
         return value
     raise AttributeError(f"module 'ascend_graph' has no attribute {name!r}; it has {', '.join(__all__)}")

@@ -390,7 +390,8 @@ class _Matcher:
         problems = [f"nothing feeds {_kind_of(target)} {target.name}" for target in hungry]
         problems += [f"nothing takes the argument {arguments[n].type_text} {arguments[n].name}" for n in stuck]
         problems += [
-            f"{arguments[n].name}={arguments[n].default!r} may be an attr by another name, or none at all" for n in doubtful
+            f"{arguments[n].name}={arguments[n].default!r} may be an attr by another name, or none at all"
+            for n in doubtful
         ]
         raise self.refuse("; ".join(problems), self.suggestion([*stuck, *doubtful], hungry, free))
 
@@ -432,7 +433,9 @@ class _Matcher:
                 in_place[position] = by_name[target.name]
         for n, value in enumerate(returned):
             if value.alias_of is not None and arguments[value.alias_of] in in_place:
-                found[n] = ReturnSource(in_place[arguments[value.alias_of]], Evidence.IN_PLACE, arguments[value.alias_of])
+                found[n] = ReturnSource(
+                    in_place[arguments[value.alias_of]], Evidence.IN_PLACE, arguments[value.alias_of]
+                )
         mutated_returns = {r.argument for r in found.values()}
         taken |= set(in_place.values())
 
@@ -508,8 +511,7 @@ class _Matcher:
     def kinds_agree(self, returns: Sequence[int], outputs: Sequence[int]) -> bool:
         return all(
             self.schema.returns[r].kind is _K.TENSOR
-            and (self.schema.returns[r].list_depth == 1)
-            == (self.prototype.outputs[o].kind is ParameterKind.DYNAMIC)
+            and (self.schema.returns[r].list_depth == 1) == (self.prototype.outputs[o].kind is ParameterKind.DYNAMIC)
             for r, o in zip(returns, outputs, strict=True)
         )
 

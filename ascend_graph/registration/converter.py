@@ -78,7 +78,9 @@ class _Maker:
         count = len(arguments)
         inputs = [
             self.input_getter(parameter, source, n)
-            for n, (parameter, source) in enumerate(zip(self.binding.prototype.inputs, self.binding.inputs, strict=True))
+            for n, (parameter, source) in enumerate(
+                zip(self.binding.prototype.inputs, self.binding.inputs, strict=True)
+            )
         ]
         attrs = self.attr_getters()
         unused = [(n, names[n], defaults[n]) for n in self.binding.unused]
@@ -319,5 +321,7 @@ def register_converter(overload: Any, converter: ConverterFunction, *, override:
     _torchair().fx.register_fx_node_ge_converter(overload)(converter)
     wrapped = getattr(overload, "_ge_converter", None)
     if wrapped is None or wrapped is before:
-        raise ConverterError(f"TorchAir did not take the converter of {overload.name()}: it is one of its lite converters")
+        raise ConverterError(
+            f"TorchAir did not take the converter of {overload.name()}: it is one of its lite converters"
+        )
     return ConverterHandle(overload, wrapped, before)
