@@ -1,0 +1,56 @@
+// Conversion between half and float in bulk.
+#include "ascendc_host/numbers.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace ascendc_host {
+namespace {
+
+void widen_plain(const half* from, float* to, size_t count) {
+    for (size_t i = 0; i < count; ++i) to[i] = from[i];
+}
+void narrow_plain(const float* from, half* to, size_t count) {
+    for (size_t i = 0; i < count; ++i) to[i] = static_cast<half>(from[i]);
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx,f16c"))) void widen_f16c(const half* from, float* to, size_t count) {
+    size_t i = 0;
+    for (; i + 8 <= count; i += 8) {
+        _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i))));
+    }
+    for (; i < count; ++i) to[i] = from[i];
+}
+__attribute__((target("avx,f16c"))) void narrow_f16c(const float* from, half* to, size_t count) {
+    size_t i = 0;
+    for (; i + 8 <= count; i += 8) {
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i),
+                         _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+    }
+    for (; i < count; ++i) to[i] = static_cast<half>(from[i]);
+}
+bool has_f16c() {
+    static const bool has = __builtin_cpu_supports("avx") && __builtin_cpu_supports("f16c");
+    return has;
+}
+#endif
+
+}  // namespace
+
+void widen(const half* from, float* to, size_t count) {
+#if defined(__x86_64__)
+    if (has_f16c()) return widen_f16c(from, to, count);
+#endif
+    widen_plain(from, to, count);
+}
+
+void narrow(const float* from, half* to, size_t count) {
+#if defined(__x86_64__)
+    if (has_f16c()) return narrow_f16c(from, to, count);
+#endif
+    narrow_plain(from, to, count);
+}
+
+}  // namespace ascendc_host
