@@ -5,7 +5,9 @@
 #include <cstdint>
 
 #define __aicore__
+#ifndef __global__
 #define __global__
+#endif
 #define __host_aicore__
 #define __vector__
 #define __cube__
