@@ -165,10 +165,10 @@ def _compile_kernel_source(command: Command, home: Home, steps: Steps, source: P
         dependencies = [*dependencies, "-MT", str(target)]
     if dependencies and "-MF" not in dependencies:
         dependencies = [*dependencies, "-MF", str(target.with_suffix(".d"))]
-    mark = f"-D__global__={translate.GLOBAL_MARK}"
+    marks = [f"-D__global__={translate.GLOBAL_MARK}", *(f"-D{name}={mark}" for name, mark in translate.CORE_MARKS.items())]
     # What every kernel source can say without an include: the qualifiers, and launches.
     always = ["-include", "ascendc_host/qualifiers.h", "-include", "ascendc_host/runtime.h"]
-    steps.run([*standard, *command.options, *includes, *dependencies, mark, *always, "-E", "-x", "c++", str(source), "-o", str(preprocessed)])
+    steps.run([*standard, *command.options, *includes, *dependencies, *marks, *always, "-E", "-x", "c++", str(source), "-o", str(preprocessed)])
     if not preprocessed.is_file():
         return  # a dry run
     text = preprocessed.read_text(encoding="utf-8", errors="surrogateescape")
@@ -178,7 +178,7 @@ def _compile_kernel_source(command: Command, home: Home, steps: Steps, source: P
         for kernel in kernels:
             _write_if_changed(command.stubs / f"aclrtlaunch_{kernel.name}.h", translate.launch_header(kernel))
         text += "\n" + "".join(map(translate.launch_stub, kernels))
-    text = re.sub(rf"\b{translate.GLOBAL_MARK}\b", "", translate.rewrite_launches(text))
+    text = re.sub(rf"\b{translate.GLOBAL_MARK}\b", "", translate.declare_cores(translate.rewrite_launches(text)))
     preprocessed.write_text(text, encoding="utf-8", errors="surrogateescape")
     if command.preprocess_only:
         if command.output is None:

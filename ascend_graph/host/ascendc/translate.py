@@ -15,6 +15,16 @@ GLOBAL_MARK = "__ascendc_global__"
 """What ``__global__`` is defined to while a source is preprocessed, so that kernels can be found in the result."""
 
 
+CORE_MARKS = {
+    "__vector__": "__ascendc_aiv_only__",
+    "__cube__": "__ascendc_aic_only__",
+    "__mix__(...)": "__ascendc_mix__(__VA_ARGS__)",
+}
+"""The qualifiers that say which cores a kernel runs on, and what they are defined to while a source is preprocessed."""
+
+_CORES = re.compile(r"\b__ascendc_(?P<only>aiv_only|aic_only)__|\b__ascendc_mix__\(\s*(?P<aic>\d)\s*,\s*(?P<aiv>\d)\s*\)")
+
+
 class KernelSourceError(AscendGraphError):
     """A kernel source has a launch or a kernel that cannot be understood."""
 
@@ -197,6 +207,33 @@ def find_kernels(text: str) -> tuple[Kernel, ...]:
             namespace = "::".join(name for name in namespaces if name)
             kernels.append(Kernel(match[1], namespace, tuple(_parameters(text[match.end() : close]))))
     return tuple(kernels)
+
+
+def declare_cores(text: str) -> str:
+    """Kernels qualified with ``__vector__``, ``__cube__`` or ``__mix__(m, n)`` declare their type as they start.
+
+    >>> declare_cores("__ascendc_global__ __ascendc_aiv_only__ void f(int n) { go(n); }")
+    '__ascendc_global__  void f(int n) { ::ascendc_host::declare_kernel_type(::ascendc_host::KernelType::aiv_only); go(n); }'
+    """
+    parts: list[str] = []
+    done = 0
+    for found in _CORES.finditer(text):
+        parts.append(text[done : found.start()])
+        done = found.end()
+        head = re.compile(r"[^(){};]*?\b\w+\s*\(").match(text, _skip_attributes(text, done))
+        close = _matching(text, head.end(), ")") if head else -1
+        body = re.compile(r"\)\s*\{").match(text, close) if close >= 0 else None
+        if body is None:
+            continue  # a declaration
+        kind = found["only"] or f"mix_{found['aic']}_{found['aiv']}"
+        if kind not in ("aiv_only", "aic_only", "mix_1_0", "mix_0_1", "mix_1_1", "mix_1_2"):
+            where = _line(text, found.start())
+            raise KernelSourceError(f"{where}: __mix__({found['aic']}, {found['aiv']}); valid: (1, 0), (0, 1), (1, 1), (1, 2)")
+        parts.append(text[done : body.end()])
+        parts.append(f" ::ascendc_host::declare_kernel_type(::ascendc_host::KernelType::{kind});")
+        done = body.end()
+    parts.append(text[done:])
+    return "".join(parts)
 
 
 def _skip_attributes(text: str, position: int) -> int:

@@ -17,6 +17,7 @@
 #include <mutex>
 #include <thread>
 #include <tuple>
+#include <utility>
 
 #include "ascendc_host/runtime.h"
 
@@ -136,8 +137,8 @@ constexpr int FaultHandler::signals[];
 
 class Runner {
   public:
-    Runner(const char* kernel, uint32_t blocks, Body body, const void* arguments)
-        : kernel_(kernel), blocks_(blocks), body_(body), arguments_(arguments) {}
+    Runner(const char* kernel, uint32_t blocks, uint64_t tiling_key, Body body, const void* arguments)
+        : kernel_(kernel), blocks_(blocks), tiling_key_(tiling_key), body_(body), arguments_(arguments) {}
 
     // Empty when every block ended well.
     Violation run() {
@@ -352,6 +353,7 @@ class Runner {
         block.index = job / per_group();
         block.count = blocks_;
         block.type = type_;
+        block.tiling_key = tiling_key_;
         block.sub_count = sub_count();
         if (per_group() > 1) {
             block.core = job % per_group() == 0 ? Core::aic : Core::aiv;
@@ -422,6 +424,7 @@ class Runner {
 
     const char* kernel_;
     uint32_t blocks_;
+    uint64_t tiling_key_;
     Body body_;
     const void* arguments_;
 
@@ -548,23 +551,28 @@ namespace {
 struct alignas(std::max_align_t) Header {
     const char* kernel;
     Body body;
+    uint64_t tiling_key;
     uint32_t blocks;
 };
+thread_local uint64_t next_tiling_key = 0;
 void run_launch(void* bytes) {
     const auto* header = static_cast<const Header*>(bytes);
-    const Violation failure = Runner(header->kernel, header->blocks, header->body, header + 1).run();
+    const Violation failure = Runner(header->kernel, header->blocks, header->tiling_key, header->body, header + 1).run();
     if (!failure.what.empty()) ascendgraphSetError(failure.code, failure.what.c_str());
 }
 }  // namespace
 
+extern "C" void ascendcHostSetTilingKey(uint64_t key) { next_tiling_key = key; }
+
 uint32_t launch_bytes(const char* kernel, uint32_t block_count, void* stream, Body body, const void* arguments,
                       size_t bytes) {
+    const uint64_t tiling_key = std::exchange(next_tiling_key, 0);
     if (block_count == 0) {
         ascendgraphSetError(param_invalid, format("kernel %s: 0 blocks; launch at least 1", kernel).c_str());
         return param_invalid;
     }
     std::unique_ptr<Header[]> copy(new Header[1 + (bytes + sizeof(Header) - 1) / sizeof(Header)]);
-    copy[0] = {kernel, body, block_count};
+    copy[0] = {kernel, body, tiling_key, block_count};
     std::memcpy(&copy[1], arguments, bytes);
     return static_cast<uint32_t>(
         ascendgraphLaunchHost(stream, run_launch, copy.get(), sizeof(Header) + bytes, kernel));

@@ -145,6 +145,18 @@ struct leaky_relu_op {
         return a < T(0) ? a * slope : a;
     }
 };
+struct sub_scalar_op {
+    template <typename T>
+    T operator()(T scalar, T a) const {
+        return sub_op()(a, scalar);
+    }
+};
+struct div_scalar_op {
+    template <typename T>
+    T operator()(T scalar, T a) const {
+        return div_op()(a, scalar);
+    }
+};
 struct shift_left_op {
     template <typename T, typename U>
     T operator()(U distance, T a) const {
@@ -308,9 +320,228 @@ ASCENDC_SCALAR(Maxs, detail::max_op)
 ASCENDC_SCALAR(Mins, detail::min_op)
 ASCENDC_SCALAR(LeakyRelu, detail::leaky_relu_op)
 ASCENDC_SCALAR(ShiftLeft, detail::shift_left_op)
+ASCENDC_SCALAR(Subs, detail::sub_scalar_op)
+ASCENDC_SCALAR(Divs, detail::div_scalar_op)
 ASCENDC_SCALAR(Ands, detail::and_op)
 ASCENDC_SCALAR(Ors, detail::or_op)
 #undef ASCENDC_SCALAR
+
+// --- shifts ----------------------------------------------------------------------------------------------------------
+
+namespace detail {
+// To the right with half of the last bit shifted out added first, when rounding is asked for.
+template <typename T>
+auto shift_right(int64_t distance, bool round) {
+    return [distance, round](T a) {
+        if (distance >= int64_t(sizeof(T) * 8)) return a < T(0) ? T(-1) : T(0);
+        const T shifted = static_cast<T>(a >> distance);
+        return static_cast<T>(shifted + ((round && distance > 0) ? ((a >> (distance - 1)) & 1) : 0));
+    };
+}
+}  // namespace detail
+
+template <typename T, bool isSetMask = true>
+void ShiftRight(const LocalTensor<T>& dst, const LocalTensor<T>& src, const detail::Same<T>& scalarValue, const int32_t& count,
+                Where where = Where()) {
+    detail::on_count("ShiftRight", where, count, dst, detail::shift_right<T>(int64_t(scalarValue), false), src);
+}
+template <typename T, bool isSetMask = true>
+void ShiftRight(const LocalTensor<T>& dst, const LocalTensor<T>& src, const detail::Same<T>& scalarValue, uint64_t mask,
+                uint8_t repeatTime, const UnaryRepeatParams& repeatParams, bool roundEn = false, Where where = Where()) {
+    ascendc_host::enter(where);
+    detail::on_repeats("ShiftRight", where, detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "ShiftRight", where), repeatTime,
+                       repeatParams, dst, detail::shift_right<T>(int64_t(scalarValue), roundEn), src);
+}
+template <typename T, bool isSetMask = true>
+void ShiftRight(const LocalTensor<T>& dst, const LocalTensor<T>& src, const detail::Same<T>& scalarValue, const uint64_t mask[],
+                uint8_t repeatTime, const UnaryRepeatParams& repeatParams, bool roundEn = false, Where where = Where()) {
+    ascendc_host::enter(where);
+    detail::on_repeats("ShiftRight", where, detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "ShiftRight", where), repeatTime,
+                       repeatParams, dst, detail::shift_right<T>(int64_t(scalarValue), roundEn), src);
+}
+
+// --- with the destination as a source, or with two element types -----------------------------------------------------
+
+namespace detail {
+struct mul_add_dst_op {  // dst += src0 * src1
+    template <typename S, typename T>
+    T operator()(S a, S b, T c) const {
+        return add_op()(mul_op()(static_cast<T>(a), static_cast<T>(b)), c);
+    }
+};
+struct fused_mul_add_op {  // dst = src0 * dst + src1
+    template <typename T>
+    T operator()(T a, T b, T c) const {
+        return add_op()(mul_op()(a, c), b);
+    }
+};
+struct fused_mul_add_relu_op {
+    template <typename T>
+    T operator()(T a, T b, T c) const {
+        return relu_op()(fused_mul_add_op()(a, b, c));
+    }
+};
+}  // namespace detail
+
+#define ASCENDC_ACCUMULATE(Name, op)                                                                                            \
+    template <typename T, typename U = T>                                                                                       \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<U>& src0, const LocalTensor<U>& src1, const int32_t& count,          \
+              Where where = Where()) {                                                                                          \
+        detail::on_count(#Name, where, count, dst, op(), src0, src1, dst);                                                      \
+    }                                                                                                                           \
+    template <typename T, typename U = T, bool isSetMask = true>                                                                \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<U>& src0, const LocalTensor<U>& src1, uint64_t mask,                 \
+              uint8_t repeatTime, const BinaryRepeatParams& repeatParams, Where where = Where()) {                              \
+        ascendc_host::enter(where);                                                                                             \
+        detail::on_repeats_with_dst(#Name, where, detail::make_mask<isSetMask>(mask, detail::lanes_of<T, U>(), #Name, where),   \
+                                    repeatTime, repeatParams, dst, op(), src0, src1);                                           \
+    }                                                                                                                           \
+    template <typename T, typename U = T, bool isSetMask = true>                                                                \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<U>& src0, const LocalTensor<U>& src1, const uint64_t mask[],         \
+              uint8_t repeatTime, const BinaryRepeatParams& repeatParams, Where where = Where()) {                              \
+        ascendc_host::enter(where);                                                                                             \
+        detail::on_repeats_with_dst(#Name, where, detail::make_mask<isSetMask>(mask, detail::lanes_of<T, U>(), #Name, where),   \
+                                    repeatTime, repeatParams, dst, op(), src0, src1);                                           \
+    }
+
+ASCENDC_ACCUMULATE(MulAddDst, detail::mul_add_dst_op)
+ASCENDC_ACCUMULATE(FusedMulAdd, detail::fused_mul_add_op)
+ASCENDC_ACCUMULATE(FusedMulAddRelu, detail::fused_mul_add_relu_op)
+#undef ASCENDC_ACCUMULATE
+
+namespace detail {
+// dst = scalar * src + dst
+template <typename T, typename U>
+auto axpy(U scalar) {
+    const Wide<T> factor = static_cast<Wide<T>>(scalar);
+    return [factor](Wide<U> a, Wide<T> c) { return add_op()(mul_op()(factor, static_cast<Wide<T>>(a)), c); };
+}
+template <typename T, typename U>
+void axpy_repeats(const LocalTensor<T>& dst, const LocalTensor<U>& src, U scalar, const Mask& mask, uint32_t repeats,
+                  const UnaryRepeatParams& p, const Where& where) {
+    constexpr uint32_t lanes = lanes_of<T, U>();
+    repeats = mask.repeats(repeats, lanes);
+    const Operand<T> result(dst, {p.dstBlkStride, p.dstRepStride}, mask, repeats, lanes, "Axpy", "dst", where);
+    repeated(result, mask, repeats, axpy<T, U>(scalar),
+             Operand<U>(src, {p.srcBlkStride, p.srcRepStride}, mask, repeats, lanes, "Axpy", "src", where), result);
+}
+}  // namespace detail
+
+template <typename T, typename U>
+void Axpy(const LocalTensor<T>& dst, const LocalTensor<U>& src, const detail::Same<U>& scalarValue, const int32_t& count,
+          Where where = Where()) {
+    detail::on_count("Axpy", where, count, dst, detail::axpy<T, U>(scalarValue), src, dst);
+}
+template <typename T, typename U, bool isSetMask = true>
+void Axpy(const LocalTensor<T>& dst, const LocalTensor<U>& src, const detail::Same<U>& scalarValue, uint64_t mask,
+          uint8_t repeatTime, const UnaryRepeatParams& repeatParams, Where where = Where()) {
+    ascendc_host::enter(where);
+    detail::axpy_repeats(dst, src, scalarValue, detail::make_mask<isSetMask>(mask, detail::lanes_of<T, U>(), "Axpy", where), repeatTime,
+                         repeatParams, where);
+}
+template <typename T, typename U, bool isSetMask = true>
+void Axpy(const LocalTensor<T>& dst, const LocalTensor<U>& src, const detail::Same<U>& scalarValue, const uint64_t mask[],
+          uint8_t repeatTime, const UnaryRepeatParams& repeatParams, Where where = Where()) {
+    ascendc_host::enter(where);
+    detail::axpy_repeats(dst, src, scalarValue, detail::make_mask<isSetMask>(mask, detail::lanes_of<T, U>(), "Axpy", where), repeatTime,
+                         repeatParams, where);
+}
+
+// --- moving and filling ----------------------------------------------------------------------------------------------
+
+namespace detail {
+struct same_op {
+    template <typename T>
+    T operator()(T a) const {
+        return a;
+    }
+};
+// Bytes are moved as they are: a NaN keeps its payload, whatever the element type.
+template <size_t size>
+struct BitsOf;
+template <>
+struct BitsOf<1> {
+    using type = uint8_t;
+};
+template <>
+struct BitsOf<2> {
+    using type = uint16_t;
+};
+template <>
+struct BitsOf<4> {
+    using type = uint32_t;
+};
+template <>
+struct BitsOf<8> {
+    using type = uint64_t;
+};
+template <typename T>
+using Bits = typename BitsOf<sizeof(T)>::type;
+template <typename T>
+Bits<T> bits_of(T value) {
+    Bits<T> bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+template <typename T>
+void copy_repeats(const LocalTensor<T>& dst, const LocalTensor<T>& src, const Mask& mask, uint32_t repeats, const CopyRepeatParams& p,
+                  const Where& where) {
+    using B = Bits<T>;
+    constexpr uint32_t lanes = lanes_of<T>();
+    repeats = mask.repeats(repeats, lanes);
+    repeated(Operand<B>(dst.template ReinterpretCast<B>(), {p.dstStride, p.dstRepeatSize}, mask, repeats, lanes, "Copy", "dst", where),
+             mask, repeats, same_op(),
+             Operand<B>(src.template ReinterpretCast<B>(), {p.srcStride, p.srcRepeatSize}, mask, repeats, lanes, "Copy", "src", where));
+}
+template <typename T>
+void duplicate_repeats(const LocalTensor<T>& dst, T value, const Mask& mask, uint32_t repeats, uint32_t block, uint32_t repeat,
+                       const Where& where) {
+    using B = Bits<T>;
+    constexpr uint32_t lanes = lanes_of<T>();
+    repeats = mask.repeats(repeats, lanes);
+    const B bits = bits_of(value);
+    repeated(Operand<B>(dst.template ReinterpretCast<B>(), {block, repeat}, mask, repeats, lanes, "Duplicate", "dst", where), mask,
+             repeats, [bits] { return bits; });
+}
+}  // namespace detail
+
+template <typename T, bool isSetMask = true>
+void Copy(const LocalTensor<T>& dst, const LocalTensor<T>& src, uint64_t mask, uint8_t repeatTime,
+          const CopyRepeatParams& repeatParams, Where where = Where()) {
+    ascendc_host::enter(where);
+    detail::copy_repeats(dst, src, detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "Copy", where), repeatTime, repeatParams, where);
+}
+template <typename T, bool isSetMask = true>
+void Copy(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint64_t mask[], uint8_t repeatTime,
+          const CopyRepeatParams& repeatParams, Where where = Where()) {
+    ascendc_host::enter(where);
+    detail::copy_repeats(dst, src, detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "Copy", where), repeatTime, repeatParams, where);
+}
+template <typename T, bool isSetMask = true>
+void Copy(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint32_t count, Where where = Where()) {
+    using B = detail::Bits<T>;
+    detail::on_count("Copy", where, count, dst.template ReinterpretCast<B>(), detail::same_op(), src.template ReinterpretCast<B>());
+}
+template <typename T>
+void Duplicate(const LocalTensor<T>& dst, const detail::Same<T>& scalarValue, const int32_t& count, Where where = Where()) {
+    using B = detail::Bits<T>;
+    const B bits = detail::bits_of<T>(scalarValue);
+    detail::on_count("Duplicate", where, count, dst.template ReinterpretCast<B>(), [bits] { return bits; });
+}
+template <typename T, bool isSetMask = true>
+void Duplicate(const LocalTensor<T>& dst, const detail::Same<T>& scalarValue, uint64_t mask, uint8_t repeatTime,
+               uint16_t dstBlockStride, uint8_t dstRepeatStride, Where where = Where()) {
+    ascendc_host::enter(where);
+    detail::duplicate_repeats<T>(dst, scalarValue, detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "Duplicate", where),
+                                 repeatTime, dstBlockStride, dstRepeatStride, where);
+}
+template <typename T, bool isSetMask = true>
+void Duplicate(const LocalTensor<T>& dst, const detail::Same<T>& scalarValue, const uint64_t mask[], uint8_t repeatTime,
+               uint16_t dstBlockStride, uint8_t dstRepeatStride, Where where = Where()) {
+    ascendc_host::enter(where);
+    detail::duplicate_repeats<T>(dst, scalarValue, detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "Duplicate", where),
+                                 repeatTime, dstBlockStride, dstRepeatStride, where);
+}
 
 }  // namespace AscendC
 

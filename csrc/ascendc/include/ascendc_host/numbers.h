@@ -70,6 +70,9 @@ constexpr bool is_float = std::is_floating_point<T>::value || !std::is_same<Wide
 void widen(const half* from, float* to, size_t count);
 void narrow(const float* from, half* to, size_t count);
 
+// c[m, n] += a[m, k] * b[k, n], all by rows. Defined in the runtime library.
+void multiply_add(const float* a, const float* b, float* c, size_t m, size_t n, size_t k);
+
 inline void widen(const bfloat16_t* from, float* to, size_t count) {
     for (size_t i = 0; i < count; ++i) to[i] = from[i];
 }

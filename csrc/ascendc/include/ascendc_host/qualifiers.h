@@ -9,9 +9,16 @@
 #define __global__
 #endif
 #define __host_aicore__
+// The compiler driver keeps these, to declare the kernel's type in its body.
+#ifndef __vector__
 #define __vector__
+#endif
+#ifndef __cube__
 #define __cube__
+#endif
+#ifndef __mix__
 #define __mix__(...)
+#endif
 #define __schedmode__(...)
 #define __simt_vf__
 #define __inout_pipe__(...)

@@ -82,7 +82,9 @@ class Block {
     uint32_t sub_index = 0;  // which vector core of a group
     uint32_t sub_count = 1;  // vector cores in a group
     KernelType type = KernelType::undeclared;
-    Where where;             // the API called last
+    uint64_t tiling_key = 0;
+    uint8_t* workspace = nullptr;  // of SetSysWorkspace
+    Where where;                   // the API called last
 
     // Registers of the vector unit.
     bool counter_mode = false;
@@ -96,6 +98,13 @@ class Block {
     float deq_scale = 1.0f;
     uint64_t gathered = 0;
     int64_t control = 0;
+
+    // Registers of the fixpipe.
+    struct Fixpipe {
+        uint16_t matrices = 1, source = 0, destination = 0;
+        uint64_t scale = 0;
+    };
+    Fixpipe fixpipe;
 
     // What a copy from local to global memory does with what is there.
     enum class Atomic : uint8_t { none, add, max, min };
@@ -171,6 +180,9 @@ using Body = void (*)(const void* arguments);
 // Queues `block_count` blocks of `body(copy of arguments)` on `stream`. Returns an ACL error code, 0 for none.
 uint32_t launch_bytes(const char* kernel, uint32_t block_count, void* stream, Body body, const void* arguments,
                       size_t bytes);
+
+// The tiling key of the next launch by this thread; a launch without one runs with key 0, as the device does.
+extern "C" void ascendcHostSetTilingKey(uint64_t key);
 
 // Kernel arguments as the device receives them: values, copied at the launch.
 template <typename... Ts>
