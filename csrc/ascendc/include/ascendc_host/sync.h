@@ -132,6 +132,11 @@ void WriteGmByPassDCache(__gm__ T* address, T value) {
 // The intrinsic forms of the same.
 inline int64_t get_block_idx() { return AscendC::GetBlockIdx(); }
 inline int64_t get_block_num() { return AscendC::GetBlockNum(); }
+// An object, so that a kernel's own variable of this name hides it.
+struct BlockIndex {
+    operator int64_t() const { return AscendC::GetBlockIdx(); }
+};
+inline constexpr BlockIndex block_idx{};
 inline void pipe_barrier(pipe_t) {}
 template <typename Event>
 void set_flag(pipe_t, pipe_t, Event) {}
