@@ -86,7 +86,9 @@ class Step:
             def step(slots: Slots) -> None:
                 results = _flatten(call(slots))
                 if len(results) < count:
-                    raise HostRuntimeError(f"node {where}: the kernel gave {len(results)} outputs, the node has {count}")
+                    raise HostRuntimeError(
+                        f"node {where}: the kernel gave {len(results)} outputs, the node has {count}"
+                    )
                 slots[target : target + count] = results[:count]
 
         return step
@@ -250,7 +252,10 @@ class _GraphCompiler:
                 named[name] = slot
                 continue
             base = name.rstrip("0123456789")
-            owner = next((d for d in kernel.dynamic_inputs if d == base or (name.startswith(d) and name[len(d) :].isdigit())), None)
+            owner = next(
+                (d for d in kernel.dynamic_inputs if d == base or (name.startswith(d) and name[len(d) :].isdigit())),
+                None,
+            )
             if owner is not None and slot is not None:
                 lists[owner].append(slot)
             elif slot is not None:
@@ -318,7 +323,9 @@ def _tensor_of(definition: TensorDef, name: str) -> torch.Tensor:
     try:
         return torch.frombuffer(bytearray(definition.data), dtype=dtype).reshape(shape)
     except (RuntimeError, ValueError) as error:
-        raise GraphCompileError(f"constant {name}: {len(definition.data)} bytes are no {dtype} of shape {shape}") from error
+        raise GraphCompileError(
+            f"constant {name}: {len(definition.data)} bytes are no {dtype} of shape {shape}"
+        ) from error
 
 
 def _attrs_of(op: OpDef) -> dict[str, Any]:

@@ -81,7 +81,9 @@ def build_operator_package(
     parsed = {name: parse_relation(text) for name, text in (relations or {}).items()}
     _check_names(ops, kernels, parsed)
     if target.exists() and any(target.iterdir()) and not (target / _METADATA).exists():
-        raise OperatorPackageError(f"{target} exists and is no operator package of the host runtime; choose another directory")
+        raise OperatorPackageError(
+            f"{target} exists and is no operator package of the host runtime; choose another directory"
+        )
     used = {name: kernel for name, kernel in kernels.items() if name in ops}
     python = {name: kernel for name, kernel in used.items() if callable(kernel)}
     sources = sorted({Path(k).resolve() for k in used.values() if not callable(k)})
@@ -129,7 +131,9 @@ def _check_names(
 ) -> None:
     for name in kernels:
         if name not in ops:
-            raise OperatorPackageError(f"kernel for {name!r}: there is no such prototype; there are: {', '.join(sorted(ops))}")
+            raise OperatorPackageError(
+                f"kernel for {name!r}: there is no such prototype; there are: {', '.join(sorted(ops))}"
+            )
     if not kernels:
         raise OperatorPackageError(f"no kernel is given; the prototypes are: {', '.join(sorted(ops))}")
     for name, relation in relations.items():
@@ -270,7 +274,11 @@ def _package_kernel(package: OperatorPackage, op_type: str) -> HostKernel:
     kinds = [
         *("tensors" if p.kind is ParameterKind.DYNAMIC else "tensor" for p in prototype.inputs),
         *(a.type.value for a in prototype.attrs),
-        *("tensors" if p.kind is ParameterKind.DYNAMIC else "tensor" for p in prototype.outputs if p.name not in in_place),
+        *(
+            "tensors" if p.kind is ParameterKind.DYNAMIC else "tensor"
+            for p in prototype.outputs
+            if p.name not in in_place
+        ),
     ]
     call = bridge().call_kernel
 
@@ -283,10 +291,12 @@ def _package_kernel(package: OperatorPackage, op_type: str) -> HostKernel:
     def infer(*inputs: Any, **given: Any) -> list[Any]:
         if relation is None:
             raise HostRuntimeError(
-                f"{op_type}: the package {package.directory} has no shape relation for it; build it with relations={{{op_type!r}: '…'}}"
+                f"{op_type}: {package.directory} has no shape relation for it; "
+                f"build it with relations={{{op_type!r}: '…'}}"
             )
         named = {p.name: value for p, value in zip(prototype.inputs, inputs, strict=True)}
-        specs = relation.infer(_map(named, lambda t: tuple(t.shape)), _map(named, _dtype_name), all_attrs(given))
+        used = {name: named[name] for name in relation.inputs}
+        specs = relation.infer(_map(used, lambda t: tuple(t.shape)), _map(used, _dtype_name), all_attrs(given))
         by_name = dict(zip(relation.outputs, specs, strict=True))
         return [named[p.name] if p.name in in_place else _empty(by_name.get(p.name)) for p in prototype.outputs]
 
@@ -379,7 +389,9 @@ def call_python_kernel(package_dir: str, op_type: str, arguments: Sequence[Any])
 def _write(op_type: str, name: str, target: Any, result: Any) -> None:
     if isinstance(target, list):
         if len(target) != len(result):
-            raise OperatorPackageError(f"{op_type}: output {name} has {len(target)} tensors, the kernel returned {len(result)}")
+            raise OperatorPackageError(
+                f"{op_type}: output {name} has {len(target)} tensors, the kernel returned {len(result)}"
+            )
         for t, r in zip(target, result, strict=True):
             _write(op_type, name, t, r)
         return
@@ -387,7 +399,8 @@ def _write(op_type: str, name: str, target: Any, result: Any) -> None:
         return
     if target.shape != result.shape:
         raise OperatorPackageError(
-            f"{op_type}: the kernel returned output {name} of shape {tuple(result.shape)}; the caller allocated {tuple(target.shape)}"
+            f"{op_type}: the kernel returned output {name} of shape {tuple(result.shape)}; "
+            f"the caller allocated {tuple(target.shape)}"
         )
     target.copy_(result)
 

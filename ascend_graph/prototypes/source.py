@@ -37,16 +37,13 @@ _LEXEME = re.compile(
     """,
     re.DOTALL | re.VERBOSE,
 )
-_NOT_NEWLINE = re.compile(r"[^\n]")
 _SPLICE_OR_COMMENT = re.compile(r"\\\r?\n|/\*.*?\*/|//[^\n]*", re.DOTALL)
 _DEFINE = re.compile(r"#\s*define\s+([A-Za-z_]\w*)(\([^)]*\))?(.*)", re.DOTALL)
 _DIRECTIVE = re.compile(r"#\s*([a-z]+)\b\s*(.*)", re.DOTALL)
 
 
 def _blank(text: str) -> str:
-    if "\n" not in text:
-        return " " * len(text)
-    return _NOT_NEWLINE.sub(" ", text)
+    return "\n".join([" " * len(line) for line in text.split("\n")])
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +64,8 @@ class SourceText:
     code: str = ""
     #: Start and end of each comment, in order.
     comments: list[tuple[int, int]] = field(default_factory=list)
+    #: Start and end of each string that has REG_OP in it: no definition begins there.
+    strings: list[tuple[int, int]] = field(default_factory=list)
     #: Each macro name with its definitions in order.
     macros: dict[str, list[Macro]] = field(default_factory=dict)
     diagnostics: list[Diagnostic] = field(default_factory=list)
@@ -141,6 +140,8 @@ class SourceText:
             start, end = match.span()
             first = text[start]
             if first in "\"'":
+                if text.find("REG_OP", start, end) >= 0:
+                    self.strings.append((start, end))
                 continue
             if first == "#":
                 line_start = text.rfind("\n", 0, start) + 1
@@ -224,7 +225,7 @@ class _Conditional:
         self.taken = self.taken or condition is True
 
 
-_STAR = re.compile(r"^[ \t]*\*+(?!/)[ \t]?|^[ \t]+", re.MULTILINE)
+_STAR = re.compile(r"^[ \t]*(?:\*+(?!/)[ \t]?)?", re.MULTILINE)
 
 
 def _undecorate(comment: str) -> str:
@@ -232,9 +233,8 @@ def _undecorate(comment: str) -> str:
         return comment.lstrip("/").strip().removeprefix("< ")
     body = comment.removeprefix("/*").removesuffix("*/").strip("*! \t\r\n")
     if "\n" not in body:
-        return body.strip()
-    lines = [_STAR.sub("", line).rstrip() for line in body.replace("\r\n", "\n").split("\n")]
-    return "\n".join(lines).strip("\n")
+        return body
+    return "\n".join([line.rstrip() for line in _STAR.sub("", body).split("\n")])
 
 
 def read_source(path: Path) -> SourceText:

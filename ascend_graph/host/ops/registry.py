@@ -69,7 +69,9 @@ def host_kernel(*op_types: str, dynamic: tuple[str, ...] = (), ignores: tuple[st
         any_attr = any(p.kind is p.VAR_KEYWORD for p in parameters)
         for op_type in op_types:
             if op_type in _KERNELS:
-                raise HostRuntimeError(f"{op_type} has a host kernel already: {_KERNELS[op_type].function.__qualname__}")
+                raise HostRuntimeError(
+                    f"{op_type} has a host kernel already: {_KERNELS[op_type].function.__qualname__}"
+                )
             _KERNELS[op_type] = HostKernel(
                 op_type, function, inputs, attrs, frozenset(dynamic), frozenset(ignores), any_attr
             )
