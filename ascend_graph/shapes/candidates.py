@@ -402,14 +402,20 @@ class Solver:
         found = [Explanation((shape,)) for shape in self.direct(output, observations)]
         if found or not selectors:
             return found
-        for selector in selectors:
-            rest = [s for s in selectors if s is not selector]
+        for number, selector in enumerate(selectors):
+            # Every split leaves fewer observations to each part; an integer's value decides at most once, and alone.
+            rest = [] if selector.alone else [s for s in selectors[number + 1 :] if not s.alone]
             parts = selector.split(observations)
             if len(parts) < 2 or any(len(part) < 2 for _, part in parts):
                 continue
-            solved = [(condition, self.explain(output, part, rest)) for condition, part in parts]
-            if all(explanations for _, explanations in solved):
-                return [_join([(condition, e[0]) for condition, e in solved])]
+            solved = []
+            for condition, part in parts:
+                explanations = self.explain(output, part, rest)
+                if not explanations:
+                    break
+                solved.append((condition, explanations[0]))
+            else:
+                return [_join(solved)]
         return []
 
     def direct(self, output: int, observations: Sequence[Observation]) -> list[str]:
@@ -515,6 +521,8 @@ class Selector:
 
     name: str
     conditions: tuple[tuple[str, Callable[[Observation], bool]], ...]
+    #: Whether it is not combined with others.
+    alone: bool = False
 
     def split(self, observations: Sequence[Observation]) -> list[tuple[str, list[Observation]]]:
         """The observations under each condition; ``""`` is the condition of those under none."""
@@ -547,7 +555,8 @@ def selectors(signature: Signature, observations: Sequence[Observation], domain:
             seen = sorted({value for value in values if isinstance(value, int)})
             if 2 <= len(seen) <= 6:
                 found += [
-                    Selector(name, ((f"{name} == {v}", lambda o, n=name, v=v: o.attrs[n] == v),)) for v in seen
+                    Selector(name, ((f"{name} == {v}", lambda o, n=name, v=v: o.attrs[n] == v),), alone=True)
+                    for v in seen
                 ]
     for tensor in signature.tensors:
         if tensor.optional:
