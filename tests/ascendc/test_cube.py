@@ -30,7 +30,7 @@ struct Product {
     Product(GM_ADDR x, GM_ADDR y, GM_ADDR z, uint32_t m, uint32_t n, uint32_t k) : m(m), n(n), k(k) {
         mb = (m + 15) / 16;
         nb = (n + 15) / 16;
-        kb = (k + 31) / 32 * (32 / c0);
+        kb = (k + c0 - 1) / c0;
         a.SetGlobalBuffer((__gm__ T*)x, m * k);
         b.SetGlobalBuffer((__gm__ T*)y, k * n);
         c.SetGlobalBuffer((__gm__ Out*)z, m * n);
@@ -297,13 +297,14 @@ __aicore__ inline void Run(GM_ADDR a, GM_ADDR b, GM_ADDR c, GM_ADDR bias, const 
         TQue<TPosition::VECIN, 1> queue;
         pipe.InitBuffer(queue, 1, tiling.baseM * tiling.baseN * sizeof(CT));
         int block = 0;
-        const int blocks = (min(tiling.singleCoreM, tiling.M - m) + tiling.baseM - 1) / tiling.baseM;
+        const int own_m = min(tiling.singleCoreM, tiling.M - m), own_n = min(tiling.singleCoreN, tiling.N - n);
+        const int blocks = (own_m + tiling.baseM - 1) / tiling.baseM;
         while (mm.Iterate()) {
             auto local = queue.AllocTensor<CT>();
             mm.GetTensorC(local);
             Muls(local, local, (CT)2, tiling.baseM * tiling.baseN);
             const int i = block % blocks * tiling.baseM, j = block / blocks * tiling.baseN;
-            const uint16_t height = min(tiling.baseM, tiling.M - m - i), width = min(tiling.baseN, tiling.N - n - j);
+            const uint16_t height = min(tiling.baseM, own_m - i), width = min(tiling.baseN, own_n - j);
             for (int r = 0; r < height; ++r) {
                 DataCopyPad(part[(i + r) * tiling.N + j], local[r * tiling.baseN], DataCopyExtParams{1, uint32_t(width * sizeof(CT)), 0, 0, 0});
             }
