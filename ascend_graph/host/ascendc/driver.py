@@ -172,13 +172,14 @@ def _compile_kernel_source(command: Command, home: Home, steps: Steps, source: P
     if not preprocessed.is_file():
         return  # a dry run
     text = preprocessed.read_text(encoding="utf-8", errors="surrogateescape")
+    text = translate.declare_cores(text)
     if command.stubs is not None:
         command.stubs.mkdir(parents=True, exist_ok=True)
         kernels = translate.find_kernels(text)
         for kernel in kernels:
             _write_if_changed(command.stubs / f"aclrtlaunch_{kernel.name}.h", translate.launch_header(kernel))
         text += "\n" + "".join(map(translate.launch_stub, kernels))
-    text = re.sub(rf"\b{translate.GLOBAL_MARK}\b|\[aicore\]", "", translate.declare_cores(translate.rewrite_launches(text)))
+    text = re.sub(rf"\b{translate.GLOBAL_MARK}\b|\[aicore\]", "", translate.rewrite_launches(text))
     preprocessed.write_text(text, encoding="utf-8", errors="surrogateescape")
     if command.preprocess_only:
         if command.output is None:

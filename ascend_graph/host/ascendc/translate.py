@@ -295,7 +295,7 @@ def launch_stub(kernel: Kernel) -> str:
         else:
             kind = parameter.type.replace("const ", "").rstrip("& ")
             values.append(f"*static_cast<const {kind}*>({parameter.name})")
-    qualified = f"{kernel.namespace}::{kernel.name}" if kernel.namespace else kernel.name
+    qualified = f"{kernel.namespace}::{kernel.name}" if kernel.namespace else f"::{kernel.name}"
     arguments = "".join(f", {value}" for value in values)
     using = f"using namespace {kernel.namespace}; " if kernel.namespace else ""
     return (

@@ -487,6 +487,10 @@ void pad_in(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCop
         std::memcpy(at, global + row * from.stride, from.bytes);
         at += from.bytes;
         for (uint32_t i = 0; i < right; ++i, at += sizeof(T)) std::memcpy(at, &value, sizeof(T));
+        // What is left of the last unit is not defined by the copy, unless a value was set for it.
+        const auto& block = ascendc_host::current();
+        if (pad || !block.pad_set) continue;
+        for (; at + sizeof(T) <= local + row * to.stride + whole; at += sizeof(T)) std::memcpy(at, &block.pad_bits, sizeof(T));
     }
 }
 template <typename T>
@@ -505,6 +509,14 @@ inline DataCopyExtParams extended(const DataCopyParams& params) {
 
 }  // namespace detail
 
+// What fills the rest of a row's last 32 bytes in a DataCopyPad whose isPad is false.
+template <typename T, TPosition pos = TPosition::MAX>
+void SetPadValue(T paddingValue) {
+    auto& block = ascendc_host::current();
+    block.pad_set = true;
+    block.pad_bits = 0;
+    std::memcpy(&block.pad_bits, &paddingValue, sizeof(T));
+}
 template <typename T>
 void DataCopyPad(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCopyExtParams& params,
                  const DataCopyPadExtParams<T>& pad, Where where = Where()) {

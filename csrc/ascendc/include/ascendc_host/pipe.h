@@ -447,6 +447,14 @@ class TPipe {
         return LocalTensor<T>(pos, static_cast<uint32_t>(offset), static_cast<uint32_t>(size), where);
     }
 
+    // What InitBuffer has left of a memory.
+    template <typename T, TPosition pos>
+    LocalTensor<T> rest() {
+        const auto& used = range(pos);
+        uint8_t* begin = ascendc_host::current().memory(memory_of(pos)) + used.used;
+        return LocalTensor<T>(pos, begin, memory_bytes(memory_of(pos)) - used.used, nullptr);
+    }
+
     static TPipe*& active() {
         static thread_local TPipe* pipe = nullptr;
         return pipe;
@@ -506,7 +514,12 @@ class LocalMemAllocator {
 
 // The rest of the unified buffer behind what the active TPipe has given out.
 template <typename T, TPosition pos>
-bool PopStackBuffer(LocalTensor<T>& tensor, Where where = Where());
+bool PopStackBuffer(LocalTensor<T>& tensor, Where where = Where()) {
+    const auto& block = ascendc_host::enter(where);
+    if (TPipe::active() == nullptr) ascendc_host::fail(block, where, "PopStackBuffer: there is no TPipe");
+    tensor = TPipe::active()->template rest<T, pos>();
+    return tensor.GetSize() != 0;
+}
 
 }  // namespace AscendC
 

@@ -39,6 +39,7 @@
 #define __fbuf__
 #define __biasbuf__
 #define __ssbuf__
+#define __kfc_workspace__
 
 // One per core on the device; a block is a thread here.
 #define __BLOCK_LOCAL__ thread_local

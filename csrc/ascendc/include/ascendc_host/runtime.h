@@ -106,6 +106,10 @@ class Block {
     };
     Fixpipe fixpipe;
 
+    // What DataCopyPad fills a row with when its parameters do not say: nothing, until SetPadValue.
+    bool pad_set = false;
+    uint64_t pad_bits = 0;
+
     // What a copy from local to global memory does with what is there.
     enum class Atomic : uint8_t { none, add, max, min };
     Atomic atomic = Atomic::none;

@@ -64,4 +64,14 @@ void ResetCtrlSpr() {
 
 }  // namespace AscendC
 
+// The device compiler knows these for scalars of any two types, without a namespace.
+template <typename T, typename U>
+constexpr std::common_type_t<T, U> min(T a, U b) {
+    return b < a ? static_cast<std::common_type_t<T, U>>(b) : static_cast<std::common_type_t<T, U>>(a);
+}
+template <typename T, typename U>
+constexpr std::common_type_t<T, U> max(T a, U b) {
+    return a < b ? static_cast<std::common_type_t<T, U>>(b) : static_cast<std::common_type_t<T, U>>(a);
+}
+
 #endif  // ASCENDC_HOST_SCALAR_H

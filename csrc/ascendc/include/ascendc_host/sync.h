@@ -63,6 +63,18 @@ class TQueSync {
     void WaitFlag(TEventID) {}
 };
 
+// Locks between pipes of one core.
+using MutexID = uint8_t;
+inline MutexID AllocMutexID() { return 0; }
+inline void ReleaseMutexID(MutexID) {}
+class Mutex {
+  public:
+    template <pipe_t pipe>
+    static void Lock(MutexID) {}
+    template <pipe_t pipe>
+    static void Unlock(MutexID) {}
+};
+
 // All blocks, or all vector cores of a kernel on split cores.
 template <bool isAIVOnly = true>
 void SyncAll(Where where = Where()) {

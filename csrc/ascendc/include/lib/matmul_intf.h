@@ -125,7 +125,14 @@ class MatrixView {
 
 }  // namespace detail
 
-template <class A_TYPE, class B_TYPE, class C_TYPE, class BIAS_TYPE = C_TYPE, const auto& MM_CFG = CFG_NORM, class... Policies>
+// Functions that replace the device's own copies; there are none to replace here, so only the absence of them is accepted.
+template <auto copy_out = nullptr, auto copy_a1 = nullptr, auto copy_b1 = nullptr>
+struct MatmulCallBackFunc {
+    static_assert(copy_out == nullptr && copy_a1 == nullptr && copy_b1 == nullptr, "Matmul callbacks are not supported on the host");
+};
+
+template <class A_TYPE, class B_TYPE, class C_TYPE, class BIAS_TYPE = C_TYPE, const auto& MM_CFG = CFG_NORM,
+          class CallBack = MatmulCallBackFunc<>>
 class MatmulImpl {
     using SrcAT = typename A_TYPE::T;
     using SrcBT = typename B_TYPE::T;
@@ -338,8 +345,9 @@ class MatmulImpl {
     bool use_bias_ = false, initialised_ = false, quantised_ = false;
     float quant_scale_ = 1.0f;
 };
-template <class A_TYPE, class B_TYPE, class C_TYPE, class BIAS_TYPE = C_TYPE, const auto& MM_CFG = CFG_NORM, class... Policies>
-using Matmul = MatmulImpl<A_TYPE, B_TYPE, C_TYPE, BIAS_TYPE, MM_CFG, Policies...>;
+template <class A_TYPE, class B_TYPE, class C_TYPE, class BIAS_TYPE = C_TYPE, const auto& MM_CFG = CFG_NORM,
+          class CallBack = MatmulCallBackFunc<>>
+using Matmul = MatmulImpl<A_TYPE, B_TYPE, C_TYPE, BIAS_TYPE, MM_CFG, CallBack>;
 
 namespace detail {
 inline void register_objects(TPipe*) {}
@@ -355,14 +363,15 @@ void register_objects(TPipe* pipe, Object& object, Tiling* tiling, Rest&&... res
 }  // namespace AscendC
 
 namespace matmul {
+using namespace AscendC;
+}
+using AscendC::CFG_MDL;
+using AscendC::CFG_NORM;
 using AscendC::GetBasicConfig;
 using AscendC::GetMDLConfig;
 using AscendC::GetNormalConfig;
-using AscendC::Matmul;
-using AscendC::MatmulImpl;
-using AscendC::MatmulType;
-using namespace AscendC;
-}  // namespace matmul
+using AscendC::MatmulConfig;
+using AscendC::MM_CFG_BB;
 
 // Names objects and their tilings in turn. With vector cores, the cube core leaves the kernel here.
 #ifdef ASCENDC_CUBE_ONLY

@@ -3,6 +3,10 @@
 #define ASCENDC_HOST_TILING_API_H
 
 #include <algorithm>
+#include <cstdlib>
+#include <initializer_list>
+#include <iostream>
+#include <vector>
 
 #include "../kernel_tiling/kernel_tiling.h"
 #include "platform/platform_ascendc.h"
@@ -183,5 +187,63 @@ class MultiCoreMatmulTiling : public MatmulApiTiling {
 };
 
 }  // namespace matmul_tiling
+
+namespace AscendC {
+
+// The shape of a tensor, as the functions below take it.
+class TensorShape {
+  public:
+    TensorShape(std::initializer_list<int64_t> sizes) : sizes_(sizes) {}
+    explicit TensorShape(std::vector<int64_t> sizes) : sizes_(std::move(sizes)) {}
+    size_t GetDimNum() const { return sizes_.size(); }
+    int64_t GetDim(size_t index) const { return sizes_.at(index); }
+    int64_t GetShapeSize() const {
+        int64_t size = 1;
+        for (int64_t one : sizes_) size *= one;
+        return size;
+    }
+
+  private:
+    std::vector<int64_t> sizes_;
+};
+
+// Temporary space: the host needs none, and says the least that a buffer can have.
+constexpr uint32_t least_temporary_space = 256;
+#define ASCENDC_TMP_SIZE(Name)                                                                                      \
+    template <typename Shape>                                                                                       \
+    void Get##Name##MaxMinTmpSize(const Shape&, uint32_t, bool, uint32_t& maxValue, uint32_t& minValue) {           \
+        maxValue = minValue = least_temporary_space;                                                                \
+    }
+ASCENDC_TMP_SIZE(Sin)
+ASCENDC_TMP_SIZE(Cos)
+ASCENDC_TMP_SIZE(Tan)
+ASCENDC_TMP_SIZE(Asin)
+ASCENDC_TMP_SIZE(Acos)
+ASCENDC_TMP_SIZE(Atan)
+ASCENDC_TMP_SIZE(Sinh)
+ASCENDC_TMP_SIZE(Cosh)
+ASCENDC_TMP_SIZE(Tanh)
+ASCENDC_TMP_SIZE(Asinh)
+ASCENDC_TMP_SIZE(Acosh)
+ASCENDC_TMP_SIZE(Atanh)
+ASCENDC_TMP_SIZE(Log)
+ASCENDC_TMP_SIZE(Log2)
+ASCENDC_TMP_SIZE(Log10)
+ASCENDC_TMP_SIZE(Erf)
+ASCENDC_TMP_SIZE(Erfc)
+ASCENDC_TMP_SIZE(Lgamma)
+ASCENDC_TMP_SIZE(Floor)
+ASCENDC_TMP_SIZE(Ceil)
+ASCENDC_TMP_SIZE(Round)
+ASCENDC_TMP_SIZE(Trunc)
+ASCENDC_TMP_SIZE(Frac)
+ASCENDC_TMP_SIZE(Sign)
+ASCENDC_TMP_SIZE(Sigmoid)
+ASCENDC_TMP_SIZE(Power)
+ASCENDC_TMP_SIZE(Xor)
+ASCENDC_TMP_SIZE(Clamp)
+#undef ASCENDC_TMP_SIZE
+
+}  // namespace AscendC
 
 #endif  // ASCENDC_HOST_TILING_API_H
