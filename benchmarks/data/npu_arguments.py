@@ -47,7 +47,7 @@ OPERATORS: dict[str, Operator] = {
     "npu_batch_gather_matmul": Operator("AddLora"),  # b
     "npu_chunk_gated_delta_rule": Operator("?"),  # h
     "npu_clipped_swiglu": Operator("ClippedSwiglu"),  # a
-    "npu_dequant_bias": Operator("?"),  # c
+    "npu_dequant_bias": Operator("dequant_bias"),  # c
     "npu_dequant_rope_quant_kvcache": Operator("DequantRopeQuantKvcache"),  # c
     "npu_dequant_swiglu_quant": Operator("DequantSwigluQuant"),  # g2
     "npu_dtype_cast": Operator("Cast"),  # g2
@@ -91,7 +91,7 @@ OPERATORS: dict[str, Operator] = {
     "npu_kv_quant_sparse_flash_attention": Operator("Bitcast"),  # g2
     "npu_kv_rmsnorm_rope_cache": Operator("KvRmsNormRopeCache"),  # a
     "npu_kv_rmsnorm_rope_cache_v2_functional": Operator("KvRmsNormRopeCache"),  # g1
-    "npu_lightning_indexer": Operator("?"),  # b
+    "npu_lightning_indexer": Operator("LightningIndexer"),  # b
     "npu_linear": Operator("MatMul"),  # f
     "npu_masked_causal_conv1d": Operator("MaskedCausalConv1d"),  # a
     "npu_masked_softmax_with_rel_pos_bias": Operator("MaskedSoftmaxWithRelPosBias"),  # a
@@ -146,7 +146,7 @@ OPERATORS: dict[str, Operator] = {
     "npu_scatter_nd_update": Operator("ScatterNdUpdate"),  # g1
     "npu_scatter_nd_update_": Operator("ScatterNdUpdate"),  # b
     "npu_scatter_pa_kv_cache_functional": Operator("ScatterPaKvCache"),  # g1
-    "npu_sparse_flash_attention": Operator("?"),  # a
+    "npu_sparse_flash_attention": Operator("SparseFlashAttention"),  # a
     "npu_swiglu": Operator("SwiGlu"),  # b
     "npu_swiglu_backward": Operator("SwiGluGrad"),  # a
     "npu_swiglu_mx_quant": Operator("SwigluMxQuant"),  # g2
