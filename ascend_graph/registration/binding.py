@@ -14,7 +14,7 @@ from typing import Any
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.prototypes import Attr, AttrType, OpPrototype, Parameter, ParameterKind
 from ascend_graph.prototypes.writer import reg_op_calls
-from ascend_graph.registration.dtypes import ge_dtype_of_number
+from ascend_graph.registration.dtypes import dtype_number, ge_dtype_of_number
 from ascend_graph.registration.schema import ArgumentKind, OpSchema, SchemaArgument, SchemaReturn
 from ascend_graph.registration.synonyms import FIRST_TENSOR_NAMES, are_synonyms, normalize
 
@@ -54,6 +54,25 @@ class Conversion(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Argument:
+    """The long form of a value of ``arguments=``: what feeds what, and how.
+
+    >>> Argument("axes", default=(-2, -1))
+    Argument(name='axes', convert=None, default=(-2, -1), copy=None)
+    """
+
+    #: The GE name.
+    name: str
+    #: A function of the value, or a table of the allowed ones.
+    convert: Hook | None = None
+    #: What None stands for, before ``convert``. Without it None leaves an attr at the prototype's default.
+    default: Any = None
+    #: For a tensor: whether GE works on a copy. By default it does where the prototype writes an input that the schema
+    #: does not; False lets GE write over the caller's tensor.
+    copy: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
     """Where the value of one input or attr comes from."""
 
@@ -62,8 +81,9 @@ class Source:
     evidence: Evidence
     conversion: Conversion = Conversion.DIRECT
     hook: Hook | None = None
-    #: The value, or a function of all arguments by name, where ``argument`` is None.
+    #: The value, or a function of all arguments by name, where ``argument`` is None; otherwise what None stands for.
     value: Any = None
+    copy: bool | None = None
     #: Why the conversion is what it is, where that is not plain from the types.
     reason: str = ""
 
@@ -193,7 +213,7 @@ def bind(
         prototype: The prototype of the op that it becomes.
         arguments: What names do not settle. ``{"torch name": "GE name"}`` renames; ``{"torch name": ("GE name", hook)}``
             also converts each value with a function or a table; ``{"torch name": None}`` says that GE has nothing for
-            the argument, which then has to stay at its default; ``{"GE name": value}`` for what the schema has not gives
+            the argument, which then has to stay at its default; :class:`Argument` says more; ``{"GE name": value}`` for what the schema has not gives
             the value of an attr, or a function of all arguments (a mapping by torch name) that computes it;
             ``{"->": ("GE output", …)}`` names the output of each return.
         output_names: The output names of a shape relation, in the order of the returns.
@@ -240,9 +260,7 @@ class _Matcher:
         copied = [
             target.index
             for target in self.inputs
-            if target.name in self.prototype.in_place
-            and target.source is not None
-            and target.source.argument not in written
+            if target.source is not None and self.is_copied(target.name, target.source, written)
         ]
         return Binding(
             self.schema,
@@ -255,6 +273,11 @@ class _Matcher:
             tuple(sorted([*self.open, *self.ignored])),
             tuple(n for n in range(len(self.prototype.outputs)) if n not in used),
         )
+
+    def is_copied(self, name: str, source: Source, written: set[int]) -> bool:
+        if source.copy is not None:
+            return source.copy
+        return name in self.prototype.in_place and source.argument not in written
 
     # ---------------------------------------------------------------------------------------------------- arguments=
 
@@ -276,22 +299,31 @@ class _Matcher:
             self.ignored.append(position)
             self.open.remove(position)
             return
-        name, hook = wanted if isinstance(wanted, tuple) and len(wanted) == 2 else (wanted, None)
-        if not isinstance(name, str) or not (hook is None or callable(hook) or isinstance(hook, Mapping)):
+        if isinstance(wanted, str):
+            wanted = Argument(wanted)
+        elif isinstance(wanted, tuple) and len(wanted) == 2:
+            wanted = Argument(*wanted)
+        if (
+            not isinstance(wanted, Argument)
+            or not isinstance(wanted.name, str)
+            or not (wanted.convert is None or callable(wanted.convert) or isinstance(wanted.convert, Mapping))
+        ):
             raise self.refuse(
-                f"arguments={{{argument.name!r}: {wanted!r}}}: write the GE name, (GE name, function or table), or None"
+                f"arguments={{{argument.name!r}: {wanted!r}}}: write the GE name, (GE name, function or table), "
+                "ascend_graph.Argument(…), or None"
             )
+        name = wanted.name
         candidates = [target for target in self.targets if target.name == name]
         if not candidates:
             raise self.refuse(f"{self.prototype.op_type} has no input or attr {name!r}; it has {_names(self.targets)}")
         # A name that is both an input and an attr: tensors go to the input.
         candidates.sort(key=lambda target: target.is_input != argument.is_tensor)
         target = candidates[0]
-        if hook is None and not target.accepts(argument):
+        if wanted.convert is None and not target.accepts(argument):
             raise self.refuse(f"{argument.type_text} {argument.name} cannot feed {_kind_of(target)} {name}")
         if target.source is not None:
             raise self.refuse(f"arguments= feeds {name} twice")
-        self.decide(position, target, Evidence.EXPLICIT, hook)
+        self.decide(position, target, Evidence.EXPLICIT, wanted)
 
     def take_value(self, name: str, value: Any) -> None:
         target = next((target for target in (*self.attrs, *self.inputs) if target.name == name), None)
@@ -304,7 +336,7 @@ class _Matcher:
         if target.source is not None:
             raise self.refuse(f"arguments= feeds {name} twice")
         conversion = Conversion.CONST if target.is_input else Conversion.DIRECT
-        target.source = Source(None, Evidence.EXPLICIT, conversion, None, value)
+        target.source = Source(None, Evidence.EXPLICIT, conversion, value=value)
 
     # -------------------------------------------------------------------------------------------------------- rounds
 
@@ -321,7 +353,7 @@ class _Matcher:
         for position, found in possible.items():
             rivals = [other for other, theirs in possible.items() if other != position and found[0] in theirs]
             if len(found) == 1 and not rivals:
-                self.decide(position, found[0], evidence, None)
+                self.decide(position, found[0], evidence)
 
     def match_first_tensor(self) -> None:
         """``self`` or ``input`` of the schema is the first input, if both are still free."""
@@ -330,18 +362,22 @@ class _Matcher:
             return
         argument = self.schema.arguments[first]
         if argument.name in FIRST_TENSOR_NAMES and self.inputs[0].accepts(argument):
-            self.decide(first, self.inputs[0], Evidence.FIRST_TENSOR, None)
+            self.decide(first, self.inputs[0], Evidence.FIRST_TENSOR)
 
-    def decide(self, position: int, target: _Target, evidence: Evidence, hook: Hook | None) -> None:
+    def decide(self, position: int, target: _Target, evidence: Evidence, wanted: Argument | None = None) -> None:
         argument = self.schema.arguments[position]
+        wanted = wanted or Argument(target.name)
+        hook = wanted.convert
         conversion, reason = Conversion.DIRECT, ""
         if target.is_input:
             if not argument.is_tensor:
                 conversion = Conversion.CONST
+        elif hook is dtype_number:
+            conversion, hook = Conversion.DTYPE, None
         elif hook is None:
             assert isinstance(target.parameter, Attr)
             conversion, reason = self.attr_conversion(argument, target.parameter)
-        target.source = Source(position, evidence, conversion, hook, None, reason)
+        target.source = Source(position, evidence, conversion, hook, wanted.default, wanted.copy, reason)
         self.open.remove(position)
 
     def attr_conversion(self, argument: SchemaArgument, attr: Attr) -> tuple[Conversion, str]:

@@ -12,8 +12,8 @@ from typing import Any
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.prototypes import AttrType, DataType, Parameter, ParameterKind
 from ascend_graph.raw_ops import NodeStyle, describe, make_raw_op
-from ascend_graph.registration.binding import Binding, Conversion, Source
-from ascend_graph.registration.dtypes import ge_dtype
+from ascend_graph.registration.binding import Binding, Conversion, Hook, Source
+from ascend_graph.registration.dtypes import PACKED_DTYPES, UNKNOWN_TO_TORCH, ge_dtype
 
 ConverterFunction = Callable[..., Any]
 
@@ -186,27 +186,20 @@ class _Maker:
                 return lambda values: value
             names = [argument.name for argument in self.binding.schema.arguments]
             return lambda values: value(dict(zip(names, values, strict=True)))
-        position, hook = source.argument, source.hook
+        position, hook, default = source.argument, source.hook, source.value
         if hook is None:
-            return lambda values: values[position]
-        subject, name = self.subject, self.binding.schema.arguments[position].name
-        if isinstance(hook, Mapping):
-            table = hook
+            if default is None:
+                return lambda values: values[position]
+            return lambda values: default if values[position] is None else values[position]
+        convert = _table(hook, self.subject, self.binding.schema.arguments[position].name)
 
-            def look_up(values: Sequence[Any]) -> Any:
-                value = values[position]
-                try:
-                    return table[value]
-                except (KeyError, TypeError):
-                    if value is None:
-                        return None
-                    raise ConversionError(
-                        f"{subject}: {name}={value!r} is none of {', '.join(map(repr, table))}"
-                    ) from None
+        def converted(values: Sequence[Any]) -> Any:
+            value = values[position]
+            if value is None:
+                value = default
+            return None if value is None else convert(value)
 
-            return look_up
-        function = hook
-        return lambda values: None if values[position] is None else function(values[position])
+        return converted
 
     # ---------------------------------------------------------------------------------------------------------- attrs
 
@@ -228,11 +221,20 @@ class _Maker:
 
         if source.conversion is Conversion.DTYPE:
 
+            def number(value: Any) -> int:
+                found = ge_dtype(value)
+                if found in PACKED_DTYPES:
+                    raise ConversionError(
+                        f"{subject}: {name}={value!r} is {found.ge_name}; GE counts single elements of it, torch stores two "
+                        "in a byte, so the node alone cannot stand for the operator; pass converter="
+                    )
+                return int(found)
+
             def dtype(values: Sequence[Any]) -> Any:
                 value = get(values)
                 if value is None:
                     return None
-                return [int(ge_dtype(item)) for item in value] if is_list else int(ge_dtype(value))
+                return [number(item) for item in value] if is_list else number(value)
 
             return dtype
 
@@ -255,6 +257,55 @@ class _Maker:
 
     def results(self) -> Callable[[Any, Sequence[Any]], Any]:
         """From what the raw op returns and the arguments to what the schema returns."""
+        pick = self.pick()
+        announced = self.announced_dtypes()
+        if not announced:
+            return pick
+
+        def announce(made: Any, values: Sequence[Any]) -> Any:
+            for get, outputs, say in announced:
+                say(made, get(values), outputs)
+            return pick(made, values)
+
+        return announce
+
+    def announced_dtypes(self) -> list[Any]:
+        """For attrs that give a dtype: what writes it into the description of the output that has it.
+
+        A meta function cannot: torch stores a dtype it does not have as another one, for example HIFLOAT8 as uint8.
+        """
+        outputs = self.binding.prototype.outputs
+        proto = {dtype: self.ge._ge_dtype_to_ge_proto_dtype(int(dtype)) for dtype in UNKNOWN_TO_TORCH}
+        subject = self.subject
+        single = len(outputs) == 1
+
+        def say(made: Any, value: Any, fitting: Mapping[DataType, list[int]]) -> None:
+            dtype = DataType(value) if isinstance(value, int) else None
+            if dtype not in proto or not fitting[dtype]:
+                return
+            if len(fitting[dtype]) > 1:
+                names = ", ".join(outputs[n].name for n in fitting[dtype])
+                raise ConversionError(f"{subject}: which of {names} has the dtype {dtype.ge_name}? pass converter=")
+            tensor = made if single else made[fitting[dtype][0]]
+            tensor.desc.dtype = proto[dtype]
+
+        found = []
+        for attr, source in zip(self.binding.prototype.attrs, self.binding.attrs, strict=True):
+            if source is None or source.conversion is not Conversion.DTYPE or attr.type.name.startswith("LIST"):
+                continue
+            fitting = {
+                dtype: [
+                    n
+                    for n, output in enumerate(outputs)
+                    if dtype in output.dtypes and output.kind is not ParameterKind.DYNAMIC
+                ]
+                for dtype in UNKNOWN_TO_TORCH
+            }
+            if any(fitting.values()):
+                found.append((self.attr_getter(attr.name, attr.type, source), fitting, say))
+        return found
+
+    def pick(self) -> Callable[[Any, Sequence[Any]], Any]:
         binding = self.binding
         single = len(binding.prototype.outputs) == 1
         order = [r.output for r in binding.returns]
@@ -272,6 +323,20 @@ class _Maker:
             return picked[0] if len(picked) == 1 else picked or None
 
         return pick
+
+
+def _table(hook: Hook, subject: str, name: str) -> Callable[[Any], Any]:
+    if not isinstance(hook, Mapping):
+        return hook
+    table = hook
+
+    def look_up(value: Any) -> Any:
+        try:
+            return table[value]
+        except (KeyError, TypeError):
+            raise ConversionError(f"{subject}: {name}={value!r} is none of {', '.join(map(repr, table))}") from None
+
+    return look_up
 
 
 # --------------------------------------------------------------------------------------------------------- registration
