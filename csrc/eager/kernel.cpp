@@ -70,6 +70,8 @@ std::string describe(const c10::IValue& value) {
         const auto list = value.toTensorVector();
         for (size_t n = 0; n < list.size() && n < 8; ++n) text << (n == 0 ? "" : ", ") << describe(list[n]);
         text << (list.size() > 8 ? ", …]" : "]");
+    } else if (value.isBool()) {
+        text << (value.toBool() ? "True" : "False");
     } else {
         text << value;
     }

@@ -27,7 +27,7 @@ PROTOTYPES = f"""
 {_recorder()}
 REG_OP(AddCustom).INPUT(x, {ANY}).INPUT(y, {ANY}).OUTPUT(z, {ANY}).OP_END_FACTORY_REG(AddCustom)
 REG_OP(Failing).INPUT(x, {ANY}).OUTPUT(y, {ANY}).ATTR(fail, Bool, true).OP_END_FACTORY_REG(Failing)
-REG_OP(Gather1).DYNAMIC_INPUT(xs, {ANY}).OUTPUT(y, {ANY}).OP_END_FACTORY_REG(Gather1)
+REG_OP(Gather1).INPUT(x, {ANY}).DYNAMIC_INPUT(xs, {ANY}).OUTPUT(y, {ANY}).OP_END_FACTORY_REG(Gather1)
 REG_OP(Increment).INPUT(x, {ANY}).OUTPUT(x, {ANY}).OP_END_FACTORY_REG(Increment)
 REG_OP(Probe).INPUT(x, {ANY}).INPUT(w, {ANY}).OPTIONAL_INPUT(b, {ANY}).OUTPUT(y, {ANY}).OUTPUT(z, {ANY})
     .ATTR(n, Int, 3).ATTR(flag, Bool, false).ATTR(dtype, Type, DT_FLOAT16).OP_END_FACTORY_REG(Probe)
