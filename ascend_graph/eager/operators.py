@@ -102,7 +102,14 @@ def define_operator(
         undo.callback(register_meta(overload, meta).remove)
         plan = _plan(schema, relation)
         undo.callback(module.register_kernel(namespace, schema.name, plan).close)
-        return EagerOperator(schema, overload, plan, undo.pop_all())
+        operator = EagerOperator(schema, overload, plan, undo.pop_all())
+        # A torch library that nobody holds takes its definitions back when it is collected.
+        _live.add(operator)
+        operator._undo.callback(_live.discard, operator)
+        return operator
+
+
+_live: set[EagerOperator] = set()
 
 
 def _schema_exists(full_name: str) -> bool:

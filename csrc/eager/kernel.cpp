@@ -8,6 +8,9 @@
 #include <torch/csrc/jit/python/pybind_utils.h>
 #include <torch/library.h>
 
+#include <atomic>
+#include <mutex>
+
 #include "aclnn.h"
 #include "invoke.h"
 #include "shape_program.h"
@@ -67,6 +70,8 @@ std::string describe(const c10::IValue& value) {
         const auto list = value.toTensorVector();
         for (size_t n = 0; n < list.size() && n < 8; ++n) text << (n == 0 ? "" : ", ") << describe(list[n]);
         text << (list.size() > 8 ? ", …]" : "]");
+    } else if (value.isBool()) {
+        text << (value.toBool() ? "True" : "False");
     } else {
         text << value;
     }
@@ -272,7 +277,7 @@ class Kernel : public c10::OperatorKernel {
             case Kind::kInt: return call.add(value.toInt());
             case Kind::kFloat: return call.add(value.toDouble());
             case Kind::kBool: return call.add(value.toBool());
-            case Kind::kString: return call.add(static_cast<const void*>(value.toStringRef().c_str()));
+            case Kind::kString: return call.add(static_cast<const void*>(c_string(value.toStringRef())));
             case Kind::kInts: return call.add(static_cast<const void*>(objects.add(at::IntArrayRef(value.toIntVector()))));
             case Kind::kFloats: return call.add(static_cast<const void*>(objects.add(at::ArrayRef<double>(value.toDoubleVector()))));
             case Kind::kBools: {
@@ -284,19 +289,31 @@ class Kernel : public c10::OperatorKernel {
         }
     }
 
+    // aclnn functions end a string at its first null character.
+    static const char* c_string(const std::string& text) {
+        if (text.find('\0') != std::string::npos) raise(errors.argument, "a string argument has a null character in it");
+        return text.c_str();
+    }
+
     // torch_npu numbers a dtype that torch does not have as 256 + ge::DataType.
     static int64_t acl_dtype(int64_t dtype) {
         constexpr int64_t kOffset = 256;
         return dtype >= kOffset ? dtype - kOffset : static_cast<int64_t>(ConvertType(static_cast<at::ScalarType>(dtype)));
     }
 
+    // Looked up by the first call; again by the next one if it was missing, for a package may be selected later.
     const FunctionPtr& function() {
-        std::call_once(found_, [this] { function_ = find_function(plan_->function); });
+        if (!found_.load(std::memory_order_acquire)) {
+            const std::lock_guard<std::mutex> lock(finding_);
+            if (function_ == nullptr) function_ = find_function(plan_->function);
+            found_.store(true, std::memory_order_release);
+        }
         return function_;
     }
 
     std::shared_ptr<const Plan> plan_;
-    std::once_flag found_;  // stays unset while the function is missing: a package may be selected later
+    std::mutex finding_;
+    std::atomic<bool> found_{false};
     FunctionPtr function_;
 };
 
