@@ -97,7 +97,7 @@ def parse_source(source: SourceText) -> ParseResult:
     begins = [match.start() for match in _BEGIN.finditer(code)]
     if source.strings:
         starts = [start for start, _ in source.strings]
-        begins = [begin for begin in begins if not _inside(begin, source.strings, starts)]
+        begins = [begin for begin in begins if not _inside(source.origin(begin), source.strings, starts)]
     prototypes: list[OpPrototype] = []
     for index, begin in enumerate(begins):
         if source.full:

@@ -1,7 +1,8 @@
 """A C++ source as the readers see it: comments, directives and line splices blanked, every offset kept.
 
 The readers of this package look at ``SourceText.code``, which has the length and the lines of the file but blanks for
-all that is not code. So an offset into the code is an offset into the file, and no reader needs to know of comments.
+all that is not code, so that no reader needs to know of comments. An offset into the code is an offset into the file;
+only where macros that define ops were replaced, ``SourceText.origin`` has to tell one from the other.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.prototypes.diagnostics import Diagnostic, Severity
+from ascend_graph.prototypes.macros import Macro, Piece, expand, in_force
 
 #: No operator header comes near this size (all of CANN's together have 3 MB); anything larger is some other file.
 MAX_FILE_BYTES = 512 * 1024 * 1024
@@ -46,15 +48,6 @@ def _blank(text: str) -> str:
     return "\n".join([" " * len(line) for line in text.split("\n")])
 
 
-@dataclass(frozen=True, slots=True)
-class Macro:
-    """One ``#define``, in force from ``offset`` on; ``parameters`` is None for a macro without arguments."""
-
-    offset: int
-    parameters: tuple[str, ...] | None
-    body: str
-
-
 @dataclass(slots=True)
 class SourceText:
     """One source, the code in it, and the remarks made about it."""
@@ -70,12 +63,24 @@ class SourceText:
     macros: dict[str, list[Macro]] = field(default_factory=dict)
     diagnostics: list[Diagnostic] = field(default_factory=list)
     _line_starts: list[int] | None = None
+    #: Where the code comes from, if macros were replaced in it.
+    _pieces: list[Piece] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.code = self._clean()
+        if any(macro.defines_ops for macros in self.macros.values() for macro in macros):
+            self.code, self._pieces = expand(self.code, self.macros)
+
+    def origin(self, offset: int) -> int:
+        """The offset in the text of an offset in the code: the same, unless macros were replaced before it."""
+        if not self._pieces:
+            return offset
+        piece = self._pieces[bisect.bisect_right(self._pieces, offset, key=lambda piece: piece.start) - 1]
+        return piece.origin + offset - piece.start if piece.is_copy else piece.origin
 
     def position(self, offset: int) -> tuple[int, int]:
-        """Line and column of an offset, both from 1; the column counts characters."""
+        """Line and column of an offset in the code, both from 1; the column counts characters."""
+        offset = self.origin(offset)
         if self._line_starts is None:
             self._line_starts = [0, *(match.end() for match in re.finditer("\n", self.text))]
         line = bisect.bisect_right(self._line_starts, offset)
@@ -92,7 +97,7 @@ class SourceText:
         start = self._line_starts[line - 1]
         end = self.text.find("\n", start)
         # A line of megabytes is not kept whole for the sake of a caret.
-        end = min(len(self.text) if end < 0 else end, offset + 200)
+        end = min(len(self.text) if end < 0 else end, start + column + 200)
         source_line = self.text[start:end].rstrip("\r") if column < 10_000 else ""
         self.diagnostics.append(Diagnostic(severity, message, self.file, line, column, source_line, op_type))
 
@@ -103,15 +108,11 @@ class SourceText:
 
     def macro(self, name: str, offset: int) -> Macro | None:
         """The definition of ``name`` in force at ``offset``."""
-        found = None
-        for macro in self.macros.get(name, ()):
-            if macro.offset > offset:
-                break
-            found = macro
-        return found
+        return in_force(self.macros.get(name, ()), self.origin(offset))
 
     def comment_before(self, offset: int) -> str:
         """The comment that ends right above ``offset``, without its decoration; adjoining ``//`` lines count as one."""
+        offset = self.origin(offset)
         index = bisect.bisect_left(self.comments, (offset, 0)) - 1
         parts: list[str] = []
         end = offset

@@ -319,6 +319,37 @@ def test_macros_of_the_file_are_expanded() -> None:
     assert prototype.attrs[0].default == -1
 
 
+def test_macros_that_define_ops_are_replaced() -> None:
+    result = parse_text(
+        """
+        #define X_AND_Y .INPUT(x, TensorType(DT_FLOAT)) \\
+                        .INPUT(y, TensorType(DT_FLOAT))
+        #define BINARY(name, ...) \\
+            REG_OP(name##Custom) X_AND_Y .OUTPUT(z, TensorType({__VA_ARGS__})).ATTR(label, String, #name) \\
+            .OP_END_FACTORY_REG(name##Custom)
+        #define BOTH(a, b) BINARY(a, DT_FLOAT) BINARY(b, DT_FLOAT16, DT_FLOAT)
+        /* Adds. */
+        BINARY(Add, DT_FLOAT16, DT_BF16);
+        BOTH(Mul,
+             Div)
+        REG_OP(Plain)
+            X_AND_Y
+            .INPT(q, T)
+            .OP_END_FACTORY_REG(Plain)
+        """,
+        "ops.h",
+    )
+    assert [(p.op_type, p.line, p.doc) for p in result.prototypes] == [
+        ("AddCustom", 9, "Adds."),
+        ("MulCustom", 10, ""),
+        ("DivCustom", 10, ""),
+    ]
+    add = result.prototypes[0]
+    assert [p.name for p in add.inputs] == ["x", "y"]
+    assert (add.outputs[0].dtypes, add.attrs[0].default) == ((FLOAT16, BF16), "Add")
+    assert [(error.line, error.column) for error in result.errors] == [(14, 14)]
+
+
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 def test_documentation_and_place(newline: str, tmp_path) -> None:  # type: ignore[no-untyped-def]
     text = "\n".join(
