@@ -27,6 +27,15 @@ class PrototypeSourceError(AscendGraphError):
     """A source that cannot be read at all: a missing path, a binary file, a file that is too large."""
 
 
+#: A type or default grows no longer than this by the replacing of names in it.
+MAX_EXPANSION = 65536
+
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+#: ``static constexpr float EPSILON = 1e-8f;``, ``std::vector<ge::DataType> types = {…};``
+_CONSTANT = re.compile(
+    r"\b(?:const(?:expr)?\b[\w\s:<>,]{1,100}?|vector\s*<[^<>;]{1,50}>\s*)\b(?P<name>[A-Za-z_]\w*)\s*"
+    r"(?:=\s*(?P<value>[^;=]{1,16384}?)|(?P<list>\{[^;{}]*(?:\{[^{}]*\}[^;{}]*)*\}))\s*;"
+)
 _LEXEME = re.compile(
     r"""
       /\*.*?\*/                                       # block comment
@@ -63,6 +72,7 @@ class SourceText:
     macros: dict[str, list[Macro]] = field(default_factory=dict)
     diagnostics: list[Diagnostic] = field(default_factory=list)
     _line_starts: list[int] | None = None
+    _constants: dict[str, list[Macro]] | None = None
     #: Where the code comes from, if macros were replaced in it.
     _pieces: list[Piece] = field(default_factory=list)
 
@@ -106,9 +116,27 @@ class SourceText:
         """Whether so much was wrong that reading on serves nobody."""
         return len(self.diagnostics) >= MAX_DIAGNOSTICS
 
-    def macro(self, name: str, offset: int) -> Macro | None:
-        """The definition of ``name`` in force at ``offset``."""
-        return in_force(self.macros.get(name, ()), self.origin(offset))
+    def expanded(self, text: str, offset: int) -> str:
+        """``text``, which stands at ``offset``, with the file's macros and constants replaced, in a few steps."""
+        if self._constants is None:
+            self._constants = {}
+            for match in _CONSTANT.finditer(self.code):
+                value = match["value"] or match["list"]
+                body = value if value.startswith("{") else f"({value})"
+                self._constants.setdefault(match["name"], []).append(Macro(self.origin(match.start()), None, body))
+        if not self.macros and not self._constants:
+            return text
+        place = self.origin(offset)
+        for _ in range(8):
+            replaced = _IDENTIFIER.sub(lambda match: self._replacement(match.group(), place), text)
+            if replaced == text or len(replaced) > MAX_EXPANSION:
+                break
+            text = replaced
+        return text
+
+    def _replacement(self, name: str, place: int) -> str:
+        macro = in_force(self.macros.get(name) or (self._constants or {}).get(name) or (), place)
+        return name if macro is None or macro.parameters is not None else macro.body
 
     def comment_before(self, offset: int) -> str:
         """The comment that ends right above ``offset``, without its decoration; adjoining ``//`` lines count as one."""

@@ -110,6 +110,8 @@ HOSTILE = {
     + "A59(Y)\nA5(Z)\n",
     "op macro cycle": "#define A REG_OP(X) B\n#define B A\nA B A\n" * 50,
     "op macros without end": "#define A(x) REG_OP(x)\n" + "A(" * N,
+    "constants": "const a = " * N + "REG_OP(A).ATTR(a, Int, b).OP_END_FACTORY_REG(A)",
+    "constant lists": "const a{{" * N + "REG_OP(A).ATTR(a, Int, b).OP_END_FACTORY_REG(A)",
     "blanks": "REG_OP(A)" + " " * N * 10 + "\n" * N + ".INPUT(x," + " " * N * 10 + "T",
     "starred comment": "/*" + " *" * N + "\n" + " " * N * 10 + "x\n*/REG_OP(A).OP_END_FACTORY_REG(A)",
     "strings with REG_OP": 'REG_OP(A) "REG_OP(" ' * N,

@@ -309,14 +309,17 @@ def test_macros_of_the_file_are_expanded() -> None:
         #define HALVES DT_FLOAT16, DT_BF16
         #define POW_TYPES HALVES, DT_FLOAT  // all
         #define DEFAULT_AXIS (-1)
+        static const int64_t kAxes[] = {0, DEFAULT_AXIS};
+        constexpr float kScale = 1.0f / 8;
         REG_OP(Pow)
             .INPUT(x, TensorType({POW_TYPES}))
             .ATTR(axis, Int, DEFAULT_AXIS)
+            .ATTR(scale, Float, kScale * 2)
             .OP_END_FACTORY_REG(Pow)
         """
     )
     assert prototype.inputs[0].dtypes == (FLOAT16, BF16, FLOAT)
-    assert prototype.attrs[0].default == -1
+    assert [attr.default for attr in prototype.attrs] == [-1, 0.25]
 
 
 def test_macros_that_define_ops_are_replaced() -> None:
