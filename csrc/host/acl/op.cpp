@@ -23,7 +23,8 @@ struct aclDataBuffer {
 };
 struct aclopAttr {};
 
-ACL_EXPORT aclTensorDesc* aclCreateTensorDesc(aclDataType dtype, int rank, const int64_t* dims, aclFormat format) {
+ACL_EXPORT aclTensorDesc* aclCreateTensorDesc(aclDataType dtype, int rank, const int64_t* dims,
+                                              aclFormat format) {
     if (rank < 0 || (rank > 0 && dims == nullptr)) return nullptr;
     return new aclTensorDesc{dtype, format, {dims, dims + rank}, {}};
 }
@@ -36,7 +37,9 @@ ACL_EXPORT aclError aclSetTensorShape(aclTensorDesc*, int, const int64_t*) { ret
 ACL_EXPORT aclError aclSetTensorPlaceMent(aclTensorDesc*, int) { return ACL_SUCCESS; }
 ACL_EXPORT aclDataType aclGetTensorDescType(const aclTensorDesc* desc) { return desc->dtype; }
 ACL_EXPORT aclFormat aclGetTensorDescFormat(const aclTensorDesc* desc) { return desc->format; }
-ACL_EXPORT size_t aclGetTensorDescNumDims(const aclTensorDesc* desc) { return desc == nullptr ? 0 : desc->dims.size(); }
+ACL_EXPORT size_t aclGetTensorDescNumDims(const aclTensorDesc* desc) {
+    return desc == nullptr ? 0 : desc->dims.size();
+}
 ACL_EXPORT aclError aclGetTensorDescDimV2(const aclTensorDesc* desc, size_t index, int64_t* size) {
     if (desc == nullptr || size == nullptr || index >= desc->dims.size()) {
         return fail(ACL_ERROR_INVALID_PARAM, "aclGetTensorDescDimV2: no such dimension");
@@ -45,7 +48,9 @@ ACL_EXPORT aclError aclGetTensorDescDimV2(const aclTensorDesc* desc, size_t inde
     return ACL_SUCCESS;
 }
 
-ACL_EXPORT aclDataBuffer* aclCreateDataBuffer(void* data, size_t size) { return new aclDataBuffer{data, size}; }
+ACL_EXPORT aclDataBuffer* aclCreateDataBuffer(void* data, size_t size) {
+    return new aclDataBuffer{data, size};
+}
 ACL_EXPORT aclError aclDestroyDataBuffer(const aclDataBuffer* buffer) {
     delete buffer;
     return ACL_SUCCESS;
@@ -67,20 +72,22 @@ ACL_EXPORT aclError aclopSetAttrListListInt(aclopAttr*, const char*, int, const 
 
 namespace {
 aclError not_an_operator(const char* op_type) {
-    return fail(ACL_ERROR_OP_NOT_FOUND,
-                std::string("the host runtime has no kernel for operator ") + (op_type != nullptr ? op_type : "(null)") +
-                    " in the aclop interface; give it one in an operator package, or use the ATen operator it stands for");
+    return fail(ACL_ERROR_OP_NOT_FOUND, std::string("the host runtime has no kernel for operator ") +
+                                            (op_type != nullptr ? op_type : "(null)") +
+                                            " in the aclop interface; give it one in an operator package, or "
+                                            "use the ATen operator it stands for");
 }
 }  // namespace
 
 ACL_EXPORT aclError aclopCompileAndExecute(const char* op_type, int, const aclTensorDesc* const*,
                                            const aclDataBuffer* const*, int, const aclTensorDesc* const*,
-                                           aclDataBuffer* const*, const aclopAttr*, int, int, const char*, aclrtStream) {
+                                           aclDataBuffer* const*, const aclopAttr*, int, int, const char*,
+                                           aclrtStream) {
     return not_an_operator(op_type);
 }
 ACL_EXPORT aclError aclopCompileAndExecuteV2(const char* op_type, int, aclTensorDesc**, aclDataBuffer**, int,
-                                             aclTensorDesc**, aclDataBuffer**, aclopAttr*, int, int, const char*,
-                                             aclrtStream) {
+                                             aclTensorDesc**, aclDataBuffer**, aclopAttr*, int, int,
+                                             const char*, aclrtStream) {
     return not_an_operator(op_type);
 }
 
@@ -109,7 +116,8 @@ ACL_EXPORT aclError aclGetCompileopt(int option, char* value, size_t length) {
     std::lock_guard<std::mutex> lock(options_mutex);
     auto found = options().find(option);
     if (value == nullptr || found == options().end() || length <= found->second.size()) {
-        return fail(ACL_ERROR_INVALID_PARAM, "aclGetCompileopt: option " + std::to_string(option) + " is not set, or the buffer is too small");
+        return fail(ACL_ERROR_INVALID_PARAM, "aclGetCompileopt: option " + std::to_string(option) +
+                                                 " is not set, or the buffer is too small");
     }
     std::strcpy(value, found->second.c_str());
     return ACL_SUCCESS;
