@@ -304,10 +304,12 @@ class _Search:
         """Try the domains, wider ones first, with every choice of tensor kinds."""
         for kinds in self.kinds():
             best: tuple[int, Inferred] | None = None
+            ran = False
             for domain in domains(self.signature):
                 evidence = self.gather(domain, kinds)
                 if evidence.failed:
                     continue
+                ran = True
                 # A relation that claims less than it could is kept while a better one is looked for.
                 limits = len(self.limits(evidence))
                 if best is not None and limits >= best[0]:
@@ -319,6 +321,8 @@ class _Search:
                     break
             if best is not None:
                 return best[1]
+            if ran:  # what holds for other kinds only would be wrong for these
+                break
         raise self.refusal()
 
     def limits(self, evidence: _Evidence) -> list[str]:
@@ -433,7 +437,10 @@ class _Search:
         return values
 
     def tensor(self, shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
-        """A tensor of valid content for most kernels: small positive numbers, indices 0 and 1."""
+        """A tensor of valid content for most kernels: small positive numbers, indices 0 and 1; now and then all alike."""
+        alike = self.rng.random()
+        if alike < 0.2:  # so that a shape that depends on values shows
+            return torch.full(tuple(shape), alike < 0.1, dtype=dtype, device=self.runner.device)
         generator = torch.Generator().manual_seed(self.rng.randrange(2**31))
         if dtype.is_floating_point or dtype.is_complex:
             made = torch.rand(tuple(shape), generator=generator).mul_(0.8).add_(0.1).to(dtype)
@@ -626,7 +633,8 @@ class _Search:
         inputs = _inputs_only(evidence.domain)
         compared = 0
         # Distinct sizes tell dimensions apart; equal ones make valid what distinct ones do not, such as another axis.
-        pools = [_SIZES] * (FRESH_RUNS * 2) + [(2, 3), (2,), (3,), (2, 3)] * (FRESH_RUNS // 2)
+        # Sizes 1 and 0 are what operators treat apart.
+        pools = [_SIZES] * (FRESH_RUNS * 2) + [(2, 3), (2,), (3,), (1, 2), (1, 3, 2), (1,), (0, 2)] * (FRESH_RUNS // 2)
         for structure, sizes in enumerate(pools, 100):
             values = self.values(evidence.domain, inputs, structure, evidence.kinds, mixed=True, sizes=sizes)
             if values is None:

@@ -298,9 +298,10 @@ def vocabulary(domain: Domain, signature: Signature, *, element: str | None = No
             terms += [f"len({name})", f"2 * len({name})"]
     for vector in vectors:
         terms += [f"sum({vector})", f"prod({vector})", f"max({vector})", *([f"{vector}[{element}]"] if element else [])]
+    terms += [f"len({name})" for name in lists]
     terms += [str(n) for n in range(9)]
     terms += numbers
-    terms += [f"{name}[{n}]" for name in lists for n in (-1, -2)] + [f"len({name})" for name in lists]
+    terms += [f"{name}[{n}]" for name in lists for n in (-1, -2)]
     terms += [f"{name}[{element}]" for name in lists if element]
     for d in (*dims, *(f"prod({g})" for g in groups)):
         terms += [f"{d} + 1", f"{d} - 1", f"2 * {d}", f"{d} // 2", f"{d} // 2 + 1", f"{d} * ({d} - 1) // 2"]
@@ -622,8 +623,8 @@ def _in_role(role: str, shape: Sequence[int], rng: random.Random) -> Any:
         if not rank or shape[0] < 2:
             return _IMPOSSIBLE
         size = shape[rng.choice((0, -1))]
-        first = rng.randint(1, max(size - 1, 1))
-        return [first, size - first]
+        cuts = sorted(rng.sample(range(1, size), min(rng.randint(0, 3), size - 1)))
+        return [b - a for a, b in itertools.pairwise([0, *cuts, size])]
     if role == "reshape":
         total = 1
         for size in shape:
@@ -657,6 +658,10 @@ def restrictions(signature: Signature, observations: Sequence[Observation], doma
     found: list[str] = []
     for attr in signature.attrs:
         seen = {repr(o.attrs.get(attr.name)): o.attrs.get(attr.name) for o in observations}
+        if attr.kind == "int[]" and domain.roles.get(attr.name) not in ("axes", "permutation"):
+            lengths = {None if value is None else len(value) for value in seen.values()}
+            if len(lengths) == 1 and lengths != {None} and len(seen) > 1:
+                found.append(f"len({attr.name}) == {lengths.pop()}")
         if len(seen) != 1 or attr.kind in ("other", "dtype", "float", "number"):
             continue
         value = next(iter(seen.values()))
@@ -696,6 +701,7 @@ def dtype_candidates(signature: Signature) -> Iterable[str]:
         yield f"integral_sum({tensor})"
         yield f"real({tensor})"
         yield f"real(floating({tensor}))"
+        yield f"uint8 if dtype({tensor}) == uint8 else bool"
     if len(tensors) > 1:
         yield f"floating({', '.join(tensors)})"
     yield from ("bool", "int64", "int32", "float32", "float64", "uint8", "complex64")
