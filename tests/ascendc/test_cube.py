@@ -266,6 +266,8 @@ MATMUL = """
 #include "lib/matmul_intf.h"
 #include "tiling/tiling_api.h"
 using namespace matmul;
+static constexpr MatmulConfig config = GetMDLConfig();
+static_assert(GetNormalConfig().doNorm && GetBasicConfig(16, 16, 16).basicK == 16);
 
 template <typename AT, typename BT, typename CT, CubeFormat format>
 __aicore__ inline void Run(GM_ADDR a, GM_ADDR b, GM_ADDR c, GM_ADDR bias, const TCubeTiling& tiling, bool at, bool bt, int how) {
@@ -279,7 +281,7 @@ __aicore__ inline void Run(GM_ADDR a, GM_ADDR b, GM_ADDR c, GM_ADDR bias, const 
     cg.SetGlobalBuffer((__gm__ CT*)c, tiling.M * tiling.N);
     if (bias != nullptr) biasg.SetGlobalBuffer((__gm__ CT*)bias, tiling.N);
     Matmul<MatmulType<TPosition::GM, format, AT>, MatmulType<TPosition::GM, format, BT>, MatmulType<TPosition::GM, CubeFormat::ND, CT>,
-           MatmulType<TPosition::GM, CubeFormat::ND, CT>, CFG_MDL> mm;
+           MatmulType<TPosition::GM, CubeFormat::ND, CT>, config> mm;
     REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), mm, &tiling);
     if (GetBlockIdx() >= tiling.usedCoreNum) return;
     const int rows = (tiling.M + tiling.singleCoreM - 1) / tiling.singleCoreM;
@@ -319,6 +321,23 @@ __aicore__ inline void Run(GM_ADDR a, GM_ADDR b, GM_ADDR c, GM_ADDR bias, const 
         Run<AT, AT, CT, CubeFormat::ND>(a, b, c, bias, tiling, at, bt, how);                                                                   \\
     }
 MATMUL(half_matmul, half, float)
+// Fractals in and out, on unified cores, with another name for the same things.
+extern "C" __global__ __cube__ void nz_matmul(GM_ADDR a, GM_ADDR b, GM_ADDR c, TCubeTiling tiling) {
+    TPipe pipe;
+    GlobalTensor<half> ag, bg;
+    GlobalTensor<float> cg;
+    ag.SetGlobalBuffer((__gm__ half*)a, tiling.M * tiling.Ka);
+    bg.SetGlobalBuffer((__gm__ half*)b, tiling.Kb * tiling.N);
+    cg.SetGlobalBuffer((__gm__ float*)c, tiling.M * tiling.N);
+    using In = MatmulType<TPosition::GM, CubeFormat::NZ, half>;
+    MatmulImpl<In, In, MatmulType<TPosition::GM, CubeFormat::NZ, float>> mm;
+    mm.Init(&tiling, &pipe);
+    mm.SetTensorA(ag);
+    mm.SetTensorB(bg);
+    mm.IterateAll(cg);
+    AscendC::MatmulImpl<In, In, MatmulType<TPosition::GM, CubeFormat::NZ, float>> second;
+    if (GetBlockNum() == 2) { REGIST_CUBE_OBJ(&pipe, GetSysWorkSpacePtr(), second, &tiling); }
+}
 MATMUL(half_half_matmul, half, half)
 MATMUL(float_matmul, float, float)
 MATMUL(int8_matmul, int8_t, int32_t)
@@ -378,6 +397,21 @@ def test_matmul_types(matmul: ctypes.CDLL, tools: Toolkit, kernel: str, source: 
     y = (b.T if bt else b).astype(source).copy()
     assert _call(matmul, kernel, x, y, c, bias, shape, cores=3, at=at, bt=bt) == 0, tools.message()
     np.testing.assert_array_equal(c, (a @ b + bias).astype(target))
+
+
+def test_matmul_fractals(matmul: ctypes.CDLL, tools: Toolkit) -> None:
+    m, n, k = 32, 48, 64
+    a, b = _small(m, k, seed=13), _small(k, n, seed=14)
+
+    def fractals(matrix: np.ndarray, dtype: type) -> np.ndarray:
+        rows, columns = matrix.shape
+        return matrix.reshape(rows, columns // 16, 16).transpose(1, 0, 2).astype(dtype).copy()
+
+    tiling = (ctypes.c_int32 * 50)()
+    assert matmul.make_tiling(tiling, m, n, k, 1, 0) == 1
+    arrays = fractals(a, np.float16), fractals(b, np.float16), np.zeros((n // 16, m, 16), np.float32)
+    assert matmul.aclrtlaunch_nz_matmul(1, None, *(ctypes.c_void_p(array.ctypes.data) for array in arrays), tiling) == 0, tools.message()
+    np.testing.assert_array_equal(arrays[2], fractals(a @ b, np.float32))
 
 
 def test_matmul_checks(matmul: ctypes.CDLL, tools: Toolkit) -> None:

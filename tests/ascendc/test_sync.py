@@ -142,6 +142,23 @@ extern "C" __global__ __aicore__ void tiled(GM_ADDR z, GM_ADDR workspace, GM_ADD
     out.SetValue(3, GetUserWorkspace(workspace) == workspace && GetSysWorkSpacePtr() == workspace);
     out.SetValue(4, TILING_KEY_IS(0) ? 1 : TILING_KEY_IS(77) ? 2 : 3);
 }
+extern "C" __global__ __aicore__ void settings(GM_ADDR z) {
+    KERNEL_TASK_TYPE(5, KERNEL_TYPE_MIX_AIC_1_2);
+    InitSocState();
+    SetNextTaskStart();
+    WaitPreTaskEnd();
+    SetHF32TransMode(true);
+    SetHF32TransMode(HF32TransMode::NEAREST_ZERO);
+    SetMMRowMajor();
+    SetMMColumnMajor();
+    SetMMLayoutTransform(false);
+    SetSysWorkspaceForce(z);
+    ASCENDC_ASSERT(GetSysWorkSpacePtr() == z, { Trap(); });
+    GET_TILING_DATA_PTR_WITH_STRUCT(Tiling, tiling, z);
+    OUT(int32_t, 8);
+    DataCachePreload<int32_t, CacheLine::SINGLE_CACHE_LINE>(out, 0);
+    out.SetValue(GetBlockIdx(), GetTaskRatio() + (GetRuntimeUBSize() == GetUBSizeInBytes()) + (reinterpret_cast<GM_ADDR>(const_cast<Tiling*>(tiling)) == z));
+}
 extern "C" __global__ __aicore__ void prints(GM_ADDR z) {
     OUT(float, 4);
     TPipe pipe;
@@ -239,6 +256,16 @@ def test_tiling(library: ctypes.CDLL, tools: Toolkit) -> None:
     assert z[4] == 2
     assert launch(library, "tiled", 1, z, buffer, buffer) == 0
     assert z[4] == 1, "a tiling key is for one launch"
+
+
+def test_settings(library: ctypes.CDLL, tools: Toolkit) -> None:
+    """What only tunes the device changes nothing; KERNEL_TASK_TYPE declares a type for one tiling key."""
+    z = np.zeros(8, np.int32)
+    assert launch(library, "settings", 2, z) == 0, tools.message()
+    assert z.tolist() == [3, 3, 0, 0, 0, 0, 0, 0]
+    tools.seam.ascendcHostSetTilingKey(ctypes.c_uint64(5))
+    assert launch(library, "settings", 2, z) == 0
+    assert z[2:].tolist() == [4, 4, 0, 0, 0, 0], "the vector cores of two groups"
 
 
 def test_output(library: ctypes.CDLL, capfd: pytest.CaptureFixture[str]) -> None:

@@ -303,7 +303,6 @@ void LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadDa
         }
     }
 }
-inline void SetFmatrix(uint16_t, uint16_t, const uint8_t[PAD_SIZE], int) {}
 
 template <typename T>
 void Fill(const LocalTensor<T>& dst, const InitConstValueParams<T>& params, Where where = Where()) {

@@ -13,7 +13,8 @@
 #define ASCEND_IS_NOT_AIV (::ascendc_host::ask_core() != ::ascendc_host::Core::aiv)
 #define ASCEND_IS_NOT_AIC (::ascendc_host::ask_core() != ::ascendc_host::Core::aic)
 #define KERNEL_TASK_TYPE_DEFAULT(type) ::AscendC::declare_kernel_type(type)
-#define KERNEL_TASK_TYPE(key, type) ::AscendC::declare_kernel_type(type)
+#define KERNEL_TASK_TYPE(key, type) \
+    if (::ascendc_host::current().tiling_key == static_cast<uint64_t>(key)) ::AscendC::declare_kernel_type(type)
 
 namespace AscendC {
 

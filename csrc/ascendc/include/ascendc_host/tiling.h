@@ -42,8 +42,6 @@ using AscendC::SetSysWorkspace;
 #define GET_TILING_DATA_PTR_WITH_STRUCT(Tiling, name, address) const __gm__ Tiling* name = reinterpret_cast<const __gm__ Tiling*>(address)
 // The structure that GET_TILING_DATA reads: named in the kernel, or by the operator project's build.
 #define REGISTER_TILING_DEFAULT(Tiling) using ascendc_default_tiling = Tiling
-#define REGISTER_TILING_FOR_TILINGKEY(expression, Tiling) using ascendc_default_tiling = Tiling
 #define GET_TILING_DATA(name, address) GET_TILING_DATA_WITH_STRUCT(ascendc_default_tiling, name, address)
-#define COPY_TILING_WITH_STRUCT(Tiling, source, destination) Tiling destination = *reinterpret_cast<const Tiling*>(source)
 
 #endif  // ASCENDC_HOST_TILING_H
