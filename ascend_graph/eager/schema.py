@@ -33,21 +33,23 @@ class Kind(enum.IntEnum):
     DTYPE = 9
     OUTPUT = 10
     OUTPUT_LIST = 11
+    DTYPES = 12
 
 
-#: Per attr type that aclnn functions take: the schema's type and the kind of parameter. A ListType is a list of
-#: ge::DataType's numbers: torch has no argument type for a list of dtypes.
+#: Per attr type that aclnn functions take: the schema's type and the kind of parameter. A dtype is an ``int``, as in
+#: torch_npu's newer operators: callers pass a ``torch.dtype`` or, for a dtype that torch does not have, torch_npu's
+#: number of it, which ``ScalarType`` would cut.
 ATTR_KINDS = MappingProxyType(
     {
         AttrType.INT: ("int", Kind.INT),
         AttrType.FLOAT: ("float", Kind.FLOAT),
         AttrType.BOOL: ("bool", Kind.BOOL),
         AttrType.STRING: ("str", Kind.STRING),
-        AttrType.TYPE: ("ScalarType", Kind.DTYPE),
+        AttrType.TYPE: ("int", Kind.DTYPE),
         AttrType.LIST_INT: ("int[]", Kind.INTS),
         AttrType.LIST_FLOAT: ("float[]", Kind.FLOATS),
         AttrType.LIST_BOOL: ("bool[]", Kind.BOOLS),
-        AttrType.LIST_TYPE: ("int[]", Kind.INTS),
+        AttrType.LIST_TYPE: ("int[]", Kind.DTYPES),
     }
 )
 
@@ -209,15 +211,19 @@ def _attr(prototype: OpPrototype, attr: Attr, name: str) -> SchemaArgument:
     return SchemaArgument(name, attr, kind, f"{type_} {name}={shown}", None)
 
 
+def dtype_number(dtype: DataType) -> int:
+    """The number that stands for a dtype in a schema: torch's, or torch_npu's where torch does not have the dtype."""
+    return _SCALAR_TYPE.get(dtype, NPU_DTYPE_OFFSET + dtype)
+
+
 def _default(attr: Attr) -> AttrValue:
     """The default as the kernel takes it: dtypes as numbers, no default as the empty value of the type."""
     value = attr.default
     if attr.type is AttrType.TYPE:
-        dtype = DataType(value) if isinstance(value, int) else DataType.UNDEFINED
-        return _SCALAR_TYPE.get(dtype, NPU_DTYPE_OFFSET + dtype)
+        return dtype_number(DataType(value) if isinstance(value, int) else DataType.UNDEFINED)
     if attr.type in (AttrType.LIST_INT, AttrType.LIST_FLOAT, AttrType.LIST_BOOL, AttrType.LIST_TYPE):
         items = value if isinstance(value, tuple) else ()
-        return tuple(int(v) if isinstance(v, DataType) else v for v in items)
+        return tuple(dtype_number(v) if isinstance(v, DataType) else v for v in items)
     if value is None:
         return {AttrType.INT: 0, AttrType.FLOAT: 0.0, AttrType.BOOL: False}.get(attr.type, "")
     return bool(value) if attr.type is AttrType.BOOL else value

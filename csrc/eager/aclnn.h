@@ -7,6 +7,7 @@
 #define ASCEND_GRAPH_EAGER_ACLNN_H
 
 #include <ATen/Context.h>
+#include <ATen/core/List.h>
 #include <ATen/core/Tensor.h>
 #include <acl/acl_base.h>
 #include <c10/util/SmallVector.h>
@@ -15,11 +16,13 @@
 #include <cstdlib>
 #include <fstream>
 #include <functional>
+#include <list>
 #include <memory>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -194,6 +197,15 @@ struct Objects {
     }
 };
 
+// Dtypes as schemas carry them: torch's numbers, or this plus aclDataType's number for a dtype that torch does not have.
+inline constexpr int64_t kNpuDtypes = 256;
+struct Dtype {
+    int64_t value;
+};
+struct Dtypes {
+    at::IntArrayRef values;
+};
+
 // Makes the aclnn objects of one call and destroys them with itself.
 class Arguments {
    public:
@@ -242,10 +254,25 @@ class Arguments {
     int64_t add(int64_t value) { return value; }
     double add(double value) { return value; }
     bool add(bool value) { return value; }
-    // Borrowed: aclnn functions copy a string before they return.
-    char* add(c10::string_view value) { return const_cast<char*>(value.data()); }
-    // A dtype in ge::DataType's numbers.
-    int64_t add(at::ScalarType value) { return static_cast<int64_t>(ConvertType(value)); }
+    // aclnn functions end a string at its first null character.
+    char* add(std::string_view value) {
+        TORCH_CHECK(value.find('\0') == std::string_view::npos, "a string argument has a null character in it");
+        return strings_.emplace_back(value).data();
+    }
+    const aclBoolArray* add(const c10::List<bool>& values) {
+        const c10::SmallVector<bool, 16> bools(values.begin(), values.end());
+        return add(at::ArrayRef<bool>(bools.data(), bools.size()));
+    }
+    // Dtypes of a schema, in aclDataType's numbers.
+    const aclIntArray* add(const Dtypes& dtypes) {
+        std::vector<int64_t> numbers;
+        for (const int64_t dtype : dtypes.values) numbers.push_back(add(Dtype{dtype}));
+        return add(at::IntArrayRef(numbers));
+    }
+    int64_t add(Dtype dtype) {
+        return dtype.value >= kNpuDtypes ? dtype.value - kNpuDtypes
+                                         : static_cast<int64_t>(ConvertType(static_cast<at::ScalarType>(dtype.value)));
+    }
 
     // The runtime's text on the calling thread's last error, as the end of a message.
     static std::string recent_error() {
@@ -263,6 +290,7 @@ class Arguments {
 
     using Owned = std::pair<int (*)(const void*), const void*>;
     c10::SmallVector<Owned, 8> owned_;
+    std::list<std::string> strings_;
 };
 
 // -------------------------------------------------------------------------------------------------------------- launch
@@ -333,6 +361,44 @@ void launch(const FunctionPtr& function, Prepare&& prepare) {
     call->workspace = GetWorkSpaceAddr(call->workspace_size);
     RunAclCall(function->name, [call] { return call->launch(); });
     if (call->failed) detail::fail(function->name, call->status);
+}
+
+// ------------------------------------------------------------------------------------------------- for generated kernels
+
+// Describes an argument in messages.
+inline std::string describe(const at::Tensor& tensor) {
+    if (!tensor.defined()) return "None";
+    std::ostringstream text;
+    text << tensor.scalar_type() << tensor.sizes() << " on " << tensor.device();
+    if (!tensor.is_contiguous()) text << " with strides " << tensor.strides();
+    return text.str();
+}
+inline std::string describe(const std::optional<at::Tensor>& tensor) { return tensor ? describe(*tensor) : "None"; }
+inline std::string describe(at::TensorList tensors) {
+    std::string text = "[";
+    for (const at::Tensor& tensor : tensors) text += (text.size() > 1 ? ", " : "") + describe(tensor);
+    return text + "]";
+}
+inline std::string describe(Dtype dtype) { return std::to_string(dtype.value); }
+inline std::string describe(const Dtypes& dtypes) { return c10::str(dtypes.values); }
+template <typename T>
+std::string describe(const T& value) {
+    return c10::str(value);
+}
+
+// Calls an aclnn function with arguments of known types: those of `Arguments::add`, in the function's order.
+template <typename... T>
+void call(const char* op, const FunctionPtr& function, const T&... values) {
+    try {
+        launch(function, [&](Arguments& objects, uint64_t* workspace_size, aclOpExecutor** executor) {
+            using GetWorkspaceSize = int(decltype(objects.add(values))..., uint64_t*, aclOpExecutor**);
+            return reinterpret_cast<GetWorkspaceSize*>(function->get_workspace_size)(objects.add(values)..., workspace_size, executor);
+        });
+    } catch (const AclnnError& error) {
+        std::string text = std::string(op) + ": " + error.what() + "\n  arguments:";
+        ((text += " " + describe(values)), ...);
+        throw AclnnError(text, error.code);
+    }
 }
 
 }  // namespace ascend_graph::eager

@@ -23,7 +23,7 @@ namespace {
 // ---------------------------------------------------------------------------------------------------------------- plan
 
 // The kinds of parameters that aclnn functions have.
-enum class Kind : int64_t { kTensor, kTensorList, kInt, kFloat, kBool, kString, kInts, kFloats, kBools, kDtype, kOutput, kOutputList };
+enum class Kind : int64_t { kTensor, kTensorList, kInt, kFloat, kBool, kString, kInts, kFloats, kBools, kDtype, kOutput, kOutputList, kDtypes };
 
 struct Parameter {
     Kind kind;
@@ -58,13 +58,10 @@ Errors errors;
     throw raised;
 }
 
-std::string describe(const c10::IValue& value) {
+std::string describe_value(const c10::IValue& value) {
     std::ostringstream text;
     if (value.isTensor()) {
-        const at::Tensor& tensor = value.toTensor();
-        if (!tensor.defined()) return "None";
-        text << tensor.scalar_type() << tensor.sizes() << " on " << tensor.device();
-        if (!tensor.is_contiguous()) text << " with strides " << tensor.strides();
+        return describe(value.toTensor());
     } else if (value.isTensorList()) {
         text << '[';
         const auto list = value.toTensorVector();
@@ -106,7 +103,7 @@ class Kernel : public c10::OperatorKernel {
     static std::string shown(const c10::OperatorHandle& op, at::ArrayRef<c10::IValue> arguments) {
         std::string text = "\n  arguments:";
         for (size_t n = 0; n < arguments.size(); ++n) {
-            text += (n == 0 ? " " : ", ") + op.schema().arguments()[n].name() + "=" + describe(arguments[n]);
+            text += (n == 0 ? " " : ", ") + op.schema().arguments()[n].name() + "=" + describe_value(arguments[n]);
         }
         return text;
     }
@@ -277,28 +274,13 @@ class Kernel : public c10::OperatorKernel {
             case Kind::kInt: return call.add(value.toInt());
             case Kind::kFloat: return call.add(value.toDouble());
             case Kind::kBool: return call.add(value.toBool());
-            case Kind::kString: return call.add(static_cast<const void*>(c_string(value.toStringRef())));
+            case Kind::kString: return call.add(static_cast<const void*>(objects.add(value.toStringView())));
             case Kind::kInts: return call.add(static_cast<const void*>(objects.add(at::IntArrayRef(value.toIntVector()))));
             case Kind::kFloats: return call.add(static_cast<const void*>(objects.add(at::ArrayRef<double>(value.toDoubleVector()))));
-            case Kind::kBools: {
-                const auto list = value.toBoolList();
-                const c10::SmallVector<bool, 16> bools(list.begin(), list.end());
-                return call.add(static_cast<const void*>(objects.add(at::ArrayRef<bool>(bools.data(), bools.size()))));
-            }
-            case Kind::kDtype: return call.add(acl_dtype(value.toInt()));
+            case Kind::kBools: return call.add(static_cast<const void*>(objects.add(value.toBoolList())));
+            case Kind::kDtype: return call.add(objects.add(Dtype{value.toInt()}));
+            case Kind::kDtypes: return call.add(static_cast<const void*>(objects.add(Dtypes{value.toIntVector()})));
         }
-    }
-
-    // aclnn functions end a string at its first null character.
-    static const char* c_string(const std::string& text) {
-        if (text.find('\0') != std::string::npos) raise(errors.argument, "a string argument has a null character in it");
-        return text.c_str();
-    }
-
-    // torch_npu numbers a dtype that torch does not have as 256 + ge::DataType.
-    static int64_t acl_dtype(int64_t dtype) {
-        constexpr int64_t kOffset = 256;
-        return dtype >= kOffset ? dtype - kOffset : static_cast<int64_t>(ConvertType(static_cast<at::ScalarType>(dtype)));
     }
 
     // Looked up by the first call; again by the next one if it was missing, for a package may be selected later.
@@ -376,7 +358,8 @@ c10::IValue read_default(Kind kind, const py::handle& value) {
         case Kind::kFloat: return value.cast<double>();
         case Kind::kBool: return value.cast<bool>();
         case Kind::kString: return value.cast<std::string>();
-        case Kind::kInts: return value.cast<std::vector<int64_t>>();
+        case Kind::kInts:
+        case Kind::kDtypes: return value.cast<std::vector<int64_t>>();
         case Kind::kFloats: return value.cast<std::vector<double>>();
         case Kind::kBools: return value.cast<std::vector<bool>>();
         default: throw py::value_error("a tensor has no default");
