@@ -4,7 +4,7 @@ The corpus is made of the docstrings of the raw ops in the torch_npu wheel: 1,64
 doc comments such as CANN has them, about 58,000 lines. The wheel is read as text; neither torch nor torch_npu is
 imported. Each size is measured in a process of its own.
 
-    python benchmarks/front_end.py
+make bench NAME=front_end, or without the host runtime: python benchmarks/front_end.py
 """
 
 from __future__ import annotations
@@ -19,11 +19,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from _common import run
 from rich.console import Console
 from rich.table import Table
-
-sys.path.insert(0, str(Path(__file__).parent))
-from _common import run
 
 PROTOTYPES = 1641
 LINES = 58_000
