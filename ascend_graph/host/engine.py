@@ -99,20 +99,10 @@ class Step:
                 raise HostRuntimeError(f"the kernel gave {type(tensor).__name__} where the node has a tensor")
         return tensors[: self.targets]
 
-<<<<<<< HEAD
-            def step(slots: Slots) -> None:
-                results = _flatten(call(slots))
-                if len(results) < count:
-                    raise HostRuntimeError(
-                        f"node {where}: the kernel gave {len(results)} outputs, the node has {count}"
-                    )
-                slots[target : target + count] = results[:count]
-=======
     def closure(self) -> Callable[[Slots], None]:
         """A function that does this step on a list of slots."""
         function, target, end = self.function(), self.first_target, self.first_target + self.targets
         if self.targets != 1:
->>>>>>> w/ops
 
             def several(slots: Slots) -> None:
                 slots[target:end] = self.outputs(function(*self.arguments(slots)))
@@ -328,21 +318,6 @@ class _GraphCompiler:
             slot = self._slot(edge)
             if name in kernel.inputs and name not in kernel.dynamic_inputs:
                 named[name] = slot
-<<<<<<< HEAD
-                continue
-            base = name.rstrip("0123456789")
-            owner = next(
-                (d for d in kernel.dynamic_inputs if d == base or (name.startswith(d) and name[len(d) :].isdigit())),
-                None,
-            )
-            if owner is not None and slot is not None:
-                lists[owner].append(slot)
-            elif slot is not None:
-                raise GraphCompileError(
-                    f"node {op.name} ({op.type}) has an input {name!r}; the host kernel knows: {', '.join(kernel.inputs)}"
-                )
-        return tuple(tuple(lists[n]) if n in kernel.dynamic_inputs else named.get(n) for n in kernel.inputs)
-=======
             elif slot != _ABSENT:
                 listed.append((name, slot))
         dynamic = [name for name in kernel.inputs if name in kernel.dynamic_inputs]
@@ -361,7 +336,6 @@ class _GraphCompiler:
             lists[name] = tuple(slot for _, slot in listed[start : start + count])
             start += count
         return tuple(lists[n] if n in lists else named.get(n, _ABSENT) for n in kernel.inputs)
->>>>>>> w/ops
 
     def _unshared(self, kernel: HostKernel, sources: tuple[Source, ...]) -> tuple[Source, ...]:
         """The sources, with a fresh copy in place of every constant that the kernel writes to."""
@@ -556,20 +530,7 @@ def _tensor_of(definition: TensorDef) -> torch.Tensor:
         raise GraphCompileError(f"a constant of {len(definition.data)} bytes is no {dtype} of shape {shape}")
     if count == 0:
         return torch.empty(shape, dtype=dtype)
-<<<<<<< HEAD
-    try:
-        return torch.frombuffer(bytearray(definition.data), dtype=dtype).reshape(shape)
-    except (RuntimeError, ValueError) as error:
-        raise GraphCompileError(
-            f"constant {name}: {len(definition.data)} bytes are no {dtype} of shape {shape}"
-        ) from error
-
-
-def _attrs_of(op: OpDef) -> dict[str, Any]:
-    return {name: attr_value(attr) for name, attr in op.attr.items()}
-=======
     return torch.frombuffer(bytearray(definition.data), dtype=dtype).reshape(shape)
->>>>>>> w/ops
 
 
 def attr_value(attr: AttrDef) -> Any:
