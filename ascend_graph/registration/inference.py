@@ -249,7 +249,8 @@ class _Runner:
     def checked(self, result: Any, values: Mapping[str, Any]) -> tuple[Any, ...]:
         """The outputs, if they are as many and of the kinds that the schema says, and alias nothing."""
         wanted = self.signature.outputs
-        outputs = (result,) if len(wanted) == 1 else tuple(result) if isinstance(result, list | tuple) else (result,)
+        several = isinstance(result, list | tuple) and wanted != (True,)
+        outputs = tuple(result) if several else (result,)
         name = self.schema.name
         if len(outputs) != len(wanted):
             raise InferenceError(f"{name} returned {len(outputs)} output(s), its schema says {len(wanted)}: {self.schema}")
@@ -636,7 +637,7 @@ class _Search:
         # Sizes 1 and 0 are what operators treat apart.
         pools = [_SIZES] * (FRESH_RUNS * 2) + [(2, 3), (2,), (3,), (1, 2), (1, 3, 2), (1,), (0, 2)] * (FRESH_RUNS // 2)
         for structure, sizes in enumerate(pools, 100):
-            values = self.values(evidence.domain, inputs, structure, evidence.kinds, mixed=True, sizes=sizes)
+            values = self.values(evidence.domain, inputs, structure, evidence.kinds, mixed=0 not in sizes, sizes=sizes)
             if values is None:
                 continue
             run = self.runner.call(values)

@@ -629,6 +629,8 @@ def _in_role(role: str, shape: Sequence[int], rng: random.Random) -> Any:
         total = 1
         for size in shape:
             total *= size
+        if not total:
+            return _IMPOSSIBLE
         divisor = rng.choice([d for d in range(1, total + 1) if total % d == 0])
         return rng.choice(([divisor, total // divisor], [total], [divisor, -1], [-1]))
     assert role == "expand"

@@ -695,7 +695,7 @@ class _Compiler(Generic[T]):
 
     def size(self, expression: Expr, subject: str) -> Value:
         value = self.value(expression)
-        if isinstance(expression, Literal):
+        if isinstance(expression, Literal) and isinstance(expression.value, int) and expression.value >= 0:
             return value
 
         def size(env: Env) -> Any:
