@@ -32,7 +32,8 @@ constexpr int aicore_exception = 507015;
 // A wait needs all of its blocks alive at once; the device has far fewer cores than this.
 constexpr uint32_t most_threads = 512;
 
-thread_local Block* this_block = nullptr;
+// Read by every call of the API: no look-up of the library's thread storage, just an offset.
+__attribute__((tls_model("initial-exec"))) thread_local Block* this_block = nullptr;
 thread_local sigjmp_buf* this_fault = nullptr;
 
 struct Cancelled {};  // another block failed: unwind quietly

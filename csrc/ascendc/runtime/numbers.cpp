@@ -15,6 +15,16 @@ void narrow_plain(const float* from, half* to, size_t count) {
     for (size_t i = 0; i < count; ++i) to[i] = static_cast<half>(from[i]);
 }
 
+template <HalfOp op>
+half combine_one(half a, half b) {
+    const float x = a, y = b;
+    return static_cast<half>(op == HalfOp::add ? x + y : op == HalfOp::sub ? x - y : x * y);
+}
+template <HalfOp op>
+void combine_plain(const half* a, const half* b, half* to, size_t count) {
+    for (size_t i = 0; i < count; ++i) to[i] = combine_one<op>(a[i], b[i]);
+}
+
 void multiply_add_plain(const float* a, const float* b, float* c, size_t m, size_t n, size_t k) {
     for (size_t row = 0; row < m; ++row) {
         for (size_t i = 0; i < k; ++i) {
@@ -39,6 +49,20 @@ __attribute__((target("avx,f16c"))) void narrow_f16c(const float* from, half* to
                          _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
     }
     for (; i < count; ++i) to[i] = static_cast<half>(from[i]);
+}
+template <HalfOp op>
+__attribute__((target("avx,f16c"))) void combine_f16c(const half* a, const half* b, half* to, size_t count) {
+    size_t i = 0;
+    for (; i + 8 <= count; i += 8) {
+        const __m256 x = _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(a + i)));
+        const __m256 y = _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(b + i)));
+        const __m256 z = op == HalfOp::add   ? _mm256_add_ps(x, y)
+                         : op == HalfOp::sub ? _mm256_sub_ps(x, y)
+                                             : _mm256_mul_ps(x, y);
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i),
+                         _mm256_cvtps_ph(z, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+    }
+    for (; i < count; ++i) to[i] = combine_one<op>(a[i], b[i]);
 }
 // Four rows of C stay in registers, sixteen columns at a time, while k runs.
 __attribute__((target("avx2,fma"))) void multiply_add_fma(const float* a, const float* b, float* c, size_t m, size_t n, size_t k) {
@@ -97,6 +121,24 @@ void narrow(const float* from, half* to, size_t count) {
     if (has_f16c()) return narrow_f16c(from, to, count);
 #endif
     narrow_plain(from, to, count);
+}
+
+namespace {
+template <HalfOp op>
+void combine_as(const half* a, const half* b, half* to, size_t count) {
+#if defined(__x86_64__)
+    if (has_f16c()) return combine_f16c<op>(a, b, to, count);
+#endif
+    combine_plain<op>(a, b, to, count);
+}
+}  // namespace
+
+void combine(HalfOp op, const half* a, const half* b, half* to, size_t count) {
+    switch (op) {
+        case HalfOp::add: return combine_as<HalfOp::add>(a, b, to, count);
+        case HalfOp::sub: return combine_as<HalfOp::sub>(a, b, to, count);
+        case HalfOp::mul: return combine_as<HalfOp::mul>(a, b, to, count);
+    }
 }
 
 void multiply_add(const float* a, const float* b, float* c, size_t m, size_t n, size_t k) {

@@ -13,18 +13,21 @@ using ascendc_host::Unsigned;
 
 // One element of each instruction, in the wide types. Integers wrap.
 struct add_op {
+    static constexpr ascendc_host::HalfOp on_halfs = ascendc_host::HalfOp::add;
     template <typename T>
     T operator()(T a, T b) const {
         return static_cast<T>(static_cast<Unsigned<T>>(a) + static_cast<Unsigned<T>>(b));
     }
 };
 struct sub_op {
+    static constexpr ascendc_host::HalfOp on_halfs = ascendc_host::HalfOp::sub;
     template <typename T>
     T operator()(T a, T b) const {
         return static_cast<T>(static_cast<Unsigned<T>>(a) - static_cast<Unsigned<T>>(b));
     }
 };
 struct mul_op {
+    static constexpr ascendc_host::HalfOp on_halfs = ascendc_host::HalfOp::mul;
     template <typename T>
     T operator()(T a, T b) const {
         return static_cast<T>(static_cast<Unsigned<T>>(a) * static_cast<Unsigned<T>>(b));

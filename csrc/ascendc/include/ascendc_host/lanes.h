@@ -138,9 +138,18 @@ inline void whole_chunk(D* to, const F& f, const S*... from) {
     for (size_t i = 0; i < chunk; ++i) to[i] = static_cast<D>(f(from[i]...));
 }
 
+// Whether the runtime library has an operation on arrays of halfs.
+template <typename F, typename = void>
+struct OnHalfs : std::false_type {};
+template <typename F>
+struct OnHalfs<F, std::void_t<decltype(F::on_halfs)>> : std::true_type {};
+
 // to[i] = f(from[i]...) for i < count, computed in the wide types.
 template <typename D, typename F, typename... S>
 void contiguous(D* to, size_t count, const F& f, const S*... from) {
+    if constexpr (OnHalfs<F>::value && std::is_same<D, half>::value && sizeof...(S) == 2 && (std::is_same<S, half>::value && ...)) {
+        return ascendc_host::combine(F::on_halfs, from..., to, count);
+    }
     std::tuple<In<S>...> sources;
     Out<D> result;
     for (size_t at = 0; at < count; at += chunk) {

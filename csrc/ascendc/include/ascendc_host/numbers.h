@@ -70,6 +70,10 @@ constexpr bool is_float = std::is_floating_point<T>::value || !std::is_same<Wide
 void widen(const half* from, float* to, size_t count);
 void narrow(const float* from, half* to, size_t count);
 
+// to[i] = a[i] op b[i] in float, rounded once: without the way through a buffer of floats.
+enum class HalfOp { add, sub, mul };
+void combine(HalfOp op, const half* a, const half* b, half* to, size_t count);
+
 // c[m, n] += a[m, k] * b[k, n], all by rows. Defined in the runtime library.
 void multiply_add(const float* a, const float* b, float* c, size_t m, size_t n, size_t k);
 

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <new>
 #include <string>
 #include <type_traits>
@@ -117,7 +118,8 @@ class Block {
 
     uint8_t* memory(Memory which) const { return memories_[static_cast<size_t>(which)]; }
     std::deque<Queue> queues;
-    std::deque<Buffer> scratch;  // buffers of TBuf
+    std::deque<Buffer> scratch;                 // buffers of TBuf
+    std::vector<std::shared_ptr<void>> shapes;  // of tensors that were given one
 
     // GetBlockIdx: on a vector core of a group the vector cores are counted.
     int64_t block_idx() const { return core == Core::aiv ? int64_t(index) * sub_count + sub_index : index; }

@@ -30,6 +30,20 @@ struct ShapeInfo {
     uint32_t originalShape[K_MAX_SHAPE_DIM] = {};
     DataFormat dataFormat = DataFormat::ND;
 };
+// The shape of a tensor, kept by the block: most tensors have none, and all are copied often.
+class ShapeOf {
+  public:
+    void set(const ShapeInfo& info) {
+        auto& shapes = ascendc_host::current().shapes;
+        shapes.push_back(std::make_shared<ShapeInfo>(info));
+        info_ = static_cast<const ShapeInfo*>(shapes.back().get());
+    }
+    ShapeInfo get() const { return info_ == nullptr ? ShapeInfo() : *info_; }
+
+  private:
+    const ShapeInfo* info_ = nullptr;
+};
+
 inline uint64_t GetShapeSize(const ShapeInfo& info) {
     uint64_t size = 1;
     for (int i = 0; i < info.shapeDim; ++i) size *= info.shape[i];
@@ -118,8 +132,8 @@ class LocalTensor {
     void SetBufferLen(uint32_t size) { size_ = size; }
     void SetUserTag(TTagType tag) { tag_ = tag; }
     TTagType GetUserTag() const { return tag_; }
-    void SetShapeInfo(const ShapeInfo& info) { shape_ = info; }
-    ShapeInfo GetShapeInfo() const { return shape_; }
+    void SetShapeInfo(const ShapeInfo& info) { shape_.set(info); }
+    ShapeInfo GetShapeInfo() const { return shape_.get(); }
     void Print(uint32_t length = UINT32_MAX) const {
         for (uint32_t i = 0; i < std::min(length, size_); ++i) std::printf("%g ", static_cast<double>(*at(i, "Print", Where("", 0))));
         std::printf("\n");
@@ -168,7 +182,7 @@ class LocalTensor {
     uint32_t generation_ = 0;
     TPosition position_ = TPosition::VECCALC;
     TTagType tag_ = 0;
-    ShapeInfo shape_;
+    ShapeOf shape_;
 };
 
 // A view of global memory, as far as SetGlobalBuffer and the allocation behind it say.
@@ -212,8 +226,8 @@ class GlobalTensor {
         view.shape_ = shape_;
         return view;
     }
-    void SetShapeInfo(const ShapeInfo& info) { shape_ = info; }
-    ShapeInfo GetShapeInfo() const { return shape_; }
+    void SetShapeInfo(const ShapeInfo& info) { shape_.set(info); }
+    ShapeInfo GetShapeInfo() const { return shape_.get(); }
     template <CacheRwMode mode = CacheRwMode::RW>
     void SetL2CacheHint(CacheMode) {}
 
@@ -256,7 +270,7 @@ class GlobalTensor {
     uint64_t at_ = 0;          // bytes from data_
     uint64_t limit_ = 0;       // bytes from data_ that may be touched
     uint64_t allocation_ = 0;  // bytes from data_ to the end of the allocation
-    ShapeInfo shape_;
+    ShapeOf shape_;
 };
 
 }  // namespace AscendC
