@@ -492,7 +492,10 @@ class _Matcher:
             if argument.mutated and position not in in_place and position not in mutated_returns
         ]
         if open_returns:
-            if len(open_returns) != len(open_outputs) or not self.kinds_agree(open_returns, open_outputs):
+            # Which place an op's rewritten inputs have among its returns is a matter of taste: both orders occur.
+            mixed = len(open_returns) > 1 and any(outputs[n].name in self.prototype.in_place for n in open_outputs)
+            fits = len(open_returns) == len(open_outputs) and self.kinds_agree(open_returns, open_outputs)
+            if mixed or not fits:
                 raise self.refuse(
                     f"{len(open_returns)} return(s) without a name, {len(open_outputs)} output(s) left "
                     f"({', '.join(outputs[n].name for n in open_outputs) or 'none'}): which is which?",
