@@ -43,7 +43,7 @@ from ascend_graph.registration.converter import existing_converter
 
 sys.path.insert(0, str(Path(__file__).parent))
 from _common import run
-from data.npu_arguments import AMENDED_DOCSTRINGS, EXPLAINED, MORE_PROTOTYPES, OPERATORS, Operator
+from data.npu_arguments import AMENDED_DOCSTRINGS, EXPLAINED, FOR_A5_ONLY, MORE_PROTOTYPES, OPERATORS, Operator
 from raw_op_parity import prototype_of, wheel_functions
 
 _fx = importlib.import_module("torchair._ge_concrete_graph.fx2ge_converter")
@@ -111,11 +111,13 @@ class Drawn:
     sizes: tuple[int, ...]
 
 
-_TORCH = {
-    name: getattr(torch, name)
-    for name in ("float16", "float32", "bfloat16", "int8", "int32", "int64", "uint8", "bool", "uint64", "float8_e5m2")
-}
-_GE_NUMBERS = {int(_ge.torch_type_to_ge_type(dtype)): dtype for dtype in _TORCH.values()}
+_TORCH = (
+    *(torch.float16, torch.float32, torch.bfloat16, torch.int8, torch.int32, torch.int64, torch.uint8, torch.bool),
+    *(torch.uint64, torch.float8_e5m2, torch.float8_e4m3fn, torch.float8_e8m0fnu),
+)
+_GE_NUMBERS = {int(_ge.torch_type_to_ge_type(dtype)): dtype for dtype in _TORCH}
+#: What a meta function gives for an output of a dtype that torch has not.
+_STORED = {34: torch.uint8, 40: torch.uint8, 41: torch.uint8}
 _DTYPE_NUMBERS = (1, 5, 6, 15, 23, 24, 290, 291, 292, 0, 3)
 
 
@@ -375,7 +377,8 @@ def fabricate_metas(overload: Any, raw: Sequence[Any] | None, rank: int, prototy
             op_type, name, announced = raw[n]
             prototype = prototypes.get(op_type)
             outputs = [o for o in prototype.outputs if o.name == name] if prototype is not None else []
-            allowed = [_GE_NUMBERS[int(d)] for o in outputs for d in o.dtypes if int(d) in _GE_NUMBERS]
+            known = _GE_NUMBERS | _STORED
+            allowed = [known[int(d)] for o in outputs for d in o.dtypes if int(d) in known]
             if allowed and dtype not in allowed:
                 dtype = allowed[0]
             if announced != _ge.ProtoDataType.DT_UNDEFINED:
@@ -434,6 +437,9 @@ def compare(overload: Any, theirs: Any, ours: Any, drawer: Drawer, prototypes: A
 def judge(name: str, overload: Any, operator: Operator, arguments: Mapping[str, Any], prototypes: Any) -> Outcome:
     """Register an operator by one call, compare, and take it back."""
     theirs = existing_converter(overload)
+    module = inspect.getmodule(inspect.unwrap(theirs))
+    if name in FOR_A5_ONLY:
+        module.is_arch35 = lambda: True
     try:
         registered = ascend_graph.register_op(
             operator.op_type, eager=overload, arguments=arguments, override=True

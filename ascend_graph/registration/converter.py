@@ -319,8 +319,17 @@ class _Maker:
 
         if source.conversion is Conversion.DTYPE:
 
+            parameters = (*self.binding.prototype.inputs, *self.binding.prototype.outputs)
+            known = {dtype for parameter in parameters for dtype in parameter.dtypes}
+            complete = all(parameter.dtypes for parameter in parameters)
+
             def number(value: Any) -> int:
                 found = ge_dtype(value)
+                if complete and found not in known:
+                    raise ConversionError(
+                        f"{subject}: {name}={value!r} is {found.ge_name}, which no input or output has; allowed are "
+                        f"{', '.join(dtype.ge_name for dtype in sorted(known))}"
+                    )
                 if found in PACKED_DTYPES:
                     raise ConversionError(
                         f"{subject}: {name}={value!r} is {found.ge_name}; GE counts single elements of it, torch stores two "

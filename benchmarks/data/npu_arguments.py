@@ -225,5 +225,8 @@ OPERATORS: dict[str, Operator] = {
     "scatter_update_": Operator("Scatter", {"reduce": "update"}),  # f
 }
 
+#: Operators whose hand-written converter does nothing on other devices than the Ascend 950.
+FOR_A5_ONLY = ("npu_fused_matmul",)
+
 #: Why an operator is not equal; "hand-written:" where it is the hand-written converter that is wrong.
 EXPLAINED: dict[str, str] = {}
