@@ -12,13 +12,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from ascend_graph.errors import AscendGraphError
-from ascend_graph.prototypes import Attr, AttrType, OpPrototype, Parameter, ParameterKind
+from ascend_graph.prototypes import Attr, AttrType, DataType, OpPrototype, Parameter, ParameterKind
 from ascend_graph.prototypes.writer import reg_op_calls
-from ascend_graph.registration.dtypes import dtype_number, ge_dtype_of_number
+from ascend_graph.registration.dtypes import NPU_DTYPE_OFFSET, dtype_number, ge_dtype_of_number
 from ascend_graph.registration.schema import ArgumentKind, OpSchema, SchemaArgument, SchemaReturn
 from ascend_graph.registration.synonyms import FIRST_TENSOR_NAMES, are_synonyms, normalize
 
 Hook = Callable[[Any], Any] | Mapping[Any, Any]
+
+_GE_DTYPE_NUMBERS = frozenset(map(int, DataType))
 
 #: The key of ``arguments=`` that names the prototype's outputs in the order of the schema's returns.
 RETURNS = "->"
@@ -381,25 +383,33 @@ class _Matcher:
         self.open.remove(position)
 
     def attr_conversion(self, argument: SchemaArgument, attr: Attr) -> tuple[Conversion, str]:
-        if argument.kind is _K.DTYPE or attr.type in (AttrType.TYPE, AttrType.LIST_TYPE):
+        """Whether a value is a dtype, whose number differs between torch and GE, or goes into the attr as it is."""
+        if attr.type in (AttrType.TYPE, AttrType.LIST_TYPE):
             return Conversion.DTYPE, ""
+        plausible = attr.required or not isinstance(attr.default, int) or attr.default in _GE_DTYPE_NUMBERS
+        if argument.kind is _K.DTYPE:
+            if plausible:
+                return Conversion.DTYPE, ""
+            question = f"the default {attr.default} of {attr.name} is no dtype of GE, so its values have a meaning of their own"
+            table = f'("{attr.name}", {{torch.float16: …}})'
+            raise self.refuse(
+                f"ScalarType {argument.name} → Int {attr.name}: {question}; say which: {table}", {argument.name: table}
+            )
         if argument.kind is not _K.INT or attr.type is not AttrType.INT:
             return Conversion.DIRECT, ""
         if not (_is_dtype_name(argument.name) and _is_dtype_name(attr.name)):
             return Conversion.DIRECT, ""
         # An int that may be torch's number of a dtype: what both sides write as default tells, or nothing does.
-        if argument.has_default and argument.default is not None and not attr.required:
-            plain = argument.default == attr.default
+        if argument.has_default and argument.default is not None:
+            plain = not attr.required and argument.default == attr.default
             number = ge_dtype_of_number(argument.default)
-            translated = number is not None and number == attr.default
-            if translated != plain:
-                how = "torch's number of a dtype" if translated else "GE's own number"
-                return (
-                    Conversion.DTYPE if translated else Conversion.DIRECT,
-                    f"{how}: the defaults are {argument.default} and {_shown(attr.default)}",
-                )
-        if argument.has_default and argument.default is not None and argument.default >= 256:
-            return Conversion.DTYPE, f"torch_npu's number of a dtype: the default is {argument.default}"
+            translated = not attr.required and number is not None and number == attr.default
+            if translated and not plain:
+                return Conversion.DTYPE, f"torch's number of a dtype: {argument.default} is {_shown(number)}, the default"
+            if plain and not translated:
+                return Conversion.DIRECT, f"GE's own number: both defaults are {argument.default}"
+            if argument.default >= NPU_DTYPE_OFFSET:
+                return Conversion.DTYPE, f"torch_npu's number of a dtype: the default is {argument.default}"
         raise self.refuse(
             f"int {argument.name} → Int {attr.name}: is it torch's number of a dtype or GE's own? "
             f'Write ("{attr.name}", ascend_graph.dtype_number) for the first, ("{attr.name}", int) for the second',
@@ -492,7 +502,10 @@ class _Matcher:
             if argument.mutated and position not in in_place and position not in mutated_returns
         ]
         if open_returns:
-            if len(open_returns) != len(open_outputs) or not self.kinds_agree(open_returns, open_outputs):
+            # Which place an op's rewritten inputs have among its returns is a matter of taste: both orders occur.
+            mixed = len(open_returns) > 1 and any(outputs[n].name in self.prototype.in_place for n in open_outputs)
+            fits = len(open_returns) == len(open_outputs) and self.kinds_agree(open_returns, open_outputs)
+            if mixed or not fits:
                 raise self.refuse(
                     f"{len(open_returns)} return(s) without a name, {len(open_outputs)} output(s) left "
                     f"({', '.join(outputs[n].name for n in open_outputs) or 'none'}): which is which?",
