@@ -14,7 +14,7 @@ DEMO := build/add_custom
 setup: .venv/installed
 
 demo: $(DEMO)/opp/version.info $(DEMO)/extension.done
-	@TORCH_CPP_LOG_LEVEL=ERROR PYTHONWARNINGS=ignore $(HOST) --quiet --opp $(DEMO)/opp examples/add_custom/demo.py $(DEMO)
+	@TORCH_CPP_LOG_LEVEL=ERROR $(HOST) --quiet --opp $(DEMO)/opp examples/add_custom/demo.py $(DEMO)
 
 test: .venv/installed
 	$(HOST) -m pytest $(ARGS)

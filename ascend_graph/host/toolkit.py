@@ -96,6 +96,8 @@ def host_environment(environment: Mapping[str, str], bridge: Path | None) -> dic
         "ASCEND_OPP_PATH": str(toolkit / "opp"),
         "TASK_QUEUE_ENABLE": "0",
     }
+    # Development and CI machines are shared: a CPU kernel's idle threads sleep instead of spinning.
+    result.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     if bridge is not None:
         result["ASCEND_GRAPH_HOST_BRIDGE"] = str(bridge)
     return result
