@@ -223,7 +223,12 @@ def compare(op: str, lines: int, entry: Entry, library: torch.library.Library) -
     theirs = overload(op)
     schema = theirs._schema
     name = op.replace(".", "_")
-    library.define(str(schema).replace(f"{schema.name}.{schema.overload_name}(", f"{name}(").replace("npu::", "").replace(f"{schema.name}(", f"{name}("))
+    library.define(
+        str(schema)
+        .replace(f"{schema.name}.{schema.overload_name}(", f"{name}(")
+        .replace("npu::", "")
+        .replace(f"{schema.name}(", f"{name}(")
+    )
     ours = getattr(torch.ops.relations, name).default
     register_meta(ours, meta_function(relation, ours._schema))
     result = Result(op, lines, entry.relation)
@@ -330,7 +335,12 @@ def recompilations(op: str, entry: Entry) -> int:
     for _ in range(SHAPES):
         tensors = caller.tensors(attrs, rng, structure=structure, sizes=sizes)
         # Of one layout: another order of strides would be another graph, whatever the meta function says.
-        function({k: torch.empty(v.shape, dtype=v.dtype, device="meta") if isinstance(v, torch.Tensor) else v for k, v in tensors.items()})
+        function(
+            {
+                k: torch.empty(v.shape, dtype=v.dtype, device="meta") if isinstance(v, torch.Tensor) else v
+                for k, v in tensors.items()
+            }
+        )
     return compiled
 
 
@@ -339,7 +349,9 @@ def main() -> dict[str, Any]:
     lines = registrations()
     library = torch.library.Library("relations", "DEF")
     console = Console(width=200)
-    table = Table("operator", "lines", "relation", "concrete", "symbolic", "strides", "meta ×", "fake ×", "compiled", "remark")
+    table = Table(
+        "operator", "lines", "relation", "concrete", "symbolic", "strides", "meta ×", "fake ×", "compiled", "remark"
+    )
     results: dict[str, Result] = {}
     for op, entry in (BRANCH_FREE | SMALL_BRANCHES).items():
         result = results[op] = compare(op, lines[op], entry, library)

@@ -12,18 +12,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ascend_graph.codegen.rendering import GenerationError, cpp_string, identifier, render
+
 from ascend_graph.prototypes.model import Attr, AttrType, OpPrototype, ParameterKind
 from ascend_graph.shapes import Relation
 from ascend_graph.shapes.dtypes import CATEGORY
-from ascend_graph.shapes.relation import bound_names
 from ascend_graph.shapes.syntax import (
     Absent,
+    Batch,
     Binary,
     Call,
     Conditional,
     Definition,
     Dims,
-    Ellipsis_,
     Expr,
     Group,
     Index,
@@ -36,6 +36,7 @@ from ascend_graph.shapes.syntax import (
     Tuple,
     Unary,
     Value,
+    bound_names,
     walk,
 )
 
@@ -134,12 +135,18 @@ class _Generator:
                 raise self.fault(f"{tensor.name} is a list of tensors")
         unknown = [t.name for t in relation.input_tensors if t.name not in self.inputs]
         if unknown:
-            raise self.fault(f"the prototype has no input {', '.join(unknown)}; it has {', '.join(self.inputs) or 'none'}")
+            raise self.fault(
+                f"the prototype has no input {', '.join(unknown)}; it has {', '.join(self.inputs) or 'none'}"
+            )
         missing = relation.free_names - self.attrs.keys()
         if missing:
-            raise self.fault(f"the prototype has no attr {', '.join(sorted(missing))}; it has {', '.join(self.attrs) or 'none'}")
+            raise self.fault(
+                f"the prototype has no attr {', '.join(sorted(missing))}; it has {', '.join(self.attrs) or 'none'}"
+            )
         if len(relation.outputs) != len(prototype.outputs):
-            raise self.fault(f"the relation has {len(relation.outputs)} outputs, the prototype {len(prototype.outputs)}")
+            raise self.fault(
+                f"the relation has {len(relation.outputs)} outputs, the prototype {len(prototype.outputs)}"
+            )
 
     def fault(self, message: str) -> GenerationError:
         return GenerationError(f"InferShape of {self.prototype.op_type}: {message}\n  relation: {self.relation}")
@@ -163,7 +170,9 @@ class _Generator:
             if isinstance(clause, Definition):
                 body.append(f"const int64_t {self.local(clause.name)} = {self.number(clause.value, f)};")
             else:
-                body.append(f"if (!({self.condition(clause, f, unknown_holds=True)})) return Refuse({cpp_string(str(clause))});")
+                body.append(
+                    f"if (!({self.condition(clause, f, unknown_holds=True)})) return Refuse({cpp_string(str(clause))});"
+                )
         body += deferred
         for number, tensor in enumerate(self.relation.output_tensors):
             body += self.output(number, tensor, f)
@@ -204,7 +213,9 @@ class _Generator:
                     lines.append(f'if (!{name}.present) return Refuse("input {name} has no shape");')
                 lines.append(f"if ({name}.unknown_rank()) return UnknownRanks(context, {len(self.relation.outputs)});")
             elif optional:
-                lines.append(f"[[maybe_unused]] const ge::DataType dtype_{name} = context->GetOptionalInputDataType({number});")
+                lines.append(
+                    f"[[maybe_unused]] const ge::DataType dtype_{name} = context->GetOptionalInputDataType({number});"
+                )
             else:
                 lines.append(f"[[maybe_unused]] const ge::DataType dtype_{name} = context->GetInputDataType({number});")
         for name in sorted(f.attrs):
@@ -212,7 +223,9 @@ class _Generator:
             if attr.type not in _ATTR_READERS:
                 raise self.fault(f"attr {name} is a {attr.type.value}, which a shape cannot depend on")
             kind, reader = _ATTR_READERS[attr.type]
-            lines.append(f"const {kind} attr_{identifier(name)} = {reader.format(attrs='context->GetAttrs()', n=number)};")
+            lines.append(
+                f"const {kind} attr_{identifier(name)} = {reader.format(attrs='context->GetAttrs()', n=number)};"
+            )
         return lines
 
     def match(self, tensor: Tensor, deferred: list[str], f: _Function) -> list[str]:
@@ -234,14 +247,14 @@ class _Generator:
 
     def pattern(self, name: str, shape: Dims, deferred: list[str], f: _Function) -> list[str]:
         name = identifier(name)
-        placed = [i for i in shape.items if not isinstance(i, Ellipsis_) and i.axis is not None]
-        ordered = [i for i in shape.items if isinstance(i, Ellipsis_) or i.axis is None]
+        placed = [i for i in shape.items if not isinstance(i, Batch) and i.axis is not None]
+        ordered = [i for i in shape.items if isinstance(i, Batch) or i.axis is None]
         source, lines = name, []
         if placed:
             source = f"rest_of_{name}"
             lines.append(f"Axes axes_of_{name}({name}.rank());")
             for number, item in enumerate(placed):
-                assert not isinstance(item, Ellipsis_)
+                assert not isinstance(item, Batch)
                 assert item.axis is not None
                 axes = self.axis_list(item.axis, f)
                 lines.append(f"Sizes part_{number};")
@@ -262,12 +275,14 @@ class _Generator:
                 part = f"{source}.Slice({middle}, {source}.rank() - {fixed - middle})"
                 lines.append(self.bind(item, "", part, name, deferred, f))
             else:
-                lines.append(self.bind(item, f"{source}.at({source}.rank() - {len(ordered) - number})", "", name, deferred, f))
+                lines.append(
+                    self.bind(item, f"{source}.at({source}.rank() - {len(ordered) - number})", "", name, deferred, f)
+                )
         return [line for line in lines if line]
 
     def bind(self, item: Any, size: str, part: str, subject: str, deferred: list[str], f: _Function) -> str:
         refusal = f"return Refuse({cpp_string(f'{subject}: {item} differs')});"
-        if isinstance(item, Ellipsis_):
+        if isinstance(item, Batch):
             return f"if (!Broadcast(batch, {part})) return Refuse({cpp_string(f'{subject} does not broadcast')});"
         value = item.value
         if isinstance(item, Group):
@@ -324,7 +339,7 @@ class _Generator:
     def sizes(self, number: int, shape: Dims, f: _Function) -> list[str]:
         lines = ["Layout layout;"]
         for item in shape.items:
-            if isinstance(item, Ellipsis_):
+            if isinstance(item, Batch):
                 lines.append("layout.Append(batch.sizes);")
                 continue
             value = self.group(item.value, f) if isinstance(item, Group) else f"Sizes{{{self.number(item.value, f)}}}"  # type: ignore[arg-type]
@@ -388,7 +403,11 @@ class _Generator:
             return text
         if function in ("len", "prod", "sum"):
             group = "batch.sizes" if first == Name("...") else self.group(first, f)
-            return f"int64_t({group}.size())" if function == "len" else f"{'Product' if function == 'prod' else 'Sum'}({group})"
+            return (
+                f"int64_t({group}.size())"
+                if function == "len"
+                else f"{'Product' if function == 'prod' else 'Sum'}({group})"
+            )
         raise self.fault(f"{function} is only for Python")
 
     def condition(self, node: Expr, f: _Function, *, unknown_holds: bool = False, dtypes: bool = False) -> str:
@@ -402,7 +421,11 @@ class _Generator:
             case Name(name) if name in self.attrs:
                 f.attrs.add(name)
                 local = self.local(name)
-                return f"!{local}.empty()" if self.attrs[name][1].type in (AttrType.STRING, AttrType.LIST_INT) else f"({local} != 0)"
+                return (
+                    f"!{local}.empty()"
+                    if self.attrs[name][1].type in (AttrType.STRING, AttrType.LIST_INT)
+                    else f"({local} != 0)"
+                )
             case Unary("not", operand):
                 return f"!({recur(operand)})"
             case Binary(("and" | "or") as operator, left, right):
@@ -464,7 +487,13 @@ class _Generator:
         return [*self.readers(f, shapes=False), *body]
 
     def output_dtype(
-        self, tensor: Tensor, shape: Any, dtype: Expr | None, shared: Expr | None, symbols: Mapping[str, str], f: _Function
+        self,
+        tensor: Tensor,
+        shape: Any,
+        dtype: Expr | None,
+        shared: Expr | None,
+        symbols: Mapping[str, str],
+        f: _Function,
     ) -> str:
         if isinstance(shape, Like | Itself) and dtype is None:
             return f"dtype_{identifier(tensor.name if isinstance(shape, Itself) else str(shape.input))}"

@@ -36,8 +36,8 @@ from ascend_graph.shapes.candidates import (
     restrictions,
     selectors,
 )
-from ascend_graph.shapes.relation import bound_names
 from ascend_graph.shapes.samples import SampleError, sample
+from ascend_graph.shapes.syntax import bound_names
 
 #: Seconds one run of the kernel may take.
 TIME_LIMIT = 10.0
@@ -101,7 +101,9 @@ def signature_of(schema: torch.FunctionSchema) -> Signature:
         default = a.default_value if has_default else None
         attrs.append(AttrArgument(a.name, known.get(base, "other"), real.startswith("Optional["), default, has_default))
     if not schema.returns or any("Tensor" not in str(r.type) for r in schema.returns):
-        raise InferenceError(f"{schema.name} returns {', '.join(str(r.type) for r in schema.returns) or 'nothing'}, not tensors only")
+        raise InferenceError(
+            f"{schema.name} returns {', '.join(str(r.type) for r in schema.returns) or 'nothing'}, not tensors only"
+        )
     outputs = tuple("List[" in str(r.type) for r in schema.returns)
     return Signature(schema.name, tuple(tensors), tuple(attrs), outputs)
 
@@ -166,7 +168,9 @@ def _declared_aliases(schema: torch.FunctionSchema) -> str | None:
         alias = returned.alias_info
         if alias is None or not alias.is_write:
             return None
-        owner = [a.name for a in schema.arguments if a.alias_info is not None and a.alias_info.before_set == alias.before_set]
+        owner = [
+            a.name for a in schema.arguments if a.alias_info is not None and a.alias_info.before_set == alias.before_set
+        ]
         if len(owner) != 1:
             return None
         names += owner
@@ -228,7 +232,7 @@ class _Runner:
         """A call's arguments by name, defaults filled in."""
         names = [a.name for a in self.schema.arguments]
         values = {a.name: a.default_value for a in self.schema.arguments if a.has_default_value()}
-        return {name: None for name in names} | values | dict(zip(names, args, strict=False)) | dict(kwargs)
+        return dict.fromkeys(names) | values | dict(zip(names, args, strict=False)) | dict(kwargs)
 
     def call(self, values: Mapping[str, Any]) -> _Run:
         """Run the kernel; an exception it raises is a result."""
@@ -253,7 +257,9 @@ class _Runner:
         outputs = tuple(result) if several else (result,)
         name = self.schema.name
         if len(outputs) != len(wanted):
-            raise InferenceError(f"{name} returned {len(outputs)} output(s), its schema says {len(wanted)}: {self.schema}")
+            raise InferenceError(
+                f"{name} returned {len(outputs)} output(s), its schema says {len(wanted)}: {self.schema}"
+            )
         given = {
             t.untyped_storage().data_ptr(): key
             for key, value in values.items()
@@ -419,7 +425,11 @@ class _Search:
             shapes = found.shapes
             attrs = attr_values(self.signature, domain, shapes, self.rng)
             if attrs is not None:
-                attrs |= {n: guess[n] for n, role in domain.roles.items() if role == "axis" and len(domain.roles) > 1 and n in guess}
+                attrs |= {
+                    n: guess[n]
+                    for n, role in domain.roles.items()
+                    if role == "axis" and len(domain.roles) > 1 and n in guess
+                }
                 if _valid(relation, shapes, attrs):
                     break
                 attrs = None
@@ -525,7 +535,9 @@ class _Search:
     def dtypes(self, evidence: _Evidence) -> list[str] | None:
         """The dtype rule of every output, from runs with all dtypes the kernel takes."""
         relation = _inputs_only(evidence.domain)
-        runs: list[tuple[Mapping[str, Any], tuple[Any, ...]]] = list(zip(evidence.values, evidence.outputs, strict=True))
+        runs: list[tuple[Mapping[str, Any], tuple[Any, ...]]] = list(
+            zip(evidence.values, evidence.outputs, strict=True)
+        )
         names = [t.name for t in self.signature.required]
         combinations = list(product(*(_choices(evidence.kinds[n]) for n in names)))
         self.rng.shuffle(combinations)
@@ -536,7 +548,11 @@ class _Search:
                 continue
             for name, dtype in zip(names, dtypes, strict=True):
                 value = values[name]
-                cast = [self.tensor(v.shape, dtype) for v in value] if isinstance(value, list) else self.tensor(value.shape, dtype)
+                cast = (
+                    [self.tensor(v.shape, dtype) for v in value]
+                    if isinstance(value, list)
+                    else self.tensor(value.shape, dtype)
+                )
                 values[name] = cast
             run = self.runner.call(values)
             if not run.error:
@@ -586,13 +602,19 @@ class _Search:
         return None
 
     def assemble(
-        self, domain: Domain, explained: Sequence[Explanation], dtypes: Sequence[str], observations: Sequence[Observation]
+        self,
+        domain: Domain,
+        explained: Sequence[Explanation],
+        dtypes: Sequence[str],
+        observations: Sequence[Observation],
     ) -> Relation:
         """The relation as one text, with the restrictions to what was seen."""
         first = next((t.name for t in self.signature.required), None)
         outputs = []
         for number, (explanation, dtype) in enumerate(zip(explained, dtypes, strict=True)):
-            outputs.append(_output(f"out{number}", explanation, "" if dtype == first else dtype, self.signature.outputs[number]))
+            outputs.append(
+                _output(f"out{number}", explanation, "" if dtype == first else dtype, self.signature.outputs[number])
+            )
         demands = restrictions(self.signature, observations, domain)
         for attr in self.signature.attrs:
             # A dtype attr that was only absent must stay so; one that decides the dtype is in the rule.
@@ -613,7 +635,11 @@ class _Search:
         inputs = _inputs_only(evidence.domain)
         bare = parse_relation(str(relation).replace(f", {name} is None", "").replace(f" where {name} is None", ""))
         dims = sorted({d for t in inputs.input_tensors for d in bound_names(t)})
-        patterns = [f"[{d}]" if f"*{d}" not in evidence.domain.inputs else f"[*{d}]" for d in dims if f"{d}[i]" not in evidence.domain.inputs]
+        patterns = [
+            f"[{d}]" if f"*{d}" not in evidence.domain.inputs else f"[*{d}]"
+            for d in dims
+            if f"{d}[i]" not in evidence.domain.inputs
+        ]
         for pattern in patterns:
             wider = replace(evidence.domain, inputs=f"{evidence.domain.inputs}, {name}{pattern}")
             ran = 0
@@ -683,7 +709,9 @@ class _Search:
             found = solver.explain(number, observations, selectors(self.signature, observations, evidence.domain))
             if len(found) != 1:
                 shown = " | ".join(e.text("", "") for e in found)
-                self.note(evidence, f"output {number}: " + (f"more than one candidate: {shown}" if found else "no candidate"))
+                self.note(
+                    evidence, f"output {number}: " + (f"more than one candidate: {shown}" if found else "no candidate")
+                )
                 return None
             explained.append(found[0])
         runs = list(zip(evidence.values, evidence.outputs, strict=True))
@@ -694,7 +722,9 @@ class _Search:
                 self.note(evidence, f"no dtype rule explains output {number}")
                 return None
             rules.append(rule)
-        return Inferred(self.assemble(evidence.domain, explained, rules, observations), self.runner.runs, tuple(self.trials))
+        return Inferred(
+            self.assemble(evidence.domain, explained, rules, observations), self.runner.runs, tuple(self.trials)
+        )
 
 
 def compare_run(relation: Relation, signature: Signature, values: Mapping[str, Any], outputs: Sequence[Any]) -> str:
@@ -708,8 +738,20 @@ def compare_run(relation: Relation, signature: Signature, values: Mapping[str, A
     except (ShapeError, RelationError) as error:
         return f"{relation} refuses an input that runs: {error}"
     for name, spec, output in zip(relation.outputs, promised, outputs, strict=True):
-        got = None if output is None else [(tuple(t.shape), t.dtype) for t in output] if isinstance(output, list | tuple) else (tuple(output.shape), output.dtype)
-        said = [(tuple(s), d) for s, d in spec] if isinstance(spec, list) else None if spec is None else (tuple(spec[0]), spec[1])
+        got = (
+            None
+            if output is None
+            else [(tuple(t.shape), t.dtype) for t in output]
+            if isinstance(output, list | tuple)
+            else (tuple(output.shape), output.dtype)
+        )
+        said = (
+            [(tuple(s), d) for s, d in spec]
+            if isinstance(spec, list)
+            else None
+            if spec is None
+            else (tuple(spec[0]), spec[1])
+        )
         if got != said:
             return f"{name}: {relation} says {said}, the kernel returned {got} for {shapes}, {attrs}"
     return ""
@@ -733,7 +775,9 @@ def _try_parse(text: str) -> Relation | None:
 
 def _valid(relation: Relation, shapes: Mapping[str, Any], attrs: Mapping[str, Any]) -> bool:
     shapes = {n: shapes.get(n) for n in relation.inputs}
-    dtypes = {n: None if s is None else ["float32"] * len(s) if isinstance(s, list) else "float32" for n, s in shapes.items()}
+    dtypes = {
+        n: None if s is None else ["float32"] * len(s) if isinstance(s, list) else "float32" for n, s in shapes.items()
+    }
     try:
         relation.infer(shapes, dtypes, attrs)
     except (ShapeError, RelationError):

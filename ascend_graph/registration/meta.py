@@ -18,8 +18,7 @@ from ascend_graph.errors import AscendGraphError
 from ascend_graph.shapes import DtypeSystem, Relation, RelationError, ShapeError
 from ascend_graph.shapes.dtypes import CATEGORY
 from ascend_graph.shapes.program import Leaf, OutputPlan
-from ascend_graph.shapes.relation import bound_names
-from ascend_graph.shapes.syntax import Itself, Value
+from ascend_graph.shapes.syntax import Itself, Value, bound_names
 
 MetaFunction = Callable[..., Any]
 

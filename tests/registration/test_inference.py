@@ -39,7 +39,10 @@ def define() -> Iterator[Callable[..., Any]]:
         ("mm", "self[m, k], mat2[k, n] -> out0[m, n]"),
         ("bmm", "self[b, m, k], mat2[b, k, n] -> out0[b, m, n]"),
         ("argmax", None),
-        ("max.dim", "self[*s, n@dim] -> out0[*s, 1@dim] if keepdim else [*s], out1[*s, 1@dim]: int64 if keepdim else [*s]: int64"),
+        (
+            "max.dim",
+            "self[*s, n@dim] -> out0[*s, 1@dim] if keepdim else [*s], out1[*s, 1@dim]: int64 if keepdim else [*s]: int64",
+        ),
         ("cat", "tensors[i][*s, n[i]@dim] -> out0[*s, sum(n)@dim]"),
         ("stack", "tensors[i][*s] -> out0[*s, len(tensors)@dim]"),
         ("flip", "self[*s] -> out0[*s]"),
@@ -86,7 +89,9 @@ def test_declared_aliases_need_no_run() -> None:
 
 
 def test_an_operator_with_a_meta_function_is_left_alone() -> None:
-    with pytest.raises(InferenceError, match="aten::mm has a meta function already .a Meta kernel.; nothing is inferred"):
+    with pytest.raises(
+        InferenceError, match="aten::mm has a meta function already .a Meta kernel.; nothing is inferred"
+    ):
         infer_overload(torch.ops.aten.mm.default)
 
 

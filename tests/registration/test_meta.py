@@ -86,7 +86,9 @@ def test_lists_absent_outputs_and_numbers(define: Define) -> None:
         ((2,), torch.float16),
         ((3,), torch.int8),
     ]
-    some = define("some(Tensor x, bool b, int seed=3) -> (Tensor, Tensor, int)", "x[n] -> y[n], z[n] if b else None, s = seed")
+    some = define(
+        "some(Tensor x, bool b, int seed=3) -> (Tensor, Tensor, int)", "x[n] -> y[n], z[n] if b else None, s = seed"
+    )
     y, z, s = some(meta(3), False)
     assert (y.shape, z, s) == ((3,), None, 3)
     none = define("none(Tensor(a!) x) -> ()", "->")
@@ -175,7 +177,9 @@ def test_one_compilation_for_many_shapes(define: Define) -> None:
 
 
 def test_export(define: Define) -> None:
-    op = define("half(Tensor x) -> Tensor", "x[b, n] -> y[b, n // 2]", lambda x: x[:, ::2][:, : x.shape[1] // 2].clone())
+    op = define(
+        "half(Tensor x) -> Tensor", "x[b, n] -> y[b, n // 2]", lambda x: x[:, ::2][:, : x.shape[1] // 2].clone()
+    )
 
     class Model(torch.nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -273,11 +277,16 @@ def test_promotion_is_that_of_torch() -> None:
     names += ["complex32", "complex64", "complex128"]
     for a in names:
         for b in names:
-            assert getattr(torch, promote_names(a, b)) == torch.promote_types(getattr(torch, a), getattr(torch, b)), (a, b)
+            assert getattr(torch, promote_names(a, b)) == torch.promote_types(getattr(torch, a), getattr(torch, b)), (
+                a,
+                b,
+            )
 
 
 @pytest.mark.parametrize("a", [torch.bool, torch.uint8, torch.int64, torch.float16, torch.float32, torch.complex64])
-@pytest.mark.parametrize("b", [torch.bool, torch.int8, torch.int32, torch.bfloat16, torch.float64, torch.complex128, 2, 2.5, True, 2j])
+@pytest.mark.parametrize(
+    "b", [torch.bool, torch.int8, torch.int32, torch.bfloat16, torch.float64, torch.complex128, 2, 2.5, True, 2j]
+)
 @pytest.mark.parametrize("ranks", [(1, 1), (0, 1), (1, 0), (0, 0)])
 def test_result_type_is_that_of_torch(a: torch.dtype, b: Any, ranks: tuple[int, int]) -> None:
     x = torch.ones([1] * ranks[0], dtype=a)
