@@ -105,7 +105,8 @@ def infer_shape_source(prototype: OpPrototype, relation: Relation, names: Mappin
     >>> from ascend_graph.prototypes.model import Parameter
     >>> from ascend_graph.shapes import parse_relation
     >>> inputs, outputs = (Parameter("x"), Parameter("w")), (Parameter("y"),)
-    >>> source = infer_shape_source(OpPrototype("Mm", inputs, (), outputs), parse_relation("x[m, k], w[k, n] -> y[m, n]"))
+    >>> relation = parse_relation("x[m, k], w[k, n] -> y[m, n]")
+    >>> source = infer_shape_source(OpPrototype("Mm", inputs, (), outputs), relation)
     >>> "Bind(dim_k, w.at(0))" in source
     True
     """
@@ -259,9 +260,10 @@ class _Generator:
                 axes = self.axis_list(item.axis, f)
                 lines.append(f"Sizes part_{number};")
                 lines.append(
-                    f"if (!axes_of_{name}.Take({axes}, {name}, part_{number})) return Refuse({cpp_string(f'{name}: bad axis {item.axis}')});"
+                    f"if (!axes_of_{name}.Take({axes}, {name}, part_{number})) "
+                    f"return Refuse({cpp_string(f'{name}: bad axis {item.axis}')});"
                 )
-                lines.append(self.bind(item, f"part_{number}.at(0)", f"part_{number}", name, deferred, f))
+                lines.append(self.bind(item, name, deferred, f, size=f"part_{number}.at(0)", part=f"part_{number}"))
             lines.append(f"const Input {source} = axes_of_{name}.Rest({name});")
         middle = next((n for n, i in enumerate(ordered) if not isinstance(i, Size)), None)
         fixed = len(ordered) - (middle is not None)
@@ -270,17 +272,19 @@ class _Generator:
             lines.append(f"if ({test}) return Refuse({cpp_string(f'{name} does not have the dimensions {shape}')});")
         for number, item in enumerate(ordered):
             if middle is None or number < middle:
-                lines.append(self.bind(item, f"{source}.at({number})", "", name, deferred, f))
+                lines.append(self.bind(item, name, deferred, f, size=f"{source}.at({number})"))
             elif number == middle:
                 part = f"{source}.Slice({middle}, {source}.rank() - {fixed - middle})"
-                lines.append(self.bind(item, "", part, name, deferred, f))
+                lines.append(self.bind(item, name, deferred, f, part=part))
             else:
-                lines.append(
-                    self.bind(item, f"{source}.at({source}.rank() - {len(ordered) - number})", "", name, deferred, f)
-                )
+                size = f"{source}.at({source}.rank() - {len(ordered) - number})"
+                lines.append(self.bind(item, name, deferred, f, size=size))
         return [line for line in lines if line]
 
-    def bind(self, item: Any, size: str, part: str, subject: str, deferred: list[str], f: _Function) -> str:
+    def bind(
+        self, item: Any, subject: str, deferred: list[str], f: _Function, *, size: str = "", part: str = ""
+    ) -> str:
+        """The statement that binds or compares one size, or with ``part`` a group of them."""
         refusal = f"return Refuse({cpp_string(f'{subject}: {item} differs')});"
         if isinstance(item, Batch):
             return f"if (!Broadcast(batch, {part})) return Refuse({cpp_string(f'{subject} does not broadcast')});"
@@ -412,7 +416,10 @@ class _Generator:
 
     def condition(self, node: Expr, f: _Function, *, unknown_holds: bool = False, dtypes: bool = False) -> str:
         """A C++ condition; with ``unknown_holds`` a comparison of sizes not known yet is true."""
-        recur = lambda n: self.condition(n, f, unknown_holds=unknown_holds, dtypes=dtypes)  # noqa: E731
+
+        def recur(operand: Expr) -> str:
+            return self.condition(operand, f, unknown_holds=unknown_holds, dtypes=dtypes)
+
         match node:
             case Literal(bool() as value):
                 return str(value).lower()
@@ -476,7 +483,9 @@ class _Generator:
             shared = next((a.dtype for a in reversed(tensor.alternatives) if a.dtype is not None), None)
             text = ""
             for alternative in tensor.alternatives:
-                value = self.output_dtype(tensor, alternative.shape, alternative.dtype, shared, symbols, f)
+                value = self.output_dtype(
+                    tensor, alternative.shape, alternative.dtype, shared=shared, symbols=symbols, f=f
+                )
                 if alternative.condition is None:
                     text += value
                 elif self.unknown(alternative.condition, f):
@@ -491,10 +500,12 @@ class _Generator:
         tensor: Tensor,
         shape: Any,
         dtype: Expr | None,
+        *,
         shared: Expr | None,
         symbols: Mapping[str, str],
         f: _Function,
     ) -> str:
+        """The dtype of an output in one of its alternatives."""
         if isinstance(shape, Like | Itself) and dtype is None:
             return f"dtype_{identifier(tensor.name if isinstance(shape, Itself) else str(shape.input))}"
         if isinstance(shape, Dims):
@@ -513,7 +524,10 @@ class _Generator:
         return text
 
     def dtype(self, node: Expr, symbols: Mapping[str, str], f: _Function) -> str:
-        recur = lambda n: self.dtype(n, symbols, f)  # noqa: E731
+
+        def recur(argument: Expr) -> str:
+            return self.dtype(argument, symbols, f)
+
         match node:
             case Name(name) if name in self.inputs:
                 return f"dtype_{identifier(name)}"

@@ -157,7 +157,7 @@ def infer_overload(overload: torch._ops.OpOverload, **options: Any) -> Inferred:
     """
     existing = existing_meta(overload)
     if existing is not None:
-        raise InferenceError(f"{overload.name()} has a meta function already ({existing}); nothing is inferred")
+        raise InferenceError(f"{overload} has a meta function already ({existing}); nothing is inferred")
     return infer_relation(overload, overload._schema, **options)
 
 
@@ -182,7 +182,7 @@ def _declared_aliases(schema: torch.FunctionSchema) -> str | None:
 # -------------------------------------------------------------------------------------------------------------- running
 
 
-class _Hung(InferenceError):
+class _HungError(InferenceError):
     """The kernel did not return in time."""
 
 
@@ -243,7 +243,7 @@ class _Runner:
             result, error = self._results.get(timeout=self.limit)
         except queue.Empty:
             shapes = {k: tuple(v.shape) for k, v in values.items() if isinstance(v, torch.Tensor)}
-            raise _Hung(f"{self.schema.name} did not return within {self.limit} s for {shapes}") from None
+            raise _HungError(f"{self.schema.name} did not return within {self.limit} s for {shapes}") from None
         if error is not None:
             self.last_error = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
             return _Run(error=self.last_error)
@@ -277,8 +277,8 @@ class _Runner:
                 declared = self.schema.returns[number].alias_info is not None
                 if owner is not None and tensor.untyped_storage().nbytes() and not declared:
                     raise InferenceError(
-                        f"output {number} of {name} is an alias of its input {owner}, which the schema does not declare: "
-                        f"return a new tensor, or write Tensor(a) in the schema"
+                        f"output {number} of {name} is an alias of its input {owner}, which the schema does not "
+                        f"declare: return a new tensor, or write Tensor(a) in the schema"
                     )
         return outputs
 
@@ -448,7 +448,7 @@ class _Search:
         return values
 
     def tensor(self, shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
-        """A tensor of valid content for most kernels: small positive numbers, indices 0 and 1; now and then all alike."""
+        """A tensor of content that most kernels take: small positive numbers, indices 0 and 1; at times all alike."""
         alike = self.rng.random()
         if alike < 0.2:  # so that a shape that depends on values shows
             return torch.full(tuple(shape), alike < 0.1, dtype=dtype, device=self.runner.device)

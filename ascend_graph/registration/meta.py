@@ -18,7 +18,7 @@ from ascend_graph.errors import AscendGraphError
 from ascend_graph.shapes import DtypeSystem, Relation, RelationError, ShapeError
 from ascend_graph.shapes.dtypes import CATEGORY
 from ascend_graph.shapes.program import Leaf, OutputPlan
-from ascend_graph.shapes.syntax import Itself, Value, bound_names
+from ascend_graph.shapes.syntax import Itself, Tensor, Value, bound_names
 
 MetaFunction = Callable[..., Any]
 
@@ -316,7 +316,7 @@ def _fit(relation: Relation, schema: torch.FunctionSchema, names: Mapping[str, s
     if len(relation.outputs) != len(schema.returns):
         raise refuse(f"the relation has {len(relation.outputs)} output(s), the schema {len(schema.returns)} return(s)")
     for output, returned in zip(relation.output_tensors, schema.returns, strict=True):
-        _fit_output(relation, output, returned, schema, names, refuse)
+        _fit_output(output, returned, schema=schema, names=names, refuse=refuse)
     attrs = {name: entry for name, entry in others.items() if name in relation.attr_names}
     positions = tuple(tensors[name][0] for name in relation.inputs)
     types = [str(schema.arguments[p].type) for p in positions]
@@ -330,13 +330,14 @@ def _fit(relation: Relation, schema: torch.FunctionSchema, names: Mapping[str, s
 
 
 def _fit_output(
-    relation: Relation,
-    output: Any,
+    output: Tensor,
     returned: torch.Argument,
+    *,
     schema: torch.FunctionSchema,
     names: Mapping[str, str],
     refuse: Callable[[str], MetaError],
 ) -> None:
+    """Refuse an output that is not of the kind that the schema returns, or not the alias that it declares."""
     number = all(isinstance(a.shape, Value) for a in output.alternatives)
     if not _is_tensor(returned.type):
         if not number:

@@ -162,7 +162,7 @@ def parse_relation(text: str) -> Relation:
     return relation
 
 
-# ----------------------------------------------------------------------------------------------- what every use must hold
+# --------------------------------------------------------------------------------------------- what every use must hold
 
 
 def dtype_symbols(relation: Relation) -> frozenset[str]:
@@ -235,8 +235,8 @@ def _check(relation: Relation) -> None:
             shape = alternative.shape
             if isinstance(shape, Itself) and tensor.name not in inputs:
                 refuse(
-                    f"output {tensor.name} has no shape; write {tensor.name}[…], or '{tensor.name} like x', or the name "
-                    f"of an input for an operator that returns it: {', '.join(inputs) or 'there is none'}",
+                    f"output {tensor.name} has no shape; write {tensor.name}[…], or '{tensor.name} like x', or the "
+                    f"name of an input for an operator that returns it: {', '.join(inputs) or 'there is none'}",
                     tensor.at,
                 )
             if isinstance(shape, Like):
