@@ -15,10 +15,26 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ascend_graph import raw_ops as raw_ops
     from ascend_graph.errors import AscendGraphError as AscendGraphError
+    from ascend_graph.prototypes import find_prototype as find_prototype
+    from ascend_graph.prototypes import load_prototypes as load_prototypes
+    from ascend_graph.registration import Argument as Argument
+    from ascend_graph.registration import RegisteredOp as RegisteredOp
+    from ascend_graph.registration import dtype_number as dtype_number
+    from ascend_graph.registration import register_op as register_op
+    from ascend_graph.registration import registered_ops as registered_ops
 
 _PUBLIC = {
+    "Argument": "ascend_graph.registration",
     "AscendGraphError": "ascend_graph.errors",
+    "RegisteredOp": "ascend_graph.registration",
+    "dtype_number": "ascend_graph.registration",
+    "find_prototype": "ascend_graph.prototypes",
+    "load_prototypes": "ascend_graph.prototypes",
+    "raw_ops": "ascend_graph",
+    "register_op": "ascend_graph.registration",
+    "registered_ops": "ascend_graph.registration",
 }
 
 __all__ = sorted(_PUBLIC)  # noqa: PLE0605
@@ -27,7 +43,12 @@ __version__ = "0.1.0"
 
 def __getattr__(name: str) -> Any:
     if name in _PUBLIC:
-        value = getattr(importlib.import_module(_PUBLIC[name]), name)
+        holder = _PUBLIC[name]
+        # A public module is named by the package that holds it.
+        is_module = holder == __name__
+        value = (
+            importlib.import_module(f"{holder}.{name}") if is_module else getattr(importlib.import_module(holder), name)
+        )
         globals()[name] = value
         return value
     raise AttributeError(f"module 'ascend_graph' has no attribute {name!r}; it has {', '.join(__all__)}")

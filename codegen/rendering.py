@@ -85,7 +85,8 @@ def python_literal(value: Any, data_type: str = "DataType") -> str:
 def python_docstring(text: str, indent: str = "    ") -> str:
     """A docstring literal with ``text`` as its value, apart from the indentation."""
     escaped = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"').replace("\r", "")
-    escaped = "".join(c if c == "\n" or c.isprintable() else ascii(c)[1:-1] for c in escaped)
+    if not escaped.replace("\n", "").isprintable():
+        escaped = "".join(c if c == "\n" or c.isprintable() else ascii(c)[1:-1] for c in escaped)
     if escaped.endswith('"'):
         escaped = f'{escaped[:-1]}\\"'
     lines = escaped.split("\n")

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ascend_graph.prototypes.diagnostics import Diagnostic, Severity
+from ascend_graph.prototypes.msopgen import parse_msopgen
+from ascend_graph.prototypes.opdef import mentions_op_def, parse_op_defs
 from ascend_graph.prototypes.parser import ParseResult, merge_results, parse_source, parse_text
 from ascend_graph.prototypes.source import PrototypeSourceError, read_source
 
@@ -44,16 +46,24 @@ def read_prototypes(source: str | Path) -> ParseResult:
 
 
 def read_file(path: Path) -> ParseResult:
-    """Read one file by the form it has."""
-    return parse_source(read_source(path))
+    """Read one file by the form it has: msOpGen JSON, OpDef classes, or REG_OP text."""
+    source = read_source(path)
+    if path.suffix == ".json":
+        return parse_msopgen(source)
+    if mentions_op_def(source.code):
+        classes = parse_op_defs(source)
+        macros = parse_source(source)  # its remarks include those made before
+        return ParseResult((*classes.prototypes, *macros.prototypes), macros.diagnostics)
+    return parse_source(source)
 
 
 def prototype_files(directory: Path) -> Iterator[Path]:
-    """The headers below a directory, in the order of their names."""
+    """The headers and OpDef sources below a directory, in the order of their names."""
     for parent, directories, names in os.walk(directory):
         directories.sort()
         for name in sorted(names):
-            if name.endswith(HEADER_SUFFIXES):
+            is_op_host = Path(parent).name == "op_host" and name.endswith((".cpp", ".cc"))
+            if name.endswith((*HEADER_SUFFIXES, "_def.cpp")) or is_op_host:
                 yield Path(parent, name)
 
 

@@ -8,6 +8,7 @@ Sources: the macros of the CANN header graph/operator_reg.h, and the headers tha
 
 from __future__ import annotations
 
+import bisect
 import difflib
 import re
 from collections.abc import Iterable
@@ -66,7 +67,7 @@ _FOREIGN_ATTR_TYPES = {
     "DataType": AttrType.TYPE,
 }
 
-_BEGIN = re.compile(r"\bREG_OP\s*\(")
+_BEGIN = re.compile(r"REG_OP(?<!\wREG_OP)\s*\(")  # a literal first: searching for it is fast
 _OP_TYPE = re.compile(r"\s*([A-Za-z_]\w*)\s*\)")
 _CALL = re.compile(r"\s*\.\s*([A-Za-z_]\w*)\s*\(")
 _SPACE = re.compile(r"\s*")
@@ -79,7 +80,6 @@ _BRACKET = re.compile(
     re.DOTALL,
 )
 _BLANKS = re.compile(r"\s+")
-_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 
 
 class _SyntaxProblem(Exception):  # noqa: N818 - never leaves this module
@@ -94,6 +94,9 @@ def parse_source(source: SourceText) -> ParseResult:
     """Read every REG_OP of a source."""
     code = source.code
     begins = [match.start() for match in _BEGIN.finditer(code)]
+    if source.strings:
+        starts = [start for start, _ in source.strings]
+        begins = [begin for begin in begins if not _inside(source.origin(begin), source.strings, starts)]
     prototypes: list[OpPrototype] = []
     for index, begin in enumerate(begins):
         if source.full:
@@ -107,6 +110,11 @@ def parse_source(source: SourceText) -> ParseResult:
             source.report(Severity.ERROR, problem.offset, str(problem), definition.op_type)
     diagnostics = sorted(source.diagnostics, key=lambda diagnostic: (diagnostic.line, diagnostic.column))
     return ParseResult(tuple(prototypes), tuple(diagnostics))
+
+
+def _inside(offset: int, spans: list[tuple[int, int]], starts: list[int]) -> bool:
+    index = bisect.bisect_right(starts, offset) - 1
+    return index >= 0 and offset < spans[index][1]
 
 
 def parse_text(text: str, file: str = "") -> ParseResult:
@@ -149,10 +157,10 @@ class _Definition:
         self.begin = begin
         self.limit = limit
         self.op_type = ""
-        self.inputs: list[Parameter] = []
-        self.outputs: list[Parameter] = []
-        self.attrs: list[Attr] = []
-        self.symbols: list[DataTypeSymbol] = []
+        self.inputs: dict[str, Parameter] = {}
+        self.outputs: dict[str, Parameter] = {}
+        self.attrs: dict[str, Attr] = {}
+        self.symbols: dict[str, DataTypeSymbol] = {}
         self.graphs: list[Subgraph] = []
         #: Where each type argument that is a lone name stands: whether that name is declared is known only at the end.
         self.lone_names: list[tuple[str, int]] = []
@@ -230,32 +238,30 @@ class _Definition:
             raise self._problem(offset, f"REG_OP({self.op_type}): .{call} needs a name as its first argument")
         return match.group(1), match.end()
 
-    def _parameter(self, call: str, start: int, end: int, into: list[Parameter], kind: ParameterKind) -> None:
+    def _parameter(self, call: str, start: int, end: int, into: dict[str, Parameter], kind: ParameterKind) -> None:
         name, comma = self._leading_name(call, start, end)
-        if any(parameter.name == name for parameter in into):
+        if name in into:
             side = "inputs" if into is self.inputs else "outputs"
             raise self._problem(start, f"REG_OP({self.op_type}) has two {side} named {name}")
         text, facts = self._type(call, name, comma, end)
-        into.append(
-            Parameter(
-                name,
-                kind,
-                facts.dtypes,
-                text,
-                facts.symbol,
-                facts.promote,
-                facts.list_type,
-                tuple(unknown for unknown, _ in facts.unknown),
-            )
+        into[name] = Parameter(
+            name,
+            kind,
+            facts.dtypes,
+            text,
+            facts.symbol,
+            facts.promote,
+            facts.list_type,
+            tuple(unknown for unknown, _ in facts.unknown),
         )
 
     def _symbol(self, start: int, end: int) -> None:
         name, comma = self._leading_name("DATATYPE", start, end)
-        if any(symbol.name == name for symbol in self.symbols):
+        if name in self.symbols:
             raise self._problem(start, f"REG_OP({self.op_type}) has two DATATYPEs named {name}")
         text, facts = self._type("DATATYPE", name, comma, end)
         unknown = tuple(unknown for unknown, _ in facts.unknown)
-        self.symbols.append(DataTypeSymbol(name, facts.dtypes, text, facts.promote, facts.list_type, unknown))
+        self.symbols[name] = DataTypeSymbol(name, facts.dtypes, text, facts.promote, facts.list_type, unknown)
 
     def _type(self, call: str, name: str, comma: int, end: int) -> tuple[str, TypeFacts]:
         start = comma + 1
@@ -264,8 +270,8 @@ class _Definition:
         if not text:
             raise self._problem(min(comma, end), f"REG_OP({self.op_type}): .{call}({name}, …) needs a type")
         facts = read_type(raw)
-        if self.source.macros and (facts.unknown or facts.symbol):
-            expanded = self._expand(raw, start)
+        if facts.unknown or facts.symbol:
+            expanded = self.source.expanded(raw, start)
             if expanded != raw:  # offsets no longer fit: remarks go to the start of the argument
                 facts = read_type(expanded)
                 facts = replace(
@@ -281,7 +287,7 @@ class _Definition:
 
     def _attr(self, call: str, start: int, end: int) -> None:
         name, comma = self._leading_name(call, start, end)
-        if any(attr.name == name for attr in self.attrs):
+        if name in self.attrs:
             raise self._problem(start, f"REG_OP({self.op_type}) has two attrs named {name}")
         match = _NAME.match(self.code, comma + 1, end)
         if match is None:
@@ -305,10 +311,10 @@ class _Definition:
         if call == "REQUIRED_ATTR":
             if rest < end:
                 self._warn(rest, f"attr {name} is required: its default is never used")
-            self.attrs.append(Attr(name, attr_type, True))
+            self.attrs[name] = Attr(name, attr_type, True)
             return
         default, text, known = self._default(name, attr_type, rest, end)
-        self.attrs.append(Attr(name, attr_type, False, default, text, known))
+        self.attrs[name] = Attr(name, attr_type, False, default, text, known)
 
     def _default(self, name: str, attr_type: AttrType, comma: int, end: int) -> tuple[AttrValue, str, bool]:
         start = min(comma + 1, end)
@@ -322,7 +328,7 @@ class _Definition:
             try:
                 return read_default(attr_type, raw), text, True
             except LiteralError:
-                expanded = self._expand(raw, start) if self.source.macros else raw
+                expanded = self.source.expanded(raw, start)
                 if expanded == raw:
                     raise
                 return read_default(attr_type, expanded), text, True
@@ -333,41 +339,28 @@ class _Definition:
             )
             return None, text, False
 
-    def _expand(self, text: str, offset: int) -> str:
-        """``text`` with the object-like macros of the file replaced, as far as they lead in a few steps."""
-        for _ in range(8):
-            expanded = _IDENTIFIER.sub(lambda match: self._macro_body(match.group(), offset), text)
-            if expanded == text or len(expanded) > 65536:
-                break
-            text = expanded
-        return text
-
-    def _macro_body(self, name: str, offset: int) -> str:
-        macro = self.source.macro(name, offset)
-        return name if macro is None or macro.parameters is not None else macro.body
-
     def _end(self, call: str, start: int, end: int) -> None:
         name, rest = self._leading_name(call, start, end)
         if rest < end or name != self.op_type:
             raise self._problem(start, f"{call}({self.code[start:end].strip()[:80]}) closes REG_OP({self.op_type})")
 
     def _prototype(self) -> OpPrototype:
-        symbols = {symbol.name: symbol for symbol in self.symbols}
+        symbols = self.symbols
         typed_attrs = {
-            attr.name for attr in self.attrs if attr.type in (AttrType.TYPE, AttrType.LIST_TYPE, AttrType.INT)
+            attr.name for attr in self.attrs.values() if attr.type in (AttrType.TYPE, AttrType.LIST_TYPE, AttrType.INT)
         }
         for name, offset in self.lone_names:
             if name not in symbols and name not in typed_attrs:
                 self._warn(offset, f"no DATATYPE({name}, …) declares the type {name}")
         return OpPrototype(
             self.op_type,
-            tuple(_resolved(parameter, symbols) for parameter in self.inputs),
-            tuple(self.attrs),
-            tuple(_resolved(parameter, symbols) for parameter in self.outputs),
+            tuple(_resolved(parameter, symbols) for parameter in self.inputs.values()),
+            tuple(self.attrs.values()),
+            tuple(_resolved(parameter, symbols) for parameter in self.outputs.values()),
             self.source.comment_before(self.begin),
             self.source.file,
             self.source.line_of(self.begin),
-            tuple(self.symbols),
+            tuple(self.symbols.values()),
             tuple(self.graphs),
         )
 

@@ -1,1 +1,33 @@
-"""Making an operator known to torch: meta functions, and what else a registration consists of. Imports torch."""
+"""Making an operator known to torch: schema, binding, meta function, converter, gradient, as one transaction. Imports torch."""
+
+from ascend_graph.registration.autograd import GradientError
+from ascend_graph.registration.binding import Argument, Binding, BindingError, Evidence, bind
+from ascend_graph.registration.converter import ConversionError, ConverterError, make_converter
+from ascend_graph.registration.dtypes import DtypeError, dtype_number
+from ascend_graph.registration.meta import MetaError, meta_function, register_meta
+from ascend_graph.registration.register import RegisteredOp, RegistrationError, register_op, registered_ops
+from ascend_graph.registration.schema import OpSchema, SchemaError, read_schema
+
+__all__ = [
+    "Argument",
+    "Binding",
+    "BindingError",
+    "ConversionError",
+    "ConverterError",
+    "DtypeError",
+    "Evidence",
+    "GradientError",
+    "MetaError",
+    "OpSchema",
+    "RegisteredOp",
+    "RegistrationError",
+    "SchemaError",
+    "bind",
+    "dtype_number",
+    "make_converter",
+    "meta_function",
+    "read_schema",
+    "register_meta",
+    "register_op",
+    "registered_ops",
+]

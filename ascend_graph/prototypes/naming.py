@@ -1,0 +1,16 @@
+"""Names derived from an op type."""
+
+from __future__ import annotations
+
+import re
+
+_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+def snake_case(op_type: str) -> str:
+    """``AddCustom`` as ``add_custom``: the name of generated files and of ``torch.ops.ascend`` operators.
+
+    >>> [snake_case(name) for name in ("AddCustom", "MatMulV2", "LSTMCell", "BN2DGrad", "relu")]
+    ['add_custom', 'mat_mul_v2', 'lstm_cell', 'bn2_d_grad', 'relu']
+    """
+    return _WORD.sub("_", op_type).lower()

@@ -1,0 +1,220 @@
+"""The ``OpDef`` classes of an operator project (op_host/*_def.cpp) → the prototypes that building it would give.
+
+Read are the calls on the class itself: ``this->Input("x").ParamType(REQUIRED).DataType({…})``, ``Output``, ``Attr``.
+What an ``OpAICoreConfig`` says for one chip, tiling and shape functions are no part of the prototype.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ascend_graph.prototypes.diagnostics import Severity
+from ascend_graph.prototypes.literals import LiteralError, read_default, unquote
+from ascend_graph.prototypes.model import Attr, AttrType, AttrValue, OpPrototype, Parameter, ParameterKind
+from ascend_graph.prototypes.parser import ParseResult
+from ascend_graph.prototypes.source import SourceText
+from ascend_graph.prototypes.types import read_type
+
+_CLASS = re.compile(r"\bclass\s+([A-Za-z_]\w*)\s*(?:final\s*)?:\s*public\s+(?:(?:::)?\s*ops\s*::\s*)?OpDef\s*\{")
+_REGISTERED = re.compile(r"\bOP_ADD\s*\(\s*([A-Za-z_]\w*)")
+_BEGIN = re.compile(r'(?:\bthis\s*->\s*|(?<![\w.>:]))(Input|Output|Attr)\s*\(\s*("[^"\\\n]*")?')
+_METHOD = re.compile(r"\s*\.\s*([A-Za-z_]\w*)\s*\(")
+_BRACKET = re.compile(r"""[(){}]|"[^"\\\n]*(?:\\.[^"\\\n]*)*"|'[^'\\\n]*(?:\\.[^'\\\n]*)*'""", re.DOTALL)
+_NAME = re.compile(r"[A-Za-z_]\w*\Z")
+
+_KINDS = {kind.name: kind for kind in ParameterKind}
+_ATTR_TYPES = {
+    name: AttrType(name)
+    for name in ("Int", "Float", "Bool", "String", "ListInt", "ListFloat", "ListBool", "ListString", "ListListInt")
+}
+
+
+def mentions_op_def(code: str) -> bool:
+    """Whether a C++ source defines operators in this way."""
+    return "OpDef" in code and _CLASS.search(code) is not None
+
+
+def parse_op_defs(source: SourceText) -> ParseResult:
+    """Read every OpDef class of a source.
+
+    >>> source = SourceText('''
+    ... class AddCustom : public OpDef {
+    ... public:
+    ...     explicit AddCustom(const char* name) : OpDef(name) {
+    ...         this->Input("x").ParamType(REQUIRED).DataType({ge::DT_FLOAT16, ge::DT_FLOAT});
+    ...         this->Output("z").ParamType(REQUIRED).DataType({ge::DT_FLOAT16, ge::DT_FLOAT});
+    ...         this->Attr("alpha").AttrType(OPTIONAL).Float(1e-6);
+    ...     }
+    ... };
+    ... OP_ADD(AddCustom);
+    ... ''')
+    >>> found = parse_op_defs(source).prototypes[0]
+    >>> found.inputs[0].dtypes
+    (<DataType.FLOAT16: 1>, <DataType.FLOAT: 0>)
+    >>> found.attrs[0].default
+    1e-06
+    """
+    registered = {match.group(1) for match in _REGISTERED.finditer(source.code)}
+    prototypes = []
+    for match in _CLASS.finditer(source.code):
+        reader = _ClassReader(source, match.group(1), match.start())
+        end = _closing(source.code, match.end() - 1, len(source.code))
+        if end is None:
+            source.report(Severity.ERROR, match.end() - 1, f"class {reader.op_type} is never closed", reader.op_type)
+            continue
+        if registered and reader.op_type not in registered:
+            reader.warn(match.start(1), f"no OP_ADD({reader.op_type}) registers this class")
+        prototype = reader.read(match.end(), end)
+        if prototype is not None:
+            prototypes.append(prototype)
+    diagnostics = sorted(source.diagnostics, key=lambda diagnostic: (diagnostic.line, diagnostic.column))
+    return ParseResult(tuple(prototypes), tuple(diagnostics))
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """One method call of a chain, with its argument text and the offset of that."""
+
+    method: str
+    argument: str
+    offset: int
+
+
+def _closing(code: str, opening: int, limit: int) -> int | None:
+    """The offset of the bracket that closes the one at ``opening``."""
+    pair = {"(": "()", "{": "{}"}[code[opening]]
+    depth = 0
+    for match in _BRACKET.finditer(code, opening, limit):
+        bracket = match.group()
+        if bracket == pair[0]:
+            depth += 1
+        elif bracket == pair[1]:
+            depth -= 1
+            if depth == 0:
+                return match.start()
+    return None
+
+
+class _ClassReader:
+    """The reading of one class."""
+
+    def __init__(self, source: SourceText, op_type: str, begin: int) -> None:
+        self.source = source
+        self.op_type = op_type
+        self.begin = begin
+        self.inputs: dict[str, Parameter] = {}
+        self.outputs: dict[str, Parameter] = {}
+        self.attrs: dict[str, Attr] = {}
+
+    def warn(self, offset: int, message: str) -> None:
+        if not self.source.full:
+            self.source.report(Severity.WARNING, offset, f"{self.op_type}: {message}", self.op_type)
+
+    def error(self, offset: int, message: str) -> None:
+        self.source.report(Severity.ERROR, offset, f"{self.op_type}: {message}", self.op_type)
+
+    def read(self, start: int, end: int) -> OpPrototype | None:
+        for match in _BEGIN.finditer(self.source.code, start, end):
+            kind = match.group(1)
+            closing = _closing(self.source.code, self.source.code.index("(", match.start(1)), end)
+            if match.group(2) is None or closing is None:
+                self.error(
+                    match.start(1), f"{kind} needs a string as its name; a name that is computed is not known here"
+                )
+                return None
+            name = unquote(match.group(2))
+            if not _NAME.match(name):
+                self.error(match.start(2), f"{kind} needs a name that is an identifier, not {name!r}")
+                return None
+            calls = list(self.chain(closing + 1, end))
+            if kind == "Attr":
+                self.attrs[name] = self.attr(name, calls, match.start(2))
+            else:
+                into = self.inputs if kind == "Input" else self.outputs
+                into[name] = self.parameter(name, calls, match.start(2), is_output=kind == "Output")
+        return OpPrototype(
+            self.op_type,
+            tuple(self.inputs.values()),
+            tuple(self.attrs.values()),
+            tuple(self.outputs.values()),
+            self.source.comment_before(self.begin),
+            self.source.file,
+            self.source.line_of(self.begin),
+        )
+
+    def chain(self, position: int, end: int) -> Iterator[_Call]:
+        while match := _METHOD.match(self.source.code, position, end):
+            closing = _closing(self.source.code, match.end() - 1, end)
+            if closing is None:
+                self.error(match.end() - 1, f"the bracket of .{match.group(1)} is never closed")
+                return
+            yield _Call(match.group(1), self.source.code[match.end() : closing], match.end())
+            position = closing + 1
+
+    def parameter(self, name: str, calls: list[_Call], offset: int, *, is_output: bool) -> Parameter:
+        kind = ParameterKind.REQUIRED
+        parameter = Parameter(name, kind)
+        for call in calls:
+            argument = call.argument.strip()
+            if call.method == "ParamType":
+                kind = self.option(argument, call.offset)
+            elif call.method in ("DataType", "DataTypeList"):
+                facts = read_type(call.argument)
+                text = call.argument
+                if facts.unknown or facts.symbol:
+                    text = self.source.expanded(text, call.offset)
+                    facts = read_type(text)
+                for problem_offset, message in facts.problems:
+                    self.warn(
+                        call.offset + (problem_offset if text is call.argument else 0), f"type of {name}: {message}"
+                    )
+                if facts.symbol is not None:
+                    self.warn(call.offset, f"type of {name}: {argument} is no list of dtypes that is known here")
+                unknown = tuple(unknown for unknown, _ in facts.unknown)
+                parameter = Parameter(name, kind, facts.dtypes, unknown_types=unknown)
+            elif call.method == "Follow" and ("DTYPE" in argument or "FollowType" not in argument):
+                followed = self.inputs.get(argument.split(",")[0].strip().strip('"'))
+                if followed is not None:
+                    parameter = Parameter(name, kind, followed.dtypes, unknown_types=followed.unknown_types)
+        if is_output and kind is ParameterKind.OPTIONAL:
+            kind = ParameterKind.REQUIRED  # REG_OP has no optional outputs; the package's header says OUTPUT
+        return Parameter(name, kind, parameter.dtypes, unknown_types=parameter.unknown_types)
+
+    def attr(self, name: str, calls: list[_Call], offset: int) -> Attr:
+        attr_type: AttrType | None = None
+        required = True
+        default: AttrValue = None
+        text, known = "", True
+        for call in calls:
+            if call.method == "AttrType":
+                required = self.option(call.argument.strip(), call.offset) is ParameterKind.REQUIRED
+            elif call.method in _ATTR_TYPES:
+                attr_type = _ATTR_TYPES[call.method]
+                text = call.argument.strip()
+                try:
+                    default = read_default(attr_type, self.source.expanded(call.argument, call.offset))
+                except LiteralError as error:
+                    known = False
+                    self.warn(
+                        call.offset + min(error.offset, len(call.argument)),
+                        f"attr {name}: the default {text[:60]} is no constant ({error})",
+                    )
+        if attr_type is None:
+            self.warn(offset, f"attr {name} has no type of {', '.join(_ATTR_TYPES)}; read as Int")
+            attr_type, default = AttrType.INT, 0
+        if required:
+            return Attr(name, attr_type, True)
+        return Attr(name, attr_type, False, default, text, known)
+
+    def option(self, argument: str, offset: int) -> ParameterKind:
+        name = argument.rpartition("::")[2].strip()
+        kind = _KINDS.get(name)
+        if kind is None:
+            close = difflib.get_close_matches(name, _KINDS, 1)
+            hint = f"; did you mean {close[0]}?" if close else f"; known are {', '.join(_KINDS)}"
+            self.warn(offset, f"{name} is unknown{hint} Read as REQUIRED")
+            return ParameterKind.REQUIRED
+        return kind

@@ -1,0 +1,623 @@
+"""Which schema argument feeds which prototype input or attr, and which output is which return.
+
+A binding is found once, from names, and checked once; the meta function, the converter, the eager kernel and generated
+C++ read it. Position alone never binds an argument.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ascend_graph.errors import AscendGraphError
+from ascend_graph.prototypes import Attr, AttrType, DataType, OpPrototype, Parameter, ParameterKind
+from ascend_graph.prototypes.writer import reg_op_calls
+from ascend_graph.registration.dtypes import NPU_DTYPE_OFFSET, dtype_number, ge_dtype_of_number
+from ascend_graph.registration.schema import ArgumentKind, OpSchema, SchemaArgument, SchemaReturn
+from ascend_graph.registration.synonyms import FIRST_TENSOR_NAMES, are_synonyms, normalize
+
+Hook = Callable[[Any], Any] | Mapping[Any, Any]
+
+_GE_DTYPE_NUMBERS = frozenset(map(int, DataType))
+
+#: The key of ``arguments=`` that names the prototype's outputs in the order of the schema's returns.
+RETURNS = "->"
+
+
+class BindingError(AscendGraphError, ValueError):
+    """A schema and a prototype do not fit, or fit in more than one way."""
+
+
+class Evidence(enum.Enum):
+    """Why two names are taken for the same thing."""
+
+    EXPLICIT = "arguments="
+    SAME_NAME = "same name"
+    NORMALIZED = "same name but for case and underscores"
+    FIRST_TENSOR = "first tensor, first input"
+    SYNONYM = "synonyms"
+    IN_PLACE = "output named like the input"
+    RELATION = "named by the shape relation"
+    ONLY = "the only one"
+    POSITION = "order of the returns, which have no names"
+
+
+class Conversion(enum.Enum):
+    """How the value of an argument becomes what GE wants; a hook comes before it."""
+
+    #: A tensor for an input, a value for an attr: handed on.
+    DIRECT = "direct"
+    #: A dtype, as ``torch.dtype`` or torch's number of it → GE's number of it.
+    DTYPE = "dtype"
+    #: A Python value or list → a Const node.
+    CONST = "Const"
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """The long form of a value of ``arguments=``: what feeds what, and how.
+
+    >>> Argument("axes", default=(-2, -1))
+    Argument(name='axes', convert=None, default=(-2, -1), copy=None)
+    """
+
+    #: The GE name.
+    name: str
+    #: A function of the value, or a table of the allowed ones.
+    convert: Hook | None = None
+    #: What None stands for, before ``convert``. Without it None leaves an attr at the prototype's default.
+    default: Any = None
+    #: For a tensor: whether GE works on a copy. By default it does where the prototype writes an input that the schema
+    #: does not; False lets GE write over the caller's tensor.
+    copy: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where the value of one input or attr comes from."""
+
+    #: The position in the schema's arguments; None for a value that ``arguments=`` gives.
+    argument: int | None
+    evidence: Evidence
+    conversion: Conversion = Conversion.DIRECT
+    hook: Hook | None = None
+    #: The value, or a function of all arguments by name, where ``argument`` is None; otherwise what None stands for.
+    value: Any = None
+    copy: bool | None = None
+    #: Why the conversion is what it is, where that is not plain from the types.
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnSource:
+    """Which output one return is: an output's position, or an argument that is returned itself."""
+
+    output: int | None
+    evidence: Evidence
+    argument: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """An argument that the schema says is written, and the output that holds its new value."""
+
+    argument: int
+    output: int
+    #: Whether the prototype's output is named like the input, so that GE writes over it.
+    in_place: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """What feeds what. ``inputs`` and ``attrs`` follow the prototype, None where nothing feeds one."""
+
+    schema: OpSchema
+    prototype: OpPrototype
+    inputs: tuple[Source | None, ...]
+    attrs: tuple[Source | None, ...]
+    returns: tuple[ReturnSource, ...]
+    mutations: tuple[Mutation, ...] = ()
+    #: Inputs the prototype writes although the schema does not: they are copied first.
+    copied: tuple[int, ...] = ()
+    #: Arguments the prototype has nothing for; a call may only leave them at their default or None.
+    unused: tuple[int, ...] = ()
+    #: Outputs that no return takes.
+    dropped: tuple[int, ...] = ()
+
+    def argument_names(self) -> dict[str, str]:
+        """From the schema's name of each bound argument to the prototype's."""
+        names = {}
+        for parameters, sources in ((self.prototype.inputs, self.inputs), (self.prototype.attrs, self.attrs)):
+            for parameter, source in zip(parameters, sources, strict=True):
+                if source is not None and source.argument is not None:
+                    names.setdefault(self.schema.arguments[source.argument].name, parameter.name)
+        return names
+
+
+# ------------------------------------------------------------------------------------------------------------- matching
+
+
+@dataclass(slots=True)
+class _Target:
+    """One input or attr of the prototype that may be fed."""
+
+    parameter: Parameter | Attr
+    index: int
+    source: Source | None = None
+
+    @property
+    def name(self) -> str:
+        return self.parameter.name
+
+    @property
+    def is_input(self) -> bool:
+        return isinstance(self.parameter, Parameter)
+
+    @property
+    def must_be_fed(self) -> bool:
+        if isinstance(self.parameter, Parameter):
+            return self.parameter.kind is not ParameterKind.OPTIONAL
+        return self.parameter.required or not self.parameter.default_known
+
+    def accepts(self, argument: SchemaArgument) -> bool:
+        if isinstance(self.parameter, Parameter):
+            return _input_accepts(self.parameter, argument)
+        return argument.kind in _ATTR_KINDS[self.parameter.type][0] and (
+            argument.list_depth in _ATTR_KINDS[self.parameter.type][1]
+        )
+
+
+_K = ArgumentKind
+_NUMBERS = (_K.INT, _K.BOOL, _K.SCALAR)
+#: What may feed an attr: the kinds of an element, and the list depths.
+_ATTR_KINDS: Mapping[AttrType, tuple[tuple[ArgumentKind, ...], tuple[int, ...]]] = {
+    AttrType.INT: ((*_NUMBERS, _K.DTYPE, _K.LAYOUT, _K.MEMORY_FORMAT), (0,)),
+    AttrType.FLOAT: ((*_NUMBERS, _K.FLOAT), (0,)),
+    AttrType.BOOL: (_NUMBERS, (0,)),
+    AttrType.STRING: ((_K.STR, _K.LAYOUT, _K.MEMORY_FORMAT, _K.DEVICE), (0,)),
+    AttrType.BYTES: ((_K.STR,), (0,)),
+    AttrType.TYPE: ((_K.DTYPE, _K.INT), (0,)),
+    AttrType.TENSOR: ((*_NUMBERS, _K.FLOAT), (0, 1)),
+    AttrType.NAMED_ATTRS: ((), ()),
+    AttrType.LIST_INT: ((*_NUMBERS, _K.DTYPE), (0, 1)),
+    AttrType.LIST_FLOAT: ((*_NUMBERS, _K.FLOAT), (0, 1)),
+    AttrType.LIST_BOOL: (_NUMBERS, (0, 1)),
+    AttrType.LIST_STRING: ((_K.STR,), (0, 1)),
+    AttrType.LIST_TYPE: ((_K.DTYPE, _K.INT), (0, 1)),
+    AttrType.LIST_TENSOR: ((), ()),
+    AttrType.LIST_LIST_INT: (_NUMBERS, (1, 2)),
+    AttrType.LIST_LIST_FLOAT: ((*_NUMBERS, _K.FLOAT), (1, 2)),
+    AttrType.LIST_NAMED_ATTRS: ((), ()),
+}
+
+
+def _input_accepts(parameter: Parameter, argument: SchemaArgument) -> bool:
+    dynamic = parameter.kind is ParameterKind.DYNAMIC
+    if argument.is_tensor:
+        return dynamic or argument.list_depth == 0
+    constant = argument.kind in (*_NUMBERS, _K.FLOAT, _K.COMPLEX) and argument.list_depth <= 1
+    return constant and not dynamic
+
+
+def bind(
+    schema: OpSchema,
+    prototype: OpPrototype,
+    arguments: Mapping[str, Any] | None = None,
+    *,
+    output_names: Sequence[str] = (),
+) -> Binding:
+    """Bind a schema to a prototype by name.
+
+    Args:
+        schema: The schema of the overload.
+        prototype: The prototype of the op that it becomes.
+        arguments: What names do not settle. ``{"torch name": "GE name"}`` renames; ``{"torch name": ("GE name", hook)}``
+            also converts each value with a function or a table; ``{"torch name": None}`` says that GE has nothing for
+            the argument, which then has to stay at its default; :class:`Argument` says more; ``{"GE name": value}`` for what the schema has not gives
+            the value of an attr, or a function of all arguments (a mapping by torch name) that computes it;
+            ``{"->": ("GE output", …)}`` names the output of each return.
+        output_names: The output names of a shape relation, in the order of the returns.
+
+    Raises:
+        BindingError: Something is left over or ambiguous; the message shows both signatures and the line to write.
+
+    >>> from ascend_graph.prototypes import parse_text
+    >>> from ascend_graph.registration.schema import read_schema
+    >>> import torch
+    >>> prototype = parse_text('''REG_OP(LogCumSum)
+    ...     .INPUT(x, TensorType({DT_FLOAT})).OUTPUT(y, TensorType({DT_FLOAT})).ATTR(axis, Int, -1)
+    ...     .OP_END_FACTORY_REG(LogCumSum)''').prototypes[0]
+    >>> binding = bind(read_schema(torch.ops.aten.logcumsumexp.default._schema), prototype)
+    >>> binding.argument_names()
+    {'self': 'x', 'dim': 'axis'}
+    """
+    return _Matcher(schema, prototype, dict(arguments or {}), tuple(output_names)).binding()
+
+
+class _Matcher:
+    """The state of one search; what is decided is never taken back."""
+
+    def __init__(
+        self, schema: OpSchema, prototype: OpPrototype, explicit: dict[str, Any], output_names: tuple[str, ...]
+    ) -> None:
+        self.schema, self.prototype, self.explicit, self.output_names = schema, prototype, explicit, output_names
+        self.inputs = [_Target(parameter, n) for n, parameter in enumerate(prototype.inputs)]
+        self.attrs = [_Target(attr, n) for n, attr in enumerate(prototype.attrs)]
+        self.targets = [*self.inputs, *self.attrs]
+        self.open = list(range(len(schema.arguments)))
+        self.ignored: list[int] = []
+
+    def binding(self) -> Binding:
+        self.take_explicit()
+        self.match(lambda a, t: a.name == t.name, Evidence.SAME_NAME)
+        self.match(lambda a, t: normalize(a.name) == normalize(t.name), Evidence.NORMALIZED)
+        self.match_first_tensor()
+        self.match(lambda a, t: are_synonyms(a.name, t.name), Evidence.SYNONYM)
+        self.check_complete()
+        returns, mutations = self.returns()
+        used = {r.output for r in returns} | {m.output for m in mutations}
+        written = {m.argument for m in mutations if m.in_place}
+        copied = [
+            target.index
+            for target in self.inputs
+            if target.source is not None and self.is_copied(target.name, target.source, written)
+        ]
+        return Binding(
+            self.schema,
+            self.prototype,
+            tuple(target.source for target in self.inputs),
+            tuple(target.source for target in self.attrs),
+            tuple(returns),
+            tuple(mutations),
+            tuple(copied),
+            tuple(sorted([*self.open, *self.ignored])),
+            tuple(n for n in range(len(self.prototype.outputs)) if n not in used),
+        )
+
+    def is_copied(self, name: str, source: Source, written: set[int]) -> bool:
+        if source.copy is not None:
+            return source.copy
+        return name in self.prototype.in_place and source.argument not in written
+
+    # ---------------------------------------------------------------------------------------------------- arguments=
+
+    def take_explicit(self) -> None:
+        names = {argument.name: n for n, argument in enumerate(self.schema.arguments)}
+        for key, wanted in self.explicit.items():
+            if key == RETURNS:
+                continue
+            if key in names:
+                self.take_renamed(names[key], wanted)
+            else:
+                self.take_value(key, wanted)
+
+    def take_renamed(self, position: int, wanted: Any) -> None:
+        argument = self.schema.arguments[position]
+        if wanted is None:
+            if not (argument.has_default or argument.optional):
+                raise self.refuse(f"arguments={{{argument.name!r}: None}}: {argument.name} has no default to stay at")
+            self.ignored.append(position)
+            self.open.remove(position)
+            return
+        if isinstance(wanted, str):
+            wanted = Argument(wanted)
+        elif isinstance(wanted, tuple) and len(wanted) == 2:
+            wanted = Argument(*wanted)
+        if (
+            not isinstance(wanted, Argument)
+            or not isinstance(wanted.name, str)
+            or not (wanted.convert is None or callable(wanted.convert) or isinstance(wanted.convert, Mapping))
+        ):
+            raise self.refuse(
+                f"arguments={{{argument.name!r}: {wanted!r}}}: write the GE name, (GE name, function or table), "
+                "ascend_graph.Argument(…), or None"
+            )
+        name = wanted.name
+        candidates = [target for target in self.targets if target.name == name]
+        if not candidates:
+            raise self.refuse(f"{self.prototype.op_type} has no input or attr {name!r}; it has {_names(self.targets)}")
+        # A name that is both an input and an attr: tensors go to the input.
+        candidates.sort(key=lambda target: target.is_input != argument.is_tensor)
+        target = candidates[0]
+        if wanted.convert is None and not target.accepts(argument):
+            raise self.refuse(f"{argument.type_text} {argument.name} cannot feed {_kind_of(target)} {name}")
+        if target.source is not None:
+            raise self.refuse(f"arguments= feeds {name} twice")
+        self.decide(position, target, Evidence.EXPLICIT, wanted)
+
+    def take_value(self, name: str, value: Any) -> None:
+        target = next((target for target in (*self.attrs, *self.inputs) if target.name == name), None)
+        if target is None:
+            known = ", ".join(argument.name for argument in self.schema.arguments)
+            raise self.refuse(
+                f"arguments= mentions {name!r}, which is neither an argument ({known}) nor an input or attr of "
+                f"{self.prototype.op_type} ({_names(self.targets)})"
+            )
+        if target.source is not None:
+            raise self.refuse(f"arguments= feeds {name} twice")
+        conversion = Conversion.CONST if target.is_input else Conversion.DIRECT
+        target.source = Source(None, Evidence.EXPLICIT, conversion, value=value)
+
+    # -------------------------------------------------------------------------------------------------------- rounds
+
+    def match(self, same: Callable[[SchemaArgument, _Target], bool], evidence: Evidence) -> None:
+        free = [target for target in self.targets if target.source is None]
+        possible: dict[int, list[_Target]] = {}
+        for position in self.open:
+            argument = self.schema.arguments[position]
+            found = [target for target in free if same(argument, target) and target.accepts(argument)]
+            # A name that is both an input and an attr: tensors go to the input, the rest to the attr.
+            fitting = [target for target in found if target.is_input == argument.is_tensor] or found
+            if fitting:
+                possible[position] = fitting
+        for position, found in possible.items():
+            rivals = [other for other, theirs in possible.items() if other != position and found[0] in theirs]
+            if len(found) == 1 and not rivals:
+                self.decide(position, found[0], evidence)
+
+    def match_first_tensor(self) -> None:
+        """``self`` or ``input`` of the schema is the first input, if both are still free."""
+        first = next((n for n, a in enumerate(self.schema.arguments) if a.is_tensor), None)
+        if first is None or first not in self.open or not self.inputs or self.inputs[0].source is not None:
+            return
+        argument = self.schema.arguments[first]
+        if argument.name in FIRST_TENSOR_NAMES and self.inputs[0].accepts(argument):
+            self.decide(first, self.inputs[0], Evidence.FIRST_TENSOR)
+
+    def decide(self, position: int, target: _Target, evidence: Evidence, wanted: Argument | None = None) -> None:
+        argument = self.schema.arguments[position]
+        wanted = wanted or Argument(target.name)
+        hook = wanted.convert
+        conversion, reason = Conversion.DIRECT, ""
+        if target.is_input:
+            if not argument.is_tensor:
+                conversion = Conversion.CONST
+        elif hook is dtype_number:
+            conversion, hook = Conversion.DTYPE, None
+        elif hook is None:
+            assert isinstance(target.parameter, Attr)
+            conversion, reason = self.attr_conversion(argument, target.parameter)
+        target.source = Source(position, evidence, conversion, hook, wanted.default, wanted.copy, reason)
+        self.open.remove(position)
+
+    def attr_conversion(self, argument: SchemaArgument, attr: Attr) -> tuple[Conversion, str]:
+        """Whether a value is a dtype, whose number differs between torch and GE, or goes into the attr as it is."""
+        if attr.type in (AttrType.TYPE, AttrType.LIST_TYPE):
+            return Conversion.DTYPE, ""
+        plausible = attr.required or not isinstance(attr.default, int) or attr.default in _GE_DTYPE_NUMBERS
+        if argument.kind is _K.DTYPE:
+            if plausible:
+                return Conversion.DTYPE, ""
+            question = f"the default {attr.default} of {attr.name} is no dtype of GE, so its values have a meaning of their own"
+            table = f'("{attr.name}", {{torch.float16: …}})'
+            raise self.refuse(
+                f"ScalarType {argument.name} → Int {attr.name}: {question}; say which: {table}", {argument.name: table}
+            )
+        if argument.kind is not _K.INT or attr.type is not AttrType.INT:
+            return Conversion.DIRECT, ""
+        if not (_is_dtype_name(argument.name) and _is_dtype_name(attr.name)):
+            return Conversion.DIRECT, ""
+        # An int that may be torch's number of a dtype: what both sides write as default tells, or nothing does.
+        if argument.has_default and argument.default is not None:
+            plain = not attr.required and argument.default == attr.default
+            number = ge_dtype_of_number(argument.default)
+            translated = not attr.required and number is not None and number == attr.default
+            if translated and not plain:
+                return Conversion.DTYPE, f"torch's number of a dtype: {argument.default} is {_shown(number)}, the default"
+            if plain and not translated:
+                return Conversion.DIRECT, f"GE's own number: both defaults are {argument.default}"
+            if argument.default >= NPU_DTYPE_OFFSET:
+                return Conversion.DTYPE, f"torch_npu's number of a dtype: the default is {argument.default}"
+        raise self.refuse(
+            f"int {argument.name} → Int {attr.name}: is it torch's number of a dtype or GE's own? "
+            f'Write ("{attr.name}", ascend_graph.dtype_number) for the first, ("{attr.name}", int) for the second',
+            {argument.name: f'("{attr.name}", ascend_graph.dtype_number)'},
+        )
+
+    # ------------------------------------------------------------------------------------------------------ leftovers
+
+    def check_complete(self) -> None:
+        arguments = self.schema.arguments
+        hungry = [target for target in self.targets if target.source is None and target.must_be_fed]
+        free = [target for target in self.targets if target.source is None]
+        stuck = [n for n in self.open if not (arguments[n].has_default or arguments[n].optional)]
+        # A default that only one side applies would be a silent difference, if the two mean the same.
+        doubtful = [
+            n
+            for n in self.open
+            if n not in stuck
+            and arguments[n].default is not None
+            and any(not target.is_input and target.accepts(arguments[n]) for target in free)
+        ]
+        if not (hungry or stuck or doubtful):
+            return
+        problems = [f"nothing feeds {_kind_of(target)} {target.name}" for target in hungry]
+        problems += [f"nothing takes the argument {arguments[n].type_text} {arguments[n].name}" for n in stuck]
+        problems += [
+            f"{arguments[n].name}={arguments[n].default!r} may be an attr by another name, or none at all"
+            for n in doubtful
+        ]
+        raise self.refuse("; ".join(problems), self.suggestion([*stuck, *doubtful], hungry, free))
+
+    def suggestion(self, stuck: Iterable[int], hungry: Sequence[_Target], free: Sequence[_Target]) -> dict[str, str]:
+        """What to write: leftovers that fit, in order, required ones first; a proposal to read, never a decision."""
+        left = [*hungry, *[target for target in free if target not in hungry]]
+        lines = {}
+        optional = [n for n in self.open if n not in set(stuck)]
+        for position in [*stuck, *(optional if hungry else [])]:
+            argument = self.schema.arguments[position]
+            target = next((t for t in left if t.accepts(argument) and t.is_input == argument.is_tensor), None)
+            if target is not None:
+                left.remove(target)
+                lines[argument.name] = repr(target.name)
+            elif argument.has_default or argument.optional:
+                lines[argument.name] = "None"
+            else:
+                lines[argument.name] = "…"
+        for target in left:
+            if target.must_be_fed:
+                lines[target.name] = "…"
+        return lines
+
+    # -------------------------------------------------------------------------------------------------------- outputs
+
+    def returns(self) -> tuple[list[ReturnSource], list[Mutation]]:
+        outputs = self.prototype.outputs
+        returned = self.schema.returns
+        by_name = {output.name: n for n, output in enumerate(outputs)}
+        arguments = {argument.name: n for n, argument in enumerate(self.schema.arguments)}
+        fed_by = {t.source.argument: t for t in self.inputs if t.source is not None and t.source.argument is not None}
+
+        found: dict[int, ReturnSource] = {}
+        taken: set[int] = set()
+        in_place: dict[int, int] = {}  # argument → output named like its input
+        for position, argument in enumerate(self.schema.arguments):
+            target = fed_by.get(position)
+            if argument.mutated and target is not None and target.name in by_name:
+                in_place[position] = by_name[target.name]
+        for n, value in enumerate(returned):
+            if value.alias_of is not None and arguments[value.alias_of] in in_place:
+                found[n] = ReturnSource(
+                    in_place[arguments[value.alias_of]], Evidence.IN_PLACE, arguments[value.alias_of]
+                )
+        mutated_returns = {r.argument for r in found.values()}
+        taken |= set(in_place.values())
+
+        explicit = self.explicit.get(RETURNS)
+        names = self.explicit_returns(explicit) if explicit is not None else ()
+        for n, value in enumerate(returned):
+            if n in found and not names:
+                continue
+            choice = self.named_output(n, value, names, by_name)
+            if choice is not None:
+                found[n] = ReturnSource(choice[0], choice[1], found[n].argument if n in found else None)
+                taken.add(choice[0])
+        open_returns = [n for n in range(len(returned)) if n not in found]
+        open_outputs = [n for n in range(len(outputs)) if n not in taken]
+        mutated_elsewhere = [
+            position
+            for position, argument in enumerate(self.schema.arguments)
+            if argument.mutated and position not in in_place and position not in mutated_returns
+        ]
+        if open_returns:
+            # Which place an op's rewritten inputs have among its returns is a matter of taste: both orders occur.
+            mixed = len(open_returns) > 1 and any(outputs[n].name in self.prototype.in_place for n in open_outputs)
+            fits = len(open_returns) == len(open_outputs) and self.kinds_agree(open_returns, open_outputs)
+            if mixed or not fits:
+                raise self.refuse(
+                    f"{len(open_returns)} return(s) without a name, {len(open_outputs)} output(s) left "
+                    f"({', '.join(outputs[n].name for n in open_outputs) or 'none'}): which is which?",
+                    {RETURNS: self.output_proposal(found, open_returns, open_outputs)},
+                )
+            evidence = Evidence.ONLY if len(open_returns) == 1 else Evidence.POSITION
+            for n, output in zip(open_returns, open_outputs, strict=True):
+                owner = returned[n].alias_of
+                found[n] = ReturnSource(output, evidence, None if owner is None else arguments[owner])
+            open_outputs = []
+        mutations = [Mutation(position, output, True) for position, output in in_place.items()]
+        for position in mutated_elsewhere:
+            owner_return = next((r for r in found.values() if r.argument == position and r.output is not None), None)
+            if owner_return is not None and owner_return.output is not None:
+                mutations.append(Mutation(position, owner_return.output, False))
+            elif len(open_outputs) == 1 and len(mutated_elsewhere) == 1:
+                mutations.append(Mutation(position, open_outputs[0], False))
+            else:
+                argument = self.schema.arguments[position]
+                raise self.refuse(
+                    f"the schema writes {argument.name}, but no output of {self.prototype.op_type} holds its new value "
+                    f"(outputs: {', '.join(o.name for o in outputs) or 'none'})"
+                )
+        return [found[n] for n in range(len(returned))], mutations
+
+    def explicit_returns(self, value: Any) -> tuple[str, ...]:
+        names = (value,) if isinstance(value, str) else tuple(value)
+        known = [output.name for output in self.prototype.outputs]
+        if len(names) != len(self.schema.returns) or any(name not in known for name in names):
+            raise self.refuse(
+                f"arguments={{{RETURNS!r}: {value!r}}}: name one output for each of the {len(self.schema.returns)} "
+                f"return(s); outputs: {', '.join(known) or 'none'}"
+            )
+        if len(set(names)) != len(names):
+            raise self.refuse(f"arguments={{{RETURNS!r}: {value!r}}} names an output twice")
+        return names
+
+    def named_output(
+        self, position: int, value: SchemaReturn, names: tuple[str, ...], by_name: Mapping[str, int]
+    ) -> tuple[int, Evidence] | None:
+        if names:
+            return by_name[names[position]], Evidence.EXPLICIT
+        if len(self.output_names) == len(self.schema.returns) and all(name in by_name for name in self.output_names):
+            return by_name[self.output_names[position]], Evidence.RELATION
+        if not value.name:
+            return None
+        if value.name in by_name:
+            return by_name[value.name], Evidence.SAME_NAME
+        same = [n for name, n in by_name.items() if normalize(name) == normalize(value.name)]
+        return (same[0], Evidence.NORMALIZED) if len(same) == 1 else None
+
+    def kinds_agree(self, returns: Sequence[int], outputs: Sequence[int]) -> bool:
+        return all(
+            self.schema.returns[r].kind is _K.TENSOR
+            and (self.schema.returns[r].list_depth == 1) == (self.prototype.outputs[o].kind is ParameterKind.DYNAMIC)
+            for r, o in zip(returns, outputs, strict=True)
+        )
+
+    def output_proposal(self, found: Mapping[int, ReturnSource], returns: Sequence[int], left: Sequence[int]) -> str:
+        outputs = self.prototype.outputs
+        rest = iter(left)
+        names = []
+        for n in range(len(self.schema.returns)):
+            index = found[n].output if n in found else next(rest, None)
+            names.append("…" if index is None else repr(outputs[index].name))
+        return f"({', '.join(names)}{',' if len(names) == 1 else ''})"
+
+    # --------------------------------------------------------------------------------------------------------- errors
+
+    def refuse(self, message: str, lines: Mapping[str, str] | None = None) -> BindingError:
+        text = f"{self.schema.qualified_name} ↔ {self.prototype.op_type}: {message}\n{side_by_side(self.schema, self.prototype)}"
+        if lines:
+            merged = {key: _written(value) for key, value in self.explicit.items()} | dict(lines)
+            text += f"\nWrite: arguments={{{', '.join(f'{key!r}: {value}' for key, value in merged.items())}}}"
+        return BindingError(text)
+
+
+def side_by_side(schema: OpSchema, prototype: OpPrototype) -> str:
+    """Both signatures, the schema on the left, the prototype on the right, as lines of text."""
+    left = [f"{schema.qualified_name}("]
+    for argument in schema.arguments:
+        default = f"={argument.default!r}" if argument.has_default else ""
+        left.append(f"  {argument.type_text} {argument.name}{default}")
+    left.append(f") -> ({', '.join(f'{r.type_text} {r.name}'.strip() for r in schema.returns)})")
+    right = [f"REG_OP({prototype.op_type})", *(f"  {call}" for call in reg_op_calls(prototype))]
+    right = [line if len(line) <= 90 else line[:89] + "…" for line in right]
+    width = max(map(len, left))
+    height = max(len(left), len(right))
+    left += [""] * (height - len(left))
+    right += [""] * (height - len(right))
+    return "\n".join(f"  {a:<{width}}  │ {b}".rstrip() for a, b in zip(left, right, strict=True))
+
+
+def _is_dtype_name(name: str) -> bool:
+    normal = normalize(name)
+    return "dtype" in normal or "dsttype" in normal or "outtype" in normal or "outputtype" in normal
+
+
+def _names(targets: Iterable[_Target]) -> str:
+    return ", ".join(target.name for target in targets) or "none"
+
+
+def _kind_of(target: _Target) -> str:
+    parameter = target.parameter
+    if isinstance(parameter, Parameter):
+        return f"the {parameter.kind.value} input"
+    return f"the {'required' if parameter.required else 'optional'} {parameter.type.value} attr"
+
+
+def _shown(value: Any) -> str:
+    return getattr(value, "ge_name", None) or repr(value)
+
+
+def _written(value: Any) -> str:
+    return repr(value) if isinstance(value, str | int | float | bool | None | list | tuple) else "…"

@@ -1,0 +1,514 @@
+"""Binding → converter: the function that TorchAir calls for an FX node and that adds the GE node. No code is generated."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from types import SimpleNamespace
+from typing import Any
+
+from ascend_graph.errors import AscendGraphError
+from ascend_graph.prototypes import AttrType, DataType, Parameter, ParameterKind
+from ascend_graph.raw_ops import NodeStyle, describe, make_raw_op
+from ascend_graph.registration.binding import Binding, Conversion, Hook, Source
+from ascend_graph.registration.dtypes import PACKED_DTYPES, STORED_AS, UNKNOWN_TO_TORCH, ge_dtype
+
+ConverterFunction = Callable[..., Any]
+
+
+class ConversionError(AscendGraphError, ValueError):
+    """A call in the graph cannot become the GE node: a value, a dtype or a symbolic size that GE has no place for."""
+
+
+class ConverterError(AscendGraphError):
+    """TorchAir is not there, or has a converter for the operator already."""
+
+
+@lru_cache(maxsize=1)
+def _torchair() -> SimpleNamespace:
+    try:
+        importlib.import_module("torch_npu")  # torchair can only be imported after it
+        return SimpleNamespace(
+            fx=importlib.import_module("torchair._ge_concrete_graph.fx2ge_converter"),
+            ge=importlib.import_module("torchair.ge._ge_graph"),
+            raw=importlib.import_module("torchair._ge_concrete_graph.ge_apis"),
+        )
+    except (ImportError, OSError) as error:
+        raise ConverterError(
+            f"a converter needs torch_npu with torchair, which cannot be imported here: {error}. "
+            "Without CANN run the program as `python -m ascend_graph.host script.py`."
+        ) from error
+
+
+# -------------------------------------------------------------------------------------------------------------- making
+
+
+def make_converter(binding: Binding) -> ConverterFunction:
+    """A converter for TorchAir that adds the binding's GE node.
+
+    It takes what the schema takes, tensors being TorchAir's GE tensors, and returns what the schema returns.
+
+    Raises:
+        RawOpError: torchair cannot be imported.
+    """
+    return _Maker(binding).converter()
+
+
+Getter = Callable[[Sequence[Any]], Any]
+
+
+class _Maker:
+    """One converter's precomputed parts."""
+
+    def __init__(self, binding: Binding) -> None:
+        pieces = _torchair()
+        self.binding = binding
+        self.ge, self.raw = pieces.ge, pieces.raw
+        self.description = describe(binding.prototype)
+        self.raw_op = make_raw_op(binding.prototype, NodeStyle.COMPACT)
+        self.subject = f"{binding.schema.qualified_name} → {binding.prototype.op_type}"
+
+    def converter(self) -> ConverterFunction:
+        arguments = self.binding.schema.arguments
+        names = [argument.name for argument in arguments]
+        defaults = tuple(argument.default for argument in arguments)
+        position = {name: n for n, name in enumerate(names)}
+        count = len(arguments)
+        inputs = [
+            self.input_getter(parameter, source)
+            for parameter, source in zip(self.binding.prototype.inputs, self.binding.inputs, strict=True)
+        ]
+        attrs = self.attr_getters()
+        unused = [(n, names[n], defaults[n]) for n in self.binding.unused]
+        raw_op, results = self.raw_op, self.results()
+        copied, copy = self.binding.copied, self.copy
+        subject, check_outputs, promote = self.subject, self.output_check(), self.promotion()
+
+        def convert(*args: Any, meta_outputs: Any = None, **kwargs: Any) -> Any:
+            if len(args) == count and not kwargs:
+                values: Sequence[Any] = args
+            else:
+                filled = [*args, *defaults[len(args) :]]
+                for name, value in kwargs.items():
+                    filled[position[name]] = value
+                values = filled
+            for n, name, default in unused:
+                value = values[n]
+                if value is not None and value != default:
+                    raise ConversionError(f"{subject}: {name}={value!r} has no place in GE; it can only be {default!r}")
+            tensors = [get(values) for get in inputs]
+            if meta_outputs is not None:
+                check_outputs(meta_outputs)
+            if promote is not None:
+                promote(tensors, meta_outputs)
+            for n in copied:
+                tensors[n] = copy(tensors[n])
+            given = {}
+            for name, get in attrs:
+                value = get(values)
+                if value is not None:
+                    given[name] = value
+            return results(raw_op(*tensors, **given), values)
+
+        convert.__name__ = f"{self.binding.schema.name.partition('::')[2]}_converter"
+        convert.__doc__ = f"Converter of {self.subject}."
+        return convert
+
+    # --------------------------------------------------------------------------------------------------------- inputs
+
+    def input_getter(self, parameter: Parameter, source: Source | None) -> Getter:
+        if source is None:
+            return lambda values: None
+        allowed = frozenset(int(dtype) for dtype in parameter.dtypes)
+        get = self.value_getter(source)
+        if source.conversion is Conversion.CONST:
+            return self.const_getter(parameter, get)
+        tensor_class = self.ge.Tensor
+        dynamic, required = parameter.kind is ParameterKind.DYNAMIC, parameter.kind is ParameterKind.REQUIRED
+        subject, name = self.subject, parameter.name
+
+        def check(value: Any) -> None:
+            if allowed and value.dtype not in allowed and value.dtype != DataType.UNDEFINED:
+                raise ConversionError(
+                    f"{subject}: input {name} is {DataType(value.dtype).ge_name}; allowed are "
+                    f"{', '.join(dtype.ge_name for dtype in parameter.dtypes)}"
+                )
+
+        if not dynamic:
+
+            def one(values: Sequence[Any]) -> Any:
+                value = get(values)
+                if value is None:
+                    if required:
+                        raise ConversionError(f"{subject}: input {name} is required, but None was given")
+                    return None
+                if isinstance(value, tensor_class):
+                    check(value)
+                return value
+
+            return one
+
+        def many(values: Sequence[Any]) -> Any:
+            value = get(values)
+            if value is None:
+                return []
+            items = list(value) if isinstance(value, list | tuple) else [value]
+            for n, item in enumerate(items):
+                if item is None:
+                    raise ConversionError(f"{subject}: {name}[{n}] is None; GE's dynamic inputs have no gaps")
+                if isinstance(item, tensor_class):
+                    check(item)
+            return items
+
+        return many
+
+    def copy(self, value: Any) -> Any:
+        """A copy of a tensor, or of each of a list, that GE may write over."""
+        if isinstance(value, list):
+            return [self.copy(item) for item in value]
+        return self.raw.TensorMove(value) if isinstance(value, self.ge.Tensor) else value
+
+    def const_getter(self, parameter: Parameter, get: Getter) -> Getter:
+        const, tensor_class = self.ge.Const, self.ge.Tensor
+        integers = [d for d in (DataType.INT64, DataType.INT32) if not parameter.dtypes or d in parameter.dtypes]
+        floats = [d for d in (DataType.FLOAT, DataType.FLOAT16) if not parameter.dtypes or d in parameter.dtypes]
+        subject, name = self.subject, parameter.name
+
+        def constant(values: Sequence[Any]) -> Any:
+            value = get(values)
+            if value is None or isinstance(value, tensor_class):
+                return value
+            first = value[0] if isinstance(value, list | tuple) and value else value
+            fitting = floats if isinstance(first, float) else (integers or floats)
+            if not fitting:
+                raise ConversionError(f"{subject}: {value!r} fits no dtype of input {name}")
+            return const(list(value) if isinstance(value, tuple) else value, dtype=int(fitting[0]))
+
+        return constant
+
+    def value_getter(self, source: Source) -> Getter:
+        if source.argument is None:
+            value = source.value
+            if not callable(value):
+                return lambda values: value
+            names = [argument.name for argument in self.binding.schema.arguments]
+            return lambda values: value(dict(zip(names, values, strict=True)))
+        position, hook, default = source.argument, source.hook, source.value
+        if hook is None:
+            if default is None:
+                return lambda values: values[position]
+            return lambda values: default if values[position] is None else values[position]
+        convert = _table(hook, self.subject, self.binding.schema.arguments[position].name)
+
+        def converted(values: Sequence[Any]) -> Any:
+            value = values[position]
+            if value is None:
+                value = default
+            return None if value is None else convert(value)
+
+        return converted
+
+    # --------------------------------------------------------------------------------------------------------- dtypes
+
+    def output_check(self) -> Callable[[Any], None]:
+        """What refuses meta outputs whose dtype the prototype does not allow."""
+        outputs = self.binding.prototype.outputs
+        allowed = [
+            frozenset(map(int, outputs[r.output].dtypes)) if r.output is not None else frozenset()
+            for r in self.binding.returns
+        ]
+        storage = {int(dtype): int(stored) for dtype, stored in STORED_AS.items()}
+        allowed = [dtypes | {storage[d] for d in dtypes if d in storage} for dtypes in allowed]
+        subject, returns = self.subject, self.binding.returns
+
+        def check(meta_outputs: Any) -> None:
+            metas = meta_outputs if isinstance(meta_outputs, list | tuple) else (meta_outputs,)
+            for n, (dtypes, meta) in enumerate(zip(allowed, metas)):  # noqa: B905 - mutated arguments may follow
+                dtype = getattr(meta, "dtype", None)
+                if dtypes and dtype is not None and dtype not in dtypes:
+                    output = outputs[returns[n].output or 0]
+                    raise ConversionError(
+                        f"{subject}: return {n} is {DataType(dtype).ge_name} by the meta function, but the output "
+                        f"{output.name}, which it is taken for ({returns[n].evidence.value}), allows "
+                        f"{', '.join(d.ge_name for d in output.dtypes)}"
+                    )
+
+        return check
+
+    def promotion(self) -> Callable[[list[Any], Any], None] | None:
+        """What casts inputs that the prototype ties to one dtype, where a call gives several; None where none are tied."""
+        groups = self.tied_inputs()
+        if not groups:
+            return None
+        cast, tensor_class, subject = self.ge.Cast, self.ge.Tensor, self.subject
+        inputs = self.binding.prototype.inputs
+
+        def promote(tensors: list[Any], meta_outputs: Any) -> None:
+            for members, position, must in groups:
+                present = [n for n in members if isinstance(tensors[n], tensor_class)]
+                dtypes = {tensors[n].dtype for n in present}
+                if len(dtypes) < 2:
+                    continue
+                metas = meta_outputs if isinstance(meta_outputs, list | tuple) else (meta_outputs,)
+                target = getattr(metas[position], "dtype", None) if position is not None else None
+                if target is None or (not must and not _is_promotion(dtypes, target)):
+                    if must:
+                        shown = ", ".join(f"{inputs[n].name} {DataType(tensors[n].dtype).ge_name}" for n in present)
+                        raise ConversionError(
+                            f"{subject}: the prototype gives {inputs[members[0]].symbol} one dtype, the call several: "
+                            f"{shown}; cast them in the model"
+                        )
+                    continue
+                for n in present:
+                    if tensors[n].dtype != target:
+                        tensors[n] = cast(tensors[n], dst_type=target)
+
+        return promote
+
+    def tied_inputs(self) -> list[tuple[list[int], int | None, bool]]:
+        """The inputs that share a dtype, the return that has it, and whether GE insists.
+
+        Inputs are tied by a DATATYPE symbol; or loosely, in an elementwise op, by one set for all inputs and outputs.
+        """
+        prototype = self.binding.prototype
+        plain = [n for n, p in enumerate(prototype.inputs) if p.kind is not ParameterKind.DYNAMIC]
+        symbols: dict[str, list[int]] = {}
+        for n in plain:
+            symbol = prototype.inputs[n].symbol
+            if symbol and not prototype.inputs[n].list_type:
+                symbols.setdefault(symbol, []).append(n)
+        returned = {r.output: n for n, r in enumerate(self.binding.returns) if r.output is not None}
+        found: list[tuple[list[int], int | None, bool]] = []
+        for symbol, members in symbols.items():
+            position = next(
+                (returned[n] for n, o in enumerate(prototype.outputs) if o.symbol == symbol and n in returned), None
+            )
+            if len(members) > 1:
+                found.append((members, position, True))
+        everything = [*prototype.inputs, *prototype.outputs]
+        if (
+            not found
+            and len(prototype.outputs) == 1
+            and 0 in returned
+            and len(plain) == len(prototype.inputs) > 1
+            and len({p.dtypes for p in everything}) == 1
+            and len(prototype.inputs[0].dtypes) > 1
+        ):
+            found.append((plain, returned[0], False))
+        return found
+
+    # ---------------------------------------------------------------------------------------------------------- attrs
+
+    def attr_getters(self) -> list[tuple[str, Getter]]:
+        sources = {
+            attr.name: source for attr, source in zip(self.binding.prototype.attrs, self.binding.attrs, strict=True)
+        }
+        types = {attr.name: attr.type for attr in self.binding.prototype.attrs}
+        return [
+            (raw.argument, self.attr_getter(raw.name, types[raw.name], source))
+            for raw in self.description.attrs
+            if (source := sources[raw.name]) is not None
+        ]
+
+    def attr_getter(self, name: str, attr_type: AttrType, source: Source) -> Getter:
+        get = self.value_getter(source)
+        tensor_class, subject = self.ge.Tensor, self.subject
+        is_list = attr_type.name.startswith("LIST")
+
+        if source.conversion is Conversion.DTYPE:
+
+            parameters = (*self.binding.prototype.inputs, *self.binding.prototype.outputs)
+            known = {dtype for parameter in parameters for dtype in parameter.dtypes}
+            complete = all(parameter.dtypes for parameter in parameters)
+
+            def number(value: Any) -> int:
+                found = ge_dtype(value)
+                if complete and found not in known:
+                    raise ConversionError(
+                        f"{subject}: {name}={value!r} is {found.ge_name}, which no input or output has; allowed are "
+                        f"{', '.join(dtype.ge_name for dtype in sorted(known))}"
+                    )
+                if found in PACKED_DTYPES:
+                    raise ConversionError(
+                        f"{subject}: {name}={value!r} is {found.ge_name}; GE counts single elements of it, torch stores two "
+                        "in a byte, so the node alone cannot stand for the operator; pass converter="
+                    )
+                return int(found)
+
+            def dtype(values: Sequence[Any]) -> Any:
+                value = get(values)
+                if value is None:
+                    return None
+                return [number(item) for item in value] if is_list else number(value)
+
+            return dtype
+
+        def attr(values: Sequence[Any]) -> Any:
+            value = get(values)
+            if isinstance(value, tensor_class) or (
+                isinstance(value, list | tuple) and any(isinstance(item, tensor_class) for item in value)
+            ):
+                raise ConversionError(
+                    f"{subject}: {name} depends on a symbolic size, and an attr of a GE node is fixed when the graph is "
+                    f"compiled; compile with dynamic=False, or keep the size out of the symbolic ones"
+                )
+            if is_list and value is not None and not isinstance(value, list | tuple):
+                return [value]
+            return value
+
+        return attr
+
+    # --------------------------------------------------------------------------------------------------------- results
+
+    def results(self) -> Callable[[Any, Sequence[Any]], Any]:
+        """From what the raw op returns and the arguments to what the schema returns."""
+        pick = self.pick()
+        announced = self.announced_dtypes()
+        if not announced:
+            return pick
+
+        def announce(made: Any, values: Sequence[Any]) -> Any:
+            for get, outputs, say in announced:
+                say(made, get(values), outputs)
+            return pick(made, values)
+
+        return announce
+
+    def announced_dtypes(self) -> list[Any]:
+        """For attrs that give a dtype: what writes it into the description of the output that has it.
+
+        A meta function cannot: torch stores a dtype it does not have as another one, for example HIFLOAT8 as uint8.
+        """
+        outputs = self.binding.prototype.outputs
+        proto = {dtype: self.ge._ge_dtype_to_ge_proto_dtype(int(dtype)) for dtype in UNKNOWN_TO_TORCH}
+        subject = self.subject
+        single = len(outputs) == 1
+
+        def say(made: Any, value: Any, fitting: Mapping[DataType, list[int]]) -> None:
+            dtype = DataType(value) if isinstance(value, int) else None
+            if dtype not in proto or not fitting[dtype]:
+                return
+            if len(fitting[dtype]) > 1:
+                names = ", ".join(outputs[n].name for n in fitting[dtype])
+                raise ConversionError(f"{subject}: which of {names} has the dtype {dtype.ge_name}? pass converter=")
+            tensor = made if single else made[fitting[dtype][0]]
+            tensor.desc.dtype = proto[dtype]
+
+        found = []
+        for attr, source in zip(self.binding.prototype.attrs, self.binding.attrs, strict=True):
+            if source is None or source.conversion is not Conversion.DTYPE or attr.type.name.startswith("LIST"):
+                continue
+            fitting = {
+                dtype: [
+                    n
+                    for n, output in enumerate(outputs)
+                    if dtype in output.dtypes and output.kind is not ParameterKind.DYNAMIC
+                ]
+                for dtype in UNKNOWN_TO_TORCH
+            }
+            if any(fitting.values()):
+                found.append((self.attr_getter(attr.name, attr.type, source), fitting, say))
+        return found
+
+    def pick(self) -> Callable[[Any, Sequence[Any]], Any]:
+        binding = self.binding
+        single = len(binding.prototype.outputs) == 1
+        order = [r.output for r in binding.returns]
+        assigned = [(m.argument, m.output) for m in binding.mutations if not m.in_place]
+        identity = not assigned and order == list(range(len(binding.prototype.outputs)))
+        if identity and order:
+            return lambda made, values: made
+        assign = self.raw.Assign
+
+        def pick(made: Any, values: Sequence[Any]) -> Any:
+            outputs = (made,) if single else made
+            for position, output in assigned:
+                assign(values[position], outputs[output])
+            picked = tuple([outputs[n] for n in order if n is not None])
+            return picked[0] if len(picked) == 1 else picked or None
+
+        return pick
+
+
+def _is_promotion(dtypes: set[int], target: int) -> bool:
+    """Whether ``target`` is what torch promotes these dtypes to, so that casting is what the operator does itself."""
+    import torch
+
+    to_torch = _torchair().ge.ge_type_to_torch_type
+    try:
+        promoted = None
+        for dtype in dtypes:
+            one = to_torch(dtype)
+            promoted = one if promoted is None else torch.promote_types(promoted, one)
+        return bool(promoted == to_torch(target))
+    except RuntimeError:
+        return False
+
+
+def _table(hook: Hook, subject: str, name: str) -> Callable[[Any], Any]:
+    if not isinstance(hook, Mapping):
+        return hook
+    table = hook
+
+    def look_up(value: Any) -> Any:
+        try:
+            return table[value]
+        except (KeyError, TypeError):
+            raise ConversionError(f"{subject}: {name}={value!r} is none of {', '.join(map(repr, table))}") from None
+
+    return look_up
+
+
+# --------------------------------------------------------------------------------------------------------- registration
+
+
+@dataclass(slots=True)
+class ConverterHandle:
+    """A registered converter that can be taken back."""
+
+    overload: Any
+    _wrapped: Any
+    _before: Any
+    _active: bool = True
+
+    def remove(self) -> None:
+        """Take the converter back; what was there before is there again. A second call does nothing."""
+        if not self._active:
+            return
+        self._active = False
+        if getattr(self.overload, "_ge_converter", None) is not self._wrapped:
+            return  # somebody registered another one since; it is theirs
+        if self._before is None:
+            del self.overload._ge_converter
+        else:
+            self.overload._ge_converter = self._before
+
+
+def existing_converter(overload: Any) -> Any:
+    """TorchAir's converter of an overload, or None. TorchAir's own converters count."""
+    fx = _torchair().fx
+    fx._get_converter(overload)  # loads TorchAir's converters of torch.ops.npu, if they are not
+    return getattr(overload, "_ge_converter", None) or fx._CONVERTERS.get(overload)
+
+
+def register_converter(overload: Any, converter: ConverterFunction, *, override: bool = False) -> ConverterHandle:
+    """Register ``converter`` with TorchAir for ``overload``.
+
+    Raises:
+        ConverterError: TorchAir has one already and ``override`` is false.
+    """
+    before = existing_converter(overload)
+    if before is not None and not override:
+        raise ConverterError(
+            f"{overload.name()} has a converter already ({before.__module__}.{before.__qualname__}); "
+            "pass override=True to replace it"
+        )
+    _torchair().fx.register_fx_node_ge_converter(overload)(converter)
+    wrapped = getattr(overload, "_ge_converter", None)
+    if wrapped is None or wrapped is before:
+        raise ConverterError(
+            f"TorchAir did not take the converter of {overload.name()}: it is one of its lite converters"
+        )
+    return ConverterHandle(overload, wrapped, before)

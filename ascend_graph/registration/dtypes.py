@@ -1,0 +1,115 @@
+"""torch's dtypes and their numbers → GE's, for attrs, constants and checks. Imports torch where it is needed."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from ascend_graph.errors import AscendGraphError
+from ascend_graph.prototypes import DataType
+
+# The numbers of c10::ScalarType (torch/headeronly/core/ScalarType.h) that GE has a dtype for.
+_BY_SCALAR_TYPE = {
+    0: DataType.UINT8,
+    1: DataType.INT8,
+    2: DataType.INT16,
+    3: DataType.INT32,
+    4: DataType.INT64,
+    5: DataType.FLOAT16,
+    6: DataType.FLOAT,
+    7: DataType.DOUBLE,
+    8: DataType.COMPLEX32,
+    9: DataType.COMPLEX64,
+    10: DataType.COMPLEX128,
+    11: DataType.BOOL,
+    12: DataType.QINT8,
+    13: DataType.QUINT8,
+    14: DataType.QINT32,
+    15: DataType.BF16,
+    16: DataType.INT4,
+    23: DataType.FLOAT8_E5M2,
+    24: DataType.FLOAT8_E4M3FN,
+    27: DataType.UINT16,
+    28: DataType.UINT32,
+    29: DataType.UINT64,
+    44: DataType.FLOAT8_E8M0,
+    45: DataType.FLOAT4_E2M1,
+}
+#: torch_npu numbers a dtype that torch does not have as this plus ``ge::DataType``.
+NPU_DTYPE_OFFSET = 256
+
+_NAMES = {
+    "float32": DataType.FLOAT,
+    "float64": DataType.DOUBLE,
+    "bfloat16": DataType.BF16,
+    "quint4x2": DataType.INT4,
+    "float8_e8m0fnu": DataType.FLOAT8_E8M0,
+    "float4_e2m1fn_x2": DataType.FLOAT4_E2M1,
+} | {
+    name: DataType[name.upper()]
+    for name in (
+        *("uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float16", "bool"),
+        *("complex32", "complex64", "complex128", "qint8", "quint8", "qint32", "float8_e5m2", "float8_e4m3fn"),
+    )
+}
+
+#: Dtypes of four bits, which torch stores as two in a byte.
+PACKED_DTYPES = frozenset({DataType.INT4, DataType.FLOAT4_E2M1, DataType.FLOAT4_E1M2})
+#: Dtypes that torch stores as another one of the same size, so that a meta output does not tell of them.
+UNKNOWN_TO_TORCH = frozenset({DataType.HIFLOAT8, DataType.FLOAT8_E8M0})
+#: What a tensor of a dtype is for torch, where that is another dtype.
+STORED_AS = {
+    DataType.HIFLOAT8: DataType.UINT8,
+    DataType.INT4: DataType.INT32,
+    DataType.FLOAT4_E2M1: DataType.UINT8,
+    DataType.FLOAT4_E1M2: DataType.UINT8,
+}
+
+
+class DtypeError(AscendGraphError, ValueError):
+    """A dtype that GE does not have, or that the prototype does not allow."""
+
+
+def ge_dtype_of_number(number: int) -> DataType | None:
+    """GE's dtype for torch's number of a dtype, or torch_npu's; None for a number that is neither.
+
+    >>> ge_dtype_of_number(5), ge_dtype_of_number(290)
+    (<DataType.FLOAT16: 1>, <DataType.HIFLOAT8: 34>)
+    """
+    if number >= NPU_DTYPE_OFFSET:
+        try:
+            return DataType(number - NPU_DTYPE_OFFSET)
+        except ValueError:
+            return None
+    return _BY_SCALAR_TYPE.get(number)
+
+
+@lru_cache(maxsize=1)
+def _by_torch_dtype() -> dict[Any, DataType]:
+    import torch
+
+    return {getattr(torch, name): dtype for name, dtype in _NAMES.items() if hasattr(torch, name)}
+
+
+def ge_dtype(value: Any) -> DataType:
+    """GE's dtype for a ``torch.dtype``, torch's or torch_npu's number of one.
+
+    Raises:
+        DtypeError: GE has no such dtype.
+    """
+    found = ge_dtype_of_number(value) if isinstance(value, int) else _by_torch_dtype().get(value)
+    if found is None:
+        raise DtypeError(f"{value!r} is no dtype that GE knows; it knows {', '.join(map(str, _by_torch_dtype()))}")
+    return found
+
+
+def dtype_number(value: Any) -> int:
+    """GE's number of a dtype: the hook for an int that is torch's number of a dtype.
+
+    >>> dtype_number(15), dtype_number(291)
+    (27, 35)
+
+    Raises:
+        DtypeError: GE has no such dtype.
+    """
+    return int(ge_dtype(value))
