@@ -18,12 +18,12 @@ from ascend_graph.shapes import Relation
 from ascend_graph.shapes.dtypes import CATEGORY
 from ascend_graph.shapes.syntax import (
     Absent,
-    Batch,
     Binary,
     Call,
     Conditional,
     Definition,
     Dims,
+    Ellipsis_,
     Expr,
     Group,
     Index,
@@ -111,13 +111,14 @@ def infer_shape_source(prototype: OpPrototype, relation: Relation, names: Mappin
     True
     """
     generator = _Generator(prototype, relation, dict(names or {}))
-    return render(
+    source: str = render(
         "infer_shape.cpp.jinja",
         op_type=identifier(prototype.op_type),
         relation=" ".join(str(relation).split()),
         shape=generator.shape_function(),
         dtype=generator.dtype_function(),
     )
+    return source
 
 
 class _Generator:
@@ -248,14 +249,13 @@ class _Generator:
 
     def pattern(self, name: str, shape: Dims, deferred: list[str], f: _Function) -> list[str]:
         name = identifier(name)
-        placed = [i for i in shape.items if not isinstance(i, Batch) and i.axis is not None]
-        ordered = [i for i in shape.items if isinstance(i, Batch) or i.axis is None]
+        placed = [i for i in shape.items if isinstance(i, Size | Group) and i.axis is not None]
+        ordered = [i for i in shape.items if isinstance(i, Ellipsis_) or i.axis is None]
         source, lines = name, []
         if placed:
             source = f"rest_of_{name}"
             lines.append(f"Axes axes_of_{name}({name}.rank());")
             for number, item in enumerate(placed):
-                assert not isinstance(item, Batch)
                 assert item.axis is not None
                 axes = self.axis_list(item.axis, f)
                 lines.append(f"Sizes part_{number};")
@@ -270,15 +270,15 @@ class _Generator:
         test = f"{source}.rank() {'<' if middle is not None else '!='} {fixed}"
         if fixed or middle is None:
             lines.append(f"if ({test}) return Refuse({cpp_string(f'{name} does not have the dimensions {shape}')});")
-        for number, item in enumerate(ordered):
+        for number, piece in enumerate(ordered):
             if middle is None or number < middle:
-                lines.append(self.bind(item, name, deferred, f, size=f"{source}.at({number})"))
+                lines.append(self.bind(piece, name, deferred, f, size=f"{source}.at({number})"))
             elif number == middle:
                 part = f"{source}.Slice({middle}, {source}.rank() - {fixed - middle})"
-                lines.append(self.bind(item, name, deferred, f, part=part))
+                lines.append(self.bind(piece, name, deferred, f, part=part))
             else:
                 size = f"{source}.at({source}.rank() - {len(ordered) - number})"
-                lines.append(self.bind(item, name, deferred, f, size=size))
+                lines.append(self.bind(piece, name, deferred, f, size=size))
         return [line for line in lines if line]
 
     def bind(
@@ -286,7 +286,7 @@ class _Generator:
     ) -> str:
         """The statement that binds or compares one size, or with ``part`` a group of them."""
         refusal = f"return Refuse({cpp_string(f'{subject}: {item} differs')});"
-        if isinstance(item, Batch):
+        if isinstance(item, Ellipsis_):
             return f"if (!Broadcast(batch, {part})) return Refuse({cpp_string(f'{subject} does not broadcast')});"
         value = item.value
         if isinstance(item, Group):
@@ -343,7 +343,7 @@ class _Generator:
     def sizes(self, number: int, shape: Dims, f: _Function) -> list[str]:
         lines = ["Layout layout;"]
         for item in shape.items:
-            if isinstance(item, Batch):
+            if isinstance(item, Ellipsis_):
                 lines.append("layout.Append(batch.sizes);")
                 continue
             value = self.group(item.value, f) if isinstance(item, Group) else f"Sizes{{{self.number(item.value, f)}}}"  # type: ignore[arg-type]

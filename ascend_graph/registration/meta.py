@@ -402,7 +402,7 @@ class MetaHandle:
         """Take the meta function back; what was there before is there again. A second call does nothing."""
         if self._library is not None:
             _live.remove(self._library)
-            self._library._destroy()  # type: ignore[no-untyped-call]
+            self._library._destroy()
             self._library = None
 
 
@@ -446,14 +446,14 @@ def register_meta(overload: torch._ops.OpOverload, function: MetaFunction, *, ov
         raise MetaError(f"{name} has {existing}: torch asks the operators it consists of, so it takes no meta function")
     if existing is not None and not override:
         raise MetaError(f"{name} has a meta function already: {existing}; pass override=True to replace it")
-    library = torch.library.Library(overload.namespace, "IMPL")  # type: ignore[no-untyped-call]
+    library = torch.library.Library(overload.namespace, "IMPL")
     try:
         with warnings.catch_warnings():
             # Replacing was asked for; torch warns of it all the same.
             warnings.filterwarnings("ignore", message=".*Overriding a previously registered kernel.*")
             torch.library.register_fake(overload, function, lib=library, allow_override=True)
     except BaseException:
-        library._destroy()  # type: ignore[no-untyped-call]
+        library._destroy()
         raise
     _live.append(library)
     return MetaHandle(overload, function, library)

@@ -17,7 +17,7 @@ from typing import Any
 
 from ascend_graph.shapes.errors import RelationError, ShapeError
 from ascend_graph.shapes.relation import Relation, parse_relation
-from ascend_graph.shapes.syntax import Batch, Dims, Group, Size
+from ascend_graph.shapes.syntax import Dims, Ellipsis_, Group, Size
 
 # ----------------------------------------------------------------------------------------------------------- signatures
 
@@ -169,7 +169,7 @@ def constraints(inputs: str) -> int:
         assert isinstance(pattern.shape, Dims)
         items = [str(Size(i.value) if isinstance(i, Size) else i) for i in pattern.shape.items]
         count += sum(item in seen for item in items) + (len(items) - len(set(items)))
-        count += not any(isinstance(i, Group | Batch) for i in pattern.shape.items)
+        count += not any(isinstance(i, Group | Ellipsis_) for i in pattern.shape.items)
         seen.update(items)
     return count
 

@@ -30,10 +30,10 @@ from ascend_graph.shapes.program import (
 )
 from ascend_graph.shapes.syntax import (
     Absent,
-    Batch,
     Call,
     Definition,
     Dims,
+    Ellipsis_,
     Expr,
     Group,
     Index,
@@ -134,15 +134,15 @@ class _Compiler(Scope[T]):
 
     def pattern(self, subject: str, shape: Dims, deferred: list[Step], element: _Element | None = None) -> Match:
         """A function that binds or compares the sizes of one shape."""
-        ordered = [item for item in shape.items if isinstance(item, Batch) or item.axis is None]
-        placed = [item for item in shape.items if not isinstance(item, Batch) and item.axis is not None]
+        ordered = [item for item in shape.items if isinstance(item, Ellipsis_) or item.axis is None]
+        placed = [item for item in shape.items if not isinstance(item, Ellipsis_) and item.axis is not None]
         shown = f"{subject}{shape}"
         rest = self.sequence(subject, ordered, shown, deferred, element)
         if not placed:
             return rest
         picks: list[tuple[Value, bool, Match]] = []
         for item in placed:
-            assert not isinstance(item, Batch)
+            assert not isinstance(item, Ellipsis_)
             assert item.axis is not None
             one: list[Any] = [Size(item.value) if isinstance(item, Size) else Group(item.value)]
             picks.append(
@@ -260,7 +260,7 @@ class _Compiler(Scope[T]):
             self.check(got == wanted, lambda: f"{where} is {got}, but {expression} is {wanted}")
 
     def open_item(self, subject: str, item: Any, element: _Element | None) -> Match:
-        if isinstance(item, Batch):
+        if isinstance(item, Ellipsis_):
             if self.ellipsis is None:
                 self.ellipsis = self.new_slot()
             slot = self.ellipsis
@@ -523,8 +523,8 @@ class _Compiler(Scope[T]):
             return _pick(names)
         parts: list[tuple[Value, bool, Value | None]] = []
         for item in shape.items:
-            axis = None if isinstance(item, Batch) or item.axis is None else self.value(item.axis)
-            if isinstance(item, Batch):
+            axis = None if isinstance(item, Ellipsis_) or item.axis is None else self.value(item.axis)
+            if isinstance(item, Ellipsis_):
                 parts.append((self.ellipsis_value(subject), True, None))
             elif isinstance(item, Group):
                 parts.append((self.group(item.value), True, axis))

@@ -14,13 +14,13 @@ from ascend_graph.shapes.errors import RelationError
 from ascend_graph.shapes.syntax import (
     Absent,
     Alternative,
-    Batch,
     Binary,
     Call,
     Conditional,
     Definition,
     Dim,
     Dims,
+    Ellipsis_,
     Expr,
     Group,
     Index,
@@ -281,7 +281,7 @@ class _Parser:
 
     def dim(self) -> Dim:
         if self.take("..."):
-            return Batch()
+            return Ellipsis_()
         if self.take("*"):
             token = self.token
             value = self.atom()

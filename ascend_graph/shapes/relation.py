@@ -14,9 +14,9 @@ from ascend_graph.shapes.parser import parse
 from ascend_graph.shapes.program import OutputSpec, Program, Target
 from ascend_graph.shapes.syntax import (
     Absent,
-    Batch,
     Definition,
     Dims,
+    Ellipsis_,
     Expr,
     Group,
     Index,
@@ -250,7 +250,7 @@ def _check(relation: Relation) -> None:
 def _check_pattern(relation: Relation, tensor: Tensor, shape: Dims, groups: set[str], dims: dict[str, str]) -> None:
     open_items = 0
     for item in shape.items:
-        if isinstance(item, Batch):
+        if isinstance(item, Ellipsis_):
             open_items += 1
             continue
         value = item.value.name if isinstance(item.value, Index) else item.value

@@ -15,9 +15,9 @@ from ascend_graph.shapes.dtypes import CATEGORY
 from ascend_graph.shapes.errors import RelationError, ShapeError
 from ascend_graph.shapes.relation import Relation
 from ascend_graph.shapes.syntax import (
-    Batch,
     Binary,
     Dims,
+    Ellipsis_,
     Expr,
     Group,
     Index,
@@ -141,7 +141,7 @@ class _Choice:
         placed: list[tuple[Sequence[Any], tuple[int, ...]]] = []
         ordered: list[int] = []
         for item in pattern.items:
-            if isinstance(item, Batch):
+            if isinstance(item, Ellipsis_):
                 ordered += [1 if self.rng.random() < 0.2 else size for size in self.batch[self.rng.choice((0, 0, 1)) :]]
             elif item.axis is None:
                 ordered += self.group(item, element) if isinstance(item, Group) else [self.item(item, element)]

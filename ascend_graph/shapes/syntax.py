@@ -209,7 +209,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class Ellipsis_:  # noqa: N801 - Ellipsis is a builtin
     """``...``: any number of dimensions, broadcast over all inputs that have them."""
 
     def __str__(self) -> str:
@@ -221,7 +221,7 @@ def _axis(axis: Expr) -> str:
     return f"@{axis}" if plain else f"@({axis})"
 
 
-Dim = Size | Group | Batch
+Dim = Size | Group | Ellipsis_
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,7 +348,7 @@ def expressions(tensor: Tensor) -> Sequence[Expr]:
             found.append(alternative.shape.value)
         if isinstance(alternative.shape, Dims):
             for item in alternative.shape.items:
-                if not isinstance(item, Batch):
+                if not isinstance(item, Ellipsis_):
                     found += [e for e in (item.value, item.axis) if e is not None]
     return found
 
@@ -359,7 +359,7 @@ def bound_names(tensor: Tensor) -> frozenset[str]:
     for alternative in tensor.alternatives:
         if isinstance(alternative.shape, Dims):
             for item in alternative.shape.items:
-                value = None if isinstance(item, Batch) else item.value
+                value = None if isinstance(item, Ellipsis_) else item.value
                 if isinstance(value, Name):
                     found.add(value.id)
                 elif isinstance(value, Index) and value.index == Name(tensor.index or ""):
