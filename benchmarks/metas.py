@@ -350,7 +350,16 @@ def main() -> dict[str, Any]:
     library = torch.library.Library("relations", "DEF")
     console = Console(width=200)
     table = Table(
-        "operator", "lines", "relation", "concrete", "symbolic", "strides", "meta ×", "fake ×", "compiled", "remark"
+        "operator",
+        "lines",
+        "relation",
+        "concrete",
+        "symbolic",
+        "strides",
+        "meta ratio",
+        "fake ratio",
+        "compiled",
+        "remark",
     )
     results: dict[str, Result] = {}
     for op, entry in (BRANCH_FREE | SMALL_BRANCHES).items():

@@ -33,7 +33,9 @@ from ascend_graph.shapes.candidates import (
     attr_values,
     domains,
     dtype_candidates,
+    restored,
     restrictions,
+    safe_name,
     selectors,
 )
 from ascend_graph.shapes.samples import SampleError, sample
@@ -90,7 +92,7 @@ def signature_of(schema: torch.FunctionSchema) -> Signature:
     for a in schema.arguments:
         kind = str(a.type)
         if "Tensor" in kind:
-            tensors.append(TensorArgument(a.name, kind.startswith("Optional["), "List[" in kind))
+            tensors.append(TensorArgument(safe_name(a.name), kind.startswith("Optional["), "List[" in kind))
             continue
         # ScalarType, Layout and Device read as int in a schema's type; `real_type` tells them apart.
         real = str(a.real_type)
@@ -99,7 +101,11 @@ def signature_of(schema: torch.FunctionSchema) -> Signature:
         known |= {"float": "float", "number": "number", "Scalar": "number", "ScalarType": "dtype", "str": "str"}
         has_default = a.has_default_value()
         default = a.default_value if has_default else None
-        attrs.append(AttrArgument(a.name, known.get(base, "other"), real.startswith("Optional["), default, has_default))
+        attrs.append(
+            AttrArgument(
+                safe_name(a.name), known.get(base, "other"), real.startswith("Optional["), default, has_default
+            )
+        )
     if not schema.returns or any("Tensor" not in str(r.type) for r in schema.returns):
         raise InferenceError(
             f"{schema.name} returns {', '.join(str(r.type) for r in schema.returns) or 'nothing'}, not tensors only"
@@ -144,9 +150,12 @@ def infer_relation(
     signature = signature_of(schema)
     with _Runner(kernel, schema, signature, device, time_limit) as runner:
         search = _Search(signature, runner, random.Random(seed))
-        if samples is not None:
-            return search.from_samples([runner.bind(args, kwargs) for args, kwargs in samples])
-        return search.run()
+        if samples is None:
+            found = search.run()
+        else:
+            found = search.from_samples([runner.bind(args, kwargs) for args, kwargs in samples])
+    names = [a.name for a in schema.arguments]
+    return replace(found, relation=parse_relation(restored(str(found.relation), names)))
 
 
 def infer_overload(overload: torch._ops.OpOverload, **options: Any) -> Inferred:
@@ -230,14 +239,15 @@ class _Runner:
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """A call's arguments by name, defaults filled in."""
-        names = [a.name for a in self.schema.arguments]
-        values = {a.name: a.default_value for a in self.schema.arguments if a.has_default_value()}
-        return dict.fromkeys(names) | values | dict(zip(names, args, strict=False)) | dict(kwargs)
+        names = [safe_name(a.name) for a in self.schema.arguments]
+        values = {safe_name(a.name): a.default_value for a in self.schema.arguments if a.has_default_value()}
+        given = {safe_name(name): value for name, value in kwargs.items()}
+        return dict.fromkeys(names) | values | dict(zip(names, args, strict=False)) | given
 
     def call(self, values: Mapping[str, Any]) -> _Run:
         """Run the kernel; an exception it raises is a result."""
-        args = [values[a.name] for a in self.schema.arguments if not a.kwarg_only]
-        kwargs = {a.name: values[a.name] for a in self.schema.arguments if a.kwarg_only}
+        args = [values[safe_name(a.name)] for a in self.schema.arguments if not a.kwarg_only]
+        kwargs = {a.name: values[safe_name(a.name)] for a in self.schema.arguments if a.kwarg_only}
         self._jobs.put((args, kwargs))
         try:
             result, error = self._results.get(timeout=self.limit)
@@ -787,7 +797,10 @@ def _valid(relation: Relation, shapes: Mapping[str, Any], attrs: Mapping[str, An
 
 def _guess(role: str, rng: random.Random) -> Any:
     """A value that lets shapes be chosen before the attr is."""
-    return rng.choice((0, -1, 1, -2)) if role in ("axis", "insert") else [] if role in ("axes", "permutation") else [1]
+    if role == "permutation":
+        rank = rng.randint(0, 4)
+        return rng.sample(range(rank), rank)
+    return rng.choice((0, -1, 1, -2)) if role in ("axis", "insert") else [] if role == "axes" else [1]
 
 
 def _choices(kind: str) -> tuple[torch.dtype, ...]:

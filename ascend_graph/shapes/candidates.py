@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -65,6 +66,23 @@ class Observation:
     shapes: Mapping[str, Any]
     attrs: Mapping[str, Any]
     outputs: tuple[Any, ...]
+
+
+# The names that domains give to dimensions, groups and indices.
+_DOMAIN_NAMES = frozenset("bcdehijklmnpqrstuvw")
+
+
+def safe_name(name: str) -> str:
+    """An argument's name while a relation is looked for: not that of a dimension of a domain."""
+    return f"{name}_" if name in _DOMAIN_NAMES else name
+
+
+def restored(text: str, arguments: Iterable[str]) -> str:
+    """The text of a relation with the arguments' own names again, and the dimensions out of their way."""
+    clashing = {name for name in arguments if name in _DOMAIN_NAMES}
+    mapping = {name: f"{name}0" for name in clashing} | {f"{name}_": name for name in clashing}
+    words = re.compile(r'"[^"]*"|\w+')
+    return words.sub(lambda match: mapping.get(match.group(), match.group()), text)
 
 
 # -------------------------------------------------------------------------------------------------------------- domains
@@ -253,6 +271,8 @@ def templates(domain: Domain, signature: Signature) -> Iterator[tuple[str, int]]
                 yield "*s, *r", 0
                 yield "*ones(s), *ones(r)", 0
             yield "*ones(s)", 0
+        if role == "permutation":
+            yield "*s", 0
         if role in ("sizes", "expand"):
             yield f"*{name}", 0
             for group in groups:
@@ -371,6 +391,8 @@ class Explanation:
 
     def text(self, name: str, dtype: str, listed: str = "") -> str:
         """The output as the language writes it."""
+        if self.conditions and " if " in dtype:
+            dtype = f"({dtype})"
         pieces = [f"{shape}{f': {dtype}' if dtype else ''}" for shape in self.shapes]
         if not self.conditions:
             return f"{name}{listed}{pieces[0]}"
@@ -582,7 +604,11 @@ def selectors(signature: Signature, observations: Sequence[Observation], domain:
         if attr.kind == "int" and name not in domain.roles:
             seen = sorted({value for value in values if isinstance(value, int)})
             if 2 <= len(seen) <= 6:
-                found += [Selector(f"{name} == {v}", partial(_attr_is, name, v), alone=True) for v in seen]
+                found += [Selector(f"{name} == {v}", partial(_attr_in, name, (v,)), alone=True) for v in seen]
+                pairs = itertools.combinations(seen, 2)
+                found += [
+                    Selector(f"{name} in ({a}, {b})", partial(_attr_in, name, (a, b)), alone=True) for a, b in pairs
+                ]
     for tensor in signature.tensors:
         if tensor.optional:
             found.append(Selector(tensor.name, partial(_is_present, tensor.name)))
@@ -592,6 +618,10 @@ def selectors(signature: Signature, observations: Sequence[Observation], domain:
 def _attr_is(name: str, value: Any, observation: Observation) -> bool:
     got = observation.attrs[name]
     return got is value if value is None or isinstance(value, bool) else got is not None and got == value
+
+
+def _attr_in(name: str, values: Sequence[int], observation: Observation) -> bool:
+    return observation.attrs[name] in values
 
 
 def _is_present(name: str, observation: Observation) -> bool:

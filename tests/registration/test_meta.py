@@ -31,7 +31,7 @@ def define() -> Iterator[Define]:
     handles: list[MetaHandle] = []
 
     def make(schema: str, relation: str | None = None, kernel: Callable[..., Any] | None = None) -> Any:
-        name = schema.split("(")[0]
+        name = schema.split("(", maxsplit=1)[0]
         library.define(schema)
         if kernel is not None:
             library.impl(name, kernel, "CPU")
@@ -159,9 +159,7 @@ def test_unbacked_sizes(define: Define) -> None:
 
 
 def test_one_compilation_for_many_shapes(define: Define) -> None:
-    op = define(
-        "dense(Tensor x, Tensor w) -> Tensor", "x[..., m, k], w[k, n] -> y[..., m, n]", lambda x, w: torch.matmul(x, w)
-    )
+    op = define("dense(Tensor x, Tensor w) -> Tensor", "x[..., m, k], w[k, n] -> y[..., m, n]", torch.matmul)
     compiled = 0
 
     def backend(graph: Any, _: Any) -> Any:
@@ -202,7 +200,7 @@ def test_removal_brings_back_what_was(define: Define) -> None:
     op = define("twice(Tensor x) -> Tensor")
     assert existing_meta(op) is None
     first = register_meta(op, lambda x: torch.empty(1, device="meta"))
-    with pytest.raises(MetaError, match="has a meta function already: register_fake at .*override=True"):
+    with pytest.raises(MetaError, match=r"has a meta function already: register_fake at .*override=True"):
         register_meta(op, lambda x: x)
     second = register_meta(op, lambda x: torch.empty(2, device="meta"), override=True)
     assert op(meta(5)).shape == (2,)
@@ -257,7 +255,7 @@ def test_names_map_arguments(define: Define) -> None:
 def test_an_output_that_only_an_absent_input_gives(define: Define) -> None:
     op = define("needs(Tensor x, Tensor? b=None) -> Tensor", "x[n], b[m] -> y[m]")
     assert op(meta(3), meta(4)).shape == (4,)
-    with pytest.raises(ShapeError, match="metas::needs: .*m is given only by b, which is absent"):
+    with pytest.raises(ShapeError, match=r"metas::needs: .*m is given only by b, which is absent"):
         op(meta(3))
 
 

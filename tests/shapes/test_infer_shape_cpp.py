@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from ascend_graph.codegen.infer_shape import GE_DTYPES, infer_shape_source
 from ascend_graph.codegen.rendering import GenerationError
+
 from ascend_graph.prototypes.model import Attr, AttrType, OpPrototype, Parameter, ParameterKind
 from ascend_graph.shapes import ShapeError, parse_relation
 from ascend_graph.shapes.samples import sample
