@@ -150,10 +150,8 @@ def infer_relation(
     signature = signature_of(schema)
     with _Runner(kernel, schema, signature, device, time_limit) as runner:
         search = _Search(signature, runner, random.Random(seed))
-        if samples is None:
-            found = search.run()
-        else:
-            found = search.from_samples([runner.bind(args, kwargs) for args, kwargs in samples])
+        bound = None if samples is None else [runner.bind(args, kwargs) for args, kwargs in samples]
+        found = search.run() if bound is None else search.from_samples(bound)
     names = [a.name for a in schema.arguments]
     return replace(found, relation=parse_relation(restored(str(found.relation), names)))
 
