@@ -281,6 +281,10 @@ class _Runner:
                     if tensor is None:
                         continue
                     raise InferenceError(f"{name} returned {type(tensor).__name__} as output {number}, not a tensor")
+                if tensor.layout is not torch.strided:
+                    raise InferenceError(
+                        f"output {number} of {name} is {tensor.layout}; a relation describes strided tensors"
+                    )
                 owner = given.get(tensor.untyped_storage().data_ptr())
                 declared = self.schema.returns[number].alias_info is not None
                 if owner is not None and tensor.untyped_storage().nbytes() and not declared:
@@ -497,12 +501,14 @@ class _Search:
         if dtypes is None:
             self.note(evidence, "no dtype rule explains the outputs")
             return None
+        shapes = [e[0] for e in explained]
         self.harmless = set()
-        relation = self.assemble(domain, [e[0] for e in explained], dtypes, observations)
         for tensor in self.signature.tensors:
-            if tensor.optional and not tensor.is_list and self.changes_nothing(tensor.name, relation, evidence):
+            if tensor.optional and not tensor.is_list:
                 self.harmless.add(tensor.name)
-        relation = self.assemble(domain, [e[0] for e in explained], dtypes, observations)
+                if not self.changes_nothing(tensor.name, self.assemble(domain, shapes, dtypes, observations), evidence):
+                    self.harmless.remove(tensor.name)
+        relation = self.assemble(domain, shapes, dtypes, observations)
         failure = self.fresh(relation, evidence)
         if failure:
             self.note(evidence, failure)
@@ -632,7 +638,9 @@ class _Search:
         demands += [f"{name} is None" for name in absent]
         for attr in self.signature.attrs:
             # An integer that selects alternatives has meant nothing yet where it had no value that was tried.
-            if attr.kind == "int" and any(f"{attr.name} ==" in c for e in explained for c in e.conditions):
+            if attr.kind == "int" and any(
+                c.startswith((f"{attr.name} ==", f"{attr.name} in")) for e in explained for c in e.conditions
+            ):
                 seen = sorted({o.attrs[attr.name] for o in observations if o.attrs[attr.name] is not None})
                 demands.append(f"{attr.name} in ({', '.join(map(str, seen))})")
         inputs = ", ".join(p for p in (domain.inputs, *absent) if p)
@@ -641,7 +649,6 @@ class _Search:
     def changes_nothing(self, name: str, relation: Relation, evidence: _Evidence) -> bool:
         """Whether an optional tensor, given in some form that runs, leaves the outputs as the relation says."""
         inputs = _inputs_only(evidence.domain)
-        bare = parse_relation(str(relation).replace(f", {name} is None", "").replace(f" where {name} is None", ""))
         dims = sorted({d for t in inputs.input_tensors for d in bound_names(t)})
         patterns = [
             f"[{d}]" if f"*{d}" not in evidence.domain.inputs else f"[*{d}]"
@@ -656,7 +663,7 @@ class _Search:
                 run = _Run(error="no inputs") if values is None else self.runner.call(values)
                 if run.error or values is None:
                     continue
-                if compare_run(bare, self.signature, values, run.outputs):
+                if compare_run(relation, self.signature, values, run.outputs):
                     return False
                 ran += 1
             if ran > STRUCTURES // 2:

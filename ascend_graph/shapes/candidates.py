@@ -685,9 +685,9 @@ def _in_role(role: str, shape: Sequence[int], rng: random.Random) -> Any:
     if role == "sizes":
         return [rng.randint(1, 7) for _ in range(rng.randint(1, 3))]
     if role == "parts":  # a division of the last dimension, or of the first
-        if not rank or shape[0] < 2:
+        size = shape[rng.choice((0, -1))] if rank else 0
+        if size < 2:
             return _IMPOSSIBLE
-        size = shape[rng.choice((0, -1))]
         cuts = sorted(rng.sample(range(1, size), min(rng.randint(0, 3), size - 1)))
         return [b - a for a, b in itertools.pairwise([0, *cuts, size])]
     if role == "reshape":

@@ -475,7 +475,7 @@ BY_RANK_OR_DTYPE: dict[str, Entry] = {
         "where rank(x) in (3, 4), n in (4, 6, 8), num_iters > 0, num_iters <= 100, "
         "r = 2 * num_iters * (t * s[0] if rank(x) == 4 else t)",
         {"num_iters": [1, 20, 100], "out_flag": [0, 1]},
-        sizes=(4, 6, 8),
+        sizes=(4, 6, 8, 16, 32, 48),
     ),
     "npu_moe_gating_top_k_softmax": Entry(
         "x[*s, _] -> y[*s, k], expert_idx[*s, k]: int32, row_idx[*s, k]: int32 where rank(x) in (2, 3)", {"k": [1, 4]}
