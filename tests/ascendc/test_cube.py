@@ -1,3 +1,4 @@
+# ruff: noqa: E501, PLR0917, RUF100 - kernels and build files are quoted as they are written
 """The cube path: LoadData, Mmad and Fixpipe, and the Matmul object with its tiling, against exact products."""
 
 from __future__ import annotations
@@ -240,7 +241,11 @@ extern "C" __global__ __aicore__ void gemv(GM_ADDR x, GM_ADDR y, GM_ADDR z) {
     Fixpipe(c, sums, FixpipeParamsV220(16, 1, 16, 16, false));
 }
 """)
-    x, y, z = _small(256, seed=3).astype(np.float16), _small(256, 16, seed=4).astype(np.float16), np.zeros(16, np.float32)
+    x, y, z = (
+        _small(256, seed=3).astype(np.float16),
+        _small(256, 16, seed=4).astype(np.float16),
+        np.zeros(16, np.float32),
+    )
     assert launch(vector, "gemv", 1, x, y, z) == 0, tools.message()
     np.testing.assert_array_equal(z, x.astype(np.float32) @ y.astype(np.float32))
 
@@ -380,16 +385,24 @@ def test_matmul(matmul: ctypes.CDLL, tools: Toolkit, shape: tuple[int, int, int]
     m, n, k = shape
     a, b = _small(m, k, seed=8), _small(k, n, seed=9)
     c = np.zeros((m, n), np.float32)
-    assert _call(matmul, "half_matmul", a.astype(np.float16), b.astype(np.float16), c, None, shape, cores=4, how=how) == 0, tools.message()
+    assert (
+        _call(matmul, "half_matmul", a.astype(np.float16), b.astype(np.float16), c, None, shape, cores=4, how=how) == 0
+    ), tools.message()
     np.testing.assert_array_equal(c, a @ b * (2 if how >= 2 else 1))
 
 
 @pytest.mark.parametrize(
     ("kernel", "source", "target"),
-    [("half_half_matmul", np.float16, np.float16), ("float_matmul", np.float32, np.float32), ("int8_matmul", np.int8, np.int32)],
+    [
+        ("half_half_matmul", np.float16, np.float16),
+        ("float_matmul", np.float32, np.float32),
+        ("int8_matmul", np.int8, np.int32),
+    ],
 )
 @pytest.mark.parametrize(("at", "bt"), [(False, False), (True, False), (False, True), (True, True)])
-def test_matmul_types(matmul: ctypes.CDLL, tools: Toolkit, kernel: str, source: type, target: type, at: bool, bt: bool) -> None:
+def test_matmul_types(
+    matmul: ctypes.CDLL, tools: Toolkit, kernel: str, source: type, target: type, at: bool, bt: bool
+) -> None:
     shape = m, n, k = (48, 80, 64)
     a, b, bias = _small(m, k, seed=10), _small(k, n, seed=11), _small(n, seed=12).astype(target)
     c = np.zeros((m, n), target)
@@ -410,7 +423,9 @@ def test_matmul_fractals(matmul: ctypes.CDLL, tools: Toolkit) -> None:
     tiling = (ctypes.c_int32 * 50)()
     assert matmul.make_tiling(tiling, m, n, k, 1, 0) == 1
     arrays = fractals(a, np.float16), fractals(b, np.float16), np.zeros((n // 16, m, 16), np.float32)
-    assert matmul.aclrtlaunch_nz_matmul(1, None, *(ctypes.c_void_p(array.ctypes.data) for array in arrays), tiling) == 0, tools.message()
+    assert (
+        matmul.aclrtlaunch_nz_matmul(1, None, *(ctypes.c_void_p(array.ctypes.data) for array in arrays), tiling) == 0
+    ), tools.message()
     np.testing.assert_array_equal(arrays[2], fractals(a @ b, np.float32))
 
 

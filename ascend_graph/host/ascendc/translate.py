@@ -22,7 +22,9 @@ CORE_MARKS = {
 }
 """The qualifiers that say which cores a kernel runs on, and what they are defined to while a source is preprocessed."""
 
-_CORES = re.compile(r"\b__ascendc_(?P<only>aiv_only|aic_only)__|\b__ascendc_mix__\(\s*(?P<aic>\d)\s*,\s*(?P<aiv>\d)\s*\)")
+_CORES = re.compile(
+    r"\b__ascendc_(?P<only>aiv_only|aic_only)__|\b__ascendc_mix__\(\s*(?P<aic>\d)\s*,\s*(?P<aiv>\d)\s*\)"
+)
 
 
 class KernelSourceError(AscendGraphError):
@@ -55,8 +57,8 @@ class Kernel:
 
 
 _NUMBERS = frozenset(
-    "bool char short int long unsigned signed float double size_t half"
-    " int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t".split()
+    ("bool", "char", "short", "int", "long", "unsigned", "signed", "float", "double", "size_t", "half")
+    + ("int8_t", "int16_t", "int32_t", "int64_t", "uint8_t", "uint16_t", "uint32_t", "uint64_t")
 )
 
 # Literals are matched so that what is inside them is not looked at.
@@ -114,7 +116,9 @@ def _callee_start(text: str, end: int) -> int:
         if name is None:
             return end
         start = position - len(name[0])
-        before = text[:start].rstrip() if text[max(0, start - 1) : start].isspace() else text[max(0, start - 32) : start]
+        before = (
+            text[:start].rstrip() if text[max(0, start - 1) : start].isspace() else text[max(0, start - 32) : start]
+        )
         if name[0] != "template" and before.endswith("template"):
             start = text.rindex("template", 0, start)
             before = text[max(0, start - 32) : start].rstrip()
@@ -167,7 +171,9 @@ def _parameters(text: str) -> Iterator[Parameter]:
             start = position + 1
     pieces.append(text[start:])
     for index, piece in enumerate(pieces):
-        words = " ".join(re.sub(r"__attribute__\s*\(\(.*?\)\)", " ", piece.partition("=")[0]).replace("*", " * ").split())
+        words = " ".join(
+            re.sub(r"__attribute__\s*\(\(.*?\)\)", " ", piece.partition("=")[0]).replace("*", " * ").split()
+        )
         if words in ("", "void"):
             continue
         match = re.fullmatch(r"(?P<type>.*[\s*&>])(?P<name>[A-Za-z_]\w*)", words)
@@ -202,7 +208,7 @@ def find_kernels(text: str) -> tuple[Kernel, ...]:
             if match is None or re.search(r"\btemplate\s*<", head):
                 continue
             close = _matching(text, match.end(), ")")
-            if close < 0 or not text[close + 1 :].lstrip()[:1] == "{":
+            if close < 0 or text[close + 1 :].lstrip()[:1] != "{":
                 continue  # a declaration
             namespace = "::".join(name for name in namespaces if name)
             kernels.append(Kernel(match[1], namespace, tuple(_parameters(text[match.end() : close]))))
@@ -212,8 +218,8 @@ def find_kernels(text: str) -> tuple[Kernel, ...]:
 def declare_cores(text: str) -> str:
     """Kernels qualified with ``__vector__``, ``__cube__`` or ``__mix__(m, n)`` declare their type as they start.
 
-    >>> declare_cores("__ascendc_global__ __ascendc_aiv_only__ void f(int n) { go(n); }")
-    '__ascendc_global__  void f(int n) { ::ascendc_host::declare_kernel_type(::ascendc_host::KernelType::aiv_only); go(n); }'
+    >>> declare_cores("__ascendc_aiv_only__ void f() { go(); }")
+    ' void f() { ::ascendc_host::declare_kernel_type(::ascendc_host::KernelType::aiv_only); go(); }'
     """
     parts: list[str] = []
     done = 0
@@ -228,7 +234,9 @@ def declare_cores(text: str) -> str:
         kind = found["only"] or f"mix_{found['aic']}_{found['aiv']}"
         if kind not in ("aiv_only", "aic_only", "mix_1_0", "mix_0_1", "mix_1_1", "mix_1_2"):
             where = _line(text, found.start())
-            raise KernelSourceError(f"{where}: __mix__({found['aic']}, {found['aiv']}); valid: (1, 0), (0, 1), (1, 1), (1, 2)")
+            raise KernelSourceError(
+                f"{where}: __mix__({found['aic']}, {found['aiv']}); valid: (1, 0), (0, 1), (1, 1), (1, 2)"
+            )
         parts.append(text[done : body.end()])
         parts.append(f" ::ascendc_host::declare_kernel_type(::ascendc_host::KernelType::{kind});")
         done = body.end()
@@ -253,7 +261,7 @@ def _stub_parameter(parameter: Parameter) -> str:
 
 def _signature(kernel: Kernel) -> str:
     parameters = ["uint32_t blockDim", "aclrtStream stream", *map(_stub_parameter, kernel.parameters)]
-    return f'uint32_t aclrtlaunch_{kernel.name}({", ".join(parameters)})'
+    return f"uint32_t aclrtlaunch_{kernel.name}({', '.join(parameters)})"
 
 
 def launch_header(kernel: Kernel) -> str:

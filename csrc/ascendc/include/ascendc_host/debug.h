@@ -2,7 +2,9 @@
 #ifndef ASCENDC_HOST_DEBUG_H
 #define ASCENDC_HOST_DEBUG_H
 
+#include <cassert>
 #include <cstdio>
+#include <cstdlib>
 
 #include "tensor.h"
 
@@ -54,6 +56,10 @@ void DumpTensor(const GlobalTensor<T>& tensor, uint32_t desc, uint32_t dumpSize,
 template <typename... Ts>
 void check_assertion(bool holds, const char* condition, const Where& where, Ts... message) {
     if (holds) return;
+    if (!ascendc_host::inside_kernel()) {  // code of the host in the same source
+        std::fprintf(stderr, "%s:%d: assertion failed: %s\n", where.file, where.line, condition);
+        std::abort();
+    }
     std::string text = ascendc_host::format("assertion failed: %s", condition);
     if constexpr (sizeof...(Ts) > 0) {
 #pragma GCC diagnostic push
@@ -70,6 +76,9 @@ void check_assertion(bool holds, const char* condition, const Where& where, Ts..
 #ifndef ASCENDC_HOST_KEEP_ASSERT
 #define ASSERT(condition, ...) ascendc_assert(condition, ##__VA_ARGS__)
 #endif
+// In a kernel, a failed assert must not end the process.
+#undef assert
+#define assert(condition, ...) ascendc_assert(condition, ##__VA_ARGS__)
 // The condition, and statements that report it where the device's log is compiled in.
 #define ASCENDC_ASSERT(condition, behavior) ascendc_assert(condition)
 

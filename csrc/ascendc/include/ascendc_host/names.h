@@ -126,6 +126,9 @@ template <typename T, typename U>
 struct IsSameType {
     static constexpr bool value = std::is_same<T, U>::value;
 };
+template <bool condition, typename T, typename F>
+using Conditional = std::conditional<condition, T, F>;
+namespace Std = ::std;
 template <typename T, typename... Others>
 constexpr bool SupportType() {
     return (std::is_same<T, Others>::value || ...);
