@@ -55,8 +55,20 @@ _GROUPS = {
 }
 # Parameter structures and enumerations come with the functions that take them.
 _CLASSES = frozenset(
-    ("LocalTensor", "GlobalTensor", "ShapeInfo", "TPipe", "TQue", "TQueBind", "TBuf", "TBufPool", "LocalMemAllocator")
-    + ("TQueSync", "Mutex", "MatmulImpl")
+    {
+        "LocalTensor",
+        "GlobalTensor",
+        "ShapeInfo",
+        "TPipe",
+        "TQue",
+        "TQueBind",
+        "TBuf",
+        "TBufPool",
+        "LocalMemAllocator",
+        "TQueSync",
+        "Mutex",
+        "MatmulImpl",
+    }
 )
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _FUNCTION = re.compile(r"^(?:[A-Za-z_][\w:<>,\s*&]*?[\s*&])(?P<name>[A-Z]\w*|printf)\(", re.MULTILINE)

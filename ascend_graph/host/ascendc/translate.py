@@ -57,8 +57,27 @@ class Kernel:
 
 
 _NUMBERS = frozenset(
-    ("bool", "char", "short", "int", "long", "unsigned", "signed", "float", "double", "size_t", "half")
-    + ("int8_t", "int16_t", "int32_t", "int64_t", "uint8_t", "uint16_t", "uint32_t", "uint64_t")
+    {
+        "bool",
+        "char",
+        "short",
+        "int",
+        "long",
+        "unsigned",
+        "signed",
+        "float",
+        "double",
+        "size_t",
+        "half",
+        "int8_t",
+        "int16_t",
+        "int32_t",
+        "int64_t",
+        "uint8_t",
+        "uint16_t",
+        "uint32_t",
+        "uint64_t",
+    }
 )
 
 # Literals are matched so that what is inside them is not looked at.
