@@ -104,6 +104,32 @@ PRODUCT(bf16_float, bfloat16_t, float, float, MmadParams(), QuantMode_t::NoQuant
 PRODUCT(int8_int32, int8_t, int32_t, int32_t, MmadParams(), QuantMode_t::NoQuant, false)
 PRODUCT(int8_half, int8_t, int32_t, half, MmadParams(), QuantMode_t::DEQF16, false)
 
+// Both operands through LoadData3DParamsV2: A as it is or turned, B with its rows along k.
+extern "C" __global__ __cube__ void patches(GM_ADDR x, GM_ADDR y, GM_ADDR z, uint32_t turned) {
+    constexpr uint32_t m = 32, n = 48, k = 64;
+    LocalMemAllocator<Hardware::L1> l1;
+    LocalMemAllocator<Hardware::L0A> l0a;
+    LocalMemAllocator<Hardware::L0B> l0b;
+    LocalMemAllocator<Hardware::L0C> l0c;
+    auto al = l1.Alloc<TPosition::A1, half>(m * k);
+    auto bl = l1.Alloc<TPosition::B1, half>(n * k);
+    auto left = l0a.Alloc<half>(m * k);
+    auto right = l0b.Alloc<half>(n * k);
+    auto sums = l0c.Alloc<float>(m * n);
+    GlobalTensor<half> a, b;
+    GlobalTensor<float> c;
+    a.SetGlobalBuffer((__gm__ half*)x, m * k);
+    b.SetGlobalBuffer((__gm__ half*)y, n * k);
+    c.SetGlobalBuffer((__gm__ float*)z, m * n);
+    const uint16_t rows = turned ? k : m, columns = turned ? m : k;  // of A as it lies in global memory
+    DataCopy(al, a, Nd2NzParams(1, rows, columns, 0, columns, rows, 1, 0));
+    DataCopy(bl, b, Nd2NzParams(1, k, n, 0, n, k, 1, 0));
+    const uint8_t pads[4] = {};
+    LoadData(left, al, LoadData3DParamsV2<half>(pads, rows, 1, columns, columns, rows, 0, 0, 1, 1, 1, 1, 1, 1, turned, false, (half)0));
+    LoadData(right, bl, LoadData3DParamsV2<half>(pads, k, 1, n, n, k, 0, 0, 1, 1, 1, 1, 1, 1, true, false, (half)0));
+    Mmad(sums, left, right, MmadParams(m, n, k, 0, false, true));
+    Fixpipe(c, sums, FixpipeParamsV220(n, m, m, n, false));
+}
 // With a bias out of the bias buffer, C in fractals, and the results read through the unified buffer.
 extern "C" __global__ __aicore__ void with_bias(GM_ADDR x, GM_ADDR y, GM_ADDR z, GM_ADDR bias) {
     constexpr uint32_t m = 32, n = 48, k = 64;
@@ -213,6 +239,18 @@ def test_product(library: ctypes.CDLL, tools: Toolkit, kernel: str, source: type
     np.testing.assert_array_equal(z, result(a @ b).astype(target))
 
 
+def test_fractions_stay(library: ctypes.CDLL, matmul: ctypes.CDLL, tools: Toolkit) -> None:
+    """Results in float are not rounded to whole numbers on their way out."""
+    shape = m, n, k = (32, 32, 32)
+    a, b = _small(m, k, seed=21) / 8, _small(k, n, seed=22) / 4
+    x, y = a.astype(np.float16), b.astype(np.float16)
+    z, c = np.zeros((m, n), np.float32), np.zeros((m, n), np.float32)
+    assert launch(library, "half_float", 1, x, y, z, m, n, k) == 0, tools.message()
+    assert _call(matmul, "half_matmul", x, y, c, None, shape, cores=2) == 0, tools.message()
+    np.testing.assert_array_equal(z, (a @ b).astype(np.float32))
+    np.testing.assert_array_equal(c, z)
+
+
 def test_single_row_is_a_vector(library: ctypes.CDLL, build: Build, tools: Toolkit) -> None:
     """With m = 1 the row lies in L0A element after element."""
     vector = build("""
@@ -248,6 +286,15 @@ extern "C" __global__ __aicore__ void gemv(GM_ADDR x, GM_ADDR y, GM_ADDR z) {
     )
     assert launch(vector, "gemv", 1, x, y, z) == 0, tools.message()
     np.testing.assert_array_equal(z, x.astype(np.float32) @ y.astype(np.float32))
+
+
+@pytest.mark.parametrize("turned", [0, 1])
+def test_patches(library: ctypes.CDLL, tools: Toolkit, turned: int) -> None:
+    a, b = _small(32, 64, seed=23), _small(64, 48, seed=24)
+    z = np.zeros((32, 48), np.float32)
+    x = (a.T if turned else a).astype(np.float16).copy()
+    assert launch(library, "patches", 1, x, b.astype(np.float16), z, turned) == 0, tools.message()
+    np.testing.assert_array_equal(z, a @ b)
 
 
 def test_bias(library: ctypes.CDLL, tools: Toolkit) -> None:

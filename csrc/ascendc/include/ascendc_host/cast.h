@@ -238,7 +238,7 @@ void CastDeq(const LocalTensor<T>& dst, const LocalTensor<U>& src, const uint32_
     const U* from = detail::vector_operand(src, uint64_t(count) * sizeof(U), "CastDeq", "src", where);
     T* to = detail::vector_operand(dst, uint64_t(count) * sizeof(T), "CastDeq", "dst", where);
     for (uint32_t i = 0; i < count; ++i)
-        to[i] = detail::convert<T>(static_cast<float>(from[i]) * scale, RoundMode::CAST_RINT);
+        to[i] = detail::convert<T>(static_cast<float>(from[i]) * scale, RoundMode::CAST_NONE);
 }
 
 }  // namespace AscendC

@@ -317,15 +317,21 @@ void LoadDataWithTranspose(const LocalTensor<T>& dst, const LocalTensor<T>& src,
     }
 }
 
-// The patches of a feature map [C1, H, W, c0] as rows of a matrix in L0A, from row mStartPt and column
-// kStartPt on.
+// The patches of a feature map [C1, H, W, c0] as a matrix, from row mStartPt and column kStartPt on: as the
+// rows of A in L0A, as its columns with enTranspose, and in L0B as B with the patches along k.
 template <typename T, const IsResetLoad3dConfig& config = IS_RESER_LOAD3D_DEFAULT_CONFIG>
 void LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadData3DParamsV2<T>& p,
               Where where = Where()) {
     const auto& block = ascendc_host::enter(where);
     detail::require_position(src, ascendc_host::Memory::l1, "LoadData", "src", where);
-    detail::require_position(dst, ascendc_host::Memory::l0a, "LoadData with LoadData3DParamsV2", "dst",
-                             where);
+    detail::require_l0(dst, "LoadData", where);
+    const bool to_b = memory_of(dst.position()) == ascendc_host::Memory::l0b;
+    const bool turned = to_b || p.enTranspose;
+    if (turned && sizeof(T) != 2) {
+        ascendc_host::fail(
+            block, where,
+            "LoadData: with LoadData3DParamsV2, L0B and enTranspose are for elements of 2 bytes");
+    }
     constexpr uint32_t c0 = 32 / sizeof(T);
     if (p.strideW == 0 || p.strideH == 0 || p.filterW == 0 || p.filterH == 0) {
         ascendc_host::fail(block, where, "LoadData: strides and filter sizes must be above 0");
@@ -351,9 +357,9 @@ void LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadDa
                 const uint64_t from = ((uint64_t(c1) * p.l1H + h) * p.l1W + w) * c0 + index % c0;
                 value = src.use(from + 1, "LoadData", "src", where)[from];
             }
-            const uint64_t fractal =
-                p.enTranspose ? uint64_t(k / c0) * rows + m / 16 : uint64_t(m / 16) * columns + k / c0;
-            const uint64_t at = (fractal * 16 + m % 16) * c0 + k % c0;
+            const uint64_t fractal = to_b || !p.enTranspose ? uint64_t(m / 16) * columns + k / c0
+                                                            : uint64_t(k / c0) * rows + m / 16;
+            const uint64_t at = fractal * 16 * c0 + (turned ? k % c0 * 16 + m % 16 : m % 16 * c0 + k % c0);
             dst.use(at + 1, "LoadData", "dst", where)[at] = value;
         }
     }
@@ -526,13 +532,21 @@ T fix_element(U value, bool relu, QuantMode_t mode, const uint64_t* scales, uint
         case NoQuant:
         case F322F16:
         case F322BF16:
-            return convert<T>(value, RoundMode::CAST_RINT);
+            return convert<T>(value, RoundMode::CAST_NONE);
         default:
             break;
     }
     const bool by_column = mode == VDEQF16 || mode == VQF322B8_PRE || mode == VREQ8;
     const float scale = scale_of(by_column && scales != nullptr ? scales[column] : scalar);
-    return convert<T>(static_cast<float>(value) * scale, RoundMode::CAST_RINT);
+    const float scaled = static_cast<float>(value) * scale;
+    if constexpr (sizeof(T) == 1) {
+        // Nine bits, then the offset of as many that the word carries, then the type.
+        const int64_t word = static_cast<int64_t>(by_column && scales != nullptr ? scales[column] : scalar);
+        const int64_t offset = static_cast<int64_t>(static_cast<uint64_t>(word) << 18) >> 55;
+        return saturate<T>(std::clamp(std::nearbyint(scaled), -256.0f, 255.0f) + static_cast<float>(offset));
+    } else {
+        return convert<T>(scaled, RoundMode::CAST_NONE);
+    }
 }
 // `store(offset in elements, values, count)` puts a run of a row.
 template <typename T, typename U, typename Store>

@@ -320,8 +320,8 @@ class MatmulImpl {
     }
     DstT result(size_t at) const {
         if (quantised_)
-            return detail::convert<DstT>(static_cast<float>(c_[at]) * quant_scale_, RoundMode::CAST_RINT);
-        return detail::convert<DstT>(c_[at], RoundMode::CAST_RINT);
+            return detail::convert<DstT>(static_cast<float>(c_[at]) * quant_scale_, RoundMode::CAST_NONE);
+        return detail::convert<DstT>(c_[at], RoundMode::CAST_NONE);
     }
     void write(const GlobalTensor<DstT>& gm, uint8_t atomic, int row_length, int row, int column, int m,
                int n, const Where& where) {
