@@ -84,6 +84,7 @@ _NUMBERS = frozenset(
 _LITERAL = r'R"(?P<raw>[^()\\\s]{0,16})\((?:.|\n)*?\)(?P=raw)"|"(?:\\.|[^"\\\n])*"|\b\d[\w\']*|\'(?:\\.|[^\'\\\n])+\''
 _LAUNCH = re.compile(_LITERAL + r"|(?P<launch><<<)")
 _MARKED = re.compile(_LITERAL + rf"|(?P<open>[{{}}])|(?P<namespace>\bnamespace\b)|(?P<mark>\b{GLOBAL_MARK}\b)")
+_ATTRIBUTE = re.compile(r"__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)")
 _OPENING, _CLOSING = "([{", ")]}"
 
 
@@ -124,11 +125,12 @@ def _callee_start(text: str, end: int) -> int:
     while True:
         position = len(text[:position].rstrip())
         if text[position - 1 : position] == ">":  # template arguments, back to their "<"
-            depth = 0
+            depth = parentheses = 0
             while position > 0:
                 position -= 1
-                depth += {">": 1, "<": -1}.get(text[position], 0)
-                if depth == 0:
+                parentheses += {")": 1, "(": -1}.get(text[position], 0)
+                depth += {">": 1, "<": -1}.get(text[position], 0) if parentheses == 0 else 0
+                if depth == 0 and parentheses == 0:
                     break
             position = len(text[:position].rstrip())
         name = re.compile(r"\w+$").search(text[max(0, position - 256) : position])
@@ -144,7 +146,7 @@ def _callee_start(text: str, end: int) -> int:
         if not before.endswith("::"):
             return start
         position = text.rindex("::", 0, start)
-        if not re.search(r"[\w>]\s*$", text[max(0, position - 32) : position]):
+        if not re.search(r"[\w>]$", text[max(0, position - 32) : position]):
             return position  # a name from the global namespace
 
 
@@ -170,7 +172,7 @@ def rewrite_launches(text: str) -> str:
             raise KernelSourceError(f"{_line(text, found.start())}: launch of {callee.strip()} without its '>>>'")
         name = " ".join(callee.split())
         configuration = text[found.end() : end]
-        parts.append(text[done:start])
+        parts.append(text[done:start] + "\n" * callee.count("\n"))
         parts.append(
             f'::ascendc_host::chevrons("{name}", [](const auto&... a_) {{ {callee.strip()}(a_...); }}, {configuration})'
         )
@@ -190,9 +192,7 @@ def _parameters(text: str) -> Iterator[Parameter]:
             start = position + 1
     pieces.append(text[start:])
     for index, piece in enumerate(pieces):
-        words = " ".join(
-            re.sub(r"__attribute__\s*\(\(.*?\)\)", " ", piece.partition("=")[0]).replace("*", " * ").split()
-        )
+        words = " ".join(_ATTRIBUTE.sub(" ", piece.partition("=")[0]).replace("*", " * ").split())
         if words in ("", "void"):
             continue
         match = re.fullmatch(r"(?P<type>.*[\s*&>])(?P<name>[A-Za-z_]\w*)", words)
@@ -264,9 +264,12 @@ def declare_cores(text: str) -> str:
 
 
 def _skip_attributes(text: str, position: int) -> int:
-    attribute = re.compile(r"\s*(__attribute__\s*\(\(.*?\)\)|\[\[.*?\]\])")
+    attribute = re.compile(r"\s*(?:__attribute__\s*\(|(\[\[.*?\]\]))")
     while (match := attribute.match(text, position)) is not None:
-        position = match.end()
+        end = match.end() if match[1] else _matching(text, match.end(), ")") + 1
+        if end == 0:
+            break
+        position = end
     return position
 
 
