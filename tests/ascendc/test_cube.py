@@ -196,6 +196,15 @@ extern "C" __global__ __aicore__ void other_paths(GM_ADDR z) {
     DataCopy(c, sums, DataCopyCO12DstParams(32, 16, 32, 16, QuantMode_t::F322F16, 0, false, true));   // by rows
     DataCopy(l1.Get<half>()[512], sums, DataCopyCO12DstParams(32, 16, 16, 16, QuantMode_t::F322F16, 0, false, false));  // fractals
     c.SetValue(512, left.GetValue(300));
+    auto scales = l1.Get<uint64_t>()[256];
+    for (int i = 0; i < 32; ++i) {
+        const float scale = i;
+        uint64_t word = 0;
+        memcpy(&word, &scale, sizeof scale);
+        scales.SetValue(i, word);
+    }
+    SetFixPipeConfig(scales, true);
+    DataCopy(c[600], sums, DataCopyCO12DstParams(32, 4, 32, 16, QuantMode_t::VDEQF16, 0, false, true));  // by columns
     c.SetValue(513, l1.Get<half>().GetValue(63));
     c.SetValue(514, l1.Get<half>().GetValue(512 + 300));
 }
@@ -311,6 +320,8 @@ def test_other_paths(library: ctypes.CDLL, tools: Toolkit) -> None:
     fractals = np.arange(512).reshape(2, 16, 16)
     np.testing.assert_array_equal(z[:512].reshape(16, 32), fractals.transpose(1, 0, 2).reshape(16, 32))
     assert z[512:515].tolist() == [2, 3, 300]
+    columns = fractals[:, :4].transpose(1, 0, 2).reshape(4, 32) * np.arange(32)
+    np.testing.assert_array_equal(z[600:728].reshape(4, 32), columns.astype(np.float16))
 
 
 MATMUL = """

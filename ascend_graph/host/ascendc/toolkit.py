@@ -16,6 +16,9 @@ from ascend_graph.errors import AscendGraphError
 
 RUNTIME = "libascendc_runtime.so"
 
+# Authors link these for tiling functions, which are headers alone here; a host runtime may bring its own.
+_HEADERS_ONLY = ("libtiling_api.so", "libplatform.so", "libregister.so")
+
 
 class ToolkitError(AscendGraphError):
     """The toolkit's sources are missing, or its runtime library does not compile."""
@@ -84,6 +87,10 @@ def install(home: Path, *, runtime: Path | None = None) -> None:
     _link(home / "compiler/ccec_compiler/bin/bisheng", home / "bin/bisheng")
     _write_environment(home)
     library = home / "lib64" / RUNTIME
+    for name in _HEADERS_ONLY:
+        if not (home / "lib64" / name).exists():
+            (home / "lib64" / name).unlink(missing_ok=True)
+            (home / "lib64" / name).symlink_to(RUNTIME)
     if runtime is not None:
         _link(library, runtime)
     elif not library.exists():

@@ -327,10 +327,10 @@ void LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadDa
     detail::require_l0(dst, "LoadData", where);
     const bool to_b = memory_of(dst.position()) == ascendc_host::Memory::l0b;
     const bool turned = to_b || p.enTranspose;
-    if (turned && sizeof(T) != 2) {
+    if (turned && sizeof(T) == 1) {
         ascendc_host::fail(
             block, where,
-            "LoadData: with LoadData3DParamsV2, L0B and enTranspose are for elements of 2 bytes");
+            "LoadData: with LoadData3DParamsV2, L0B and enTranspose are for elements of 2 and 4 bytes");
     }
     constexpr uint32_t c0 = 32 / sizeof(T);
     if (p.strideW == 0 || p.strideH == 0 || p.filterW == 0 || p.filterH == 0) {
@@ -357,9 +357,11 @@ void LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadDa
                 const uint64_t from = ((uint64_t(c1) * p.l1H + h) * p.l1W + w) * c0 + index % c0;
                 value = src.use(from + 1, "LoadData", "src", where)[from];
             }
-            const uint64_t fractal = to_b || !p.enTranspose ? uint64_t(m / 16) * columns + k / c0
-                                                            : uint64_t(k / c0) * rows + m / 16;
-            const uint64_t at = fractal * 16 * c0 + (turned ? k % c0 * 16 + m % 16 : m % 16 * c0 + k % c0);
+            // Turned, c0 rows of the patches make the width of a fractal, and 16 columns its height.
+            const uint64_t fractal = !turned ? uint64_t(m / 16) * columns + k / c0
+                                     : to_b  ? uint64_t(m / c0) * ((p.kExtension + 15u) / 16) + k / 16
+                                             : uint64_t(k / 16) * (rows * 16 / c0) + m / c0;
+            const uint64_t at = fractal * 16 * c0 + (turned ? k % 16 * c0 + m % c0 : m % 16 * c0 + k % c0);
             dst.use(at + 1, "LoadData", "dst", where)[at] = value;
         }
     }
@@ -596,6 +598,15 @@ void fixpipe_local(const LocalTensor<T>& dst, const LocalTensor<U>& src, const F
         std::copy_n(values, count, dst.use(at + count, "Fixpipe", "dst", where) + at);
     });
 }
+inline const uint64_t* column_scales(const DataCopyCO12DstParams& p, const Where& where) {
+    if (p.quantPre != VDEQF16 && p.quantPre != VQF322B8_PRE && p.quantPre != VREQ8) return nullptr;
+    const auto& block = ascendc_host::current();
+    if (block.fixpipe.scales_bytes < p.nSize * sizeof(uint64_t)) {
+        ascendc_host::fail(block, where,
+                           "DataCopy: a scale for each column is missing; call SetFixPipeConfig first");
+    }
+    return reinterpret_cast<const uint64_t*>(block.fixpipe.scales);
+}
 inline FixpipeParamsV220 fixpipe_params(const DataCopyCO12DstParams& p) {
     const auto& nd = ascendc_host::current().fixpipe;
     return {p.nSize,
@@ -647,17 +658,28 @@ inline void SetFixpipeNz2ndFlag(uint16_t ndNum, uint16_t srcNdStride, uint16_t d
     nd.destination = dstNdStride;
 }
 inline void SetFixpipePreQuantFlag(uint64_t config) { ascendc_host::current().fixpipe.scale = config; }
+// The scales of the columns, for the modes that have one for each. Unit flags order the cube and the fixpipe
+// on the device; here they are in order.
+template <typename T, bool setRelu = false>
+void SetFixPipeConfig(const LocalTensor<T>& preData, bool = false, Where where = Where()) {
+    static_assert(!setRelu, "SetFixPipeConfig: a ReLU with factors is not supported on the host");
+    auto& fixpipe = ascendc_host::enter(where).fixpipe;
+    fixpipe.scales = preData.use_bytes(0, "SetFixPipeConfig", "preData", where);
+    fixpipe.scales_bytes = preData.rest();
+}
 template <typename T, typename U>
 void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<U>& src, const DataCopyCO12DstParams& params,
               Where where = Where()) {
     detail::fixpipe_out(dst, src, detail::fixpipe_params(params),
-                        params.nz2ndEn ? CO2Layout::ROW_MAJOR : CO2Layout::NZ, nullptr, where);
+                        params.nz2ndEn ? CO2Layout::ROW_MAJOR : CO2Layout::NZ,
+                        detail::column_scales(params, where), where);
 }
 template <typename T, typename U>
 void DataCopy(const LocalTensor<T>& dst, const LocalTensor<U>& src, const DataCopyCO12DstParams& params,
               Where where = Where()) {
     detail::fixpipe_local(dst, src, detail::fixpipe_params(params),
-                          params.nz2ndEn ? CO2Layout::ROW_MAJOR : CO2Layout::NZ, nullptr, where);
+                          params.nz2ndEn ? CO2Layout::ROW_MAJOR : CO2Layout::NZ,
+                          detail::column_scales(params, where), where);
 }
 
 }  // namespace AscendC

@@ -229,6 +229,8 @@ template <typename T, typename U>
 struct IsSameType {
     static constexpr bool value = std::is_same<T, U>::value;
 };
+// Kernels name this type to tell it from others; nothing computes with it here.
+struct int4b_t;
 template <bool condition, typename T, typename F>
 using Conditional = std::conditional<condition, T, F>;
 namespace Std = ::std;

@@ -115,6 +115,8 @@ class Block {
     struct Fixpipe {
         uint16_t matrices = 1, source = 0, destination = 0;
         uint64_t scale = 0;
+        const uint8_t* scales = nullptr;
+        uint32_t scales_bytes = 0;
     };
     Fixpipe fixpipe;
 
