@@ -520,7 +520,8 @@ class LocalMemAllocator {
     uint32_t GetCurAddr() const { return head_; }
     template <TPosition pos, typename T>
     LocalTensor<T> Alloc(uint32_t size, Where where = Where()) {
-        LocalTensor<T> tensor(pos, head_, size, where);
+        const LocalTensor<T> declared(pos, head_, size, where);
+        LocalTensor<T> tensor(pos, declared.bytes(), size * static_cast<uint32_t>(sizeof(T)), nullptr);
         head_ += (size * sizeof(T) + 31) / 32 * 32;
         return tensor;
     }

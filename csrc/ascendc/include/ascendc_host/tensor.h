@@ -68,7 +68,8 @@ class LocalTensor {
     using PrimType = T;
 
     LocalTensor() = default;
-    // An address counted from the start of the memory of `position`, as used without a TPipe.
+    // An address counted from the start of the memory of `position`, as used without a TPipe: the size is a
+    // declaration, and what follows in that memory may belong to the tensor too.
     LocalTensor(TPosition position, uint32_t address, uint32_t size, Where where = Where()) {
         ascendc_host::Block& block = ascendc_host::enter(where);
         const auto memory = memory_of(position);
@@ -79,7 +80,9 @@ class LocalTensor {
                                                     address, static_cast<unsigned long long>(address + bytes),
                                                     ascendc_host::memory_name(memory), memory_bytes(memory)));
         }
-        *this = LocalTensor(position, block.memory(memory) + address, static_cast<uint32_t>(bytes), nullptr);
+        *this =
+            LocalTensor(position, block.memory(memory) + address, memory_bytes(memory) - address, nullptr);
+        size_ = size;
     }
     LocalTensor(TPosition position, uint8_t* data, uint32_t bytes, ascendc_host::Buffer* buffer)
         : data_(data),

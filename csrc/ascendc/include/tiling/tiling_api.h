@@ -206,7 +206,7 @@ class MultiCoreMatmulTiling : public MatmulApiTiling {
     }
 
   private:
-    // The division into most parts, and of these the one with the squarest part.
+    // The division into most parts; of these the one with the squarest part, and M is divided before N.
     void divide(int32_t& m, int32_t& n) const {
         int64_t best = -1;
         for (int32_t parts = 1; parts <= cores_; ++parts) {
@@ -218,7 +218,7 @@ class MultiCoreMatmulTiling : public MatmulApiTiling {
             const int32_t n_parts = (n_ + part_n - 1) / part_n;
             if (m_parts * n_parts > cores_) continue;
             const int64_t score = int64_t(m_parts) * n_parts * 1000000 - std::abs(part_m - part_n);
-            if (score <= best) continue;
+            if (score < best) continue;  // of equal ones the one with more parts of M
             best = score;
             m = std::min(part_m, m_);
             n = std::min(part_n, n_);
