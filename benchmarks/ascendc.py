@@ -126,7 +126,8 @@ def main() -> dict[str, float]:
     fastest = min(add.values())
     print(f"add_custom, {COUNT // 2**20} Mi halfs, tiles of {TILE}")
     for blocks, seconds in add.items():
-        print(f"  {blocks} block{'s' if blocks > 1 else ' '}   {seconds * 1e3:8.2f} ms   {seconds / torch_add:5.2f} x torch.add")
+        name = f"{blocks} block{'s' if blocks > 1 else ' '}"
+        print(f"  {name}   {seconds * 1e3:8.2f} ms   {seconds / torch_add:5.2f} x torch.add")
     print(f"  torch.add  {torch_add * 1e3:8.2f} ms   {torch.get_num_threads()} threads")
     print(f"basic_matmul, {SIDE}^3 halfs, 2 blocks")
     print(f"  kernel     {matmul * 1e3:8.2f} ms   {matmul / torch_mm:5.2f} x torch.mm")
