@@ -50,10 +50,20 @@ def make_converter(binding: Binding) -> ConverterFunction:
 
     It takes what the schema takes, tensors being TorchAir's GE tensors, and returns what the schema returns.
 
-    Raises:
-        RawOpError: torchair cannot be imported.
+    >>> make_converter.__name__
+    'make_converter'
     """
-    return _Maker(binding).converter()
+    made: list[ConverterFunction] = []
+
+    def convert(*args: Any, meta_outputs: Any = None, **kwargs: Any) -> Any:
+        # Made at the first node: most registered operators are never converted in a process.
+        if not made:
+            made.append(_Maker(binding).converter())
+        return made[0](*args, meta_outputs=meta_outputs, **kwargs)
+
+    convert.__name__ = f"{binding.schema.name.partition('::')[2]}_converter"
+    convert.__doc__ = f"Converter of {binding.schema.qualified_name} to {binding.prototype.op_type}."
+    return convert
 
 
 Getter = Callable[[Sequence[Any]], Any]
@@ -112,8 +122,6 @@ class _Maker:
                     given[name] = value
             return results(raw_op(*tensors, **given), values)
 
-        convert.__name__ = f"{self.binding.schema.name.partition('::')[2]}_converter"
-        convert.__doc__ = f"Converter of {self.subject}."
         return convert
 
     # --------------------------------------------------------------------------------------------------------- inputs

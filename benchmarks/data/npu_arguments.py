@@ -72,7 +72,6 @@ REG_OP(SparseFlashAttention)
 
 #: Docstrings older than the function they stand in: what its signature and its node have that they have not.
 AMENDED_DOCSTRINGS: dict[str, tuple[str, str]] = {
-    "DequantRopeQuantKvcache": (".ATTR(kv_output", '.ATTR(cache_mode, String, "contiguous")\n.ATTR(kv_output'),
     "MoeDistributeCombineAddRmsNorm": (
         ".OPTIONAL_INPUT(tp_send_counts",
         ".INPUT(residual_x, TensorType({DT_BF16}))\n.INPUT(gamma, TensorType({DT_BF16}))\n.OPTIONAL_INPUT(tp_send_counts",
@@ -84,7 +83,10 @@ OPERATORS: dict[str, Operator] = {
     "_npu_distribute_barrier": Operator("DistributeBarrier", {"x_ref": Argument("x_ref", copy=False)}),  # a
     "_npu_dtype_cast": Operator("Cast"),  # c
     "_npu_dtype_cast_backward": Operator("Cast", {"grad": "x", "dtype": ("dst_type", dtype_number)}),  # c
-    "_npu_rms_norm_backward_quant": Operator("RmsNormGradQuant"),  # c
+    "_npu_rms_norm_backward_quant": Operator(
+        # The hand-written converter does not write HIFLOAT8 into the output description; nor does a plain hook.
+        "RmsNormGradQuant", {"dst_type": ("dst_type", lambda value: dtype_number(value))}
+    ),  # c
     "attention_worker_scheduler": Operator("AttentionWorkerScheduler"),  # g1
     "batch_norm_gather_stats_update": Operator("SyncBatchNormGatherStats", {"mean": "total_sum", "invstd": "total_square_sum", "counts": "sample_count", "running_mean": "mean", "running_var": "variance", "->": ("batch_mean", "batch_invstd")}),  # e
     "batch_norm_reduce": Operator("?"),  # h
@@ -137,7 +139,9 @@ OPERATORS: dict[str, Operator] = {
     "npu_fused_infer_attention_score_v2": Operator("FusedInferAttentionScore"),  # g2
     "npu_fused_matmul": Operator("FusedMatMul", {"enable_hf32": lambda a: torch.npu.matmul.allow_hf32}),  # f
     "npu_fusion_attention": Operator("FlashAttentionScore"),  # g4
-    "npu_fusion_attention_grad": Operator("FlashAttentionScoreGrad", {}),  # d
+    "npu_fusion_attention_grad": Operator(
+        "FlashAttentionScoreGrad", {"pse": None, "q_start_idx": [0], "kv_start_idx": [0]}
+    ),  # d
     "npu_gather_backward": Operator("ScatterElements"),  # g4
     "npu_geglu": Operator("GeGluV2"),  # b
     "npu_gelu": Operator("GeluV2"),  # b
