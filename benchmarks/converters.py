@@ -221,8 +221,14 @@ class Refused(Exception):
 
 
 def build(
-    converter: Any, args: Sequence[Any], kwargs: Mapping[str, Any], schema: Any, metas: Any, prototypes: Any,
-    *, describe_outputs: bool = True,
+    converter: Any,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    schema: Any,
+    metas: Any,
+    prototypes: Any,
+    *,
+    describe_outputs: bool = True,
 ) -> tuple[Any, Any]:
     """Call a converter in a graph of its own: what it computes, as nested tuples, and the outputs before their metas."""
     with _ge.GeGraph() as graph:
@@ -474,9 +480,7 @@ def judge(name: str, overload: Any, operator: Operator, arguments: Mapping[str, 
     if name in FOR_A5_ONLY:
         module.is_arch35 = lambda: True
     try:
-        registered = ascend_graph.register_op(
-            operator.op_type, eager=overload, arguments=arguments, override=True
-        )
+        registered = ascend_graph.register_op(operator.op_type, eager=overload, arguments=arguments, override=True)
     except AscendGraphError as error:
         return Outcome(error=f"{type(error).__name__}: {error}")
     try:
@@ -671,6 +675,7 @@ def main() -> dict[str, Any]:
         "equal": counts["equal"],
         "equal_with_arguments": counts["equal with arguments="],
         "needs_function": counts["needs a function"],
+        "hand_written_wrong": counts["theirs is wrong"],
         "silently_different": counts["silently different"],
         "peer_equal": automatic["shipped equal"],
         "peer_equal_with_name": automatic["named equal"],
@@ -683,9 +688,7 @@ def main() -> dict[str, Any]:
     }
 
 
-def verdict(
-    name: str, overload: Any, operator: Operator, prototypes: Any, console: Console | None
-) -> tuple[str, str]:
+def verdict(name: str, overload: Any, operator: Operator, prototypes: Any, console: Console | None) -> tuple[str, str]:
     """The table's row of one operator."""
     plain = judge(name, overload, operator, {}, prototypes)
     if plain.equal:
@@ -694,17 +697,24 @@ def verdict(
     if console is not None:
         console.print(f"[bold]{name}[/] → {operator.op_type}")
         for title, part in (("with the GE name", plain), ("with arguments=", outcome)):
-            console.print(escape(f"  {title}: compared {part.compared}, both refuse {sum(part.both_refuse.values())}; {part.error}"))
+            console.print(
+                escape(
+                    f"  {title}: compared {part.compared}, both refuse {sum(part.both_refuse.values())}; {part.error}"
+                )
+            )
             for label in ("differ", "dropped", "ours_refuse", "theirs_refuse", "both_refuse", "stricter"):
                 for text, times in getattr(part, label).most_common(4):
                     console.print(escape(f"    {label} ×{times}: {text}"))
     if operator.arguments and outcome.equal:
         return "equal with arguments=", ""
     why = EXPLAINED.get(name, "")
-    if outcome.differ and not why.startswith("hand-written:"):
-        return "silently different", "; ".join(outcome.differ)
+    if why.startswith("hand-written:"):
+        return "theirs is wrong", why.removeprefix("hand-written: ")
+    if outcome.differ:
+        # Nothing in the schema or the prototype tells of what the hand-written converter does beside the op.
+        return "silently different", why or "; ".join(outcome.differ)
     if why:
-        return "differs, theirs is wrong" if why.startswith("hand-written:") else "needs a function", why
+        return "needs a function", why
     if outcome.error:
         return "refused", outcome.error
     if outcome.ours_refuse:
