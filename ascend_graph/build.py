@@ -116,7 +116,10 @@ class CppLibrary:
             try:
                 (work / "build.ninja").write_text(self._ninja_file())
                 ninja = subprocess.run(
-                    [*_ninja_command(), "-C", str(work), "-j", str(_jobs())], capture_output=True, text=True, check=False
+                    [*_ninja_command(), "-C", str(work), "-j", str(_jobs())],
+                    capture_output=True,
+                    text=True,
+                    check=False,
                 )
                 if ninja.returncode != 0:
                     raise BuildError(f"compiling {self.name} failed:\n{ninja.stdout}{ninja.stderr}")

@@ -8,15 +8,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ascend_graph.codegen.rendering import GenerationError, cpp_string, identifier, render, write_if_different
+
 from ascend_graph.prototypes import Attr, AttrType, OpPrototype, Parameter, ParameterKind
 from ascend_graph.prototypes.naming import snake_case
 
 _CPP_KEYWORDS = frozenset(
-    "alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl const constexpr continue "
-    "decltype default delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline "
-    "int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public register "
-    "reinterpret_cast return short signed sizeof static static_assert static_cast struct switch template this thread_local "
-    "throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq".split()
+    """alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl const constexpr continue
+    decltype default delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline
+    int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public register
+    reinterpret_cast return short signed sizeof static static_assert static_cast struct switch template this thread_local
+    throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq""".split()  # noqa: SIM905
 )
 
 #: Per attr type: the aclnn parameter's type, the kernel argument's type, and how a Value is read.
@@ -118,8 +119,8 @@ def _integer(value: int) -> str:
 
 def _float(value: float) -> str:
     """A float literal with the same bits."""
-    single = struct.unpack("<f", struct.pack("<f", value))[0]
-    return f"{single.hex()}f" if single == single and abs(single) != float("inf") else f"std::stof(\"{single}\")"  # noqa: PLR0124
+    single = float(struct.unpack("<f", struct.pack("<f", value))[0])
+    return f"{single.hex()}f" if single == single and abs(single) != float("inf") else f'std::stof("{single}")'  # noqa: PLR0124
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +148,9 @@ def generate_operator_package(
         GenerationError: an operator cannot be expressed; nothing was written then.
     """
     python = frozenset(python_kernels)
-    ops = [_Op(identifier(p.op_type), snake_case(p.op_type), Path(p.file).name, aclnn_parameters(p)) for p in prototypes]
+    ops = [
+        _Op(identifier(p.op_type), snake_case(p.op_type), Path(p.file).name, aclnn_parameters(p)) for p in prototypes
+    ]
     texts = {
         directory / "op_impl/host/include/host_kernels.h": render("operator_package/host_kernels.h.jinja", ops=ops),
         directory / "op_impl/host/src/op_api.cpp": render("operator_package/op_api.cpp.jinja", ops=ops, python=python),

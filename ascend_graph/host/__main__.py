@@ -76,7 +76,9 @@ def launch(arguments: list[str]) -> NoReturn:
 
         library = bridge_library()
         if not library.path().exists():
-            print("ascend_graph: compiling the host runtime's bridge to PyTorch (once, about a minute)", file=sys.stderr)
+            print(
+                "ascend_graph: compiling the host runtime's bridge to PyTorch (once, about a minute)", file=sys.stderr
+            )
         bridge = library.build()
     environment = host_environment(os.environ, bridge)
     if packages:

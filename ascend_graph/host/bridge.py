@@ -37,7 +37,9 @@ def bridge() -> ModuleType:
     """
     path = os.environ.get("ASCEND_GRAPH_HOST_BRIDGE")
     if not path:
-        raise HostRuntimeError("this process does not run on the host runtime; start it with: python -m ascend_graph.host …")
+        raise HostRuntimeError(
+            "this process does not run on the host runtime; start it with: python -m ascend_graph.host …"
+        )
     spec = importlib.util.spec_from_file_location(NAME, Path(path))
     if spec is None or spec.loader is None:
         raise HostRuntimeError(f"ASCEND_GRAPH_HOST_BRIDGE={path} is no extension module")

@@ -6,7 +6,8 @@
 namespace {
 
 at::Tensor npu_add_custom(const at::Tensor& x, const at::Tensor& y) {
-    TORCH_CHECK(x.sizes() == y.sizes(), "npu_add_custom: x has shape ", x.sizes(), ", y has shape ", y.sizes());
+    TORCH_CHECK(x.sizes() == y.sizes(), "npu_add_custom: x has shape ", x.sizes(), ", y has shape ",
+                y.sizes());
     at::Tensor z = at::empty_like(x);
     EXEC_NPU_CMD_EXT(aclnnAddCustom, x, y, z);
     return z;

@@ -1,4 +1,5 @@
-// The slice of ACL's C ABI that the host runtime implements: types, enumerators and error codes as CANN documents them.
+// The slice of ACL's C ABI that the host runtime implements: types, enumerators and error codes as CANN
+// documents them.
 //
 // Declared here because the libraries are built where no CANN and no torch_npu is installed.
 #pragma once

@@ -27,14 +27,17 @@ std::shared_ptr<Model> model_of(aclmdlRI handle) {
     return found == models.end() ? nullptr : found->second;
 }
 
-aclError wrong_capture(const std::string& message) { return fail(ACL_ERROR_RT_STREAM_CAPTURE_WRONG, message); }
+aclError wrong_capture(const std::string& message) {
+    return fail(ACL_ERROR_RT_STREAM_CAPTURE_WRONG, message);
+}
 
 aclError not_a_model(const char* function) {
     return fail(ACL_ERROR_INVALID_RESOURCE_HANDLE, std::string(function) + ": not a live model");
 }
 
 aclError begin(aclrtStream handle, std::shared_ptr<Model> model, const char* function) {
-    if (handle == nullptr) return wrong_capture(std::string(function) + ": the default stream cannot capture");
+    if (handle == nullptr)
+        return wrong_capture(std::string(function) + ": the default stream cannot capture");
     Stream& stream = stream_of(handle);
     if (stream.capturing()) return wrong_capture(std::string(function) + ": the stream captures already");
     stream.capture = std::move(model);
@@ -89,7 +92,8 @@ ACL_EXPORT aclError aclmdlRICaptureGetInfo(aclrtStream handle, int* status, aclm
 
 ACL_EXPORT aclError aclmdlRICaptureThreadExchangeMode(int* mode) {
     thread_local int current = 0;
-    if (mode == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclmdlRICaptureThreadExchangeMode: mode is null");
+    if (mode == nullptr)
+        return fail(ACL_ERROR_INVALID_PARAM, "aclmdlRICaptureThreadExchangeMode: mode is null");
     std::swap(current, *mode);
     return ACL_SUCCESS;
 }
@@ -126,7 +130,8 @@ ACL_EXPORT aclError aclmdlRIDebugPrint(aclmdlRI handle) {
 ACL_EXPORT aclError aclmdlRICaptureTaskGrpBegin(aclrtStream handle) {
     Stream& stream = stream_of(handle);
     if (!stream.capturing() || stream.group_open) {
-        return wrong_capture("aclmdlRICaptureTaskGrpBegin: the stream captures nothing, or a group is open already");
+        return wrong_capture(
+            "aclmdlRICaptureTaskGrpBegin: the stream captures nothing, or a group is open already");
     }
     stream.group_open = true;
     stream.group_begin = stream.capture->tasks.size();
@@ -139,7 +144,8 @@ ACL_EXPORT aclError aclmdlRICaptureTaskGrpEnd(aclrtStream handle, aclrtTaskGrp* 
         return wrong_capture("aclmdlRICaptureTaskGrpEnd: no group is open on the stream");
     }
     stream.group_open = false;
-    // Groups live as long as the process: a handle has no destroy function in ACL, and a graph has few of them.
+    // Groups live as long as the process: a handle has no destroy function in ACL, and a graph has few of
+    // them.
     *group = new TaskGroup{stream.capture, stream.group_begin, stream.capture->tasks.size()};
     return ACL_SUCCESS;
 }
@@ -147,7 +153,8 @@ ACL_EXPORT aclError aclmdlRICaptureTaskGrpEnd(aclrtStream handle, aclrtTaskGrp* 
 ACL_EXPORT aclError aclmdlRICaptureTaskUpdateBegin(aclrtStream handle, aclrtTaskGrp group) {
     Stream& stream = stream_of(handle);
     if (group == nullptr || stream.update != nullptr || static_cast<TaskGroup*>(group)->model.expired()) {
-        return wrong_capture("aclmdlRICaptureTaskUpdateBegin: no such group, its model is gone, or an update is open");
+        return wrong_capture(
+            "aclmdlRICaptureTaskUpdateBegin: no such group, its model is gone, or an update is open");
     }
     stream.update = static_cast<TaskGroup*>(group);
     stream.update_next = stream.update->begin;

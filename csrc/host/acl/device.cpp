@@ -32,13 +32,15 @@ aclError check_device(const char* function, int32_t id) {
                                               " is not in 0.." + std::to_string(device_count() - 1));
 }
 
-// The bridge holds what must be compiled against the installed PyTorch: kernels for ATen operators and the GE executor.
-// It is loaded here because initialisation is the first thing PyTorch's backend does and happens before any kernel runs.
+// The bridge holds what must be compiled against the installed PyTorch: kernels for ATen operators and the GE
+// executor. It is loaded here because initialisation is the first thing PyTorch's backend does and happens
+// before any kernel runs.
 aclError load_bridge() {
     const char* path = std::getenv("ASCEND_GRAPH_HOST_BRIDGE");
     if (path == nullptr || *path == '\0') return ACL_SUCCESS;  // a program without PyTorch
     if (dlopen(path, RTLD_NOW | RTLD_GLOBAL) != nullptr) return ACL_SUCCESS;
-    return fail(ACL_ERROR_FAILURE, std::string("aclInit: the host runtime's PyTorch bridge cannot be loaded: ") + dlerror());
+    return fail(ACL_ERROR_FAILURE,
+                std::string("aclInit: the host runtime's PyTorch bridge cannot be loaded: ") + dlerror());
 }
 
 }  // namespace
@@ -116,7 +118,8 @@ ACL_EXPORT aclError aclrtGetDeviceCount(uint32_t* count) {
 }
 
 ACL_EXPORT aclError aclrtGetLogicDevIdByUserDevId(int32_t user, int32_t* logical) {
-    if (logical == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtGetLogicDevIdByUserDevId: logicDevId is null");
+    if (logical == nullptr)
+        return fail(ACL_ERROR_INVALID_PARAM, "aclrtGetLogicDevIdByUserDevId: logicDevId is null");
     *logical = user;
     return check_device("aclrtGetLogicDevIdByUserDevId", user);
 }
@@ -131,7 +134,8 @@ ACL_EXPORT aclError aclrtGetPrimaryCtxState(int32_t id, uint32_t* flags, int32_t
 // A device has one context, named by the device's number plus one.
 ACL_EXPORT aclError aclrtGetCurrentContext(aclrtContext* context) {
     if (context == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtGetCurrentContext: context is null");
-    if (!device_set) return fail(ACL_ERROR_RT_CONTEXT_NULL, "aclrtGetCurrentContext: the thread has set no device");
+    if (!device_set)
+        return fail(ACL_ERROR_RT_CONTEXT_NULL, "aclrtGetCurrentContext: the thread has set no device");
     *context = reinterpret_cast<aclrtContext>(static_cast<intptr_t>(device) + 1);
     return ACL_SUCCESS;
 }
@@ -147,7 +151,8 @@ ACL_EXPORT aclError aclrtSynchronizeDevice() {
 ACL_EXPORT aclError aclrtSynchronizeDeviceWithTimeout(int32_t) { return aclrtSynchronizeDevice(); }
 
 ACL_EXPORT aclError aclrtDeviceCanAccessPeer(int32_t* can, int32_t id, int32_t peer) {
-    if (can == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtDeviceCanAccessPeer: canAccessPeer is null");
+    if (can == nullptr)
+        return fail(ACL_ERROR_INVALID_PARAM, "aclrtDeviceCanAccessPeer: canAccessPeer is null");
     if (aclError error = check_device("aclrtDeviceCanAccessPeer", id)) return error;
     if (aclError error = check_device("aclrtDeviceCanAccessPeer", peer)) return error;
     *can = id != peer;
@@ -167,11 +172,18 @@ ACL_EXPORT const char* aclrtGetSocName() { return kSocName; }
 ACL_EXPORT aclError aclGetDeviceCapability(uint32_t, int info, int64_t* value) {
     if (value == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclGetDeviceCapability: value is null");
     switch (info) {
-        case 0: *value = kCubeCores; return ACL_SUCCESS;            // ACL_DEVICE_INFO_AI_CORE_NUM
-        case 1: *value = kVectorCores; return ACL_SUCCESS;          // ACL_DEVICE_INFO_VECTOR_CORE_NUM
-        case 2: *value = int64_t{192} << 20; return ACL_SUCCESS;    // ACL_DEVICE_INFO_L2_SIZE
+        case 0:
+            *value = kCubeCores;
+            return ACL_SUCCESS;  // ACL_DEVICE_INFO_AI_CORE_NUM
+        case 1:
+            *value = kVectorCores;
+            return ACL_SUCCESS;  // ACL_DEVICE_INFO_VECTOR_CORE_NUM
+        case 2:
+            *value = int64_t{192} << 20;
+            return ACL_SUCCESS;  // ACL_DEVICE_INFO_L2_SIZE
         default:
-            return fail(ACL_ERROR_INVALID_PARAM, "aclGetDeviceCapability: unknown attribute " + std::to_string(info));
+            return fail(ACL_ERROR_INVALID_PARAM,
+                        "aclGetDeviceCapability: unknown attribute " + std::to_string(info));
     }
 }
 
@@ -179,13 +191,23 @@ ACL_EXPORT aclError aclrtGetDeviceInfo(uint32_t id, int attribute, int64_t* valu
     if (aclError error = check_device("aclrtGetDeviceInfo", static_cast<int32_t>(id))) return error;
     if (value == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtGetDeviceInfo: value is null");
     switch (attribute) {
-        case 101: case 102: *value = kCubeCores; return ACL_SUCCESS;
-        case 201: *value = kVectorCores; return ACL_SUCCESS;
-        case 204: *value = int64_t{192} << 10; return ACL_SUCCESS;
-        case 302: *value = int64_t{192} << 20; return ACL_SUCCESS;
+        case 101:
+        case 102:
+            *value = kCubeCores;
+            return ACL_SUCCESS;
+        case 201:
+            *value = kVectorCores;
+            return ACL_SUCCESS;
+        case 204:
+            *value = int64_t{192} << 10;
+            return ACL_SUCCESS;
+        case 302:
+            *value = int64_t{192} << 20;
+            return ACL_SUCCESS;
         default:
-            return fail(ACL_ERROR_API_NOT_SUPPORT,
-                        "aclrtGetDeviceInfo: attribute " + std::to_string(attribute) + " has no value on the host runtime");
+            return fail(ACL_ERROR_API_NOT_SUPPORT, "aclrtGetDeviceInfo: attribute " +
+                                                       std::to_string(attribute) +
+                                                       " has no value on the host runtime");
     }
 }
 
@@ -200,6 +222,15 @@ ACL_EXPORT aclError aclrtGetStreamResLimit(aclrtStream, int type, uint32_t* valu
 }
 ACL_EXPORT aclError aclrtGetResInCurrentThread(int type, uint32_t* value) {
     return aclrtGetDeviceResLimit(current_device(), type, value);
+}
+
+// A name-based identifier: the runtime's name and the device's number.
+ACL_EXPORT aclError aclrtDeviceGetUuid(int32_t id, char* uuid) {
+    if (aclError error = check_device("aclrtDeviceGetUuid", id)) return error;
+    if (uuid == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtDeviceGetUuid: uuid is null");
+    std::memcpy(uuid, "ascend-graph-host", 15);
+    uuid[15] = static_cast<char>(id);
+    return ACL_SUCCESS;
 }
 
 // Options such as ACL_OPT_DETERMINISTIC: kept and given back; every kernel of a host is deterministic.
@@ -219,8 +250,12 @@ ACL_EXPORT aclError aclrtGetSysParamOpt(int option, int64_t* value) {
     *value = system_options[option];
     return ACL_SUCCESS;
 }
-ACL_EXPORT aclError aclrtCtxSetSysParamOpt(int option, int64_t value) { return aclrtSetSysParamOpt(option, value); }
-ACL_EXPORT aclError aclrtCtxGetSysParamOpt(int option, int64_t* value) { return aclrtGetSysParamOpt(option, value); }
+ACL_EXPORT aclError aclrtCtxSetSysParamOpt(int option, int64_t value) {
+    return aclrtSetSysParamOpt(option, value);
+}
+ACL_EXPORT aclError aclrtCtxGetSysParamOpt(int option, int64_t* value) {
+    return aclrtGetSysParamOpt(option, value);
+}
 
 // Settings of the hardware's arithmetic and watchdogs, which a host has not.
 ACL_EXPORT aclError aclrtSetDeviceSatMode(int) { return ACL_SUCCESS; }
@@ -266,9 +301,10 @@ ACL_EXPORT aclError aclsysGetVersionStr(char*, char* version) {
     return ACL_SUCCESS;
 }
 
-// CANN's log: to stderr from the level of ASCEND_GLOBAL_LOG_LEVEL on (0 debug … 3 error, 4 off), as CANN reads it, where
-// ASCEND_SLOG_PRINT_TO_STDOUT=1 asks for it.
-ACL_EXPORT void aclAppLog(int level, const char* function, const char* file, uint32_t line, const char* format, ...) {
+// CANN's log: to stderr from the level of ASCEND_GLOBAL_LOG_LEVEL on (0 debug … 3 error, 4 off), as CANN
+// reads it, where ASCEND_SLOG_PRINT_TO_STDOUT=1 asks for it.
+ACL_EXPORT void aclAppLog(int level, const char* function, const char* file, uint32_t line,
+                          const char* format, ...) {
     static const bool print = environment_number("ASCEND_SLOG_PRINT_TO_STDOUT", 0) == 1;
     static const auto threshold = static_cast<int>(environment_number("ASCEND_GLOBAL_LOG_LEVEL", 3));
     if (!print || level < threshold) return;

@@ -51,7 +51,7 @@ class Heap {
     // The device's memory: the machine's, or ASCEND_GRAPH_HOST_MEMORY bytes.
     static size_t capacity() {
         static const size_t bytes = [] {
-            struct sysinfo info {};
+            struct sysinfo info{};
             sysinfo(&info);
             return environment_number("ASCEND_GRAPH_HOST_MEMORY", uint64_t{info.totalram} * info.mem_unit);
         }();
@@ -76,7 +76,8 @@ Heap& heap() {
 }
 
 aclError allocate(const char* function, void** p, size_t size) {
-    if (p == nullptr) return fail(ACL_ERROR_INVALID_PARAM, std::string(function) + ": the result pointer is null");
+    if (p == nullptr)
+        return fail(ACL_ERROR_INVALID_PARAM, std::string(function) + ": the result pointer is null");
     *p = heap().allocate(size);
     if (*p != nullptr) return ACL_SUCCESS;
     return fail(ACL_ERROR_RT_MEMORY_ALLOCATION,
@@ -107,7 +108,9 @@ ACL_EXPORT bool ascendgraphAllocationExtent(const void* p, const void** base, si
 }
 
 ACL_EXPORT aclError aclrtMalloc(void** p, size_t size, int) { return allocate("aclrtMalloc", p, size); }
-ACL_EXPORT aclError aclrtMallocAlign32(void** p, size_t size, int) { return allocate("aclrtMallocAlign32", p, size); }
+ACL_EXPORT aclError aclrtMallocAlign32(void** p, size_t size, int) {
+    return allocate("aclrtMallocAlign32", p, size);
+}
 ACL_EXPORT aclError aclrtMallocHost(void** p, size_t size) { return allocate("aclrtMallocHost", p, size); }
 ACL_EXPORT aclError aclrtMallocHostWithCfg(void** p, uint64_t size, void*) {
     return allocate("aclrtMallocHostWithCfg", p, size);
@@ -130,8 +133,8 @@ ACL_EXPORT aclError aclrtMemcpy(void* dst, size_t capacity, const void* src, siz
     return ACL_SUCCESS;
 }
 
-ACL_EXPORT aclError aclrtMemcpyAsync(void* dst, size_t capacity, const void* src, size_t count, aclrtMemcpyKind,
-                                     aclrtStream stream) {
+ACL_EXPORT aclError aclrtMemcpyAsync(void* dst, size_t capacity, const void* src, size_t count,
+                                     aclrtMemcpyKind, aclrtStream stream) {
     if (aclError error = check_copy("aclrtMemcpyAsync", dst, capacity, src, count)) return error;
     return stream_of(stream).enqueue({"memcpy", [dst, src, count] {
                                           if (count != 0) std::memmove(dst, src, count);
@@ -145,7 +148,8 @@ ACL_EXPORT aclError aclrtMemset(void* dst, size_t capacity, int32_t value, size_
     return ACL_SUCCESS;
 }
 
-ACL_EXPORT aclError aclrtMemsetAsync(void* dst, size_t capacity, int32_t value, size_t count, aclrtStream stream) {
+ACL_EXPORT aclError aclrtMemsetAsync(void* dst, size_t capacity, int32_t value, size_t count,
+                                     aclrtStream stream) {
     if (aclError error = check_copy("aclrtMemsetAsync", dst, capacity, dst, count)) return error;
     return stream_of(stream).enqueue({"memset", [dst, value, count] {
                                           if (count != 0) std::memset(dst, value, count);
@@ -174,7 +178,8 @@ struct PointerAttributes {  // aclrtPtrAttributes
 }  // namespace
 
 ACL_EXPORT aclError aclrtPointerGetAttributes(const void* p, PointerAttributes* attributes) {
-    if (attributes == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtPointerGetAttributes: attributes is null");
+    if (attributes == nullptr)
+        return fail(ACL_ERROR_INVALID_PARAM, "aclrtPointerGetAttributes: attributes is null");
     const void* base = nullptr;
     size_t size = 0;
     constexpr int kDevice = 1, kUnregistered = 2;  // aclrtMemLocationType

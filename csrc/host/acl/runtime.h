@@ -1,8 +1,9 @@
 // Streams, events and captured models of the host runtime.
 //
-// A stream runs its work at once, on the thread that enqueues it: on a host there is nothing to overlap with, and work that
-// is done when the call returns needs no other synchronisation. While a stream captures, work is recorded into a model
-// instead of being run, exactly as on a device: an in-place operation must not happen during the capture.
+// A stream runs its work at once, on the thread that enqueues it: on a host there is nothing to overlap with,
+// and work that is done when the call returns needs no other synchronisation. While a stream captures, work
+// is recorded into a model instead of being run, exactly as on a device: an in-place operation must not
+// happen during the capture.
 #pragma once
 
 #include <atomic>
@@ -41,8 +42,8 @@ struct TaskGroup {
 struct Stream {
     int32_t id = 0;
     int32_t device = 0;
-    // The model this stream records into. A stream that joined the capture of another one keeps the pointer after the
-    // capture's end, so only `capturing()` tells whether it records.
+    // The model this stream records into. A stream that joined the capture of another one keeps the pointer
+    // after the capture's end, so only `capturing()` tells whether it records.
     std::shared_ptr<Model> capture;
     bool owns_capture = false;
     size_t group_begin = 0;

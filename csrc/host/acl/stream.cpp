@@ -43,7 +43,9 @@ aclError create_event(aclrtEvent* event) {
     return ACL_SUCCESS;
 }
 
-Event* event_of(aclrtEvent handle) { return alive(live_events, handle) ? static_cast<Event*>(handle) : nullptr; }
+Event* event_of(aclrtEvent handle) {
+    return alive(live_events, handle) ? static_cast<Event*>(handle) : nullptr;
+}
 
 aclError bad_event(const char* function) {
     return fail(ACL_ERROR_INVALID_RESOURCE_HANDLE, std::string(function) + ": not a live event");
@@ -64,7 +66,8 @@ aclError Stream::enqueue(Task task) {
         }
         auto model = update->model.lock();
         if (model == nullptr) {
-            return fail(ACL_ERROR_INVALID_RESOURCE_HANDLE, "task group update: the group's model was destroyed");
+            return fail(ACL_ERROR_INVALID_RESOURCE_HANDLE,
+                        "task group update: the group's model was destroyed");
         }
         model->tasks[update_next++] = std::move(task);
         return ACL_SUCCESS;
@@ -122,7 +125,8 @@ ACL_EXPORT aclError aclrtStreamGetId(aclrtStream stream, int32_t* id) {
 // Waiting for a capturing stream would wait for work that has not run: as on a device, an error.
 static aclError synchronize(const Stream& stream, const char* function) {
     if (!stream.capturing()) return ACL_SUCCESS;
-    return fail(ACL_ERROR_RT_STREAM_CAPTURE_WRONG, std::string(function) + ": the stream is capturing a model");
+    return fail(ACL_ERROR_RT_STREAM_CAPTURE_WRONG,
+                std::string(function) + ": the stream is capturing a model");
 }
 
 ACL_EXPORT aclError aclrtSynchronizeStream(aclrtStream stream) {
@@ -244,7 +248,8 @@ thread_local aclError launch_error = ACL_SUCCESS;
 
 ACL_EXPORT void ascendgraphSetError(int code, const char* message) { launch_error = fail(code, message); }
 
-ACL_EXPORT int ascendgraphLaunchHost(void* stream, void (*fn)(void*), void* arg, size_t arg_size, const char* name) {
+ACL_EXPORT int ascendgraphLaunchHost(void* stream, void (*fn)(void*), void* arg, size_t arg_size,
+                                     const char* name) {
     std::shared_ptr<char[]> copy(new char[std::max<size_t>(arg_size, 1)]);
     if (arg_size != 0) std::memcpy(copy.get(), arg, arg_size);
     return stream_of(stream).enqueue({name, [fn, copy] {

@@ -1,7 +1,8 @@
 // Functions that torch_npu and torchair link to and that the host runtime does not implement.
 //
-// Each fails with its name: a caller is never told that something happened which did not. Names that torch_npu looks up at
-// run time and can do without are absent on purpose, so that its own fallback or error applies.
+// Each fails with its name: a caller is never told that something happened which did not. Names that
+// torch_npu looks up at run time and can do without are absent on purpose, so that its own fallback or error
+// applies.
 #include "acl/runtime.h"
 
 namespace {
@@ -11,8 +12,8 @@ int unimplemented(const char* function) {
 }
 }  // namespace
 
-// A macro because a symbol's name and its text must come from one word. Arguments are not read, which the C calling
-// convention permits.
+// A macro because a symbol's name and its text must come from one word. Arguments are not read, which the C
+// calling convention permits.
 #define UNIMPLEMENTED(name) \
     ACL_EXPORT int name() { return unimplemented(#name); }
 #define UNIMPLEMENTED_POINTER(name) \
@@ -76,7 +77,6 @@ UNIMPLEMENTED(aclrtResetStreamResLimit)
 UNIMPLEMENTED(aclrtUseStreamResInCurrentThread)
 UNIMPLEMENTED(aclrtUnuseStreamResInCurrentThread)
 UNIMPLEMENTED(aclrtCmoAsync)
-UNIMPLEMENTED(aclrtDeviceGetUuid)
 UNIMPLEMENTED(aclrtMemcpyAsyncWithCondition)
 
 // The profiler.
@@ -90,8 +90,8 @@ UNIMPLEMENTED_POINTER(aclprofCreateStepInfo)
 UNIMPLEMENTED(aclprofGetStepTimestamp)
 UNIMPLEMENTED(aclprofDestroyStepInfo)
 
-// Reports to the profiler: torch_npu sends them with every operator and reads no answer; with no profiler there is nobody
-// to tell.
+// Reports to the profiler: torch_npu sends them with every operator and reads no answer; with no profiler
+// there is nobody to tell.
 ACL_EXPORT uint64_t MsprofGetHashId(const char*, size_t) { return 0; }
 ACL_EXPORT int32_t MsprofRegisterCallback(uint32_t, void*) { return 0; }
 ACL_EXPORT int32_t MsprofReportAdditionalInfo(uint32_t, const void*, uint32_t) { return 0; }

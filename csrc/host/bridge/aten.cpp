@@ -1,9 +1,10 @@
 // ATen operators on `npu` tensors: one boxed kernel that lets PyTorch's CPU kernels work on device memory.
 //
-// Device memory is host memory, so the CPU kernels can read and write it in place. The boxed kernel shows every device
-// tensor among the arguments as a CPU tensor over the same memory, calls the operator again, and gives results that are
-// not arguments device memory of their own. It replaces torch_npu's kernels, which would ask CANN's operator library for
-// work that nobody here can do; operators in other namespaces (npu::, a user's own) are not touched.
+// Device memory is host memory, so the CPU kernels can read and write it in place. The boxed kernel shows
+// every device tensor among the arguments as a CPU tensor over the same memory, calls the operator again, and
+// gives results that are not arguments device memory of their own. It replaces torch_npu's kernels, which
+// would ask CANN's operator library for work that nobody here can do; operators in other namespaces (npu::, a
+// user's own) are not touched.
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>
 
@@ -11,6 +12,7 @@
 #include <unordered_set>
 
 #include "ascend_graph/host_runtime.h"
+#include "fused_cells.h"
 #include "tensors.h"
 #include "torch_npu/csrc/core/npu/NPUStream.h"
 
@@ -28,8 +30,8 @@ struct Alias {
 };
 using Aliases = c10::SmallVector<Alias, 8>;
 
-// Random numbers: a device generator has a seed and a counter; the CPU generator beside it is seeded anew whenever the
-// counter is at its start, so that seeding the device generator makes its sequence start again.
+// Random numbers: a device generator has a seed and a counter; the CPU generator beside it is seeded anew
+// whenever the counter is at its start, so that seeding the device generator makes its sequence start again.
 at::Generator cpu_generator(at::Generator device) {
     static std::mutex mutex;
     static std::unordered_map<c10::GeneratorImpl*, at::Generator> generators;
@@ -52,7 +54,8 @@ class Arguments {
         auto arguments = torch::jit::last(stack, schema.arguments().size());
         for (size_t i = 0; i < arguments.size(); ++i) {
             auto& value = const_cast<c10::IValue&>(arguments[i]);
-            const bool written = schema.arguments()[i].alias_info() != nullptr && schema.arguments()[i].alias_info()->isWrite();
+            const bool written = schema.arguments()[i].alias_info() != nullptr &&
+                                 schema.arguments()[i].alias_info()->isWrite();
             if (value.isTensor()) {
                 value = replace(value.toTensor(), written);
             } else if (value.isTensorList()) {
@@ -63,7 +66,8 @@ class Arguments {
                 auto list = value.toOptionalTensorList().copy();
                 for (size_t j = 0; j < list.size(); ++j) {
                     std::optional<at::Tensor> element = list.get(j);
-                    if (element.has_value()) list.set(j, std::optional<at::Tensor>(replace(*element, written)));
+                    if (element.has_value())
+                        list.set(j, std::optional<at::Tensor>(replace(*element, written)));
                 }
                 value = list;
             } else if (value.isDevice() && value.toDevice().type() == kDevice) {
@@ -151,10 +155,12 @@ void map_results(const Operator& op, Stack& stack, F f) {
     }
 }
 
-// An argument that the CPU kernel resized (`out=`) has new memory: give the device tensor the same shape and contents.
+// An argument that the CPU kernel resized (`out=`) has new memory: give the device tensor the same shape and
+// contents.
 void settle_written(const Arguments& arguments) {
     for (const Alias& alias : arguments.written()) {
-        const bool moved = alias.cpu.numel() != 0 && alias.device.numel() != 0 && alias.cpu.data_ptr() != alias.device.data_ptr();
+        const bool moved = alias.cpu.numel() != 0 && alias.device.numel() != 0 &&
+                           alias.cpu.data_ptr() != alias.device.data_ptr();
         if (alias.cpu.sizes() == alias.device.sizes() && !moved) continue;
         alias.device.resize_(alias.cpu.sizes());
         copy_memory(alias.device, alias.cpu);
@@ -177,7 +183,8 @@ void run(const Operator& op, Stack& stack) {
     });
 }
 
-// While the stream captures nothing may run: the operator's meta kernel gives the results' shapes, and the work is recorded.
+// While the stream captures nothing may run: the operator's meta kernel gives the results' shapes, and the
+// work is recorded.
 void record(const Operator& op, Stack& stack, void* stream) {
     static const std::function<at::Tensor(const at::Tensor&)> view = [](const at::Tensor& t) {
         return at::empty_strided(t.sizes(), t.strides(), t.options().device(c10::kMeta));
@@ -236,12 +243,14 @@ void boxed_kernel(const Operator& op, c10::DispatchKeySet, Stack* stack) {
     run(op, *stack);
 }
 
-// For operators that PyTorch composes of others: the composition, whose parts come back to the device one by one.
+// For operators that PyTorch composes of others: the composition, whose parts come back to the device one by
+// one.
 void composed(const Operator& op, c10::DispatchKeySet, Stack* stack) {
     op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::AutogradCPU), stack);
 }
 
-// For operators that torch_npu differentiates in its own way, with operators of its own: PyTorch's derivative instead.
+// For operators that torch_npu differentiates in its own way, with operators of its own: PyTorch's derivative
+// instead.
 void differentiated(const Operator& op, c10::DispatchKeySet, Stack* stack) {
     op.callBoxedForDispatchKey(c10::DispatchKey::Autograd, *stack);
 }
@@ -253,32 +262,67 @@ bool is_view(const c10::FunctionSchema& schema) {
     return false;
 }
 
-// torch_npu's own kernels for allocation, views of storage and synchronisation are right on the host runtime.
+// Copies between devices and dtypes. The only operator whose result's device is an argument of its own.
+at::Tensor to_copy(const at::Tensor& self, std::optional<at::ScalarType> dtype,
+                   std::optional<at::Layout> layout, std::optional<at::Device> device,
+                   std::optional<bool> pin_memory, bool non_blocking,
+                   std::optional<at::MemoryFormat> memory_format) {
+    const auto options = self.options()
+                             .dtype(dtype.value_or(self.scalar_type()))
+                             .layout(layout.value_or(self.layout()))
+                             .device(device.value_or(self.device()))
+                             .pinned_memory(pin_memory.value_or(false));
+    const auto format = memory_format.value_or(at::MemoryFormat::Preserve);
+    const bool keep_strides = format == at::MemoryFormat::Preserve && self.is_non_overlapping_and_dense();
+    at::Tensor result =
+        keep_strides ? at::empty_strided(self.sizes(), self.strides(), options)
+                     : at::empty(self.sizes(), options.memory_format(format == at::MemoryFormat::Preserve
+                                                                         ? at::MemoryFormat::Contiguous
+                                                                         : format));
+    return result.copy_(self, non_blocking);
+}
+
+// torch_npu's own kernels for allocation, views of storage and synchronisation are right on the host runtime,
+// as are its kernels for operators that PyTorch has no implementation of.
 bool is_kept(const std::string& name) {
     static const std::unordered_set<std::string> kept{
-        "aten::empty", "aten::empty_strided", "aten::set_", "aten::resize_", "aten::_to_copy", "aten::record_stream",
-        "aten::_local_scalar_dense", "aten::is_pinned", "aten::_pin_memory", "aten::_reshape_alias", "aten::unfold",
-        "aten::empty_like", "aten::new_empty_strided", "aten::_copy_from_and_resize", "aten::is_set_to",
-        "aten::_has_compatible_shallow_copy_type", "aten::_foreach_copy_",
+        "aten::empty",         "aten::empty_strided",
+        "aten::empty_like",    "aten::new_empty_strided",
+        "aten::set_",          "aten::is_set_to",
+        "aten::resize_",       "aten::_reshape_alias",
+        "aten::unfold",        "aten::_local_scalar_dense",
+        "aten::is_pinned",     "aten::_pin_memory",
+        "aten::record_stream", "aten::_copy_from_and_resize",
     };
     return kept.count(name) != 0;
 }
 
 struct Libraries {
+    torch::Library cpu{torch::Library::IMPL, "aten", c10::DispatchKey::CPU, __FILE__, __LINE__};
     torch::Library backend{torch::Library::IMPL, "aten", c10::DispatchKey::PrivateUse1, __FILE__, __LINE__};
-    torch::Library autograd{torch::Library::IMPL, "aten", c10::DispatchKey::AutogradPrivateUse1, __FILE__, __LINE__};
+    torch::Library autograd{torch::Library::IMPL, "aten", c10::DispatchKey::AutogradPrivateUse1, __FILE__,
+                            __LINE__};
 
     Libraries() {
         using c10::DispatchKey;
+        register_fused_cells(cpu);
         for (const auto& name : c10::Dispatcher::singleton().getAllOpNames()) {
             if (name.name.rfind("aten::", 0) != 0 || is_kept(name.name)) continue;
             const auto found = c10::Dispatcher::singleton().findSchema(name);
             if (!found.has_value()) continue;
             const Operator& op = *found;
             const std::string full = toString(name);
+            if (name.name == "aten::_to_copy" && name.overload_name.empty()) {
+                backend.impl(full.c_str(), &to_copy);
+                continue;
+            }
             const bool cpu_kernel = op.hasKernelForDispatchKey(DispatchKey::CPU);
+            const bool on_every_backend =
+                op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd) ||
+                op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutogradNonFunctional);
             // Composed of other operators on the CPU, and so to be composed of them here.
-            const bool composite = !cpu_kernel && op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd);
+            const bool composite =
+                !cpu_kernel && op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd);
             const bool backend_kernel = op.hasKernelForDispatchKey(DispatchKey::PrivateUse1);
             const bool autograd_kernel = op.hasKernelForDispatchKey(DispatchKey::AutogradPrivateUse1);
             if (composite && (backend_kernel || autograd_kernel)) {
@@ -288,8 +332,9 @@ struct Libraries {
             }
             if (is_view(op.schema())) continue;
             if (composite) {
-                if (backend_kernel) backend.impl(full.c_str(), torch::CppFunction::makeFromBoxedFunction<composed>());
-            } else if (backend_kernel || cpu_kernel) {
+                if (backend_kernel)
+                    backend.impl(full.c_str(), torch::CppFunction::makeFromBoxedFunction<composed>());
+            } else if (cpu_kernel || (backend_kernel && on_every_backend)) {
                 backend.impl(full.c_str(), torch::CppFunction::makeFromBoxedFunction<boxed_kernel>());
             }
         }

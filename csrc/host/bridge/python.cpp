@@ -1,4 +1,5 @@
-// The bridge's Python side: graphs run as plans of Python kernels, and operators of packages can be called or written in Python.
+// The bridge's Python side: graphs run as plans of Python kernels, and operators of packages can be called or
+// written in Python.
 #include <torch/extension.h>
 
 #include <unordered_map>
@@ -25,7 +26,9 @@ int with_python(F&& body) {
     } catch (py::error_already_set& e) {
         std::string text;
         try {
-            text = py::module_::import("ascend_graph.host.engine").attr("error_text")(e.value()).cast<std::string>();
+            text = py::module_::import("ascend_graph.host.engine")
+                       .attr("error_text")(e.value())
+                       .cast<std::string>();
         } catch (const std::exception&) {
             text = e.what();
         }
@@ -55,12 +58,13 @@ std::unordered_map<uint32_t, py::object>& plans() {
     return instance;
 }
 
-int compile(uint32_t graph_id, const void* model, size_t size, const char* const* names, const char* const* values,
-            size_t options, CompileSink sink) {
+int compile(uint32_t graph_id, const void* model, size_t size, const char* const* names,
+            const char* const* values, size_t options, CompileSink sink) {
     return with_python([&] {
         py::dict option_map;
         for (size_t i = 0; i < options; ++i) option_map[names[i]] = values[i];
-        py::object plan = engine().attr("compile_model")(py::bytes(static_cast<const char*>(model), size), option_map);
+        py::object plan =
+            engine().attr("compile_model")(py::bytes(static_cast<const char*>(model), size), option_map);
         for (py::handle output : plan.attr("outputs")) {
             const auto sizes = output.attr("sizes").cast<std::vector<int64_t>>();
             sink.output(sink.context, output.attr("dtype").cast<int32_t>(), sizes.data(), sizes.size());
@@ -70,8 +74,8 @@ int compile(uint32_t graph_id, const void* model, size_t size, const char* const
     });
 }
 
-int run(uint32_t graph_id, void* stream, const GraphTensor* inputs, size_t input_count, const GraphTensor*, size_t,
-        OutputSink sink) {
+int run(uint32_t graph_id, void* stream, const GraphTensor* inputs, size_t input_count, const GraphTensor*,
+        size_t, OutputSink sink) {
     if (ascendgraphIsCapturing(stream)) {
         return ascendgraphFail(kFailure, "a GE graph cannot run on a stream that captures a model");
     }
@@ -83,7 +87,8 @@ int run(uint32_t graph_id, void* stream, const GraphTensor* inputs, size_t input
         py::tuple arguments(input_count);
         for (size_t i = 0; i < input_count; ++i) {
             const GraphTensor& in = inputs[i];
-            arguments[i] = py::cast(wrap(in.data, torch_dtype(in.dtype), {in.sizes, static_cast<size_t>(in.rank)}));
+            arguments[i] =
+                py::cast(wrap(in.data, torch_dtype(in.dtype), {in.sizes, static_cast<size_t>(in.rank)}));
         }
         py::sequence results = found->second(*arguments);
         const size_t count = results.size();
@@ -105,7 +110,8 @@ int remove(uint32_t graph_id) {
 int describe(const char* op_type, OperatorSink sink) {
     return with_python([&] {
         for (py::handle parameter : engine().attr("describe_operator")(op_type)) {
-            const auto [role, name, kind] = parameter.cast<std::tuple<std::string, std::string, std::string>>();
+            const auto [role, name, kind] =
+                parameter.cast<std::tuple<std::string, std::string, std::string>>();
             sink.parameter(sink.context, role[0], name.c_str(), kind.c_str());
         }
     });
@@ -123,20 +129,29 @@ py::object to_python(const Value& value) {
         return result;
     };
     switch (value.kind) {
-        case ValueKind::kAbsent: return py::none();
-        case ValueKind::kTensor: return py::cast(to_torch(*value.tensors));
+        case ValueKind::kAbsent:
+            return py::none();
+        case ValueKind::kTensor:
+            return py::cast(to_torch(*value.tensors));
         case ValueKind::kTensorList: {
             py::list tensors;
             for (size_t i = 0; i < value.count; ++i) tensors.append(to_torch(value.tensors[i]));
             return tensors;
         }
-        case ValueKind::kInt: return py::int_(value.i);
-        case ValueKind::kFloat: return py::float_(value.f);
-        case ValueKind::kBool: return py::bool_(value.b);
-        case ValueKind::kString: return py::str(value.s);
-        case ValueKind::kIntList: return list(value.ints);
-        case ValueKind::kFloatList: return list(value.floats);
-        case ValueKind::kBoolList: return list(value.bools);
+        case ValueKind::kInt:
+            return py::int_(value.i);
+        case ValueKind::kFloat:
+            return py::float_(value.f);
+        case ValueKind::kBool:
+            return py::bool_(value.b);
+        case ValueKind::kString:
+            return py::str(value.s);
+        case ValueKind::kIntList:
+            return list(value.ints);
+        case ValueKind::kFloatList:
+            return list(value.floats);
+        case ValueKind::kBoolList:
+            return list(value.bools);
     }
     return py::none();
 }
@@ -146,7 +161,24 @@ int call_python(const char* package_dir, const char* op_type, const Value* value
         at::AutoDispatchBelowADInplaceOrView below_autograd;
         py::list arguments;
         for (size_t i = 0; i < count; ++i) arguments.append(to_python(values[i]));
-        py::module_::import("ascend_graph.host.package").attr("call_python_kernel")(package_dir, op_type, arguments);
+        py::module_::import("ascend_graph.host.package")
+            .attr("call_python_kernel")(package_dir, op_type, arguments);
+    });
+}
+
+int run_operator(const char* op_type, const NamedValue* inputs, size_t input_count, const NamedValue* attrs,
+                 size_t attr_count, const NamedValue* outputs, size_t output_count) {
+    return with_python([&] {
+        at::AutoDispatchBelowADInplaceOrView below_autograd;
+        auto pairs = [](const NamedValue* values, size_t count) {
+            py::list list;
+            for (size_t i = 0; i < count; ++i)
+                list.append(py::make_tuple(values[i].name, to_python(values[i].value)));
+            return list;
+        };
+        py::module_::import("ascend_graph.host.single_op")
+            .attr("run_operator")(op_type, pairs(inputs, input_count), py::dict(pairs(attrs, attr_count)),
+                                  pairs(outputs, output_count));
     });
 }
 
@@ -163,8 +195,8 @@ struct Call {
     Tensor borrow(const at::Tensor& t) {
         held.push_back(t);
         const at::Tensor& kept = held.back();
-        return {kept.data_ptr(), ge_dtype(kept.scalar_type()), static_cast<int32_t>(kept.dim()), kept.sizes().data(),
-                kept.strides().data()};
+        return {kept.data_ptr(), ge_dtype(kept.scalar_type()), static_cast<int32_t>(kept.dim()),
+                kept.sizes().data(), kept.strides().data()};
     }
 
     void add(py::handle item, const std::string& kind) {
@@ -220,7 +252,8 @@ struct Call {
 
 bool has_kernel(const std::string& op_type) { return ascendgraphFindKernel(op_type.c_str()) != nullptr; }
 
-void call_kernel(const std::string& op_type, const py::sequence& arguments, const std::vector<std::string>& kinds) {
+void call_kernel(const std::string& op_type, const py::sequence& arguments,
+                 const std::vector<std::string>& kinds) {
     const KernelEntry entry = ascendgraphFindKernel(op_type.c_str());
     TORCH_CHECK(entry != nullptr, "no loaded operator package has a kernel for ", op_type);
     Call call;
@@ -232,6 +265,7 @@ void call_kernel(const std::string& op_type, const py::sequence& arguments, cons
 const bool registered = [] {
     ascendgraphSetGraphEngine({compile, run, remove, describe});
     ascendgraphSetPythonCaller(call_python);
+    ascendgraphSetOperatorRunner(run_operator);
     return true;
 }();
 
@@ -242,6 +276,6 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
     m.doc() = "The host runtime's bridge to PyTorch.";
     m.def("has_kernel", &ascend_graph::host::has_kernel, py::arg("op_type"),
           "Whether a loaded operator package has a kernel for the operator.");
-    m.def("call_kernel", &ascend_graph::host::call_kernel, py::arg("op_type"), py::arg("arguments"), py::arg("kinds"),
-          "Calls an operator's kernel with CPU tensors; outputs are among the arguments.");
+    m.def("call_kernel", &ascend_graph::host::call_kernel, py::arg("op_type"), py::arg("arguments"),
+          py::arg("kinds"), "Calls an operator's kernel with CPU tensors; outputs are among the arguments.");
 }

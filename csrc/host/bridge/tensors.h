@@ -8,8 +8,8 @@
 
 namespace ascend_graph::host {
 
-// A CPU tensor over the memory of a device tensor. It does not own the memory; it may be resized, which gives it memory of
-// its own.
+// A CPU tensor over the memory of a device tensor. It does not own the memory; it may be resized, which gives
+// it memory of its own.
 at::Tensor alias_on_cpu(const at::Tensor& device_tensor);
 
 // A CPU tensor over `data`, which must outlive it.

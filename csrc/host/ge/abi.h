@@ -1,7 +1,8 @@
 // The classes of GE's C++ interface that torchair uses, with the layout its compiled code expects.
 //
-// GE hides every class behind one shared_ptr, so only the member functions called across the library boundary and the
-// size of the handle are part of the ABI. torchair is compiled against the old std::string ABI where GE returns one.
+// GE hides every class behind one shared_ptr, so only the member functions called across the library boundary
+// and the size of the handle are part of the ABI. torchair is compiled against the old std::string ABI where
+// GE returns one.
 #pragma once
 
 #include <cstdint>
@@ -224,7 +225,8 @@ class GE_EXPORT Session {
   public:
     explicit Session(const std::map<AscendString, AscendString>& options);
     ~Session();
-    Status AddGraph(uint32_t graph_id, const Graph& graph, const std::map<AscendString, AscendString>& options);
+    Status AddGraph(uint32_t graph_id, const Graph& graph,
+                    const std::map<AscendString, AscendString>& options);
     Status RemoveGraph(uint32_t graph_id);
     Status CompileGraph(uint32_t graph_id);
     std::shared_ptr<CompiledGraphSummary> GetCompiledGraphSummary(uint32_t graph_id);
@@ -247,7 +249,8 @@ GE_EXPORT std::string GEGetErrorMsg();
 GE_EXPORT AscendString GEGetErrorMsgV2();
 GE_EXPORT std::string GEGetWarningMsg();
 GE_EXPORT AscendString GEGetWarningMsgV2();
-GE_EXPORT Status GetRegisteredIrDef(const char* op_type, std::vector<std::pair<AscendString, AscendString>>& inputs,
+GE_EXPORT Status GetRegisteredIrDef(const char* op_type,
+                                    std::vector<std::pair<AscendString, AscendString>>& inputs,
                                     std::vector<std::pair<AscendString, AscendString>>& outputs,
                                     std::vector<std::pair<AscendString, AscendString>>& attrs);
 

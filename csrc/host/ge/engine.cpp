@@ -89,7 +89,8 @@ std::shared_ptr<CompiledGraph> find_graph(uint32_t graph_id) {
 }
 
 Status no_graph(const char* function, uint32_t graph_id) {
-    return failed(std::string(function) + ": graph " + std::to_string(graph_id) + " was not added or not compiled");
+    return failed(std::string(function) + ": graph " + std::to_string(graph_id) +
+                  " was not added or not compiled");
 }
 
 // Where the outputs of one run go: into the caller's memory, or into blocks of the stream's allocator.
@@ -97,7 +98,8 @@ struct Outputs {
     std::vector<Tensor>& tensors;
     std::shared_ptr<Allocator> allocator;
 
-    static void* place(void* context, size_t index, int32_t dtype, const int64_t* sizes, size_t rank, size_t bytes) {
+    static void* place(void* context, size_t index, int32_t dtype, const int64_t* sizes, size_t rank,
+                       size_t bytes) {
         auto& self = *static_cast<Outputs*>(context);
         Tensor& tensor = self.tensors[index];
         if (tensor.GetData() != nullptr) return tensor.GetData();
@@ -109,10 +111,12 @@ struct Outputs {
             tensor.SetPlacement(static_cast<Placement>(1));  // kPlacementDevice
             MemBlock* block = self.allocator->Malloc(bytes);
             if (block == nullptr) return nullptr;
-            tensor.SetData(static_cast<uint8_t*>(block->address()), bytes, [block](uint8_t*) { block->release(); });
+            tensor.SetData(static_cast<uint8_t*>(block->address()), bytes,
+                           [block](uint8_t*) { block->release(); });
         } else {
             tensor.SetPlacement(static_cast<Placement>(0));  // kPlacementHost
-            tensor.SetData(new uint8_t[std::max<size_t>(bytes, 1)], bytes, [](uint8_t* data) { delete[] data; });
+            tensor.SetData(new uint8_t[std::max<size_t>(bytes, 1)], bytes,
+                           [](uint8_t* data) { delete[] data; });
         }
         return tensor.GetData();
     }
@@ -146,7 +150,8 @@ Status run(uint32_t graph_id, void* stream, const std::vector<Tensor>& inputs, s
 
 Status GEInitialize(const std::map<AscendString, AscendString>&) {
     if (engine.compile != nullptr) return kSuccess;
-    return failed("GEInitialize: the host runtime's graph engine runs on PyTorch; initialise an npu device first");
+    return failed(
+        "GEInitialize: the host runtime's graph engine runs on PyTorch; initialise an npu device first");
 }
 Status GEFinalize() { return kSuccess; }
 
@@ -156,16 +161,20 @@ Session::~Session() {
     allocators.clear();
 }
 
-Status Session::AddGraph(uint32_t graph_id, const Graph& graph, const std::map<AscendString, AscendString>& options) {
+Status Session::AddGraph(uint32_t graph_id, const Graph& graph,
+                         const std::map<AscendString, AscendString>& options) {
     std::lock_guard<std::mutex> lock(graphs_mutex);
-    const bool added = graphs.emplace(graph_id, std::make_shared<CompiledGraph>(CompiledGraph{graph, options, nullptr})).second;
+    const bool added =
+        graphs.emplace(graph_id, std::make_shared<CompiledGraph>(CompiledGraph{graph, options, nullptr}))
+            .second;
     return added ? kSuccess : failed("AddGraph: graph " + std::to_string(graph_id) + " exists already");
 }
 
 Status Session::RemoveGraph(uint32_t graph_id) {
     {
         std::lock_guard<std::mutex> lock(graphs_mutex);
-        if (graphs.erase(graph_id) == 0) return failed("RemoveGraph: graph " + std::to_string(graph_id) + " was not added");
+        if (graphs.erase(graph_id) == 0)
+            return failed("RemoveGraph: graph " + std::to_string(graph_id) + " was not added");
     }
     return engine.remove(graph_id) == 0 ? kSuccess : failed_with_recent_error();
 }
@@ -189,7 +198,8 @@ Status Session::CompileGraph(uint32_t graph_id) {
                          static_cast<CompiledGraphSummary::SummaryData*>(context)->is_static = value;
                      }};
     const std::string& model = graph->graph.model();
-    if (engine.compile(graph_id, model.data(), model.size(), names.data(), values.data(), names.size(), sink) != 0) {
+    if (engine.compile(graph_id, model.data(), model.size(), names.data(), values.data(), names.size(),
+                       sink) != 0) {
         return failed_with_recent_error();
     }
     graph->summary = std::move(summary);
@@ -273,7 +283,9 @@ graphStatus Operator::GetAllIrAttrNamesAndTypes(std::map<AscendString, AscendStr
     for (const auto& attr : impl_->attrs) names_and_types.emplace(attr.first, attr.second);
     return kSuccess;
 }
-Operator OperatorFactory::CreateOperator(const char*, const char* type) { return Operator::described(describe(type)); }
+Operator OperatorFactory::CreateOperator(const char*, const char* type) {
+    return Operator::described(describe(type));
+}
 bool OperatorFactory::IsExistOp(const char* type) { return describe(type) != nullptr; }
 
 Status GetRegisteredIrDef(const char* op_type, std::vector<std::pair<AscendString, AscendString>>& inputs,
@@ -281,7 +293,8 @@ Status GetRegisteredIrDef(const char* op_type, std::vector<std::pair<AscendStrin
                           std::vector<std::pair<AscendString, AscendString>>& attrs) {
     const auto description = describe(op_type);
     if (description == nullptr) {
-        return failed(std::string("GetRegisteredIrDef: no prototype of ") + (op_type == nullptr ? "(null)" : op_type));
+        return failed(std::string("GetRegisteredIrDef: no prototype of ") +
+                      (op_type == nullptr ? "(null)" : op_type));
     }
     inputs = description->inputs;
     outputs = description->outputs;
@@ -292,9 +305,9 @@ Status GetRegisteredIrDef(const char* op_type, std::vector<std::pair<AscendStrin
 }  // namespace ge
 
 // torchair looks the function up by its plain name.
-extern "C" GE_EXPORT ge::Status GetRegisteredIrDef(const char* op_type,
-                                                   std::vector<std::pair<ge::AscendString, ge::AscendString>>& inputs,
-                                                   std::vector<std::pair<ge::AscendString, ge::AscendString>>& outputs,
-                                                   std::vector<std::pair<ge::AscendString, ge::AscendString>>& attrs) {
+extern "C" GE_EXPORT ge::Status GetRegisteredIrDef(
+    const char* op_type, std::vector<std::pair<ge::AscendString, ge::AscendString>>& inputs,
+    std::vector<std::pair<ge::AscendString, ge::AscendString>>& outputs,
+    std::vector<std::pair<ge::AscendString, ge::AscendString>>& attrs) {
     return ge::GetRegisteredIrDef(op_type, inputs, outputs, attrs);
 }

@@ -7,11 +7,15 @@
 
 namespace ge {
 
-AscendString::AscendString(const char* name) : name_(std::make_shared<std::string>(name == nullptr ? "" : name)) {}
-AscendString::AscendString(const char* name, size_t length) : name_(std::make_shared<std::string>(name, length)) {}
+AscendString::AscendString(const char* name)
+    : name_(std::make_shared<std::string>(name == nullptr ? "" : name)) {}
+AscendString::AscendString(const char* name, size_t length)
+    : name_(std::make_shared<std::string>(name, length)) {}
 const char* AscendString::GetString() const { return name_ == nullptr ? "" : name_->c_str(); }
 size_t AscendString::GetLength() const { return name_ == nullptr ? 0 : name_->size(); }
-bool AscendString::operator<(const AscendString& other) const { return std::strcmp(GetString(), other.GetString()) < 0; }
+bool AscendString::operator<(const AscendString& other) const {
+    return std::strcmp(GetString(), other.GetString()) < 0;
+}
 bool AscendString::operator==(const AscendString& other) const {
     return std::strcmp(GetString(), other.GetString()) == 0;
 }
@@ -107,7 +111,8 @@ graphStatus Tensor::ResetData(uint8_t* data, size_t size, const DeleteFunc& dele
     return SetData(data, size, deleter);
 }
 std::unique_ptr<uint8_t[], Tensor::DeleteFunc> Tensor::ResetData() {
-    std::unique_ptr<uint8_t[], DeleteFunc> owned(impl_->data, impl_->deleter ? impl_->deleter : [](uint8_t*) {});
+    std::unique_ptr<uint8_t[], DeleteFunc> owned(
+        impl_->data, impl_->deleter ? impl_->deleter : [](uint8_t*) {});
     impl_->data = nullptr;
     impl_->size = 0;
     impl_->deleter = nullptr;
@@ -120,7 +125,9 @@ graphStatus set_dim(std::vector<int64_t>& dims, size_t index, int64_t value) {
     dims[index] = value;
     return kSuccess;
 }
-int64_t get_dim(const std::vector<int64_t>& dims, size_t index) { return index < dims.size() ? dims[index] : 0; }
+int64_t get_dim(const std::vector<int64_t>& dims, size_t index) {
+    return index < dims.size() ? dims[index] : 0;
+}
 }  // namespace
 
 graphStatus Tensor::SetOriginShapeDimNum(size_t rank) {
@@ -142,7 +149,9 @@ graphStatus Tensor::SetShapeDimNum(size_t rank) {
     return kSuccess;
 }
 size_t Tensor::GetShapeDimNum() const { return impl_->desc.shape.size(); }
-graphStatus Tensor::SetShapeDim(size_t index, int64_t value) { return set_dim(impl_->desc.shape, index, value); }
+graphStatus Tensor::SetShapeDim(size_t index, int64_t value) {
+    return set_dim(impl_->desc.shape, index, value);
+}
 int64_t Tensor::GetShapeDim(size_t index) const { return get_dim(impl_->desc.shape, index); }
 graphStatus Tensor::SetFormat(const Format& format) {
     impl_->desc.format = format;
@@ -187,7 +196,9 @@ class GraphImpl {
     std::string model;
 };
 
-Graph::Graph(const char* name) : impl_(std::make_shared<GraphImpl>()) { impl_->name = name == nullptr ? "" : name; }
+Graph::Graph(const char* name) : impl_(std::make_shared<GraphImpl>()) {
+    impl_->name = name == nullptr ? "" : name;
+}
 graphStatus Graph::LoadFromSerializedModelArray(const void* model, size_t size) {
     if (model == nullptr) return kFailed;
     if (impl_ == nullptr) impl_ = std::make_shared<GraphImpl>();
@@ -207,7 +218,8 @@ graphStatus Graph::SaveToFile(const char* file_name) const {
 std::vector<GNode> Graph::GetAllNodes() const {
     std::vector<GNode> nodes;
     if (impl_ == nullptr) return nodes;
-    for (const std::string& type : ascend_graph::host::node_types(impl_->model)) nodes.push_back(GNode::of_type(type));
+    for (const std::string& type : ascend_graph::host::node_types(impl_->model))
+        nodes.push_back(GNode::of_type(type));
     return nodes;
 }
 const std::string& Graph::model() const {
@@ -218,15 +230,24 @@ const std::string& Graph::model() const {
 const char* GetFormatName(Format format) {
     // The formats that a host tensor can have; others are shown by number in GE too.
     switch (static_cast<int>(format)) {
-        case 0: return "NCHW";
-        case 1: return "NHWC";
-        case 2: return "ND";
-        case 3: return "NC1HWC0";
-        case 4: return "FRACTAL_Z";
-        case 27: return "NDHWC";
-        case 29: return "FRACTAL_NZ";
-        case 30: return "NCDHW";
-        default: return "UNKNOWN";
+        case 0:
+            return "NCHW";
+        case 1:
+            return "NHWC";
+        case 2:
+            return "ND";
+        case 3:
+            return "NC1HWC0";
+        case 4:
+            return "FRACTAL_Z";
+        case 27:
+            return "NDHWC";
+        case 29:
+            return "FRACTAL_NZ";
+        case 30:
+            return "NCDHW";
+        default:
+            return "UNKNOWN";
     }
 }
 

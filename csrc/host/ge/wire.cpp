@@ -18,7 +18,8 @@ bool read_varint(std::string_view& bytes, uint64_t& value) {
 }
 
 // Calls `on_field` for every length-delimited field; false where the bytes are no message.
-bool walk(std::string_view bytes, const std::function<void(uint64_t field, std::string_view payload)>& on_field) {
+bool walk(std::string_view bytes,
+          const std::function<void(uint64_t field, std::string_view payload)>& on_field) {
     while (!bytes.empty()) {
         uint64_t tag = 0, length = 0;
         if (!read_varint(bytes, tag)) return false;
@@ -26,12 +27,17 @@ bool walk(std::string_view bytes, const std::function<void(uint64_t field, std::
             case 0:
                 if (!read_varint(bytes, length)) return false;
                 continue;
-            case 1: length = 8; break;
-            case 5: length = 4; break;
+            case 1:
+                length = 8;
+                break;
+            case 5:
+                length = 4;
+                break;
             case 2:
                 if (!read_varint(bytes, length)) return false;
                 break;
-            default: return false;
+            default:
+                return false;
         }
         if (length > bytes.size()) return false;
         if ((tag & 7) == 2) on_field(tag >> 3, bytes.substr(0, length));

@@ -41,7 +41,8 @@ struct aclOpExecutor {
     }
 
     int missing(const char* name) const {
-        return ascendgraphFail(kParamNullptr, ("aclnn" + op_type + ": required parameter '" + name + "' is null").c_str());
+        return ascendgraphFail(kParamNullptr,
+                               ("aclnn" + op_type + ": required parameter '" + name + "' is null").c_str());
     }
 };
 
@@ -78,7 +79,8 @@ ACL_EXPORT int aclDestroyAclOpExecutor(aclOpExecutor* executor) {
     return 0;
 }
 
-ACL_EXPORT int ascendgraphAddTensor(aclOpExecutor* executor, const aclTensor* tensor, const char* required_name) {
+ACL_EXPORT int ascendgraphAddTensor(aclOpExecutor* executor, const aclTensor* tensor,
+                                    const char* required_name) {
     if (tensor == nullptr) {
         if (required_name != nullptr) return executor->missing(required_name);
         executor->add(ValueKind::kAbsent);
@@ -89,7 +91,8 @@ ACL_EXPORT int ascendgraphAddTensor(aclOpExecutor* executor, const aclTensor* te
     return 0;
 }
 
-ACL_EXPORT int ascendgraphAddTensorList(aclOpExecutor* executor, const aclTensorList* list, const char* required_name) {
+ACL_EXPORT int ascendgraphAddTensorList(aclOpExecutor* executor, const aclTensorList* list,
+                                        const char* required_name) {
     if (list == nullptr) {
         if (required_name != nullptr) return executor->missing(required_name);
         executor->add(ValueKind::kAbsent);
@@ -97,7 +100,8 @@ ACL_EXPORT int ascendgraphAddTensorList(aclOpExecutor* executor, const aclTensor
     }
     std::vector<Tensor> copies;
     for (const aclTensor* tensor : list->tensors) {
-        if (tensor == nullptr) return executor->missing(required_name != nullptr ? required_name : "tensor list element");
+        if (tensor == nullptr)
+            return executor->missing(required_name != nullptr ? required_name : "tensor list element");
         copies.push_back(executor->copy(*tensor));
     }
     executor->tensors.push_back(std::move(copies));
@@ -179,10 +183,13 @@ ACL_EXPORT KernelEntry ascendgraphFindKernel(const char* op_type) {
 
 ACL_EXPORT void ascendgraphSetPythonCaller(ascendgraphPythonCaller caller) { python_caller = caller; }
 
-ACL_EXPORT int ascendgraphCallPython(const char* package_dir, const char* op_type, const Value* values, size_t count) {
+ACL_EXPORT int ascendgraphCallPython(const char* package_dir, const char* op_type, const Value* values,
+                                     size_t count) {
     if (python_caller == nullptr) {
-        return ascendgraphFail(ACL_ERROR_API_NOT_SUPPORT,
-                               (std::string(op_type) + ": its kernel is a Python function, which needs a process with PyTorch").c_str());
+        return ascendgraphFail(
+            ACL_ERROR_API_NOT_SUPPORT,
+            (std::string(op_type) + ": its kernel is a Python function, which needs a process with PyTorch")
+                .c_str());
     }
     return python_caller(package_dir, op_type, values, count);
 }

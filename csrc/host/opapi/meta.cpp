@@ -27,12 +27,18 @@ int destroy(const T* object) {
 }  // namespace
 
 ACL_EXPORT aclTensor* aclCreateTensor(const int64_t* sizes, uint64_t rank, int dtype, const int64_t* strides,
-                                      int64_t offset, int format, const int64_t* storage_sizes, uint64_t storage_rank,
-                                      void* data) {
+                                      int64_t offset, int format, const int64_t* storage_sizes,
+                                      uint64_t storage_rank, void* data) {
     if ((rank != 0 && sizes == nullptr) || (storage_rank != 0 && storage_sizes == nullptr)) {
         return null_argument<aclTensor>("aclCreateTensor: viewDims or storageDims is null");
     }
-    auto* tensor = new aclTensor{{sizes, sizes + rank}, {}, dtype, offset, format, {storage_sizes, storage_sizes + storage_rank}, data};
+    auto* tensor = new aclTensor{{sizes, sizes + rank},
+                                 {},
+                                 dtype,
+                                 offset,
+                                 format,
+                                 {storage_sizes, storage_sizes + storage_rank},
+                                 data};
     if (strides != nullptr) {
         tensor->strides.assign(strides, strides + rank);
     } else {
@@ -58,19 +64,23 @@ ACL_EXPORT aclIntArray* aclCreateIntArray(const int64_t* value, uint64_t size) {
     return new aclIntArray{{value, value + size}};
 }
 ACL_EXPORT aclFloatArray* aclCreateFloatArray(const float* value, uint64_t size) {
-    if (size != 0 && value == nullptr) return null_argument<aclFloatArray>("aclCreateFloatArray: value is null");
+    if (size != 0 && value == nullptr)
+        return null_argument<aclFloatArray>("aclCreateFloatArray: value is null");
     return new aclFloatArray{{value, value + size}};
 }
 ACL_EXPORT aclBoolArray* aclCreateBoolArray(const bool* value, uint64_t size) {
-    if (size != 0 && value == nullptr) return null_argument<aclBoolArray>("aclCreateBoolArray: value is null");
+    if (size != 0 && value == nullptr)
+        return null_argument<aclBoolArray>("aclCreateBoolArray: value is null");
     return new aclBoolArray{{value, value + size}};
 }
 ACL_EXPORT aclTensorList* aclCreateTensorList(const aclTensor* const* value, uint64_t size) {
-    if (size != 0 && value == nullptr) return null_argument<aclTensorList>("aclCreateTensorList: value is null");
+    if (size != 0 && value == nullptr)
+        return null_argument<aclTensorList>("aclCreateTensorList: value is null");
     return new aclTensorList{{value, value + size}};
 }
 ACL_EXPORT aclScalarList* aclCreateScalarList(const aclScalar* const* value, uint64_t size) {
-    if (size != 0 && value == nullptr) return null_argument<aclScalarList>("aclCreateScalarList: value is null");
+    if (size != 0 && value == nullptr)
+        return null_argument<aclScalarList>("aclCreateScalarList: value is null");
     return new aclScalarList{{value, value + size}};
 }
 
@@ -104,17 +114,20 @@ ACL_EXPORT int aclGetViewShape(const aclTensor* tensor, int64_t** sizes, uint64_
     return 0;
 }
 ACL_EXPORT int aclGetDataType(const aclTensor* tensor, int* dtype) {
-    if (tensor == nullptr || dtype == nullptr) return ascendgraphFail(kParamNullptr, "aclGetDataType: null argument");
+    if (tensor == nullptr || dtype == nullptr)
+        return ascendgraphFail(kParamNullptr, "aclGetDataType: null argument");
     *dtype = tensor->dtype;
     return 0;
 }
 ACL_EXPORT int aclGetIntArraySize(const aclIntArray* array, uint64_t* size) {
-    if (array == nullptr || size == nullptr) return ascendgraphFail(kParamNullptr, "aclGetIntArraySize: null argument");
+    if (array == nullptr || size == nullptr)
+        return ascendgraphFail(kParamNullptr, "aclGetIntArraySize: null argument");
     *size = array->values.size();
     return 0;
 }
 ACL_EXPORT int aclGetTensorListSize(const aclTensorList* list, uint64_t* size) {
-    if (list == nullptr || size == nullptr) return ascendgraphFail(kParamNullptr, "aclGetTensorListSize: null argument");
+    if (list == nullptr || size == nullptr)
+        return ascendgraphFail(kParamNullptr, "aclGetTensorListSize: null argument");
     *size = list->tensors.size();
     return 0;
 }

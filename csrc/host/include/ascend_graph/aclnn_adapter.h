@@ -1,7 +1,8 @@
 // What the aclnn functions of an operator package are made of.
 //
-// aclnn<Op>GetWorkspaceSize captures its arguments in an executor, aclnn<Op> runs it in stream order. The arguments are
-// copied: the caller destroys its aclTensors as soon as the second function returns, and a captured graph runs later.
+// aclnn<Op>GetWorkspaceSize captures its arguments in an executor, aclnn<Op> runs it in stream order. The
+// arguments are copied: the caller destroys its aclTensors as soon as the second function returns, and a
+// captured graph runs later.
 #ifndef ASCEND_GRAPH_ACLNN_ADAPTER_H
 #define ASCEND_GRAPH_ACLNN_ADAPTER_H
 
@@ -18,7 +19,8 @@ extern "C" {
 // Builds an executor argument by argument; libopapi.so owns the copies.
 aclOpExecutor* ascendgraphCreateExecutor(const char* op_type, ascend_graph::host::KernelEntry entry);
 int ascendgraphAddTensor(aclOpExecutor* executor, const aclTensor* tensor, const char* required_name);
-int ascendgraphAddTensorList(aclOpExecutor* executor, const aclTensorList* tensors, const char* required_name);
+int ascendgraphAddTensorList(aclOpExecutor* executor, const aclTensorList* tensors,
+                             const char* required_name);
 int ascendgraphAddInt(aclOpExecutor* executor, int64_t value);
 int ascendgraphAddFloat(aclOpExecutor* executor, double value);
 int ascendgraphAddBool(aclOpExecutor* executor, bool value);
@@ -42,15 +44,26 @@ struct Argument {
 
 template <typename T>
 int add_argument(aclOpExecutor* executor, const Argument<T>& a) {
-    if constexpr (std::is_same_v<T, const aclTensor*>) return ascendgraphAddTensor(executor, a.value, a.required_name);
-    else if constexpr (std::is_same_v<T, const aclTensorList*>) return ascendgraphAddTensorList(executor, a.value, a.required_name);
-    else if constexpr (std::is_same_v<T, const aclIntArray*>) return ascendgraphAddIntArray(executor, a.value);
-    else if constexpr (std::is_same_v<T, const aclFloatArray*>) return ascendgraphAddFloatArray(executor, a.value);
-    else if constexpr (std::is_same_v<T, const aclBoolArray*>) return ascendgraphAddBoolArray(executor, a.value);
-    else if constexpr (std::is_same_v<T, char*>) return ascendgraphAddString(executor, a.value);
-    else if constexpr (std::is_same_v<T, bool>) return ascendgraphAddBool(executor, a.value);
-    else if constexpr (std::is_same_v<T, double>) return ascendgraphAddFloat(executor, a.value);
-    else { static_assert(std::is_same_v<T, int64_t>, "no aclnn parameter type"); return ascendgraphAddInt(executor, a.value); }
+    if constexpr (std::is_same_v<T, const aclTensor*>)
+        return ascendgraphAddTensor(executor, a.value, a.required_name);
+    else if constexpr (std::is_same_v<T, const aclTensorList*>)
+        return ascendgraphAddTensorList(executor, a.value, a.required_name);
+    else if constexpr (std::is_same_v<T, const aclIntArray*>)
+        return ascendgraphAddIntArray(executor, a.value);
+    else if constexpr (std::is_same_v<T, const aclFloatArray*>)
+        return ascendgraphAddFloatArray(executor, a.value);
+    else if constexpr (std::is_same_v<T, const aclBoolArray*>)
+        return ascendgraphAddBoolArray(executor, a.value);
+    else if constexpr (std::is_same_v<T, char*>)
+        return ascendgraphAddString(executor, a.value);
+    else if constexpr (std::is_same_v<T, bool>)
+        return ascendgraphAddBool(executor, a.value);
+    else if constexpr (std::is_same_v<T, double>)
+        return ascendgraphAddFloat(executor, a.value);
+    else {
+        static_assert(std::is_same_v<T, int64_t>, "no aclnn parameter type");
+        return ascendgraphAddInt(executor, a.value);
+    }
 }
 
 inline constexpr aclnnStatus kParamNullptr = 161001;  // ACLNN_ERR_PARAM_NULLPTR
@@ -81,9 +94,11 @@ int guarded(const char* op_type, F&& body) {
         body();
         return 0;
     } catch (const std::exception& e) {
-        return ascendgraphFail(kInner, (std::string(op_type) + ": the host kernel failed: " + e.what()).c_str());
+        return ascendgraphFail(kInner,
+                               (std::string(op_type) + ": the host kernel failed: " + e.what()).c_str());
     } catch (...) {
-        return ascendgraphFail(kInner, (std::string(op_type) + ": the host kernel threw no std::exception").c_str());
+        return ascendgraphFail(kInner,
+                               (std::string(op_type) + ": the host kernel threw no std::exception").c_str());
     }
 }
 

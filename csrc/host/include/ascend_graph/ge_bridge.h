@@ -1,4 +1,5 @@
-// What the graph engine asks of the bridge to PyTorch: compile, run and remove graphs, and describe operators.
+// What the graph engine asks of the bridge to PyTorch: compile, run and remove graphs, and describe
+// operators.
 #ifndef ASCEND_GRAPH_GE_BRIDGE_H
 #define ASCEND_GRAPH_GE_BRIDGE_H
 
@@ -7,7 +8,8 @@
 
 namespace ascend_graph::host {
 
-// A graph input or output. `dtype` is ge::DataType's number; `data` is null for an output the callee must size.
+// A graph input or output. `dtype` is ge::DataType's number; `data` is null for an output the callee must
+// size.
 struct GraphTensor {
     void* data;
     int32_t dtype;
@@ -26,11 +28,12 @@ struct CompileSink {
 // Gives the memory for output `index`, whose shape is known now; null when memory cannot be had.
 struct OutputSink {
     void* context;
-    void* (*place)(void* context, size_t index, int32_t dtype, const int64_t* sizes, size_t rank, size_t bytes);
+    void* (*place)(void* context, size_t index, int32_t dtype, const int64_t* sizes, size_t rank,
+                   size_t bytes);
 };
 
-// Receives an operator's parameters: `role` is 'i' input, 'o' output or 'a' attr; `kind` is "required", "optional" or
-// "dynamic" for inputs and outputs, the attr's type ("VT_INT", …) for attrs.
+// Receives an operator's parameters: `role` is 'i' input, 'o' output or 'a' attr; `kind` is "required",
+// "optional" or "dynamic" for inputs and outputs, the attr's type ("VT_INT", …) for attrs.
 struct OperatorSink {
     void* context;
     void (*parameter)(void* context, char role, const char* name, const char* kind);

@@ -1,8 +1,8 @@
 // How the host runtime calls an operator's kernel.
 //
-// An operator package carries, for each prototype, one entry point with a uniform signature: an array of values in the
-// prototype's order (inputs, attrs, outputs). Both ways into the operator, the aclnn functions and the graph engine, end
-// there, as both end in the same kernel binary on a device.
+// An operator package carries, for each prototype, one entry point with a uniform signature: an array of
+// values in the prototype's order (inputs, attrs, outputs). Both ways into the operator, the aclnn functions
+// and the graph engine, end there, as both end in the same kernel binary on a device.
 #ifndef ASCEND_GRAPH_HOST_KERNEL_H
 #define ASCEND_GRAPH_HOST_KERNEL_H
 
@@ -65,7 +65,18 @@ struct Tensor {
     }
 };
 
-enum class ValueKind : int32_t { kAbsent, kTensor, kTensorList, kInt, kFloat, kBool, kString, kIntList, kFloatList, kBoolList };
+enum class ValueKind : int32_t {
+    kAbsent,
+    kTensor,
+    kTensorList,
+    kInt,
+    kFloat,
+    kBool,
+    kString,
+    kIntList,
+    kFloatList,
+    kBoolList
+};
 
 // One argument of an operator. `count` is the length of a list.
 struct Value {
@@ -90,15 +101,30 @@ using KernelEntry = int (*)(const Value* values, size_t count);
 
 extern "C" {
 
-// Makes `entry` the kernel of `op_type`; called when an operator package is loaded. A later package does not replace the
-// kernel of an earlier one: the search order of ASCEND_CUSTOM_OPP_PATH decides.
+// Makes `entry` the kernel of `op_type`; called when an operator package is loaded. A later package does not
+// replace the kernel of an earlier one: the search order of ASCEND_CUSTOM_OPP_PATH decides.
 void ascendgraphRegisterKernel(const char* op_type, ascend_graph::host::KernelEntry entry);
 // Null where no loaded package has the operator.
 ascend_graph::host::KernelEntry ascendgraphFindKernel(const char* op_type);
 
+// Runs an operator by its GE type on behalf of the aclop interface: inputs and outputs are tensors (or
+// absent), attrs any value. A name may be empty: then the position counts.
+namespace ascend_graph::host {
+struct NamedValue {
+    const char* name;
+    Value value;
+};
+}  // namespace ascend_graph::host
+using ascendgraphOperatorRunner = int (*)(const char* op_type, const ascend_graph::host::NamedValue* inputs,
+                                          size_t input_count, const ascend_graph::host::NamedValue* attrs,
+                                          size_t attr_count, const ascend_graph::host::NamedValue* outputs,
+                                          size_t output_count);
+// The bridge to PyTorch supplies it.
+void ascendgraphSetOperatorRunner(ascendgraphOperatorRunner runner);
+
 // Runs the Python function that `package_dir` carries for `op_type`.
-int ascendgraphCallPython(const char* package_dir, const char* op_type, const ascend_graph::host::Value* values,
-                          size_t count);
+int ascendgraphCallPython(const char* package_dir, const char* op_type,
+                          const ascend_graph::host::Value* values, size_t count);
 // The bridge to PyTorch supplies what ascendgraphCallPython calls.
 using ascendgraphPythonCaller = int (*)(const char* package_dir, const char* op_type,
                                         const ascend_graph::host::Value* values, size_t count);

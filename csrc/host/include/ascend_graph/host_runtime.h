@@ -1,7 +1,8 @@
-// The seam between the host runtime's libraries: work in stream order, errors, allocations and bridges to PyTorch.
+// The seam between the host runtime's libraries: work in stream order, errors, allocations and bridges to
+// PyTorch.
 //
-// libascendcl.so defines these functions; the other libraries of the toolkit, operator packages and launched kernels call
-// them. Everything here is plain C so that it serves code of any C++ ABI.
+// libascendcl.so defines these functions; the other libraries of the toolkit, operator packages and launched
+// kernels call them. Everything here is plain C so that it serves code of any C++ ABI.
 #ifndef ASCEND_GRAPH_HOST_RUNTIME_H
 #define ASCEND_GRAPH_HOST_RUNTIME_H
 
@@ -12,16 +13,19 @@
 extern "C" {
 #endif
 
-// Records `message` as the calling thread's recent error (aclGetRecentErrMsg) and returns `code`, so that a failing
-// function can write `return ascendgraphFail(code, "...")`.
+// Records `message` as the calling thread's recent error (aclGetRecentErrMsg) and returns `code`, so that a
+// failing function can write `return ascendgraphFail(code, "...")`.
 int ascendgraphFail(int code, const char* message);
 // The calling thread's recent error without clearing it; "" if there is none.
 const char* ascendgraphRecentError(void);
 
-// Runs `run(state)` in the order of `stream` (null: the default stream). While the stream captures, the work is recorded
-// instead and run by every replay. `destroy(state)` is called once, after the last run. Returns an ACL error code.
-int ascendgraphEnqueue(void* stream, const char* name, int (*run)(void* state), void* state, void (*destroy)(void* state));
-// Runs `fn` with a copy of `arg_size` bytes at `arg`, in the order of `stream`; `fn` reports failures with ascendgraphSetError.
+// Runs `run(state)` in the order of `stream` (null: the default stream). While the stream captures, the work
+// is recorded instead and run by every replay. `destroy(state)` is called once, after the last run. Returns
+// an ACL error code.
+int ascendgraphEnqueue(void* stream, const char* name, int (*run)(void* state), void* state,
+                       void (*destroy)(void* state));
+// Runs `fn` with a copy of `arg_size` bytes at `arg`, in the order of `stream`; `fn` reports failures with
+// ascendgraphSetError.
 int ascendgraphLaunchHost(void* stream, void (*fn)(void*), void* arg, size_t arg_size, const char* name);
 void ascendgraphSetError(int code, const char* message);
 // Whether work on `stream` is being recorded into a model.

@@ -1,0 +1,62 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`. Both set up .venv first; again, they reuse it.
+PYTHON ?= python3
+CXX ?= g++
+BIN := .venv/bin
+HOST := $(BIN)/python -m ascend_graph.host
+NATIVE := $(shell find csrc -type f 2>/dev/null)
+DEMO := build/add_custom
+
+.PHONY: demo test lint format bench clean setup compiler
+.DELETE_ON_ERROR:
+
+setup: .venv/installed
+
+demo: $(DEMO)/opp/version.info $(DEMO)/extension.done
+	@TORCH_CPP_LOG_LEVEL=ERROR PYTHONWARNINGS=ignore $(HOST) --quiet --opp $(DEMO)/opp examples/add_custom/demo.py $(DEMO)
+
+test: .venv/installed
+	$(HOST) -m pytest $(ARGS)
+
+lint: .venv/linting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/clang-format --dry-run -Werror $$(git ls-files '*.cpp' '*.h' ':!examples/**/op_proto.h')
+
+format: .venv/linting
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $$(git ls-files '*.cpp' '*.h' ':!examples/**/op_proto.h')
+
+# All benchmarks, or one: make bench NAME=host_calls
+bench: .venv/installed
+	$(BIN)/python -m benchmarks $(NAME)
+
+clean:
+	rm -rf build dist .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+compiler:
+	@command -v $(CXX) >/dev/null || { echo "error: no C++ compiler '$(CXX)': install one with C++17 (Debian: apt-get install g++) or set CXX"; exit 1; }
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+# The wheel's libraries are compiled here; the rest of an editable install follows the tree by itself.
+.venv/installed: pyproject.toml CMakeLists.txt $(NATIVE) | compiler .venv/bin/python
+	$(BIN)/pip install -q --disable-pip-version-check -e '.[test]'
+	@touch $@
+
+.venv/linting: .venv/installed
+	$(BIN)/pip install -q --disable-pip-version-check -e '.[test,lint]'
+	@touch $@
+
+$(DEMO)/opp/version.info: examples/add_custom/package.py examples/add_custom/op_proto.h examples/add_custom/host_kernel.py .venv/installed
+	@echo "building the operator package of AddCustom"
+	@$(BIN)/python examples/add_custom/package.py $(DEMO)/opp
+	@touch $@
+
+$(DEMO)/extension.done: examples/add_custom/extension.cpp examples/add_custom/setup.py .venv/installed
+	@echo "building the eager extension of AddCustom (about a minute)"
+	@mkdir -p $(DEMO)
+	@cd examples/add_custom && ../../$(HOST) --quiet setup.py -q build_ext --build-lib ../../$(DEMO) --build-temp ../../$(DEMO)/objects > ../../$(DEMO)/extension.log 2>&1 || { cat ../../$(DEMO)/extension.log; exit 1; }
+	@touch $@

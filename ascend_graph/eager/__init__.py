@@ -1,0 +1,34 @@
+"""Eager kernels without C++ of their own: one boxed kernel that calls ``aclnn<OpType>`` from a plan.
+
+Importing this package imports no torch; :func:`define_operator` does, and compiles the kernel on first use.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ascend_graph.eager.errors import AclnnError, EagerError, EagerArgumentError, MissingFunctionError
+from ascend_graph.eager.schema import OperatorSchema, SchemaArgument, operator_schema
+
+if TYPE_CHECKING:
+    from ascend_graph.eager.operators import EagerOperator, define_operator
+
+__all__ = [
+    "AclnnError",
+    "EagerArgumentError",
+    "EagerError",
+    "EagerOperator",
+    "MissingFunctionError",
+    "OperatorSchema",
+    "SchemaArgument",
+    "define_operator",
+    "operator_schema",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("EagerOperator", "define_operator"):
+        from ascend_graph.eager import operators
+
+        return getattr(operators, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,51 @@
+"""The compiled eager kernel: built once against the installed torch and torch_npu, and loaded."""
+
+from __future__ import annotations
+
+import importlib.util
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+import ascend_graph.eager
+from ascend_graph.build import CppLibrary, torch_library
+from ascend_graph.eager.errors import AclnnError, EagerArgumentError, EagerError, MissingFunctionError
+
+NAME = "ascend_graph_eager"
+
+
+def source_directory() -> Path:
+    """Where the C++ sources are: ``aclnn.h``, which generated libraries include too, and those of the kernel."""
+    for directory in ascend_graph.eager.__path__:
+        sources = Path(directory) / "csrc"
+        if (sources / "aclnn.h").is_file():
+            return sources
+    raise EagerError(
+        f"the eager kernel's C++ sources are not installed: expected csrc/aclnn.h in {', '.join(ascend_graph.eager.__path__)}; "
+        "install ascend-graph from a wheel or with 'pip install -e .'"
+    )
+
+
+def eager_library() -> CppLibrary:
+    """The kernel's sources and how they are compiled."""
+    sources = source_directory()
+    return torch_library(NAME, sorted(sources.glob("*.cpp")), headers=sorted(sources.glob("*.h")))
+
+
+@cache
+def kernels() -> ModuleType:
+    """The loaded library, as a Python module; compiled if the cache has it not.
+
+    Raises:
+        BuildError: There is no compiler, or it rejects the sources.
+    """
+    import torch  # noqa: F401 - its libraries must be loaded first
+
+    path = eager_library().build()
+    spec = importlib.util.spec_from_file_location(NAME, path)
+    if spec is None or spec.loader is None:
+        raise EagerError(f"{path} is no extension module")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.set_errors(AclnnError, MissingFunctionError, EagerArgumentError)
+    return module

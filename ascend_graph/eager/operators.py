@@ -1,0 +1,188 @@
+"""Prototype → a torch operator with schema, NPU kernel and meta function, without C++ of its own. Imports torch."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from ascend_graph.eager.errors import EagerError
+from ascend_graph.eager.library import kernels
+from ascend_graph.eager.schema import Kind, OperatorSchema, operator_schema
+from ascend_graph.eager.shape_code import ShapeCode, encode
+from ascend_graph.prototypes import AttrValue, OpPrototype, ParameterKind
+from ascend_graph.registration.meta import MetaFunction, meta_function, register_meta
+from ascend_graph.shapes import Relation, parse_relation
+from ascend_graph.shapes.syntax import Itself
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterPlan:
+    """Where one parameter of the aclnn function comes from; read by csrc/eager/kernel.cpp."""
+
+    kind: int
+    #: The position of the schema argument, or of the output.
+    source: int
+    #: What the argument ``None`` stands for.
+    default: AttrValue = None
+
+
+@dataclass(frozen=True, slots=True)
+class KernelPlan:
+    """How a call of an operator becomes a call of its aclnn function; read by csrc/eager/kernel.cpp."""
+
+    function: str
+    #: In the order of the aclnn function: inputs, attrs, outputs.
+    parameters: tuple[ParameterPlan, ...]
+    #: The positions of the schema arguments that are tensors.
+    tensors: tuple[int, ...]
+    #: How many outputs the kernel allocates and returns.
+    outputs: int
+    shapes: ShapeCode | None
+
+
+class EagerOperator:
+    """An operator defined by :func:`define_operator`; ``remove`` takes it back."""
+
+    def __init__(self, schema: OperatorSchema, overload: torch._ops.OpOverload, plan: KernelPlan, undo: contextlib.ExitStack) -> None:
+        self.schema = schema
+        self.overload = overload
+        self.plan = plan
+        self._undo = undo
+
+    def remove(self) -> None:
+        """Take the operator back: kernel, meta function, schema. A second call does nothing."""
+        self._undo.close()
+
+    def __repr__(self) -> str:
+        return f"EagerOperator({self.overload.namespace}::{self.schema})"
+
+
+def define_operator(
+    prototype: OpPrototype, shape: Relation | str | MetaFunction | None = None, *, namespace: str = "ascend", name: str | None = None
+) -> EagerOperator:
+    """Define the torch operator that calls ``aclnn<OpType>`` on NPU tensors.
+
+    Args:
+        prototype: The operator.
+        shape: The shape relation of its outputs, in the prototype's names; or a meta function with the schema's
+            signature, as in ``torch.library.register_fake``. ``None`` where every output is an input.
+        namespace: The operator is ``torch.ops.<namespace>.<name>``.
+        name: By default the op type in snake case.
+
+    Returns:
+        A handle with the ``overload``. All is registered, or nothing.
+
+    Raises:
+        EagerError: The prototype does not fit aclnn, the operator exists already, or the outputs have no shape.
+        MetaError: The relation does not fit the prototype.
+        BuildError: The kernel does not compile.
+    """
+    schema = operator_schema(prototype, name)
+    relation = parse_relation(shape) if isinstance(shape, str) else shape
+    if isinstance(relation, Relation):
+        relation = _fresh_outputs(relation, schema)
+    if relation is None and schema.returns:
+        raise EagerError(
+            f"{prototype.op_type}: the shape of {', '.join(p.name for p in schema.returns)} is not known; pass a relation such as "
+            f'"{_relation_example(schema)}" or a meta function'
+        )
+    full_name = f"{namespace}::{schema.name}"
+    if torch._C._dispatch_has_kernel(full_name) or _schema_exists(full_name):
+        raise EagerError(f"{full_name} exists already; give another name=, or remove it first")
+    module = kernels()
+    with contextlib.ExitStack() as undo:
+        library = torch.library.Library(namespace, "FRAGMENT")  # type: ignore[no-untyped-call]
+        undo.callback(library._destroy)
+        library.define(str(schema), tags=(torch.Tag.pt2_compliant_tag,))
+        overload = getattr(getattr(torch.ops, namespace), schema.name).default
+        meta = _meta(relation, schema, overload)
+        undo.callback(register_meta(overload, meta).remove)
+        plan = _plan(schema, relation)
+        undo.callback(module.register_kernel(namespace, schema.name, plan).close)
+        operator = EagerOperator(schema, overload, plan, undo.pop_all())
+        # A torch library that nobody holds takes its definitions back when it is collected.
+        _live.add(operator)
+        operator._undo.callback(_live.discard, operator)
+        return operator
+
+
+_live: set[EagerOperator] = set()
+
+
+def _schema_exists(full_name: str) -> bool:
+    return any(schema.name == full_name for schema in torch._C._jit_get_schemas_for_operator(full_name))
+
+
+def _relation_example(schema: OperatorSchema) -> str:
+    inputs = [a.name for a in schema.arguments if a.kind is Kind.TENSOR]
+    outputs = ", ".join(f"{p.name}[*s]" for p in schema.returns)
+    return f"{f'{inputs[0]}[*s]' if inputs else ''} -> {outputs}"
+
+
+def _fresh_outputs(relation: Relation, schema: OperatorSchema) -> Relation:
+    """The relation without the outputs that are written in place, which the schema does not return."""
+    in_place = schema.prototype.in_place
+    outputs = {t.name: t for t in relation.output_tensors}
+    for output in relation.output_tensors:
+        itself = all(isinstance(a.shape, Itself) for a in output.alternatives)
+        if output.name in in_place and not itself:
+            raise EagerError(f"{schema.prototype.op_type}: {output.name} is written in place; the relation says just '{output.name}'")
+    expected = [p.name for p in schema.returns]
+    unknown = outputs.keys() - {p.name for p in schema.prototype.outputs}
+    missing = [name for name in expected if name not in outputs]
+    if unknown or missing:
+        what = f"has no output {', '.join(sorted(unknown))}" if unknown else f"has the output {', '.join(missing)}, which the relation lacks"
+        raise EagerError(f"{schema.prototype.op_type} {what}\n  relation: {relation}")
+    return replace(relation, output_tensors=tuple(outputs[name] for name in expected))
+
+
+def _names(schema: OperatorSchema) -> dict[str, str]:
+    """From schema argument to the relation's name for it: the prototype's, unless an input has that already."""
+    inputs = {p.name for p in schema.prototype.inputs}
+    return {
+        a.name: a.parameter.name for a in schema.arguments if a.is_tensor or a.parameter.name not in inputs
+    }
+
+
+def _meta(relation: Relation | MetaFunction | None, schema: OperatorSchema, overload: torch._ops.OpOverload) -> MetaFunction:
+    if relation is None:
+        return lambda *args, **kwargs: None
+    if not isinstance(relation, Relation):
+        return relation
+    meta = meta_function(relation, overload._schema, _names(schema))
+    defaults = {a.name: a.default for a in schema.arguments if a.default is not None}
+    return _with_defaults(meta, defaults, overload) if defaults else meta
+
+
+def _with_defaults(meta: MetaFunction, defaults: dict[str, Any], overload: torch._ops.OpOverload) -> MetaFunction:
+    """Attrs whose default no schema can express arrive as ``None``."""
+
+    def completed(*args: Any, **kwargs: Any) -> Any:
+        for argument, default in defaults.items():
+            if kwargs.get(argument) is None:
+                kwargs[argument] = default
+        return meta(*args, **kwargs)
+
+    return completed
+
+
+def _plan(schema: OperatorSchema, relation: Relation | MetaFunction | None) -> KernelPlan:
+    parameters = [ParameterPlan(a.kind, n, a.default) for n, a in enumerate(schema.arguments)]
+    for n, output in enumerate(schema.returns):
+        dynamic = output.kind is ParameterKind.DYNAMIC
+        parameters.append(ParameterPlan(Kind.OUTPUT_LIST if dynamic else Kind.OUTPUT, n))
+    tensors = tuple(n for n, a in enumerate(schema.arguments) if a.is_tensor)
+    shapes = _shape_code(schema, relation) if isinstance(relation, Relation) else None
+    return KernelPlan(schema.aclnn_name, tuple(parameters), tensors, len(schema.returns), shapes)
+
+
+def _shape_code(schema: OperatorSchema, relation: Relation) -> ShapeCode | None:
+    names = _names(schema)
+    position = {names[a.name]: n for n, a in enumerate(schema.arguments) if a.name in names}
+    kinds = {names[a.name]: a.kind for a in schema.arguments if a.name in names}
+    tensors = {name: n for name, n in position.items() if kinds[name] is Kind.TENSOR}
+    attrs = {name: n for name, n in position.items() if kinds[name] in (Kind.INT, Kind.BOOL, Kind.DTYPE)}
+    return encode(relation, tensors, attrs, frozenset(name for name in attrs if kinds[name] is Kind.DTYPE))

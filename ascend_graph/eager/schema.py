@@ -1,0 +1,245 @@
+"""Prototype → torch operator schema: the signature that an operator without hand-written C++ gets. No torch.
+
+Inputs come first, in the prototype's order, then the attrs as keyword-only arguments with the prototype's defaults. An
+output that is an input is written in place: the argument is ``Tensor(a!)`` and is not returned, which is the form that
+``torch.compile`` can functionalise for operators of any library.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import re
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from ascend_graph.eager.errors import EagerError
+from ascend_graph.prototypes import Attr, AttrType, AttrValue, DataType, OpPrototype, Parameter, ParameterKind
+from ascend_graph.prototypes.naming import snake_case
+
+
+class Kind(enum.IntEnum):
+    """What an aclnn parameter is made from; the numbers are those of ``Kind`` in csrc/eager/kernel.cpp."""
+
+    TENSOR = 0
+    TENSOR_LIST = 1
+    INT = 2
+    FLOAT = 3
+    BOOL = 4
+    STRING = 5
+    INTS = 6
+    FLOATS = 7
+    BOOLS = 8
+    DTYPE = 9
+    OUTPUT = 10
+    OUTPUT_LIST = 11
+    DTYPES = 12
+
+
+#: Per attr type that aclnn functions take: the schema's type and the kind of parameter. A dtype is an ``int``, as in
+#: torch_npu's newer operators: callers pass a ``torch.dtype`` or, for a dtype that torch does not have, torch_npu's
+#: number of it, which ``ScalarType`` would cut.
+ATTR_KINDS = MappingProxyType(
+    {
+        AttrType.INT: ("int", Kind.INT),
+        AttrType.FLOAT: ("float", Kind.FLOAT),
+        AttrType.BOOL: ("bool", Kind.BOOL),
+        AttrType.STRING: ("str", Kind.STRING),
+        AttrType.TYPE: ("int", Kind.DTYPE),
+        AttrType.LIST_INT: ("int[]", Kind.INTS),
+        AttrType.LIST_FLOAT: ("float[]", Kind.FLOATS),
+        AttrType.LIST_BOOL: ("bool[]", Kind.BOOLS),
+        AttrType.LIST_TYPE: ("int[]", Kind.DTYPES),
+    }
+)
+
+# The numbers of c10::ScalarType (c10/core/ScalarType.h), which schemas carry as the default of a dtype.
+_SCALAR_TYPE = {
+    DataType.UINT8: 0,
+    DataType.INT8: 1,
+    DataType.INT16: 2,
+    DataType.INT32: 3,
+    DataType.INT64: 4,
+    DataType.FLOAT16: 5,
+    DataType.FLOAT: 6,
+    DataType.DOUBLE: 7,
+    DataType.COMPLEX32: 8,
+    DataType.COMPLEX64: 9,
+    DataType.COMPLEX128: 10,
+    DataType.BOOL: 11,
+    DataType.BF16: 15,
+    DataType.FLOAT8_E5M2: 23,
+    DataType.FLOAT8_E4M3FN: 24,
+    DataType.UINT16: 27,
+    DataType.UINT32: 28,
+    DataType.UINT64: 29,
+    DataType.FLOAT8_E8M0: 44,
+}
+#: torch_npu numbers a dtype that torch does not have as this plus ge::DataType's number.
+NPU_DTYPE_OFFSET = 256
+
+_PLAIN_STRING = re.compile(r"[A-Za-z0-9_ .,:;/+*=<>()\[\]{}-]*\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaArgument:
+    """One argument of a schema and the input or attr of the prototype that it feeds."""
+
+    name: str
+    parameter: Parameter | Attr
+    kind: Kind
+    #: The schema's text for the argument, e.g. ``int axis=-1``.
+    text: str
+    #: What ``None`` stands for: an attr's default that a schema cannot express.
+    default: AttrValue = None
+
+    @property
+    def is_tensor(self) -> bool:
+        """Whether it is an input."""
+        return isinstance(self.parameter, Parameter)
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorSchema:
+    """A schema made from a prototype.
+
+    >>> from ascend_graph.prototypes import parse_text
+    >>> prototype = parse_text('''
+    ... REG_OP(AddLayerNorm)
+    ...     .INPUT(x1, TensorType({DT_FLOAT})).INPUT(x2, TensorType({DT_FLOAT})).OPTIONAL_INPUT(bias, TensorType({DT_FLOAT}))
+    ...     .OUTPUT(y, TensorType({DT_FLOAT})).ATTR(epsilon, Float, 1e-5)
+    ...     .OP_END_FACTORY_REG(AddLayerNorm)
+    ... ''').prototypes[0]
+    >>> print(operator_schema(prototype))
+    add_layer_norm(Tensor x1, Tensor x2, Tensor? bias=None, *, float epsilon=1e-05) -> Tensor y
+    """
+
+    name: str
+    prototype: OpPrototype
+    arguments: tuple[SchemaArgument, ...]
+    #: The outputs that are returned: those that are not inputs.
+    returns: tuple[Parameter, ...]
+
+    def __str__(self) -> str:
+        inputs = [a.text for a in self.arguments if a.is_tensor]
+        attrs = [a.text for a in self.arguments if not a.is_tensor]
+        arguments = ", ".join([*inputs, *(["*", *attrs] if attrs else [])])
+        returns = [f"{_tensor_type(p)} {p.name}" for p in self.returns]
+        returned = returns[0] if len(returns) == 1 else f"({', '.join(returns)})"
+        return f"{self.name}({arguments}) -> {returned}"
+
+    @property
+    def aclnn_name(self) -> str:
+        """The aclnn function, ``aclnn<OpType>``."""
+        return f"aclnn{self.prototype.op_type}"
+
+
+def operator_schema(prototype: OpPrototype, name: str | None = None) -> OperatorSchema:
+    """The schema of the operator that calls ``aclnn<OpType>``.
+
+    Args:
+        prototype: The operator.
+        name: Its name in torch; the op type in snake case by default.
+
+    Raises:
+        EagerError: The prototype has something that aclnn functions do not take: an attr of an unsupported type, a
+            subgraph, or a name that no schema can have.
+    """
+    op_type = prototype.op_type
+    if prototype.graphs:
+        raise EagerError(f"{op_type} has the subgraph {prototype.graphs[0].name}; aclnn functions take no graphs")
+    taken: set[str] = set()
+    arguments = []
+    for index, parameter in enumerate(prototype.inputs):
+        arguments.append(_input(prototype, index, _unique(op_type, parameter.name, taken)))
+    for attr in prototype.attrs:
+        arguments.append(_attr(prototype, attr, _unique(op_type, attr.name, taken)))
+    returns = tuple(p for p in prototype.outputs if p.name not in prototype.in_place)
+    for output in returns:
+        _check_name(op_type, output.name)
+    return OperatorSchema(name or snake_case(op_type), prototype, tuple(arguments), returns)
+
+
+def _check_name(op_type: str, name: str) -> str:
+    if not (name.isascii() and name.isidentifier()):
+        raise EagerError(f"{op_type}: {name!r} cannot be the name of an argument: it is no ASCII identifier")
+    return name
+
+
+def _unique(op_type: str, name: str, taken: set[str]) -> str:
+    """A name may be an input's and an attr's at once; the second gets an underscore."""
+    unique = _check_name(op_type, name)
+    while unique in taken:
+        unique += "_"
+    taken.add(unique)
+    return unique
+
+
+def _tensor_type(parameter: Parameter) -> str:
+    return "Tensor[]" if parameter.kind is ParameterKind.DYNAMIC else "Tensor"
+
+
+def _input(prototype: OpPrototype, index: int, name: str) -> SchemaArgument:
+    parameter = prototype.inputs[index]
+    dynamic = parameter.kind is ParameterKind.DYNAMIC
+    alias = ""
+    if parameter.name in prototype.in_place:
+        alias = f"({chr(ord('a') + prototype.in_place.index(parameter.name) % 26)}!)"
+    text = f"Tensor{alias}{'[]' if dynamic else ''}"
+    if parameter.kind is ParameterKind.OPTIONAL:
+        # Only trailing arguments have a default.
+        trailing = all(p.kind is ParameterKind.OPTIONAL for p in prototype.inputs[index:])
+        text += f"? {name}{'=None' if trailing else ''}"
+    else:
+        text += f" {name}"
+    return SchemaArgument(name, parameter, Kind.TENSOR_LIST if dynamic else Kind.TENSOR, text)
+
+
+def _attr(prototype: OpPrototype, attr: Attr, name: str) -> SchemaArgument:
+    if attr.type not in ATTR_KINDS:
+        raise EagerError(
+            f"{prototype.op_type}: attr {attr.name} has type {attr.type.value}, which aclnn functions do not take; they take "
+            f"{', '.join(t.value for t in ATTR_KINDS)}"
+        )
+    type_, kind = ATTR_KINDS[attr.type]
+    if attr.required or not attr.default_known:
+        return SchemaArgument(name, attr, kind, f"{type_} {name}")
+    default = _default(attr)
+    shown = _literal(kind, default)
+    if shown is None:
+        return SchemaArgument(name, attr, kind, f"{type_}? {name}=None", default)
+    return SchemaArgument(name, attr, kind, f"{type_} {name}={shown}", None)
+
+
+def dtype_number(dtype: DataType) -> int:
+    """The number that stands for a dtype in a schema: torch's, or torch_npu's where torch does not have the dtype."""
+    return _SCALAR_TYPE.get(dtype, NPU_DTYPE_OFFSET + dtype)
+
+
+def _default(attr: Attr) -> AttrValue:
+    """The default as the kernel takes it: dtypes as numbers, no default as the empty value of the type."""
+    value = attr.default
+    if attr.type is AttrType.TYPE:
+        return dtype_number(DataType(value) if isinstance(value, int) else DataType.UNDEFINED)
+    if attr.type in (AttrType.LIST_INT, AttrType.LIST_FLOAT, AttrType.LIST_BOOL, AttrType.LIST_TYPE):
+        items = value if isinstance(value, tuple) else ()
+        return tuple(dtype_number(v) if isinstance(v, DataType) else v for v in items)
+    if value is None:
+        return {AttrType.INT: 0, AttrType.FLOAT: 0.0, AttrType.BOOL: False}.get(attr.type, "")
+    return bool(value) if attr.type is AttrType.BOOL else value
+
+
+def _literal(kind: Kind, value: AttrValue) -> str | None:
+    """The default in a schema, or ``None`` where schemas have no text for it."""
+    if isinstance(value, tuple):
+        items = [_literal(kind, item) for item in value]
+        return None if None in items else f"[{', '.join(item for item in items if item is not None)}]"
+    if isinstance(value, bool):
+        return str(value)
+    if isinstance(value, int | float) and kind in (Kind.FLOAT, Kind.FLOATS):
+        return repr(float(value)) if math.isfinite(value) else None
+    if isinstance(value, int):
+        return str(int(value)) if abs(value) < 2**63 else None
+    if isinstance(value, str):
+        return f'"{value}"' if _PLAIN_STRING.match(value) else None
+    return None

@@ -1,0 +1,406 @@
+// Calls of aclnn functions on torch_npu's current stream: symbols, the objects of one call, and the launch itself.
+//
+// A call goes the way that op-plugin's EXEC_NPU_CMD goes: convert the arguments, ask for the workspace on the calling
+// thread, and hand the launch to torch_npu, which runs it at once or on its task queue. Header only, so that the kernel of
+// all operators without C++ and generated libraries share it.
+#ifndef ASCEND_GRAPH_EAGER_ACLNN_H
+#define ASCEND_GRAPH_EAGER_ACLNN_H
+
+#include <ATen/Context.h>
+#include <ATen/core/List.h>
+#include <ATen/core/Tensor.h>
+#include <acl/acl_base.h>
+#include <c10/util/SmallVector.h>
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <list>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+// What op_plugin/utils/op_api_common_base.h declares. That header is not included: it takes longer to compile than all
+// the rest, and wants the version of torch_npu as a macro.
+struct aclOpExecutor;
+struct aclTensor;
+struct aclScalar;
+struct aclIntArray;
+struct aclFloatArray;
+struct aclBoolArray;
+struct aclTensorList;
+void* GetOpApiFuncAddr(const char* name);
+aclTensor* ConvertType(const at::Tensor& tensor);
+aclDataType ConvertType(const at::ScalarType dtype);
+aclrtStream GetAclStream();
+void* GetWorkSpaceAddr(uint64_t size);
+void InitExecSubTheadCtx(aclrtStream stream);
+void RunAclCall(const std::string& name, const std::function<int()>& launch);
+namespace c10_npu {
+uint32_t GetDeterministicLevel();
+}
+namespace at_npu::native {
+void ApplyDeterministicLevel(int64_t level, bool enabled, bool is_opapi);
+}
+extern "C" __attribute__((weak)) const char* aclGetRecentErrMsg();
+
+namespace ascend_graph::eager {
+
+// An aclnn function failed. `code` is its return value.
+class AclnnError : public std::runtime_error {
+   public:
+    AclnnError(const std::string& message, int code) : std::runtime_error(message), code(code) {}
+    const int code;
+};
+
+// An aclnn function is in none of the libraries that are searched.
+class MissingFunction : public std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+// ------------------------------------------------------------------------------------------------------------- symbols
+
+namespace detail {
+
+inline std::vector<std::string> split(const std::string& text, char separator) {
+    std::vector<std::string> parts;
+    std::istringstream stream(text);
+    for (std::string part; std::getline(stream, part, separator);) {
+        if (!part.empty()) parts.push_back(part);
+    }
+    return parts;
+}
+
+inline std::string environment(const char* name) {
+    const char* value = std::getenv(name);
+    return value == nullptr ? "" : value;
+}
+
+// The libraries of custom operator packages that the environment names now. torch_npu reads these variables once, when it
+// is loaded; a package that is selected later is found all the same.
+inline std::vector<std::string> package_libraries() {
+    std::vector<std::string> found;
+    for (const auto& directory : split(environment("ASCEND_CUSTOM_OPP_PATH"), ':')) {
+        found.push_back(directory + "/op_api/lib/libcust_opapi.so");
+    }
+    const std::string vendors = environment("ASCEND_OPP_PATH") + "/vendors";
+    std::ifstream config(vendors + "/config.ini");
+    for (std::string line; std::getline(config, line);) {
+        const auto equals = line.find('=');
+        if (line.rfind("load_priority", 0) != 0 || equals == std::string::npos) continue;
+        for (const auto& vendor : split(line.substr(equals + 1), ',')) {
+            const auto first = vendor.find_first_not_of(" \t\r");
+            if (first == std::string::npos) continue;
+            const auto last = vendor.find_last_not_of(" \t\r");
+            found.push_back(vendors + "/" + vendor.substr(first, last - first + 1) + "/op_api/lib/libcust_opapi.so");
+        }
+    }
+    return found;
+}
+
+// Looks in the packages' libraries; without success, `report` says for each what is wrong with it.
+inline void* find_in_packages(const std::string& name, std::string& report) {
+    for (const auto& path : package_libraries()) {
+        std::string why = "has no such function";
+        if (!std::ifstream(path)) {
+            why = "does not exist";
+        } else if (void* library = dlopen(path.c_str(), RTLD_LAZY)) {
+            if (void* symbol = dlsym(library, name.c_str())) return symbol;
+        } else {
+            why = std::string("does not load: ") + dlerror();
+        }
+        report += "\n  " + path + " " + why;
+    }
+    return nullptr;
+}
+
+inline void* find(const std::string& name, std::string& report) {
+    void* symbol = GetOpApiFuncAddr(name.c_str());
+    return symbol != nullptr ? symbol : find_in_packages(name, report);
+}
+
+template <typename Signature>
+Signature* optional_symbol(const char* name) {
+    return reinterpret_cast<Signature*>(GetOpApiFuncAddr(name));
+}
+
+template <typename Signature>
+Signature* required_symbol(const char* name) {
+    auto* symbol = optional_symbol<Signature>(name);
+    if (symbol == nullptr) {
+        throw MissingFunction(std::string(name) + " is not in libopapi.so, or libopapi.so is not found; is CANN's set_env.sh sourced?");
+    }
+    return symbol;
+}
+
+}  // namespace detail
+
+// One operator's two aclnn functions.
+struct Function {
+    std::string name;
+    void* get_workspace_size;
+    void* run;
+};
+// Shared with the calls in flight: an operator may be unregistered while torch_npu's queue still has some.
+using FunctionPtr = std::shared_ptr<const Function>;
+
+// Finds aclnn<Op> and aclnn<Op>GetWorkspaceSize where CANN and torch_npu look for them.
+inline FunctionPtr find_function(const std::string& name) {
+    std::string report;
+    void* const get_workspace_size = detail::find(name + "GetWorkspaceSize", report);
+    void* const run = get_workspace_size == nullptr ? nullptr : detail::find(name, report);
+    if (run != nullptr) return std::make_shared<const Function>(Function{name, get_workspace_size, run});
+    const std::string missing = name + (get_workspace_size == nullptr ? "GetWorkspaceSize" : "");
+    const auto value = [](const char* variable) {
+        const std::string set = detail::environment(variable);
+        return std::string(variable) + (set.empty() ? " is not set" : "=" + set);
+    };
+    throw MissingFunction(missing + " is in no library of operators. Looked in:" + report +
+                          "\n  libopapi.so and libaclnn_*.so of CANN: no such function\nSet ASCEND_CUSTOM_OPP_PATH to the "
+                          "directory of the operator package that has it (its op_api/lib/libcust_opapi.so is looked for), or install "
+                          "the package below $ASCEND_OPP_PATH/vendors.\n  now: " +
+                          value("ASCEND_CUSTOM_OPP_PATH") + "\n       " + value("ASCEND_OPP_PATH"));
+}
+
+// ------------------------------------------------------------------------------------------------- objects of one call
+
+// The functions of libopapi.so that make and destroy what aclnn functions take, looked up once.
+struct Objects {
+    template <typename T>
+    using Destroy = int(const T*);
+    aclIntArray* (*create_ints)(const int64_t*, uint64_t) = detail::required_symbol<aclIntArray*(const int64_t*, uint64_t)>("aclCreateIntArray");
+    aclFloatArray* (*create_floats)(const float*, uint64_t) = detail::required_symbol<aclFloatArray*(const float*, uint64_t)>("aclCreateFloatArray");
+    aclBoolArray* (*create_bools)(const bool*, uint64_t) = detail::required_symbol<aclBoolArray*(const bool*, uint64_t)>("aclCreateBoolArray");
+    aclTensorList* (*create_tensors)(const aclTensor* const*, uint64_t) =
+        detail::required_symbol<aclTensorList*(const aclTensor* const*, uint64_t)>("aclCreateTensorList");
+    Destroy<aclTensor>* destroy_tensor = detail::required_symbol<Destroy<aclTensor>>("aclDestroyTensor");
+    Destroy<aclIntArray>* destroy_ints = detail::required_symbol<Destroy<aclIntArray>>("aclDestroyIntArray");
+    Destroy<aclFloatArray>* destroy_floats = detail::required_symbol<Destroy<aclFloatArray>>("aclDestroyFloatArray");
+    Destroy<aclBoolArray>* destroy_bools = detail::required_symbol<Destroy<aclBoolArray>>("aclDestroyBoolArray");
+    Destroy<aclTensorList>* destroy_tensors = detail::required_symbol<Destroy<aclTensorList>>("aclDestroyTensorList");
+    // Absent in some releases.
+    int (*destroy_executor)(aclOpExecutor*) = detail::optional_symbol<int(aclOpExecutor*)>("aclDestroyAclOpExecutor");
+    int (*init_huge_memory)(void*, bool) = detail::optional_symbol<int(void*, bool)>("InitHugeMemThreadLocal");
+    void (*uninit_huge_memory)(void*, bool) = detail::optional_symbol<void(void*, bool)>("UnInitHugeMemThreadLocal");
+    void (*release_huge_memory)(void*, bool) = detail::optional_symbol<void(void*, bool)>("ReleaseHugeMem");
+
+    static const Objects& get() {
+        static const Objects objects;
+        return objects;
+    }
+};
+
+// Dtypes as schemas carry them: torch's numbers, or this plus aclDataType's number for a dtype that torch does not have.
+inline constexpr int64_t kNpuDtypes = 256;
+struct Dtype {
+    int64_t value;
+};
+struct Dtypes {
+    at::IntArrayRef values;
+};
+
+// Makes the aclnn objects of one call and destroys them with itself.
+class Arguments {
+   public:
+    Arguments() = default;
+    Arguments(const Arguments&) = delete;
+    Arguments& operator=(const Arguments&) = delete;
+    ~Arguments() {
+        for (auto owned = owned_.rbegin(); owned != owned_.rend(); ++owned) owned->first(owned->second);
+    }
+
+    // Sizes, strides, offset, format and storage as op-plugin converts them; null for an undefined tensor.
+    const aclTensor* add(const at::Tensor& tensor) {
+        if (!tensor.defined()) return nullptr;
+        return own(Objects::get().destroy_tensor, ConvertType(tensor), "aclCreateTensor");
+    }
+    const aclTensor* add(const std::optional<at::Tensor>& tensor) { return tensor ? add(*tensor) : nullptr; }
+
+    // An empty list is null, as op-plugin passes it.
+    template <typename Tensors>
+    const aclTensorList* add_list(const Tensors& tensors) {
+        if (tensors.empty()) return nullptr;
+        const Objects& objects = Objects::get();
+        c10::SmallVector<const aclTensor*, 8> elements;
+        const size_t before = owned_.size();
+        for (const at::Tensor& tensor : tensors) elements.push_back(add(tensor));
+        aclTensorList* list = objects.create_tensors(elements.data(), elements.size());
+        if (list != nullptr) owned_.resize(before);  // the list owns its elements now
+        return own(objects.destroy_tensors, list, "aclCreateTensorList");
+    }
+    const aclTensorList* add(at::TensorList tensors) { return add_list(tensors); }
+
+    const aclIntArray* add(at::IntArrayRef values) {
+        const Objects& objects = Objects::get();
+        return own(objects.destroy_ints, objects.create_ints(values.data(), values.size()), "aclCreateIntArray");
+    }
+    // Schemas carry doubles, aclnn functions take floats.
+    const aclFloatArray* add(at::ArrayRef<double> values) {
+        const Objects& objects = Objects::get();
+        const c10::SmallVector<float, 16> floats(values.begin(), values.end());
+        return own(objects.destroy_floats, objects.create_floats(floats.data(), floats.size()), "aclCreateFloatArray");
+    }
+    const aclBoolArray* add(at::ArrayRef<bool> values) {
+        const Objects& objects = Objects::get();
+        return own(objects.destroy_bools, objects.create_bools(values.data(), values.size()), "aclCreateBoolArray");
+    }
+    int64_t add(int64_t value) { return value; }
+    double add(double value) { return value; }
+    bool add(bool value) { return value; }
+    // aclnn functions end a string at its first null character.
+    char* add(std::string_view value) {
+        TORCH_CHECK(value.find('\0') == std::string_view::npos, "a string argument has a null character in it");
+        return strings_.emplace_back(value).data();
+    }
+    const aclBoolArray* add(const c10::List<bool>& values) {
+        const c10::SmallVector<bool, 16> bools(values.begin(), values.end());
+        return add(at::ArrayRef<bool>(bools.data(), bools.size()));
+    }
+    // Dtypes of a schema, in aclDataType's numbers.
+    const aclIntArray* add(const Dtypes& dtypes) {
+        std::vector<int64_t> numbers;
+        for (const int64_t dtype : dtypes.values) numbers.push_back(add(Dtype{dtype}));
+        return add(at::IntArrayRef(numbers));
+    }
+    int64_t add(Dtype dtype) {
+        return dtype.value >= kNpuDtypes ? dtype.value - kNpuDtypes
+                                         : static_cast<int64_t>(ConvertType(static_cast<at::ScalarType>(dtype.value)));
+    }
+
+    // The runtime's text on the calling thread's last error, as the end of a message.
+    static std::string recent_error() {
+        const char* text = aclGetRecentErrMsg == nullptr ? nullptr : aclGetRecentErrMsg();
+        return text == nullptr || *text == '\0' ? "" : std::string(": ") + text;
+    }
+
+   private:
+    template <typename T>
+    const T* own(int (*destroy)(const T*), T* object, const char* made_by) {
+        if (object == nullptr) throw AclnnError(std::string(made_by) + " returned null" + recent_error(), -1);
+        owned_.emplace_back(Owned{reinterpret_cast<int (*)(const void*)>(destroy), object});
+        return object;
+    }
+
+    using Owned = std::pair<int (*)(const void*), const void*>;
+    c10::SmallVector<Owned, 8> owned_;
+    std::list<std::string> strings_;
+};
+
+// -------------------------------------------------------------------------------------------------------------- launch
+
+namespace detail {
+
+// Everything that must live until the launch is over, which may be on torch_npu's queue thread.
+struct Call {
+    explicit Call(FunctionPtr function) : function(std::move(function)), thread(std::this_thread::get_id()) {}
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+    ~Call() {
+        // A launched executor belongs to the runtime; one that was never launched still belongs to the call.
+        if (executor != nullptr && Objects::get().destroy_executor != nullptr) Objects::get().destroy_executor(executor);
+    }
+
+    int launch() {
+        // torch_npu may try again after an out-of-memory error; an executor serves once.
+        if (executor == nullptr) return status;
+        InitExecSubTheadCtx(stream);
+        using Run = int(void*, uint64_t, aclOpExecutor*, aclrtStream);
+        status = reinterpret_cast<Run*>(function->run)(workspace, workspace_size, std::exchange(executor, nullptr), stream);
+        if (Objects::get().release_huge_memory != nullptr) Objects::get().release_huge_memory(nullptr, false);
+        if (std::this_thread::get_id() != thread) return status;  // torch_npu reports errors of its queue
+        failed = status != 0;
+        return 0;
+    }
+
+    const FunctionPtr function;
+    const std::thread::id thread;
+    Arguments arguments;
+    aclOpExecutor* executor = nullptr;
+    uint64_t workspace_size = 0;
+    void* workspace = nullptr;
+    aclrtStream stream = nullptr;
+    int status = 0;
+    bool failed = false;  // on the calling thread
+};
+
+// The thread-local memory of libopapi.so for one call.
+struct HugeMemory {
+    HugeMemory() {
+        if (Objects::get().init_huge_memory != nullptr) Objects::get().init_huge_memory(nullptr, false);
+    }
+    ~HugeMemory() {
+        if (Objects::get().uninit_huge_memory != nullptr) Objects::get().uninit_huge_memory(nullptr, false);
+    }
+    HugeMemory(const HugeMemory&) = delete;
+    HugeMemory& operator=(const HugeMemory&) = delete;
+};
+
+[[noreturn]] inline void fail(const std::string& function, int code) {
+    throw AclnnError(function + " failed with error " + std::to_string(code) + Arguments::recent_error(), code);
+}
+
+}  // namespace detail
+
+// Calls `prepare(arguments, &workspace_size, &executor)`, which calls aclnn<Op>GetWorkspaceSize and returns its result,
+// then launches aclnn<Op> on the current stream.
+template <typename Prepare>
+void launch(const FunctionPtr& function, Prepare&& prepare) {
+    const detail::HugeMemory huge_memory;
+    auto call = std::make_shared<detail::Call>(function);
+    call->stream = GetAclStream();
+    at_npu::native::ApplyDeterministicLevel(c10_npu::GetDeterministicLevel(), at::globalContext().deterministicAlgorithms(), true);
+    const int status = prepare(call->arguments, &call->workspace_size, &call->executor);
+    if (status != 0) detail::fail(function->name + "GetWorkspaceSize", status);
+    call->workspace = GetWorkSpaceAddr(call->workspace_size);
+    RunAclCall(function->name, [call] { return call->launch(); });
+    if (call->failed) detail::fail(function->name, call->status);
+}
+
+// ------------------------------------------------------------------------------------------------- for generated kernels
+
+// Describes an argument in messages.
+inline std::string describe(const at::Tensor& tensor) {
+    if (!tensor.defined()) return "None";
+    std::ostringstream text;
+    text << tensor.scalar_type() << tensor.sizes() << " on " << tensor.device();
+    if (!tensor.is_contiguous()) text << " with strides " << tensor.strides();
+    return text.str();
+}
+inline std::string describe(const std::optional<at::Tensor>& tensor) { return tensor ? describe(*tensor) : "None"; }
+inline std::string describe(at::TensorList tensors) {
+    std::string text = "[";
+    for (const at::Tensor& tensor : tensors) text += (text.size() > 1 ? ", " : "") + describe(tensor);
+    return text + "]";
+}
+inline std::string describe(Dtype dtype) { return std::to_string(dtype.value); }
+inline std::string describe(const Dtypes& dtypes) { return c10::str(dtypes.values); }
+template <typename T>
+std::string describe(const T& value) {
+    return c10::str(value);
+}
+
+// Calls an aclnn function with arguments of known types: those of `Arguments::add`, in the function's order.
+template <typename... T>
+void call(const char* op, const FunctionPtr& function, const T&... values) {
+    try {
+        launch(function, [&](Arguments& objects, uint64_t* workspace_size, aclOpExecutor** executor) {
+            using GetWorkspaceSize = int(decltype(objects.add(values))..., uint64_t*, aclOpExecutor**);
+            return reinterpret_cast<GetWorkspaceSize*>(function->get_workspace_size)(objects.add(values)..., workspace_size, executor);
+        });
+    } catch (const AclnnError& error) {
+        std::string text = std::string(op) + ": " + error.what() + "\n  arguments:";
+        ((text += " " + describe(values)), ...);
+        throw AclnnError(text, error.code);
+    }
+}
+
+}  // namespace ascend_graph::eager
+
+#endif  // ASCEND_GRAPH_EAGER_ACLNN_H

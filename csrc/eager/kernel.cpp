@@ -1,0 +1,394 @@
+// One boxed PrivateUse1 kernel for every operator: a plan, made once from the prototype, says how a call becomes the
+// arguments of an aclnn function. The Python side is ascend_graph/eager/kernel.py.
+#include <ATen/ATen.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/native/TypeProperties.h>
+#include <c10/core/DeviceGuard.h>
+#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/jit/python/pybind_utils.h>
+#include <torch/library.h>
+
+#include <atomic>
+#include <mutex>
+
+#include "aclnn.h"
+#include "invoke.h"
+#include "shape_program.h"
+
+namespace py = pybind11;
+
+namespace ascend_graph::eager {
+namespace {
+
+// ---------------------------------------------------------------------------------------------------------------- plan
+
+// The kinds of parameters that aclnn functions have.
+enum class Kind : int64_t { kTensor, kTensorList, kInt, kFloat, kBool, kString, kInts, kFloats, kBools, kDtype, kOutput, kOutputList, kDtypes };
+
+struct Parameter {
+    Kind kind;
+    size_t source;          // the schema argument, or the output
+    c10::IValue otherwise;  // what an argument None stands for; None for an absent tensor
+};
+
+struct Plan {
+    std::string op;  // ns::name, for messages
+    std::string function;
+    std::vector<Parameter> parameters;  // in the order of the aclnn function
+    std::vector<size_t> tensors;        // the schema arguments that are tensors or lists of them
+    size_t outputs;
+    std::optional<ShapeProgram> shapes;  // without it, the meta function says what to allocate
+};
+
+// A Python exception class of ascend_graph.eager, raised across the dispatcher.
+struct Errors {
+    PyObject* failed = nullptr;   // an aclnn function returned an error
+    PyObject* missing = nullptr;  // an aclnn function is in no library
+    PyObject* argument = nullptr;
+};
+Errors errors;
+
+[[noreturn]] void raise(PyObject* type, const std::string& message, std::optional<int> code = std::nullopt) {
+    py::gil_scoped_acquire gil;
+    py::object error = py::reinterpret_borrow<py::object>(type)(message);
+    if (code) error.attr("code") = *code;
+    PyErr_SetObject(type, error.ptr());
+    python_error raised;
+    raised.persist();
+    throw raised;
+}
+
+std::string describe_value(const c10::IValue& value) {
+    std::ostringstream text;
+    if (value.isTensor()) {
+        return describe(value.toTensor());
+    } else if (value.isTensorList()) {
+        text << '[';
+        const auto list = value.toTensorVector();
+        for (size_t n = 0; n < list.size() && n < 8; ++n) text << (n == 0 ? "" : ", ") << describe(list[n]);
+        text << (list.size() > 8 ? ", …]" : "]");
+    } else if (value.isBool()) {
+        text << (value.toBool() ? "True" : "False");
+    } else {
+        text << value;
+    }
+    return text.str();
+}
+
+// -------------------------------------------------------------------------------------------------------------- kernel
+
+class Kernel : public c10::OperatorKernel {
+   public:
+    explicit Kernel(std::shared_ptr<const Plan> plan) : plan_(std::move(plan)) {}
+
+    void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
+        const size_t count = op.schema().arguments().size();
+        const at::ArrayRef<c10::IValue> arguments = torch::jit::last(*stack, count);
+        const at::AutoDispatchBelowADInplaceOrView below_autograd;
+        const at::Device device = common_device(op, arguments);
+        const c10::DeviceGuard on_device(device);
+        std::vector<c10::IValue> outputs = allocate(op, arguments, device);
+        try {
+            launch_function(arguments, outputs);
+        } catch (const AclnnError& error) {
+            raise(errors.failed, plan_->op + ": " + error.what() + shown(op, arguments), error.code);
+        } catch (const MissingFunction& error) {
+            raise(errors.missing, plan_->op + ": " + error.what());
+        }
+        torch::jit::drop(*stack, count);
+        for (auto& output : outputs) stack->push_back(std::move(output));
+    }
+
+   private:
+    static std::string shown(const c10::OperatorHandle& op, at::ArrayRef<c10::IValue> arguments) {
+        std::string text = "\n  arguments:";
+        for (size_t n = 0; n < arguments.size(); ++n) {
+            text += (n == 0 ? " " : ", ") + op.schema().arguments()[n].name() + "=" + describe_value(arguments[n]);
+        }
+        return text;
+    }
+
+    [[noreturn]] void refuse(const std::string& what) const { raise(errors.argument, plan_->op + ": " + what); }
+
+    // The device all tensors are on.
+    at::Device common_device(const c10::OperatorHandle& op, at::ArrayRef<c10::IValue> arguments) const {
+        std::optional<at::Device> device;
+        const auto check = [&](const at::Tensor& tensor, size_t n) {
+            if (!tensor.defined()) return;
+            if (!device && tensor.is_privateuseone()) device = tensor.device();
+        };
+        for_each_tensor(arguments, check);
+        if (!device) refuse("no argument is a tensor on an NPU" + shown(op, arguments));
+        for_each_tensor(arguments, [&](const at::Tensor& tensor, size_t n) {
+            if (!tensor.defined() || tensor.device() == *device) return;
+            std::ostringstream text;
+            text << "argument " << op.schema().arguments()[n].name() << " is on " << tensor.device()
+                 << "; all tensors must be on " << *device;
+            refuse(text.str());
+        });
+        return *device;
+    }
+
+    template <typename Visit>
+    void for_each_tensor(at::ArrayRef<c10::IValue> arguments, Visit&& visit) const {
+        for (const size_t n : plan_->tensors) {
+            const c10::IValue& value = arguments[n];
+            if (value.isTensor()) {
+                visit(value.toTensor(), n);
+            } else if (value.isTensorList()) {
+                for (const at::Tensor& tensor : value.toTensorVector()) visit(tensor, n);
+            }
+        }
+    }
+
+    // ---- outputs
+
+    std::vector<c10::IValue> allocate(const c10::OperatorHandle& op, at::ArrayRef<c10::IValue> arguments, at::Device device) const {
+        std::vector<c10::IValue> outputs;
+        if (plan_->outputs == 0) return outputs;
+        outputs.reserve(plan_->outputs);
+        if (!plan_->shapes || !allocate_by_program(arguments, device, outputs)) {
+            outputs.clear();
+            allocate_by_meta(op, arguments, device, outputs);
+        }
+        return outputs;
+    }
+
+    bool allocate_by_program(at::ArrayRef<c10::IValue> arguments, at::Device device, std::vector<c10::IValue>& outputs) const {
+        c10::SmallVector<ShapeArgument, 16> seen(arguments.size());
+        for (size_t n = 0; n < arguments.size(); ++n) {
+            const c10::IValue& value = arguments[n];
+            if (value.isTensor() && value.toTensor().defined()) {
+                const at::Tensor& tensor = value.toTensor();
+                seen[n] = {true, static_cast<int>(tensor.dim()), static_cast<int>(tensor.scalar_type()), tensor.sizes().data(), 0};
+            } else if (value.isInt()) {
+                seen[n] = {true, 0, 0, nullptr, value.toInt()};
+            } else if (value.isBool()) {
+                seen[n] = {true, 0, 0, nullptr, value.toBool()};
+            }
+        }
+        thread_local std::vector<OutputShape> shapes;
+        if (!plan_->shapes->run(seen.data(), shapes)) return false;
+        for (const OutputShape& shape : shapes) {
+            if (shape.branch->kind == OutputKind::kAbsent) {
+                outputs.emplace_back(at::Tensor());
+                continue;
+            }
+            const std::optional<at::ScalarType> dtype = output_dtype(shape.branch->dtype, arguments, seen);
+            if (!dtype) return false;
+            const auto options = at::TensorOptions(device).dtype(*dtype);
+            if (shape.branch->kind == OutputKind::kLike) {
+                const at::Tensor& like = arguments[shape.branch->like].toTensor();
+                outputs.emplace_back(like.is_contiguous() ? at::empty(like.sizes(), options) : at::empty_like(like, options));
+            } else {
+                outputs.emplace_back(at::empty(shape.sizes, options));
+            }
+        }
+        return true;
+    }
+
+    static std::optional<at::ScalarType> output_dtype(const DtypeRule& rule, at::ArrayRef<c10::IValue> arguments,
+                                                      const c10::SmallVectorImpl<ShapeArgument>& seen) {
+        switch (rule.kind) {
+            case DtypeKind::kFixed: return static_cast<at::ScalarType>(rule.values[0]);
+            case DtypeKind::kFirstPresent:
+                for (const int64_t n : rule.values) {
+                    if (seen[n].present) return static_cast<at::ScalarType>(seen[n].dtype);
+                }
+                return std::nullopt;
+            case DtypeKind::kArgument: {
+                const ShapeArgument& argument = seen[rule.values[0]];
+                // From 256 on torch_npu numbers dtypes that torch does not have.
+                if (!argument.present || argument.value < 0 || argument.value >= static_cast<int64_t>(at::ScalarType::NumOptions)) return std::nullopt;
+                return static_cast<at::ScalarType>(argument.value);
+            }
+            case DtypeKind::kPromote: {
+                at::native::ResultTypeState state;
+                for (const int64_t n : rule.values) {
+                    if (!seen[n].present || !arguments[n].isTensor()) return std::nullopt;
+                    state = at::native::update_result_type_state(arguments[n].toTensor(), state);
+                }
+                return at::native::result_type(state);
+            }
+        }
+        return std::nullopt;
+    }
+
+    // Runs the operator on tensors without data: its meta function says, or explains what is wrong.
+    void allocate_by_meta(const c10::OperatorHandle& op, at::ArrayRef<c10::IValue> arguments, at::Device device,
+                          std::vector<c10::IValue>& outputs) const {
+        torch::jit::Stack stack(arguments.begin(), arguments.end());
+        const auto bare = [](const at::Tensor& tensor) {
+            if (!tensor.defined()) return tensor;
+            return at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(at::kMeta));
+        };
+        for (const size_t n : plan_->tensors) {
+            if (stack[n].isTensor()) {
+                stack[n] = bare(stack[n].toTensor());
+            } else if (stack[n].isTensorList()) {
+                c10::List<at::Tensor> list;
+                for (const at::Tensor& tensor : stack[n].toTensorVector()) list.push_back(bare(tensor));
+                stack[n] = list;
+            }
+        }
+        op.callBoxed(stack);
+        const auto real = [device](const at::Tensor& meta) {
+            if (!meta.defined()) return meta;
+            return at::empty_strided(meta.sizes(), meta.strides(), meta.options().device(device));
+        };
+        for (const c10::IValue& result : stack) {
+            if (result.isTensorList()) {
+                c10::List<at::Tensor> list;
+                for (const at::Tensor& meta : result.toTensorVector()) list.push_back(real(meta));
+                outputs.emplace_back(list);
+            } else {
+                outputs.emplace_back(result.isTensor() ? real(result.toTensor()) : at::Tensor());
+            }
+        }
+    }
+
+    // ---- arguments
+
+    void launch_function(at::ArrayRef<c10::IValue> arguments, const std::vector<c10::IValue>& outputs) {
+        const FunctionPtr& function = this->function();
+        launch(function, [&](Arguments& objects, uint64_t* workspace_size, aclOpExecutor** executor) {
+            Invocation call;
+            for (const Parameter& parameter : plan_->parameters) add(parameter, arguments, outputs, objects, call);
+            call.add(static_cast<const void*>(workspace_size));
+            call.add(static_cast<const void*>(executor));
+            return call.call(function->get_workspace_size);
+        });
+    }
+
+    static void add(const Parameter& parameter, at::ArrayRef<c10::IValue> arguments, const std::vector<c10::IValue>& outputs,
+                    Arguments& objects, Invocation& call) {
+        const bool is_output = parameter.kind == Kind::kOutput || parameter.kind == Kind::kOutputList;
+        const c10::IValue& given = is_output ? outputs[parameter.source] : arguments[parameter.source];
+        const c10::IValue& value = given.isNone() ? parameter.otherwise : given;
+        if (value.isNone()) return call.add(static_cast<const void*>(nullptr));
+        switch (parameter.kind) {
+            case Kind::kTensor:
+            case Kind::kOutput: return call.add(static_cast<const void*>(objects.add(value.toTensor())));
+            case Kind::kTensorList:
+            case Kind::kOutputList: return call.add(static_cast<const void*>(objects.add_list(value.toTensorVector())));
+            case Kind::kInt: return call.add(value.toInt());
+            case Kind::kFloat: return call.add(value.toDouble());
+            case Kind::kBool: return call.add(value.toBool());
+            case Kind::kString: return call.add(static_cast<const void*>(objects.add(value.toStringView())));
+            case Kind::kInts: return call.add(static_cast<const void*>(objects.add(at::IntArrayRef(value.toIntVector()))));
+            case Kind::kFloats: return call.add(static_cast<const void*>(objects.add(at::ArrayRef<double>(value.toDoubleVector()))));
+            case Kind::kBools: return call.add(static_cast<const void*>(objects.add(value.toBoolList())));
+            case Kind::kDtype: return call.add(objects.add(Dtype{value.toInt()}));
+            case Kind::kDtypes: return call.add(static_cast<const void*>(objects.add(Dtypes{value.toIntVector()})));
+        }
+    }
+
+    // Looked up by the first call; again by the next one if it was missing, for a package may be selected later.
+    const FunctionPtr& function() {
+        if (!found_.load(std::memory_order_acquire)) {
+            const std::lock_guard<std::mutex> lock(finding_);
+            if (function_ == nullptr) function_ = find_function(plan_->function);
+            found_.store(true, std::memory_order_release);
+        }
+        return function_;
+    }
+
+    std::shared_ptr<const Plan> plan_;
+    std::mutex finding_;
+    std::atomic<bool> found_{false};
+    FunctionPtr function_;
+};
+
+// ------------------------------------------------------------------------------------------------------- Python's side
+
+// A kernel's registration, taken back by `close` or with the last reference.
+class Registration {
+   public:
+    Registration(const std::string& ns, const std::string& name, std::shared_ptr<const Plan> plan)
+        : library_(std::in_place, torch::Library::IMPL, ns, c10::DispatchKey::PrivateUse1, __FILE__, __LINE__) {
+        library_->impl(name.c_str(), torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Kernel>(std::move(plan))));
+    }
+    void close() { library_.reset(); }
+
+   private:
+    std::optional<torch::Library> library_;
+};
+
+using Items = std::vector<std::pair<int64_t, int64_t>>;
+
+std::vector<ShapeItem> read_items(const py::handle& items) {
+    std::vector<ShapeItem> read;
+    for (const auto& [kind, value] : items.cast<Items>()) read.push_back({static_cast<ItemKind>(kind), value});
+    return read;
+}
+
+// Reads what ascend_graph/eager/shape_code.py writes.
+ShapeProgram read_program(const py::object& code) {
+    ShapeProgram program;
+    for (const py::handle input : code.attr("inputs")) {
+        const py::object items = input.attr("items");
+        program.inputs.push_back({input.attr("argument").cast<int64_t>(), items.is_none(),
+                                  items.is_none() ? std::vector<ShapeItem>{} : read_items(items)});
+    }
+    for (const py::handle check : code.attr("checks")) {
+        program.checks.push_back({check.attr("same").cast<std::vector<int64_t>>(), check.attr("argument").cast<int64_t>(),
+                                  check.attr("among").cast<std::vector<int64_t>>()});
+    }
+    for (const auto& [slot, node] : code.attr("clauses").cast<Items>()) program.clauses.push_back({slot, node});
+    for (const auto& [kind, a, b, c] : code.attr("nodes").cast<std::vector<std::tuple<int64_t, int64_t, int64_t, int64_t>>>()) {
+        program.nodes.push_back({static_cast<NodeKind>(kind), a, b, c});
+    }
+    for (const py::handle branches : code.attr("outputs")) {
+        auto& output = program.outputs.emplace_back();
+        for (const py::handle branch : branches) {
+            const py::object dtype = branch.attr("dtype");
+            output.push_back({branch.attr("condition").cast<int64_t>(), static_cast<OutputKind>(branch.attr("kind").cast<int64_t>()),
+                              branch.attr("like").cast<int64_t>(), read_items(branch.attr("items")),
+                              {static_cast<DtypeKind>(dtype.attr("kind").cast<int64_t>()), dtype.attr("values").cast<std::vector<int64_t>>()}});
+        }
+    }
+    return program;
+}
+
+c10::IValue read_default(Kind kind, const py::handle& value) {
+    if (value.is_none()) return {};
+    switch (kind) {
+        case Kind::kInt:
+        case Kind::kDtype: return value.cast<int64_t>();
+        case Kind::kFloat: return value.cast<double>();
+        case Kind::kBool: return value.cast<bool>();
+        case Kind::kString: return value.cast<std::string>();
+        case Kind::kInts:
+        case Kind::kDtypes: return value.cast<std::vector<int64_t>>();
+        case Kind::kFloats: return value.cast<std::vector<double>>();
+        case Kind::kBools: return value.cast<std::vector<bool>>();
+        default: throw py::value_error("a tensor has no default");
+    }
+}
+
+std::unique_ptr<Registration> register_kernel(const std::string& ns, const std::string& name, const py::object& description) {
+    auto plan = std::make_shared<Plan>();
+    plan->op = ns + "::" + name;
+    plan->function = description.attr("function").cast<std::string>();
+    plan->outputs = description.attr("outputs").cast<size_t>();
+    plan->tensors = description.attr("tensors").cast<std::vector<size_t>>();
+    for (const py::handle parameter : description.attr("parameters")) {
+        const auto kind = static_cast<Kind>(parameter.attr("kind").cast<int64_t>());
+        plan->parameters.push_back({kind, parameter.attr("source").cast<size_t>(), read_default(kind, parameter.attr("default"))});
+    }
+    const py::object shapes = description.attr("shapes");
+    if (!shapes.is_none()) plan->shapes = read_program(shapes);
+    return std::make_unique<Registration>(ns, name, std::move(plan));
+}
+
+}  // namespace
+}  // namespace ascend_graph::eager
+
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
+    using namespace ascend_graph::eager;
+    py::class_<Registration>(m, "Registration").def("close", &Registration::close);
+    m.def("register_kernel", &register_kernel);
+    m.def("set_errors", [](py::object failed, py::object missing, py::object argument) {
+        errors = {failed.release().ptr(), missing.release().ptr(), argument.release().ptr()};
+    });
+}

@@ -1,0 +1,14 @@
+"""What all tests share: temporary operator packages, and a clear word when the suite is started without the host runtime."""
+
+from __future__ import annotations
+
+import pytest
+
+from ascend_graph.host.toolkit import is_active
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not is_active():
+        raise pytest.UsageError(
+            "the tests run on the host runtime: make test, or python -m ascend_graph.host -m pytest …"
+        )

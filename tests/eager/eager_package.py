@@ -1,0 +1,104 @@
+"""The operators of the tests of eager calls, and their host kernels."""
+
+from __future__ import annotations
+
+from ascend_graph.prototypes import OpPrototype, parse_text
+
+ANY = "TensorType::ALL()"
+
+
+def _recorder() -> str:
+    """A prototype of 48 parameters that mixes what goes to integer registers, double registers and the stack."""
+    lines = ["REG_OP(Recorder)"]
+    lines += [f".INPUT(x{n}, {ANY})" for n in range(5)]
+    lines += [f".OPTIONAL_INPUT(o{n}, {ANY})" for n in range(3)]
+    lines += [f".DYNAMIC_INPUT(d{n}, {ANY})" for n in range(2)]
+    for n in range(5):
+        lines += [f".REQUIRED_ATTR(f{n}, Float)", f".ATTR(i{n}, Int, {-(n**9)})", f".ATTR(b{n}, Bool, {'true' if n % 2 else 'false'})"]
+    lines += [f".ATTR(g{n}, Float, {n}.25)" for n in range(7)]
+    lines += ['.ATTR(s0, String, "plain")', '.ATTR(s1, String, "quo\\"te\\n")', ".ATTR(t0, Type, DT_BF16)", ".ATTR(t1, Type, DT_INT4)"]
+    lines += [".ATTR(li, ListInt, {1, -2})", ".REQUIRED_ATTR(li2, ListInt)", ".ATTR(lf, ListFloat, {0.5, 1e-7})"]
+    lines += [".ATTR(lb, ListBool, {true, false})", ".ATTR(lt, ListType, {DT_FLOAT, DT_BF16})", ".REQUIRED_ATTR(lf2, ListFloat)"]
+    lines += [f".OUTPUT(y0, {ANY})", f".OUTPUT(y1, {ANY})", f".DYNAMIC_OUTPUT(ys, {ANY})"]
+    return "\n".join([*lines, ".OP_END_FACTORY_REG(Recorder)"])
+
+
+PROTOTYPES = f"""
+{_recorder()}
+REG_OP(AddCustom).INPUT(x, {ANY}).INPUT(y, {ANY}).OUTPUT(z, {ANY}).OP_END_FACTORY_REG(AddCustom)
+REG_OP(Failing).INPUT(x, {ANY}).OUTPUT(y, {ANY}).ATTR(fail, Bool, true).OP_END_FACTORY_REG(Failing)
+REG_OP(Gather1).INPUT(x, {ANY}).DYNAMIC_INPUT(xs, {ANY}).OUTPUT(y, {ANY}).OP_END_FACTORY_REG(Gather1)
+REG_OP(Increment).INPUT(x, {ANY}).OUTPUT(x, {ANY}).OP_END_FACTORY_REG(Increment)
+REG_OP(Probe).INPUT(x, {ANY}).INPUT(w, {ANY}).OPTIONAL_INPUT(b, {ANY}).OUTPUT(y, {ANY}).OUTPUT(z, {ANY})
+    .ATTR(n, Int, 3).ATTR(flag, Bool, false).ATTR(dtype, Type, DT_FLOAT16).OP_END_FACTORY_REG(Probe)
+REG_OP(Nowhere).INPUT(x, {ANY}).OUTPUT(y, {ANY}).OP_END_FACTORY_REG(Nowhere)
+"""
+
+
+def prototype(op_type: str) -> OpPrototype:
+    """One of the prototypes above."""
+    return next(p for p in parse_text(PROTOTYPES).prototypes if p.op_type == op_type)
+
+
+KERNELS = r"""
+#include <cstdio>
+#include <cstring>
+
+#include "host_kernels.h"
+
+static std::string recorded;
+
+template <typename T>
+static std::string bits(T value) {
+    uint64_t raw = 0;
+    std::memcpy(&raw, &value, sizeof(value));
+    return std::to_string(raw);
+}
+static std::string text(int64_t v) { return std::to_string(v); }
+static std::string text(double v) { return bits(v); }
+static std::string text(float v) { return bits(v); }
+static std::string text(bool v) { return v ? "true" : "false"; }
+template <typename T>
+static std::string text(const host_kernels::Span<T>& list) {
+    std::string all = "[";
+    for (const T& item : list) all += (all.size() > 1 ? "," : "") + text(item);
+    return all + "]";
+}
+static std::string text(std::string_view v) {
+    std::string all = "[";
+    for (unsigned char c : v) all += (all.size() > 1 ? "," : "") + std::to_string(c);
+    return all + "]";
+}
+static std::string text(const host_kernels::Tensor& t) {
+    const host_kernels::Span<int64_t> sizes{t.sizes, static_cast<size_t>(t.rank)}, strides{t.strides, static_cast<size_t>(t.rank)};
+    return "[" + std::to_string(t.dtype) + "," + bits(t.data) + "," + text(sizes) + "," + text(strides) + "]";
+}
+static std::string text(const host_kernels::Tensor* t) { return t == nullptr ? "null" : text(*t); }
+template <>
+std::string text(const host_kernels::Span<host_kernels::Tensor>& list) {
+    std::string all = "[";
+    for (const auto& item : list) all += (all.size() > 1 ? "," : "") + text(item);
+    return all + "]";
+}
+
+void host_kernels::Recorder(const RecorderArgs& a) {
+    recorded = "{";
+@RECORD@
+    recorded.back() = '}';
+}
+extern "C" const char* recorded_arguments() { return recorded.c_str(); }
+
+void host_kernels::AddCustom(const AddCustomArgs& a) {
+    for (int64_t i = 0; i < a.z.numel(); ++i) {
+        a.z.as<float>()[a.z.offset(i)] = a.x.as<float>()[a.x.offset(i)] + a.y.as<float>()[a.y.offset(i)];
+    }
+}
+void host_kernels::Failing(const FailingArgs& a) {
+    if (a.fail) throw std::runtime_error("the kernel was asked to fail");
+}
+void host_kernels::Gather1(const Gather1Args&) {}
+void host_kernels::Probe(const ProbeArgs&) {}
+void host_kernels::Increment(const IncrementArgs& a) {
+    for (int64_t i = 0; i < a.x.numel(); ++i) a.x.as<float>()[a.x.offset(i)] += 1;
+}
+"""

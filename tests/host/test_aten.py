@@ -1,0 +1,147 @@
+"""ATen operators on npu tensors give what they give on the CPU, through autograd, out= and random generators."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+CASES = {
+    "add": lambda x, y: x + y,
+    "mul_scalar": lambda x, y: x * 3.5,
+    "compare": lambda x, y: x > y,
+    "where": lambda x, y: torch.where(x > 0, x, y),
+    "matmul": lambda x, y: x @ y.t(),
+    "sum_dim": lambda x, y: x.sum(1, keepdim=True),
+    "max_dim": lambda x, y: x.max(dim=1),
+    "sort": lambda x, y: x.sort(dim=-1),
+    "index": lambda x, y: x[:, [2, 0]],
+    "index_tensor": lambda x, y: x[torch.tensor([1, 0], device=x.device)],
+    "boolean_mask": lambda x, y: x[x > 0],
+    "cat": lambda x, y: torch.cat([x, y], dim=0),
+    "split": lambda x, y: x.split(2, dim=1),
+    "view_and_add": lambda x, y: x.view(-1)[1:].add(1),
+    "softmax": lambda x, y: x.softmax(-1),
+    "layer_norm": lambda x, y: F.layer_norm(x, (4,)),
+    "gelu": lambda x, y: F.gelu(x),
+    "cumsum": lambda x, y: x.cumsum(0),
+    "topk": lambda x, y: x.topk(2),
+    "std": lambda x, y: x.std(),
+    "einsum": lambda x, y: torch.einsum("ij,kj->ik", x, y),
+    "pad": lambda x, y: F.pad(x, (1, 2)),
+    "interpolate": lambda x, y: F.interpolate(x[None, None], scale_factor=2.0),
+    "svd": lambda x, y: torch.linalg.svdvals(x),
+    "foreach": lambda x, y: torch._foreach_add([x, y], 1.0),
+    "type_promotion": lambda x, y: x + torch.ones(4, dtype=torch.int64, device=x.device),
+    "cpu_scalar": lambda x, y: x + torch.tensor(2.0),
+    "casts": lambda x, y: x.half().to(torch.bfloat16).double().to(torch.int64),
+    "strides": lambda x, y: x.t().half().stride(),
+    "complex": lambda x, y: torch.view_as_real(torch.complex(x, y)),
+    "bernoulli_shape": lambda x, y: torch.bernoulli(torch.full_like(x, 0.5)).shape,
+    "nonzero": lambda x, y: (x > 0).nonzero(),
+    "unique": lambda x, y: (x > 0).int().unique(),
+    "fft": lambda x, y: torch.fft.rfft(x).abs(),
+}
+
+
+def to_cpu(value):
+    if isinstance(value, torch.Tensor):
+        assert value.device.type == "npu"
+        return value.cpu()
+    if isinstance(value, tuple | list) and isinstance(value[0], torch.Tensor):
+        return [to_cpu(v) for v in value]
+    return value
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_agrees_with_cpu(name: str) -> None:
+    torch.manual_seed(0)
+    x, y = torch.randn(3, 4), torch.randn(3, 4)
+    expected = CASES[name](x, y)
+    result = to_cpu(CASES[name](x.npu(), y.npu()))
+    if isinstance(expected, torch.Tensor):
+        torch.testing.assert_close(result, expected)
+    elif not isinstance(expected[0], torch.Tensor):
+        assert result == expected  # a shape or strides
+    else:
+        torch.testing.assert_close(list(result), list(expected))
+
+
+def test_in_place_and_views_write_device_memory() -> None:
+    x = torch.zeros(3, 4, device="npu")
+    x[1].add_(1)
+    x[:, 0] = 7
+    x.t()[2].mul_(5)
+    expected = torch.zeros(3, 4)
+    expected[1].add_(1)
+    expected[:, 0] = 7
+    expected.t()[2].mul_(5)
+    assert torch.equal(x.cpu(), expected)
+
+
+def test_out_arguments_are_resized() -> None:
+    x = torch.arange(6.0, device="npu")
+    out = torch.empty(0, device="npu")
+    torch.add(x, x, out=out)
+    assert out.shape == (6,)
+    assert torch.equal(out.cpu(), torch.arange(6.0) * 2)
+
+
+def test_generators_repeat_their_sequence() -> None:
+    generator = torch.Generator("npu")
+    generator.manual_seed(3)
+    first = [torch.rand(4, generator=generator, device="npu") for _ in range(2)]
+    generator.manual_seed(3)
+    again = [torch.rand(4, generator=generator, device="npu") for _ in range(2)]
+    assert torch.equal(torch.stack(first), torch.stack(again))
+    assert not torch.equal(first[0], first[1])
+    torch.npu.manual_seed(5)
+    a = torch.randn(4, device="npu")
+    torch.npu.manual_seed(5)
+    assert torch.equal(a, torch.randn(4, device="npu"))
+
+
+def network() -> nn.Module:
+    torch.manual_seed(1)
+    return nn.Sequential(
+        nn.Conv2d(3, 4, 3),
+        nn.BatchNorm2d(4),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(36, 8),
+        nn.LayerNorm(8),
+        nn.GELU(),
+    )
+
+
+def test_training_step_agrees_with_cpu() -> None:
+    data, target = torch.randn(2, 3, 8, 8), torch.tensor([1, 5])
+    parameters = []
+    for device in ("cpu", "npu"):
+        model = network().to(device)
+        optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+        for _ in range(3):
+            optimizer.zero_grad()
+            F.cross_entropy(model(data.to(device)), target.to(device)).backward()
+            optimizer.step()
+        parameters.append([p.detach().cpu() for p in model.parameters()])
+    torch.testing.assert_close(parameters[1], parameters[0], rtol=1e-4, atol=1e-5)
+
+
+def test_attention_and_recurrent_layers_train() -> None:
+    for device in ("cpu", "npu"):
+        torch.manual_seed(0)
+        lstm, gru = nn.LSTM(4, 5).to(device), nn.GRU(5, 3).to(device)
+        attention = nn.MultiheadAttention(4, 2).to(device)
+        x = torch.linspace(-1, 1, 24).reshape(3, 2, 4).to(device).requires_grad_()
+        y, _ = attention(x, x, x)
+        out, _ = gru(lstm(y)[0])
+        out.square().mean().backward()
+        gradients = [
+            g.cpu() for g in (x.grad, lstm.weight_hh_l0.grad, gru.weight_ih_l0.grad, attention.in_proj_weight.grad)
+        ]
+        if device == "cpu":
+            expected = gradients
+    torch.testing.assert_close(gradients, expected, rtol=1e-4, atol=1e-6)

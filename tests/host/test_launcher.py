@@ -1,0 +1,67 @@
+"""The launcher: what it runs, what it refuses, and what children inherit."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ascend_graph.host.toolkit import toolkit_directory
+
+
+def outside() -> dict[str, str]:
+    """The environment without the host runtime."""
+    toolkit = str(toolkit_directory())
+    return {k: v for k, v in os.environ.items() if toolkit not in v and not k.startswith(("ASCEND", "TASK_QUEUE"))}
+
+
+def launch(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "ascend_graph.host", *arguments],
+        capture_output=True, text=True, check=False, env={**outside(), **environment},
+    )  # fmt: skip
+
+
+def test_runs_a_plain_script_with_its_arguments(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("import sys, torch\nprint(sys.argv[1:], (torch.ones(2).npu() * 3).tolist(), __name__)\n")
+    result = launch(str(script), "--flag", "-m", "x")
+    assert result.stdout.strip() == "['--flag', '-m', 'x'] [3.0, 3.0] __main__"
+    assert result.stderr.count("host runtime active") == 1
+
+
+def test_runs_modules_and_code_and_passes_the_exit_status() -> None:
+    assert launch("--quiet", "-c", "import sys; sys.exit(7)").returncode == 7
+    assert launch("-m", "json.tool", "--help").stdout.startswith("usage:")
+
+
+def test_children_inherit_the_host_runtime() -> None:
+    code = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import torch; print(torch.npu.is_available())'])"
+    assert launch("-c", code).stdout.strip() == "True"
+
+
+def test_refuses_to_shadow_a_real_cann(tmp_path: Path) -> None:
+    result = launch("-c", "pass", ASCEND_HOME_PATH=str(tmp_path))
+    assert result.returncode == 2
+    assert f"ASCEND_HOME_PATH={tmp_path}" in result.stderr
+    assert "--force" in result.stderr
+    assert launch("--force", "-c", "print('ran')", ASCEND_HOME_PATH=str(tmp_path)).stdout.strip() == "ran"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "nothing to run"),
+        (("--bad", "x.py"), "unknown or incomplete option '--bad'"),
+        (("-m",), "unknown or incomplete option '-m'"),
+        (("--opp", "/nowhere", "-c", "pass"), "no operator package there"),
+    ],
+)
+def test_unusable_arguments(arguments: tuple[str, ...], message: str) -> None:
+    result = launch(*arguments)
+    assert result.returncode == 2
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
