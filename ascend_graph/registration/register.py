@@ -98,6 +98,15 @@ def registered_ops() -> tuple[RegisteredOp, ...]:
         return tuple(_registered.values())
 
 
+def find_registered(operator: Any) -> RegisteredOp | None:
+    """The registration of a torch operator, of a name such as ``npu::npu_swiglu``, or of an op type; None if there is none."""
+    if isinstance(operator, torch._ops.OpOverloadPacket):
+        operator = single_overload(operator)
+    name = operator.name() if isinstance(operator, torch._ops.OpOverload) else operator
+    with _lock:
+        return next((op for key, op in _registered.items() if name in (key, op.op_type)), None)
+
+
 def register_op(
     op_type: str,
     *,
