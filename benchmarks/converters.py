@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import gc
 import importlib
 import inspect
@@ -29,7 +30,7 @@ from statistics import median
 from typing import Any
 
 import torch
-import torch_npu  # noqa: F401 - torchair can only be imported after it
+import torch_npu
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -216,7 +217,7 @@ def _literals(converter: Any) -> tuple[list[str], list[int]]:
 _FORBIDDEN = re.compile(r"; allowed are DT_|, allows DT_")
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """A converter raised."""
 
 
@@ -254,7 +255,7 @@ def build(
         try:
             made = converter(*positional, **named)
         except Exception as error:
-            raise Refused(f"{type(error).__name__}: {error}") from error
+            raise RefusedError(f"{type(error).__name__}: {error}") from error
         raw = [(t.node.type, t.desc.name, t.desc.dtype) for t in _flat(made)]
         fits = metas is None or made is None or (describe_outputs and _fits(made, metas))
         if metas is not None and made is not None and fits:
@@ -400,10 +401,8 @@ def fabricate_metas(overload: Any, raw: Sequence[Any] | None, rank: int, prototy
             if allowed and dtype not in allowed:
                 dtype = allowed[0]
             if announced != _ge.ProtoDataType.DT_UNDEFINED:
-                try:
+                with contextlib.suppress(ValueError, RuntimeError):
                     dtype = _ge.ge_type_to_torch_type(_ge._ge_proto_dtype_to_ge_dtype(announced))
-                except (ValueError, RuntimeError):
-                    pass
         tensor = torch.empty([2] * rank, dtype=dtype, device="meta")
         if kind == "int":
             made.append(0)
@@ -430,12 +429,12 @@ def compare(overload: Any, theirs: Any, ours: Any, drawer: Drawer, prototypes: A
             _, raw = build(theirs, args, kwargs, schema, metas, prototypes)
             metas = fabricate_metas(overload, raw, rank, prototypes)
             expected, _ = build(theirs, args, kwargs, schema, metas, prototypes)
-        except Refused as error:
+        except RefusedError as error:
             refusal = str(error)
         try:
             unfit = expected is not None and expected[0] is None and bool(schema.returns)
             found, _ = build(ours, args, kwargs, schema, metas, prototypes, describe_outputs=not unfit)
-        except Refused as error:
+        except RefusedError as error:
             if refusal is None:
                 # A dtype that the prototype forbids: we say so, the hand-written converter leaves it to GE.
                 counter = outcome.stricter if _FORBIDDEN.search(str(error)) else outcome.ours_refuse
@@ -468,7 +467,7 @@ def drops(
     kwargs = {key: default if key == name else value for key, value in kwargs.items()}
     try:
         found, _ = build(theirs, args, kwargs, overload._schema, metas, prototypes)
-    except Refused:
+    except RefusedError:
         return False
     return bool(found == expected)
 
@@ -704,7 +703,7 @@ def verdict(name: str, overload: Any, operator: Operator, prototypes: Any, conso
             )
             for label in ("differ", "dropped", "ours_refuse", "theirs_refuse", "both_refuse", "stricter"):
                 for text, times in getattr(part, label).most_common(4):
-                    console.print(escape(f"    {label} ×{times}: {text}"))
+                    console.print(escape(f"    {label} x{times}: {text}"))
     if operator.arguments and outcome.equal:
         return "equal with arguments=", ""
     why = EXPLAINED.get(name, "")

@@ -67,6 +67,9 @@ class Explanation:
             console.print(self)
         return "\n".join(line.rstrip() for line in captured.get().splitlines())
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def __rich_console__(self, console: Any, options: ConsoleOptions) -> RenderResult:
         from rich.markup import escape
         from rich.table import Table

@@ -366,7 +366,6 @@ class _Maker:
         is_list = attr_type.name.startswith("LIST")
 
         if source.conversion is Conversion.DTYPE:
-
             parameters = (*self.binding.prototype.inputs, *self.binding.prototype.outputs)
             known = {dtype for parameter in parameters for dtype in parameter.dtypes}
             complete = all(parameter.dtypes for parameter in parameters)

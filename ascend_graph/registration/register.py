@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -230,7 +230,7 @@ class _Plan:
             self.evidence["meta"] = (
                 "the function given" if request.meta is not None else f"the relation given: {relation}"
             )
-            return request.meta
+            return cast("MetaFunction | None", request.meta)
         wanted: MetaFunction | None = request.meta
         source = "the function given"
         if relation is not None:
@@ -281,7 +281,7 @@ class _Plan:
                     "converter= out to keep it, or pass override=True to replace it"
                 )
             self.evidence["converter"] = "the function given"
-            return request.converter
+            return cast("ConverterFunction", request.converter)
         if existing is not None and not self.override:
             self.evidence["converter"] = f"kept: {existing.__module__}.{existing.__qualname__}"
             return None

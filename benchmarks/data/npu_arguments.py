@@ -86,7 +86,7 @@ OPERATORS: dict[str, Operator] = {
     "_npu_rms_norm_backward_quant": Operator(
         # The hand-written converter does not write HIFLOAT8 into the output description; nor does a plain hook.
         "RmsNormGradQuant",
-        {"dst_type": ("dst_type", lambda value: dtype_number(value))},
+        {"dst_type": ("dst_type", lambda value: int(dtype_number(value)))},
     ),
     "attention_worker_scheduler": Operator("AttentionWorkerScheduler"),
     "batch_norm_gather_stats_update": Operator(
@@ -330,10 +330,10 @@ EXPLAINED: dict[str, str] = {
     "npu_dynamic_mx_quant": "hand-written: the raw op writes the attr blocksize, the prototype calls it block_size",
     "npu_ffn": "numbers output_dtype in its own way, and takes two lists for one input",
     "npu_fused_infer_attention_score": "makes a list of the key and the value, and Bitcasts those that torch stores as another dtype",
-    "npu_fusion_attention_grad": "hand-written: it returns four tensors, the schema five; TorchAir refuses every graph with it",
+    "npu_fusion_attention_grad": "hand-written: returns four tensors, the schema five: TorchAir refuses every graph with it",
     "npu_grouped_matmul_finalize_routing": "has a numbering of its own for dtype, and [0] for an absent tuning_config",
     "npu_grouped_matmul_swiglu_quant_v2": "fills in an absent weight_assist_matrix and translates dequant_mode from the dtypes",
-    "npu_moe_gating_top_k_softmax_v2": "hand-written: it passes renorm to a raw op that has no such parameter, and fails on every call",
+    "npu_moe_gating_top_k_softmax_v2": "hand-written: passes renorm to a raw op that has no such parameter, and always fails",
     "npu_moe_init_routing_v2": "Bitcasts the scale where x_dtype or the dtype of x calls for it",
     "npu_prefetch": "a dependency that is no input, but a control edge",
     "npu_prompt_flash_attention": "casts atten_mask from float16 to uint8 and reads inner_precise out of sparse_mode",

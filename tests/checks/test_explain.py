@@ -87,7 +87,13 @@ def test_page(registered: RegisteredOp, form: str) -> None:
         "name": "explained::op",
     }
     page = str(ascend_graph.explain(named[form]))
-    for line in ("explained::op → ExplainedOp", "REG_OP(ExplainedOp)", "synonyms", "the relation given", "made from the"):
+    for line in (
+        "explained::op → ExplainedOp",
+        "REG_OP(ExplainedOp)",
+        "synonyms",
+        "the relation given",
+        "made from the",
+    ):
         assert line in page
     assert all(len(line) <= 120 for line in page.splitlines())
     shown = io.StringIO()

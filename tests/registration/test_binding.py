@@ -30,7 +30,9 @@ def sources(binding: Binding) -> dict[str, tuple[str | None, Evidence]]:
     pairs += [*zip(binding.prototype.attrs, binding.attrs, strict=True)]
     arguments = binding.schema.arguments
     return {
-        p.name: (None if s.argument is None else arguments[s.argument].name, s.evidence) for p, s in pairs if s is not None
+        p.name: (None if s.argument is None else arguments[s.argument].name, s.evidence)
+        for p, s in pairs
+        if s is not None
     }
 
 
@@ -76,7 +78,8 @@ def test_names(signature: str, calls: list[str], expected: dict[str, Any]) -> No
 @given(st.permutations(["q", "k", "v", "mask"]), st.permutations(["q", "k", "v", "mask"]))
 def test_order_never_matters(left: list[str], right: list[str]) -> None:
     binding = bind(
-        schema(f"({', '.join(f'Tensor {n}' for n in left)}) -> Tensor"), prototype(*[f"INPUT({n}, F)" for n in right], Y)
+        schema(f"({', '.join(f'Tensor {n}' for n in left)}) -> Tensor"),
+        prototype(*[f"INPUT({n}, F)" for n in right], Y),
     )
     assert {ge: torch_name for ge, (torch_name, _) in sources(binding).items()} == {n: n for n in left}
 
@@ -88,9 +91,19 @@ def test_order_never_matters(left: list[str], right: list[str]) -> None:
         # Two tensors that could be either: never by position.
         ("(Tensor a, Tensor b) -> Tensor", ["INPUT(c, F)", "INPUT(d, F)", Y], {}, "'a': 'c', 'b': 'd'"),
         ("(Tensor x, int n) -> Tensor", ["INPUT(x, F)", Y], {}, "nothing takes the argument int n"),
-        ("(Tensor x) -> Tensor", ["INPUT(x, F)", Y, "REQUIRED_ATTR(n, Int)"], {}, "nothing feeds the required Int attr n"),
+        (
+            "(Tensor x) -> Tensor",
+            ["INPUT(x, F)", Y, "REQUIRED_ATTR(n, Int)"],
+            {},
+            "nothing feeds the required Int attr n",
+        ),
         # A default that GE might have under another name.
-        ("(Tensor x, float e=0.5) -> Tensor", ["INPUT(x, F)", Y, "ATTR(tiny, Float, 0.1)"], {}, "may be an attr by another"),
+        (
+            "(Tensor x, float e=0.5) -> Tensor",
+            ["INPUT(x, F)", Y, "ATTR(tiny, Float, 0.1)"],
+            {},
+            "may be an attr by another",
+        ),
         ("(Tensor x) -> Tensor", ["INPUT(x, F)", Y], {"x": "z"}, r"has no input or attr 'z'; it has x"),
         ("(Tensor x) -> Tensor", ["INPUT(x, F)", Y], {"w": "x"}, "mentions 'w', which is neither an argument"),
         ("(Tensor x, Tensor w) -> Tensor", ["INPUT(x, F)", Y], {"x": "x", "w": "x"}, "feeds x twice"),
@@ -100,7 +113,12 @@ def test_order_never_matters(left: list[str], right: list[str]) -> None:
         ("(Tensor x) -> (Tensor, Tensor)", ["INPUT(x, F)", Y], {}, r"2 return\(s\) without a name, 1 output\(s\) left"),
         ("(Tensor x) -> Tensor", ["INPUT(x, F)", Y, "OUTPUT(z, F)"], {}, r"'->': \('y',\)"),
         ("(Tensor x) -> Tensor", ["INPUT(x, F)", Y], {"->": "w"}, "name one output for each of the 1 return"),
-        ("(Tensor x) -> (Tensor, Tensor)", ["INPUT(x, F)", Y, "OUTPUT(z, F)"], {"->": ("y", "y")}, "names an output twice"),
+        (
+            "(Tensor x) -> (Tensor, Tensor)",
+            ["INPUT(x, F)", Y, "OUTPUT(z, F)"],
+            {"->": ("y", "y")},
+            "names an output twice",
+        ),
         ("(Tensor(a!) x) -> ()", ["INPUT(x, F)"], {}, "writes x, but no output of Op holds its new value"),
         # What GE rewrites comes before or after its other outputs: both occur.
         (
