@@ -440,7 +440,16 @@ class _Matcher:
             and arguments[n].default is not None
             and any(not target.is_input and target.accepts(arguments[n]) for target in free)
         ]
-        if not (hungry or stuck or doubtful):
+        # GE works out the dtypes it is given: an argument about them that it has nothing for says that more is done.
+        dtypes = [
+            n
+            for n in self.open
+            if n not in stuck
+            and n not in doubtful
+            and arguments[n].kind in (_K.INT, _K.DTYPE)
+            and _is_dtype_name(arguments[n].name)
+        ]
+        if not (hungry or stuck or doubtful or dtypes):
             return
         problems = [f"nothing feeds {_kind_of(target)} {target.name}" for target in hungry]
         problems += [f"nothing takes the argument {arguments[n].type_text} {arguments[n].name}" for n in stuck]
@@ -448,7 +457,13 @@ class _Matcher:
             f"{arguments[n].name}={arguments[n].default!r} may be an attr by another name, or none at all"
             for n in doubtful
         ]
-        raise self.refuse("; ".join(problems), self.suggestion([*stuck, *doubtful], hungry, free))
+        problems += [
+            f"{arguments[n].name} is about a dtype, and {self.prototype.op_type} has nothing for it: None says that it stays at "
+            f"{arguments[n].default!r}"
+            for n in dtypes
+        ]
+        suggestion = self.suggestion([*stuck, *doubtful], hungry, free)
+        raise self.refuse("; ".join(problems), suggestion | {arguments[n].name: "None" for n in dtypes})
 
     def suggestion(self, stuck: Iterable[int], hungry: Sequence[_Target], free: Sequence[_Target]) -> dict[str, str]:
         """What to write: leftovers that fit, in order, required ones first; a proposal to read, never a decision."""

@@ -254,6 +254,8 @@ class _Maker:
         subject, returns, single = self.subject, self.binding.returns, len(self.binding.returns) == 1
 
         def check(meta_outputs: Any) -> None:
+            if not returns:
+                return
             metas = (meta_outputs,) if single else meta_outputs
             for n, (dtypes, meta) in enumerate(zip(allowed, metas)):  # noqa: B905 - mutated arguments may follow
                 one = meta[0] if isinstance(meta, list) and meta else meta

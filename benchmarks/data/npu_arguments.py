@@ -204,7 +204,8 @@ OPERATORS: dict[str, Operator] = {
         },
     ),
     "npu_kv_rmsnorm_rope_cache_v2_functional": Operator(
-        "KvRmsNormRopeCache", {"->": ("k_rope", "c_kv", "k_cache", "ckv_cache")}
+        "KvRmsNormRopeCache",
+        {"->": ("k_rope", "c_kv", "k_cache", "ckv_cache"), "k_cache_dtype": None, "ckv_cache_dtype": None},
     ),
     "npu_lightning_indexer": Operator("LightningIndexer", {"return_value": "return_values"}),
     "npu_linear": Operator("MatMul", {"weight": "x2", "transpose_x2": True}),
@@ -329,7 +330,7 @@ EXPLAINED: dict[str, str] = {
     "batch_norm_gather_stats_update": "casts an input and writes layouts into attrs of the node",
     "npu_dynamic_mx_quant": "hand-written: the raw op writes the attr blocksize, the prototype calls it block_size",
     "npu_ffn": "numbers output_dtype in its own way, and takes two lists for one input",
-    "npu_fused_infer_attention_score": "makes a list of the key and the value, and Bitcasts those that torch stores as another dtype",
+    "npu_fused_infer_attention_score": "Bitcasts and reshapes keys and values that torch stores as another dtype",
     "npu_fusion_attention_grad": "hand-written: returns four tensors, the schema five: TorchAir refuses every graph with it",
     "npu_grouped_matmul_finalize_routing": "has a numbering of its own for dtype, and [0] for an absent tuning_config",
     "npu_grouped_matmul_swiglu_quant_v2": "fills in an absent weight_assist_matrix and translates dequant_mode from the dtypes",
