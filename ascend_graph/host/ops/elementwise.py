@@ -49,10 +49,9 @@ plain_kernels(
         "Square": torch.square,
         "Tan": torch.tan,
         "Tanh": torch.tanh,
-        "Trunc": torch.trunc,
     },
 )
-plain_kernels(["input_x"], {"Erfinv": torch.erfinv})
+plain_kernels(["input_x"], {"Erfinv": torch.erfinv, "Trunc": torch.trunc})
 plain_kernels(["input"], {"Conj": torch.conj_physical})
 
 
