@@ -1,5 +1,7 @@
 """Reductions over dimensions, scans, and searches for extremes and order."""
 
+# mypy: disable-error-code="no-any-return"
+
 from __future__ import annotations
 
 from collections.abc import Callable
