@@ -248,7 +248,7 @@ def _read_declarations(ini: Path) -> dict[str, Declaration]:
         unknown = set(parser[name]) - {"shape", "backward"}
         if unknown:
             raise GenerationError(f"{ini}: [{name}] has {', '.join(sorted(unknown))}; it may have shape and backward")
-        declared[name] = Declaration(" ".join(parser[name].get("shape", "").split()), parser[name].get("backward", "").strip())
+        declared[name] = Declaration(parser[name].get("shape", "").strip(), parser[name].get("backward", "").strip())
     return declared
 
 
@@ -363,15 +363,15 @@ def _cpp_operator(schema: OperatorSchema, relation: Relation | None, declaration
     types = ["std::vector<at::Tensor>" if is_list else "at::Tensor" for is_list in lists]
     returns = "void" if not types else types[0] if len(types) == 1 else f"std::tuple<{', '.join(types)}>"
     return CppOperator(
-        schema.prototype.op_type,
-        schema.name,
+        identifier(schema.prototype.op_type),
+        identifier(schema.name),
         cpp_string(str(schema)),
         schema.aclnn_name,
         arguments,
         returns,
         len(lists),
         lists,
-        declaration.shape,
+        str(parse_relation(declaration.shape)) if declaration.shape else "",
         _shapes(relation, arguments) if relation is not None and schema.returns else None,
         None,
         schema,

@@ -72,14 +72,14 @@ inline at::ScalarType scalar_type(int64_t dtype) {
 }
 
 // The device an argument is on.
-inline std::optional<at::Device> device_of(const at::Tensor& tensor) {
+inline std::optional<at::Device> npu_of(const at::Tensor& tensor) {
     return tensor.defined() ? std::make_optional(tensor.device()) : std::nullopt;
 }
-inline std::optional<at::Device> device_of(const std::optional<at::Tensor>& tensor) {
-    return tensor ? device_of(*tensor) : std::nullopt;
+inline std::optional<at::Device> npu_of(const std::optional<at::Tensor>& tensor) {
+    return tensor ? npu_of(*tensor) : std::nullopt;
 }
-inline std::optional<at::Device> device_of(at::TensorList tensors) {
-    return tensors.empty() ? std::nullopt : device_of(tensors.front());
+inline std::optional<at::Device> npu_of(at::TensorList tensors) {
+    return tensors.empty() ? std::nullopt : npu_of(tensors.front());
 }
 
 // A tensor without data, and a real one of its shape: for operators whose meta function is written in Python.
