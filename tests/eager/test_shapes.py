@@ -23,7 +23,7 @@ RELATIONS = {
     "x[..., a, c], w[..., c, d] -> y[..., a, d], z[...]: int64": True,
     "x[..., c], w[..., c] -> y[..., c, n], z[..., 1]: promote(x, w)": True,
     "x[a, *s], w[*s] -> y[*s, a * 2 + 1], z[a // 2, a % 2, ceildiv(a, 3)]": True,
-    "x[a, _], w[3] -> y[a if b else 7], z[(a if flag else n)]: dtype": True,
+    "x[a, _], w[3] -> y[(a if b else 7)], z[(a if flag else n)]: dtype": True,
     "x[*s], w -> y like x, z like w if b is None else None": True,
     "x[a, c], w[a, c] -> y[k], z[k - n] where k = max(a, c, n) + rank(x), a <= c": True,
     "x[n, c], w[c] -> y[c]: w, z[numel(x)]: bool": True,
