@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from ascend_graph.errors import AscendGraphError as AscendGraphError
     from ascend_graph.prototypes import find_prototype as find_prototype
     from ascend_graph.prototypes import load_prototypes as load_prototypes
+    from ascend_graph.registration import Argument as Argument
     from ascend_graph.registration import RegisteredOp as RegisteredOp
     from ascend_graph.registration import dtype_number as dtype_number
     from ascend_graph.registration import register_op as register_op
     from ascend_graph.registration import registered_ops as registered_ops
 
 _PUBLIC = {
+    "Argument": "ascend_graph.registration",
     "AscendGraphError": "ascend_graph.errors",
     "RegisteredOp": "ascend_graph.registration",
     "dtype_number": "ascend_graph.registration",
@@ -44,7 +46,9 @@ def __getattr__(name: str) -> Any:
         holder = _PUBLIC[name]
         # A public module is named by the package that holds it.
         is_module = holder == __name__
-        value = importlib.import_module(f"{holder}.{name}") if is_module else getattr(importlib.import_module(holder), name)
+        value = (
+            importlib.import_module(f"{holder}.{name}") if is_module else getattr(importlib.import_module(holder), name)
+        )
         globals()[name] = value
         return value
     raise AttributeError(f"module 'ascend_graph' has no attribute {name!r}; it has {', '.join(__all__)}")

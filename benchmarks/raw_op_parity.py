@@ -5,7 +5,7 @@ from that prototype, and both are called with the same arguments, drawn by hypot
 whole graph that results, field by field, and what is returned. A difference counts as explained only if this file lists
 that function and that field with a reason.
 
-    python -m ascend_graph.host benchmarks/raw_op_parity.py
+make bench NAME=raw_op_parity
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import torch_npu  # noqa: F401 - torchair can only be imported after it
+from _common import run
+from _raw_op_parity_explained import EXPLAINED, REPAIRED_DOCSTRINGS
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
@@ -29,10 +30,6 @@ from rich.table import Table
 
 from ascend_graph.prototypes import AttrType, OpPrototype, ParameterKind, parse_text
 from ascend_graph.raw_ops import NodeStyle, RawOp, describe, make_raw_op
-
-sys.path.insert(0, str(Path(__file__).parent))
-from _common import run
-from raw_op_parity_explained import EXPLAINED, REPAIRED_DOCSTRINGS
 
 EXAMPLES = 10
 
@@ -166,7 +163,7 @@ def build(function: Callable[..., Any], call: Call) -> Any:
         nodes = {f"{'Const' if node.type == 'Const' else 'node'} {i}": node for i, node in enumerate(graph.op)}
         found = {path: value for name, node in nodes.items() for path, value in flatten(node, name)}
         found["returned"] = shape_of(returned)
-        found["asked of CANN"] = list(asked)
+        found["question"] = list(asked)
         return found
 
 

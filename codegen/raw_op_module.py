@@ -12,7 +12,7 @@ from .rendering import identifier, python_docstring, python_literal, render
 
 #: The names that the generated module itself uses.
 _MODULE_NAMES = frozenset(
-    {"annotations", "Any", "Sequence", "Tensor", "DataType", "_add_node", "_ge", "_set", "_input"}
+    {"annotations", "Any", "Sequence", "Tensor", "DataType", "OpDef", "_add_node", "_ge", "_set", "_input", "_subgraph"}
 )
 _LINE_LENGTH = 120
 _INPUT_ANNOTATIONS = {

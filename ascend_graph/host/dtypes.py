@@ -60,5 +60,9 @@ def proto_dtype(number: int) -> DataType:
     """The ``ge::DataType`` of a number of the protobuf's own enumeration, which counts differently."""
     from torchair._ge_concrete_graph.ge_ir_pb2 import DataType as ProtoDataType
 
-    name = ProtoDataType.Name(number).removeprefix("DT_")
-    return DataType[name]
+    try:
+        return DataType[ProtoDataType.Name(number).removeprefix("DT_")]
+    except (KeyError, ValueError):
+        raise HostRuntimeError(
+            f"the graph has a tensor of dtype number {number}, which ge::DataType does not have"
+        ) from None

@@ -1,16 +1,19 @@
 """The host runtime's graph engine: a GE graph, as torchair hands it over, becomes a list of calls of host kernels.
 
-Compiling resolves every node to its kernel and every edge to a slot, so that running is a loop over closures. A graph
-whose inputs all have known shapes is compiled as static: its output shapes are found by one run on zeros, as GE finds
-them with InferShape. Whatever cannot be found so makes the graph dynamic, which GE does too.
+Compiling resolves every node to its kernel and every edge to a slot, so that running is a loop over closures. Nodes whose
+inputs are all constants are computed once, while compiling. A graph whose inputs all have known shapes is compiled as
+static if the shapes of its outputs follow: they are found as GE finds them, node by node, here on tensors without data.
+Where a shape depends on data, or on a size that is not known, the graph is dynamic.
 """
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import heapq
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -21,13 +24,19 @@ from ascend_graph.host.ops import HostKernel, find_host_kernel
 from ascend_graph.host.toolkit import HostRuntimeError
 
 if TYPE_CHECKING:
-    from torchair._ge_concrete_graph.ge_ir_pb2 import AttrDef, GraphDef, OpDef, TensorDef, TensorDescriptor
+    from torchair._ge_concrete_graph.ge_ir_pb2 import AttrDef, GraphDef, OpDef, TensorDef
 
 _INPUT_TYPES = frozenset({"Data", "RefData"})
 _CONST_TYPES = frozenset({"Const", "Constant"})
 _UNKNOWN = -1
+#: The slot that always holds None: absent optional inputs read it.
+_ABSENT = 0
+#: Constants that are computed while compiling are kept for the graph's life, so large ones are not.
+_LARGEST_FOLDED = 1 << 16
 
 Slots = list[Any]
+Source = int | tuple[int, ...]
+Run = Callable[..., Sequence[torch.Tensor]]
 
 
 class GraphCompileError(HostRuntimeError):
@@ -48,7 +57,7 @@ class Plan:
 
     is_static: bool
     outputs: tuple[OutputSpec, ...]
-    run: Callable[..., Sequence[torch.Tensor]]
+    run: Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,54 +67,91 @@ class Step:
     node: str
     kernel: HostKernel
     attrs: Mapping[str, Any]
-    #: Per kernel input: a slot, None for an absent one, or the slots of a dynamic one.
-    sources: tuple[int | tuple[int, ...] | None, ...]
+    #: Per kernel input: a slot, or the slots of a dynamic one.
+    sources: tuple[Source, ...]
     first_target: int
     targets: int
 
-    def closure(self, *, infer: bool) -> Callable[[Slots], None]:
-        """A function that does this step on a list of slots; with ``infer`` only shapes and dtypes are right."""
-        body = self.kernel.infer if infer and self.kernel.infer is not None else self.kernel.function
-        function = functools.partial(body, **self.attrs) if self.attrs else body
-        target, count, where = self.first_target, self.targets, f"{self.node} ({self.kernel.op_type})"
+    def function(self) -> Callable[..., Any]:
+        """The kernel with this node's attrs."""
+        return functools.partial(self.kernel.function, **self.attrs) if self.attrs else self.kernel.function
 
-        def call(slots: Slots) -> Any:
-            try:
-                return function(*[_fetch(slots, source) for source in self.sources])
-            except Exception as error:
-                raise HostRuntimeError(f"node {where}: {error}") from error
+    def arguments(self, slots: Slots) -> list[Any]:
+        """What the kernel is called with."""
+        return [[slots[i] for i in s] if isinstance(s, tuple) else slots[s] for s in self.sources]
 
-        if count == 1:
+    def reads(self) -> Iterator[int]:
+        """Every slot it reads."""
+        for source in self.sources:
+            yield from source if isinstance(source, tuple) else (source,)
 
-            def step(slots: Slots) -> None:
-                result = call(slots)
-                slots[target] = result[0] if isinstance(result, (tuple, list)) else result
+    def outputs(self, results: Any) -> list[torch.Tensor]:
+        """The kernel's results as one tensor per output.
 
-        else:
+        Raises:
+            HostRuntimeError: they are too few, or no tensors.
+        """
+        tensors = _flatten(results)
+        if len(tensors) < self.targets:
+            raise HostRuntimeError(f"the kernel gave {len(tensors)} outputs, the node has {self.targets}")
+        for tensor in tensors[: self.targets]:
+            if not isinstance(tensor, torch.Tensor):
+                raise HostRuntimeError(f"the kernel gave {type(tensor).__name__} where the node has a tensor")
+        return tensors[: self.targets]
 
-            def step(slots: Slots) -> None:
-                results = _flatten(call(slots))
-                if len(results) < count:
-                    raise HostRuntimeError(
-                        f"node {where}: the kernel gave {len(results)} outputs, the node has {count}"
-                    )
-                slots[target : target + count] = results[:count]
+    def closure(self) -> Callable[[Slots], None]:
+        """A function that does this step on a list of slots."""
+        function, target, end = self.function(), self.first_target, self.first_target + self.targets
+        if self.targets != 1:
 
-        return step
+            def several(slots: Slots) -> None:
+                slots[target:end] = self.outputs(function(*self.arguments(slots)))
+
+            return several
+        match self.sources:
+            case (int(a),):
+
+                def unary(slots: Slots) -> None:
+                    result = function(slots[a])
+                    slots[target] = result if type(result) is torch.Tensor else self.outputs(result)[0]
+
+                return unary
+            case (int(a), int(b)):
+
+                def binary(slots: Slots) -> None:
+                    result = function(slots[a], slots[b])
+                    slots[target] = result if type(result) is torch.Tensor else self.outputs(result)[0]
+
+                return binary
+
+        def single(slots: Slots) -> None:
+            result = function(*self.arguments(slots))
+            slots[target] = result if type(result) is torch.Tensor else self.outputs(result)[0]
+
+        return single
+
+    def error(self, cause: Exception, slots: Slots) -> HostRuntimeError:
+        """What to raise when the kernel failed on these slots."""
+        shown = ", ".join(
+            f"{name}={_describe(value)}" for name, value in zip(self.kernel.inputs, self.arguments(slots), strict=True)
+        )
+        return HostRuntimeError(f"node {self.node} ({self.kernel.op_type}): {cause}; its inputs: {shown or 'none'}")
 
 
-def _fetch(slots: Slots, source: int | tuple[int, ...] | None) -> Any:
-    if source is None:
-        return None
-    if isinstance(source, tuple):
-        return [slots[i] for i in source]
-    return slots[source]
+def _describe(value: Any) -> str:
+    if isinstance(value, torch.Tensor):
+        return f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_describe, value))}]"
+    return "absent"
 
 
 def _flatten(results: Any) -> list[Any]:
     if results is None:
         return []
     if isinstance(results, torch.Tensor):
+        return [results]
+    if not isinstance(results, (tuple, list)):
         return [results]
     return [item for result in results for item in (result if isinstance(result, (list, tuple)) else (result,))]
 
@@ -126,7 +172,8 @@ def compile_model(model: bytes, options: Mapping[str, str]) -> Plan:
         raise GraphCompileError(f"not a serialised ge.proto.ModelDef: {error}") from error
     if not definition.graph:
         raise GraphCompileError("the model holds no graph")
-    return _GraphCompiler(definition.graph[0]).compile()
+    with torch.no_grad():
+        return _GraphCompiler(definition.graph[0]).compile()
 
 
 class _GraphCompiler:
@@ -137,36 +184,55 @@ class _GraphCompiler:
                 raise GraphCompileError(f"two nodes are named {op.name!r}")
             self.nodes[op.name] = op
         self.slots: dict[tuple[str, int], int] = {}
+        self.size = _ABSENT + 1
+        #: Slots that hold the same value in every run. Kernels must not write to it.
         self.constants: dict[int, torch.Tensor] = {}
-        self.inputs: dict[int, tuple[int, TensorDescriptor]] = {}
+        #: Slots of frozen parameters: PyTorch's memory, whose contents may change between runs.
+        self.parameters: dict[int, torch.Tensor] = {}
+        #: Slots of the graph's inputs by their index.
+        self.inputs: dict[int, int] = {}
         self.outputs: list[int] = []
         self.output_dtypes: list[int] = []
         self.steps: list[Step] = []
+        #: Slots whose shape and dtype are known, as tensors without data.
+        self.shapes: dict[int, torch.Tensor] = {}
 
     def compile(self) -> Plan:
         for op in self._ordered():
-            if op.type in _INPUT_TYPES:
-                self._add_input(op)
-            elif op.type in _CONST_TYPES:
-                self.constants[self._allocate(op, 1)] = _tensor_of(op.attr["value"].t, op.name)
-            elif op.type == "ConstPlaceHolder":
-                self._add_placeholder(op)
-            elif op.type == "NetOutput":
-                self.outputs = [slot for slot in map(self._slot, _data_edges(op)) if slot is not None]
-                self.output_dtypes = [
-                    int(proto_dtype(d.dtype)) for edge, d in zip(op.input, op.input_desc, strict=False) if edge
-                ]
-            elif op.type != "NoOp":
-                self._add_step(op)
-        positions = [self.inputs[i][0] for i in sorted(self.inputs)]
-        run = self._runner(positions, infer=False)
-        sizes = self._static_outputs(positions)
-        if sizes is not None:
-            return Plan(True, sizes, run)
-        return Plan(False, tuple(OutputSpec(dtype, (_UNKNOWN,)) for dtype in self._dynamic_dtypes()), run)
+            try:
+                self._add(op)
+            except GraphCompileError:
+                raise
+            except Exception as error:
+                raise GraphCompileError(f"node {op.name} ({op.type}): {error_text(error)}") from error
+        outputs = [self.shapes.get(slot) for slot in self.outputs]
+        specs = tuple(
+            OutputSpec(dtype, (_UNKNOWN,))
+            if output is None
+            else OutputSpec(int(ge_dtype(output.dtype)), tuple(output.shape))
+            for output, dtype in zip(outputs, self.output_dtypes, strict=True)
+        )
+        return Plan(all(output is not None for output in outputs), specs, self._runner())
 
-    def _dynamic_dtypes(self) -> list[int]:
-        return self.output_dtypes if len(self.output_dtypes) == len(self.outputs) else [0] * len(self.outputs)
+    def _add(self, op: OpDef) -> None:
+        if op.subgraph_name:
+            raise GraphCompileError(f"node {op.name} ({op.type}): the host runtime has no operators with subgraphs")
+        if op.type in _INPUT_TYPES:
+            self._add_input(op)
+        elif op.type in _CONST_TYPES:
+            self._add_constant(self._allocate(op, 1), _tensor_of(op.attr["value"].t))
+        elif op.type == "ConstPlaceHolder":
+            slot, parameter = self._allocate(op, 1), _placeholder(op)
+            self.parameters[slot] = parameter
+            self._learn(slot, parameter)
+        elif op.type == "NetOutput":
+            for edge, description in zip(_data_edges(op), op.input_desc, strict=False):
+                slot = self._slot(edge)
+                if slot != _ABSENT:
+                    self.outputs.append(slot)
+                    self.output_dtypes.append(int(proto_dtype(description.dtype)))
+        elif op.type != "NoOp":
+            self._add_step(op)
 
     def _ordered(self) -> list[OpDef]:
         """Nodes after everything they depend on, otherwise in the graph's own order: in-place operators rely on it."""
@@ -174,7 +240,7 @@ class _GraphCompiler:
         waiting: dict[str, int] = {}
         users: dict[str, list[str]] = {}
         for name, op in self.nodes.items():
-            sources = {source for edge in op.input if edge for source in [_split_edge(edge)[0]]}
+            sources = {_split_edge(edge)[0] for edge in op.input if edge}
             for source in sources:
                 if source not in self.nodes:
                     raise GraphCompileError(f"node {name} ({op.type}) reads {source!r}, which is not in the graph")
@@ -196,17 +262,17 @@ class _GraphCompiler:
         return result
 
     def _allocate(self, op: OpDef, count: int) -> int:
-        first = len(self.slots)
+        first = self.size
+        self.size += count
         for index in range(count):
             self.slots[op.name, index] = first + index
         return first
 
-    def _slot(self, edge: str) -> int | None:
+    def _slot(self, edge: str) -> int:
         if not edge:
-            return None
-        node, index = _split_edge(edge)
+            return _ABSENT
         try:
-            return self.slots[node, index]
+            return self.slots[_split_edge(edge)]
         except KeyError:
             raise GraphCompileError(f"edge {edge!r} names no output of a node before it") from None
 
@@ -214,19 +280,14 @@ class _GraphCompiler:
         index = op.attr["index"].i
         if index in self.inputs:
             raise GraphCompileError(f"two graph inputs have index {index}")
-        description = op.output_desc[0] if op.output_desc else op.input_desc[0]
-        self.inputs[index] = (self._allocate(op, 1), description)
-
-    def _add_placeholder(self, op: OpDef) -> None:
-        """A frozen parameter: its memory belongs to PyTorch and stays where it is."""
-        import ctypes
-
-        shape = list(op.attr["origin_shape"].list.i)
-        dtype = torch_dtype(op.attr["dtype"].dt)
-        size = op.attr["size"].i
-        memory = (ctypes.c_char * size).from_address(op.attr["addr"].i) if size else bytearray()
-        tensor = torch.frombuffer(memory, dtype=dtype).reshape(shape) if size else torch.empty(shape, dtype=dtype)
-        self.constants[self._allocate(op, 1)] = tensor
+        descriptions = op.output_desc or op.input_desc
+        if not descriptions:
+            raise GraphCompileError(f"node {op.name} ({op.type}) does not describe its tensor")
+        slot, description = self._allocate(op, 1), descriptions[0]
+        self.inputs[index] = slot
+        sizes = list(description.shape.dim)
+        if all(size >= 0 for size in sizes):
+            self.shapes[slot] = torch.empty(sizes, dtype=torch_dtype(proto_dtype(description.dtype)), device="meta")
 
     def _add_step(self, op: OpDef) -> None:
         kernel = find_kernel(op.type)
@@ -235,66 +296,209 @@ class _GraphCompiler:
                 f"node {op.name}: the host runtime has no kernel for GE operator {op.type}; give it one in an operator package "
                 "(ascend_graph.host.package) or with ascend_graph.host.ops.host_kernel"
             )
-        attrs = {name: value for name, value in _attrs_of(op).items() if not name.startswith("_")}
-        sources = self._sources(op, kernel)
-        count = len(op.output_desc)
-        first = self._allocate(op, count)
-        self.steps.append(Step(op.name, kernel, kernel.bind_attrs(attrs), sources, first, count))
+        attrs = {name: attr_value(attr) for name, attr in op.attr.items() if not name.startswith("_")}
+        sources = self._unshared(kernel, self._sources(op, kernel))
+        step = Step(op.name, kernel, kernel.bind_attrs(attrs), sources, self.size, len(op.output_desc))
+        self._allocate(op, step.targets)
+        if not self._fold(step):
+            self.steps.append(step)
+            self._infer(step)
 
-    def _sources(self, op: OpDef, kernel: HostKernel) -> tuple[int | tuple[int, ...] | None, ...]:
+    def _sources(self, op: OpDef, kernel: HostKernel) -> tuple[Source, ...]:
         """Slots by input name: descriptions carry the names, in the order of the data edges."""
-        named: dict[str, int | None] = {}
-        lists: dict[str, list[int]] = {name: [] for name in kernel.dynamic_inputs}
-        for edge, description in zip(_data_edges(op), op.input_desc, strict=False):
+        edges = _data_edges(op)
+        if len(edges) > len(op.input_desc):
+            raise GraphCompileError(
+                f"node {op.name} ({op.type}) has {len(edges)} inputs and describes {len(op.input_desc)}"
+            )
+        names = [description.name for description in op.input_desc][: len(edges)]
+        named: dict[str, int] = {}
+        listed: list[tuple[str, int]] = []
+        for name, edge in zip(names, edges, strict=True):
             slot = self._slot(edge)
-            name = description.name
             if name in kernel.inputs and name not in kernel.dynamic_inputs:
                 named[name] = slot
-                continue
-            base = name.rstrip("0123456789")
-            owner = next(
-                (d for d in kernel.dynamic_inputs if d == base or (name.startswith(d) and name[len(d) :].isdigit())),
-                None,
+            elif slot != _ABSENT:
+                listed.append((name, slot))
+        dynamic = [name for name in kernel.inputs if name in kernel.dynamic_inputs]
+        counts = _split_dynamic([name for name, _ in listed], dynamic)
+        if counts is None:
+            known = ", ".join(n + "[]" if n in kernel.dynamic_inputs else n for n in kernel.inputs) or "none"
+            raise GraphCompileError(
+                f"node {op.name} ({op.type}) has inputs {', '.join(names)}; the host kernel knows: {known}"
             )
-            if owner is not None and slot is not None:
-                lists[owner].append(slot)
-            elif slot is not None:
-                raise GraphCompileError(
-                    f"node {op.name} ({op.type}) has an input {name!r}; the host kernel knows: {', '.join(kernel.inputs)}"
-                )
-        return tuple(tuple(lists[n]) if n in kernel.dynamic_inputs else named.get(n) for n in kernel.inputs)
+        missing = sorted(n for n in kernel.required_inputs if named.get(n, _ABSENT) == _ABSENT)
+        if missing:
+            raise GraphCompileError(f"node {op.name} ({op.type}) lacks its required input {', '.join(missing)}")
+        lists: dict[str, tuple[int, ...]] = {}
+        start = 0
+        for name, count in zip(dynamic, counts, strict=True):
+            lists[name] = tuple(slot for _, slot in listed[start : start + count])
+            start += count
+        return tuple(lists[n] if n in lists else named.get(n, _ABSENT) for n in kernel.inputs)
 
-    def _runner(self, positions: Sequence[int], *, infer: bool) -> Callable[..., Sequence[torch.Tensor]]:
-        template: Slots = [None] * len(self.slots)
-        for slot, constant in self.constants.items():
-            template[slot] = constant
-        steps = [step.closure(infer=infer) for step in self.steps]
+    def _unshared(self, kernel: HostKernel, sources: tuple[Source, ...]) -> tuple[Source, ...]:
+        """The sources, with a fresh copy in place of every constant that the kernel writes to."""
+        result = list(sources)
+        for position, name in enumerate(kernel.inputs):
+            source = sources[position]
+            if name in kernel.written_inputs and isinstance(source, int) and source in self.constants:
+                copy = find_host_kernel("TensorMove")
+                assert copy is not None
+                self.steps.append(Step(f"copy of {name}", copy, {}, (source,), self.size, 1))
+                result[position] = self.size
+                self.size += 1
+        return tuple(result)
+
+    def _add_constant(self, slot: int, tensor: torch.Tensor) -> None:
+        self.constants[slot] = tensor
+        self._learn(slot, tensor)
+
+    def _fold(self, step: Step) -> bool:
+        """Compute a node of constants, or of known shapes, now; whether it was done."""
+        known = self.shapes if step.kernel.shapes_only else self.constants
+        if not step.kernel.pure or not all(slot in known or slot == _ABSENT for slot in step.reads()):
+            return False
+        slots: Slots = [None] * self.size
+        for slot in step.reads():
+            slots[slot] = known.get(slot)
+        try:
+            results = step.outputs(step.function()(*step.arguments(slots)))
+        except Exception:
+            return False  # a branch that never matters may hold it; running tells what is wrong
+        if sum(result.numel() for result in results) > _LARGEST_FOLDED:
+            return False
+        for slot, result in enumerate(results, step.first_target):
+            self._add_constant(slot, result)
+        return True
+
+    def _template(self) -> Slots:
+        template: Slots = [None] * self.size
+        for slot, tensor in (*self.constants.items(), *self.parameters.items()):
+            template[slot] = tensor
+        return template
+
+    def _runner(self) -> Run:
+        template = self._template()
+        positions = [self.inputs[i] for i in sorted(self.inputs)]
         outputs = tuple(self.outputs)
+        kept = {_ABSENT, *self.constants, *self.parameters, *outputs}
+        last_use: dict[int, int] = {}
+        for i, step in enumerate(self.steps):
+            written = range(step.first_target, step.first_target + step.targets)
+            last_use.update((slot, i) for slot in (*step.reads(), *written) if slot not in kept)
+        dead: list[list[int]] = [[] for _ in self.steps]
+        for slot, i in last_use.items():
+            dead[i].append(slot)
+        by_closure = {step.closure(): step for step in self.steps}
+        program = [(closure, tuple(slots)) for closure, slots in zip(by_closure, dead, strict=True)]
 
         def run(*inputs: torch.Tensor) -> Sequence[torch.Tensor]:
+            if len(inputs) != len(positions):
+                raise HostRuntimeError(f"the graph takes {len(positions)} inputs and was given {len(inputs)}")
             slots = template.copy()
             for position, tensor in zip(positions, inputs, strict=True):
                 slots[position] = tensor
-            for step in steps:
-                step(slots)
+            closure = None
+            try:
+                for closure, unused in program:  # noqa: B007
+                    closure(slots)
+                    for slot in unused:
+                        slots[slot] = None
+            except Exception as error:
+                assert closure is not None
+                raise by_closure[closure].error(error, slots) from error
             return [slots[i] for i in outputs]
 
         return run
 
-    def _static_outputs(self, positions: Sequence[int]) -> tuple[OutputSpec, ...] | None:
-        """The outputs' dtypes and sizes, or None where they depend on data or on sizes that are not known."""
-        samples = []
-        for index in sorted(self.inputs):
-            description = self.inputs[index][1]
-            sizes = list(description.shape.dim)
-            if any(size < 0 for size in sizes):
-                return None
-            samples.append(torch.zeros(sizes, dtype=torch_dtype(proto_dtype(description.dtype))))
+    def _learn(self, slot: int, tensor: torch.Tensor) -> None:
+        self.shapes[slot] = tensor if tensor.is_meta else torch.empty_like(tensor, device="meta")
+
+    def _infer(self, step: Step) -> None:
+        """Learn the shapes and dtypes of a node's outputs, where they follow from what is known."""
+        kernel = step.kernel
+        arguments = []
+        for name, source in zip(kernel.inputs, step.sources, strict=True):
+            known = self.constants if name in kernel.value_inputs else self.shapes
+            slots = source if isinstance(source, tuple) else (source,)
+            if any(slot not in known for slot in slots if slot != _ABSENT):
+                return
+            values = [known.get(slot) for slot in slots]
+            arguments.append(values if isinstance(source, tuple) else values[0])
+        if kernel.data_dependent:
+            return
+        function = functools.partial(kernel.infer, **step.attrs) if kernel.infer is not None else step.function()
         try:
-            results = self._runner(positions, infer=True)(*samples)
-        except HostRuntimeError:
-            return None  # for zeros it has no result; whether it has one for real data shows when it runs
-        return tuple(OutputSpec(int(ge_dtype(r.dtype)), tuple(r.shape)) for r in results)
+            results = step.outputs(function(*arguments))
+        except Exception:
+            try:  # a kernel may need data, whatever it is: one of NumPy, or of an extension
+                results = step.outputs(function(*[_zeros(a) for a in arguments]))
+            except Exception:
+                return  # for zeros it has no result; whether it has one for real data shows when it runs
+        for slot, result in enumerate(results, step.first_target):
+            self._learn(slot, result)
+
+
+def _zeros(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_zeros(item) for item in value]
+    return torch.zeros_like(value, device="cpu") if isinstance(value, torch.Tensor) and value.is_meta else value
+
+
+def _placeholder(op: OpDef) -> torch.Tensor:
+    """A frozen parameter: its memory belongs to PyTorch and stays where it is."""
+    shape = list(op.attr["origin_shape"].list.i)
+    dtype = torch_dtype(op.attr["dtype"].dt)
+    address, size = op.attr["addr"].i, op.attr["size"].i
+    count = 1
+    for dimension in shape:
+        count *= dimension
+    if min(shape, default=0) < 0 or count * dtype.itemsize > size:
+        raise GraphCompileError(f"{size} bytes do not hold {dtype} of shape {shape}")
+    if count == 0:
+        return torch.empty(shape, dtype=dtype)
+    if not _is_mapped(address, size):
+        raise GraphCompileError(f"{size} bytes at address {address:#x} are no memory of this process")
+    return torch.frombuffer((ctypes.c_char * size).from_address(address), dtype=dtype, count=count).reshape(shape)
+
+
+def _is_mapped(address: int, size: int) -> bool:
+    """Whether memory is readable: graphs are untrusted, and reading elsewhere would end the process."""
+    end = address
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        region, permissions = line.split()[:2]
+        low, high = (int(part, 16) for part in region.split("-"))
+        if low <= end < high and permissions.startswith("r"):
+            end = high
+        if end >= address + size:
+            return True
+    return False
+
+
+def _split_dynamic(names: Sequence[str], dynamic: Sequence[str]) -> tuple[int, ...] | None:
+    """How many names belong to each dynamic input, or None where they cannot.
+
+    The k-th tensor of a dynamic input ``x`` is named ``x<k>``, so that with eleven tensors ``x10`` may also be the first of
+    an input ``x1``. Of all ways to read the names the one with the fewest empty inputs is taken.
+
+    >>> _split_dynamic(["x0", "x1", "x10", "x11"], ["x", "x1"])
+    (2, 2)
+    """
+
+    def ways(start: int, remaining: Sequence[str]) -> Iterator[tuple[int, ...]]:
+        if not remaining:
+            if start == len(names):
+                yield ()
+            return
+        longest = 0
+        while start + longest < len(names) and names[start + longest] == f"{remaining[0]}{longest}":
+            longest += 1
+        for count in range(longest, -1, -1):
+            for rest in ways(start + count, remaining[1:]):
+                yield (count, *rest)
+
+    return min(ways(0, dynamic), key=lambda counts: counts.count(0), default=None)
 
 
 def find_kernel(op_type: str) -> HostKernel | None:
@@ -305,31 +509,28 @@ def find_kernel(op_type: str) -> HostKernel | None:
 
 
 def _split_edge(edge: str) -> tuple[str, int]:
-    node, separator, index = edge.rpartition(":")
-    if not separator:
-        raise GraphCompileError(f"edge {edge!r} is not of the form name:index")
-    return node, int(index)
+    node, _, index = edge.rpartition(":")
+    try:
+        return node, int(index)
+    except ValueError:
+        raise GraphCompileError(f"edge {edge!r} is not of the form name:index") from None
 
 
 def _data_edges(op: OpDef) -> list[str]:
     return [edge for edge in op.input if not edge.endswith(":-1")]
 
 
-def _tensor_of(definition: TensorDef, name: str) -> torch.Tensor:
+def _tensor_of(definition: TensorDef) -> torch.Tensor:
     dtype = torch_dtype(proto_dtype(definition.desc.dtype))
     shape = list(definition.desc.shape.dim)
-    if not definition.data:
+    count = 1
+    for dimension in shape:
+        count *= dimension
+    if min(shape, default=0) < 0 or count * dtype.itemsize != len(definition.data):
+        raise GraphCompileError(f"a constant of {len(definition.data)} bytes is no {dtype} of shape {shape}")
+    if count == 0:
         return torch.empty(shape, dtype=dtype)
-    try:
-        return torch.frombuffer(bytearray(definition.data), dtype=dtype).reshape(shape)
-    except (RuntimeError, ValueError) as error:
-        raise GraphCompileError(
-            f"constant {name}: {len(definition.data)} bytes are no {dtype} of shape {shape}"
-        ) from error
-
-
-def _attrs_of(op: OpDef) -> dict[str, Any]:
-    return {name: attr_value(attr) for name, attr in op.attr.items()}
+    return torch.frombuffer(bytearray(definition.data), dtype=dtype).reshape(shape)
 
 
 def attr_value(attr: AttrDef) -> Any:
@@ -340,7 +541,7 @@ def attr_value(attr: AttrDef) -> Any:
     if kind == "s":
         return attr.s.decode(errors="surrogateescape")
     if kind == "t":
-        return _tensor_of(attr.t, "attr")
+        return _tensor_of(attr.t)
     if kind == "list_list_int":
         return [list(inner.list_i) for inner in attr.list_list_int.list_list_i]
     if kind == "list_list_float":
@@ -405,7 +606,7 @@ def _prototype(op_type: str) -> Any:
     text = getattr(function, "__doc__", None)
     if not text:
         return None
-    parsed = parse_text(text).prototypes
+    parsed = parse_text(f"{text}\n.OP_END_FACTORY_REG({op_type})").prototypes  # the wheel leaves the end off
     return next((p for p in parsed if p.op_type == op_type), None)
 
 

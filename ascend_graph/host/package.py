@@ -268,7 +268,7 @@ def _package_kernel(package: OperatorPackage, op_type: str) -> HostKernel:
     prototype = find_prototype(op_type)
     relation = package.relation(op_type)
     function = package.python_function(op_type)
-    in_place = frozenset(prototype.in_place)
+    sources = _output_sources(prototype)
     defaults = {a.name: a.default for a in prototype.attrs}
     required = frozenset(a.name for a in prototype.attrs if a.required)
     kinds = [
@@ -277,7 +277,7 @@ def _package_kernel(package: OperatorPackage, op_type: str) -> HostKernel:
         *(
             "tensors" if p.kind is ParameterKind.DYNAMIC else "tensor"
             for p in prototype.outputs
-            if p.name not in in_place
+            if p.name not in prototype.in_place
         ),
     ]
     call = bridge().call_kernel
@@ -288,27 +288,42 @@ def _package_kernel(package: OperatorPackage, op_type: str) -> HostKernel:
             raise HostRuntimeError(f"{op_type}: required attr {', '.join(missing)} is not set on the node")
         return {name: given.get(name, default) for name, default in defaults.items()}
 
-    def infer(*inputs: Any, **given: Any) -> list[Any]:
+    remembered: dict[Any, Any] = {}
+    used = (
+        [] if relation is None else [(i, p.name) for i, p in enumerate(prototype.inputs) if p.name in relation.inputs]
+    )
+
+    def output_specs(inputs: Sequence[Any], given: Mapping[str, Any]) -> dict[str, Any]:
         if relation is None:
             raise HostRuntimeError(
                 f"{op_type}: {package.directory} has no shape relation for it; "
                 f"build it with relations={{{op_type!r}: '…'}}"
             )
-        named = {p.name: value for p, value in zip(prototype.inputs, inputs, strict=True)}
-        used = {name: named[name] for name in relation.inputs}
-        specs = relation.infer(_map(used, lambda t: tuple(t.shape)), _map(used, _dtype_name), all_attrs(given))
-        by_name = dict(zip(relation.outputs, specs, strict=True))
-        return [named[p.name] if p.name in in_place else _empty(by_name.get(p.name)) for p in prototype.outputs]
+        key = (*map(_shape_key, inputs), repr(given) if given else None)
+        specs = remembered.get(key)
+        if specs is None:
+            shapes = {name: _each(inputs[i], lambda t: tuple(t.shape)) for i, name in used}
+            dtypes = {name: _each(inputs[i], _dtype_name) for i, name in used}
+            results = relation.infer(shapes, dtypes, all_attrs(given))
+            specs = remembered[key] = dict(zip(relation.outputs, results, strict=True))
+        return specs
+
+    def infer(*inputs: Any, **given: Any) -> list[Any]:
+        specs = output_specs(inputs, given)
+        return [inputs[i] if i is not None else _empty(specs.get(name)) for name, i in sources]
 
     def run(*inputs: Any, **given: Any) -> list[Any]:
         outputs = infer(*inputs, **given)
-        fresh = [o for p, o in zip(prototype.outputs, outputs, strict=True) if p.name not in in_place]
+        fresh = [o for o, (_, i) in zip(outputs, sources, strict=True) if i is None]
         call(op_type, [*inputs, *all_attrs(given).values(), *fresh], kinds)
         return outputs
 
+    by_running = relation is None and function is not None
+    python = _python_operator(prototype, function) if function is not None else None
+
     def run_python(*inputs: Any, **given: Any) -> Any:
-        assert function is not None
-        return outputs_of(prototype, function, inputs, all_attrs(given))
+        assert python is not None
+        return python(inputs, all_attrs(given))
 
     def _empty(spec: Any) -> Any:
         if isinstance(spec, list):
@@ -316,7 +331,6 @@ def _package_kernel(package: OperatorPackage, op_type: str) -> HostKernel:
         shape, dtype = spec
         return torch.empty(shape, dtype=getattr(torch, dtype) if isinstance(dtype, str) else torch_dtype(dtype))
 
-    by_running = relation is None and function is not None
     return HostKernel(
         op_type=op_type,
         function=run_python if by_running else run,
@@ -327,39 +341,53 @@ def _package_kernel(package: OperatorPackage, op_type: str) -> HostKernel:
     )
 
 
-def _map(values: Mapping[str, Any], function: Callable[[Any], Any]) -> dict[str, Any]:
-    return {
-        name: [function(v) for v in value] if isinstance(value, list) else None if value is None else function(value)
-        for name, value in values.items()
-    }
+def _each(value: Any, function: Callable[[Any], Any]) -> Any:
+    if value is None:
+        return None
+    return [function(v) for v in value] if isinstance(value, list) else function(value)
+
+
+def _shape_key(value: Any) -> Any:
+    if value is None:
+        return None
+    if isinstance(value, list):
+        return tuple((t.shape, t.dtype) for t in value)
+    return value.shape, value.dtype
 
 
 def _dtype_name(tensor: torch.Tensor) -> str:
     return str(tensor.dtype).removeprefix("torch.")
 
 
-def outputs_of(
-    prototype: OpPrototype, function: Callable[..., Any], inputs: Sequence[Any], attrs: Mapping[str, Any]
-) -> list[Any]:
-    """Call a Python kernel; its results in the order of the prototype's outputs.
+def _output_sources(prototype: OpPrototype) -> list[tuple[str, int | None]]:
+    """Per output: its name, and the input that it is where it is in place."""
+    inputs = {p.name: i for i, p in enumerate(prototype.inputs)}
+    return [(p.name, inputs.get(p.name)) for p in prototype.outputs]
 
-    Raises:
-        OperatorPackageError: it returned another number of outputs.
-    """
-    result = function(*inputs, **attrs)
-    named = dict(zip((p.name for p in prototype.inputs), inputs, strict=True))
-    in_place = prototype.in_place
-    results = [] if result is None else list(result) if isinstance(result, (tuple, list)) else [result]
-    expected = [p.name for p in prototype.outputs if p.name not in in_place]
-    if len(results) == len(expected):
-        fresh = dict(zip(expected, results, strict=True))
-        return [named[p.name] if p.name in in_place else fresh[p.name] for p in prototype.outputs]
-    if len(results) == len(prototype.outputs):
-        return results
-    raise OperatorPackageError(
-        f"{prototype.op_type}: the Python kernel returned {len(results)} outputs; the prototype has {len(prototype.outputs)} "
-        f"({', '.join(p.name for p in prototype.outputs)}), of them {len(in_place)} in place"
-    )
+
+def _python_operator(
+    prototype: OpPrototype, function: Callable[..., Any]
+) -> Callable[[Sequence[Any], Mapping[str, Any]], Sequence[Any]]:
+    """A Python kernel as a function of inputs and attrs that returns every output, in the prototype's order."""
+    sources = _output_sources(prototype)
+    fresh = sum(i is None for _, i in sources)
+    op_type = prototype.op_type
+
+    def call(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Sequence[Any]:
+        result = function(*inputs, **attrs)
+        results = () if result is None else result if isinstance(result, (tuple, list)) else (result,)
+        if len(results) == len(sources):
+            return results
+        if len(results) == fresh:
+            new = iter(results)
+            return [next(new) if i is None else inputs[i] for _, i in sources]
+        names = ", ".join(name for name, _ in sources)
+        raise OperatorPackageError(
+            f"{op_type}: the Python kernel returned {len(results)} outputs; the prototype has {len(sources)} "
+            f"({names}), of them {len(sources) - fresh} in place"
+        )
+
+    return call
 
 
 def call_python_kernel(package_dir: str, op_type: str, arguments: Sequence[Any]) -> None:
@@ -368,22 +396,31 @@ def call_python_kernel(package_dir: str, op_type: str, arguments: Sequence[Any])
     Raises:
         OperatorPackageError: an output has another shape than the caller allocated.
     """
+    _python_caller(package_dir, op_type)(arguments)
+
+
+@cache
+def _python_caller(package_dir: str, op_type: str) -> Callable[[Sequence[Any]], None]:
     package = open_package(Path(package_dir))
     function = package.python_function(op_type) if package is not None else None
     if package is None or function is None:
         raise OperatorPackageError(f"{package_dir} has no Python kernel for {op_type}")
     prototype = _package_prototype(package.directory, op_type)
-    inputs = arguments[: len(prototype.inputs)]
-    attrs = {
-        a.name: a.default if value is None else value
-        for a, value in zip(prototype.attrs, arguments[len(inputs) :], strict=False)
-    }
-    targets = iter(arguments[len(inputs) + len(attrs) :])
-    results = outputs_of(prototype, function, inputs, attrs)
-    named = dict(zip((p.name for p in prototype.inputs), inputs, strict=True))
-    for parameter, result in zip(prototype.outputs, results, strict=True):
-        target = named[parameter.name] if parameter.name in prototype.in_place else next(targets)
-        _write(op_type, parameter.name, target, result)
+    operator = _python_operator(prototype, function)
+    sources = _output_sources(prototype)
+    attrs = [(a.name, a.default) for a in prototype.attrs]
+    inputs_end = len(prototype.inputs)
+    attrs_end = inputs_end + len(attrs)
+
+    def call(arguments: Sequence[Any]) -> None:
+        inputs = arguments[:inputs_end]
+        given = zip(attrs, arguments[inputs_end:attrs_end], strict=True)
+        results = operator(inputs, {name: default if value is None else value for (name, default), value in given})
+        targets = iter(arguments[attrs_end:])
+        for (name, source), result in zip(sources, results, strict=True):
+            _write(op_type, name, next(targets) if source is None else inputs[source], result)
+
+    return call
 
 
 def _write(op_type: str, name: str, target: Any, result: Any) -> None:

@@ -20,12 +20,9 @@ from ascend_graph.prototypes.types import read_type
 
 _CLASS = re.compile(r"\bclass\s+([A-Za-z_]\w*)\s*(?:final\s*)?:\s*public\s+(?:(?:::)?\s*ops\s*::\s*)?OpDef\s*\{")
 _REGISTERED = re.compile(r"\bOP_ADD\s*\(\s*([A-Za-z_]\w*)")
-_BEGIN = re.compile(r'(?:\bthis\s*->\s*|(?<![\w.>:]))(Input|Output|Attr)\s*\(\s*("[^"\\\n]*")\s*\)')
+_BEGIN = re.compile(r'(?:\bthis\s*->\s*|(?<![\w.>:]))(Input|Output|Attr)\s*\(\s*("[^"\\\n]*")?')
 _METHOD = re.compile(r"\s*\.\s*([A-Za-z_]\w*)\s*\(")
 _BRACKET = re.compile(r"""[(){}]|"[^"\\\n]*(?:\\.[^"\\\n]*)*"|'[^'\\\n]*(?:\\.[^'\\\n]*)*'""", re.DOTALL)
-_CONSTANT = re.compile(
-    r"\b(?:vector|initializer_list)\s*<\s*(?:ge\s*::\s*)?DataType\s*>\s+([A-Za-z_]\w*)\s*=?\s*(\{[^{}]*\})"
-)
 _NAME = re.compile(r"[A-Za-z_]\w*\Z")
 
 _KINDS = {kind.name: kind for kind in ParameterKind}
@@ -61,17 +58,18 @@ def parse_op_defs(source: SourceText) -> ParseResult:
     1e-06
     """
     registered = {match.group(1) for match in _REGISTERED.finditer(source.code)}
-    constants = {match.group(1): match.group(2) for match in _CONSTANT.finditer(source.code)}
     prototypes = []
     for match in _CLASS.finditer(source.code):
-        reader = _ClassReader(source, match.group(1), match.start(), constants)
+        reader = _ClassReader(source, match.group(1), match.start())
         end = _closing(source.code, match.end() - 1, len(source.code))
         if end is None:
             source.report(Severity.ERROR, match.end() - 1, f"class {reader.op_type} is never closed", reader.op_type)
             continue
         if registered and reader.op_type not in registered:
             reader.warn(match.start(1), f"no OP_ADD({reader.op_type}) registers this class")
-        prototypes.append(reader.read(match.end(), end))
+        prototype = reader.read(match.end(), end)
+        if prototype is not None:
+            prototypes.append(prototype)
     diagnostics = sorted(source.diagnostics, key=lambda diagnostic: (diagnostic.line, diagnostic.column))
     return ParseResult(tuple(prototypes), tuple(diagnostics))
 
@@ -103,11 +101,10 @@ def _closing(code: str, opening: int, limit: int) -> int | None:
 class _ClassReader:
     """The reading of one class."""
 
-    def __init__(self, source: SourceText, op_type: str, begin: int, constants: dict[str, str]) -> None:
+    def __init__(self, source: SourceText, op_type: str, begin: int) -> None:
         self.source = source
         self.op_type = op_type
         self.begin = begin
-        self.constants = constants
         self.inputs: dict[str, Parameter] = {}
         self.outputs: dict[str, Parameter] = {}
         self.attrs: dict[str, Attr] = {}
@@ -116,14 +113,23 @@ class _ClassReader:
         if not self.source.full:
             self.source.report(Severity.WARNING, offset, f"{self.op_type}: {message}", self.op_type)
 
-    def read(self, start: int, end: int) -> OpPrototype:
+    def error(self, offset: int, message: str) -> None:
+        self.source.report(Severity.ERROR, offset, f"{self.op_type}: {message}", self.op_type)
+
+    def read(self, start: int, end: int) -> OpPrototype | None:
         for match in _BEGIN.finditer(self.source.code, start, end):
-            kind, name = match.group(1), unquote(match.group(2))
+            kind = match.group(1)
+            closing = _closing(self.source.code, self.source.code.index("(", match.start(1)), end)
+            if match.group(2) is None or closing is None:
+                self.error(
+                    match.start(1), f"{kind} needs a string as its name; a name that is computed is not known here"
+                )
+                return None
+            name = unquote(match.group(2))
             if not _NAME.match(name):
-                message = f"{self.op_type}: {kind} needs a name that is an identifier, not {name!r}"
-                self.source.report(Severity.ERROR, match.start(2), message, self.op_type)
-                continue
-            calls = list(self.chain(match.end(), end))
+                self.error(match.start(2), f"{kind} needs a name that is an identifier, not {name!r}")
+                return None
+            calls = list(self.chain(closing + 1, end))
             if kind == "Attr":
                 self.attrs[name] = self.attr(name, calls, match.start(2))
             else:
@@ -143,8 +149,7 @@ class _ClassReader:
         while match := _METHOD.match(self.source.code, position, end):
             closing = _closing(self.source.code, match.end() - 1, end)
             if closing is None:
-                message = f"{self.op_type}: the bracket of .{match.group(1)} is never closed"
-                self.source.report(Severity.ERROR, match.end() - 1, message, self.op_type)
+                self.error(match.end() - 1, f"the bracket of .{match.group(1)} is never closed")
                 return
             yield _Call(match.group(1), self.source.code[match.end() : closing], match.end())
             position = closing + 1
@@ -157,10 +162,15 @@ class _ClassReader:
             if call.method == "ParamType":
                 kind = self.option(argument, call.offset)
             elif call.method in ("DataType", "DataTypeList"):
-                text = self.constants.get(argument.rpartition("::")[2], argument)
-                facts = read_type(text)
+                facts = read_type(call.argument)
+                text = call.argument
+                if facts.unknown or facts.symbol:
+                    text = self.source.expanded(text, call.offset)
+                    facts = read_type(text)
                 for problem_offset, message in facts.problems:
-                    self.warn(call.offset + (problem_offset if text is argument else 0), f"type of {name}: {message}")
+                    self.warn(
+                        call.offset + (problem_offset if text is call.argument else 0), f"type of {name}: {message}"
+                    )
                 if facts.symbol is not None:
                     self.warn(call.offset, f"type of {name}: {argument} is no list of dtypes that is known here")
                 unknown = tuple(unknown for unknown, _ in facts.unknown)
@@ -185,11 +195,12 @@ class _ClassReader:
                 attr_type = _ATTR_TYPES[call.method]
                 text = call.argument.strip()
                 try:
-                    default = read_default(attr_type, call.argument)
+                    default = read_default(attr_type, self.source.expanded(call.argument, call.offset))
                 except LiteralError as error:
                     known = False
                     self.warn(
-                        call.offset + error.offset, f"attr {name}: the default {text[:60]} is no constant ({error})"
+                        call.offset + min(error.offset, len(call.argument)),
+                        f"attr {name}: the default {text[:60]} is no constant ({error})",
                     )
         if attr_type is None:
             self.warn(offset, f"attr {name} has no type of {', '.join(_ATTR_TYPES)}; read as Int")

@@ -80,7 +80,6 @@ _BRACKET = re.compile(
     re.DOTALL,
 )
 _BLANKS = re.compile(r"\s+")
-_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 
 
 class _SyntaxProblem(Exception):  # noqa: N818 - never leaves this module
@@ -97,7 +96,7 @@ def parse_source(source: SourceText) -> ParseResult:
     begins = [match.start() for match in _BEGIN.finditer(code)]
     if source.strings:
         starts = [start for start, _ in source.strings]
-        begins = [begin for begin in begins if not _inside(begin, source.strings, starts)]
+        begins = [begin for begin in begins if not _inside(source.origin(begin), source.strings, starts)]
     prototypes: list[OpPrototype] = []
     for index, begin in enumerate(begins):
         if source.full:
@@ -271,8 +270,8 @@ class _Definition:
         if not text:
             raise self._problem(min(comma, end), f"REG_OP({self.op_type}): .{call}({name}, …) needs a type")
         facts = read_type(raw)
-        if self.source.macros and (facts.unknown or facts.symbol):
-            expanded = self._expand(raw, start)
+        if facts.unknown or facts.symbol:
+            expanded = self.source.expanded(raw, start)
             if expanded != raw:  # offsets no longer fit: remarks go to the start of the argument
                 facts = read_type(expanded)
                 facts = replace(
@@ -329,7 +328,7 @@ class _Definition:
             try:
                 return read_default(attr_type, raw), text, True
             except LiteralError:
-                expanded = self._expand(raw, start) if self.source.macros else raw
+                expanded = self.source.expanded(raw, start)
                 if expanded == raw:
                     raise
                 return read_default(attr_type, expanded), text, True
@@ -339,19 +338,6 @@ class _Definition:
                 offset, f"attr {name}: the default {_shortened(text)} is no constant {attr_type.value} ({error})"
             )
             return None, text, False
-
-    def _expand(self, text: str, offset: int) -> str:
-        """``text`` with the object-like macros of the file replaced, as far as they lead in a few steps."""
-        for _ in range(8):
-            expanded = _IDENTIFIER.sub(lambda match: self._macro_body(match.group(), offset), text)
-            if expanded == text or len(expanded) > 65536:
-                break
-            text = expanded
-        return text
-
-    def _macro_body(self, name: str, offset: int) -> str:
-        macro = self.source.macro(name, offset)
-        return name if macro is None or macro.parameters is not None else macro.body
 
     def _end(self, call: str, start: int, end: int) -> None:
         name, rest = self._leading_name(call, start, end)

@@ -1,7 +1,8 @@
 """A C++ source as the readers see it: comments, directives and line splices blanked, every offset kept.
 
 The readers of this package look at ``SourceText.code``, which has the length and the lines of the file but blanks for
-all that is not code. So an offset into the code is an offset into the file, and no reader needs to know of comments.
+all that is not code, so that no reader needs to know of comments. An offset into the code is an offset into the file;
+only where macros that define ops were replaced, ``SourceText.origin`` has to tell one from the other.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.prototypes.diagnostics import Diagnostic, Severity
+from ascend_graph.prototypes.macros import Macro, Piece, expand, in_force
 
 #: No operator header comes near this size (all of CANN's together have 3 MB); anything larger is some other file.
 MAX_FILE_BYTES = 512 * 1024 * 1024
@@ -25,6 +27,15 @@ class PrototypeSourceError(AscendGraphError):
     """A source that cannot be read at all: a missing path, a binary file, a file that is too large."""
 
 
+#: A type or default grows no longer than this by the replacing of names in it.
+MAX_EXPANSION = 65536
+
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+#: ``static constexpr float EPSILON = 1e-8f;``, ``std::vector<ge::DataType> types = {…};``
+_CONSTANT = re.compile(
+    r"\b(?:const(?:expr)?\b[\w\s:<>,]{1,100}?|vector\s*<[^<>;]{1,50}>\s*)\b(?P<name>[A-Za-z_]\w*)\s*"
+    r"(?:=\s*(?P<value>[^;=]{1,16384}?)|(?P<list>\{[^;{}]*(?:\{[^{}]*\}[^;{}]*)*\}))\s*;"
+)
 _LEXEME = re.compile(
     r"""
       /\*.*?\*/                                       # block comment
@@ -46,15 +57,6 @@ def _blank(text: str) -> str:
     return "\n".join([" " * len(line) for line in text.split("\n")])
 
 
-@dataclass(frozen=True, slots=True)
-class Macro:
-    """One ``#define``, in force from ``offset`` on; ``parameters`` is None for a macro without arguments."""
-
-    offset: int
-    parameters: tuple[str, ...] | None
-    body: str
-
-
 @dataclass(slots=True)
 class SourceText:
     """One source, the code in it, and the remarks made about it."""
@@ -70,12 +72,25 @@ class SourceText:
     macros: dict[str, list[Macro]] = field(default_factory=dict)
     diagnostics: list[Diagnostic] = field(default_factory=list)
     _line_starts: list[int] | None = None
+    _constants: dict[str, list[Macro]] | None = None
+    #: Where the code comes from, if macros were replaced in it.
+    _pieces: list[Piece] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.code = self._clean()
+        if any(macro.defines_ops for macros in self.macros.values() for macro in macros):
+            self.code, self._pieces = expand(self.code, self.macros)
+
+    def origin(self, offset: int) -> int:
+        """The offset in the text of an offset in the code: the same, unless macros were replaced before it."""
+        if not self._pieces:
+            return offset
+        piece = self._pieces[bisect.bisect_right(self._pieces, offset, key=lambda piece: piece.start) - 1]
+        return piece.origin + offset - piece.start if piece.is_copy else piece.origin
 
     def position(self, offset: int) -> tuple[int, int]:
-        """Line and column of an offset, both from 1; the column counts characters."""
+        """Line and column of an offset in the code, both from 1; the column counts characters."""
+        offset = self.origin(offset)
         if self._line_starts is None:
             self._line_starts = [0, *(match.end() for match in re.finditer("\n", self.text))]
         line = bisect.bisect_right(self._line_starts, offset)
@@ -92,7 +107,7 @@ class SourceText:
         start = self._line_starts[line - 1]
         end = self.text.find("\n", start)
         # A line of megabytes is not kept whole for the sake of a caret.
-        end = min(len(self.text) if end < 0 else end, offset + 200)
+        end = min(len(self.text) if end < 0 else end, start + column + 200)
         source_line = self.text[start:end].rstrip("\r") if column < 10_000 else ""
         self.diagnostics.append(Diagnostic(severity, message, self.file, line, column, source_line, op_type))
 
@@ -101,17 +116,31 @@ class SourceText:
         """Whether so much was wrong that reading on serves nobody."""
         return len(self.diagnostics) >= MAX_DIAGNOSTICS
 
-    def macro(self, name: str, offset: int) -> Macro | None:
-        """The definition of ``name`` in force at ``offset``."""
-        found = None
-        for macro in self.macros.get(name, ()):
-            if macro.offset > offset:
+    def expanded(self, text: str, offset: int) -> str:
+        """``text``, which stands at ``offset``, with the file's macros and constants replaced, in a few steps."""
+        if self._constants is None:
+            self._constants = {}
+            for match in _CONSTANT.finditer(self.code):
+                value = match["value"] or match["list"]
+                body = value if value.startswith("{") else f"({value})"
+                self._constants.setdefault(match["name"], []).append(Macro(self.origin(match.start()), None, body))
+        if not self.macros and not self._constants:
+            return text
+        place = self.origin(offset)
+        for _ in range(8):
+            replaced = _IDENTIFIER.sub(lambda match: self._replacement(match.group(), place), text)
+            if replaced == text or len(replaced) > MAX_EXPANSION:
                 break
-            found = macro
-        return found
+            text = replaced
+        return text
+
+    def _replacement(self, name: str, place: int) -> str:
+        macro = in_force(self.macros.get(name) or (self._constants or {}).get(name) or (), place)
+        return name if macro is None or macro.parameters is not None else macro.body
 
     def comment_before(self, offset: int) -> str:
         """The comment that ends right above ``offset``, without its decoration; adjoining ``//`` lines count as one."""
+        offset = self.origin(offset)
         index = bisect.bisect_left(self.comments, (offset, 0)) - 1
         parts: list[str] = []
         end = offset

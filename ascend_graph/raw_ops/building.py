@@ -85,6 +85,8 @@ class _Builder:
         self.input_names = [value.name for value in description.inputs]
         self.sizes = [output.size_argument for output in description.outputs]
         self.is_static = not any(self.sizes)
+        self.single_output = self.is_static and len(self.sizes) == 1
+        self.node_class = pieces.ir.OpDef
         self.setters = {attr.argument: (attr, _SETTERS[attr.type]) for attr in description.attrs}
         self.defaults = {attr.argument: _normal(attr.default) for attr in description.attrs if not attr.required}
 
@@ -149,40 +151,35 @@ class _Builder:
         return raw_op
 
     def add_node(self, graph: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        """Add the node; a failure leaves the graph as it was."""
+        """Add the node. It is made apart and added when it is whole: a failure leaves the graph as it was."""
         description = self.description
-        inputs, inputs_desc = self.inputs(args)
-        node_name = kwargs.get("node_name")
+        producers, input_descs = self.inputs(args)
         dependencies = kwargs.get("dependencies") or ()
+        controls = [dependency.controller for dependency in dependencies]
         if self.compact:
             self.check_cann(args, kwargs)
-        name = graph.next_unique_name(node_name, description.op_type)
+        made = self.node_class()
+        made.CopyFrom(self.template)
+        made.input.extend([*producers, *controls] if self.compact else [*controls, *producers])
+        for input_name, desc in input_descs:
+            added = made.input_desc.add()
+            added.CopyFrom(desc)
+            added.name = input_name
+        for argument, value in kwargs.items():
+            if argument in self.setters and not self.is_left_out(argument, value):
+                self.set_attr(made, argument, value)
+        if not self.is_static:
+            self.add_output_descs(made, kwargs)
+        subgraphs = self.subgraphs(kwargs) if description.graphs else []
+
+        made.name = graph.next_unique_name(kwargs.get("node_name"), description.op_type)
         op = graph.op.add()
-        try:
-            op.CopyFrom(self.template)
-            op.name = name
-            controls = [dependency.controller for dependency in dependencies]
-            op.input.extend([*inputs, *controls] if self.compact else [*controls, *inputs])
-            for input_name, desc in inputs_desc:
-                added = op.input_desc.add()
-                added.CopyFrom(desc)
-                added.name = input_name
-            for argument, value in kwargs.items():
-                if argument in self.setters and not (self.compact and self.is_default(argument, value)):
-                    self.set_attr(op, argument, value)
-            if self.is_static:
-                outputs = [self.tensor_class(op, index) for index in range(len(self.sizes))]
-            else:
-                outputs = self.add_outputs(op, kwargs)
-            if description.graphs:
-                self.add_graphs(graph, op, kwargs)
-        except BaseException:
-            del graph.op[-1]
-            graph.op_name_list.remove(name)
-            raise
-        if len(outputs) == 1:
-            return outputs[0]
-        return tuple(outputs) if outputs else None
+        op.CopyFrom(made)
+        if subgraphs:
+            self.add_subgraphs(graph, op, subgraphs)
+        if self.single_output:
+            return self.tensor_class(op, 0)
+        return self.tensors(op, kwargs)
 
     def inputs(self, args: Sequence[Any]) -> tuple[list[str], list[tuple[str, Any]]]:
         """The producers of all inputs, and the name and description of each."""
@@ -215,20 +212,20 @@ class _Builder:
                 f"({attr.field.annotation}): {error}"
             ) from error
 
-    def is_default(self, argument: str, value: Any) -> bool:
+    def is_left_out(self, argument: str, value: Any) -> bool:
+        """Whether an attr that was passed is not written: None stands for the default, as in TorchAir."""
         if argument not in self.defaults:
             return False
-        default = self.defaults[argument]
-        return type(default) in (type(_normal(value)), float) and _normal(value) == default
+        return value is None or (self.compact and self.is_default(argument, value))
 
-    def add_outputs(self, op: Any, kwargs: dict[str, Any]) -> list[Any]:
-        outputs: list[Any] = []
-        index = 0
+    def is_default(self, argument: str, value: Any) -> bool:
+        default = self.defaults[argument]
+        return type(default) in (type(_normal(value)), float) and bool(_normal(value) == default)
+
+    def add_output_descs(self, op: Any, kwargs: dict[str, Any]) -> None:
         for output in self.description.outputs:
             if output.size_argument is None:
                 op.output_desc.add().name = output.name
-                outputs.append(self.tensor_class(op, index))
-                index += 1
                 continue
             size = kwargs[output.size_argument]
             if isinstance(size, bool) or not isinstance(size, int) or size < 0:
@@ -236,13 +233,24 @@ class _Builder:
                     f"{self.description.op_type}: {output.size_argument}={size!r} must be the number of tensors of the "
                     f"output {output.name}, an int from 0"
                 )
-            tensors = []
             for position in range(size):
                 op.output_desc.add().name = f"{output.name}{position}"
-                tensors.append(self.tensor_class(op, index))
+
+    def tensors(self, op: Any, kwargs: dict[str, Any]) -> Any:
+        """What the raw op returns: the node's outputs, grouped as the prototype has them."""
+        index = 0
+        outputs: list[Any] = []
+        for size_argument in self.sizes:
+            if size_argument is None:
+                outputs.append(self.tensor_class(op, index))
                 index += 1
-            outputs.append(tensors)
-        return outputs
+            else:
+                end = index + kwargs[size_argument]
+                outputs.append([self.tensor_class(op, position) for position in range(index, end)])
+                index = end
+        if len(outputs) == 1:
+            return outputs[0]
+        return tuple(outputs) if outputs else None
 
     def check_cann(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         """Ask the installed CANN whether it knows the optional inputs and attrs in use."""
@@ -254,31 +262,35 @@ class _Builder:
         used_attrs = tuple(
             attr.name
             for attr in self.description.attrs
-            if not attr.required
-            and attr.argument in kwargs
-            and not self.is_default(attr.argument, kwargs[attr.argument])
+            if attr.argument in kwargs
+            and not attr.required
+            and not self.is_left_out(attr.argument, kwargs[attr.argument])
         )
         problem = self.compat.is_cann_compat(self.description.op_type, used_inputs, used_attrs)
         if problem:
             raise IncompatibleCannError(problem)
 
-    def add_graphs(self, graph: Any, op: Any, kwargs: dict[str, Any]) -> None:
-        """Add the subgraphs to the model; the node refers to them by name, in the order of the prototype."""
-        added = []
+    def subgraphs(self, kwargs: dict[str, Any]) -> list[tuple[str, Any]]:
+        """The subgraphs by the end of their names."""
+        found = []
         for raw_graph in self.description.graphs:
             value = kwargs[raw_graph.argument]
-            graphs = list(value) if raw_graph.dynamic else [value]
-            for index, subgraph in enumerate(graphs):
+            for index, subgraph in enumerate(value if raw_graph.dynamic else [value]):
                 if not isinstance(subgraph, self.ge.GeGraph):
                     raise RawOpError(
                         f"{self.description.op_type}: {raw_graph.argument} needs a GeGraph"
                         f"{' for each branch' if raw_graph.dynamic else ''}, not {type(subgraph).__name__}"
                     )
-                name = f"{op.name}_{raw_graph.name}{index if raw_graph.dynamic else ''}"
-                added.append((name, subgraph.model.graph))
-        for name, parts in added:
+                found.append((f"{raw_graph.name}{index if raw_graph.dynamic else ''}", subgraph))
+        return found
+
+    def add_subgraphs(self, graph: Any, op: Any, subgraphs: list[tuple[str, Any]]) -> None:
+        """Add subgraphs to the model; the node refers to them by name, in the order of the prototype."""
+        for end, subgraph in subgraphs:
+            name = f"{op.name}_{end}"
             op.subgraph_name.append(name)
             # The parts below the first are subgraphs of its own; they move along under a name that is theirs alone.
+            parts = list(subgraph.model.graph)
             names = {part.name: f"{name}/{part.name}" for part in parts[1:]}
             for position, part in enumerate(parts):
                 copy = graph.model.graph.add()

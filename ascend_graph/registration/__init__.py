@@ -1,7 +1,7 @@
 """Making an operator known to torch: schema, binding, meta function, converter, gradient, as one transaction. Imports torch."""
 
 from ascend_graph.registration.autograd import GradientError
-from ascend_graph.registration.binding import Binding, BindingError, Evidence, bind
+from ascend_graph.registration.binding import Argument, Binding, BindingError, Evidence, bind
 from ascend_graph.registration.converter import ConversionError, ConverterError, make_converter
 from ascend_graph.registration.dtypes import DtypeError, dtype_number
 from ascend_graph.registration.meta import MetaError, meta_function, register_meta
@@ -9,6 +9,7 @@ from ascend_graph.registration.register import RegisteredOp, RegistrationError, 
 from ascend_graph.registration.schema import OpSchema, SchemaError, read_schema
 
 __all__ = [
+    "Argument",
     "Binding",
     "BindingError",
     "ConversionError",

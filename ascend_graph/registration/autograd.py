@@ -89,9 +89,7 @@ def register_gradient(overload: Any, gradient: Gradient) -> GradientHandle:
             raise GradientError(f"{name} has a gradient already ({key}); leave backward= out")
     library = torch.library.Library(overload.namespace, "FRAGMENT")  # type: ignore[no-untyped-call]
     try:
-        torch.library.register_autograd(
-            name, gradient.backward, setup_context=gradient.setup_context, lib=library
-        )
+        torch.library.register_autograd(name, gradient.backward, setup_context=gradient.setup_context, lib=library)
     except BaseException:
         library._destroy()  # type: ignore[no-untyped-call]
         raise

@@ -12,13 +12,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from ascend_graph.errors import AscendGraphError
-from ascend_graph.prototypes import Attr, AttrType, OpPrototype, Parameter, ParameterKind
+from ascend_graph.prototypes import Attr, AttrType, DataType, OpPrototype, Parameter, ParameterKind
 from ascend_graph.prototypes.writer import reg_op_calls
-from ascend_graph.registration.dtypes import ge_dtype_of_number
+from ascend_graph.registration.dtypes import NPU_DTYPE_OFFSET, dtype_number, ge_dtype_of_number
 from ascend_graph.registration.schema import ArgumentKind, OpSchema, SchemaArgument, SchemaReturn
 from ascend_graph.registration.synonyms import FIRST_TENSOR_NAMES, are_synonyms, normalize
 
 Hook = Callable[[Any], Any] | Mapping[Any, Any]
+
+_GE_DTYPE_NUMBERS = frozenset(map(int, DataType))
 
 #: The key of ``arguments=`` that names the prototype's outputs in the order of the schema's returns.
 RETURNS = "->"
@@ -54,6 +56,25 @@ class Conversion(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Argument:
+    """The long form of a value of ``arguments=``: what feeds what, and how.
+
+    >>> Argument("axes", default=(-2, -1))
+    Argument(name='axes', convert=None, default=(-2, -1), copy=None)
+    """
+
+    #: The GE name.
+    name: str
+    #: A function of the value, or a table of the allowed ones.
+    convert: Hook | None = None
+    #: What None stands for, before ``convert``. Without it None leaves an attr at the prototype's default.
+    default: Any = None
+    #: For a tensor: whether GE works on a copy. By default it does where the prototype writes an input that the schema
+    #: does not; False lets GE write over the caller's tensor.
+    copy: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
     """Where the value of one input or attr comes from."""
 
@@ -62,8 +83,9 @@ class Source:
     evidence: Evidence
     conversion: Conversion = Conversion.DIRECT
     hook: Hook | None = None
-    #: The value, or a function of all arguments by name, where ``argument`` is None.
+    #: The value, or a function of all arguments by name, where ``argument`` is None; otherwise what None stands for.
     value: Any = None
+    copy: bool | None = None
     #: Why the conversion is what it is, where that is not plain from the types.
     reason: str = ""
 
@@ -193,7 +215,7 @@ def bind(
         prototype: The prototype of the op that it becomes.
         arguments: What names do not settle. ``{"torch name": "GE name"}`` renames; ``{"torch name": ("GE name", hook)}``
             also converts each value with a function or a table; ``{"torch name": None}`` says that GE has nothing for
-            the argument, which then has to stay at its default; ``{"GE name": value}`` for what the schema has not gives
+            the argument, which then has to stay at its default; :class:`Argument` says more; ``{"GE name": value}`` for what the schema has not gives
             the value of an attr, or a function of all arguments (a mapping by torch name) that computes it;
             ``{"->": ("GE output", …)}`` names the output of each return.
         output_names: The output names of a shape relation, in the order of the returns.
@@ -240,9 +262,7 @@ class _Matcher:
         copied = [
             target.index
             for target in self.inputs
-            if target.name in self.prototype.in_place
-            and target.source is not None
-            and target.source.argument not in written
+            if target.source is not None and self.is_copied(target.name, target.source, written)
         ]
         return Binding(
             self.schema,
@@ -255,6 +275,11 @@ class _Matcher:
             tuple(sorted([*self.open, *self.ignored])),
             tuple(n for n in range(len(self.prototype.outputs)) if n not in used),
         )
+
+    def is_copied(self, name: str, source: Source, written: set[int]) -> bool:
+        if source.copy is not None:
+            return source.copy
+        return name in self.prototype.in_place and source.argument not in written
 
     # ---------------------------------------------------------------------------------------------------- arguments=
 
@@ -276,22 +301,31 @@ class _Matcher:
             self.ignored.append(position)
             self.open.remove(position)
             return
-        name, hook = wanted if isinstance(wanted, tuple) and len(wanted) == 2 else (wanted, None)
-        if not isinstance(name, str) or not (hook is None or callable(hook) or isinstance(hook, Mapping)):
+        if isinstance(wanted, str):
+            wanted = Argument(wanted)
+        elif isinstance(wanted, tuple) and len(wanted) == 2:
+            wanted = Argument(*wanted)
+        if (
+            not isinstance(wanted, Argument)
+            or not isinstance(wanted.name, str)
+            or not (wanted.convert is None or callable(wanted.convert) or isinstance(wanted.convert, Mapping))
+        ):
             raise self.refuse(
-                f"arguments={{{argument.name!r}: {wanted!r}}}: write the GE name, (GE name, function or table), or None"
+                f"arguments={{{argument.name!r}: {wanted!r}}}: write the GE name, (GE name, function or table), "
+                "ascend_graph.Argument(…), or None"
             )
+        name = wanted.name
         candidates = [target for target in self.targets if target.name == name]
         if not candidates:
             raise self.refuse(f"{self.prototype.op_type} has no input or attr {name!r}; it has {_names(self.targets)}")
         # A name that is both an input and an attr: tensors go to the input.
         candidates.sort(key=lambda target: target.is_input != argument.is_tensor)
         target = candidates[0]
-        if hook is None and not target.accepts(argument):
+        if wanted.convert is None and not target.accepts(argument):
             raise self.refuse(f"{argument.type_text} {argument.name} cannot feed {_kind_of(target)} {name}")
         if target.source is not None:
             raise self.refuse(f"arguments= feeds {name} twice")
-        self.decide(position, target, Evidence.EXPLICIT, hook)
+        self.decide(position, target, Evidence.EXPLICIT, wanted)
 
     def take_value(self, name: str, value: Any) -> None:
         target = next((target for target in (*self.attrs, *self.inputs) if target.name == name), None)
@@ -304,7 +338,7 @@ class _Matcher:
         if target.source is not None:
             raise self.refuse(f"arguments= feeds {name} twice")
         conversion = Conversion.CONST if target.is_input else Conversion.DIRECT
-        target.source = Source(None, Evidence.EXPLICIT, conversion, None, value)
+        target.source = Source(None, Evidence.EXPLICIT, conversion, value=value)
 
     # -------------------------------------------------------------------------------------------------------- rounds
 
@@ -321,7 +355,7 @@ class _Matcher:
         for position, found in possible.items():
             rivals = [other for other, theirs in possible.items() if other != position and found[0] in theirs]
             if len(found) == 1 and not rivals:
-                self.decide(position, found[0], evidence, None)
+                self.decide(position, found[0], evidence)
 
     def match_first_tensor(self) -> None:
         """``self`` or ``input`` of the schema is the first input, if both are still free."""
@@ -330,40 +364,52 @@ class _Matcher:
             return
         argument = self.schema.arguments[first]
         if argument.name in FIRST_TENSOR_NAMES and self.inputs[0].accepts(argument):
-            self.decide(first, self.inputs[0], Evidence.FIRST_TENSOR, None)
+            self.decide(first, self.inputs[0], Evidence.FIRST_TENSOR)
 
-    def decide(self, position: int, target: _Target, evidence: Evidence, hook: Hook | None) -> None:
+    def decide(self, position: int, target: _Target, evidence: Evidence, wanted: Argument | None = None) -> None:
         argument = self.schema.arguments[position]
+        wanted = wanted or Argument(target.name)
+        hook = wanted.convert
         conversion, reason = Conversion.DIRECT, ""
         if target.is_input:
             if not argument.is_tensor:
                 conversion = Conversion.CONST
+        elif hook is dtype_number:
+            conversion, hook = Conversion.DTYPE, None
         elif hook is None:
             assert isinstance(target.parameter, Attr)
             conversion, reason = self.attr_conversion(argument, target.parameter)
-        target.source = Source(position, evidence, conversion, hook, None, reason)
+        target.source = Source(position, evidence, conversion, hook, wanted.default, wanted.copy, reason)
         self.open.remove(position)
 
     def attr_conversion(self, argument: SchemaArgument, attr: Attr) -> tuple[Conversion, str]:
-        if argument.kind is _K.DTYPE or attr.type in (AttrType.TYPE, AttrType.LIST_TYPE):
+        """Whether a value is a dtype, whose number differs between torch and GE, or goes into the attr as it is."""
+        if attr.type in (AttrType.TYPE, AttrType.LIST_TYPE):
             return Conversion.DTYPE, ""
+        plausible = attr.required or not isinstance(attr.default, int) or attr.default in _GE_DTYPE_NUMBERS
+        if argument.kind is _K.DTYPE:
+            if plausible:
+                return Conversion.DTYPE, ""
+            question = f"the default {attr.default} of {attr.name} is no dtype of GE, so its values have a meaning of their own"
+            table = f'("{attr.name}", {{torch.float16: …}})'
+            raise self.refuse(
+                f"ScalarType {argument.name} → Int {attr.name}: {question}; say which: {table}", {argument.name: table}
+            )
         if argument.kind is not _K.INT or attr.type is not AttrType.INT:
             return Conversion.DIRECT, ""
         if not (_is_dtype_name(argument.name) and _is_dtype_name(attr.name)):
             return Conversion.DIRECT, ""
         # An int that may be torch's number of a dtype: what both sides write as default tells, or nothing does.
-        if argument.has_default and argument.default is not None and not attr.required:
-            plain = argument.default == attr.default
+        if argument.has_default and argument.default is not None:
+            plain = not attr.required and argument.default == attr.default
             number = ge_dtype_of_number(argument.default)
-            translated = number is not None and number == attr.default
-            if translated != plain:
-                how = "torch's number of a dtype" if translated else "GE's own number"
-                return (
-                    Conversion.DTYPE if translated else Conversion.DIRECT,
-                    f"{how}: the defaults are {argument.default} and {_shown(attr.default)}",
-                )
-        if argument.has_default and argument.default is not None and argument.default >= 256:
-            return Conversion.DTYPE, f"torch_npu's number of a dtype: the default is {argument.default}"
+            translated = not attr.required and number is not None and number == attr.default
+            if translated and not plain:
+                return Conversion.DTYPE, f"torch's number of a dtype: {argument.default} is {_shown(number)}, the default"
+            if plain and not translated:
+                return Conversion.DIRECT, f"GE's own number: both defaults are {argument.default}"
+            if argument.default >= NPU_DTYPE_OFFSET:
+                return Conversion.DTYPE, f"torch_npu's number of a dtype: the default is {argument.default}"
         raise self.refuse(
             f"int {argument.name} → Int {attr.name}: is it torch's number of a dtype or GE's own? "
             f'Write ("{attr.name}", ascend_graph.dtype_number) for the first, ("{attr.name}", int) for the second',
@@ -390,7 +436,8 @@ class _Matcher:
         problems = [f"nothing feeds {_kind_of(target)} {target.name}" for target in hungry]
         problems += [f"nothing takes the argument {arguments[n].type_text} {arguments[n].name}" for n in stuck]
         problems += [
-            f"{arguments[n].name}={arguments[n].default!r} may be an attr by another name, or none at all" for n in doubtful
+            f"{arguments[n].name}={arguments[n].default!r} may be an attr by another name, or none at all"
+            for n in doubtful
         ]
         raise self.refuse("; ".join(problems), self.suggestion([*stuck, *doubtful], hungry, free))
 
@@ -432,7 +479,9 @@ class _Matcher:
                 in_place[position] = by_name[target.name]
         for n, value in enumerate(returned):
             if value.alias_of is not None and arguments[value.alias_of] in in_place:
-                found[n] = ReturnSource(in_place[arguments[value.alias_of]], Evidence.IN_PLACE, arguments[value.alias_of])
+                found[n] = ReturnSource(
+                    in_place[arguments[value.alias_of]], Evidence.IN_PLACE, arguments[value.alias_of]
+                )
         mutated_returns = {r.argument for r in found.values()}
         taken |= set(in_place.values())
 
@@ -453,7 +502,10 @@ class _Matcher:
             if argument.mutated and position not in in_place and position not in mutated_returns
         ]
         if open_returns:
-            if len(open_returns) != len(open_outputs) or not self.kinds_agree(open_returns, open_outputs):
+            # Which place an op's rewritten inputs have among its returns is a matter of taste: both orders occur.
+            mixed = len(open_returns) > 1 and any(outputs[n].name in self.prototype.in_place for n in open_outputs)
+            fits = len(open_returns) == len(open_outputs) and self.kinds_agree(open_returns, open_outputs)
+            if mixed or not fits:
                 raise self.refuse(
                     f"{len(open_returns)} return(s) without a name, {len(open_outputs)} output(s) left "
                     f"({', '.join(outputs[n].name for n in open_outputs) or 'none'}): which is which?",
@@ -508,8 +560,7 @@ class _Matcher:
     def kinds_agree(self, returns: Sequence[int], outputs: Sequence[int]) -> bool:
         return all(
             self.schema.returns[r].kind is _K.TENSOR
-            and (self.schema.returns[r].list_depth == 1)
-            == (self.prototype.outputs[o].kind is ParameterKind.DYNAMIC)
+            and (self.schema.returns[r].list_depth == 1) == (self.prototype.outputs[o].kind is ParameterKind.DYNAMIC)
             for r, o in zip(returns, outputs, strict=True)
         )
 

@@ -12,8 +12,8 @@ from typing import Any
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.prototypes import AttrType, DataType, Parameter, ParameterKind
 from ascend_graph.raw_ops import NodeStyle, describe, make_raw_op
-from ascend_graph.registration.binding import Binding, Conversion, Source
-from ascend_graph.registration.dtypes import ge_dtype
+from ascend_graph.registration.binding import Binding, Conversion, Hook, Source
+from ascend_graph.registration.dtypes import PACKED_DTYPES, STORED_AS, UNKNOWN_TO_TORCH, ge_dtype
 
 ConverterFunction = Callable[..., Any]
 
@@ -77,15 +77,16 @@ class _Maker:
         position = {name: n for n, name in enumerate(names)}
         count = len(arguments)
         inputs = [
-            self.input_getter(parameter, source, n)
-            for n, (parameter, source) in enumerate(zip(self.binding.prototype.inputs, self.binding.inputs, strict=True))
+            self.input_getter(parameter, source)
+            for parameter, source in zip(self.binding.prototype.inputs, self.binding.inputs, strict=True)
         ]
         attrs = self.attr_getters()
         unused = [(n, names[n], defaults[n]) for n in self.binding.unused]
         raw_op, results = self.raw_op, self.results()
-        subject = self.subject
+        copied, copy = self.binding.copied, self.copy
+        subject, check_outputs, promote = self.subject, self.output_check(), self.promotion()
 
-        def convert(*args: Any, **kwargs: Any) -> Any:
+        def convert(*args: Any, meta_outputs: Any = None, **kwargs: Any) -> Any:
             if len(args) == count and not kwargs:
                 values: Sequence[Any] = args
             else:
@@ -98,6 +99,12 @@ class _Maker:
                 if value is not None and value != default:
                     raise ConversionError(f"{subject}: {name}={value!r} has no place in GE; it can only be {default!r}")
             tensors = [get(values) for get in inputs]
+            if meta_outputs is not None:
+                check_outputs(meta_outputs)
+            if promote is not None:
+                promote(tensors, meta_outputs)
+            for n in copied:
+                tensors[n] = copy(tensors[n])
             given = {}
             for name, get in attrs:
                 value = get(values)
@@ -111,15 +118,14 @@ class _Maker:
 
     # --------------------------------------------------------------------------------------------------------- inputs
 
-    def input_getter(self, parameter: Parameter, source: Source | None, index: int) -> Getter:
+    def input_getter(self, parameter: Parameter, source: Source | None) -> Getter:
         if source is None:
             return lambda values: None
         allowed = frozenset(int(dtype) for dtype in parameter.dtypes)
-        copy = index in self.binding.copied
         get = self.value_getter(source)
         if source.conversion is Conversion.CONST:
             return self.const_getter(parameter, get)
-        tensor_class, move = self.ge.Tensor, self.raw.TensorMove
+        tensor_class = self.ge.Tensor
         dynamic, required = parameter.kind is ParameterKind.DYNAMIC, parameter.kind is ParameterKind.REQUIRED
         subject, name = self.subject, parameter.name
 
@@ -140,7 +146,6 @@ class _Maker:
                     return None
                 if isinstance(value, tensor_class):
                     check(value)
-                    return move(value) if copy else value
                 return value
 
             return one
@@ -155,9 +160,15 @@ class _Maker:
                     raise ConversionError(f"{subject}: {name}[{n}] is None; GE's dynamic inputs have no gaps")
                 if isinstance(item, tensor_class):
                     check(item)
-            return [move(item) for item in items] if copy else items
+            return items
 
         return many
+
+    def copy(self, value: Any) -> Any:
+        """A copy of a tensor, or of each of a list, that GE may write over."""
+        if isinstance(value, list):
+            return [self.copy(item) for item in value]
+        return self.raw.TensorMove(value) if isinstance(value, self.ge.Tensor) else value
 
     def const_getter(self, parameter: Parameter, get: Getter) -> Getter:
         const, tensor_class = self.ge.Const, self.ge.Tensor
@@ -184,27 +195,109 @@ class _Maker:
                 return lambda values: value
             names = [argument.name for argument in self.binding.schema.arguments]
             return lambda values: value(dict(zip(names, values, strict=True)))
-        position, hook = source.argument, source.hook
+        position, hook, default = source.argument, source.hook, source.value
         if hook is None:
-            return lambda values: values[position]
-        subject, name = self.subject, self.binding.schema.arguments[position].name
-        if isinstance(hook, Mapping):
-            table = hook
+            if default is None:
+                return lambda values: values[position]
+            return lambda values: default if values[position] is None else values[position]
+        convert = _table(hook, self.subject, self.binding.schema.arguments[position].name)
 
-            def look_up(values: Sequence[Any]) -> Any:
-                value = values[position]
-                try:
-                    return table[value]
-                except (KeyError, TypeError):
-                    if value is None:
-                        return None
+        def converted(values: Sequence[Any]) -> Any:
+            value = values[position]
+            if value is None:
+                value = default
+            return None if value is None else convert(value)
+
+        return converted
+
+    # --------------------------------------------------------------------------------------------------------- dtypes
+
+    def output_check(self) -> Callable[[Any], None]:
+        """What refuses meta outputs whose dtype the prototype does not allow."""
+        outputs = self.binding.prototype.outputs
+        allowed = [
+            frozenset(map(int, outputs[r.output].dtypes)) if r.output is not None else frozenset()
+            for r in self.binding.returns
+        ]
+        storage = {int(dtype): int(stored) for dtype, stored in STORED_AS.items()}
+        allowed = [dtypes | {storage[d] for d in dtypes if d in storage} for dtypes in allowed]
+        subject, returns = self.subject, self.binding.returns
+
+        def check(meta_outputs: Any) -> None:
+            metas = meta_outputs if isinstance(meta_outputs, list | tuple) else (meta_outputs,)
+            for n, (dtypes, meta) in enumerate(zip(allowed, metas)):  # noqa: B905 - mutated arguments may follow
+                dtype = getattr(meta, "dtype", None)
+                if dtypes and dtype is not None and dtype not in dtypes:
+                    output = outputs[returns[n].output or 0]
                     raise ConversionError(
-                        f"{subject}: {name}={value!r} is none of {', '.join(map(repr, table))}"
-                    ) from None
+                        f"{subject}: return {n} is {DataType(dtype).ge_name} by the meta function, but the output "
+                        f"{output.name}, which it is taken for ({returns[n].evidence.value}), allows "
+                        f"{', '.join(d.ge_name for d in output.dtypes)}"
+                    )
 
-            return look_up
-        function = hook
-        return lambda values: None if values[position] is None else function(values[position])
+        return check
+
+    def promotion(self) -> Callable[[list[Any], Any], None] | None:
+        """What casts inputs that the prototype ties to one dtype, where a call gives several; None where none are tied."""
+        groups = self.tied_inputs()
+        if not groups:
+            return None
+        cast, tensor_class, subject = self.ge.Cast, self.ge.Tensor, self.subject
+        inputs = self.binding.prototype.inputs
+
+        def promote(tensors: list[Any], meta_outputs: Any) -> None:
+            for members, position, must in groups:
+                present = [n for n in members if isinstance(tensors[n], tensor_class)]
+                dtypes = {tensors[n].dtype for n in present}
+                if len(dtypes) < 2:
+                    continue
+                metas = meta_outputs if isinstance(meta_outputs, list | tuple) else (meta_outputs,)
+                target = getattr(metas[position], "dtype", None) if position is not None else None
+                if target is None or (not must and not _is_promotion(dtypes, target)):
+                    if must:
+                        shown = ", ".join(f"{inputs[n].name} {DataType(tensors[n].dtype).ge_name}" for n in present)
+                        raise ConversionError(
+                            f"{subject}: the prototype gives {inputs[members[0]].symbol} one dtype, the call several: "
+                            f"{shown}; cast them in the model"
+                        )
+                    continue
+                for n in present:
+                    if tensors[n].dtype != target:
+                        tensors[n] = cast(tensors[n], dst_type=target)
+
+        return promote
+
+    def tied_inputs(self) -> list[tuple[list[int], int | None, bool]]:
+        """The inputs that share a dtype, the return that has it, and whether GE insists.
+
+        Inputs are tied by a DATATYPE symbol; or loosely, in an elementwise op, by one set for all inputs and outputs.
+        """
+        prototype = self.binding.prototype
+        plain = [n for n, p in enumerate(prototype.inputs) if p.kind is not ParameterKind.DYNAMIC]
+        symbols: dict[str, list[int]] = {}
+        for n in plain:
+            symbol = prototype.inputs[n].symbol
+            if symbol and not prototype.inputs[n].list_type:
+                symbols.setdefault(symbol, []).append(n)
+        returned = {r.output: n for n, r in enumerate(self.binding.returns) if r.output is not None}
+        found: list[tuple[list[int], int | None, bool]] = []
+        for symbol, members in symbols.items():
+            position = next(
+                (returned[n] for n, o in enumerate(prototype.outputs) if o.symbol == symbol and n in returned), None
+            )
+            if len(members) > 1:
+                found.append((members, position, True))
+        everything = [*prototype.inputs, *prototype.outputs]
+        if (
+            not found
+            and len(prototype.outputs) == 1
+            and 0 in returned
+            and len(plain) == len(prototype.inputs) > 1
+            and len({p.dtypes for p in everything}) == 1
+            and len(prototype.inputs[0].dtypes) > 1
+        ):
+            found.append((plain, returned[0], False))
+        return found
 
     # ---------------------------------------------------------------------------------------------------------- attrs
 
@@ -226,11 +319,29 @@ class _Maker:
 
         if source.conversion is Conversion.DTYPE:
 
+            parameters = (*self.binding.prototype.inputs, *self.binding.prototype.outputs)
+            known = {dtype for parameter in parameters for dtype in parameter.dtypes}
+            complete = all(parameter.dtypes for parameter in parameters)
+
+            def number(value: Any) -> int:
+                found = ge_dtype(value)
+                if complete and found not in known:
+                    raise ConversionError(
+                        f"{subject}: {name}={value!r} is {found.ge_name}, which no input or output has; allowed are "
+                        f"{', '.join(dtype.ge_name for dtype in sorted(known))}"
+                    )
+                if found in PACKED_DTYPES:
+                    raise ConversionError(
+                        f"{subject}: {name}={value!r} is {found.ge_name}; GE counts single elements of it, torch stores two "
+                        "in a byte, so the node alone cannot stand for the operator; pass converter="
+                    )
+                return int(found)
+
             def dtype(values: Sequence[Any]) -> Any:
                 value = get(values)
                 if value is None:
                     return None
-                return [int(ge_dtype(item)) for item in value] if is_list else int(ge_dtype(value))
+                return [number(item) for item in value] if is_list else number(value)
 
             return dtype
 
@@ -253,6 +364,55 @@ class _Maker:
 
     def results(self) -> Callable[[Any, Sequence[Any]], Any]:
         """From what the raw op returns and the arguments to what the schema returns."""
+        pick = self.pick()
+        announced = self.announced_dtypes()
+        if not announced:
+            return pick
+
+        def announce(made: Any, values: Sequence[Any]) -> Any:
+            for get, outputs, say in announced:
+                say(made, get(values), outputs)
+            return pick(made, values)
+
+        return announce
+
+    def announced_dtypes(self) -> list[Any]:
+        """For attrs that give a dtype: what writes it into the description of the output that has it.
+
+        A meta function cannot: torch stores a dtype it does not have as another one, for example HIFLOAT8 as uint8.
+        """
+        outputs = self.binding.prototype.outputs
+        proto = {dtype: self.ge._ge_dtype_to_ge_proto_dtype(int(dtype)) for dtype in UNKNOWN_TO_TORCH}
+        subject = self.subject
+        single = len(outputs) == 1
+
+        def say(made: Any, value: Any, fitting: Mapping[DataType, list[int]]) -> None:
+            dtype = DataType(value) if isinstance(value, int) else None
+            if dtype not in proto or not fitting[dtype]:
+                return
+            if len(fitting[dtype]) > 1:
+                names = ", ".join(outputs[n].name for n in fitting[dtype])
+                raise ConversionError(f"{subject}: which of {names} has the dtype {dtype.ge_name}? pass converter=")
+            tensor = made if single else made[fitting[dtype][0]]
+            tensor.desc.dtype = proto[dtype]
+
+        found = []
+        for attr, source in zip(self.binding.prototype.attrs, self.binding.attrs, strict=True):
+            if source is None or source.conversion is not Conversion.DTYPE or attr.type.name.startswith("LIST"):
+                continue
+            fitting = {
+                dtype: [
+                    n
+                    for n, output in enumerate(outputs)
+                    if dtype in output.dtypes and output.kind is not ParameterKind.DYNAMIC
+                ]
+                for dtype in UNKNOWN_TO_TORCH
+            }
+            if any(fitting.values()):
+                found.append((self.attr_getter(attr.name, attr.type, source), fitting, say))
+        return found
+
+    def pick(self) -> Callable[[Any, Sequence[Any]], Any]:
         binding = self.binding
         single = len(binding.prototype.outputs) == 1
         order = [r.output for r in binding.returns]
@@ -270,6 +430,35 @@ class _Maker:
             return picked[0] if len(picked) == 1 else picked or None
 
         return pick
+
+
+def _is_promotion(dtypes: set[int], target: int) -> bool:
+    """Whether ``target`` is what torch promotes these dtypes to, so that casting is what the operator does itself."""
+    import torch
+
+    to_torch = _torchair().ge.ge_type_to_torch_type
+    try:
+        promoted = None
+        for dtype in dtypes:
+            one = to_torch(dtype)
+            promoted = one if promoted is None else torch.promote_types(promoted, one)
+        return bool(promoted == to_torch(target))
+    except RuntimeError:
+        return False
+
+
+def _table(hook: Hook, subject: str, name: str) -> Callable[[Any], Any]:
+    if not isinstance(hook, Mapping):
+        return hook
+    table = hook
+
+    def look_up(value: Any) -> Any:
+        try:
+            return table[value]
+        except (KeyError, TypeError):
+            raise ConversionError(f"{subject}: {name}={value!r} is none of {', '.join(map(repr, table))}") from None
+
+    return look_up
 
 
 # --------------------------------------------------------------------------------------------------------- registration
@@ -319,5 +508,7 @@ def register_converter(overload: Any, converter: ConverterFunction, *, override:
     _torchair().fx.register_fx_node_ge_converter(overload)(converter)
     wrapped = getattr(overload, "_ge_converter", None)
     if wrapped is None or wrapped is before:
-        raise ConverterError(f"TorchAir did not take the converter of {overload.name()}: it is one of its lite converters")
+        raise ConverterError(
+            f"TorchAir did not take the converter of {overload.name()}: it is one of its lite converters"
+        )
     return ConverterHandle(overload, wrapped, before)

@@ -19,7 +19,7 @@ from ascend_graph.shapes import DtypeSystem, Relation, RelationError, ShapeError
 from ascend_graph.shapes.dtypes import CATEGORY
 from ascend_graph.shapes.program import Leaf, OutputPlan
 from ascend_graph.shapes.relation import bound_names
-from ascend_graph.shapes.syntax import Itself, Name
+from ascend_graph.shapes.syntax import Itself, Value
 
 MetaFunction = Callable[..., Any]
 
@@ -212,16 +212,22 @@ def _maker(plan: OutputPlan, relation: Relation) -> Maker:
 def _leaf_maker(leaf: Leaf | None, relation: Relation, index: int) -> Maker:
     if leaf is None:
         return lambda env, given, device: None
+    if leaf.number is not None:
+        number = leaf.number
+        return lambda env, given, device: number(env)
     sizes, dtype, origin, empty = leaf.sizes, leaf.dtype, leaf.origin, torch.empty
     if origin is None:
         return lambda env, given, device: empty(sizes(env), dtype=dtype(env), device=device)
     source = relation.inputs.index(origin.input)
-    if origin.itself:
+    element, itself = origin.element, origin.itself
+    if itself and element is None:
         return lambda env, given, device: given[source]
 
     def make_like(env: list[Any], given: Sequence[Any], device: torch.device) -> Any:
         tensor = given[source]
-        return torch.empty_like(tensor if isinstance(tensor, torch.Tensor) else tensor[env[index]], dtype=dtype(env))
+        if not isinstance(tensor, torch.Tensor):
+            tensor = tensor[env[index] if element is None else element]
+        return tensor if itself else torch.empty_like(tensor, dtype=dtype(env))
 
     return make_like
 
@@ -312,8 +318,7 @@ def _fit(relation: Relation, schema: torch.FunctionSchema, names: Mapping[str, s
         raise refuse(f"the relation has {len(relation.outputs)} output(s), the schema {len(schema.returns)} return(s)")
     for output, returned in zip(relation.output_tensors, schema.returns, strict=True):
         _fit_output(relation, output, returned, schema, names, refuse)
-    taken = {name for t in relation.input_tensors for name in bound_names(t)} | relation.free_names
-    attrs = {name: entry for name, entry in others.items() if name in taken}
+    attrs = {name: entry for name, entry in others.items() if name in relation.attr_names}
     positions = tuple(tensors[name][0] for name in relation.inputs)
     types = [str(schema.arguments[p].type) for p in positions]
     varying = any(t != "Tensor" for t in types)
@@ -333,8 +338,13 @@ def _fit_output(
     names: Mapping[str, str],
     refuse: Callable[[str], MetaError],
 ) -> None:
+    number = all(isinstance(a.shape, Value) for a in output.alternatives)
     if not _is_tensor(returned.type):
-        raise refuse(f"output {output.name} is a {returned.type}; a relation gives tensors")
+        if not number:
+            raise refuse(f"output {output.name} is a {returned.type}, not a tensor; write '{output.name} = 0'")
+        return
+    if number:
+        return
     if _is_list(returned.type) != (output.index is not None) and not all(
         isinstance(a.shape, Itself) for a in output.alternatives
     ):

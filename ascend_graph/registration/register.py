@@ -74,7 +74,7 @@ class RegisteredOp:
         with _lock:
             if _registered.get(self.overload) is self:
                 del _registered[self.overload]
-            _undo(self._handles)
+            _undo(self._handles, self.overload)
 
     def __repr__(self) -> str:
         return f"RegisteredOp({self.op_type!r}, {self.overload}{'' if self.registered else ', unregistered'})"
@@ -173,9 +173,11 @@ def _shown(value: Any) -> str:
     return str(value) if isinstance(value, Relation) else repr(value)
 
 
-def _undo(handles: list[Any]) -> None:
+def _undo(handles: list[Any], overload: Any) -> None:
     while handles:
         handles.pop().remove()
+    # The overload remembers which kernel each dispatch key led to, also one that is gone: calling that is a crash.
+    overload._dispatch_cache.clear()
 
 
 class _Plan:
@@ -271,7 +273,7 @@ class _Plan:
             if self.gradient is not None:
                 handles.append(register_gradient(request.overload, self.gradient))
         except BaseException:
-            _undo(handles)
+            _undo(handles, request.overload)
             raise
         registered = RegisteredOp(
             request.op_type,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 #: Each row is one meaning; names are in normalized form (see :func:`normalize`).
 _MEANINGS = (
+    ("self", "input", "x"),
     ("dim", "axis"),
     ("dims", "axes"),
     ("eps", "epsilon"),

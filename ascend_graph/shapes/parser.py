@@ -33,6 +33,7 @@ from ascend_graph.shapes.syntax import (
     Tensor,
     Tuple,
     Unary,
+    Value,
 )
 
 #: The grammar, in the EBNF of the Python reference; docs/shapes.md shows this text.
@@ -41,8 +42,8 @@ relation    = [tensor {"," tensor}] "->" [tensor {"," tensor}] ["where" clause {
 tensor      = NAME [list] alternative {"if" test "else" alternative}
 list        = "[" NAME ["<" sum] "]"                  # only in front of another "["
 alternative = [shape] [":" expression]
-shape       = "[" [dim {"," dim}] "]" | "like" NAME | "None"
-dim         = "..." | "*" (NAME ["[" NAME "]"] | call) ["@" axis] | ("_" | sum) ["@" axis]
+shape       = "[" [dim {"," dim}] "]" | "like" NAME ["[" INTEGER "]"] | "None" | "=" test
+dim         = "..." | "*" (NAME ["[" NAME "]"] | call) ["@" axis] | ("_" | expression) ["@" axis]
 axis        = ["-"] atom
 clause      = NAME "=" expression | expression
 
@@ -54,7 +55,7 @@ comparison  = sum [("==" | "!=" | "<" | "<=" | ">" | ">=" | "in" | "not" "in" | 
 sum         = product {("+" | "-") product}
 product     = factor {("*" | "//" | "%") factor}
 factor      = "-" factor | atom
-atom        = INTEGER | STRING | "True" | "False" | "None" | call | NAME ["[" expression "]"]
+atom        = INTEGER | STRING | "True" | "False" | "None" | "..." | call | NAME ["[" expression "]"]
             | "(" expression ")" | "(" expression "," [expression {"," expression}] ")"
 call        = FUNCTION "(" [expression {"," expression}] ")"
 """
@@ -69,6 +70,7 @@ FUNCTIONS = {
     "len": (1, 1),
     "rank": (1, 1),
     "numel": (1, 1),
+    "index": (2, 2),
     "reshape": (2, 2),
     "ones": (1, 1),
     "dtype": (1, 1),
@@ -212,13 +214,13 @@ class _Parser:
             condition = self.test()
             self.expect("else", " (every 'if' has one)")
             last = alternatives[-1]
-            if self.at("[", "like", "None"):
+            if self.at("[", "like", "None", "="):
                 alternatives[-1] = Alternative(last.shape, last.dtype, condition)
                 alternatives.append(self.alternative())
             elif last.dtype is not None:
                 alternatives[-1] = Alternative(last.shape, Conditional(last.dtype, condition, self.expression()))
             else:
-                raise self.error(f"expected a shape after 'else': '[…]', 'like x' or 'None', got {self.shown(self.token)}")
+                raise self.error(f"expected a shape after 'else': '[…]', 'like x', '= x' or 'None', got {self.shown(self.token)}")
         return Tensor(name.text, tuple(alternatives), index, count, name.at)
 
     def list_index(self) -> tuple[str | None, Expr | None]:
@@ -255,9 +257,16 @@ class _Parser:
     def shape(self) -> Shape:
         if self.take("like"):
             token = self.name("the name of an input after 'like'")
-            return Like(Name(token.text, token.at))
+            name = Name(token.text, token.at)
+            if not self.take("["):
+                return Like(name)
+            element = self.atom()
+            self.expect("]")
+            return Like(Index(name, element))
         if self.take("None"):
             return Absent()
+        if self.take("="):
+            return Value(self.test())
         if not self.take("["):
             return Itself()
         if self.take("]"):
@@ -278,7 +287,7 @@ class _Parser:
                 raise self.error("after '*' comes the name of a group of dimensions or of a list attr", token.at)
             return Group(value, self.axis())
         token = self.token
-        expression = self.sum()
+        expression = self.expression()
         value_ = None if isinstance(expression, Name) and expression.id == "_" else expression
         if isinstance(expression, Literal) and not _is_integer(expression):
             raise self.error(f"a dimension is an integer, a name or their arithmetic, got {expression}", token.at)
@@ -366,6 +375,8 @@ class _Parser:
             return Literal(re.sub(r"\\(.)", r"\1", token.text[1:-1]))
         if self.take("True", "False", "None"):
             return Literal({"True": True, "False": False, "None": None}[token.text])
+        if self.take("..."):
+            return Name("...", token.at)
         if self.take("("):
             with self:
                 return self.parenthesis()

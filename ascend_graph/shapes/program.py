@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ascend_graph.shapes.dtypes import CATEGORY, DtypeSystem, Operand
 from ascend_graph.shapes.errors import RelationError, ShapeError
@@ -35,6 +35,7 @@ from ascend_graph.shapes.syntax import (
     Tuple,
     Unary,
 )
+from ascend_graph.shapes.syntax import Value as Assigned
 
 if TYPE_CHECKING:
     from ascend_graph.shapes.relation import Relation
@@ -47,8 +48,8 @@ Match = Callable[[Env, Sequence[Any]], None]
 Check = Callable[[Any, Callable[[], str]], None]
 Decide = Callable[[Any], bool]
 
-#: What a run gives per output: shape and dtype, a list of them, or ``None``.
-OutputSpec = Union[tuple[tuple[Any, ...], T], list[tuple[tuple[Any, ...], T]], None]
+#: What a run gives per output: shape and dtype, a list of them, a number, or ``None``.
+OutputSpec = tuple[tuple[Any, ...], T] | list[tuple[tuple[Any, ...], T]] | Any | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,8 @@ class Origin:
 
     input: str
     itself: bool
+    #: Which tensor of a list of tensors.
+    element: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,8 @@ class Leaf:
     dtype: Value
     #: ``None`` for a fresh contiguous tensor.
     origin: Origin | None = None
+    #: An output that is a number; shape and dtype mean nothing then.
+    number: Value | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +95,8 @@ class OutputPlan:
         leaf = self.leaf(env)
         if leaf is None:
             return None
+        if leaf.number is not None:
+            return leaf.number(env)
         if self.count is None:
             sizes, dtype = leaf.sizes(env), leaf.dtype(env)
             return list(zip(sizes, dtype, strict=True)) if isinstance(dtype, list) else (sizes, dtype)
@@ -110,8 +117,8 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "<=": lambda a, b: a <= b,
     ">": lambda a, b: a > b,
     ">=": lambda a, b: a >= b,
-    "in": lambda a, b: a in b,
-    "not in": lambda a, b: a not in b,
+    "in": lambda a, b: among(a, b),
+    "not in": lambda a, b: negated(among(a, b)),
     "is": lambda a, b: a is b,
     "is not": lambda a, b: a is not b,
 }
@@ -539,7 +546,9 @@ class _Compiler(Generic[T]):
             known = _constant(condition)
             if known is False:
                 continue
-            leaf = self.leaf(tensor, alternative.shape, alternative.dtype or default)
+            # The dtype at the end holds for all shapes in brackets; `like x` brings that of x.
+            shared = default if isinstance(alternative.shape, Dims) else None
+            leaf = self.leaf(tensor, alternative.shape, alternative.dtype or shared)
             branches.append((None if known else condition, leaf))
             if known:
                 break
@@ -548,26 +557,50 @@ class _Compiler(Generic[T]):
     def leaf(self, tensor: Tensor, shape: Any, dtype: Expr | None) -> Leaf | None:
         if isinstance(shape, Absent):
             return None
+        if isinstance(shape, Assigned):
+            node = shape.value
+            base = node.name if isinstance(node, Index) else node
+            if not (isinstance(base, Name) and base.id in self.inputs):
+                number = self.value(node)
+                return Leaf(number, number, number=number)
+            return self.like(tensor, dtype, node, itself=True)
         if isinstance(shape, Like | Itself):
-            name = tensor.name if isinstance(shape, Itself) else shape.input.id
-            if name not in self.present:
-                raise self.fault(f"output {tensor.name} is like {name}, which is absent")
-            return self.like(tensor, dtype, Origin(name, isinstance(shape, Itself)))
+            node = Name(tensor.name) if isinstance(shape, Itself) else shape.input
+            return self.like(tensor, dtype, node, itself=isinstance(shape, Itself))
         return Leaf(
             self.sizes(tensor.name, shape), self.default_dtype(tensor) if dtype is None else self.dtype(dtype)
         )
 
-    def like(self, tensor: Tensor, dtype: Expr | None, origin: Origin) -> Leaf:
-        name = origin.input
+    def like(self, tensor: Tensor, dtype: Expr | None, node: Expr, *, itself: bool) -> Leaf:
+        """An output with the shape of an input (and more, see :class:`Origin`)."""
+        base = node.name if isinstance(node, Index) else node
+        assert isinstance(base, Name)
+        name = base.id
+        if name not in self.present:
+            raise self.fault(f"output {tensor.name} is like {name}, which is absent")
         source, dtypes = self.shape_slot[name], self.dtype_slot[name]
+        of = None if dtype is None else self.dtype(dtype)
         given = next(t for t in self.relation.input_tensors if t.name == name)
-        if given.index is None or (tensor.index is None and origin.itself):
-            return Leaf(_slot(source), _slot(dtypes) if dtype is None else self.dtype(dtype), origin)
+        if isinstance(node, Index):
+            element = node.index.value if isinstance(node.index, Literal) else None
+            if isinstance(element, bool) or not isinstance(element, int) or given.index is None:
+                raise self.fault(f"{node}: {name}[0] is a tensor of a list; say which by an integer")
+
+            def pick(slot: int) -> Value:
+                def read(env: Env) -> Any:
+                    if not -len(env[slot]) <= element < len(env[slot]):
+                        raise ShapeError(f"{node}: {name} has {len(env[slot])} tensor(s)")
+                    return env[slot][element]
+
+                return read
+
+            return Leaf(pick(source), of or pick(dtypes), Origin(name, itself, element))
+        if given.index is None or (tensor.index is None and itself):
+            return Leaf(_slot(source), of or _slot(dtypes), Origin(name, itself))
         if given.index != tensor.index:
             raise self.fault(f"{name} is a list; an output like its tensors is {tensor.name}[{given.index}] like {name}")
         index = self.slots[given.index]
-        of = (lambda env: env[dtypes][env[index]]) if dtype is None else self.dtype(dtype)
-        return Leaf(lambda env: env[source][env[index]], of, origin)
+        return Leaf(lambda env: env[source][env[index]], of or (lambda env: env[dtypes][env[index]]), Origin(name, itself))
 
     def list_output(self, tensor: Tensor, dtype: Expr | None) -> OutputPlan:
         index = tensor.index
@@ -662,7 +695,7 @@ class _Compiler(Generic[T]):
 
     def size(self, expression: Expr, subject: str) -> Value:
         value = self.value(expression)
-        if isinstance(expression, Literal):
+        if isinstance(expression, Literal) and isinstance(expression.value, int) and expression.value >= 0:
             return value
 
         def size(env: Env) -> Any:
@@ -722,6 +755,8 @@ class _Compiler(Generic[T]):
         return self.condition(node)
 
     def named(self, name: str) -> Value:
+        if name == "...":
+            return self.ellipsis_value("of this call")
         if name in self.attrs:
             return _slot(self.attrs[name])
         if name in self.slots:
@@ -807,6 +842,8 @@ class _Compiler(Generic[T]):
                 return -(-dividend // divisor)
 
             return ceildiv
+        if function == "index":
+            return lambda env: _position(values[0](env), values[1](env), node)
         if function in ("min", "max") and len(values) > 1:
             return lambda env: extreme(function, [self.number(v(env), first) for v in values])
         value = values[0]
@@ -842,7 +879,7 @@ class _Compiler(Generic[T]):
             case Unary("not", operand):
                 inner = self.condition(operand)
                 constant = _constant(inner)
-                return (lambda env: not inner(env)) if constant is None else _always(not constant)
+                return (lambda env: negated(inner(env))) if constant is None else _always(not constant)
             case Binary(("and" | "or") as operator, left, right):
                 return self.connective(operator, left, right)
             case Binary(("is" | "is not") as operator, Name(name), Literal(None)) if name in self.inputs:
@@ -876,9 +913,14 @@ class _Compiler(Generic[T]):
         if known is not None:
             return _always(decisive) if known is decisive else self.condition(right)
         b = self.condition(right)
-        if decisive:
-            return lambda env: a(env) or b(env)
-        return lambda env: a(env) and b(env)
+
+        def connected(env: Env) -> Any:
+            first = a(env)
+            if hasattr(first, "__sym_not__"):  # a condition on symbolic sizes stays one, to be checked as a whole
+                return first | b(env) if decisive else first & b(env)
+            return first if bool(first) is decisive else b(env)
+
+        return connected
 
     # ---------------------------------------------------------------------------------------------------------- dtypes
 
@@ -1114,6 +1156,27 @@ def extreme(function: str, values: Sequence[Any]) -> Any:
         else:
             best = min(best, value) if function == "min" else max(best, value)
     return best
+
+
+def among(value: Any, items: Any) -> Any:
+    """Whether ``value`` equals one of ``items``: for a symbolic integer one condition, not a branch per item."""
+    if value.__class__ is int or not hasattr(value, "__sym_min__"):
+        return value in items
+    holds: Any = False
+    for item in items:
+        holds = (value == item) | holds
+    return holds
+
+
+def negated(condition: Any) -> Any:
+    """``not condition``, symbolic if the condition is."""
+    return condition.__sym_not__() if hasattr(condition, "__sym_not__") else not condition
+
+
+def _position(items: Any, wanted: Any, node: Expr) -> int:
+    if not isinstance(items, list | tuple) or wanted not in items:
+        raise ShapeError(f"{node}: {_shown(items)} does not hold {wanted}")
+    return items.index(wanted)
 
 
 def _reshape(source: Sequence[Any], wanted: Sequence[Any], shown: str) -> tuple[Any, ...]:

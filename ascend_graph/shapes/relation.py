@@ -12,6 +12,7 @@ from ascend_graph.shapes.errors import RelationError, ShapeError
 from ascend_graph.shapes.parser import parse
 from ascend_graph.shapes.program import OutputSpec, Program, compile_program
 from ascend_graph.shapes.syntax import (
+    Absent,
     Definition,
     Dims,
     Ellipsis_,
@@ -23,6 +24,7 @@ from ascend_graph.shapes.syntax import (
     Name,
     Size,
     Tensor,
+    Value,
     walk,
 )
 
@@ -67,6 +69,11 @@ class Relation:
     def free_names(self) -> frozenset[str]:
         """The names that no input, definition, index or dtype gives: each must be an attr of the operator."""
         return frozenset(name.id for name in _uses(self)) - _given(self)
+
+    @property
+    def attr_names(self) -> frozenset[str]:
+        """The names that are attrs if the operator has attrs of these names: free names, and dimensions."""
+        return self.free_names.union(*map(bound_names, self.input_tensors))
 
     def __str__(self) -> str:
         text = f"{', '.join(map(str, self.input_tensors))} -> {', '.join(map(str, self.output_tensors))}".strip()
@@ -163,6 +170,8 @@ def expressions(tensor: Tensor) -> Sequence[Expr]:
         found += [e for e in (alternative.dtype, alternative.condition) if e is not None]
         if isinstance(alternative.shape, Like):
             found.append(alternative.shape.input)
+        if isinstance(alternative.shape, Value):
+            found.append(alternative.shape.value)
         if isinstance(alternative.shape, Dims):
             for item in alternative.shape.items:
                 if not isinstance(item, Ellipsis_):
@@ -202,7 +211,7 @@ def _uses(relation: Relation) -> list[Name]:
 
 
 def _given(relation: Relation) -> frozenset[str]:
-    given = set(relation.inputs) | set(CATEGORY) | dtype_symbols(relation) | {"_"}
+    given = set(relation.inputs) | set(CATEGORY) | dtype_symbols(relation) | {"_", "..."}
     given |= {clause.name for clause in relation.clauses if isinstance(clause, Definition)}
     for tensor in relation.input_tensors:
         given |= bound_names(tensor)
@@ -230,8 +239,8 @@ def _check(relation: Relation) -> None:
         if tensor.count is not None:
             refuse(f"the inputs {tensor.name} come with their count; write {tensor.name}[{tensor.index}]", tensor.at)
         for alternative in tensor.alternatives:
-            if isinstance(alternative.shape, Like):
-                refuse(f"'like' is for outputs; write the dimensions of input {tensor.name}", tensor.at)
+            if isinstance(alternative.shape, Like | Value | Absent):
+                refuse(f"input {tensor.name} has dimensions, not{alternative.shape}; write {tensor.name}[…]", tensor.at)
             if isinstance(alternative.shape, Dims):
                 _check_pattern(relation, tensor, alternative.shape, groups, dims)
     for name in dims.keys() & groups:
@@ -258,8 +267,10 @@ def _check(relation: Relation) -> None:
                     f"an input for an operator that returns it: {', '.join(inputs) or 'there is none'}",
                     tensor.at,
                 )
-            if isinstance(shape, Like) and shape.input.id not in inputs:
-                refuse(f"'like' names an input; the inputs are {', '.join(inputs) or 'none'}", shape.input.at)
+            if isinstance(shape, Like):
+                name = shape.input.name if isinstance(shape.input, Index) else shape.input
+                if name.id not in inputs:
+                    refuse(f"'like' names an input; the inputs are {', '.join(inputs) or 'none'}", name.at)
             if isinstance(shape, Dims) and any(isinstance(i, Size) and i.value is None for i in shape.items):
                 refuse(f"output {tensor.name} has a '_', which no input binds", tensor.at)
 

@@ -235,9 +235,9 @@ class Dims:
 
 @dataclass(frozen=True, slots=True)
 class Like:
-    """``like x``: shape and strides of an input."""
+    """``like x`` or ``like xs[0]``: shape and strides of an input."""
 
-    input: Name
+    input: Name | Index
 
     def __str__(self) -> str:
         return f" like {self.input}"
@@ -259,7 +259,17 @@ class Itself:
         return ""
 
 
-Shape = Dims | Like | Absent | Itself
+@dataclass(frozen=True, slots=True)
+class Value:
+    """``= expression``: an output that is a number, an input, or a tensor of an input list."""
+
+    value: Expr
+
+    def __str__(self) -> str:
+        return f" = {self.value}"
+
+
+Shape = Dims | Like | Absent | Itself | Value
 
 
 @dataclass(frozen=True, slots=True)

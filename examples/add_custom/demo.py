@@ -16,6 +16,7 @@ import torchair
 from rich.console import Console
 from rich.table import Table
 from torch import nn
+from torch._dynamo.utils import counters
 
 import ascend_graph
 
@@ -46,20 +47,6 @@ class Net(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.norm(self.add(torch.relu(self.linear(x)), x) @ self.linear.weight)
-
-
-class Counting:
-    """A torch.compile backend that counts its compilations."""
-
-    def __init__(self, backend: Any) -> None:
-        from torch._dynamo.backends.registry import lookup_backend
-
-        self.backend = lookup_backend(backend) if isinstance(backend, str) else backend
-        self.count = 0
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        self.count += 1
-        return self.backend(*args, **kwargs)
 
 
 def forward_and_backward(model: nn.Module, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -117,15 +104,16 @@ def main() -> int:
     for what, (function, reference, inputs) in subjects.items():
         for mode, (backend, options, shapes) in modes.items():
             torch._dynamo.reset()
-            counter, run = None, function
+            counters.clear()
+            run = function
             if backend is not None:
-                counter = Counting(backend)
-                compiled = torch.compile(net if what.startswith("module") else op, backend=counter, **options)
+                compiled = torch.compile(net if what.startswith("module") else op, backend=backend, **options)
                 run = compiled if "backward" not in what else lambda x, f=compiled: forward_and_backward(f, x)
             agrees, first, each = measure(run, reference, inputs[:shapes])
-            once = counter is None or counter.count == 1
+            graphs = counters["stats"]["unique_graphs"]
+            once = graphs == (backend is not None)
             ok &= agrees and once
-            compilations = "" if counter is None else str(counter.count)
+            compilations = str(graphs) if backend is not None else ""
             table.add_row(
                 what,
                 mode,

@@ -151,7 +151,10 @@ def test_layout_is_that_of_an_installed_package(package: Path) -> None:
     assert {"op_api/lib/libcust_opapi.so", "op_proto/inc/op_proto.h", "op_api/include/aclnn_scaled_sum.h"} <= files
     assert stat.S_IMODE(package.stat().st_mode) == 0o755
     exported = subprocess.run(
-        ["nm", "-D", "--defined-only", package / "op_api/lib/libcust_opapi.so"], capture_output=True, text=True, check=True
+        ["nm", "-D", "--defined-only", package / "op_api/lib/libcust_opapi.so"],
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout
     for op in ("ScaledSum", "Accumulate", "EveryKind"):
         assert f" aclnn{op}GetWorkspaceSize\n" in exported
@@ -267,7 +270,10 @@ def build(tmp_path: Path, **changes: object) -> Path:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"kernels": {"Brokn": python_kernels.broken}}, "kernel for 'Brokn': there is no such prototype; there are: Accumulate"),
+        (
+            {"kernels": {"Brokn": python_kernels.broken}},
+            "kernel for 'Brokn': there is no such prototype; there are: Accumulate",
+        ),
         ({"kernels": {}}, "no kernel is given"),
         ({"kernels": {"Broken": "missing.cpp"}}, "kernel source .*missing.cpp does not exist"),
         ({"kernels": {"Broken": lambda x: x}}, "cannot be loaded again in another process"),

@@ -105,6 +105,13 @@ HOSTILE = {
     + "".join(f"#define A{i} A{i - 1}, A{i - 1}\n" for i in range(1, 60))
     + "REG_OP(A).INPUT(x, TensorType({A59})).OP_END_FACTORY_REG(A)",
     "macro cycle": "#define A B\n#define B A\nREG_OP(A).INPUT(x, A).ATTR(a, Int, B).OP_END_FACTORY_REG(A)",
+    "op macro bomb": "#define A0(x) REG_OP(x).OP_END_FACTORY_REG(x)\n"
+    + "".join(f"#define A{i}(x) A{i - 1}(x) A{i - 1}(x)\n" for i in range(1, 60))
+    + "A59(Y)\nA5(Z)\n",
+    "op macro cycle": "#define A REG_OP(X) B\n#define B A\nA B A\n" * 50,
+    "op macros without end": "#define A(x) REG_OP(x)\n" + "A(" * N,
+    "constants": "const a = " * N + "REG_OP(A).ATTR(a, Int, b).OP_END_FACTORY_REG(A)",
+    "constant lists": "const a{{" * N + "REG_OP(A).ATTR(a, Int, b).OP_END_FACTORY_REG(A)",
     "blanks": "REG_OP(A)" + " " * N * 10 + "\n" * N + ".INPUT(x," + " " * N * 10 + "T",
     "starred comment": "/*" + " *" * N + "\n" + " " * N * 10 + "x\n*/REG_OP(A).OP_END_FACTORY_REG(A)",
     "strings with REG_OP": 'REG_OP(A) "REG_OP(" ' * N,

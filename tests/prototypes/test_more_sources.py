@@ -133,6 +133,34 @@ def test_op_def_remarks(tmp_path: Path, change: tuple[str, str], message: str) -
     assert any(message in diagnostic.message and diagnostic.line for diagnostic in result.diagnostics)
 
 
+def test_op_def_constants_and_macros(tmp_path: Path, wanted: OpPrototype) -> None:
+    text = (
+        OP_DEF.replace("Float(1e-6)", "Float(EPSILON)")
+        .replace("ListInt({-1, -2})", "ListInt(AXES)")
+        .replace(".DataType({ge::DT_FLOAT16, ge::DT_FLOAT})", ".DataType(FLOATS)", 1)
+        .replace(
+            "namespace ops {",
+            """namespace ops {
+#define FLOATS {ge::DT_FLOAT16, \\
+                ge::DT_FLOAT}
+static constexpr float EPSILON = 1e-6;
+constexpr int64_t LAST = -1;
+const std::vector<int64_t> AXES{LAST, LAST - 1};
+""",
+        )
+    )
+    result = read(tmp_path, "a_def.cpp", text)
+    assert result.diagnostics == ()
+    assert result.prototypes == (wanted,)
+
+
+def test_op_def_with_computed_names(tmp_path: Path) -> None:
+    text = OP_DEF.replace('this->Input("x")', "for (auto n : names) this->Input(n)")
+    result = read(tmp_path, "a_def.cpp", text)
+    assert result.prototypes == ()
+    assert "a name that is computed is not known" in result.errors[0].message
+
+
 def test_op_def_that_is_never_closed(tmp_path: Path) -> None:
     result = read(tmp_path, "a_def.cpp", OP_DEF[: OP_DEF.index("OpAICoreConfig")])
     assert result.prototypes == ()

@@ -309,14 +309,48 @@ def test_macros_of_the_file_are_expanded() -> None:
         #define HALVES DT_FLOAT16, DT_BF16
         #define POW_TYPES HALVES, DT_FLOAT  // all
         #define DEFAULT_AXIS (-1)
+        static const int64_t kAxes[] = {0, DEFAULT_AXIS};
+        constexpr float kScale = 1.0f / 8;
         REG_OP(Pow)
             .INPUT(x, TensorType({POW_TYPES}))
             .ATTR(axis, Int, DEFAULT_AXIS)
+            .ATTR(scale, Float, kScale * 2)
             .OP_END_FACTORY_REG(Pow)
         """
     )
     assert prototype.inputs[0].dtypes == (FLOAT16, BF16, FLOAT)
-    assert prototype.attrs[0].default == -1
+    assert [attr.default for attr in prototype.attrs] == [-1, 0.25]
+
+
+def test_macros_that_define_ops_are_replaced() -> None:
+    result = parse_text(
+        """
+        #define X_AND_Y .INPUT(x, TensorType(DT_FLOAT)) \\
+                        .INPUT(y, TensorType(DT_FLOAT))
+        #define BINARY(name, ...) \\
+            REG_OP(name##Custom) X_AND_Y .OUTPUT(z, TensorType({__VA_ARGS__})).ATTR(label, String, #name) \\
+            .OP_END_FACTORY_REG(name##Custom)
+        #define BOTH(a, b) BINARY(a, DT_FLOAT) BINARY(b, DT_FLOAT16, DT_FLOAT)
+        /* Adds. */
+        BINARY(Add, DT_FLOAT16, DT_BF16);
+        BOTH(Mul,
+             Div)
+        REG_OP(Plain)
+            X_AND_Y
+            .INPT(q, T)
+            .OP_END_FACTORY_REG(Plain)
+        """,
+        "ops.h",
+    )
+    assert [(p.op_type, p.line, p.doc) for p in result.prototypes] == [
+        ("AddCustom", 9, "Adds."),
+        ("MulCustom", 10, ""),
+        ("DivCustom", 10, ""),
+    ]
+    add = result.prototypes[0]
+    assert [p.name for p in add.inputs] == ["x", "y"]
+    assert (add.outputs[0].dtypes, add.attrs[0].default) == ((FLOAT16, BF16), "Add")
+    assert [(error.line, error.column) for error in result.errors] == [(14, 14)]
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])

@@ -3,7 +3,38 @@
 One module per family; each kernel is a few lines of PyTorch and carries GE's names of inputs and attrs.
 """
 
-from ascend_graph.host.ops import basic
-from ascend_graph.host.ops.registry import HostKernel, find_host_kernel, host_kernel, host_kernels
+from ascend_graph.host.ops import (
+    activation,
+    convolution,
+    creation,
+    elementwise,
+    foreach,
+    indexing,
+    loss,
+    matmul,
+    normalization,
+    reduction,
+    shape,
+    spectral,
+)
+from ascend_graph.host.ops.registry import HostKernel, find_host_kernel, host_kernel, host_kernels, plain_kernels
 
-__all__ = ["HostKernel", "basic", "find_host_kernel", "host_kernel", "host_kernels"]
+__all__ = [
+    "HostKernel",
+    "activation",
+    "convolution",
+    "creation",
+    "elementwise",
+    "find_host_kernel",
+    "foreach",
+    "host_kernel",
+    "host_kernels",
+    "indexing",
+    "loss",
+    "matmul",
+    "normalization",
+    "plain_kernels",
+    "reduction",
+    "shape",
+    "spectral",
+]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -30,12 +30,25 @@ class HostKernel:
     takes_any_attr: bool = False
     #: Shapes and dtypes of the outputs without running ``function``: called like it, returns tensors of any contents.
     infer: Callable[..., Any] | None = None
+    required_inputs: frozenset[str] = frozenset()
+    required_attrs: frozenset[str] = frozenset()
+    #: Inputs whose values the shapes of the outputs depend on: a static graph has them as constants.
+    value_inputs: frozenset[str] = frozenset()
+    #: Inputs that the operator writes to.
+    written_inputs: frozenset[str] = frozenset()
+    #: The shapes of the outputs depend on the values of any input.
+    data_dependent: bool = False
+    #: Only the shapes and dtypes of the inputs matter, as in Shape.
+    shapes_only: bool = False
+    #: Same inputs, same outputs and nothing else: a node whose inputs are constants is computed once.
+    pure: bool = False
 
     def bind_attrs(self, attrs: Mapping[str, Any]) -> dict[str, Any]:
         """The attrs to call ``function`` with.
 
         Raises:
-            HostRuntimeError: the node has an attr that this kernel does not know: ignoring it could compute something else.
+            HostRuntimeError: the node lacks a required attr, or has one that this kernel does not know: ignoring it could
+                compute something else.
         """
         bound = {name: value for name, value in attrs.items() if name not in self.ignored_attrs}
         unknown = [] if self.takes_any_attr else sorted(set(bound) - self.attrs)
@@ -44,40 +57,98 @@ class HostKernel:
             raise HostRuntimeError(
                 f"{self.op_type}: the host kernel does not know attr {shown}; it knows: {', '.join(sorted(self.attrs)) or 'none'}"
             )
+        missing = sorted(self.required_attrs - set(bound))
+        if missing:
+            raise HostRuntimeError(f"{self.op_type}: required attr {', '.join(missing)} is not set on the node")
         return bound
 
 
 _KERNELS: dict[str, HostKernel] = {}
 
 
-def host_kernel(*op_types: str, dynamic: tuple[str, ...] = (), ignores: tuple[str, ...] = ()) -> Callable[[F], F]:
+def host_kernel(
+    *op_types: str,
+    dynamic: tuple[str, ...] = (),
+    ignores: tuple[str, ...] = (),
+    values: tuple[str, ...] = (),
+    writes: tuple[str, ...] = (),
+    data_dependent: bool = False,
+    shapes_only: bool = False,
+) -> Callable[[F], F]:
     """Register a function as the host kernel of GE operators.
 
     Args:
         op_types: the GE operators it implements.
         dynamic: inputs that are lists.
         ignores: attrs that do not change the result on a host.
+        values: inputs whose values the shapes of the outputs depend on, as in Reshape.
+        writes: inputs that are written to, as in Assign.
+        data_dependent: whether the shapes of the outputs depend on values of any input, as in NonZero.
+        shapes_only: whether only the shapes and dtypes of the inputs matter, as in Shape.
 
-    The function's positional parameters are GE's input names (a trailing underscore is dropped: ``from_``), its
-    keyword-only ones the attrs, with GE's defaults; ``**attrs`` takes any other.
+    The function's positional parameters are GE's input names (a trailing underscore is dropped: ``from_``), those with a
+    default are optional; its keyword-only ones are the attrs, with GE's defaults; ``**attrs`` takes any other. It must be a
+    function of its arguments alone, and work on meta tensors but for the inputs in ``values``.
+
+    Raises:
+        HostRuntimeError: an operator has a kernel already, or an option names no parameter.
     """
 
     def register(function: F) -> F:
         parameters = inspect.signature(function).parameters.values()
-        inputs = tuple(p.name.rstrip("_") for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD)
-        attrs = frozenset(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
-        any_attr = any(p.kind is p.VAR_KEYWORD for p in parameters)
+        positional = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+        inputs = tuple(p.name.rstrip("_") for p in positional)
+        keywords = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
+        strangers = {*dynamic, *values, *writes} - set(inputs)
+        if strangers:
+            raise HostRuntimeError(
+                f"{op_types[0]}: {', '.join(sorted(strangers))} is no input; the inputs are: {', '.join(inputs)}"
+            )
         for op_type in op_types:
-            if op_type in _KERNELS:
-                raise HostRuntimeError(
-                    f"{op_type} has a host kernel already: {_KERNELS[op_type].function.__qualname__}"
+            _add(
+                HostKernel(
+                    op_type=op_type,
+                    function=function,
+                    inputs=inputs,
+                    attrs=frozenset(p.name for p in keywords),
+                    dynamic_inputs=frozenset(dynamic),
+                    ignored_attrs=frozenset(ignores),
+                    takes_any_attr=any(p.kind is p.VAR_KEYWORD for p in parameters),
+                    required_inputs=frozenset(p.name.rstrip("_") for p in positional if p.default is p.empty)
+                    - set(dynamic),
+                    required_attrs=frozenset(p.name for p in keywords if p.default is p.empty),
+                    value_inputs=frozenset(values),
+                    written_inputs=frozenset(writes),
+                    data_dependent=data_dependent,
+                    shapes_only=shapes_only,
+                    pure=not writes,
                 )
-            _KERNELS[op_type] = HostKernel(
-                op_type, function, inputs, attrs, frozenset(dynamic), frozenset(ignores), any_attr
             )
         return function
 
     return register
+
+
+def plain_kernels(inputs: Sequence[str], functions: Mapping[str, Callable[..., Any]]) -> None:
+    """Register functions of tensors alone, such as PyTorch's own, by GE operator.
+
+    Args:
+        inputs: GE's names of the inputs, the same for all.
+        functions: by GE operator; called with the inputs by position.
+
+    Raises:
+        HostRuntimeError: an operator has a kernel already.
+    """
+    for op_type, function in functions.items():
+        _add(HostKernel(op_type, function, tuple(inputs), frozenset(), required_inputs=frozenset(inputs), pure=True))
+
+
+def _add(kernel: HostKernel) -> None:
+    known = _KERNELS.get(kernel.op_type)
+    if known is not None:
+        name = getattr(known.function, "__qualname__", repr(known.function))
+        raise HostRuntimeError(f"{kernel.op_type} has a host kernel already: {name}")
+    _KERNELS[kernel.op_type] = kernel
 
 
 def find_host_kernel(op_type: str) -> HostKernel | None:

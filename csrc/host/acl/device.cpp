@@ -224,6 +224,15 @@ ACL_EXPORT aclError aclrtGetResInCurrentThread(int type, uint32_t* value) {
     return aclrtGetDeviceResLimit(current_device(), type, value);
 }
 
+// A name-based identifier: the runtime's name and the device's number.
+ACL_EXPORT aclError aclrtDeviceGetUuid(int32_t id, char* uuid) {
+    if (aclError error = check_device("aclrtDeviceGetUuid", id)) return error;
+    if (uuid == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtDeviceGetUuid: uuid is null");
+    std::memcpy(uuid, "ascend-graph-host", 15);
+    uuid[15] = static_cast<char>(id);
+    return ACL_SUCCESS;
+}
+
 // Options such as ACL_OPT_DETERMINISTIC: kept and given back; every kernel of a host is deterministic.
 namespace {
 std::mutex options_mutex;

@@ -1,13 +1,16 @@
-// Single-operator descriptions (aclTensorDesc, aclDataBuffer, aclopAttr) of the older aclop interface.
+// The aclop interface: single operators by their GE type, with descriptions of their tensors and attrs.
 //
-// ATen operators do not come this way on the host runtime; an operator that does fails with its name.
+// torch_npu comes this way for operators without an aclnn function. They run on the graph engine's kernels.
 #include <cstring>
+#include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
 #include "acl/runtime.h"
+#include "ascend_graph/host_kernel.h"
 
 using namespace ascend_graph::host;
 
@@ -21,7 +24,23 @@ struct aclDataBuffer {
     void* data;
     size_t size;
 };
-struct aclopAttr {};
+// The values in the order they were set, with what they point at. Deques keep addresses.
+struct aclopAttr {
+    std::vector<NamedValue> values;
+    std::deque<std::string> strings;
+    std::deque<std::vector<int64_t>> ints;
+    std::deque<std::vector<float>> floats;
+    std::deque<std::unique_ptr<bool[]>> bools;
+
+    Value* add(const char* name, ValueKind kind, size_t count = 0) {
+        if (name == nullptr) return nullptr;
+        strings.emplace_back(name);
+        values.push_back({strings.back().c_str(), {}});
+        values.back().value.kind = kind;
+        values.back().value.count = count;
+        return &values.back().value;
+    }
+};
 
 ACL_EXPORT aclTensorDesc* aclCreateTensorDesc(aclDataType dtype, int rank, const int64_t* dims,
                                               aclFormat format) {
@@ -58,37 +77,138 @@ ACL_EXPORT aclError aclDestroyDataBuffer(const aclDataBuffer* buffer) {
 
 ACL_EXPORT aclopAttr* aclopCreateAttr() { return new aclopAttr; }
 ACL_EXPORT void aclopDestroyAttr(const aclopAttr* attr) { delete attr; }
-ACL_EXPORT aclError aclopSetAttrBool(aclopAttr*, const char*, uint8_t) { return ACL_SUCCESS; }
-ACL_EXPORT aclError aclopSetAttrDataType(aclopAttr*, const char*, aclDataType) { return ACL_SUCCESS; }
-ACL_EXPORT aclError aclopSetAttrFloat(aclopAttr*, const char*, float) { return ACL_SUCCESS; }
-ACL_EXPORT aclError aclopSetAttrInt(aclopAttr*, const char*, int64_t) { return ACL_SUCCESS; }
-ACL_EXPORT aclError aclopSetAttrString(aclopAttr*, const char*, const char*) { return ACL_SUCCESS; }
-ACL_EXPORT aclError aclopSetAttrListBool(aclopAttr*, const char*, int, const uint8_t*) { return ACL_SUCCESS; }
-ACL_EXPORT aclError aclopSetAttrListFloat(aclopAttr*, const char*, int, const float*) { return ACL_SUCCESS; }
-ACL_EXPORT aclError aclopSetAttrListInt(aclopAttr*, const char*, int, const int64_t*) { return ACL_SUCCESS; }
-ACL_EXPORT aclError aclopSetAttrListListInt(aclopAttr*, const char*, int, const int*, const int64_t* const*) {
+namespace {
+
+template <typename F>
+aclError set_attr(aclopAttr* attr, const char* name, ValueKind kind, size_t count, F store) {
+    Value* value = attr == nullptr ? nullptr : attr->add(name, kind, count);
+    if (value == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclopSetAttr: attr or its name is null");
+    store(*value);
     return ACL_SUCCESS;
 }
 
-namespace {
-aclError not_an_operator(const char* op_type) {
-    return fail(ACL_ERROR_OP_NOT_FOUND, std::string("the host runtime has no kernel for operator ") +
-                                            (op_type != nullptr ? op_type : "(null)") +
-                                            " in the aclop interface; give it one in an operator package, or "
-                                            "use the ATen operator it stands for");
-}
 }  // namespace
 
-ACL_EXPORT aclError aclopCompileAndExecute(const char* op_type, int, const aclTensorDesc* const*,
-                                           const aclDataBuffer* const*, int, const aclTensorDesc* const*,
-                                           aclDataBuffer* const*, const aclopAttr*, int, int, const char*,
-                                           aclrtStream) {
-    return not_an_operator(op_type);
+ACL_EXPORT aclError aclopSetAttrBool(aclopAttr* attr, const char* name, uint8_t v) {
+    return set_attr(attr, name, ValueKind::kBool, 0, [&](Value& value) { value.b = v != 0; });
 }
-ACL_EXPORT aclError aclopCompileAndExecuteV2(const char* op_type, int, aclTensorDesc**, aclDataBuffer**, int,
-                                             aclTensorDesc**, aclDataBuffer**, aclopAttr*, int, int,
-                                             const char*, aclrtStream) {
-    return not_an_operator(op_type);
+ACL_EXPORT aclError aclopSetAttrDataType(aclopAttr* attr, const char* name, aclDataType v) {
+    return set_attr(attr, name, ValueKind::kInt, 0, [&](Value& value) { value.i = v; });
+}
+ACL_EXPORT aclError aclopSetAttrFloat(aclopAttr* attr, const char* name, float v) {
+    return set_attr(attr, name, ValueKind::kFloat, 0, [&](Value& value) { value.f = v; });
+}
+ACL_EXPORT aclError aclopSetAttrInt(aclopAttr* attr, const char* name, int64_t v) {
+    return set_attr(attr, name, ValueKind::kInt, 0, [&](Value& value) { value.i = v; });
+}
+ACL_EXPORT aclError aclopSetAttrString(aclopAttr* attr, const char* name, const char* v) {
+    return set_attr(attr, name, ValueKind::kString, 0, [&](Value& value) {
+        attr->strings.emplace_back(v == nullptr ? "" : v);
+        value.s = attr->strings.back().c_str();
+    });
+}
+ACL_EXPORT aclError aclopSetAttrListBool(aclopAttr* attr, const char* name, int count,
+                                         const uint8_t* values) {
+    return set_attr(attr, name, ValueKind::kBoolList, static_cast<size_t>(count), [&](Value& value) {
+        attr->bools.push_back(std::make_unique<bool[]>(static_cast<size_t>(count)));
+        for (int i = 0; i < count; ++i) attr->bools.back()[static_cast<size_t>(i)] = values[i] != 0;
+        value.bools = attr->bools.back().get();
+    });
+}
+ACL_EXPORT aclError aclopSetAttrListFloat(aclopAttr* attr, const char* name, int count, const float* values) {
+    return set_attr(attr, name, ValueKind::kFloatList, static_cast<size_t>(count), [&](Value& value) {
+        attr->floats.emplace_back(values, values + count);
+        value.floats = attr->floats.back().data();
+    });
+}
+ACL_EXPORT aclError aclopSetAttrListInt(aclopAttr* attr, const char* name, int count, const int64_t* values) {
+    return set_attr(attr, name, ValueKind::kIntList, static_cast<size_t>(count), [&](Value& value) {
+        attr->ints.emplace_back(values, values + count);
+        value.ints = attr->ints.back().data();
+    });
+}
+ACL_EXPORT aclError aclopSetAttrListListInt(aclopAttr*, const char* name, int, const int*,
+                                            const int64_t* const*) {
+    return fail(ACL_ERROR_API_NOT_SUPPORT, std::string("aclopSetAttrListListInt: attr ") +
+                                               (name == nullptr ? "" : name) +
+                                               ": lists of lists are not implemented by the host runtime");
+}
+
+namespace {
+
+ascendgraphOperatorRunner runner = nullptr;
+
+// Shapes and strides of one call's tensors.
+class Tensors {
+  public:
+    NamedValue describe(const aclTensorDesc* desc, const aclDataBuffer* buffer) {
+        NamedValue named{desc == nullptr ? "" : desc->name.c_str(), {}};
+        constexpr int kUndefined = -1;  // ACL_DT_UNDEFINED marks an absent optional input
+        if (desc == nullptr || static_cast<int>(desc->dtype) == kUndefined) return named;
+        strides_.emplace_back(desc->dims.size());
+        int64_t stride = 1;
+        for (size_t d = desc->dims.size(); d-- > 0;) {
+            strides_.back()[d] = stride;
+            stride *= desc->dims[d];
+        }
+        tensors_.push_back({buffer == nullptr ? nullptr : buffer->data, static_cast<int32_t>(desc->dtype),
+                            static_cast<int32_t>(desc->dims.size()), desc->dims.data(),
+                            strides_.back().data()});
+        named.value.kind = ValueKind::kTensor;
+        named.value.count = 1;
+        named.value.tensors = &tensors_.back();
+        return named;
+    }
+
+  private:
+    std::deque<Tensor> tensors_;
+    std::deque<std::vector<int64_t>> strides_;
+};
+
+aclError execute(const char* op_type, int input_count, const aclTensorDesc* const* input_descs,
+                 const aclDataBuffer* const* inputs, int output_count,
+                 const aclTensorDesc* const* output_descs, const aclDataBuffer* const* outputs,
+                 const aclopAttr* attr, aclrtStream stream) {
+    if (op_type == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclopCompileAndExecute: opType is null");
+    if (runner == nullptr) {
+        return fail(ACL_ERROR_OP_NOT_FOUND,
+                    std::string("operator ") + op_type +
+                        ": the host runtime runs single operators in processes with PyTorch only");
+    }
+    if (ascendgraphIsCapturing(stream)) {
+        return fail(
+            ACL_ERROR_RT_STREAM_CAPTURE_WRONG,
+            std::string("operator ") + op_type + ": the aclop interface cannot be captured into a model");
+    }
+    Tensors tensors;
+    std::vector<NamedValue> in, out;
+    for (int i = 0; i < input_count; ++i) in.push_back(tensors.describe(input_descs[i], inputs[i]));
+    for (int i = 0; i < output_count; ++i) out.push_back(tensors.describe(output_descs[i], outputs[i]));
+    static const std::vector<NamedValue> none;
+    const auto& attrs = attr == nullptr ? none : attr->values;
+    return runner(op_type, in.data(), in.size(), attrs.data(), attrs.size(), out.data(), out.size());
+}
+
+}  // namespace
+
+ACL_EXPORT void ascendgraphSetOperatorRunner(ascendgraphOperatorRunner value) { runner = value; }
+
+ACL_EXPORT aclError aclopCompileAndExecute(const char* op_type, int input_count,
+                                           const aclTensorDesc* const* input_descs,
+                                           const aclDataBuffer* const* inputs, int output_count,
+                                           const aclTensorDesc* const* output_descs,
+                                           aclDataBuffer* const* outputs, const aclopAttr* attr, int, int,
+                                           const char*, aclrtStream stream) {
+    return execute(op_type, input_count, input_descs, inputs, output_count, output_descs, outputs, attr,
+                   stream);
+}
+ACL_EXPORT aclError aclopCompileAndExecuteV2(const char* op_type, int input_count,
+                                             aclTensorDesc** input_descs, aclDataBuffer** inputs,
+                                             int output_count, aclTensorDesc** output_descs,
+                                             aclDataBuffer** outputs, aclopAttr* attr, int, int, const char*,
+                                             aclrtStream stream) {
+    return execute(op_type, input_count, input_descs, inputs, output_count, output_descs, outputs, attr,
+                   stream);
 }
 
 // Compile options: kept and given back. There is no just-in-time compilation of operators on a host.

@@ -77,7 +77,6 @@ UNIMPLEMENTED(aclrtResetStreamResLimit)
 UNIMPLEMENTED(aclrtUseStreamResInCurrentThread)
 UNIMPLEMENTED(aclrtUnuseStreamResInCurrentThread)
 UNIMPLEMENTED(aclrtCmoAsync)
-UNIMPLEMENTED(aclrtDeviceGetUuid)
 UNIMPLEMENTED(aclrtMemcpyAsyncWithCondition)
 
 // The profiler.

@@ -166,6 +166,22 @@ int call_python(const char* package_dir, const char* op_type, const Value* value
     });
 }
 
+int run_operator(const char* op_type, const NamedValue* inputs, size_t input_count, const NamedValue* attrs,
+                 size_t attr_count, const NamedValue* outputs, size_t output_count) {
+    return with_python([&] {
+        at::AutoDispatchBelowADInplaceOrView below_autograd;
+        auto pairs = [](const NamedValue* values, size_t count) {
+            py::list list;
+            for (size_t i = 0; i < count; ++i)
+                list.append(py::make_tuple(values[i].name, to_python(values[i].value)));
+            return list;
+        };
+        py::module_::import("ascend_graph.host.single_op")
+            .attr("run_operator")(op_type, pairs(inputs, input_count), py::dict(pairs(attrs, attr_count)),
+                                  pairs(outputs, output_count));
+    });
+}
+
 // The reverse of to_python, keeping what the values point at alive for the call.
 struct Call {
     std::vector<Value> values;
@@ -249,6 +265,7 @@ void call_kernel(const std::string& op_type, const py::sequence& arguments,
 const bool registered = [] {
     ascendgraphSetGraphEngine({compile, run, remove, describe});
     ascendgraphSetPythonCaller(call_python);
+    ascendgraphSetOperatorRunner(run_operator);
     return true;
 }();
 

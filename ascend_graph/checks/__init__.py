@@ -1,0 +1,1 @@
+"""Checking operators: what a kernel returns against what was promised of it."""

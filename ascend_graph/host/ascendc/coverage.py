@@ -1,0 +1,172 @@
+"""The table of the Ascend C API that the headers define, generated from the headers.
+
+``python -m ascend_graph.host.ascendc.coverage`` prints it; docs/ascendc.md holds it between two marks, and
+``--write docs/ascendc.md`` renews it there.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ascend_graph.errors import AscendGraphError
+from ascend_graph.host.ascendc import toolkit
+
+BEGIN = "<!-- begin of the generated table -->"
+END = "<!-- end of the generated table -->"
+
+
+class CoverageError(AscendGraphError):
+    """A document has no place for the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One name of the API: a function with its number of overloads, a class, or a macro."""
+
+    name: str
+    kind: str
+    header: str
+    forms: int
+
+
+_GROUPS = {
+    "arithmetic.h": "Vector arithmetic, moves and fills",
+    "cast.h": "Type conversion",
+    "compare.h": "Comparison and selection",
+    "copy.h": "Copies between memories",
+    "cube.h": "Cube unit",
+    "debug.h": "Output and assertions",
+    "lanes.h": "Masks and repeats",
+    "math.h": "Mathematics, activations and rows",
+    "matmul_intf.h": "Matmul object",
+    "pipe.h": "Pipes, queues and buffers",
+    "reduce.h": "Reductions",
+    "reshape.h": "Gather, scatter and transposition",
+    "scalar.h": "Scalars and global memory",
+    "sort.h": "Sorting",
+    "sync.h": "Blocks and synchronisation",
+    "tensor.h": "Tensors",
+    "tiling.h": "Tiling data in kernels",
+    "tilingdef.h": "Tiling structures",
+}
+# Parameter structures and enumerations come with the functions that take them.
+_CLASSES = frozenset(
+    {"LocalTensor", "GlobalTensor", "TPipe", "TQue", "TQueBind", "TBuf", "TBufPool", "LocalMemAllocator", "TQueSync", "Mutex",
+     "MatmulImpl", "ShapeInfo"}
+)  # fmt: skip
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_FUNCTION = re.compile(r"^(?:[A-Za-z_][\w:<>,\s*&]*?[\s*&])(?P<name>[A-Z]\w*|printf)\(", re.MULTILINE)
+_FAMILY = re.compile(r"^ASCENDC_(?P<family>\w+)\((?P<name>[A-Z]\w*)[,)]", re.MULTILINE)
+_FAMILY_BODY = re.compile(r"^#define ASCENDC_(?P<family>\w+)\((?P<parameter>\w+).*?(?P<body>(?:\\\n.*?)*)$", re.MULTILINE)
+_MACRO = re.compile(r"^#define (?P<name>[A-Z][A-Z_]+|ascendc_assert)(?:\(| )", re.MULTILINE)
+
+
+def _public(text: str) -> str:
+    """``text`` without comments, preprocessor lines, and what lies in ``namespace detail`` or inside braces."""
+    kept: list[str] = []
+    depth = 0
+    hidden: int | None = None
+    for line in _COMMENT.sub("", text).splitlines():
+        opens = line.count("{") - line.count("}")
+        namespace = re.match(r"namespace (\w+)", line)
+        if namespace is not None and namespace[1] in ("detail", "ascendc_host") and hidden is None:
+            hidden = depth
+        inside = depth > 0 if namespace is None else False
+        if hidden is None and not inside and not line.startswith(("#", " ")):
+            kept.append(line)
+        if namespace is None or (namespace is not None and hidden is not None):
+            depth += opens
+        if hidden is not None and depth <= hidden:
+            hidden = None
+            depth = max(depth, 0)
+        depth = max(depth, 0)
+    return "\n".join(kept)
+
+
+def entries(root: Path | None = None) -> list[Entry]:
+    """All names of the API in the headers below ``root``, by header and name."""
+    include = root or toolkit.sources() / "include"
+    found: dict[tuple[str, str], Entry] = {}
+    paths = [*sorted((include / "ascendc_host").glob("*.h")), include / "lib/matmul_intf.h", include / "register/tilingdef.h"]
+
+    def add(name: str, kind: str, header: str, forms: int = 1) -> None:
+        key = (header, name)
+        before = found[key].forms if key in found else 0
+        found[key] = Entry(name, kind, header, before + forms)
+
+    for path in paths:
+        if path.name not in _GROUPS:
+            continue
+        text = path.read_text(encoding="utf-8")
+        families: dict[str, int] = {}
+        for body in _FAMILY_BODY.finditer(text):
+            parameter = body["parameter"]
+            families[body["family"]] = len(re.findall(rf"\bvoid {parameter}\(", body["body"]))
+            if families[body["family"]] == 0:  # a family of masks: the functions are named in its body
+                used = len(re.findall(rf"^ASCENDC_{body['family']}\(", text, re.MULTILINE))
+                for name in re.findall(r"\bvoid ([A-Z]\w*)\(", body["body"]):
+                    add(name, "function", path.name, used)
+        for use in _FAMILY.finditer(text):
+            if families.get(use["family"], 0) > 0:
+                add(use["name"], "function", path.name, families[use["family"]])
+        public = _public(text)
+        for function in _FUNCTION.finditer(public):
+            add(function["name"], "function", path.name)
+        for name in re.findall(r"^class (\w+)|^struct (ShapeInfo)\b", _COMMENT.sub("", text), re.MULTILINE):
+            if (chosen := name[0] or name[1]) in _CLASSES and (path.name, chosen) not in found:
+                add(chosen, "class", path.name)
+        for macro in _MACRO.finditer(text):
+            if not macro["name"].startswith(("ASCENDC_HOST", "LIB_", "ASCENDC_")) or macro["name"] == "ASCENDC_ASSERT":
+                add(macro["name"], "macro", path.name)
+    return sorted(found.values(), key=lambda entry: (list(_GROUPS).index(entry.header), entry.name.lower()))
+
+
+def tested(names: Iterable[str], sources: Iterable[Path]) -> set[str]:
+    """Those of ``names`` that appear in the kernels of ``sources``."""
+    text = "\n".join(path.read_text(encoding="utf-8") for path in sources)
+    words = set(re.findall(r"\b[A-Za-z_]\w*\b", text))
+    return {name for name in names if name in words}
+
+
+def table(all_entries: Iterable[Entry]) -> str:
+    """The entries as one Markdown table for each group."""
+    lines: list[str] = []
+    group = None
+    for entry in all_entries:
+        if entry.header != group:
+            group = entry.header
+            lines += ["", f"### {_GROUPS[group]}", "", "| name | kind | forms |", "|---|---|---|"]
+        lines.append(f"| `{entry.name}` | {entry.kind} | {entry.forms} |")
+    return "\n".join(lines).strip() + "\n"
+
+
+def renew(document: Path) -> bool:
+    """Writes the table between the marks of ``document``; returns whether that changed it.
+
+    Raises CoverageError when the marks are missing.
+    """
+    text = document.read_text(encoding="utf-8")
+    begin, end = text.find(BEGIN), text.find(END)
+    if begin < 0 or end < begin:
+        raise CoverageError(f"{document}: no place for the table; it needs the lines {BEGIN!r} and {END!r}")
+    new = f"{text[: begin + len(BEGIN)]}\n\n{table(entries())}\n{text[end:]}"
+    if new == text:
+        return False
+    document.write_text(new, encoding="utf-8")
+    return True
+
+
+def main(arguments: list[str]) -> None:
+    """Prints the table, or renews it in a document with ``--write DOCUMENT``."""
+    if arguments[:1] == ["--write"] and len(arguments) == 2:
+        renew(Path(arguments[1]))
+    else:
+        print(table(entries()), end="")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,251 @@
+"""The program ``bisheng`` of the host toolkit: compiles Ascend C sources for the host with g++.
+
+Takes the command lines that authors write for the device compiler, for instance
+``bisheng -x asc --npu-arch=dav-2201 -shared -fPIC -std=c++17 kernel.asc -o libkernel.so``. Sources of the languages
+``asc`` and ``cce`` (by ``-x``, or by the suffixes .asc and .cce) are preprocessed, their launches rewritten, and compiled;
+everything else goes to g++ as it is. Options that only concern the device are dropped.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ascend_graph.errors import AscendGraphError
+from ascend_graph.host.ascendc import translate
+
+
+class CompilerOptionError(AscendGraphError):
+    """An option of ``bisheng`` is incomplete or names something that does not exist."""
+
+
+_KERNEL_LANGUAGES = frozenset({"asc", "cce"})
+_KERNEL_SUFFIXES = frozenset({".asc", ".cce"})
+_SOURCE_SUFFIXES = frozenset({".asc", ".cce", ".c", ".cc", ".cpp", ".cxx", ".C"})
+_DEVICE_ONLY = re.compile(
+    r"--npu-arch=.*|--npu-soc=.*|--cce-.*|-cce-.*|-fcce-.*|--cce|--asc-.*|-fasc-.*|--enable-simd|--enable-simt"
+    r"|-mcpu=dav.*|--target=.*|--aicore-.*|-forward-options-to-host-compiler|--run-mode=.*|-O[456789]"
+)
+_WITH_VALUE = frozenset(
+    {"-o", "-I", "-D", "-U", "-L", "-l", "-isystem", "-include", "-idirafter", "-iquote", "-MF", "-MT", "-MQ", "-Xlinker", "-T",
+     "-u", "-z", "-e"}
+)  # fmt: skip
+_ONLY_PREPROCESSING = frozenset({"-MD", "-MMD", "-MP"})
+_ONLY_PREPROCESSING_WITH_VALUE = frozenset({"-MF", "-MT", "-MQ"})
+_NEWEST_HOME = "ASCEND_HOME_PATH"
+
+
+@dataclass(slots=True)
+class Command:
+    """A command line of ``bisheng``, taken apart."""
+
+    options: list[str] = field(default_factory=list)  # for every step
+    dependencies: list[str] = field(default_factory=list)  # -MD and the like, for the preprocessor alone
+    link: list[str] = field(default_factory=list)  # inputs, libraries and linker options, in their order
+    sources: dict[int, tuple[Path, bool]] = field(default_factory=dict)  # index into `link` -> source, is it a kernel source
+    output: str | None = None
+    compile_only: bool = False
+    preprocess_only: bool = False
+    stubs: Path | None = None
+    dry_run: bool = False
+
+    @property
+    def shared(self) -> bool:
+        return "-shared" in self.link
+
+
+def parse(arguments: Sequence[str]) -> Command:
+    """Takes a command line apart; raises CompilerOptionError for an option without its value."""
+    command = Command()
+    language: str | None = None
+    rest = iter(arguments)
+
+    def value(option: str) -> str:
+        try:
+            return next(rest)
+        except StopIteration:
+            raise CompilerOptionError(f"bisheng: option {option} needs a value") from None
+
+    for argument in rest:
+        if argument == "-x" or (argument.startswith("-x") and len(argument) > 2):
+            chosen = argument[2:] or value("-x")
+            language = None if chosen == "none" else chosen
+        elif argument in ("-mllvm", "-Xasc", "-Xaicore", "-Xhost-start", "-Xhost-end", "-Xaicore-start", "-Xaicore-end"):
+            if argument in ("-mllvm", "-Xasc", "-Xaicore"):
+                value(argument)
+        elif argument.startswith("--launch-stubs="):
+            command.stubs = Path(argument.partition("=")[2])
+        elif argument == "-###":
+            command.dry_run = True
+        elif _DEVICE_ONLY.fullmatch(argument):
+            continue
+        elif argument == "-o":
+            command.output = value("-o")
+        elif argument == "-c":
+            command.compile_only = True
+        elif argument == "-E":
+            command.preprocess_only = True
+        elif argument in _ONLY_PREPROCESSING:
+            command.dependencies.append(argument)
+        elif argument in _ONLY_PREPROCESSING_WITH_VALUE:
+            command.dependencies += [argument, value(argument)]
+        elif argument.startswith(("-l", "-L", "-Wl,")) or argument in ("-shared", "-static", "-rdynamic", "-Xlinker", "-T", "-u", "-z", "-e"):
+            command.link.append(argument)
+            if argument in _WITH_VALUE:
+                command.link.append(value(argument))
+        elif argument in _WITH_VALUE:
+            command.options += [argument, value(argument)]
+        elif argument.startswith("-") and argument != "-":
+            command.options.append(argument)
+        elif Path(argument).suffix in _SOURCE_SUFFIXES or language is not None:
+            kernel = language in _KERNEL_LANGUAGES or (language is None and Path(argument).suffix in _KERNEL_SUFFIXES)
+            command.sources[len(command.link)] = (Path(argument), kernel)
+            command.link.append(argument)
+        else:
+            command.link.append(argument)
+    return command
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Where the toolkit lies: its headers and libraries."""
+
+    path: Path
+
+    @property
+    def includes(self) -> list[Path]:
+        candidates = [self.path / "compiler/tikcpp/tikcfw", self.path / "include"]
+        return [path for path in candidates if path.is_dir()]
+
+    @property
+    def libraries(self) -> Path:
+        return self.path / "lib64"
+
+    @staticmethod
+    def find() -> Home:
+        """The toolkit this program belongs to: $ASCEND_HOME_PATH, as authors set it."""
+        path = os.environ.get("ASCENDC_HOST_HOME") or os.environ.get(_NEWEST_HOME)
+        if not path:
+            raise CompilerOptionError(f"bisheng: {_NEWEST_HOME} is not set; set it to the host toolkit's directory")
+        return Home(Path(path))
+
+
+class Steps:
+    """Runs the compiler's steps; stops at the first that fails, with its exit status."""
+
+    def __init__(self, dry_run: bool) -> None:
+        self._dry_run = dry_run
+        self._compiler = shlex.split(os.environ.get("ASCENDC_HOST_CXX", "g++"))
+
+    def run(self, arguments: Sequence[str]) -> None:
+        command = [*self._compiler, *arguments]
+        if self._dry_run:
+            print(shlex.join(command), file=sys.stderr)
+            return
+        status = subprocess.run(command, check=False).returncode
+        if status != 0:
+            raise SystemExit(status if status > 0 else 1)
+
+
+def _compile_kernel_source(command: Command, home: Home, steps: Steps, source: Path, target: Path, scratch: Path) -> None:
+    if not source.is_file():
+        raise CompilerOptionError(f"bisheng: no such source: {source}")
+    standard = [] if any(option.startswith("-std=") for option in command.options) else ["-std=gnu++17"]
+    includes = [f"-I{path}" for path in home.includes]
+    preprocessed = scratch / f"{source.stem}.ii"
+    dependencies = command.dependencies
+    if dependencies and "-MT" not in dependencies and "-MQ" not in dependencies:
+        dependencies = [*dependencies, "-MT", str(target)]
+    if dependencies and "-MF" not in dependencies:
+        dependencies = [*dependencies, "-MF", str(target.with_suffix(".d"))]
+    marks = [f"-D__global__={translate.GLOBAL_MARK}", *(f"-D{name}={mark}" for name, mark in translate.CORE_MARKS.items())]
+    # What every kernel source can say without an include: the qualifiers, and launches.
+    always = ["-include", "ascendc_host/qualifiers.h", "-include", "ascendc_host/runtime.h"]
+    steps.run([*standard, *command.options, *includes, *dependencies, *marks, *always, "-E", "-x", "c++", str(source), "-o", str(preprocessed)])
+    if not preprocessed.is_file():
+        return  # a dry run
+    text = preprocessed.read_text(encoding="utf-8", errors="surrogateescape")
+    text = translate.declare_cores(text)
+    if command.stubs is not None:
+        command.stubs.mkdir(parents=True, exist_ok=True)
+        kernels = translate.find_kernels(text)
+        for kernel in kernels:
+            _write_if_changed(command.stubs / f"aclrtlaunch_{kernel.name}.h", translate.launch_header(kernel))
+        text += "\n" + "".join(map(translate.launch_stub, kernels))
+    text = re.sub(rf"\b{translate.GLOBAL_MARK}\b|\[aicore\]", "", translate.rewrite_launches(text))
+    preprocessed.write_text(text, encoding="utf-8", errors="surrogateescape")
+    if command.preprocess_only:
+        if command.output is None:
+            sys.stdout.write(text)
+        else:
+            Path(command.output).write_text(text, encoding="utf-8", errors="surrogateescape")
+        return
+    compile_options = [option for option in command.options if not option.startswith(("-D", "-U"))]
+    steps.run([*standard, *compile_options, "-x", "c++-cpp-output", "-c", str(preprocessed), "-o", str(target)])
+
+
+def _write_if_changed(path: Path, text: str) -> None:
+    if not path.is_file() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
+
+
+def run(arguments: Sequence[str]) -> None:
+    """Carries out one command line; raises SystemExit with the compiler's status when a step fails."""
+    if "--version" in arguments or "-v" in arguments:
+        print("bisheng of ascend_graph: Ascend C for the host, by", end=" ", flush=True)
+        Steps(dry_run=False).run(["--version"])
+        return
+    command = parse(arguments)
+    if not command.link:
+        raise CompilerOptionError("bisheng: no input files")
+    home = Home.find()
+    steps = Steps(command.dry_run)
+    if (command.compile_only or command.preprocess_only) and command.output is not None and len(command.sources) > 1:
+        raise CompilerOptionError("bisheng: -o with -c or -E and several sources")
+    with tempfile.TemporaryDirectory(prefix="bisheng-") as directory:
+        scratch = Path(directory)
+        link = list(command.link)
+        for number, (index, (source, kernel)) in enumerate(command.sources.items()):
+            target = scratch / f"{number}-{source.stem}.o"
+            if command.compile_only:
+                target = Path(command.output or f"{source.stem}.o")
+            if kernel:
+                _compile_kernel_source(command, home, steps, source, target, scratch)
+            else:
+                mode = "-E" if command.preprocess_only else "-c"
+                includes = [f"-I{path}" for path in home.includes]
+                steps.run([*command.options, *includes, *command.dependencies, mode, str(source), "-o", str(target)])
+            link[index] = str(target)
+        if command.compile_only or command.preprocess_only:
+            return
+        flags = [option for option in command.options if option.startswith(("-f", "-m", "-O", "-g", "-pthread"))]
+        steps.run([*flags, *link, *_libraries(home), "-o", command.output or "a.out"])
+
+
+def _libraries(home: Home) -> list[str]:
+    """What the device compiler links by itself: the runtime of kernels and, where it exists, the host runtime's ACL."""
+    directory = home.libraries
+    libraries = [f"-L{directory}", f"-Wl,-rpath,{directory}", "-lascendc_runtime", "-pthread"]
+    if (directory / "libascendcl.so").exists():
+        libraries.append("-lascendcl")
+    return libraries
+
+
+def main() -> None:
+    """The entry of ``bisheng``: prints errors as a compiler does and exits with its status."""
+    try:
+        run(sys.argv[1:])
+    except AscendGraphError as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise SystemExit(1) from None
+
+
+if __name__ == "__main__":
+    main()

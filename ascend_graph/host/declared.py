@@ -1,0 +1,225 @@
+"""TorchAir's declared cases, run on the host runtime and compared with PyTorch on the CPU.
+
+The authors of TorchAir's converters declare for each operator which inputs it takes (``@declare_supported``). A case is one
+such set of inputs: it is compiled with TorchAir's backend, run, and its results compared with those of the same operator on
+the CPU. Nothing is known of the results of random and uninitialised tensors but their shapes, dtypes and ranges.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import torch
+
+_RANDOM = ("bernoulli", "multinomial", "native_dropout", "rand", "randint", "randn", "randperm", "uniform")
+_UNINITIALISED = ("empty", "empty_like", "new_empty", "new_empty_strided")
+
+#: Operators whose results differ from the CPU's as TorchAir makes their graphs, and why.
+KNOWN_DIFFERENCES = {
+    "aten.max_pool2d_with_indices.default": "TorchAir returns the maxima in place of the indices before Ascend950",
+}
+
+
+class Result(Enum):
+    """What became of a case."""
+
+    NOT_CONVERTED = "not converted"
+    UNSUPPORTED = "unsupported"
+    FAILED = "failed"
+    NO_REFERENCE = "no reference"
+    DISAGREE = "disagree"
+    AGREE = "agree"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One declared case: an operator and its inputs, as TorchAir describes them."""
+
+    op: Any
+    index: int
+    support: Any
+
+    @property
+    def name(self) -> str:
+        """Operator and number of the case: ``aten.add.Tensor-0``."""
+        return f"{self.op}-{self.index}"
+
+    def inputs(self) -> tuple[list[Any], dict[str, Any]]:
+        """New CPU inputs, the same every time."""
+        torch.manual_seed(self.index)
+        return [_materialised(a) for a in self.support.args], {k: _materialised(v) for k, v in self.support.kwargs.items()}
+
+    @property
+    def is_random(self) -> bool:
+        """Whether the contents of the results are not determined."""
+        return _base_name(self.op) in _RANDOM + _UNINITIALISED
+
+
+@dataclass(slots=True)
+class Outcome:
+    """A case's result, the GE operators of its graph, and what went wrong."""
+
+    case: Case
+    dynamic: bool
+    result: Result
+    message: str = ""
+    ge_ops: frozenset[str] = field(default_factory=frozenset)
+
+
+def _base_name(op: Any) -> str:
+    return str(op).split(".")[1] if "." in str(op) else str(op)
+
+
+def _materialised(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_materialised(v) for v in value]
+    if not hasattr(value, "dims"):
+        return value
+    if value.value is not None:
+        return torch.tensor(value.value, dtype=value.dtype)
+    if value.value_range is not None:
+        low, high = value.value_range
+        return (torch.rand(*value.dims) * (high - low) + low).to(value.dtype)
+    return torch.randn(*value.dims).to(value.dtype)
+
+
+def declared_cases() -> list[Case]:
+    """All declared cases of the installed TorchAir, by operator."""
+    import torchair._ge_concrete_graph.ge_converter.custom  # noqa: F401
+    from torchair._ge_concrete_graph.fx2ge_converter import _declare_supported_converters
+
+    converters = _declare_supported_converters()
+    return [
+        Case(op, i, support)
+        for op, converter in sorted(converters.items(), key=lambda item: str(item[0]))
+        for i, support in enumerate(converter.supported_cases)
+    ]
+
+
+def _to_npu(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_to_npu(v) for v in value]
+    return value.npu() if isinstance(value, torch.Tensor) else value
+
+
+def _called(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """The operator's results, as tensors that are not its inputs."""
+    out = op(*args, **kwargs)
+    if isinstance(out, (list, tuple)):
+        return [o.clone() if isinstance(o, torch.Tensor) else o for o in out]
+    return out.clone() if isinstance(out, torch.Tensor) else out
+
+
+def run_case(case: Case, *, dynamic: bool = False) -> Outcome:
+    """Compile a case with TorchAir, run it on the host runtime, and compare it with the CPU."""
+    import torchair
+
+    outcome = Outcome(case, dynamic, Result.NOT_CONVERTED)
+    torch._dynamo.reset()
+    compiled = torch.compile(_called, backend=torchair.get_npu_backend(), dynamic=dynamic, fullgraph=True)
+    args, kwargs = case.inputs()
+    with _watched_compilation() as seen:
+        try:
+            results = compiled(case.op, _to_npu(args), {k: _to_npu(v) for k, v in kwargs.items()})
+            outcome.result = Result.NO_REFERENCE
+        except Exception as error:
+            outcome.message = str(error)
+            if seen:
+                unsupported = "has no kernel for GE operator" in outcome.message
+                outcome.result = Result.UNSUPPORTED if unsupported else Result.FAILED
+    outcome.ge_ops = frozenset(seen)
+    if outcome.result is not Result.NO_REFERENCE:
+        return outcome
+    if str(case.op).startswith("npu"):
+        return outcome
+    try:
+        args, kwargs = case.inputs()
+        expected = _called(case.op, args, kwargs)
+    except Exception as error:
+        outcome.message = str(error)
+        return outcome
+    outcome.message = difference(results, expected, contents=not case.is_random)
+    outcome.result = Result.DISAGREE if outcome.message else Result.AGREE
+    return outcome
+
+
+class _watched_compilation:  # noqa: N801
+    """Collects the GE operators of the graphs that are compiled meanwhile."""
+
+    def __enter__(self) -> set[str]:
+        from torchair._ge_concrete_graph.ge_ir_pb2 import ModelDef
+
+        from ascend_graph.host import engine
+
+        seen: set[str] = set()
+        self._original = original = engine.compile_model
+
+        def compile_model(model: bytes, options: Any) -> Any:
+            definition = ModelDef()
+            definition.ParseFromString(model)
+            seen.update(op.type for op in definition.graph[0].op)
+            return original(model, options)
+
+        engine.compile_model = compile_model
+        return seen
+
+    def __exit__(self, *_: object) -> None:
+        from ascend_graph.host import engine
+
+        engine.compile_model = self._original
+
+
+#: Relative and absolute tolerances: TorchAir's own for its cases, and wider ones for the narrow dtypes.
+_TOLERANCES = {torch.float16: (2e-3, 1e-3), torch.bfloat16: (1.6e-2, 1e-2)}
+
+
+def difference(results: Any, expected: Any, *, contents: bool = True) -> str:
+    """In one line how results differ from what is expected; empty if they agree.
+
+    >>> difference(torch.ones(2), torch.ones(2))
+    ''
+    >>> difference(torch.ones(2), torch.ones(3))
+    'output 0: shape (2,), expected (3,)'
+    """
+    for i, (result, wanted) in enumerate(_paired(results, expected)):
+        if not isinstance(wanted, torch.Tensor):
+            if isinstance(result, torch.Tensor) or result != wanted:
+                return f"output {i}: {result}, expected {wanted}"
+            continue
+        if not isinstance(result, torch.Tensor):
+            return f"output {i}: {type(result).__name__}, expected a tensor"
+        actual = result.cpu()
+        if actual.shape != wanted.shape:
+            return f"output {i}: shape {tuple(actual.shape)}, expected {tuple(wanted.shape)}"
+        if actual.dtype != wanted.dtype:
+            return f"output {i}: {actual.dtype}, expected {wanted.dtype}"
+        if not contents:
+            continue
+        rtol, atol = _TOLERANCES.get(wanted.dtype, (1e-3, 1e-5))
+        if not torch.allclose(actual, wanted, rtol, atol, equal_nan=True):
+            wide = torch.complex128 if wanted.is_complex() else torch.float64
+            error = (actual.to(wide) - wanted.to(wide)).abs().nan_to_num(float("inf"))
+            return f"output {i}: differs by up to {error.max().item():.3g}"
+    return ""
+
+
+def _paired(results: Any, expected: Any) -> Iterator[tuple[Any, Any]]:
+    several = isinstance(expected, (list, tuple))
+    actual = list(results) if isinstance(results, (list, tuple)) else [results]
+    wanted = list(expected) if several else [expected]
+    if len(actual) != len(wanted):
+        yield f"{len(actual)} outputs", f"{len(wanted)} outputs"
+        return
+    yield from zip(actual, wanted, strict=True)
+
+
+if __name__ == "__main__":
+    chosen = [c for c in declared_cases() if any(c.name.startswith(p) for p in sys.argv[1:] or [""])]
+    for chosen_case in chosen:
+        for is_dynamic in (False, True):
+            done = run_case(chosen_case, dynamic=is_dynamic)
+            print(f"{done.case.name} {'dynamic' if is_dynamic else 'static'}: {done.result.value} {done.message[:300]}")

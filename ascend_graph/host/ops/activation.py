@@ -1,0 +1,220 @@
+"""Activations and their gradients, softmax among them."""
+
+from __future__ import annotations
+
+import torch
+from torch.nn import functional as F
+
+from ascend_graph.host.ops.elementwise import scalar
+from ascend_graph.host.ops.registry import host_kernel, plain_kernels
+
+T = torch.Tensor
+aten = torch.ops.aten
+
+plain_kernels(
+    ["x"],
+    {
+        "Gelu": F.gelu,
+        "HardSwish": F.hardswish,
+        "LogSigmoid": F.logsigmoid,
+        "Mish": F.mish,
+        "Relu": torch.relu,
+        "Relu6": F.relu6,
+        "Selu": torch.selu,
+        "Sigmoid": torch.sigmoid,
+        "Softplus": F.softplus,
+        "Softsign": F.softsign,
+    },
+)
+
+
+@host_kernel("GeluV2")
+def gelu_v2(x: T, *, approximate: str = "none") -> T:
+    return F.gelu(x, approximate=approximate)
+
+
+@host_kernel("GeluGrad")
+def gelu_grad(dy: T, x: T, y: T) -> T:
+    return aten.gelu_backward(dy, x)
+
+
+@host_kernel("GeluGradV2")
+def gelu_grad_v2(dy: T, x: T, *, approximate: str = "none") -> T:
+    return aten.gelu_backward(dy, x, approximate=approximate)
+
+
+@host_kernel("FastGelu", "QuickGelu")
+def fast_gelu(x: T) -> T:
+    return x * torch.sigmoid(1.702 * x)
+
+
+@host_kernel("FastGeluGrad")
+def fast_gelu_grad(dy: T, x: T) -> T:
+    sigmoid = torch.sigmoid(1.702 * x)
+    return dy * (sigmoid + 1.702 * x * sigmoid * (1 - sigmoid))
+
+
+@host_kernel("Swish")
+def swish(x: T, *, scale: float = 1.0) -> T:
+    return F.silu(x) if scale == 1.0 else x * torch.sigmoid(scale * x)
+
+
+@host_kernel("SwishGrad")
+def swish_grad(grad: T, x: T, y: T, *, scale: float = 1.0) -> T:
+    sigmoid = torch.sigmoid(scale * x)
+    return grad * (sigmoid + scale * x * sigmoid * (1 - sigmoid))
+
+
+@host_kernel("SigmoidGrad", ignores=("complex_conj",))
+def sigmoid_grad(y: T, dy: T) -> T:
+    return aten.sigmoid_backward(dy, y)
+
+
+@host_kernel("TanhGrad", ignores=("complex_conj",))
+def tanh_grad(y: T, dy: T) -> T:
+    return aten.tanh_backward(dy, y)
+
+
+@host_kernel("ReluGrad")
+def relu_grad(gradients: T, features: T) -> T:
+    return aten.threshold_backward(gradients, features, 0)
+
+
+@host_kernel("ThresholdV2")
+def threshold(x: T, threshold: T, value: T | None = None) -> T:
+    replacement = torch.zeros_like(x) if value is None else scalar(value).to(x.dtype)
+    return torch.where(x > scalar(threshold), x, replacement)
+
+
+@host_kernel("ThresholdGradV2D")
+def threshold_grad(gradients: T, features: T, *, threshold: float) -> T:
+    return aten.threshold_backward(gradients, features, threshold)
+
+
+@host_kernel("LeakyRelu")
+def leaky_relu(x: T, *, negative_slope: float = 0.0) -> T:
+    return F.leaky_relu(x, negative_slope)
+
+
+@host_kernel("LeakyReluGrad")
+def leaky_relu_grad(gradients: T, features: T, *, negative_slope: float = 0.0) -> T:
+    return torch.where(features > 0, gradients, gradients * negative_slope)
+
+
+@host_kernel("Elu")
+def elu(x: T, *, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> T:
+    return aten.elu(x, alpha, scale, input_scale)
+
+
+@host_kernel("EluGradV2")
+def elu_grad(
+    grads: T,
+    activations: T,
+    *,
+    alpha: float = 1.0,
+    scale: float = 1.0,
+    input_scale: float = 1.0,
+    is_result: bool = False,
+) -> T:
+    return aten.elu_backward(grads, alpha, scale, input_scale, is_result, activations)
+
+
+@host_kernel("HardSigmoid")
+def hard_sigmoid(input_x: T, *, alpha: float = 1 / 6, beta: float = 0.5) -> T:
+    return torch.clamp(input_x * alpha + beta, 0, 1).to(input_x.dtype)
+
+
+@host_kernel("HardSigmoidGrad")
+def hard_sigmoid_grad(grads: T, input_x: T, *, alpha: float = 1 / 6, beta: float = 0.5) -> T:
+    y = input_x * alpha + beta
+    return torch.where((y > 0) & (y < 1), grads * alpha, 0)
+
+
+@host_kernel("HardSwishGrad")
+def hard_swish_grad(grad: T, x: T) -> T:
+    return aten.hardswish_backward(grad, x)
+
+
+@host_kernel("HardtanhGrad")
+def hardtanh_grad(result: T, grad: T, *, min_val: float = -1.0, max_val: float = 1.0) -> T:
+    return aten.hardtanh_backward(grad, result, min_val, max_val)
+
+
+@host_kernel("LogSigmoidGrad")
+def log_sigmoid_grad(grads: T, features: T) -> T:
+    return grads * torch.sigmoid(-features)
+
+
+@host_kernel("PRelu")
+def prelu(x: T, weight: T) -> T:
+    return torch.where(x > 0, x, _per_channel(weight, x) * x)
+
+
+@host_kernel("PReluGrad")
+def prelu_grad(grads: T, features: T, weights: T) -> tuple[T, T]:
+    negative = features <= 0
+    return torch.where(negative, _per_channel(weights, features) * grads, grads), torch.where(
+        negative, features * grads, 0
+    )
+
+
+def _per_channel(weight: T, x: T) -> T:
+    """A weight for each channel, the second dimension, against the input."""
+    if weight.dim() == 1 and weight.numel() > 1 and x.dim() > 1:
+        return weight.reshape(1, -1, *[1] * (x.dim() - 2))
+    return weight
+
+
+@host_kernel("GLU")
+def glu(x: T, *, dim: int = -1) -> T:
+    return F.glu(x, dim)
+
+
+@host_kernel("GLUGrad")
+def glu_grad(y_grad: T, x: T, *, dim: int = -1) -> T:
+    return aten.glu_backward(y_grad, x, dim)
+
+
+@host_kernel("SwiGlu")
+def swiglu(x: T, *, dim: int = -1) -> T:
+    left, right = x.float().chunk(2, dim)
+    return (F.silu(left) * right).to(x.dtype)
+
+
+@host_kernel("SwiGluGrad")
+def swiglu_grad(y_grad: T, x: T, *, dim: int = -1) -> T:
+    left, right = x.float().chunk(2, dim)
+    grad = y_grad.float()
+    return torch.cat([aten.silu_backward(grad * right, left), grad * F.silu(left)], dim).to(x.dtype)
+
+
+@host_kernel("GeGluV2")
+def geglu(x: T, *, dim: int = -1, approximate: int = 1, activate_left: bool = False) -> tuple[T, T]:
+    left, right = x.chunk(2, dim)
+    gated, other = (left, right) if activate_left else (right, left)
+    gelu = F.gelu(gated, approximate="tanh" if approximate else "none")
+    return gelu * other, gelu
+
+
+@host_kernel("SoftmaxV2")
+def softmax(x: T, *, axes: list[int] = [-1], half_to_float: bool = False) -> T:  # noqa: B006
+    (axis,) = axes
+    return torch.softmax(x, axis, dtype=torch.float32 if half_to_float else None)
+
+
+@host_kernel("SoftmaxGrad")
+def softmax_grad(softmax: T, grad_softmax: T, *, axes: list[int] = [-1]) -> T:  # noqa: B006
+    (axis,) = axes
+    return aten._softmax_backward_data(grad_softmax, softmax, axis, softmax.dtype)
+
+
+@host_kernel("LogSoftmaxV2")
+def log_softmax(logits: T, *, axes: list[int] = [-1]) -> T:  # noqa: B006
+    (axis,) = axes
+    return torch.log_softmax(logits, axis)
+
+
+@host_kernel("LogSoftmaxGrad")
+def log_softmax_grad(grad: T, x: T, *, axis: list[int] = [-1]) -> T:  # noqa: B006
+    (dim,) = axis
+    return aten._log_softmax_backward_data(grad, x, dim, x.dtype)

@@ -1,0 +1,93 @@
+"""Matrix products."""
+
+from __future__ import annotations
+
+import torch
+
+from ascend_graph.host.ops.registry import host_kernel
+
+T = torch.Tensor
+
+
+def _product(x1: T, x2: T, transpose_x1: bool, transpose_x2: bool, bias: T | None) -> T:
+    a = x1.transpose(-1, -2) if transpose_x1 else x1
+    b = x2.transpose(-1, -2) if transpose_x2 else x2
+    if bias is not None and a.dim() == 2 and b.dim() == 2 and bias.dtype == a.dtype:
+        return torch.addmm(bias, a, b)  # as PyTorch's linear layers, with their rounding
+    y = torch.matmul(a, b)
+    return y if bias is None else (y + bias).to(y.dtype)
+
+
+@host_kernel("MatMul", "MatMulV2", "MatMulV3", ignores=("offset_x",))
+def mat_mul(
+    x1: T,
+    x2: T,
+    bias: T | None = None,
+    offset_w: T | None = None,
+    *,
+    transpose_x1: bool = False,
+    transpose_x2: bool = False,
+    opImplMode: int = 0,  # noqa: N803
+) -> T:
+    _no_offset(offset_w)
+    return _product(x1, x2, transpose_x1, transpose_x2, bias)
+
+
+@host_kernel("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", ignores=("offset_x",))
+def batch_mat_mul(
+    x1: T, x2: T, bias: T | None = None, offset_w: T | None = None, *, adj_x1: bool = False, adj_x2: bool = False
+) -> T:
+    _no_offset(offset_w)
+    return _product(x1, x2, adj_x1, adj_x2, bias)
+
+
+def _no_offset(offset_w: T | None) -> None:
+    if offset_w is not None:
+        raise ValueError("offset_w, of quantised weights, is not supported")
+
+
+@host_kernel("FusedMatMul", ignores=("enable_hf32",))
+def fused_mat_mul(
+    x1: T,
+    x2: T,
+    bias: T | None = None,
+    x3: T | None = None,
+    *,
+    transpose_x1: bool = False,
+    transpose_x2: bool = False,
+    fused_op_type: str = "",
+) -> T:
+    y = _product(x1, x2, transpose_x1, transpose_x2, bias)
+    match fused_op_type, x3:
+        case "" | "16cast32", None:
+            return y.float() if fused_op_type else y
+        case "relu", None:
+            return torch.relu(y)
+        case "gelu_tanh", None:
+            return torch.nn.functional.gelu(y, approximate="tanh")
+        case "gelu_erf", None:
+            return torch.nn.functional.gelu(y)
+        case "add", torch.Tensor():
+            return y + x3
+        case "mul", torch.Tensor():
+            return y * x3
+    raise ValueError(f"fused_op_type {fused_op_type!r} {'without' if x3 is None else 'with'} x3 is not supported")
+
+
+@host_kernel("TransposeBatchMatMul", ignores=("enable_hf32", "batch_split_factor"))
+def transpose_batch_mat_mul(
+    x1: T,
+    x2: T,
+    bias: T | None = None,
+    scale: T | None = None,
+    *,
+    perm_x1: list[int] = [],  # noqa: B006
+    perm_x2: list[int] = [],  # noqa: B006
+    perm_y: list[int] = [],  # noqa: B006
+) -> T:
+    if scale is not None:
+        raise ValueError("scale, of a quantised result, is not supported")
+    a = x1.permute(perm_x1) if perm_x1 else x1
+    b = x2.permute(perm_x2) if perm_x2 else x2
+    y = _product(a, b, False, False, bias)
+    return y.permute(perm_y).contiguous() if perm_y else y

@@ -1,0 +1,271 @@
+"""Batch, layer, group and root-mean-square normalization, and their gradients."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import torch
+from torch.nn import functional as F
+
+from ascend_graph.host.ops.registry import host_kernel
+
+T = torch.Tensor
+aten = torch.ops.aten
+
+
+def _wide(x: T) -> T:
+    """The values in the dtype that statistics are computed in: float32, or float64 for doubles."""
+    return x if x.dtype is torch.float64 else x.float()
+
+
+def _channels(values: T, x: T) -> T:
+    """A value per channel, the second dimension, against a tensor."""
+    return _wide(values).reshape(1, -1, *[1] * (x.dim() - 2))
+
+
+@cache
+def _saves_rstd() -> bool:
+    """Whether the device's batch normalization saves 1/sqrt(variance + epsilon), as documented, or the variance.
+
+    Before Ascend950 devices save the variance: TorchAir's backward graph for them hands it to operators that take a variance.
+    """
+    from torchair._utils.check_platform import is_arch35
+
+    return bool(is_arch35())
+
+
+@host_kernel("BatchNormV3", writes=("running_mean", "running_var"))
+def batch_norm_v3(
+    x: T,
+    weight: T,
+    bias: T,
+    running_mean: T,
+    running_var: T,
+    *,
+    epsilon: float = 1e-5,
+    momentum: float = 0.1,
+    is_training: bool = True,
+) -> tuple[T, T, T, T, T]:
+    y, mean, rstd = aten.native_batch_norm(
+        _wide(x), _wide(weight), _wide(bias), running_mean, running_var, is_training, momentum, epsilon
+    )
+    if not is_training:
+        mean, rstd = running_mean.clone(), torch.rsqrt(running_var + epsilon)
+    saved = rstd if _saves_rstd() else rstd.square().reciprocal() - epsilon
+    return y.to(x.dtype), running_mean, running_var, mean, saved
+
+
+@host_kernel("BNInfer")
+def bn_infer(x: T, scale: T, offset: T, mean: T, variance: T, *, epsilon: float) -> T:
+    y = F.batch_norm(_wide(x), _wide(mean), _wide(variance), _wide(scale), _wide(offset), eps=epsilon)
+    return y.to(x.dtype)
+
+
+@host_kernel("BNInferGrad")
+def bn_infer_grad(grads: T, scale: T, batch_variance: T, *, epsilon: float = 1e-4) -> T:
+    factor = _wide(scale) * torch.rsqrt(_wide(batch_variance) + epsilon)
+    return (_wide(grads) * _channels(factor, grads)).to(grads.dtype)
+
+
+@host_kernel("BNTrainingUpdateGrad", "BN3DTrainingUpdateGrad")
+def bn_training_update_grad(grads: T, x: T, batch_mean: T, batch_variance: T, *, epsilon: float = 1e-4) -> tuple[T, T]:
+    normal = _normalized(x, batch_mean, batch_variance, epsilon)
+    dims = [0, *range(2, x.dim())]
+    return (_wide(grads) * normal).sum(dims), _wide(grads).sum(dims)
+
+
+def _normalized(x: T, mean: T, variance: T, epsilon: float) -> T:
+    return (_wide(x) - _channels(mean, x)) * torch.rsqrt(_channels(variance, x) + epsilon)
+
+
+@host_kernel("BNTrainingReduceGrad")
+def bn_training_reduce_grad(
+    grads: T,
+    x: T,
+    diff_scale: T,
+    diff_offset: T,
+    scale: T,
+    batch_mean: T,
+    batch_variance: T,
+    *,
+    epsilon: float = 1e-4,
+) -> T:
+    count = max(1, x.numel() // x.size(1)) if x.numel() else 1
+    normal = _normalized(x, batch_mean, batch_variance, epsilon)
+    factor = _wide(scale) * torch.rsqrt(_wide(batch_variance) + epsilon)
+    centred = _wide(grads) - _channels(diff_offset, x) / count - normal * _channels(diff_scale, x) / count
+    return (_channels(factor, x) * centred).to(grads.dtype)
+
+
+@host_kernel("BatchNormGradV3")
+def batch_norm_grad_v3(
+    dy: T,
+    x: T,
+    weight: T,
+    running_mean: T,
+    running_var: T,
+    save_mean: T,
+    save_rstd: T,
+    *,
+    is_training: bool = True,
+    epsilon: float = 1e-5,
+) -> tuple[T, T, T]:
+    dx, dweight, dbias = aten.native_batch_norm_backward(
+        _wide(dy),
+        _wide(x),
+        _wide(weight),
+        running_mean,
+        running_var,
+        save_mean,
+        save_rstd,
+        is_training,
+        epsilon,
+        [True] * 3,
+    )
+    return dx.to(x.dtype), dweight.to(weight.dtype), dbias.to(weight.dtype)
+
+
+@host_kernel("SyncBatchNormBackwardElemt")
+def sync_batch_norm_backward_elemt(
+    grad_output: T, save_input: T, mean: T, invstd: T, weight: T, mean_dy: T, mean_dy_xmu: T
+) -> T:
+    return (grad_output - mean_dy - (save_input - mean) * invstd.square() * mean_dy_xmu) * invstd * weight
+
+
+@host_kernel("SyncBatchNormBackwardReduce")
+def sync_batch_norm_backward_reduce(sum_dy: T, sum_dy_dx_pad: T, mean: T, invert_std: T) -> tuple[T, T]:
+    sum_dy_xmu = sum_dy_dx_pad - sum_dy * mean
+    return sum_dy_xmu, sum_dy_xmu * invert_std
+
+
+@host_kernel("SyncBatchNormGatherStats", writes=("mean", "variance"))
+def sync_batch_norm_gather_stats(
+    total_sum: T,
+    total_square_sum: T,
+    sample_count: T,
+    mean: T,
+    variance: T,
+    *,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> tuple[T, T, T, T]:
+    count = sample_count.sum()
+    batch_mean = total_sum.sum(0) / count
+    batch_variance = total_square_sum.sum(0) / count - batch_mean.square()
+    mean.mul_(1 - momentum).add_(batch_mean, alpha=momentum)
+    variance.mul_(1 - momentum).add_(batch_variance * count / (count - 1), alpha=momentum)
+    return batch_mean, torch.rsqrt(batch_variance + eps), mean, variance
+
+
+@host_kernel("LayerNormV4")
+def layer_norm_v4(
+    x: T, normalized_shape: T, gamma: T | None = None, beta: T | None = None, *, epsilon: float = 1e-5
+) -> tuple[T, T, T]:
+    shape = x.shape[x.dim() - normalized_shape.numel() :]
+    y, mean, rstd = torch.native_layer_norm(_wide(x), shape, _wide_or_none(gamma), _wide_or_none(beta), epsilon)
+    return y.to(x.dtype), mean, rstd
+
+
+def _wide_or_none(x: T | None) -> T | None:
+    return None if x is None else _wide(x)
+
+
+@host_kernel("LayerNormGradV3")
+def layer_norm_grad_v3(dy: T, x: T, rstd: T, mean: T, gamma: T) -> tuple[T, T, T]:
+    weight = _wide(gamma)
+    dx, dgamma, dbeta = aten.native_layer_norm_backward(
+        _wide(dy), _wide(x), gamma.shape, _wide(mean), _wide(rstd), weight, weight, [True] * 3
+    )
+    return dx.to(x.dtype), dgamma.to(gamma.dtype), dbeta.to(gamma.dtype)
+
+
+def _group_norm(x: T, gamma: T | None, beta: T | None, groups: int, eps: float) -> tuple[T, T, T]:
+    n, c = x.shape[:2]
+    size = x.numel() // (n * c) if n * c else 1
+    y, mean, rstd = torch.native_group_norm(
+        _wide(x).contiguous(), _wide_or_none(gamma), _wide_or_none(beta), n, c, size, groups, eps
+    )
+    return y.to(x.dtype), mean, rstd
+
+
+# GroupNorm's data_format says NHWC by default while TorchAir's tensors are NCHW, as their descriptions say.
+@host_kernel("GroupNorm", ignores=("data_format", "is_training"))
+def group_norm(x: T, gamma: T, beta: T, *, num_groups: int, eps: float = 1e-4) -> tuple[T, T, T]:
+    y, mean, rstd = _group_norm(x, gamma, beta, num_groups, eps)
+    variance = rstd.square().reciprocal() - eps
+    return y, mean.to(x.dtype), variance.to(x.dtype)
+
+
+@host_kernel("GroupNormV2", ignores=("data_format", "is_training"))
+def group_norm_v2(x: T, gamma: T, beta: T, *, num_groups: int, eps: float = 1e-5) -> tuple[T, T, T]:
+    y, mean, rstd = _group_norm(x, gamma, beta, num_groups, eps)
+    return y, mean.to(x.dtype), rstd.to(x.dtype)
+
+
+@host_kernel("GroupNormSilu")
+def group_norm_silu(
+    x: T,
+    gamma: T | None = None,
+    beta: T | None = None,
+    *,
+    num_groups: int,
+    eps: float = 1e-4,
+    activate_silu: bool = True,
+) -> tuple[T, T, T]:
+    y, mean, rstd = _group_norm(_wide(x), gamma, beta, num_groups, eps)
+    return (F.silu(y) if activate_silu else y).to(x.dtype), mean.to(x.dtype), rstd.to(x.dtype)
+
+
+@host_kernel("GroupNormGrad", ignores=("data_format", "dx_is_require", "dgamma_is_require", "dbeta_is_require"))
+def group_norm_grad(dy: T, mean: T, rstd: T, x: T, gamma: T, *, num_groups: int) -> tuple[T, T, T]:
+    n, c = x.shape[:2]
+    dx, dgamma, dbeta = aten.native_group_norm_backward(
+        _wide(dy).contiguous(),
+        _wide(x).contiguous(),
+        _wide(mean),
+        _wide(rstd),
+        _wide(gamma),
+        n,
+        c,
+        x.numel() // (n * c),
+        num_groups,
+        [True] * 3,
+    )
+    return dx.to(x.dtype), dgamma.to(gamma.dtype), dbeta.to(gamma.dtype)
+
+
+def _rms_norm(x: T, gamma: T, epsilon: float) -> tuple[T, T]:
+    """The normalized tensor in float32, and 1/rms with the normalized dimensions kept as 1."""
+    wide = _wide(x)
+    rstd = torch.rsqrt(wide.square().mean(list(range(x.dim() - gamma.dim(), x.dim())), keepdim=True) + epsilon)
+    return wide * rstd * _wide(gamma), rstd
+
+
+@host_kernel("RmsNorm")
+def rms_norm(x: T, gamma: T, *, epsilon: float = 1e-6) -> tuple[T, T]:
+    y, rstd = _rms_norm(x, gamma, epsilon)
+    return y.to(x.dtype), rstd
+
+
+@host_kernel("AddRmsNorm")
+def add_rms_norm(x1: T, x2: T, gamma: T, *, epsilon: float = 1e-6) -> tuple[T, T, T]:
+    x = x1 + x2
+    y, rstd = _rms_norm(x, gamma, epsilon)
+    return y.to(x.dtype), rstd, x
+
+
+@host_kernel("AddRmsNormCast")
+def add_rms_norm_cast(x1: T, x2: T, gamma: T, *, epsilon: float = 1e-6) -> tuple[T, T, T, T]:
+    x = x1 + x2
+    y, rstd = _rms_norm(x, gamma, epsilon)
+    return y, y.to(x.dtype), rstd, x
+
+
+@host_kernel("RmsNormGrad")
+def rms_norm_grad(dy: T, x: T, rstd: T, gamma: T) -> tuple[T, T]:
+    wide, grad = _wide(x), _wide(dy)
+    normal = wide * rstd
+    scaled = grad * _wide(gamma)
+    dims = list(range(x.dim() - gamma.dim(), x.dim()))
+    dx = (scaled - normal * (scaled * normal).mean(dims, keepdim=True)) * rstd
+    return dx.to(x.dtype), (grad * normal).sum(list(range(x.dim() - gamma.dim())))

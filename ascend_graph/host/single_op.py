@@ -1,0 +1,77 @@
+"""Single operators of the aclop interface, run by the graph engine's kernels.
+
+torch_npu sends operators here that have no aclnn function: a GE operator type, tensors and attrs, without a graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from ascend_graph.host.engine import find_kernel
+from ascend_graph.host.ops import HostKernel
+from ascend_graph.host.toolkit import HostRuntimeError
+
+Named = tuple[str, Any]
+
+
+def run_operator(op_type: str, inputs: Sequence[Named], attrs: Mapping[str, Any], outputs: Sequence[Named]) -> None:
+    """Run one operator and write its outputs.
+
+    Args:
+        op_type: GE's operator type.
+        inputs: name (may be empty) and CPU tensor, or None for an absent optional input, in the prototype's order.
+        attrs: by name.
+        outputs: name and the CPU tensor to write.
+
+    Raises:
+        HostRuntimeError: there is no kernel, or its results do not fit the outputs.
+    """
+    kernel = find_kernel(op_type)
+    if kernel is None:
+        raise HostRuntimeError(
+            f"the host runtime has no kernel for GE operator {op_type}; give it one in an operator package "
+            "(ascend_graph.host.package)"
+        )
+    results = kernel.function(*_arrange(kernel, inputs), **kernel.bind_attrs(attrs))
+    for (name, target), result in zip(outputs, _flat(results), strict=False):
+        if target is None or target is result:
+            continue
+        if target.numel() != result.numel():
+            raise HostRuntimeError(
+                f"{op_type}: output {name or '?'} has shape {tuple(result.shape)}; the caller allocated {tuple(target.shape)}"
+            )
+        target.copy_(result.reshape(target.shape))
+
+
+def _arrange(kernel: HostKernel, inputs: Sequence[Named]) -> list[Any]:
+    """The inputs in the kernel's order: by name where they have names, otherwise by position."""
+    arranged: dict[str, Any] = {name: [] if name in kernel.dynamic_inputs else None for name in kernel.inputs}
+    positions = iter(kernel.inputs)
+    surplus = len(inputs) - len(kernel.inputs)
+    for name, tensor in inputs:
+        owner = next((d for d in kernel.dynamic_inputs if name.startswith(d) and name[len(d) :].isdigit()), None)
+        if owner is not None:
+            arranged[owner].append(tensor)
+            continue
+        parameter = name if name in arranged else next(positions, None)
+        if parameter is None:
+            raise HostRuntimeError(f"{kernel.op_type} takes {len(kernel.inputs)} inputs ({', '.join(kernel.inputs)}), got more")
+        if parameter in kernel.dynamic_inputs:
+            arranged[parameter].append(tensor)
+            if surplus > 0:  # a list without names takes what the other inputs leave
+                surplus -= 1
+                positions = iter([parameter, *positions])
+        else:
+            arranged[parameter] = tensor
+    return list(arranged.values())
+
+
+def _flat(results: Any) -> list[torch.Tensor]:
+    if results is None:
+        return []
+    if isinstance(results, torch.Tensor):
+        return [results]
+    return [t for result in results for t in (result if isinstance(result, (list, tuple)) else (result,))]

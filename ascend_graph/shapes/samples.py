@@ -1,0 +1,227 @@
+"""Inputs that fit a relation: random shapes, dtypes and presence, for tests and comparisons.
+
+The choice is random and then tried: what the relation refuses is thrown away, so that conditions after ``where`` and
+patterns that depend on attrs need no solving.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ascend_graph.shapes.dtypes import CATEGORY
+from ascend_graph.shapes.errors import RelationError, ShapeError
+from ascend_graph.shapes.relation import Relation
+from ascend_graph.shapes.syntax import (
+    Binary,
+    Dims,
+    Ellipsis_,
+    Expr,
+    Group,
+    Index,
+    Literal,
+    Name,
+    Size,
+    Tensor,
+    Tuple,
+    Unary,
+)
+
+
+class SampleError(RelationError):
+    """No inputs were found that a relation accepts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Shapes and dtypes per input, as :meth:`Relation.infer` takes them."""
+
+    shapes: Mapping[str, Any]
+    dtypes: Mapping[str, Any]
+
+
+def sample(
+    relation: Relation,
+    attrs: Mapping[str, object],
+    rng: random.Random,
+    *,
+    optional: Sequence[str] = (),
+    dtypes: Sequence[str] = ("float16", "float32", "bfloat16"),
+    sizes: Sequence[int] = (2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64),
+    structure: int | None = None,
+    tries: int = 2000,
+) -> Sample:
+    """Random inputs that ``relation`` accepts together with ``attrs``.
+
+    Args:
+        relation: The relation.
+        attrs: All attrs of the operator.
+        rng: The source of randomness; the same seed gives the same sample.
+        optional: Inputs that may be absent; each is, half of the time.
+        dtypes: What the inputs without annotation have, one for all.
+        sizes: What dimensions are chosen from, distinct for distinct names while they last.
+        structure: Samples with the same number differ in sizes alone, not in ranks, lengths, presence or dtypes.
+        tries: How many choices are tried.
+
+    Raises:
+        SampleError: None of them was accepted; the message has the last reason.
+
+    >>> from ascend_graph.shapes import parse_relation
+    >>> relation = parse_relation("x[m, k], w[k, n] -> y[m, n]")
+    >>> shapes = sample(relation, {}, random.Random(0)).shapes
+    >>> shapes["x"][1] == shapes["w"][0]
+    True
+    """
+    reason: Exception | None = None
+    for _ in range(tries):
+        try:
+            found = _Choice(relation, attrs, rng, sizes, dtypes, structure).sample(optional)
+            relation.infer(found.shapes, found.dtypes, attrs)
+            return found
+        except ShapeError as error:
+            reason = error
+        except RelationError as error:
+            if not optional:
+                raise
+            reason = error  # an absent input may be what an output needs
+    raise SampleError(f"found no inputs for {relation} with attrs {dict(attrs)} in {tries} tries: {reason}")
+
+
+class _Choice:
+    def __init__(
+        self,
+        relation: Relation,
+        attrs: Mapping[str, object],
+        rng: random.Random,
+        sizes: Sequence[int],
+        dtypes: Sequence[str],
+        structure: int | None,
+    ) -> None:
+        self.relation, self.attrs, self.values = relation, attrs, rng
+        rng = self.rng = rng if structure is None else random.Random(structure)
+        self.pool = self.values.sample(list(sizes), len(sizes))
+        self.sizes = list(sizes)
+        self.dims: dict[str, int] = {}
+        self.groups: dict[str, tuple[int, ...]] = {}
+        self.lists: dict[tuple[str, int], Any] = {}
+        self.lengths: dict[str, int] = {}
+        self.batch = self.some(rng.choice((0, 1, 2)))
+        self.dtype = rng.choice(list(dtypes))
+        self.symbols: dict[str, str] = {}
+
+    def size(self) -> int:
+        return self.pool.pop() if self.pool else self.values.choice(self.sizes)
+
+    def some(self, rank: int) -> tuple[int, ...]:
+        return tuple(self.size() for _ in range(rank))
+
+    def sample(self, optional: Sequence[str]) -> Sample:
+        shapes: dict[str, Any] = {}
+        dtypes: dict[str, Any] = {}
+        for tensor in self.relation.input_tensors:
+            if tensor.name in optional and self.rng.random() < 0.5:
+                shapes[tensor.name] = dtypes[tensor.name] = None
+                continue
+            dtype = self.input_dtype(tensor, dtypes)
+            if tensor.index is None:
+                shapes[tensor.name], dtypes[tensor.name] = self.shape(tensor, -1), dtype
+                continue
+            length = self.lengths.setdefault(tensor.index, self.rng.choice((1, 2, 3)))
+            shapes[tensor.name] = [self.shape(tensor, n) for n in range(length)]
+            dtypes[tensor.name] = [dtype] * length
+        return Sample(shapes, dtypes)
+
+    def shape(self, tensor: Tensor, element: int) -> tuple[int, ...]:
+        pattern = self.rng.choice(tensor.alternatives).shape
+        if not isinstance(pattern, Dims):
+            return self.some(self.rng.choice((1, 2, 3)))
+        placed: list[tuple[Expr, tuple[int, ...]]] = []
+        ordered: list[int] = []
+        for item in pattern.items:
+            if isinstance(item, Ellipsis_):
+                ordered += [1 if self.rng.random() < 0.2 else size for size in self.batch[self.rng.choice((0, 0, 1)) :]]
+            elif item.axis is None:
+                ordered += self.group(item, element) if isinstance(item, Group) else [self.item(item, element)]
+            else:
+                axis = self.number(item.axis)
+                if isinstance(item, Group):
+                    axes = axis if isinstance(axis, list | tuple) else () if axis is None else (axis,)
+                    placed.append((axes, self.fixed(item, len(axes))))
+                else:
+                    placed.append(((axis,), (self.item(item, element),)))
+        rank = len(ordered) + sum(len(sizes) for _, sizes in placed)
+        result: list[int | None] = [None] * rank
+        for axes, sizes in placed:
+            for axis, size in zip(axes, sizes, strict=True):
+                if not isinstance(axis, int) or not -rank <= axis < rank or result[axis] is not None:
+                    raise ShapeError(f"no axis {axis} in {rank} dimensions, or named twice")
+                result[axis] = size
+        rest = iter(ordered)
+        return tuple(next(rest) if size is None else size for size in result)
+
+    def fixed(self, item: Group, rank: int) -> tuple[int, ...]:
+        assert isinstance(item.value, Name)
+        return self.groups.setdefault(item.value.id, self.some(rank))
+
+    def group(self, item: Group, element: int) -> tuple[int, ...]:
+        if isinstance(item.value, Index):
+            key = (item.value.name.id, element)
+            if key not in self.lists:
+                self.lists[key] = self.some(self.rng.choice((1, 2)))
+            return self.lists[key]  # type: ignore[no-any-return]
+        assert isinstance(item.value, Name)
+        name = item.value.id
+        if name not in self.groups:
+            self.groups[name] = self.some(self.rng.choice((0, 1, 1, 2, 2, 3)))
+        return self.groups[name]
+
+    def item(self, item: Size, element: int) -> int:
+        value = item.value
+        if value is None:
+            return self.size()
+        if isinstance(value, Index) and value.name.id not in self.attrs:
+            key = (value.name.id, element)
+            return self.lists.setdefault(key, self.size())  # type: ignore[no-any-return]
+        found = self.number(value)
+        return found if isinstance(found, int) else self.size()
+
+    def number(self, node: Expr) -> Any:
+        match node:
+            case Literal(value):
+                return value
+            case Name(name) if name in self.attrs:
+                return self.attrs[name]
+            case Name(name):
+                if name not in self.dims:
+                    self.dims[name] = self.size()
+                return self.dims[name]
+            case Index(Name(name), index) if isinstance(self.attrs.get(name), list | tuple):
+                return self.attrs[name][self.number(index)]  # type: ignore[index]
+            case Unary("-", operand):
+                return -self.number(operand)
+            case Binary(("+" | "-" | "*" | "//" | "%") as operator, left, right):
+                a, b = self.number(left), self.number(right)
+                if operator in ("//", "%") and b == 0:
+                    raise ShapeError(f"{node} divides by 0")
+                return {
+                    "+": lambda: a + b,
+                    "-": lambda: a - b,
+                    "*": lambda: a * b,
+                    "//": lambda: a // b,
+                    "%": lambda: a % b,
+                }[operator]()
+        raise ShapeError(f"cannot choose a size for {node}")
+
+    def input_dtype(self, tensor: Tensor, before: Mapping[str, Any]) -> str:
+        dtype = next((a.dtype for a in reversed(tensor.alternatives) if a.dtype is not None), None)
+        if isinstance(dtype, Tuple):
+            dtype = self.rng.choice(dtype.items)
+        if isinstance(dtype, Name):
+            if dtype.id in CATEGORY:
+                return dtype.id
+            if dtype.id in before:
+                return before[dtype.id]  # type: ignore[no-any-return]
+            return self.symbols.setdefault(dtype.id, self.dtype)
+        return self.dtype

@@ -1,0 +1,560 @@
+// The cube unit: LoadData to L0A and L0B, Mmad into L0C, Fixpipe out of it.
+//
+// Matrices lie in fractals of 16 rows and 32 bytes (c0 = 32 / sizeof(T) elements): L0A holds A in Zz order (fractals by
+// rows, elements by rows), L0B holds B in Zn order (fractals by rows, elements by columns), L0C holds C in Nz order
+// (fractals of 16 x 16 by columns, elements by rows).
+#ifndef ASCENDC_HOST_CUBE_H
+#define ASCENDC_HOST_CUBE_H
+
+#include "cast.h"
+#include "copy.h"
+
+namespace AscendC {
+
+struct LoadData2DParams {
+    LoadData2DParams() = default;
+    LoadData2DParams(uint16_t start, uint8_t repeats, uint16_t stride, uint8_t id, uint16_t gap, bool transpose, uint8_t mode)
+        : startIndex(start), dstGap(gap), srcStride(stride), ifTranspose(transpose), repeatTimes(repeats), sid(id), addrMode(mode) {}
+    uint16_t startIndex = 0;
+    uint16_t dstGap = 0;
+    uint16_t srcStride = 0;
+    bool ifTranspose = false;
+    uint8_t repeatTimes = 0;
+    uint8_t sid = 0;
+    uint8_t addrMode = 0;
+};
+using LoadData2dParams = LoadData2DParams;
+
+struct LoadData2dTransposeParams {
+    LoadData2dTransposeParams() = default;
+    LoadData2dTransposeParams(uint16_t start, uint8_t repeats, uint16_t stride, uint16_t gap, uint16_t fractal_gap, uint8_t mode = 0)
+        : startIndex(start), repeatTimes(repeats), srcStride(stride), dstGap(gap), dstFracGap(fractal_gap), addrMode(mode) {}
+    uint16_t startIndex = 0;
+    uint8_t repeatTimes = 0;
+    uint16_t srcStride = 0;
+    uint16_t dstGap = 0;
+    uint16_t dstFracGap = 0;
+    uint8_t addrMode = 0;
+};
+
+template <typename T>
+struct LoadData3DParamsV2 {
+    LoadData3DParamsV2() = default;
+    LoadData3DParamsV2(const uint8_t pads[PAD_SIZE], uint16_t l1_h, uint16_t l1_w, uint16_t channels, uint16_t k_extension,
+                       uint16_t m_extension, uint16_t k_start, uint16_t m_start, uint8_t stride_w, uint8_t stride_h, uint8_t filter_w,
+                       uint8_t filter_h, uint8_t dilation_w, uint8_t dilation_h, bool transpose, bool small_k, T pad,
+                       bool wide_filter = false, bool high_filter = false, bool matrix_control = false)
+        : l1H(l1_h),
+          l1W(l1_w),
+          channelSize(channels),
+          kExtension(k_extension),
+          mExtension(m_extension),
+          kStartPt(k_start),
+          mStartPt(m_start),
+          strideW(stride_w),
+          strideH(stride_h),
+          filterW(filter_w),
+          filterH(filter_h),
+          dilationFilterW(dilation_w),
+          dilationFilterH(dilation_h),
+          enTranspose(transpose),
+          enSmallK(small_k),
+          padValue(pad),
+          filterSizeW(wide_filter),
+          filterSizeH(high_filter),
+          fMatrixCtrl(matrix_control) {
+        std::copy_n(pads, PAD_SIZE, padList);
+    }
+    uint8_t padList[PAD_SIZE] = {};  // left, right, top, bottom
+    uint16_t l1H = 0;
+    uint16_t l1W = 0;
+    uint16_t channelSize = 0;
+    uint16_t kExtension = 0;
+    uint16_t mExtension = 0;
+    uint16_t kStartPt = 0;
+    uint16_t mStartPt = 0;
+    uint8_t strideW = 1;
+    uint8_t strideH = 1;
+    uint8_t filterW = 1;
+    uint8_t filterH = 1;
+    uint8_t dilationFilterW = 1;
+    uint8_t dilationFilterH = 1;
+    bool enTranspose = false;
+    bool enSmallK = false;
+    T padValue = T(0);
+    bool filterSizeW = false;
+    bool filterSizeH = false;
+    bool fMatrixCtrl = false;
+};
+struct IsResetLoad3dConfig {
+    bool isSetFMatrix = true;
+    bool isSetPadding = true;
+};
+constexpr IsResetLoad3dConfig IS_RESER_LOAD3D_DEFAULT_CONFIG = {true, true};
+
+struct MmadParams {
+    MmadParams() = default;
+    MmadParams(uint16_t m_in, uint16_t n_in, uint16_t k_in, bool bias, int32_t offset, bool sparse, bool winograd_a, bool winograd_b)
+        : m(m_in), n(n_in), k(k_in), isBias(bias), fmOffset(offset), enSsparse(sparse), enWinogradA(winograd_a), enWinogradB(winograd_b) {}
+    MmadParams(uint16_t m_in, uint16_t n_in, uint16_t k_in, uint8_t unit_flag, bool from_bias, bool zero)
+        : m(m_in), n(n_in), k(k_in), unitFlag(unit_flag), cmatrixSource(from_bias), cmatrixInitVal(zero) {}
+    uint16_t m = 0;
+    uint16_t n = 0;
+    uint16_t k = 0;
+    bool isBias = false;
+    int32_t fmOffset = 0;
+    bool enSsparse = false;
+    bool enWinogradA = false;
+    bool enWinogradB = false;
+    uint8_t unitFlag = 0;
+    bool kDirectionAlign = false;
+    bool cmatrixSource = false;
+    bool cmatrixInitVal = true;
+};
+
+enum class CO2Layout : uint8_t { NZ = 0, ROW_MAJOR, COLUMN_MAJOR };
+struct FixpipeConfig {
+    CO2Layout format;
+};
+constexpr FixpipeConfig CFG_NZ = {CO2Layout::NZ};
+constexpr FixpipeConfig CFG_ROW_MAJOR = {CO2Layout::ROW_MAJOR};
+
+struct FixpipeParamsV220 {
+    FixpipeParamsV220() = default;
+    FixpipeParamsV220(uint16_t n, uint16_t m, uint16_t source, uint32_t destination, bool relu, QuantMode_t quant = NoQuant,
+                      int64_t scalar = 0, uint16_t matrices = 1, uint16_t source_matrix = 0, uint16_t destination_matrix = 0,
+                      uint8_t unit_flag = 0, bool split = false)
+        : nSize(n),
+          mSize(m),
+          srcStride(source),
+          dstStride(destination),
+          quantPre(quant),
+          deqScalar(static_cast<uint64_t>(scalar)),
+          ndNum(matrices),
+          srcNdStride(source_matrix),
+          dstNdStride(destination_matrix),
+          reluEn(relu),
+          unitFlag(unit_flag),
+          isChannelSplit(split) {}
+    uint16_t nSize = 0;
+    uint16_t mSize = 0;
+    uint16_t srcStride = 0;  // from one column of fractals to the next, in rows of 16 elements
+    uint32_t dstStride = 0;  // elements of a row, or for NZ from one column to the next in units of 32 bytes
+    QuantMode_t quantPre = QuantMode_t::NoQuant;
+    uint64_t deqScalar = 0;
+    uint16_t ndNum = 1;
+    uint16_t srcNdStride = 0;  // in fractals of 1024 bytes
+    uint16_t dstNdStride = 0;  // in elements
+    bool reluEn = false;
+    uint8_t unitFlag = 0;
+    bool isChannelSplit = false;
+};
+
+struct DataCopyCO12DstParams {
+    DataCopyCO12DstParams() = default;
+    DataCopyCO12DstParams(uint16_t n, uint16_t m, uint32_t destination, uint16_t source, QuantMode_t quant, uint8_t relu, bool split, bool nd)
+        : nSize(n), mSize(m), dstStride(destination), srcStride(source), quantPre(quant), reluPre(relu), channelSplit(split), nz2ndEn(nd) {}
+    uint8_t sid = 0;
+    uint16_t nSize = 0;
+    uint16_t mSize = 0;
+    uint32_t dstStride = 0;
+    uint16_t srcStride = 0;
+    uint8_t unitFlag = 0;
+    uint8_t clipReluPre = 0;
+    uint8_t eltWiseOp = 0;
+    QuantMode_t quantPre = QuantMode_t::NoQuant;
+    uint8_t reluPre = 0;
+    bool channelSplit = false;
+    bool nz2ndEn = false;
+};
+
+template <typename T>
+struct InitConstValueParams {
+    InitConstValueParams() = default;
+    InitConstValueParams(uint16_t repeats, uint16_t blocks, uint16_t gap, T value)
+        : repeatTimes(repeats), blockNum(blocks), dstGap(gap), initValue(value) {}
+    InitConstValueParams(uint16_t repeats, T value) : repeatTimes(repeats), initValue(value) {}
+    uint16_t repeatTimes = 0;
+    uint16_t blockNum = 0;
+    uint16_t dstGap = 0;
+    T initValue = T(0);
+};
+
+namespace detail {
+
+constexpr uint64_t fractal_bytes = 512;
+
+template <typename T>
+void require_position(const LocalTensor<T>& tensor, ascendc_host::Memory memory, const char* api, const char* name, const Where& where) {
+    if (memory_of(tensor.position()) == memory) return;
+    ascendc_host::fail(ascendc_host::current(), where,
+                       ascendc_host::format("%s: %s lies in %s; it must lie in the %s", api, name, position_name(tensor.position()),
+                                            ascendc_host::memory_name(memory)));
+}
+template <typename T>
+void require_l0(const LocalTensor<T>& tensor, const char* api, const Where& where) {
+    const auto memory = memory_of(tensor.position());
+    if (memory == ascendc_host::Memory::l0a || memory == ascendc_host::Memory::l0b) return;
+    ascendc_host::fail(ascendc_host::current(), where,
+                       ascendc_host::format("%s: dst lies in %s; it must lie in A2 or B2", api, position_name(tensor.position())));
+}
+// One fractal, as it is or with rows and columns exchanged.
+template <typename T>
+void copy_fractal(uint8_t* to, const uint8_t* from, bool transpose, const Where& where) {
+    if (!transpose) {
+        std::memcpy(to, from, fractal_bytes);
+    } else if constexpr (sizeof(T) == 2) {
+        uint16_t values[256];
+        std::memcpy(values, from, fractal_bytes);
+        for (int i = 0; i < 256; ++i) reinterpret_cast<uint16_t*>(to)[i % 16 * 16 + i / 16] = values[i];
+    } else {
+        ascendc_host::fail(ascendc_host::current(), where, "LoadData: ifTranspose is for elements of 2 bytes; use LoadDataWithTranspose");
+    }
+}
+template <typename T, typename Source>
+void load_2d(const LocalTensor<T>& dst, const LoadData2DParams& params, const Where& where, const Source& source) {
+    for (uint32_t i = 0; i < params.repeatTimes; ++i) {
+        const int64_t index = int64_t(params.startIndex) + (params.addrMode == 0 ? 1 : -1) * int64_t(i) * params.srcStride;
+        if (index < 0) ascendc_host::fail(ascendc_host::current(), where, "LoadData: the source index falls below 0");
+        const uint64_t at = uint64_t(i) * (1 + params.dstGap) * fractal_bytes;
+        uint8_t* to = dst.use_bytes(at + fractal_bytes, "LoadData", "dst", where) + at;
+        copy_fractal<T>(to, source(uint64_t(index) * fractal_bytes), params.ifTranspose, where);
+    }
+}
+
+}  // namespace detail
+
+template <typename T>
+void LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadData2DParams& params, Where where = Where()) {
+    ascendc_host::enter(where);
+    detail::require_l0(dst, "LoadData", where);
+    detail::require_position(src, ascendc_host::Memory::l1, "LoadData", "src", where);
+    detail::check_aligned(dst.use_bytes(0, "LoadData", "dst", where), 512, "LoadData", "dst", where);
+    detail::load_2d(dst, params, where, [&](uint64_t at) { return src.use_bytes(at + detail::fractal_bytes, "LoadData", "src", where) + at; });
+}
+template <typename T>
+void LoadData(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const LoadData2DParams& params, Where where = Where()) {
+    ascendc_host::enter(where);
+    detail::load_2d(dst, params, where, [&](uint64_t at) { return src.use_bytes(at, detail::fractal_bytes, "LoadData", "src", where); });
+}
+
+// Squares of fractals with rows and columns exchanged: one fractal of 2-byte elements, two of 1 byte below each other, two
+// of 4 bytes beside each other.
+template <typename T>
+void LoadDataWithTranspose(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadData2dTransposeParams& params,
+                           Where where = Where()) {
+    ascendc_host::enter(where);
+    detail::require_l0(dst, "LoadDataWithTranspose", where);
+    detail::require_position(src, ascendc_host::Memory::l1, "LoadDataWithTranspose", "src", where);
+    constexpr uint32_t c0 = 32 / sizeof(T);
+    constexpr uint32_t fractals = sizeof(T) == 2 ? 1 : 2;
+    constexpr uint32_t size = sizeof(T) == 1 ? 32 : 16;  // of the square
+    for (uint32_t i = 0; i < params.repeatTimes; ++i) {
+        const int64_t index = int64_t(params.startIndex) + (params.addrMode == 0 ? 1 : -1) * int64_t(i) * params.srcStride;
+        if (index < 0) ascendc_host::fail(ascendc_host::current(), where, "LoadDataWithTranspose: the source index falls below 0");
+        const uint64_t from = uint64_t(index) * fractals * 16 * c0;
+        const T* square = src.use(from + fractals * 16 * c0, "LoadDataWithTranspose", "src", where) + from;
+        for (uint32_t row = 0; row < size; ++row) {
+            for (uint32_t column = 0; column < size; ++column) {
+                // Element [row, column] of the result is [column, row] of the square.
+                const T value = sizeof(T) == 4 ? square[row / c0 * 16 * c0 + column * c0 + row % c0] : square[column * c0 + row];
+                const uint32_t fractal = sizeof(T) == 4 ? column / c0 : row / 16;
+                const uint64_t at = (uint64_t(i) * (1 + params.dstGap) + uint64_t(fractal) * (1 + params.dstFracGap)) * 16 * c0 +
+                                    (row % 16) * c0 + column % c0;
+                dst.use(at + 1, "LoadDataWithTranspose", "dst", where)[at] = value;
+            }
+        }
+    }
+}
+
+// The patches of a feature map [C1, H, W, c0] as rows of a matrix in L0A, from row mStartPt and column kStartPt on.
+template <typename T, const IsResetLoad3dConfig& config = IS_RESER_LOAD3D_DEFAULT_CONFIG>
+void LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadData3DParamsV2<T>& p, Where where = Where()) {
+    const auto& block = ascendc_host::enter(where);
+    detail::require_position(src, ascendc_host::Memory::l1, "LoadData", "src", where);
+    detail::require_position(dst, ascendc_host::Memory::l0a, "LoadData with LoadData3DParamsV2", "dst", where);
+    constexpr uint32_t c0 = 32 / sizeof(T);
+    if (p.strideW == 0 || p.strideH == 0 || p.filterW == 0 || p.filterH == 0) {
+        ascendc_host::fail(block, where, "LoadData: strides and filter sizes must be above 0");
+    }
+    const int64_t span_w = int64_t(p.dilationFilterW) * (p.filterW - 1) + 1;
+    const int64_t out_w = (p.l1W + p.padList[0] + p.padList[1] - span_w) / p.strideW + 1;
+    if (out_w <= 0) ascendc_host::fail(block, where, "LoadData: the filter is wider than the padded feature map");
+    const uint32_t columns = (p.kExtension + c0 - 1u) / c0;
+    const uint32_t rows = (p.mExtension + 15u) / 16;
+    for (uint32_t m = 0; m < p.mExtension; ++m) {
+        const int64_t place = int64_t(p.mStartPt) + m;
+        for (uint32_t k = 0; k < p.kExtension; ++k) {
+            const uint32_t index = p.kStartPt + k;
+            const uint32_t tap = index / c0;
+            const uint32_t kw = tap % p.filterW;
+            const uint32_t kh = tap / p.filterW % p.filterH;
+            const uint32_t c1 = tap / p.filterW / p.filterH;
+            const int64_t h = place / out_w * p.strideH + int64_t(kh) * p.dilationFilterH - p.padList[2];
+            const int64_t w = place % out_w * p.strideW + int64_t(kw) * p.dilationFilterW - p.padList[0];
+            T value = p.padValue;
+            if (h >= 0 && h < p.l1H && w >= 0 && w < p.l1W) {
+                const uint64_t from = ((uint64_t(c1) * p.l1H + h) * p.l1W + w) * c0 + index % c0;
+                value = src.use(from + 1, "LoadData", "src", where)[from];
+            }
+            const uint64_t fractal = p.enTranspose ? uint64_t(k / c0) * rows + m / 16 : uint64_t(m / 16) * columns + k / c0;
+            const uint64_t at = (fractal * 16 + m % 16) * c0 + k % c0;
+            dst.use(at + 1, "LoadData", "dst", where)[at] = value;
+        }
+    }
+}
+
+template <typename T>
+void Fill(const LocalTensor<T>& dst, const InitConstValueParams<T>& params, Where where = Where()) {
+    ascendc_host::enter(where);
+    // A block is 512 bytes in L0A and L0B and 32 bytes in L1; without blockNum a repeat is one block.
+    const uint64_t unit = memory_of(dst.position()) == ascendc_host::Memory::l1 ? 32 : 512;
+    const uint64_t blocks = params.blockNum == 0 ? 1 : params.blockNum;
+    for (uint32_t repeat = 0; repeat < params.repeatTimes; ++repeat) {
+        const uint64_t at = repeat * (blocks + params.dstGap) * unit;
+        uint8_t* to = dst.use_bytes(at + blocks * unit, "Fill", "dst", where) + at;
+        std::fill_n(reinterpret_cast<T*>(to), blocks * unit / sizeof(T), params.initValue);
+    }
+}
+template <typename T>
+void InitConstValue(const LocalTensor<T>& dst, const InitConstValueParams<T>& params, Where where = Where()) {
+    Fill(dst, params, where);
+}
+
+// --- multiplication --------------------------------------------------------------------------------------------------
+
+namespace detail {
+
+// A of L0A and B of L0B as plain matrices by rows, in the type they are multiplied in.
+template <typename S, typename W>
+void unpack_a(const LocalTensor<S>& fm, uint32_t m, uint32_t k, uint32_t columns, std::vector<W>& a, const Where& where) {
+    constexpr uint32_t c0 = 32 / sizeof(S);
+    a.resize(size_t(m) * k);
+    // A single row is a vector: its elements follow one another.
+    if (m == 1) {
+        const S* from = fm.use(k, "Mmad", "fm", where);
+        for (uint32_t j = 0; j < k; ++j) a[j] = static_cast<W>(from[j]);
+        return;
+    }
+    const S* from = fm.use(uint64_t((m + 15) / 16) * columns * 16 * c0, "Mmad", "fm", where);
+    for (uint32_t i = 0; i < m; ++i) {
+        for (uint32_t first = 0; first < k; first += c0) {
+            const S* run = from + ((uint64_t(i / 16) * columns + first / c0) * 16 + i % 16) * c0;
+            const uint32_t count = std::min(c0, k - first);
+            if constexpr (std::is_same<W, float>::value && !std::is_same<S, float>::value) {
+                ascendc_host::widen(run, a.data() + size_t(i) * k + first, count);
+            } else {
+                for (uint32_t j = 0; j < count; ++j) a[size_t(i) * k + first + j] = static_cast<W>(run[j]);
+            }
+        }
+    }
+}
+template <typename S, typename W>
+void unpack_b(const LocalTensor<S>& filter, uint32_t k, uint32_t n, std::vector<W>& b, const Where& where) {
+    constexpr uint32_t c0 = 32 / sizeof(S);
+    const uint32_t columns = (n + 15) / 16;
+    b.resize(size_t(k) * n);
+    const S* from = filter.use(uint64_t((k + c0 - 1) / c0) * columns * 16 * c0, "Mmad", "filter", where);
+    W run[c0];
+    for (uint32_t first = 0; first < k; first += c0) {
+        const uint32_t count = std::min(c0, k - first);
+        for (uint32_t j = 0; j < n; ++j) {
+            const S* at = from + ((uint64_t(first / c0) * columns + j / 16) * 16 + j % 16) * c0;
+            if constexpr (std::is_same<W, float>::value && !std::is_same<S, float>::value) {
+                ascendc_host::widen(at, run, count);
+            } else {
+                for (uint32_t i = 0; i < count; ++i) run[i] = static_cast<W>(at[i]);
+            }
+            for (uint32_t i = 0; i < count; ++i) b[size_t(first + i) * n + j] = run[i];
+        }
+    }
+}
+inline void multiply(const std::vector<float>& a, const std::vector<float>& b, std::vector<float>& c, uint32_t m, uint32_t n, uint32_t k) {
+    ascendc_host::multiply_add(a.data(), b.data(), c.data(), m, n, k);
+}
+inline void multiply(const std::vector<int32_t>& a, const std::vector<int32_t>& b, std::vector<int32_t>& c, uint32_t m, uint32_t n,
+                     uint32_t k) {
+    for (size_t i = 0; i < m; ++i) {
+        for (size_t l = 0; l < k; ++l) {
+            for (size_t j = 0; j < n; ++j) c[i * n + j] = add_op()(c[i * n + j], mul_op()(a[i * k + l], b[l * n + j]));
+        }
+    }
+}
+
+// The type products are summed in.
+template <typename S>
+using Sum = std::conditional_t<std::is_integral<S>::value, int32_t, float>;
+
+template <typename T, typename U, typename S>
+void mmad(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const LocalTensor<S>& filter, const LocalTensor<T>* bias,
+          const MmadParams& params, const Where& where) {
+    ascendc_host::enter(where);
+    require_position(dst, ascendc_host::Memory::l0c, "Mmad", "dst", where);
+    require_position(fm, ascendc_host::Memory::l0a, "Mmad", "fm", where);
+    require_position(filter, ascendc_host::Memory::l0b, "Mmad", "filter", where);
+    const uint32_t m = params.m, n = params.n, k = params.k;
+    if (m == 0 || n == 0 || k == 0) return;
+    constexpr uint32_t c0 = 32 / sizeof(U);
+    uint32_t columns = (k + c0 - 1) / c0;
+    if (params.kDirectionAlign && sizeof(U) == 4) columns = (k + 15) / 16 * 2;
+    const uint32_t rows = (m + 15) / 16 * 16;
+    T* results = dst.use(uint64_t((n + 15) / 16) * 16 * rows, "Mmad", "dst", where);
+    const auto at = [&](uint32_t i, uint32_t j) { return (uint64_t(j / 16) * rows + i) * 16 + j % 16; };
+    using W = Sum<U>;
+    static thread_local std::vector<W> a, b, c;
+    unpack_a(fm, m, k, columns, a, where);
+    unpack_b(filter, k, n, b, where);
+    c.assign(size_t(m) * n, W(0));
+    const T* biases = bias == nullptr ? nullptr : bias->use(n, "Mmad", "bias", where);
+    const bool keep = params.isBias || (!params.cmatrixInitVal && !params.cmatrixSource);
+    for (uint32_t i = 0; i < m; ++i) {
+        for (uint32_t j = 0; j < n; ++j) {
+            if (biases != nullptr) {
+                c[size_t(i) * n + j] = static_cast<W>(biases[j]);
+            } else if (keep) {
+                c[size_t(i) * n + j] = static_cast<W>(results[at(i, j)]);
+            }
+        }
+    }
+    multiply(a, b, c, m, n, k);
+    for (uint32_t i = 0; i < m; ++i) {
+        for (uint32_t j = 0; j < n; ++j) results[at(i, j)] = static_cast<T>(c[size_t(i) * n + j]);
+    }
+}
+
+}  // namespace detail
+
+// dst[m, n] = fm[m, k] * filter[k, n], added to what is in dst, or to a bias of n elements, as the parameters say.
+template <typename T, typename U, typename S>
+void Mmad(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const LocalTensor<S>& filter, const MmadParams& params,
+          Where where = Where()) {
+    detail::mmad(dst, fm, filter, static_cast<const LocalTensor<T>*>(nullptr), params, where);
+}
+template <typename T, typename U, typename S, typename V>
+void Mmad(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const LocalTensor<S>& filter, const LocalTensor<V>& bias,
+          const MmadParams& params, Where where = Where()) {
+    const LocalTensor<T> same = bias.template ReinterpretCast<T>();
+    detail::mmad(dst, fm, filter, &same, params, where);
+}
+enum class HF32Mode { ENABLE, DISABLE };
+enum class HF32TransMode { NEAREST_ZERO, NEAREST_EVEN };
+inline void SetHF32Mode(bool) {}
+inline void SetHF32Mode(HF32Mode) {}
+inline void SetHF32TransMode(bool) {}
+inline void SetHF32TransMode(HF32TransMode) {}
+inline void SetMMLayoutTransform(bool) {}
+inline void SetMMRowMajor() {}
+inline void SetMMColumnMajor() {}
+
+// --- out of L0C ------------------------------------------------------------------------------------------------------
+
+namespace detail {
+
+// Scales of quantisation are floats in the low half of a 64-bit word.
+inline float scale_of(uint64_t word) {
+    const uint32_t bits = static_cast<uint32_t>(word);
+    float scale;
+    std::memcpy(&scale, &bits, sizeof scale);
+    return scale;
+}
+template <typename T, typename U>
+T fix_element(U value, bool relu, QuantMode_t mode, const uint64_t* scales, uint64_t scalar, uint32_t column) {
+    if (relu && value < U(0)) value = U(0);
+    switch (mode) {
+        case NoQuant:
+        case F322F16:
+        case F322BF16: return convert<T>(value, RoundMode::CAST_RINT);
+        default: break;
+    }
+    const bool by_column = mode == VDEQF16 || mode == VQF322B8_PRE || mode == VREQ8;
+    const float scale = scale_of(by_column && scales != nullptr ? scales[column] : scalar);
+    return convert<T>(static_cast<float>(value) * scale, RoundMode::CAST_RINT);
+}
+// `store(offset in elements, values, count)` puts a run of a row.
+template <typename T, typename U, typename Store>
+void fixpipe(const LocalTensor<U>& src, const FixpipeParamsV220& p, CO2Layout layout, const uint64_t* scales, const Where& where,
+             const Store& store) {
+    require_position(src, ascendc_host::Memory::l0c, "Fixpipe", "src", where);
+    const uint32_t width = layout == CO2Layout::NZ && sizeof(T) == 1 ? 32 : layout == CO2Layout::NZ && p.isChannelSplit ? 8 : 16;
+    T run[32];
+    for (uint32_t matrix = 0; matrix < (layout == CO2Layout::NZ ? 1u : p.ndNum); ++matrix) {
+        for (uint32_t i = 0; i < p.mSize; ++i) {
+            for (uint32_t first = 0; first < p.nSize; first += width) {
+                const uint32_t count = std::min<uint32_t>(width, p.nSize - first);
+                for (uint32_t j = 0; j < count; ++j) {
+                    const uint32_t column = first + j;
+                    const uint64_t at = uint64_t(matrix) * p.srcNdStride * 256 + (uint64_t(column / 16) * p.srcStride + i) * 16 + column % 16;
+                    run[j] = fix_element<T>(src.use(at + 1, "Fixpipe", "src", where)[at], p.reluEn, p.quantPre, scales, p.deqScalar, column);
+                }
+                // NZ: columns of `width` elements, dstStride units of 32 bytes apart.
+                const uint64_t to = layout == CO2Layout::NZ ? uint64_t(first / width) * p.dstStride * 32 / sizeof(T) + uint64_t(i) * width
+                                                            : uint64_t(matrix) * p.dstNdStride + uint64_t(i) * p.dstStride + first;
+                store(to, run, count);
+            }
+        }
+    }
+}
+template <typename T, typename U>
+void fixpipe_out(const GlobalTensor<T>& dst, const LocalTensor<U>& src, const FixpipeParamsV220& p, CO2Layout layout,
+                 const uint64_t* scales, const Where& where) {
+    const auto& block = ascendc_host::enter(where);
+    fixpipe<T>(src, p, layout, scales, where, [&](uint64_t at, const T* values, uint32_t count) {
+        detail::store<T>(block, reinterpret_cast<const uint8_t*>(values),
+                         dst.use_bytes(at * sizeof(T), count * sizeof(T), "Fixpipe", "dst", where), count * sizeof(T));
+    });
+}
+template <typename T, typename U>
+void fixpipe_local(const LocalTensor<T>& dst, const LocalTensor<U>& src, const FixpipeParamsV220& p, CO2Layout layout,
+                   const uint64_t* scales, const Where& where) {
+    ascendc_host::enter(where);
+    fixpipe<T>(src, p, layout, scales, where, [&](uint64_t at, const T* values, uint32_t count) {
+        std::copy_n(values, count, dst.use(at + count, "Fixpipe", "dst", where) + at);
+    });
+}
+inline FixpipeParamsV220 fixpipe_params(const DataCopyCO12DstParams& p) {
+    const auto& nd = ascendc_host::current().fixpipe;
+    return {p.nSize, p.mSize, p.srcStride, p.dstStride, p.reluPre != 0, p.quantPre, static_cast<int64_t>(nd.scale), nd.matrices,
+            nd.source, nd.destination, p.unitFlag, p.channelSplit};
+}
+
+}  // namespace detail
+
+// L0C to global memory or L1, by rows (the default) or in fractals, converted, quantised and with ReLU on the way.
+template <typename T, typename U, const FixpipeConfig& config = CFG_ROW_MAJOR>
+void Fixpipe(const GlobalTensor<T>& dst, const LocalTensor<U>& src, const FixpipeParamsV220& params, Where where = Where()) {
+    detail::fixpipe_out(dst, src, params, config.format, nullptr, where);
+}
+template <typename T, typename U, const FixpipeConfig& config = CFG_ROW_MAJOR>
+void Fixpipe(const LocalTensor<T>& dst, const LocalTensor<U>& src, const FixpipeParamsV220& params, Where where = Where()) {
+    detail::fixpipe_local(dst, src, params, config.format, nullptr, where);
+}
+template <typename T, typename U, const FixpipeConfig& config = CFG_ROW_MAJOR>
+void Fixpipe(const GlobalTensor<T>& dst, const LocalTensor<U>& src, const LocalTensor<uint64_t>& cbufWorkspace,
+             const FixpipeParamsV220& params, Where where = Where()) {
+    detail::fixpipe_out(dst, src, params, config.format, cbufWorkspace.use(params.nSize, "Fixpipe", "cbufWorkspace", where), where);
+}
+template <typename T, typename U, const FixpipeConfig& config = CFG_ROW_MAJOR>
+void Fixpipe(const LocalTensor<T>& dst, const LocalTensor<U>& src, const LocalTensor<uint64_t>& cbufWorkspace,
+             const FixpipeParamsV220& params, Where where = Where()) {
+    detail::fixpipe_local(dst, src, params, config.format, cbufWorkspace.use(params.nSize, "Fixpipe", "cbufWorkspace", where), where);
+}
+// What a DataCopy with DataCopyCO12DstParams does not carry itself.
+inline void SetFixpipeNz2ndFlag(uint16_t ndNum, uint16_t srcNdStride, uint16_t dstNdStride) {
+    auto& nd = ascendc_host::current().fixpipe;
+    nd.matrices = ndNum;
+    nd.source = srcNdStride;
+    nd.destination = dstNdStride;
+}
+inline void SetFixpipePreQuantFlag(uint64_t config) { ascendc_host::current().fixpipe.scale = config; }
+template <typename T, typename U>
+void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<U>& src, const DataCopyCO12DstParams& params, Where where = Where()) {
+    detail::fixpipe_out(dst, src, detail::fixpipe_params(params), params.nz2ndEn ? CO2Layout::ROW_MAJOR : CO2Layout::NZ, nullptr, where);
+}
+template <typename T, typename U>
+void DataCopy(const LocalTensor<T>& dst, const LocalTensor<U>& src, const DataCopyCO12DstParams& params, Where where = Where()) {
+    detail::fixpipe_local(dst, src, detail::fixpipe_params(params), params.nz2ndEn ? CO2Layout::ROW_MAJOR : CO2Layout::NZ, nullptr, where);
+}
+
+}  // namespace AscendC
+
+#endif  // ASCENDC_HOST_CUBE_H

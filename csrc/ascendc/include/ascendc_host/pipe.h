@@ -1,0 +1,528 @@
+// TPipe, TQue, TBuf, TBufPool: who owns which part of local memory, and in which order it is handed on.
+#ifndef ASCENDC_HOST_PIPE_H
+#define ASCENDC_HOST_PIPE_H
+
+#include <array>
+
+#include "tensor.h"
+
+namespace AscendC {
+
+using TBufHandle = uint8_t*;
+
+struct TQueConfig {
+    bool nd2nz = false;
+    bool nz2nd = false;
+    bool scmBlockGroup = false;
+    uint32_t bufferLen = 0;
+    uint32_t bufferNumber = 0;
+    uint32_t consumerSize = 0;
+    TPosition consumer[8] = {};
+    bool enableStaticEvtId = false;
+    bool enableLoopQueue = false;
+};
+
+// Where the buffer of a queue lies: a queue of CO1 -> CO2 keeps its data where the source is.
+constexpr TPosition buffer_position(TPosition source, TPosition destination) {
+    switch (source) {
+        case TPosition::GM: return destination;
+        case TPosition::VECIN:
+        case TPosition::VECOUT:
+        case TPosition::VECCALC: return destination == TPosition::A1 || destination == TPosition::B1 ? destination : source;
+        default: return source;
+    }
+}
+
+// A queue between two positions: AllocTensor, EnQue, DeQue, FreeTensor, in this order for every tensor.
+template <TPosition source, TPosition destination, int32_t depth, auto mask = 0>
+class TQueBind {
+  public:
+    static constexpr bool is_queue = true;
+    static constexpr TPosition position = buffer_position(source, destination);
+    static constexpr TPosition srcPosition = source;
+    static constexpr TPosition dstPosition = destination;
+
+    template <typename T>
+    LocalTensor<T> AllocTensor(Where where = Where()) {
+        ascendc_host::Block& block = ascendc_host::enter(where);
+        ascendc_host::Queue& queue = state("AllocTensor", where);
+        for (size_t i = 0; i < queue.buffers.size(); ++i) {
+            ascendc_host::Buffer& buffer = queue.buffers[(queue.next + i) % queue.buffers.size()];
+            if (buffer.state != ascendc_host::Buffer::State::free) continue;
+            queue.next = (queue.next + i + 1) % queue.buffers.size();
+            buffer.state = ascendc_host::Buffer::State::allocated;
+            buffer.used = where;
+            return view<T>(buffer);
+        }
+        ascendc_host::fail(block, where,
+                           ascendc_host::format("AllocTensor: all %zu buffers of queue %s are in use (on the device this waits for "
+                                                "ever); free one with FreeTensor first",
+                                                queue.buffers.size(), queue.position));
+    }
+    template <typename T>
+    void AllocTensor(LocalTensor<T>& tensor, Where where = Where()) {
+        tensor = AllocTensor<T>(where);
+    }
+    template <typename T>
+    bool EnQue(const LocalTensor<T>& tensor, Where where = Where()) {
+        ascendc_host::Block& block = ascendc_host::enter(where);
+        ascendc_host::Queue& queue = state("EnQue", where);
+        ascendc_host::Buffer& buffer = own(tensor, "EnQue", where);
+        if (buffer.state == ascendc_host::Buffer::State::enqueued) {
+            ascendc_host::fail(block, where, ascendc_host::format("EnQue: the tensor is in queue %s already", queue.position));
+        }
+        const size_t limit = static_cast<size_t>(std::max(depth, 1));
+        if (queue.enqueued.size() >= limit) {
+            ascendc_host::fail(block, where,
+                               ascendc_host::format("EnQue: queue %s has depth %zu and holds %zu tensors; DeQue one first, or give "
+                                                    "the queue a larger depth",
+                                                    queue.position, limit, queue.enqueued.size()));
+        }
+        buffer.state = ascendc_host::Buffer::State::enqueued;
+        buffer.used = where;
+        queue.enqueued.push_back(&buffer);
+        return true;
+    }
+    template <TPosition, TPosition, typename T>
+    bool EnQue(const LocalTensor<T>& tensor, Where where = Where()) {
+        return EnQue(tensor, where);
+    }
+    template <typename T>
+    LocalTensor<T> DeQue(Where where = Where()) {
+        ascendc_host::Block& block = ascendc_host::enter(where);
+        ascendc_host::Queue& queue = state("DeQue", where);
+        if (queue.enqueued.empty()) {
+            ascendc_host::fail(block, where,
+                               ascendc_host::format("DeQue: queue %s is empty (on the device this waits for ever); EnQue a tensor first",
+                                                    queue.position));
+        }
+        ascendc_host::Buffer& buffer = *queue.enqueued.front();
+        queue.enqueued.pop_front();
+        buffer.state = ascendc_host::Buffer::State::dequeued;
+        buffer.used = where;
+        return view<T>(buffer);
+    }
+    template <typename T>
+    void DeQue(LocalTensor<T>& tensor, Where where = Where()) {
+        tensor = DeQue<T>(where);
+    }
+    template <TPosition, TPosition, typename T>
+    LocalTensor<T> DeQue(Where where = Where()) {
+        return DeQue<T>(where);
+    }
+    template <typename T>
+    void FreeTensor(LocalTensor<T>& tensor, Where where = Where()) {
+        ascendc_host::Block& block = ascendc_host::enter(where);
+        ascendc_host::Queue& queue = state("FreeTensor", where);
+        ascendc_host::Buffer& buffer = own(tensor, "FreeTensor", where);
+        if (buffer.state == ascendc_host::Buffer::State::enqueued) {
+            ascendc_host::fail(block, where,
+                               ascendc_host::format("FreeTensor: the tensor is still in queue %s; DeQue it first", queue.position));
+        }
+        buffer.state = ascendc_host::Buffer::State::free;
+        ++buffer.generation;
+    }
+    template <typename T>
+    void FreeTensor(LocalTensor<T>&& tensor, Where where = Where()) {
+        FreeTensor(tensor, where);
+    }
+    bool VacantInQue() { return state("VacantInQue", Where("", 0)).enqueued.size() < size_t(std::max(depth, 1)); }
+    bool HasTensorInQue() { return !state("HasTensorInQue", Where("", 0)).enqueued.empty(); }
+    int32_t GetTensorCountInQue() { return static_cast<int32_t>(state("GetTensorCountInQue", Where("", 0)).enqueued.size()); }
+    bool HasIdleBuffer() {
+        for (const auto& buffer : state("HasIdleBuffer", Where("", 0)).buffers) {
+            if (buffer.state == ascendc_host::Buffer::State::free) return true;
+        }
+        return false;
+    }
+    void FreeAllEvent() {}
+    template <typename T>
+    TBufState GetState(const LocalTensor<T>& tensor) const {
+        return tensor.buffer() == nullptr || tensor.stale() ? TBufState::FREE : static_cast<TBufState>(tensor.buffer()->state);
+    }
+
+    // For TPipe and TBufPool.
+    void attach(int32_t queue) { queue_ = queue; }
+    static constexpr int32_t queue_depth = depth;
+
+  private:
+    ascendc_host::Queue& state(const char* api, const Where& where) const {
+        ascendc_host::Block& block = ascendc_host::current();
+        if (queue_ < 0) {
+            ascendc_host::fail(block, where,
+                               ascendc_host::format("%s: the queue %s has no buffers; call TPipe::InitBuffer first", api,
+                                                    position_name(position)));
+        }
+        return block.queues[static_cast<size_t>(queue_)];
+    }
+    template <typename T>
+    ascendc_host::Buffer& own(const LocalTensor<T>& tensor, const char* api, const Where& where) const {
+        tensor.use_bytes(0, api, "the tensor", where);
+        if (tensor.buffer() == nullptr || tensor.buffer()->queue != queue_) {
+            ascendc_host::fail(ascendc_host::current(), where,
+                               ascendc_host::format("%s: the tensor does not come from this queue %s", api, position_name(position)));
+        }
+        return *tensor.buffer();
+    }
+    template <typename T>
+    static LocalTensor<T> view(ascendc_host::Buffer& buffer) {
+        return LocalTensor<T>(position, buffer.begin, buffer.bytes, &buffer);
+    }
+
+    int32_t queue_ = -1;
+};
+
+// The source and destination of a queue named by one position.
+constexpr TPosition queue_source(TPosition position) {
+    switch (position) {
+        case TPosition::VECIN:
+        case TPosition::A1:
+        case TPosition::B1:
+        case TPosition::C1: return TPosition::GM;
+        case TPosition::A2: return TPosition::A2;
+        case TPosition::B2: return TPosition::B2;
+        case TPosition::C2: return TPosition::C2;
+        default: return position;
+    }
+}
+constexpr TPosition queue_destination(TPosition position) {
+    return position == TPosition::VECOUT || position == TPosition::CO2 ? TPosition::GM : position;
+}
+
+template <TPosition pos, int32_t depth, auto mask = 0>
+class TQue : public TQueBind<queue_source(pos), queue_destination(pos), depth, mask> {};
+
+template <TPosition pos, int32_t depth = 1, auto mask = 0>
+using TSCM = TQueBind<pos, TPosition::TSCM, depth, mask>;
+
+// Memory that is held for the whole kernel. The queue functions exist for code written for both, and do nothing.
+template <TPosition pos = TPosition::LCM>
+class TBuf {
+  public:
+    static constexpr bool is_queue = false;
+    static constexpr TPosition position = pos;
+
+    template <typename T>
+    LocalTensor<T> Get(Where where = Where()) {
+        return GetWithOffset<T>(bytes("Get", where) / sizeof(T), 0, where);
+    }
+    template <typename T>
+    LocalTensor<T> Get(uint32_t size, Where where = Where()) {
+        LocalTensor<T> view = Get<T>(where);
+        view.use_bytes(uint64_t(size) * sizeof(T), "TBuf::Get", "the view", where);
+        view.SetSize(size);
+        return view;
+    }
+    template <typename T>
+    LocalTensor<T> GetWithOffset(uint32_t size, uint32_t offset, Where where = Where()) {
+        const uint32_t whole = bytes("GetWithOffset", where);
+        if (offset > whole || uint64_t(size) * sizeof(T) > whole - offset) {
+            ascendc_host::fail(ascendc_host::current(), where,
+                               ascendc_host::format("TBuf::GetWithOffset: %u elements of %zu bytes from byte %u; the buffer has %u bytes",
+                                                    size, sizeof(T), offset, whole));
+        }
+        LocalTensor<T> view(pos, buffer_->begin + offset, whole - offset, nullptr);
+        view.SetSize(size);
+        return view;
+    }
+    template <typename T>
+    void EnQue(const LocalTensor<T>&) {}
+    template <typename T>
+    LocalTensor<T> DeQue(Where where = Where()) {
+        return Get<T>(where);
+    }
+    template <typename T>
+    LocalTensor<T> AllocTensor(Where where = Where()) {
+        return Get<T>(where);
+    }
+    template <typename T>
+    void FreeTensor(LocalTensor<T>&) {}
+    template <typename T>
+    TBufState GetState(const LocalTensor<T>&) const {
+        return buffer_ == nullptr ? TBufState::FREE : TBufState::OCCUPIED;
+    }
+    uint32_t GetBufLen() const { return buffer_ == nullptr ? 0 : buffer_->bytes; }
+
+    // For TPipe and TBufPool.
+    void attach(ascendc_host::Buffer* buffer) { buffer_ = buffer; }
+
+  private:
+    uint32_t bytes(const char* api, const Where& where) const {
+        ascendc_host::Block& block = ascendc_host::enter(where);
+        if (buffer_ == nullptr) {
+            ascendc_host::fail(block, where,
+                               ascendc_host::format("TBuf::%s: the buffer %s has no memory; call TPipe::InitBuffer first", api,
+                                                    position_name(pos)));
+        }
+        return buffer_->bytes;
+    }
+    ascendc_host::Buffer* buffer_ = nullptr;
+};
+
+namespace detail {
+
+// A range of each local memory, given out from the start.
+class Allocator {
+  public:
+    struct Range {
+        uint8_t* begin = nullptr;
+        uint32_t bytes = 0;
+        uint32_t used = 0;
+    };
+
+    template <typename Que>
+    void queue(Range& range, Que& que, uint8_t count, uint32_t bytes, const Where& where) {
+        static_assert(Que::is_queue, "InitBuffer(queue, number, length) is for queues; a TBuf takes InitBuffer(buffer, length)");
+        ascendc_host::Block& block = ascendc_host::enter(where);
+        if (count == 0 || bytes == 0) {
+            ascendc_host::fail(block, where,
+                               ascendc_host::format("InitBuffer: %u buffers of %u bytes for queue %s; both must be above 0",
+                                                    unsigned(count), bytes, position_name(Que::position)));
+        }
+        count_buffers(block, count, where);
+        ascendc_host::Queue made;
+        made.position = position_name(Que::position);
+        made.depth = Que::queue_depth;
+        made.initialised = where;
+        const auto index = static_cast<int32_t>(block.queues.size());
+        for (uint8_t i = 0; i < count; ++i) {
+            ascendc_host::Buffer buffer;
+            buffer.begin = take(range, memory_of(Que::position), bytes, where);
+            buffer.bytes = rounded(bytes);
+            buffer.queue = index;
+            made.buffers.push_back(buffer);
+        }
+        block.queues.push_back(std::move(made));
+        queues_.push_back(index);
+        que.attach(index);
+    }
+    template <TPosition pos>
+    void buffer(Range& range, TBuf<pos>& buf, uint32_t bytes, const Where& where) {
+        ascendc_host::Block& block = ascendc_host::enter(where);
+        if (bytes == 0) {
+            ascendc_host::fail(block, where,
+                               ascendc_host::format("InitBuffer: 0 bytes for a TBuf of %s; the length must be above 0", position_name(pos)));
+        }
+        count_buffers(block, 1, where);
+        ascendc_host::Buffer made;
+        made.begin = take(range, memory_of(pos), bytes, where);
+        made.bytes = rounded(bytes);
+        block.scratch.push_back(made);
+        buf.attach(&block.scratch.back());
+    }
+    uint8_t* take(Range& range, ascendc_host::Memory memory, uint32_t bytes, const Where& where) {
+        ascendc_host::Block& block = ascendc_host::current();
+        if (memory == ascendc_host::Memory::count) ascendc_host::fail(block, where, "InitBuffer: position GM has no local memory");
+        if (range.begin == nullptr) range = {block.memory(memory), memory_bytes(memory), 0};
+        if (uint64_t(range.used) + bytes > range.bytes) {
+            ascendc_host::fail(block, where,
+                               ascendc_host::format("InitBuffer: %u bytes more overflow the %s: %u of %u bytes are in use", bytes,
+                                                    ascendc_host::memory_name(memory), range.used, range.bytes));
+        }
+        uint8_t* begin = range.begin + range.used;
+        range.used += rounded(bytes);
+        return begin;
+    }
+    // The queues are initialised anew or not at all: what was in them no longer counts.
+    void retire() {
+        if (!ascendc_host::inside_kernel()) return;
+        for (int32_t index : queues_) ascendc_host::current().queues[static_cast<size_t>(index)].retired = true;
+        queues_.clear();
+        buffers_ = 0;
+    }
+
+  private:
+    static constexpr uint32_t most_buffers = 64;
+    static uint32_t rounded(uint32_t bytes) { return (bytes + 31) / 32 * 32; }
+    void count_buffers(const ascendc_host::Block& block, uint32_t count, const Where& where) {
+        if ((buffers_ += count) > most_buffers) {
+            ascendc_host::fail(block, where, ascendc_host::format("InitBuffer: more than %u buffers in one TPipe", most_buffers));
+        }
+    }
+    std::vector<int32_t> queues_;
+    uint32_t buffers_ = 0;
+};
+
+}  // namespace detail
+
+// A part of a TPipe's memory that is divided anew, several times in a kernel.
+template <TPosition pos, uint32_t bufIDSize = 4>
+class TBufPool {
+  public:
+    static constexpr TPosition position = pos;
+    template <typename Que>
+    bool InitBuffer(Que& que, uint8_t count, uint32_t bytes, Where where = Where()) {
+        allocator_.queue(range_, que, count, bytes, where);
+        return true;
+    }
+    template <TPosition buf_pos>
+    bool InitBuffer(TBuf<buf_pos>& buf, uint32_t bytes, Where where = Where()) {
+        allocator_.buffer(range_, buf, bytes, where);
+        return true;
+    }
+    template <typename Pool>
+    bool InitBufPool(Pool& pool, uint32_t bytes, Where where = Where()) {
+        pool.attach(allocator_.take(range_, memory_of(pos), bytes, where), bytes);
+        return true;
+    }
+    template <typename Pool, typename Other>
+    bool InitBufPool(Pool& pool, uint32_t bytes, Other& shared, Where where = Where()) {
+        pool.share(shared, bytes, where);
+        return true;
+    }
+    void Reset() {
+        allocator_.retire();
+        range_.used = 0;
+    }
+
+    // For TPipe and TBufPool.
+    void attach(uint8_t* begin, uint32_t bytes) { range_ = {begin, bytes, 0}; }
+    template <typename Other>
+    void share(Other& other, uint32_t bytes, const Where& where) {
+        if (bytes > other.range().bytes) {
+            ascendc_host::fail(ascendc_host::current(), where,
+                               ascendc_host::format("InitBufPool: %u bytes shared with a pool of %u", bytes, other.range().bytes));
+        }
+        attach(other.range().begin, bytes);
+    }
+    const detail::Allocator::Range& range() const { return range_; }
+
+  private:
+    detail::Allocator::Range range_;
+    detail::Allocator allocator_;
+};
+
+// Gives local memory to queues and buffers.
+class TPipe {
+  public:
+    TPipe() { activate(); }
+    ~TPipe() = default;
+    TPipe(const TPipe&) = delete;
+    TPipe& operator=(const TPipe&) = delete;
+
+    void Init() { activate(); }
+    template <typename Que>
+    bool InitBuffer(Que& que, uint8_t count, uint32_t bytes, Where where = Where()) {
+        allocator_.queue(range(Que::position), que, count, bytes, where);
+        return true;
+    }
+    template <TPosition pos>
+    bool InitBuffer(TBuf<pos>& buf, uint32_t bytes, Where where = Where()) {
+        allocator_.buffer(range(pos), buf, bytes, where);
+        return true;
+    }
+    template <typename Pool>
+    bool InitBufPool(Pool& pool, uint32_t bytes, Where where = Where()) {
+        ascendc_host::enter(where);
+        pool.attach(allocator_.take(range(Pool::position), memory_of(Pool::position), bytes, where), bytes);
+        return true;
+    }
+    template <typename Pool, typename Other>
+    bool InitBufPool(Pool& pool, uint32_t bytes, Other& shared, Where where = Where()) {
+        ascendc_host::enter(where);
+        pool.share(shared, bytes, where);
+        return true;
+    }
+    void Reset() {
+        allocator_.retire();
+        for (auto& range : ranges_) range.used = 0;
+    }
+    void Destroy() { Reset(); }
+
+    // Events order pipes on the device. The host runs everything in order, so any identifier does.
+    template <HardEvent event>
+    TEventID AllocEventID() {
+        return next_event_++ % 8;
+    }
+    template <HardEvent event>
+    void ReleaseEventID(TEventID) {}
+    template <HardEvent event>
+    TEventID FetchEventID() {
+        return 0;
+    }
+    TEventID FetchEventID(HardEvent) { return 0; }
+
+    template <TPosition pos, typename T>
+    LocalTensor<T> GetAbsAddr(int32_t offset, int32_t size, Where where = Where()) const {
+        return LocalTensor<T>(pos, static_cast<uint32_t>(offset), static_cast<uint32_t>(size), where);
+    }
+
+    // What InitBuffer has left of a memory.
+    template <typename T, TPosition pos>
+    LocalTensor<T> rest() {
+        const auto& used = range(pos);
+        uint8_t* begin = ascendc_host::current().memory(memory_of(pos)) + used.used;
+        return LocalTensor<T>(pos, begin, memory_bytes(memory_of(pos)) - used.used, nullptr);
+    }
+
+    static TPipe*& active() {
+        static thread_local TPipe* pipe = nullptr;
+        return pipe;
+    }
+
+  private:
+    void activate() {
+        active() = this;
+        Reset();
+    }
+    detail::Allocator::Range& range(TPosition position) {
+        return ranges_[static_cast<size_t>(memory_of(position)) % ranges_.size()];
+    }
+    std::array<detail::Allocator::Range, static_cast<size_t>(ascendc_host::Memory::count)> ranges_;
+    detail::Allocator allocator_;
+    TEventID next_event_ = 0;
+};
+
+// Local memory without a TPipe, given out from the start and never returned.
+template <Hardware hard = Hardware::UB>
+class LocalMemAllocator {
+  public:
+    uint32_t GetCurAddr() const { return head_; }
+    template <TPosition pos, typename T>
+    LocalTensor<T> Alloc(uint32_t size, Where where = Where()) {
+        LocalTensor<T> tensor(pos, head_, size, where);
+        head_ += (size * sizeof(T) + 31) / 32 * 32;
+        return tensor;
+    }
+    template <TPosition pos, typename T, uint32_t size>
+    LocalTensor<T> Alloc(Where where = Where()) {
+        return Alloc<pos, T>(size, where);
+    }
+    template <typename T>
+    LocalTensor<T> Alloc(uint32_t size, Where where = Where()) {
+        return Alloc<own_position(), T>(size, where);
+    }
+    template <typename T, uint32_t size>
+    LocalTensor<T> Alloc(Where where = Where()) {
+        return Alloc<own_position(), T>(size, where);
+    }
+
+  private:
+    static constexpr TPosition own_position() {
+        switch (hard) {
+            case Hardware::L1: return TPosition::A1;
+            case Hardware::L0A: return TPosition::A2;
+            case Hardware::L0B: return TPosition::B2;
+            case Hardware::L0C: return TPosition::CO1;
+            case Hardware::BIAS: return TPosition::C2;
+            case Hardware::FIXBUF: return TPosition::C2PIPE2GM;
+            default: return TPosition::VECCALC;
+        }
+    }
+    uint32_t head_ = 0;
+};
+
+// The rest of the unified buffer behind what the active TPipe has given out.
+template <typename T, TPosition pos>
+bool PopStackBuffer(LocalTensor<T>& tensor, Where where = Where()) {
+    const auto& block = ascendc_host::enter(where);
+    if (TPipe::active() == nullptr) ascendc_host::fail(block, where, "PopStackBuffer: there is no TPipe");
+    tensor = TPipe::active()->template rest<T, pos>();
+    return tensor.GetSize() != 0;
+}
+
+}  // namespace AscendC
+
+inline AscendC::TPipe* GetTPipePtr() { return AscendC::TPipe::active(); }
+
+#endif  // ASCENDC_HOST_PIPE_H

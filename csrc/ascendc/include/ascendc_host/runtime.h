@@ -1,0 +1,269 @@
+// What a running block is, and how blocks are launched: the face of the Ascend C runtime library.
+//
+// A kernel runs as `blockDim` blocks. Each block is a thread of a pool, with its own unified buffer, L1, L0A, L0B, L0C,
+// bias and fixpipe buffers. A rule that a kernel breaks is thrown as a Violation, caught at the entry of the block, and
+// reported to the caller of the launch as an ACL error: it never leaves the launch as an exception or a signal.
+#ifndef ASCENDC_HOST_RUNTIME_H
+#define ASCENDC_HOST_RUNTIME_H
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <new>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "../ascendc_host_launch.h"
+
+namespace ascendc_host {
+
+// Where in a kernel's source an API was called. As a default argument it is evaluated at the call.
+struct Where {
+    const char* file;
+    int line;
+    constexpr explicit Where(const char* file = __builtin_FILE(), int line = __builtin_LINE()) : file(file), line(line) {}
+};
+
+enum class Memory : uint8_t { ub, l1, l0a, l0b, l0c, bias, fixpipe, count };
+
+constexpr uint32_t memory_bytes(Memory memory) {
+    switch (memory) {
+        case Memory::ub: return 192 * 1024;
+        case Memory::l1: return 512 * 1024;
+        case Memory::l0a:
+        case Memory::l0b: return 64 * 1024;
+        case Memory::l0c: return 128 * 1024;
+        case Memory::bias: return 1024;
+        case Memory::fixpipe: return 7 * 1024;
+        default: return 0;
+    }
+}
+const char* memory_name(Memory memory);
+
+enum class Core : uint8_t {
+    unified,  // cube and vector units in one core: kernels that never ask which they are on
+    aic,
+    aiv
+};
+
+// The kernel types of KERNEL_TASK_TYPE_DEFAULT. `undeclared` runs on unified cores until the kernel asks for its core.
+enum class KernelType : uint8_t { undeclared, aiv_only, aic_only, mix_1_1, mix_1_2, mix_1_0, mix_0_1 };
+
+// One of the buffers that TPipe::InitBuffer gave to a queue.
+struct Buffer {
+    enum class State : uint8_t { free, allocated, enqueued, dequeued };
+    uint8_t* begin = nullptr;
+    uint32_t bytes = 0;
+    State state = State::free;
+    uint32_t generation = 0;  // counts the frees: a tensor of an older generation has been freed
+    int32_t queue = -1;       // index of its queue in the block; -1 for a TBuf
+    Where used;               // the last AllocTensor, EnQue or DeQue
+};
+
+// A queue as the block sees it. It outlives the kernel's TQue object, so that the balance can be checked at the end.
+struct Queue {
+    const char* position = "";
+    int32_t depth = 0;
+    std::deque<Buffer> buffers;
+    std::deque<Buffer*> enqueued;
+    size_t next = 0;  // where the search for a free buffer starts
+    bool retired = false;
+    Where initialised;
+};
+
+// The state of one block, alone on its thread.
+class Block {
+  public:
+    const char* kernel = "";
+    uint32_t index = 0;      // of the group: what blockDim counts
+    uint32_t count = 1;      // blockDim
+    Core core = Core::unified;
+    uint32_t sub_index = 0;  // which vector core of a group
+    uint32_t sub_count = 1;  // vector cores in a group
+    KernelType type = KernelType::undeclared;
+    uint64_t tiling_key = 0;
+    uint8_t* workspace = nullptr;  // of SetSysWorkspace
+    Where where;                   // the API called last
+
+    // Registers of the vector unit.
+    bool counter_mode = false;
+    uint64_t mask_high = ~uint64_t{0};
+    uint64_t mask_low = ~uint64_t{0};
+    uint64_t compare_mask[4] = {};
+    double accumulator = 0;  // of the last ReduceSum
+    double extreme = 0;      // of the last ReduceMax or ReduceMin
+    uint32_t extreme_index = 0;
+    uint16_t sorted[4] = {};
+    float deq_scale = 1.0f;
+    uint64_t gathered = 0;
+    int64_t control = 0;
+
+    // Registers of the fixpipe.
+    struct Fixpipe {
+        uint16_t matrices = 1, source = 0, destination = 0;
+        uint64_t scale = 0;
+    };
+    Fixpipe fixpipe;
+
+    // What DataCopyPad fills a row with when its parameters do not say: nothing, until SetPadValue.
+    bool pad_set = false;
+    uint64_t pad_bits = 0;
+
+    // What a copy from local to global memory does with what is there.
+    enum class Atomic : uint8_t { none, add, max, min };
+    Atomic atomic = Atomic::none;
+    int atomic_type = -1;
+
+    uint8_t* memory(Memory which) const { return memories_[static_cast<size_t>(which)]; }
+    std::deque<Queue> queues;
+    std::deque<Buffer> scratch;                 // buffers of TBuf
+    std::vector<std::shared_ptr<void>> shapes;  // of tensors that were given one
+
+    // GetBlockIdx: on a vector core of a group the vector cores are counted.
+    int64_t block_idx() const { return core == Core::aiv ? int64_t(index) * sub_count + sub_index : index; }
+
+    void check_balance();
+
+  private:
+    friend class Runner;
+    uint8_t* memories_[static_cast<size_t>(Memory::count)] = {};
+};
+
+// The block of this thread. Outside a kernel there is none, and calling an Ascend C API is a Violation.
+Block& current();
+bool inside_kernel();
+
+// A broken rule: unwinds the block. `what` already names kernel, block, rule and source line.
+struct Violation {
+    std::string what;
+    int code;
+};
+
+[[noreturn]] void fail(const Block& block, const Where& where, const std::string& rule);
+[[noreturn]] void fail(const std::string& rule);
+std::string format(const char* text, ...) __attribute__((format(printf, 1, 2)));
+
+inline Block& enter(const Where& where) {
+    Block& block = current();
+    block.where = where;
+    return block;
+}
+
+// Which core a kernel runs on. The first question of an undeclared kernel restarts it on split cores.
+Core ask_core();
+void declare_kernel_type(KernelType type);
+
+// Points where blocks wait for one another. A wait that can never end is a Violation in every waiting block.
+void barrier(bool vector_only, const Where& where);
+void set_cross_flag(int mode, int flag, const Where& where);
+void wait_cross_flag(int flag, const Where& where);
+void set_block_event(int64_t block, int event, const Where& where);
+void wait_block_event(int64_t block, int event, const Where& where);
+void poll();  // the kernel reads what another block may write: let every block make progress
+
+// Serialises atomic accumulation on one page of global memory.
+constexpr size_t lock_page = 4096;
+class GlobalLock {
+  public:
+    explicit GlobalLock(const void* address);
+    ~GlobalLock();
+    GlobalLock(const GlobalLock&) = delete;
+    GlobalLock& operator=(const GlobalLock&) = delete;
+
+  private:
+    size_t slot_;
+};
+
+// The bytes from `p` to the end of its allocation, SIZE_MAX when the runtime does not know it.
+size_t allocation_rest(const void* p);
+
+// --- launching -------------------------------------------------------------------------------------------------------
+
+using Body = void (*)(const void* arguments);
+
+// Queues `block_count` blocks of `body(copy of arguments)` on `stream`. Returns an ACL error code, 0 for none.
+uint32_t launch_bytes(const char* kernel, uint32_t block_count, void* stream, Body body, const void* arguments,
+                      size_t bytes);
+
+// The tiling key of the next launch by this thread; a launch without one runs with key 0, as the device does.
+extern "C" void ascendcHostSetTilingKey(uint64_t key);
+
+// Kernel arguments as the device receives them: values, copied at the launch.
+template <typename... Ts>
+struct Arguments {
+    template <typename F, typename... Head>
+    void apply(const F& f, const Head&... head) const {
+        f(head...);
+    }
+};
+template <typename T, typename... Ts>
+struct Arguments<T, Ts...> {
+    static_assert(std::is_trivially_copyable<T>::value, "a kernel argument is copied as bytes");
+    T first;
+    Arguments<Ts...> rest;
+    template <typename F, typename... Head>
+    void apply(const F& f, const Head&... head) const {
+        rest.apply(f, head..., first);
+    }
+};
+inline Arguments<> pack() { return {}; }
+template <typename T, typename... Ts>
+Arguments<T, Ts...> pack(T first, Ts... rest) {
+    return {first, pack(rest...)};
+}
+
+// `kernel` is a captureless function object; one is made for every launch expression.
+template <typename Kernel, typename... Ts>
+uint32_t launch(const char* name, uint32_t block_count, void* stream, Kernel, Ts... values) {
+    static_assert(std::is_empty<Kernel>::value, "a kernel captures nothing: its arguments carry everything");
+    const auto arguments = pack(values...);
+    using Packed = std::remove_const_t<decltype(arguments)>;
+    const Body body = [](const void* bytes) {
+        // An empty class has no state to construct, and a lambda has no default constructor before C++20.
+        alignas(Kernel) char nothing[sizeof(Kernel)] = {};
+        static_cast<const Packed*>(bytes)->apply(*std::launder(reinterpret_cast<const Kernel*>(nothing)));
+    };
+    return launch_bytes(name, block_count, stream, body, &arguments, sizeof(arguments));
+}
+
+// kernel<<<blocks, l2ctrl, stream>>>(arguments...), as the compiler driver writes it:
+// chevrons("name", [](const auto&... a) { kernel(a...); }, blocks, l2ctrl, stream)(arguments...).
+template <typename Stream>
+auto raw_stream(const Stream& stream, int) -> decltype(stream.stream()) {
+    return stream.stream();  // c10_npu::NPUStream: its queue is drained, as the device's launch does
+}
+inline void* raw_stream(void* stream, long) { return stream; }
+
+template <typename Kernel>
+struct Chevrons {
+    const char* name;
+    Kernel kernel;
+    uint32_t blocks;
+    void* stream;
+    template <typename... Ts>
+    void operator()(Ts... values) const {
+        launch(name, blocks, stream, kernel, values...);
+    }
+};
+template <typename Kernel, typename L2, typename Stream>
+Chevrons<Kernel> chevrons(const char* name, Kernel kernel, uint32_t blocks, L2, const Stream& stream) {
+    return {name, kernel, blocks, raw_stream(stream, 0)};
+}
+template <typename Kernel, typename L2>
+Chevrons<Kernel> chevrons(const char* name, Kernel kernel, uint32_t blocks, L2, std::nullptr_t) {
+    return {name, kernel, blocks, nullptr};
+}
+template <typename Kernel>
+Chevrons<Kernel> chevrons(const char* name, Kernel kernel, uint32_t blocks) {
+    return {name, kernel, blocks, nullptr};
+}
+template <typename Kernel, typename L2>
+Chevrons<Kernel> chevrons(const char* name, Kernel kernel, uint32_t blocks, L2) {
+    return {name, kernel, blocks, nullptr};
+}
+
+}  // namespace ascendc_host
+
+#endif  // ASCENDC_HOST_RUNTIME_H

@@ -1,0 +1,278 @@
+// LocalTensor and GlobalTensor: views of local and global memory that know how far they may be read and written.
+#ifndef ASCENDC_HOST_TENSOR_H
+#define ASCENDC_HOST_TENSOR_H
+
+#include <cstdio>
+
+#include "names.h"
+
+namespace AscendC {
+
+using ascendc_host::Where;
+
+struct ShapeInfo {
+    ShapeInfo() = default;
+    ShapeInfo(uint8_t dims, const uint32_t sizes[], uint8_t original_dims, const uint32_t original[], DataFormat format)
+        : shapeDim(dims), originalShapeDim(original_dims), dataFormat(format) {
+        if (dims > K_MAX_SHAPE_DIM || original_dims > K_MAX_SHAPE_DIM) {
+            ascendc_host::fail(ascendc_host::format("ShapeInfo: %u dimensions; at most %d", unsigned(std::max(dims, original_dims)),
+                                                    K_MAX_SHAPE_DIM));
+        }
+        std::copy_n(sizes, dims, shape);
+        std::copy_n(original, original_dims, originalShape);
+    }
+    ShapeInfo(uint8_t dims, const uint32_t sizes[], DataFormat format = DataFormat::ND)
+        : ShapeInfo(dims, sizes, dims, sizes, format) {}
+
+    uint8_t shapeDim = 0;
+    uint8_t originalShapeDim = 0;
+    uint32_t shape[K_MAX_SHAPE_DIM] = {};
+    uint32_t originalShape[K_MAX_SHAPE_DIM] = {};
+    DataFormat dataFormat = DataFormat::ND;
+};
+// The shape of a tensor, kept by the block: most tensors have none, and all are copied often.
+class ShapeOf {
+  public:
+    void set(const ShapeInfo& info) {
+        auto& shapes = ascendc_host::current().shapes;
+        shapes.push_back(std::make_shared<ShapeInfo>(info));
+        info_ = static_cast<const ShapeInfo*>(shapes.back().get());
+    }
+    ShapeInfo get() const { return info_ == nullptr ? ShapeInfo() : *info_; }
+
+  private:
+    const ShapeInfo* info_ = nullptr;
+};
+
+inline uint64_t GetShapeSize(const ShapeInfo& info) {
+    uint64_t size = 1;
+    for (int i = 0; i < info.shapeDim; ++i) size *= info.shape[i];
+    return size;
+}
+
+struct TBuffAddr {
+    uint32_t dataLen = 0;
+    uint32_t bufferAddr = 0;
+    uint64_t bufferHandle = 0;
+    uint8_t logicPos = 0;
+};
+
+// A view of `size` elements of local memory. `rest_` is what may be touched from here on: the view's buffer to its end.
+template <typename T>
+class LocalTensor {
+  public:
+    using PrimType = T;
+
+    LocalTensor() = default;
+    // An address counted from the start of the memory of `position`, as used without a TPipe.
+    LocalTensor(TPosition position, uint32_t address, uint32_t size, Where where = Where()) {
+        ascendc_host::Block& block = ascendc_host::enter(where);
+        const auto memory = memory_of(position);
+        const uint64_t bytes = uint64_t(size) * sizeof(T);
+        if (memory == ascendc_host::Memory::count || address + bytes > memory_bytes(memory)) {
+            ascendc_host::fail(block, where,
+                               ascendc_host::format("LocalTensor: bytes %u to %llu of the %s, which has %u", address,
+                                                    static_cast<unsigned long long>(address + bytes),
+                                                    ascendc_host::memory_name(memory), memory_bytes(memory)));
+        }
+        *this = LocalTensor(position, block.memory(memory) + address, static_cast<uint32_t>(bytes), nullptr);
+    }
+    LocalTensor(TPosition position, uint8_t* data, uint32_t bytes, ascendc_host::Buffer* buffer)
+        : data_(data),
+          size_(bytes / sizeof(T)),
+          rest_(bytes),
+          buffer_(buffer),
+          generation_(buffer == nullptr ? 0 : buffer->generation),
+          position_(position) {}
+
+    uint64_t GetPhyAddr(uint32_t offset = 0) const {
+        return reinterpret_cast<uint64_t>(data_) + uint64_t(offset) * sizeof(T);
+    }
+    T GetValue(uint32_t offset, Where where = Where()) const { return *at(offset, "GetValue", where); }
+    template <typename S>
+    void SetValue(uint32_t offset, S value, Where where = Where()) const {
+        *at(offset, "SetValue", where) = static_cast<T>(value);
+    }
+    T& operator()(uint32_t offset) const { return *at(offset, "operator()", ascendc_host::current().where); }
+
+    LocalTensor operator[](uint32_t offset) const {
+        const uint64_t bytes = uint64_t(offset) * sizeof(T);
+        if (bytes > rest_) {
+            ascendc_host::fail(ascendc_host::format("LocalTensor[%u]: the offset is beyond its buffer of %s, which has %u more elements",
+                                                    offset, position_name(position_), unsigned(rest_ / sizeof(T))));
+        }
+        LocalTensor view = *this;
+        view.data_ += bytes;
+        view.rest_ -= static_cast<uint32_t>(bytes);
+        view.size_ = size_ > offset ? size_ - offset : 0;
+        return view;
+    }
+    template <typename U>
+    LocalTensor<U> ReinterpretCast() const {
+        LocalTensor<U> view;
+        view.data_ = data_;
+        view.size_ = static_cast<uint32_t>(uint64_t(size_) * sizeof(T) / sizeof(U));
+        view.rest_ = rest_;
+        view.buffer_ = buffer_;
+        view.generation_ = generation_;
+        view.position_ = position_;
+        view.tag_ = tag_;
+        view.shape_ = shape_;
+        return view;
+    }
+    template <typename S>
+    void SetAddrWithOffset(LocalTensor<S>& source, uint32_t offset) {
+        *this = source[offset].template ReinterpretCast<T>();
+    }
+
+    int32_t GetPosition() const { return static_cast<int32_t>(position_); }
+    void SetSize(uint32_t size) { size_ = size; }
+    uint32_t GetSize() const { return size_; }
+    uint32_t GetLength() const { return static_cast<uint32_t>(size_ * sizeof(T)); }
+    void SetBufferLen(uint32_t size) { size_ = size; }
+    void SetUserTag(TTagType tag) { tag_ = tag; }
+    TTagType GetUserTag() const { return tag_; }
+    void SetShapeInfo(const ShapeInfo& info) { shape_.set(info); }
+    ShapeInfo GetShapeInfo() const { return shape_.get(); }
+    void Print(uint32_t length = UINT32_MAX) const {
+        for (uint32_t i = 0; i < std::min(length, size_); ++i) std::printf("%g ", static_cast<double>(*at(i, "Print", Where("", 0))));
+        std::printf("\n");
+    }
+
+    // For the API functions: `count` elements from here may be touched. `name` is the argument's name in the API.
+    T* use(uint64_t count, const char* api, const char* name, const Where& where) const {
+        return reinterpret_cast<T*>(use_bytes(count * sizeof(T), api, name, where));
+    }
+    uint8_t* use_bytes(uint64_t bytes, const char* api, const char* name, const Where& where) const {
+        if (__builtin_expect(data_ == nullptr || bytes > rest_ || stale(), 0)) explain(bytes, api, name, where);
+        return data_;
+    }
+    uint8_t* bytes() const { return data_; }
+    uint32_t rest() const { return rest_; }
+    TPosition position() const { return position_; }
+    ascendc_host::Buffer* buffer() const { return buffer_; }
+    bool stale() const { return buffer_ != nullptr && buffer_->generation != generation_; }
+
+  private:
+    template <typename U>
+    friend class LocalTensor;
+
+    T* at(uint32_t offset, const char* api, const Where& where) const {
+        return use(uint64_t(offset) + 1, api, "the tensor", where) + offset;
+    }
+    [[noreturn]] void explain(uint64_t bytes, const char* api, const char* name, const Where& where) const {
+        const auto& block = ascendc_host::current();
+        if (data_ == nullptr) {
+            ascendc_host::fail(block, where,
+                               ascendc_host::format("%s: %s is an empty LocalTensor; take it from AllocTensor, DeQue or TBuf::Get",
+                                                    api, name));
+        }
+        if (stale()) {
+            ascendc_host::fail(block, where, ascendc_host::format("%s: %s was given back with FreeTensor", api, name));
+        }
+        ascendc_host::fail(block, where,
+                           ascendc_host::format("%s: %s needs %llu bytes, but its buffer of %s has %u from there", api, name,
+                                                static_cast<unsigned long long>(bytes), position_name(position_), rest_));
+    }
+
+    uint8_t* data_ = nullptr;
+    uint32_t size_ = 0;
+    uint32_t rest_ = 0;
+    ascendc_host::Buffer* buffer_ = nullptr;
+    uint32_t generation_ = 0;
+    TPosition position_ = TPosition::VECCALC;
+    TTagType tag_ = 0;
+    ShapeOf shape_;
+};
+
+// A view of global memory, as far as SetGlobalBuffer and the allocation behind it say.
+template <typename T>
+class GlobalTensor {
+  public:
+    using PrimType = T;
+
+    void SetGlobalBuffer(__gm__ T* buffer, uint64_t size) {
+        SetGlobalBuffer(buffer);
+        size_ = size;
+        // A size of 0 leaves the extent to the allocation.
+        if (size != 0) limit_ = std::min<uint64_t>(limit_, size * sizeof(T));
+    }
+    void SetGlobalBuffer(__gm__ T* buffer) {
+        data_ = buffer;
+        size_ = 0;
+        at_ = 0;
+        allocation_ = buffer == nullptr ? 0 : ascendc_host::allocation_rest(buffer);
+        limit_ = allocation_;
+    }
+    const __gm__ T* GetPhyAddr() const { return here(); }
+    __gm__ T* GetPhyAddr(uint64_t offset) const { return here() + offset; }
+    T GetValue(uint64_t offset, Where where = Where()) const { return *use_at(offset, "GetValue", where); }
+    void SetValue(uint64_t offset, T value, Where where = Where()) { *use_at(offset, "SetValue", where) = value; }
+    T& operator()(uint64_t offset) const { return *use_at(offset, "operator()", ascendc_host::current().where); }
+    uint64_t GetSize() const { return size_; }
+    GlobalTensor operator[](uint64_t offset) const {
+        GlobalTensor view = *this;
+        view.at_ += offset * sizeof(T);
+        return view;
+    }
+    template <typename U>
+    GlobalTensor<U> ReinterpretCast() const {
+        GlobalTensor<U> view;
+        view.data_ = reinterpret_cast<U*>(data_);
+        view.size_ = size_ * sizeof(T) / sizeof(U);
+        view.at_ = at_;
+        view.limit_ = limit_;
+        view.allocation_ = allocation_;
+        view.shape_ = shape_;
+        return view;
+    }
+    void SetShapeInfo(const ShapeInfo& info) { shape_.set(info); }
+    ShapeInfo GetShapeInfo() const { return shape_.get(); }
+    template <CacheRwMode mode = CacheRwMode::RW>
+    void SetL2CacheHint(CacheMode) {}
+
+    // For the API functions: bytes [from, from + bytes) counted from here may be touched.
+    uint8_t* use_bytes(uint64_t from, uint64_t bytes, const char* api, const char* name, const Where& where) const {
+        const uint64_t begin = at_ + from;
+        if (__builtin_expect(data_ == nullptr || begin > limit_ || bytes > limit_ - begin, 0)) {
+            explain(begin, bytes, api, name, where);
+        }
+        return reinterpret_cast<uint8_t*>(data_) + begin;
+    }
+
+  private:
+    template <typename U>
+    friend class GlobalTensor;
+
+    T* here() const { return reinterpret_cast<T*>(reinterpret_cast<uint8_t*>(data_) + at_); }
+    T* use_at(uint64_t offset, const char* api, const Where& where) const {
+        return reinterpret_cast<T*>(use_bytes(offset * sizeof(T), sizeof(T), api, "the tensor", where));
+    }
+    [[noreturn]] void explain(uint64_t begin, uint64_t bytes, const char* api, const char* name, const Where& where) const {
+        const auto& block = ascendc_host::current();
+        if (data_ == nullptr) {
+            ascendc_host::fail(block, where,
+                               ascendc_host::format("%s: %s is a GlobalTensor without memory; call SetGlobalBuffer with an address "
+                                                    "that is not null",
+                                                    api, name));
+        }
+        const bool by_allocation = limit_ == allocation_;
+        ascendc_host::fail(block, where,
+                           ascendc_host::format("%s: out of bounds: bytes %llu to %llu of %s, whose %s ends at byte %llu", api,
+                                                static_cast<unsigned long long>(begin),
+                                                static_cast<unsigned long long>(begin + bytes), name,
+                                                by_allocation ? "allocation" : "global buffer",
+                                                static_cast<unsigned long long>(limit_)));
+    }
+
+    T* data_ = nullptr;
+    uint64_t size_ = 0;
+    uint64_t at_ = 0;          // bytes from data_
+    uint64_t limit_ = 0;       // bytes from data_ that may be touched
+    uint64_t allocation_ = 0;  // bytes from data_ to the end of the allocation
+    ShapeOf shape_;
+};
+
+}  // namespace AscendC
+
+#endif  // ASCENDC_HOST_TENSOR_H

@@ -1,0 +1,47 @@
+// Tiling data in kernels: read from the memory that the host filled.
+#ifndef ASCENDC_HOST_TILING_H
+#define ASCENDC_HOST_TILING_H
+
+#include "tensor.h"
+
+namespace AscendC {
+
+// A tiling structure out of global memory, checked against its allocation.
+template <typename Tiling>
+Tiling read_tiling(const void* tiling, const Where& where) {
+    static_assert(std::is_trivially_copyable<Tiling>::value, "tiling data is copied as bytes");
+    const auto& block = ascendc_host::enter(where);
+    if (tiling == nullptr) ascendc_host::fail(block, where, "GET_TILING_DATA: the tiling address is null");
+    const size_t rest = ascendc_host::allocation_rest(tiling);
+    if (rest < sizeof(Tiling)) {
+        ascendc_host::fail(block, where,
+                           ascendc_host::format("GET_TILING_DATA: the tiling structure has %zu bytes, its memory %zu", sizeof(Tiling), rest));
+    }
+    Tiling data;
+    std::memcpy(static_cast<void*>(&data), tiling, sizeof data);
+    return data;
+}
+
+inline void SetSysWorkspace(__gm__ uint8_t* workspace) { ascendc_host::current().workspace = workspace; }
+inline void SetSysWorkspaceForce(__gm__ uint8_t* workspace) { SetSysWorkspace(workspace); }
+inline __gm__ uint8_t* GetSysWorkSpacePtr() { return ascendc_host::current().workspace; }
+// The system's part of a workspace is needed by the device alone: the user's part starts at once.
+inline __gm__ uint8_t* GetUserWorkspace(__gm__ uint8_t* workspace) { return workspace; }
+
+}  // namespace AscendC
+
+using AscendC::GetSysWorkSpacePtr;
+using AscendC::GetUserWorkspace;
+using AscendC::SetSysWorkspace;
+
+#define TILING_KEY_IS(key) (::ascendc_host::current().tiling_key == static_cast<uint64_t>(key))
+#define GET_TILING_DATA_WITH_STRUCT(Tiling, name, address) \
+    const Tiling name = ::AscendC::read_tiling<Tiling>(address, ::AscendC::Where())
+#define GET_TILING_DATA_MEMBER(Tiling, member, name, address) \
+    const auto name = ::AscendC::read_tiling<Tiling>(address, ::AscendC::Where()).member
+#define GET_TILING_DATA_PTR_WITH_STRUCT(Tiling, name, address) const __gm__ Tiling* name = reinterpret_cast<const __gm__ Tiling*>(address)
+// The structure that GET_TILING_DATA reads: named in the kernel, or by the operator project's build.
+#define REGISTER_TILING_DEFAULT(Tiling) using ascendc_default_tiling = Tiling
+#define GET_TILING_DATA(name, address) GET_TILING_DATA_WITH_STRUCT(ascendc_default_tiling, name, address)
+
+#endif  // ASCENDC_HOST_TILING_H

@@ -1,0 +1,21 @@
+// The Ascend C kernel API on the host: what a kernel includes.
+#ifndef KERNEL_OPERATOR_H
+#define KERNEL_OPERATOR_H
+
+#include "ascendc_host/arithmetic.h"
+#include "ascendc_host/cast.h"
+#include "ascendc_host/compare.h"
+#include "ascendc_host/copy.h"
+#include "ascendc_host/cube.h"
+#include "ascendc_host/debug.h"
+#include "ascendc_host/math.h"
+#include "ascendc_host/pipe.h"
+#include "ascendc_host/reduce.h"
+#include "ascendc_host/reshape.h"
+#include "ascendc_host/scalar.h"
+#include "ascendc_host/sort.h"
+#include "ascendc_host/sync.h"
+#include "ascendc_host/tik2.h"
+#include "ascendc_host/tiling.h"
+
+#endif  // KERNEL_OPERATOR_H

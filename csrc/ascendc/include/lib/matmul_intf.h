@@ -1,0 +1,386 @@
+// The Matmul object: C = A * B + bias over a core's part of a matrix, by the tiling that the host computed.
+//
+// On split cores the object belongs to the vector cores, which send their requests to the cube core; here the vector core
+// computes them itself, and the cube core has nothing to do.
+#ifndef LIB_MATMUL_INTF_H
+#define LIB_MATMUL_INTF_H
+
+#include "../kernel_operator.h"
+#include "../kernel_tiling/kernel_tiling.h"
+
+enum class CubeFormat { ND = 0, NZ, ZN, ZZ, NN, ND_ALIGN, SCALAR, VECTOR };
+enum class LayoutMode { NONE = 0, BSNGD, SBNGD, BNGS1S2, NORMAL };
+
+namespace AscendC {
+
+template <TPosition POSITION, CubeFormat FORMAT, typename TYPE, bool ISTRANS = false, LayoutMode LAYOUT = LayoutMode::NONE,
+          bool IBSHARE = false, TPosition SRCPOS = TPosition::GM>
+struct MatmulType {
+    static constexpr TPosition pos = POSITION;
+    static constexpr CubeFormat format = FORMAT;
+    using T = TYPE;
+    static constexpr bool isTrans = ISTRANS;
+    static constexpr LayoutMode layout = LAYOUT;
+    static constexpr bool ibShare = IBSHARE;
+};
+
+// How the device schedules the work; the result does not depend on it.
+struct MatmulConfig {
+    bool doNorm = true;
+    bool doBasicBlock = false;
+    bool doMultiDataLoad = false;
+    uint32_t basicM = 0;
+    uint32_t basicN = 0;
+    uint32_t basicK = 0;
+    bool intrinsicsCheck = false;
+    bool isNBatch = false;
+    bool enVecND2NZ = false;
+    uint32_t doSpecialBasicBlock = 0;
+    uint32_t doMTE2Preload = 0;
+    uint32_t singleCoreM = 0;
+    uint32_t singleCoreN = 0;
+    uint32_t singleCoreK = 0;
+    bool enUnitFlag = false;
+    bool isA2B2Shared = false;
+    bool isEnableChannelSplit = false;
+    bool enableKdimReorderLoad = false;
+};
+constexpr MatmulConfig CFG_NORM{};
+constexpr MatmulConfig CFG_MDL{false, false, true};
+constexpr MatmulConfig MM_CFG_BB{false, true};
+constexpr MatmulConfig GetNormalConfig(bool = false, bool = false) { return CFG_NORM; }
+constexpr MatmulConfig GetMDLConfig(bool = false, bool = false, uint32_t = 0) { return CFG_MDL; }
+constexpr MatmulConfig GetBasicConfig(uint32_t m, uint32_t n, uint32_t k) { return {false, true, false, m, n, k}; }
+
+namespace detail {
+
+// A matrix in global or local memory, by rows or in fractals of 16 rows and 32 bytes, seen as rows x columns.
+template <typename T>
+class MatrixView {
+  public:
+    void bind(const GlobalTensor<T>& tensor, bool transposed) {
+        global_ = tensor;
+        local_ = {};
+        transposed_ = transposed;
+        bound_ = true;
+    }
+    void bind(const LocalTensor<T>& tensor, bool transposed) {
+        local_ = tensor;
+        transposed_ = transposed;
+        bound_ = true;
+    }
+    bool bound() const { return bound_; }
+    bool is_local() const { return local_.bytes() != nullptr; }
+    bool transposed() const { return transposed_; }
+
+    // to[i * columns + j] = element [row + i, column + j]. `stored_rows` and `stored_columns` are the whole matrix as it
+    // lies in memory, before it is transposed.
+    template <typename W>
+    void read(W* to, uint64_t row, uint64_t column, uint64_t rows, uint64_t columns, CubeFormat format, uint64_t stored_rows,
+              uint64_t stored_columns, const char* name, const Where& where) const {
+        if (transposed_) {
+            std::vector<W> turned(rows * columns);
+            read_stored(turned.data(), column, row, columns, rows, format, stored_rows, stored_columns, name, where);
+            for (uint64_t i = 0; i < rows; ++i) {
+                for (uint64_t j = 0; j < columns; ++j) to[i * columns + j] = turned[j * rows + i];
+            }
+        } else {
+            read_stored(to, row, column, rows, columns, format, stored_rows, stored_columns, name, where);
+        }
+    }
+
+  private:
+    const T* run(uint64_t at, uint64_t count, const char* name, const Where& where) const {
+        if (is_local()) return local_.use(at + count, "Matmul", name, where) + at;
+        return reinterpret_cast<const T*>(global_.use_bytes(at * sizeof(T), count * sizeof(T), "Matmul", name, where));
+    }
+    template <typename W>
+    void read_stored(W* to, uint64_t row, uint64_t column, uint64_t rows, uint64_t columns, CubeFormat format, uint64_t stored_rows,
+                     uint64_t stored_columns, const char* name, const Where& where) const {
+        constexpr uint64_t c0 = 32 / sizeof(T);
+        const bool fractals = format == CubeFormat::NZ;
+        const uint64_t high = (stored_rows + 15) / 16 * 16;
+        const uint64_t step = fractals ? c0 : columns;
+        for (uint64_t i = 0; i < rows; ++i) {
+            for (uint64_t j = 0; j < columns;) {
+                const uint64_t at_column = column + j;
+                const uint64_t count = fractals ? std::min(step - at_column % c0, columns - j) : columns;
+                const uint64_t at = fractals ? at_column / c0 * high * c0 + (row + i) * c0 + at_column % c0
+                                             : (row + i) * stored_columns + at_column;
+                const T* from = run(at, count, name, where);
+                if constexpr (std::is_same<W, float>::value && !std::is_same<Wide<T>, T>::value) {
+                    ascendc_host::widen(from, to + i * columns + j, count);
+                } else {
+                    for (uint64_t l = 0; l < count; ++l) to[i * columns + j + l] = static_cast<W>(from[l]);
+                }
+                j += count;
+            }
+        }
+    }
+    GlobalTensor<T> global_;
+    LocalTensor<T> local_;
+    bool transposed_ = false;
+    bool bound_ = false;
+};
+
+}  // namespace detail
+
+// Functions that replace the device's own copies; there are none to replace here, so only the absence of them is accepted.
+template <auto copy_out = nullptr, auto copy_a1 = nullptr, auto copy_b1 = nullptr>
+struct MatmulCallBackFunc {
+    static_assert(copy_out == nullptr && copy_a1 == nullptr && copy_b1 == nullptr, "Matmul callbacks are not supported on the host");
+};
+
+template <class A_TYPE, class B_TYPE, class C_TYPE, class BIAS_TYPE = C_TYPE, const auto& MM_CFG = CFG_NORM,
+          class CallBack = MatmulCallBackFunc<>>
+class MatmulImpl {
+    using SrcAT = typename A_TYPE::T;
+    using SrcBT = typename B_TYPE::T;
+    using DstT = typename C_TYPE::T;
+    using BiasT = typename BIAS_TYPE::T;
+    using W = detail::Sum<SrcAT>;
+
+  public:
+    void Init(const TCubeTiling* tiling, TPipe* = nullptr, Where where = Where()) {
+        const auto& block = ascendc_host::enter(where);
+        if (tiling == nullptr) ascendc_host::fail(block, where, "Matmul: the tiling is null");
+        tiling_ = *tiling;
+        if (tiling_.singleCoreM <= 0 || tiling_.singleCoreN <= 0 || tiling_.singleCoreK <= 0 || tiling_.baseM <= 0 || tiling_.baseN <= 0) {
+            ascendc_host::fail(block, where,
+                               ascendc_host::format("Matmul: tiling with singleCore %d x %d x %d and base %d x %d; all must be above 0",
+                                                    tiling_.singleCoreM, tiling_.singleCoreN, tiling_.singleCoreK, tiling_.baseM,
+                                                    tiling_.baseN));
+        }
+        SetOrgShape(tiling_.M, tiling_.N, tiling_.Ka, tiling_.Kb);
+        SetSingleShape(tiling_.singleCoreM, tiling_.singleCoreN, tiling_.singleCoreK);
+        use_bias_ = false;
+        initialised_ = true;
+    }
+    void SetOrgShape(int m, int n, int k) { SetOrgShape(m, n, k, k); }
+    void SetOrgShape(int m, int n, int ka, int kb, int kc = 0) {
+        org_m_ = m;
+        org_n_ = n;
+        org_ka_ = ka;
+        org_kb_ = kb;
+        org_kc_ = kc;
+    }
+    void SetSingleShape(int m, int n, int k) {
+        single_m_ = m;
+        single_n_ = n;
+        single_k_ = k;
+        restart();
+    }
+    void SetTail(int m = -1, int n = -1, int k = -1) {
+        if (m > 0) single_m_ = m;
+        if (n > 0) single_n_ = n;
+        if (k > 0) single_k_ = k;
+        restart();
+    }
+    void SetTensorA(const GlobalTensor<SrcAT>& gm, bool isTransposeA = false) { bind(a_, gm, isTransposeA); }
+    void SetTensorA(const LocalTensor<SrcAT>& local, bool isTransposeA = false) { bind(a_, local, isTransposeA); }
+    void SetTensorB(const GlobalTensor<SrcBT>& gm, bool isTransposeB = false) { bind(b_, gm, isTransposeB); }
+    void SetTensorB(const LocalTensor<SrcBT>& local, bool isTransposeB = false) { bind(b_, local, isTransposeB); }
+    void SetBias(const GlobalTensor<BiasT>& gm) { bind_bias(gm); }
+    void SetBias(const LocalTensor<BiasT>& local) { bind_bias(local); }
+    void DisableBias() { use_bias_ = false; }
+    void ClearBias() { use_bias_ = false; }
+    void SetQuantScalar(const uint64_t scale) {
+        quant_scale_ = detail::scale_of(scale);
+        quantised_ = true;
+    }
+    template <typename T>
+    void SetWorkspace(T&&) {}
+    template <typename T>
+    void SetWorkspace(const T*, int) {}
+    void SetLocalWorkspace(const LocalTensor<uint8_t>&) {}
+    void SetHF32(bool = false, int32_t = 0) {}
+    void SetSubBlockIdx(uint8_t) {}
+    void SetUserDefInfo(uint64_t) {}
+    template <typename T>
+    void SetSelfDefineData(T) {}
+    void End() { initialised_ = false; }
+
+    // The whole part of this core.
+    template <bool sync = true>
+    void IterateAll(const GlobalTensor<DstT>& gm, uint8_t enAtomic = 0, bool enSequentialWrite = false, bool = false, bool = false,
+                    Where where = Where()) {
+        check(where);
+        compute(0, 0, single_m_, single_n_, where);
+        write(gm, enAtomic, enSequentialWrite ? single_n_ : row_of_c(), 0, 0, single_m_, single_n_, where);
+        restart();
+    }
+    template <bool sync = true>
+    void IterateAll(const LocalTensor<DstT>& local, uint8_t = 0, Where where = Where()) {
+        check(where);
+        compute(0, 0, single_m_, single_n_, where);
+        write_local(local, single_n_, single_m_, single_n_, where);
+        restart();
+    }
+    void WaitIterateAll() {}
+
+    // One base block after the other: true while there is one, which GetTensorC then gives.
+    template <bool sync = true>
+    bool Iterate(bool enPartialSum = false, Where where = Where()) {
+        check(where);
+        const int rows = (single_m_ + tiling_.baseM - 1) / tiling_.baseM;
+        const int columns = (single_n_ + tiling_.baseN - 1) / tiling_.baseN;
+        if (++step_ >= rows * columns) {
+            restart();
+            return false;
+        }
+        // Order 0 runs along M first, order 1 along N.
+        m_at_ = tiling_.iterateOrder == 0 ? step_ % rows : step_ / columns;
+        n_at_ = tiling_.iterateOrder == 0 ? step_ / rows : step_ % columns;
+        const auto before = std::move(c_);
+        compute(m_at_ * tiling_.baseM, n_at_ * tiling_.baseN, block_m(), block_n(), where);
+        if (enPartialSum && before.size() == c_.size()) {
+            for (size_t i = 0; i < c_.size(); ++i) c_[i] = detail::add_op()(c_[i], before[i]);
+        }
+        return true;
+    }
+    template <bool sync = true>
+    void GetTensorC(const GlobalTensor<DstT>& gm, uint8_t enAtomic = 0, bool enSequentialWrite = false, Where where = Where()) {
+        check(where);
+        if (enSequentialWrite) {
+            write(gm, enAtomic, tiling_.baseN, 0, 0, block_m(), block_n(), where);
+        } else {
+            write(gm, enAtomic, row_of_c(), m_at_ * tiling_.baseM, n_at_ * tiling_.baseN, block_m(), block_n(), where);
+        }
+    }
+    template <bool sync = true>
+    void GetTensorC(const LocalTensor<DstT>& local, uint8_t = 0, bool = false, Where where = Where()) {
+        check(where);
+        write_local(local, tiling_.baseN, block_m(), block_n(), where);
+    }
+
+  private:
+    void restart() { step_ = -1; }
+    int block_m() const { return std::min(tiling_.baseM, single_m_ - m_at_ * tiling_.baseM); }
+    int block_n() const { return std::min(tiling_.baseN, single_n_ - n_at_ * tiling_.baseN); }
+    int row_of_c() const { return org_kc_ != 0 ? org_kc_ : org_n_; }
+    template <typename View, typename Tensor>
+    void bind(View& view, const Tensor& tensor, bool transposed) {
+        view.bind(tensor, transposed);
+        restart();
+    }
+    template <typename Tensor>
+    void bind_bias(const Tensor& tensor) {
+        bias_.bind(tensor, false);
+        use_bias_ = true;
+    }
+    void check(const Where& where) {
+        const auto& block = ascendc_host::enter(where);
+        if (!initialised_) ascendc_host::fail(block, where, "Matmul: not initialised; call REGIST_MATMUL_OBJ with its tiling, or Init");
+        if (!a_.bound() || !b_.bound()) ascendc_host::fail(block, where, "Matmul: call SetTensorA and SetTensorB first");
+    }
+
+    // c_[m, n] = A[row.., :] * B[:, column..] + bias, in panels that stay in the processor's cache.
+    void compute(int row, int column, int m, int n, const Where& where) {
+        constexpr int panel = 512;
+        c_.assign(size_t(m) * n, W(0));
+        if (use_bias_) {
+            std::vector<W> bias(n);
+            bias_.read(bias.data(), 0, column, 1, n, CubeFormat::ND, 1, org_n_, "bias", where);
+            for (int i = 0; i < m; ++i) std::copy(bias.begin(), bias.end(), c_.begin() + size_t(i) * n);
+        }
+        const int ka = a_.is_local() ? single_k_ : org_ka_;
+        const int rows_a = a_.is_local() ? single_m_ : org_m_;
+        const int kb = b_.is_local() ? single_k_ : org_kb_;
+        const int columns_b = b_.is_local() ? single_n_ : org_n_;
+        std::vector<W> a, b;
+        for (int first = 0; first < single_k_; first += panel) {
+            const int k = std::min(panel, single_k_ - first);
+            a.resize(size_t(m) * k);
+            b.resize(size_t(k) * n);
+            a_.read(a.data(), row, first, m, k, A_TYPE::format, a_.transposed() ? ka : rows_a, a_.transposed() ? rows_a : ka, "A", where);
+            b_.read(b.data(), first, column, k, n, B_TYPE::format, b_.transposed() ? columns_b : kb, b_.transposed() ? kb : columns_b, "B",
+                    where);
+            detail::multiply(a, b, c_, m, n, k);
+        }
+    }
+    DstT result(size_t at) const {
+        if (quantised_) return detail::convert<DstT>(static_cast<float>(c_[at]) * quant_scale_, RoundMode::CAST_RINT);
+        return detail::convert<DstT>(c_[at], RoundMode::CAST_RINT);
+    }
+    void write(const GlobalTensor<DstT>& gm, uint8_t atomic, int row_length, int row, int column, int m, int n, const Where& where) {
+        auto& block = ascendc_host::current();
+        constexpr Block::Atomic modes[] = {Block::Atomic::none, Block::Atomic::add, Block::Atomic::max, Block::Atomic::min};
+        const auto before = block.atomic;
+        if (atomic != 0) block.atomic = modes[atomic % 4];
+        constexpr int c0 = 32 / sizeof(DstT) < 16 ? 16 : 32 / sizeof(DstT);
+        const uint64_t high = uint64_t((org_m_ + 15) / 16 * 16);
+        std::vector<DstT> run(n);
+        for (int i = 0; i < m; ++i) {
+            for (int j = 0; j < n; ++j) run[j] = result(size_t(i) * n + j);
+            const int step = C_TYPE::format == CubeFormat::NZ ? c0 : n;
+            for (int j = 0; j < n; j += step) {
+                const int count = std::min(step, n - j);
+                const uint64_t at = C_TYPE::format == CubeFormat::NZ ? uint64_t((column + j) / c0) * high * c0 + uint64_t(row + i) * c0
+                                                                     : uint64_t(row + i) * row_length + column + j;
+                detail::store<DstT>(block, reinterpret_cast<const uint8_t*>(run.data() + j),
+                                    gm.use_bytes(at * sizeof(DstT), count * sizeof(DstT), "Matmul", "C", where), count * sizeof(DstT));
+            }
+        }
+        block.atomic = before;
+    }
+    void write_local(const LocalTensor<DstT>& local, int row_length, int m, int n, const Where& where) {
+        const uint64_t high = uint64_t((m + 15) / 16 * 16);
+        for (int i = 0; i < m; ++i) {
+            for (int j = 0; j < n; ++j) {
+                const uint64_t at = C_TYPE::format == CubeFormat::NZ ? (uint64_t(j / 16) * high + i) * 16 + j % 16 : uint64_t(i) * row_length + j;
+                local.use(at + 1, "Matmul", "C", where)[at] = result(size_t(i) * n + j);
+            }
+        }
+    }
+    using Block = ascendc_host::Block;
+
+    TCubeTiling tiling_;
+    detail::MatrixView<SrcAT> a_;
+    detail::MatrixView<SrcBT> b_;
+    detail::MatrixView<BiasT> bias_;
+    std::vector<W> c_;
+    int org_m_ = 0, org_n_ = 0, org_ka_ = 0, org_kb_ = 0, org_kc_ = 0;
+    int single_m_ = 0, single_n_ = 0, single_k_ = 0;
+    int step_ = -1, m_at_ = 0, n_at_ = 0;
+    bool use_bias_ = false, initialised_ = false, quantised_ = false;
+    float quant_scale_ = 1.0f;
+};
+template <class A_TYPE, class B_TYPE, class C_TYPE, class BIAS_TYPE = C_TYPE, const auto& MM_CFG = CFG_NORM,
+          class CallBack = MatmulCallBackFunc<>>
+using Matmul = MatmulImpl<A_TYPE, B_TYPE, C_TYPE, BIAS_TYPE, MM_CFG, CallBack>;
+
+namespace detail {
+inline void register_objects(TPipe*) {}
+template <typename Object>
+void register_objects(TPipe*, Object&) {}  // initialised later, with Init
+template <typename Object, typename Tiling, typename... Rest>
+void register_objects(TPipe* pipe, Object& object, Tiling* tiling, Rest&&... rest) {
+    if (tiling != nullptr) object.Init(tiling, pipe);
+    register_objects(pipe, std::forward<Rest>(rest)...);
+}
+}  // namespace detail
+
+}  // namespace AscendC
+
+namespace matmul {
+using namespace AscendC;
+}
+using AscendC::CFG_MDL;
+using AscendC::CFG_NORM;
+using AscendC::GetBasicConfig;
+using AscendC::GetMDLConfig;
+using AscendC::GetNormalConfig;
+using AscendC::MatmulConfig;
+using AscendC::MM_CFG_BB;
+
+// Names objects and their tilings in turn. With vector cores, the cube core leaves the kernel here.
+#ifdef ASCENDC_CUBE_ONLY
+#define REGIST_MATMUL_OBJ(pipe, workspace, ...) ::AscendC::detail::register_objects(pipe, __VA_ARGS__)
+#else
+#define REGIST_MATMUL_OBJ(pipe, workspace, ...)                           \
+    if (::ascendc_host::ask_core() == ::ascendc_host::Core::aic) return; \
+    ::AscendC::detail::register_objects(pipe, __VA_ARGS__)
+#endif
+#define REGIST_CUBE_OBJ REGIST_MATMUL_OBJ
+
+#endif  // LIB_MATMUL_INTF_H

@@ -1,0 +1,1 @@
+#include "../tiling/platform/platform_ascendc.h"

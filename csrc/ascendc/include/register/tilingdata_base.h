@@ -1,0 +1,1 @@
+#include "tilingdef.h"

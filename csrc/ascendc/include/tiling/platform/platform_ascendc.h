@@ -1,0 +1,60 @@
+// What tiling functions ask about the device: an Atlas A2 with 24 cube cores and 48 vector cores.
+#ifndef ASCENDC_HOST_PLATFORM_ASCENDC_H
+#define ASCENDC_HOST_PLATFORM_ASCENDC_H
+
+#include <cstdint>
+
+namespace platform_ascendc {
+
+enum class CoreMemType { L0_A = 0, L0_B = 1, L0_C = 2, L1 = 3, L2 = 4, UB = 5, HBM = 6, RESERVED };
+enum class SocVersion { ASCEND910 = 0, ASCEND910B, ASCEND310P, ASCEND310B, ASCEND910_93, ASCEND950, RESERVED_VERSION = 99999 };
+
+class PlatformAscendC {
+  public:
+    // `PlatformAscendC(context->GetPlatformInfo())` in tiling functions; the argument says nothing new here.
+    template <typename Info>
+    explicit PlatformAscendC(Info*) {}
+    PlatformAscendC() = default;
+
+    uint32_t GetCoreNum() const { return GetCoreNumAic(); }
+    uint32_t GetCoreNumAic() const { return 24; }
+    uint32_t GetCoreNumAiv() const { return 48; }
+    uint32_t GetCoreNumVector() const { return 0; }
+    // The number of blocks to launch for `sliceNum` vector slices on groups of one cube and two vector cores.
+    uint32_t CalcTschBlockDim(uint32_t sliceNum, uint32_t aicCoreNum, uint32_t aivCoreNum) const {
+        if (aicCoreNum == 0 || aivCoreNum == 0 || aicCoreNum > aivCoreNum) return sliceNum;
+        const uint32_t ratio = aivCoreNum / aicCoreNum;
+        return (sliceNum + ratio - 1) / ratio;
+    }
+    uint32_t CalcTschNumBlocks(uint32_t sliceNum, uint32_t aicCoreNum, uint32_t aivCoreNum) const {
+        return CalcTschBlockDim(sliceNum, aicCoreNum, aivCoreNum);
+    }
+    SocVersion GetSocVersion() const { return SocVersion::ASCEND910B; }
+    uint32_t GetLibApiWorkSpaceSize() const { return 16 * 1024 * 1024; }
+    void GetCoreMemSize(const CoreMemType& type, uint64_t& size) const {
+        switch (type) {
+            case CoreMemType::L0_A:
+            case CoreMemType::L0_B: size = 64 * 1024; break;
+            case CoreMemType::L0_C: size = 128 * 1024; break;
+            case CoreMemType::L1: size = 512 * 1024; break;
+            case CoreMemType::L2: size = 192ull * 1024 * 1024; break;
+            case CoreMemType::UB: size = 192 * 1024; break;
+            case CoreMemType::HBM: size = 64ull * 1024 * 1024 * 1024; break;
+            default: size = 0;
+        }
+    }
+    void GetCoreMemBw(const CoreMemType& type, uint64_t& bytes) const { bytes = type == CoreMemType::HBM ? 32 : 110; }
+};
+
+class PlatformAscendCManager {
+  public:
+    static PlatformAscendC* GetInstance() {
+        static PlatformAscendC platform;
+        return &platform;
+    }
+    static PlatformAscendC* GetInstance(const char*) { return GetInstance(); }
+};
+
+}  // namespace platform_ascendc
+
+#endif  // ASCENDC_HOST_PLATFORM_ASCENDC_H

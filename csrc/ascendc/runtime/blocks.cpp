@@ -1,0 +1,582 @@
+// Blocks in threads: the pool, the launch of a kernel, waits between blocks, and broken rules as ACL errors.
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <tuple>
+#include <utility>
+
+#include "ascendc_host/runtime.h"
+
+namespace ascendc_host {
+namespace {
+
+// ACL error codes of the device runtime (acl/error_codes/rt_error_codes.h).
+constexpr int param_invalid = 107000;
+constexpr int aicore_timeout = 507014;
+constexpr int aicore_exception = 507015;
+
+// A wait needs all of its blocks alive at once; the device has far fewer cores than this.
+constexpr uint32_t most_threads = 512;
+
+// Read by every call of the API: no look-up of the library's thread storage, just an offset.
+__attribute__((tls_model("initial-exec"))) thread_local Block* this_block = nullptr;
+thread_local sigjmp_buf* this_fault = nullptr;
+
+struct Cancelled {};  // another block failed: unwind quietly
+struct Restart {
+    KernelType type;
+};
+
+// --- threads ---------------------------------------------------------------------------------------------------------
+
+// Threads that are kept between launches. Never destroyed: they may be waiting when the process exits.
+class Pool {
+  public:
+    static Pool& get() {
+        static Pool* pool = [] {
+            // Threads do not survive a fork: the child starts with an empty pool.
+            pthread_atfork(nullptr, nullptr, [] { new (&get()) Pool; });
+            return new Pool;
+        }();
+        return *pool;
+    }
+    void run(std::function<void()> task) {
+        std::lock_guard<std::mutex> lock(mutex_);
+        tasks_.push_back(std::move(task));
+        if (idle_ >= tasks_.size()) {
+            wake_.notify_one();
+        } else {
+            std::thread([this] { work(); }).detach();
+        }
+    }
+
+  private:
+    void work() {
+        std::unique_lock<std::mutex> lock(mutex_);
+        for (;;) {
+            while (tasks_.empty()) {
+                ++idle_;
+                wake_.wait(lock);
+                --idle_;
+            }
+            auto task = std::move(tasks_.front());
+            tasks_.pop_front();
+            lock.unlock();
+            task();
+            lock.lock();
+        }
+    }
+    std::mutex mutex_;
+    std::condition_variable wake_;
+    std::deque<std::function<void()>> tasks_;
+    size_t idle_ = 0;
+};
+
+// The local memories of a core, kept by its thread.
+struct Memories {
+    uint8_t* at[static_cast<size_t>(Memory::count)] = {};
+    ~Memories() {
+        for (auto* memory : at) std::free(memory);
+    }
+    uint8_t* get(size_t which) {
+        if (at[which] == nullptr) {
+            const size_t bytes = memory_bytes(static_cast<Memory>(which));
+            at[which] = static_cast<uint8_t*>(std::aligned_alloc(512, (bytes + 511) / 512 * 512));
+            if (at[which] == nullptr) throw std::bad_alloc();
+            std::memset(at[which], 0, bytes);
+        }
+        return at[which];
+    }
+};
+
+// --- faults ----------------------------------------------------------------------------------------------------------
+
+// Raw pointers and integer division are beyond what headers can check. A fault inside a block ends the block; a fault
+// anywhere else goes on to whoever handled it before.
+struct FaultHandler {
+    static constexpr int signals[] = {SIGSEGV, SIGBUS, SIGFPE};
+    struct sigaction before[3];
+
+    static FaultHandler& get() {
+        static FaultHandler handler;
+        return handler;
+    }
+    FaultHandler() {
+        struct sigaction action = {};
+        action.sa_sigaction = [](int signal, siginfo_t* info, void* context) { get().handle(signal, info, context); };
+        action.sa_flags = SA_SIGINFO | SA_NODEFER;
+        sigemptyset(&action.sa_mask);
+        for (size_t i = 0; i < 3; ++i) sigaction(signals[i], &action, &before[i]);
+    }
+    void handle(int signal, siginfo_t* info, void* context) {
+        if (this_fault != nullptr) siglongjmp(*this_fault, signal);
+        const auto& old = before[std::find(signals, signals + 3, signal) - signals];
+        if ((old.sa_flags & SA_SIGINFO) != 0 && old.sa_sigaction != nullptr) return old.sa_sigaction(signal, info, context);
+        if (old.sa_handler != SIG_DFL && old.sa_handler != SIG_IGN) return old.sa_handler(signal);
+        ::signal(signal, SIG_DFL);  // the instruction runs again and ends the process as it would have
+    }
+};
+constexpr int FaultHandler::signals[];
+
+}  // namespace
+
+// --- one launch ------------------------------------------------------------------------------------------------------
+
+class Runner {
+  public:
+    Runner(const char* kernel, uint32_t blocks, uint64_t tiling_key, Body body, const void* arguments)
+        : kernel_(kernel), blocks_(blocks), tiling_key_(tiling_key), body_(body), arguments_(arguments) {}
+
+    // Empty when every block ended well.
+    Violation run() {
+        FaultHandler::get();
+        KernelType type = KernelType::undeclared;
+        for (;;) {
+            reset(type);
+            run_all();
+            if (restart_ == KernelType::undeclared || !failure_.what.empty()) return failure_;
+            if (type != KernelType::undeclared) {
+                return {format("kernel %s: KERNEL_TASK_TYPE_DEFAULT names two types in one launch", kernel_),
+                        aicore_exception};
+            }
+            type = restart_;
+        }
+    }
+
+    // Waits until `ready`, under the lock. `what` says what is awaited, for the message of a wait that cannot end.
+    void wait(const std::function<bool()>& ready, const char* what, const Where& where) {
+        std::unique_lock<std::mutex> lock(mutex_);
+        if (cancelled()) throw Cancelled{};
+        if (ready()) return;
+        waiters_.push_back({&ready, what, where, this_block});
+        auto self = std::prev(waiters_.end());
+        --running_;
+        start_more(1);
+        find_deadlock();
+        while (!ready() && !cancelled()) changed_.wait(lock);
+        waiters_.erase(self);
+        ++running_;
+        if (!ready()) throw Cancelled{};
+    }
+    template <typename F>
+    void change(const F& f) {
+        std::lock_guard<std::mutex> lock(mutex_);
+        f();
+        changed_.notify_all();
+    }
+
+    void barrier(bool vector_only, const Where& where) {
+        const bool of_vectors = vector_only && per_group() > 1;
+        const uint32_t members = of_vectors ? blocks_ * sub_count() : jobs();
+        Rendezvous& meeting = of_vectors ? vector_barrier_ : barrier_;
+        if (of_vectors && this_block->core != Core::aiv) return;  // SyncAll of the vector cores: nothing for a cube core
+        uint64_t round = 0;
+        change([&] {
+            round = meeting.round;
+            if (++meeting.arrived == members) {
+                meeting.arrived = 0;
+                ++meeting.round;
+            }
+        });
+        wait([&] { return meeting.round != round; }, "SyncAll", where);
+    }
+
+    // CrossCoreSetFlag as the hardware does it: a core's set stays pending until every core that must set has done so;
+    // then the flag counter of every receiver goes up by one. Mode 0 joins all cores of one kind, mode 1 the vector
+    // cores of a group, mode 2 lets the cube core of a group and its vector cores signal one another.
+    void set_flag(int mode, int flag, const Where& where) {
+        check_flag(mode, flag, where);
+        const Block& me = *this_block;
+        const auto senders = mode == 2 ? side(me, me.core == Core::aiv) : mode == 1 ? side(me, true) : kind(me);
+        const auto receivers = mode == 2 ? side(me, me.core != Core::aiv) : senders;
+        change([&] {
+            ++pending_[{job_of(me), flag, mode}];
+            for (uint32_t sender : senders) {
+                if (pending_[{sender, flag, mode}] == 0) return;
+            }
+            for (uint32_t sender : senders) --pending_[{sender, flag, mode}];
+            for (uint32_t receiver : receivers) ++flags_[{receiver, flag}];
+        });
+    }
+    void wait_flag(int flag, const Where& where) {
+        check_flag(0, flag, where);
+        const std::pair<uint32_t, int> mine{job_of(*this_block), flag};
+        wait([&] { return flags_[mine] > 0; }, "CrossCoreWaitFlag", where);
+        std::lock_guard<std::mutex> lock(mutex_);
+        --flags_[mine];
+    }
+
+    void set_event(int64_t block, int event) {
+        change([&] { ++events_[{block, event}]; });
+    }
+    void wait_event(int64_t block, int event, const Where& where) {
+        wait([&] { return events_[{block, event}] > 0; }, "IBWait", where);
+        std::lock_guard<std::mutex> lock(mutex_);
+        --events_[{block, event}];
+    }
+
+    // A block that polls memory waits without saying so: give every other block a thread.
+    void poll() {
+        if (polled_.exchange(true)) return std::this_thread::yield();
+        std::lock_guard<std::mutex> lock(mutex_);
+        start_more(jobs());
+    }
+
+    static thread_local Runner* mine;
+
+  private:
+    struct Rendezvous {
+        uint32_t arrived = 0;
+        uint64_t round = 0;
+    };
+    struct Waiter {
+        const std::function<bool()>* ready;
+        const char* what;
+        Where where;
+        const Block* block;
+    };
+    uint32_t sub_count() const { return type_ == KernelType::mix_1_2 ? 2 : 1; }
+    uint32_t per_group() const {
+        return type_ == KernelType::mix_1_2 ? 3 : type_ == KernelType::mix_1_1 ? 2 : 1;
+    }
+    uint32_t jobs() const { return blocks_ * per_group(); }
+    uint32_t job_of(const Block& block) const {
+        return block.index * per_group() + (per_group() > 1 && block.core == Core::aiv ? 1 + block.sub_index : 0);
+    }
+
+    void check_flag(int mode, int flag, const Where& where) {
+        if (mode < 0 || mode > 2) fail(*this_block, where, format("CrossCoreSetFlag: mode %d; valid: 0, 1, 2", mode));
+        if (flag < 0 || flag > 15) fail(*this_block, where, format("CrossCoreSetFlag: flag %d; valid: 0 to 15", flag));
+    }
+    // One side of the group of `me`: its vector cores, or its cube core. A unified core is both.
+    std::vector<uint32_t> side(const Block& me, bool vectors) const {
+        const uint32_t group = me.index * per_group();
+        if (per_group() == 1 || !vectors) return {group};
+        std::vector<uint32_t> found;
+        for (uint32_t sub = 0; sub < sub_count(); ++sub) found.push_back(group + 1 + sub);
+        return found;
+    }
+    // All cores of the kind of `me`.
+    std::vector<uint32_t> kind(const Block& me) const {
+        std::vector<uint32_t> found;
+        for (uint32_t job = 0; job < jobs(); ++job) {
+            if (per_group() == 1 || (job % per_group() != 0) == (me.core == Core::aiv)) found.push_back(job);
+        }
+        return found;
+    }
+
+    void reset(KernelType type) {
+        type_ = type;
+        restart_ = KernelType::undeclared;
+        failure_ = {"", 0};
+        next_ = running_ = starting_ = 0;
+        barrier_ = vector_barrier_ = {};
+        pending_.clear();
+        flags_.clear();
+        events_.clear();
+        polled_ = false;
+    }
+    bool cancelled() const { return !failure_.what.empty() || restart_ != KernelType::undeclared; }
+
+    void run_all() {
+        {
+            std::lock_guard<std::mutex> lock(mutex_);
+            const uint32_t cores = std::max(1u, std::thread::hardware_concurrency());
+            start_more(std::min(cores, jobs()) - 1);
+        }
+        work();
+        std::unique_lock<std::mutex> lock(mutex_);
+        while (workers_ > 0) changed_.wait(lock);
+    }
+
+    // Under the lock: up to `count` further threads, as far as there are blocks that no thread will take.
+    void start_more(uint32_t count) {
+        while (count-- > 0 && !cancelled() && next_ + starting_ < jobs()) {
+            if (workers_ >= most_threads) {
+                failure_ = {format("kernel %s: %u blocks wait for one another; at most %u can, and a device has fewer cores",
+                                   kernel_, jobs(), most_threads),
+                            aicore_timeout};
+                changed_.notify_all();
+                return;
+            }
+            ++workers_;
+            ++starting_;
+            Pool::get().run([this] {
+                {
+                    std::lock_guard<std::mutex> lock(mutex_);
+                    --starting_;
+                }
+                work();
+                std::lock_guard<std::mutex> lock(mutex_);
+                --workers_;
+                changed_.notify_all();
+            });
+        }
+    }
+
+    void work() {
+        for (;;) {
+            uint32_t job;
+            {
+                std::lock_guard<std::mutex> lock(mutex_);
+                if (next_ == jobs() || cancelled()) {
+                    find_deadlock();
+                    return;
+                }
+                job = next_++;
+                ++running_;
+            }
+            run_block(job);
+            std::lock_guard<std::mutex> lock(mutex_);
+            --running_;
+            find_deadlock();
+        }
+    }
+
+    void run_block(uint32_t job) {
+        static thread_local Memories memories;
+        Block block;
+        block.kernel = kernel_;
+        block.index = job / per_group();
+        block.count = blocks_;
+        block.type = type_;
+        block.tiling_key = tiling_key_;
+        block.sub_count = sub_count();
+        if (per_group() > 1) {
+            block.core = job % per_group() == 0 ? Core::aic : Core::aiv;
+            block.sub_index = block.core == Core::aiv ? job % per_group() - 1 : 0;
+        }
+        block.where = Where("", 0);
+        Violation failure{"", 0};
+        KernelType restart = KernelType::undeclared;
+        sigjmp_buf fault;
+        Block* const outer_block = this_block;
+        Runner* const outer_runner = mine;
+        sigjmp_buf* const outer_fault = this_fault;
+        const int signal = sigsetjmp(fault, 1);
+        if (signal == 0) {
+            try {
+                for (size_t i = 0; i < static_cast<size_t>(Memory::count); ++i) block.memories_[i] = memories.get(i);
+                this_block = &block;
+                mine = this;
+                this_fault = &fault;
+                body_(arguments_);
+                this_fault = nullptr;
+                block.check_balance();
+            } catch (const Violation& violation) {
+                failure = violation;
+            } catch (const Restart& wish) {
+                restart = wish.type;
+            } catch (const Cancelled&) {
+            } catch (const std::exception& error) {
+                failure = {format("kernel %s, block %u: %s", kernel_, block.index, error.what()), aicore_exception};
+            }
+        } else {
+            failure = describe_fault(block, signal);
+        }
+        this_block = outer_block;
+        mine = outer_runner;
+        this_fault = outer_fault;
+        if (failure.what.empty() && restart == KernelType::undeclared) return;
+        std::lock_guard<std::mutex> lock(mutex_);
+        if (failure_.what.empty()) failure_ = failure;
+        if (restart != KernelType::undeclared) restart_ = restart;
+        changed_.notify_all();
+    }
+
+    static Violation describe_fault(const Block& block, int signal) {
+        const char* what = signal == SIGFPE ? "an integer division by zero, or one that overflows"
+                                            : "an access to memory that is not mapped, through a raw pointer or a bad address";
+        try {
+            fail(block, block.where, std::string(what) + " (after the API call named here)");
+        } catch (const Violation& violation) {
+            return violation;
+        }
+    }
+
+    // Under the lock: when nothing runs or will start and no waiter can go on, no waiter ever will.
+    void find_deadlock() {
+        if (cancelled() || running_ > 0 || starting_ > 0 || next_ < jobs() || waiters_.empty()) return;
+        for (const auto& waiter : waiters_) {
+            if ((*waiter.ready)()) return;
+        }
+        const Waiter& first = waiters_.front();
+        failure_ = {format("kernel %s, block %lld of %u: %s waits for ever: every other block has ended or waits too (%zu wait) "
+                           "[%s:%d]",
+                           kernel_, static_cast<long long>(first.block->block_idx()), blocks_, first.what,
+                           waiters_.size(), first.where.file, first.where.line),
+                    aicore_timeout};
+        changed_.notify_all();
+    }
+
+    const char* kernel_;
+    uint32_t blocks_;
+    uint64_t tiling_key_;
+    Body body_;
+    const void* arguments_;
+
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    KernelType type_ = KernelType::undeclared;
+    KernelType restart_ = KernelType::undeclared;
+    Violation failure_{"", 0};
+    uint32_t next_ = 0;      // the first block that no thread has taken
+    uint32_t running_ = 0;   // blocks that run and do not wait
+    uint32_t starting_ = 0;  // threads on their way to their first block
+    uint32_t workers_ = 0;   // threads of the pool in this launch
+    std::list<Waiter> waiters_;
+    Rendezvous barrier_, vector_barrier_;
+    std::map<std::tuple<uint32_t, int, int>, int64_t> pending_;
+    std::map<std::pair<uint32_t, int>, int64_t> flags_;
+    std::map<std::pair<int64_t, int>, int64_t> events_;
+    std::atomic<bool> polled_{false};
+};
+
+thread_local Runner* Runner::mine = nullptr;
+
+// --- the face --------------------------------------------------------------------------------------------------------
+
+const char* memory_name(Memory memory) {
+    static const char* const names[] = {"unified buffer", "L1 buffer",   "L0A buffer",    "L0B buffer",
+                                        "L0C buffer",     "bias buffer", "fixpipe buffer"};
+    return names[static_cast<size_t>(memory)];
+}
+
+std::string format(const char* text, ...) {
+    va_list list;
+    va_start(list, text);
+    va_list again;
+    va_copy(again, list);
+    const int length = std::vsnprintf(nullptr, 0, text, list);
+    std::string result(static_cast<size_t>(std::max(length, 0)), '\0');
+    std::vsnprintf(&result[0], result.size() + 1, text, again);
+    va_end(again);
+    va_end(list);
+    return result;
+}
+
+bool inside_kernel() { return this_block != nullptr; }
+
+Block& current() {
+    if (this_block == nullptr) {
+        throw Violation{"an Ascend C API was called outside a kernel; launch the kernel instead of calling it",
+                        aicore_exception};
+    }
+    return *this_block;
+}
+
+void fail(const Block& block, const Where& where, const std::string& rule) {
+    std::string what = format("kernel %s, block %lld of %u", block.kernel, static_cast<long long>(block.block_idx()),
+                              block.count);
+    if (block.core == Core::aic) what += " (cube core)";
+    what += ": " + rule;
+    if (where.file != nullptr && *where.file != '\0') what += format(" [%s:%d]", where.file, where.line);
+    throw Violation{what, aicore_exception};
+}
+void fail(const std::string& rule) {
+    const Block& block = current();
+    fail(block, block.where, rule);
+}
+
+void Block::check_balance() {
+    for (const auto& queue : queues) {
+        if (queue.retired) continue;
+        for (const auto& buffer : queue.buffers) {
+            if (buffer.state == Buffer::State::free) continue;
+            const char* missing = buffer.state == Buffer::State::enqueued ? "EnQue without DeQue"
+                                  : buffer.state == Buffer::State::dequeued ? "DeQue without FreeTensor"
+                                                                            : "AllocTensor without EnQue or FreeTensor";
+            fail(*this, buffer.used,
+                 format("queue %s is unbalanced at the end of the kernel: %s", queue.position, missing));
+        }
+    }
+}
+
+Core ask_core() {
+    const Block& block = current();
+    if (block.type == KernelType::undeclared) throw Restart{KernelType::mix_1_2};
+    return block.core;
+}
+
+void declare_kernel_type(KernelType type) {
+    Block& block = current();
+    if (block.type == type || type == KernelType::undeclared) return;
+    if (type == KernelType::mix_1_1 || type == KernelType::mix_1_2) throw Restart{type};
+    if (block.type != KernelType::undeclared) return;
+    block.type = type;
+    block.core = type == KernelType::aiv_only || type == KernelType::mix_0_1 ? Core::aiv : Core::aic;
+}
+
+void barrier(bool vector_only, const Where& where) { Runner::mine->barrier(vector_only, where); }
+void set_cross_flag(int mode, int flag, const Where& where) { Runner::mine->set_flag(mode, flag, where); }
+void wait_cross_flag(int flag, const Where& where) { Runner::mine->wait_flag(flag, where); }
+void set_block_event(int64_t block, int event, const Where&) { Runner::mine->set_event(block, event); }
+void wait_block_event(int64_t block, int event, const Where& where) { Runner::mine->wait_event(block, event, where); }
+void poll() { Runner::mine->poll(); }
+
+namespace {
+std::mutex& global_lock(size_t slot) {
+    static std::mutex locks[64];
+    return locks[slot];
+}
+}  // namespace
+GlobalLock::GlobalLock(const void* address) : slot_((reinterpret_cast<uintptr_t>(address) >> 12) % 64) {
+    global_lock(slot_).lock();
+}
+GlobalLock::~GlobalLock() { global_lock(slot_).unlock(); }
+
+size_t allocation_rest(const void* p) {
+    const void* base = nullptr;
+    size_t size = 0;
+    if (ascendgraphAllocationExtent == nullptr || !ascendgraphAllocationExtent(p, &base, &size)) return SIZE_MAX;
+    const auto begin = reinterpret_cast<uintptr_t>(base);
+    const auto at = reinterpret_cast<uintptr_t>(p);
+    return at < begin || at - begin > size ? 0 : size - (at - begin);
+}
+
+namespace {
+struct alignas(std::max_align_t) Header {
+    const char* kernel;
+    Body body;
+    uint64_t tiling_key;
+    uint32_t blocks;
+};
+thread_local uint64_t next_tiling_key = 0;
+void run_launch(void* bytes) {
+    const auto* header = static_cast<const Header*>(bytes);
+    const Violation failure = Runner(header->kernel, header->blocks, header->tiling_key, header->body, header + 1).run();
+    if (!failure.what.empty()) ascendgraphSetError(failure.code, failure.what.c_str());
+}
+}  // namespace
+
+extern "C" void ascendcHostSetTilingKey(uint64_t key) { next_tiling_key = key; }
+
+uint32_t launch_bytes(const char* kernel, uint32_t block_count, void* stream, Body body, const void* arguments,
+                      size_t bytes) {
+    const uint64_t tiling_key = std::exchange(next_tiling_key, 0);
+    if (block_count == 0) {
+        ascendgraphSetError(param_invalid, format("kernel %s: 0 blocks; launch at least 1", kernel).c_str());
+        return param_invalid;
+    }
+    std::unique_ptr<Header[]> copy(new Header[1 + (bytes + sizeof(Header) - 1) / sizeof(Header)]);
+    copy[0] = {kernel, body, tiling_key, block_count};
+    std::memcpy(&copy[1], arguments, bytes);
+    return static_cast<uint32_t>(
+        ascendgraphLaunchHost(stream, run_launch, copy.get(), sizeof(Header) + bytes, kernel));
+}
+
+}  // namespace ascendc_host

@@ -1,0 +1,151 @@
+// Conversion between half and float in bulk, and the product of matrices.
+#include "ascendc_host/numbers.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace ascendc_host {
+namespace {
+
+void widen_plain(const half* from, float* to, size_t count) {
+    for (size_t i = 0; i < count; ++i) to[i] = from[i];
+}
+void narrow_plain(const float* from, half* to, size_t count) {
+    for (size_t i = 0; i < count; ++i) to[i] = static_cast<half>(from[i]);
+}
+
+template <HalfOp op>
+half combine_one(half a, half b) {
+    const float x = a, y = b;
+    return static_cast<half>(op == HalfOp::add ? x + y : op == HalfOp::sub ? x - y : x * y);
+}
+template <HalfOp op>
+void combine_plain(const half* a, const half* b, half* to, size_t count) {
+    for (size_t i = 0; i < count; ++i) to[i] = combine_one<op>(a[i], b[i]);
+}
+
+void multiply_add_plain(const float* a, const float* b, float* c, size_t m, size_t n, size_t k) {
+    for (size_t row = 0; row < m; ++row) {
+        for (size_t i = 0; i < k; ++i) {
+            const float factor = a[row * k + i];
+            for (size_t column = 0; column < n; ++column) c[row * n + column] += factor * b[i * n + column];
+        }
+    }
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx,f16c"))) void widen_f16c(const half* from, float* to, size_t count) {
+    size_t i = 0;
+    for (; i + 8 <= count; i += 8) {
+        _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i))));
+    }
+    for (; i < count; ++i) to[i] = from[i];
+}
+__attribute__((target("avx,f16c"))) void narrow_f16c(const float* from, half* to, size_t count) {
+    size_t i = 0;
+    for (; i + 8 <= count; i += 8) {
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i),
+                         _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+    }
+    for (; i < count; ++i) to[i] = static_cast<half>(from[i]);
+}
+template <HalfOp op>
+__attribute__((target("avx,f16c"))) void combine_f16c(const half* a, const half* b, half* to, size_t count) {
+    size_t i = 0;
+    for (; i + 8 <= count; i += 8) {
+        const __m256 x = _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(a + i)));
+        const __m256 y = _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(b + i)));
+        const __m256 z = op == HalfOp::add   ? _mm256_add_ps(x, y)
+                         : op == HalfOp::sub ? _mm256_sub_ps(x, y)
+                                             : _mm256_mul_ps(x, y);
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i),
+                         _mm256_cvtps_ph(z, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+    }
+    for (; i < count; ++i) to[i] = combine_one<op>(a[i], b[i]);
+}
+// Four rows of C stay in registers, sixteen columns at a time, while k runs.
+__attribute__((target("avx2,fma"))) void multiply_add_fma(const float* a, const float* b, float* c, size_t m, size_t n, size_t k) {
+    size_t row = 0;
+    for (; row + 4 <= m; row += 4) {
+        size_t column = 0;
+        for (; column + 16 <= n; column += 16) {
+            __m256 sum[4][2];
+            for (int r = 0; r < 4; ++r) {
+                sum[r][0] = _mm256_loadu_ps(c + (row + r) * n + column);
+                sum[r][1] = _mm256_loadu_ps(c + (row + r) * n + column + 8);
+            }
+            for (size_t i = 0; i < k; ++i) {
+                const __m256 low = _mm256_loadu_ps(b + i * n + column);
+                const __m256 high = _mm256_loadu_ps(b + i * n + column + 8);
+                for (int r = 0; r < 4; ++r) {
+                    const __m256 factor = _mm256_broadcast_ss(a + (row + r) * k + i);
+                    sum[r][0] = _mm256_fmadd_ps(factor, low, sum[r][0]);
+                    sum[r][1] = _mm256_fmadd_ps(factor, high, sum[r][1]);
+                }
+            }
+            for (int r = 0; r < 4; ++r) {
+                _mm256_storeu_ps(c + (row + r) * n + column, sum[r][0]);
+                _mm256_storeu_ps(c + (row + r) * n + column + 8, sum[r][1]);
+            }
+        }
+        for (; column < n; ++column) {
+            for (int r = 0; r < 4; ++r) {
+                for (size_t i = 0; i < k; ++i) c[(row + r) * n + column] += a[(row + r) * k + i] * b[i * n + column];
+            }
+        }
+    }
+    multiply_add_plain(a + row * k, b, c + row * n, m - row, n, k);
+}
+bool has_fma() {
+    static const bool has = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    return has;
+}
+bool has_f16c() {
+    static const bool has = __builtin_cpu_supports("avx") && __builtin_cpu_supports("f16c");
+    return has;
+}
+#endif
+
+}  // namespace
+
+void widen(const half* from, float* to, size_t count) {
+#if defined(__x86_64__)
+    if (has_f16c()) return widen_f16c(from, to, count);
+#endif
+    widen_plain(from, to, count);
+}
+
+void narrow(const float* from, half* to, size_t count) {
+#if defined(__x86_64__)
+    if (has_f16c()) return narrow_f16c(from, to, count);
+#endif
+    narrow_plain(from, to, count);
+}
+
+namespace {
+template <HalfOp op>
+void combine_as(const half* a, const half* b, half* to, size_t count) {
+#if defined(__x86_64__)
+    if (has_f16c()) return combine_f16c<op>(a, b, to, count);
+#endif
+    combine_plain<op>(a, b, to, count);
+}
+}  // namespace
+
+void combine(HalfOp op, const half* a, const half* b, half* to, size_t count) {
+    switch (op) {
+        case HalfOp::add: return combine_as<HalfOp::add>(a, b, to, count);
+        case HalfOp::sub: return combine_as<HalfOp::sub>(a, b, to, count);
+        case HalfOp::mul: return combine_as<HalfOp::mul>(a, b, to, count);
+    }
+}
+
+void multiply_add(const float* a, const float* b, float* c, size_t m, size_t n, size_t k) {
+#if defined(__x86_64__)
+    if (has_fma()) return multiply_add_fma(a, b, c, m, n, k);
+#endif
+    multiply_add_plain(a, b, c, m, n, k);
+}
+
+}  // namespace ascendc_host

@@ -1,0 +1,110 @@
+"""A host toolkit with a stand-in for the host runtime, and kernels compiled by its compiler, cached by content."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ascend_graph.host.ascendc import driver, toolkit, translate
+
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Toolkit:
+    """A laid out toolkit and the seam of its runtime."""
+
+    home: Path
+    key: str  # of everything a compiled kernel depends on, except its source
+    seam: ctypes.CDLL
+
+    def message(self) -> str:
+        self.seam.seam_message.restype = ctypes.c_char_p
+        return self.seam.seam_message().decode()
+
+    def bisheng(self, *arguments: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+        command = [str(self.home / "bin/bisheng"), *map(str, arguments)]
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, cwd=cwd)
+
+
+def _digest(*paths: Path) -> str:
+    digest = hashlib.sha256()
+    for path in paths:
+        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+            if file.is_file() and "__pycache__" not in file.parts:
+                digest.update(file.name.encode() + file.read_bytes())
+    return digest.hexdigest()[:20]
+
+
+@pytest.fixture(scope="session")
+def cache(request: pytest.FixtureRequest) -> Path:
+    return request.config.cache.mkdir("ascendc")
+
+
+@pytest.fixture(scope="session")
+def tools(cache: Path) -> Toolkit:
+    root = toolkit.sources()
+    key = _digest(root / "include", root / "runtime", HERE / "seam.cpp", Path(driver.__file__), Path(translate.__file__))
+    home = cache / f"home-{_digest(root / 'runtime', root / 'include', HERE / 'seam.cpp')}"
+    library = home / "lib64" / toolkit.RUNTIME
+    if not library.exists():
+        partial = library.with_suffix(".partial")
+        toolkit.build_runtime(partial, extra=(str(HERE / "seam.cpp"),))
+        partial.rename(library)
+    toolkit.install(home)
+    return Toolkit(home, key, ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL))
+
+
+Build = Callable[..., ctypes.CDLL]
+
+
+@pytest.fixture(scope="session")
+def build(tools: Toolkit, cache: Path) -> Build:
+    """``build(source or text)``: the shared library of a kernel source, with its launch functions."""
+
+    def compile_kernel(source: Path | str, *options: str) -> ctypes.CDLL:
+        text = source.read_text() if isinstance(source, Path) else source
+        name = source.stem if isinstance(source, Path) else "kernel"
+        key = hashlib.sha256("\0".join([tools.key, text, *options]).encode()).hexdigest()[:20]
+        library = cache / f"{name}-{key}.so"
+        if not library.exists():
+            directory = cache / f"build-{key}"
+            directory.mkdir(exist_ok=True)
+            path = directory / f"{name}.asc"
+            path.write_text(text)
+            result = tools.bisheng(
+                *("-x", "asc", "--npu-arch=dav-2201", "-O2", "-shared", "-fPIC", "-std=c++17", f"--launch-stubs={directory}"),
+                *options, path, "-o", directory / "out.so",
+            )  # fmt: skip
+            if result.returncode != 0:
+                raise AssertionError(f"{name} does not compile:\n{result.stderr}")
+            (directory / "out.so").rename(library)
+            shutil.rmtree(directory)
+        return ctypes.CDLL(str(library))
+
+    return compile_kernel
+
+
+def launch(library: ctypes.CDLL, kernel: str, blocks: int, *arguments: np.ndarray | int | float | None) -> int:
+    """Launches ``kernel``: arrays are passed as their addresses, numbers as int32 or float."""
+    converted = [
+        ctypes.c_void_p(argument.ctypes.data)
+        if isinstance(argument, np.ndarray)
+        else ctypes.c_float(argument)
+        if isinstance(argument, float)
+        else ctypes.c_void_p(None)
+        if argument is None
+        else ctypes.c_uint32(argument)
+        for argument in arguments
+    ]
+    function = getattr(library, f"aclrtlaunch_{kernel}")
+    function.restype = ctypes.c_uint32
+    return function(ctypes.c_uint32(blocks), ctypes.c_void_p(None), *converted)

@@ -1,0 +1,76 @@
+"""The table of the API is what the headers define, is in the document, and every entry of it is tested."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ascend_graph.host.ascendc import coverage
+
+from .conftest import HERE
+
+DOCUMENT = HERE.parents[1] / "docs/ascendc.md"
+
+
+def test_every_entry_is_tested() -> None:
+    names = {entry.name for entry in coverage.entries()}
+    assert len(names) > 240
+    # This file names none of them, so that it cannot count as a test.
+    sources = [path for path in HERE.rglob("*") if path.suffix in (".py", ".asc") and path != Path(__file__)]
+    assert names - coverage.tested(names, sources) == set()
+
+
+def test_document_is_current(tmp_path: Path) -> None:
+    copy = tmp_path / "ascendc.md"
+    copy.write_text(DOCUMENT.read_text())
+    assert not coverage.renew(copy), "renew it: python -m ascend_graph.host.ascendc.coverage --write docs/ascendc.md"
+
+
+def test_entries_of_a_header(tmp_path: Path) -> None:
+    """Functions, families of overloads, classes and macros are found; what is internal is not."""
+    for directory in ("ascendc_host", "lib", "register"):
+        (tmp_path / directory).mkdir()
+    (tmp_path / "lib/matmul_intf.h").write_text("")
+    (tmp_path / "register/tilingdef.h").write_text("#define BEGIN_IT(Class) class Class {\n")
+    (tmp_path / "ascendc_host/arithmetic.h").write_text("""
+namespace AscendC {
+namespace detail {
+struct op {};
+template <typename T>
+void Hidden(T) {}
+}  // namespace detail
+// void Commented(int)
+#define ASCENDC_PAIR(Name) \\
+    template <typename T>  \\
+    void Name(T) {}        \\
+    void Name(int, int) {}
+ASCENDC_PAIR(First)
+ASCENDC_PAIR(Second)
+template <typename T>
+void Third(const LocalTensor<T>& a,
+           int b) {
+    Inner(a);
+}
+template <int n>
+int64_t Fourth() {
+    return n;
+}
+inline void Fourth(int) {}
+}  // namespace AscendC
+""")
+    found = {(entry.name, entry.kind, entry.forms) for entry in coverage.entries(tmp_path)}
+    assert found == {
+        ("First", "function", 2),
+        ("Second", "function", 2),
+        ("Third", "function", 1),
+        ("Fourth", "function", 2),
+        ("BEGIN_IT", "macro", 1),
+    }
+
+
+def test_document_without_a_place(tmp_path: Path) -> None:
+    document = tmp_path / "empty.md"
+    document.write_text("nothing\n")
+    with pytest.raises(coverage.CoverageError, match="no place for the table"):
+        coverage.renew(document)

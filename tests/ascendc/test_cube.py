@@ -1,0 +1,425 @@
+"""The cube path: LoadData, Mmad and Fixpipe, and the Matmul object with its tiling, against exact products."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+import pytest
+
+from .conftest import Build, Toolkit, launch
+
+SOURCE = """
+#include "kernel_operator.h"
+using namespace AscendC;
+
+// c[m, n] = a[m, k] * b[k, n] through L1, L0 and L0C; sizes are rounded up to fractals on the way.
+template <typename T, typename Acc, typename Out>
+struct Product {
+    static constexpr uint32_t c0 = 32 / sizeof(T);
+    uint32_t m, n, k, mb, nb, kb;
+    TPipe pipe;
+    TQue<TPosition::A1, 1> a1;
+    TQue<TPosition::A2, 1> a2;
+    TQue<TPosition::B1, 1> b1;
+    TQue<TPosition::B2, 1> b2;
+    TQue<TPosition::CO1, 1> co1;
+    GlobalTensor<T> a, b;
+    GlobalTensor<Out> c;
+
+    Product(GM_ADDR x, GM_ADDR y, GM_ADDR z, uint32_t m, uint32_t n, uint32_t k) : m(m), n(n), k(k) {
+        mb = (m + 15) / 16;
+        nb = (n + 15) / 16;
+        kb = (k + c0 - 1) / c0;
+        a.SetGlobalBuffer((__gm__ T*)x, m * k);
+        b.SetGlobalBuffer((__gm__ T*)y, k * n);
+        c.SetGlobalBuffer((__gm__ Out*)z, m * n);
+        pipe.InitBuffer(a1, 1, mb * 16 * kb * c0 * sizeof(T));
+        pipe.InitBuffer(a2, 1, mb * 16 * kb * c0 * sizeof(T));
+        pipe.InitBuffer(b1, 1, kb * c0 * nb * 32 * sizeof(T));
+        pipe.InitBuffer(b2, 1, kb * c0 * nb * 32 * sizeof(T));
+        pipe.InitBuffer(co1, 1, mb * 16 * nb * 16 * sizeof(Acc));
+    }
+    void Load(const LocalTensor<T>& left, const LocalTensor<T>& right) {
+        auto al = a1.template AllocTensor<T>();
+        DataCopy(al, a, Nd2NzParams(1, m, k, 0, k, mb * 16, 1, 0));
+        a1.EnQue(al);
+        al = a1.template DeQue<T>();
+        for (uint32_t i = 0; i < mb; ++i) {
+            LoadData2DParams p;
+            p.repeatTimes = kb;
+            p.srcStride = mb;
+            LoadData(left[i * kb * 16 * c0], al[i * 16 * c0], p);
+        }
+        a1.FreeTensor(al);
+        auto bl = b1.template AllocTensor<T>();
+        const uint32_t rows = kb * c0;  // of b in L1, rounded up
+        DataCopy(bl, b, Nd2NzParams(1, k, n, 0, n, rows, 1, 0));
+        if constexpr (sizeof(T) == 2) {
+            for (uint32_t i = 0; i < kb; ++i) {
+                LoadData(right[i * nb * 256], bl[i * 256], LoadData2DParams(0, nb, kb, 0, 0, true, 0));
+            }
+        } else if constexpr (sizeof(T) == 1) {
+            for (uint32_t i = 0; i < kb; ++i) {  // squares of 32 x 32: two columns of fractals
+                LoadDataWithTranspose(right[i * nb * 512], bl[i * 1024], LoadData2dTransposeParams(0, (nb + 1) / 2, kb, 1, 0));
+            }
+        } else {
+            Trap();
+        }
+        b1.FreeTensor(bl);
+    }
+    void Run(MmadParams params, QuantMode_t mode, bool relu) {
+        auto left = a2.template AllocTensor<T>();
+        auto right = b2.template AllocTensor<T>();
+        Load(left, right);
+        auto sums = co1.template AllocTensor<Acc>();
+        params.m = m; params.n = n; params.k = k;
+        Mmad(sums, left, right, params);
+        if (params.fmOffset == 2) {  // once more, onto the first result
+            params.cmatrixInitVal = false;
+            Mmad(sums, left, right, params);
+        }
+        a2.FreeTensor(left);
+        b2.FreeTensor(right);
+        co1.EnQue(sums);
+        sums = co1.template DeQue<Acc>();
+        FixpipeParamsV220 fix;
+        fix.nSize = n; fix.mSize = m; fix.srcStride = mb * 16; fix.dstStride = n; fix.reluEn = relu; fix.quantPre = mode;
+        const float scale = 0.5f;
+        memcpy(&fix.deqScalar, &scale, sizeof scale);
+        Fixpipe(c, sums, fix);
+        co1.FreeTensor(sums);
+    }
+};
+#define PRODUCT(name, T, Acc, Out, params, mode, relu)                                                                          \\
+    extern "C" __global__ __cube__ void name(GM_ADDR x, GM_ADDR y, GM_ADDR z, uint32_t m, uint32_t n, uint32_t k) {             \\
+        Product<T, Acc, Out>(x, y, z, m, n, k).Run(params, mode, relu);                                                        \\
+    }
+PRODUCT(half_float, half, float, float, MmadParams(), QuantMode_t::NoQuant, false)
+PRODUCT(half_half, half, float, half, MmadParams(), QuantMode_t::F322F16, false)
+PRODUCT(half_relu, half, float, float, MmadParams(), QuantMode_t::NoQuant, true)
+PRODUCT(half_twice, half, float, float, MmadParams(0, 0, 0, false, 2, false, false, false), QuantMode_t::NoQuant, false)
+PRODUCT(bf16_float, bfloat16_t, float, float, MmadParams(), QuantMode_t::NoQuant, false)
+PRODUCT(int8_int32, int8_t, int32_t, int32_t, MmadParams(), QuantMode_t::NoQuant, false)
+PRODUCT(int8_half, int8_t, int32_t, half, MmadParams(), QuantMode_t::DEQF16, false)
+
+// With a bias out of the bias buffer, C in fractals, and the results read through the unified buffer.
+extern "C" __global__ __aicore__ void with_bias(GM_ADDR x, GM_ADDR y, GM_ADDR z, GM_ADDR bias) {
+    constexpr uint32_t m = 32, n = 48, k = 64;
+    TPipe pipe;
+    TBuf<TPosition::A1> l1;
+    TBuf<TPosition::A2> l0a;
+    TBuf<TPosition::B2> l0b;
+    TBuf<TPosition::CO1> l0c;
+    TBuf<TPosition::C1> c1;
+    TBuf<TPosition::C2> c2;
+    TBuf<TPosition::CO2> co2;
+    pipe.InitBuffer(l1, (m + n) * k * 2);
+    pipe.InitBuffer(l0a, m * k * 2);
+    pipe.InitBuffer(l0b, n * k * 2);
+    pipe.InitBuffer(l0c, m * n * 4);
+    pipe.InitBuffer(c1, 256);
+    pipe.InitBuffer(c2, 256);
+    pipe.InitBuffer(co2, m * n * 4);
+    GlobalTensor<half> a, b;
+    GlobalTensor<float> c, bs;
+    a.SetGlobalBuffer((__gm__ half*)x, m * k);
+    b.SetGlobalBuffer((__gm__ half*)y, n * k);  // transposed: [n, k]
+    c.SetGlobalBuffer((__gm__ float*)z, m * n);
+    bs.SetGlobalBuffer((__gm__ float*)bias, n);
+    auto al = l1.Get<half>();
+    auto bl = l1.GetWithOffset<half>(n * k, m * k * 2);
+    DataCopy(al, a, Nd2NzParams(1, m, k, 0, k, m, 1, 0));
+    DataCopy(bl, b, Nd2NzParams(1, n, k, 0, k, n, 1, 0));
+    DataCopy(c1.Get<float>(), bs, n);
+    DataCopy(c2.Get<float>(), c1.Get<float>(), DataCopyParams(1, n * 4 / 64, 0, 0));
+    auto left = l0a.Get<half>();
+    auto right = l0b.Get<half>();
+    const uint8_t pads[4] = {};
+    LoadData(left, al, LoadData3DParamsV2<half>(pads, m, 1, k, k, m, 0, 0, 1, 1, 1, 1, 1, 1, false, false, (half)0));
+    for (uint32_t i = 0; i < k / 16; ++i) {  // [n, k] in fractals is what L0B wants, fractal by fractal
+        LoadData(right[i * n * 16], bl[i * n * 16], LoadData2DParams(0, n / 16, 1, 0, 0, false, 0));
+    }
+    auto sums = l0c.Get<float>();
+    SetHF32Mode(false);
+    Mmad(sums, left, right, c2.Get<float>(), MmadParams(m, n, k, 0, true, false));
+    DataCopyEnhancedParams matrix;
+    matrix.blockMode = BlockMode::BLOCK_MODE_MATRIX;
+    auto out = co2.Get<float>();
+    DataCopy(out, sums, DataCopyParams(1, m * n / 256, 0, 0), matrix);
+    for (uint32_t j = 0; j < n / 16; ++j) DataCopy(c[j * 16], out[j * m * 16], DataCopyParams(m, 2, 0, (n - 16) / 8));
+}
+extern "C" __global__ __aicore__ void other_paths(GM_ADDR z) {
+    TPipe pipe;
+    TBuf<TPosition::A2> l0a;
+    TBuf<TPosition::CO1> l0c;
+    TBuf<TPosition::B1> l1;
+    pipe.InitBuffer(l0a, 1024);
+    pipe.InitBuffer(l0c, 2048);
+    pipe.InitBuffer(l1, 4096);
+    GlobalTensor<half> c;
+    c.SetGlobalBuffer((__gm__ half*)z, 1024);
+    auto left = l0a.Get<half>();
+    Fill(left, InitConstValueParams<half>(2, (half)2));
+    InitConstValue(l1.Get<half>(), InitConstValueParams<half>(1, 4, 0, (half)3));
+    auto sums = l0c.Get<float>();
+    for (int i = 0; i < 512; ++i) sums.SetValue(i, i);
+    SetFixpipeNz2ndFlag(1, 0, 0);
+    SetFixpipePreQuantFlag(0);
+    DataCopy(c, sums, DataCopyCO12DstParams(32, 16, 32, 16, QuantMode_t::F322F16, 0, false, true));   // by rows
+    DataCopy(l1.Get<half>()[512], sums, DataCopyCO12DstParams(32, 16, 16, 16, QuantMode_t::F322F16, 0, false, false));  // fractals
+    c.SetValue(512, left.GetValue(300));
+    c.SetValue(513, l1.Get<half>().GetValue(63));
+    c.SetValue(514, l1.Get<half>().GetValue(512 + 300));
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def library(build: Build) -> ctypes.CDLL:
+    return build(SOURCE)
+
+
+def _small(*shape: int, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).integers(-4, 5, shape)
+
+
+SHAPES = [(16, 16, 16), (32, 32, 32), (48, 64, 80), (20, 24, 40), (33, 17, 50), (2, 3, 4)]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize(
+    ("kernel", "source", "target", "result"),
+    [
+        ("half_float", np.float16, np.float32, lambda c: c),
+        ("half_half", np.float16, np.float16, lambda c: c),
+        ("half_relu", np.float16, np.float32, lambda c: np.maximum(c, 0)),
+        ("half_twice", np.float16, np.float32, lambda c: 2 * c),
+        ("bf16_float", np.uint16, np.float32, lambda c: c),
+        ("int8_int32", np.int8, np.int32, lambda c: c),
+        ("int8_half", np.int8, np.float16, lambda c: c * 0.5),
+    ],
+)
+def test_product(library: ctypes.CDLL, tools: Toolkit, kernel: str, source: type, target: type, result, shape) -> None:
+    m, n, k = shape
+    a, b = _small(m, k, seed=1), _small(k, n, seed=2)
+    as_bits = source is np.uint16
+    x, y = (
+        (v.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16) if as_bits else v.astype(source) for v in (a, b)
+    )
+    z = np.zeros((m, n), target)
+    assert launch(library, kernel, 1, x, y, z, m, n, k) == 0, tools.message()
+    np.testing.assert_array_equal(z, result(a @ b).astype(target))
+
+
+def test_single_row_is_a_vector(library: ctypes.CDLL, build: Build, tools: Toolkit) -> None:
+    """With m = 1 the row lies in L0A element after element."""
+    vector = build("""
+#include "kernel_operator.h"
+using namespace AscendC;
+extern "C" __global__ __aicore__ void gemv(GM_ADDR x, GM_ADDR y, GM_ADDR z) {
+    LocalMemAllocator<Hardware::L1> l1;
+    auto al = l1.Alloc<TPosition::A1, half>(256);
+    auto bl = l1.Alloc<TPosition::B1, half>(256 * 16);
+    LocalMemAllocator<Hardware::L0A> l0a;
+    LocalMemAllocator<Hardware::L0B> l0b;
+    LocalMemAllocator<Hardware::L0C> l0c;
+    auto left = l0a.Alloc<half>(256);
+    auto right = l0b.Alloc<half>(256 * 16);
+    auto sums = l0c.Alloc<float>(256);
+    GlobalTensor<half> a, b;
+    GlobalTensor<float> c;
+    a.SetGlobalBuffer((__gm__ half*)x, 256);
+    b.SetGlobalBuffer((__gm__ half*)y, 256 * 16);
+    c.SetGlobalBuffer((__gm__ float*)z, 16);
+    DataCopy(al, a, 256);
+    DataCopy(bl, b, Nd2NzParams(1, 256, 16, 0, 16, 256, 1, 0));
+    LoadData(left, al, LoadData2DParams(0, 1, 0, 0, 0, false, 0));
+    LoadData(right, bl, LoadData2DParams(0, 16, 1, 0, 0, true, 0));
+    Mmad(sums, left, right, MmadParams(1, 16, 256, 0, false, true));
+    Fixpipe(c, sums, FixpipeParamsV220(16, 1, 16, 16, false));
+}
+""")
+    x, y, z = _small(256, seed=3).astype(np.float16), _small(256, 16, seed=4).astype(np.float16), np.zeros(16, np.float32)
+    assert launch(vector, "gemv", 1, x, y, z) == 0, tools.message()
+    np.testing.assert_array_equal(z, x.astype(np.float32) @ y.astype(np.float32))
+
+
+def test_bias(library: ctypes.CDLL, tools: Toolkit) -> None:
+    a, b, bias = _small(32, 64, seed=5), _small(64, 48, seed=6), _small(48, seed=7)
+    z = np.zeros((32, 48), np.float32)
+    arguments = (a.astype(np.float16), b.T.copy().astype(np.float16), z, bias.astype(np.float32))
+    assert launch(library, "with_bias", 1, *arguments) == 0, tools.message()
+    np.testing.assert_array_equal(z, a @ b + bias)
+
+
+def test_other_paths(library: ctypes.CDLL, tools: Toolkit) -> None:
+    z = np.zeros(1024, np.float16)
+    assert launch(library, "other_paths", 1, z) == 0, tools.message()
+    fractals = np.arange(512).reshape(2, 16, 16)
+    np.testing.assert_array_equal(z[:512].reshape(16, 32), fractals.transpose(1, 0, 2).reshape(16, 32))
+    assert z[512:515].tolist() == [2, 3, 300]
+
+
+MATMUL = """
+#include "kernel_operator.h"
+#include "lib/matmul_intf.h"
+#include "tiling/tiling_api.h"
+using namespace matmul;
+static constexpr MatmulConfig config = GetMDLConfig();
+static_assert(GetNormalConfig().doNorm && GetBasicConfig(16, 16, 16).basicK == 16);
+
+template <typename AT, typename BT, typename CT, CubeFormat format>
+__aicore__ inline void Run(GM_ADDR a, GM_ADDR b, GM_ADDR c, GM_ADDR bias, const TCubeTiling& tiling, bool at, bool bt, int how) {
+    TPipe pipe;
+    GlobalTensor<AT> ag;
+    GlobalTensor<BT> bg;
+    GlobalTensor<CT> cg;
+    GlobalTensor<CT> biasg;
+    ag.SetGlobalBuffer((__gm__ AT*)a, tiling.M * tiling.Ka);
+    bg.SetGlobalBuffer((__gm__ BT*)b, tiling.Kb * tiling.N);
+    cg.SetGlobalBuffer((__gm__ CT*)c, tiling.M * tiling.N);
+    if (bias != nullptr) biasg.SetGlobalBuffer((__gm__ CT*)bias, tiling.N);
+    Matmul<MatmulType<TPosition::GM, format, AT>, MatmulType<TPosition::GM, format, BT>, MatmulType<TPosition::GM, CubeFormat::ND, CT>,
+           MatmulType<TPosition::GM, CubeFormat::ND, CT>, config> mm;
+    REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), mm, &tiling);
+    if (GetBlockIdx() >= tiling.usedCoreNum) return;
+    const int rows = (tiling.M + tiling.singleCoreM - 1) / tiling.singleCoreM;
+    const int row = GetBlockIdx() % rows, column = GetBlockIdx() / rows;
+    const int m = row * tiling.singleCoreM, n = column * tiling.singleCoreN;
+    mm.SetTensorA(ag[at ? m : m * tiling.Ka], at);
+    mm.SetTensorB(bg[bt ? n * tiling.Kb : n], bt);
+    if (bias != nullptr) mm.SetBias(biasg[n]);
+    mm.SetTail(min(tiling.singleCoreM, tiling.M - m), min(tiling.singleCoreN, tiling.N - n));
+    auto part = cg[m * tiling.N + n];
+    if (how == 0) mm.IterateAll(part);
+    if (how == 1) while (mm.template Iterate<true>()) mm.template GetTensorC<true>(part);
+    if (how == 2) { mm.IterateAll(part); mm.IterateAll(part, 1); }
+    if (how == 3) {  // through the unified buffer
+        TQue<TPosition::VECIN, 1> queue;
+        pipe.InitBuffer(queue, 1, tiling.baseM * tiling.baseN * sizeof(CT));
+        int block = 0;
+        const int own_m = min(tiling.singleCoreM, tiling.M - m), own_n = min(tiling.singleCoreN, tiling.N - n);
+        const int blocks = (own_m + tiling.baseM - 1) / tiling.baseM;
+        while (mm.Iterate()) {
+            auto local = queue.AllocTensor<CT>();
+            mm.GetTensorC(local);
+            Muls(local, local, (CT)2, tiling.baseM * tiling.baseN);
+            const int i = block % blocks * tiling.baseM, j = block / blocks * tiling.baseN;
+            const uint16_t height = min(tiling.baseM, own_m - i), width = min(tiling.baseN, own_n - j);
+            for (int r = 0; r < height; ++r) {
+                DataCopyPad(part[(i + r) * tiling.N + j], local[r * tiling.baseN], DataCopyExtParams{1, uint32_t(width * sizeof(CT)), 0, 0, 0});
+            }
+            queue.FreeTensor(local);
+            ++block;
+        }
+    }
+    mm.End();
+}
+#define MATMUL(name, AT, CT)                                                                                                    \\
+    extern "C" __global__ __aicore__ void name(GM_ADDR a, GM_ADDR b, GM_ADDR c, GM_ADDR bias, TCubeTiling tiling, bool at, bool bt, int32_t how) { \\
+        Run<AT, AT, CT, CubeFormat::ND>(a, b, c, bias, tiling, at, bt, how);                                                                   \\
+    }
+MATMUL(half_matmul, half, float)
+// Fractals in and out, on unified cores, with another name for the same things.
+extern "C" __global__ __cube__ void nz_matmul(GM_ADDR a, GM_ADDR b, GM_ADDR c, TCubeTiling tiling) {
+    TPipe pipe;
+    GlobalTensor<half> ag, bg;
+    GlobalTensor<float> cg;
+    ag.SetGlobalBuffer((__gm__ half*)a, tiling.M * tiling.Ka);
+    bg.SetGlobalBuffer((__gm__ half*)b, tiling.Kb * tiling.N);
+    cg.SetGlobalBuffer((__gm__ float*)c, tiling.M * tiling.N);
+    using In = MatmulType<TPosition::GM, CubeFormat::NZ, half>;
+    MatmulImpl<In, In, MatmulType<TPosition::GM, CubeFormat::NZ, float>> mm;
+    mm.Init(&tiling, &pipe);
+    mm.SetTensorA(ag);
+    mm.SetTensorB(bg);
+    mm.IterateAll(cg);
+    AscendC::MatmulImpl<In, In, MatmulType<TPosition::GM, CubeFormat::NZ, float>> second;
+    if (GetBlockNum() == 2) { REGIST_CUBE_OBJ(&pipe, GetSysWorkSpacePtr(), second, &tiling); }
+}
+MATMUL(half_half_matmul, half, half)
+MATMUL(float_matmul, float, float)
+MATMUL(int8_matmul, int8_t, int32_t)
+extern "C" int64_t make_tiling(TCubeTiling* tiling, int m, int n, int k, int cores, int bias) {
+    matmul_tiling::MultiCoreMatmulTiling api(*platform_ascendc::PlatformAscendCManager::GetInstance());
+    api.SetDim(cores);
+    api.SetAType(matmul_tiling::TPosition::GM, matmul_tiling::CubeFormat::ND, matmul_tiling::DataType::DT_FLOAT16, false);
+    api.SetBType(matmul_tiling::TPosition::GM, matmul_tiling::CubeFormat::ND, matmul_tiling::DataType::DT_FLOAT16, false);
+    api.SetCType(matmul_tiling::TPosition::GM, matmul_tiling::CubeFormat::ND, matmul_tiling::DataType::DT_FLOAT);
+    api.SetOrgShape(m, n, k);
+    api.SetShape(m, n, k);
+    api.EnableBias(bias);
+    api.SetBufferSpace(-1, -1, -1);
+    if (m < 64) api.SetFixSplit(16, 16, -1);
+    const int64_t status = api.GetTiling(*tiling);
+    return status == 0 ? tiling->usedCoreNum : status;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def matmul(build: Build) -> ctypes.CDLL:
+    return build(MATMUL)
+
+
+def _call(matmul: ctypes.CDLL, kernel: str, a, b, c, bias, shape, *, cores: int, at=False, bt=False, how=0) -> int:
+    tiling = (ctypes.c_int32 * 50)()
+    m, n, k = shape
+    used = matmul.make_tiling(tiling, m, n, k, cores, bias is not None)
+    assert 1 <= used <= cores
+    pointer = lambda array: ctypes.c_void_p(None if array is None else array.ctypes.data)  # noqa: E731
+    # Two vector cores stand for one cube core, so a group is launched for every two parts.
+    function = getattr(matmul, f"aclrtlaunch_{kernel}")
+    return function((used + 1) // 2, None, *map(pointer, (a, b, c, bias)), tiling, at, bt, how)
+
+
+@pytest.mark.parametrize("how", [0, 1, 2, 3], ids=["all", "iterate", "atomic", "local"])
+@pytest.mark.parametrize("shape", [(32, 32, 32), (128, 256, 64), (100, 70, 33), (300, 520, 600)], ids=str)
+def test_matmul(matmul: ctypes.CDLL, tools: Toolkit, shape: tuple[int, int, int], how: int) -> None:
+    m, n, k = shape
+    a, b = _small(m, k, seed=8), _small(k, n, seed=9)
+    c = np.zeros((m, n), np.float32)
+    assert _call(matmul, "half_matmul", a.astype(np.float16), b.astype(np.float16), c, None, shape, cores=4, how=how) == 0, tools.message()
+    np.testing.assert_array_equal(c, a @ b * (2 if how >= 2 else 1))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "source", "target"),
+    [("half_half_matmul", np.float16, np.float16), ("float_matmul", np.float32, np.float32), ("int8_matmul", np.int8, np.int32)],
+)
+@pytest.mark.parametrize(("at", "bt"), [(False, False), (True, False), (False, True), (True, True)])
+def test_matmul_types(matmul: ctypes.CDLL, tools: Toolkit, kernel: str, source: type, target: type, at: bool, bt: bool) -> None:
+    shape = m, n, k = (48, 80, 64)
+    a, b, bias = _small(m, k, seed=10), _small(k, n, seed=11), _small(n, seed=12).astype(target)
+    c = np.zeros((m, n), target)
+    x = (a.T if at else a).astype(source).copy()
+    y = (b.T if bt else b).astype(source).copy()
+    assert _call(matmul, kernel, x, y, c, bias, shape, cores=3, at=at, bt=bt) == 0, tools.message()
+    np.testing.assert_array_equal(c, (a @ b + bias).astype(target))
+
+
+def test_matmul_fractals(matmul: ctypes.CDLL, tools: Toolkit) -> None:
+    m, n, k = 32, 48, 64
+    a, b = _small(m, k, seed=13), _small(k, n, seed=14)
+
+    def fractals(matrix: np.ndarray, dtype: type) -> np.ndarray:
+        rows, columns = matrix.shape
+        return matrix.reshape(rows, columns // 16, 16).transpose(1, 0, 2).astype(dtype).copy()
+
+    tiling = (ctypes.c_int32 * 50)()
+    assert matmul.make_tiling(tiling, m, n, k, 1, 0) == 1
+    arrays = fractals(a, np.float16), fractals(b, np.float16), np.zeros((n // 16, m, 16), np.float32)
+    assert matmul.aclrtlaunch_nz_matmul(1, None, *(ctypes.c_void_p(array.ctypes.data) for array in arrays), tiling) == 0, tools.message()
+    np.testing.assert_array_equal(arrays[2], fractals(a @ b, np.float32))
+
+
+def test_matmul_checks(matmul: ctypes.CDLL, tools: Toolkit) -> None:
+    """A tiling for a larger matrix than there is breaks the bounds of global memory."""
+    c = np.zeros((32, 32), np.float32)
+    tiling = (ctypes.c_int32 * 50)()
+    x = np.zeros((32, 32), np.float16)
+    pointers = [ctypes.c_void_p(array.ctypes.data) for array in (x, x, c)]
+    assert matmul.aclrtlaunch_half_matmul(1, None, *pointers, None, tiling, False, False, 0) == 507015
+    assert "Matmul: tiling with singleCore 0 x 0 x 0" in tools.message()
+    assert matmul.make_tiling(tiling, 0, 32, 32, 1, 0) == -1

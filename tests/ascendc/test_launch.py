@@ -1,0 +1,243 @@
+"""Kernels compiled by the driver and launched in every form, over several blocks."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from .conftest import HERE, Build, Toolkit, launch
+
+SIZE = 8 * 2048
+
+
+@pytest.fixture(scope="module")
+def add(build: Build) -> ctypes.CDLL:
+    return build(HERE / "kernels/add.asc")
+
+
+def _pair(dtype: type) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(0)
+    return (random.uniform(-100, 100, SIZE).astype(dtype), random.uniform(-100, 100, SIZE).astype(dtype))
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 3, 8, 16])
+def test_launch_function(add: ctypes.CDLL, blocks: int) -> None:
+    x, y = _pair(np.float16)
+    length = SIZE // blocks // 128 * 128 * blocks
+    z = np.zeros_like(x)
+    assert launch(add, "add_half", blocks, x, y, z, length, 128) == 0
+    np.testing.assert_array_equal(z[:length], (x + y)[:length])
+    assert not z[length:].any()
+
+
+@pytest.mark.parametrize(("function", "dtype"), [("run_half", np.float16), ("run_float", np.float32), ("run_int", np.int32)])
+def test_chevrons(add: ctypes.CDLL, tools: Toolkit, function: str, dtype: type) -> None:
+    x, y = _pair(dtype)
+    z = np.zeros_like(x)
+    tools.seam.seam_clear()
+    getattr(add, function)(*(ctypes.c_void_p(a.ctypes.data) for a in (x, y, z)), SIZE, 8)
+    assert tools.message() == ""
+    np.testing.assert_array_equal(z, x + y)
+
+
+def test_zero_length_is_nothing(add: ctypes.CDLL) -> None:
+    z = np.ones(16, np.float16)
+    assert launch(add, "add_half", 8, z, z, z, 0, 128) == 0
+    assert (z == 1).all()
+
+
+def test_no_blocks(add: ctypes.CDLL, tools: Toolkit) -> None:
+    z = np.ones(16, np.float16)
+    assert launch(add, "add_half", 0, z, z, z, 16, 16) == 107000
+    assert tools.message() == "kernel add_half: 0 blocks; launch at least 1"
+
+
+def test_launch_after_fork(add: ctypes.CDLL) -> None:
+    """The threads of blocks do not survive a fork; the child makes its own."""
+    x, y = _pair(np.float16)
+    z = np.zeros_like(x)
+    assert launch(add, "add_half", 8, x, y, z, SIZE, 128) == 0
+    child = os.fork()
+    if child == 0:
+        z[:] = 0
+        ok = launch(add, "add_half", 8, x, y, z, SIZE, 128) == 0 and bool((z == x + y).all())
+        os._exit(0 if ok else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_structure_argument(build: Build) -> None:
+    """A tiling structure is passed by value to the kernel, and by address to its launch function."""
+    library = build("""
+#include "kernel_operator.h"
+namespace demo {
+struct Tiling { uint32_t length; float scale; int64_t offset[2]; };
+extern "C" __global__ __aicore__ void store(GM_ADDR out, const Tiling tiling) {
+    AscendC::GlobalTensor<float> gm;
+    gm.SetGlobalBuffer((__gm__ float*)out, 4);
+    gm.SetValue(0, tiling.length);
+    gm.SetValue(1, tiling.scale);
+    gm.SetValue(2, tiling.offset[1]);
+}
+}  // namespace demo
+""")
+
+    class Tiling(ctypes.Structure):
+        _fields_ = (("length", ctypes.c_uint32), ("scale", ctypes.c_float), ("offset", ctypes.c_int64 * 2))
+
+    out = np.zeros(4, np.float32)
+    tiling = Tiling(7, 2.5, (ctypes.c_int64 * 2)(0, -3))
+    library.aclrtlaunch_store(1, None, ctypes.c_void_p(out.ctypes.data), ctypes.byref(tiling))
+    assert out.tolist() == [7, 2.5, -3, 0]
+
+
+KERNEL_PROJECT = """
+cmake_minimum_required(VERSION 3.16)
+project(Ascend_c)
+set(SOC_VERSION "Ascend910B3" CACHE STRING "system on chip type")
+set(ASCEND_CANN_PACKAGE_PATH "/usr/local/Ascend/ascend-toolkit/latest" CACHE PATH "ASCEND CANN package installation directory")
+if(EXISTS ${ASCEND_CANN_PACKAGE_PATH}/compiler/tikcpp/ascendc_kernel_cmake)
+    set(ASCENDC_CMAKE_DIR ${ASCEND_CANN_PACKAGE_PATH}/compiler/tikcpp/ascendc_kernel_cmake)
+else()
+    message(FATAL_ERROR "ascendc_kernel_cmake does not exist")
+endif()
+include(${ASCENDC_CMAKE_DIR}/ascendc.cmake)
+ascendc_library(kernels %s scale.cpp)
+ascendc_compile_definitions(kernels PRIVATE FACTOR=3 HAVE_FACTOR)
+ascendc_include_directories(kernels PRIVATE inc)
+add_library(caller SHARED caller.cpp)
+target_link_libraries(caller PRIVATE kernels)
+"""
+KERNEL_SOURCE = """
+#include "kernel_operator.h"
+#include "scale_tiling.h"
+#ifndef HAVE_FACTOR
+#error "the definitions of the target are missing"
+#endif
+extern "C" __global__ __aicore__ void scale(GM_ADDR x, GM_ADDR y, ScaleTiling tiling) {
+    AscendC::TPipe pipe;
+    AscendC::TBuf<AscendC::TPosition::VECCALC> buffer;
+    pipe.InitBuffer(buffer, tiling.length * sizeof(float));
+    AscendC::GlobalTensor<float> in, out;
+    in.SetGlobalBuffer((__gm__ float*)x, tiling.length);
+    out.SetGlobalBuffer((__gm__ float*)y, tiling.length);
+    auto local = buffer.Get<float>();
+    AscendC::DataCopy(local, in, tiling.length);
+    AscendC::Muls(local, local, (float)FACTOR, tiling.length);
+    AscendC::DataCopy(out, local, tiling.length);
+}
+"""
+CALLER_SOURCE = """
+#include "inc/scale_tiling.h"
+#include "aclrtlaunch_scale.h"
+extern "C" uint32_t call(void* x, void* y, uint32_t length) {
+    ScaleTiling tiling{length};
+    return ACLRT_LAUNCH_KERNEL(scale)(2, nullptr, x, y, &tiling);
+}
+"""
+
+
+@pytest.mark.parametrize("kind", ["STATIC", "SHARED"])
+def test_ascendc_library(tools: Toolkit, tmp_path: Path, kind: str) -> None:
+    """A kernel launch project: ascendc_library, the generated launch header, a library that links both."""
+    (tmp_path / "inc").mkdir()
+    (tmp_path / "inc/scale_tiling.h").write_text("#pragma once\n#include <cstdint>\nstruct ScaleTiling { uint32_t length; };\n")
+    (tmp_path / "CMakeLists.txt").write_text(KERNEL_PROJECT % kind)
+    (tmp_path / "scale.cpp").write_text(KERNEL_SOURCE)
+    (tmp_path / "caller.cpp").write_text(CALLER_SOURCE)
+    build = tmp_path / "build"
+    _run("cmake", "-S", tmp_path, "-B", build, f"-DASCEND_CANN_PACKAGE_PATH={tools.home}", "-DRUN_MODE=npu")
+    _run("cmake", "--build", build)
+    library = ctypes.CDLL(str(build / "libcaller.so"))
+    x = np.arange(64, dtype=np.float32)
+    y = np.zeros_like(x)
+    assert library.call(ctypes.c_void_p(x.ctypes.data), ctypes.c_void_p(y.ctypes.data), 64) == 0
+    np.testing.assert_array_equal(y, 3 * x)
+
+
+DEMO = """
+#include <cstdio>
+#include "kernel_operator.h"
+#include "answer.h"
+__global__ __vector__ void hello(GM_ADDR out) {
+    AscendC::GlobalTensor<int32_t> gm;
+    gm.SetGlobalBuffer((__gm__ int32_t*)out, AscendC::GetBlockNum());
+    gm.SetValue(AscendC::GetBlockIdx(), ANSWER + AscendC::GetBlockIdx());
+}
+int other();
+int main() {
+    int32_t out[4] = {};
+    hello<<<4, nullptr, nullptr>>>((uint8_t*)out);
+    for (int i = 0; i < 4; ++i) std::printf("%d ", out[i]);
+    std::printf("%d\\n", other());
+}
+"""
+
+
+def test_asc_language(tools: Toolkit, tmp_path: Path) -> None:
+    """find_package(ASC) and project(… LANGUAGES ASC CXX): an executable of .asc and .cpp sources."""
+    (tmp_path / "CMakeLists.txt").write_text("""
+cmake_minimum_required(VERSION 3.16)
+set(CMAKE_ASC_ARCHITECTURES "dav-2201" CACHE STRING "NPU architecture")
+find_package(ASC REQUIRED)
+project(kernel_samples LANGUAGES ASC CXX)
+add_executable(demo demo.asc other.cpp)
+target_compile_options(demo PRIVATE $<$<COMPILE_LANGUAGE:ASC>:--npu-arch=${CMAKE_ASC_ARCHITECTURES}>)
+""")
+    (tmp_path / "demo.asc").write_text(DEMO)
+    (tmp_path / "answer.h").write_text("#define ANSWER 42\n")
+    (tmp_path / "other.cpp").write_text("int other() { return 7; }\n")
+    environment = {**os.environ, "ASCEND_HOME_PATH": str(tools.home), "CMAKE_PREFIX_PATH": f"{tools.home}/lib64/cmake"}
+    _run("cmake", "-S", tmp_path, "-B", tmp_path / "build", env=environment)
+    _run("cmake", "--build", tmp_path / "build", env=environment)
+    assert _run(tmp_path / "build/demo").split() == ["42", "43", "44", "45", "7"]
+    (tmp_path / "answer.h").write_text("#define ANSWER 50\n")
+    os.utime(tmp_path / "answer.h", (2**31, 2**31))
+    _run("cmake", "--build", tmp_path / "build", env=environment)
+    assert _run(tmp_path / "build/demo").split()[0] == "50", "a changed header compiles its .asc again"
+
+
+def test_environment_script(tools: Toolkit) -> None:
+    output = _run("bash", "-c", f"source {tools.home}/set_env.sh; echo $ASCEND_HOME_PATH; command -v bisheng")
+    assert output.split() == [str(tools.home), str(tools.home / "bin/bisheng")]
+
+
+def _run(*command: str | Path, env: dict[str, str] | None = None) -> str:
+    result = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, env=env, timeout=300)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
+
+
+def test_driver_reports(tools: Toolkit, tmp_path: Path) -> None:
+    """Errors of the driver and of the compiler name the source and its line, and end with a status."""
+    source = tmp_path / "bad.asc"
+    source.write_text('#include "kernel_operator.h"\n\n__global__ __aicore__ void k() { AscendC::NoSuchApi(1); }\n')
+    result = tools.bisheng("-x", "asc", "-c", source, "-o", tmp_path / "bad.o")
+    assert result.returncode == 1
+    assert "bad.asc:3" in result.stderr
+    assert "NoSuchApi" in result.stderr
+
+    source.write_text("void f() {\n  kernel<<<1, nullptr, nullptr(1);\n}\n")
+    result = tools.bisheng("-x", "asc", "-c", source, "-o", tmp_path / "bad.o")
+    assert result.returncode == 1
+    assert "bad.asc:2: launch of kernel without its '>>>'" in result.stderr
+
+    for arguments, expected in (
+        (["-x", "asc", "-c", str(tmp_path / "none.asc")], "no such source"),
+        (["-x", "asc", "-o"], "option -o needs a value"),
+        ([], "no input files"),
+    ):
+        result = tools.bisheng(*arguments, cwd=tmp_path)
+        assert (result.returncode, expected in result.stderr) == (1, True), result.stderr
+
+
+def test_module_runs_as_program() -> None:
+    result = subprocess.run(
+        [sys.executable, "-m", "ascend_graph.host.ascendc.driver"], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (result.returncode, result.stderr) == (1, "error: bisheng: no input files\n")

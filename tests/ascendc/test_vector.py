@@ -1,0 +1,361 @@
+"""Comparisons, casts, reductions, reshaping, sorting and mathematics, against NumPy."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+
+import numpy as np
+import pytest
+
+from . import cases as cases_
+from .cases import Case
+from .conftest import Build, Toolkit
+
+random = np.random.default_rng(2)
+F = ("float", "float", "float")
+H = ("half", "half", "half")
+
+
+def _floats(count: int, low: float = -8, high: float = 8, dtype: type = np.float32) -> np.ndarray:
+    return random.uniform(low, high, count).astype(dtype)
+
+
+def _pack(bits: np.ndarray) -> np.ndarray:
+    return np.packbits(bits, bitorder="little")
+
+
+CASES: list[Case] = []
+
+# --- Compare and Select ----------------------------------------------------------------------------------------------
+COMPARES = {"LT": np.less, "GT": np.greater, "EQ": np.equal, "LE": np.less_equal, "GE": np.greater_equal, "NE": np.not_equal}
+for mode, function in COMPARES.items():
+    few = random.integers(0, 3, 256).astype(np.float32)
+    CASES += [
+        Case(f"Compare {mode}", f"Compare(z, x, y, CMPMODE::{mode}, 256);", lambda x, y, z, f=function: _pack(f(x, y)), few,
+             random.integers(0, 3, 256).astype(np.float32), np.zeros(32, np.uint8), ("float", "float", "uint8_t")),
+        Case(f"CompareScalar {mode}", f"CompareScalar(z, x, 1.0f, CMPMODE::{mode}, 256);", lambda x, y, z, f=function: _pack(f(x, 1)),
+             few, None, np.zeros(32, np.uint8), ("float", "float", "uint8_t")),
+    ]  # fmt: skip
+x256, y256 = _floats(256), _floats(256)
+h256 = _floats(256, dtype=np.float16)
+chosen = random.integers(0, 2, 256).astype(bool)
+CASES += [
+    Case("Compare repeats", "Compare(z, x, y, CMPMODE::LT, (uint64_t)64, 4, {1, 1, 1, 8, 8, 8});", lambda x, y, z: _pack(x < y), x256,
+         y256, np.zeros(32, np.uint8), ("float", "float", "uint8_t")),
+    Case("Compares repeats", "Compares(z, x, (half)0.0, CMPMODE::GE, (uint64_t)128, 2, {1, 1, 8, 8});", lambda x, y, z: _pack(x >= 0),
+         h256, None, np.zeros(32, np.uint8), ("half", "half", "uint8_t")),
+    Case("Compares", "Compares(z, x, (half)0.0, CMPMODE::GE, 256);", lambda x, y, z: _pack(x >= 0),
+         h256, None, np.zeros(32, np.uint8), ("half", "half", "uint8_t")),
+    Case("Select", "Select(z, y, x, x[256], SELMODE::VSEL_TENSOR_TENSOR_MODE, 256);",
+         lambda x, y, z: np.where(chosen, x[:256], x[256:]), _floats(512), _pack(chosen), np.zeros(256, np.float32),
+         ("float", "uint8_t", "float")),
+    Case("Select scalar", "Select(z, y, x, 7.0f, SELMODE::VSEL_TENSOR_SCALAR_MODE, 256);", lambda x, y, z: np.where(chosen, x, 7).astype("f4"),
+         x256, _pack(chosen), types=("float", "uint8_t", "float")),
+    Case("Select mode 0", "Select(z, y, x, x[256], SELMODE::VSEL_CMPMASK_SPR, (uint64_t)64, 4, {1, 1, 1, 8, 8, 8});",
+         lambda x, y, z: np.where(np.tile(chosen[:64], 4), x[:256], x[256:]), _floats(512), _pack(chosen[:64]),
+         np.zeros(256, np.float32), ("float", "uint8_t", "float")),
+    Case("Select mask", "Select(z, y, x, x[256], SELMODE::VSEL_TENSOR_TENSOR_MODE, (uint64_t)10, 4, {1, 1, 1, 8, 8, 8});",
+         lambda x, y, z: np.where(np.arange(256) % 64 < 10, np.where(chosen, x[:256], x[256:]), z), _floats(512), _pack(chosen),
+         _floats(256), ("float", "uint8_t", "float")),
+    Case("compare mask register", "Compare(x, y, CMPMODE::GT, (uint64_t)64, {1, 1, 1, 8, 8, 8});"
+         "Select<float, SELMODE::VSEL_CMPMASK_SPR>(z, x, y, 1, {1, 1, 1, 8, 8, 8});", lambda x, y, z: np.maximum(x, y), x256[:64],
+         y256[:64], types=F),
+    Case("GetCmpMask", "Compare(x, y, CMPMODE::GT, (uint64_t)64, {1, 1, 1, 8, 8, 8}); GetCmpMask(z);",
+         lambda x, y, z: np.concatenate([_pack(x > y), z[8:]]), x256[:64], y256[:64], np.zeros(16, np.uint8), ("float", "float", "uint8_t")),
+    Case("SetCmpMask", "SetCmpMask(y); Select<float, SELMODE::VSEL_CMPMASK_SPR>(z, x, x[64], 1, {1, 1, 1, 8, 8, 8});",
+         lambda x, y, z: np.where(chosen[:64], x[:64], x[64:]), _floats(128), _pack(chosen[:128]), np.zeros(64, np.float32),
+         ("float", "uint8_t", "float")),
+]  # fmt: skip
+
+# --- Cast ------------------------------------------------------------------------------------------------------------
+halves = np.array([0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 1.4, 1.6, -1.4, -1.6, 0, 3, -3, 1e6, -1e6, 100.5], np.float32)
+away = lambda x: np.trunc(x + np.copysign(0.5, x))  # noqa: E731
+ROUNDS = {"RINT": np.rint, "FLOOR": np.floor, "CEIL": np.ceil, "ROUND": away, "TRUNC": np.trunc}
+for mode, function in ROUNDS.items():
+    CASES += [
+        Case(f"Cast float to int32 {mode}", f"Cast(z, x, RoundMode::CAST_{mode}, 16);", lambda x, y, z, f=function: f(x).astype(np.int32),
+             halves, None, np.zeros(16, np.int32), ("float", "float", "int32_t")),
+        Case(f"Cast half to int16 {mode}", f"Cast(z, x, RoundMode::CAST_{mode}, 16);", lambda x, y, z, f=function: f(x.astype("f4")).astype("i2"),
+             np.clip(halves, -300, 300).astype(np.float16), None, np.zeros(16, np.int16), ("half", "half", "int16_t")),
+        Case(f"Cast float to float {mode}", f"Cast(z, x, RoundMode::CAST_{mode}, 16);", lambda x, y, z, f=function: f(x), halves, types=F),
+        Case(f"Truncate {mode}", f"Truncate<float, RoundMode::CAST_{mode}>(z, x, 16);", lambda x, y, z, f=function: f(x), halves, types=F),
+    ]  # fmt: skip
+
+
+def _short(mode: str, kind: str):
+    """The neighbour of each float that the mode asks for, found by exact search among the numbers of 16 bits."""
+
+    def convert(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        bits = np.arange(1 << 16, dtype=np.uint32).astype(np.uint16)
+        numbers = bits.view(np.float16).astype(np.float64) if kind == "half" else (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+        finite = np.isfinite(numbers)
+        table = np.unique(numbers[finite])
+        result = []
+        for value in x.astype(np.float64):
+            low, high = table[table <= value].max(), table[table >= value].min()
+            middle = (low + high) / 2
+            smaller, larger = sorted((low, high), key=abs)
+            odd = {int(bits[finite & (numbers == v)].min()) & 1: v for v in (low, high)}
+            if low == high:
+                result.append(low)
+            elif mode == "FLOOR":
+                result.append(low)
+            elif mode == "CEIL":
+                result.append(high)
+            elif mode == "TRUNC":
+                result.append(smaller)
+            elif mode == "ODD":
+                result.append(odd[1])
+            elif value == middle:
+                result.append(larger if mode == "ROUND" else odd[0])
+            else:
+                result.append(low if value < middle else high)
+        exact = np.array(result)
+        if kind == "half":
+            return exact.astype(np.float16)
+        return (exact.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+
+    return convert
+
+
+hard = np.concatenate([_floats(200, -100, 100), np.array([1 + 2**-11, 1 + 3 * 2**-11, -1 - 2**-11, 2**-24, 2**-25, -(2**-26), 65504, 1.00390625], "f4"),
+                       (1 + np.arange(48) * 2**-9).astype("f4")])  # fmt: skip
+for mode in ("NONE", "RINT", "FLOOR", "CEIL", "ROUND", "TRUNC", "ODD"):
+    for kind, dtype in (("half", np.float16), ("bfloat16_t", np.uint16)):
+        CASES.append(
+            Case(f"Cast float to {kind} {mode}", f"Cast(z, x, RoundMode::CAST_{mode}, n);", _short(mode, kind), hard, None,
+                 np.zeros(hard.size, dtype), ("float", "float", kind))
+        )  # fmt: skip
+CASES += [
+    Case("Cast half to float", "Cast(z, x, RoundMode::CAST_NONE, n);", lambda x, y, z: x.astype("f4"), h256, None, np.zeros(256, "f4"),
+         ("half", "half", "float")),
+    Case("Cast int32 to float", "Cast(z, x, RoundMode::CAST_NONE, n);", lambda x, y, z: x.astype("f4"),
+         random.integers(-(2**31), 2**31 - 1, 64).astype(np.int32), None, np.zeros(64, "f4"), ("int32_t", "int32_t", "float")),
+    Case("Cast int32 to int16 saturates", "Cast(z, x, RoundMode::CAST_NONE, n);", lambda x, y, z: np.clip(x, -32768, 32767).astype("i2"),
+         random.integers(-70000, 70000, 64).astype(np.int32), None, np.zeros(64, "i2"), ("int32_t", "int32_t", "int16_t")),
+    Case("Cast half to int8 saturates", "Cast(z, x, RoundMode::CAST_RINT, n);", lambda x, y, z: np.clip(np.rint(x.astype("f4")), -128, 127).astype("i1"),
+         _floats(64, -300, 300, np.float16), None, np.zeros(64, "i1"), ("half", "half", "int8_t")),
+    Case("Cast half to uint8", "Cast(z, x, RoundMode::CAST_NONE, n);", lambda x, y, z: np.clip(np.rint(x.astype("f4")), 0, 255).astype("u1"),
+         _floats(64, -10, 300, np.float16), None, np.zeros(64, "u1"), ("half", "half", "uint8_t")),
+    Case("Cast int8 to half", "Cast(z, x, RoundMode::CAST_NONE, n);", lambda x, y, z: x.astype("f2"), np.arange(-64, 64, dtype=np.int8), None,
+         np.zeros(128, "f2"), ("int8_t", "int8_t", "half")),
+    Case("Cast repeats", "Cast(z, x, RoundMode::CAST_NONE, (uint64_t)64, 4, {1, 1, 8, 4});", lambda x, y, z: x.astype("f4"), h256, None,
+         np.zeros(256, "f4"), ("half", "half", "float")),
+    Case("Cast in place", "LocalTensor<half> w = x.ReinterpretCast<half>(); Cast(w, x, RoundMode::CAST_RINT, n);"
+         "Copy(z, w, n);", lambda x, y, z: x.astype("f2"), x256, None, np.zeros(256, "f2"), ("float", "float", "half")),
+    Case("ScalarCast", "z.SetValue(0, ScalarCast<float, int32_t, RoundMode::CAST_FLOOR>(x.GetValue(0)));"
+         "z.SetValue(1, Cast<float, int32_t, RoundMode::CAST_CEIL>(x.GetValue(0)));"
+         "z.SetValue(2, (int32_t)(4 * ToFloat(ToBfloat16(1.25f))));", lambda x, y, z: np.array([1, 2, 5], "i4"), np.array([1.5], "f4"), None,
+         np.zeros(3, "i4"), ("float", "float", "int32_t")),
+    Case("MulCast", "MulCast(z, x, y, n);", lambda x, y, z: np.clip(np.rint((x * y).astype("f4")), -128, 127).astype("i1"),
+         _floats(64, -9, 9, np.float16), _floats(64, -9, 9, np.float16), np.zeros(64, "i1"), ("half", "half", "int8_t")),
+    Case("AddReluCast", "AddReluCast(z, x, y, n);", lambda x, y, z: np.maximum(x + y, 0).astype("f2"), x256, y256, np.zeros(256, "f2"),
+         ("float", "float", "half")),
+    Case("SubReluCast", "SubReluCast(z, x, y, n);", lambda x, y, z: np.maximum(x - y, 0).astype("f2"), x256, y256, np.zeros(256, "f2"),
+         ("float", "float", "half")),
+    Case("AddDeqRelu", "SetDeqScale((half)0.5); AddDeqRelu(z, x, y, n);", lambda x, y, z: np.maximum((x + y) * 0.5, 0).astype("f2"),
+         np.arange(-32, 32, dtype="i4"), np.full(64, 3, "i4"), np.zeros(64, "f2"), ("int32_t", "int32_t", "half")),
+    Case("CastDeq", "SetDeqScale((half)0.25); CastDeq(z, x, n);", lambda x, y, z: (x * 0.25).astype("f2"), np.arange(-32, 32, dtype="i4"), None,
+         np.zeros(64, "f2"), ("int32_t", "int32_t", "half")),
+]  # fmt: skip
+
+# --- reductions ------------------------------------------------------------------------------------------------------
+ints = random.permutation(512).astype(np.float32)  # sums are exact
+hints = random.permutation(256).astype(np.float16)
+index = lambda i: np.array([i], np.uint32).view(np.float32)[0]  # noqa: E731
+hindex = lambda i: np.array([i], np.uint16).view(np.float16)[0]  # noqa: E731
+rows = ints[:256].reshape(4, 64)
+CASES += [
+    Case("ReduceSum", "ReduceSum(z, x, t.ReinterpretCast<float>(), n);", lambda x, y, z: np.array([x.sum()], "f4"), ints, None, np.zeros(1, "f4")),
+    Case("ReduceSum half", "ReduceSum(z, x, t.ReinterpretCast<half>(), n);", lambda x, y, z: np.array([x.astype("f4").sum()], "f2"), hints,
+         None, np.zeros(1, "f2"), H),
+    Case("ReduceSum mask", "ReduceSum(z, x, t.ReinterpretCast<float>(), 10, 4, 8);",
+         lambda x, y, z: np.array([rows[:, :10].sum()], "f4"), ints[:256], None, np.zeros(1, "f4")),
+    Case("ReduceMax", "ReduceMax(z, x, t.ReinterpretCast<float>(), n, true);", lambda x, y, z: np.array([x.max(), index(x.argmax())], "f4"),
+         ints, None, np.zeros(2, "f4")),
+    Case("ReduceMin", "ReduceMin(z, x, t.ReinterpretCast<half>(), n, true);", lambda x, y, z: np.array([x.min(), hindex(x.argmin())], "f2"),
+         hints, None, np.zeros(2, "f2"), H),
+    Case("ReduceMax mask", "ReduceMax(z, x, t.ReinterpretCast<float>(), 64, 4, 8, true);",
+         lambda x, y, z: np.array([x.max(), index(x.argmax())], "f4"), ints[:256], None, np.zeros(2, "f4")),
+    Case("ReduceMin mask", "uint64_t m[1] = {~0ull}; ReduceMin(z, x, t.ReinterpretCast<float>(), m, 4, 8);",
+         lambda x, y, z: np.array([x.min()], "f4"), ints[:256], None, np.zeros(1, "f4")),
+    Case("WholeReduceSum", "WholeReduceSum(z, x, 64, 4, 1, 1, 8);", lambda x, y, z: rows.sum(1), ints[:256], None, np.zeros(4, "f4")),
+    Case("WholeReduceSum bits", "uint64_t m[1] = {3}; WholeReduceSum(z, x, m, 4, 2, 1, 8);",
+         lambda x, y, z: np.stack([rows[:, :2].sum(1), np.zeros(4, "f4")], 1).ravel()[:7], ints[:256], None, np.zeros(7, "f4")),
+    Case("WholeReduceMax", "WholeReduceMax(z, x, 64, 4, 1, 1, 8);",
+         lambda x, y, z: np.stack([rows.max(1), rows.argmax(1).astype("u4").view("f4")], 1).ravel(), ints[:256], None, np.zeros(8, "f4")),
+    Case("WholeReduceMin", "WholeReduceMin(z, x, 64, 4, 1, 1, 8, ReduceOrder::ORDER_ONLY_VALUE);", lambda x, y, z: rows.min(1), ints[:256],
+         None, np.zeros(4, "f4")),
+    Case("ReduceRepeat", "ReduceRepeat<ReduceType::MAX>(z, x, 64, 4, 1, 1, 8, ReduceOrder::ORDER_INDEX_VALUE);",
+         lambda x, y, z: np.stack([rows.argmax(1).astype("u4").view("f4"), rows.max(1)], 1).ravel(), ints[:256], None, np.zeros(8, "f4")),
+    Case("RepeatReduceSum", "RepeatReduceSum(z, x, 4, 64, 0, 1, 1, 8);", lambda x, y, z: rows.sum(1), ints[:256], None, np.zeros(4, "f4")),
+    Case("BlockReduceSum", "BlockReduceSum(z, x, 4, 64, 1, 1, 8);", lambda x, y, z: x.reshape(32, 8).sum(1), ints[:256], None, np.zeros(32, "f4")),
+    Case("BlockReduceMax", "BlockReduceMax(z, x, 2, 128, 1, 1, 8);", lambda x, y, z: x.reshape(16, 16).max(1), hints, None, np.zeros(16, "f2"), H),
+    Case("BlockReduceMin", "BlockReduceMin(z, x, 2, 128, 1, 1, 8);", lambda x, y, z: x.reshape(16, 16).min(1), hints, None, np.zeros(16, "f2"), H),
+    Case("ReduceDataBlock", "ReduceDataBlock<ReduceType::SUM>(z, x, 64, 4, 1, 1, 8);", lambda x, y, z: x.reshape(32, 8).sum(1), ints[:256], None,
+         np.zeros(32, "f4")),
+    Case("PairReduceSum", "PairReduceSum(z, x, 4, 64, 1, 1, 8);", lambda x, y, z: x.reshape(128, 2).sum(1), ints[:256], None, np.zeros(128, "f4")),
+    Case("ReducePairElem", "ReducePairElem<ReduceType::MAX>(z, x, 64, 4, 1, 1, 8);", lambda x, y, z: x.reshape(128, 2).max(1), ints[:256], None,
+         np.zeros(128, "f4")),
+    Case("Sum", "Sum(z, x, SumParams{4, 64, 60});", lambda x, y, z: rows[:, :60].sum(1), ints[:256], None, np.zeros(4, "f4")),
+    Case("Mean", "Mean(z, x, MeanParams{4, 64, 64});", lambda x, y, z: rows.mean(1), ints[:256], None, np.zeros(4, "f4")),
+    Case("registers of reductions", "ReduceSum(z, x, t.ReinterpretCast<float>(), n); float sum = GetAccVal<float>();"
+         "ReduceMax(z, x, t.ReinterpretCast<float>(), n); float value, where; GetReduceMaxMinCount(value, where);"
+         "z.SetValue(0, sum); z.SetValue(1, value); z.SetValue(2, where); z.SetValue(3, GetReduceRepeatSumSpr<float>());"
+         "GetReduceRepeatMaxMinSpr(value); z.SetValue(4, value);",
+         lambda x, y, z: np.array([x.sum(), x.max(), index(x.argmax()), x.sum(), x.max()], "f4"), ints, None, np.zeros(5, "f4")),
+]  # fmt: skip
+
+# --- reshaping -------------------------------------------------------------------------------------------------------
+order = random.permutation(256).astype(np.uint32)
+square = np.arange(256, dtype=np.int16)
+CASES += [
+    Case("Gather", "Gather(z, x, y, 0, n);", lambda x, y, z: x[order], x256, order * 4, types=("float", "uint32_t", "float")),
+    Case("Gather half", "Gather(z, x, y, 2, 255);", lambda x, y, z: np.concatenate([x[1:][np.minimum(order[:255], 254)], z[255:]]), h256,
+         np.minimum(order, 254) * 2, types=("half", "uint32_t", "half")),
+    Case("Gather repeats", "Gather(z, x, y, 0, (uint64_t)64, 4, 8);", lambda x, y, z: x[order], x256, order * 4,
+         types=("float", "uint32_t", "float")),
+    Case("Gatherb", "Gatherb(z, x, y, 4, {1, 8});", lambda x, y, z: x.reshape(32, 8)[order[order < 32]].ravel(), np.arange(256, dtype="u4"),
+         order[order < 32] * 32, types=("uint32_t", "uint32_t", "uint32_t")),
+    Case("Scatter", "Scatter(z, x, y, 0, n);", lambda x, y, z: x[np.argsort(order)], x256, order * 4, types=("float", "uint32_t", "float")),
+    Case("GatherMask pattern", "uint64_t kept; GatherMask(z, x, 2, false, 0, {1, 4, 8, 0}, kept); z.SetValue(128, (float)kept);"
+         "z.SetValue(129, (float)GetGatherMaskRemainCount());", lambda x, y, z: np.concatenate([x[1::2], [128, 128]]).astype("f4"), x256, None,
+         np.zeros(130, "f4")),
+    Case("GatherMask fourth", "uint64_t kept; GatherMask(z, x, 5, true, 70, {1, 2, 8, 0}, kept);",
+         lambda x, y, z: np.concatenate([x[:70][2::4], x[64:134][2::4]]), x256, None, np.zeros(34, "f4")),
+    Case("GatherMask tensor", "uint64_t kept; GatherMask(z, x, y, false, 0, {1, 4, 8, 1}, kept); z.SetValue(200, (float)kept);",
+         lambda x, y, z: _kept(x, y, z), x256, np.resize(np.array([3, 5, 0, 0, 0, 0, 0, 0], "u4"), 32), np.zeros(201, "f4"),
+         ("float", "uint32_t", "float")),
+    Case("Brcb", "Brcb(z, x, 2, {1, 8});", lambda x, y, z: np.repeat(x, 8), _floats(16), None, np.zeros(128, "f4")),
+    Case("CreateVecIndex", "CreateVecIndex(z, 5, 64);", lambda x, y, z: np.arange(5, 69, dtype="i4"), np.zeros(64, "i4"), types=("int32_t",) * 3),
+    Case("CreateVecIndex repeats", "CreateVecIndex(z, 5.0f, (uint64_t)64, 2, 1, 8);", lambda x, y, z: np.arange(5, 133, dtype="f4"), np.zeros(128, "f4")),
+    Case("ArithProgression", "ArithProgression(z, 1.0f, 0.5f, 64);", lambda x, y, z: (1 + 0.5 * np.arange(64)).astype("f4"), np.zeros(64, "f4")),
+    Case("Arange", "Arange(z, 3, 2, 64);", lambda x, y, z: 3 + 2 * np.arange(64, dtype="i4"), np.zeros(64, "i4"), types=("int32_t",) * 3),
+    Case("Interleave", "Interleave(z, z[64], x, x[64], 64);", lambda x, y, z: np.stack([x[:64], x[64:]], 1).ravel(), _floats(128)),
+    Case("DeInterleave", "DeInterleave(z, z[64], x, x[64], 64);", lambda x, y, z: x.reshape(64, 2).T.ravel(), _floats(128)),
+    Case("Transpose", "Transpose(z, x);", lambda x, y, z: x.reshape(16, 16).T.ravel(), square, types=("int16_t",) * 3),
+    Case("Transpose NCHW", "Transpose(z, x, t, TransposeParamsExt(2, 4, 4, 8, TransposeType::TRANSPOSE_NCHW2NHWC));",
+         lambda x, y, z: x.reshape(2, 4, 32).transpose(0, 2, 1).ravel(), x256),
+    Case("Transpose NHWC", "Transpose(z, x, t, TransposeParamsExt(2, 4, 4, 8, TransposeType::TRANSPOSE_NHWC2NCHW));",
+         lambda x, y, z: x.reshape(2, 32, 4).transpose(0, 2, 1).ravel(), x256),
+    Case("TransDataTo5HD", "uint64_t to[16], from[16]; for (int i = 0; i < 16; ++i) { to[i] = z[i * 16].GetPhyAddr();"
+         " from[i] = x[i * 16].GetPhyAddr(); } TransDataTo5HD<int16_t>(to, from, TransDataTo5HDParams());",
+         lambda x, y, z: x.reshape(16, 16).T.ravel(), square, types=("int16_t",) * 3),
+    Case("TransDataTo5HD float", "LocalTensor<float> to[16], from[16]; for (int i = 0; i < 16; ++i) { to[i] = z[i * 8];"
+         " from[i] = x[i * 8]; } TransDataTo5HD(to, from, TransDataTo5HDParams());",
+         lambda x, y, z: x.reshape(16, 8).T.ravel(), _floats(128)),
+    Case("BroadCast rows", "uint32_t to[2] = {4, 16}, from[2] = {4, 1}; BroadCast<float, 2, 1>(z, x, to, from);",
+         lambda x, y, z: np.repeat(x[:4], 16), _floats(8), None, np.zeros(64, "f4")),
+    Case("BroadCast columns", "uint32_t to[2] = {4, 16}, from[2] = {1, 16}; BroadCast<float, 2, 0>(z, x, to, from);",
+         lambda x, y, z: np.tile(x, 4), _floats(16), None, np.zeros(64, "f4")),
+]  # fmt: skip
+
+
+def _kept(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """Four repeats of 64 floats, each with the first 64 bits of its 32-byte row of the pattern."""
+    result = z.copy()
+    bits = np.unpackbits(y.view(np.uint8), bitorder="little").reshape(4, 256)[:, :64].astype(bool)
+    kept = x.reshape(4, 64)[bits]
+    result[: kept.size] = kept
+    result[200] = kept.size
+    return result
+
+
+# --- sorting ---------------------------------------------------------------------------------------------------------
+scores = random.permutation(128).astype(np.float32)
+
+
+def _sorted(values: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    order = np.argsort(-values, kind="stable")
+    return np.stack([values[order].view(np.uint32), indices[order]], 1).ravel().view(np.float32)
+
+
+def _groups(values: np.ndarray) -> np.ndarray:
+    indices = np.arange(values.size, dtype=np.uint32)
+    return np.concatenate([_sorted(values[i : i + 32], indices[i : i + 32]) for i in range(0, values.size, 32)])
+
+
+CASES += [
+    Case("Sort32", "Sort32(z, x, y, 4);", lambda x, y, z: _groups(x), scores, np.arange(128, dtype="u4"), np.zeros(256, "f4"),
+         ("float", "uint32_t", "float")),
+    Case("MrgSort", "MrgSort4Info info; for (auto& l : info.elementLengths) l = 32; info.validBit = 15;"
+         "MrgSort(z, MrgSortSrcList<float>(x, x[64], x[128], x[192]), info);"
+         "uint16_t a, b, c, d; GetMrgSortResult(a, b, c, d); if (a + b + c + d != 128) Trap();",
+         lambda x, y, z: _sorted(scores, np.arange(128, dtype="u4")), _groups(scores), None, np.zeros(256, "f4")),
+    Case("Sort", "LocalTensor<float> c, w = t.ReinterpretCast<float>(); Concat(c, x, w, 4); Sort<float, true>(z, c, y, w, 4);"
+         "if (GetSortLen<float>(128) != 256 || GetSortOffset<half>(3) != 12) Trap();",
+         lambda x, y, z: _sorted(scores, np.arange(128, dtype="u4")), scores, np.arange(128, dtype="u4"), np.zeros(256, "f4"),
+         ("float", "uint32_t", "float")),
+    Case("Extract", "LocalTensor<uint32_t> i = z.ReinterpretCast<uint32_t>()[128]; Extract(z, i, x, 4);",
+         lambda x, y, z: np.concatenate([x[::2], x[1::2]]), _groups(scores)),
+    Case("Sort32 half", "Sort32(t.ReinterpretCast<half>(), x, y, 1); Extract(z, t[1024].ReinterpretCast<uint32_t>(), t.ReinterpretCast<half>(), 1);",
+         lambda x, y, z: np.sort(x)[::-1].copy(), random.permutation(32).astype("f2"), np.arange(32, dtype="u4"), types=("half", "uint32_t", "half")),
+]  # fmt: skip
+
+# --- mathematics -----------------------------------------------------------------------------------------------------
+small = _floats(64, -0.95, 0.95)
+positive = _floats(64, 1.05, 9)
+vector = np.vectorize
+MATH = {
+    "Sin": (np.sin, x256), "Cos": (np.cos, x256), "Tan": (np.tan, small), "Asin": (np.arcsin, small), "Acos": (np.arccos, small),
+    "Atan": (np.arctan, x256), "Sinh": (np.sinh, small), "Cosh": (np.cosh, small), "Tanh": (np.tanh, x256), "Asinh": (np.arcsinh, x256),
+    "Acosh": (np.arccosh, positive), "Atanh": (np.arctanh, small), "Log": (np.log, positive), "Log2": (np.log2, positive),
+    "Log10": (np.log10, positive), "Erf": (vector(math.erf), x256), "Erfc": (vector(math.erfc), small),
+    "Lgamma": (vector(math.lgamma), positive), "Floor": (np.floor, x256), "Ceil": (np.ceil, x256), "Round": (np.rint, x256),
+    "Rint": (np.rint, x256), "Trunc": (np.trunc, x256), "Frac": (lambda x: x - np.trunc(x), x256), "Sign": (np.sign, x256),
+    "Sigmoid": (lambda x: 1 / (1 + np.exp(-x)), x256), "Silu": (lambda x: x / (1 + np.exp(-x)), x256),
+    "Gelu": (lambda x: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))), small),
+    "FasterGelu": (lambda x: x / (1 + np.exp(-1.702 * x)), x256),
+}  # fmt: skip
+for name, (function, values) in MATH.items():
+    for form in ("z, x, n", "z, x, t, n"):
+        CASES.append(
+            Case(f"{name}({form})", f"{name}({form});", lambda x, y, z, f=function: f(x.astype(np.float64)).astype("f4"), values,
+                 rtol=2e-5, atol=1e-6)
+        )  # fmt: skip
+CASES += [
+    Case("Sin whole", "x.SetSize(n); Sin(z, x);", lambda x, y, z: np.sin(x), x256, rtol=1e-5, atol=1e-6),
+    Case("Sin half", "Sin(z, x, n);", lambda x, y, z: np.sin(x.astype("f4")).astype("f2"), h256, types=H, rtol=1e-3),
+    Case("Power", "Power(z, x, y, n);", lambda x, y, z: x**y, positive, _floats(64, -2, 2), rtol=1e-5),
+    Case("Power scalar", "Power(z, x, 2.5f, n);", lambda x, y, z: x ** np.float32(2.5), positive, rtol=1e-5),
+    Case("Power base", "Power(z, 2.0f, x, n);", lambda x, y, z: np.float32(2) ** x, small, rtol=1e-5),
+    Case("Power int", "Power(z, x, y, n);", lambda x, y, z: x**y, np.arange(-8, 8, dtype="i4"), np.full(16, 3, "i4"), types=("int32_t",) * 3),
+    Case("Fmod", "Fmod(z, x, y, n);", lambda x, y, z: np.fmod(x, y), x256, np.full(256, 3, "f4")),
+    Case("Hypot", "Hypot(z, x, y, n);", lambda x, y, z: np.hypot(x, y), x256, y256, rtol=1e-6),
+    Case("Xor", "Xor(z, x, y, n);", lambda x, y, z: x ^ y, square, square[::-1].copy(), types=("int16_t",) * 3),
+    Case("Swish", "Swish(z, x, n, 2.0f);", lambda x, y, z: x / (1 + np.exp(-2 * x)), x256, rtol=1e-5),
+    Case("SwiGLU", "SwiGLU(z, x, y, 1.0f, n);", lambda x, y, z: x * y / (1 + np.exp(-y)), x256, y256, rtol=1e-5),
+    Case("GeGLU", "GeGLU(z, x, y, n);", lambda x, y, z: x * MATH["Gelu"][0](y), small, small[::-1].copy(), rtol=1e-5, atol=1e-6),
+    Case("ReGlu", "ReGlu(z, x, y, n);", lambda x, y, z: x * np.maximum(y, 0), x256, y256),
+    Case("ClampMax", "ClampMax(z, x, t, 1.0f, n);", lambda x, y, z: np.minimum(x, 1), x256),
+    Case("ClampMin", "ClampMin(z, x, t, 1.0f, n);", lambda x, y, z: np.maximum(x, 1), x256),
+    Case("SoftMax", "SoftMax<float>(z, x, t, 0, {4, 64, 4, 60});", lambda x, y, z: _softmax(x, z, 60), x256, rtol=1e-5, atol=1e-7),
+    Case("SoftMax sums", "LocalTensor<float> s = t.ReinterpretCast<float>(), m = s[64]; SoftMax<float>(z, s, m, x, t, 0, {4, 64, 4, 64});"
+         "for (int i = 0; i < 4; ++i) Muls(z[i * 64], z[i * 64], s.GetValue(i * 8), 64);"
+         "for (int i = 0; i < 4; ++i) { Ln(z[i * 64], z[i * 64], 64); Adds(z[i * 64], z[i * 64], m.GetValue(i * 8), 64); }",
+         lambda x, y, z: x, x256, rtol=1e-5, atol=1e-5),
+    Case("scalar helpers", "z.SetValue(0, ScalarGetCountOfValue<1>(7)); z.SetValue(1, ScalarCountLeadingZero(1));"
+         "z.SetValue(2, ScalarGetSFFValue<1>(8)); z.SetValue(3, CountBitsCntSameAsSignBit(-1)); z.SetValue(4, GetBitCount<0>(~1ull));"
+         "z.SetValue(5, GetSFFValue<0>(7)); z.SetValue(6, CountLeadingZero(0)); SetCtrlSpr<3, 5>(6); z.SetValue(7, GetCtrlSpr<3, 5>());"
+         "ResetCtrlSpr<3, 5>(); z.SetValue(8, GetCtrlSpr<0, 63>()); z.SetValue(9, DivCeil(7, 2) * 100 + AlignUp(7, 4));",
+         lambda x, y, z: np.array([3, 63, 3, 63, 1, 3, 64, 6, 0, 408], "i8"), np.zeros(10, "i8"), types=("int64_t",) * 3),
+]  # fmt: skip
+
+
+def _softmax(x: np.ndarray, z: np.ndarray, count: int) -> np.ndarray:
+    result = z.copy().reshape(4, 64)
+    part = x.reshape(4, 64)[:, :count].astype(np.float64)
+    powers = np.exp(part - part.max(1, keepdims=True))
+    result[:, :count] = powers / powers.sum(1, keepdims=True)
+    return result.ravel()
+
+
+@pytest.fixture(scope="module")
+def library(build: Build) -> ctypes.CDLL:
+    return build(cases_.source(CASES))
+
+
+@pytest.mark.parametrize("index", range(len(CASES)), ids=[case.id for case in CASES])
+def test_case(library: ctypes.CDLL, tools: Toolkit, index: int) -> None:
+    cases_.check(library, index, CASES[index], tools.message)

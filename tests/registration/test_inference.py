@@ -1,0 +1,160 @@
+"""Relations found by running kernels: the right one, or a refusal that says why."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from ascend_graph.registration.inference import InferenceError, infer_overload, infer_relation
+from ascend_graph.shapes import ShapeError, parse_relation
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*:UserWarning")
+
+
+@pytest.fixture
+def define() -> Iterator[Callable[..., Any]]:
+    library = torch.library.Library("inferred", "FRAGMENT")
+
+    def make(schema: str, kernel: Callable[..., Any]) -> Any:
+        name = schema.split("(")[0]
+        library.define(schema)
+        library.impl(name, kernel, "CPU")
+        return getattr(torch.ops.inferred, name).default
+
+    yield make
+    library._destroy()
+
+
+@pytest.mark.parametrize(
+    ("op", "relation"),
+    [
+        ("relu", "self[*s] -> out0[*s]"),
+        ("sin", "self[*s] -> out0[*s]: floating(self)"),
+        ("eq.Tensor", "self[...], other[...] -> out0[...]: bool"),
+        ("add.Tensor", "self[...], other[...] -> out0[...]: promote(self, other)"),
+        ("mm", "self[m, k], mat2[k, n] -> out0[m, n]"),
+        ("bmm", "self[b, m, k], mat2[b, k, n] -> out0[b, m, n]"),
+        ("argmax", None),
+        ("max.dim", "self[*s, n@dim] -> out0[*s, 1@dim] if keepdim else [*s], out1[*s, 1@dim]: int64 if keepdim else [*s]: int64"),
+        ("cat", "tensors[i][*s, n[i]@dim] -> out0[*s, sum(n)@dim]"),
+        ("stack", "tensors[i][*s] -> out0[*s, len(tensors)@dim]"),
+        ("flip", "self[*s] -> out0[*s]"),
+        ("amax", None),
+        ("embedding", "weight[n, d], indices[*t] -> out0[*t, d]"),
+        ("index_select", "self[*s, n@dim], index[k] -> out0[*s, k@dim]"),
+        ("outer", "self[m], vec2[n] -> out0[m, n]: promote(self, vec2)"),
+    ],
+)
+def test_relations_that_are_found(op: str, relation: str | None) -> None:
+    name, _, overload = op.partition(".")
+    function = getattr(getattr(torch.ops.aten, name), overload or "default")
+    found = infer_relation(function, function._schema)
+    if relation is not None:
+        assert found.relation == parse_relation(relation)
+    assert str(found) == f'shape="{found.relation}"'
+    assert found.runs > 20
+
+
+def test_what_was_not_tried_is_not_claimed(define: Callable[..., Any]) -> None:
+    def kernel(x: torch.Tensor, mode: str = "full") -> torch.Tensor:
+        return x.sum() if mode == "sum" else x.clone()
+
+    found = infer_overload(define('reduce(Tensor x, str mode="full") -> Tensor', kernel))
+    assert found.relation == parse_relation('x[*s] -> out0[*s] where mode == "full"')
+    with pytest.raises(ShapeError, match='mode == "full" must hold'):
+        found.relation.infer({"x": (3,)}, {"x": "float32"}, {"mode": "sum"})
+
+
+def test_an_optional_input_that_changes_nothing_may_be_there(define: Callable[..., Any]) -> None:
+    def kernel(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None = None) -> torch.Tensor:
+        return torch.nn.functional.linear(x, w, b)
+
+    found = infer_overload(define("dense(Tensor x, Tensor w, Tensor? b=None) -> Tensor", kernel))
+    assert "b is None" not in str(found.relation)
+    shapes, dtypes = {"x": (2, 3), "w": (5, 3)}, {"x": "float32", "w": "float32"}
+    assert found.relation.infer(shapes, dtypes, {}) == (((2, 5), "float32"),)
+
+
+def test_declared_aliases_need_no_run() -> None:
+    function = torch.ops.aten.relu_.default
+    found = infer_relation(function, function._schema)
+    assert (found.relation, found.runs) == (parse_relation("self -> self"), 0)
+
+
+def test_an_operator_with_a_meta_function_is_left_alone() -> None:
+    with pytest.raises(InferenceError, match="aten::mm has a meta function already .a Meta kernel.; nothing is inferred"):
+        infer_overload(torch.ops.aten.mm.default)
+
+
+def test_a_shape_that_depends_on_values_is_refused() -> None:
+    function = torch.ops.aten.nonzero.default
+    with pytest.raises(InferenceError, match="no shape relation was found for aten::nonzero"):
+        infer_relation(function, function._schema)
+
+
+def test_a_refusal_shows_what_was_tried(define: Callable[..., Any]) -> None:
+    def kernel(x: torch.Tensor) -> torch.Tensor:
+        return x.new_zeros(x.numel() ** 2 % 7 + x.dim())
+
+    with pytest.raises(InferenceError) as caught:
+        infer_overload(define("odd(Tensor x) -> Tensor", kernel))
+    text = str(caught.value)
+    assert "x[*s]" in text
+    assert "no candidate explains output 0" in text
+    assert 'write shape="x[…] -> out0[…]"' in text
+    assert "samples=" in text
+
+
+def failing(kind: str) -> Callable[..., Any]:
+    def kernel(x: torch.Tensor) -> Any:
+        if kind == "raise":
+            raise ValueError("bad input")
+        if kind == "alias":
+            return x
+        if kind == "hang":
+            time.sleep(1.5)
+        return (x.clone(), x.clone(), x.clone()) if kind == "count" else 1
+
+    return kernel
+
+
+@pytest.mark.parametrize(
+    ("kind", "match"),
+    [
+        ("raise", "no input ran\n  the last error of the kernel: ValueError: bad input"),
+        ("alias", "output 0 of inferred::bad is an alias of its input x, which the schema does not declare"),
+        ("count", r"returned 3 output\(s\), its schema says 1"),
+        ("type", "returned int as output 0, not a tensor"),
+        ("hang", "did not return within 0.2 s for"),
+    ],
+)
+def test_kernels_that_misbehave(define: Callable[..., Any], kind: str, match: str) -> None:
+    overload = define("bad(Tensor x) -> Tensor", lambda x: x)
+    with pytest.raises(InferenceError, match=match):
+        infer_relation(failing(kind), overload._schema, time_limit=0.2)
+
+
+def test_samples_instead_of_random_inputs(define: Callable[..., Any]) -> None:
+    def kernel(x: torch.Tensor) -> torch.Tensor:
+        if x.shape[-1] % 8:
+            raise ValueError("the last dimension must be a multiple of 8")
+        return x[..., ::2].clone()
+
+    overload = define("halved(Tensor x) -> Tensor", kernel)
+    samples = [((torch.ones(shape),), {}) for shape in ((3, 8), (5, 16), (2, 7, 24), (48,))]
+    found = infer_overload(overload, samples=samples)
+    assert found.relation == parse_relation("x[*s, n] -> out0[*s, n // 2]")
+    with pytest.raises(InferenceError, match=r"2 sample\(s\) say too little"):
+        infer_overload(overload, samples=samples[:2])
+    with pytest.raises(InferenceError, match="raised for a sample: ValueError"):
+        infer_overload(overload, samples=[((torch.ones(3),), {})])
+
+
+def test_a_schema_that_returns_numbers(define: Callable[..., Any]) -> None:
+    overload = define("count(Tensor x) -> int", lambda x: 3)
+    with pytest.raises(InferenceError, match="returns int, not tensors only"):
+        infer_overload(overload)

@@ -1,0 +1,262 @@
+"""Generated InferShape and InferDataType, compiled and run against the relation they come from.
+
+GE's enumerations come from the headers of the torch_npu wheel; the gert classes, which the wheel does not have, from the
+declarations beside this file. One source with all relations is compiled once.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import random
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ascend_graph.codegen.infer_shape import GE_DTYPES, infer_shape_source
+from ascend_graph.codegen.rendering import GenerationError
+from ascend_graph.prototypes.model import Attr, AttrType, OpPrototype, Parameter, ParameterKind
+from ascend_graph.shapes import ShapeError, parse_relation
+from ascend_graph.shapes.samples import sample
+
+HERE = Path(__file__).parent
+
+
+def prototype(op_type: str, inputs: str, attrs: Sequence[Attr] = (), outputs: int = 1) -> OpPrototype:
+    kinds = {"?": ParameterKind.OPTIONAL}
+    parameters = tuple(Parameter(n.rstrip("?"), kinds.get(n[-1], ParameterKind.REQUIRED)) for n in inputs.split())
+    return OpPrototype(op_type, parameters, tuple(attrs), tuple(Parameter(f"y{n}") for n in range(outputs)))
+
+
+def integer(name: str) -> Attr:
+    return Attr(name, AttrType.INT, True)
+
+
+def flag(name: str) -> Attr:
+    return Attr(name, AttrType.BOOL, True)
+
+
+def integers(name: str) -> Attr:
+    return Attr(name, AttrType.LIST_INT, True)
+
+
+#: Prototype, relation, attr values to try.
+CASES: list[tuple[OpPrototype, str, dict[str, list[Any]]]] = [
+    (prototype("Same", "x"), "x[*s] -> y[*s]", {}),
+    (prototype("MatMul", "x w bias?"), "x[..., m, k], w[k, n], bias[n] -> y[..., m, n]: promote(x, w)", {}),
+    (prototype("Add", "x z"), "x[...], z[...] -> y[...]: promote(x, z)", {}),
+    (prototype("Norm", "x gamma", outputs=2), "x[*s, d], gamma[d] -> y[*s, d], rstd[*s, 1]: float32", {}),
+    (prototype("Glu", "x", [integer("dim")]), "x[*s, n@dim] -> y[*s, n // 2@dim] where n % 2 == 0", {"dim": [0, -1, 1]}),
+    (
+        prototype("Sum", "x", [integers("dims"), flag("keep")]),
+        "x[*s, *r@dims] -> y[*s, *ones(r)@dims] if keep else [*s]: integral_sum(x)",
+        {"dims": [[0], [-1, 0], [1], []], "keep": [True, False]},
+    ),
+    (prototype("Permute", "x", [integers("perm")]), "x[*s@perm] -> y[*s]", {"perm": [[1, 0], [2, 0, 1], [0]]}),
+    (
+        prototype("Conv", "x w", [integers("stride"), integers("pad")]),
+        "x[n, c, h, v], w[o, c, a, b] -> y[n, o, p, q] where p = (h + 2 * pad[0] - a) // stride[0] + 1, "
+        "q = (v + 2 * pad[1] - b) // stride[-1] + 1, p > 0, q > 0",
+        {"stride": [[1, 1], [2, 3]], "pad": [[0, 0], [1, 2]]},
+    ),
+    (
+        prototype("Route", "x probs? rows", [integer("k")], outputs=2),
+        "x[_, h], probs[_, t], rows[n] -> y[n // t if probs else ceildiv(n, k), h], z[min(n, k) * 8]: probs if probs else x",
+        {"k": [1, 3, 8]},
+    ),
+    (
+        prototype("Layout", "x", [Attr("layout", AttrType.STRING, True), integer("heads")]),
+        'x[b, s, h] if layout == "BSH" else [s, b, h] -> y[b, heads, s, 8]: float32 '
+        'where layout in ("BSH", "SBH"), heads > 0 and heads <= 64, h != 0',
+        {"layout": ["BSH", "SBH"], "heads": [1, 8]},
+    ),
+    (prototype("Cast", "x", [Attr("to", AttrType.TYPE, True)]), "x[*s] -> y[*s]: to", {"to": [0, 1, 27, 3]}),
+    (prototype("Flat", "x w", outputs=2), "x[*s], w[2 * n, n] -> y[prod(s), len(s), numel(x), rank(w)], z like x: float16", {}),
+    (prototype("Kept", "x y"), "x[*s]: T, y[*s]: T -> x", {}),
+    (prototype("Maybe", "x m?", [flag("both")], outputs=2), "x[n], m[n] -> y[n], z[n, 2] if both and m else [0]: floating(x)", {"both": [True, False]}),
+    (prototype("Made", "", [integer("n"), integers("size")], outputs=2), "-> y[n, 2]: bool, z[*size]: int8", {"n": [3], "size": [[2, 3], []]}),
+]
+
+MAIN = r"""
+#include <iostream>
+#include <string>
+
+namespace {
+// One line per run: op, then per input "present type rank sizes…", then per attr "number flag count list… text".
+template <typename Context>
+void Read(std::istream &in, Context &context, size_t inputs, size_t attrs, size_t outputs) {
+    context.outputs.resize(outputs);
+    context.output_types.assign(outputs, ge::DT_UNDEFINED);
+    for (size_t n = 0; n < inputs; ++n) {
+        int present = 0, type = 0;
+        size_t rank = 0;
+        in >> present >> type >> rank;
+        gert::Shape shape;
+        shape.dims.resize(rank);
+        for (int64_t &size : shape.dims) in >> size;
+        context.inputs.push_back(shape);
+        context.present.push_back(present != 0);
+        context.input_types.push_back(static_cast<ge::DataType>(type));
+    }
+    for (size_t n = 0; n < attrs; ++n) {
+        gert::Attr attr;
+        size_t count = 0;
+        in >> attr.number >> attr.flag >> count;
+        attr.list.items.resize(count);
+        for (int64_t &item : attr.list.items) in >> item;
+        in >> attr.text;
+        context.attrs.attrs.push_back(attr);
+    }
+}
+template <typename ShapeFunction, typename TypeFunction>
+void Run(std::istream &in, size_t inputs, size_t attrs, size_t outputs, ShapeFunction shape, TypeFunction type) {
+    gert::InferShapeContext context;
+    Read(in, context, inputs, attrs, outputs);
+    gert::InferDataTypeContext types;
+    static_cast<gert::Context &>(types) = context;
+    if (shape(&context) != ge::GRAPH_SUCCESS || type(&types) != ge::GRAPH_SUCCESS) {
+        std::cout << "null" << std::endl;
+        return;
+    }
+    std::cout << "[";
+    for (size_t n = 0; n < outputs; ++n) {
+        std::cout << (n ? ", " : "") << "[[";
+        for (size_t d = 0; d < context.outputs[n].dims.size(); ++d) std::cout << (d ? ", " : "") << context.outputs[n].dims[d];
+        std::cout << "], " << static_cast<int>(types.output_types[n]) << "]";
+    }
+    std::cout << "]" << std::endl;
+}
+}  // namespace
+
+int main() {
+    std::string op;
+    while (std::cin >> op) {
+@DISPATCH@
+    }
+}
+"""
+
+
+def dispatch(p: OpPrototype) -> str:
+    space = f"ascend_graph_{p.op_type}"
+    return (
+        f'        if (op == "{p.op_type}") Run(std::cin, {len(p.inputs)}, {len(p.attrs)}, {len(p.outputs)}, '
+        f"{space}::InferShape, {space}::InferDataType);"
+    )
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    compiler = shutil.which("g++") or shutil.which("c++")
+    wheel = importlib.util.find_spec("torch_npu")
+    if compiler is None or wheel is None or wheel.origin is None:
+        pytest.skip("needs a C++ compiler and the GE headers of the torch_npu wheel")
+    directory = tmp_path_factory.mktemp("infer_shape")
+    source = "".join(infer_shape_source(p, parse_relation(r)) for p, r, _ in CASES)
+    source += MAIN.replace("@DISPATCH@", "\n".join(dispatch(p) for p, _, _ in CASES))
+    (directory / "all.cpp").write_text(source)
+    headers = Path(wheel.origin).parent / "include" / "third_party" / "acl" / "inc"
+    command = [compiler, "-std=c++17", "-O0", "-Wall", "-Wextra", "-Werror", f"-I{HERE / 'gert'}", "-isystem", str(headers)]
+    subprocess.run([*command, "all.cpp", "-o", "all"], cwd=directory, check=True, timeout=300)
+    return directory / "all"
+
+
+def ge_number(name: str) -> int:
+    from ascend_graph.prototypes.dtypes import DataType
+
+    return int(DataType[GE_DTYPES[name].removeprefix("DT_")])
+
+
+def line(p: OpPrototype, shapes: dict[str, Any], dtypes: dict[str, Any], attrs: dict[str, Any]) -> str:
+    words: list[Any] = [p.op_type]
+    for parameter in p.inputs:
+        shape = shapes.get(parameter.name)
+        words += [0, 0, 0] if shape is None else [1, ge_number(dtypes[parameter.name]), len(shape), *shape]
+    for attr in p.attrs:
+        value = attrs[attr.name]
+        number = int(value) if isinstance(value, int) else 0
+        items = value if isinstance(value, list) else []
+        words += [number, int(value is True), len(items), *items, value if isinstance(value, str) else "-"]
+    return " ".join(map(str, words))
+
+
+def run(program: Path, lines: list[str]) -> list[Any]:
+    done = subprocess.run([program], input="\n".join(lines) + "\n", capture_output=True, text=True, check=True, timeout=60)
+    return [json.loads(text) for text in done.stdout.splitlines()]
+
+
+def choices(values: dict[str, list[Any]], rng: random.Random) -> dict[str, Any]:
+    return {name: rng.choice(options) for name, options in values.items()}
+
+
+NAME_OF = {0: "float32", 1: "float16", 27: "bfloat16", 3: "int32"}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0].op_type)
+def test_cpp_says_what_the_relation_says(program: Path, case: tuple[OpPrototype, str, dict[str, list[Any]]]) -> None:
+    p, text, values = case
+    relation = parse_relation(text)
+    rng = random.Random(p.op_type)
+    optional = [i.name for i in p.inputs if i.kind is ParameterKind.OPTIONAL]
+    lines, wanted = [], []
+    for _ in range(60):
+        attrs = choices(values, rng)
+        named = {k: NAME_OF[v] if k == "to" else v for k, v in attrs.items()}
+        found = sample(relation, named, rng, optional=optional, dtypes=["float16", "float32", "bfloat16", "int32", "bool"])
+        lines.append(line(p, dict(found.shapes), dict(found.dtypes), attrs))
+        wanted.append([[list(s), ge_number(d)] for s, d in relation.infer(found.shapes, found.dtypes, named)])
+    assert run(program, lines) == wanted
+
+
+def test_cpp_refuses_what_the_relation_refuses(program: Path) -> None:
+    matmul, glu, conv = CASES[1][0], CASES[4][0], CASES[7][0]
+    dtypes = {"x": "float16", "w": "float16"}
+    runs = [
+        (matmul, {"x": (2, 3), "w": (4, 5)}, {}),
+        (matmul, {"x": (3,), "w": (3, 5)}, {}),
+        (glu, {"x": (3, 5)}, {"dim": 0}),
+        (glu, {"x": (4, 6)}, {"dim": 2}),
+        (conv, {"x": (1, 2, 3, 3), "w": (4, 2, 5, 5)}, {"stride": [1, 1], "pad": [0, 0]}),
+        (conv, {"x": (1, 2, 9, 9), "w": (4, 2, 5, 5)}, {"stride": [0, 0], "pad": [0, 0]}),
+    ]
+    relations = {p.op_type: parse_relation(r) for p, r, _ in CASES}
+    for p, shapes, attrs in runs:
+        with pytest.raises(ShapeError):
+            relations[p.op_type].infer(shapes, {n: dtypes[n] for n in shapes}, attrs)
+    assert run(program, [line(p, s, dtypes, a) for p, s, a in runs]) == [None] * len(runs)
+
+
+def test_unknown_sizes_stay_unknown(program: Path) -> None:
+    matmul, glu, route = CASES[1][0], CASES[4][0], CASES[8][0]
+    dtypes = dict.fromkeys(("x", "w", "rows"), "float32")
+    got = run(
+        program,
+        [
+            line(matmul, {"x": (-1, -1, 3), "w": (-1, 5)}, dtypes, {}),
+            line(matmul, {"x": (-2,), "w": (3, 5)}, dtypes, {}),
+            line(glu, {"x": (4, -1)}, dtypes, {"dim": -1}),
+            line(route, {"x": (2, 7), "rows": (-1,)}, dtypes, {"k": 3}),
+        ],
+    )
+    assert [[shape for shape, _ in outputs] for outputs in got] == [[[-1, -1, 5]], [[-2]], [[4, -1]], [[-1, 7], [-1]]]
+
+
+@pytest.mark.parametrize(
+    ("p", "text", "match"),
+    [
+        (prototype("A", "x"), "z[n] -> y[n]", "no input z; it has x"),
+        (prototype("A", "x"), "x[n] -> y[n * k]", "no attr k; it has none"),
+        (prototype("A", "x", outputs=2), "x[n] -> y[n]", "1 outputs, the prototype 2"),
+        (prototype("A", "x"), "x[i][n] -> y[n]", "x is a list of tensors"),
+        (prototype("A", "x", [integers("s")]), "x[*d] -> y[*reshape(d, s)]", "only for Python"),
+        (prototype("A", "x", [Attr("t", AttrType.TENSOR, True)]), "x[n] -> y[t]", "attr t is a Tensor"),
+        (prototype('A"; evil', "x"), "x[n] -> y[n]", "is no identifier"),
+    ],
+)
+def test_what_cannot_be_generated(p: OpPrototype, text: str, match: str) -> None:
+    with pytest.raises(GenerationError, match=match):
+        infer_shape_source(p, parse_relation(text))
