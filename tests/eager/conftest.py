@@ -5,12 +5,17 @@ from __future__ import annotations
 import ctypes
 import json
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch_npu  # noqa: F401 - before a package is selected, which torch_npu itself would not see then
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # torchair's own, at its import
+    import torchair  # noqa: F401
 
 from ascend_graph.eager import EagerOperator, define_operator
 from ascend_graph.host.package import build_operator_package
