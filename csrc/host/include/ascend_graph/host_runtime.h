@@ -24,8 +24,8 @@ const char* ascendgraphRecentError(void);
 // an ACL error code.
 int ascendgraphEnqueue(void* stream, const char* name, int (*run)(void* state), void* state,
                        void (*destroy)(void* state));
-// Runs `fn` with a copy of `arg_size` bytes at `arg`, in the order of `stream`; `fn` reports failures with
-// ascendgraphSetError.
+// Runs `fn` with a copy of `arg_size` bytes at `arg`, in the order of `stream`. `fn` reports a failure with
+// ascendgraphSetError; the next synchronisation of a stream, an event or the device returns it.
 int ascendgraphLaunchHost(void* stream, void (*fn)(void*), void* arg, size_t arg_size, const char* name);
 void ascendgraphSetError(int code, const char* message);
 // Whether work on `stream` is being recorded into a model.
