@@ -65,8 +65,6 @@ Stream& stream_of(aclrtStream handle);
 extern std::atomic<int> active_captures;
 
 aclError fail(aclError code, const std::string& message);
-// The failure of a kernel that no synchronisation has reported yet, which this call reports: ACL_SUCCESS if none.
-aclError report_kernel_failure();
 int32_t current_device();
 int32_t device_count();
 // Reads a non-negative integer from the environment; `fallback` where it is unset or no number.

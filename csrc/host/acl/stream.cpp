@@ -3,7 +3,6 @@
 #include <cstring>
 #include <mutex>
 #include <unordered_set>
-#include <utility>
 
 #include "acl/runtime.h"
 
@@ -125,7 +124,7 @@ ACL_EXPORT aclError aclrtStreamGetId(aclrtStream stream, int32_t* id) {
 
 // Waiting for a capturing stream would wait for work that has not run: as on a device, an error.
 static aclError synchronize(const Stream& stream, const char* function) {
-    if (!stream.capturing()) return report_kernel_failure();
+    if (!stream.capturing()) return ascendgraphReportKernelFailure();
     return fail(ACL_ERROR_RT_STREAM_CAPTURE_WRONG,
                 std::string(function) + ": the stream is capturing a model");
 }
@@ -187,7 +186,7 @@ ACL_EXPORT aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent handle) 
 }
 
 ACL_EXPORT aclError aclrtSynchronizeEvent(aclrtEvent handle) {
-    return event_of(handle) == nullptr ? bad_event("aclrtSynchronizeEvent") : report_kernel_failure();
+    return event_of(handle) == nullptr ? bad_event("aclrtSynchronizeEvent") : ascendgraphReportKernelFailure();
 }
 
 ACL_EXPORT aclError aclrtQueryEventStatus(aclrtEvent handle, int* status) {
@@ -247,14 +246,14 @@ ACL_EXPORT aclError aclrtProcessReport(int32_t) { return ACL_SUCCESS; }
 // the next synchronisation returns the error.
 namespace {
 std::mutex failure_mutex;
-aclError failure_code = ACL_SUCCESS;
+std::atomic<aclError> failure_code{ACL_SUCCESS};
 std::string failure_message;
 }  // namespace
 
-aclError ascend_graph::host::report_kernel_failure() {
+ACL_EXPORT int ascendgraphReportKernelFailure() {
+    if (failure_code.load(std::memory_order_relaxed) == ACL_SUCCESS) return ACL_SUCCESS;
     std::lock_guard<std::mutex> lock(failure_mutex);
-    if (failure_code == ACL_SUCCESS) return ACL_SUCCESS;
-    return fail(std::exchange(failure_code, ACL_SUCCESS), failure_message);
+    return fail(failure_code.exchange(ACL_SUCCESS), failure_message);
 }
 
 ACL_EXPORT void ascendgraphSetError(int code, const char* message) {
