@@ -80,3 +80,14 @@ def built() -> Builder:
         return target
 
     return make
+
+
+@pytest.fixture(scope="session")
+def opp(built: Builder) -> Path:
+    """The operator package of AddCustom, whose kernel is written in Ascend C."""
+    directory = built(
+        "operator_package",
+        lambda work: run([sys.executable, "package.py", "build"], work),
+        ["add_custom.h", "host_op.asc", "op_proto.h", "package.py"],
+    )
+    return directory / "build"
