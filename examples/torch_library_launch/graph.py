@@ -7,7 +7,7 @@ import ascend_graph
 
 torch.ops.load_library("build/libadd_custom.so")
 
-ascend_graph.load_prototypes("../operator_package/op_proto.h")
+# The prototype is found in the installed operator package.
 ascend_graph.register_op("AddCustom", eager=torch.ops.ascendc_ops.ascendc_add, shape="x[...], y[...] -> z[...]")
 
 
