@@ -1,13 +1,14 @@
 """The host toolkit: where its libraries and headers are, and the environment that selects them.
 
-The directory is laid out like an installed CANN toolkit (``lib64/``, ``include/``), so whatever follows
-``ASCEND_HOME_PATH`` finds what it looks for.
+The directory is laid out like an installed CANN toolkit (``lib64/``, ``include/``, ``bin/bisheng``, ``compiler/tikcpp/``),
+so whatever follows ``ASCEND_HOME_PATH`` finds what it looks for.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -86,10 +87,15 @@ def host_environment(environment: Mapping[str, str], bridge: Path | None) -> dic
     """
     toolkit = toolkit_directory()
     library_path = [str(toolkit / "lib64"), *filter(None, environment.get("LD_LIBRARY_PATH", "").split(":"))]
+    # `bisheng`, and the `python3` of authors' build scripts: the one that has this package.
+    programs = [str(toolkit / "bin"), str(Path(sys.executable).parent), *environment.get("PATH", os.defpath).split(":")]
     result = dict(environment)
     result |= {
         ACTIVE_VARIABLE: str(toolkit),
+        "ASCEND_GRAPH_PYTHON": sys.executable,
         "LD_LIBRARY_PATH": ":".join(dict.fromkeys(library_path)),
+        "PATH": ":".join(dict.fromkeys(programs)),
+        "CMAKE_PREFIX_PATH": ":".join([str(toolkit / "lib64/cmake"), *filter(None, environment.get("CMAKE_PREFIX_PATH", "").split(":"))]),
         "ASCEND_HOME_PATH": str(toolkit),
         "ASCEND_TOOLKIT_HOME": str(toolkit),
         "ASCEND_CANN_PACKAGE_PATH": str(toolkit),
