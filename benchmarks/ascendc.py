@@ -102,8 +102,8 @@ def _add(library: ctypes.CDLL) -> tuple[dict[int, float], float]:
             raise RuntimeError(f"add_half over {blocks} blocks computed something else than torch.add")
     # In turns, so that other work on the machine meets all of them alike.
     for _ in range(25):
-        for blocks in seconds:
-            seconds[blocks] = min(seconds[blocks], launch(blocks))
+        for blocks, best in seconds.items():
+            seconds[blocks] = min(best, launch(blocks))
     return seconds, _best(lambda: torch.add(x, y, out=z), 25)
 
 
