@@ -1,4 +1,4 @@
-# ruff: noqa: E501, SIM905 - sources and command lines are quoted as they are written
+# ruff: noqa: E501 - sources and command lines are quoted as they are written
 """Launches and kernels in sources, as authors write them."""
 
 from __future__ import annotations
