@@ -280,7 +280,7 @@ OPERATORS: dict[str, Operator] = {
     "npu_quant_max": Operator("QuantMax", {"group_list": None}),
     "npu_quant_mm_reduce_scatter": Operator("MatmulReduceScatterV2"),
     "npu_quant_scatter": Operator("QuantUpdateScatter"),
-    "npu_quant_scatter_": Operator("QuantUpdateScatter"),
+    "npu_quant_scatter_": Operator("QuantUpdateScatter", {"dst_type": None}),
     "npu_quantize": Operator("Unsqueeze"),
     "npu_recurrent_gated_delta_rule": Operator("RecurrentGatedDeltaRule", {"scale": "scale_value"}),
     "npu_recurrent_gated_delta_rule_functional": Operator(

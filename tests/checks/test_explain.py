@@ -6,13 +6,14 @@ import io
 import json
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
 from rich.console import Console
 
 import ascend_graph
-from ascend_graph.checks.explain import ExplainError
+from ascend_graph.checks.explain import ExplainError, _main
 from ascend_graph.registration import RegisteredOp
 
 with warnings.catch_warnings():
@@ -99,6 +100,17 @@ def test_page(registered: RegisteredOp, form: str) -> None:
     shown = io.StringIO()
     Console(file=shown, width=120).print(ascend_graph.explain(named[form]))
     assert "Binding" in shown.getvalue()
+
+
+def test_command(registered: RegisteredOp, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    script = tmp_path / "ops.py"
+    script.write_text("import ascend_graph\n")
+    assert _main([str(script), "ExplainedOp"]) == 0
+    assert "explained::op → ExplainedOp" in capsys.readouterr().out
+    assert _main([str(script), "--json"]) == 0
+    assert "explained::op" in [page["operator"] for page in json.loads(capsys.readouterr().out)]
+    assert _main([str(script), "Nothing"]) == 1
+    assert "'Nothing' is not registered" in capsys.readouterr().err
 
 
 def test_unregistered(registered: RegisteredOp) -> None:

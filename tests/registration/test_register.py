@@ -415,3 +415,47 @@ def test_errors_of_a_converter_have_their_own_class(define: Define) -> None:
         with pytest.raises(ConversionError):
             make_converter(registered.binding)(torchair.ge.Const(1.0), 2, "hello")
         assert len(graph.op) == before + 1, "nothing but the Const"
+
+
+# ------------------------------------------------------------------------------------------------------------ older CANN
+
+
+@pytest.fixture
+def older_cann(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """A CANN whose TxnTwice has no attr times; what it is asked."""
+    asked: list[tuple[Any, ...]] = []
+
+    def is_cann_compat(op_type: str, inputs: tuple[str, ...], attrs: tuple[str, ...]) -> str:
+        asked.append((op_type, inputs, attrs))
+        return "the installed CANN has no attr times" if "times" in attrs else ""
+
+    monkeypatch.setattr("torchair._ge_concrete_graph.compat_ir.is_cann_compat", is_cann_compat)
+    return asked
+
+
+def test_an_attr_that_an_older_cann_lacks(define: Define, older_cann: list[tuple[Any, ...]]) -> None:
+    """Unused it is left out of the node, used it is refused."""
+    overload = define()
+    ascend_graph.register_op("TxnTwice", eager=overload, shape=SHAPE)
+    x = torch.ones(2).npu()
+    assert ge(lambda x: overload(x, 2))(x).cpu().tolist() == [2, 2]
+    assert older_cann == [("TxnTwice", (), ())]
+    with pytest.raises(Exception, match="the installed CANN has no attr times"):
+        ge(lambda x: overload(x, 3))(x)
+
+
+# ------------------------------------------------------------------------------------------- operators without eager=
+
+
+def test_without_an_eager_operator(tmp_path: Path) -> None:
+    """The operator is defined from the prototype, and goes when it is unregistered."""
+    prototype = ascend_graph.find_prototype("TxnTwice")
+    registered = ascend_graph.register_op("TxnTwice", shape=SHAPE)
+    try:
+        assert registered.overload is torch.ops.ascend.txn_twice.default
+        assert registered.evidence["eager"].startswith("aclnnTxnTwice")
+        assert registered is ascend_graph.register_op("TxnTwice", shape=SHAPE)
+        assert prototype == registered.prototype
+    finally:
+        registered.unregister()
+    assert not hasattr(torch.ops.ascend, "txn_twice")
