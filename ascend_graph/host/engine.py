@@ -382,6 +382,8 @@ class _GraphCompiler:
     def _runner(self) -> Run:
         template = self._template()
         positions = [self.inputs[i] for i in sorted(self.inputs)]
+        # TorchAir hands a number, which the graph declares without dimensions, over as a tensor of one.
+        numbers = tuple(p for p in positions if p in self.shapes and self.shapes[p].dim() == 0)
         outputs = tuple(self.outputs)
         kept = {_ABSENT, *self.constants, *self.parameters, *outputs}
         last_use: dict[int, int] = {}
@@ -400,6 +402,8 @@ class _GraphCompiler:
             slots = template.copy()
             for position, tensor in zip(positions, inputs, strict=True):
                 slots[position] = tensor
+            for position in numbers:
+                slots[position] = slots[position].reshape(())
             closure = None
             try:
                 for closure, unused in program:  # noqa: B007

@@ -91,6 +91,13 @@ def test_unknown_sizes_make_a_graph_dynamic() -> None:
         assert plan.run(torch.ones(n, 3), torch.ones(n, 3))[0].shape == (n, 3)
 
 
+def test_numbers_come_as_tensors_of_one_element() -> None:
+    graph = Graph()
+    x, n = graph.data("x", [-1]), graph.data("n", [], INT64)
+    graph.output(graph.add("one", "Gather", [("x", x), ("indices", n)]))
+    assert graph.compile().run(torch.arange(4.0), torch.tensor([2]))[0].shape == ()
+
+
 def test_a_size_that_is_data_makes_a_graph_dynamic() -> None:
     graph = Graph()
     graph.output(
