@@ -25,7 +25,6 @@ from ascend_graph.shapes.syntax import (
     Ellipsis_,
     Expr,
     Group,
-    Itself,
     Like,
     Literal,
     Name,
@@ -238,11 +237,11 @@ class _Writer:
                     made = "at::Tensor()"
                 case Like(Name(name)):
                     given = self.tensors[name]
-                    dtype = alternative.dtype or shared
-                    made = f"at::empty_like({given.value}{'' if dtype is None else f', {self.options(dtype)}'})"
+                    dtype = "" if alternative.dtype is None else f", {self.options(alternative.dtype)}"
+                    made = f"at::empty_like({given.value}{dtype})"
                 case Dims(items):
                     made = f"at::empty_symint({self.shape(items)}, {self.options(alternative.dtype or shared)})"
-                case Itself():
+                case _:
                     raise _BeyondError
             text += made if alternative.condition is None else f"{self.condition(alternative.condition)} ? {made} : "
         return text

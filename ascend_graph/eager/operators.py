@@ -15,7 +15,7 @@ from ascend_graph.eager.shape_code import ShapeCode, encode
 from ascend_graph.prototypes import AttrValue, OpPrototype, ParameterKind
 from ascend_graph.registration.meta import MetaFunction, meta_function, register_meta
 from ascend_graph.shapes import Relation, parse_relation
-from ascend_graph.shapes.syntax import Itself
+from ascend_graph.shapes.syntax import Itself, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +130,8 @@ def _fresh_outputs(relation: Relation, schema: OperatorSchema) -> Relation:
         itself = all(isinstance(a.shape, Itself) for a in output.alternatives)
         if output.name in in_place and not itself:
             raise EagerError(f"{schema.prototype.op_type}: {output.name} is written in place; the relation says just '{output.name}'")
+        if any(isinstance(a.shape, Value) for a in output.alternatives):
+            raise EagerError(f"{schema.prototype.op_type}: {output} is a value, not a tensor that an aclnn function writes\n  relation: {relation}")
     expected = [p.name for p in schema.returns]
     unknown = outputs.keys() - {p.name for p in schema.prototype.outputs}
     missing = [name for name in expected if name not in outputs]

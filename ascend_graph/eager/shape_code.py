@@ -26,7 +26,6 @@ from ascend_graph.shapes.syntax import (
     Ellipsis_,
     Expr,
     Group,
-    Itself,
     Like,
     Literal,
     Name,
@@ -252,9 +251,10 @@ class _Encoder:
                 case Dims(dims):
                     kind, items = _Output.FRESH, tuple([self.output_item(item) for item in dims])
                     default = tuple(self.tensors[name] for name in self.relation.inputs)
-                case Itself():
+                case _:
                     raise _BeyondError
-            dtype = alternative.dtype or shared
+            # A dtype at the end holds for all shapes in brackets; `like x` brings that of x.
+            dtype = alternative.dtype or (shared if kind is _Output.FRESH else None)
             code = DtypeCode(_Dtype.FIRST_PRESENT, default) if dtype is None else self.dtype(dtype)
             branches.append(BranchCode(condition, kind, like, items, code))
         return tuple(branches)
