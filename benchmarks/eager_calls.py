@@ -21,12 +21,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ascend_graph.codegen.eager_project import generate_project
 from rich.console import Console
 from rich.table import Table
 
 from ascend_graph.build import torch_library
-from ascend_graph.codegen.eager_project import generate_project
-from ascend_graph.eager import define_operator
 from ascend_graph.host.package import build_operator_package
 from ascend_graph.prototypes import parse_file
 
@@ -66,7 +65,9 @@ def _generated(work: Path, header: Path) -> tuple[float, float]:
     project = generate_project(work / "bench_ops", header, shapes={"AddCustom": RELATION}).directory
     generated = time.perf_counter()
     sources = project / "csrc/generated"
-    library = torch_library("_C", sorted(sources.glob("*.cpp")), headers=sorted(sources.rglob("*.h")), include_directories=[sources])
+    library = torch_library(
+        "_C", sorted(sources.glob("*.cpp")), headers=sorted(sources.rglob("*.h")), include_directories=[sources]
+    )
     torch.ops.load_library(library.build())
     return generated - start, time.perf_counter() - generated
 
@@ -106,9 +107,13 @@ def main() -> dict[str, Any]:
     try:
         (work / "kernel.cpp").write_text(KERNEL)
         # torch_npu reads the variable when it is imported, for the stock extension.
-        os.environ["ASCEND_CUSTOM_OPP_PATH"] = str(build_operator_package(work / "opp", header, {"AddCustom": work / "kernel.cpp"}))
+        os.environ["ASCEND_CUSTOM_OPP_PATH"] = str(
+            build_operator_package(work / "opp", header, {"AddCustom": work / "kernel.cpp"})
+        )
         import torch
         import torch_npu  # noqa: F401
+
+        from ascend_graph.eager import define_operator
 
         _stock(work)
         generation, compilation = _generated(work, header)

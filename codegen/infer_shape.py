@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ascend_graph.codegen.rendering import GenerationError, cpp_string, identifier, render
+
 from ascend_graph.prototypes.model import Attr, AttrType, OpPrototype, ParameterKind
 from ascend_graph.shapes import Relation
 from ascend_graph.shapes.dtypes import CATEGORY

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ascend_graph.codegen.rendering import cpp_string, identifier
+
 from ascend_graph.eager.shape_code import SCALAR_TYPES
 from ascend_graph.shapes import Relation
 from ascend_graph.shapes.relation import bound_names, dtype_symbols
@@ -74,7 +75,9 @@ class _BeyondError(Exception):
     """The relation has something that this does not write."""
 
 
-def output_code(relation: Relation, tensors: Mapping[str, CppTensor], attrs: Mapping[str, str], dtypes: Mapping[str, str]) -> OutputCode | None:
+def output_code(
+    relation: Relation, tensors: Mapping[str, CppTensor], attrs: Mapping[str, str], dtypes: Mapping[str, str]
+) -> OutputCode | None:
     """The C++ of a relation, or ``None`` where it has more than this writes.
 
     Args:
@@ -90,7 +93,9 @@ def output_code(relation: Relation, tensors: Mapping[str, CppTensor], attrs: Map
 
 
 class _Writer:
-    def __init__(self, relation: Relation, tensors: Mapping[str, CppTensor], attrs: Mapping[str, str], dtypes: Mapping[str, str]) -> None:
+    def __init__(
+        self, relation: Relation, tensors: Mapping[str, CppTensor], attrs: Mapping[str, str], dtypes: Mapping[str, str]
+    ) -> None:
         self.relation = relation
         self.tensors = tensors
         self.attrs = attrs
@@ -103,7 +108,10 @@ class _Writer:
 
     def code(self) -> OutputCode:
         relation = self.relation
-        if any(t.name not in self.tensors or t.index is not None or len(t.alternatives) != 1 for t in relation.input_tensors):
+        if any(
+            t.name not in self.tensors or t.index is not None or len(t.alternatives) != 1
+            for t in relation.input_tensors
+        ):
             raise _BeyondError
         for tensor in relation.input_tensors:
             self.input(tensor)

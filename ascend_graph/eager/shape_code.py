@@ -73,7 +73,15 @@ SCALAR_TYPES = {
             *("complex32", "complex64", "complex128", "bool"),
         )
     )
-} | {"bfloat16": 15, "float8_e5m2": 23, "float8_e4m3fn": 24, "uint16": 27, "uint32": 28, "uint64": 29, "float8_e8m0fnu": 44}
+} | {
+    "bfloat16": 15,
+    "float8_e5m2": 23,
+    "float8_e4m3fn": 24,
+    "uint16": 27,
+    "uint32": 28,
+    "uint64": 29,
+    "float8_e8m0fnu": 44,
+}
 
 Items = tuple[tuple[int, int], ...]
 
@@ -129,7 +137,9 @@ class _BeyondError(Exception):
     """The relation has something that the program does not."""
 
 
-def encode(relation: Relation, tensors: Mapping[str, int], attrs: Mapping[str, int], dtypes: frozenset[str]) -> ShapeCode | None:
+def encode(
+    relation: Relation, tensors: Mapping[str, int], attrs: Mapping[str, int], dtypes: frozenset[str]
+) -> ShapeCode | None:
     """The program of a relation, or ``None`` where only the meta function can evaluate it.
 
     Args:
@@ -145,7 +155,9 @@ def encode(relation: Relation, tensors: Mapping[str, int], attrs: Mapping[str, i
 
 
 class _Encoder:
-    def __init__(self, relation: Relation, tensors: Mapping[str, int], attrs: Mapping[str, int], dtypes: frozenset[str]) -> None:
+    def __init__(
+        self, relation: Relation, tensors: Mapping[str, int], attrs: Mapping[str, int], dtypes: frozenset[str]
+    ) -> None:
         self.relation = relation
         self.tensors = tensors
         self.attrs = attrs
