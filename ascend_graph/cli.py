@@ -118,7 +118,13 @@ def show(op_type: str, sources: tuple[Path, ...], output_format: str) -> None:
     help="The header with the REG_OPs; needed the first time, copied into the project.",
 )
 @click.option("--bindings", type=click.Choice(["torch", "pybind", "both"]), help="How Python calls the operators.")
-@click.option("--shape", "shapes", multiple=True, metavar="OP=RELATION", help="An output shape, for a new operator; may be repeated.")
+@click.option(
+    "--shape",
+    "shapes",
+    multiple=True,
+    metavar="OP=RELATION",
+    help="An output shape, for a new operator; may be repeated.",
+)
 def new(directory: Path, source: Path | None, bindings: str | None, shapes: tuple[str, ...]) -> None:
     """Write a project of eager kernels in C++ that builds into a Python package, or bring one up to date.
 
@@ -126,11 +132,14 @@ def new(directory: Path, source: Path | None, bindings: str | None, shapes: tupl
     """
     from ascend_graph.codegen.eager_project import generate_project
 
-    pairs = [tuple(part.strip() for part in text.split("=", 1)) for text in shapes]
-    for pair, text in zip(pairs, shapes, strict=True):
-        if len(pair) != 2:
-            raise click.BadParameter(f"{text!r}: write OP=RELATION, e.g. 'AddCustom=x[*s], y[*s] -> z[*s]'", param_hint="--shape")
-    project = generate_project(directory, source, bindings=bindings, shapes=dict(pairs))
+    relations = {}
+    for text in shapes:
+        op_type, equals, relation = text.partition("=")
+        if not equals:
+            hint = "write OP=RELATION, e.g. 'AddCustom=x[*s], y[*s] -> z[*s]'"
+            raise click.BadParameter(f"{text!r}: {hint}", param_hint="--shape")
+        relations[op_type.strip()] = relation.strip()
+    project = generate_project(directory, source, bindings=bindings, shapes=relations)
     click.echo(f"{project.directory}: {len(project.operators)} operators, {len(project.written)} files written")
     for path in project.written:
         click.echo(f"  {path}")

@@ -21,14 +21,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import torch
-import torch_npu  # noqa: F401
+from ascend_graph.codegen.eager_project import generate_project
 from rich.console import Console
 from rich.table import Table
 
 from ascend_graph.build import torch_library
-from ascend_graph.codegen.eager_project import generate_project
-from ascend_graph.eager import define_operator
 from ascend_graph.host.package import build_operator_package
 from ascend_graph.prototypes import parse_file
 
@@ -51,6 +48,8 @@ ROUNDS = 15
 
 def _stock(work: Path) -> None:
     """The documented extension, and the operator that does nothing."""
+    import torch
+
     source = work / "extension.cpp"
     major, minor = torch.__version__.split(".")[:2]
     text = (ROOT / "examples/add_custom/extension.cpp").read_text()
@@ -60,11 +59,15 @@ def _stock(work: Path) -> None:
 
 def _generated(work: Path, header: Path) -> tuple[float, float]:
     """The generated library; seconds to generate and to compile it."""
+    import torch
+
     start = time.perf_counter()
     project = generate_project(work / "bench_ops", header, shapes={"AddCustom": RELATION}).directory
     generated = time.perf_counter()
     sources = project / "csrc/generated"
-    library = torch_library("_C", sorted(sources.glob("*.cpp")), headers=sorted(sources.rglob("*.h")), include_directories=[sources])
+    library = torch_library(
+        "_C", sorted(sources.glob("*.cpp")), headers=sorted(sources.rglob("*.h")), include_directories=[sources]
+    )
     torch.ops.load_library(library.build())
     return generated - start, time.perf_counter() - generated
 
@@ -103,7 +106,15 @@ def main() -> dict[str, Any]:
     work = Path(tempfile.mkdtemp(prefix="eager_calls."))
     try:
         (work / "kernel.cpp").write_text(KERNEL)
-        os.environ["ASCEND_CUSTOM_OPP_PATH"] = str(build_operator_package(work / "opp", header, {"AddCustom": work / "kernel.cpp"}))
+        # torch_npu reads the variable when it is imported, for the stock extension.
+        os.environ["ASCEND_CUSTOM_OPP_PATH"] = str(
+            build_operator_package(work / "opp", header, {"AddCustom": work / "kernel.cpp"})
+        )
+        import torch
+        import torch_npu  # noqa: F401
+
+        from ascend_graph.eager import define_operator
+
         _stock(work)
         generation, compilation = _generated(work, header)
         hundred = _hundred_operators(work)

@@ -16,6 +16,7 @@ from ascend_graph.codegen.gradients import GradientPlan, gradient_plan, proposed
 from ascend_graph.codegen.operator_package import CPP_KEYWORDS
 from ascend_graph.codegen.output_shapes import CppTensor, OutputCode, output_code
 from ascend_graph.codegen.rendering import GenerationError, cpp_string, identifier, render, write_if_different
+
 from ascend_graph.eager.errors import EagerError
 from ascend_graph.eager.schema import ATTR_KINDS, Kind, OperatorSchema, SchemaArgument, operator_schema
 from ascend_graph.prototypes import Attr, OpPrototype, Parameter, ParameterKind, read_prototypes
@@ -24,7 +25,18 @@ from ascend_graph.shapes import Relation, RelationError, parse_relation
 from ascend_graph.shapes.syntax import Itself
 
 #: The names that the generated functions use themselves.
-_RESERVED = CPP_KEYWORDS | {"function", "guard", "outputs", "metas", "leading_dims", "shape", "saved", "grads", "ctx", "result"}
+_RESERVED = CPP_KEYWORDS | {
+    "function",
+    "guard",
+    "outputs",
+    "metas",
+    "leading_dims",
+    "shape",
+    "saved",
+    "grads",
+    "ctx",
+    "result",
+}
 _BINDINGS = ("torch", "pybind", "both")
 
 #: Per kind: the C++ type of the argument, that of the optional one, and how an aclnn call takes it.
@@ -185,7 +197,11 @@ def generate_project(
         f"tests/test_{package}.py": render("eager_project/test.py.jinja", **values),
     }
     written = [name for name, content in generated.items() if write_if_different(target / name, content)]
-    written += [name for name, content in own.items() if not (target / name).exists() and write_if_different(target / name, content)]
+    written += [
+        name
+        for name, content in own.items()
+        if not (target / name).exists() and write_if_different(target / name, content)
+    ]
     if new or not ini.exists():
         before = ini.read_text() if ini.exists() else render("eager_project/operators.ini.jinja", **values)
         write_if_different(ini, before.rstrip("\n") + "\n" + "".join(_section(name, d) for name, d in new.items()))
@@ -193,23 +209,33 @@ def generate_project(
     stale = target / "csrc/generated/gradients.cpp"
     if not values["gradients"] and stale.exists():
         stale.unlink()
-    return Project(target, tuple(Path(n) for n in written), tuple(o.op_type for o in operators), tuple(proposed), (*skipped, *left_out))
+    return Project(
+        target,
+        tuple(Path(n) for n in written),
+        tuple(o.op_type for o in operators),
+        tuple(proposed),
+        (*skipped, *left_out),
+    )
 
 
 # ------------------------------------------------------------------------------------------------------------- reading
 
 
 def _package_name(name: str) -> str:
-    if not name.isidentifier() or not name.islower():
-        raise GenerationError(f"{name!r} cannot be the name of the package and namespace: write it in lower case, as my_ops")
-    return identifier(name)
+    if not (name.isascii() and name.isidentifier() and name.islower()):
+        raise GenerationError(
+            f"{name!r} cannot be the name of the package and namespace: write it in lower case, as my_ops"
+        )
+    return name
 
 
 def _header_text(source: Path) -> str:
     if source.is_file() and source.suffix in (".h", ".hpp"):
         return source.read_text(errors="replace")
     prototypes = read_prototypes(source).prototypes
-    return "\n".join(['#include "graph/operator_reg.h"\n\nnamespace ge {\n', *map(to_reg_op, prototypes), "}  // namespace ge\n"])
+    return "\n".join(
+        ['#include "graph/operator_reg.h"\n\nnamespace ge {\n', *map(to_reg_op, prototypes), "}  // namespace ge\n"]
+    )
 
 
 def _schemas(text: str) -> tuple[dict[str, OperatorSchema], list[tuple[str, str]]]:
@@ -269,7 +295,10 @@ def _bindings_of(target: Path) -> str:
 
 
 def _propose(
-    schemas: Mapping[str, OperatorSchema], declared: Mapping[str, Declaration], shapes: Mapping[str, str], gradients: Mapping[str, str]
+    schemas: Mapping[str, OperatorSchema],
+    declared: Mapping[str, Declaration],
+    shapes: Mapping[str, str],
+    gradients: Mapping[str, str],
 ) -> tuple[dict[str, Declaration], list[str]]:
     """Declarations of operators that have none yet, and in words what of them is only a proposal."""
     for name in {*shapes, *gradients} - schemas.keys():
@@ -324,7 +353,9 @@ def _operators(
             complete.append(operator)
             continue
         if backward not in names:
-            raise GenerationError(f"{ini}: the gradient of {operator.op_type} is {backward!r}, which is no operator here; there are {', '.join(names)}")
+            raise GenerationError(
+                f"{ini}: the gradient of {operator.op_type} is {backward!r}, which is no operator here; there are {', '.join(names)}"
+            )
         complete.append(replace(operator, gradient=gradient_plan(operator.op_schema, names[backward].op_schema)))
     return complete, left_out
 
@@ -343,12 +374,20 @@ def _relation(schema: OperatorSchema, declaration: Declaration, ini: Path) -> Re
     fresh = [t for t in relation.output_tensors if t.name in expected]
     missing = [n for n in expected if n not in relation.outputs]
     if strangers or missing:
-        what = f"{', '.join(strangers)} is no input or output" if strangers else f"the output {', '.join(missing)} is missing"
-        raise GenerationError(f"{ini}, [{op_type}]: {what}; there are {', '.join(sorted(known))}\n  shape = {declaration.shape}")
+        what = (
+            f"{', '.join(strangers)} is no input or output"
+            if strangers
+            else f"the output {', '.join(missing)} is missing"
+        )
+        raise GenerationError(
+            f"{ini}, [{op_type}]: {what}; there are {', '.join(sorted(known))}\n  shape = {declaration.shape}"
+        )
     attrs = {a.parameter.name for a in schema.arguments if not a.is_tensor}
     unknown = relation.free_names - attrs
     if unknown:
-        raise GenerationError(f"{ini}, [{op_type}]: {', '.join(sorted(unknown))} is neither a dimension nor an attr\n  shape = {declaration.shape}")
+        raise GenerationError(
+            f"{ini}, [{op_type}]: {', '.join(sorted(unknown))} is neither a dimension nor an attr\n  shape = {declaration.shape}"
+        )
     order = {name: n for n, name in enumerate(expected)}
     return replace(relation, output_tensors=tuple(sorted(fresh, key=lambda t: order[t.name])))
 
@@ -420,7 +459,9 @@ def _runtime_headers() -> list[Path]:
         sources = Path(directory) / "csrc"
         if (sources / "aclnn.h").is_file():
             return [sources / "aclnn.h", sources / "shapes.h"]
-    raise GenerationError("the sources of the eager kernels are not installed; install ascend-graph from a wheel or with 'pip install -e .'")
+    raise GenerationError(
+        "the sources of the eager kernels are not installed; install ascend-graph from a wheel or with 'pip install -e .'"
+    )
 
 
 # -------------------------------------------------------------------------------------------------------------- samples
@@ -439,7 +480,15 @@ def _sample(operator: CppOperator) -> str:
                 tensor = f"[{tensor}, {tensor}]"
             parts.append(f'"{argument.name}": {tensor}')
         elif isinstance(parameter, Attr) and "=" not in argument.text:
-            value = {"int": "1", "float": "1.0", "bool": "True", "str": '""', "int[]": "[1]", "float[]": "[1.0]", "bool[]": "[True]"}
+            value = {
+                "int": "1",
+                "float": "1.0",
+                "bool": "True",
+                "str": '""',
+                "int[]": "[1]",
+                "float[]": "[1.0]",
+                "bool[]": "[True]",
+            }
             shown = "torch.float32" if argument.kind is Kind.DTYPE else value[ATTR_KINDS[parameter.type][0]]
             parts.append(f'"{argument.name}": {shown}')
     return "{" + ", ".join(parts) + "}"
@@ -500,8 +549,11 @@ def op_plugin_entries(prototypes: Iterable[OpPrototype], shapes: Mapping[str, st
         relation = parse_relation((shapes or {})[prototype.op_type]) if (shapes or {}).get(prototype.op_type) else None
         names = ["out"] if len(schema.returns) == 1 else [f"out{n}" for n in range(len(schema.returns))]
         outputs = [(n, *_op_plugin_size(schema, relation, p)) for n, p in zip(names, schema.returns, strict=True)]
-        views.append({"schema": str(schema), "outputs": outputs, "exec": schema.aclnn_name, "relation": str(relation or "")})
-    return render("eager_project/op_plugin_functions.yaml.jinja", operators=views)
+        views.append(
+            {"schema": str(schema), "outputs": outputs, "exec": schema.aclnn_name, "relation": str(relation or "")}
+        )
+    text: str = render("eager_project/op_plugin_functions.yaml.jinja", operators=views)
+    return text
 
 
 def _op_plugin_size(schema: OperatorSchema, relation: Relation | None, output: Parameter) -> tuple[str, str]:
@@ -517,6 +569,10 @@ def _op_plugin_size(schema: OperatorSchema, relation: Relation | None, output: P
     if dtype not in relation.inputs and alternative.dtype is not None:
         dtype = f"at::k{ {'float32': 'Float', 'float16': 'Half', 'int64': 'Long', 'int32': 'Int', 'bool': 'Bool'}.get(dtype, dtype) }"
     if isinstance(alternative.shape, Like):
-        return alternative.shape.input.id, dtype
-    same = (t.name for t in relation.input_tensors if isinstance(alternative.shape, Dims) and t.alternatives[0].shape == alternative.shape)
+        return str(alternative.shape.input), dtype
+    same = (
+        t.name
+        for t in relation.input_tensors
+        if isinstance(alternative.shape, Dims) and t.alternatives[0].shape == alternative.shape
+    )
     return next(same, ""), dtype

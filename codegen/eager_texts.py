@@ -7,6 +7,7 @@ import math
 from typing import TYPE_CHECKING
 
 from ascend_graph.codegen.rendering import GenerationError, cpp_string, python_docstring, python_literal
+
 from ascend_graph.eager.schema import Kind, SchemaArgument, default_of
 from ascend_graph.prototypes import AttrValue, Parameter, ParameterKind
 
@@ -50,7 +51,11 @@ def cpp_value(kind: Kind, value: AttrValue) -> str:
     if isinstance(value, float | int) and kind in (Kind.FLOAT, Kind.FLOATS):
         if math.isnan(value):
             return "std::numeric_limits<double>::quiet_NaN()"
-        return repr(float(value)) if math.isfinite(value) else f"{'-' if value < 0 else ''}std::numeric_limits<double>::infinity()"
+        return (
+            repr(float(value))
+            if math.isfinite(value)
+            else f"{'-' if value < 0 else ''}std::numeric_limits<double>::infinity()"
+        )
     return "INT64_MIN" if value == -(2**63) else f"INT64_C({value})"
 
 
@@ -60,11 +65,18 @@ def cpp_value(kind: Kind, value: AttrValue) -> str:
 def attr_value(argument: CppArgument) -> str:
     """What ``ctx->saved_data`` keeps of an attr."""
     kind, name = argument.argument.kind, argument.name
-    value = {Kind.STRING: f"std::string({name})", Kind.INTS: f"{name}.vec()", Kind.DTYPES: f"{name}.vec()", Kind.FLOATS: f"{name}.vec()"}
+    value = {
+        Kind.STRING: f"std::string({name})",
+        Kind.INTS: f"{name}.vec()",
+        Kind.DTYPES: f"{name}.vec()",
+        Kind.FLOATS: f"{name}.vec()",
+    }
     if argument.argument.default is None:
         return value.get(kind, name)
     if kind in _LISTS:
-        raise GenerationError(f"attr {argument.argument.name}: the default of a list that no schema can express stands in the way of a gradient")
+        raise GenerationError(
+            f"attr {argument.argument.name}: the default of a list that no schema can express stands in the way of a gradient"
+        )
     return f"{name}.has_value() ? c10::IValue({'std::string(*' + name + ')' if kind is Kind.STRING else '*' + name}) : c10::IValue()"
 
 
@@ -77,7 +89,11 @@ def gradient_values(op: CppOperator) -> str:
     for argument in plan.op.arguments:
         source = found.get(argument.name)
         if source is None:
-            values.append("std::nullopt" if argument.is_tensor or argument.default is not None else cpp_value(argument.kind, default_of(argument)))
+            values.append(
+                "std::nullopt"
+                if argument.is_tensor or argument.default is not None
+                else cpp_value(argument.kind, default_of(argument))
+            )
         elif source.what == "attr":
             forward = op.arguments[source.position].argument
             kept = f'ctx->saved_data["{forward.name}"]'
@@ -111,7 +127,13 @@ def binding_type(argument: CppArgument) -> str:
         return "const std::vector<at::Tensor>&"
     if given.is_tensor:
         return argument.type
-    plain = f"std::vector<{_LISTS[given.kind]}>" if given.kind in _LISTS else "py::object" if given.kind is Kind.DTYPE else argument.type
+    plain = (
+        f"std::vector<{_LISTS[given.kind]}>"
+        if given.kind in _LISTS
+        else "py::object"
+        if given.kind is Kind.DTYPE
+        else argument.type
+    )
     if given.default is not None and (given.kind in _LISTS or given.kind is Kind.DTYPE):
         plain = f"std::optional<{plain}>"
     return plain if plain == argument.type else f"const {plain}&"

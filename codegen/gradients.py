@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ascend_graph.codegen.rendering import GenerationError
+
 from ascend_graph.eager.schema import OperatorSchema, SchemaArgument
 from ascend_graph.prototypes import ParameterKind
 
@@ -62,7 +63,9 @@ def gradient_plan(forward: OperatorSchema, backward: OperatorSchema) -> Gradient
     subject = f"{backward.prototype.op_type} as the gradient of {forward.prototype.op_type}"
     for schema in (forward, backward):
         if any(p.kind is ParameterKind.DYNAMIC for p in (*schema.prototype.inputs, *schema.returns)):
-            raise GenerationError(f"{subject}: lists of tensors are differentiated in Python: register_op(…, backward=…)")
+            raise GenerationError(
+                f"{subject}: lists of tensors are differentiated in Python: register_op(…, backward=…)"
+            )
     if forward.prototype.in_place:
         raise GenerationError(f"{subject}: an operator that writes in place has no gradient")
     arguments = []
@@ -79,11 +82,17 @@ def gradient_plan(forward: OperatorSchema, backward: OperatorSchema) -> Gradient
         arguments.append(GradientArgument(argument.name, *found))
     gradient_of: list[int | None] = [None] * len(forward.arguments)
     for n, output in enumerate(backward.returns):
-        fitting = [i for i, a in enumerate(forward.arguments) if a.is_tensor and _normal(output.name) in _gradient_names(a.name)]
+        fitting = [
+            i
+            for i, a in enumerate(forward.arguments)
+            if a.is_tensor and _normal(output.name) in _gradient_names(a.name)
+        ]
         if not fitting and len(backward.returns) == 1 and sum(a.is_tensor for a in forward.arguments) == 1:
             fitting = [i for i, a in enumerate(forward.arguments) if a.is_tensor]
         if len(fitting) != 1:
-            raise GenerationError(f"{subject}: its output {output.name} is the gradient of no input; name it grad_<input> or d<input>: {_names(forward)}")
+            raise GenerationError(
+                f"{subject}: its output {output.name} is the gradient of no input; name it grad_<input> or d<input>: {_names(forward)}"
+            )
         gradient_of[fitting[0]] = n
     return GradientPlan(backward, tuple(arguments), tuple(gradient_of))
 

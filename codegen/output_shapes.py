@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ascend_graph.codegen.rendering import cpp_string, identifier
+
 from ascend_graph.eager.shape_code import SCALAR_TYPES
 from ascend_graph.shapes import Relation
 from ascend_graph.shapes.relation import bound_names, dtype_symbols
@@ -25,7 +26,6 @@ from ascend_graph.shapes.syntax import (
     Ellipsis_,
     Expr,
     Group,
-    Itself,
     Like,
     Literal,
     Name,
@@ -75,7 +75,9 @@ class _BeyondError(Exception):
     """The relation has something that this does not write."""
 
 
-def output_code(relation: Relation, tensors: Mapping[str, CppTensor], attrs: Mapping[str, str], dtypes: Mapping[str, str]) -> OutputCode | None:
+def output_code(
+    relation: Relation, tensors: Mapping[str, CppTensor], attrs: Mapping[str, str], dtypes: Mapping[str, str]
+) -> OutputCode | None:
     """The C++ of a relation, or ``None`` where it has more than this writes.
 
     Args:
@@ -91,7 +93,9 @@ def output_code(relation: Relation, tensors: Mapping[str, CppTensor], attrs: Map
 
 
 class _Writer:
-    def __init__(self, relation: Relation, tensors: Mapping[str, CppTensor], attrs: Mapping[str, str], dtypes: Mapping[str, str]) -> None:
+    def __init__(
+        self, relation: Relation, tensors: Mapping[str, CppTensor], attrs: Mapping[str, str], dtypes: Mapping[str, str]
+    ) -> None:
         self.relation = relation
         self.tensors = tensors
         self.attrs = attrs
@@ -104,7 +108,10 @@ class _Writer:
 
     def code(self) -> OutputCode:
         relation = self.relation
-        if any(t.name not in self.tensors or t.index is not None or len(t.alternatives) != 1 for t in relation.input_tensors):
+        if any(
+            t.name not in self.tensors or t.index is not None or len(t.alternatives) != 1
+            for t in relation.input_tensors
+        ):
             raise _BeyondError
         for tensor in relation.input_tensors:
             self.input(tensor)
@@ -238,11 +245,11 @@ class _Writer:
                     made = "at::Tensor()"
                 case Like(Name(name)):
                     given = self.tensors[name]
-                    dtype = alternative.dtype or shared
-                    made = f"at::empty_like({given.value}{'' if dtype is None else f', {self.options(dtype)}'})"
+                    dtype = "" if alternative.dtype is None else f", {self.options(alternative.dtype)}"
+                    made = f"at::empty_like({given.value}{dtype})"
                 case Dims(items):
                     made = f"at::empty_symint({self.shape(items)}, {self.options(alternative.dtype or shared)})"
-                case Itself():
+                case _:
                     raise _BeyondError
             text += made if alternative.condition is None else f"{self.condition(alternative.condition)} ? {made} : "
         return text

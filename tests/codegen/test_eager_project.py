@@ -10,11 +10,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from ascend_graph.codegen.eager_project import generate_project, op_plugin_entries
 from click.testing import CliRunner
 
 from ascend_graph import AscendGraphError
 from ascend_graph.cli import main
-from ascend_graph.codegen.eager_project import generate_project, op_plugin_entries
 from ascend_graph.host.package import build_operator_package
 from ascend_graph.prototypes import parse_text
 
@@ -32,7 +32,9 @@ def header(tmp_path: Path) -> Path:
 
 
 def test_a_new_project(tmp_path: Path, header: Path) -> None:
-    result = CliRunner().invoke(main, ["new", str(tmp_path / "my_ops"), "--from", str(header), "--shape", "AddCustom=x[*s], y[*s] -> z[*s]"])
+    result = CliRunner().invoke(
+        main, ["new", str(tmp_path / "my_ops"), "--from", str(header), "--shape", "AddCustom=x[*s], y[*s] -> z[*s]"]
+    )
     assert result.exit_code == 0, result.output
     assert "2 operators" in result.output
     assert "proposed, check operators.ini: gradient of AddCustom: AddCustomGrad" in result.output
@@ -43,7 +45,12 @@ def test_a_new_project(tmp_path: Path, header: Path) -> None:
     assert files >= {
         *("pyproject.toml", "setup.py", "README.md", "tests/test_my_ops.py"),
         *("my_ops/__init__.py", "my_ops/_generated.py", "my_ops/op_proto.h", "my_ops/operators.ini", "my_ops/py.typed"),
-        *("csrc/generated/operators.h", "csrc/generated/operators.cpp", "csrc/generated/gradients.cpp", "csrc/generated/module.cpp"),
+        *(
+            "csrc/generated/operators.h",
+            "csrc/generated/operators.cpp",
+            "csrc/generated/gradients.cpp",
+            "csrc/generated/module.cpp",
+        ),
     }
     assert (project / "my_ops/op_proto.h").read_text() == header.read_text()
     for path in project.rglob("*.py"):
@@ -63,7 +70,9 @@ def test_regenerating_writes_what_changed_and_keeps_the_authors_files(tmp_path: 
         path.write_text(f"# mine\n{path.read_text()}")
     (project / "csrc/more.cpp").write_text("// mine\n")
     ini = project / "my_ops/operators.ini"
-    ini.write_text(ini.read_text().replace("shape = x -> z like x", "shape = x[*s], y[*s] -> z[*s]  # mine") + "\n# the end\n")
+    ini.write_text(
+        ini.read_text().replace("shape = x -> z like x", "shape = x[*s], y[*s] -> z[*s]  # mine") + "\n# the end\n"
+    )
     stamps = {p: p.stat().st_mtime_ns for p in project.rglob("*.cpp")}
     assert Path("csrc/generated/operators.cpp") in generate_project(project).written
     text = (project / "csrc/generated/operators.cpp").read_text()
@@ -113,8 +122,14 @@ def test_the_gradient_may_be_taken_out(tmp_path: Path, header: Path) -> None:
         ("[AddCustom]\nshape = w[n] -> z[n]\n", "w is no input or output; there are x, y, z"),
         ("[AddCustom]\nshape = x[n] -> \n", "the output z is missing"),
         ("[AddCustom]\nshape = x[n] -> z[k]\n", "k is neither a dimension nor an attr"),
-        ("[AddCustom]\nshape = x -> z like x\nbackward = Nothing\n", "the gradient of AddCustom is 'Nothing', which is no operator here"),
-        ("[AddCustom]\nshape = x -> z like x\nbackward = Scale\n", "Scale as the gradient of AddCustom: its argument factor is no input"),
+        (
+            "[AddCustom]\nshape = x -> z like x\nbackward = Nothing\n",
+            "the gradient of AddCustom is 'Nothing', which is no operator here",
+        ),
+        (
+            "[AddCustom]\nshape = x -> z like x\nbackward = Scale\n",
+            "Scale as the gradient of AddCustom: its argument factor is no input",
+        ),
         ("[AddCustom]\nshapes = x -> z like x\n", r"\[AddCustom\] has shapes; it may have shape and backward"),
         ("shape = x\n", "no section headers"),
         ("[AddCustom]\nshape = x\n[AddCustom]\n", "already exists"),
@@ -168,7 +183,10 @@ def test_operators_that_do_not_fit_are_left_out_and_named(tmp_path: Path, header
 def test_entries_for_op_plugin() -> None:
     prototypes = parse_text(ADD + SCALE).prototypes
     text = op_plugin_entries(prototypes, {"AddCustom": "x[*s], y[*s] -> z[*s]", "Scale": "x[n, m] -> y[m]: float16"})
-    assert "  - func: npu_add_custom(Tensor x, Tensor y) -> Tensor z\n    op_api: all_version\n    gen_opapi:\n      out:\n        size: x\n" in text
+    assert (
+        "  - func: npu_add_custom(Tensor x, Tensor y) -> Tensor z\n    op_api: all_version\n    gen_opapi:\n      out:\n        size: x\n"
+        in text
+    )
     assert "  - func: npu_scale(Tensor x, *, float factor) -> Tensor y\n" in text
     assert "        size: …  # x[n, m] -> y[m]: float16\n        dtype: at::kHalf\n      exec: aclnnScale\n" in text
 
@@ -187,10 +205,16 @@ void host_kernels::AddCustomGrad(const AddCustomGradArgs& a) {
 def test_the_wheel_installs_and_its_own_tests_pass(tmp_path: Path, header: Path) -> None:
     project = generate_project(tmp_path / "my_ops", header, bindings="both").directory
     (tmp_path / "kernels.cpp").write_text(KERNELS)
-    package = build_operator_package(tmp_path / "opp", header, dict.fromkeys(("AddCustom", "AddCustomGrad"), tmp_path / "kernels.cpp"))
+    package = build_operator_package(
+        tmp_path / "opp", header, dict.fromkeys(("AddCustom", "AddCustomGrad"), tmp_path / "kernels.cpp")
+    )
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
     environment = {**os.environ, "MAX_JOBS": "2"}
-    subprocess.run([*pip, "wheel", "--no-build-isolation", "--no-deps", "-w", tmp_path / "dist", project], check=True, env=environment)
+    subprocess.run(
+        [*pip, "wheel", "--no-build-isolation", "--no-deps", "-w", tmp_path / "dist", project],
+        check=True,
+        env=environment,
+    )
     (wheel,) = (tmp_path / "dist").glob("my_ops-0.1.0-*.whl")
     subprocess.run([*pip, "install", "--no-deps", "--target", tmp_path / "site", wheel], check=True)
     tests = subprocess.run(

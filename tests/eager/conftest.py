@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import json
 import sys
-import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,16 +12,12 @@ from typing import Any
 import pytest
 import torch_npu  # noqa: F401 - before a package is selected, which torch_npu itself would not see then
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # torchair's own, at its import
-    import torchair  # noqa: F401
-
 from ascend_graph.eager import EagerOperator, define_operator
 from ascend_graph.host.package import build_operator_package
 from ascend_graph.prototypes import parse_text
 
 sys.path.insert(0, str(Path(__file__).parent))
-from eager_package import KERNELS, PROTOTYPES, prototype  # noqa: E402
+from eager_package import KERNELS, PROTOTYPES, prototype
 
 
 @pytest.fixture(scope="session")
@@ -35,7 +30,9 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (directory / "kernels.cpp").write_text(KERNELS.replace("@RECORD@", record))
     prototypes = [p for p in parse_text(PROTOTYPES).prototypes if p.op_type != "Nowhere"]
     kernels = {p.op_type: directory / "kernels.cpp" for p in prototypes}
-    return build_operator_package(directory / "opp", prototypes, kernels)
+    return build_operator_package(
+        directory / "opp", prototypes, kernels, relations={"AddCustom": "x[*s], y[*s] -> z[*s]"}
+    )
 
 
 @pytest.fixture(autouse=True)

@@ -14,11 +14,24 @@ def _recorder() -> str:
     lines += [f".OPTIONAL_INPUT(o{n}, {ANY})" for n in range(3)]
     lines += [f".DYNAMIC_INPUT(d{n}, {ANY})" for n in range(2)]
     for n in range(5):
-        lines += [f".REQUIRED_ATTR(f{n}, Float)", f".ATTR(i{n}, Int, {-(n**9)})", f".ATTR(b{n}, Bool, {'true' if n % 2 else 'false'})"]
+        lines += [
+            f".REQUIRED_ATTR(f{n}, Float)",
+            f".ATTR(i{n}, Int, {-(n**9)})",
+            f".ATTR(b{n}, Bool, {'true' if n % 2 else 'false'})",
+        ]
     lines += [f".ATTR(g{n}, Float, {n}.25)" for n in range(7)]
-    lines += ['.ATTR(s0, String, "plain")', '.ATTR(s1, String, "quo\\"te\\n")', ".ATTR(t0, Type, DT_BF16)", ".ATTR(t1, Type, DT_INT4)"]
+    lines += [
+        '.ATTR(s0, String, "plain")',
+        '.ATTR(s1, String, "quo\\"te\\n")',
+        ".ATTR(t0, Type, DT_BF16)",
+        ".ATTR(t1, Type, DT_INT4)",
+    ]
     lines += [".ATTR(li, ListInt, {1, -2})", ".REQUIRED_ATTR(li2, ListInt)", ".ATTR(lf, ListFloat, {0.5, 1e-7})"]
-    lines += [".ATTR(lb, ListBool, {true, false})", ".ATTR(lt, ListType, {DT_FLOAT, DT_BF16})", ".REQUIRED_ATTR(lf2, ListFloat)"]
+    lines += [
+        ".ATTR(lb, ListBool, {true, false})",
+        ".ATTR(lt, ListType, {DT_FLOAT, DT_BF16})",
+        ".REQUIRED_ATTR(lf2, ListFloat)",
+    ]
     lines += [f".OUTPUT(y0, {ANY})", f".OUTPUT(y1, {ANY})", f".DYNAMIC_OUTPUT(ys, {ANY})"]
     return "\n".join([*lines, ".OP_END_FACTORY_REG(Recorder)"])
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 import torch
+from ascend_graph.codegen.eager_project import generate_project
 from eager_package import PROTOTYPES, prototype
 from hypothesis import HealthCheck, given, settings
 from test_arguments import RECORDER, RELATION, calls, check_recorded
 
 from ascend_graph import registered_ops
 from ascend_graph.build import torch_library
-from ascend_graph.codegen.eager_project import generate_project
 from ascend_graph.eager.library import sanitized
 from ascend_graph.shapes import parse_relation
 
@@ -39,7 +39,9 @@ def library(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     """The generated package, imported; compiled once per state of the sources."""
     root = tmp_path_factory.mktemp("generated")
     (root / "op_proto.h").write_text(PROTOTYPES)
-    project = generate_project(root / "generated_ops", root / "op_proto.h", bindings="both", shapes=SHAPES, gradients=GRADIENTS)
+    project = generate_project(
+        root / "generated_ops", root / "op_proto.h", bindings="both", shapes=SHAPES, gradients=GRADIENTS
+    )
     assert "gradient of AddCustom: AddCustomGrad" in project.proposed
     sources = project.directory / "csrc/generated"
     module = torch_library(
@@ -56,12 +58,16 @@ def library(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
                 registered.unregister()
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(call=calls())
 def test_all_arguments_arrive(library: Any, recorded: Callable[[], dict[str, Any]], call: Any) -> None:
     inputs, attrs = call
     check_recorded(recorded, call, torch.ops.generated_ops.recorder(*inputs, **attrs))
-    check_recorded(recorded, call, library.recorder(*inputs, **{a.name: attrs[a.name] for a in RECORDER.attrs if a.name in attrs}))
+    check_recorded(
+        recorded, call, library.recorder(*inputs, **{a.name: attrs[a.name] for a in RECORDER.attrs if a.name in attrs})
+    )
     bound = {name: list(value) if isinstance(value, tuple) else value for name, value in attrs.items()}
     check_recorded(recorded, call, library._generated._C.recorder(*inputs, **bound))
 
@@ -69,7 +75,9 @@ def test_all_arguments_arrive(library: Any, recorded: Callable[[], dict[str, Any
 @pytest.mark.parametrize("device", ["npu", "meta"])
 @pytest.mark.parametrize(("shape", "flag"), [((3, 4), True), ((2, 1, 3, 4), False), ((5, 1, 4), True)])
 @pytest.mark.parametrize("bias", [True, False])
-def test_shapes_are_those_of_the_relation(library: Any, device: str, shape: tuple[int, ...], flag: bool, bias: bool) -> None:
+def test_shapes_are_those_of_the_relation(
+    library: Any, device: str, shape: tuple[int, ...], flag: bool, bias: bool
+) -> None:
     x, w = torch.zeros(shape, device=device, dtype=torch.float16), torch.zeros(4, 7, device=device)
     b = torch.zeros(7, device=device) if bias else None
     y, z = torch.ops.generated_ops.probe(x, w, b, n=5, flag=flag, dtype=torch.bfloat16)
@@ -144,9 +152,14 @@ def test_a_function_without_gradient_flow(library: Any) -> None:
 
 def test_a_failing_kernel_and_a_missing_one(library: Any) -> None:
     x = torch.zeros(2).npu()
-    with pytest.raises(RuntimeError, match=r"(?s)generated_ops::failing: aclnnFailing failed with error 561000: .*asked to fail.*Float\[2\] on npu:0"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"(?s)generated_ops::failing: aclnnFailing failed with error 561000: .*asked to fail.*Float\[2\] on npu:0",
+    ):
         library.failing(x)
-    with pytest.raises(RuntimeError, match=r"(?s)aclnnNowhereGetWorkspaceSize is in no library.*ASCEND_CUSTOM_OPP_PATH"):
+    with pytest.raises(
+        RuntimeError, match=r"(?s)aclnnNowhereGetWorkspaceSize is in no library.*ASCEND_CUSTOM_OPP_PATH"
+    ):
         library.nowhere(x)
     assert library.failing(x, fail=False).shape == (2,)
 

@@ -23,12 +23,12 @@ RELATIONS = {
     "x[..., a, c], w[..., c, d] -> y[..., a, d], z[...]: int64": True,
     "x[..., c], w[..., c] -> y[..., c, n], z[..., 1]: promote(x, w)": True,
     "x[a, *s], w[*s] -> y[*s, a * 2 + 1], z[a // 2, a % 2, ceildiv(a, 3)]": True,
-    "x[a, _], w[3] -> y[(a if b else 7)], z[(a if flag else n)]: dtype": True,
-    "x[*s], w -> y like x, z like w if b is None else None": True,
+    "x[a, _], w[3], b -> y[(a if b else 7)], z[(a if flag else n)]: dtype": True,
+    "x[*s], w, b -> y like x, z like w if b is None else [1]: bool": True,
     "x[a, c], w[a, c] -> y[k], z[k - n] where k = max(a, c, n) + rank(x), a <= c": True,
     "x[n, c], w[c] -> y[c]: w, z[numel(x)]: bool": True,
     "x[*s]: T, w[*s]: T -> y[*s]: T, z[]": True,
-    "x: (float32, float16), w -> y[2]: dtype(w), z[3] if flag and not b else [4] if n > 3 else [5]": True,
+    "x: (float32, float16), w, b -> y[2]: dtype(w), z[3] if flag and not b else [4] if n > 3 else [5]": True,
     "x[a, c], w[c@-1, ...] -> y[a], z[c]": False,
     "x[*s], w -> y[*reshape(s, (2, -1))], z[1]": False,
 }
@@ -39,7 +39,9 @@ def operators() -> Any:
     made: dict[str, Operator] = {}
     for number, relation in enumerate(RELATIONS):
         try:
-            made[relation] = define_operator(prototype("Probe"), relation, namespace="eager_tests", name=f"probe{number}")
+            made[relation] = define_operator(
+                prototype("Probe"), relation, namespace="eager_tests", name=f"probe{number}"
+            )
         except AscendGraphError as error:
             raise AssertionError(relation) from error
     yield made
@@ -56,14 +58,18 @@ _DTYPES = ["float32", "float16", "int32"]
 
 @settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), relation=st.sampled_from(list(RELATIONS)))
-def test_outputs_are_those_of_the_relation(operators: dict[str, EagerOperator], data: st.DataObject, relation: str) -> None:
+def test_outputs_are_those_of_the_relation(
+    operators: dict[str, EagerOperator], data: st.DataObject, relation: str
+) -> None:
     shapes = {name: tuple(data.draw(st.lists(st.integers(0, 4), max_size=4))) for name in ("x", "w")}
     shapes["b"] = data.draw(st.none() | st.just(shapes["w"][-1:]))
     if data.draw(st.booleans()):  # more often something that fits
         shapes["w"] = data.draw(st.sampled_from([shapes["x"], shapes["x"][-1:], shapes["x"][1:]]))
     dtypes = {name: data.draw(st.sampled_from(_DTYPES)) for name in ("x", "w", "b")}
     attrs = {"n": data.draw(st.integers(-2, 5)), "flag": data.draw(st.booleans()), "dtype": "bfloat16"}
-    arguments = [None if s is None else torch.zeros(s, dtype=getattr(torch, dtypes[n]), device="npu") for n, s in shapes.items()]
+    arguments = [
+        None if s is None else torch.zeros(s, dtype=getattr(torch, dtypes[n]), device="npu") for n, s in shapes.items()
+    ]
     parsed = parse_relation(relation)
     mine = set(parsed.inputs)
     try:
