@@ -150,6 +150,30 @@ def new(directory: Path, source: Path | None, bindings: str | None, shapes: tupl
 
 
 @main.command()
+@click.argument("operator", metavar="NAMESPACE::OP[.OVERLOAD]")
+@click.option(
+    "--import",
+    "modules",
+    multiple=True,
+    metavar="MODULE",
+    help="A module that defines the operator, e.g. its extension; may be repeated.",
+)
+@click.option("--device", help="Where its kernel runs: npu where it has a kernel there, otherwise cpu.")
+def infer(operator: str, modules: tuple[str, ...], device: str | None) -> None:
+    """Run an operator on small inputs and print its shape relation, to paste into register_op.
+
+    Without an NPU: python -m ascend_graph.host -m ascend_graph.cli infer …
+    """
+    from ascend_graph.registration.inference import infer_overload
+    from ascend_graph.registration.lookup import find_overload, import_extension, kernel_device
+
+    for module in modules:
+        import_extension(module)
+    overload = find_overload(operator)
+    click.echo(str(infer_overload(overload, device=device or kernel_device(overload))))
+
+
+@main.command()
 def build() -> None:
     """Compile ahead what links PyTorch: the eager kernel, and the host runtime's bridge.
 
@@ -314,3 +338,7 @@ def _console(*, stderr: bool = False) -> Console:
     if not console.is_terminal:
         console.width = 160  # a file or a pipe has no width of its own
     return console
+
+
+if __name__ == "__main__":
+    main()
