@@ -85,6 +85,8 @@ class CppLibrary:
     flags: tuple[str, ...] = ()
     #: Anything else the result depends on, e.g. versions of packages.
     depends_on: tuple[str, ...] = ()
+    #: The command that compiles Ascend C sources (``.asc``).
+    kernel_compiler: tuple[str, ...] = ()
 
     def key(self) -> str:
         """A digest of everything the compiled library depends on."""
@@ -135,14 +137,17 @@ class CppLibrary:
         search = " ".join(f"-L{escape(d)} -Wl,-rpath,{escape(d)}" for d in self.library_directories)
         libraries = " ".join(f"-l{name}" for name in self.libraries)
         objects = [f"{i}-{source.stem}.o" for i, source in enumerate(self.sources)]
+        options = f"-std=c++17 -O2 -fPIC {' '.join(map(escape, self.flags))} {include} -c $in -o $out"
         lines = [
             "rule compile",
-            f"  command = {escape(compiler())} -std=c++17 -O2 -fPIC {' '.join(map(escape, self.flags))} {include}"
-            " -c $in -o $out",
+            f"  command = {escape(compiler())} {options}",
+            "rule compile_kernel",
+            f"  command = {' '.join(map(escape, self.kernel_compiler))} {options}",
             "rule link",
             f"  command = {escape(compiler())} -shared $in -o $out {search} {libraries}",
         ]
-        lines += [f"build {o}: compile {escape(s)}" for o, s in zip(objects, self.sources, strict=True)]
+        rules = ["compile_kernel" if source.suffix == ".asc" else "compile" for source in self.sources]
+        lines += [f"build {o}: {r} {escape(s)}" for o, r, s in zip(objects, rules, self.sources, strict=True)]
         lines += [f"build {self.name}.so: link {' '.join(objects)}", ""]
         return "\n".join(lines)
 

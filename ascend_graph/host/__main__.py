@@ -1,6 +1,7 @@
 """``python -m ascend_graph.host``: run a script, a module or code on the host runtime.
 
     python -m ascend_graph.host [--force] [--opp DIR]… [--quiet] script.py args…
+    python -m ascend_graph.host [options] script.sh args…
     python -m ascend_graph.host [options] -m module args…
     python -m ascend_graph.host [options] -c code args…
 
@@ -12,12 +13,19 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import NoReturn
 
 from ascend_graph.errors import AscendGraphError
-from ascend_graph.host.toolkit import HostRuntimeError, host_environment, real_cann, toolkit_directory
+from ascend_graph.host.toolkit import (
+    HostRuntimeError,
+    check_torch_build,
+    host_environment,
+    real_cann,
+    toolkit_directory,
+)
 
 _USAGE = (__doc__ or "").split("\n\n")[1].rstrip()
 
@@ -74,6 +82,7 @@ def launch(arguments: list[str]) -> NoReturn:
     if importlib.util.find_spec("torch") and importlib.util.find_spec("torch_npu"):
         from ascend_graph.host.bridge import bridge_library
 
+        check_torch_build()
         library = bridge_library()
         if not library.path().exists():
             print(
@@ -87,6 +96,9 @@ def launch(arguments: list[str]) -> NoReturn:
     if not quiet:
         print(f"ascend_graph: host runtime active ({toolkit_directory()}); this is a CPU, not an NPU", file=sys.stderr)
         sys.stderr.flush()
+    if command[0].endswith(".sh"):  # an author's build or run script
+        shell = shutil.which("bash") or "/bin/sh"
+        os.execve(shell, [shell, *command], environment)
     os.execve(sys.executable, [sys.executable, *command], environment)
 
 

@@ -13,6 +13,7 @@ import inspect
 import json
 import os
 import shutil
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 _LIBRARY = Path("op_api/lib/libcust_opapi.so")
 _METADATA = Path("op_impl/host/kernels.json")
+# What Ascend C kernels are compiled by.
+_TRANSLATOR = tuple(sorted((Path(__file__).parent / "ascendc").glob("*.py")))
 
 
 class OperatorPackageError(AscendGraphError):
@@ -64,7 +67,8 @@ def build_operator_package(
         prototypes: a header with REG_OPs, or prototypes.
         kernels: by op type: a C++ source that defines ``host_kernels::<OpType>`` (declared in the generated
             ``host_kernels.h``), or a Python function of CPU tensors, defined at the top of a module. It takes the inputs by
-            position and the attrs by keyword, and returns the outputs.
+            position and the attrs by keyword, and returns the outputs. A source with the suffix ``.asc`` is Ascend C: it may
+            include kernels and launch them with ``<<<…>>>``.
         relations: by op type: the shape relation, which the graph engine infers output shapes with. An operator with a
             C++ kernel needs one to run in graphs; a Python kernel shows its output shapes by running.
 
@@ -162,15 +166,17 @@ def _copy_python_kernel(name: str, function: Callable[..., Any], work: Path) -> 
 
 def _compile(header: Path, adapter: Path, sources: Sequence[Path], work: Path) -> None:
     include = toolkit_directory() / "include"
-    neighbours = {h for s in sources for pattern in ("*.h", "*.hpp") for h in s.parent.glob(pattern)}
+    neighbours = {h for s in sources for pattern in ("*.h", "*.hpp", "*.cpp", "*.asc") for h in s.parent.glob(pattern)}
     aclnn = sorted((work / "op_api/include").glob("*.h"))
+    ascendc = any(source.suffix == ".asc" for source in sources)
     library = CppLibrary(
         name="libcust_opapi",
         sources=(adapter, *sources),
-        headers=(header, *aclnn, *sorted(neighbours), *sorted(include.rglob("*.h"))),
+        headers=(header, *aclnn, *sorted(neighbours), *sorted(include.rglob("*.h")), *(_TRANSLATOR if ascendc else ())),
         include_directories=(header.parent, work / "op_api/include", include),
         library_directories=(toolkit_directory() / "lib64",),
-        libraries=("opapi", "ascendcl"),
+        libraries=("opapi", "ascendcl", *(("ascendc_runtime",) if ascendc else ())),
+        kernel_compiler=("env", f"ASCEND_GRAPH_PYTHON={sys.executable}", str(toolkit_directory() / "bin/bisheng")),
     )
     compiled = library.build()
     (work / _LIBRARY).parent.mkdir(parents=True)

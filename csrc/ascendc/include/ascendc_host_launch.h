@@ -21,11 +21,11 @@ typedef int aclError;
 // `arg_size` bytes are copied before the call returns, with the alignment of max_align_t. While a graph is captured on
 // `stream`, the call is recorded with its own copy of the bytes and run at every replay, but not now.
 // `name` names the kernel in errors and traces and is copied too.
-// Returns 0, or an ACL error code when the launch is refused or when `fn` ran before the return and reported an error.
+// Returns 0, or an ACL error code when the launch is refused.
 aclError ascendgraphLaunchHost(aclrtStream stream, void (*fn)(void*), void* arg, size_t arg_size, const char* name);
 
-// Called by `fn`, on the thread that runs it, when the kernel failed: the stream carries `code` from now on (the launch
-// or the next synchronisation returns it) and aclGetRecentErrMsg returns `message`, which is copied.
+// Called by `fn`, on the thread that runs it, when the kernel failed: as on a device, the next synchronisation returns
+// `code`, and aclGetRecentErrMsg then returns `message`, which is copied.
 // Called also by a launch that is refused before it reaches a stream.
 void ascendgraphSetError(int code, const char* message);
 

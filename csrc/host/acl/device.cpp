@@ -145,7 +145,7 @@ ACL_EXPORT aclError aclrtSetCurrentContext(aclrtContext context) {
 }
 
 ACL_EXPORT aclError aclrtSynchronizeDevice() {
-    if (!ascendgraphAnyCapture()) return ACL_SUCCESS;
+    if (!ascendgraphAnyCapture()) return ascendgraphReportKernelFailure();
     return fail(ACL_ERROR_RT_STREAM_CAPTURE_WRONG, "aclrtSynchronizeDevice: a stream is capturing a model");
 }
 ACL_EXPORT aclError aclrtSynchronizeDeviceWithTimeout(int32_t) { return aclrtSynchronizeDevice(); }

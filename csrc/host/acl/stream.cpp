@@ -124,7 +124,7 @@ ACL_EXPORT aclError aclrtStreamGetId(aclrtStream stream, int32_t* id) {
 
 // Waiting for a capturing stream would wait for work that has not run: as on a device, an error.
 static aclError synchronize(const Stream& stream, const char* function) {
-    if (!stream.capturing()) return ACL_SUCCESS;
+    if (!stream.capturing()) return ascendgraphReportKernelFailure();
     return fail(ACL_ERROR_RT_STREAM_CAPTURE_WRONG,
                 std::string(function) + ": the stream is capturing a model");
 }
@@ -186,7 +186,7 @@ ACL_EXPORT aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent handle) 
 }
 
 ACL_EXPORT aclError aclrtSynchronizeEvent(aclrtEvent handle) {
-    return event_of(handle) == nullptr ? bad_event("aclrtSynchronizeEvent") : ACL_SUCCESS;
+    return event_of(handle) == nullptr ? bad_event("aclrtSynchronizeEvent") : ascendgraphReportKernelFailure();
 }
 
 ACL_EXPORT aclError aclrtQueryEventStatus(aclrtEvent handle, int* status) {
@@ -242,19 +242,33 @@ ACL_EXPORT aclError aclrtSubscribeReport(uint64_t, aclrtStream) { return ACL_SUC
 ACL_EXPORT aclError aclrtUnSubscribeReport(uint64_t, aclrtStream) { return ACL_SUCCESS; }
 ACL_EXPORT aclError aclrtProcessReport(int32_t) { return ACL_SUCCESS; }
 
+// A kernel that fails is reported as on a device: its launch succeeds, since most launches have no result to look at, and
+// the next synchronisation returns the error.
 namespace {
-thread_local aclError launch_error = ACL_SUCCESS;
+std::mutex failure_mutex;
+std::atomic<aclError> failure_code{ACL_SUCCESS};
+std::string failure_message;
+}  // namespace
+
+ACL_EXPORT int ascendgraphReportKernelFailure() {
+    if (failure_code.load(std::memory_order_relaxed) == ACL_SUCCESS) return ACL_SUCCESS;
+    std::lock_guard<std::mutex> lock(failure_mutex);
+    return fail(failure_code.exchange(ACL_SUCCESS), failure_message);
 }
 
-ACL_EXPORT void ascendgraphSetError(int code, const char* message) { launch_error = fail(code, message); }
+ACL_EXPORT void ascendgraphSetError(int code, const char* message) {
+    std::lock_guard<std::mutex> lock(failure_mutex);
+    if (failure_code != ACL_SUCCESS) return;  // what follows a failure is often its consequence
+    failure_code = code;
+    failure_message = message;
+}
 
 ACL_EXPORT int ascendgraphLaunchHost(void* stream, void (*fn)(void*), void* arg, size_t arg_size,
                                      const char* name) {
     std::shared_ptr<char[]> copy(new char[std::max<size_t>(arg_size, 1)]);
     if (arg_size != 0) std::memcpy(copy.get(), arg, arg_size);
     return stream_of(stream).enqueue({name, [fn, copy] {
-                                          launch_error = ACL_SUCCESS;
                                           fn(copy.get());
-                                          return launch_error;
+                                          return ACL_SUCCESS;
                                       }});
 }

@@ -232,7 +232,14 @@ void record(const Operator& op, Stack& stack, void* stream) {
     TORCH_CHECK(error == 0, ascendgraphRecentError());
 }
 
+// A kernel launched before this operator has failed: its results must not be used.
+void check_launches() {
+    const int error = ascendgraphReportKernelFailure();
+    TORCH_CHECK(error == 0, "ACL error ", error, ": ", ascendgraphRecentError());
+}
+
 void boxed_kernel(const Operator& op, c10::DispatchKeySet, Stack* stack) {
+    check_launches();
     if (ascendgraphAnyCapture()) {
         void* stream = c10_npu::getCurrentNPUStream().stream(false);
         if (ascendgraphIsCapturing(stream)) {

@@ -1,0 +1,12 @@
+// The schemas of myops, and the Python binding.
+#include <torch/extension.h>
+#include <torch/library.h>
+
+#include "function.h"
+
+TORCH_LIBRARY(myops, m) {
+    m.def("my_op(Tensor self, Tensor other) -> Tensor");
+    m.def("my_op_backward(Tensor self) -> (Tensor, Tensor)");
+}
+
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("add_custom", &my_op_impl_autograd, "x + y"); }

@@ -1,0 +1,16 @@
+"""The operator in GE graphs, by one call: import it before torch.compile."""
+
+from pathlib import Path
+
+import torch
+
+import ascend_graph
+import custom_ops  # noqa: F401  defines torch.ops.myops
+
+ascend_graph.load_prototypes(Path(__file__).with_name("custom_reg_op.h"))
+ascend_graph.register_op(
+    "AddCustom",
+    eager=torch.ops.myops.my_op,
+    arguments={"x": "self", "y": "other"},
+    shape="x[...], y[...] -> z[...]",
+)

@@ -1,0 +1,56 @@
+"""torch.library and a kernel launched with <<<>>>: compiled by bisheng, loaded, compared with the CPU, put into graphs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .conftest import Builder, host_python, run
+
+RULE = """
+import pytest, torch, torch_npu
+torch.ops.load_library("build/libadd_custom.so")
+x = torch.rand(8, 128, dtype=torch.float16).npu()  # 128 halfs per core, in tiles of 8: 16 bytes
+z = torch.ops.ascendc_ops.ascendc_add(x, x)
+with pytest.raises(RuntimeError, match=r"kernel add_custom, block \\d of 8: DataCopy: unaligned copy.*add_custom_kernel.h:\\d+"):
+    z.cpu()
+x = torch.rand(8, 2048, dtype=torch.float16).npu()  # the process lives on
+assert torch.equal(torch.ops.ascendc_ops.ascendc_add(x, x), x + x)
+"""
+
+REPLAY = """
+import torch, torch_npu
+torch.ops.load_library("build/libadd_custom.so")
+x, y = (torch.rand(8, 2048, dtype=torch.float16).npu() for _ in range(2))
+z = torch.zeros_like(x)
+graph = torch.npu.NPUGraph()
+with torch.npu.graph(graph):
+    z.copy_(torch.ops.ascendc_ops.ascendc_add(x, y))
+assert not z.any(), "the capture ran the kernel"
+for _ in range(2):
+    x.add_(1)
+    graph.replay()
+    assert torch.equal(z, x + y)
+"""
+
+
+@pytest.fixture(scope="module")
+def directory(built: Builder) -> Path:
+    return built("torch_library_launch", lambda work: run(host_python("run.sh"), work), ["add_custom_kernel.h", "add_custom.asc", "run.sh"])
+
+
+def test_the_documents_script(directory: Path) -> None:
+    assert "OK" in run(host_python("add_custom_test.py"), directory)
+
+
+def test_compiled_in_every_mode(directory: Path, opp: Path) -> None:
+    assert run(host_python("graph.py", opp=opp), directory).count("agrees with the CPU") == 3
+
+
+def test_a_launch_is_recorded_and_replayed(directory: Path) -> None:
+    run(host_python("-c", REPLAY), directory)
+
+
+def test_a_broken_rule_is_an_error_of_pytorch(directory: Path) -> None:
+    run(host_python("-c", RULE), directory)
