@@ -551,7 +551,7 @@ def judge_automatic(overload: Any, prototypes: Any, op_type: str | None) -> Outc
 
 
 def cost(name: str, overload: Any, prototypes: Any) -> tuple[float, float]:
-    """Microseconds per node, hand-written and ours, taken in turns; the best of 40 rounds each, which leaves out what else the machine does."""
+    """Microseconds per node, hand-written and ours, taken in turns: the best of 40 rounds each."""
     operator = OPERATORS[name]
     theirs = existing_converter(overload)
     required = [argument for argument in overload._schema.arguments if not argument.has_default_value()]
