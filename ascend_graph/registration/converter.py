@@ -111,7 +111,7 @@ class _Maker:
                 values = filled
             for n, name, default in unused:
                 value = values[n]
-                if value is not None and value != default:
+                if value is not None and (tuple(value) if isinstance(value, list) else value) != default:
                     raise ConversionError(f"{subject}: {name}={value!r} has no place in GE; it can only be {default!r}")
             tensors = [get(values) for get in inputs]
             if meta_outputs is not None:

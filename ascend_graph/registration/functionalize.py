@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 from torch._higher_order_ops.auto_functionalize import do_auto_functionalize_v2
-from torch._ops import TransformType
+from torch._C._functorch import TransformType
 from torch._subclasses.functional_tensor import FunctionalTensorMode
 
 from ascend_graph.registration.binding import Binding
@@ -75,7 +75,7 @@ def register_twin(overload: Any, binding: Binding, converter: ConverterFunction 
     name = schema.qualified_name.replace("::", "_").replace(".", "_")
     arguments = schema.text[schema.text.index("(") : schema.text.rindex(" -> ")]
     returns = ", ".join(schema.returns[n].type_text for n in fresh)
-    library = torch.library.Library(_NAMESPACE, "FRAGMENT")  # type: ignore[no-untyped-call]
+    library = torch.library.Library(_NAMESPACE, "FRAGMENT")
     try:
         library.define(f"{name}{arguments} -> ({returns})", tags=(torch.Tag.pt2_compliant_tag,))
 

@@ -85,6 +85,11 @@ class RegisteredOp:
                 del _registered[self._request.operator]
             _undo(self._handles, self.overload)
 
+    def _restore(self, again: RegisteredOp) -> None:
+        """Take over what was registered again for the same request, so that this object is in force as before."""
+        self.overload, self._handles = again.overload, again._handles
+        _registered[self._request.operator] = self
+
     def __repr__(self) -> str:
         return f"RegisteredOp({self.op_type!r}, {self.overload}{'' if self.registered else ', unregistered'})"
 
@@ -191,7 +196,7 @@ def register_op(
             return plan.carry_out()
         except BaseException:
             if earlier is not None:
-                _Plan(earlier._request, None, True).carry_out()
+                earlier._restore(_Plan(earlier._request, None, True).carry_out())
             raise
 
 

@@ -98,7 +98,12 @@ def test_order_never_matters(left: list[str], right: list[str]) -> None:
             "nothing feeds the required Int attr n",
         ),
         # What a layout is for GE has to be said.
-        ("(Tensor x, Layout l) -> Tensor", ["INPUT(x, F)", Y, "ATTR(l, Int, 0)"], {}, "nothing takes the argument Layout l"),
+        (
+            "(Tensor x, Layout l) -> Tensor",
+            ["INPUT(x, F)", Y, "ATTR(l, Int, 0)"],
+            {},
+            "nothing takes the argument Layout l",
+        ),
         # A default that GE might have under another name.
         (
             "(Tensor x, float e=0.5) -> Tensor",
