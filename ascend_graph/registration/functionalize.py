@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch._higher_order_ops.auto_functionalize import do_auto_functionalize_v2
 from torch._C._functorch import TransformType
+from torch._higher_order_ops.auto_functionalize import do_auto_functionalize_v2
 from torch._subclasses.functional_tensor import FunctionalTensorMode
 
 from ascend_graph.registration.binding import Binding
