@@ -251,6 +251,7 @@ _CALLS = [
 ]  # fmt: skip
 
 
+@settings(max_examples=600, deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from(_NAMES), st.sampled_from(_ARGUMENTS)), max_size=5, unique_by=lambda pair: pair[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 import threading
@@ -454,7 +455,8 @@ def older_cann(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
         asked.append((op_type, inputs, attrs))
         return "the installed CANN has no attr times" if "times" in attrs else ""
 
-    monkeypatch.setattr("torchair._ge_concrete_graph.compat_ir.is_cann_compat", is_cann_compat)
+    compat = importlib.import_module("torchair._ge_concrete_graph.compat_ir")
+    monkeypatch.setattr(compat, "is_cann_compat", is_cann_compat)
     return asked
 
 
