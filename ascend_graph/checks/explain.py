@@ -126,6 +126,11 @@ def explain(operator: Any) -> Explanation:
 
     Raises:
         ExplainError: It is not registered.
+
+    >>> explain("NoSuchOp")
+    Traceback (most recent call last):
+        ...
+    ascend_graph.checks.explain.ExplainError: 'NoSuchOp' is not registered; registered are: ...
     """
     if isinstance(operator, RegisteredOp):
         return Explanation(operator)

@@ -173,12 +173,12 @@ class _Target:
 
 _K = ArgumentKind
 _NUMBERS = (_K.INT, _K.BOOL, _K.SCALAR)
-#: What may feed an attr: the kinds of an element, and the list depths.
+#: What may feed an attr as it is: the kinds of an element, and the list depths. A hook makes anything of anything.
 _ATTR_KINDS: Mapping[AttrType, tuple[tuple[ArgumentKind, ...], tuple[int, ...]]] = {
-    AttrType.INT: ((*_NUMBERS, _K.DTYPE, _K.LAYOUT, _K.MEMORY_FORMAT), (0,)),
+    AttrType.INT: ((*_NUMBERS, _K.DTYPE), (0,)),
     AttrType.FLOAT: ((*_NUMBERS, _K.FLOAT), (0,)),
     AttrType.BOOL: (_NUMBERS, (0,)),
-    AttrType.STRING: ((_K.STR, _K.LAYOUT, _K.MEMORY_FORMAT, _K.DEVICE), (0,)),
+    AttrType.STRING: ((_K.STR,), (0,)),
     AttrType.BYTES: ((_K.STR,), (0,)),
     AttrType.TYPE: ((_K.DTYPE, _K.INT), (0,)),
     AttrType.TENSOR: ((*_NUMBERS, _K.FLOAT), (0, 1)),

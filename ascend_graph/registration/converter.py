@@ -51,8 +51,12 @@ def make_converter(binding: Binding) -> ConverterFunction:
 
     It takes what the schema takes, tensors being TorchAir's GE tensors, and returns what the schema returns.
 
-    >>> make_converter.__name__
-    'make_converter'
+    >>> import torch
+    >>> from ascend_graph.prototypes import parse_text
+    >>> from ascend_graph.registration import bind, read_schema
+    >>> text = "REG_OP(Sinh).INPUT(x, TensorType({DT_FLOAT})).OUTPUT(y, TensorType({DT_FLOAT})).OP_END_FACTORY_REG(Sinh)"
+    >>> make_converter(bind(read_schema(torch.ops.aten.sinh.default._schema), parse_text(text).prototypes[0])).__doc__
+    'Converter of aten::sinh to Sinh.'
     """
     made: list[ConverterFunction] = []
 
@@ -107,7 +111,7 @@ class _Maker:
                 values = filled
             for n, name, default in unused:
                 value = values[n]
-                if value is not None and value != default:
+                if value is not None and (tuple(value) if isinstance(value, list) else value) != default:
                     raise ConversionError(f"{subject}: {name}={value!r} has no place in GE; it can only be {default!r}")
             tensors = [get(values) for get in inputs]
             if meta_outputs is not None:

@@ -20,6 +20,7 @@ from ascend_graph.registration.converter import (
     make_converter,
     register_converter,
 )
+from ascend_graph.registration.functionalize import needs_twin, register_twin
 from ascend_graph.registration.inference import infer_overload
 from ascend_graph.registration.meta import MetaFunction, existing_meta, meta_function, register_meta
 from ascend_graph.registration.schema import read_schema, single_overload
@@ -83,6 +84,11 @@ class RegisteredOp:
             if _registered.get(self._request.operator) is self:
                 del _registered[self._request.operator]
             _undo(self._handles, self.overload)
+
+    def _restore(self, again: RegisteredOp) -> None:
+        """Take over what was registered again for the same request, so that this object is in force as before."""
+        self.overload, self._handles = again.overload, again._handles
+        _registered[self._request.operator] = self
 
     def __repr__(self) -> str:
         return f"RegisteredOp({self.op_type!r}, {self.overload}{'' if self.registered else ', unregistered'})"
@@ -149,6 +155,23 @@ def register_op(
         RelationError, MetaError: The shape relation does not fit.
         InferenceError: No relation explains what the eager kernel returns.
         RegistrationError: The operator is registered differently, or what is asked for contradicts itself.
+
+    >>> import ascend_graph
+    >>> _ = ascend_graph.load_prototypes('''
+    ... REG_OP(ScaleExample)
+    ...     .INPUT(x, TensorType({DT_FLOAT}))
+    ...     .OUTPUT(y, TensorType({DT_FLOAT}))
+    ...     .REQUIRED_ATTR(factor, Float)
+    ...     .OP_END_FACTORY_REG(ScaleExample)
+    ... ''')
+    >>> library = torch.library.Library("register_example", "DEF")
+    >>> _ = library.define("scale(Tensor self, float factor) -> Tensor")
+    >>> op = register_op("ScaleExample", eager=torch.ops.register_example.scale, shape="x[*s] -> y[*s]")
+    >>> op.binding.argument_names()
+    {'self': 'x', 'factor': 'factor'}
+    >>> op(torch.empty(2, 3, device="meta"), 2.0).shape
+    torch.Size([2, 3])
+    >>> op.unregister()
     """
     prototype = find_prototype(op_type)
     overload = None if eager is None else single_overload(eager)
@@ -158,7 +181,7 @@ def register_op(
             raise RegistrationError(f"{op_type}: shape= is a function and meta= is given too; pass one of them")
         meta, shape = shape, None
     relation = parse_relation(shape) if isinstance(shape, str) else shape
-    given = tuple((arguments or {}).items())
+    given = tuple(sorted((arguments or {}).items(), key=lambda entry: entry[0]))
     request = Request(op_type, operator, overload, prototype, relation, given, meta, converter, backward, samples)
     with _lock:
         earlier = _registered.get(operator)
@@ -173,7 +196,7 @@ def register_op(
             return plan.carry_out()
         except BaseException:
             if earlier is not None:
-                _Plan(earlier._request, None, True).carry_out()
+                earlier._restore(_Plan(earlier._request, None, True).carry_out())
             raise
 
 
@@ -300,6 +323,8 @@ class _Plan:
                 handles.append(register_meta(overload, self.meta, override=self.override))
             if self.converter is not None:
                 handles.append(register_converter(overload, self.converter, override=self.override))
+            if needs_twin(overload, self.binding.schema):
+                handles.append(register_twin(overload, self.binding, request.converter))
             if self.gradient is not None:
                 handles.append(register_gradient(overload, self.gradient))
         except BaseException:

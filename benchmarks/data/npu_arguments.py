@@ -327,10 +327,10 @@ FOR_A5_ONLY = ("npu_fused_matmul",)
 
 #: Why an operator is not equal; "hand-written:" where it is the hand-written converter that is wrong.
 EXPLAINED: dict[str, str] = {
+    "npu_grouped_matmul.List": "fills absent lists with an empty tensor made by Fill and Cast",
     "batch_norm_gather_stats_update": "casts an input and writes layouts into attrs of the node",
     "npu_dynamic_mx_quant": "hand-written: the raw op writes the attr blocksize, the prototype calls it block_size",
     "npu_ffn": "numbers output_dtype in its own way, and takes two lists for one input",
-    "npu_fused_infer_attention_score": "Bitcasts and reshapes keys and values that torch stores as another dtype",
     "npu_fusion_attention_grad": "hand-written: returns four tensors, the schema five: TorchAir refuses every graph with it",
     "npu_grouped_matmul_finalize_routing": "has a numbering of its own for dtype, and [0] for an absent tuning_config",
     "npu_grouped_matmul_swiglu_quant_v2": "fills in an absent weight_assist_matrix and translates dequant_mode from the dtypes",
@@ -364,7 +364,6 @@ EXPLAINED: dict[str, str] = {
             "npu_fused_infer_attention_score_v2",
             "npu_grouped_dynamic_mx_quant",
             "npu_grouped_matmul",
-            "npu_grouped_matmul.List",
             "npu_kronecker_quant",
             "npu_kv_quant_sparse_flash_attention",
             "npu_mla_prolog_v3",

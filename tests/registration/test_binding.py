@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ascend_graph import Argument, dtype_number
-from ascend_graph.prototypes import OpPrototype, parse_text
+from ascend_graph.prototypes import OpPrototype, ParameterKind, parse_text
 from ascend_graph.registration import Binding, BindingError, bind, read_schema
 from ascend_graph.registration.binding import Conversion, Evidence
 
@@ -96,6 +96,13 @@ def test_order_never_matters(left: list[str], right: list[str]) -> None:
             ["INPUT(x, F)", Y, "REQUIRED_ATTR(n, Int)"],
             {},
             "nothing feeds the required Int attr n",
+        ),
+        # What a layout is for GE has to be said.
+        (
+            "(Tensor x, Layout l) -> Tensor",
+            ["INPUT(x, F)", Y, "ATTR(l, Int, 0)"],
+            {},
+            "nothing takes the argument Layout l",
         ),
         # A default that GE might have under another name.
         (
@@ -216,3 +223,68 @@ def test_in_place() -> None:
     assert written.mutations[0].in_place
     assert written.copied == ()
     assert bind(schema("(Tensor self, Tensor x) -> Tensor"), op, {"self": "ref"}).copied == (0,)
+
+
+_NAMES = [
+    "x",
+    "self",
+    "input",
+    "weight",
+    "axis",
+    "dim",
+    "eps",
+    "epsilon",
+    "dtype",
+    "out_dtype",
+    "k_cache",
+    "kCache",
+    "mode",
+]
+_ARGUMENTS = [
+    "Tensor {}", "Tensor(a!) {}", "Tensor? {}=None", "Tensor[] {}", "int {}", "int {}=0", "int? {}=None", "float {}=0.5",
+    "str {}=''", "bool {}=False", "int[] {}", "ScalarType {}", "Scalar {}", "SymInt[] {}=[]",
+]  # fmt: skip
+_CALLS = [
+    "INPUT({}, F)", "OPTIONAL_INPUT({}, F)", "DYNAMIC_INPUT({}, F)", "ATTR({}, Int, 0)", "REQUIRED_ATTR({}, Int)",
+    "ATTR({}, Float, 0.5)", 'ATTR({}, String, "")', "ATTR({}, ListInt, {{}})", "ATTR({}, Bool, false)", "OUTPUT({}, F)",
+    "DYNAMIC_OUTPUT({}, F)", "ATTR({}, Type, DT_FLOAT)",
+]  # fmt: skip
+
+
+@settings(max_examples=600, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(_NAMES), st.sampled_from(_ARGUMENTS)), max_size=5, unique_by=lambda pair: pair[0]
+    ),
+    st.lists(st.tuples(st.sampled_from(_NAMES), st.sampled_from(_CALLS)), max_size=6, unique_by=lambda pair: pair),
+    st.sampled_from(["()", "Tensor", "(Tensor, Tensor)", "Tensor[]", "(Tensor x, Tensor weight)"]),
+)
+def test_whatever_is_bound_is_accounted_for(
+    arguments: list[tuple[str, str]], calls: list[tuple[str, str]], returns: str
+) -> None:
+    plain = [text.format(name) for name, text in arguments if "=" not in text]
+    optional = [text.format(name) for name, text in arguments if "=" in text]
+    signature = schema(f"({', '.join([*plain, *optional])}) -> {returns}")
+    parameters = [text.format(name) for name, text in calls]
+    result = parse_text(
+        f"REG_OP(Op){''.join('.' + c.replace('F)', 'TensorType({DT_FLOAT}))') for c in parameters)}.OP_END_FACTORY_REG(Op)"
+    )
+    if not result.prototypes:
+        return
+    op = result.prototypes[0]
+    try:
+        binding = bind(signature, op)
+    except BindingError:
+        return
+    fed = [s.argument for s in (*binding.inputs, *binding.attrs) if s is not None]
+    assert sorted([*fed, *binding.unused]) == list(range(len(signature.arguments))), "each argument once"
+    for parameter, source in zip(op.inputs, binding.inputs, strict=True):
+        assert source is not None or parameter.kind is ParameterKind.OPTIONAL
+    for attr, source in zip(op.attrs, binding.attrs, strict=True):
+        assert source is not None or not attr.required
+    for n in binding.unused:
+        assert signature.arguments[n].has_default
+    outputs = [r.output for r in binding.returns]
+    assert len(outputs) == len(signature.returns)
+    assert len(set(outputs)) == len(outputs)
+    assert {m.argument for m in binding.mutations} == {n for n, a in enumerate(signature.arguments) if a.mutated}

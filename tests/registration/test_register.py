@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 import threading
@@ -199,6 +200,24 @@ def test_a_failure_half_way_is_taken_back(define: Define, monkeypatch: pytest.Mo
     assert state(overload) == before
 
 
+def test_a_replacement_that_fails_half_way_leaves_the_first(define: Define, monkeypatch: pytest.MonkeyPatch) -> None:
+    overload = define()
+    first = ascend_graph.register_op("TxnTwice", eager=overload, shape=SHAPE)
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise RuntimeError("no")
+
+    monkeypatch.setattr("ascend_graph.registration.register.register_gradient", fail)
+    with pytest.raises(RuntimeError, match="no"):
+        ascend_graph.register_op(
+            "TxnTwice", eager=overload, shape="x[n] -> y[n]", backward=lambda ctx, grad: grad, override=True
+        )
+    assert first.registered
+    assert overload(torch.empty(2, 2, device="meta")).shape == (2, 2), "its own relation is in force again"
+    first.unregister()
+    assert existing_meta(overload) is None
+
+
 def test_what_exists_is_kept(define: Define) -> None:
     overload = define()
     ours = ascend_graph.register_op("TxnTwice", eager=torch.ops.npu.npu_fast_gelu, arguments={"times": 3})
@@ -235,6 +254,13 @@ def test_a_value_that_ge_has_no_place_for(define: Define) -> None:
     assert registered.binding.unused == (2,)
     with pytest.raises(Exception, match="note='hello' has no place in GE; it can only be ''"):
         ge(lambda x: overload(x, 2, "hello"))(torch.ones(2).npu())
+
+
+def test_a_default_that_is_a_list_may_be_passed(define: Define) -> None:
+    overload = define("(Tensor x, int times=2, int[] pads=[0, 0]) -> Tensor", lambda x, times=2, pads=(): x * times)
+    ascend_graph.register_op("TxnTwice", eager=overload, shape=SHAPE)
+    compiled = ge(lambda x: overload(x, 3, [0, 0]))
+    assert compiled(torch.ones(2).npu()).cpu().tolist() == [3, 3]
 
 
 def test_a_symbolic_size_for_an_attr(define: Define) -> None:
@@ -429,7 +455,8 @@ def older_cann(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
         asked.append((op_type, inputs, attrs))
         return "the installed CANN has no attr times" if "times" in attrs else ""
 
-    monkeypatch.setattr("torchair._ge_concrete_graph.compat_ir.is_cann_compat", is_cann_compat)
+    compat = importlib.import_module("torchair._ge_concrete_graph.compat_ir")
+    monkeypatch.setattr(compat, "is_cann_compat", is_cann_compat)
     return asked
 
 

@@ -268,6 +268,25 @@ def test_schema_writes(define: Define, mode: Any, op_type: str) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("op_type", ["RegAccumulate", "RegSum"])
+def test_schema_writes_and_returns(define: Define, mode: Any, op_type: str) -> None:
+    """torch does not functionalize an operator that returns what it writes; here it does, and the argument changes."""
+    op = define(op_type, "(Tensor(a!) total, Tensor x) -> Tensor(a!)", lambda total, x: total.add_(x))
+
+    def step(total: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        return op.overload(op.overload(total, x), x) * 2
+
+    total, x = npu(4), npu(4)
+    result = mode(step)(total, x)
+    assert torch.equal(total.cpu(), 3 * x.cpu())
+    assert torch.equal(result.cpu(), 6 * x.cpu())
+    op.unregister()
+    total = npu(4)
+    assert op.overload(total, x) is total
+    assert torch.equal(total.cpu(), 2 * x.cpu())
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_schema_writes_a_view(define: Define, mode: Any) -> None:
     op = define("RegAccumulate", "(Tensor(a!) total, Tensor x) -> ()", in_place)
 
