@@ -75,7 +75,7 @@ def attr_value(argument: CppArgument) -> str:
         Kind.FLOATS: f"{name}.vec()",
     }
     if argument.argument.default is None:
-        return value.get(kind, name)
+        return str(value.get(kind, name))
     if kind in _LISTS:
         raise GenerationError(
             f"attr {argument.argument.name}: the default of a list that no schema can express stands in the way of a gradient"
@@ -129,7 +129,7 @@ def binding_type(argument: CppArgument) -> str:
     if given.kind is Kind.TENSOR_LIST:
         return "const std::vector<at::Tensor>&"
     if given.is_tensor:
-        return argument.type
+        return str(argument.type)
     plain = (
         f"std::vector<{_LISTS[given.kind]}>"
         if given.kind in _LISTS
