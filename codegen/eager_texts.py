@@ -47,7 +47,8 @@ def cpp_value(kind: Kind, value: AttrValue) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
-        return cpp_string(value)
+        text: str = cpp_string(value)
+        return text
     if isinstance(value, float | int) and kind in (Kind.FLOAT, Kind.FLOATS):
         if math.isnan(value):
             return "std::numeric_limits<double>::quiet_NaN()"
@@ -56,6 +57,8 @@ def cpp_value(kind: Kind, value: AttrValue) -> str:
             if math.isfinite(value)
             else f"{'-' if value < 0 else ''}std::numeric_limits<double>::infinity()"
         )
+    if not isinstance(value, int):
+        raise GenerationError(f"{value!r} is no value of an attr of an aclnn function")
     return "INT64_MIN" if value == -(2**63) else f"INT64_C({value})"
 
 
@@ -72,7 +75,7 @@ def attr_value(argument: CppArgument) -> str:
         Kind.FLOATS: f"{name}.vec()",
     }
     if argument.argument.default is None:
-        return value.get(kind, name)
+        return str(value.get(kind, name))
     if kind in _LISTS:
         raise GenerationError(
             f"attr {argument.argument.name}: the default of a list that no schema can express stands in the way of a gradient"
@@ -126,7 +129,7 @@ def binding_type(argument: CppArgument) -> str:
     if given.kind is Kind.TENSOR_LIST:
         return "const std::vector<at::Tensor>&"
     if given.is_tensor:
-        return argument.type
+        return str(argument.type)
     plain = (
         f"std::vector<{_LISTS[given.kind]}>"
         if given.kind in _LISTS
@@ -171,7 +174,7 @@ def binding_arguments(op: CppOperator) -> list[str]:
 
 def docstring(op: CppOperator) -> str:
     """The docstring of a pybind function."""
-    return cpp_string(_summary(op))
+    return str(cpp_string(_summary(op)))
 
 
 # --------------------------------------------------------------------------------------------------------------- Python
@@ -216,7 +219,7 @@ def python_definition(op: CppOperator) -> str:
 def python_documentation(op: CppOperator) -> str:
     """The docstring of a Python function: the prototype's, or what it calls."""
     doc = op.op_schema.prototype.doc.strip()
-    return python_docstring(f"{_summary(op)}\n\n{doc}" if doc else _summary(op))
+    return str(python_docstring(f"{_summary(op)}\n\n{doc}" if doc else _summary(op)))
 
 
 def python_values(op: CppOperator) -> str:

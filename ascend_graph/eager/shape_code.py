@@ -252,7 +252,9 @@ class _Encoder:
         branches = []
         for alternative in tensor.alternatives:
             condition = -1 if alternative.condition is None else self.node(alternative.condition)
-            like, items = 0, ()
+            like = 0
+            items: Items = ()
+            default: tuple[int, ...]
             match alternative.shape:
                 case Absent():
                     branches.append(BranchCode(condition, _Output.ABSENT, 0, (), DtypeCode(_Dtype.FIXED, (0,))))

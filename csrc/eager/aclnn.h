@@ -1,8 +1,9 @@
-// Calls of aclnn functions on torch_npu's current stream: symbols, the objects of one call, and the launch itself.
+// Calls of aclnn functions on torch_npu's current stream: symbols, the objects of one call, and the launch
+// itself.
 //
-// A call goes the way that op-plugin's EXEC_NPU_CMD goes: convert the arguments, ask for the workspace on the calling
-// thread, and hand the launch to torch_npu, which runs it at once or on its task queue. Header only, so that the kernel of
-// all operators without C++ and generated libraries share it.
+// A call goes the way that op-plugin's EXEC_NPU_CMD goes: convert the arguments, ask for the workspace on the
+// calling thread, and hand the launch to torch_npu, which runs it at once or on its task queue. Header only,
+// so that the kernel of all operators without C++ and generated libraries share it.
 #ifndef ASCEND_GRAPH_EAGER_ACLNN_H
 #define ASCEND_GRAPH_EAGER_ACLNN_H
 
@@ -27,8 +28,8 @@
 #include <utility>
 #include <vector>
 
-// What op_plugin/utils/op_api_common_base.h declares. That header is not included: it takes longer to compile than all
-// the rest, and wants the version of torch_npu as a macro.
+// What op_plugin/utils/op_api_common_base.h declares. That header is not included: it takes longer to compile
+// than all the rest, and wants the version of torch_npu as a macro.
 struct aclOpExecutor;
 struct aclTensor;
 struct aclScalar;
@@ -55,7 +56,7 @@ namespace ascend_graph::eager {
 
 // An aclnn function failed. `code` is its return value.
 class AclnnError : public std::runtime_error {
-   public:
+  public:
     AclnnError(const std::string& message, int code) : std::runtime_error(message), code(code) {}
     const int code;
 };
@@ -65,7 +66,8 @@ class MissingFunction : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-// ------------------------------------------------------------------------------------------------------------- symbols
+// -------------------------------------------------------------------------------------------------------------
+// symbols
 
 namespace detail {
 
@@ -83,8 +85,8 @@ inline std::string environment(const char* name) {
     return value == nullptr ? "" : value;
 }
 
-// The libraries of custom operator packages that the environment names now. torch_npu reads these variables once, when it
-// is loaded; a package that is selected later is found all the same.
+// The libraries of custom operator packages that the environment names now. torch_npu reads these variables
+// once, when it is loaded; a package that is selected later is found all the same.
 inline std::vector<std::string> package_libraries() {
     std::vector<std::string> found;
     for (const auto& directory : split(environment("ASCEND_CUSTOM_OPP_PATH"), ':')) {
@@ -99,7 +101,8 @@ inline std::vector<std::string> package_libraries() {
             const auto first = vendor.find_first_not_of(" \t\r");
             if (first == std::string::npos) continue;
             const auto last = vendor.find_last_not_of(" \t\r");
-            found.push_back(vendors + "/" + vendor.substr(first, last - first + 1) + "/op_api/lib/libcust_opapi.so");
+            found.push_back(vendors + "/" + vendor.substr(first, last - first + 1) +
+                            "/op_api/lib/libcust_opapi.so");
         }
     }
     return found;
@@ -135,7 +138,9 @@ template <typename Signature>
 Signature* required_symbol(const char* name) {
     auto* symbol = optional_symbol<Signature>(name);
     if (symbol == nullptr) {
-        throw MissingFunction(std::string(name) + " is not in libopapi.so, or libopapi.so is not found; is CANN's set_env.sh sourced?");
+        throw MissingFunction(
+            std::string(name) +
+            " is not in libopapi.so, or libopapi.so is not found; is CANN's set_env.sh sourced?");
     }
     return symbol;
 }
@@ -162,33 +167,45 @@ inline FunctionPtr find_function(const std::string& name) {
         const std::string set = detail::environment(variable);
         return std::string(variable) + (set.empty() ? " is not set" : "=" + set);
     };
-    throw MissingFunction(missing + " is in no library of operators. Looked in:" + report +
-                          "\n  libopapi.so and libaclnn_*.so of CANN: no such function\nSet ASCEND_CUSTOM_OPP_PATH to the "
-                          "directory of the operator package that has it (its op_api/lib/libcust_opapi.so is looked for), or install "
-                          "the package below $ASCEND_OPP_PATH/vendors.\n  now: " +
-                          value("ASCEND_CUSTOM_OPP_PATH") + "\n       " + value("ASCEND_OPP_PATH"));
+    throw MissingFunction(
+        missing + " is in no library of operators. Looked in:" + report +
+        "\n  libopapi.so and libaclnn_*.so of CANN: no such function\nSet ASCEND_CUSTOM_OPP_PATH to the "
+        "directory of the operator package that has it (its op_api/lib/libcust_opapi.so is looked for), or "
+        "install "
+        "the package below $ASCEND_OPP_PATH/vendors.\n  now: " +
+        value("ASCEND_CUSTOM_OPP_PATH") + "\n       " + value("ASCEND_OPP_PATH"));
 }
 
-// ------------------------------------------------------------------------------------------------- objects of one call
+// ------------------------------------------------------------------------------------------------- objects
+// of one call
 
 // The functions of libopapi.so that make and destroy what aclnn functions take, looked up once.
 struct Objects {
     template <typename T>
     using Destroy = int(const T*);
-    aclIntArray* (*create_ints)(const int64_t*, uint64_t) = detail::required_symbol<aclIntArray*(const int64_t*, uint64_t)>("aclCreateIntArray");
-    aclFloatArray* (*create_floats)(const float*, uint64_t) = detail::required_symbol<aclFloatArray*(const float*, uint64_t)>("aclCreateFloatArray");
-    aclBoolArray* (*create_bools)(const bool*, uint64_t) = detail::required_symbol<aclBoolArray*(const bool*, uint64_t)>("aclCreateBoolArray");
+    aclIntArray* (*create_ints)(const int64_t*, uint64_t) =
+        detail::required_symbol<aclIntArray*(const int64_t*, uint64_t)>("aclCreateIntArray");
+    aclFloatArray* (*create_floats)(const float*, uint64_t) =
+        detail::required_symbol<aclFloatArray*(const float*, uint64_t)>("aclCreateFloatArray");
+    aclBoolArray* (*create_bools)(const bool*, uint64_t) =
+        detail::required_symbol<aclBoolArray*(const bool*, uint64_t)>("aclCreateBoolArray");
     aclTensorList* (*create_tensors)(const aclTensor* const*, uint64_t) =
         detail::required_symbol<aclTensorList*(const aclTensor* const*, uint64_t)>("aclCreateTensorList");
     Destroy<aclTensor>* destroy_tensor = detail::required_symbol<Destroy<aclTensor>>("aclDestroyTensor");
     Destroy<aclIntArray>* destroy_ints = detail::required_symbol<Destroy<aclIntArray>>("aclDestroyIntArray");
-    Destroy<aclFloatArray>* destroy_floats = detail::required_symbol<Destroy<aclFloatArray>>("aclDestroyFloatArray");
-    Destroy<aclBoolArray>* destroy_bools = detail::required_symbol<Destroy<aclBoolArray>>("aclDestroyBoolArray");
-    Destroy<aclTensorList>* destroy_tensors = detail::required_symbol<Destroy<aclTensorList>>("aclDestroyTensorList");
+    Destroy<aclFloatArray>* destroy_floats =
+        detail::required_symbol<Destroy<aclFloatArray>>("aclDestroyFloatArray");
+    Destroy<aclBoolArray>* destroy_bools =
+        detail::required_symbol<Destroy<aclBoolArray>>("aclDestroyBoolArray");
+    Destroy<aclTensorList>* destroy_tensors =
+        detail::required_symbol<Destroy<aclTensorList>>("aclDestroyTensorList");
     // Absent in some releases.
-    int (*destroy_executor)(aclOpExecutor*) = detail::optional_symbol<int(aclOpExecutor*)>("aclDestroyAclOpExecutor");
-    int (*init_huge_memory)(void*, bool) = detail::optional_symbol<int(void*, bool)>("InitHugeMemThreadLocal");
-    void (*uninit_huge_memory)(void*, bool) = detail::optional_symbol<void(void*, bool)>("UnInitHugeMemThreadLocal");
+    int (*destroy_executor)(aclOpExecutor*) =
+        detail::optional_symbol<int(aclOpExecutor*)>("aclDestroyAclOpExecutor");
+    int (*init_huge_memory)(void*,
+                            bool) = detail::optional_symbol<int(void*, bool)>("InitHugeMemThreadLocal");
+    void (*uninit_huge_memory)(void*,
+                               bool) = detail::optional_symbol<void(void*, bool)>("UnInitHugeMemThreadLocal");
     void (*release_huge_memory)(void*, bool) = detail::optional_symbol<void(void*, bool)>("ReleaseHugeMem");
 
     static const Objects& get() {
@@ -197,7 +214,8 @@ struct Objects {
     }
 };
 
-// Dtypes as schemas carry them: torch's numbers, or this plus aclDataType's number for a dtype that torch does not have.
+// Dtypes as schemas carry them: torch's numbers, or this plus aclDataType's number for a dtype that torch
+// does not have.
 inline constexpr int64_t kNpuDtypes = 256;
 struct Dtype {
     int64_t value;
@@ -208,7 +226,7 @@ struct Dtypes {
 
 // Makes the aclnn objects of one call and destroys them with itself.
 class Arguments {
-   public:
+  public:
     Arguments() = default;
     Arguments(const Arguments&) = delete;
     Arguments& operator=(const Arguments&) = delete;
@@ -239,24 +257,28 @@ class Arguments {
 
     const aclIntArray* add(at::IntArrayRef values) {
         const Objects& objects = Objects::get();
-        return own(objects.destroy_ints, objects.create_ints(values.data(), values.size()), "aclCreateIntArray");
+        return own(objects.destroy_ints, objects.create_ints(values.data(), values.size()),
+                   "aclCreateIntArray");
     }
     // Schemas carry doubles, aclnn functions take floats.
     const aclFloatArray* add(at::ArrayRef<double> values) {
         const Objects& objects = Objects::get();
         const c10::SmallVector<float, 16> floats(values.begin(), values.end());
-        return own(objects.destroy_floats, objects.create_floats(floats.data(), floats.size()), "aclCreateFloatArray");
+        return own(objects.destroy_floats, objects.create_floats(floats.data(), floats.size()),
+                   "aclCreateFloatArray");
     }
     const aclBoolArray* add(at::ArrayRef<bool> values) {
         const Objects& objects = Objects::get();
-        return own(objects.destroy_bools, objects.create_bools(values.data(), values.size()), "aclCreateBoolArray");
+        return own(objects.destroy_bools, objects.create_bools(values.data(), values.size()),
+                   "aclCreateBoolArray");
     }
     int64_t add(int64_t value) { return value; }
     double add(double value) { return value; }
     bool add(bool value) { return value; }
     // aclnn functions end a string at its first null character.
     char* add(std::string_view value) {
-        TORCH_CHECK(value.find('\0') == std::string_view::npos, "a string argument has a null character in it");
+        TORCH_CHECK(value.find('\0') == std::string_view::npos,
+                    "a string argument has a null character in it");
         return strings_.emplace_back(value).data();
     }
     const aclBoolArray* add(const c10::List<bool>& values) {
@@ -270,8 +292,9 @@ class Arguments {
         return add(at::IntArrayRef(numbers));
     }
     int64_t add(Dtype dtype) {
-        return dtype.value >= kNpuDtypes ? dtype.value - kNpuDtypes
-                                         : static_cast<int64_t>(ConvertType(static_cast<at::ScalarType>(dtype.value)));
+        return dtype.value >= kNpuDtypes
+                   ? dtype.value - kNpuDtypes
+                   : static_cast<int64_t>(ConvertType(static_cast<at::ScalarType>(dtype.value)));
     }
 
     // The runtime's text on the calling thread's last error, as the end of a message.
@@ -280,7 +303,7 @@ class Arguments {
         return text == nullptr || *text == '\0' ? "" : std::string(": ") + text;
     }
 
-   private:
+  private:
     template <typename T>
     const T* own(int (*destroy)(const T*), T* object, const char* made_by) {
         if (object == nullptr) throw AclnnError(std::string(made_by) + " returned null" + recent_error(), -1);
@@ -293,7 +316,8 @@ class Arguments {
     std::list<std::string> strings_;
 };
 
-// -------------------------------------------------------------------------------------------------------------- launch
+// --------------------------------------------------------------------------------------------------------------
+// launch
 
 namespace detail {
 
@@ -304,7 +328,8 @@ struct Call {
     Call& operator=(const Call&) = delete;
     ~Call() {
         // A launched executor belongs to the runtime; one that was never launched still belongs to the call.
-        if (executor != nullptr && Objects::get().destroy_executor != nullptr) Objects::get().destroy_executor(executor);
+        if (executor != nullptr && Objects::get().destroy_executor != nullptr)
+            Objects::get().destroy_executor(executor);
     }
 
     int launch() {
@@ -312,7 +337,8 @@ struct Call {
         if (executor == nullptr) return status;
         InitExecSubTheadCtx(stream);
         using Run = int(void*, uint64_t, aclOpExecutor*, aclrtStream);
-        status = reinterpret_cast<Run*>(function->run)(workspace, workspace_size, std::exchange(executor, nullptr), stream);
+        status = reinterpret_cast<Run*>(function->run)(workspace, workspace_size,
+                                                       std::exchange(executor, nullptr), stream);
         if (Objects::get().release_huge_memory != nullptr) Objects::get().release_huge_memory(nullptr, false);
         if (std::this_thread::get_id() != thread) return status;  // torch_npu reports errors of its queue
         failed = status != 0;
@@ -343,19 +369,21 @@ struct HugeMemory {
 };
 
 [[noreturn]] inline void fail(const std::string& function, int code) {
-    throw AclnnError(function + " failed with error " + std::to_string(code) + Arguments::recent_error(), code);
+    throw AclnnError(function + " failed with error " + std::to_string(code) + Arguments::recent_error(),
+                     code);
 }
 
 }  // namespace detail
 
-// Calls `prepare(arguments, &workspace_size, &executor)`, which calls aclnn<Op>GetWorkspaceSize and returns its result,
-// then launches aclnn<Op> on the current stream.
+// Calls `prepare(arguments, &workspace_size, &executor)`, which calls aclnn<Op>GetWorkspaceSize and returns
+// its result, then launches aclnn<Op> on the current stream.
 template <typename Prepare>
 void launch(const FunctionPtr& function, Prepare&& prepare) {
     const detail::HugeMemory huge_memory;
     auto call = std::make_shared<detail::Call>(function);
     call->stream = GetAclStream();
-    at_npu::native::ApplyDeterministicLevel(c10_npu::GetDeterministicLevel(), at::globalContext().deterministicAlgorithms(), true);
+    at_npu::native::ApplyDeterministicLevel(c10_npu::GetDeterministicLevel(),
+                                            at::globalContext().deterministicAlgorithms(), true);
     const int status = prepare(call->arguments, &call->workspace_size, &call->executor);
     if (status != 0) detail::fail(function->name + "GetWorkspaceSize", status);
     call->workspace = GetWorkSpaceAddr(call->workspace_size);
@@ -363,7 +391,8 @@ void launch(const FunctionPtr& function, Prepare&& prepare) {
     if (call->failed) detail::fail(function->name, call->status);
 }
 
-// ------------------------------------------------------------------------------------------------- for generated kernels
+// ------------------------------------------------------------------------------------------------- for
+// generated kernels
 
 // Describes an argument in messages.
 inline std::string describe(const at::Tensor& tensor) {
@@ -373,7 +402,9 @@ inline std::string describe(const at::Tensor& tensor) {
     if (!tensor.is_contiguous()) text << " with strides " << tensor.strides();
     return text.str();
 }
-inline std::string describe(const std::optional<at::Tensor>& tensor) { return tensor ? describe(*tensor) : "None"; }
+inline std::string describe(const std::optional<at::Tensor>& tensor) {
+    return tensor ? describe(*tensor) : "None";
+}
 inline std::string describe(at::TensorList tensors) {
     std::string text = "[";
     for (const at::Tensor& tensor : tensors) text += (text.size() > 1 ? ", " : "") + describe(tensor);
@@ -381,7 +412,8 @@ inline std::string describe(at::TensorList tensors) {
 }
 inline std::string describe(const c10::List<bool>& values) {
     std::string text = "[";
-    for (const bool value : values) text += std::string(text.size() > 1 ? ", " : "") + (value ? "True" : "False");
+    for (const bool value : values)
+        text += std::string(text.size() > 1 ? ", " : "") + (value ? "True" : "False");
     return text + "]";
 }
 inline std::string describe(Dtype dtype) { return std::to_string(dtype.value); }
@@ -397,7 +429,8 @@ void call(const char* op, const FunctionPtr& function, const T&... values) {
     try {
         launch(function, [&](Arguments& objects, uint64_t* workspace_size, aclOpExecutor** executor) {
             using GetWorkspaceSize = int(decltype(objects.add(values))..., uint64_t*, aclOpExecutor**);
-            return reinterpret_cast<GetWorkspaceSize*>(function->get_workspace_size)(objects.add(values)..., workspace_size, executor);
+            return reinterpret_cast<GetWorkspaceSize*>(function->get_workspace_size)(
+                objects.add(values)..., workspace_size, executor);
         });
     } catch (const AclnnError& error) {
         std::string text = std::string(op) + ": " + error.what() + "\n  arguments:";

@@ -1,11 +1,12 @@
 // Calls of C functions whose parameters are known at run time only.
 //
-// aclnn functions take integers, booleans and pointers ("integers" here) and doubles. On the System V ABI of x86-64 and on
-// AAPCS64 the two classes fill registers of their own, in order: six or eight for integers, eight for doubles. What does
-// not fit goes to the stack in the order of the parameters, one slot of eight bytes each, and the caller removes it. So a
-// call through the signature f(integer registers…, double registers…, stack slots…) puts every argument where the callee
-// of the true signature looks for it, and a register or slot that the callee does not have is never read. This is the
-// portable subset of what libffi does, without its dependency and without preparing a call description.
+// aclnn functions take integers, booleans and pointers ("integers" here) and doubles. On the System V ABI of
+// x86-64 and on AAPCS64 the two classes fill registers of their own, in order: six or eight for integers,
+// eight for doubles. What does not fit goes to the stack in the order of the parameters, one slot of eight
+// bytes each, and the caller removes it. So a call through the signature f(integer registers…, double
+// registers…, stack slots…) puts every argument where the callee of the true signature looks for it, and a
+// register or slot that the callee does not have is never read. This is the portable subset of what libffi
+// does, without its dependency and without preparing a call description.
 #ifndef ASCEND_GRAPH_EAGER_INVOKE_H
 #define ASCEND_GRAPH_EAGER_INVOKE_H
 
@@ -29,7 +30,7 @@ inline constexpr size_t kStackSlots = 256;
 
 // The arguments of one call, already where the calling convention wants them.
 class Invocation {
-   public:
+  public:
     void add(int64_t value) {
         if (integers_ < kIntegerRegisters) {
             integer_registers_[integers_++] = value;
@@ -57,7 +58,7 @@ class Invocation {
         return call(function, std::make_index_sequence<kStackSlots>());
     }
 
-   private:
+  private:
     template <size_t>
     using Integer = int64_t;
     template <size_t>
@@ -65,17 +66,21 @@ class Invocation {
 
     template <size_t... S>
     int call(void* function, std::index_sequence<S...> slots) const {
-        return call(function, std::make_index_sequence<kIntegerRegisters>(), std::make_index_sequence<kDoubleRegisters>(), slots);
+        return call(function, std::make_index_sequence<kIntegerRegisters>(),
+                    std::make_index_sequence<kDoubleRegisters>(), slots);
     }
 
     template <size_t... I, size_t... D, size_t... S>
-    int call(void* function, std::index_sequence<I...>, std::index_sequence<D...>, std::index_sequence<S...>) const {
+    int call(void* function, std::index_sequence<I...>, std::index_sequence<D...>,
+             std::index_sequence<S...>) const {
         using Uniform = int(Integer<I>..., Double<D>..., Integer<S>...);
-        return reinterpret_cast<Uniform*>(function)(integer_registers_[I]..., double_registers_[D]..., stack_[S]...);
+        return reinterpret_cast<Uniform*>(function)(integer_registers_[I]..., double_registers_[D]...,
+                                                    stack_[S]...);
     }
 
     void push(int64_t bits) {
-        if (slots_ == kStackSlots) throw std::length_error("an aclnn function with more than 256 parameters on the stack");
+        if (slots_ == kStackSlots)
+            throw std::length_error("an aclnn function with more than 256 parameters on the stack");
         stack_[slots_++] = bits;
     }
 

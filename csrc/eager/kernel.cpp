@@ -1,5 +1,5 @@
-// One boxed PrivateUse1 kernel for every operator: a plan, made once from the prototype, says how a call becomes the
-// arguments of an aclnn function. The Python side is ascend_graph/eager/kernel.py.
+// One boxed PrivateUse1 kernel for every operator: a plan, made once from the prototype, says how a call
+// becomes the arguments of an aclnn function. The Python side is ascend_graph/eager/kernel.py.
 #include <ATen/ATen.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/native/TypeProperties.h>
@@ -20,10 +20,25 @@ namespace py = pybind11;
 namespace ascend_graph::eager {
 namespace {
 
-// ---------------------------------------------------------------------------------------------------------------- plan
+// ----------------------------------------------------------------------------------------------------------------
+// plan
 
 // The kinds of parameters that aclnn functions have.
-enum class Kind : int64_t { kTensor, kTensorList, kInt, kFloat, kBool, kString, kInts, kFloats, kBools, kDtype, kOutput, kOutputList, kDtypes };
+enum class Kind : int64_t {
+    kTensor,
+    kTensorList,
+    kInt,
+    kFloat,
+    kBool,
+    kString,
+    kInts,
+    kFloats,
+    kBools,
+    kDtype,
+    kOutput,
+    kOutputList,
+    kDtypes
+};
 
 struct Parameter {
     Kind kind;
@@ -75,10 +90,11 @@ std::string describe_value(const c10::IValue& value) {
     return text.str();
 }
 
-// -------------------------------------------------------------------------------------------------------------- kernel
+// --------------------------------------------------------------------------------------------------------------
+// kernel
 
 class Kernel : public c10::OperatorKernel {
-   public:
+  public:
     explicit Kernel(std::shared_ptr<const Plan> plan) : plan_(std::move(plan)) {}
 
     void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
@@ -99,16 +115,19 @@ class Kernel : public c10::OperatorKernel {
         for (auto& output : outputs) stack->push_back(std::move(output));
     }
 
-   private:
+  private:
     static std::string shown(const c10::OperatorHandle& op, at::ArrayRef<c10::IValue> arguments) {
         std::string text = "\n  arguments:";
         for (size_t n = 0; n < arguments.size(); ++n) {
-            text += (n == 0 ? " " : ", ") + op.schema().arguments()[n].name() + "=" + describe_value(arguments[n]);
+            text += (n == 0 ? " " : ", ") + op.schema().arguments()[n].name() + "=" +
+                    describe_value(arguments[n]);
         }
         return text;
     }
 
-    [[noreturn]] void refuse(const std::string& what) const { raise(errors.argument, plan_->op + ": " + what); }
+    [[noreturn]] void refuse(const std::string& what) const {
+        raise(errors.argument, plan_->op + ": " + what);
+    }
 
     // The device all tensors are on.
     at::Device common_device(const c10::OperatorHandle& op, at::ArrayRef<c10::IValue> arguments) const {
@@ -143,7 +162,8 @@ class Kernel : public c10::OperatorKernel {
 
     // ---- outputs
 
-    std::vector<c10::IValue> allocate(const c10::OperatorHandle& op, at::ArrayRef<c10::IValue> arguments, at::Device device) const {
+    std::vector<c10::IValue> allocate(const c10::OperatorHandle& op, at::ArrayRef<c10::IValue> arguments,
+                                      at::Device device) const {
         std::vector<c10::IValue> outputs;
         if (plan_->outputs == 0) return outputs;
         outputs.reserve(plan_->outputs);
@@ -154,13 +174,15 @@ class Kernel : public c10::OperatorKernel {
         return outputs;
     }
 
-    bool allocate_by_program(at::ArrayRef<c10::IValue> arguments, at::Device device, std::vector<c10::IValue>& outputs) const {
+    bool allocate_by_program(at::ArrayRef<c10::IValue> arguments, at::Device device,
+                             std::vector<c10::IValue>& outputs) const {
         c10::SmallVector<ShapeArgument, 16> seen(arguments.size());
         for (size_t n = 0; n < arguments.size(); ++n) {
             const c10::IValue& value = arguments[n];
             if (value.isTensor() && value.toTensor().defined()) {
                 const at::Tensor& tensor = value.toTensor();
-                seen[n] = {true, static_cast<int>(tensor.dim()), static_cast<int>(tensor.scalar_type()), tensor.sizes().data(), 0};
+                seen[n] = {true, static_cast<int>(tensor.dim()), static_cast<int>(tensor.scalar_type()),
+                           tensor.sizes().data(), 0};
             } else if (value.isInt()) {
                 seen[n] = {true, 0, 0, nullptr, value.toInt()};
             } else if (value.isBool()) {
@@ -179,7 +201,8 @@ class Kernel : public c10::OperatorKernel {
             const auto options = at::TensorOptions(device).dtype(*dtype);
             if (shape.branch->kind == OutputKind::kLike) {
                 const at::Tensor& like = arguments[shape.branch->like].toTensor();
-                outputs.emplace_back(like.is_contiguous() ? at::empty(like.sizes(), options) : at::empty_like(like, options));
+                outputs.emplace_back(like.is_contiguous() ? at::empty(like.sizes(), options)
+                                                          : at::empty_like(like, options));
             } else {
                 outputs.emplace_back(at::empty(shape.sizes, options));
             }
@@ -187,10 +210,12 @@ class Kernel : public c10::OperatorKernel {
         return true;
     }
 
-    static std::optional<at::ScalarType> output_dtype(const DtypeRule& rule, at::ArrayRef<c10::IValue> arguments,
+    static std::optional<at::ScalarType> output_dtype(const DtypeRule& rule,
+                                                      at::ArrayRef<c10::IValue> arguments,
                                                       const c10::SmallVectorImpl<ShapeArgument>& seen) {
         switch (rule.kind) {
-            case DtypeKind::kFixed: return static_cast<at::ScalarType>(rule.values[0]);
+            case DtypeKind::kFixed:
+                return static_cast<at::ScalarType>(rule.values[0]);
             case DtypeKind::kFirstPresent:
                 for (const int64_t n : rule.values) {
                     if (seen[n].present) return static_cast<at::ScalarType>(seen[n].dtype);
@@ -199,7 +224,9 @@ class Kernel : public c10::OperatorKernel {
             case DtypeKind::kArgument: {
                 const ShapeArgument& argument = seen[rule.values[0]];
                 // From 256 on torch_npu numbers dtypes that torch does not have.
-                if (!argument.present || argument.value < 0 || argument.value >= static_cast<int64_t>(at::ScalarType::NumOptions)) return std::nullopt;
+                if (!argument.present || argument.value < 0 ||
+                    argument.value >= static_cast<int64_t>(at::ScalarType::NumOptions))
+                    return std::nullopt;
                 return static_cast<at::ScalarType>(argument.value);
             }
             case DtypeKind::kPromote: {
@@ -215,8 +242,8 @@ class Kernel : public c10::OperatorKernel {
     }
 
     // Runs the operator on tensors without data: its meta function says, or explains what is wrong.
-    void allocate_by_meta(const c10::OperatorHandle& op, at::ArrayRef<c10::IValue> arguments, at::Device device,
-                          std::vector<c10::IValue>& outputs) const {
+    void allocate_by_meta(const c10::OperatorHandle& op, at::ArrayRef<c10::IValue> arguments,
+                          at::Device device, std::vector<c10::IValue>& outputs) const {
         torch::jit::Stack stack(arguments.begin(), arguments.end());
         const auto bare = [](const at::Tensor& tensor) {
             if (!tensor.defined()) return tensor;
@@ -253,37 +280,51 @@ class Kernel : public c10::OperatorKernel {
         const FunctionPtr& function = this->function();
         launch(function, [&](Arguments& objects, uint64_t* workspace_size, aclOpExecutor** executor) {
             Invocation call;
-            for (const Parameter& parameter : plan_->parameters) add(parameter, arguments, outputs, objects, call);
+            for (const Parameter& parameter : plan_->parameters)
+                add(parameter, arguments, outputs, objects, call);
             call.add(static_cast<const void*>(workspace_size));
             call.add(static_cast<const void*>(executor));
             return call.call(function->get_workspace_size);
         });
     }
 
-    static void add(const Parameter& parameter, at::ArrayRef<c10::IValue> arguments, const std::vector<c10::IValue>& outputs,
-                    Arguments& objects, Invocation& call) {
+    static void add(const Parameter& parameter, at::ArrayRef<c10::IValue> arguments,
+                    const std::vector<c10::IValue>& outputs, Arguments& objects, Invocation& call) {
         const bool is_output = parameter.kind == Kind::kOutput || parameter.kind == Kind::kOutputList;
         const c10::IValue& given = is_output ? outputs[parameter.source] : arguments[parameter.source];
         const c10::IValue& value = given.isNone() ? parameter.otherwise : given;
         if (value.isNone()) return call.add(static_cast<const void*>(nullptr));
         switch (parameter.kind) {
             case Kind::kTensor:
-            case Kind::kOutput: return call.add(static_cast<const void*>(objects.add(value.toTensor())));
+            case Kind::kOutput:
+                return call.add(static_cast<const void*>(objects.add(value.toTensor())));
             case Kind::kTensorList:
-            case Kind::kOutputList: return call.add(static_cast<const void*>(objects.add_list(value.toTensorVector())));
-            case Kind::kInt: return call.add(value.toInt());
-            case Kind::kFloat: return call.add(value.toDouble());
-            case Kind::kBool: return call.add(value.toBool());
-            case Kind::kString: return call.add(static_cast<const void*>(objects.add(value.toStringView())));
-            case Kind::kInts: return call.add(static_cast<const void*>(objects.add(at::IntArrayRef(value.toIntVector()))));
-            case Kind::kFloats: return call.add(static_cast<const void*>(objects.add(at::ArrayRef<double>(value.toDoubleVector()))));
-            case Kind::kBools: return call.add(static_cast<const void*>(objects.add(value.toBoolList())));
-            case Kind::kDtype: return call.add(objects.add(Dtype{value.toInt()}));
-            case Kind::kDtypes: return call.add(static_cast<const void*>(objects.add(Dtypes{value.toIntVector()})));
+            case Kind::kOutputList:
+                return call.add(static_cast<const void*>(objects.add_list(value.toTensorVector())));
+            case Kind::kInt:
+                return call.add(value.toInt());
+            case Kind::kFloat:
+                return call.add(value.toDouble());
+            case Kind::kBool:
+                return call.add(value.toBool());
+            case Kind::kString:
+                return call.add(static_cast<const void*>(objects.add(value.toStringView())));
+            case Kind::kInts:
+                return call.add(static_cast<const void*>(objects.add(at::IntArrayRef(value.toIntVector()))));
+            case Kind::kFloats:
+                return call.add(
+                    static_cast<const void*>(objects.add(at::ArrayRef<double>(value.toDoubleVector()))));
+            case Kind::kBools:
+                return call.add(static_cast<const void*>(objects.add(value.toBoolList())));
+            case Kind::kDtype:
+                return call.add(objects.add(Dtype{value.toInt()}));
+            case Kind::kDtypes:
+                return call.add(static_cast<const void*>(objects.add(Dtypes{value.toIntVector()})));
         }
     }
 
-    // Looked up by the first call; again by the next one if it was missing, for a package may be selected later.
+    // Looked up by the first call; again by the next one if it was missing, for a package may be selected
+    // later.
     const FunctionPtr& function() {
         if (!found_.load(std::memory_order_acquire)) {
             const std::lock_guard<std::mutex> lock(finding_);
@@ -299,18 +340,21 @@ class Kernel : public c10::OperatorKernel {
     FunctionPtr function_;
 };
 
-// ------------------------------------------------------------------------------------------------------- Python's side
+// -------------------------------------------------------------------------------------------------------
+// Python's side
 
 // A kernel's registration, taken back by `close` or with the last reference.
 class Registration {
-   public:
+  public:
     Registration(const std::string& ns, const std::string& name, std::shared_ptr<const Plan> plan)
-        : library_(std::in_place, torch::Library::IMPL, ns, c10::DispatchKey::PrivateUse1, __FILE__, __LINE__) {
-        library_->impl(name.c_str(), torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Kernel>(std::move(plan))));
+        : library_(std::in_place, torch::Library::IMPL, ns, c10::DispatchKey::PrivateUse1, __FILE__,
+                   __LINE__) {
+        library_->impl(name.c_str(),
+                       torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Kernel>(std::move(plan))));
     }
     void close() { library_.reset(); }
 
-   private:
+  private:
     std::optional<torch::Library> library_;
 };
 
@@ -318,7 +362,8 @@ using Items = std::vector<std::pair<int64_t, int64_t>>;
 
 std::vector<ShapeItem> read_items(const py::handle& items) {
     std::vector<ShapeItem> read;
-    for (const auto& [kind, value] : items.cast<Items>()) read.push_back({static_cast<ItemKind>(kind), value});
+    for (const auto& [kind, value] : items.cast<Items>())
+        read.push_back({static_cast<ItemKind>(kind), value});
     return read;
 }
 
@@ -331,20 +376,26 @@ ShapeProgram read_program(const py::object& code) {
                                   items.is_none() ? std::vector<ShapeItem>{} : read_items(items)});
     }
     for (const py::handle check : code.attr("checks")) {
-        program.checks.push_back({check.attr("same").cast<std::vector<int64_t>>(), check.attr("argument").cast<int64_t>(),
+        program.checks.push_back({check.attr("same").cast<std::vector<int64_t>>(),
+                                  check.attr("argument").cast<int64_t>(),
                                   check.attr("among").cast<std::vector<int64_t>>()});
     }
-    for (const auto& [slot, node] : code.attr("clauses").cast<Items>()) program.clauses.push_back({slot, node});
-    for (const auto& [kind, a, b, c] : code.attr("nodes").cast<std::vector<std::tuple<int64_t, int64_t, int64_t, int64_t>>>()) {
+    for (const auto& [slot, node] : code.attr("clauses").cast<Items>())
+        program.clauses.push_back({slot, node});
+    for (const auto& [kind, a, b, c] :
+         code.attr("nodes").cast<std::vector<std::tuple<int64_t, int64_t, int64_t, int64_t>>>()) {
         program.nodes.push_back({static_cast<NodeKind>(kind), a, b, c});
     }
     for (const py::handle branches : code.attr("outputs")) {
         auto& output = program.outputs.emplace_back();
         for (const py::handle branch : branches) {
             const py::object dtype = branch.attr("dtype");
-            output.push_back({branch.attr("condition").cast<int64_t>(), static_cast<OutputKind>(branch.attr("kind").cast<int64_t>()),
-                              branch.attr("like").cast<int64_t>(), read_items(branch.attr("items")),
-                              {static_cast<DtypeKind>(dtype.attr("kind").cast<int64_t>()), dtype.attr("values").cast<std::vector<int64_t>>()}});
+            output.push_back({branch.attr("condition").cast<int64_t>(),
+                              static_cast<OutputKind>(branch.attr("kind").cast<int64_t>()),
+                              branch.attr("like").cast<int64_t>(),
+                              read_items(branch.attr("items")),
+                              {static_cast<DtypeKind>(dtype.attr("kind").cast<int64_t>()),
+                               dtype.attr("values").cast<std::vector<int64_t>>()}});
         }
     }
     return program;
@@ -354,19 +405,28 @@ c10::IValue read_default(Kind kind, const py::handle& value) {
     if (value.is_none()) return {};
     switch (kind) {
         case Kind::kInt:
-        case Kind::kDtype: return value.cast<int64_t>();
-        case Kind::kFloat: return value.cast<double>();
-        case Kind::kBool: return value.cast<bool>();
-        case Kind::kString: return value.cast<std::string>();
+        case Kind::kDtype:
+            return value.cast<int64_t>();
+        case Kind::kFloat:
+            return value.cast<double>();
+        case Kind::kBool:
+            return value.cast<bool>();
+        case Kind::kString:
+            return value.cast<std::string>();
         case Kind::kInts:
-        case Kind::kDtypes: return value.cast<std::vector<int64_t>>();
-        case Kind::kFloats: return value.cast<std::vector<double>>();
-        case Kind::kBools: return value.cast<std::vector<bool>>();
-        default: throw py::value_error("a tensor has no default");
+        case Kind::kDtypes:
+            return value.cast<std::vector<int64_t>>();
+        case Kind::kFloats:
+            return value.cast<std::vector<double>>();
+        case Kind::kBools:
+            return value.cast<std::vector<bool>>();
+        default:
+            throw py::value_error("a tensor has no default");
     }
 }
 
-std::unique_ptr<Registration> register_kernel(const std::string& ns, const std::string& name, const py::object& description) {
+std::unique_ptr<Registration> register_kernel(const std::string& ns, const std::string& name,
+                                              const py::object& description) {
     auto plan = std::make_shared<Plan>();
     plan->op = ns + "::" + name;
     plan->function = description.attr("function").cast<std::string>();
@@ -374,7 +434,8 @@ std::unique_ptr<Registration> register_kernel(const std::string& ns, const std::
     plan->tensors = description.attr("tensors").cast<std::vector<size_t>>();
     for (const py::handle parameter : description.attr("parameters")) {
         const auto kind = static_cast<Kind>(parameter.attr("kind").cast<int64_t>());
-        plan->parameters.push_back({kind, parameter.attr("source").cast<size_t>(), read_default(kind, parameter.attr("default"))});
+        plan->parameters.push_back(
+            {kind, parameter.attr("source").cast<size_t>(), read_default(kind, parameter.attr("default"))});
     }
     const py::object shapes = description.attr("shapes");
     if (!shapes.is_none()) plan->shapes = read_program(shapes);

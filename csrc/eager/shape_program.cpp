@@ -7,8 +7,9 @@ namespace {
 
 // The state of one run. Groups and `...` are borrowed from the inputs, unless broadcasting made new sizes.
 class Run {
-   public:
-    Run(const ShapeProgram& program, const ShapeArgument* arguments) : program_(program), arguments_(arguments) {}
+  public:
+    Run(const ShapeProgram& program, const ShapeArgument* arguments)
+        : program_(program), arguments_(arguments) {}
 
     bool match(const InputPattern& pattern) {
         const ShapeArgument& tensor = arguments_[pattern.argument];
@@ -19,12 +20,15 @@ class Run {
         });
         const bool has_open = open != items.end();
         const int64_t fixed = static_cast<int64_t>(items.size()) - (has_open ? 1 : 0);
-        if (tensor.rank > ShapeProgram::kMaxRank || (has_open ? tensor.rank < fixed : tensor.rank != fixed)) return false;
+        if (tensor.rank > ShapeProgram::kMaxRank || (has_open ? tensor.rank < fixed : tensor.rank != fixed))
+            return false;
         const int64_t* size = tensor.sizes;
         for (auto item = items.begin(); item != items.end(); ++item) {
             if (item == open) {
                 const int64_t length = tensor.rank - fixed;
-                if (item->kind == ItemKind::kEllipsis ? !broadcast(size, length) : !group(item->value, size, length)) return false;
+                if (item->kind == ItemKind::kEllipsis ? !broadcast(size, length)
+                                                      : !group(item->value, size, length))
+                    return false;
                 size += length;
             } else if (!dimension(*item, *size++)) {
                 return false;
@@ -36,7 +40,8 @@ class Run {
     bool check(const DtypeCheck& check) const {
         if (!check.among.empty()) {
             const ShapeArgument& tensor = arguments_[check.argument];
-            return !tensor.present || std::find(check.among.begin(), check.among.end(), tensor.dtype) != check.among.end();
+            return !tensor.present ||
+                   std::find(check.among.begin(), check.among.end(), tensor.dtype) != check.among.end();
         }
         const ShapeArgument* first = nullptr;
         for (const int64_t position : check.same) {
@@ -70,7 +75,7 @@ class Run {
         return false;
     }
 
-   private:
+  private:
     struct Group {
         const int64_t* sizes = nullptr;
         int64_t length = -1;
@@ -78,15 +83,19 @@ class Run {
 
     bool dimension(const ShapeItem& item, int64_t size) {
         switch (item.kind) {
-            case ItemKind::kAny: return true;
-            case ItemKind::kLiteral: return item.value == size;
-            case ItemKind::kArgument: return arguments_[item.value].present && arguments_[item.value].value == size;
+            case ItemKind::kAny:
+                return true;
+            case ItemKind::kLiteral:
+                return item.value == size;
+            case ItemKind::kArgument:
+                return arguments_[item.value].present && arguments_[item.value].value == size;
             case ItemKind::kDimension:
                 if (bound_[item.value]) return slots_[item.value] == size;
                 bound_[item.value] = true;
                 slots_[item.value] = size;
                 return true;
-            default: return false;
+            default:
+                return false;
         }
     }
 
@@ -138,41 +147,76 @@ class Run {
         int64_t a = 0;
         int64_t b = 0;
         switch (node.kind) {
-            case NodeKind::kInteger: value = node.a; return true;
-            case NodeKind::kSlot: value = slots_[node.a]; return bound_[node.a];
-            case NodeKind::kArgument: value = arguments_[node.a].value; return arguments_[node.a].present;
-            case NodeKind::kPresent: value = arguments_[node.a].present; return true;
-            case NodeKind::kRank: value = arguments_[node.a].rank; return arguments_[node.a].present;
-            case NodeKind::kElements: return elements(arguments_[node.a], value);
-            case NodeKind::kConditional: return evaluate(node.a, a) && evaluate(a != 0 ? node.b : node.c, value);
+            case NodeKind::kInteger:
+                value = node.a;
+                return true;
+            case NodeKind::kSlot:
+                value = slots_[node.a];
+                return bound_[node.a];
+            case NodeKind::kArgument:
+                value = arguments_[node.a].value;
+                return arguments_[node.a].present;
+            case NodeKind::kPresent:
+                value = arguments_[node.a].present;
+                return true;
+            case NodeKind::kRank:
+                value = arguments_[node.a].rank;
+                return arguments_[node.a].present;
+            case NodeKind::kElements:
+                return elements(arguments_[node.a], value);
+            case NodeKind::kConditional:
+                return evaluate(node.a, a) && evaluate(a != 0 ? node.b : node.c, value);
             case NodeKind::kAnd:
             case NodeKind::kOr:
                 if (!evaluate(node.a, value)) return false;
                 return (value != 0) == (node.kind == NodeKind::kOr) || evaluate(node.b, value);
-            case NodeKind::kNegate: return evaluate(node.a, a) && !__builtin_sub_overflow(int64_t{0}, a, &value);
+            case NodeKind::kNegate:
+                return evaluate(node.a, a) && !__builtin_sub_overflow(int64_t{0}, a, &value);
             case NodeKind::kNot:
                 if (!evaluate(node.a, a)) return false;
                 value = a == 0;
                 return true;
-            default: break;
+            default:
+                break;
         }
         if (!evaluate(node.a, a) || !evaluate(node.b, b)) return false;
         switch (node.kind) {
-            case NodeKind::kAdd: return !__builtin_add_overflow(a, b, &value);
-            case NodeKind::kSubtract: return !__builtin_sub_overflow(a, b, &value);
-            case NodeKind::kMultiply: return !__builtin_mul_overflow(a, b, &value);
+            case NodeKind::kAdd:
+                return !__builtin_add_overflow(a, b, &value);
+            case NodeKind::kSubtract:
+                return !__builtin_sub_overflow(a, b, &value);
+            case NodeKind::kMultiply:
+                return !__builtin_mul_overflow(a, b, &value);
             case NodeKind::kFloorDivide:
             case NodeKind::kCeilDivide:
-            case NodeKind::kModulo: return divide(node.kind, a, b, value);
-            case NodeKind::kMinimum: value = std::min(a, b); return true;
-            case NodeKind::kMaximum: value = std::max(a, b); return true;
-            case NodeKind::kEqual: value = a == b; return true;
-            case NodeKind::kNotEqual: value = a != b; return true;
-            case NodeKind::kLess: value = a < b; return true;
-            case NodeKind::kLessEqual: value = a <= b; return true;
-            case NodeKind::kGreater: value = a > b; return true;
-            case NodeKind::kGreaterEqual: value = a >= b; return true;
-            default: return false;
+            case NodeKind::kModulo:
+                return divide(node.kind, a, b, value);
+            case NodeKind::kMinimum:
+                value = std::min(a, b);
+                return true;
+            case NodeKind::kMaximum:
+                value = std::max(a, b);
+                return true;
+            case NodeKind::kEqual:
+                value = a == b;
+                return true;
+            case NodeKind::kNotEqual:
+                value = a != b;
+                return true;
+            case NodeKind::kLess:
+                value = a < b;
+                return true;
+            case NodeKind::kLessEqual:
+                value = a <= b;
+                return true;
+            case NodeKind::kGreater:
+                value = a > b;
+                return true;
+            case NodeKind::kGreaterEqual:
+                value = a >= b;
+                return true;
+            default:
+                return false;
         }
     }
 

@@ -1,8 +1,8 @@
 // Output shapes and dtypes from a compiled shape relation.
 //
-// ascend_graph/eager/shape_code.py writes the program from a relation. It is a shortcut for what eager calls meet every
-// day: whatever it does not know or finds violated, it leaves to the operator's meta function, which decides and explains.
-// Nothing here knows PyTorch.
+// ascend_graph/eager/shape_code.py writes the program from a relation. It is a shortcut for what eager calls
+// meet every day: whatever it does not know or finds violated, it leaves to the operator's meta function,
+// which decides and explains. Nothing here knows PyTorch.
 #ifndef ASCEND_GRAPH_EAGER_SHAPE_PROGRAM_H
 #define ASCEND_GRAPH_EAGER_SHAPE_PROGRAM_H
 
@@ -31,9 +31,31 @@ struct ShapeItem {
 };
 
 enum class NodeKind : int64_t {
-    kInteger, kSlot, kArgument, kPresent, kRank, kElements, kNegate, kNot,
-    kAdd, kSubtract, kMultiply, kFloorDivide, kModulo, kCeilDivide, kMinimum, kMaximum,
-    kEqual, kNotEqual, kLess, kLessEqual, kGreater, kGreaterEqual, kAnd, kOr, kConditional,
+    kInteger,
+    kSlot,
+    kArgument,
+    kPresent,
+    kRank,
+    kElements,
+    kNegate,
+    kNot,
+    kAdd,
+    kSubtract,
+    kMultiply,
+    kFloorDivide,
+    kModulo,
+    kCeilDivide,
+    kMinimum,
+    kMaximum,
+    kEqual,
+    kNotEqual,
+    kLess,
+    kLessEqual,
+    kGreater,
+    kGreaterEqual,
+    kAnd,
+    kOr,
+    kConditional,
 };
 
 // An expression; `a`, `b` and `c` are values or further nodes, by kind.

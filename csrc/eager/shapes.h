@@ -15,18 +15,22 @@ namespace ascend_graph::eager {
 
 // Demands the number of dimensions; `open` shapes may have more.
 inline void check_rank(const char* pattern, const at::Tensor& tensor, int64_t rank, bool open) {
-    TORCH_CHECK(open ? tensor.dim() >= rank : tensor.dim() == rank, pattern, " has ", open ? "at least " : "", rank,
-                " dimension(s), the input has ", tensor.dim(), ": ", tensor.sym_sizes());
+    TORCH_CHECK(open ? tensor.dim() >= rank : tensor.dim() == rank, pattern, " has ", open ? "at least " : "",
+                rank, " dimension(s), the input has ", tensor.dim(), ": ", tensor.sym_sizes());
 }
 
-inline void check_size(const char* pattern, const char* name, const c10::SymInt& size, const c10::SymInt& expected) {
+inline void check_size(const char* pattern, const char* name, const c10::SymInt& size,
+                       const c10::SymInt& expected) {
     TORCH_SYM_CHECK(size.sym_eq(expected), pattern, ": the size is ", size, ", but ", name, " is ", expected);
 }
 
-inline void check_sizes(const char* pattern, const char* name, c10::SymIntArrayRef sizes, c10::SymIntArrayRef expected) {
-    TORCH_CHECK(sizes.size() == expected.size(), pattern, ": the sizes are ", sizes, ", but *", name, " is ", expected);
+inline void check_sizes(const char* pattern, const char* name, c10::SymIntArrayRef sizes,
+                        c10::SymIntArrayRef expected) {
+    TORCH_CHECK(sizes.size() == expected.size(), pattern, ": the sizes are ", sizes, ", but *", name, " is ",
+                expected);
     for (size_t n = 0; n < sizes.size(); ++n) {
-        TORCH_SYM_CHECK(sizes[n].sym_eq(expected[n]), pattern, ": the sizes are ", sizes, ", but *", name, " is ", expected);
+        TORCH_SYM_CHECK(sizes[n].sym_eq(expected[n]), pattern, ": the sizes are ", sizes, ", but *", name,
+                        " is ", expected);
     }
 }
 
@@ -36,13 +40,16 @@ inline c10::SymIntArrayRef middle(const at::Tensor& tensor, size_t before, size_
     return sizes.slice(before, sizes.size() - before - after);
 }
 
-inline c10::SymDimVector broadcast(c10::SymIntArrayRef a, c10::SymIntArrayRef b) { return at::infer_size_symdimvector(a, b); }
+inline c10::SymDimVector broadcast(c10::SymIntArrayRef a, c10::SymIntArrayRef b) {
+    return at::infer_size_symdimvector(a, b);
+}
 
 // One piece of an output's shape: a size, or several.
 struct Piece {
     Piece(c10::SymInt size) : one(std::move(size)), many(&one, 1) {}
     Piece(c10::SymIntArrayRef sizes) : many(sizes) {}
-    Piece(const Piece& other) : one(other.one), many(other.many.data() == &other.one ? c10::SymIntArrayRef(&one, 1) : other.many) {}
+    Piece(const Piece& other)
+        : one(other.one), many(other.many.data() == &other.one ? c10::SymIntArrayRef(&one, 1) : other.many) {}
     Piece& operator=(const Piece&) = delete;
     c10::SymInt one;
     c10::SymIntArrayRef many;
@@ -67,7 +74,8 @@ inline c10::SymInt ceil_divide(const c10::SymInt& a, const c10::SymInt& b) { ret
 
 // The dtype of an output that an argument names.
 inline at::ScalarType scalar_type(int64_t dtype) {
-    TORCH_CHECK(dtype >= 0 && dtype < static_cast<int64_t>(at::ScalarType::NumOptions), dtype, " is no dtype of torch");
+    TORCH_CHECK(dtype >= 0 && dtype < static_cast<int64_t>(at::ScalarType::NumOptions), dtype,
+                " is no dtype of torch");
     return static_cast<at::ScalarType>(dtype);
 }
 
