@@ -25,7 +25,11 @@ def code_lines(path: Path) -> int:
 def test_counts(readme: Path) -> None:
     claims = re.findall(r"`([\w./]+)` \((\d+)\)", readme.read_text(encoding="utf-8"))
     assert claims, f"{readme} counts no file"
-    wrong = {name: (int(n), code_lines(readme.parent / name)) for name, n in claims if code_lines(readme.parent / name) != int(n)}
+    wrong = {
+        name: (int(n), code_lines(readme.parent / name))
+        for name, n in claims
+        if code_lines(readme.parent / name) != int(n)
+    }
     assert not wrong, f"file: (README, counted): {wrong}"
 
 

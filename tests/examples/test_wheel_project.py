@@ -28,7 +28,21 @@ def installed(directory: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     wheels = list((directory / "dist").glob("*.whl"))
     assert len(wheels) == 1
     target = next((environment / "lib").glob("python*/site-packages"))
-    run([sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--target", str(target), str(wheels[0])], directory)
+    run(
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "-q",
+            "--no-deps",
+            "--no-index",
+            "--target",
+            str(target),
+            str(wheels[0]),
+        ],
+        directory,
+    )
     inherited = "\n".join(f"import site; site.addsitedir({p!r})" for p in site.getsitepackages())
     (target / "inherited.pth").write_text(inherited + "\n")
     return environment / "bin/python"
