@@ -1,6 +1,8 @@
 # Two commands do everything on a fresh machine: `make demo` and `make test`. Both set up .venv first; again, they reuse it.
+# Where pip's index offers PyTorch's CUDA build first: make PIP_FLAGS='--extra-index-url <PyTorch CPU wheels>' …
 PYTHON ?= python3
 CXX ?= g++
+PIP_FLAGS ?=
 BIN := .venv/bin
 HOST := $(BIN)/python -m ascend_graph.host
 NATIVE := $(shell find csrc -type f 2>/dev/null)
@@ -12,7 +14,7 @@ DEMO := build/add_custom
 setup: .venv/installed
 
 demo: $(DEMO)/opp/version.info $(DEMO)/extension.done
-	@TORCH_CPP_LOG_LEVEL=ERROR PYTHONWARNINGS=ignore $(HOST) --quiet --opp $(DEMO)/opp examples/add_custom/demo.py $(DEMO)
+	@TORCH_CPP_LOG_LEVEL=ERROR $(HOST) --quiet --opp $(DEMO)/opp examples/add_custom/demo.py $(DEMO)
 
 test: .venv/installed
 	$(HOST) -m pytest $(ARGS)
@@ -43,11 +45,11 @@ compiler:
 
 # The wheel's libraries are compiled here; the rest of an editable install follows the tree by itself.
 .venv/installed: pyproject.toml CMakeLists.txt $(NATIVE) | compiler .venv/bin/python
-	$(BIN)/pip install -q --disable-pip-version-check -e '.[test]'
+	$(BIN)/pip install -q --disable-pip-version-check $(PIP_FLAGS) -e '.[test]'
 	@touch $@
 
 .venv/linting: .venv/installed
-	$(BIN)/pip install -q --disable-pip-version-check -e '.[test,lint]'
+	$(BIN)/pip install -q --disable-pip-version-check $(PIP_FLAGS) -e '.[test,lint]'
 	@touch $@
 
 $(DEMO)/opp/version.info: examples/add_custom/package.py examples/add_custom/op_proto.h examples/add_custom/host_kernel.py .venv/installed

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ascend_graph import raw_ops as raw_ops
+    from ascend_graph.checks.explain import explain as explain
     from ascend_graph.errors import AscendGraphError as AscendGraphError
     from ascend_graph.prototypes import find_prototype as find_prototype
     from ascend_graph.prototypes import load_prototypes as load_prototypes
@@ -29,6 +30,7 @@ _PUBLIC = {
     "Argument": "ascend_graph.registration",
     "AscendGraphError": "ascend_graph.errors",
     "RegisteredOp": "ascend_graph.registration",
+    "explain": "ascend_graph.checks.explain",
     "dtype_number": "ascend_graph.registration",
     "find_prototype": "ascend_graph.prototypes",
     "load_prototypes": "ascend_graph.prototypes",

@@ -110,6 +110,60 @@ def show(op_type: str, sources: tuple[Path, ...], output_format: str) -> None:
 
 
 @main.command()
+@click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
+@click.option(
+    "--from",
+    "source",
+    type=click.Path(exists=True, path_type=Path),
+    help="The header with the REG_OPs; needed the first time, copied into the project.",
+)
+@click.option("--bindings", type=click.Choice(["torch", "pybind", "both"]), help="How Python calls the operators.")
+@click.option(
+    "--shape",
+    "shapes",
+    multiple=True,
+    metavar="OP=RELATION",
+    help="An output shape, for a new operator; may be repeated.",
+)
+def new(directory: Path, source: Path | None, bindings: str | None, shapes: tuple[str, ...]) -> None:
+    """Write a project of eager kernels in C++ that builds into a Python package, or bring one up to date.
+
+    What is generated lies in csrc/generated and <package>/_generated.py; all other files are written once and are yours.
+    """
+    from ascend_graph.codegen.eager_project import generate_project
+
+    relations = {}
+    for text in shapes:
+        op_type, equals, relation = text.partition("=")
+        if not equals:
+            hint = "write OP=RELATION, e.g. 'AddCustom=x[*s], y[*s] -> z[*s]'"
+            raise click.BadParameter(f"{text!r}: {hint}", param_hint="--shape")
+        relations[op_type.strip()] = relation.strip()
+    project = generate_project(directory, source, bindings=bindings, shapes=relations)
+    click.echo(f"{project.directory}: {len(project.operators)} operators, {len(project.written)} files written")
+    for path in project.written:
+        click.echo(f"  {path}")
+    for proposal in project.proposed:
+        click.echo(f"proposed, check operators.ini: {proposal}")
+    for op_type, reason in project.skipped:
+        click.echo(f"left out: {op_type}: {reason}")
+
+
+@main.command()
+def build() -> None:
+    """Compile ahead what links PyTorch: the eager kernel, and the host runtime's bridge.
+
+    Both are compiled on first use otherwise, and cached.
+    """
+    from ascend_graph.eager.library import eager_library
+    from ascend_graph.host.bridge import bridge_library
+
+    for what, library in (("eager kernel", eager_library()), ("bridge of the host runtime", bridge_library())):
+        state = "cached" if library.path().exists() else "compiled"
+        click.echo(f"{what}: {state}: {library.build()}")
+
+
+@main.command()
 @click.argument("old", type=click.Path(exists=True, path_type=Path))
 @click.argument("new", type=click.Path(exists=True, path_type=Path))
 @click.option("--format", "output_format", type=click.Choice(["table", "json"]), default="table", show_default=True)

@@ -21,7 +21,7 @@ def _mode_summary(outcomes: Sequence[Outcome]) -> dict[str, int]:
     counts = Counter(o.result for o in outcomes)
     return {
         "cases": len(outcomes),
-        "converted": len(outcomes) - counts[Result.NOT_CONVERTED],
+        "converted": len(outcomes) - counts[Result.NOT_CONVERTED] - counts[Result.TOO_LARGE],
         "executed": sum(counts[r] for r in _EXECUTED),
         "agree": counts[Result.AGREE],
         "disagree": counts[Result.DISAGREE],
@@ -34,7 +34,11 @@ def main(prefixes: Sequence[str]) -> None:
     from ascend_graph.host.engine import find_kernel
 
     cases = [c for c in declared_cases() if not prefixes or any(c.name.startswith(p) for p in prefixes)]
-    outcomes = [run_case(case, dynamic=dynamic) for case in cases for dynamic in (False, True)]
+    outcomes = []
+    for i, case in enumerate(cases):
+        outcomes += [run_case(case, dynamic=dynamic) for dynamic in (False, True)]
+        if i % 50 == 49:
+            print(f"{i + 1} of {len(cases)} cases", file=sys.stderr, flush=True)
     by_op: defaultdict[str, Counter[Result]] = defaultdict(Counter)
     for outcome in outcomes:
         for ge_op in outcome.ge_ops - _BOOKKEEPING:

@@ -207,7 +207,10 @@ def main() -> dict[str, Any]:
     found = []
     for result in results():
         found.append(result)
-        print(f"{result.outcome:8} {result.seconds:5.1f} s  {result.name}  {result.relation or result.remark}", file=sys.stderr)
+        print(
+            f"{result.outcome:8} {result.seconds:5.1f} s  {result.name}  {result.relation or result.remark}",
+            file=sys.stderr,
+        )
         table.add_row(
             result.name,
             result.outcome,

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ascend_graph.codegen.rendering import GenerationError, cpp_string, identifier, render
+
 from ascend_graph.prototypes.model import Attr, AttrType, OpPrototype, ParameterKind
 from ascend_graph.shapes import Relation
 from ascend_graph.shapes.dtypes import CATEGORY
-from ascend_graph.shapes.relation import bound_names
 from ascend_graph.shapes.syntax import (
     Absent,
     Binary,
@@ -36,6 +36,7 @@ from ascend_graph.shapes.syntax import (
     Tuple,
     Unary,
     Value,
+    bound_names,
     walk,
 )
 
@@ -104,18 +105,20 @@ def infer_shape_source(prototype: OpPrototype, relation: Relation, names: Mappin
     >>> from ascend_graph.prototypes.model import Parameter
     >>> from ascend_graph.shapes import parse_relation
     >>> inputs, outputs = (Parameter("x"), Parameter("w")), (Parameter("y"),)
-    >>> source = infer_shape_source(OpPrototype("Mm", inputs, (), outputs), parse_relation("x[m, k], w[k, n] -> y[m, n]"))
+    >>> relation = parse_relation("x[m, k], w[k, n] -> y[m, n]")
+    >>> source = infer_shape_source(OpPrototype("Mm", inputs, (), outputs), relation)
     >>> "Bind(dim_k, w.at(0))" in source
     True
     """
     generator = _Generator(prototype, relation, dict(names or {}))
-    return render(
+    source: str = render(
         "infer_shape.cpp.jinja",
         op_type=identifier(prototype.op_type),
         relation=" ".join(str(relation).split()),
         shape=generator.shape_function(),
         dtype=generator.dtype_function(),
     )
+    return source
 
 
 class _Generator:
@@ -134,12 +137,18 @@ class _Generator:
                 raise self.fault(f"{tensor.name} is a list of tensors")
         unknown = [t.name for t in relation.input_tensors if t.name not in self.inputs]
         if unknown:
-            raise self.fault(f"the prototype has no input {', '.join(unknown)}; it has {', '.join(self.inputs) or 'none'}")
+            raise self.fault(
+                f"the prototype has no input {', '.join(unknown)}; it has {', '.join(self.inputs) or 'none'}"
+            )
         missing = relation.free_names - self.attrs.keys()
         if missing:
-            raise self.fault(f"the prototype has no attr {', '.join(sorted(missing))}; it has {', '.join(self.attrs) or 'none'}")
+            raise self.fault(
+                f"the prototype has no attr {', '.join(sorted(missing))}; it has {', '.join(self.attrs) or 'none'}"
+            )
         if len(relation.outputs) != len(prototype.outputs):
-            raise self.fault(f"the relation has {len(relation.outputs)} outputs, the prototype {len(prototype.outputs)}")
+            raise self.fault(
+                f"the relation has {len(relation.outputs)} outputs, the prototype {len(prototype.outputs)}"
+            )
 
     def fault(self, message: str) -> GenerationError:
         return GenerationError(f"InferShape of {self.prototype.op_type}: {message}\n  relation: {self.relation}")
@@ -163,7 +172,9 @@ class _Generator:
             if isinstance(clause, Definition):
                 body.append(f"const int64_t {self.local(clause.name)} = {self.number(clause.value, f)};")
             else:
-                body.append(f"if (!({self.condition(clause, f, unknown_holds=True)})) return Refuse({cpp_string(str(clause))});")
+                body.append(
+                    f"if (!({self.condition(clause, f, unknown_holds=True)})) return Refuse({cpp_string(str(clause))});"
+                )
         body += deferred
         for number, tensor in enumerate(self.relation.output_tensors):
             body += self.output(number, tensor, f)
@@ -204,7 +215,9 @@ class _Generator:
                     lines.append(f'if (!{name}.present) return Refuse("input {name} has no shape");')
                 lines.append(f"if ({name}.unknown_rank()) return UnknownRanks(context, {len(self.relation.outputs)});")
             elif optional:
-                lines.append(f"[[maybe_unused]] const ge::DataType dtype_{name} = context->GetOptionalInputDataType({number});")
+                lines.append(
+                    f"[[maybe_unused]] const ge::DataType dtype_{name} = context->GetOptionalInputDataType({number});"
+                )
             else:
                 lines.append(f"[[maybe_unused]] const ge::DataType dtype_{name} = context->GetInputDataType({number});")
         for name in sorted(f.attrs):
@@ -212,7 +225,9 @@ class _Generator:
             if attr.type not in _ATTR_READERS:
                 raise self.fault(f"attr {name} is a {attr.type.value}, which a shape cannot depend on")
             kind, reader = _ATTR_READERS[attr.type]
-            lines.append(f"const {kind} attr_{identifier(name)} = {reader.format(attrs='context->GetAttrs()', n=number)};")
+            lines.append(
+                f"const {kind} attr_{identifier(name)} = {reader.format(attrs='context->GetAttrs()', n=number)};"
+            )
         return lines
 
     def match(self, tensor: Tensor, deferred: list[str], f: _Function) -> list[str]:
@@ -234,38 +249,42 @@ class _Generator:
 
     def pattern(self, name: str, shape: Dims, deferred: list[str], f: _Function) -> list[str]:
         name = identifier(name)
-        placed = [i for i in shape.items if not isinstance(i, Ellipsis_) and i.axis is not None]
+        placed = [i for i in shape.items if isinstance(i, Size | Group) and i.axis is not None]
         ordered = [i for i in shape.items if isinstance(i, Ellipsis_) or i.axis is None]
         source, lines = name, []
         if placed:
             source = f"rest_of_{name}"
             lines.append(f"Axes axes_of_{name}({name}.rank());")
             for number, item in enumerate(placed):
-                assert not isinstance(item, Ellipsis_)
                 assert item.axis is not None
                 axes = self.axis_list(item.axis, f)
                 lines.append(f"Sizes part_{number};")
                 lines.append(
-                    f"if (!axes_of_{name}.Take({axes}, {name}, part_{number})) return Refuse({cpp_string(f'{name}: bad axis {item.axis}')});"
+                    f"if (!axes_of_{name}.Take({axes}, {name}, part_{number})) "
+                    f"return Refuse({cpp_string(f'{name}: bad axis {item.axis}')});"
                 )
-                lines.append(self.bind(item, f"part_{number}.at(0)", f"part_{number}", name, deferred, f))
+                lines.append(self.bind(item, name, deferred, f, size=f"part_{number}.at(0)", part=f"part_{number}"))
             lines.append(f"const Input {source} = axes_of_{name}.Rest({name});")
         middle = next((n for n, i in enumerate(ordered) if not isinstance(i, Size)), None)
         fixed = len(ordered) - (middle is not None)
         test = f"{source}.rank() {'<' if middle is not None else '!='} {fixed}"
         if fixed or middle is None:
             lines.append(f"if ({test}) return Refuse({cpp_string(f'{name} does not have the dimensions {shape}')});")
-        for number, item in enumerate(ordered):
+        for number, piece in enumerate(ordered):
             if middle is None or number < middle:
-                lines.append(self.bind(item, f"{source}.at({number})", "", name, deferred, f))
+                lines.append(self.bind(piece, name, deferred, f, size=f"{source}.at({number})"))
             elif number == middle:
                 part = f"{source}.Slice({middle}, {source}.rank() - {fixed - middle})"
-                lines.append(self.bind(item, "", part, name, deferred, f))
+                lines.append(self.bind(piece, name, deferred, f, part=part))
             else:
-                lines.append(self.bind(item, f"{source}.at({source}.rank() - {len(ordered) - number})", "", name, deferred, f))
+                size = f"{source}.at({source}.rank() - {len(ordered) - number})"
+                lines.append(self.bind(piece, name, deferred, f, size=size))
         return [line for line in lines if line]
 
-    def bind(self, item: Any, size: str, part: str, subject: str, deferred: list[str], f: _Function) -> str:
+    def bind(
+        self, item: Any, subject: str, deferred: list[str], f: _Function, *, size: str = "", part: str = ""
+    ) -> str:
+        """The statement that binds or compares one size, or with ``part`` a group of them."""
         refusal = f"return Refuse({cpp_string(f'{subject}: {item} differs')});"
         if isinstance(item, Ellipsis_):
             return f"if (!Broadcast(batch, {part})) return Refuse({cpp_string(f'{subject} does not broadcast')});"
@@ -388,12 +407,19 @@ class _Generator:
             return text
         if function in ("len", "prod", "sum"):
             group = "batch.sizes" if first == Name("...") else self.group(first, f)
-            return f"int64_t({group}.size())" if function == "len" else f"{'Product' if function == 'prod' else 'Sum'}({group})"
+            return (
+                f"int64_t({group}.size())"
+                if function == "len"
+                else f"{'Product' if function == 'prod' else 'Sum'}({group})"
+            )
         raise self.fault(f"{function} is only for Python")
 
     def condition(self, node: Expr, f: _Function, *, unknown_holds: bool = False, dtypes: bool = False) -> str:
         """A C++ condition; with ``unknown_holds`` a comparison of sizes not known yet is true."""
-        recur = lambda n: self.condition(n, f, unknown_holds=unknown_holds, dtypes=dtypes)  # noqa: E731
+
+        def recur(operand: Expr) -> str:
+            return self.condition(operand, f, unknown_holds=unknown_holds, dtypes=dtypes)
+
         match node:
             case Literal(bool() as value):
                 return str(value).lower()
@@ -402,7 +428,11 @@ class _Generator:
             case Name(name) if name in self.attrs:
                 f.attrs.add(name)
                 local = self.local(name)
-                return f"!{local}.empty()" if self.attrs[name][1].type in (AttrType.STRING, AttrType.LIST_INT) else f"({local} != 0)"
+                return (
+                    f"!{local}.empty()"
+                    if self.attrs[name][1].type in (AttrType.STRING, AttrType.LIST_INT)
+                    else f"({local} != 0)"
+                )
             case Unary("not", operand):
                 return f"!({recur(operand)})"
             case Binary(("and" | "or") as operator, left, right):
@@ -453,7 +483,9 @@ class _Generator:
             shared = next((a.dtype for a in reversed(tensor.alternatives) if a.dtype is not None), None)
             text = ""
             for alternative in tensor.alternatives:
-                value = self.output_dtype(tensor, alternative.shape, alternative.dtype, shared, symbols, f)
+                value = self.output_dtype(
+                    tensor, alternative.shape, alternative.dtype, shared=shared, symbols=symbols, f=f
+                )
                 if alternative.condition is None:
                     text += value
                 elif self.unknown(alternative.condition, f):
@@ -464,8 +496,16 @@ class _Generator:
         return [*self.readers(f, shapes=False), *body]
 
     def output_dtype(
-        self, tensor: Tensor, shape: Any, dtype: Expr | None, shared: Expr | None, symbols: Mapping[str, str], f: _Function
+        self,
+        tensor: Tensor,
+        shape: Any,
+        dtype: Expr | None,
+        *,
+        shared: Expr | None,
+        symbols: Mapping[str, str],
+        f: _Function,
     ) -> str:
+        """The dtype of an output in one of its alternatives."""
         if isinstance(shape, Like | Itself) and dtype is None:
             return f"dtype_{identifier(tensor.name if isinstance(shape, Itself) else str(shape.input))}"
         if isinstance(shape, Dims):
@@ -484,7 +524,10 @@ class _Generator:
         return text
 
     def dtype(self, node: Expr, symbols: Mapping[str, str], f: _Function) -> str:
-        recur = lambda n: self.dtype(n, symbols, f)  # noqa: E731
+
+        def recur(argument: Expr) -> str:
+            return self.dtype(argument, symbols, f)
+
         match node:
             case Name(name) if name in self.inputs:
                 return f"dtype_{identifier(name)}"

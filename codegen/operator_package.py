@@ -12,7 +12,7 @@ from ascend_graph.codegen.rendering import GenerationError, cpp_string, identifi
 from ascend_graph.prototypes import Attr, AttrType, OpPrototype, Parameter, ParameterKind
 from ascend_graph.prototypes.naming import snake_case
 
-_CPP_KEYWORDS = frozenset(
+CPP_KEYWORDS = frozenset(
     """alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl const constexpr continue
     decltype default delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline
     int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public register
@@ -71,7 +71,7 @@ def aclnn_parameters(prototype: OpPrototype) -> tuple[AclnnParameter, ...]:
 
 def _cpp_name(name: str) -> str:
     identifier(name)
-    return f"{name}_" if name in _CPP_KEYWORDS else name
+    return f"{name}_" if name in CPP_KEYWORDS else name
 
 
 def _tensor(parameter: Parameter) -> AclnnParameter:

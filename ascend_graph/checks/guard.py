@@ -62,7 +62,7 @@ class MetaGuard(TorchDispatchMode):
     def __init__(
         self, operators: Iterable[object] | None = None, *, strides: bool = True, collect: bool = False
     ) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.strides, self.collect = strides, collect
         self.mismatches: list[Mismatch] = []
         #: How many calls were compared.

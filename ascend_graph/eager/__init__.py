@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ascend_graph.eager.errors import AclnnError, EagerError, EagerArgumentError, MissingFunctionError
+from ascend_graph.eager.errors import AclnnError, EagerArgumentError, EagerError, MissingFunctionError
 from ascend_graph.eager.schema import OperatorSchema, SchemaArgument, operator_schema
 
 if TYPE_CHECKING:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -29,7 +31,18 @@ def source_directory() -> Path:
 def eager_library() -> CppLibrary:
     """The kernel's sources and how they are compiled."""
     sources = source_directory()
-    return torch_library(NAME, sorted(sources.glob("*.cpp")), headers=sorted(sources.glob("*.h")))
+    return sanitized(torch_library(NAME, sorted(sources.glob("*.cpp")), headers=sorted(sources.glob("*.h"))))
+
+
+def sanitized(library: CppLibrary) -> CppLibrary:
+    """The library, compiled with the sanitizers that ``ASCEND_GRAPH_SANITIZE`` names, e.g. ``address,undefined``.
+
+    Their run-time libraries must be preloaded (docs/eager.md).
+    """
+    names = os.environ.get("ASCEND_GRAPH_SANITIZE")
+    if not names:
+        return library
+    return replace(library, flags=(*library.flags, f"-fsanitize={names}", "-fno-omit-frame-pointer", "-g"))
 
 
 @cache

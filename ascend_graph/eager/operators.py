@@ -15,7 +15,7 @@ from ascend_graph.eager.shape_code import ShapeCode, encode
 from ascend_graph.prototypes import AttrValue, OpPrototype, ParameterKind
 from ascend_graph.registration.meta import MetaFunction, meta_function, register_meta
 from ascend_graph.shapes import Relation, parse_relation
-from ascend_graph.shapes.syntax import Itself
+from ascend_graph.shapes.syntax import Itself, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,9 @@ class KernelPlan:
 class EagerOperator:
     """An operator defined by :func:`define_operator`; ``remove`` takes it back."""
 
-    def __init__(self, schema: OperatorSchema, overload: torch._ops.OpOverload, plan: KernelPlan, undo: contextlib.ExitStack) -> None:
+    def __init__(
+        self, schema: OperatorSchema, overload: torch._ops.OpOverload, plan: KernelPlan, undo: contextlib.ExitStack
+    ) -> None:
         self.schema = schema
         self.overload = overload
         self.plan = plan
@@ -61,7 +63,11 @@ class EagerOperator:
 
 
 def define_operator(
-    prototype: OpPrototype, shape: Relation | str | MetaFunction | None = None, *, namespace: str = "ascend", name: str | None = None
+    prototype: OpPrototype,
+    shape: Relation | str | MetaFunction | None = None,
+    *,
+    namespace: str = "ascend",
+    name: str | None = None,
 ) -> EagerOperator:
     """Define the torch operator that calls ``aclnn<OpType>`` on NPU tensors.
 
@@ -94,7 +100,7 @@ def define_operator(
         raise EagerError(f"{full_name} exists already; give another name=, or remove it first")
     module = kernels()
     with contextlib.ExitStack() as undo:
-        library = torch.library.Library(namespace, "FRAGMENT")  # type: ignore[no-untyped-call]
+        library = torch.library.Library(namespace, "FRAGMENT")
         undo.callback(library._destroy)
         library.define(str(schema), tags=(torch.Tag.pt2_compliant_tag,))
         overload = getattr(getattr(torch.ops, namespace), schema.name).default
@@ -129,12 +135,22 @@ def _fresh_outputs(relation: Relation, schema: OperatorSchema) -> Relation:
     for output in relation.output_tensors:
         itself = all(isinstance(a.shape, Itself) for a in output.alternatives)
         if output.name in in_place and not itself:
-            raise EagerError(f"{schema.prototype.op_type}: {output.name} is written in place; the relation says just '{output.name}'")
+            raise EagerError(
+                f"{schema.prototype.op_type}: {output.name} is written in place; the relation says just '{output.name}'"
+            )
+        if any(isinstance(a.shape, Value) for a in output.alternatives):
+            raise EagerError(
+                f"{schema.prototype.op_type}: {output} is a value, not a tensor that an aclnn function writes\n  relation: {relation}"
+            )
     expected = [p.name for p in schema.returns]
     unknown = outputs.keys() - {p.name for p in schema.prototype.outputs}
     missing = [name for name in expected if name not in outputs]
     if unknown or missing:
-        what = f"has no output {', '.join(sorted(unknown))}" if unknown else f"has the output {', '.join(missing)}, which the relation lacks"
+        what = (
+            f"has no output {', '.join(sorted(unknown))}"
+            if unknown
+            else f"has the output {', '.join(missing)}, which the relation lacks"
+        )
         raise EagerError(f"{schema.prototype.op_type} {what}\n  relation: {relation}")
     return replace(relation, output_tensors=tuple(outputs[name] for name in expected))
 
@@ -142,12 +158,12 @@ def _fresh_outputs(relation: Relation, schema: OperatorSchema) -> Relation:
 def _names(schema: OperatorSchema) -> dict[str, str]:
     """From schema argument to the relation's name for it: the prototype's, unless an input has that already."""
     inputs = {p.name for p in schema.prototype.inputs}
-    return {
-        a.name: a.parameter.name for a in schema.arguments if a.is_tensor or a.parameter.name not in inputs
-    }
+    return {a.name: a.parameter.name for a in schema.arguments if a.is_tensor or a.parameter.name not in inputs}
 
 
-def _meta(relation: Relation | MetaFunction | None, schema: OperatorSchema, overload: torch._ops.OpOverload) -> MetaFunction:
+def _meta(
+    relation: Relation | MetaFunction | None, schema: OperatorSchema, overload: torch._ops.OpOverload
+) -> MetaFunction:
     if relation is None:
         return lambda *args, **kwargs: None
     if not isinstance(relation, Relation):

@@ -216,6 +216,14 @@ def dtype_number(dtype: DataType) -> int:
     return _SCALAR_TYPE.get(dtype, NPU_DTYPE_OFFSET + dtype)
 
 
+def default_of(argument: SchemaArgument) -> AttrValue:
+    """The default of an attr's argument, as its kernel takes it; ``None`` for inputs and required attrs."""
+    attr = argument.parameter
+    if not isinstance(attr, Attr) or attr.required or not attr.default_known:
+        return None
+    return _default(attr)
+
+
 def _default(attr: Attr) -> AttrValue:
     """The default as the kernel takes it: dtypes as numbers, no default as the empty value of the type."""
     value = attr.default

@@ -26,7 +26,6 @@ from ascend_graph.shapes.syntax import (
     Ellipsis_,
     Expr,
     Group,
-    Itself,
     Like,
     Literal,
     Name,
@@ -74,7 +73,15 @@ SCALAR_TYPES = {
             *("complex32", "complex64", "complex128", "bool"),
         )
     )
-} | {"bfloat16": 15, "float8_e5m2": 23, "float8_e4m3fn": 24, "uint16": 27, "uint32": 28, "uint64": 29, "float8_e8m0fnu": 44}
+} | {
+    "bfloat16": 15,
+    "float8_e5m2": 23,
+    "float8_e4m3fn": 24,
+    "uint16": 27,
+    "uint32": 28,
+    "uint64": 29,
+    "float8_e8m0fnu": 44,
+}
 
 Items = tuple[tuple[int, int], ...]
 
@@ -130,7 +137,9 @@ class _BeyondError(Exception):
     """The relation has something that the program does not."""
 
 
-def encode(relation: Relation, tensors: Mapping[str, int], attrs: Mapping[str, int], dtypes: frozenset[str]) -> ShapeCode | None:
+def encode(
+    relation: Relation, tensors: Mapping[str, int], attrs: Mapping[str, int], dtypes: frozenset[str]
+) -> ShapeCode | None:
     """The program of a relation, or ``None`` where only the meta function can evaluate it.
 
     Args:
@@ -146,7 +155,9 @@ def encode(relation: Relation, tensors: Mapping[str, int], attrs: Mapping[str, i
 
 
 class _Encoder:
-    def __init__(self, relation: Relation, tensors: Mapping[str, int], attrs: Mapping[str, int], dtypes: frozenset[str]) -> None:
+    def __init__(
+        self, relation: Relation, tensors: Mapping[str, int], attrs: Mapping[str, int], dtypes: frozenset[str]
+    ) -> None:
         self.relation = relation
         self.tensors = tensors
         self.attrs = attrs
@@ -252,9 +263,10 @@ class _Encoder:
                 case Dims(dims):
                     kind, items = _Output.FRESH, tuple([self.output_item(item) for item in dims])
                     default = tuple(self.tensors[name] for name in self.relation.inputs)
-                case Itself():
+                case _:
                     raise _BeyondError
-            dtype = alternative.dtype or shared
+            # A dtype at the end holds for all shapes in brackets; `like x` brings that of x.
+            dtype = alternative.dtype or (shared if kind is _Output.FRESH else None)
             code = DtypeCode(_Dtype.FIRST_PRESENT, default) if dtype is None else self.dtype(dtype)
             branches.append(BranchCode(condition, kind, like, items, code))
         return tuple(branches)

@@ -19,7 +19,13 @@ from pathlib import Path
 from typing import NoReturn
 
 from ascend_graph.errors import AscendGraphError
-from ascend_graph.host.toolkit import HostRuntimeError, host_environment, real_cann, toolkit_directory
+from ascend_graph.host.toolkit import (
+    HostRuntimeError,
+    check_torch_build,
+    host_environment,
+    real_cann,
+    toolkit_directory,
+)
 
 _USAGE = (__doc__ or "").split("\n\n")[1].rstrip()
 
@@ -76,6 +82,7 @@ def launch(arguments: list[str]) -> NoReturn:
     if importlib.util.find_spec("torch") and importlib.util.find_spec("torch_npu"):
         from ascend_graph.host.bridge import bridge_library
 
+        check_torch_build()
         library = bridge_library()
         if not library.path().exists():
             print(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import heapq
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from torchair._ge_concrete_graph.ge_ir_pb2 import AttrDef, GraphDef, OpDef, TensorDef
 
 _INPUT_TYPES = frozenset({"Data", "RefData"})
+#: Attrs that say how a device lays tensors out.
+_LAYOUT_ATTRS = frozenset({"input_layout_info", "output_layout_info"})
 _CONST_TYPES = frozenset({"Const", "Constant"})
 _UNKNOWN = -1
 #: The slot that always holds None: absent optional inputs read it.
@@ -296,7 +299,11 @@ class _GraphCompiler:
                 f"node {op.name}: the host runtime has no kernel for GE operator {op.type}; give it one in an operator package "
                 "(ascend_graph.host.package) or with ascend_graph.host.ops.host_kernel"
             )
-        attrs = {name: attr_value(attr) for name, attr in op.attr.items() if not name.startswith("_")}
+        attrs = {
+            name: attr_value(attr)
+            for name, attr in op.attr.items()
+            if not name.startswith("_") and name not in _LAYOUT_ATTRS
+        }
         sources = self._unshared(kernel, self._sources(op, kernel))
         step = Step(op.name, kernel, kernel.bind_attrs(attrs), sources, self.size, len(op.output_desc))
         self._allocate(op, step.targets)
@@ -312,30 +319,24 @@ class _GraphCompiler:
                 f"node {op.name} ({op.type}) has {len(edges)} inputs and describes {len(op.input_desc)}"
             )
         names = [description.name for description in op.input_desc][: len(edges)]
-        named: dict[str, int] = {}
-        listed: list[tuple[str, int]] = []
-        for name, edge in zip(names, edges, strict=True):
-            slot = self._slot(edge)
-            if name in kernel.inputs and name not in kernel.dynamic_inputs:
-                named[name] = slot
-            elif slot != _ABSENT:
-                listed.append((name, slot))
-        dynamic = [name for name in kernel.inputs if name in kernel.dynamic_inputs]
-        counts = _split_dynamic([name for name, _ in listed], dynamic)
-        if counts is None:
+        given = [(name, self._slot(edge)) for name, edge in zip(names, edges, strict=True)]
+        for inputs in (kernel.inputs, *kernel.other_inputs):
+            sources = _matched(given, inputs, [name in kernel.dynamic_inputs for name in kernel.inputs])
+            if sources is not None:
+                break
+        else:
             known = ", ".join(n + "[]" if n in kernel.dynamic_inputs else n for n in kernel.inputs) or "none"
             raise GraphCompileError(
                 f"node {op.name} ({op.type}) has inputs {', '.join(names)}; the host kernel knows: {known}"
             )
-        missing = sorted(n for n in kernel.required_inputs if named.get(n, _ABSENT) == _ABSENT)
+        missing = [
+            name
+            for name, source in zip(kernel.inputs, sources, strict=True)
+            if source == _ABSENT and name in kernel.required_inputs
+        ]
         if missing:
             raise GraphCompileError(f"node {op.name} ({op.type}) lacks its required input {', '.join(missing)}")
-        lists: dict[str, tuple[int, ...]] = {}
-        start = 0
-        for name, count in zip(dynamic, counts, strict=True):
-            lists[name] = tuple(slot for _, slot in listed[start : start + count])
-            start += count
-        return tuple(lists[n] if n in lists else named.get(n, _ABSENT) for n in kernel.inputs)
+        return sources
 
     def _unshared(self, kernel: HostKernel, sources: tuple[Source, ...]) -> tuple[Source, ...]:
         """The sources, with a fresh copy in place of every constant that the kernel writes to."""
@@ -381,6 +382,8 @@ class _GraphCompiler:
     def _runner(self) -> Run:
         template = self._template()
         positions = [self.inputs[i] for i in sorted(self.inputs)]
+        # TorchAir hands a number, which the graph declares without dimensions, over as a tensor of one.
+        numbers = tuple(p for p in positions if p in self.shapes and self.shapes[p].dim() == 0)
         outputs = tuple(self.outputs)
         kept = {_ABSENT, *self.constants, *self.parameters, *outputs}
         last_use: dict[int, int] = {}
@@ -399,6 +402,8 @@ class _GraphCompiler:
             slots = template.copy()
             for position, tensor in zip(positions, inputs, strict=True):
                 slots[position] = tensor
+            for position in numbers:
+                slots[position] = slots[position].reshape(())
             closure = None
             try:
                 for closure, unused in program:  # noqa: B007
@@ -474,6 +479,24 @@ def _is_mapped(address: int, size: int) -> bool:
         if end >= address + size:
             return True
     return False
+
+
+def _matched(
+    given: Sequence[tuple[str, int]], inputs: Sequence[str], is_dynamic: Sequence[bool]
+) -> tuple[Source, ...] | None:
+    """The slots of a node's inputs in the order of the kernel's, or None where a name is unknown."""
+    plain = {name for name, dynamic in zip(inputs, is_dynamic, strict=True) if not dynamic}
+    named = {name: slot for name, slot in given if name in plain}
+    listed = [(name, slot) for name, slot in given if name not in plain and slot != _ABSENT]
+    counts = _split_dynamic([name for name, _ in listed], [name for name in inputs if name not in plain])
+    if counts is None:
+        return None
+    rest = iter(slot for _, slot in listed)
+    sizes = iter(counts)
+    return tuple(
+        tuple(itertools.islice(rest, next(sizes))) if dynamic else named.get(name, _ABSENT)
+        for name, dynamic in zip(inputs, is_dynamic, strict=True)
+    )
 
 
 def _split_dynamic(names: Sequence[str], dynamic: Sequence[str]) -> tuple[int, ...] | None:

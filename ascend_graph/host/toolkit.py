@@ -7,11 +7,13 @@ so whatever follows ``ASCEND_HOME_PATH`` finds what it looks for.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import ascend_graph.host
+from ascend_graph.build import package_directory
 from ascend_graph.errors import AscendGraphError
 
 #: Set, to the toolkit's directory, in every process that runs on the host runtime.
@@ -62,6 +64,21 @@ def real_cann(environment: Mapping[str, str]) -> str | None:
     return str(default) if default.exists() else None
 
 
+def check_torch_build() -> None:
+    """Refuse a torch that torch_npu cannot be loaded beside: its process would abort without a word about the cause.
+
+    Raises:
+        HostRuntimeError: the installed torch is a CUDA build.
+    """
+    version = (package_directory("torch") / "version.py").read_text()
+    cuda = re.search(r"^cuda\b.*= '(.+)'", version, re.MULTILINE)
+    if cuda is not None:
+        raise HostRuntimeError(
+            f"the installed torch is built for CUDA {cuda[1]}; torch_npu loads beside PyTorch's CPU build only. "
+            "Install that: pip install --force-reinstall torch==2.13.0+cpu --index-url <PyTorch's CPU wheels>"
+        )
+
+
 def host_environment(environment: Mapping[str, str], bridge: Path | None) -> dict[str, str]:
     """``environment`` with the host toolkit selected.
 
@@ -87,6 +104,8 @@ def host_environment(environment: Mapping[str, str], bridge: Path | None) -> dic
         "ASCEND_OPP_PATH": str(toolkit / "opp"),
         "TASK_QUEUE_ENABLE": "0",
     }
+    # Development and CI machines are shared: a CPU kernel's idle threads sleep instead of spinning.
+    result.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     if bridge is not None:
         result["ASCEND_GRAPH_HOST_BRIDGE"] = str(bridge)
     return result

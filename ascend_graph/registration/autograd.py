@@ -31,7 +31,7 @@ class GradientHandle:
         """Take the gradient back. A second call does nothing."""
         if self._library is not None:
             _live.remove(self._library)
-            self._library._destroy()  # type: ignore[no-untyped-call]
+            self._library._destroy()
             self._library = None
 
 
@@ -87,11 +87,11 @@ def register_gradient(overload: Any, gradient: Gradient) -> GradientHandle:
     for key in ("Autograd", "AutogradPrivateUse1", "CompositeImplicitAutograd"):
         if torch._C._dispatch_has_kernel_for_dispatch_key(name, key):
             raise GradientError(f"{name} has a gradient already ({key}); leave backward= out")
-    library = torch.library.Library(overload.namespace, "FRAGMENT")  # type: ignore[no-untyped-call]
+    library = torch.library.Library(overload.namespace, "FRAGMENT")
     try:
         torch.library.register_autograd(name, gradient.backward, setup_context=gradient.setup_context, lib=library)
     except BaseException:
-        library._destroy()  # type: ignore[no-untyped-call]
+        library._destroy()
         raise
     _live.append(library)
     return GradientHandle(library)

@@ -128,11 +128,13 @@ class Binding:
 
     def argument_names(self) -> dict[str, str]:
         """From the schema's name of each bound argument to the prototype's."""
-        names = {}
-        for parameters, sources in ((self.prototype.inputs, self.inputs), (self.prototype.attrs, self.attrs)):
-            for parameter, source in zip(parameters, sources, strict=True):
-                if source is not None and source.argument is not None:
-                    names.setdefault(self.schema.arguments[source.argument].name, parameter.name)
+        pairs: list[tuple[Parameter | Attr, Source | None]] = []
+        pairs += zip(self.prototype.inputs, self.inputs, strict=True)
+        pairs += zip(self.prototype.attrs, self.attrs, strict=True)
+        names: dict[str, str] = {}
+        for parameter, source in pairs:
+            if source is not None and source.argument is not None:
+                names.setdefault(self.schema.arguments[source.argument].name, parameter.name)
         return names
 
 
@@ -213,11 +215,15 @@ def bind(
     Args:
         schema: The schema of the overload.
         prototype: The prototype of the op that it becomes.
-        arguments: What names do not settle. ``{"torch name": "GE name"}`` renames; ``{"torch name": ("GE name", hook)}``
-            also converts each value with a function or a table; ``{"torch name": None}`` says that GE has nothing for
-            the argument, which then has to stay at its default; :class:`Argument` says more; ``{"GE name": value}`` for what the schema has not gives
-            the value of an attr, or a function of all arguments (a mapping by torch name) that computes it;
-            ``{"->": ("GE output", …)}`` names the output of each return.
+        arguments: What names do not settle.
+
+            - ``"torch name": "GE name"`` renames;
+            - ``"torch name": ("GE name", hook)`` also converts each value, with a function or a table of the allowed ones;
+            - ``"torch name": Argument(…)`` says more;
+            - ``"torch name": None``: GE has nothing for the argument, which then has to stay at its default;
+            - ``"GE name": value`` is for what the schema has not: the value of an attr or a constant input, or a function
+              of all arguments (a mapping by torch name) that computes it;
+            - ``"->": ("GE output", …)`` names the output of each return.
         output_names: The output names of a shape relation, in the order of the returns.
 
     Raises:
@@ -390,7 +396,7 @@ class _Matcher:
         if argument.kind is _K.DTYPE:
             if plausible:
                 return Conversion.DTYPE, ""
-            question = f"the default {attr.default} of {attr.name} is no dtype of GE, so its values have a meaning of their own"
+            question = f"the default {attr.default!r} of {attr.name} is no dtype of GE, so its values have a meaning of their own"
             table = f'("{attr.name}", {{torch.float16: …}})'
             raise self.refuse(
                 f"ScalarType {argument.name} → Int {attr.name}: {question}; say which: {table}", {argument.name: table}
@@ -405,7 +411,10 @@ class _Matcher:
             number = ge_dtype_of_number(argument.default)
             translated = not attr.required and number is not None and number == attr.default
             if translated and not plain:
-                return Conversion.DTYPE, f"torch's number of a dtype: {argument.default} is {_shown(number)}, the default"
+                return (
+                    Conversion.DTYPE,
+                    f"torch's number of a dtype: {argument.default} is {_shown(number)}, the default",
+                )
             if plain and not translated:
                 return Conversion.DIRECT, f"GE's own number: both defaults are {argument.default}"
             if argument.default >= NPU_DTYPE_OFFSET:
@@ -431,7 +440,16 @@ class _Matcher:
             and arguments[n].default is not None
             and any(not target.is_input and target.accepts(arguments[n]) for target in free)
         ]
-        if not (hungry or stuck or doubtful):
+        # GE works out the dtypes it is given: an argument about them that it has nothing for says that more is done.
+        dtypes = [
+            n
+            for n in self.open
+            if n not in stuck
+            and n not in doubtful
+            and arguments[n].kind in (_K.INT, _K.DTYPE)
+            and _is_dtype_name(arguments[n].name)
+        ]
+        if not (hungry or stuck or doubtful or dtypes):
             return
         problems = [f"nothing feeds {_kind_of(target)} {target.name}" for target in hungry]
         problems += [f"nothing takes the argument {arguments[n].type_text} {arguments[n].name}" for n in stuck]
@@ -439,7 +457,13 @@ class _Matcher:
             f"{arguments[n].name}={arguments[n].default!r} may be an attr by another name, or none at all"
             for n in doubtful
         ]
-        raise self.refuse("; ".join(problems), self.suggestion([*stuck, *doubtful], hungry, free))
+        problems += [
+            f"{arguments[n].name} is about a dtype, and {self.prototype.op_type} has nothing for it: None says that it stays at "
+            f"{arguments[n].default!r}"
+            for n in dtypes
+        ]
+        suggestion = self.suggestion([*stuck, *doubtful], hungry, free)
+        raise self.refuse("; ".join(problems), suggestion | {arguments[n].name: "None" for n in dtypes})
 
     def suggestion(self, stuck: Iterable[int], hungry: Sequence[_Target], free: Sequence[_Target]) -> dict[str, str]:
         """What to write: leftovers that fit, in order, required ones first; a proposal to read, never a decision."""

@@ -12,6 +12,7 @@ from typing import Any
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.prototypes import AttrType, DataType, Parameter, ParameterKind
 from ascend_graph.raw_ops import NodeStyle, describe, make_raw_op
+from ascend_graph.raw_ops.description import is_index_type
 from ascend_graph.registration.binding import Binding, Conversion, Hook, Source
 from ascend_graph.registration.dtypes import PACKED_DTYPES, STORED_AS, UNKNOWN_TO_TORCH, ge_dtype
 
@@ -50,10 +51,20 @@ def make_converter(binding: Binding) -> ConverterFunction:
 
     It takes what the schema takes, tensors being TorchAir's GE tensors, and returns what the schema returns.
 
-    Raises:
-        RawOpError: torchair cannot be imported.
+    >>> make_converter.__name__
+    'make_converter'
     """
-    return _Maker(binding).converter()
+    made: list[ConverterFunction] = []
+
+    def convert(*args: Any, meta_outputs: Any = None, **kwargs: Any) -> Any:
+        # Made at the first node: most registered operators are never converted in a process.
+        if not made:
+            made.append(_Maker(binding).converter())
+        return made[0](*args, meta_outputs=meta_outputs, **kwargs)
+
+    convert.__name__ = f"{binding.schema.name.partition('::')[2]}_converter"
+    convert.__doc__ = f"Converter of {binding.schema.qualified_name} to {binding.prototype.op_type}."
+    return convert
 
 
 Getter = Callable[[Sequence[Any]], Any]
@@ -83,7 +94,7 @@ class _Maker:
         attrs = self.attr_getters()
         unused = [(n, names[n], defaults[n]) for n in self.binding.unused]
         raw_op, results = self.raw_op, self.results()
-        copied, copy = self.binding.copied, self.copy
+        copied, copy, sizes = self.binding.copied, self.copy, self.output_sizes()
         subject, check_outputs, promote = self.subject, self.output_check(), self.promotion()
 
         def convert(*args: Any, meta_outputs: Any = None, **kwargs: Any) -> Any:
@@ -103,17 +114,15 @@ class _Maker:
                 check_outputs(meta_outputs)
             if promote is not None:
                 promote(tensors, meta_outputs)
+            given = sizes(meta_outputs) if sizes is not None else {}
             for n in copied:
                 tensors[n] = copy(tensors[n])
-            given = {}
             for name, get in attrs:
                 value = get(values)
                 if value is not None:
                     given[name] = value
             return results(raw_op(*tensors, **given), values)
 
-        convert.__name__ = f"{self.binding.schema.name.partition('::')[2]}_converter"
-        convert.__doc__ = f"Converter of {self.subject}."
         return convert
 
     # --------------------------------------------------------------------------------------------------------- inputs
@@ -171,22 +180,43 @@ class _Maker:
         return self.raw.TensorMove(value) if isinstance(value, self.ge.Tensor) else value
 
     def const_getter(self, parameter: Parameter, get: Getter) -> Getter:
+        """A Python value, or a list of them, as a Const of a dtype that the input allows."""
         const, tensor_class = self.ge.Const, self.ge.Tensor
-        integers = [d for d in (DataType.INT64, DataType.INT32) if not parameter.dtypes or d in parameter.dtypes]
-        floats = [d for d in (DataType.FLOAT, DataType.FLOAT16) if not parameter.dtypes or d in parameter.dtypes]
+        allowed = parameter.dtypes
         subject, name = self.subject, parameter.name
+        twins = self.twins(parameter)
 
         def constant(values: Sequence[Any]) -> Any:
             value = get(values)
             if value is None or isinstance(value, tensor_class):
                 return value
-            first = value[0] if isinstance(value, list | tuple) and value else value
-            fitting = floats if isinstance(first, float) else (integers or floats)
+            items = list(value) if isinstance(value, list | tuple) else [value]
+            wanted = _const_dtypes(items)
+            beside = [t.dtype for n in twins if isinstance(t := values[n], tensor_class)]
+            if beside and _category(beside[0]) >= _category(int(wanted[0])):
+                wanted.insert(0, DataType(beside[0]))
+            fitting = [dtype for dtype in wanted if not allowed or dtype in allowed]
             if not fitting:
-                raise ConversionError(f"{subject}: {value!r} fits no dtype of input {name}")
-            return const(list(value) if isinstance(value, tuple) else value, dtype=int(fitting[0]))
+                raise ConversionError(
+                    f"{subject}: {value!r} fits no dtype of input {name}; allowed are "
+                    f"{', '.join(dtype.ge_name for dtype in allowed)}"
+                )
+            return const(items if isinstance(value, list | tuple) else value, dtype=int(fitting[0]))
 
         return constant
+
+    def twins(self, parameter: Parameter) -> list[int]:
+        """The arguments whose tensors have the dtype of this input: by a DATATYPE symbol, or by one set of several."""
+        return [
+            source.argument
+            for other, source in zip(self.binding.prototype.inputs, self.binding.inputs, strict=True)
+            if source is not None
+            and source.argument is not None
+            and source.conversion is Conversion.DIRECT
+            and (other.symbol == parameter.symbol if parameter.symbol else other.dtypes == parameter.dtypes)
+            and len(parameter.dtypes) > 1
+            and not is_index_type(parameter)
+        ]
 
     def value_getter(self, source: Source) -> Getter:
         if source.argument is None:
@@ -221,12 +251,15 @@ class _Maker:
         ]
         storage = {int(dtype): int(stored) for dtype, stored in STORED_AS.items()}
         allowed = [dtypes | {storage[d] for d in dtypes if d in storage} for dtypes in allowed]
-        subject, returns = self.subject, self.binding.returns
+        subject, returns, single = self.subject, self.binding.returns, len(self.binding.returns) == 1
 
         def check(meta_outputs: Any) -> None:
-            metas = meta_outputs if isinstance(meta_outputs, list | tuple) else (meta_outputs,)
+            if not returns:
+                return
+            metas = (meta_outputs,) if single else meta_outputs
             for n, (dtypes, meta) in enumerate(zip(allowed, metas)):  # noqa: B905 - mutated arguments may follow
-                dtype = getattr(meta, "dtype", None)
+                one = meta[0] if isinstance(meta, list) and meta else meta
+                dtype = getattr(one, "dtype", None)
                 if dtypes and dtype is not None and dtype not in dtypes:
                     output = outputs[returns[n].output or 0]
                     raise ConversionError(
@@ -236,6 +269,23 @@ class _Maker:
                     )
 
         return check
+
+    def output_sizes(self) -> Callable[[Any], dict[str, int]] | None:
+        """What counts the tensors of dynamic outputs, by the raw op's arguments; None where no output is dynamic."""
+        returned = {r.output: n for n, r in enumerate(self.binding.returns) if r.output is not None}
+        wanted = [(o.size_argument, returned.get(n)) for n, o in enumerate(self.description.outputs) if o.size_argument]
+        if not wanted:
+            return None
+        subject = self.subject
+        single = len(self.binding.returns) == 1
+
+        def sizes(meta_outputs: Any) -> dict[str, int]:
+            if meta_outputs is None:
+                raise ConversionError(f"{subject}: the number of its outputs is not known here; pass converter=")
+            metas = [meta_outputs] if single else meta_outputs
+            return {name: 0 if n is None else len(metas[n]) for name, n in wanted}
+
+        return sizes
 
     def promotion(self) -> Callable[[list[Any], Any], None] | None:
         """What casts inputs that the prototype ties to one dtype, where a call gives several; None where none are tied."""
@@ -318,7 +368,6 @@ class _Maker:
         is_list = attr_type.name.startswith("LIST")
 
         if source.conversion is Conversion.DTYPE:
-
             parameters = (*self.binding.prototype.inputs, *self.binding.prototype.outputs)
             known = {dtype for parameter in parameters for dtype in parameter.dtypes}
             complete = all(parameter.dtypes for parameter in parameters)
@@ -430,6 +479,30 @@ class _Maker:
             return picked[0] if len(picked) == 1 else picked or None
 
         return pick
+
+
+#: Dtypes by how torch promotes them: bool, integers, floating point, complex.
+_CATEGORIES = (
+    {DataType.BOOL},
+    {d for d in DataType if "INT" in d.name},
+    {d for d in DataType if "FLOAT" in d.name or d in (DataType.DOUBLE, DataType.BF16)},
+    {DataType.COMPLEX32, DataType.COMPLEX64, DataType.COMPLEX128},
+)
+
+
+def _category(dtype: int) -> int:
+    return next((n for n, members in enumerate(_CATEGORIES) if dtype in members), -1)
+
+
+def _const_dtypes(items: Sequence[Any]) -> list[DataType]:
+    """The dtypes that hold Python numbers, the best first."""
+    if any(isinstance(item, complex) for item in items):
+        return [DataType.COMPLEX64, DataType.COMPLEX128]
+    floats = [DataType.FLOAT, DataType.DOUBLE, DataType.FLOAT16, DataType.BF16]
+    if any(isinstance(item, float) for item in items):
+        return floats
+    integers = [DataType.INT64, DataType.INT32]
+    return [DataType.BOOL, *integers] if items and all(isinstance(i, bool) for i in items) else [*integers, *floats]
 
 
 def _is_promotion(dtypes: set[int], target: int) -> bool:

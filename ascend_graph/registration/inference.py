@@ -33,11 +33,13 @@ from ascend_graph.shapes.candidates import (
     attr_values,
     domains,
     dtype_candidates,
+    restored,
     restrictions,
+    safe_name,
     selectors,
 )
-from ascend_graph.shapes.relation import bound_names
 from ascend_graph.shapes.samples import SampleError, sample
+from ascend_graph.shapes.syntax import bound_names
 
 #: Seconds one run of the kernel may take.
 TIME_LIMIT = 10.0
@@ -90,7 +92,7 @@ def signature_of(schema: torch.FunctionSchema) -> Signature:
     for a in schema.arguments:
         kind = str(a.type)
         if "Tensor" in kind:
-            tensors.append(TensorArgument(a.name, kind.startswith("Optional["), "List[" in kind))
+            tensors.append(TensorArgument(safe_name(a.name), kind.startswith("Optional["), "List[" in kind))
             continue
         # ScalarType, Layout and Device read as int in a schema's type; `real_type` tells them apart.
         real = str(a.real_type)
@@ -99,9 +101,15 @@ def signature_of(schema: torch.FunctionSchema) -> Signature:
         known |= {"float": "float", "number": "number", "Scalar": "number", "ScalarType": "dtype", "str": "str"}
         has_default = a.has_default_value()
         default = a.default_value if has_default else None
-        attrs.append(AttrArgument(a.name, known.get(base, "other"), real.startswith("Optional["), default, has_default))
+        attrs.append(
+            AttrArgument(
+                safe_name(a.name), known.get(base, "other"), real.startswith("Optional["), default, has_default
+            )
+        )
     if not schema.returns or any("Tensor" not in str(r.type) for r in schema.returns):
-        raise InferenceError(f"{schema.name} returns {', '.join(str(r.type) for r in schema.returns) or 'nothing'}, not tensors only")
+        raise InferenceError(
+            f"{schema.name} returns {', '.join(str(r.type) for r in schema.returns) or 'nothing'}, not tensors only"
+        )
     outputs = tuple("List[" in str(r.type) for r in schema.returns)
     return Signature(schema.name, tuple(tensors), tuple(attrs), outputs)
 
@@ -142,9 +150,10 @@ def infer_relation(
     signature = signature_of(schema)
     with _Runner(kernel, schema, signature, device, time_limit) as runner:
         search = _Search(signature, runner, random.Random(seed))
-        if samples is not None:
-            return search.from_samples([runner.bind(args, kwargs) for args, kwargs in samples])
-        return search.run()
+        bound = None if samples is None else [runner.bind(args, kwargs) for args, kwargs in samples]
+        found = search.run() if bound is None else search.from_samples(bound)
+    names = [a.name for a in schema.arguments]
+    return replace(found, relation=parse_relation(restored(str(found.relation), names)))
 
 
 def infer_overload(overload: torch._ops.OpOverload, **options: Any) -> Inferred:
@@ -155,7 +164,7 @@ def infer_overload(overload: torch._ops.OpOverload, **options: Any) -> Inferred:
     """
     existing = existing_meta(overload)
     if existing is not None:
-        raise InferenceError(f"{overload.name()} has a meta function already ({existing}); nothing is inferred")
+        raise InferenceError(f"{overload} has a meta function already ({existing}); nothing is inferred")
     return infer_relation(overload, overload._schema, **options)
 
 
@@ -166,7 +175,9 @@ def _declared_aliases(schema: torch.FunctionSchema) -> str | None:
         alias = returned.alias_info
         if alias is None or not alias.is_write:
             return None
-        owner = [a.name for a in schema.arguments if a.alias_info is not None and a.alias_info.before_set == alias.before_set]
+        owner = [
+            a.name for a in schema.arguments if a.alias_info is not None and a.alias_info.before_set == alias.before_set
+        ]
         if len(owner) != 1:
             return None
         names += owner
@@ -178,7 +189,7 @@ def _declared_aliases(schema: torch.FunctionSchema) -> str | None:
 # -------------------------------------------------------------------------------------------------------------- running
 
 
-class _Hung(InferenceError):
+class _HungError(InferenceError):
     """The kernel did not return in time."""
 
 
@@ -226,20 +237,21 @@ class _Runner:
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """A call's arguments by name, defaults filled in."""
-        names = [a.name for a in self.schema.arguments]
-        values = {a.name: a.default_value for a in self.schema.arguments if a.has_default_value()}
-        return {name: None for name in names} | values | dict(zip(names, args, strict=False)) | dict(kwargs)
+        names = [safe_name(a.name) for a in self.schema.arguments]
+        values = {safe_name(a.name): a.default_value for a in self.schema.arguments if a.has_default_value()}
+        given = {safe_name(name): value for name, value in kwargs.items()}
+        return dict.fromkeys(names) | values | dict(zip(names, args, strict=False)) | given
 
     def call(self, values: Mapping[str, Any]) -> _Run:
         """Run the kernel; an exception it raises is a result."""
-        args = [values[a.name] for a in self.schema.arguments if not a.kwarg_only]
-        kwargs = {a.name: values[a.name] for a in self.schema.arguments if a.kwarg_only}
+        args = [values[safe_name(a.name)] for a in self.schema.arguments if not a.kwarg_only]
+        kwargs = {a.name: values[safe_name(a.name)] for a in self.schema.arguments if a.kwarg_only}
         self._jobs.put((args, kwargs))
         try:
             result, error = self._results.get(timeout=self.limit)
         except queue.Empty:
             shapes = {k: tuple(v.shape) for k, v in values.items() if isinstance(v, torch.Tensor)}
-            raise _Hung(f"{self.schema.name} did not return within {self.limit} s for {shapes}") from None
+            raise _HungError(f"{self.schema.name} did not return within {self.limit} s for {shapes}") from None
         if error is not None:
             self.last_error = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
             return _Run(error=self.last_error)
@@ -253,7 +265,9 @@ class _Runner:
         outputs = tuple(result) if several else (result,)
         name = self.schema.name
         if len(outputs) != len(wanted):
-            raise InferenceError(f"{name} returned {len(outputs)} output(s), its schema says {len(wanted)}: {self.schema}")
+            raise InferenceError(
+                f"{name} returned {len(outputs)} output(s), its schema says {len(wanted)}: {self.schema}"
+            )
         given = {
             t.untyped_storage().data_ptr(): key
             for key, value in values.items()
@@ -267,12 +281,16 @@ class _Runner:
                     if tensor is None:
                         continue
                     raise InferenceError(f"{name} returned {type(tensor).__name__} as output {number}, not a tensor")
+                if tensor.layout is not torch.strided:
+                    raise InferenceError(
+                        f"output {number} of {name} is {tensor.layout}; a relation describes strided tensors"
+                    )
                 owner = given.get(tensor.untyped_storage().data_ptr())
                 declared = self.schema.returns[number].alias_info is not None
                 if owner is not None and tensor.untyped_storage().nbytes() and not declared:
                     raise InferenceError(
-                        f"output {number} of {name} is an alias of its input {owner}, which the schema does not declare: "
-                        f"return a new tensor, or write Tensor(a) in the schema"
+                        f"output {number} of {name} is an alias of its input {owner}, which the schema does not "
+                        f"declare: return a new tensor, or write Tensor(a) in the schema"
                     )
         return outputs
 
@@ -419,7 +437,11 @@ class _Search:
             shapes = found.shapes
             attrs = attr_values(self.signature, domain, shapes, self.rng)
             if attrs is not None:
-                attrs |= {n: guess[n] for n, role in domain.roles.items() if role == "axis" and len(domain.roles) > 1 and n in guess}
+                attrs |= {
+                    n: guess[n]
+                    for n, role in domain.roles.items()
+                    if role == "axis" and len(domain.roles) > 1 and n in guess
+                }
                 if _valid(relation, shapes, attrs):
                     break
                 attrs = None
@@ -438,7 +460,7 @@ class _Search:
         return values
 
     def tensor(self, shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
-        """A tensor of valid content for most kernels: small positive numbers, indices 0 and 1; now and then all alike."""
+        """A tensor of content that most kernels take: small positive numbers, indices 0 and 1; at times all alike."""
         alike = self.rng.random()
         if alike < 0.2:  # so that a shape that depends on values shows
             return torch.full(tuple(shape), alike < 0.1, dtype=dtype, device=self.runner.device)
@@ -479,12 +501,14 @@ class _Search:
         if dtypes is None:
             self.note(evidence, "no dtype rule explains the outputs")
             return None
+        shapes = [e[0] for e in explained]
         self.harmless = set()
-        relation = self.assemble(domain, [e[0] for e in explained], dtypes, observations)
         for tensor in self.signature.tensors:
-            if tensor.optional and not tensor.is_list and self.changes_nothing(tensor.name, relation, evidence):
+            if tensor.optional and not tensor.is_list:
                 self.harmless.add(tensor.name)
-        relation = self.assemble(domain, [e[0] for e in explained], dtypes, observations)
+                if not self.changes_nothing(tensor.name, self.assemble(domain, shapes, dtypes, observations), evidence):
+                    self.harmless.remove(tensor.name)
+        relation = self.assemble(domain, shapes, dtypes, observations)
         failure = self.fresh(relation, evidence)
         if failure:
             self.note(evidence, failure)
@@ -525,7 +549,9 @@ class _Search:
     def dtypes(self, evidence: _Evidence) -> list[str] | None:
         """The dtype rule of every output, from runs with all dtypes the kernel takes."""
         relation = _inputs_only(evidence.domain)
-        runs: list[tuple[Mapping[str, Any], tuple[Any, ...]]] = list(zip(evidence.values, evidence.outputs, strict=True))
+        runs: list[tuple[Mapping[str, Any], tuple[Any, ...]]] = list(
+            zip(evidence.values, evidence.outputs, strict=True)
+        )
         names = [t.name for t in self.signature.required]
         combinations = list(product(*(_choices(evidence.kinds[n]) for n in names)))
         self.rng.shuffle(combinations)
@@ -536,7 +562,11 @@ class _Search:
                 continue
             for name, dtype in zip(names, dtypes, strict=True):
                 value = values[name]
-                cast = [self.tensor(v.shape, dtype) for v in value] if isinstance(value, list) else self.tensor(value.shape, dtype)
+                cast = (
+                    [self.tensor(v.shape, dtype) for v in value]
+                    if isinstance(value, list)
+                    else self.tensor(value.shape, dtype)
+                )
                 values[name] = cast
             run = self.runner.call(values)
             if not run.error:
@@ -586,13 +616,19 @@ class _Search:
         return None
 
     def assemble(
-        self, domain: Domain, explained: Sequence[Explanation], dtypes: Sequence[str], observations: Sequence[Observation]
+        self,
+        domain: Domain,
+        explained: Sequence[Explanation],
+        dtypes: Sequence[str],
+        observations: Sequence[Observation],
     ) -> Relation:
         """The relation as one text, with the restrictions to what was seen."""
         first = next((t.name for t in self.signature.required), None)
         outputs = []
         for number, (explanation, dtype) in enumerate(zip(explained, dtypes, strict=True)):
-            outputs.append(_output(f"out{number}", explanation, "" if dtype == first else dtype, self.signature.outputs[number]))
+            outputs.append(
+                _output(f"out{number}", explanation, "" if dtype == first else dtype, self.signature.outputs[number])
+            )
         demands = restrictions(self.signature, observations, domain)
         for attr in self.signature.attrs:
             # A dtype attr that was only absent must stay so; one that decides the dtype is in the rule.
@@ -602,7 +638,9 @@ class _Search:
         demands += [f"{name} is None" for name in absent]
         for attr in self.signature.attrs:
             # An integer that selects alternatives has meant nothing yet where it had no value that was tried.
-            if attr.kind == "int" and any(f"{attr.name} ==" in c for e in explained for c in e.conditions):
+            if attr.kind == "int" and any(
+                c.startswith((f"{attr.name} ==", f"{attr.name} in")) for e in explained for c in e.conditions
+            ):
                 seen = sorted({o.attrs[attr.name] for o in observations if o.attrs[attr.name] is not None})
                 demands.append(f"{attr.name} in ({', '.join(map(str, seen))})")
         inputs = ", ".join(p for p in (domain.inputs, *absent) if p)
@@ -611,9 +649,12 @@ class _Search:
     def changes_nothing(self, name: str, relation: Relation, evidence: _Evidence) -> bool:
         """Whether an optional tensor, given in some form that runs, leaves the outputs as the relation says."""
         inputs = _inputs_only(evidence.domain)
-        bare = parse_relation(str(relation).replace(f", {name} is None", "").replace(f" where {name} is None", ""))
         dims = sorted({d for t in inputs.input_tensors for d in bound_names(t)})
-        patterns = [f"[{d}]" if f"*{d}" not in evidence.domain.inputs else f"[*{d}]" for d in dims if f"{d}[i]" not in evidence.domain.inputs]
+        patterns = [
+            f"[{d}]" if f"*{d}" not in evidence.domain.inputs else f"[*{d}]"
+            for d in dims
+            if f"{d}[i]" not in evidence.domain.inputs
+        ]
         for pattern in patterns:
             wider = replace(evidence.domain, inputs=f"{evidence.domain.inputs}, {name}{pattern}")
             ran = 0
@@ -622,7 +663,7 @@ class _Search:
                 run = _Run(error="no inputs") if values is None else self.runner.call(values)
                 if run.error or values is None:
                     continue
-                if compare_run(bare, self.signature, values, run.outputs):
+                if compare_run(relation, self.signature, values, run.outputs):
                     return False
                 ran += 1
             if ran > STRUCTURES // 2:
@@ -683,7 +724,9 @@ class _Search:
             found = solver.explain(number, observations, selectors(self.signature, observations, evidence.domain))
             if len(found) != 1:
                 shown = " | ".join(e.text("", "") for e in found)
-                self.note(evidence, f"output {number}: " + (f"more than one candidate: {shown}" if found else "no candidate"))
+                self.note(
+                    evidence, f"output {number}: " + (f"more than one candidate: {shown}" if found else "no candidate")
+                )
                 return None
             explained.append(found[0])
         runs = list(zip(evidence.values, evidence.outputs, strict=True))
@@ -694,7 +737,9 @@ class _Search:
                 self.note(evidence, f"no dtype rule explains output {number}")
                 return None
             rules.append(rule)
-        return Inferred(self.assemble(evidence.domain, explained, rules, observations), self.runner.runs, tuple(self.trials))
+        return Inferred(
+            self.assemble(evidence.domain, explained, rules, observations), self.runner.runs, tuple(self.trials)
+        )
 
 
 def compare_run(relation: Relation, signature: Signature, values: Mapping[str, Any], outputs: Sequence[Any]) -> str:
@@ -708,8 +753,20 @@ def compare_run(relation: Relation, signature: Signature, values: Mapping[str, A
     except (ShapeError, RelationError) as error:
         return f"{relation} refuses an input that runs: {error}"
     for name, spec, output in zip(relation.outputs, promised, outputs, strict=True):
-        got = None if output is None else [(tuple(t.shape), t.dtype) for t in output] if isinstance(output, list | tuple) else (tuple(output.shape), output.dtype)
-        said = [(tuple(s), d) for s, d in spec] if isinstance(spec, list) else None if spec is None else (tuple(spec[0]), spec[1])
+        got = (
+            None
+            if output is None
+            else [(tuple(t.shape), t.dtype) for t in output]
+            if isinstance(output, list | tuple)
+            else (tuple(output.shape), output.dtype)
+        )
+        said = (
+            [(tuple(s), d) for s, d in spec]
+            if isinstance(spec, list)
+            else None
+            if spec is None
+            else (tuple(spec[0]), spec[1])
+        )
         if got != said:
             return f"{name}: {relation} says {said}, the kernel returned {got} for {shapes}, {attrs}"
     return ""
@@ -733,7 +790,9 @@ def _try_parse(text: str) -> Relation | None:
 
 def _valid(relation: Relation, shapes: Mapping[str, Any], attrs: Mapping[str, Any]) -> bool:
     shapes = {n: shapes.get(n) for n in relation.inputs}
-    dtypes = {n: None if s is None else ["float32"] * len(s) if isinstance(s, list) else "float32" for n, s in shapes.items()}
+    dtypes = {
+        n: None if s is None else ["float32"] * len(s) if isinstance(s, list) else "float32" for n, s in shapes.items()
+    }
     try:
         relation.infer(shapes, dtypes, attrs)
     except (ShapeError, RelationError):
@@ -743,7 +802,10 @@ def _valid(relation: Relation, shapes: Mapping[str, Any], attrs: Mapping[str, An
 
 def _guess(role: str, rng: random.Random) -> Any:
     """A value that lets shapes be chosen before the attr is."""
-    return rng.choice((0, -1, 1, -2)) if role in ("axis", "insert") else [] if role in ("axes", "permutation") else [1]
+    if role == "permutation":
+        rank = rng.randint(0, 4)
+        return rng.sample(range(rank), rank)
+    return rng.choice((0, -1, 1, -2)) if role in ("axis", "insert") else [] if role == "axes" else [1]
 
 
 def _choices(kind: str) -> tuple[torch.dtype, ...]:

@@ -18,8 +18,7 @@ from ascend_graph.errors import AscendGraphError
 from ascend_graph.shapes import DtypeSystem, Relation, RelationError, ShapeError
 from ascend_graph.shapes.dtypes import CATEGORY
 from ascend_graph.shapes.program import Leaf, OutputPlan
-from ascend_graph.shapes.relation import bound_names
-from ascend_graph.shapes.syntax import Itself, Value
+from ascend_graph.shapes.syntax import Itself, Tensor, Value, bound_names
 
 MetaFunction = Callable[..., Any]
 
@@ -317,7 +316,7 @@ def _fit(relation: Relation, schema: torch.FunctionSchema, names: Mapping[str, s
     if len(relation.outputs) != len(schema.returns):
         raise refuse(f"the relation has {len(relation.outputs)} output(s), the schema {len(schema.returns)} return(s)")
     for output, returned in zip(relation.output_tensors, schema.returns, strict=True):
-        _fit_output(relation, output, returned, schema, names, refuse)
+        _fit_output(output, returned, schema=schema, names=names, refuse=refuse)
     attrs = {name: entry for name, entry in others.items() if name in relation.attr_names}
     positions = tuple(tensors[name][0] for name in relation.inputs)
     types = [str(schema.arguments[p].type) for p in positions]
@@ -331,13 +330,14 @@ def _fit(relation: Relation, schema: torch.FunctionSchema, names: Mapping[str, s
 
 
 def _fit_output(
-    relation: Relation,
-    output: Any,
+    output: Tensor,
     returned: torch.Argument,
+    *,
     schema: torch.FunctionSchema,
     names: Mapping[str, str],
     refuse: Callable[[str], MetaError],
 ) -> None:
+    """Refuse an output that is not of the kind that the schema returns, or not the alias that it declares."""
     number = all(isinstance(a.shape, Value) for a in output.alternatives)
     if not _is_tensor(returned.type):
         if not number:
@@ -402,7 +402,7 @@ class MetaHandle:
         """Take the meta function back; what was there before is there again. A second call does nothing."""
         if self._library is not None:
             _live.remove(self._library)
-            self._library._destroy()  # type: ignore[no-untyped-call]
+            self._library._destroy()
             self._library = None
 
 
@@ -446,14 +446,14 @@ def register_meta(overload: torch._ops.OpOverload, function: MetaFunction, *, ov
         raise MetaError(f"{name} has {existing}: torch asks the operators it consists of, so it takes no meta function")
     if existing is not None and not override:
         raise MetaError(f"{name} has a meta function already: {existing}; pass override=True to replace it")
-    library = torch.library.Library(overload.namespace, "IMPL")  # type: ignore[no-untyped-call]
+    library = torch.library.Library(overload.namespace, "IMPL")
     try:
         with warnings.catch_warnings():
             # Replacing was asked for; torch warns of it all the same.
             warnings.filterwarnings("ignore", message=".*Overriding a previously registered kernel.*")
             torch.library.register_fake(overload, function, lib=library, allow_override=True)
     except BaseException:
-        library._destroy()  # type: ignore[no-untyped-call]
+        library._destroy()
         raise
     _live.append(library)
     return MetaHandle(overload, function, library)

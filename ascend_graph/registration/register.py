@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
+import torch
+
+from ascend_graph.eager import define_operator, operator_schema
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.prototypes import OpPrototype, find_prototype
 from ascend_graph.registration.autograd import Gradient, plan_gradient, register_gradient
@@ -17,6 +20,7 @@ from ascend_graph.registration.converter import (
     make_converter,
     register_converter,
 )
+from ascend_graph.registration.inference import infer_overload
 from ascend_graph.registration.meta import MetaFunction, existing_meta, meta_function, register_meta
 from ascend_graph.registration.schema import read_schema, single_overload
 from ascend_graph.shapes import Relation, parse_relation
@@ -31,6 +35,9 @@ class Request:
     """What one call of ``register_op`` asked for; two equal requests are one registration."""
 
     op_type: str
+    #: ``namespace::name.overload`` of the torch operator.
+    operator: str
+    #: The overload; None where registering defines it.
     overload: Any
     prototype: OpPrototype
     shape: Any
@@ -38,6 +45,7 @@ class Request:
     meta: Any
     converter: Any
     backward: Any
+    samples: Any
 
 
 @dataclass(slots=True, eq=False)
@@ -64,7 +72,7 @@ class RegisteredOp:
     @property
     def registered(self) -> bool:
         """Whether the registration is in force."""
-        return _registered.get(self.overload) is self
+        return _registered.get(self._request.operator) is self
 
     def unregister(self) -> None:
         """Take everything back that registering added; a second call does nothing.
@@ -72,8 +80,8 @@ class RegisteredOp:
         Graphs compiled before keep what they were compiled with.
         """
         with _lock:
-            if _registered.get(self.overload) is self:
-                del _registered[self.overload]
+            if _registered.get(self._request.operator) is self:
+                del _registered[self._request.operator]
             _undo(self._handles, self.overload)
 
     def __repr__(self) -> str:
@@ -81,13 +89,22 @@ class RegisteredOp:
 
 
 _lock = threading.RLock()
-_registered: dict[Any, RegisteredOp] = {}
+_registered: dict[str, RegisteredOp] = {}
 
 
 def registered_ops() -> tuple[RegisteredOp, ...]:
     """The operators registered now, in the order they were registered."""
     with _lock:
         return tuple(_registered.values())
+
+
+def find_registered(operator: Any) -> RegisteredOp | None:
+    """The registration of a torch operator, of a name such as ``npu::npu_swiglu``, or of an op type; None if there is none."""
+    if isinstance(operator, torch._ops.OpOverloadPacket):
+        operator = single_overload(operator)
+    name = operator.name() if isinstance(operator, torch._ops.OpOverload) else operator
+    with _lock:
+        return next((op for key, op in _registered.items() if name in (key, op.op_type)), None)
 
 
 def register_op(
@@ -99,6 +116,7 @@ def register_op(
     meta: MetaFunction | None = None,
     converter: ConverterFunction | None = None,
     backward: Any = None,
+    samples: Iterable[tuple[Sequence[Any], Mapping[str, Any]]] | None = None,
     override: bool = False,
 ) -> RegisteredOp:
     """Make an operator known to eager PyTorch, TorchAir's GE graphs and aclgraph, with one call.
@@ -108,13 +126,17 @@ def register_op(
 
     Args:
         op_type: The op type of a prototype that is loaded (:func:`ascend_graph.load_prototypes`) or installed.
-        eager: The torch operator: an overload, or a packet that has one.
-        shape: The shape relation, in the prototype's names or in the schema's, or a callable as for ``meta``.
+        eager: The torch operator: an overload, or a packet that has one. Without it ``torch.ops.ascend.<snake_case>`` is
+            defined from the prototype and calls ``aclnn<OpType>`` on NPU tensors.
+        shape: The shape relation, in the prototype's names or in the schema's, or a callable as for ``meta``. Without it,
+            in this order: a meta function that exists is kept; outputs that are inputs need none; the eager kernel is
+            run on small inputs, or on ``samples``, and the one simple relation that explains every run is taken.
         arguments: What names do not settle; see :func:`ascend_graph.registration.binding.bind`.
         meta: A meta function, as ``torch.library.register_fake`` takes.
         converter: A converter, as ``torchair.register_fx_node_ge_converter`` takes.
         backward: The gradient: a function, or another operator; see
             :func:`ascend_graph.registration.autograd.plan_gradient`.
+        samples: Inputs as ``(args, kwargs)`` to run the eager kernel on, where random ones would not do.
         override: Replace an existing meta function, converter, or registration.
 
     Returns:
@@ -125,24 +147,21 @@ def register_op(
         SchemaError: ``eager`` is no single overload.
         BindingError: The schema and the prototype do not fit by name.
         RelationError, MetaError: The shape relation does not fit.
-        RegistrationError: The operator is registered differently, or there is no meta function to be had.
+        InferenceError: No relation explains what the eager kernel returns.
+        RegistrationError: The operator is registered differently, or what is asked for contradicts itself.
     """
     prototype = find_prototype(op_type)
-    if eager is None:
-        raise RegistrationError(
-            f"{op_type}: pass eager=, the torch operator that launches it, e.g. eager=torch.ops.npu.npu_add_custom"
-        )
-    overload = single_overload(eager)
+    overload = None if eager is None else single_overload(eager)
+    operator = f"ascend::{operator_schema(prototype).name}" if overload is None else overload.name()
     if callable(shape) and not isinstance(shape, Relation):
         if meta is not None:
             raise RegistrationError(f"{op_type}: shape= is a function and meta= is given too; pass one of them")
         meta, shape = shape, None
     relation = parse_relation(shape) if isinstance(shape, str) else shape
-    request = Request(
-        op_type, overload, prototype, relation, tuple((arguments or {}).items()), meta, converter, backward
-    )
+    given = tuple((arguments or {}).items())
+    request = Request(op_type, operator, overload, prototype, relation, given, meta, converter, backward, samples)
     with _lock:
-        earlier = _registered.get(overload)
+        earlier = _registered.get(operator)
         if earlier is not None and earlier._request == request:
             return earlier
         if earlier is not None and not override:
@@ -159,7 +178,7 @@ def register_op(
 
 
 def _already(earlier: RegisteredOp, request: Request) -> str:
-    lines = [f"{request.overload} is registered already, differently; pass override=True to replace it:"]
+    lines = [f"{request.operator} is registered already, differently; pass override=True to replace it:"]
     for name in Request.__slots__:
         before, now = getattr(earlier._request, name), getattr(request, name)
         if before != now:
@@ -177,7 +196,8 @@ def _undo(handles: list[Any], overload: Any) -> None:
     while handles:
         handles.pop().remove()
     # The overload remembers which kernel each dispatch key led to, also one that is gone: calling that is a crash.
-    overload._dispatch_cache.clear()
+    if overload is not None:
+        overload._dispatch_cache.clear()
 
 
 class _Plan:
@@ -185,10 +205,13 @@ class _Plan:
 
     def __init__(self, request: Request, earlier: RegisteredOp | None, override: bool) -> None:
         self.request, self.override = request, override
-        overload, relation = request.overload, request.shape
-        schema = read_schema(overload._schema)
+        relation = self.relation = request.shape
+        if request.overload is None:
+            schema = torch._C.parse_schema(f"ascend::{operator_schema(request.prototype)}")
+        else:
+            schema = request.overload._schema
         output_names = relation.outputs if relation is not None else ()
-        self.binding = bind(schema, request.prototype, dict(request.arguments), output_names=output_names)
+        self.binding = bind(read_schema(schema), request.prototype, dict(request.arguments), output_names=output_names)
         self.evidence: dict[str, str] = {}
         ours = {type(handle).__name__ for handle in earlier._handles} if earlier is not None else set()
         self.meta = self.plan_meta("MetaHandle" in ours)
@@ -201,6 +224,13 @@ class _Plan:
     def plan_meta(self, ours: bool) -> MetaFunction | None:
         request = self.request
         overload, relation = request.overload, request.shape
+        if overload is None:
+            # Defining the operator checks these, and registers the meta function with the kernel.
+            self.evidence["eager"] = f"aclnn{request.op_type}, called by the kernel made from the prototype"
+            self.evidence["meta"] = (
+                "the function given" if request.meta is not None else f"the relation given: {relation}"
+            )
+            return cast("MetaFunction | None", request.meta)
         wanted: MetaFunction | None = request.meta
         source = "the function given"
         if relation is not None:
@@ -219,10 +249,12 @@ class _Plan:
         if existing is not None:
             self.evidence["meta"] = f"kept: {existing}"
             return None
-        raise RegistrationError(
-            f"{overload} has no meta function, and shape= says nothing about its outputs. Write the relation of output to "
-            f"input shapes, for example shape={self.example_relation()!r}"
-        )
+        on_npu = torch._C._dispatch_has_kernel_for_dispatch_key(overload.name(), "PrivateUse1")
+        inferred = infer_overload(overload, samples=request.samples, device="npu" if on_npu else "cpu")
+        self.relation = inferred.relation
+        ran = f"found by {inferred.runs} runs of the eager kernel" if inferred.runs else "outputs that are inputs"
+        self.evidence["meta"] = f"{ran}: {inferred.relation}"
+        return meta_function(inferred.relation, overload._schema)
 
     def relation_names(self, relation: Relation) -> dict[str, str]:
         """From schema names to the relation's, which speaks either the prototype's names or the schema's."""
@@ -239,16 +271,9 @@ class _Plan:
             f"the prototype's names ({', '.join(ge_names.values())}) or the schema's ({', '.join(sorted(own))}), not a mix"
         )
 
-    def example_relation(self) -> str:
-        inputs = [t for t in self.binding.schema.arguments if t.is_tensor and not t.optional]
-        names = self.binding.argument_names()
-        left = ", ".join(f"{names.get(t.name, t.name)}[...]" for t in inputs)
-        outputs = [self.request.prototype.outputs[r.output] for r in self.binding.returns if r.output is not None]
-        return f"{left} -> {', '.join(f'{o.name}[...]' for o in outputs)}"
-
     def plan_converter(self, ours: bool) -> ConverterFunction | None:
         request = self.request
-        existing = None if ours else existing_converter(request.overload)
+        existing = None if ours or request.overload is None else existing_converter(request.overload)
         if request.converter is not None:
             if existing is not None and not self.override:
                 raise RegistrationError(
@@ -256,7 +281,7 @@ class _Plan:
                     "converter= out to keep it, or pass override=True to replace it"
                 )
             self.evidence["converter"] = "the function given"
-            return request.converter
+            return cast("ConverterFunction", request.converter)
         if existing is not None and not self.override:
             self.evidence["converter"] = f"kept: {existing.__module__}.{existing.__qualname__}"
             return None
@@ -264,27 +289,32 @@ class _Plan:
         return make_converter(self.binding)
 
     def carry_out(self) -> RegisteredOp:
-        request, handles = self.request, []
+        request, handles = self.request, list[Any]()
+        overload = request.overload
         try:
-            if self.meta is not None:
-                handles.append(register_meta(request.overload, self.meta, override=self.override))
+            if overload is None:
+                defined = define_operator(request.prototype, self.meta or request.shape)
+                handles.append(defined)
+                overload = defined.overload
+            elif self.meta is not None:
+                handles.append(register_meta(overload, self.meta, override=self.override))
             if self.converter is not None:
-                handles.append(register_converter(request.overload, self.converter, override=self.override))
+                handles.append(register_converter(overload, self.converter, override=self.override))
             if self.gradient is not None:
-                handles.append(register_gradient(request.overload, self.gradient))
+                handles.append(register_gradient(overload, self.gradient))
         except BaseException:
-            _undo(handles, request.overload)
+            _undo(handles, overload)
             raise
         registered = RegisteredOp(
             request.op_type,
-            request.overload,
+            overload,
             request.prototype,
             self.binding,
-            request.shape,
+            self.relation,
             self.evidence,
             self.converter,
             request,
             handles,
         )
-        _registered[request.overload] = registered
+        _registered[request.operator] = registered
         return registered

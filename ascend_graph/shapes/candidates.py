@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from ascend_graph.shapes.errors import RelationError, ShapeError
@@ -64,6 +66,23 @@ class Observation:
     shapes: Mapping[str, Any]
     attrs: Mapping[str, Any]
     outputs: tuple[Any, ...]
+
+
+# The names that domains give to dimensions, groups and indices.
+_DOMAIN_NAMES = frozenset("bcdehijklmnpqrstuvw")
+
+
+def safe_name(name: str) -> str:
+    """An argument's name while a relation is looked for: not that of a dimension of a domain."""
+    return f"{name}_" if name in _DOMAIN_NAMES else name
+
+
+def restored(text: str, arguments: Iterable[str]) -> str:
+    """The text of a relation with the arguments' own names again, and the dimensions out of their way."""
+    clashing = {name for name in arguments if name in _DOMAIN_NAMES}
+    mapping = {name: f"{name}0" for name in clashing} | {f"{name}_": name for name in clashing}
+    words = re.compile(r'"[^"]*"|\w+')
+    return words.sub(lambda match: mapping.get(match.group(), match.group()), text)
 
 
 # -------------------------------------------------------------------------------------------------------------- domains
@@ -157,7 +176,11 @@ def domains(signature: Signature) -> list[Domain]:
 
 def constraints(inputs: str) -> int:
     """How much a domain demands: names that occur again, and inputs of a fixed number of dimensions."""
-    patterns = [alternative for tensor in parse_relation(f"{inputs} ->").input_tensors for alternative in tensor.alternatives[:1]]
+    patterns = [
+        alternative
+        for tensor in parse_relation(f"{inputs} ->").input_tensors
+        for alternative in tensor.alternatives[:1]
+    ]
     seen: set[str] = set()
     count = 0
     for pattern in patterns:
@@ -187,7 +210,11 @@ def _domains(signature: Signature) -> Iterator[Domain]:
         plain = _LISTS
     elif len(lists) == 2 and any(lists):
         a, b = ("{0}[i]", "{1}") if lists[0] else ("{1}[i]", "{0}")
-        plain = (f"{a}[*s[i]], {b}[*t]",) if sum(lists) == 1 else ("{0}[i][*s[i]], {1}[i][*s[i]]", "{0}[i][...], {1}[i][...]")
+        plain = (
+            (f"{a}[*s[i]], {b}[*t]",)
+            if sum(lists) == 1
+            else ("{0}[i][*s[i]], {1}[i][*s[i]]", "{0}[i][...], {1}[i][...]")
+        )
     elif all(lists):
         plain = (", ".join(f"{{{n}}}[i][*s[i]]" for n in range(len(names))),)
     roles: list[dict[str, str]] = [{}]
@@ -244,6 +271,8 @@ def templates(domain: Domain, signature: Signature) -> Iterator[tuple[str, int]]
                 yield "*s, *r", 0
                 yield "*ones(s), *ones(r)", 0
             yield "*ones(s)", 0
+        if role == "permutation":
+            yield "*s", 0
         if role in ("sizes", "expand"):
             yield f"*{name}", 0
             for group in groups:
@@ -285,7 +314,9 @@ def vocabulary(domain: Domain, signature: Signature, *, element: str | None = No
     dims = [d for d in dims if d not in vectors]
     groups = [g for g in "stbur" if _has(domain.inputs, f"*{g}") or f"*{g}@" in domain.inputs]
     ints = [a.name for a in signature.attrs if a.kind == "int" and a.name not in domain.roles]
-    lists = [a.name for a in signature.attrs if a.kind == "int[]" and domain.roles.get(a.name) not in ("axes", "permutation")]
+    lists = [
+        a.name for a in signature.attrs if a.kind == "int[]" and domain.roles.get(a.name) not in ("axes", "permutation")
+    ]
     numbers = ints + [f"{name}[{n}]" for name in lists for n in (0, 1, 2)]
     terms = [*dims, *(f"prod({g})" for g in groups)]
     if "..." in domain.inputs:
@@ -305,7 +336,15 @@ def vocabulary(domain: Domain, signature: Signature, *, element: str | None = No
     terms += [f"{name}[{element}]" for name in lists if element]
     for d in (*dims, *(f"prod({g})" for g in groups)):
         terms += [f"{d} + 1", f"{d} - 1", f"2 * {d}", f"{d} // 2", f"{d} // 2 + 1", f"{d} * ({d} - 1) // 2"]
-        terms += [f"{d} * {d}", f"{d} * ({d} + 1) // 2", f"2 * ({d} - 1)", f"4 * {d}", f"{d} // 4", f"3 * {d}", f"{d} // 3"]
+        terms += [
+            f"{d} * {d}",
+            f"{d} * ({d} + 1) // 2",
+            f"2 * ({d} - 1)",
+            f"4 * {d}",
+            f"{d} // 4",
+            f"3 * {d}",
+            f"{d} // 3",
+        ]
         for n in numbers:
             terms += [f"{d} + {n}", f"{d} - {n}", f"{d} * {n}", f"{d} // {n}", f"ceildiv({d}, {n})", f"min({d}, {n})"]
             terms.append(f"{d} + 2 * {n}")
@@ -352,10 +391,14 @@ class Explanation:
 
     def text(self, name: str, dtype: str, listed: str = "") -> str:
         """The output as the language writes it."""
+        if self.conditions and " if " in dtype:
+            dtype = f"({dtype})"
         pieces = [f"{shape}{f': {dtype}' if dtype else ''}" for shape in self.shapes]
         if not self.conditions:
             return f"{name}{listed}{pieces[0]}"
-        chain = "".join(f"{piece} if {condition} else " for piece, condition in zip(pieces, self.conditions, strict=False))
+        chain = "".join(
+            f"{piece} if {condition} else " for piece, condition in zip(pieces, self.conditions, strict=False)
+        )
         return f"{name}{listed}{chain}{pieces[-1]}"
 
 
@@ -368,6 +411,7 @@ class Solver:
         self.names = tuple(a.name for a in signature.attrs)
         self._relations: dict[str, Relation | None] = {}
         self._values: dict[tuple[str, int], Any] = {}
+        self._terms: list[str] | None = None
 
     def value(self, output: str, observation: Observation) -> Any:
         """What the relation with this one output gives for an observation, or ``None`` where it gives nothing."""
@@ -386,7 +430,10 @@ class Solver:
         if relation is None:
             return None
         shapes = {name: observation.shapes.get(name) for name in relation.inputs}
-        dtypes = {n: None if s is None else (["float32"] * len(s) if isinstance(s, list) else "float32") for n, s in shapes.items()}
+        dtypes = {
+            n: None if s is None else (["float32"] * len(s) if isinstance(s, list) else "float32")
+            for n, s in shapes.items()
+        }
         try:
             result = relation.infer(shapes, dtypes, observation.attrs)[0]
         except (ShapeError, RelationError, TypeError):
@@ -395,7 +442,9 @@ class Solver:
             return None
         return [shape for shape, _ in result] if isinstance(result, list) else tuple(result[0])
 
-    def explain(self, output: int, observations: Sequence[Observation], selectors: Sequence[Selector]) -> list[Explanation]:
+    def explain(
+        self, output: int, observations: Sequence[Observation], selectors: Sequence[Selector]
+    ) -> list[Explanation]:
         """The explanations of an output that hold for all observations, simplest first; at most a few."""
         if self.signature.outputs[output]:
             return self.explain_list(output, observations)
@@ -429,7 +478,12 @@ class Solver:
         return found
 
     def fill(
-        self, template: str, holes: int, wanted: Sequence[tuple[Observation, Any]], form: str, element: str | None = None
+        self,
+        template: str,
+        holes: int,
+        wanted: Sequence[tuple[Observation, Any]],
+        form: str,
+        element: str | None = None,
     ) -> list[str]:
         """The template with every open size solved, in all ways that hold; not more than a few."""
         if not holes:
@@ -446,7 +500,9 @@ class Solver:
             terms = [
                 term
                 for term in self.terms()
-                if all(self.value(f"y[{term}]", o) == (w[p[hole]],) for (o, w), p in zip(wanted, positions, strict=True))
+                if all(
+                    self.value(f"y[{term}]", o) == (w[p[hole]],) for (o, w), p in zip(wanted, positions, strict=True)
+                )
             ]
             if not terms:
                 return []
@@ -460,7 +516,7 @@ class Solver:
 
     def terms(self) -> list[str]:
         """The vocabulary of this domain."""
-        if not hasattr(self, "_terms"):
+        if self._terms is None:
             self._terms = vocabulary(self.domain, self.signature)
         return self._terms
 
@@ -518,25 +574,18 @@ class Solver:
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """A way to split observations: conditions that exclude one another, the last the rest."""
+    """A condition that splits observations."""
 
-    name: str
-    conditions: tuple[tuple[str, Callable[[Observation], bool]], ...]
+    condition: str
+    holds: Callable[[Observation], bool]
     #: Whether it is not combined with others.
     alone: bool = False
 
     def split(self, observations: Sequence[Observation]) -> list[tuple[str, list[Observation]]]:
-        """The observations under each condition; ``""`` is the condition of those under none."""
-        parts: list[tuple[str, list[Observation]]] = []
-        rest = list(observations)
-        for text, holds in self.conditions:
-            part = [o for o in rest if holds(o)]
-            rest = [o for o in rest if not holds(o)]
-            if part:
-                parts.append((text, part))
-        if rest:
-            parts.append(("", rest))
-        return parts
+        """The observations for which the condition holds, and the rest, whose condition is ``""``."""
+        held = [o for o in observations if self.holds(o)]
+        rest = [o for o in observations if not self.holds(o)]
+        return [(self.condition, held), ("", rest)] if held and rest else []
 
 
 def selectors(signature: Signature, observations: Sequence[Observation], domain: Domain) -> list[Selector]:
@@ -546,23 +595,37 @@ def selectors(signature: Signature, observations: Sequence[Observation], domain:
         name = attr.name
         values = [o.attrs.get(name) for o in observations]
         if attr.kind == "bool":
-            found.append(Selector(name, ((name, lambda o, n=name: bool(o.attrs[n])),)))
+            found.append(Selector(name, partial(_attr_is, name, True)))
         if any(value is None for value in values) and any(value is not None for value in values):
-            found.append(Selector(name, ((f"{name} is None", lambda o, n=name: o.attrs[n] is None),)))
+            found.append(Selector(f"{name} is None", partial(_attr_is, name, None)))
         if attr.kind == "int[]":
             empty = f"{name} is not None and len({name}) == 0" if attr.optional else f"len({name}) == 0"
-            found.append(Selector(name, ((empty, lambda o, n=name: o.attrs[n] is not None and len(o.attrs[n]) == 0),)))
+            found.append(Selector(empty, partial(_attr_is, name, [])))
         if attr.kind == "int" and name not in domain.roles:
             seen = sorted({value for value in values if isinstance(value, int)})
             if 2 <= len(seen) <= 6:
+                found += [Selector(f"{name} == {v}", partial(_attr_in, name, (v,)), alone=True) for v in seen]
+                pairs = itertools.combinations(seen, 2)
                 found += [
-                    Selector(name, ((f"{name} == {v}", lambda o, n=name, v=v: o.attrs[n] == v),), alone=True)
-                    for v in seen
+                    Selector(f"{name} in ({a}, {b})", partial(_attr_in, name, (a, b)), alone=True) for a, b in pairs
                 ]
     for tensor in signature.tensors:
         if tensor.optional:
-            found.append(Selector(tensor.name, ((tensor.name, lambda o, n=tensor.name: o.shapes.get(n) is not None),)))
+            found.append(Selector(tensor.name, partial(_is_present, tensor.name)))
     return found
+
+
+def _attr_is(name: str, value: Any, observation: Observation) -> bool:
+    got = observation.attrs[name]
+    return got is value if value is None or isinstance(value, bool) else got is not None and got == value
+
+
+def _attr_in(name: str, values: Sequence[int], observation: Observation) -> bool:
+    return observation.attrs[name] in values
+
+
+def _is_present(name: str, observation: Observation) -> bool:
+    return observation.shapes.get(name) is not None
 
 
 def _join(parts: Sequence[tuple[str, Explanation]]) -> Explanation:
@@ -599,7 +662,9 @@ def attr_values(
         if value is _IMPOSSIBLE:
             return None
         values[attr.name] = value
-    axes = [values[n] % max(len(shape or ()), 1) for n, r in domain.roles.items() if r == "axis" and values[n] is not None]
+    axes = [
+        values[n] % max(len(shape or ()), 1) for n, r in domain.roles.items() if r == "axis" and values[n] is not None
+    ]
     return values if len(set(axes)) == len(axes) else None
 
 
@@ -620,9 +685,9 @@ def _in_role(role: str, shape: Sequence[int], rng: random.Random) -> Any:
     if role == "sizes":
         return [rng.randint(1, 7) for _ in range(rng.randint(1, 3))]
     if role == "parts":  # a division of the last dimension, or of the first
-        if not rank or shape[0] < 2:
+        size = shape[rng.choice((0, -1))] if rank else 0
+        if size < 2:
             return _IMPOSSIBLE
-        size = shape[rng.choice((0, -1))]
         cuts = sorted(rng.sample(range(1, size), min(rng.randint(0, 3), size - 1)))
         return [b - a for a, b in itertools.pairwise([0, *cuts, size])]
     if role == "reshape":

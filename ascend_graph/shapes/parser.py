@@ -220,7 +220,9 @@ class _Parser:
             elif last.dtype is not None:
                 alternatives[-1] = Alternative(last.shape, Conditional(last.dtype, condition, self.expression()))
             else:
-                raise self.error(f"expected a shape after 'else': '[…]', 'like x', '= x' or 'None', got {self.shown(self.token)}")
+                raise self.error(
+                    f"expected a shape after 'else': '[…]', 'like x', '= x' or 'None', got {self.shown(self.token)}"
+                )
         return Tensor(name.text, tuple(alternatives), index, count, name.at)
 
     def list_index(self) -> tuple[str | None, Expr | None]:
@@ -283,7 +285,9 @@ class _Parser:
         if self.take("*"):
             token = self.token
             value = self.atom()
-            if not isinstance(value, Name | Index) and not (isinstance(value, Call) and value.function in GROUP_FUNCTIONS):
+            if not isinstance(value, Name | Index) and not (
+                isinstance(value, Call) and value.function in GROUP_FUNCTIONS
+            ):
                 raise self.error("after '*' comes the name of a group of dimensions or of a list attr", token.at)
             return Group(value, self.axis())
         token = self.token

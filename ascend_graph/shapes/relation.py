@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from ascend_graph.shapes.compiler import compile_program
 from ascend_graph.shapes.dtypes import CATEGORY, NAMES, DtypeSystem
 from ascend_graph.shapes.errors import RelationError, ShapeError
 from ascend_graph.shapes.parser import parse
-from ascend_graph.shapes.program import OutputSpec, Program, compile_program
+from ascend_graph.shapes.program import OutputSpec, Program, Target
 from ascend_graph.shapes.syntax import (
     Absent,
     Definition,
@@ -25,6 +26,8 @@ from ascend_graph.shapes.syntax import (
     Size,
     Tensor,
     Value,
+    bound_names,
+    expressions,
     walk,
 )
 
@@ -53,7 +56,7 @@ class Relation:
     clauses: tuple[Definition | Expr, ...] = ()
     #: The text as written; equality is that of the meaning, not of the spacing.
     source: str = field(default="", compare=False, repr=False)
-    _programs: dict[object, Program[Any]] = field(default_factory=dict, init=False, compare=False, repr=False)
+    _programs: dict[Target[Any], Program[Any]] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -94,11 +97,10 @@ class Relation:
             RelationError: A name means nothing for an operator with these inputs and attrs, or an output dimension is
                 given only by inputs that are absent.
         """
-        key = (present, attrs, system, check, decide)
-        program = self._programs.get(key)
+        target = Target(present, attrs, system, check, decide)
+        program = self._programs.get(target)
         if program is None:
-            program = compile_program(self, present, attrs, system, check, decide)
-            self._programs[key] = program
+            program = self._programs[target] = compile_program(self, target)
         return program
 
     def infer(
@@ -160,37 +162,7 @@ def parse_relation(text: str) -> Relation:
     return relation
 
 
-# ------------------------------------------------------------------------------------------------ what every use must hold
-
-
-def expressions(tensor: Tensor) -> Sequence[Expr]:
-    """Every expression of a tensor: sizes, groups, axes, dtypes, conditions, the count."""
-    found: list[Expr] = [] if tensor.count is None else [tensor.count]
-    for alternative in tensor.alternatives:
-        found += [e for e in (alternative.dtype, alternative.condition) if e is not None]
-        if isinstance(alternative.shape, Like):
-            found.append(alternative.shape.input)
-        if isinstance(alternative.shape, Value):
-            found.append(alternative.shape.value)
-        if isinstance(alternative.shape, Dims):
-            for item in alternative.shape.items:
-                if not isinstance(item, Ellipsis_):
-                    found += [e for e in (item.value, item.axis) if e is not None]
-    return found
-
-
-def bound_names(tensor: Tensor) -> frozenset[str]:
-    """The dimensions and groups an input binds: the plain names (or ``n[i]``) in its pattern."""
-    found: set[str] = set()
-    for alternative in tensor.alternatives:
-        if isinstance(alternative.shape, Dims):
-            for item in alternative.shape.items:
-                value = None if isinstance(item, Ellipsis_) else item.value
-                if isinstance(value, Name):
-                    found.add(value.id)
-                elif isinstance(value, Index) and value.index == Name(tensor.index or ""):
-                    found.add(value.name.id)
-    return frozenset(found)
+# --------------------------------------------------------------------------------------------- what every use must hold
 
 
 def dtype_symbols(relation: Relation) -> frozenset[str]:
@@ -243,7 +215,7 @@ def _check(relation: Relation) -> None:
                 refuse(f"input {tensor.name} has dimensions, not{alternative.shape}; write {tensor.name}[…]", tensor.at)
             if isinstance(alternative.shape, Dims):
                 _check_pattern(relation, tensor, alternative.shape, groups, dims)
-    for name in dims.keys() & groups:
+    for name in sorted(dims.keys() & groups):
         refuse(f"{name} is a dimension in {dims[name]} and a group *{name} elsewhere")
     for name in (dims.keys() | groups) & inputs.keys():
         refuse(f"{name} names an input and a dimension; rename the dimension", inputs[name].at)
@@ -263,14 +235,14 @@ def _check(relation: Relation) -> None:
             shape = alternative.shape
             if isinstance(shape, Itself) and tensor.name not in inputs:
                 refuse(
-                    f"output {tensor.name} has no shape; write {tensor.name}[…], or '{tensor.name} like x', or the name of "
-                    f"an input for an operator that returns it: {', '.join(inputs) or 'there is none'}",
+                    f"output {tensor.name} has no shape; write {tensor.name}[…], or '{tensor.name} like x', or the "
+                    f"name of an input for an operator that returns it: {', '.join(inputs) or 'there is none'}",
                     tensor.at,
                 )
             if isinstance(shape, Like):
-                name = shape.input.name if isinstance(shape.input, Index) else shape.input
-                if name.id not in inputs:
-                    refuse(f"'like' names an input; the inputs are {', '.join(inputs) or 'none'}", name.at)
+                like = shape.input.name if isinstance(shape.input, Index) else shape.input
+                if like.id not in inputs:
+                    refuse(f"'like' names an input; the inputs are {', '.join(inputs) or 'none'}", like.at)
             if isinstance(shape, Dims) and any(isinstance(i, Size) and i.value is None for i in shape.items):
                 refuse(f"output {tensor.name} has a '_', which no input binds", tensor.at)
 
@@ -287,7 +259,9 @@ def _check_pattern(relation: Relation, tensor: Tensor, shape: Dims, groups: set[
             if not isinstance(value, Name):
                 raise RelationError(f"input {tensor.name}: a group of an input is a name", relation.source, tensor.at)
             groups.add(value.id)
-        elif isinstance(value, Name) and (not isinstance(item.value, Index) or item.value.index == Name(tensor.index or "")):
+        elif isinstance(value, Name) and (
+            not isinstance(item.value, Index) or item.value.index == Name(tensor.index or "")
+        ):
             dims.setdefault(value.id, tensor.name)
     if open_items > 1:
         raise RelationError(

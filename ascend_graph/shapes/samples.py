@@ -77,7 +77,7 @@ def sample(
     reason: Exception | None = None
     for _ in range(tries):
         try:
-            found = _Choice(relation, attrs, rng, sizes, dtypes, structure).sample(optional)
+            found = _Choice(relation, attrs, rng, sizes=sizes, dtypes=dtypes, structure=structure).sample(optional)
             relation.infer(found.shapes, found.dtypes, attrs)
             return found
         except ShapeError as error:
@@ -95,6 +95,7 @@ class _Choice:
         relation: Relation,
         attrs: Mapping[str, object],
         rng: random.Random,
+        *,
         sizes: Sequence[int],
         dtypes: Sequence[str],
         structure: int | None,
@@ -137,7 +138,7 @@ class _Choice:
         pattern = self.rng.choice(tensor.alternatives).shape
         if not isinstance(pattern, Dims):
             return self.some(self.rng.choice((1, 2, 3)))
-        placed: list[tuple[Expr, tuple[int, ...]]] = []
+        placed: list[tuple[Sequence[Any], tuple[int, ...]]] = []
         ordered: list[int] = []
         for item in pattern.items:
             if isinstance(item, Ellipsis_):
@@ -147,8 +148,8 @@ class _Choice:
             else:
                 axis = self.number(item.axis)
                 if isinstance(item, Group):
-                    axes = axis if isinstance(axis, list | tuple) else () if axis is None else (axis,)
-                    placed.append((axes, self.fixed(item, len(axes))))
+                    chosen = axis if isinstance(axis, list | tuple) else () if axis is None else (axis,)
+                    placed.append((chosen, self.fixed(item, len(chosen))))
                 else:
                     placed.append(((axis,), (self.item(item, element),)))
         rank = len(ordered) + sum(len(sizes) for _, sizes in placed)

@@ -6,7 +6,7 @@ relation is compiled for an operator (:mod:`ascend_graph.shapes.program`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 # --------------------------------------------------------------------------------------------------------- expressions
@@ -105,7 +105,8 @@ class Conditional:
     otherwise: Expr
 
     def __str__(self) -> str:
-        return f"{_operand(self.then, self, tight=True)} if {_operand(self.condition, self, tight=True)} else {self.otherwise}"
+        then, condition = _operand(self.then, self, tight=True), _operand(self.condition, self, tight=True)
+        return f"{then} if {condition} else {self.otherwise}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +184,7 @@ def children(node: Expr) -> tuple[Expr, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """One dimension: an expression, ``_`` as ``None``, and with ``@axis`` its place (``axis`` may be a list of axes)."""
+    """One dimension: an expression, ``_`` as ``None``, and with ``@axis`` its place."""
 
     value: Expr | None
     axis: Expr | None = None
@@ -208,7 +209,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Ellipsis_:
+class Ellipsis_:  # noqa: N801 - Ellipsis is a builtin
     """``...``: any number of dimensions, broadcast over all inputs that have them."""
 
     def __str__(self) -> str:
@@ -281,7 +282,7 @@ class Alternative:
     condition: Expr | None = None
 
     def __str__(self) -> str:
-        # A conditional dtype in front of a shape alternative needs its parentheses, or `else` would go with the wrong one.
+        # A conditional dtype before another shape needs parentheses, or its `else` would take that shape.
         dtype = "" if self.dtype is None else f": {self.dtype}"
         if self.condition is not None and isinstance(self.dtype, Conditional):
             dtype = f": ({self.dtype})"
@@ -296,7 +297,7 @@ class Tensor:
     alternatives: tuple[Alternative, ...]
     #: The index of a list of tensors: ``i`` in ``xs[i][n, d]``.
     index: str | None = None
-    #: How many tensors a list output has: ``k`` in ``ys[i < k][n, d]``; without it the inputs with the same index say so.
+    #: How many tensors a list output has: ``k`` in ``ys[i < k][n, d]``; without it the inputs of the same index say.
     count: Expr | None = None
     at: int = 0
 
@@ -317,7 +318,8 @@ class Tensor:
             piece = str(alternative)
             text += piece.lstrip() if text.endswith(" ") else piece
             if alternative.condition is not None:
-                text += f" if {_operand(alternative.condition, Conditional(Literal(0), Literal(0), Literal(0)), tight=True)} else "
+                condition = alternative.condition
+                text += f" if ({condition}) else " if isinstance(condition, Conditional) else f" if {condition} else "
         return text
 
 
@@ -330,3 +332,36 @@ class Definition:
 
     def __str__(self) -> str:
         return f"{self.name} = {self.value}"
+
+
+# ------------------------------------------------------------------------------------------------- what a tensor holds
+
+
+def expressions(tensor: Tensor) -> Sequence[Expr]:
+    """Every expression of a tensor: sizes, groups, axes, dtypes, conditions, the count."""
+    found: list[Expr] = [] if tensor.count is None else [tensor.count]
+    for alternative in tensor.alternatives:
+        found += [e for e in (alternative.dtype, alternative.condition) if e is not None]
+        if isinstance(alternative.shape, Like):
+            found.append(alternative.shape.input)
+        if isinstance(alternative.shape, Value):
+            found.append(alternative.shape.value)
+        if isinstance(alternative.shape, Dims):
+            for item in alternative.shape.items:
+                if not isinstance(item, Ellipsis_):
+                    found += [e for e in (item.value, item.axis) if e is not None]
+    return found
+
+
+def bound_names(tensor: Tensor) -> frozenset[str]:
+    """The dimensions and groups an input binds: the plain names (or ``n[i]``) in its pattern."""
+    found: set[str] = set()
+    for alternative in tensor.alternatives:
+        if isinstance(alternative.shape, Dims):
+            for item in alternative.shape.items:
+                value = None if isinstance(item, Ellipsis_) else item.value
+                if isinstance(value, Name):
+                    found.add(value.id)
+                elif isinstance(value, Index) and value.index == Name(tensor.index or ""):
+                    found.add(value.name.id)
+    return frozenset(found)

@@ -49,9 +49,7 @@ LIKE_AN_INPUT: dict[str, Entry] = {
         "query_ik, key_ij, value_ij, key_jk, value_jk -> dq like query_ik, dk0 like key_ij, dv0 like value_ij, "
         "dk1 like key_jk, dv1 like value_jk"
     ),
-    "npu_lightning_indexer_grad": Entry(
-        "query[*q], key[*k], weights[*w] -> dq[*q], dk[*k]: key, dw[*w]: weights"
-    ),
+    "npu_lightning_indexer_grad": Entry("query[*q], key[*k], weights[*w] -> dq[*q], dk[*k]: key, dw[*w]: weights"),
     "npu_rotary_mul": Entry("input[*s] -> y[*s]"),
     "npu_rotary_mul_backward": Entry("input, r1, r2 -> dx like input, dr1 like r1: input, dr2 like r2: input"),
     "fast_gelu": LIKE_INPUT,
@@ -65,9 +63,7 @@ LIKE_AN_INPUT: dict[str, Entry] = {
     "_npu_format_cast": Entry("input[*s] -> y[*s]"),
     "_npu_format_cast.aclnn": Entry("input[*s] -> y[*s]"),
     "_npu_format_cast.input_dtype": Entry("input[*s] -> y[*s]"),
-    "npu_block_sparse_attention_backward": Entry(
-        "query[*q], key[*k], value[*v] -> dq[*q], dk[*k]: key, dv[*v]: value"
-    ),
+    "npu_block_sparse_attention_backward": Entry("query[*q], key[*k], value[*v] -> dq[*q], dk[*k]: key, dv[*v]: value"),
     "npu_transpose": Entry("input[*s@perm] -> y[*s]", {"perm": [[0], [1, 0], [0, 2, 1], [2, 0, 1], [3, 1, 0, 2]]}),
     "npu_deep_norm_backward": Entry("x, gx, gamma -> dx like x, dgx like gx, dbeta like gamma, dgamma like gamma"),
     "npu_rms_norm_backward": Entry("input, gamma -> dx like input, dgamma like gamma: float32"),
@@ -443,7 +439,12 @@ BY_ATTRS: dict[str, Entry] = {
         "where len(stride) >= 4, len(dilation) >= 4, "
         "ho = (h + padding[0] + padding[1] - (kh - 1) * dilation[2] - 1) // stride[2] + 1, "
         "wo = (w + padding[2] + padding[3] - (kw - 1) * dilation[3] - 1) // stride[3] + 1",
-        {"stride": [[1, 1, 2, 2]], "padding": [[1, 1, 2, 2]], "dilation": [[1, 1, 1, 1], [1, 1, 2, 2]], "kernel_size": [[3, 3]]},
+        {
+            "stride": [[1, 1, 2, 2]],
+            "padding": [[1, 1, 2, 2]],
+            "dilation": [[1, 1, 1, 1], [1, 1, 2, 2]],
+            "kernel_size": [[3, 3]],
+        },
     ),
     "npu_multi_head_attention": Entry(
         "query[n, *x] -> y[n, e], mask[b * attn_head_num * tgt_len * src_len // 8]: uint8, "
@@ -474,7 +475,7 @@ BY_RANK_OR_DTYPE: dict[str, Entry] = {
         "where rank(x) in (3, 4), n in (4, 6, 8), num_iters > 0, num_iters <= 100, "
         "r = 2 * num_iters * (t * s[0] if rank(x) == 4 else t)",
         {"num_iters": [1, 20, 100], "out_flag": [0, 1]},
-        sizes=(4, 6, 8),
+        sizes=(4, 6, 8, 16, 32, 48),
     ),
     "npu_moe_gating_top_k_softmax": Entry(
         "x[*s, _] -> y[*s, k], expert_idx[*s, k]: int32, row_idx[*s, k]: int32 where rank(x) in (2, 3)", {"k": [1, 4]}

@@ -379,6 +379,11 @@ inline std::string describe(at::TensorList tensors) {
     for (const at::Tensor& tensor : tensors) text += (text.size() > 1 ? ", " : "") + describe(tensor);
     return text + "]";
 }
+inline std::string describe(const c10::List<bool>& values) {
+    std::string text = "[";
+    for (const bool value : values) text += std::string(text.size() > 1 ? ", " : "") + (value ? "True" : "False");
+    return text + "]";
+}
 inline std::string describe(Dtype dtype) { return std::to_string(dtype.value); }
 inline std::string describe(const Dtypes& dtypes) { return c10::str(dtypes.values); }
 template <typename T>

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ ascend_graph.register_op(
     backward=lambda ctx, grad: (grad, grad),
 )
 
+warnings.simplefilter("ignore", UserWarning)  # the wheels' own, about how they compile and copy
 npu_backend = torchair.get_npu_backend()
 
 

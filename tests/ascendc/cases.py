@@ -1,3 +1,4 @@
+# ruff: noqa: E501, PLR0917, RUF100 - kernels and build files are quoted as they are written
 """Kernels for single API calls: a case is one snippet on local tensors x, y, z, t and its expected z.
 
 A table of cases becomes one kernel source with a case label for each, so that a whole table compiles once.
@@ -81,7 +82,9 @@ def source(cases: Sequence[Case]) -> str:
             f"__aicore__ void case{index}(LocalTensor<{x}> x, LocalTensor<{y}> y, LocalTensor<{z}> z, LocalTensor<uint8_t> t,\n"
             f"    uint32_t n) {{\n    (void)y; (void)t; (void)n;\n    {case.code}\n}}\n"
         )
-        labels.append(f"        case {index}: case{index}(bx.Get<{x}>(), by.Get<{y}>(), bz.Get<{z}>(), bt.Get<uint8_t>(), n); break;\n")
+        labels.append(
+            f"        case {index}: case{index}(bx.Get<{x}>(), by.Get<{y}>(), bz.Get<{z}>(), bt.Get<uint8_t>(), n); break;\n"
+        )
     return (
         PROLOGUE
         + "".join(functions)

@@ -1,3 +1,4 @@
+# ruff: noqa: E501, PLR0917, RUF100 - kernels and build files are quoted as they are written
 """A host toolkit with a stand-in for the host runtime, and kernels compiled by its compiler, cached by content."""
 
 from __future__ import annotations
@@ -52,7 +53,9 @@ def cache(request: pytest.FixtureRequest) -> Path:
 @pytest.fixture(scope="session")
 def tools(cache: Path) -> Toolkit:
     root = toolkit.sources()
-    key = _digest(root / "include", root / "runtime", HERE / "seam.cpp", Path(driver.__file__), Path(translate.__file__))
+    key = _digest(
+        root / "include", root / "runtime", HERE / "seam.cpp", Path(driver.__file__), Path(translate.__file__)
+    )
     home = cache / f"home-{_digest(root / 'runtime', root / 'include', HERE / 'seam.cpp')}"
     library = home / "lib64" / toolkit.RUNTIME
     if not library.exists():

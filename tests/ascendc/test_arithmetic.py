@@ -1,3 +1,4 @@
+# ruff: noqa: E501, PLR0917, RUF100 - kernels and build files are quoted as they are written
 """Vector arithmetic in its three forms, against NumPy."""
 
 from __future__ import annotations

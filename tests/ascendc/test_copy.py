@@ -1,3 +1,4 @@
+# ruff: noqa: E501, PLR0917, RUF100 - kernels and build files are quoted as they are written
 """Copies between global and local memory, atomic accumulation, queues and pools that hand memory on."""
 
 from __future__ import annotations

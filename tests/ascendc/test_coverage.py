@@ -1,3 +1,4 @@
+# ruff: noqa: E501, PLR0917, RUF100 - kernels and build files are quoted as they are written
 """The table of the API is what the headers define, is in the document, and every entry of it is tested."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# ruff: noqa: E501, PLR0917, RUF100 - kernels and build files are quoted as they are written
 """The cube path: LoadData, Mmad and Fixpipe, and the Matmul object with its tiling, against exact products."""
 
 from __future__ import annotations
@@ -103,6 +104,32 @@ PRODUCT(bf16_float, bfloat16_t, float, float, MmadParams(), QuantMode_t::NoQuant
 PRODUCT(int8_int32, int8_t, int32_t, int32_t, MmadParams(), QuantMode_t::NoQuant, false)
 PRODUCT(int8_half, int8_t, int32_t, half, MmadParams(), QuantMode_t::DEQF16, false)
 
+// Both operands through LoadData3DParamsV2: A as it is or turned, B with its rows along k.
+extern "C" __global__ __cube__ void patches(GM_ADDR x, GM_ADDR y, GM_ADDR z, uint32_t turned) {
+    constexpr uint32_t m = 32, n = 48, k = 64;
+    LocalMemAllocator<Hardware::L1> l1;
+    LocalMemAllocator<Hardware::L0A> l0a;
+    LocalMemAllocator<Hardware::L0B> l0b;
+    LocalMemAllocator<Hardware::L0C> l0c;
+    auto al = l1.Alloc<TPosition::A1, half>(m * k);
+    auto bl = l1.Alloc<TPosition::B1, half>(n * k);
+    auto left = l0a.Alloc<half>(m * k);
+    auto right = l0b.Alloc<half>(n * k);
+    auto sums = l0c.Alloc<float>(m * n);
+    GlobalTensor<half> a, b;
+    GlobalTensor<float> c;
+    a.SetGlobalBuffer((__gm__ half*)x, m * k);
+    b.SetGlobalBuffer((__gm__ half*)y, n * k);
+    c.SetGlobalBuffer((__gm__ float*)z, m * n);
+    const uint16_t rows = turned ? k : m, columns = turned ? m : k;  // of A as it lies in global memory
+    DataCopy(al, a, Nd2NzParams(1, rows, columns, 0, columns, rows, 1, 0));
+    DataCopy(bl, b, Nd2NzParams(1, k, n, 0, n, k, 1, 0));
+    const uint8_t pads[4] = {};
+    LoadData(left, al, LoadData3DParamsV2<half>(pads, rows, 1, columns, columns, rows, 0, 0, 1, 1, 1, 1, 1, 1, turned, false, (half)0));
+    LoadData(right, bl, LoadData3DParamsV2<half>(pads, k, 1, n, n, k, 0, 0, 1, 1, 1, 1, 1, 1, true, false, (half)0));
+    Mmad(sums, left, right, MmadParams(m, n, k, 0, false, true));
+    Fixpipe(c, sums, FixpipeParamsV220(n, m, m, n, false));
+}
 // With a bias out of the bias buffer, C in fractals, and the results read through the unified buffer.
 extern "C" __global__ __aicore__ void with_bias(GM_ADDR x, GM_ADDR y, GM_ADDR z, GM_ADDR bias) {
     constexpr uint32_t m = 32, n = 48, k = 64;
@@ -169,6 +196,15 @@ extern "C" __global__ __aicore__ void other_paths(GM_ADDR z) {
     DataCopy(c, sums, DataCopyCO12DstParams(32, 16, 32, 16, QuantMode_t::F322F16, 0, false, true));   // by rows
     DataCopy(l1.Get<half>()[512], sums, DataCopyCO12DstParams(32, 16, 16, 16, QuantMode_t::F322F16, 0, false, false));  // fractals
     c.SetValue(512, left.GetValue(300));
+    auto scales = l1.Get<uint64_t>()[256];
+    for (int i = 0; i < 32; ++i) {
+        const float scale = i;
+        uint64_t word = 0;
+        memcpy(&word, &scale, sizeof scale);
+        scales.SetValue(i, word);
+    }
+    SetFixPipeConfig(scales, true);
+    DataCopy(c[600], sums, DataCopyCO12DstParams(32, 4, 32, 16, QuantMode_t::VDEQF16, 0, false, true));  // by columns
     c.SetValue(513, l1.Get<half>().GetValue(63));
     c.SetValue(514, l1.Get<half>().GetValue(512 + 300));
 }
@@ -212,6 +248,18 @@ def test_product(library: ctypes.CDLL, tools: Toolkit, kernel: str, source: type
     np.testing.assert_array_equal(z, result(a @ b).astype(target))
 
 
+def test_fractions_stay(library: ctypes.CDLL, matmul: ctypes.CDLL, tools: Toolkit) -> None:
+    """Results in float are not rounded to whole numbers on their way out."""
+    shape = m, n, k = (32, 32, 32)
+    a, b = _small(m, k, seed=21) / 8, _small(k, n, seed=22) / 4
+    x, y = a.astype(np.float16), b.astype(np.float16)
+    z, c = np.zeros((m, n), np.float32), np.zeros((m, n), np.float32)
+    assert launch(library, "half_float", 1, x, y, z, m, n, k) == 0, tools.message()
+    assert _call(matmul, "half_matmul", x, y, c, None, shape, cores=2) == 0, tools.message()
+    np.testing.assert_array_equal(z, (a @ b).astype(np.float32))
+    np.testing.assert_array_equal(c, z)
+
+
 def test_single_row_is_a_vector(library: ctypes.CDLL, build: Build, tools: Toolkit) -> None:
     """With m = 1 the row lies in L0A element after element."""
     vector = build("""
@@ -240,9 +288,22 @@ extern "C" __global__ __aicore__ void gemv(GM_ADDR x, GM_ADDR y, GM_ADDR z) {
     Fixpipe(c, sums, FixpipeParamsV220(16, 1, 16, 16, false));
 }
 """)
-    x, y, z = _small(256, seed=3).astype(np.float16), _small(256, 16, seed=4).astype(np.float16), np.zeros(16, np.float32)
+    x, y, z = (
+        _small(256, seed=3).astype(np.float16),
+        _small(256, 16, seed=4).astype(np.float16),
+        np.zeros(16, np.float32),
+    )
     assert launch(vector, "gemv", 1, x, y, z) == 0, tools.message()
     np.testing.assert_array_equal(z, x.astype(np.float32) @ y.astype(np.float32))
+
+
+@pytest.mark.parametrize("turned", [0, 1])
+def test_patches(library: ctypes.CDLL, tools: Toolkit, turned: int) -> None:
+    a, b = _small(32, 64, seed=23), _small(64, 48, seed=24)
+    z = np.zeros((32, 48), np.float32)
+    x = (a.T if turned else a).astype(np.float16).copy()
+    assert launch(library, "patches", 1, x, b.astype(np.float16), z, turned) == 0, tools.message()
+    np.testing.assert_array_equal(z, a @ b)
 
 
 def test_bias(library: ctypes.CDLL, tools: Toolkit) -> None:
@@ -259,6 +320,8 @@ def test_other_paths(library: ctypes.CDLL, tools: Toolkit) -> None:
     fractals = np.arange(512).reshape(2, 16, 16)
     np.testing.assert_array_equal(z[:512].reshape(16, 32), fractals.transpose(1, 0, 2).reshape(16, 32))
     assert z[512:515].tolist() == [2, 3, 300]
+    columns = fractals[:, :4].transpose(1, 0, 2).reshape(4, 32) * np.arange(32)
+    np.testing.assert_array_equal(z[600:728].reshape(4, 32), columns.astype(np.float16))
 
 
 MATMUL = """
@@ -380,16 +443,24 @@ def test_matmul(matmul: ctypes.CDLL, tools: Toolkit, shape: tuple[int, int, int]
     m, n, k = shape
     a, b = _small(m, k, seed=8), _small(k, n, seed=9)
     c = np.zeros((m, n), np.float32)
-    assert _call(matmul, "half_matmul", a.astype(np.float16), b.astype(np.float16), c, None, shape, cores=4, how=how) == 0, tools.message()
+    assert (
+        _call(matmul, "half_matmul", a.astype(np.float16), b.astype(np.float16), c, None, shape, cores=4, how=how) == 0
+    ), tools.message()
     np.testing.assert_array_equal(c, a @ b * (2 if how >= 2 else 1))
 
 
 @pytest.mark.parametrize(
     ("kernel", "source", "target"),
-    [("half_half_matmul", np.float16, np.float16), ("float_matmul", np.float32, np.float32), ("int8_matmul", np.int8, np.int32)],
+    [
+        ("half_half_matmul", np.float16, np.float16),
+        ("float_matmul", np.float32, np.float32),
+        ("int8_matmul", np.int8, np.int32),
+    ],
 )
 @pytest.mark.parametrize(("at", "bt"), [(False, False), (True, False), (False, True), (True, True)])
-def test_matmul_types(matmul: ctypes.CDLL, tools: Toolkit, kernel: str, source: type, target: type, at: bool, bt: bool) -> None:
+def test_matmul_types(
+    matmul: ctypes.CDLL, tools: Toolkit, kernel: str, source: type, target: type, at: bool, bt: bool
+) -> None:
     shape = m, n, k = (48, 80, 64)
     a, b, bias = _small(m, k, seed=10), _small(k, n, seed=11), _small(n, seed=12).astype(target)
     c = np.zeros((m, n), target)
@@ -410,7 +481,9 @@ def test_matmul_fractals(matmul: ctypes.CDLL, tools: Toolkit) -> None:
     tiling = (ctypes.c_int32 * 50)()
     assert matmul.make_tiling(tiling, m, n, k, 1, 0) == 1
     arrays = fractals(a, np.float16), fractals(b, np.float16), np.zeros((n // 16, m, 16), np.float32)
-    assert matmul.aclrtlaunch_nz_matmul(1, None, *(ctypes.c_void_p(array.ctypes.data) for array in arrays), tiling) == 0, tools.message()
+    assert (
+        matmul.aclrtlaunch_nz_matmul(1, None, *(ctypes.c_void_p(array.ctypes.data) for array in arrays), tiling) == 0
+    ), tools.message()
     np.testing.assert_array_equal(arrays[2], fractals(a @ b, np.float32))
 
 

@@ -1,3 +1,4 @@
+# ruff: noqa: E501, PLR0917, RUF100 - kernels and build files are quoted as they are written
 """Kernels compiled by the driver and launched in every form, over several blocks."""
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ def test_launch_function(add: ctypes.CDLL, blocks: int) -> None:
     assert not z[length:].any()
 
 
-@pytest.mark.parametrize(("function", "dtype"), [("run_half", np.float16), ("run_float", np.float32), ("run_int", np.int32)])
+@pytest.mark.parametrize(
+    ("function", "dtype"), [("run_half", np.float16), ("run_float", np.float32), ("run_int", np.int32)]
+)
 def test_chevrons(add: ctypes.CDLL, tools: Toolkit, function: str, dtype: type) -> None:
     x, y = _pair(dtype)
     z = np.zeros_like(x)
@@ -146,7 +149,9 @@ extern "C" uint32_t call(void* x, void* y, uint32_t length) {
 def test_ascendc_library(tools: Toolkit, tmp_path: Path, kind: str) -> None:
     """A kernel launch project: ascendc_library, the generated launch header, a library that links both."""
     (tmp_path / "inc").mkdir()
-    (tmp_path / "inc/scale_tiling.h").write_text("#pragma once\n#include <cstdint>\nstruct ScaleTiling { uint32_t length; };\n")
+    (tmp_path / "inc/scale_tiling.h").write_text(
+        "#pragma once\n#include <cstdint>\nstruct ScaleTiling { uint32_t length; };\n"
+    )
     (tmp_path / "CMakeLists.txt").write_text(KERNEL_PROJECT % kind)
     (tmp_path / "scale.cpp").write_text(KERNEL_SOURCE)
     (tmp_path / "caller.cpp").write_text(CALLER_SOURCE)
@@ -238,6 +243,10 @@ def test_driver_reports(tools: Toolkit, tmp_path: Path) -> None:
 
 def test_module_runs_as_program() -> None:
     result = subprocess.run(
-        [sys.executable, "-m", "ascend_graph.host.ascendc.driver"], capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-m", "ascend_graph.host.ascendc.driver"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
     )
     assert (result.returncode, result.stderr) == (1, "error: bisheng: no input files\n")

@@ -1,3 +1,4 @@
+# ruff: noqa: E501, PLR0917, RUF100 - kernels and build files are quoted as they are written
 """Kernels that break a rule: an ACL error with kernel, block, rule and source line, and the process lives on."""
 
 from __future__ import annotations
@@ -50,6 +51,10 @@ BROKEN = {
     "empty tensor": ("LocalTensor<float> a; Adds(a, a, 1.0f, 8);", r"Adds: dst is an empty LocalTensor"),
     "get with offset": ("TBuf<> b; pipe.InitBuffer(b, 256); b.GetWithOffset<float>(64, 32);", r"GetWithOffset: 64 elements of 4 bytes from byte 32; the buffer has 256"),
     "address": ("LocalTensor<float> a(TPosition::VECIN, 196604, 2);", r"LocalTensor: bytes 196604 to 196612 of the unified buffer"),
+    "allocator": (
+        "LocalMemAllocator<Hardware::UB> ub; auto a = ub.Alloc<float>(64); Adds(a, a, 1.0f, 65);",
+        r"Adds: .* needs 260 bytes, but its buffer of VECCALC has 256",
+    ),
     "position": ("TBuf<TPosition::A1> b; pipe.InitBuffer(b, 256); auto a = b.Get<float>(); Adds(a, a, 1.0f, 8);", r"Adds: .* lies in A1; vector instructions"),
     # alignment
     "unaligned count": ("TBuf<> b; pipe.InitBuffer(b, 256); DataCopy(b.Get<float>(), gm, 15);", r"DataCopy: unaligned copy: 15 elements of 4 bytes are 60 bytes, no multiple of 32; .*DataCopyPad"),

@@ -1,3 +1,4 @@
+# ruff: noqa: E501, PLR0917, RUF100 - kernels and build files are quoted as they are written
 """Blocks that wait for one another, cores of a group, deterministic order, tiling, and output from kernels."""
 
 from __future__ import annotations

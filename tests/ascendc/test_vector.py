@@ -1,3 +1,4 @@
+# ruff: noqa: E501, PLR0917, RUF100, PLW0108 - kernels and build files are quoted as they are written
 """Comparisons, casts, reductions, reshaping, sorting and mathematics, against NumPy."""
 
 from __future__ import annotations
@@ -28,7 +29,14 @@ def _pack(bits: np.ndarray) -> np.ndarray:
 CASES: list[Case] = []
 
 # --- Compare and Select ----------------------------------------------------------------------------------------------
-COMPARES = {"LT": np.less, "GT": np.greater, "EQ": np.equal, "LE": np.less_equal, "GE": np.greater_equal, "NE": np.not_equal}
+COMPARES = {
+    "LT": np.less,
+    "GT": np.greater,
+    "EQ": np.equal,
+    "LE": np.less_equal,
+    "GE": np.greater_equal,
+    "NE": np.not_equal,
+}
 for mode, function in COMPARES.items():
     few = random.integers(0, 3, 256).astype(np.float32)
     CASES += [
@@ -88,7 +96,11 @@ def _short(mode: str, kind: str):
 
     def convert(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
         bits = np.arange(1 << 16, dtype=np.uint32).astype(np.uint16)
-        numbers = bits.view(np.float16).astype(np.float64) if kind == "half" else (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+        numbers = (
+            bits.view(np.float16).astype(np.float64)
+            if kind == "half"
+            else (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+        )
         finite = np.isfinite(numbers)
         table = np.unique(numbers[finite])
         result = []
@@ -97,9 +109,7 @@ def _short(mode: str, kind: str):
             middle = (low + high) / 2
             smaller, larger = sorted((low, high), key=abs)
             odd = {int(bits[finite & (numbers == v)].min()) & 1: v for v in (low, high)}
-            if low == high:
-                result.append(low)
-            elif mode == "FLOOR":
+            if low == high or mode == "FLOOR":
                 result.append(low)
             elif mode == "CEIL":
                 result.append(high)

@@ -75,7 +75,9 @@ def test_an_absent_output(operator: Make) -> None:
 
 
 def test_strides_of_dimensions_of_size_one_do_not_matter(operator: Make) -> None:
-    overload = operator("thin", "(Tensor x) -> Tensor", lambda x: x.clone().as_strided((1, 3), (7, 1)), "x[a, b] -> y[a, b]")
+    overload = operator(
+        "thin", "(Tensor x) -> Tensor", lambda x: x.clone().as_strided((1, 3), (7, 1)), "x[a, b] -> y[a, b]"
+    )
     with MetaGuard() as guard:
         overload(torch.ones(1, 3))
     assert guard.checked == 1

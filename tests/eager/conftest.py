@@ -17,7 +17,7 @@ from ascend_graph.host.package import build_operator_package
 from ascend_graph.prototypes import parse_text
 
 sys.path.insert(0, str(Path(__file__).parent))
-from eager_package import KERNELS, PROTOTYPES, prototype  # noqa: E402
+from eager_package import KERNELS, PROTOTYPES, prototype
 
 
 @pytest.fixture(scope="session")
@@ -30,7 +30,9 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (directory / "kernels.cpp").write_text(KERNELS.replace("@RECORD@", record))
     prototypes = [p for p in parse_text(PROTOTYPES).prototypes if p.op_type != "Nowhere"]
     kernels = {p.op_type: directory / "kernels.cpp" for p in prototypes}
-    return build_operator_package(directory / "opp", prototypes, kernels)
+    return build_operator_package(
+        directory / "opp", prototypes, kernels, relations={"AddCustom": "x[*s], y[*s] -> z[*s]"}
+    )
 
 
 @pytest.fixture(autouse=True)

@@ -14,11 +14,24 @@ def _recorder() -> str:
     lines += [f".OPTIONAL_INPUT(o{n}, {ANY})" for n in range(3)]
     lines += [f".DYNAMIC_INPUT(d{n}, {ANY})" for n in range(2)]
     for n in range(5):
-        lines += [f".REQUIRED_ATTR(f{n}, Float)", f".ATTR(i{n}, Int, {-(n**9)})", f".ATTR(b{n}, Bool, {'true' if n % 2 else 'false'})"]
+        lines += [
+            f".REQUIRED_ATTR(f{n}, Float)",
+            f".ATTR(i{n}, Int, {-(n**9)})",
+            f".ATTR(b{n}, Bool, {'true' if n % 2 else 'false'})",
+        ]
     lines += [f".ATTR(g{n}, Float, {n}.25)" for n in range(7)]
-    lines += ['.ATTR(s0, String, "plain")', '.ATTR(s1, String, "quo\\"te\\n")', ".ATTR(t0, Type, DT_BF16)", ".ATTR(t1, Type, DT_INT4)"]
+    lines += [
+        '.ATTR(s0, String, "plain")',
+        '.ATTR(s1, String, "quo\\"te\\n")',
+        ".ATTR(t0, Type, DT_BF16)",
+        ".ATTR(t1, Type, DT_INT4)",
+    ]
     lines += [".ATTR(li, ListInt, {1, -2})", ".REQUIRED_ATTR(li2, ListInt)", ".ATTR(lf, ListFloat, {0.5, 1e-7})"]
-    lines += [".ATTR(lb, ListBool, {true, false})", ".ATTR(lt, ListType, {DT_FLOAT, DT_BF16})", ".REQUIRED_ATTR(lf2, ListFloat)"]
+    lines += [
+        ".ATTR(lb, ListBool, {true, false})",
+        ".ATTR(lt, ListType, {DT_FLOAT, DT_BF16})",
+        ".REQUIRED_ATTR(lf2, ListFloat)",
+    ]
     lines += [f".OUTPUT(y0, {ANY})", f".OUTPUT(y1, {ANY})", f".DYNAMIC_OUTPUT(ys, {ANY})"]
     return "\n".join([*lines, ".OP_END_FACTORY_REG(Recorder)"])
 
@@ -31,6 +44,12 @@ REG_OP(Gather1).INPUT(x, {ANY}).DYNAMIC_INPUT(xs, {ANY}).OUTPUT(y, {ANY}).OP_END
 REG_OP(Increment).INPUT(x, {ANY}).OUTPUT(x, {ANY}).OP_END_FACTORY_REG(Increment)
 REG_OP(Probe).INPUT(x, {ANY}).INPUT(w, {ANY}).OPTIONAL_INPUT(b, {ANY}).OUTPUT(y, {ANY}).OUTPUT(z, {ANY})
     .ATTR(n, Int, 3).ATTR(flag, Bool, false).ATTR(dtype, Type, DT_FLOAT16).OP_END_FACTORY_REG(Probe)
+REG_OP(AddCustomGrad).INPUT(dz, {ANY}).OUTPUT(dx, {ANY}).OUTPUT(dy, {ANY}).OP_END_FACTORY_REG(AddCustomGrad)
+REG_OP(Square).INPUT(x, {ANY}).OPTIONAL_INPUT(b, {ANY}).OUTPUT(y, {ANY}).OUTPUT(index, {ANY})
+    .ATTR(scale, Float, 1.0).OP_END_FACTORY_REG(Square)
+REG_OP(SquareGrad).INPUT(x, {ANY}).INPUT(grad_y, {ANY}).OUTPUT(dx, {ANY}).ATTR(scale, Float, 1.0).OP_END_FACTORY_REG(SquareGrad)
+REG_OP(SquareGradGrad).INPUT(x, {ANY}).INPUT(grad_y, {ANY}).INPUT(grad_dx, {ANY}).OUTPUT(grad_x, {ANY})
+    .OUTPUT(grad_grad_y, {ANY}).ATTR(scale, Float, 1.0).OP_END_FACTORY_REG(SquareGradGrad)
 REG_OP(Nowhere).INPUT(x, {ANY}).OUTPUT(y, {ANY}).OP_END_FACTORY_REG(Nowhere)
 """
 
@@ -91,6 +110,29 @@ extern "C" const char* recorded_arguments() { return recorded.c_str(); }
 void host_kernels::AddCustom(const AddCustomArgs& a) {
     for (int64_t i = 0; i < a.z.numel(); ++i) {
         a.z.as<float>()[a.z.offset(i)] = a.x.as<float>()[a.x.offset(i)] + a.y.as<float>()[a.y.offset(i)];
+    }
+}
+using host_kernels::Tensor;
+static float& at(const Tensor& t, int64_t i) { return t.as<float>()[t.offset(i)]; }
+void host_kernels::AddCustomGrad(const AddCustomGradArgs& a) {
+    for (int64_t i = 0; i < a.dz.numel(); ++i) at(a.dx, i) = at(a.dy, i) = at(a.dz, i);
+}
+void host_kernels::Square(const SquareArgs& a) {
+    const auto scale = static_cast<float>(a.scale);
+    for (int64_t i = 0; i < a.x.numel(); ++i) {
+        at(a.y, i) = scale * at(a.x, i) * at(a.x, i) + (a.b == nullptr ? 0 : at(*a.b, i));
+        a.index.as<int64_t>()[a.index.offset(i)] = i;
+    }
+}
+void host_kernels::SquareGrad(const SquareGradArgs& a) {
+    const auto scale = static_cast<float>(a.scale);
+    for (int64_t i = 0; i < a.x.numel(); ++i) at(a.dx, i) = 2 * scale * at(a.x, i) * at(a.grad_y, i);
+}
+void host_kernels::SquareGradGrad(const SquareGradGradArgs& a) {
+    const auto scale = static_cast<float>(a.scale);
+    for (int64_t i = 0; i < a.x.numel(); ++i) {
+        at(a.grad_x, i) = 2 * scale * at(a.grad_y, i) * at(a.grad_dx, i);
+        at(a.grad_grad_y, i) = 2 * scale * at(a.x, i) * at(a.grad_dx, i);
     }
 }
 void host_kernels::Failing(const FailingArgs& a) {

@@ -37,7 +37,9 @@ def _still_works(define: Define) -> None:
 
 def test_a_tensor_on_another_device(define: Define) -> None:
     add = define("AddCustom", ADD).overload
-    with pytest.raises(EagerArgumentError, match=r"eager_tests::add_custom: argument y is on cpu; all tensors must be on npu:0"):
+    with pytest.raises(
+        EagerArgumentError, match=r"eager_tests::add_custom: argument y is on cpu; all tensors must be on npu:0"
+    ):
         add(torch.zeros(2).npu(), torch.zeros(2))
     with pytest.raises(EagerArgumentError, match="argument xs is on cpu"):
         define("Gather1", lambda x, xs: x.new_empty(1)).overload(torch.zeros(2).npu(), [torch.zeros(2)])
@@ -66,7 +68,9 @@ def test_arguments_that_do_not_fit_the_schema(define: Define) -> None:
         ("x[n]: float16, y[n] -> z[n]", [(2,), (2,)], "x has dtype torch.float32"),
     ],
 )
-def test_shapes_that_do_not_fit_the_relation(define: Define, relation: str, shapes: list[tuple[int, ...]], match: str) -> None:
+def test_shapes_that_do_not_fit_the_relation(
+    define: Define, relation: str, shapes: list[tuple[int, ...]], match: str
+) -> None:
     add = define("AddCustom", relation).overload
     with pytest.raises(AscendGraphError, match=match):
         add(*[torch.zeros(shape).npu() for shape in shapes])
@@ -80,7 +84,9 @@ def test_a_kernel_that_fails(define: Define) -> None:
         failing(x.t())
     assert caught.value.code == 561000
     message = str(caught.value)
-    assert message.startswith("eager_tests::failing: aclnnFailing failed with error 561000: Failing: the host kernel failed: ")
+    assert message.startswith(
+        "eager_tests::failing: aclnnFailing failed with error 561000: Failing: the host kernel failed: "
+    )
     assert "the kernel was asked to fail" in message
     assert "arguments: x=Float[3, 2] on npu:0 with strides [1, 3], fail=True" in message
     assert isinstance(caught.value, RuntimeError)
@@ -91,13 +97,17 @@ def test_a_kernel_that_fails(define: Define) -> None:
 def test_an_argument_that_the_aclnn_function_refuses(define: Define) -> None:
     gather = define("Gather1", lambda x, xs: torch.empty(1, device="meta")).overload
     x = torch.zeros(1).npu()
-    with pytest.raises(AclnnError, match="aclnnGather1GetWorkspaceSize failed with error 161001: .*'xs' is null") as caught:
+    with pytest.raises(
+        AclnnError, match="aclnnGather1GetWorkspaceSize failed with error 161001: .*'xs' is null"
+    ) as caught:
         gather(x, [])
     assert caught.value.code == 161001
     assert gather(x, [x]).shape == (1,)
 
 
-def test_a_function_that_is_in_no_library(define: Define, package: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_function_that_is_in_no_library(
+    define: Define, package: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     nowhere = define("Nowhere", "x[*s] -> y[*s]").overload
     x = torch.zeros(2).npu()
     with pytest.raises(MissingFunctionError) as caught:
@@ -113,11 +123,15 @@ def test_a_function_that_is_in_no_library(define: Define, package: Path, monkeyp
     broken.parent.mkdir(parents=True)
     broken.write_bytes(b"\x7fELF of another machine")
     monkeypatch.setenv("ASCEND_CUSTOM_OPP_PATH", f"{tmp_path}:/does/not/exist")
-    with pytest.raises(MissingFunctionError, match=r"libcust_opapi.so does not load: .*(?s:.)*/does/not/exist/op_api.* does not exist"):
+    with pytest.raises(
+        MissingFunctionError, match=r"libcust_opapi.so does not load: .*(?s:.)*/does/not/exist/op_api.* does not exist"
+    ):
         nowhere(x)
 
 
-def test_a_package_may_be_selected_after_the_first_call(define: Define, package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_may_be_selected_after_the_first_call(
+    define: Define, package: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     add = define("AddCustom", ADD).overload
     x = torch.ones(2).npu()
     monkeypatch.delenv("ASCEND_CUSTOM_OPP_PATH")
@@ -129,7 +143,9 @@ def test_a_package_may_be_selected_after_the_first_call(define: Define, package:
 
 def test_a_library_of_another_abi(define: Define, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     source = tmp_path / "other.cpp"
-    source.write_text('extern "C" void symbol_of_another_release(); extern "C" void aclnnNowhere() { symbol_of_another_release(); }')
+    source.write_text(
+        'extern "C" void symbol_of_another_release(); extern "C" void aclnnNowhere() { symbol_of_another_release(); }'
+    )
     library = tmp_path / "op_api/lib/libcust_opapi.so"
     library.parent.mkdir(parents=True)
     subprocess.run(["g++", "-shared", "-fPIC", "-Wl,-z,now", source, "-o", library], check=True)
@@ -150,8 +166,14 @@ def test_out_of_memory(define: Define) -> None:
 @pytest.mark.parametrize(
     ("text", "match"),
     [
-        ("REG_OP(Bad).INPUT(x, {ANY}).OUTPUT(y, {ANY}).ATTR(t, ListListInt, {{}}).OP_END_FACTORY_REG(Bad)", "attr t has type ListListInt"),
-        ("REG_OP(Bad).INPUT(x, {ANY}).OUTPUT(y, {ANY}).ATTR(t, Tensor, Tensor()).OP_END_FACTORY_REG(Bad)", "attr t has type Tensor"),
+        (
+            "REG_OP(Bad).INPUT(x, {ANY}).OUTPUT(y, {ANY}).ATTR(t, ListListInt, {{}}).OP_END_FACTORY_REG(Bad)",
+            "attr t has type ListListInt",
+        ),
+        (
+            "REG_OP(Bad).INPUT(x, {ANY}).OUTPUT(y, {ANY}).ATTR(t, Tensor, Tensor()).OP_END_FACTORY_REG(Bad)",
+            "attr t has type Tensor",
+        ),
         ("REG_OP(Bad).INPUT(x, {ANY}).GRAPH(body).OUTPUT(y, {ANY}).OP_END_FACTORY_REG(Bad)", "subgraph body"),
     ],
 )

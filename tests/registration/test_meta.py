@@ -31,7 +31,7 @@ def define() -> Iterator[Define]:
     handles: list[MetaHandle] = []
 
     def make(schema: str, relation: str | None = None, kernel: Callable[..., Any] | None = None) -> Any:
-        name = schema.split("(")[0]
+        name = schema.split("(", maxsplit=1)[0]
         library.define(schema)
         if kernel is not None:
             library.impl(name, kernel, "CPU")
@@ -86,7 +86,9 @@ def test_lists_absent_outputs_and_numbers(define: Define) -> None:
         ((2,), torch.float16),
         ((3,), torch.int8),
     ]
-    some = define("some(Tensor x, bool b, int seed=3) -> (Tensor, Tensor, int)", "x[n] -> y[n], z[n] if b else None, s = seed")
+    some = define(
+        "some(Tensor x, bool b, int seed=3) -> (Tensor, Tensor, int)", "x[n] -> y[n], z[n] if b else None, s = seed"
+    )
     y, z, s = some(meta(3), False)
     assert (y.shape, z, s) == ((3,), None, 3)
     none = define("none(Tensor(a!) x) -> ()", "->")
@@ -157,9 +159,7 @@ def test_unbacked_sizes(define: Define) -> None:
 
 
 def test_one_compilation_for_many_shapes(define: Define) -> None:
-    op = define(
-        "dense(Tensor x, Tensor w) -> Tensor", "x[..., m, k], w[k, n] -> y[..., m, n]", lambda x, w: torch.matmul(x, w)
-    )
+    op = define("dense(Tensor x, Tensor w) -> Tensor", "x[..., m, k], w[k, n] -> y[..., m, n]", torch.matmul)
     compiled = 0
 
     def backend(graph: Any, _: Any) -> Any:
@@ -175,7 +175,9 @@ def test_one_compilation_for_many_shapes(define: Define) -> None:
 
 
 def test_export(define: Define) -> None:
-    op = define("half(Tensor x) -> Tensor", "x[b, n] -> y[b, n // 2]", lambda x: x[:, ::2][:, : x.shape[1] // 2].clone())
+    op = define(
+        "half(Tensor x) -> Tensor", "x[b, n] -> y[b, n // 2]", lambda x: x[:, ::2][:, : x.shape[1] // 2].clone()
+    )
 
     class Model(torch.nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -198,7 +200,7 @@ def test_removal_brings_back_what_was(define: Define) -> None:
     op = define("twice(Tensor x) -> Tensor")
     assert existing_meta(op) is None
     first = register_meta(op, lambda x: torch.empty(1, device="meta"))
-    with pytest.raises(MetaError, match="has a meta function already: register_fake at .*override=True"):
+    with pytest.raises(MetaError, match=r"has a meta function already: register_fake at .*override=True"):
         register_meta(op, lambda x: x)
     second = register_meta(op, lambda x: torch.empty(2, device="meta"), override=True)
     assert op(meta(5)).shape == (2,)
@@ -253,7 +255,7 @@ def test_names_map_arguments(define: Define) -> None:
 def test_an_output_that_only_an_absent_input_gives(define: Define) -> None:
     op = define("needs(Tensor x, Tensor? b=None) -> Tensor", "x[n], b[m] -> y[m]")
     assert op(meta(3), meta(4)).shape == (4,)
-    with pytest.raises(ShapeError, match="metas::needs: .*m is given only by b, which is absent"):
+    with pytest.raises(ShapeError, match=r"metas::needs: .*m is given only by b, which is absent"):
         op(meta(3))
 
 
@@ -273,11 +275,16 @@ def test_promotion_is_that_of_torch() -> None:
     names += ["complex32", "complex64", "complex128"]
     for a in names:
         for b in names:
-            assert getattr(torch, promote_names(a, b)) == torch.promote_types(getattr(torch, a), getattr(torch, b)), (a, b)
+            assert getattr(torch, promote_names(a, b)) == torch.promote_types(getattr(torch, a), getattr(torch, b)), (
+                a,
+                b,
+            )
 
 
 @pytest.mark.parametrize("a", [torch.bool, torch.uint8, torch.int64, torch.float16, torch.float32, torch.complex64])
-@pytest.mark.parametrize("b", [torch.bool, torch.int8, torch.int32, torch.bfloat16, torch.float64, torch.complex128, 2, 2.5, True, 2j])
+@pytest.mark.parametrize(
+    "b", [torch.bool, torch.int8, torch.int32, torch.bfloat16, torch.float64, torch.complex128, 2, 2.5, True, 2j]
+)
 @pytest.mark.parametrize("ranks", [(1, 1), (0, 1), (1, 0), (0, 0)])
 def test_result_type_is_that_of_torch(a: torch.dtype, b: Any, ranks: tuple[int, int]) -> None:
     x = torch.ones([1] * ranks[0], dtype=a)

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from ascend_graph.codegen.infer_shape import GE_DTYPES, infer_shape_source
 from ascend_graph.codegen.rendering import GenerationError
+
 from ascend_graph.prototypes.model import Attr, AttrType, OpPrototype, Parameter, ParameterKind
 from ascend_graph.shapes import ShapeError, parse_relation
 from ascend_graph.shapes.samples import sample
@@ -50,7 +50,11 @@ CASES: list[tuple[OpPrototype, str, dict[str, list[Any]]]] = [
     (prototype("MatMul", "x w bias?"), "x[..., m, k], w[k, n], bias[n] -> y[..., m, n]: promote(x, w)", {}),
     (prototype("Add", "x z"), "x[...], z[...] -> y[...]: promote(x, z)", {}),
     (prototype("Norm", "x gamma", outputs=2), "x[*s, d], gamma[d] -> y[*s, d], rstd[*s, 1]: float32", {}),
-    (prototype("Glu", "x", [integer("dim")]), "x[*s, n@dim] -> y[*s, n // 2@dim] where n % 2 == 0", {"dim": [0, -1, 1]}),
+    (
+        prototype("Glu", "x", [integer("dim")]),
+        "x[*s, n@dim] -> y[*s, n // 2@dim] where n % 2 == 0",
+        {"dim": [0, -1, 1]},
+    ),
     (
         prototype("Sum", "x", [integers("dims"), flag("keep")]),
         "x[*s, *r@dims] -> y[*s, *ones(r)@dims] if keep else [*s]: integral_sum(x)",
@@ -75,10 +79,22 @@ CASES: list[tuple[OpPrototype, str, dict[str, list[Any]]]] = [
         {"layout": ["BSH", "SBH"], "heads": [1, 8]},
     ),
     (prototype("Cast", "x", [Attr("to", AttrType.TYPE, True)]), "x[*s] -> y[*s]: to", {"to": [0, 1, 27, 3]}),
-    (prototype("Flat", "x w", outputs=2), "x[*s], w[2 * n, n] -> y[prod(s), len(s), numel(x), rank(w)], z like x: float16", {}),
+    (
+        prototype("Flat", "x w", outputs=2),
+        "x[*s], w[2 * n, n] -> y[prod(s), len(s), numel(x), rank(w)], z like x: float16",
+        {},
+    ),
     (prototype("Kept", "x y"), "x[*s]: T, y[*s]: T -> x", {}),
-    (prototype("Maybe", "x m?", [flag("both")], outputs=2), "x[n], m[n] -> y[n], z[n, 2] if both and m else [0]: floating(x)", {"both": [True, False]}),
-    (prototype("Made", "", [integer("n"), integers("size")], outputs=2), "-> y[n, 2]: bool, z[*size]: int8", {"n": [3], "size": [[2, 3], []]}),
+    (
+        prototype("Maybe", "x m?", [flag("both")], outputs=2),
+        "x[n], m[n] -> y[n], z[n, 2] if both and m else [0]: floating(x)",
+        {"both": [True, False]},
+    ),
+    (
+        prototype("Made", "", [integer("n"), integers("size")], outputs=2),
+        "-> y[n, 2]: bool, z[*size]: int8",
+        {"n": [3], "size": [[2, 3], []]},
+    ),
 ]
 
 MAIN = r"""
@@ -160,7 +176,17 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source += MAIN.replace("@DISPATCH@", "\n".join(dispatch(p) for p, _, _ in CASES))
     (directory / "all.cpp").write_text(source)
     headers = Path(wheel.origin).parent / "include" / "third_party" / "acl" / "inc"
-    command = [compiler, "-std=c++17", "-O0", "-Wall", "-Wextra", "-Werror", f"-I{HERE / 'gert'}", "-isystem", str(headers)]
+    command = [
+        compiler,
+        "-std=c++17",
+        "-O0",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        f"-I{HERE / 'gert'}",
+        "-isystem",
+        str(headers),
+    ]
     subprocess.run([*command, "all.cpp", "-o", "all"], cwd=directory, check=True, timeout=300)
     return directory / "all"
 
@@ -185,7 +211,9 @@ def line(p: OpPrototype, shapes: dict[str, Any], dtypes: dict[str, Any], attrs: 
 
 
 def run(program: Path, lines: list[str]) -> list[Any]:
-    done = subprocess.run([program], input="\n".join(lines) + "\n", capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(
+        [program], input="\n".join(lines) + "\n", capture_output=True, text=True, check=True, timeout=60
+    )
     return [json.loads(text) for text in done.stdout.splitlines()]
 
 
@@ -206,7 +234,9 @@ def test_cpp_says_what_the_relation_says(program: Path, case: tuple[OpPrototype,
     for _ in range(60):
         attrs = choices(values, rng)
         named = {k: NAME_OF[v] if k == "to" else v for k, v in attrs.items()}
-        found = sample(relation, named, rng, optional=optional, dtypes=["float16", "float32", "bfloat16", "int32", "bool"])
+        found = sample(
+            relation, named, rng, optional=optional, dtypes=["float16", "float32", "bfloat16", "int32", "bool"]
+        )
         lines.append(line(p, dict(found.shapes), dict(found.dtypes), attrs))
         wanted.append([[list(s), ge_number(d)] for s, d in relation.infer(found.shapes, found.dtypes, named)])
     assert run(program, lines) == wanted

@@ -55,13 +55,27 @@ _GROUPS = {
 }
 # Parameter structures and enumerations come with the functions that take them.
 _CLASSES = frozenset(
-    {"LocalTensor", "GlobalTensor", "TPipe", "TQue", "TQueBind", "TBuf", "TBufPool", "LocalMemAllocator", "TQueSync", "Mutex",
-     "MatmulImpl", "ShapeInfo"}
-)  # fmt: skip
+    {
+        "LocalTensor",
+        "GlobalTensor",
+        "ShapeInfo",
+        "TPipe",
+        "TQue",
+        "TQueBind",
+        "TBuf",
+        "TBufPool",
+        "LocalMemAllocator",
+        "TQueSync",
+        "Mutex",
+        "MatmulImpl",
+    }
+)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _FUNCTION = re.compile(r"^(?:[A-Za-z_][\w:<>,\s*&]*?[\s*&])(?P<name>[A-Z]\w*|printf)\(", re.MULTILINE)
 _FAMILY = re.compile(r"^ASCENDC_(?P<family>\w+)\((?P<name>[A-Z]\w*)[,)]", re.MULTILINE)
-_FAMILY_BODY = re.compile(r"^#define ASCENDC_(?P<family>\w+)\((?P<parameter>\w+).*?(?P<body>(?:\\\n.*?)*)$", re.MULTILINE)
+_FAMILY_BODY = re.compile(
+    r"^#define ASCENDC_(?P<family>\w+)\((?P<parameter>\w+).*?(?P<body>(?:\\\n.*?)*)$", re.MULTILINE
+)
 _MACRO = re.compile(r"^#define (?P<name>[A-Z][A-Z_]+|ascendc_assert)(?:\(| )", re.MULTILINE)
 
 
@@ -91,7 +105,11 @@ def entries(root: Path | None = None) -> list[Entry]:
     """All names of the API in the headers below ``root``, by header and name."""
     include = root or toolkit.sources() / "include"
     found: dict[tuple[str, str], Entry] = {}
-    paths = [*sorted((include / "ascendc_host").glob("*.h")), include / "lib/matmul_intf.h", include / "register/tilingdef.h"]
+    paths = [
+        *sorted((include / "ascendc_host").glob("*.h")),
+        include / "lib/matmul_intf.h",
+        include / "register/tilingdef.h",
+    ]
 
     def add(name: str, kind: str, header: str, forms: int = 1) -> None:
         key = (header, name)

@@ -2,8 +2,8 @@
 
 Takes the command lines that authors write for the device compiler, for instance
 ``bisheng -x asc --npu-arch=dav-2201 -shared -fPIC -std=c++17 kernel.asc -o libkernel.so``. Sources of the languages
-``asc`` and ``cce`` (by ``-x``, or by the suffixes .asc and .cce) are preprocessed, their launches rewritten, and compiled;
-everything else goes to g++ as it is. Options that only concern the device are dropped.
+``asc`` and ``cce`` (by ``-x``, or by the suffixes .asc and .cce) are preprocessed, their launches rewritten, and
+compiled; everything else goes to g++ as it is. Options that only concern the device are dropped.
 """
 
 from __future__ import annotations
@@ -34,9 +34,8 @@ _DEVICE_ONLY = re.compile(
     r"|-mcpu=dav.*|--target=.*|--aicore-.*|-forward-options-to-host-compiler|--run-mode=.*|-O[456789]"
 )
 _WITH_VALUE = frozenset(
-    {"-o", "-I", "-D", "-U", "-L", "-l", "-isystem", "-include", "-idirafter", "-iquote", "-MF", "-MT", "-MQ", "-Xlinker", "-T",
-     "-u", "-z", "-e"}
-)  # fmt: skip
+    "-o -I -D -U -L -l -isystem -include -idirafter -iquote -MF -MT -MQ -Xlinker -T -u -z -e".split()  # noqa: SIM905
+)
 _ONLY_PREPROCESSING = frozenset({"-MD", "-MMD", "-MP"})
 _ONLY_PREPROCESSING_WITH_VALUE = frozenset({"-MF", "-MT", "-MQ"})
 _NEWEST_HOME = "ASCEND_HOME_PATH"
@@ -49,7 +48,9 @@ class Command:
     options: list[str] = field(default_factory=list)  # for every step
     dependencies: list[str] = field(default_factory=list)  # -MD and the like, for the preprocessor alone
     link: list[str] = field(default_factory=list)  # inputs, libraries and linker options, in their order
-    sources: dict[int, tuple[Path, bool]] = field(default_factory=dict)  # index into `link` -> source, is it a kernel source
+    sources: dict[int, tuple[Path, bool]] = field(
+        default_factory=dict
+    )  # index into `link` -> source, is it a kernel source
     output: str | None = None
     compile_only: bool = False
     preprocess_only: bool = False
@@ -77,7 +78,15 @@ def parse(arguments: Sequence[str]) -> Command:
         if argument == "-x" or (argument.startswith("-x") and len(argument) > 2):
             chosen = argument[2:] or value("-x")
             language = None if chosen == "none" else chosen
-        elif argument in ("-mllvm", "-Xasc", "-Xaicore", "-Xhost-start", "-Xhost-end", "-Xaicore-start", "-Xaicore-end"):
+        elif argument in (
+            "-mllvm",
+            "-Xasc",
+            "-Xaicore",
+            "-Xhost-start",
+            "-Xhost-end",
+            "-Xaicore-start",
+            "-Xaicore-end",
+        ):
             if argument in ("-mllvm", "-Xasc", "-Xaicore"):
                 value(argument)
         elif argument.startswith("--launch-stubs="):
@@ -96,7 +105,16 @@ def parse(arguments: Sequence[str]) -> Command:
             command.dependencies.append(argument)
         elif argument in _ONLY_PREPROCESSING_WITH_VALUE:
             command.dependencies += [argument, value(argument)]
-        elif argument.startswith(("-l", "-L", "-Wl,")) or argument in ("-shared", "-static", "-rdynamic", "-Xlinker", "-T", "-u", "-z", "-e"):
+        elif argument.startswith(("-l", "-L", "-Wl,")) or argument in (
+            "-shared",
+            "-static",
+            "-rdynamic",
+            "-Xlinker",
+            "-T",
+            "-u",
+            "-z",
+            "-e",
+        ):
             command.link.append(argument)
             if argument in _WITH_VALUE:
                 command.link.append(value(argument))
@@ -154,7 +172,9 @@ class Steps:
             raise SystemExit(status if status > 0 else 1)
 
 
-def _compile_kernel_source(command: Command, home: Home, steps: Steps, source: Path, target: Path, scratch: Path) -> None:
+def _compile_kernel_source(
+    command: Command, home: Home, steps: Steps, *, source: Path, target: Path, scratch: Path
+) -> None:
     if not source.is_file():
         raise CompilerOptionError(f"bisheng: no such source: {source}")
     standard = [] if any(option.startswith("-std=") for option in command.options) else ["-std=gnu++17"]
@@ -165,10 +185,28 @@ def _compile_kernel_source(command: Command, home: Home, steps: Steps, source: P
         dependencies = [*dependencies, "-MT", str(target)]
     if dependencies and "-MF" not in dependencies:
         dependencies = [*dependencies, "-MF", str(target.with_suffix(".d"))]
-    marks = [f"-D__global__={translate.GLOBAL_MARK}", *(f"-D{name}={mark}" for name, mark in translate.CORE_MARKS.items())]
+    marks = [
+        f"-D__global__={translate.GLOBAL_MARK}",
+        *(f"-D{name}={mark}" for name, mark in translate.CORE_MARKS.items()),
+    ]
     # What every kernel source can say without an include: the qualifiers, and launches.
     always = ["-include", "ascendc_host/qualifiers.h", "-include", "ascendc_host/runtime.h"]
-    steps.run([*standard, *command.options, *includes, *dependencies, *marks, *always, "-E", "-x", "c++", str(source), "-o", str(preprocessed)])
+    steps.run(
+        [
+            *standard,
+            *command.options,
+            *includes,
+            *dependencies,
+            *marks,
+            *always,
+            "-E",
+            "-x",
+            "c++",
+            str(source),
+            "-o",
+            str(preprocessed),
+        ]
+    )
     if not preprocessed.is_file():
         return  # a dry run
     text = preprocessed.read_text(encoding="utf-8", errors="surrogateescape")
@@ -217,7 +255,7 @@ def run(arguments: Sequence[str]) -> None:
             if command.compile_only:
                 target = Path(command.output or f"{source.stem}.o")
             if kernel:
-                _compile_kernel_source(command, home, steps, source, target, scratch)
+                _compile_kernel_source(command, home, steps, source=source, target=target, scratch=scratch)
             else:
                 mode = "-E" if command.preprocess_only else "-c"
                 includes = [f"-I{path}" for path in home.includes]

@@ -1,6 +1,7 @@
 """The Ascend C part of the host toolkit, laid out as CANN lays it out.
 
-Authors' build files find headers, CMake modules and the compiler below ``ASCEND_HOME_PATH``; ``install`` puts ours there.
+Authors' build files find headers, CMake modules and the compiler below ``ASCEND_HOME_PATH``; ``install`` puts ours
+there.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from ascend_graph.errors import AscendGraphError
 
 RUNTIME = "libascendc_runtime.so"
 
+# Authors link these for tiling functions, which are headers alone here; a host runtime may bring its own.
+_HEADERS_ONLY = ("libtiling_api.so", "libplatform.so", "libregister.so")
+
 
 class ToolkitError(AscendGraphError):
     """The toolkit's sources are missing, or its runtime library does not compile."""
@@ -26,10 +30,11 @@ def sources() -> Path:
     Raises ToolkitError when there is neither.
     """
     package = Path(__file__).resolve().parents[2]
-    for candidate in (package / "host/toolkit/ascendc", package.parent / "csrc/ascendc"):
+    candidates = (package / "host/toolkit/ascendc", package.parent / "csrc/ascendc")
+    for candidate in candidates:
         if (candidate / "include/kernel_operator.h").is_file():
             return candidate
-    raise ToolkitError(f"the Ascend C headers are missing: neither {package / 'host/toolkit/ascendc'} nor {package.parent / 'csrc/ascendc'} has them")
+    raise ToolkitError(f"the Ascend C headers are missing: neither {candidates[0]} nor {candidates[1]} has them")
 
 
 def build_runtime(target: Path, *, extra: tuple[str, ...] = ()) -> None:
@@ -55,13 +60,20 @@ def build_runtime(target: Path, *, extra: tuple[str, ...] = ()) -> None:
 def install(home: Path, *, runtime: Path | None = None) -> None:
     """Lays out the Ascend C toolkit in ``home``, the directory that ``ASCEND_HOME_PATH`` will name.
 
-    ``runtime`` is a built runtime library to link there; without it one is compiled unless ``home`` has one. What exists
-    is kept when it is right and replaced when it is not, so the call may be repeated.
+    ``runtime`` is a built runtime library to link there; without it one is compiled unless ``home`` has one. What
+    exists is kept when it is right and replaced when it is not, so the call may be repeated.
     """
     root = sources()
     headers = root / "include"
     cmake = root / "cmake"
-    for directory in ("bin", "include", "lib64/cmake/ASC", "compiler/tikcpp", "tools/tikcpp", "compiler/ccec_compiler/bin"):
+    for directory in (
+        "bin",
+        "include",
+        "lib64/cmake/ASC",
+        "compiler/tikcpp",
+        "tools/tikcpp",
+        "compiler/ccec_compiler/bin",
+    ):
         (home / directory).mkdir(parents=True, exist_ok=True)
     _link(home / "compiler/tikcpp/tikcfw", headers)
     _link(home / "include/ascendc", headers)
@@ -75,6 +87,10 @@ def install(home: Path, *, runtime: Path | None = None) -> None:
     _link(home / "compiler/ccec_compiler/bin/bisheng", home / "bin/bisheng")
     _write_environment(home)
     library = home / "lib64" / RUNTIME
+    for name in _HEADERS_ONLY:
+        if not (home / "lib64" / name).exists():
+            (home / "lib64" / name).unlink(missing_ok=True)
+            (home / "lib64" / name).symlink_to(RUNTIME)
     if runtime is not None:
         _link(library, runtime)
     elif not library.exists():
@@ -88,7 +104,9 @@ def _link(path: Path, target: Path) -> None:
     if path.is_symlink() or path.is_file():
         path.unlink()
     elif path.is_dir():
-        raise ToolkitError(f"{path} is a directory that this toolkit did not make; give install() a directory of its own")
+        raise ToolkitError(
+            f"{path} is a directory that this toolkit did not make; give install() a directory of its own"
+        )
     path.symlink_to(target)
 
 

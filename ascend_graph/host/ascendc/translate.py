@@ -22,7 +22,9 @@ CORE_MARKS = {
 }
 """The qualifiers that say which cores a kernel runs on, and what they are defined to while a source is preprocessed."""
 
-_CORES = re.compile(r"\b__ascendc_(?P<only>aiv_only|aic_only)__|\b__ascendc_mix__\(\s*(?P<aic>\d)\s*,\s*(?P<aiv>\d)\s*\)")
+_CORES = re.compile(
+    r"\b__ascendc_(?P<only>aiv_only|aic_only)__|\b__ascendc_mix__\(\s*(?P<aic>\d)\s*,\s*(?P<aiv>\d)\s*\)"
+)
 
 
 class KernelSourceError(AscendGraphError):
@@ -55,14 +57,34 @@ class Kernel:
 
 
 _NUMBERS = frozenset(
-    "bool char short int long unsigned signed float double size_t half"
-    " int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t".split()
+    {
+        "bool",
+        "char",
+        "short",
+        "int",
+        "long",
+        "unsigned",
+        "signed",
+        "float",
+        "double",
+        "size_t",
+        "half",
+        "int8_t",
+        "int16_t",
+        "int32_t",
+        "int64_t",
+        "uint8_t",
+        "uint16_t",
+        "uint32_t",
+        "uint64_t",
+    }
 )
 
 # Literals are matched so that what is inside them is not looked at.
 _LITERAL = r'R"(?P<raw>[^()\\\s]{0,16})\((?:.|\n)*?\)(?P=raw)"|"(?:\\.|[^"\\\n])*"|\b\d[\w\']*|\'(?:\\.|[^\'\\\n])+\''
 _LAUNCH = re.compile(_LITERAL + r"|(?P<launch><<<)")
 _MARKED = re.compile(_LITERAL + rf"|(?P<open>[{{}}])|(?P<namespace>\bnamespace\b)|(?P<mark>\b{GLOBAL_MARK}\b)")
+_ATTRIBUTE = re.compile(r"__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)")
 _OPENING, _CLOSING = "([{", ")]}"
 
 
@@ -103,25 +125,28 @@ def _callee_start(text: str, end: int) -> int:
     while True:
         position = len(text[:position].rstrip())
         if text[position - 1 : position] == ">":  # template arguments, back to their "<"
-            depth = 0
+            depth = parentheses = 0
             while position > 0:
                 position -= 1
-                depth += {">": 1, "<": -1}.get(text[position], 0)
-                if depth == 0:
+                parentheses += {")": 1, "(": -1}.get(text[position], 0)
+                depth += {">": 1, "<": -1}.get(text[position], 0) if parentheses == 0 else 0
+                if depth == 0 and parentheses == 0:
                     break
             position = len(text[:position].rstrip())
         name = re.compile(r"\w+$").search(text[max(0, position - 256) : position])
         if name is None:
             return end
         start = position - len(name[0])
-        before = text[:start].rstrip() if text[max(0, start - 1) : start].isspace() else text[max(0, start - 32) : start]
+        before = (
+            text[:start].rstrip() if text[max(0, start - 1) : start].isspace() else text[max(0, start - 32) : start]
+        )
         if name[0] != "template" and before.endswith("template"):
             start = text.rindex("template", 0, start)
             before = text[max(0, start - 32) : start].rstrip()
         if not before.endswith("::"):
             return start
         position = text.rindex("::", 0, start)
-        if not re.search(r"[\w>]\s*$", text[max(0, position - 32) : position]):
+        if not re.search(r"[\w>]$", text[max(0, position - 32) : position]):
             return position  # a name from the global namespace
 
 
@@ -147,7 +172,7 @@ def rewrite_launches(text: str) -> str:
             raise KernelSourceError(f"{_line(text, found.start())}: launch of {callee.strip()} without its '>>>'")
         name = " ".join(callee.split())
         configuration = text[found.end() : end]
-        parts.append(text[done:start])
+        parts.append(text[done:start] + "\n" * callee.count("\n"))
         parts.append(
             f'::ascendc_host::chevrons("{name}", [](const auto&... a_) {{ {callee.strip()}(a_...); }}, {configuration})'
         )
@@ -167,7 +192,7 @@ def _parameters(text: str) -> Iterator[Parameter]:
             start = position + 1
     pieces.append(text[start:])
     for index, piece in enumerate(pieces):
-        words = " ".join(re.sub(r"__attribute__\s*\(\(.*?\)\)", " ", piece.partition("=")[0]).replace("*", " * ").split())
+        words = " ".join(_ATTRIBUTE.sub(" ", piece.partition("=")[0]).replace("*", " * ").split())
         if words in ("", "void"):
             continue
         match = re.fullmatch(r"(?P<type>.*[\s*&>])(?P<name>[A-Za-z_]\w*)", words)
@@ -202,7 +227,7 @@ def find_kernels(text: str) -> tuple[Kernel, ...]:
             if match is None or re.search(r"\btemplate\s*<", head):
                 continue
             close = _matching(text, match.end(), ")")
-            if close < 0 or not text[close + 1 :].lstrip()[:1] == "{":
+            if close < 0 or text[close + 1 :].lstrip()[:1] != "{":
                 continue  # a declaration
             namespace = "::".join(name for name in namespaces if name)
             kernels.append(Kernel(match[1], namespace, tuple(_parameters(text[match.end() : close]))))
@@ -212,8 +237,8 @@ def find_kernels(text: str) -> tuple[Kernel, ...]:
 def declare_cores(text: str) -> str:
     """Kernels qualified with ``__vector__``, ``__cube__`` or ``__mix__(m, n)`` declare their type as they start.
 
-    >>> declare_cores("__ascendc_global__ __ascendc_aiv_only__ void f(int n) { go(n); }")
-    '__ascendc_global__  void f(int n) { ::ascendc_host::declare_kernel_type(::ascendc_host::KernelType::aiv_only); go(n); }'
+    >>> declare_cores("__ascendc_aiv_only__ void f() { go(); }")
+    ' void f() { ::ascendc_host::declare_kernel_type(::ascendc_host::KernelType::aiv_only); go(); }'
     """
     parts: list[str] = []
     done = 0
@@ -228,7 +253,9 @@ def declare_cores(text: str) -> str:
         kind = found["only"] or f"mix_{found['aic']}_{found['aiv']}"
         if kind not in ("aiv_only", "aic_only", "mix_1_0", "mix_0_1", "mix_1_1", "mix_1_2"):
             where = _line(text, found.start())
-            raise KernelSourceError(f"{where}: __mix__({found['aic']}, {found['aiv']}); valid: (1, 0), (0, 1), (1, 1), (1, 2)")
+            raise KernelSourceError(
+                f"{where}: __mix__({found['aic']}, {found['aiv']}); valid: (1, 0), (0, 1), (1, 1), (1, 2)"
+            )
         parts.append(text[done : body.end()])
         parts.append(f" ::ascendc_host::declare_kernel_type(::ascendc_host::KernelType::{kind});")
         done = body.end()
@@ -237,9 +264,12 @@ def declare_cores(text: str) -> str:
 
 
 def _skip_attributes(text: str, position: int) -> int:
-    attribute = re.compile(r"\s*(__attribute__\s*\(\(.*?\)\)|\[\[.*?\]\])")
+    attribute = re.compile(r"\s*(?:__attribute__\s*\(|(\[\[.*?\]\]))")
     while (match := attribute.match(text, position)) is not None:
-        position = match.end()
+        end = match.end() if match[1] else _matching(text, match.end(), ")") + 1
+        if end == 0:
+            break
+        position = end
     return position
 
 
@@ -253,7 +283,7 @@ def _stub_parameter(parameter: Parameter) -> str:
 
 def _signature(kernel: Kernel) -> str:
     parameters = ["uint32_t blockDim", "aclrtStream stream", *map(_stub_parameter, kernel.parameters)]
-    return f'uint32_t aclrtlaunch_{kernel.name}({", ".join(parameters)})'
+    return f"uint32_t aclrtlaunch_{kernel.name}({', '.join(parameters)})"
 
 
 def launch_header(kernel: Kernel) -> str:

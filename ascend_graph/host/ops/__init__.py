@@ -5,6 +5,7 @@ One module per family; each kernel is a few lines of PyTorch and carries GE's na
 
 from ascend_graph.host.ops import (
     activation,
+    attention,
     convolution,
     creation,
     elementwise,
@@ -13,6 +14,7 @@ from ascend_graph.host.ops import (
     loss,
     matmul,
     normalization,
+    quantisation,
     reduction,
     shape,
     spectral,
@@ -22,6 +24,7 @@ from ascend_graph.host.ops.registry import HostKernel, find_host_kernel, host_ke
 __all__ = [
     "HostKernel",
     "activation",
+    "attention",
     "convolution",
     "creation",
     "elementwise",
@@ -34,6 +37,7 @@ __all__ = [
     "matmul",
     "normalization",
     "plain_kernels",
+    "quantisation",
     "reduction",
     "shape",
     "spectral",

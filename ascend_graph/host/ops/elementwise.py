@@ -49,10 +49,9 @@ plain_kernels(
         "Square": torch.square,
         "Tan": torch.tan,
         "Tanh": torch.tanh,
-        "Trunc": torch.trunc,
     },
 )
-plain_kernels(["input_x"], {"Erfinv": torch.erfinv})
+plain_kernels(["input_x"], {"Erfinv": torch.erfinv, "Trunc": torch.trunc})
 plain_kernels(["input"], {"Conj": torch.conj_physical})
 
 
@@ -131,29 +130,34 @@ def lerp(start: T, end: T, weight: T) -> T:
     return torch.lerp(start, end, scalar(weight).to(start.dtype))
 
 
+def wide(x: T) -> T:
+    """The values in the dtype that PyTorch computes narrow floats in."""
+    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+
+
 @host_kernel("Addcdiv")
 def addcdiv(input_data: T, x1: T, x2: T, value: T) -> T:
-    return input_data + scalar(value) * (x1 / x2)
+    return (wide(input_data) + wide(scalar(value)) * wide(x1) / wide(x2)).to(input_data.dtype)
 
 
 @host_kernel("Addcmul")
 def addcmul(input_data: T, x1: T, x2: T, value: T) -> T:
-    return input_data + scalar(value) * (x1 * x2)
+    return (wide(input_data) + wide(scalar(value)) * wide(x1) * wide(x2)).to(input_data.dtype)
 
 
 @host_kernel("AxpyV2")
 def axpy_v2(x1: T, x2: T, alpha: T) -> T:
-    return x1 + x2 * scalar(alpha)
+    return (wide(x1) + wide(x2) * wide(scalar(alpha))).to(x1.dtype)
 
 
 @host_kernel("Axpy")
 def axpy(x1: T, x2: T, *, alpha: float) -> T:
-    return x1 + x2 * alpha
+    return (wide(x1) + wide(x2) * alpha).to(x1.dtype)
 
 
 @host_kernel("Sxpy")
 def sxpy(x1: T, x2: T, alpha: T | None = None) -> T:
-    return x1 - (x2 if alpha is None else x2 * scalar(alpha))
+    return (wide(x1) - (wide(x2) if alpha is None else wide(x2) * wide(scalar(alpha)))).to(x1.dtype)
 
 
 @host_kernel("Adds")

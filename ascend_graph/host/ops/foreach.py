@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import torch
 
-from ascend_graph.host.ops.elementwise import scalar
+from ascend_graph.host.ops.elementwise import scalar, wide
 from ascend_graph.host.ops.registry import host_kernel
 
 T = torch.Tensor
@@ -17,6 +17,9 @@ _UNARY: dict[str, Callable[[T], T]] = {
     "ACos": torch.acos,
     "ASin": torch.asin,
     "ATan": torch.atan,
+    "Acos": torch.acos,
+    "Asin": torch.asin,
+    "Atan": torch.atan,
     "Cos": torch.cos,
     "Cosh": torch.cosh,
     "Erf": torch.erf,
@@ -76,18 +79,20 @@ def _with_scaled_list(name: str, function: Binary) -> None:
         return [function(a, (b * scalar(alpha)).to(b.dtype)) for a, b in zip(x1, x2, strict=True)]
 
 
-def _ternary(name: str, function: Binary, names: tuple[str, str, str]) -> None:
-    def several(x: list[T], x1: list[T], x2: list[T], scalar: T) -> list[T]:
-        factors = scalar.reshape(-1).expand(len(x)).unbind()
-        return [(a + f * function(b, c)).to(a.dtype) for a, b, c, f in zip(x, x1, x2, factors, strict=True)]
+def _ternary(name: str, function: Callable[[T, T, T, T], T]) -> None:
+    others = [("x", "x1", "x2", "scalar"), ("x1", "x2", "x3", "scalars"), ("x", "x1", "x2", "scalars")]
 
-    def renamed(x1: list[T], x2: list[T], x3: list[T], scalar: T) -> list[T]:
-        return several(x1, x2, x3, scalar)
-
-    kernel = several if names[0] == "x" else renamed
-    host_kernel(f"Foreach{name}Scalar", f"Foreach{name}ScalarList", dynamic=names)(kernel)
-    # The list form has the names x, x1, x2 for both operators.
-    host_kernel(f"Foreach{name}List", dynamic=("x", "x1", "x2"))(several)
+    @host_kernel(
+        *(f"Foreach{name}{form}" for form in ("Scalar", "ScalarList", "List")),
+        dynamic=("x1", "x2", "x3"),
+        other_inputs=others,
+    )
+    def kernel(x1: list[T], x2: list[T], x3: list[T], scalar: T) -> list[T]:
+        factors = scalar.reshape(-1).expand(len(x1)).unbind()
+        return [
+            function(wide(a), wide(f), wide(b), wide(c)).to(a.dtype)
+            for a, b, c, f in zip(x1, x2, x3, factors, strict=True)
+        ]
 
 
 for _name, _function in _UNARY.items():
@@ -98,8 +103,8 @@ for _name, _binary in _BINARY.items():
     _with_list(_name, _binary)
 for _name, _binary in _SUM.items():
     _with_scaled_list(_name, _binary)
-_ternary("Addcdiv", torch.div, ("x", "x1", "x2"))
-_ternary("Addcmul", torch.mul, ("x1", "x2", "x3"))
+_ternary("Addcdiv", lambda x, factor, y, z: x + factor * y / z)
+_ternary("Addcmul", lambda x, factor, y, z: x + factor * y * z)
 
 
 @host_kernel("ForeachLerpScalar", dynamic=("x1", "x2"))
@@ -117,9 +122,9 @@ def pow_scalar_and_tensor(scalar_: T, x: list[T]) -> list[T]:
     return [torch.pow(scalar(scalar_), t) for t in x]
 
 
-@host_kernel("ForeachNorm", dynamic=("x1",), values=("scalar",))
-def norm(x1: list[T], scalar: T) -> list[T]:
-    return [torch.linalg.vector_norm(t, scalar.item()) for t in x1]
+@host_kernel("ForeachNorm", dynamic=("x",), values=("scalar",), other_inputs=[("x1", "scalar")])
+def norm(x: list[T], scalar: T) -> list[T]:
+    return [torch.linalg.vector_norm(t, scalar.item()) for t in x]
 
 
 @host_kernel("ForeachRoundOffNumber", dynamic=("x",), values=("roundMode",))

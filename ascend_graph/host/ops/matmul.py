@@ -12,6 +12,10 @@ T = torch.Tensor
 def _product(x1: T, x2: T, transpose_x1: bool, transpose_x2: bool, bias: T | None) -> T:
     a = x1.transpose(-1, -2) if transpose_x1 else x1
     b = x2.transpose(-1, -2) if transpose_x2 else x2
+    if a.dtype is torch.float16 and b.dtype is torch.float16:
+        # As devices do, sums are float32; most CPUs are far slower at float16, too.
+        y = torch.matmul(a.float(), b.float())
+        return (y if bias is None else y + bias).to(a.dtype)
     if bias is not None and a.dim() == 2 and b.dim() == 2 and bias.dtype == a.dtype:
         return torch.addmm(bias, a, b)  # as PyTorch's linear layers, with their rounding
     y = torch.matmul(a, b)

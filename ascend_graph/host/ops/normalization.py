@@ -25,7 +25,7 @@ def _channels(values: T, x: T) -> T:
 
 @cache
 def _saves_rstd() -> bool:
-    """Whether the device's batch normalization saves 1/sqrt(variance + epsilon), as documented, or the variance.
+    """Whether the device's batch normalization saves 1/sqrt(variance + epsilon), or the variance.
 
     Before Ascend950 devices save the variance: TorchAir's backward graph for them hands it to operators that take a variance.
     """
@@ -46,13 +46,19 @@ def batch_norm_v3(
     momentum: float = 0.1,
     is_training: bool = True,
 ) -> tuple[T, T, T, T, T]:
+    # The prototype lists the running statistics before those of the batch; TorchAir hands the outputs on to
+    # _native_batch_norm_legit_functional as they come, so a training step is right only in ATen's order, which has them last.
+    statistics = (_wide(running_mean), _wide(running_var))
     y, mean, rstd = aten.native_batch_norm(
-        _wide(x), _wide(weight), _wide(bias), running_mean, running_var, is_training, momentum, epsilon
+        _wide(x), _wide(weight), _wide(bias), *statistics, is_training, momentum, epsilon
     )
-    if not is_training:
-        mean, rstd = running_mean.clone(), torch.rsqrt(running_var + epsilon)
+    if is_training:
+        running_mean.copy_(statistics[0])
+        running_var.copy_(statistics[1])
+    else:
+        mean, rstd = statistics[0].clone(), torch.rsqrt(statistics[1] + epsilon)
     saved = rstd if _saves_rstd() else rstd.square().reciprocal() - epsilon
-    return y.to(x.dtype), running_mean, running_var, mean, saved
+    return y.to(x.dtype), mean, saved, running_mean, running_var
 
 
 @host_kernel("BNInfer")

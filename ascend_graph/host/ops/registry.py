@@ -38,6 +38,8 @@ class HostKernel:
     written_inputs: frozenset[str] = frozenset()
     #: The shapes of the outputs depend on the values of any input.
     data_dependent: bool = False
+    #: Names that other versions of the prototype have for the inputs.
+    other_inputs: tuple[tuple[str, ...], ...] = ()
     #: Only the shapes and dtypes of the inputs matter, as in Shape.
     shapes_only: bool = False
     #: Same inputs, same outputs and nothing else: a node whose inputs are constants is computed once.
@@ -74,6 +76,7 @@ def host_kernel(
     writes: tuple[str, ...] = (),
     data_dependent: bool = False,
     shapes_only: bool = False,
+    other_inputs: Sequence[Sequence[str]] = (),
 ) -> Callable[[F], F]:
     """Register a function as the host kernel of GE operators.
 
@@ -85,6 +88,7 @@ def host_kernel(
         writes: inputs that are written to, as in Assign.
         data_dependent: whether the shapes of the outputs depend on values of any input, as in NonZero.
         shapes_only: whether only the shapes and dtypes of the inputs matter, as in Shape.
+        other_inputs: names that other versions of the prototype have for the inputs, all of them in order.
 
     The function's positional parameters are GE's input names (a trailing underscore is dropped: ``from_``), those with a
     default are optional; its keyword-only ones are the attrs, with GE's defaults; ``**attrs`` takes any other. It must be a
@@ -121,6 +125,7 @@ def host_kernel(
                     written_inputs=frozenset(writes),
                     data_dependent=data_dependent,
                     shapes_only=shapes_only,
+                    other_inputs=tuple(map(tuple, other_inputs)),
                     pure=not writes,
                 )
             )

@@ -1,5 +1,7 @@
 """Operators that ask for shapes, change them, or put tensors together and take them apart."""
 
+# mypy: disable-error-code="no-untyped-call"
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -103,6 +105,8 @@ def tile(x: T, multiples: T) -> T:
 
 @host_kernel("Pack", dynamic=("x",), ignores=("N",))
 def pack(x: list[T], *, axis: int = 0) -> T:
+    if any(t.dim() for t in x) and all(t.numel() == 1 for t in x):
+        x = [t.reshape(()) for t in x]  # sizes, some of them as tensors of one element
     return torch.stack(x, axis)
 
 
@@ -115,17 +119,21 @@ def unpack(x: T, *, num: int, axis: int = 0) -> list[T]:
 
 @host_kernel("ConcatV2", dynamic=("x",), values=("concat_dim",), ignores=("N",))
 def concat_v2(x: list[T], concat_dim: T) -> T:
-    return torch.cat(x, int(concat_dim))
+    return _concatenated(x, int(concat_dim))
 
 
 @host_kernel("Concat", dynamic=("x",), values=("concat_dim",), ignores=("N",))
 def concat(concat_dim: T, x: list[T]) -> T:
-    return torch.cat(x, int(concat_dim))
+    return _concatenated(x, int(concat_dim))
 
 
 @host_kernel("ConcatD", "ConcatV2D", dynamic=("x",), ignores=("N",))
 def concat_d(x: list[T], *, concat_dim: int) -> T:
-    return torch.cat(x, concat_dim)
+    return _concatenated(x, concat_dim)
+
+
+def _concatenated(x: list[T], dim: int) -> T:
+    return torch.cat([t if t.dim() else t.reshape(1) for t in x], dim)
 
 
 @host_kernel("Split", values=("split_dim",))

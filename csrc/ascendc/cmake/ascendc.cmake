@@ -55,7 +55,7 @@ function(ascendc_library name type)
     set_source_files_properties(${objects} PROPERTIES EXTERNAL_OBJECT TRUE GENERATED TRUE)
 
     add_library(${name} ${type} ${objects})
-    set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX)
+    set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX ASCENDC_LIBRARY TRUE)
     # The headers come with the compiler driver; what links the library needs the launch headers and ACL.
     target_include_directories(${name} INTERFACE ${headers} ${_ASCENDC_HOME}/include)
     target_link_directories(${name} PUBLIC ${_ASCENDC_HOME}/lib64)
@@ -84,7 +84,12 @@ endfunction()
 
 # Options for the device compiler alone are left out by the compiler driver.
 function(ascendc_compile_options name scope)
-    set_property(TARGET ${name} APPEND PROPERTY ASCENDC_COMPILE_OPTIONS ${ARGN})
+    get_target_property(library ${name} ASCENDC_LIBRARY)
+    if(library)
+        set_property(TARGET ${name} APPEND PROPERTY ASCENDC_COMPILE_OPTIONS ${ARGN})
+    else()
+        target_compile_options(${name} ${scope} $<$<COMPILE_LANGUAGE:ASC>:${ARGN}>)
+    endif()
 endfunction()
 
 # A binary for the device alone cannot be made here; the same kernels as an ordinary library can.

@@ -41,7 +41,8 @@ struct Restart {
     KernelType type;
 };
 
-// --- threads ---------------------------------------------------------------------------------------------------------
+// --- threads
+// ---------------------------------------------------------------------------------------------------------
 
 // Threads that are kept between launches. Never destroyed: they may be waiting when the process exits.
 class Pool {
@@ -103,10 +104,11 @@ struct Memories {
     }
 };
 
-// --- faults ----------------------------------------------------------------------------------------------------------
+// --- faults
+// ----------------------------------------------------------------------------------------------------------
 
-// Raw pointers and integer division are beyond what headers can check. A fault inside a block ends the block; a fault
-// anywhere else goes on to whoever handled it before.
+// Raw pointers and integer division are beyond what headers can check. A fault inside a block ends the block;
+// a fault anywhere else goes on to whoever handled it before.
 struct FaultHandler {
     static constexpr int signals[] = {SIGSEGV, SIGBUS, SIGFPE};
     struct sigaction before[3];
@@ -117,7 +119,9 @@ struct FaultHandler {
     }
     FaultHandler() {
         struct sigaction action = {};
-        action.sa_sigaction = [](int signal, siginfo_t* info, void* context) { get().handle(signal, info, context); };
+        action.sa_sigaction = [](int signal, siginfo_t* info, void* context) {
+            get().handle(signal, info, context);
+        };
         action.sa_flags = SA_SIGINFO | SA_NODEFER;
         sigemptyset(&action.sa_mask);
         for (size_t i = 0; i < 3; ++i) sigaction(signals[i], &action, &before[i]);
@@ -125,7 +129,8 @@ struct FaultHandler {
     void handle(int signal, siginfo_t* info, void* context) {
         if (this_fault != nullptr) siglongjmp(*this_fault, signal);
         const auto& old = before[std::find(signals, signals + 3, signal) - signals];
-        if ((old.sa_flags & SA_SIGINFO) != 0 && old.sa_sigaction != nullptr) return old.sa_sigaction(signal, info, context);
+        if ((old.sa_flags & SA_SIGINFO) != 0 && old.sa_sigaction != nullptr)
+            return old.sa_sigaction(signal, info, context);
         if (old.sa_handler != SIG_DFL && old.sa_handler != SIG_IGN) return old.sa_handler(signal);
         ::signal(signal, SIG_DFL);  // the instruction runs again and ends the process as it would have
     }
@@ -134,7 +139,8 @@ constexpr int FaultHandler::signals[];
 
 }  // namespace
 
-// --- one launch ------------------------------------------------------------------------------------------------------
+// --- one launch
+// ------------------------------------------------------------------------------------------------------
 
 class Runner {
   public:
@@ -157,7 +163,8 @@ class Runner {
         }
     }
 
-    // Waits until `ready`, under the lock. `what` says what is awaited, for the message of a wait that cannot end.
+    // Waits until `ready`, under the lock. `what` says what is awaited, for the message of a wait that cannot
+    // end.
     void wait(const std::function<bool()>& ready, const char* what, const Where& where) {
         std::unique_lock<std::mutex> lock(mutex_);
         if (cancelled()) throw Cancelled{};
@@ -183,7 +190,8 @@ class Runner {
         const bool of_vectors = vector_only && per_group() > 1;
         const uint32_t members = of_vectors ? blocks_ * sub_count() : jobs();
         Rendezvous& meeting = of_vectors ? vector_barrier_ : barrier_;
-        if (of_vectors && this_block->core != Core::aiv) return;  // SyncAll of the vector cores: nothing for a cube core
+        if (of_vectors && this_block->core != Core::aiv)
+            return;  // SyncAll of the vector cores: nothing for a cube core
         uint64_t round = 0;
         change([&] {
             round = meeting.round;
@@ -195,13 +203,16 @@ class Runner {
         wait([&] { return meeting.round != round; }, "SyncAll", where);
     }
 
-    // CrossCoreSetFlag as the hardware does it: a core's set stays pending until every core that must set has done so;
-    // then the flag counter of every receiver goes up by one. Mode 0 joins all cores of one kind, mode 1 the vector
-    // cores of a group, mode 2 lets the cube core of a group and its vector cores signal one another.
+    // CrossCoreSetFlag as the hardware does it: a core's set stays pending until every core that must set has
+    // done so; then the flag counter of every receiver goes up by one. Mode 0 joins all cores of one kind,
+    // mode 1 the vector cores of a group, mode 2 lets the cube core of a group and its vector cores signal
+    // one another.
     void set_flag(int mode, int flag, const Where& where) {
         check_flag(mode, flag, where);
         const Block& me = *this_block;
-        const auto senders = mode == 2 ? side(me, me.core == Core::aiv) : mode == 1 ? side(me, true) : kind(me);
+        const auto senders = mode == 2   ? side(me, me.core == Core::aiv)
+                             : mode == 1 ? side(me, true)
+                                         : kind(me);
         const auto receivers = mode == 2 ? side(me, me.core != Core::aiv) : senders;
         change([&] {
             ++pending_[{job_of(me), flag, mode}];
@@ -255,12 +266,15 @@ class Runner {
     }
     uint32_t jobs() const { return blocks_ * per_group(); }
     uint32_t job_of(const Block& block) const {
-        return block.index * per_group() + (per_group() > 1 && block.core == Core::aiv ? 1 + block.sub_index : 0);
+        return block.index * per_group() +
+               (per_group() > 1 && block.core == Core::aiv ? 1 + block.sub_index : 0);
     }
 
     void check_flag(int mode, int flag, const Where& where) {
-        if (mode < 0 || mode > 2) fail(*this_block, where, format("CrossCoreSetFlag: mode %d; valid: 0, 1, 2", mode));
-        if (flag < 0 || flag > 15) fail(*this_block, where, format("CrossCoreSetFlag: flag %d; valid: 0 to 15", flag));
+        if (mode < 0 || mode > 2)
+            fail(*this_block, where, format("CrossCoreSetFlag: mode %d; valid: 0, 1, 2", mode));
+        if (flag < 0 || flag > 15)
+            fail(*this_block, where, format("CrossCoreSetFlag: flag %d; valid: 0 to 15", flag));
     }
     // One side of the group of `me`: its vector cores, or its cube core. A unified core is both.
     std::vector<uint32_t> side(const Block& me, bool vectors) const {
@@ -307,7 +321,8 @@ class Runner {
     void start_more(uint32_t count) {
         while (count-- > 0 && !cancelled() && next_ + starting_ < jobs()) {
             if (workers_ >= most_threads) {
-                failure_ = {format("kernel %s: %u blocks wait for one another; at most %u can, and a device has fewer cores",
+                failure_ = {format("kernel %s: %u blocks wait for one another; at most %u can, and a device "
+                                   "has fewer cores",
                                    kernel_, jobs(), most_threads),
                             aicore_timeout};
                 changed_.notify_all();
@@ -370,7 +385,8 @@ class Runner {
         const int signal = sigsetjmp(fault, 1);
         if (signal == 0) {
             try {
-                for (size_t i = 0; i < static_cast<size_t>(Memory::count); ++i) block.memories_[i] = memories.get(i);
+                for (size_t i = 0; i < static_cast<size_t>(Memory::count); ++i)
+                    block.memories_[i] = memories.get(i);
                 this_block = &block;
                 mine = this;
                 this_fault = &fault;
@@ -383,7 +399,8 @@ class Runner {
                 restart = wish.type;
             } catch (const Cancelled&) {
             } catch (const std::exception& error) {
-                failure = {format("kernel %s, block %u: %s", kernel_, block.index, error.what()), aicore_exception};
+                failure = {format("kernel %s, block %u: %s", kernel_, block.index, error.what()),
+                           aicore_exception};
             }
         } else {
             failure = describe_fault(block, signal);
@@ -399,8 +416,10 @@ class Runner {
     }
 
     static Violation describe_fault(const Block& block, int signal) {
-        const char* what = signal == SIGFPE ? "an integer division by zero, or one that overflows"
-                                            : "an access to memory that is not mapped, through a raw pointer or a bad address";
+        const char* what =
+            signal == SIGFPE
+                ? "an integer division by zero, or one that overflows"
+                : "an access to memory that is not mapped, through a raw pointer or a bad address";
         try {
             fail(block, block.where, std::string(what) + " (after the API call named here)");
         } catch (const Violation& violation) {
@@ -415,7 +434,8 @@ class Runner {
             if ((*waiter.ready)()) return;
         }
         const Waiter& first = waiters_.front();
-        failure_ = {format("kernel %s, block %lld of %u: %s waits for ever: every other block has ended or waits too (%zu wait) "
+        failure_ = {format("kernel %s, block %lld of %u: %s waits for ever: every other block has ended or "
+                           "waits too (%zu wait) "
                            "[%s:%d]",
                            kernel_, static_cast<long long>(first.block->block_idx()), blocks_, first.what,
                            waiters_.size(), first.where.file, first.where.line),
@@ -448,7 +468,8 @@ class Runner {
 
 thread_local Runner* Runner::mine = nullptr;
 
-// --- the face --------------------------------------------------------------------------------------------------------
+// --- the face
+// --------------------------------------------------------------------------------------------------------
 
 const char* memory_name(Memory memory) {
     static const char* const names[] = {"unified buffer", "L1 buffer",   "L0A buffer",    "L0B buffer",
@@ -473,15 +494,16 @@ bool inside_kernel() { return this_block != nullptr; }
 
 Block& current() {
     if (this_block == nullptr) {
-        throw Violation{"an Ascend C API was called outside a kernel; launch the kernel instead of calling it",
-                        aicore_exception};
+        throw Violation{
+            "an Ascend C API was called outside a kernel; launch the kernel instead of calling it",
+            aicore_exception};
     }
     return *this_block;
 }
 
 void fail(const Block& block, const Where& where, const std::string& rule) {
-    std::string what = format("kernel %s, block %lld of %u", block.kernel, static_cast<long long>(block.block_idx()),
-                              block.count);
+    std::string what = format("kernel %s, block %lld of %u", block.kernel,
+                              static_cast<long long>(block.block_idx()), block.count);
     if (block.core == Core::aic) what += " (cube core)";
     what += ": " + rule;
     if (where.file != nullptr && *where.file != '\0') what += format(" [%s:%d]", where.file, where.line);
@@ -498,8 +520,9 @@ void Block::check_balance() {
         for (const auto& buffer : queue.buffers) {
             if (buffer.state == Buffer::State::free) continue;
             const char* missing = buffer.state == Buffer::State::enqueued ? "EnQue without DeQue"
-                                  : buffer.state == Buffer::State::dequeued ? "DeQue without FreeTensor"
-                                                                            : "AllocTensor without EnQue or FreeTensor";
+                                  : buffer.state == Buffer::State::dequeued
+                                      ? "DeQue without FreeTensor"
+                                      : "AllocTensor without EnQue or FreeTensor";
             fail(*this, buffer.used,
                  format("queue %s is unbalanced at the end of the kernel: %s", queue.position, missing));
         }
@@ -525,7 +548,9 @@ void barrier(bool vector_only, const Where& where) { Runner::mine->barrier(vecto
 void set_cross_flag(int mode, int flag, const Where& where) { Runner::mine->set_flag(mode, flag, where); }
 void wait_cross_flag(int flag, const Where& where) { Runner::mine->wait_flag(flag, where); }
 void set_block_event(int64_t block, int event, const Where&) { Runner::mine->set_event(block, event); }
-void wait_block_event(int64_t block, int event, const Where& where) { Runner::mine->wait_event(block, event, where); }
+void wait_block_event(int64_t block, int event, const Where& where) {
+    Runner::mine->wait_event(block, event, where);
+}
 void poll() { Runner::mine->poll(); }
 
 namespace {
@@ -542,7 +567,8 @@ GlobalLock::~GlobalLock() { global_lock(slot_).unlock(); }
 size_t allocation_rest(const void* p) {
     const void* base = nullptr;
     size_t size = 0;
-    if (ascendgraphAllocationExtent == nullptr || !ascendgraphAllocationExtent(p, &base, &size)) return SIZE_MAX;
+    if (ascendgraphAllocationExtent == nullptr || !ascendgraphAllocationExtent(p, &base, &size))
+        return SIZE_MAX;
     const auto begin = reinterpret_cast<uintptr_t>(base);
     const auto at = reinterpret_cast<uintptr_t>(p);
     return at < begin || at - begin > size ? 0 : size - (at - begin);
@@ -558,15 +584,16 @@ struct alignas(std::max_align_t) Header {
 thread_local uint64_t next_tiling_key = 0;
 void run_launch(void* bytes) {
     const auto* header = static_cast<const Header*>(bytes);
-    const Violation failure = Runner(header->kernel, header->blocks, header->tiling_key, header->body, header + 1).run();
+    const Violation failure =
+        Runner(header->kernel, header->blocks, header->tiling_key, header->body, header + 1).run();
     if (!failure.what.empty()) ascendgraphSetError(failure.code, failure.what.c_str());
 }
 }  // namespace
 
 extern "C" void ascendcHostSetTilingKey(uint64_t key) { next_tiling_key = key; }
 
-uint32_t launch_bytes(const char* kernel, uint32_t block_count, void* stream, Body body, const void* arguments,
-                      size_t bytes) {
+uint32_t launch_bytes(const char* kernel, uint32_t block_count, void* stream, Body body,
+                      const void* arguments, size_t bytes) {
     const uint64_t tiling_key = std::exchange(next_tiling_key, 0);
     if (block_count == 0) {
         ascendgraphSetError(param_invalid, format("kernel %s: 0 blocks; launch at least 1", kernel).c_str());

@@ -38,15 +38,17 @@ void multiply_add_plain(const float* a, const float* b, float* c, size_t m, size
 __attribute__((target("avx,f16c"))) void widen_f16c(const half* from, float* to, size_t count) {
     size_t i = 0;
     for (; i + 8 <= count; i += 8) {
-        _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i))));
+        _mm256_storeu_ps(to + i,
+                         _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i))));
     }
     for (; i < count; ++i) to[i] = from[i];
 }
 __attribute__((target("avx,f16c"))) void narrow_f16c(const float* from, half* to, size_t count) {
     size_t i = 0;
     for (; i + 8 <= count; i += 8) {
-        _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i),
-                         _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+        _mm_storeu_si128(
+            reinterpret_cast<__m128i*>(to + i),
+            _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
     }
     for (; i < count; ++i) to[i] = static_cast<half>(from[i]);
 }
@@ -65,7 +67,8 @@ __attribute__((target("avx,f16c"))) void combine_f16c(const half* a, const half*
     for (; i < count; ++i) to[i] = combine_one<op>(a[i], b[i]);
 }
 // Four rows of C stay in registers, sixteen columns at a time, while k runs.
-__attribute__((target("avx2,fma"))) void multiply_add_fma(const float* a, const float* b, float* c, size_t m, size_t n, size_t k) {
+__attribute__((target("avx2,fma"))) void multiply_add_fma(const float* a, const float* b, float* c, size_t m,
+                                                          size_t n, size_t k) {
     size_t row = 0;
     for (; row + 4 <= m; row += 4) {
         size_t column = 0;
@@ -91,7 +94,8 @@ __attribute__((target("avx2,fma"))) void multiply_add_fma(const float* a, const 
         }
         for (; column < n; ++column) {
             for (int r = 0; r < 4; ++r) {
-                for (size_t i = 0; i < k; ++i) c[(row + r) * n + column] += a[(row + r) * k + i] * b[i * n + column];
+                for (size_t i = 0; i < k; ++i)
+                    c[(row + r) * n + column] += a[(row + r) * k + i] * b[i * n + column];
             }
         }
     }
@@ -135,9 +139,12 @@ void combine_as(const half* a, const half* b, half* to, size_t count) {
 
 void combine(HalfOp op, const half* a, const half* b, half* to, size_t count) {
     switch (op) {
-        case HalfOp::add: return combine_as<HalfOp::add>(a, b, to, count);
-        case HalfOp::sub: return combine_as<HalfOp::sub>(a, b, to, count);
-        case HalfOp::mul: return combine_as<HalfOp::mul>(a, b, to, count);
+        case HalfOp::add:
+            return combine_as<HalfOp::add>(a, b, to, count);
+        case HalfOp::sub:
+            return combine_as<HalfOp::sub>(a, b, to, count);
+        case HalfOp::mul:
+            return combine_as<HalfOp::mul>(a, b, to, count);
     }
 }
 

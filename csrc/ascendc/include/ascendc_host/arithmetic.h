@@ -1,5 +1,5 @@
-// Vector arithmetic: unary, binary and scalar instructions, each in three forms: on `count` elements, and on repeats with
-// the mask as a number or as bits.
+// Vector arithmetic: unary, binary and scalar instructions, each in three forms: on `count` elements, and on
+// repeats with the mask as a number or as bits.
 #ifndef ASCENDC_HOST_ARITHMETIC_H
 #define ASCENDC_HOST_ARITHMETIC_H
 
@@ -179,7 +179,9 @@ template <typename Op, typename T, typename... S>
 void on_count(const char* api, const Where& where, int64_t count, const LocalTensor<T>& dst, const Op& op,
               const LocalTensor<S>&... src) {
     Block& block = ascendc_host::enter(where);
-    if (count < 0) ascendc_host::fail(block, where, ascendc_host::format("%s: count %lld", api, static_cast<long long>(count)));
+    if (count < 0)
+        ascendc_host::fail(block, where,
+                           ascendc_host::format("%s: count %lld", api, static_cast<long long>(count)));
     const char* name = sizeof...(S) == 1 ? "src" : "a source";
     T* to = vector_operand(dst, count * sizeof(T), api, "dst", where);
     contiguous(to, static_cast<size_t>(count), op,
@@ -187,55 +189,64 @@ void on_count(const char* api, const Where& where, int64_t count, const LocalTen
 }
 
 template <typename Op, typename T, typename S>
-void on_repeats(const char* api, const Where& where, const Mask& mask, uint32_t repeats, const UnaryRepeatParams& p,
-                const LocalTensor<T>& dst, const Op& op, const LocalTensor<S>& src) {
+void on_repeats(const char* api, const Where& where, const Mask& mask, uint32_t repeats,
+                const UnaryRepeatParams& p, const LocalTensor<T>& dst, const Op& op,
+                const LocalTensor<S>& src) {
     constexpr uint32_t lanes = lanes_of<T, S>();
     repeats = mask.repeats(repeats, lanes);
-    repeated(Operand<T>(dst, {p.dstBlkStride, p.dstRepStride}, mask, repeats, lanes, api, "dst", where), mask, repeats, op,
+    repeated(Operand<T>(dst, {p.dstBlkStride, p.dstRepStride}, mask, repeats, lanes, api, "dst", where), mask,
+             repeats, op,
              Operand<S>(src, {p.srcBlkStride, p.srcRepStride}, mask, repeats, lanes, api, "src", where));
 }
 template <typename Op, typename T, typename S, typename S1>
-void on_repeats(const char* api, const Where& where, const Mask& mask, uint32_t repeats, const BinaryRepeatParams& p,
-                const LocalTensor<T>& dst, const Op& op, const LocalTensor<S>& src0, const LocalTensor<S1>& src1) {
+void on_repeats(const char* api, const Where& where, const Mask& mask, uint32_t repeats,
+                const BinaryRepeatParams& p, const LocalTensor<T>& dst, const Op& op,
+                const LocalTensor<S>& src0, const LocalTensor<S1>& src1) {
     constexpr uint32_t lanes = lanes_of<T, S, S1>();
     repeats = mask.repeats(repeats, lanes);
-    repeated(Operand<T>(dst, {p.dstBlkStride, p.dstRepStride}, mask, repeats, lanes, api, "dst", where), mask, repeats, op,
+    repeated(Operand<T>(dst, {p.dstBlkStride, p.dstRepStride}, mask, repeats, lanes, api, "dst", where), mask,
+             repeats, op,
              Operand<S>(src0, {p.src0BlkStride, p.src0RepStride}, mask, repeats, lanes, api, "src0", where),
              Operand<S1>(src1, {p.src1BlkStride, p.src1RepStride}, mask, repeats, lanes, api, "src1", where));
 }
 // With the destination as a third source.
 template <typename Op, typename T, typename S>
-void on_repeats_with_dst(const char* api, const Where& where, const Mask& mask, uint32_t repeats, const BinaryRepeatParams& p,
-                         const LocalTensor<T>& dst, const Op& op, const LocalTensor<S>& src0, const LocalTensor<S>& src1) {
+void on_repeats_with_dst(const char* api, const Where& where, const Mask& mask, uint32_t repeats,
+                         const BinaryRepeatParams& p, const LocalTensor<T>& dst, const Op& op,
+                         const LocalTensor<S>& src0, const LocalTensor<S>& src1) {
     constexpr uint32_t lanes = lanes_of<T, S>();
     repeats = mask.repeats(repeats, lanes);
     const Operand<T> result(dst, {p.dstBlkStride, p.dstRepStride}, mask, repeats, lanes, api, "dst", where);
     repeated(result, mask, repeats, op,
              Operand<S>(src0, {p.src0BlkStride, p.src0RepStride}, mask, repeats, lanes, api, "src0", where),
-             Operand<S>(src1, {p.src1BlkStride, p.src1RepStride}, mask, repeats, lanes, api, "src1", where), result);
+             Operand<S>(src1, {p.src1BlkStride, p.src1RepStride}, mask, repeats, lanes, api, "src1", where),
+             result);
 }
 
 }  // namespace detail
 
 // The names of the API cannot be template arguments, so each family of overloads is written once, as a macro.
-#define ASCENDC_UNARY(Name, op)                                                                                                 \
-    template <typename T>                                                                                                       \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const int32_t& count, Where where = Where()) {              \
-        detail::on_count(#Name, where, count, dst, op(), src);                                                                  \
-    }                                                                                                                           \
-    template <typename T, bool isSetMask = true>                                                                                \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, uint64_t mask, uint8_t repeatTime,                          \
-              const UnaryRepeatParams& repeatParams, Where where = Where()) {                                                   \
-        ascendc_host::enter(where);                                                                                             \
-        detail::on_repeats(#Name, where, detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), #Name, where), repeatTime,   \
-                           repeatParams, dst, op(), src);                                                                       \
-    }                                                                                                                           \
-    template <typename T, bool isSetMask = true>                                                                                \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint64_t mask[], uint8_t repeatTime,                  \
-              const UnaryRepeatParams& repeatParams, Where where = Where()) {                                                   \
-        ascendc_host::enter(where);                                                                                             \
-        detail::on_repeats(#Name, where, detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), #Name, where), repeatTime,   \
-                           repeatParams, dst, op(), src);                                                                       \
+#define ASCENDC_UNARY(Name, op)                                                                        \
+    template <typename T>                                                                              \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const int32_t& count,              \
+              Where where = Where()) {                                                                 \
+        detail::on_count(#Name, where, count, dst, op(), src);                                         \
+    }                                                                                                  \
+    template <typename T, bool isSetMask = true>                                                       \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, uint64_t mask, uint8_t repeatTime, \
+              const UnaryRepeatParams& repeatParams, Where where = Where()) {                          \
+        ascendc_host::enter(where);                                                                    \
+        detail::on_repeats(#Name, where,                                                               \
+                           detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), #Name, where),    \
+                           repeatTime, repeatParams, dst, op(), src);                                  \
+    }                                                                                                  \
+    template <typename T, bool isSetMask = true>                                                       \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint64_t mask[],             \
+              uint8_t repeatTime, const UnaryRepeatParams& repeatParams, Where where = Where()) {      \
+        ascendc_host::enter(where);                                                                    \
+        detail::on_repeats(#Name, where,                                                               \
+                           detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), #Name, where),    \
+                           repeatTime, repeatParams, dst, op(), src);                                  \
     }
 
 ASCENDC_UNARY(Relu, detail::relu_op)
@@ -249,25 +260,29 @@ ASCENDC_UNARY(Rsqrt, detail::rsqrt_op)
 ASCENDC_UNARY(Not, detail::not_op)
 #undef ASCENDC_UNARY
 
-#define ASCENDC_BINARY(Name, op)                                                                                                \
-    template <typename T>                                                                                                       \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, const int32_t& count,          \
-              Where where = Where()) {                                                                                          \
-        detail::on_count(#Name, where, count, dst, op(), src0, src1);                                                           \
-    }                                                                                                                           \
-    template <typename T, bool isSetMask = true>                                                                                \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, uint64_t mask,                 \
-              uint8_t repeatTime, const BinaryRepeatParams& repeatParams, Where where = Where()) {                              \
-        ascendc_host::enter(where);                                                                                             \
-        detail::on_repeats(#Name, where, detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), #Name, where), repeatTime,   \
-                           repeatParams, dst, op(), src0, src1);                                                                \
-    }                                                                                                                           \
-    template <typename T, bool isSetMask = true>                                                                                \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, const uint64_t mask[],         \
-              uint8_t repeatTime, const BinaryRepeatParams& repeatParams, Where where = Where()) {                              \
-        ascendc_host::enter(where);                                                                                             \
-        detail::on_repeats(#Name, where, detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), #Name, where), repeatTime,   \
-                           repeatParams, dst, op(), src0, src1);                                                                \
+#define ASCENDC_BINARY(Name, op)                                                                    \
+    template <typename T>                                                                           \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,    \
+              const int32_t& count, Where where = Where()) {                                        \
+        detail::on_count(#Name, where, count, dst, op(), src0, src1);                               \
+    }                                                                                               \
+    template <typename T, bool isSetMask = true>                                                    \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,    \
+              uint64_t mask, uint8_t repeatTime, const BinaryRepeatParams& repeatParams,            \
+              Where where = Where()) {                                                              \
+        ascendc_host::enter(where);                                                                 \
+        detail::on_repeats(#Name, where,                                                            \
+                           detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), #Name, where), \
+                           repeatTime, repeatParams, dst, op(), src0, src1);                        \
+    }                                                                                               \
+    template <typename T, bool isSetMask = true>                                                    \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,    \
+              const uint64_t mask[], uint8_t repeatTime, const BinaryRepeatParams& repeatParams,    \
+              Where where = Where()) {                                                              \
+        ascendc_host::enter(where);                                                                 \
+        detail::on_repeats(#Name, where,                                                            \
+                           detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), #Name, where), \
+                           repeatTime, repeatParams, dst, op(), src0, src1);                        \
     }
 
 ASCENDC_BINARY(Add, detail::add_op)
@@ -282,29 +297,35 @@ ASCENDC_BINARY(AddRelu, detail::add_relu_op)
 ASCENDC_BINARY(SubRelu, detail::sub_relu_op)
 #undef ASCENDC_BINARY
 
-// The scalar may be of another arithmetic type than the tensor: `S` is converted to the element type, as the device does.
-#define ASCENDC_SCALAR(Name, op)                                                                                                \
-    template <typename T, bool isSetMask = true>                                                                                \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const detail::Same<T>& scalarValue, const int32_t& count,   \
-              Where where = Where()) {                                                                                          \
-        const detail::Wide<T> scalar = scalarValue;                                                                             \
-        detail::on_count(#Name, where, count, dst, [scalar](detail::Wide<T> a) { return op()(scalar, a); }, src);               \
-    }                                                                                                                           \
-    template <typename T, bool isSetMask = true>                                                                                \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const detail::Same<T>& scalarValue, uint64_t mask,          \
-              uint8_t repeatTime, const UnaryRepeatParams& repeatParams, Where where = Where()) {                               \
-        ascendc_host::enter(where);                                                                                             \
-        const detail::Wide<T> scalar = scalarValue;                                                                             \
-        detail::on_repeats(#Name, where, detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), #Name, where), repeatTime,   \
-                           repeatParams, dst, [scalar](detail::Wide<T> a) { return op()(scalar, a); }, src);                    \
-    }                                                                                                                           \
-    template <typename T, bool isSetMask = true>                                                                                \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const detail::Same<T>& scalarValue, const uint64_t mask[],  \
-              uint8_t repeatTime, const UnaryRepeatParams& repeatParams, Where where = Where()) {                               \
-        ascendc_host::enter(where);                                                                                             \
-        const detail::Wide<T> scalar = scalarValue;                                                                             \
-        detail::on_repeats(#Name, where, detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), #Name, where), repeatTime,   \
-                           repeatParams, dst, [scalar](detail::Wide<T> a) { return op()(scalar, a); }, src);                    \
+// The scalar may be of another arithmetic type than the tensor: `S` is converted to the element type, as the
+// device does.
+#define ASCENDC_SCALAR(Name, op)                                                                          \
+    template <typename T, bool isSetMask = true>                                                          \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const detail::Same<T>& scalarValue,   \
+              const int32_t& count, Where where = Where()) {                                              \
+        const detail::Wide<T> scalar = scalarValue;                                                       \
+        detail::on_count(                                                                                 \
+            #Name, where, count, dst, [scalar](detail::Wide<T> a) { return op()(scalar, a); }, src);      \
+    }                                                                                                     \
+    template <typename T, bool isSetMask = true>                                                          \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const detail::Same<T>& scalarValue,   \
+              uint64_t mask, uint8_t repeatTime, const UnaryRepeatParams& repeatParams,                   \
+              Where where = Where()) {                                                                    \
+        ascendc_host::enter(where);                                                                       \
+        const detail::Wide<T> scalar = scalarValue;                                                       \
+        detail::on_repeats(                                                                               \
+            #Name, where, detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), #Name, where),        \
+            repeatTime, repeatParams, dst, [scalar](detail::Wide<T> a) { return op()(scalar, a); }, src); \
+    }                                                                                                     \
+    template <typename T, bool isSetMask = true>                                                          \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const detail::Same<T>& scalarValue,   \
+              const uint64_t mask[], uint8_t repeatTime, const UnaryRepeatParams& repeatParams,           \
+              Where where = Where()) {                                                                    \
+        ascendc_host::enter(where);                                                                       \
+        const detail::Wide<T> scalar = scalarValue;                                                       \
+        detail::on_repeats(                                                                               \
+            #Name, where, detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), #Name, where),        \
+            repeatTime, repeatParams, dst, [scalar](detail::Wide<T> a) { return op()(scalar, a); }, src); \
     }
 
 namespace detail {
@@ -329,7 +350,8 @@ ASCENDC_SCALAR(Ands, detail::and_op)
 ASCENDC_SCALAR(Ors, detail::or_op)
 #undef ASCENDC_SCALAR
 
-// --- shifts ----------------------------------------------------------------------------------------------------------
+// --- shifts
+// ----------------------------------------------------------------------------------------------------------
 
 namespace detail {
 // To the right with half of the last bit shifted out added first, when rounding is asked for.
@@ -344,26 +366,32 @@ auto shift_right(int64_t distance, bool round) {
 }  // namespace detail
 
 template <typename T, bool isSetMask = true>
-void ShiftRight(const LocalTensor<T>& dst, const LocalTensor<T>& src, const detail::Same<T>& scalarValue, const int32_t& count,
-                Where where = Where()) {
-    detail::on_count("ShiftRight", where, count, dst, detail::shift_right<T>(int64_t(scalarValue), false), src);
+void ShiftRight(const LocalTensor<T>& dst, const LocalTensor<T>& src, const detail::Same<T>& scalarValue,
+                const int32_t& count, Where where = Where()) {
+    detail::on_count("ShiftRight", where, count, dst, detail::shift_right<T>(int64_t(scalarValue), false),
+                     src);
 }
 template <typename T, bool isSetMask = true>
-void ShiftRight(const LocalTensor<T>& dst, const LocalTensor<T>& src, const detail::Same<T>& scalarValue, uint64_t mask,
-                uint8_t repeatTime, const UnaryRepeatParams& repeatParams, bool roundEn = false, Where where = Where()) {
+void ShiftRight(const LocalTensor<T>& dst, const LocalTensor<T>& src, const detail::Same<T>& scalarValue,
+                uint64_t mask, uint8_t repeatTime, const UnaryRepeatParams& repeatParams,
+                bool roundEn = false, Where where = Where()) {
     ascendc_host::enter(where);
-    detail::on_repeats("ShiftRight", where, detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "ShiftRight", where), repeatTime,
-                       repeatParams, dst, detail::shift_right<T>(int64_t(scalarValue), roundEn), src);
+    detail::on_repeats(
+        "ShiftRight", where, detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "ShiftRight", where),
+        repeatTime, repeatParams, dst, detail::shift_right<T>(int64_t(scalarValue), roundEn), src);
 }
 template <typename T, bool isSetMask = true>
-void ShiftRight(const LocalTensor<T>& dst, const LocalTensor<T>& src, const detail::Same<T>& scalarValue, const uint64_t mask[],
-                uint8_t repeatTime, const UnaryRepeatParams& repeatParams, bool roundEn = false, Where where = Where()) {
+void ShiftRight(const LocalTensor<T>& dst, const LocalTensor<T>& src, const detail::Same<T>& scalarValue,
+                const uint64_t mask[], uint8_t repeatTime, const UnaryRepeatParams& repeatParams,
+                bool roundEn = false, Where where = Where()) {
     ascendc_host::enter(where);
-    detail::on_repeats("ShiftRight", where, detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "ShiftRight", where), repeatTime,
-                       repeatParams, dst, detail::shift_right<T>(int64_t(scalarValue), roundEn), src);
+    detail::on_repeats(
+        "ShiftRight", where, detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "ShiftRight", where),
+        repeatTime, repeatParams, dst, detail::shift_right<T>(int64_t(scalarValue), roundEn), src);
 }
 
-// --- with the destination as a source, or with two element types -----------------------------------------------------
+// --- with the destination as a source, or with two element types
+// -----------------------------------------------------
 
 namespace detail {
 struct mul_add_dst_op {  // dst += src0 * src1
@@ -386,25 +414,29 @@ struct fused_mul_add_relu_op {
 };
 }  // namespace detail
 
-#define ASCENDC_ACCUMULATE(Name, op)                                                                                            \
-    template <typename T, typename U = T>                                                                                       \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<U>& src0, const LocalTensor<U>& src1, const int32_t& count,          \
-              Where where = Where()) {                                                                                          \
-        detail::on_count(#Name, where, count, dst, op(), src0, src1, dst);                                                      \
-    }                                                                                                                           \
-    template <typename T, typename U = T, bool isSetMask = true>                                                                \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<U>& src0, const LocalTensor<U>& src1, uint64_t mask,                 \
-              uint8_t repeatTime, const BinaryRepeatParams& repeatParams, Where where = Where()) {                              \
-        ascendc_host::enter(where);                                                                                             \
-        detail::on_repeats_with_dst(#Name, where, detail::make_mask<isSetMask>(mask, detail::lanes_of<T, U>(), #Name, where),   \
-                                    repeatTime, repeatParams, dst, op(), src0, src1);                                           \
-    }                                                                                                                           \
-    template <typename T, typename U = T, bool isSetMask = true>                                                                \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<U>& src0, const LocalTensor<U>& src1, const uint64_t mask[],         \
-              uint8_t repeatTime, const BinaryRepeatParams& repeatParams, Where where = Where()) {                              \
-        ascendc_host::enter(where);                                                                                             \
-        detail::on_repeats_with_dst(#Name, where, detail::make_mask<isSetMask>(mask, detail::lanes_of<T, U>(), #Name, where),   \
-                                    repeatTime, repeatParams, dst, op(), src0, src1);                                           \
+#define ASCENDC_ACCUMULATE(Name, op)                                                                  \
+    template <typename T, typename U = T>                                                             \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<U>& src0, const LocalTensor<U>& src1,      \
+              const int32_t& count, Where where = Where()) {                                          \
+        detail::on_count(#Name, where, count, dst, op(), src0, src1, dst);                            \
+    }                                                                                                 \
+    template <typename T, typename U = T, bool isSetMask = true>                                      \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<U>& src0, const LocalTensor<U>& src1,      \
+              uint64_t mask, uint8_t repeatTime, const BinaryRepeatParams& repeatParams,              \
+              Where where = Where()) {                                                                \
+        ascendc_host::enter(where);                                                                   \
+        detail::on_repeats_with_dst(                                                                  \
+            #Name, where, detail::make_mask<isSetMask>(mask, detail::lanes_of<T, U>(), #Name, where), \
+            repeatTime, repeatParams, dst, op(), src0, src1);                                         \
+    }                                                                                                 \
+    template <typename T, typename U = T, bool isSetMask = true>                                      \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<U>& src0, const LocalTensor<U>& src1,      \
+              const uint64_t mask[], uint8_t repeatTime, const BinaryRepeatParams& repeatParams,      \
+              Where where = Where()) {                                                                \
+        ascendc_host::enter(where);                                                                   \
+        detail::on_repeats_with_dst(                                                                  \
+            #Name, where, detail::make_mask<isSetMask>(mask, detail::lanes_of<T, U>(), #Name, where), \
+            repeatTime, repeatParams, dst, op(), src0, src1);                                         \
     }
 
 ASCENDC_ACCUMULATE(MulAddDst, detail::mul_add_dst_op)
@@ -420,37 +452,43 @@ auto axpy(U scalar) {
     return [factor](Wide<U> a, Wide<T> c) { return add_op()(mul_op()(factor, static_cast<Wide<T>>(a)), c); };
 }
 template <typename T, typename U>
-void axpy_repeats(const LocalTensor<T>& dst, const LocalTensor<U>& src, U scalar, const Mask& mask, uint32_t repeats,
-                  const UnaryRepeatParams& p, const Where& where) {
+void axpy_repeats(const LocalTensor<T>& dst, const LocalTensor<U>& src, U scalar, const Mask& mask,
+                  uint32_t repeats, const UnaryRepeatParams& p, const Where& where) {
     constexpr uint32_t lanes = lanes_of<T, U>();
     repeats = mask.repeats(repeats, lanes);
-    const Operand<T> result(dst, {p.dstBlkStride, p.dstRepStride}, mask, repeats, lanes, "Axpy", "dst", where);
+    const Operand<T> result(dst, {p.dstBlkStride, p.dstRepStride}, mask, repeats, lanes, "Axpy", "dst",
+                            where);
     repeated(result, mask, repeats, axpy<T, U>(scalar),
-             Operand<U>(src, {p.srcBlkStride, p.srcRepStride}, mask, repeats, lanes, "Axpy", "src", where), result);
+             Operand<U>(src, {p.srcBlkStride, p.srcRepStride}, mask, repeats, lanes, "Axpy", "src", where),
+             result);
 }
 }  // namespace detail
 
 template <typename T, typename U>
-void Axpy(const LocalTensor<T>& dst, const LocalTensor<U>& src, const detail::Same<U>& scalarValue, const int32_t& count,
-          Where where = Where()) {
+void Axpy(const LocalTensor<T>& dst, const LocalTensor<U>& src, const detail::Same<U>& scalarValue,
+          const int32_t& count, Where where = Where()) {
     detail::on_count("Axpy", where, count, dst, detail::axpy<T, U>(scalarValue), src, dst);
 }
 template <typename T, typename U, bool isSetMask = true>
-void Axpy(const LocalTensor<T>& dst, const LocalTensor<U>& src, const detail::Same<U>& scalarValue, uint64_t mask,
-          uint8_t repeatTime, const UnaryRepeatParams& repeatParams, Where where = Where()) {
+void Axpy(const LocalTensor<T>& dst, const LocalTensor<U>& src, const detail::Same<U>& scalarValue,
+          uint64_t mask, uint8_t repeatTime, const UnaryRepeatParams& repeatParams, Where where = Where()) {
     ascendc_host::enter(where);
-    detail::axpy_repeats(dst, src, scalarValue, detail::make_mask<isSetMask>(mask, detail::lanes_of<T, U>(), "Axpy", where), repeatTime,
-                         repeatParams, where);
+    detail::axpy_repeats(dst, src, scalarValue,
+                         detail::make_mask<isSetMask>(mask, detail::lanes_of<T, U>(), "Axpy", where),
+                         repeatTime, repeatParams, where);
 }
 template <typename T, typename U, bool isSetMask = true>
-void Axpy(const LocalTensor<T>& dst, const LocalTensor<U>& src, const detail::Same<U>& scalarValue, const uint64_t mask[],
-          uint8_t repeatTime, const UnaryRepeatParams& repeatParams, Where where = Where()) {
+void Axpy(const LocalTensor<T>& dst, const LocalTensor<U>& src, const detail::Same<U>& scalarValue,
+          const uint64_t mask[], uint8_t repeatTime, const UnaryRepeatParams& repeatParams,
+          Where where = Where()) {
     ascendc_host::enter(where);
-    detail::axpy_repeats(dst, src, scalarValue, detail::make_mask<isSetMask>(mask, detail::lanes_of<T, U>(), "Axpy", where), repeatTime,
-                         repeatParams, where);
+    detail::axpy_repeats(dst, src, scalarValue,
+                         detail::make_mask<isSetMask>(mask, detail::lanes_of<T, U>(), "Axpy", where),
+                         repeatTime, repeatParams, where);
 }
 
-// --- moving and filling ----------------------------------------------------------------------------------------------
+// --- moving and filling
+// ----------------------------------------------------------------------------------------------
 
 namespace detail {
 struct same_op {
@@ -487,24 +525,27 @@ Bits<T> bits_of(T value) {
     return bits;
 }
 template <typename T>
-void copy_repeats(const LocalTensor<T>& dst, const LocalTensor<T>& src, const Mask& mask, uint32_t repeats, const CopyRepeatParams& p,
-                  const Where& where) {
+void copy_repeats(const LocalTensor<T>& dst, const LocalTensor<T>& src, const Mask& mask, uint32_t repeats,
+                  const CopyRepeatParams& p, const Where& where) {
     using B = Bits<T>;
     constexpr uint32_t lanes = lanes_of<T>();
     repeats = mask.repeats(repeats, lanes);
-    repeated(Operand<B>(dst.template ReinterpretCast<B>(), {p.dstStride, p.dstRepeatSize}, mask, repeats, lanes, "Copy", "dst", where),
+    repeated(Operand<B>(dst.template ReinterpretCast<B>(), {p.dstStride, p.dstRepeatSize}, mask, repeats,
+                        lanes, "Copy", "dst", where),
              mask, repeats, same_op(),
-             Operand<B>(src.template ReinterpretCast<B>(), {p.srcStride, p.srcRepeatSize}, mask, repeats, lanes, "Copy", "src", where));
+             Operand<B>(src.template ReinterpretCast<B>(), {p.srcStride, p.srcRepeatSize}, mask, repeats,
+                        lanes, "Copy", "src", where));
 }
 template <typename T>
-void duplicate_repeats(const LocalTensor<T>& dst, T value, const Mask& mask, uint32_t repeats, uint32_t block, uint32_t repeat,
-                       const Where& where) {
+void duplicate_repeats(const LocalTensor<T>& dst, T value, const Mask& mask, uint32_t repeats, uint32_t block,
+                       uint32_t repeat, const Where& where) {
     using B = Bits<T>;
     constexpr uint32_t lanes = lanes_of<T>();
     repeats = mask.repeats(repeats, lanes);
     const B bits = bits_of(value);
-    repeated(Operand<B>(dst.template ReinterpretCast<B>(), {block, repeat}, mask, repeats, lanes, "Duplicate", "dst", where), mask,
-             repeats, [bits] { return bits; });
+    repeated(Operand<B>(dst.template ReinterpretCast<B>(), {block, repeat}, mask, repeats, lanes, "Duplicate",
+                        "dst", where),
+             mask, repeats, [bits] { return bits; });
 }
 }  // namespace detail
 
@@ -512,38 +553,44 @@ template <typename T, bool isSetMask = true>
 void Copy(const LocalTensor<T>& dst, const LocalTensor<T>& src, uint64_t mask, uint8_t repeatTime,
           const CopyRepeatParams& repeatParams, Where where = Where()) {
     ascendc_host::enter(where);
-    detail::copy_repeats(dst, src, detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "Copy", where), repeatTime, repeatParams, where);
+    detail::copy_repeats(dst, src, detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "Copy", where),
+                         repeatTime, repeatParams, where);
 }
 template <typename T, bool isSetMask = true>
 void Copy(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint64_t mask[], uint8_t repeatTime,
           const CopyRepeatParams& repeatParams, Where where = Where()) {
     ascendc_host::enter(where);
-    detail::copy_repeats(dst, src, detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "Copy", where), repeatTime, repeatParams, where);
+    detail::copy_repeats(dst, src, detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "Copy", where),
+                         repeatTime, repeatParams, where);
 }
 template <typename T, bool isSetMask = true>
 void Copy(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint32_t count, Where where = Where()) {
     using B = detail::Bits<T>;
-    detail::on_count("Copy", where, count, dst.template ReinterpretCast<B>(), detail::same_op(), src.template ReinterpretCast<B>());
+    detail::on_count("Copy", where, count, dst.template ReinterpretCast<B>(), detail::same_op(),
+                     src.template ReinterpretCast<B>());
 }
 template <typename T>
-void Duplicate(const LocalTensor<T>& dst, const detail::Same<T>& scalarValue, const int32_t& count, Where where = Where()) {
+void Duplicate(const LocalTensor<T>& dst, const detail::Same<T>& scalarValue, const int32_t& count,
+               Where where = Where()) {
     using B = detail::Bits<T>;
     const B bits = detail::bits_of<T>(scalarValue);
     detail::on_count("Duplicate", where, count, dst.template ReinterpretCast<B>(), [bits] { return bits; });
 }
 template <typename T, bool isSetMask = true>
-void Duplicate(const LocalTensor<T>& dst, const detail::Same<T>& scalarValue, uint64_t mask, uint8_t repeatTime,
-               uint16_t dstBlockStride, uint8_t dstRepeatStride, Where where = Where()) {
+void Duplicate(const LocalTensor<T>& dst, const detail::Same<T>& scalarValue, uint64_t mask,
+               uint8_t repeatTime, uint16_t dstBlockStride, uint8_t dstRepeatStride, Where where = Where()) {
     ascendc_host::enter(where);
-    detail::duplicate_repeats<T>(dst, scalarValue, detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "Duplicate", where),
-                                 repeatTime, dstBlockStride, dstRepeatStride, where);
+    detail::duplicate_repeats<T>(
+        dst, scalarValue, detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "Duplicate", where),
+        repeatTime, dstBlockStride, dstRepeatStride, where);
 }
 template <typename T, bool isSetMask = true>
-void Duplicate(const LocalTensor<T>& dst, const detail::Same<T>& scalarValue, const uint64_t mask[], uint8_t repeatTime,
-               uint16_t dstBlockStride, uint8_t dstRepeatStride, Where where = Where()) {
+void Duplicate(const LocalTensor<T>& dst, const detail::Same<T>& scalarValue, const uint64_t mask[],
+               uint8_t repeatTime, uint16_t dstBlockStride, uint8_t dstRepeatStride, Where where = Where()) {
     ascendc_host::enter(where);
-    detail::duplicate_repeats<T>(dst, scalarValue, detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "Duplicate", where),
-                                 repeatTime, dstBlockStride, dstRepeatStride, where);
+    detail::duplicate_repeats<T>(
+        dst, scalarValue, detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "Duplicate", where),
+        repeatTime, dstBlockStride, dstRepeatStride, where);
 }
 
 }  // namespace AscendC

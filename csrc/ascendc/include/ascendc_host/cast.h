@@ -10,24 +10,31 @@ namespace detail {
 // An integer near `value`, by the rounding mode. CAST_NONE rounds to nearest even where it must round.
 inline double round_to_integer(double value, RoundMode mode) {
     switch (mode) {
-        case RoundMode::CAST_FLOOR: return std::floor(value);
-        case RoundMode::CAST_CEIL: return std::ceil(value);
-        case RoundMode::CAST_ROUND: return std::round(value);
-        case RoundMode::CAST_TRUNC: return std::trunc(value);
+        case RoundMode::CAST_FLOOR:
+            return std::floor(value);
+        case RoundMode::CAST_CEIL:
+            return std::ceil(value);
+        case RoundMode::CAST_ROUND:
+            return std::round(value);
+        case RoundMode::CAST_TRUNC:
+            return std::trunc(value);
         case RoundMode::CAST_ODD: {
             const double whole = std::trunc(value);
             return whole == value || std::fmod(whole, 2) != 0 ? whole : whole + std::copysign(1.0, value);
         }
-        default: return std::nearbyint(value);
+        default:
+            return std::nearbyint(value);
     }
 }
 
-// A number of 16 bits (half or bfloat16_t) near `value`: found as the nearest one, then moved to its neighbour where the
-// mode asks for the other side. Neighbours of one sign are consecutive as integers.
+// A number of 16 bits (half or bfloat16_t) near `value`: found as the nearest one, then moved to its
+// neighbour where the mode asks for the other side. Neighbours of one sign are consecutive as integers.
 template <typename T>
 T round_to_short(double value, RoundMode mode) {
     const T nearest = static_cast<T>(static_cast<float>(value));
-    if (mode == RoundMode::CAST_NONE || mode == RoundMode::CAST_RINT || std::isnan(value) || std::isinf(value)) return nearest;
+    if (mode == RoundMode::CAST_NONE || mode == RoundMode::CAST_RINT || std::isnan(value) ||
+        std::isinf(value))
+        return nearest;
     uint16_t bits;
     std::memcpy(&bits, &nearest, sizeof bits);
     const double at = static_cast<double>(static_cast<float>(nearest));
@@ -37,19 +44,25 @@ T round_to_short(double value, RoundMode mode) {
     if (std::fabs(at) > std::fabs(value)) --bits;
     const bool up = [&] {
         switch (mode) {
-            case RoundMode::CAST_FLOOR: return negative;
-            case RoundMode::CAST_CEIL: return !negative;
-            case RoundMode::CAST_ODD: return bits % 2 == 0;
+            case RoundMode::CAST_FLOOR:
+                return negative;
+            case RoundMode::CAST_CEIL:
+                return !negative;
+            case RoundMode::CAST_ODD:
+                return bits % 2 == 0;
             case RoundMode::CAST_ROUND: {
                 T below, above;
                 const uint16_t next = static_cast<uint16_t>(bits + 1);
                 std::memcpy(&below, &bits, sizeof bits);
                 std::memcpy(&above, &next, sizeof next);
                 const double low = std::fabs(static_cast<double>(static_cast<float>(below)));
-                const double high = std::isinf(static_cast<float>(above)) ? 2 * low : std::fabs(static_cast<double>(static_cast<float>(above)));
+                const double high = std::isinf(static_cast<float>(above))
+                                        ? 2 * low
+                                        : std::fabs(static_cast<double>(static_cast<float>(above)));
                 return std::fabs(value) - low >= high - std::fabs(value);
             }
-            default: return false;
+            default:
+                return false;
         }
     }();
     if (up) ++bits;
@@ -74,14 +87,16 @@ To convert(From value, RoundMode mode) {
         using Common = std::common_type_t<int64_t, From>;
         const Common low = static_cast<Common>(std::numeric_limits<To>::min());
         const Common high = static_cast<Common>(std::numeric_limits<To>::max());
-        if (sizeof(To) >= sizeof(From) && std::is_signed<To>::value == std::is_signed<From>::value) return static_cast<To>(value);
+        if (sizeof(To) >= sizeof(From) && std::is_signed<To>::value == std::is_signed<From>::value)
+            return static_cast<To>(value);
         return static_cast<To>(std::clamp<Common>(static_cast<Common>(value), low, high));
     } else if constexpr (std::is_integral<To>::value) {
         return saturate<To>(round_to_integer(static_cast<double>(static_cast<Wide<From>>(value)), mode));
     } else if constexpr (std::is_same<Wide<To>, To>::value) {  // float, double
         const double wide = static_cast<double>(static_cast<Wide<From>>(value));
         // float to float rounds to an integral value; every mode but CAST_NONE asks for that.
-        if (std::is_same<To, From>::value && mode != RoundMode::CAST_NONE) return static_cast<To>(round_to_integer(wide, mode));
+        if (std::is_same<To, From>::value && mode != RoundMode::CAST_NONE)
+            return static_cast<To>(round_to_integer(wide, mode));
         return static_cast<To>(wide);
     } else if constexpr (std::is_same<To, From>::value) {
         return static_cast<To>(static_cast<float>(round_to_integer(static_cast<float>(value), mode)));
@@ -97,8 +112,8 @@ template <typename To, typename From>
 constexpr bool narrows = !std::is_same<Wide<To>, To>::value && std::is_same<From, float>::value;
 
 template <typename T, typename U>
-void cast_repeats(const LocalTensor<T>& dst, const LocalTensor<U>& src, RoundMode mode, const Mask& mask, uint32_t repeats,
-                  const UnaryRepeatParams& p, const Where& where) {
+void cast_repeats(const LocalTensor<T>& dst, const LocalTensor<U>& src, RoundMode mode, const Mask& mask,
+                  uint32_t repeats, const UnaryRepeatParams& p, const Where& where) {
     constexpr uint32_t lanes = lanes_of<T, U>();
     repeats = mask.repeats(repeats, lanes);
     const Operand<T> to(dst, {p.dstBlkStride, p.dstRepStride}, mask, repeats, lanes, "Cast", "dst", where);
@@ -116,7 +131,8 @@ void cast_repeats(const LocalTensor<T>& dst, const LocalTensor<U>& src, RoundMod
 }  // namespace detail
 
 template <typename T, typename U>
-void Cast(const LocalTensor<T>& dst, const LocalTensor<U>& src, const RoundMode& roundMode, const uint32_t count, Where where = Where()) {
+void Cast(const LocalTensor<T>& dst, const LocalTensor<U>& src, const RoundMode& roundMode,
+          const uint32_t count, Where where = Where()) {
     ascendc_host::enter(where);
     const U* from = detail::vector_operand(src, uint64_t(count) * sizeof(U), "Cast", "src", where);
     T* to = detail::vector_operand(dst, uint64_t(count) * sizeof(T), "Cast", "dst", where);
@@ -136,26 +152,31 @@ void Cast(const LocalTensor<T>& dst, const LocalTensor<U>& src, const RoundMode&
     }
 }
 template <typename T, typename U, bool isSetMask = true>
-void Cast(const LocalTensor<T>& dst, const LocalTensor<U>& src, const RoundMode& roundMode, uint64_t mask, uint8_t repeatTime,
-          const UnaryRepeatParams& repeatParams, Where where = Where()) {
+void Cast(const LocalTensor<T>& dst, const LocalTensor<U>& src, const RoundMode& roundMode, uint64_t mask,
+          uint8_t repeatTime, const UnaryRepeatParams& repeatParams, Where where = Where()) {
     ascendc_host::enter(where);
-    detail::cast_repeats(dst, src, roundMode, detail::make_mask<isSetMask>(mask, detail::lanes_of<T, U>(), "Cast", where), repeatTime,
-                         repeatParams, where);
+    detail::cast_repeats(dst, src, roundMode,
+                         detail::make_mask<isSetMask>(mask, detail::lanes_of<T, U>(), "Cast", where),
+                         repeatTime, repeatParams, where);
 }
 template <typename T, typename U, bool isSetMask = true>
-void Cast(const LocalTensor<T>& dst, const LocalTensor<U>& src, const RoundMode& roundMode, const uint64_t mask[], uint8_t repeatTime,
-          const UnaryRepeatParams& repeatParams, Where where = Where()) {
+void Cast(const LocalTensor<T>& dst, const LocalTensor<U>& src, const RoundMode& roundMode,
+          const uint64_t mask[], uint8_t repeatTime, const UnaryRepeatParams& repeatParams,
+          Where where = Where()) {
     ascendc_host::enter(where);
-    detail::cast_repeats(dst, src, roundMode, detail::make_mask<isSetMask>(mask, detail::lanes_of<T, U>(), "Cast", where), repeatTime,
-                         repeatParams, where);
+    detail::cast_repeats(dst, src, roundMode,
+                         detail::make_mask<isSetMask>(mask, detail::lanes_of<T, U>(), "Cast", where),
+                         repeatTime, repeatParams, where);
 }
 // Rounds floats to integral floats.
 template <typename T, RoundMode roundMode>
-void Truncate(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint32_t count, Where where = Where()) {
+void Truncate(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint32_t count,
+              Where where = Where()) {
     Cast(dst, src, roundMode, count, where);
 }
 
-// --- scalars ---------------------------------------------------------------------------------------------------------
+// --- scalars
+// ---------------------------------------------------------------------------------------------------------
 
 template <typename T, typename U, RoundMode roundMode>
 U ScalarCast(T value) {
@@ -173,23 +194,24 @@ float Cast(const T& value) {
     return static_cast<float>(value);
 }
 
-// --- dequantisation of int32 results ---------------------------------------------------------------------------------
+// --- dequantisation of int32 results
+// ---------------------------------------------------------------------------------
 
 inline void SetDeqScale(half scale) { ascendc_host::current().deq_scale = scale; }
 
-#define ASCENDC_FUSED_CAST(Name, op)                                                                                            \
-    template <typename T, typename U>                                                                                           \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<U>& src0, const LocalTensor<U>& src1, const uint32_t count,          \
-              Where where = Where()) {                                                                                          \
-        ascendc_host::enter(where);                                                                                             \
-        const U* a = detail::vector_operand(src0, uint64_t(count) * sizeof(U), #Name, "src0", where);                           \
-        const U* b = detail::vector_operand(src1, uint64_t(count) * sizeof(U), #Name, "src1", where);                           \
-        T* to = detail::vector_operand(dst, uint64_t(count) * sizeof(T), #Name, "dst", where);                                  \
-        for (uint32_t i = 0; i < count; ++i) {                                                                                  \
-            to[i] = detail::convert<T>(                                                                                         \
-                static_cast<U>(op()(static_cast<detail::Wide<U>>(a[i]), static_cast<detail::Wide<U>>(b[i]))),                   \
-                RoundMode::CAST_NONE);                                                                                          \
-        }                                                                                                                       \
+#define ASCENDC_FUSED_CAST(Name, op)                                                                  \
+    template <typename T, typename U>                                                                 \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<U>& src0, const LocalTensor<U>& src1,      \
+              const uint32_t count, Where where = Where()) {                                          \
+        ascendc_host::enter(where);                                                                   \
+        const U* a = detail::vector_operand(src0, uint64_t(count) * sizeof(U), #Name, "src0", where); \
+        const U* b = detail::vector_operand(src1, uint64_t(count) * sizeof(U), #Name, "src1", where); \
+        T* to = detail::vector_operand(dst, uint64_t(count) * sizeof(T), #Name, "dst", where);        \
+        for (uint32_t i = 0; i < count; ++i) {                                                        \
+            to[i] = detail::convert<T>(static_cast<U>(op()(static_cast<detail::Wide<U>>(a[i]),        \
+                                                           static_cast<detail::Wide<U>>(b[i]))),      \
+                                       RoundMode::CAST_NONE);                                         \
+        }                                                                                             \
     }
 ASCENDC_FUSED_CAST(MulCast, detail::mul_op)
 ASCENDC_FUSED_CAST(AddReluCast, detail::add_relu_op)
@@ -198,19 +220,25 @@ ASCENDC_FUSED_CAST(SubReluCast, detail::sub_relu_op)
 
 // dst = relu((src0 + src1) * scale), with the scale of SetDeqScale.
 template <typename T, typename U>
-void AddDeqRelu(const LocalTensor<T>& dst, const LocalTensor<U>& src0, const LocalTensor<U>& src1, const int32_t& count,
-                Where where = Where()) {
+void AddDeqRelu(const LocalTensor<T>& dst, const LocalTensor<U>& src0, const LocalTensor<U>& src1,
+                const int32_t& count, Where where = Where()) {
     const float scale = ascendc_host::enter(where).deq_scale;
-    detail::on_count("AddDeqRelu", where, count, dst,
-                     [scale](int32_t a, int32_t b) { return std::max(0.0f, static_cast<float>(detail::add_op()(a, b)) * scale); }, src0, src1);
+    detail::on_count(
+        "AddDeqRelu", where, count, dst,
+        [scale](int32_t a, int32_t b) {
+            return std::max(0.0f, static_cast<float>(detail::add_op()(a, b)) * scale);
+        },
+        src0, src1);
 }
 // dst = src * scale, with the scale of SetDeqScale.
 template <typename T, typename U, bool isVecDeq = true, bool halfBlock = true>
-void CastDeq(const LocalTensor<T>& dst, const LocalTensor<U>& src, const uint32_t count, Where where = Where()) {
+void CastDeq(const LocalTensor<T>& dst, const LocalTensor<U>& src, const uint32_t count,
+             Where where = Where()) {
     const float scale = ascendc_host::enter(where).deq_scale;
     const U* from = detail::vector_operand(src, uint64_t(count) * sizeof(U), "CastDeq", "src", where);
     T* to = detail::vector_operand(dst, uint64_t(count) * sizeof(T), "CastDeq", "dst", where);
-    for (uint32_t i = 0; i < count; ++i) to[i] = detail::convert<T>(static_cast<float>(from[i]) * scale, RoundMode::CAST_RINT);
+    for (uint32_t i = 0; i < count; ++i)
+        to[i] = detail::convert<T>(static_cast<float>(from[i]) * scale, RoundMode::CAST_NONE);
 }
 
 }  // namespace AscendC

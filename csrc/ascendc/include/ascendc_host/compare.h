@@ -10,12 +10,18 @@ namespace detail {
 template <typename T>
 bool compare(CMPMODE mode, T a, T b) {
     switch (mode) {
-        case CMPMODE::LT: return a < b;
-        case CMPMODE::GT: return a > b;
-        case CMPMODE::EQ: return a == b;
-        case CMPMODE::LE: return a <= b;
-        case CMPMODE::GE: return a >= b;
-        default: return a != b;
+        case CMPMODE::LT:
+            return a < b;
+        case CMPMODE::GT:
+            return a > b;
+        case CMPMODE::EQ:
+            return a == b;
+        case CMPMODE::LE:
+            return a <= b;
+        case CMPMODE::GE:
+            return a >= b;
+        default:
+            return a != b;
     }
 }
 inline void set_bit(uint8_t* bits, uint64_t at, bool value) {
@@ -26,46 +32,55 @@ inline bool get_bit(const uint8_t* bits, uint64_t at) { return ((bits[at / 8] >>
 
 inline void whole_repeats(uint64_t bytes, const char* api, const Where& where) {
     if (bytes % ONE_REPEAT_BYTE_SIZE != 0) {
-        ascendc_host::fail(ascendc_host::current(), where,
-                           ascendc_host::format("%s: count covers %llu bytes; it must cover a multiple of 256", api,
-                                                static_cast<unsigned long long>(bytes)));
+        ascendc_host::fail(
+            ascendc_host::current(), where,
+            ascendc_host::format("%s: count covers %llu bytes; it must cover a multiple of 256", api,
+                                 static_cast<unsigned long long>(bytes)));
     }
 }
 
 // The bits of one repeat follow those of the one before.
 template <typename T, typename U, typename Right>
-void compare_repeats(const LocalTensor<U>& dst, const Operand<T>& left, const Right& right, CMPMODE mode, const Mask& mask,
-                     uint32_t repeats, const char* api, const Where& where) {
+void compare_repeats(const LocalTensor<U>& dst, const Operand<T>& left, const Right& right, CMPMODE mode,
+                     const Mask& mask, uint32_t repeats, const char* api, const Where& where) {
     constexpr uint32_t lanes = lanes_of<T>();
-    uint8_t* bits = reinterpret_cast<uint8_t*>(vector_operand(dst, uint64_t(repeats) * lanes / 8, api, "dst", where));
+    uint8_t* bits =
+        reinterpret_cast<uint8_t*>(vector_operand(dst, uint64_t(repeats) * lanes / 8, api, "dst", where));
     for (uint32_t repeat = 0; repeat < repeats; ++repeat) {
         for (uint32_t lane = 0; lane < mask.end(repeat, lanes); ++lane) {
             if (!mask.active(repeat, lane, lanes)) continue;
-            set_bit(bits, uint64_t(repeat) * lanes + lane, compare<T>(mode, left.at(repeat, lane), right(repeat, lane)));
+            set_bit(bits, uint64_t(repeat) * lanes + lane,
+                    compare<T>(mode, left.at(repeat, lane), right(repeat, lane)));
         }
     }
 }
 template <typename T, typename U, typename MaskArgument>
-void compare_tensors(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, CMPMODE mode,
-                     const MaskArgument& argument, uint32_t repeats, const BinaryRepeatParams& p, const Where& where) {
+void compare_tensors(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,
+                     CMPMODE mode, const MaskArgument& argument, uint32_t repeats,
+                     const BinaryRepeatParams& p, const Where& where) {
     constexpr uint32_t lanes = lanes_of<T>();
     const Mask& mask = argument;
     repeats = mask.repeats(repeats, lanes);
-    const Operand<T> left(src0, {p.src0BlkStride, p.src0RepStride}, mask, repeats, lanes, "Compare", "src0", where);
-    const Operand<T> right(src1, {p.src1BlkStride, p.src1RepStride}, mask, repeats, lanes, "Compare", "src1", where);
-    compare_repeats(dst, left, [&](uint32_t repeat, uint32_t lane) { return right.at(repeat, lane); }, mode, mask, repeats, "Compare", where);
+    const Operand<T> left(src0, {p.src0BlkStride, p.src0RepStride}, mask, repeats, lanes, "Compare", "src0",
+                          where);
+    const Operand<T> right(src1, {p.src1BlkStride, p.src1RepStride}, mask, repeats, lanes, "Compare", "src1",
+                           where);
+    compare_repeats(
+        dst, left, [&](uint32_t repeat, uint32_t lane) { return right.at(repeat, lane); }, mode, mask,
+        repeats, "Compare", where);
 }
 template <typename T, typename U>
-void compare_scalar(const char* api, const LocalTensor<U>& dst, const LocalTensor<T>& src0, T scalar, CMPMODE mode, const Mask& mask,
-                    uint32_t repeats, const UnaryRepeatParams& p, const Where& where) {
+void compare_scalar(const char* api, const LocalTensor<U>& dst, const LocalTensor<T>& src0, T scalar,
+                    CMPMODE mode, const Mask& mask, uint32_t repeats, const UnaryRepeatParams& p,
+                    const Where& where) {
     constexpr uint32_t lanes = lanes_of<T>();
     repeats = mask.repeats(repeats, lanes);
     const Operand<T> left(src0, {p.srcBlkStride, p.srcRepStride}, mask, repeats, lanes, api, "src0", where);
     compare_repeats(dst, left, [&](uint32_t, uint32_t) { return scalar; }, mode, mask, repeats, api, where);
 }
 template <typename T, typename U>
-void compare_scalar_count(const char* api, const LocalTensor<U>& dst, const LocalTensor<T>& src0, T scalar, CMPMODE mode, uint32_t count,
-                          const Where& where) {
+void compare_scalar_count(const char* api, const LocalTensor<U>& dst, const LocalTensor<T>& src0, T scalar,
+                          CMPMODE mode, uint32_t count, const Where& where) {
     ascendc_host::enter(where);
     whole_repeats(uint64_t(count) * sizeof(T), api, where);
     const T* from = vector_operand(src0, uint64_t(count) * sizeof(T), api, "src0", where);
@@ -77,41 +92,49 @@ void compare_scalar_count(const char* api, const LocalTensor<U>& dst, const Loca
 
 // Bit i of dst = src0[i] <mode> src1[i].
 template <typename T, typename U>
-void Compare(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, CMPMODE cmpMode, uint32_t count,
-             Where where = Where()) {
+void Compare(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,
+             CMPMODE cmpMode, uint32_t count, Where where = Where()) {
     ascendc_host::enter(where);
     detail::whole_repeats(uint64_t(count) * sizeof(T), "Compare", where);
     const T* a = detail::vector_operand(src0, uint64_t(count) * sizeof(T), "Compare", "src0", where);
     const T* b = detail::vector_operand(src1, uint64_t(count) * sizeof(T), "Compare", "src1", where);
-    uint8_t* bits = reinterpret_cast<uint8_t*>(detail::vector_operand(dst, count / 8, "Compare", "dst", where));
+    uint8_t* bits =
+        reinterpret_cast<uint8_t*>(detail::vector_operand(dst, count / 8, "Compare", "dst", where));
     for (uint32_t i = 0; i < count; ++i) detail::set_bit(bits, i, detail::compare<T>(cmpMode, a[i], b[i]));
 }
 template <typename T, typename U, bool isSetMask = true>
-void Compare(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, CMPMODE cmpMode, uint64_t mask,
-             uint8_t repeatTime, const BinaryRepeatParams& repeatParams, Where where = Where()) {
+void Compare(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,
+             CMPMODE cmpMode, uint64_t mask, uint8_t repeatTime, const BinaryRepeatParams& repeatParams,
+             Where where = Where()) {
     ascendc_host::enter(where);
-    detail::compare_tensors(dst, src0, src1, cmpMode, detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "Compare", where), repeatTime,
-                            repeatParams, where);
+    detail::compare_tensors(dst, src0, src1, cmpMode,
+                            detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "Compare", where),
+                            repeatTime, repeatParams, where);
 }
 template <typename T, typename U, bool isSetMask = true>
-void Compare(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, CMPMODE cmpMode, const uint64_t mask[],
-             uint8_t repeatTime, const BinaryRepeatParams& repeatParams, Where where = Where()) {
+void Compare(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,
+             CMPMODE cmpMode, const uint64_t mask[], uint8_t repeatTime,
+             const BinaryRepeatParams& repeatParams, Where where = Where()) {
     ascendc_host::enter(where);
-    detail::compare_tensors(dst, src0, src1, cmpMode, detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "Compare", where), repeatTime,
-                            repeatParams, where);
+    detail::compare_tensors(dst, src0, src1, cmpMode,
+                            detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "Compare", where),
+                            repeatTime, repeatParams, where);
 }
 // Into the compare mask register: one repeat.
 template <typename T, bool isSetMask = true>
-void Compare(const LocalTensor<T>& src0, const LocalTensor<T>& src1, CMPMODE cmpMode, uint64_t mask, const BinaryRepeatParams& p,
-             Where where = Where()) {
+void Compare(const LocalTensor<T>& src0, const LocalTensor<T>& src1, CMPMODE cmpMode, uint64_t mask,
+             const BinaryRepeatParams& p, Where where = Where()) {
     auto& block = ascendc_host::enter(where);
     constexpr uint32_t lanes = detail::lanes_of<T>();
     const auto active = detail::make_mask<isSetMask>(mask, lanes, "Compare", where);
-    const detail::Operand<T> left(src0, {p.src0BlkStride, p.src0RepStride}, active, 1, lanes, "Compare", "src0", where);
-    const detail::Operand<T> right(src1, {p.src1BlkStride, p.src1RepStride}, active, 1, lanes, "Compare", "src1", where);
+    const detail::Operand<T> left(src0, {p.src0BlkStride, p.src0RepStride}, active, 1, lanes, "Compare",
+                                  "src0", where);
+    const detail::Operand<T> right(src1, {p.src1BlkStride, p.src1RepStride}, active, 1, lanes, "Compare",
+                                   "src1", where);
     for (uint32_t lane = 0; lane < active.end(0, lanes); ++lane) {
         if (!active.active(0, lane, lanes)) continue;
-        detail::set_bit(reinterpret_cast<uint8_t*>(block.compare_mask), lane, detail::compare<T>(cmpMode, left.at(0, lane), right.at(0, lane)));
+        detail::set_bit(reinterpret_cast<uint8_t*>(block.compare_mask), lane,
+                        detail::compare<T>(cmpMode, left.at(0, lane), right.at(0, lane)));
     }
 }
 template <typename T>
@@ -126,27 +149,29 @@ void SetCmpMask(const LocalTensor<T>& src, Where where = Where()) {
 }
 
 // Bit i of dst = src0[i] <mode> scalar; both names mean the same.
-#define ASCENDC_COMPARE_SCALAR(Name)                                                                                            \
-    template <typename T, typename U>                                                                                           \
-    void Name(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const detail::Same<T> src1Scalar, CMPMODE cmpMode,         \
-              uint32_t count, Where where = Where()) {                                                                          \
-        detail::compare_scalar_count<T>(#Name, dst, src0, src1Scalar, cmpMode, count, where);                                   \
-    }                                                                                                                           \
-    template <typename T, typename U, bool isSetMask = true>                                                                    \
-    void Name(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const detail::Same<T> src1Scalar, CMPMODE cmpMode,         \
-              uint64_t mask, uint8_t repeatTime, const UnaryRepeatParams& repeatParams, Where where = Where()) {                \
-        ascendc_host::enter(where);                                                                                             \
-        detail::compare_scalar<T>(#Name, dst, src0, src1Scalar, cmpMode,                                                        \
-                                  detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), #Name, where), repeatTime,          \
-                                  repeatParams, where);                                                                         \
-    }                                                                                                                           \
-    template <typename T, typename U, bool isSetMask = true>                                                                    \
-    void Name(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const detail::Same<T> src1Scalar, CMPMODE cmpMode,         \
-              const uint64_t mask[], uint8_t repeatTime, const UnaryRepeatParams& repeatParams, Where where = Where()) {        \
-        ascendc_host::enter(where);                                                                                             \
-        detail::compare_scalar<T>(#Name, dst, src0, src1Scalar, cmpMode,                                                        \
-                                  detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), #Name, where), repeatTime,          \
-                                  repeatParams, where);                                                                         \
+#define ASCENDC_COMPARE_SCALAR(Name)                                                                       \
+    template <typename T, typename U>                                                                      \
+    void Name(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const detail::Same<T> src1Scalar,     \
+              CMPMODE cmpMode, uint32_t count, Where where = Where()) {                                    \
+        detail::compare_scalar_count<T>(#Name, dst, src0, src1Scalar, cmpMode, count, where);              \
+    }                                                                                                      \
+    template <typename T, typename U, bool isSetMask = true>                                               \
+    void Name(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const detail::Same<T> src1Scalar,     \
+              CMPMODE cmpMode, uint64_t mask, uint8_t repeatTime, const UnaryRepeatParams& repeatParams,   \
+              Where where = Where()) {                                                                     \
+        ascendc_host::enter(where);                                                                        \
+        detail::compare_scalar<T>(#Name, dst, src0, src1Scalar, cmpMode,                                   \
+                                  detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), #Name, where), \
+                                  repeatTime, repeatParams, where);                                        \
+    }                                                                                                      \
+    template <typename T, typename U, bool isSetMask = true>                                               \
+    void Name(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const detail::Same<T> src1Scalar,     \
+              CMPMODE cmpMode, const uint64_t mask[], uint8_t repeatTime,                                  \
+              const UnaryRepeatParams& repeatParams, Where where = Where()) {                              \
+        ascendc_host::enter(where);                                                                        \
+        detail::compare_scalar<T>(#Name, dst, src0, src1Scalar, cmpMode,                                   \
+                                  detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), #Name, where), \
+                                  repeatTime, repeatParams, where);                                        \
     }
 ASCENDC_COMPARE_SCALAR(CompareScalar)
 ASCENDC_COMPARE_SCALAR(Compares)
@@ -159,91 +184,108 @@ inline uint64_t first_bit(SELMODE mode, uint32_t repeat, uint32_t lanes) {
     return mode == SELMODE::VSEL_CMPMASK_SPR ? 0 : uint64_t(repeat) * lanes;
 }
 template <typename T, typename Right>
-void select_repeats(const Operand<T>& to, const uint8_t* bits, const Operand<T>& left, const Right& right, SELMODE mode, const Mask& mask,
-                    uint32_t repeats) {
+void select_repeats(const Operand<T>& to, const uint8_t* bits, const Operand<T>& left, const Right& right,
+                    SELMODE mode, const Mask& mask, uint32_t repeats) {
     constexpr uint32_t lanes = lanes_of<T>();
     for (uint32_t repeat = 0; repeat < repeats; ++repeat) {
         for (uint32_t lane = 0; lane < mask.end(repeat, lanes); ++lane) {
             if (!mask.active(repeat, lane, lanes)) continue;
-            to.at(repeat, lane) = get_bit(bits, first_bit(mode, repeat, lanes) + lane) ? left.at(repeat, lane) : right(repeat, lane);
+            to.at(repeat, lane) = get_bit(bits, first_bit(mode, repeat, lanes) + lane) ? left.at(repeat, lane)
+                                                                                       : right(repeat, lane);
         }
     }
 }
 template <typename T, typename U>
-const uint8_t* select_bits(const LocalTensor<U>& selMask, SELMODE mode, uint32_t repeats, const Where& where) {
+const uint8_t* select_bits(const LocalTensor<U>& selMask, SELMODE mode, uint32_t repeats,
+                           const Where& where) {
     constexpr uint32_t lanes = lanes_of<T>();
     const uint64_t bits = mode == SELMODE::VSEL_CMPMASK_SPR ? lanes : uint64_t(repeats) * lanes;
     return selMask.use_bytes(bits / 8, "Select", "selMask", where);
 }
 template <typename T, typename U>
-void select_tensors(const LocalTensor<T>& dst, const LocalTensor<U>& selMask, const LocalTensor<T>& src0, const LocalTensor<T>& src1,
-                    SELMODE mode, const Mask& mask, uint32_t repeats, const BinaryRepeatParams& p, const Where& where) {
+void select_tensors(const LocalTensor<T>& dst, const LocalTensor<U>& selMask, const LocalTensor<T>& src0,
+                    const LocalTensor<T>& src1, SELMODE mode, const Mask& mask, uint32_t repeats,
+                    const BinaryRepeatParams& p, const Where& where) {
     constexpr uint32_t lanes = lanes_of<T>();
     repeats = mask.repeats(repeats, lanes);
     const Operand<T> to(dst, {p.dstBlkStride, p.dstRepStride}, mask, repeats, lanes, "Select", "dst", where);
-    const Operand<T> left(src0, {p.src0BlkStride, p.src0RepStride}, mask, repeats, lanes, "Select", "src0", where);
-    const Operand<T> right(src1, {p.src1BlkStride, p.src1RepStride}, mask, repeats, lanes, "Select", "src1", where);
-    select_repeats(to, select_bits<T>(selMask, mode, repeats, where), left,
-                   [&](uint32_t repeat, uint32_t lane) { return right.at(repeat, lane); }, mode, mask, repeats);
+    const Operand<T> left(src0, {p.src0BlkStride, p.src0RepStride}, mask, repeats, lanes, "Select", "src0",
+                          where);
+    const Operand<T> right(src1, {p.src1BlkStride, p.src1RepStride}, mask, repeats, lanes, "Select", "src1",
+                           where);
+    select_repeats(
+        to, select_bits<T>(selMask, mode, repeats, where), left,
+        [&](uint32_t repeat, uint32_t lane) { return right.at(repeat, lane); }, mode, mask, repeats);
 }
 template <typename T, typename U>
-void select_scalar(const LocalTensor<T>& dst, const LocalTensor<U>& selMask, const LocalTensor<T>& src0, T src1, SELMODE mode,
-                   const Mask& mask, uint32_t repeats, const BinaryRepeatParams& p, const Where& where) {
+void select_scalar(const LocalTensor<T>& dst, const LocalTensor<U>& selMask, const LocalTensor<T>& src0,
+                   T src1, SELMODE mode, const Mask& mask, uint32_t repeats, const BinaryRepeatParams& p,
+                   const Where& where) {
     constexpr uint32_t lanes = lanes_of<T>();
     repeats = mask.repeats(repeats, lanes);
     const Operand<T> to(dst, {p.dstBlkStride, p.dstRepStride}, mask, repeats, lanes, "Select", "dst", where);
-    const Operand<T> left(src0, {p.src0BlkStride, p.src0RepStride}, mask, repeats, lanes, "Select", "src0", where);
-    select_repeats(to, select_bits<T>(selMask, mode, repeats, where), left, [&](uint32_t, uint32_t) { return src1; }, mode, mask, repeats);
+    const Operand<T> left(src0, {p.src0BlkStride, p.src0RepStride}, mask, repeats, lanes, "Select", "src0",
+                          where);
+    select_repeats(
+        to, select_bits<T>(selMask, mode, repeats, where), left, [&](uint32_t, uint32_t) { return src1; },
+        mode, mask, repeats);
 }
 
 }  // namespace detail
 
 // dst[i] = bit i of selMask ? src0[i] : src1[i].
 template <typename T, typename U>
-void Select(const LocalTensor<T>& dst, const LocalTensor<U>& selMask, const LocalTensor<T>& src0, const LocalTensor<T>& src1,
-            SELMODE selMode, uint32_t count, Where where = Where()) {
+void Select(const LocalTensor<T>& dst, const LocalTensor<U>& selMask, const LocalTensor<T>& src0,
+            const LocalTensor<T>& src1, SELMODE selMode, uint32_t count, Where where = Where()) {
     ascendc_host::enter(where);
     detail::select_tensors(dst, selMask, src0, src1, selMode, {true, count, 0, 0}, 0, {}, where);
 }
 template <typename T, typename U>
-void Select(const LocalTensor<T>& dst, const LocalTensor<U>& selMask, const LocalTensor<T>& src0, const detail::Same<T> src1,
-            SELMODE selMode, uint32_t count, Where where = Where()) {
+void Select(const LocalTensor<T>& dst, const LocalTensor<U>& selMask, const LocalTensor<T>& src0,
+            const detail::Same<T> src1, SELMODE selMode, uint32_t count, Where where = Where()) {
     ascendc_host::enter(where);
     detail::select_scalar<T>(dst, selMask, src0, src1, selMode, {true, count, 0, 0}, 0, {}, where);
 }
-#define ASCENDC_SELECT(MaskType)                                                                                                \
-    template <typename T, typename U, bool isSetMask = true>                                                                    \
-    void Select(const LocalTensor<T>& dst, const LocalTensor<U>& selMask, const LocalTensor<T>& src0, const LocalTensor<T>& src1, \
-                SELMODE selMode, MaskType mask, uint8_t repeatTime, const BinaryRepeatParams& repeatParams, Where where = Where()) { \
-        ascendc_host::enter(where);                                                                                             \
-        detail::select_tensors(dst, selMask, src0, src1, selMode,                                                               \
-                               detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "Select", where), repeatTime,          \
-                               repeatParams, where);                                                                            \
-    }                                                                                                                           \
-    template <typename T, typename U, bool isSetMask = true>                                                                    \
-    void Select(const LocalTensor<T>& dst, const LocalTensor<U>& selMask, const LocalTensor<T>& src0, const detail::Same<T> src1, \
-                SELMODE selMode, MaskType mask, uint8_t repeatTime, const BinaryRepeatParams& repeatParams, Where where = Where()) { \
-        ascendc_host::enter(where);                                                                                             \
-        detail::select_scalar<T>(dst, selMask, src0, src1, selMode,                                                             \
-                                 detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "Select", where), repeatTime,        \
-                                 repeatParams, where);                                                                          \
+#define ASCENDC_SELECT(MaskType)                                                                             \
+    template <typename T, typename U, bool isSetMask = true>                                                 \
+    void Select(const LocalTensor<T>& dst, const LocalTensor<U>& selMask, const LocalTensor<T>& src0,        \
+                const LocalTensor<T>& src1, SELMODE selMode, MaskType mask, uint8_t repeatTime,              \
+                const BinaryRepeatParams& repeatParams, Where where = Where()) {                             \
+        ascendc_host::enter(where);                                                                          \
+        detail::select_tensors(dst, selMask, src0, src1, selMode,                                            \
+                               detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "Select", where),   \
+                               repeatTime, repeatParams, where);                                             \
+    }                                                                                                        \
+    template <typename T, typename U, bool isSetMask = true>                                                 \
+    void Select(const LocalTensor<T>& dst, const LocalTensor<U>& selMask, const LocalTensor<T>& src0,        \
+                const detail::Same<T> src1, SELMODE selMode, MaskType mask, uint8_t repeatTime,              \
+                const BinaryRepeatParams& repeatParams, Where where = Where()) {                             \
+        ascendc_host::enter(where);                                                                          \
+        detail::select_scalar<T>(dst, selMask, src0, src1, selMode,                                          \
+                                 detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "Select", where), \
+                                 repeatTime, repeatParams, where);                                           \
     }
 ASCENDC_SELECT(uint64_t)
 ASCENDC_SELECT(const uint64_t*)
 #undef ASCENDC_SELECT
 // By the compare mask register.
 template <typename T, SELMODE selMode>
-void Select(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, uint8_t repeatTime,
-            const BinaryRepeatParams& p, Where where = Where()) {
+void Select(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,
+            uint8_t repeatTime, const BinaryRepeatParams& p, Where where = Where()) {
     const auto& block = ascendc_host::enter(where);
     constexpr uint32_t lanes = detail::lanes_of<T>();
     const auto mask = detail::register_mask();
     const uint32_t repeats = mask.repeats(repeatTime, lanes);
-    const detail::Operand<T> to(dst, {p.dstBlkStride, p.dstRepStride}, mask, repeats, lanes, "Select", "dst", where);
-    const detail::Operand<T> left(src0, {p.src0BlkStride, p.src0RepStride}, mask, repeats, lanes, "Select", "src0", where);
-    const detail::Operand<T> right(src1, {p.src1BlkStride, p.src1RepStride}, mask, repeats, lanes, "Select", "src1", where);
-    detail::select_repeats(to, reinterpret_cast<const uint8_t*>(block.compare_mask), left,
-                           [&](uint32_t repeat, uint32_t lane) { return right.at(repeat, lane); }, SELMODE::VSEL_CMPMASK_SPR, mask, repeats);
+    const detail::Operand<T> to(dst, {p.dstBlkStride, p.dstRepStride}, mask, repeats, lanes, "Select", "dst",
+                                where);
+    const detail::Operand<T> left(src0, {p.src0BlkStride, p.src0RepStride}, mask, repeats, lanes, "Select",
+                                  "src0", where);
+    const detail::Operand<T> right(src1, {p.src1BlkStride, p.src1RepStride}, mask, repeats, lanes, "Select",
+                                   "src1", where);
+    detail::select_repeats(
+        to, reinterpret_cast<const uint8_t*>(block.compare_mask), left,
+        [&](uint32_t repeat, uint32_t lane) { return right.at(repeat, lane); }, SELMODE::VSEL_CMPMASK_SPR,
+        mask, repeats);
 }
 
 }  // namespace AscendC

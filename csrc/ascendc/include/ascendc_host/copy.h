@@ -1,4 +1,5 @@
-// DataCopy and DataCopyPad: blocks of bytes between global and local memory, with the alignment the device asks for.
+// DataCopy and DataCopyPad: blocks of bytes between global and local memory, with the alignment the device
+// asks for.
 #ifndef ASCENDC_HOST_COPY_H
 #define ASCENDC_HOST_COPY_H
 
@@ -6,7 +7,8 @@
 
 namespace AscendC {
 
-// `blockCount` blocks of `blockLen` units, with gaps of `srcStride` and `dstStride` units between them; a unit is 32 bytes.
+// `blockCount` blocks of `blockLen` units, with gaps of `srcStride` and `dstStride` units between them; a
+// unit is 32 bytes.
 struct DataCopyParams {
     DataCopyParams() = default;
     DataCopyParams(uint16_t count, uint16_t length, uint16_t source, uint16_t destination)
@@ -25,9 +27,15 @@ struct DataCopyParams {
 
 struct DataCopyEnhancedParams {
     DataCopyEnhancedParams() = default;
-    DataCopyEnhancedParams(BlockMode block_mode, DeqScale scale, uint64_t value, uint8_t store_mode, bool relu, pad_t pad,
-                           uint64_t pad_value)
-        : blockMode(block_mode), deqScale(scale), deqValue(value), sidStoreMode(store_mode), isRelu(relu), padMode(pad), padValue(pad_value) {}
+    DataCopyEnhancedParams(BlockMode block_mode, DeqScale scale, uint64_t value, uint8_t store_mode,
+                           bool relu, pad_t pad, uint64_t pad_value)
+        : blockMode(block_mode),
+          deqScale(scale),
+          deqValue(value),
+          sidStoreMode(store_mode),
+          isRelu(relu),
+          padMode(pad),
+          padValue(pad_value) {}
     BlockMode blockMode = BlockMode::BLOCK_MODE_NORMAL;
     DeqScale deqScale = DeqScale::DEQ_NONE;
     uint64_t deqValue = 0;
@@ -38,10 +46,12 @@ struct DataCopyEnhancedParams {
     uint64_t deqTensorAddr = 0;
 };
 
-// For DataCopyPad: `blockLen` and the stride on global memory are bytes, the stride on local memory is units of 32 bytes.
+// For DataCopyPad: `blockLen` and the stride on global memory are bytes, the stride on local memory is units
+// of 32 bytes.
 struct DataCopyExtParams {
     DataCopyExtParams() = default;
-    DataCopyExtParams(uint16_t count, uint32_t length, uint32_t source, uint32_t destination, uint32_t reserved)
+    DataCopyExtParams(uint16_t count, uint32_t length, uint32_t source, uint32_t destination,
+                      uint32_t reserved)
         : blockCount(count), blockLen(length), srcStride(source), dstStride(destination), rsv(reserved) {}
     uint16_t blockCount = 1;
     uint32_t blockLen = 0;
@@ -70,12 +80,12 @@ struct DataCopyPadExtParams {
     T paddingValue = T(0);
 };
 
-// `ndNum` matrices of nValue rows and dValue columns, from rows to fractals of 16 rows and 32 bytes. Strides of the
-// destination count 32-byte units; those of the source count elements.
+// `ndNum` matrices of nValue rows and dValue columns, from rows to fractals of 16 rows and 32 bytes. Strides
+// of the destination count 32-byte units; those of the source count elements.
 struct Nd2NzParams {
     Nd2NzParams() = default;
-    Nd2NzParams(uint16_t matrices, uint16_t rows, uint16_t columns, uint16_t matrix_stride, uint16_t row_stride, uint16_t c0_stride,
-                uint16_t n_stride, uint16_t nz_matrix_stride)
+    Nd2NzParams(uint16_t matrices, uint16_t rows, uint16_t columns, uint16_t matrix_stride,
+                uint16_t row_stride, uint16_t c0_stride, uint16_t n_stride, uint16_t nz_matrix_stride)
         : ndNum(matrices),
           nValue(rows),
           dValue(columns),
@@ -96,8 +106,8 @@ struct Nd2NzParams {
 // And back. Strides: matrices in fractals of 256 elements at the source and elements at the destination.
 struct Nz2NdParamsFull {
     Nz2NdParamsFull() = default;
-    Nz2NdParamsFull(uint16_t matrices, uint16_t rows, uint16_t columns, uint16_t matrix_stride, uint16_t n_stride, uint16_t d_stride,
-                    uint16_t nd_matrix_stride)
+    Nz2NdParamsFull(uint16_t matrices, uint16_t rows, uint16_t columns, uint16_t matrix_stride,
+                    uint16_t n_stride, uint16_t d_stride, uint16_t nd_matrix_stride)
         : ndNum(matrices),
           nValue(rows),
           dValue(columns),
@@ -137,11 +147,12 @@ struct Rows {
     uint64_t extent() const { return count == 0 ? 0 : (count - 1) * stride + bytes; }
 };
 
-inline void check_aligned(const void* address, uint64_t to, const char* api, const char* name, const Where& where) {
+inline void check_aligned(const void* address, uint64_t to, const char* api, const char* name,
+                          const Where& where) {
     if (reinterpret_cast<uint64_t>(address) % to == 0) return;
     ascendc_host::fail(ascendc_host::current(), where,
-                       ascendc_host::format("%s: %s starts at an address that is no multiple of %llu bytes", api, name,
-                                            static_cast<unsigned long long>(to)));
+                       ascendc_host::format("%s: %s starts at an address that is no multiple of %llu bytes",
+                                            api, name, static_cast<unsigned long long>(to)));
 }
 
 template <typename T>
@@ -150,7 +161,7 @@ void accumulate(Block::Atomic how, const T* from, T* to, uint64_t count) {
     for (uint64_t i = 0; i < count; ++i) {
         const W old = static_cast<W>(to[i]);
         const W value = static_cast<W>(from[i]);
-        to[i] = static_cast<T>(how == Block::Atomic::add ? static_cast<W>(old + value)
+        to[i] = static_cast<T>(how == Block::Atomic::add   ? static_cast<W>(old + value)
                                : how == Block::Atomic::max ? std::max(old, value)
                                                            : std::min(old, value));
     }
@@ -159,10 +170,12 @@ void accumulate(Block::Atomic how, const T* from, T* to, uint64_t count) {
 template <typename T>
 void store_atomic(Block::Atomic how, const uint8_t* from, uint8_t* to, uint64_t bytes) {
     for (uint64_t at = 0; at < bytes;) {
-        const uint64_t page_rest = ascendc_host::lock_page - reinterpret_cast<uint64_t>(to + at) % ascendc_host::lock_page;
+        const uint64_t page_rest =
+            ascendc_host::lock_page - reinterpret_cast<uint64_t>(to + at) % ascendc_host::lock_page;
         const uint64_t step = std::min<uint64_t>(bytes - at, page_rest);
         const ascendc_host::GlobalLock lock(to + at);
-        accumulate(how, reinterpret_cast<const T*>(from + at), reinterpret_cast<T*>(to + at), step / sizeof(T));
+        accumulate(how, reinterpret_cast<const T*>(from + at), reinterpret_cast<T*>(to + at),
+                   step / sizeof(T));
         at += step;
     }
 }
@@ -170,80 +183,95 @@ template <typename T>
 void store(const Block& block, const uint8_t* from, uint8_t* to, uint64_t bytes) {
     if (block.atomic == Block::Atomic::none) {
         std::memcpy(to, from, bytes);
-    } else if constexpr (std::is_same<T, float>::value || std::is_same<T, half>::value || std::is_same<T, bfloat16_t>::value ||
-                         std::is_same<T, int32_t>::value || std::is_same<T, int16_t>::value || std::is_same<T, int8_t>::value) {
+    } else if constexpr (std::is_same<T, float>::value || std::is_same<T, half>::value ||
+                         std::is_same<T, bfloat16_t>::value || std::is_same<T, int32_t>::value ||
+                         std::is_same<T, int16_t>::value || std::is_same<T, int8_t>::value) {
         store_atomic<T>(block.atomic, from, to, bytes);
     } else {
-        ascendc_host::fail("an atomic copy to global memory takes float, half, bfloat16_t, int32_t, int16_t or int8_t");
+        ascendc_host::fail(
+            "an atomic copy to global memory takes float, half, bfloat16_t, int32_t, int16_t or int8_t");
     }
 }
 
 template <typename T>
-void require_local(const LocalTensor<T>& tensor, std::initializer_list<ascendc_host::Memory> allowed, const char* api, const char* name,
-                   const Where& where) {
+void require_local(const LocalTensor<T>& tensor, std::initializer_list<ascendc_host::Memory> allowed,
+                   const char* api, const char* name, const Where& where) {
     const auto memory = memory_of(tensor.position());
     for (auto one : allowed) {
         if (one == memory) return;
     }
     ascendc_host::fail(ascendc_host::current(), where,
-                       ascendc_host::format("%s: %s lies in %s, which this copy does not reach", api, name, position_name(tensor.position())));
+                       ascendc_host::format("%s: %s lies in %s, which this copy does not reach", api, name,
+                                            position_name(tensor.position())));
 }
 
 template <typename T>
-void copy_in(const LocalTensor<T>& dst, const GlobalTensor<T>& src, Rows to, Rows from, const char* api, const Where& where) {
+void copy_in(const LocalTensor<T>& dst, const GlobalTensor<T>& src, Rows to, Rows from, const char* api,
+             const Where& where) {
     require_local(dst, {ascendc_host::Memory::ub, ascendc_host::Memory::l1}, api, "dst", where);
     uint8_t* local = dst.use_bytes(to.extent(), api, "dst", where);
     check_aligned(local, 32, api, "dst", where);
     const uint8_t* global = src.use_bytes(0, from.extent(), api, "src", where);
-    for (uint64_t row = 0; row < from.count; ++row) std::memcpy(local + row * to.stride, global + row * from.stride, from.bytes);
+    for (uint64_t row = 0; row < from.count; ++row)
+        std::memcpy(local + row * to.stride, global + row * from.stride, from.bytes);
 }
 template <typename T>
-void copy_out(const GlobalTensor<T>& dst, const LocalTensor<T>& src, Rows to, Rows from, const char* api, const Where& where) {
+void copy_out(const GlobalTensor<T>& dst, const LocalTensor<T>& src, Rows to, Rows from, const char* api,
+              const Where& where) {
     require_local(src, {ascendc_host::Memory::ub, ascendc_host::Memory::l1}, api, "src", where);
     const uint8_t* local = src.use_bytes(from.extent(), api, "src", where);
     check_aligned(local, 32, api, "src", where);
     uint8_t* global = dst.use_bytes(0, to.extent(), api, "dst", where);
     const Block& block = ascendc_host::current();
-    for (uint64_t row = 0; row < to.count; ++row) store<T>(block, local + row * from.stride, global + row * to.stride, to.bytes);
+    for (uint64_t row = 0; row < to.count; ++row)
+        store<T>(block, local + row * from.stride, global + row * to.stride, to.bytes);
 }
 template <typename T, typename U>
-void copy_local(const LocalTensor<T>& dst, const LocalTensor<U>& src, Rows to, Rows from, const char* api, const Where& where) {
+void copy_local(const LocalTensor<T>& dst, const LocalTensor<U>& src, Rows to, Rows from, const char* api,
+                const Where& where) {
     uint8_t* target = dst.use_bytes(to.extent(), api, "dst", where);
     const uint8_t* origin = src.use_bytes(from.extent(), api, "src", where);
     check_aligned(target, 32, api, "dst", where);
     check_aligned(origin, 32, api, "src", where);
-    for (uint64_t row = 0; row < from.count; ++row) std::memmove(target + row * to.stride, origin + row * from.stride, from.bytes);
+    for (uint64_t row = 0; row < from.count; ++row)
+        std::memmove(target + row * to.stride, origin + row * from.stride, from.bytes);
 }
 
 template <typename T>
 uint64_t whole_bytes(uint64_t count, const char* api, const Where& where) {
     const uint64_t bytes = count * sizeof(T);
     if (bytes % ONE_BLK_SIZE != 0) {
-        ascendc_host::fail(ascendc_host::current(), where,
-                           ascendc_host::format("%s: unaligned copy: %llu elements of %zu bytes are %llu bytes, no multiple of 32; "
-                                                "round the count up, or use DataCopyPad",
-                                                api, static_cast<unsigned long long>(count), sizeof(T),
-                                                static_cast<unsigned long long>(bytes)));
+        ascendc_host::fail(
+            ascendc_host::current(), where,
+            ascendc_host::format(
+                "%s: unaligned copy: %llu elements of %zu bytes are %llu bytes, no multiple of 32; "
+                "round the count up, or use DataCopyPad",
+                api, static_cast<unsigned long long>(count), sizeof(T),
+                static_cast<unsigned long long>(bytes)));
     }
     return bytes;
 }
 inline void check_blocks(uint32_t count, uint64_t length, const char* api, const Where& where) {
     if (count > 4095) {
-        ascendc_host::fail(ascendc_host::current(), where, ascendc_host::format("%s: blockCount %u; valid: 1 to 4095", api, count));
+        ascendc_host::fail(ascendc_host::current(), where,
+                           ascendc_host::format("%s: blockCount %u; valid: 1 to 4095", api, count));
     }
     (void)length;
 }
-// The unit of blockLen and the strides in DataCopyParams: 32 bytes, more on the way to the bias and fixpipe buffers.
+// The unit of blockLen and the strides in DataCopyParams: 32 bytes, more on the way to the bias and fixpipe
+// buffers.
 constexpr uint64_t copy_unit(TPosition destination) {
     return destination == TPosition::C2 ? 64 : destination == TPosition::C2PIPE2GM ? 128 : 32;
 }
 inline Rows rows_of(const DataCopyParams& params, uint16_t gap, uint64_t unit) {
-    return {params.blockLen == 0 ? 0u : params.blockCount, params.blockLen * unit, (uint64_t(params.blockLen) + gap) * unit};
+    return {params.blockLen == 0 ? 0u : params.blockCount, params.blockLen * unit,
+            (uint64_t(params.blockLen) + gap) * unit};
 }
 
 }  // namespace detail
 
-// --- contiguous ------------------------------------------------------------------------------------------------------
+// --- contiguous
+// ------------------------------------------------------------------------------------------------------
 
 template <typename T>
 void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, uint32_t count, Where where = Where()) {
@@ -267,32 +295,37 @@ void DataCopy(const LocalTensor<T>& dst, const LocalTensor<T>& src, uint32_t cou
     detail::copy_local(dst, src, rows, rows, "DataCopy", where);
 }
 
-// --- blocks ----------------------------------------------------------------------------------------------------------
+// --- blocks
+// ----------------------------------------------------------------------------------------------------------
 
 template <typename T>
-void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCopyParams& params, Where where = Where()) {
+void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCopyParams& params,
+              Where where = Where()) {
     ascendc_host::enter(where);
     detail::check_blocks(params.blockCount, params.blockLen, "DataCopy", where);
-    detail::copy_in(dst, src, detail::rows_of(params, params.dstStride, 32), detail::rows_of(params, params.srcStride, 32), "DataCopy",
-                    where);
+    detail::copy_in(dst, src, detail::rows_of(params, params.dstStride, 32),
+                    detail::rows_of(params, params.srcStride, 32), "DataCopy", where);
 }
 template <typename T>
-void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyParams& params, Where where = Where()) {
+void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyParams& params,
+              Where where = Where()) {
     ascendc_host::enter(where);
     detail::check_blocks(params.blockCount, params.blockLen, "DataCopy", where);
-    detail::copy_out(dst, src, detail::rows_of(params, params.dstStride, 32), detail::rows_of(params, params.srcStride, 32), "DataCopy",
-                     where);
+    detail::copy_out(dst, src, detail::rows_of(params, params.dstStride, 32),
+                     detail::rows_of(params, params.srcStride, 32), "DataCopy", where);
 }
 template <typename T, typename U = T>
-void DataCopy(const LocalTensor<T>& dst, const LocalTensor<U>& src, const DataCopyParams& params, Where where = Where()) {
+void DataCopy(const LocalTensor<T>& dst, const LocalTensor<U>& src, const DataCopyParams& params,
+              Where where = Where()) {
     ascendc_host::enter(where);
     detail::check_blocks(params.blockCount, params.blockLen, "DataCopy", where);
     const uint64_t unit = detail::copy_unit(dst.position());
     if constexpr (std::is_same<T, U>::value) {
-        detail::copy_local(dst, src, detail::rows_of(params, params.dstStride, unit), detail::rows_of(params, params.srcStride, unit),
-                           "DataCopy", where);
+        detail::copy_local(dst, src, detail::rows_of(params, params.dstStride, unit),
+                           detail::rows_of(params, params.srcStride, unit), "DataCopy", where);
     } else {
-        // To the bias buffer, half and bfloat16_t become float on the way: a unit of 32 bytes at the source, 64 there.
+        // To the bias buffer, half and bfloat16_t become float on the way: a unit of 32 bytes at the source,
+        // 64 there.
         const auto to = detail::rows_of(params, params.dstStride, 64);
         const auto from = detail::rows_of(params, params.srcStride, 64 * sizeof(U) / sizeof(T));
         uint8_t* target = dst.use_bytes(to.extent(), "DataCopy", "dst", where);
@@ -305,27 +338,28 @@ void DataCopy(const LocalTensor<T>& dst, const LocalTensor<U>& src, const DataCo
     }
 }
 template <typename T>
-void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCopyParams& params, const DataCopyEnhancedParams&,
-              Where where = Where()) {
+void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCopyParams& params,
+              const DataCopyEnhancedParams&, Where where = Where()) {
     DataCopy(dst, src, params, where);
 }
 template <typename T>
-void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyParams& params, const DataCopyEnhancedParams&,
-              Where where = Where()) {
+void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyParams& params,
+              const DataCopyEnhancedParams&, Where where = Where()) {
     DataCopy(dst, src, params, where);
 }
-// From the cube's results to the unified buffer: whole fractals of 16 x 16 elements in BLOCK_MODE_MATRIX, one row of 16 in
-// BLOCK_MODE_VECTOR, converted to the type of the destination.
+// From the cube's results to the unified buffer: whole fractals of 16 x 16 elements in BLOCK_MODE_MATRIX, one
+// row of 16 in BLOCK_MODE_VECTOR, converted to the type of the destination.
 template <typename T, typename U = T>
-void DataCopy(const LocalTensor<T>& dst, const LocalTensor<U>& src, const DataCopyParams& params, const DataCopyEnhancedParams& how,
-              Where where = Where()) {
+void DataCopy(const LocalTensor<T>& dst, const LocalTensor<U>& src, const DataCopyParams& params,
+              const DataCopyEnhancedParams& how, Where where = Where()) {
     ascendc_host::enter(where);
     uint64_t fractal = 32 / sizeof(T);
     if (how.blockMode == BlockMode::BLOCK_MODE_MATRIX) fractal = 256;
     if (how.blockMode == BlockMode::BLOCK_MODE_VECTOR) fractal = 16;
     const uint64_t count = params.blockLen * fractal;
     const uint64_t to_stride = count + params.dstStride * (32 / sizeof(T));
-    const uint64_t from_stride = count + params.srcStride * (how.blockMode == BlockMode::BLOCK_MODE_NORMAL ? 32 / sizeof(U) : fractal);
+    const uint64_t from_stride =
+        count + params.srcStride * (how.blockMode == BlockMode::BLOCK_MODE_NORMAL ? 32 / sizeof(U) : fractal);
     if (params.blockCount == 0 || count == 0) return;
     T* to = dst.use((params.blockCount - 1) * to_stride + count, "DataCopy", "dst", where);
     const U* from = src.use((params.blockCount - 1) * from_stride + count, "DataCopy", "src", where);
@@ -337,11 +371,13 @@ void DataCopy(const LocalTensor<T>& dst, const LocalTensor<U>& src, const DataCo
     }
 }
 
-// --- slices of tensors with several dimensions -----------------------------------------------------------------------
+// --- slices of tensors with several dimensions
+// -----------------------------------------------------------------------
 
 namespace detail {
 
-// The byte offsets of the runs of a slice, the first dimension running fastest; burstLen counts 32-byte units.
+// The byte offsets of the runs of a slice, the first dimension running fastest; burstLen counts 32-byte
+// units.
 template <typename T>
 std::vector<uint64_t> slice_offsets(const SliceInfo slices[], uint32_t dims) {
     std::vector<uint64_t> offsets{0};
@@ -351,7 +387,9 @@ std::vector<uint64_t> slice_offsets(const SliceInfo slices[], uint32_t dims) {
         std::vector<uint64_t> next;
         const uint64_t run = dim == 0 ? uint64_t(slice.burstLen) * ONE_BLK_SIZE / sizeof(T) : 1;
         std::vector<uint64_t> own;
-        for (uint64_t at = slice.startIndex; at + run <= uint64_t(slice.endIndex) + 1; at += run + slice.stride) own.push_back(at * step);
+        for (uint64_t at = slice.startIndex; at + run <= uint64_t(slice.endIndex) + 1;
+             at += run + slice.stride)
+            own.push_back(at * step);
         for (uint64_t outer : own) {
             for (uint64_t inner : offsets) next.push_back(outer + inner);
         }
@@ -361,20 +399,21 @@ std::vector<uint64_t> slice_offsets(const SliceInfo slices[], uint32_t dims) {
     return offsets;
 }
 template <typename T>
-void check_slices(const std::vector<uint64_t>& to, const std::vector<uint64_t>& from, const SliceInfo dst[], const SliceInfo src[],
-                  const Where& where) {
+void check_slices(const std::vector<uint64_t>& to, const std::vector<uint64_t>& from, const SliceInfo dst[],
+                  const SliceInfo src[], const Where& where) {
     if (to.size() != from.size() || dst[0].burstLen != src[0].burstLen) {
-        ascendc_host::fail(ascendc_host::current(), where,
-                           ascendc_host::format("DataCopy: the slices differ: %zu runs of %u units to %zu runs of %u units", from.size(),
-                                                src[0].burstLen, to.size(), dst[0].burstLen));
+        ascendc_host::fail(
+            ascendc_host::current(), where,
+            ascendc_host::format("DataCopy: the slices differ: %zu runs of %u units to %zu runs of %u units",
+                                 from.size(), src[0].burstLen, to.size(), dst[0].burstLen));
     }
 }
 
 }  // namespace detail
 
 template <typename T>
-void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const SliceInfo to[], const SliceInfo from[], uint32_t dims = 1,
-              Where where = Where()) {
+void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const SliceInfo to[],
+              const SliceInfo from[], uint32_t dims = 1, Where where = Where()) {
     ascendc_host::enter(where);
     const auto targets = detail::slice_offsets<T>(to, dims);
     const auto origins = detail::slice_offsets<T>(from, dims);
@@ -386,20 +425,22 @@ void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const Slice
     }
 }
 template <typename T>
-void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const SliceInfo to[], const SliceInfo from[], uint32_t dims = 1,
-              Where where = Where()) {
+void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const SliceInfo to[],
+              const SliceInfo from[], uint32_t dims = 1, Where where = Where()) {
     ascendc_host::enter(where);
     const auto targets = detail::slice_offsets<T>(to, dims);
     const auto origins = detail::slice_offsets<T>(from, dims);
     detail::check_slices<T>(targets, origins, to, from, where);
     const uint64_t bytes = uint64_t(to[0].burstLen) * ONE_BLK_SIZE;
     for (size_t i = 0; i < targets.size(); ++i) {
-        detail::store<T>(ascendc_host::current(), src.use_bytes(origins[i] + bytes, "DataCopy", "src", where) + origins[i],
+        detail::store<T>(ascendc_host::current(),
+                         src.use_bytes(origins[i] + bytes, "DataCopy", "src", where) + origins[i],
                          dst.use_bytes(targets[i], bytes, "DataCopy", "dst", where), bytes);
     }
 }
 
-// --- layouts of the cube ---------------------------------------------------------------------------------------------
+// --- layouts of the cube
+// ---------------------------------------------------------------------------------------------
 
 namespace detail {
 
@@ -409,11 +450,13 @@ void nd_to_nz(const LocalTensor<T>& dst, const Nd2NzParams& params, const Where&
     constexpr uint32_t c0 = 32 / sizeof(T);
     for (uint32_t matrix = 0; matrix < params.ndNum; ++matrix) {
         for (uint32_t n = 0; n < params.nValue; ++n) {
-            const T* from = row(uint64_t(matrix) * params.srcNdMatrixStride + uint64_t(n) * params.srcDValue, params.dValue);
+            const T* from = row(uint64_t(matrix) * params.srcNdMatrixStride + uint64_t(n) * params.srcDValue,
+                                params.dValue);
             for (uint32_t first = 0; first < params.dValue; first += c0) {
                 // dstNzMatrixStride counts elements; the other two count units of 32 bytes.
-                const uint64_t at = uint64_t(matrix) * params.dstNzMatrixStride +
-                                    (uint64_t(first / c0) * params.dstNzC0Stride + uint64_t(n) * params.dstNzNStride) * c0;
+                const uint64_t at =
+                    uint64_t(matrix) * params.dstNzMatrixStride +
+                    (uint64_t(first / c0) * params.dstNzC0Stride + uint64_t(n) * params.dstNzNStride) * c0;
                 T* to = dst.use(at + c0, "DataCopy", "dst", where) + at;
                 for (uint32_t i = 0; i < c0; ++i) to[i] = first + i < params.dValue ? from[first + i] : T(0);
             }
@@ -424,53 +467,65 @@ void nd_to_nz(const LocalTensor<T>& dst, const Nd2NzParams& params, const Where&
 }  // namespace detail
 
 template <typename T, bool enableSmallC0 = false>
-void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const Nd2NzParams& params, Where where = Where()) {
+void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const Nd2NzParams& params,
+              Where where = Where()) {
     ascendc_host::enter(where);
-    detail::require_local(dst, {ascendc_host::Memory::l1, ascendc_host::Memory::ub}, "DataCopy", "dst", where);
+    detail::require_local(dst, {ascendc_host::Memory::l1, ascendc_host::Memory::ub}, "DataCopy", "dst",
+                          where);
     detail::nd_to_nz(dst, params, where, [&](uint64_t at, uint64_t count) {
-        return reinterpret_cast<const T*>(src.use_bytes(at * sizeof(T), count * sizeof(T), "DataCopy", "src", where));
+        return reinterpret_cast<const T*>(
+            src.use_bytes(at * sizeof(T), count * sizeof(T), "DataCopy", "src", where));
     });
 }
 template <typename T>
-void DataCopy(const LocalTensor<T>& dst, const LocalTensor<T>& src, const Nd2NzParams& params, Where where = Where()) {
+void DataCopy(const LocalTensor<T>& dst, const LocalTensor<T>& src, const Nd2NzParams& params,
+              Where where = Where()) {
     ascendc_host::enter(where);
-    detail::nd_to_nz(dst, params, where,
-                     [&](uint64_t at, uint64_t count) { return src.use(at + count, "DataCopy", "src", where) + at; });
+    detail::nd_to_nz(dst, params, where, [&](uint64_t at, uint64_t count) {
+        return src.use(at + count, "DataCopy", "src", where) + at;
+    });
 }
 template <typename T>
-void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const Nz2NdParamsFull& params, Where where = Where()) {
+void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const Nz2NdParamsFull& params,
+              Where where = Where()) {
     const auto& block = ascendc_host::enter(where);
     constexpr uint32_t c0 = 16;
     for (uint32_t matrix = 0; matrix < params.ndNum; ++matrix) {
         for (uint32_t n = 0; n < params.nValue; ++n) {
             for (uint32_t first = 0; first < params.dValue; first += c0) {
                 const uint32_t count = std::min<uint32_t>(c0, params.dValue - first);
-                const uint64_t at = uint64_t(matrix) * params.srcNdMatrixStride * 256 + uint64_t(first / c0) * params.srcNStride * c0 +
-                                    uint64_t(n) * c0;
-                const uint64_t to = uint64_t(matrix) * params.dstNdMatrixStride + uint64_t(n) * params.dstDStride + first;
+                const uint64_t at = uint64_t(matrix) * params.srcNdMatrixStride * 256 +
+                                    uint64_t(first / c0) * params.srcNStride * c0 + uint64_t(n) * c0;
+                const uint64_t to =
+                    uint64_t(matrix) * params.dstNdMatrixStride + uint64_t(n) * params.dstDStride + first;
                 const T* from = src.use(at + count, "DataCopy", "src", where) + at;
                 detail::store<T>(block, reinterpret_cast<const uint8_t*>(from),
-                                 dst.use_bytes(to * sizeof(T), count * sizeof(T), "DataCopy", "dst", where), count * sizeof(T));
+                                 dst.use_bytes(to * sizeof(T), count * sizeof(T), "DataCopy", "dst", where),
+                                 count * sizeof(T));
             }
         }
     }
 }
 
-// --- any number of bytes ---------------------------------------------------------------------------------------------
+// --- any number of bytes
+// ---------------------------------------------------------------------------------------------
 
 namespace detail {
 
-// A block of `length` bytes fills whole units of 32 bytes of local memory, behind `left` and before `right` elements.
+// A block of `length` bytes fills whole units of 32 bytes of local memory, behind `left` and before `right`
+// elements.
 template <typename T>
-void pad_in(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCopyExtParams& params, bool pad, uint32_t left,
-            uint32_t right, T value, const Where& where) {
+void pad_in(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCopyExtParams& params, bool pad,
+            uint32_t left, uint32_t right, T value, const Where& where) {
     constexpr const char* api = "DataCopyPad";
     check_blocks(params.blockCount, params.blockLen, api, where);
     if (!pad) left = right = 0;
     if (std::max(left, right) * sizeof(T) > ONE_BLK_SIZE) {
-        ascendc_host::fail(ascendc_host::current(), where,
-                           ascendc_host::format("DataCopyPad: padding of %u elements on the left and %u on the right; at most 32 bytes each",
-                                                left, right));
+        ascendc_host::fail(
+            ascendc_host::current(), where,
+            ascendc_host::format(
+                "DataCopyPad: padding of %u elements on the left and %u on the right; at most 32 bytes each",
+                left, right));
     }
     if (params.blockCount == 0 || params.blockLen == 0) return;
     require_local(dst, {ascendc_host::Memory::ub, ascendc_host::Memory::l1}, api, "dst", where);
@@ -490,11 +545,13 @@ void pad_in(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCop
         // What is left of the last unit is not defined by the copy, unless a value was set for it.
         const auto& block = ascendc_host::current();
         if (pad || !block.pad_set) continue;
-        for (; at + sizeof(T) <= local + row * to.stride + whole; at += sizeof(T)) std::memcpy(at, &block.pad_bits, sizeof(T));
+        for (; at + sizeof(T) <= local + row * to.stride + whole; at += sizeof(T))
+            std::memcpy(at, &block.pad_bits, sizeof(T));
     }
 }
 template <typename T>
-void pad_out(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyExtParams& params, const Where& where) {
+void pad_out(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyExtParams& params,
+             const Where& where) {
     constexpr const char* api = "DataCopyPad";
     check_blocks(params.blockCount, params.blockLen, api, where);
     if (params.blockCount == 0 || params.blockLen == 0) return;
@@ -524,25 +581,29 @@ void DataCopyPad(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const Da
     detail::pad_in(dst, src, params, pad.isPad, pad.leftPadding, pad.rightPadding, pad.paddingValue, where);
 }
 template <typename T>
-void DataCopyPad(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCopyParams& params, const DataCopyPadParams& pad,
-                 Where where = Where()) {
+void DataCopyPad(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCopyParams& params,
+                 const DataCopyPadParams& pad, Where where = Where()) {
     ascendc_host::enter(where);
     T value;
     std::memcpy(&value, &pad.paddingValue, sizeof(T));
-    detail::pad_in(dst, src, detail::extended(params), pad.isPad, pad.leftPadding, pad.rightPadding, value, where);
+    detail::pad_in(dst, src, detail::extended(params), pad.isPad, pad.leftPadding, pad.rightPadding, value,
+                   where);
 }
 template <typename T>
-void DataCopyPad(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyExtParams& params, Where where = Where()) {
+void DataCopyPad(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyExtParams& params,
+                 Where where = Where()) {
     ascendc_host::enter(where);
     detail::pad_out(dst, src, params, where);
 }
 template <typename T>
-void DataCopyPad(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyParams& params, Where where = Where()) {
+void DataCopyPad(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyParams& params,
+                 Where where = Where()) {
     ascendc_host::enter(where);
     detail::pad_out(dst, src, detail::extended(params), where);
 }
 
-// --- atomic accumulation ---------------------------------------------------------------------------------------------
+// --- atomic accumulation
+// ---------------------------------------------------------------------------------------------
 
 // From here on, copies from local to global memory add to what is there.
 template <typename T>

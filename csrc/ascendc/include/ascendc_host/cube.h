@@ -1,8 +1,8 @@
 // The cube unit: LoadData to L0A and L0B, Mmad into L0C, Fixpipe out of it.
 //
-// Matrices lie in fractals of 16 rows and 32 bytes (c0 = 32 / sizeof(T) elements): L0A holds A in Zz order (fractals by
-// rows, elements by rows), L0B holds B in Zn order (fractals by rows, elements by columns), L0C holds C in Nz order
-// (fractals of 16 x 16 by columns, elements by rows).
+// Matrices lie in fractals of 16 rows and 32 bytes (c0 = 32 / sizeof(T) elements): L0A holds A in Zz order
+// (fractals by rows, elements by rows), L0B holds B in Zn order (fractals by rows, elements by columns), L0C
+// holds C in Nz order (fractals of 16 x 16 by columns, elements by rows).
 #ifndef ASCENDC_HOST_CUBE_H
 #define ASCENDC_HOST_CUBE_H
 
@@ -13,8 +13,15 @@ namespace AscendC {
 
 struct LoadData2DParams {
     LoadData2DParams() = default;
-    LoadData2DParams(uint16_t start, uint8_t repeats, uint16_t stride, uint8_t id, uint16_t gap, bool transpose, uint8_t mode)
-        : startIndex(start), dstGap(gap), srcStride(stride), ifTranspose(transpose), repeatTimes(repeats), sid(id), addrMode(mode) {}
+    LoadData2DParams(uint16_t start, uint8_t repeats, uint16_t stride, uint8_t id, uint16_t gap,
+                     bool transpose, uint8_t mode)
+        : startIndex(start),
+          dstGap(gap),
+          srcStride(stride),
+          ifTranspose(transpose),
+          repeatTimes(repeats),
+          sid(id),
+          addrMode(mode) {}
     uint16_t startIndex = 0;
     uint16_t dstGap = 0;
     uint16_t srcStride = 0;
@@ -27,8 +34,14 @@ using LoadData2dParams = LoadData2DParams;
 
 struct LoadData2dTransposeParams {
     LoadData2dTransposeParams() = default;
-    LoadData2dTransposeParams(uint16_t start, uint8_t repeats, uint16_t stride, uint16_t gap, uint16_t fractal_gap, uint8_t mode = 0)
-        : startIndex(start), repeatTimes(repeats), srcStride(stride), dstGap(gap), dstFracGap(fractal_gap), addrMode(mode) {}
+    LoadData2dTransposeParams(uint16_t start, uint8_t repeats, uint16_t stride, uint16_t gap,
+                              uint16_t fractal_gap, uint8_t mode = 0)
+        : startIndex(start),
+          repeatTimes(repeats),
+          srcStride(stride),
+          dstGap(gap),
+          dstFracGap(fractal_gap),
+          addrMode(mode) {}
     uint16_t startIndex = 0;
     uint8_t repeatTimes = 0;
     uint16_t srcStride = 0;
@@ -40,9 +53,10 @@ struct LoadData2dTransposeParams {
 template <typename T>
 struct LoadData3DParamsV2 {
     LoadData3DParamsV2() = default;
-    LoadData3DParamsV2(const uint8_t pads[PAD_SIZE], uint16_t l1_h, uint16_t l1_w, uint16_t channels, uint16_t k_extension,
-                       uint16_t m_extension, uint16_t k_start, uint16_t m_start, uint8_t stride_w, uint8_t stride_h, uint8_t filter_w,
-                       uint8_t filter_h, uint8_t dilation_w, uint8_t dilation_h, bool transpose, bool small_k, T pad,
+    LoadData3DParamsV2(const uint8_t pads[PAD_SIZE], uint16_t l1_h, uint16_t l1_w, uint16_t channels,
+                       uint16_t k_extension, uint16_t m_extension, uint16_t k_start, uint16_t m_start,
+                       uint8_t stride_w, uint8_t stride_h, uint8_t filter_w, uint8_t filter_h,
+                       uint8_t dilation_w, uint8_t dilation_h, bool transpose, bool small_k, T pad,
                        bool wide_filter = false, bool high_filter = false, bool matrix_control = false)
         : l1H(l1_h),
           l1W(l1_w),
@@ -94,8 +108,16 @@ constexpr IsResetLoad3dConfig IS_RESER_LOAD3D_DEFAULT_CONFIG = {true, true};
 
 struct MmadParams {
     MmadParams() = default;
-    MmadParams(uint16_t m_in, uint16_t n_in, uint16_t k_in, bool bias, int32_t offset, bool sparse, bool winograd_a, bool winograd_b)
-        : m(m_in), n(n_in), k(k_in), isBias(bias), fmOffset(offset), enSsparse(sparse), enWinogradA(winograd_a), enWinogradB(winograd_b) {}
+    MmadParams(uint16_t m_in, uint16_t n_in, uint16_t k_in, bool bias, int32_t offset, bool sparse,
+               bool winograd_a, bool winograd_b)
+        : m(m_in),
+          n(n_in),
+          k(k_in),
+          isBias(bias),
+          fmOffset(offset),
+          enSsparse(sparse),
+          enWinogradA(winograd_a),
+          enWinogradB(winograd_b) {}
     MmadParams(uint16_t m_in, uint16_t n_in, uint16_t k_in, uint8_t unit_flag, bool from_bias, bool zero)
         : m(m_in), n(n_in), k(k_in), unitFlag(unit_flag), cmatrixSource(from_bias), cmatrixInitVal(zero) {}
     uint16_t m = 0;
@@ -121,9 +143,10 @@ constexpr FixpipeConfig CFG_ROW_MAJOR = {CO2Layout::ROW_MAJOR};
 
 struct FixpipeParamsV220 {
     FixpipeParamsV220() = default;
-    FixpipeParamsV220(uint16_t n, uint16_t m, uint16_t source, uint32_t destination, bool relu, QuantMode_t quant = NoQuant,
-                      int64_t scalar = 0, uint16_t matrices = 1, uint16_t source_matrix = 0, uint16_t destination_matrix = 0,
-                      uint8_t unit_flag = 0, bool split = false)
+    FixpipeParamsV220(uint16_t n, uint16_t m, uint16_t source, uint32_t destination, bool relu,
+                      QuantMode_t quant = NoQuant, int64_t scalar = 0, uint16_t matrices = 1,
+                      uint16_t source_matrix = 0, uint16_t destination_matrix = 0, uint8_t unit_flag = 0,
+                      bool split = false)
         : nSize(n),
           mSize(m),
           srcStride(source),
@@ -152,8 +175,16 @@ struct FixpipeParamsV220 {
 
 struct DataCopyCO12DstParams {
     DataCopyCO12DstParams() = default;
-    DataCopyCO12DstParams(uint16_t n, uint16_t m, uint32_t destination, uint16_t source, QuantMode_t quant, uint8_t relu, bool split, bool nd)
-        : nSize(n), mSize(m), dstStride(destination), srcStride(source), quantPre(quant), reluPre(relu), channelSplit(split), nz2ndEn(nd) {}
+    DataCopyCO12DstParams(uint16_t n, uint16_t m, uint32_t destination, uint16_t source, QuantMode_t quant,
+                          uint8_t relu, bool split, bool nd)
+        : nSize(n),
+          mSize(m),
+          dstStride(destination),
+          srcStride(source),
+          quantPre(quant),
+          reluPre(relu),
+          channelSplit(split),
+          nz2ndEn(nd) {}
     uint8_t sid = 0;
     uint16_t nSize = 0;
     uint16_t mSize = 0;
@@ -185,18 +216,21 @@ namespace detail {
 constexpr uint64_t fractal_bytes = 512;
 
 template <typename T>
-void require_position(const LocalTensor<T>& tensor, ascendc_host::Memory memory, const char* api, const char* name, const Where& where) {
+void require_position(const LocalTensor<T>& tensor, ascendc_host::Memory memory, const char* api,
+                      const char* name, const Where& where) {
     if (memory_of(tensor.position()) == memory) return;
-    ascendc_host::fail(ascendc_host::current(), where,
-                       ascendc_host::format("%s: %s lies in %s; it must lie in the %s", api, name, position_name(tensor.position()),
-                                            ascendc_host::memory_name(memory)));
+    ascendc_host::fail(
+        ascendc_host::current(), where,
+        ascendc_host::format("%s: %s lies in %s; it must lie in the %s", api, name,
+                             position_name(tensor.position()), ascendc_host::memory_name(memory)));
 }
 template <typename T>
 void require_l0(const LocalTensor<T>& tensor, const char* api, const Where& where) {
     const auto memory = memory_of(tensor.position());
     if (memory == ascendc_host::Memory::l0a || memory == ascendc_host::Memory::l0b) return;
     ascendc_host::fail(ascendc_host::current(), where,
-                       ascendc_host::format("%s: dst lies in %s; it must lie in A2 or B2", api, position_name(tensor.position())));
+                       ascendc_host::format("%s: dst lies in %s; it must lie in A2 or B2", api,
+                                            position_name(tensor.position())));
 }
 // One fractal, as it is or with rows and columns exchanged.
 template <typename T>
@@ -208,14 +242,18 @@ void copy_fractal(uint8_t* to, const uint8_t* from, bool transpose, const Where&
         std::memcpy(values, from, fractal_bytes);
         for (int i = 0; i < 256; ++i) reinterpret_cast<uint16_t*>(to)[i % 16 * 16 + i / 16] = values[i];
     } else {
-        ascendc_host::fail(ascendc_host::current(), where, "LoadData: ifTranspose is for elements of 2 bytes; use LoadDataWithTranspose");
+        ascendc_host::fail(ascendc_host::current(), where,
+                           "LoadData: ifTranspose is for elements of 2 bytes; use LoadDataWithTranspose");
     }
 }
 template <typename T, typename Source>
-void load_2d(const LocalTensor<T>& dst, const LoadData2DParams& params, const Where& where, const Source& source) {
+void load_2d(const LocalTensor<T>& dst, const LoadData2DParams& params, const Where& where,
+             const Source& source) {
     for (uint32_t i = 0; i < params.repeatTimes; ++i) {
-        const int64_t index = int64_t(params.startIndex) + (params.addrMode == 0 ? 1 : -1) * int64_t(i) * params.srcStride;
-        if (index < 0) ascendc_host::fail(ascendc_host::current(), where, "LoadData: the source index falls below 0");
+        const int64_t index =
+            int64_t(params.startIndex) + (params.addrMode == 0 ? 1 : -1) * int64_t(i) * params.srcStride;
+        if (index < 0)
+            ascendc_host::fail(ascendc_host::current(), where, "LoadData: the source index falls below 0");
         const uint64_t at = uint64_t(i) * (1 + params.dstGap) * fractal_bytes;
         uint8_t* to = dst.use_bytes(at + fractal_bytes, "LoadData", "dst", where) + at;
         copy_fractal<T>(to, source(uint64_t(index) * fractal_bytes), params.ifTranspose, where);
@@ -225,24 +263,30 @@ void load_2d(const LocalTensor<T>& dst, const LoadData2DParams& params, const Wh
 }  // namespace detail
 
 template <typename T>
-void LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadData2DParams& params, Where where = Where()) {
+void LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadData2DParams& params,
+              Where where = Where()) {
     ascendc_host::enter(where);
     detail::require_l0(dst, "LoadData", where);
     detail::require_position(src, ascendc_host::Memory::l1, "LoadData", "src", where);
     detail::check_aligned(dst.use_bytes(0, "LoadData", "dst", where), 512, "LoadData", "dst", where);
-    detail::load_2d(dst, params, where, [&](uint64_t at) { return src.use_bytes(at + detail::fractal_bytes, "LoadData", "src", where) + at; });
+    detail::load_2d(dst, params, where, [&](uint64_t at) {
+        return src.use_bytes(at + detail::fractal_bytes, "LoadData", "src", where) + at;
+    });
 }
 template <typename T>
-void LoadData(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const LoadData2DParams& params, Where where = Where()) {
+void LoadData(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const LoadData2DParams& params,
+              Where where = Where()) {
     ascendc_host::enter(where);
-    detail::load_2d(dst, params, where, [&](uint64_t at) { return src.use_bytes(at, detail::fractal_bytes, "LoadData", "src", where); });
+    detail::load_2d(dst, params, where, [&](uint64_t at) {
+        return src.use_bytes(at, detail::fractal_bytes, "LoadData", "src", where);
+    });
 }
 
-// Squares of fractals with rows and columns exchanged: one fractal of 2-byte elements, two of 1 byte below each other, two
-// of 4 bytes beside each other.
+// Squares of fractals with rows and columns exchanged: one fractal of 2-byte elements, two of 1 byte below
+// each other, two of 4 bytes beside each other.
 template <typename T>
-void LoadDataWithTranspose(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadData2dTransposeParams& params,
-                           Where where = Where()) {
+void LoadDataWithTranspose(const LocalTensor<T>& dst, const LocalTensor<T>& src,
+                           const LoadData2dTransposeParams& params, Where where = Where()) {
     ascendc_host::enter(where);
     detail::require_l0(dst, "LoadDataWithTranspose", where);
     detail::require_position(src, ascendc_host::Memory::l1, "LoadDataWithTranspose", "src", where);
@@ -250,36 +294,52 @@ void LoadDataWithTranspose(const LocalTensor<T>& dst, const LocalTensor<T>& src,
     constexpr uint32_t fractals = sizeof(T) == 2 ? 1 : 2;
     constexpr uint32_t size = sizeof(T) == 1 ? 32 : 16;  // of the square
     for (uint32_t i = 0; i < params.repeatTimes; ++i) {
-        const int64_t index = int64_t(params.startIndex) + (params.addrMode == 0 ? 1 : -1) * int64_t(i) * params.srcStride;
-        if (index < 0) ascendc_host::fail(ascendc_host::current(), where, "LoadDataWithTranspose: the source index falls below 0");
+        const int64_t index =
+            int64_t(params.startIndex) + (params.addrMode == 0 ? 1 : -1) * int64_t(i) * params.srcStride;
+        if (index < 0)
+            ascendc_host::fail(ascendc_host::current(), where,
+                               "LoadDataWithTranspose: the source index falls below 0");
         const uint64_t from = uint64_t(index) * fractals * 16 * c0;
         const T* square = src.use(from + fractals * 16 * c0, "LoadDataWithTranspose", "src", where) + from;
         for (uint32_t row = 0; row < size; ++row) {
             for (uint32_t column = 0; column < size; ++column) {
                 // Element [row, column] of the result is [column, row] of the square.
-                const T value = sizeof(T) == 4 ? square[row / c0 * 16 * c0 + column * c0 + row % c0] : square[column * c0 + row];
+                const T value = sizeof(T) == 4 ? square[row / c0 * 16 * c0 + column * c0 + row % c0]
+                                               : square[column * c0 + row];
                 const uint32_t fractal = sizeof(T) == 4 ? column / c0 : row / 16;
-                const uint64_t at = (uint64_t(i) * (1 + params.dstGap) + uint64_t(fractal) * (1 + params.dstFracGap)) * 16 * c0 +
-                                    (row % 16) * c0 + column % c0;
+                const uint64_t at =
+                    (uint64_t(i) * (1 + params.dstGap) + uint64_t(fractal) * (1 + params.dstFracGap)) * 16 *
+                        c0 +
+                    (row % 16) * c0 + column % c0;
                 dst.use(at + 1, "LoadDataWithTranspose", "dst", where)[at] = value;
             }
         }
     }
 }
 
-// The patches of a feature map [C1, H, W, c0] as rows of a matrix in L0A, from row mStartPt and column kStartPt on.
+// The patches of a feature map [C1, H, W, c0] as a matrix, from row mStartPt and column kStartPt on: as the
+// rows of A in L0A, as its columns with enTranspose, and in L0B as B with the patches along k.
 template <typename T, const IsResetLoad3dConfig& config = IS_RESER_LOAD3D_DEFAULT_CONFIG>
-void LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadData3DParamsV2<T>& p, Where where = Where()) {
+void LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadData3DParamsV2<T>& p,
+              Where where = Where()) {
     const auto& block = ascendc_host::enter(where);
     detail::require_position(src, ascendc_host::Memory::l1, "LoadData", "src", where);
-    detail::require_position(dst, ascendc_host::Memory::l0a, "LoadData with LoadData3DParamsV2", "dst", where);
+    detail::require_l0(dst, "LoadData", where);
+    const bool to_b = memory_of(dst.position()) == ascendc_host::Memory::l0b;
+    const bool turned = to_b || p.enTranspose;
+    if (turned && sizeof(T) == 1) {
+        ascendc_host::fail(
+            block, where,
+            "LoadData: with LoadData3DParamsV2, L0B and enTranspose are for elements of 2 and 4 bytes");
+    }
     constexpr uint32_t c0 = 32 / sizeof(T);
     if (p.strideW == 0 || p.strideH == 0 || p.filterW == 0 || p.filterH == 0) {
         ascendc_host::fail(block, where, "LoadData: strides and filter sizes must be above 0");
     }
     const int64_t span_w = int64_t(p.dilationFilterW) * (p.filterW - 1) + 1;
     const int64_t out_w = (p.l1W + p.padList[0] + p.padList[1] - span_w) / p.strideW + 1;
-    if (out_w <= 0) ascendc_host::fail(block, where, "LoadData: the filter is wider than the padded feature map");
+    if (out_w <= 0)
+        ascendc_host::fail(block, where, "LoadData: the filter is wider than the padded feature map");
     const uint32_t columns = (p.kExtension + c0 - 1u) / c0;
     const uint32_t rows = (p.mExtension + 15u) / 16;
     for (uint32_t m = 0; m < p.mExtension; ++m) {
@@ -297,8 +357,11 @@ void LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadDa
                 const uint64_t from = ((uint64_t(c1) * p.l1H + h) * p.l1W + w) * c0 + index % c0;
                 value = src.use(from + 1, "LoadData", "src", where)[from];
             }
-            const uint64_t fractal = p.enTranspose ? uint64_t(k / c0) * rows + m / 16 : uint64_t(m / 16) * columns + k / c0;
-            const uint64_t at = (fractal * 16 + m % 16) * c0 + k % c0;
+            // Turned, c0 rows of the patches make the width of a fractal, and 16 columns its height.
+            const uint64_t fractal = !turned ? uint64_t(m / 16) * columns + k / c0
+                                     : to_b  ? uint64_t(m / c0) * ((p.kExtension + 15u) / 16) + k / 16
+                                             : uint64_t(k / 16) * (rows * 16 / c0) + m / c0;
+            const uint64_t at = fractal * 16 * c0 + (turned ? k % 16 * c0 + m % c0 : m % 16 * c0 + k % c0);
             dst.use(at + 1, "LoadData", "dst", where)[at] = value;
         }
     }
@@ -321,13 +384,15 @@ void InitConstValue(const LocalTensor<T>& dst, const InitConstValueParams<T>& pa
     Fill(dst, params, where);
 }
 
-// --- multiplication --------------------------------------------------------------------------------------------------
+// --- multiplication
+// --------------------------------------------------------------------------------------------------
 
 namespace detail {
 
 // A of L0A and B of L0B as plain matrices by rows, in the type they are multiplied in.
 template <typename S, typename W>
-void unpack_a(const LocalTensor<S>& fm, uint32_t m, uint32_t k, uint32_t columns, std::vector<W>& a, const Where& where) {
+void unpack_a(const LocalTensor<S>& fm, uint32_t m, uint32_t k, uint32_t columns, std::vector<W>& a,
+              const Where& where) {
     constexpr uint32_t c0 = 32 / sizeof(S);
     a.resize(size_t(m) * k);
     // A single row is a vector: its elements follow one another.
@@ -369,14 +434,16 @@ void unpack_b(const LocalTensor<S>& filter, uint32_t k, uint32_t n, std::vector<
         }
     }
 }
-inline void multiply(const std::vector<float>& a, const std::vector<float>& b, std::vector<float>& c, uint32_t m, uint32_t n, uint32_t k) {
+inline void multiply(const std::vector<float>& a, const std::vector<float>& b, std::vector<float>& c,
+                     uint32_t m, uint32_t n, uint32_t k) {
     ascendc_host::multiply_add(a.data(), b.data(), c.data(), m, n, k);
 }
-inline void multiply(const std::vector<int32_t>& a, const std::vector<int32_t>& b, std::vector<int32_t>& c, uint32_t m, uint32_t n,
-                     uint32_t k) {
+inline void multiply(const std::vector<int32_t>& a, const std::vector<int32_t>& b, std::vector<int32_t>& c,
+                     uint32_t m, uint32_t n, uint32_t k) {
     for (size_t i = 0; i < m; ++i) {
         for (size_t l = 0; l < k; ++l) {
-            for (size_t j = 0; j < n; ++j) c[i * n + j] = add_op()(c[i * n + j], mul_op()(a[i * k + l], b[l * n + j]));
+            for (size_t j = 0; j < n; ++j)
+                c[i * n + j] = add_op()(c[i * n + j], mul_op()(a[i * k + l], b[l * n + j]));
         }
     }
 }
@@ -386,8 +453,8 @@ template <typename S>
 using Sum = std::conditional_t<std::is_integral<S>::value, int32_t, float>;
 
 template <typename T, typename U, typename S>
-void mmad(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const LocalTensor<S>& filter, const LocalTensor<T>* bias,
-          const MmadParams& params, const Where& where) {
+void mmad(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const LocalTensor<S>& filter,
+          const LocalTensor<T>* bias, const MmadParams& params, const Where& where) {
     ascendc_host::enter(where);
     require_position(dst, ascendc_host::Memory::l0c, "Mmad", "dst", where);
     require_position(fm, ascendc_host::Memory::l0a, "Mmad", "fm", where);
@@ -424,15 +491,16 @@ void mmad(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const LocalTensor
 
 }  // namespace detail
 
-// dst[m, n] = fm[m, k] * filter[k, n], added to what is in dst, or to a bias of n elements, as the parameters say.
+// dst[m, n] = fm[m, k] * filter[k, n], added to what is in dst, or to a bias of n elements, as the parameters
+// say.
 template <typename T, typename U, typename S>
-void Mmad(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const LocalTensor<S>& filter, const MmadParams& params,
-          Where where = Where()) {
+void Mmad(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const LocalTensor<S>& filter,
+          const MmadParams& params, Where where = Where()) {
     detail::mmad(dst, fm, filter, static_cast<const LocalTensor<T>*>(nullptr), params, where);
 }
 template <typename T, typename U, typename S, typename V>
-void Mmad(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const LocalTensor<S>& filter, const LocalTensor<V>& bias,
-          const MmadParams& params, Where where = Where()) {
+void Mmad(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const LocalTensor<S>& filter,
+          const LocalTensor<V>& bias, const MmadParams& params, Where where = Where()) {
     const LocalTensor<T> same = bias.template ReinterpretCast<T>();
     detail::mmad(dst, fm, filter, &same, params, where);
 }
@@ -446,7 +514,8 @@ inline void SetMMLayoutTransform(bool) {}
 inline void SetMMRowMajor() {}
 inline void SetMMColumnMajor() {}
 
-// --- out of L0C ------------------------------------------------------------------------------------------------------
+// --- out of L0C
+// ------------------------------------------------------------------------------------------------------
 
 namespace detail {
 
@@ -458,24 +527,37 @@ inline float scale_of(uint64_t word) {
     return scale;
 }
 template <typename T, typename U>
-T fix_element(U value, bool relu, QuantMode_t mode, const uint64_t* scales, uint64_t scalar, uint32_t column) {
+T fix_element(U value, bool relu, QuantMode_t mode, const uint64_t* scales, uint64_t scalar,
+              uint32_t column) {
     if (relu && value < U(0)) value = U(0);
     switch (mode) {
         case NoQuant:
         case F322F16:
-        case F322BF16: return convert<T>(value, RoundMode::CAST_RINT);
-        default: break;
+        case F322BF16:
+            return convert<T>(value, RoundMode::CAST_NONE);
+        default:
+            break;
     }
     const bool by_column = mode == VDEQF16 || mode == VQF322B8_PRE || mode == VREQ8;
     const float scale = scale_of(by_column && scales != nullptr ? scales[column] : scalar);
-    return convert<T>(static_cast<float>(value) * scale, RoundMode::CAST_RINT);
+    const float scaled = static_cast<float>(value) * scale;
+    if constexpr (sizeof(T) == 1) {
+        // Nine bits, then the offset of as many that the word carries, then the type.
+        const int64_t word = static_cast<int64_t>(by_column && scales != nullptr ? scales[column] : scalar);
+        const int64_t offset = static_cast<int64_t>(static_cast<uint64_t>(word) << 18) >> 55;
+        return saturate<T>(std::clamp(std::nearbyint(scaled), -256.0f, 255.0f) + static_cast<float>(offset));
+    } else {
+        return convert<T>(scaled, RoundMode::CAST_NONE);
+    }
 }
 // `store(offset in elements, values, count)` puts a run of a row.
 template <typename T, typename U, typename Store>
-void fixpipe(const LocalTensor<U>& src, const FixpipeParamsV220& p, CO2Layout layout, const uint64_t* scales, const Where& where,
-             const Store& store) {
+void fixpipe(const LocalTensor<U>& src, const FixpipeParamsV220& p, CO2Layout layout, const uint64_t* scales,
+             const Where& where, const Store& store) {
     require_position(src, ascendc_host::Memory::l0c, "Fixpipe", "src", where);
-    const uint32_t width = layout == CO2Layout::NZ && sizeof(T) == 1 ? 32 : layout == CO2Layout::NZ && p.isChannelSplit ? 8 : 16;
+    const uint32_t width = layout == CO2Layout::NZ && sizeof(T) == 1     ? 32
+                           : layout == CO2Layout::NZ && p.isChannelSplit ? 8
+                                                                         : 16;
     T run[32];
     for (uint32_t matrix = 0; matrix < (layout == CO2Layout::NZ ? 1u : p.ndNum); ++matrix) {
         for (uint32_t i = 0; i < p.mSize; ++i) {
@@ -483,60 +565,90 @@ void fixpipe(const LocalTensor<U>& src, const FixpipeParamsV220& p, CO2Layout la
                 const uint32_t count = std::min<uint32_t>(width, p.nSize - first);
                 for (uint32_t j = 0; j < count; ++j) {
                     const uint32_t column = first + j;
-                    const uint64_t at = uint64_t(matrix) * p.srcNdStride * 256 + (uint64_t(column / 16) * p.srcStride + i) * 16 + column % 16;
-                    run[j] = fix_element<T>(src.use(at + 1, "Fixpipe", "src", where)[at], p.reluEn, p.quantPre, scales, p.deqScalar, column);
+                    const uint64_t at = uint64_t(matrix) * p.srcNdStride * 256 +
+                                        (uint64_t(column / 16) * p.srcStride + i) * 16 + column % 16;
+                    run[j] = fix_element<T>(src.use(at + 1, "Fixpipe", "src", where)[at], p.reluEn,
+                                            p.quantPre, scales, p.deqScalar, column);
                 }
                 // NZ: columns of `width` elements, dstStride units of 32 bytes apart.
-                const uint64_t to = layout == CO2Layout::NZ ? uint64_t(first / width) * p.dstStride * 32 / sizeof(T) + uint64_t(i) * width
-                                                            : uint64_t(matrix) * p.dstNdStride + uint64_t(i) * p.dstStride + first;
+                const uint64_t to =
+                    layout == CO2Layout::NZ
+                        ? uint64_t(first / width) * p.dstStride * 32 / sizeof(T) + uint64_t(i) * width
+                        : uint64_t(matrix) * p.dstNdStride + uint64_t(i) * p.dstStride + first;
                 store(to, run, count);
             }
         }
     }
 }
 template <typename T, typename U>
-void fixpipe_out(const GlobalTensor<T>& dst, const LocalTensor<U>& src, const FixpipeParamsV220& p, CO2Layout layout,
-                 const uint64_t* scales, const Where& where) {
+void fixpipe_out(const GlobalTensor<T>& dst, const LocalTensor<U>& src, const FixpipeParamsV220& p,
+                 CO2Layout layout, const uint64_t* scales, const Where& where) {
     const auto& block = ascendc_host::enter(where);
     fixpipe<T>(src, p, layout, scales, where, [&](uint64_t at, const T* values, uint32_t count) {
         detail::store<T>(block, reinterpret_cast<const uint8_t*>(values),
-                         dst.use_bytes(at * sizeof(T), count * sizeof(T), "Fixpipe", "dst", where), count * sizeof(T));
+                         dst.use_bytes(at * sizeof(T), count * sizeof(T), "Fixpipe", "dst", where),
+                         count * sizeof(T));
     });
 }
 template <typename T, typename U>
-void fixpipe_local(const LocalTensor<T>& dst, const LocalTensor<U>& src, const FixpipeParamsV220& p, CO2Layout layout,
-                   const uint64_t* scales, const Where& where) {
+void fixpipe_local(const LocalTensor<T>& dst, const LocalTensor<U>& src, const FixpipeParamsV220& p,
+                   CO2Layout layout, const uint64_t* scales, const Where& where) {
     ascendc_host::enter(where);
     fixpipe<T>(src, p, layout, scales, where, [&](uint64_t at, const T* values, uint32_t count) {
         std::copy_n(values, count, dst.use(at + count, "Fixpipe", "dst", where) + at);
     });
 }
+inline const uint64_t* column_scales(const DataCopyCO12DstParams& p, const Where& where) {
+    if (p.quantPre != VDEQF16 && p.quantPre != VQF322B8_PRE && p.quantPre != VREQ8) return nullptr;
+    const auto& block = ascendc_host::current();
+    if (block.fixpipe.scales_bytes < p.nSize * sizeof(uint64_t)) {
+        ascendc_host::fail(block, where,
+                           "DataCopy: a scale for each column is missing; call SetFixPipeConfig first");
+    }
+    return reinterpret_cast<const uint64_t*>(block.fixpipe.scales);
+}
 inline FixpipeParamsV220 fixpipe_params(const DataCopyCO12DstParams& p) {
     const auto& nd = ascendc_host::current().fixpipe;
-    return {p.nSize, p.mSize, p.srcStride, p.dstStride, p.reluPre != 0, p.quantPre, static_cast<int64_t>(nd.scale), nd.matrices,
-            nd.source, nd.destination, p.unitFlag, p.channelSplit};
+    return {p.nSize,
+            p.mSize,
+            p.srcStride,
+            p.dstStride,
+            p.reluPre != 0,
+            p.quantPre,
+            static_cast<int64_t>(nd.scale),
+            nd.matrices,
+            nd.source,
+            nd.destination,
+            p.unitFlag,
+            p.channelSplit};
 }
 
 }  // namespace detail
 
-// L0C to global memory or L1, by rows (the default) or in fractals, converted, quantised and with ReLU on the way.
+// L0C to global memory or L1, by rows (the default) or in fractals, converted, quantised and with ReLU on the
+// way.
 template <typename T, typename U, const FixpipeConfig& config = CFG_ROW_MAJOR>
-void Fixpipe(const GlobalTensor<T>& dst, const LocalTensor<U>& src, const FixpipeParamsV220& params, Where where = Where()) {
+void Fixpipe(const GlobalTensor<T>& dst, const LocalTensor<U>& src, const FixpipeParamsV220& params,
+             Where where = Where()) {
     detail::fixpipe_out(dst, src, params, config.format, nullptr, where);
 }
 template <typename T, typename U, const FixpipeConfig& config = CFG_ROW_MAJOR>
-void Fixpipe(const LocalTensor<T>& dst, const LocalTensor<U>& src, const FixpipeParamsV220& params, Where where = Where()) {
+void Fixpipe(const LocalTensor<T>& dst, const LocalTensor<U>& src, const FixpipeParamsV220& params,
+             Where where = Where()) {
     detail::fixpipe_local(dst, src, params, config.format, nullptr, where);
 }
 template <typename T, typename U, const FixpipeConfig& config = CFG_ROW_MAJOR>
-void Fixpipe(const GlobalTensor<T>& dst, const LocalTensor<U>& src, const LocalTensor<uint64_t>& cbufWorkspace,
-             const FixpipeParamsV220& params, Where where = Where()) {
-    detail::fixpipe_out(dst, src, params, config.format, cbufWorkspace.use(params.nSize, "Fixpipe", "cbufWorkspace", where), where);
+void Fixpipe(const GlobalTensor<T>& dst, const LocalTensor<U>& src,
+             const LocalTensor<uint64_t>& cbufWorkspace, const FixpipeParamsV220& params,
+             Where where = Where()) {
+    detail::fixpipe_out(dst, src, params, config.format,
+                        cbufWorkspace.use(params.nSize, "Fixpipe", "cbufWorkspace", where), where);
 }
 template <typename T, typename U, const FixpipeConfig& config = CFG_ROW_MAJOR>
 void Fixpipe(const LocalTensor<T>& dst, const LocalTensor<U>& src, const LocalTensor<uint64_t>& cbufWorkspace,
              const FixpipeParamsV220& params, Where where = Where()) {
-    detail::fixpipe_local(dst, src, params, config.format, cbufWorkspace.use(params.nSize, "Fixpipe", "cbufWorkspace", where), where);
+    detail::fixpipe_local(dst, src, params, config.format,
+                          cbufWorkspace.use(params.nSize, "Fixpipe", "cbufWorkspace", where), where);
 }
 // What a DataCopy with DataCopyCO12DstParams does not carry itself.
 inline void SetFixpipeNz2ndFlag(uint16_t ndNum, uint16_t srcNdStride, uint16_t dstNdStride) {
@@ -546,13 +658,28 @@ inline void SetFixpipeNz2ndFlag(uint16_t ndNum, uint16_t srcNdStride, uint16_t d
     nd.destination = dstNdStride;
 }
 inline void SetFixpipePreQuantFlag(uint64_t config) { ascendc_host::current().fixpipe.scale = config; }
-template <typename T, typename U>
-void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<U>& src, const DataCopyCO12DstParams& params, Where where = Where()) {
-    detail::fixpipe_out(dst, src, detail::fixpipe_params(params), params.nz2ndEn ? CO2Layout::ROW_MAJOR : CO2Layout::NZ, nullptr, where);
+// The scales of the columns, for the modes that have one for each. Unit flags order the cube and the fixpipe
+// on the device; here they are in order.
+template <typename T, bool setRelu = false>
+void SetFixPipeConfig(const LocalTensor<T>& preData, bool = false, Where where = Where()) {
+    static_assert(!setRelu, "SetFixPipeConfig: a ReLU with factors is not supported on the host");
+    auto& fixpipe = ascendc_host::enter(where).fixpipe;
+    fixpipe.scales = preData.use_bytes(0, "SetFixPipeConfig", "preData", where);
+    fixpipe.scales_bytes = preData.rest();
 }
 template <typename T, typename U>
-void DataCopy(const LocalTensor<T>& dst, const LocalTensor<U>& src, const DataCopyCO12DstParams& params, Where where = Where()) {
-    detail::fixpipe_local(dst, src, detail::fixpipe_params(params), params.nz2ndEn ? CO2Layout::ROW_MAJOR : CO2Layout::NZ, nullptr, where);
+void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<U>& src, const DataCopyCO12DstParams& params,
+              Where where = Where()) {
+    detail::fixpipe_out(dst, src, detail::fixpipe_params(params),
+                        params.nz2ndEn ? CO2Layout::ROW_MAJOR : CO2Layout::NZ,
+                        detail::column_scales(params, where), where);
+}
+template <typename T, typename U>
+void DataCopy(const LocalTensor<T>& dst, const LocalTensor<U>& src, const DataCopyCO12DstParams& params,
+              Where where = Where()) {
+    detail::fixpipe_local(dst, src, detail::fixpipe_params(params),
+                          params.nz2ndEn ? CO2Layout::ROW_MAJOR : CO2Layout::NZ,
+                          detail::column_scales(params, where), where);
 }
 
 }  // namespace AscendC

@@ -2,7 +2,9 @@
 #ifndef ASCENDC_HOST_DEBUG_H
 #define ASCENDC_HOST_DEBUG_H
 
+#include <cassert>
 #include <cstdio>
+#include <cstdlib>
 
 #include "tensor.h"
 
@@ -31,8 +33,10 @@ namespace detail {
 template <typename T, typename At>
 void dump(uint32_t description, uint32_t count, const At& at) {
     const auto& block = ascendc_host::current();
-    std::string line = ascendc_host::format("DumpTensor: desc=%u, block %lld: [", description, static_cast<long long>(block.block_idx()));
-    for (uint32_t i = 0; i < count; ++i) line += ascendc_host::format(i == 0 ? "%g" : ", %g", static_cast<double>(at(i)));
+    std::string line = ascendc_host::format("DumpTensor: desc=%u, block %lld: [", description,
+                                            static_cast<long long>(block.block_idx()));
+    for (uint32_t i = 0; i < count; ++i)
+        line += ascendc_host::format(i == 0 ? "%g" : ", %g", static_cast<double>(at(i)));
     std::puts((line + "]").c_str());
     std::fflush(stdout);
 }
@@ -46,7 +50,8 @@ void DumpTensor(const LocalTensor<T>& tensor, uint32_t desc, uint32_t dumpSize, 
 template <typename T>
 void DumpTensor(const GlobalTensor<T>& tensor, uint32_t desc, uint32_t dumpSize, Where where = Where()) {
     ascendc_host::enter(where);
-    const auto* values = reinterpret_cast<const T*>(tensor.use_bytes(0, uint64_t(dumpSize) * sizeof(T), "DumpTensor", "the tensor", where));
+    const auto* values = reinterpret_cast<const T*>(
+        tensor.use_bytes(0, uint64_t(dumpSize) * sizeof(T), "DumpTensor", "the tensor", where));
     detail::dump<T>(desc, dumpSize, [&](uint32_t i) { return values[i]; });
 }
 
@@ -54,6 +59,10 @@ void DumpTensor(const GlobalTensor<T>& tensor, uint32_t desc, uint32_t dumpSize,
 template <typename... Ts>
 void check_assertion(bool holds, const char* condition, const Where& where, Ts... message) {
     if (holds) return;
+    if (!ascendc_host::inside_kernel()) {  // code of the host in the same source
+        std::fprintf(stderr, "%s:%d: assertion failed: %s\n", where.file, where.line, condition);
+        std::abort();
+    }
     std::string text = ascendc_host::format("assertion failed: %s", condition);
     if constexpr (sizeof...(Ts) > 0) {
 #pragma GCC diagnostic push
@@ -66,10 +75,14 @@ void check_assertion(bool holds, const char* condition, const Where& where, Ts..
 
 }  // namespace AscendC
 
-#define ascendc_assert(condition, ...) ::AscendC::check_assertion(static_cast<bool>(condition), #condition, ::AscendC::Where(), ##__VA_ARGS__)
+#define ascendc_assert(condition, ...) \
+    ::AscendC::check_assertion(static_cast<bool>(condition), #condition, ::AscendC::Where(), ##__VA_ARGS__)
 #ifndef ASCENDC_HOST_KEEP_ASSERT
 #define ASSERT(condition, ...) ascendc_assert(condition, ##__VA_ARGS__)
 #endif
+// In a kernel, a failed assert must not end the process.
+#undef assert
+#define assert(condition, ...) ascendc_assert(condition, ##__VA_ARGS__)
 // The condition, and statements that report it where the device's log is compiled in.
 #define ASCENDC_ASSERT(condition, behavior) ascendc_assert(condition)
 

@@ -1,5 +1,5 @@
-// How vector instructions walk over memory: contiguous runs of `count` elements, or repeats of 256 bytes made of eight
-// blocks of 32 bytes with strides and a mask.
+// How vector instructions walk over memory: contiguous runs of `count` elements, or repeats of 256 bytes made
+// of eight blocks of 32 bytes with strides and a mask.
 #ifndef ASCENDC_HOST_LANES_H
 #define ASCENDC_HOST_LANES_H
 
@@ -13,8 +13,13 @@ namespace AscendC {
 
 struct UnaryRepeatParams {
     UnaryRepeatParams() = default;
-    UnaryRepeatParams(uint16_t dst_block, uint16_t src_block, uint8_t dst_repeat, uint8_t src_repeat, bool half_block = false)
-        : dstBlkStride(dst_block), srcBlkStride(src_block), dstRepStride(dst_repeat), srcRepStride(src_repeat), halfBlock(half_block) {}
+    UnaryRepeatParams(uint16_t dst_block, uint16_t src_block, uint8_t dst_repeat, uint8_t src_repeat,
+                      bool half_block = false)
+        : dstBlkStride(dst_block),
+          srcBlkStride(src_block),
+          dstRepStride(dst_repeat),
+          srcRepStride(src_repeat),
+          halfBlock(half_block) {}
     uint32_t blockNumber = DEFAULT_BLK_NUM;
     uint16_t dstBlkStride = DEFAULT_BLK_STRIDE;
     uint16_t srcBlkStride = DEFAULT_BLK_STRIDE;
@@ -26,8 +31,8 @@ struct UnaryRepeatParams {
 };
 struct BinaryRepeatParams {
     BinaryRepeatParams() = default;
-    BinaryRepeatParams(uint8_t dst_block, uint8_t src0_block, uint8_t src1_block, uint8_t dst_repeat, uint8_t src0_repeat,
-                       uint8_t src1_repeat)
+    BinaryRepeatParams(uint8_t dst_block, uint8_t src0_block, uint8_t src1_block, uint8_t dst_repeat,
+                       uint8_t src0_repeat, uint8_t src1_repeat)
         : dstBlkStride(dst_block),
           src0BlkStride(src0_block),
           src1BlkStride(src1_block),
@@ -47,14 +52,18 @@ struct BinaryRepeatParams {
 struct CopyRepeatParams {
     CopyRepeatParams() = default;
     CopyRepeatParams(uint16_t dst_stride, uint16_t src_stride, uint16_t dst_repeat, uint16_t src_repeat)
-        : dstStride(dst_stride), srcStride(src_stride), dstRepeatSize(dst_repeat), srcRepeatSize(src_repeat) {}
+        : dstStride(dst_stride),
+          srcStride(src_stride),
+          dstRepeatSize(dst_repeat),
+          srcRepeatSize(src_repeat) {}
     uint16_t dstStride = DEFAULT_BLK_STRIDE;
     uint16_t srcStride = DEFAULT_BLK_STRIDE;
     uint16_t dstRepeatSize = DEFAULT_REPEAT_STRIDE;
     uint16_t srcRepeatSize = DEFAULT_REPEAT_STRIDE;
 };
 
-// --- the mask registers ----------------------------------------------------------------------------------------------
+// --- the mask registers
+// ----------------------------------------------------------------------------------------------
 
 // The mask of the instructions called with isSetMask = false. In counter mode it is the number of elements.
 template <typename T, MaskMode mode = MaskMode::NORMAL>
@@ -85,23 +94,27 @@ using ascendc_host::Wide;
 
 // An operand of a vector instruction must lie in the unified buffer and start at a multiple of 32 bytes.
 template <typename T>
-T* vector_operand(const LocalTensor<T>& tensor, uint64_t bytes, const char* api, const char* name, const Where& where,
-                  uint64_t alignment = 32) {
+T* vector_operand(const LocalTensor<T>& tensor, uint64_t bytes, const char* api, const char* name,
+                  const Where& where, uint64_t alignment = 32) {
     uint8_t* data = tensor.use_bytes(bytes, api, name, where);
     if (__builtin_expect(memory_of(tensor.position()) != ascendc_host::Memory::ub, 0)) {
-        ascendc_host::fail(ascendc_host::current(), where,
-                           ascendc_host::format("%s: %s lies in %s; vector instructions work on the unified buffer", api, name,
-                                                position_name(tensor.position())));
+        ascendc_host::fail(
+            ascendc_host::current(), where,
+            ascendc_host::format("%s: %s lies in %s; vector instructions work on the unified buffer", api,
+                                 name, position_name(tensor.position())));
     }
     if (__builtin_expect(reinterpret_cast<uint64_t>(data) % alignment != 0, 0)) {
-        ascendc_host::fail(ascendc_host::current(), where,
-                           ascendc_host::format("%s: %s is unaligned: it starts at an address that is no multiple of %llu bytes", api,
-                                                name, static_cast<unsigned long long>(alignment)));
+        ascendc_host::fail(
+            ascendc_host::current(), where,
+            ascendc_host::format(
+                "%s: %s is unaligned: it starts at an address that is no multiple of %llu bytes", api, name,
+                static_cast<unsigned long long>(alignment)));
     }
     return reinterpret_cast<T*>(data);
 }
 
-// --- contiguous ------------------------------------------------------------------------------------------------------
+// --- contiguous
+// ------------------------------------------------------------------------------------------------------
 
 constexpr size_t chunk = 256;
 
@@ -130,8 +143,8 @@ struct Out<T, false> {
     void end(T* to, size_t count) { ascendc_host::narrow(values, to, count); }
 };
 
-// A constant number of iterations without dependences between them: compilers vectorise this at -O2. A source may be the
-// destination itself.
+// A constant number of iterations without dependences between them: compilers vectorise this at -O2. A source
+// may be the destination itself.
 template <typename D, typename F, typename... S>
 inline void whole_chunk(D* to, const F& f, const S*... from) {
 #pragma GCC ivdep
@@ -147,7 +160,8 @@ struct OnHalfs<F, std::void_t<decltype(F::on_halfs)>> : std::true_type {};
 // to[i] = f(from[i]...) for i < count, computed in the wide types.
 template <typename D, typename F, typename... S>
 void contiguous(D* to, size_t count, const F& f, const S*... from) {
-    if constexpr (OnHalfs<F>::value && std::is_same<D, half>::value && sizeof...(S) == 2 && (std::is_same<S, half>::value && ...)) {
+    if constexpr (OnHalfs<F>::value && std::is_same<D, half>::value && sizeof...(S) == 2 &&
+                  (std::is_same<S, half>::value && ...)) {
         return ascendc_host::combine(F::on_halfs, from..., to, count);
     }
     std::tuple<In<S>...> sources;
@@ -162,7 +176,8 @@ void contiguous(D* to, size_t count, const F& f, const S*... from) {
                 } else {
                     const auto pointers = std::make_tuple(source.load(from + at, n)...);
                     for (size_t i = 0; i < n; ++i) {
-                        out[i] = std::apply([&](auto... p) { return static_cast<Wide<D>>(f(p[i]...)); }, pointers);
+                        out[i] =
+                            std::apply([&](auto... p) { return static_cast<Wide<D>>(f(p[i]...)); }, pointers);
                     }
                 }
             },
@@ -171,7 +186,8 @@ void contiguous(D* to, size_t count, const F& f, const S*... from) {
     }
 }
 
-// --- repeats ---------------------------------------------------------------------------------------------------------
+// --- repeats
+// ---------------------------------------------------------------------------------------------------------
 
 constexpr uint32_t most_lanes = 256;
 
@@ -190,7 +206,9 @@ struct Mask {
     }
     // One more than the last active lane of a repeat.
     uint32_t end(uint32_t repeat, uint32_t lanes) const {
-        if (counter) return static_cast<uint32_t>(std::min<uint64_t>(lanes, count - std::min<uint64_t>(count, uint64_t(repeat) * lanes)));
+        if (counter)
+            return static_cast<uint32_t>(
+                std::min<uint64_t>(lanes, count - std::min<uint64_t>(count, uint64_t(repeat) * lanes)));
         if (lanes > 128) return lanes;
         if (lanes > 64 && high != 0) return 128 - static_cast<uint32_t>(__builtin_clzll(high));
         const uint64_t bits = lanes >= 64 ? low : low & ((uint64_t{1} << lanes) - 1);
@@ -245,8 +263,8 @@ class Operand {
   public:
     static constexpr uint32_t per_block = ONE_BLK_SIZE / sizeof(T);
 
-    Operand(const LocalTensor<T>& tensor, Stride stride, const Mask& mask, uint32_t repeats, uint32_t lanes, const char* api,
-            const char* name, const Where& where)
+    Operand(const LocalTensor<T>& tensor, Stride stride, const Mask& mask, uint32_t repeats, uint32_t lanes,
+            const char* api, const char* name, const Where& where)
         : stride_(stride) {
         uint64_t bytes = 0;
         for (uint32_t repeat = repeats > 1 ? repeats - 2 : 0; repeat < repeats; ++repeat) {
@@ -255,9 +273,13 @@ class Operand {
         }
         data_ = reinterpret_cast<uint8_t*>(vector_operand(tensor, bytes, api, name, where));
     }
-    bool packed() const { return stride_.block == 1 && stride_.repeat * ONE_BLK_SIZE == ONE_REPEAT_BYTE_SIZE; }
+    bool packed() const {
+        return stride_.block == 1 && stride_.repeat * ONE_BLK_SIZE == ONE_REPEAT_BYTE_SIZE;
+    }
     T* data() const { return reinterpret_cast<T*>(data_); }
-    T& at(uint32_t repeat, uint32_t lane) const { return *reinterpret_cast<T*>(data_ + offset(repeat, lane)); }
+    T& at(uint32_t repeat, uint32_t lane) const {
+        return *reinterpret_cast<T*>(data_ + offset(repeat, lane));
+    }
 
     void load(uint32_t repeat, uint32_t end, Wide<T>* to) const {
         for (uint32_t lane = 0; lane < end; lane += per_block) {
@@ -288,7 +310,8 @@ class Operand {
 
   private:
     uint64_t offset(uint32_t repeat, uint32_t lane) const {
-        return (uint64_t(repeat) * stride_.repeat + uint64_t(lane / per_block) * stride_.block) * ONE_BLK_SIZE +
+        return (uint64_t(repeat) * stride_.repeat + uint64_t(lane / per_block) * stride_.block) *
+                   ONE_BLK_SIZE +
                uint64_t(lane % per_block) * sizeof(T);
     }
     uint8_t* data_;
@@ -302,7 +325,8 @@ constexpr uint32_t lanes_of() {
 
 // dst = f(src...) lane by lane, repeat after repeat: a later repeat sees what an earlier one stored.
 template <typename D, typename F, typename... S>
-void repeated(const Operand<D>& dst, const Mask& mask, uint32_t repeats, const F& f, const Operand<S>&... src) {
+void repeated(const Operand<D>& dst, const Mask& mask, uint32_t repeats, const F& f,
+              const Operand<S>&... src) {
     constexpr uint32_t lanes = lanes_of<D, S...>();
     constexpr bool one_size = ((sizeof(S) == sizeof(D)) && ...);
     if (one_size && mask.whole(lanes) && dst.packed() && (src.packed() && ...)) {
@@ -318,7 +342,8 @@ void repeated(const Operand<D>& dst, const Mask& mask, uint32_t repeats, const F
         std::apply(
             [&](auto&... values) {
                 (src.load(repeat, end, values.data()), ...);
-                for (uint32_t lane = 0; lane < end; ++lane) results[lane] = static_cast<Wide<D>>(f(values[lane]...));
+                for (uint32_t lane = 0; lane < end; ++lane)
+                    results[lane] = static_cast<Wide<D>>(f(values[lane]...));
             },
             sources);
         dst.store(repeat, end, lanes, mask, results);

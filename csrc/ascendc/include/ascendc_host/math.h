@@ -1,6 +1,7 @@
 // Mathematical functions over tensors, activations and normalisations of the high-level API.
 //
-// The device needs temporary space for most of them; the forms that take a buffer for it check nothing of it here.
+// The device needs temporary space for most of them; the forms that take a buffer for it check nothing of it
+// here.
 #ifndef ASCENDC_HOST_MATH_H
 #define ASCENDC_HOST_MATH_H
 
@@ -55,30 +56,33 @@ struct rint_op {
 
 // `tensor.GetSize()` elements where no count is given.
 template <typename Op, typename T>
-void unary_math(const char* api, const Where& where, const LocalTensor<T>& dst, const LocalTensor<T>& src, uint64_t count, const Op& op) {
+void unary_math(const char* api, const Where& where, const LocalTensor<T>& dst, const LocalTensor<T>& src,
+                uint64_t count, const Op& op) {
     on_count(api, where, static_cast<int64_t>(count), dst, op, src);
 }
 
 }  // namespace detail
 
 // Four forms: with or without temporary space, with or without a count.
-#define ASCENDC_MATH(Name, op)                                                                                                  \
-    template <typename T, bool isReuseSource = false>                                                                           \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>&, const uint32_t calCount,       \
-              Where where = Where()) {                                                                                          \
-        detail::unary_math(#Name, where, dst, src, calCount, op);                                                               \
-    }                                                                                                                           \
-    template <typename T, bool isReuseSource = false>                                                                           \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>&, Where where = Where()) {       \
-        detail::unary_math(#Name, where, dst, src, src.GetSize(), op);                                                          \
-    }                                                                                                                           \
-    template <typename T, bool isReuseSource = false>                                                                           \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint32_t calCount, Where where = Where()) {           \
-        detail::unary_math(#Name, where, dst, src, calCount, op);                                                               \
-    }                                                                                                                           \
-    template <typename T, bool isReuseSource = false>                                                                           \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, Where where = Where()) {                                    \
-        detail::unary_math(#Name, where, dst, src, src.GetSize(), op);                                                          \
+#define ASCENDC_MATH(Name, op)                                                                   \
+    template <typename T, bool isReuseSource = false>                                            \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>&, \
+              const uint32_t calCount, Where where = Where()) {                                  \
+        detail::unary_math(#Name, where, dst, src, calCount, op);                                \
+    }                                                                                            \
+    template <typename T, bool isReuseSource = false>                                            \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>&, \
+              Where where = Where()) {                                                           \
+        detail::unary_math(#Name, where, dst, src, src.GetSize(), op);                           \
+    }                                                                                            \
+    template <typename T, bool isReuseSource = false>                                            \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint32_t calCount,     \
+              Where where = Where()) {                                                           \
+        detail::unary_math(#Name, where, dst, src, calCount, op);                                \
+    }                                                                                            \
+    template <typename T, bool isReuseSource = false>                                            \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, Where where = Where()) {     \
+        detail::unary_math(#Name, where, dst, src, src.GetSize(), op);                           \
     }
 
 ASCENDC_MATH(Sin, [](auto a) { return std::sin(a); })
@@ -112,33 +116,42 @@ ASCENDC_MATH(Gelu, detail::gelu_op())
 ASCENDC_MATH(FasterGelu, detail::faster_gelu_op())
 #undef ASCENDC_MATH
 
-// The activations are also called with more template arguments; the first two are those of every function above.
+// The activations are also called with more template arguments; the first two are those of every function
+// above.
 template <typename T, bool isReuseSource = false>
-void Swish(const LocalTensor<T>& dst, const LocalTensor<T>& src, uint32_t dataSize, const detail::Same<T> scalarValue, Where where = Where()) {
+void Swish(const LocalTensor<T>& dst, const LocalTensor<T>& src, uint32_t dataSize,
+           const detail::Same<T> scalarValue, Where where = Where()) {
     const detail::Wide<T> beta = scalarValue;
-    detail::unary_math("Swish", where, dst, src, dataSize, [beta](detail::Wide<T> a) { return a / (1 + std::exp(-beta * a)); });
+    detail::unary_math("Swish", where, dst, src, dataSize,
+                       [beta](detail::Wide<T> a) { return a / (1 + std::exp(-beta * a)); });
 }
 template <typename T, bool isReuseSource = false>
-void SwiGLU(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, const float& scalarValue, uint32_t calCount,
-            Where where = Where()) {
-    detail::on_count("SwiGLU", where, calCount, dst,
-                     [scalarValue](float a, float b) { return a * b / (1 + std::exp(-scalarValue * b)); }, src0, src1);
+void SwiGLU(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,
+            const float& scalarValue, uint32_t calCount, Where where = Where()) {
+    detail::on_count(
+        "SwiGLU", where, calCount, dst,
+        [scalarValue](float a, float b) { return a * b / (1 + std::exp(-scalarValue * b)); }, src0, src1);
 }
 template <typename T, bool isReuseSource = false>
-void SwiGLU(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, const float& scalarValue,
-            Where where = Where()) {
+void SwiGLU(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,
+            const float& scalarValue, Where where = Where()) {
     SwiGLU(dst, src0, src1, scalarValue, src0.GetSize(), where);
 }
 template <typename T, bool isReuseSource = false>
-void GeGLU(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, uint32_t calCount, Where where = Where()) {
-    detail::on_count("GeGLU", where, calCount, dst, [](float a, float b) { return a * detail::gelu_op()(b); }, src0, src1);
+void GeGLU(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,
+           uint32_t calCount, Where where = Where()) {
+    detail::on_count(
+        "GeGLU", where, calCount, dst, [](float a, float b) { return a * detail::gelu_op()(b); }, src0, src1);
 }
 template <typename T, bool isReuseSource = false>
-void ReGlu(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, const uint32_t calCount, Where where = Where()) {
-    detail::on_count("ReGlu", where, calCount, dst, [](float a, float b) { return a * detail::relu_op()(b); }, src0, src1);
+void ReGlu(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,
+           const uint32_t calCount, Where where = Where()) {
+    detail::on_count(
+        "ReGlu", where, calCount, dst, [](float a, float b) { return a * detail::relu_op()(b); }, src0, src1);
 }
 
-// --- two arguments ---------------------------------------------------------------------------------------------------
+// --- two arguments
+// ---------------------------------------------------------------------------------------------------
 
 namespace detail {
 struct power_op {
@@ -169,25 +182,26 @@ struct hypot_op {
 };
 }  // namespace detail
 
-#define ASCENDC_MATH2(Name, op)                                                                                                 \
-    template <typename T, bool isReuseSource = false>                                                                           \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, const LocalTensor<uint8_t>&,   \
-              const uint32_t calCount, Where where = Where()) {                                                                 \
-        detail::on_count(#Name, where, calCount, dst, op(), src0, src1);                                                        \
-    }                                                                                                                           \
-    template <typename T, bool isReuseSource = false>                                                                           \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, const LocalTensor<uint8_t>&,   \
-              Where where = Where()) {                                                                                          \
-        detail::on_count(#Name, where, src0.GetSize(), dst, op(), src0, src1);                                                  \
-    }                                                                                                                           \
-    template <typename T, bool isReuseSource = false>                                                                           \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, const uint32_t calCount,       \
-              Where where = Where()) {                                                                                          \
-        detail::on_count(#Name, where, calCount, dst, op(), src0, src1);                                                        \
-    }                                                                                                                           \
-    template <typename T, bool isReuseSource = false>                                                                           \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, Where where = Where()) {       \
-        detail::on_count(#Name, where, src0.GetSize(), dst, op(), src0, src1);                                                  \
+#define ASCENDC_MATH2(Name, op)                                                                  \
+    template <typename T, bool isReuseSource = false>                                            \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, \
+              const LocalTensor<uint8_t>&, const uint32_t calCount, Where where = Where()) {     \
+        detail::on_count(#Name, where, calCount, dst, op(), src0, src1);                         \
+    }                                                                                            \
+    template <typename T, bool isReuseSource = false>                                            \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, \
+              const LocalTensor<uint8_t>&, Where where = Where()) {                              \
+        detail::on_count(#Name, where, src0.GetSize(), dst, op(), src0, src1);                   \
+    }                                                                                            \
+    template <typename T, bool isReuseSource = false>                                            \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, \
+              const uint32_t calCount, Where where = Where()) {                                  \
+        detail::on_count(#Name, where, calCount, dst, op(), src0, src1);                         \
+    }                                                                                            \
+    template <typename T, bool isReuseSource = false>                                            \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, \
+              Where where = Where()) {                                                           \
+        detail::on_count(#Name, where, src0.GetSize(), dst, op(), src0, src1);                   \
     }
 ASCENDC_MATH2(Power, detail::power_op)
 ASCENDC_MATH2(Fmod, detail::fmod_op)
@@ -196,27 +210,34 @@ ASCENDC_MATH2(Xor, detail::xor_op)
 #undef ASCENDC_MATH2
 
 template <typename T, bool isReuseSource = false>
-void Power(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const detail::Same<T>& src1, uint32_t calCount, Where where = Where()) {
+void Power(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const detail::Same<T>& src1,
+           uint32_t calCount, Where where = Where()) {
     const detail::Wide<T> exponent = src1;
-    detail::on_count("Power", where, calCount, dst, [exponent](detail::Wide<T> a) { return detail::power_op()(a, exponent); }, src0);
+    detail::on_count(
+        "Power", where, calCount, dst,
+        [exponent](detail::Wide<T> a) { return detail::power_op()(a, exponent); }, src0);
 }
 template <typename T, bool isReuseSource = false>
-void Power(const LocalTensor<T>& dst, const detail::Same<T>& src0, const LocalTensor<T>& src1, uint32_t calCount, Where where = Where()) {
+void Power(const LocalTensor<T>& dst, const detail::Same<T>& src0, const LocalTensor<T>& src1,
+           uint32_t calCount, Where where = Where()) {
     const detail::Wide<T> base = src0;
-    detail::on_count("Power", where, calCount, dst, [base](detail::Wide<T> b) { return detail::power_op()(base, b); }, src1);
+    detail::on_count(
+        "Power", where, calCount, dst, [base](detail::Wide<T> b) { return detail::power_op()(base, b); },
+        src1);
 }
 template <typename T, bool isReuseSource = false>
-void ClampMax(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>&, const detail::Same<T> scalar,
-              const uint32_t calCount, Where where = Where()) {
+void ClampMax(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>&,
+              const detail::Same<T> scalar, const uint32_t calCount, Where where = Where()) {
     Mins(dst, src, scalar, calCount, where);
 }
 template <typename T, bool isReuseSource = false>
-void ClampMin(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>&, const detail::Same<T> scalar,
-              const uint32_t calCount, Where where = Where()) {
+void ClampMin(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>&,
+              const detail::Same<T> scalar, const uint32_t calCount, Where where = Where()) {
     Maxs(dst, src, scalar, calCount, where);
 }
 
-// --- rows ------------------------------------------------------------------------------------------------------------
+// --- rows
+// ------------------------------------------------------------------------------------------------------------
 
 struct SoftMaxShapeInfo {
     uint32_t srcM = 0;
@@ -234,16 +255,19 @@ SoftMaxShapeInfo rows_of_tensor(const LocalTensor<T>& src, SoftMaxShapeInfo info
         info.srcK = shape.shapeDim == 0 ? src.GetSize() : shape.shape[shape.shapeDim - 1];
         info.srcM = info.srcK == 0 ? 0 : src.GetSize() / info.srcK;
         info.oriSrcM = info.srcM;
-        info.oriSrcK = shape.originalShapeDim == 0 ? info.srcK : shape.originalShape[shape.originalShapeDim - 1];
+        info.oriSrcK =
+            shape.originalShapeDim == 0 ? info.srcK : shape.originalShape[shape.originalShapeDim - 1];
     }
     return info;
 }
 }  // namespace detail
 
 // dst = exp(src - max) / sum over each row; `sum` and `max` get the row's value in a whole block of 32 bytes.
-template <typename T, typename Tiling, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false>
-void SoftMax(const LocalTensor<T>& dst, const LocalTensor<T>& sum, const LocalTensor<T>& max, const LocalTensor<T>& src,
-             const LocalTensor<uint8_t>&, const Tiling&, const SoftMaxShapeInfo& shape = {}, Where where = Where()) {
+template <typename T, typename Tiling, bool isReuseSource = false, bool isBasicBlock = false,
+          bool isDataFormatNZ = false>
+void SoftMax(const LocalTensor<T>& dst, const LocalTensor<T>& sum, const LocalTensor<T>& max,
+             const LocalTensor<T>& src, const LocalTensor<uint8_t>&, const Tiling&,
+             const SoftMaxShapeInfo& shape = {}, Where where = Where()) {
     ascendc_host::enter(where);
     const auto rows = detail::rows_of_tensor(src, shape);
     const uint64_t count = uint64_t(rows.srcM) * rows.srcK;
@@ -253,17 +277,20 @@ void SoftMax(const LocalTensor<T>& dst, const LocalTensor<T>& sum, const LocalTe
     T* sums = detail::vector_operand(sum, uint64_t(rows.srcM) * 32, "SoftMax", "sumTensor", where);
     T* maxima = detail::vector_operand(max, uint64_t(rows.srcM) * 32, "SoftMax", "maxTensor", where);
     for (uint32_t row = 0; row < rows.srcM; ++row) {
-        std::vector<detail::Wide<T>> values(from + uint64_t(row) * rows.srcK, from + uint64_t(row) * rows.srcK + rows.oriSrcK);
+        std::vector<detail::Wide<T>> values(from + uint64_t(row) * rows.srcK,
+                                            from + uint64_t(row) * rows.srcK + rows.oriSrcK);
         if (values.empty()) continue;
         const auto largest = detail::extreme<ReduceType::MAX>(values.data(), values.size()).value;
         for (auto& value : values) value = std::exp(value - largest);
         const auto total = detail::pairwise_sum(values.data(), values.size());
-        for (size_t i = 0; i < values.size(); ++i) to[uint64_t(row) * rows.srcK + i] = static_cast<T>(values[i] / total);
+        for (size_t i = 0; i < values.size(); ++i)
+            to[uint64_t(row) * rows.srcK + i] = static_cast<T>(values[i] / total);
         std::fill_n(sums + row * width, width, static_cast<T>(total));
         std::fill_n(maxima + row * width, width, static_cast<T>(largest));
     }
 }
-template <typename T, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false, typename Tiling = int>
+template <typename T, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false,
+          typename Tiling = int>
 void SoftMax(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>&, const Tiling&,
              const SoftMaxShapeInfo& shape = {}, Where where = Where()) {
     ascendc_host::enter(where);
@@ -272,21 +299,24 @@ void SoftMax(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTe
     const T* from = detail::vector_operand(src, count * sizeof(T), "SoftMax", "src", where);
     T* to = detail::vector_operand(dst, count * sizeof(T), "SoftMax", "dst", where);
     for (uint32_t row = 0; row < rows.srcM; ++row) {
-        std::vector<detail::Wide<T>> values(from + uint64_t(row) * rows.srcK, from + uint64_t(row) * rows.srcK + rows.oriSrcK);
+        std::vector<detail::Wide<T>> values(from + uint64_t(row) * rows.srcK,
+                                            from + uint64_t(row) * rows.srcK + rows.oriSrcK);
         if (values.empty()) continue;
         const auto largest = detail::extreme<ReduceType::MAX>(values.data(), values.size()).value;
         for (auto& value : values) value = std::exp(value - largest);
         const auto total = detail::pairwise_sum(values.data(), values.size());
-        for (size_t i = 0; i < values.size(); ++i) to[uint64_t(row) * rows.srcK + i] = static_cast<T>(values[i] / total);
+        for (size_t i = 0; i < values.size(); ++i)
+            to[uint64_t(row) * rows.srcK + i] = static_cast<T>(values[i] / total);
     }
 }
 
-// --- broadcast -------------------------------------------------------------------------------------------------------
+// --- broadcast
+// -------------------------------------------------------------------------------------------------------
 
 // Copies of size 1 along `axis` become the destination's size; the other dimensions agree.
 template <typename T, int32_t dim, int32_t axis, bool isReuseSource = false>
-void BroadCast(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint32_t dstShape[dim], const uint32_t srcShape[dim],
-               Where where = Where()) {
+void BroadCast(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint32_t dstShape[dim],
+               const uint32_t srcShape[dim], Where where = Where()) {
     const auto& block = ascendc_host::enter(where);
     static_assert(dim == 1 || dim == 2, "BroadCast is for one or two dimensions");
     static_assert(axis >= 0 && axis < dim, "BroadCast: axis counts from 0");
@@ -296,9 +326,10 @@ void BroadCast(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint3
         total *= dstShape[i];
         source *= srcShape[i];
         if (srcShape[i] != dstShape[i] && (srcShape[i] != 1 || i != axis)) {
-            ascendc_host::fail(block, where,
-                               ascendc_host::format("BroadCast: dimension %d from %u to %u; only axis %d may grow, from 1", i, srcShape[i],
-                                                    dstShape[i], axis));
+            ascendc_host::fail(
+                block, where,
+                ascendc_host::format("BroadCast: dimension %d from %u to %u; only axis %d may grow, from 1",
+                                     i, srcShape[i], dstShape[i], axis));
         }
     }
     const T* from = detail::vector_operand(src, source * sizeof(T), "BroadCast", "src", where);
@@ -313,8 +344,8 @@ void BroadCast(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint3
     }
 }
 template <typename T, int32_t dim, int32_t axis, bool isReuseSource = false>
-void BroadCast(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint32_t dstShape[dim], const uint32_t srcShape[dim],
-               LocalTensor<uint8_t>&, Where where = Where()) {
+void BroadCast(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint32_t dstShape[dim],
+               const uint32_t srcShape[dim], LocalTensor<uint8_t>&, Where where = Where()) {
     BroadCast<T, dim, axis, isReuseSource>(dst, src, dstShape, srcShape, where);
 }
 

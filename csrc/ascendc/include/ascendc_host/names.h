@@ -8,9 +8,31 @@
 #include "qualifiers.h"
 #include "runtime.h"
 
-enum pipe_t { PIPE_S = 0, PIPE_V, PIPE_M, PIPE_MTE1, PIPE_MTE2, PIPE_MTE3, PIPE_ALL, PIPE_MTE4, PIPE_MTE5, PIPE_V2, PIPE_FIX };
+enum pipe_t {
+    PIPE_S = 0,
+    PIPE_V,
+    PIPE_M,
+    PIPE_MTE1,
+    PIPE_MTE2,
+    PIPE_MTE3,
+    PIPE_ALL,
+    PIPE_MTE4,
+    PIPE_MTE5,
+    PIPE_V2,
+    PIPE_FIX
+};
 enum event_t { EVENT_ID0 = 0, EVENT_ID1, EVENT_ID2, EVENT_ID3, EVENT_ID4, EVENT_ID5, EVENT_ID6, EVENT_ID7 };
-enum pad_t { PAD_NONE = 0, PAD_MODE1, PAD_MODE2, PAD_MODE3, PAD_MODE4, PAD_MODE5, PAD_MODE6, PAD_MODE7, PAD_MODE8 };
+enum pad_t {
+    PAD_NONE = 0,
+    PAD_MODE1,
+    PAD_MODE2,
+    PAD_MODE3,
+    PAD_MODE4,
+    PAD_MODE5,
+    PAD_MODE6,
+    PAD_MODE7,
+    PAD_MODE8
+};
 enum cache_line_t { SINGLE_CACHE_LINE = 0, ENTIRE_DATA_CACHE };
 enum dcci_dst_t { CACHELINE_ALL = 0, CACHELINE_UB, CACHELINE_OUT, CACHELINE_ATOMIC };
 enum QuantMode_t {
@@ -45,17 +67,69 @@ enum KernelMetaType {
 namespace AscendC {
 
 enum class TPosition : uint8_t {
-    GM, A1, A2, B1, B2, C1, C2, CO1, CO2, VECIN, VECOUT, VECCALC, LCM = VECCALC, SPM, SHM = SPM, TSCM, C2PIPE2GM,
-    C2PIPE2LOCAL, MAX
+    GM,
+    A1,
+    A2,
+    B1,
+    B2,
+    C1,
+    C2,
+    CO1,
+    CO2,
+    VECIN,
+    VECOUT,
+    VECCALC,
+    LCM = VECCALC,
+    SPM,
+    SHM = SPM,
+    TSCM,
+    C2PIPE2GM,
+    C2PIPE2LOCAL,
+    MAX
 };
 using QuePosition = TPosition;
 
 enum class Hardware : uint8_t { GM, UB, L1, L0A, L0B, L0C, BIAS, FIXBUF, MAX };
 
 enum class HardEvent : uint8_t {
-    MTE2_MTE1, MTE1_MTE2, MTE1_M, M_MTE1, MTE2_V, V_MTE2, MTE3_V, V_MTE3, M_V, V_M, V_V, MTE3_MTE1, MTE1_MTE3, MTE1_V,
-    MTE2_M, M_MTE2, V_MTE1, M_FIX, FIX_M, MTE3_MTE2, MTE2_MTE3, S_V, V_S, S_MTE2, MTE2_S, S_MTE3, MTE3_S, MTE2_FIX,
-    FIX_MTE2, FIX_S, M_S, FIX_MTE3, MTE1_FIX, FIX_MTE1, FIX_FIX, FIX_V, V_FIX, MAX
+    MTE2_MTE1,
+    MTE1_MTE2,
+    MTE1_M,
+    M_MTE1,
+    MTE2_V,
+    V_MTE2,
+    MTE3_V,
+    V_MTE3,
+    M_V,
+    V_M,
+    V_V,
+    MTE3_MTE1,
+    MTE1_MTE3,
+    MTE1_V,
+    MTE2_M,
+    M_MTE2,
+    V_MTE1,
+    M_FIX,
+    FIX_M,
+    MTE3_MTE2,
+    MTE2_MTE3,
+    S_V,
+    V_S,
+    S_MTE2,
+    MTE2_S,
+    S_MTE3,
+    MTE3_S,
+    MTE2_FIX,
+    FIX_MTE2,
+    FIX_S,
+    M_S,
+    FIX_MTE3,
+    MTE1_FIX,
+    FIX_MTE1,
+    FIX_FIX,
+    FIX_V,
+    V_FIX,
+    MAX
 };
 using TEventID = int32_t;
 constexpr TEventID INVALID_TEVENTID = -1;
@@ -64,24 +138,53 @@ enum class MemoryT : uint8_t { L1 = 0, L0A, L0B, L0C, UB, BIAS };
 enum class MemDsbT : uint8_t { ALL = 0, DDR, UB, SEQ };
 enum class MaskMode : uint8_t { NORMAL = 0, COUNTER };
 enum class RoundMode : uint8_t {
-    CAST_NONE = 0, CAST_RINT, CAST_FLOOR, CAST_CEIL, CAST_ROUND, CAST_TRUNC, CAST_ODD, UNKNOWN = 0xFF
+    CAST_NONE = 0,
+    CAST_RINT,
+    CAST_FLOOR,
+    CAST_CEIL,
+    CAST_ROUND,
+    CAST_TRUNC,
+    CAST_ODD,
+    UNKNOWN = 0xFF
 };
 enum class CMPMODE : uint8_t { LT = 0, GT, EQ, LE, GE, NE };
 enum class SELMODE : uint8_t { VSEL_CMPMASK_SPR = 0, VSEL_TENSOR_SCALAR_MODE, VSEL_TENSOR_TENSOR_MODE };
 enum class BlockMode : uint8_t {
-    BLOCK_MODE_NORMAL = 0, BLOCK_MODE_MATRIX, BLOCK_MODE_VECTOR, BLOCK_MODE_SMALL_CHANNEL, BLOCK_MODE_DEPTHWISE
+    BLOCK_MODE_NORMAL = 0,
+    BLOCK_MODE_MATRIX,
+    BLOCK_MODE_VECTOR,
+    BLOCK_MODE_SMALL_CHANNEL,
+    BLOCK_MODE_DEPTHWISE
 };
 enum class DeqScale : uint8_t { DEQ_NONE = 0, DEQ, VDEQ, DEQ8, VDEQ8, DEQ16, VDEQ16 };
 enum class ReduceMode : uint8_t { REDUCE_MAX = 0, REDUCE_MIN, REDUCE_SUM };
 enum class ReduceType : uint8_t { SUM = 0, MAX, MIN };
-enum class ReduceOrder : uint8_t { ORDER_VALUE_INDEX = 0, ORDER_INDEX_VALUE, ORDER_ONLY_VALUE, ORDER_ONLY_INDEX };
+enum class ReduceOrder : uint8_t {
+    ORDER_VALUE_INDEX = 0,
+    ORDER_INDEX_VALUE,
+    ORDER_ONLY_VALUE,
+    ORDER_ONLY_INDEX
+};
 enum class GatherMaskMode : uint8_t { VERSION_V1 = 0, VERSION_V2 = 1 };
 enum class DataFormat : uint8_t { ND = 0, NZ, NCHW, NC1HWC0, NHWC, NCDHW, NDC1HWC0, FRACTAL_Z_3D };
-enum class CacheMode : uint8_t { CACHE_MODE_DISABLE = 0, CACHE_MODE_NORMAL = 1, CACHE_MODE_LAST = 2, CACHE_MODE_PERSISTENT = 4 };
+enum class CacheMode : uint8_t {
+    CACHE_MODE_DISABLE = 0,
+    CACHE_MODE_NORMAL = 1,
+    CACHE_MODE_LAST = 2,
+    CACHE_MODE_PERSISTENT = 4
+};
 enum class CacheRwMode : uint8_t { READ = 1, WRITE = 2, RW = 3 };
 enum class CacheLine : uint64_t { SINGLE_CACHE_LINE = 0, ENTIRE_DATA_CACHE };
 enum class DcciDst : uint64_t { CACHELINE_ALL = 0, CACHELINE_UB, CACHELINE_OUT, CACHELINE_ATOMIC };
-enum class AtomicDtype { ATOMIC_NONE = 0, ATOMIC_F32, ATOMIC_F16, ATOMIC_S16, ATOMIC_S32, ATOMIC_S8, ATOMIC_BF16 };
+enum class AtomicDtype {
+    ATOMIC_NONE = 0,
+    ATOMIC_F32,
+    ATOMIC_F16,
+    ATOMIC_S16,
+    ATOMIC_S32,
+    ATOMIC_S8,
+    ATOMIC_BF16
+};
 enum class AtomicOp { ATOMIC_SUM = 0 };
 enum KernelCore { AIC = 1, AIV = 2, MIX = 3 };
 
@@ -126,6 +229,11 @@ template <typename T, typename U>
 struct IsSameType {
     static constexpr bool value = std::is_same<T, U>::value;
 };
+// Kernels name this type to tell it from others; nothing computes with it here.
+struct int4b_t;
+template <bool condition, typename T, typename F>
+using Conditional = std::conditional<condition, T, F>;
+namespace Std = ::std;
 template <typename T, typename... Others>
 constexpr bool SupportType() {
     return (std::is_same<T, Others>::value || ...);
@@ -148,28 +256,38 @@ constexpr auto CeilAlign(T a, U b) -> decltype(a / b) {
     return DivCeil(a, b) * b;
 }
 
-// The physical memory behind a position. CO2 is the unified buffer, where unified cores keep results of the cube.
+// The physical memory behind a position. CO2 is the unified buffer, where unified cores keep results of the
+// cube.
 constexpr ascendc_host::Memory memory_of(TPosition position) {
     using ascendc_host::Memory;
     switch (position) {
         case TPosition::A1:
         case TPosition::B1:
         case TPosition::C1:
-        case TPosition::TSCM: return Memory::l1;
-        case TPosition::A2: return Memory::l0a;
-        case TPosition::B2: return Memory::l0b;
-        case TPosition::C2: return Memory::bias;
-        case TPosition::CO1: return Memory::l0c;
+        case TPosition::TSCM:
+            return Memory::l1;
+        case TPosition::A2:
+            return Memory::l0a;
+        case TPosition::B2:
+            return Memory::l0b;
+        case TPosition::C2:
+            return Memory::bias;
+        case TPosition::CO1:
+            return Memory::l0c;
         case TPosition::C2PIPE2GM:
-        case TPosition::C2PIPE2LOCAL: return Memory::fixpipe;
+        case TPosition::C2PIPE2LOCAL:
+            return Memory::fixpipe;
         case TPosition::GM:
-        case TPosition::MAX: return Memory::count;
-        default: return Memory::ub;
+        case TPosition::MAX:
+            return Memory::count;
+        default:
+            return Memory::ub;
     }
 }
 constexpr const char* position_name(TPosition position) {
-    constexpr const char* names[] = {"GM",    "A1",     "A2",      "B1",  "B2",   "C1",        "C2",           "CO1", "CO2",
-                                     "VECIN", "VECOUT", "VECCALC", "SPM", "TSCM", "C2PIPE2GM", "C2PIPE2LOCAL", "MAX"};
+    constexpr const char* names[] = {"GM",  "A1",   "A2",        "B1",           "B2",     "C1",
+                                     "C2",  "CO1",  "CO2",       "VECIN",        "VECOUT", "VECCALC",
+                                     "SPM", "TSCM", "C2PIPE2GM", "C2PIPE2LOCAL", "MAX"};
     return names[static_cast<size_t>(position)];
 }
 

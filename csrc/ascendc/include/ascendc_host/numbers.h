@@ -1,7 +1,7 @@
 // half and bfloat16_t, and how arrays of them are computed on: in float, rounded once per operation.
 //
-// For +, -, *, / and sqrt this equals the device's half arithmetic bit for bit: float has more than 2p + 2 bits of
-// half's p, so rounding twice is rounding once.
+// For +, -, *, / and sqrt this equals the device's half arithmetic bit for bit: float has more than 2p + 2
+// bits of half's p, so rounding twice is rounding once.
 #ifndef ASCENDC_HOST_NUMBERS_H
 #define ASCENDC_HOST_NUMBERS_H
 
@@ -21,7 +21,8 @@ struct bfloat16_t {
 
     bfloat16_t() = default;
     constexpr explicit bfloat16_t(uint16_t raw, std::nullptr_t) : bits(raw) {}
-    template <typename T, typename = std::enable_if_t<std::is_arithmetic<T>::value || std::is_same<T, half>::value>>
+    template <typename T,
+              typename = std::enable_if_t<std::is_arithmetic<T>::value || std::is_same<T, half>::value>>
     bfloat16_t(T value) : bits(round(static_cast<float>(value))) {}
 
     operator float() const {

@@ -25,11 +25,14 @@ struct TQueConfig {
 // Where the buffer of a queue lies: a queue of CO1 -> CO2 keeps its data where the source is.
 constexpr TPosition buffer_position(TPosition source, TPosition destination) {
     switch (source) {
-        case TPosition::GM: return destination;
+        case TPosition::GM:
+            return destination;
         case TPosition::VECIN:
         case TPosition::VECOUT:
-        case TPosition::VECCALC: return destination == TPosition::A1 || destination == TPosition::B1 ? destination : source;
-        default: return source;
+        case TPosition::VECCALC:
+            return destination == TPosition::A1 || destination == TPosition::B1 ? destination : source;
+        default:
+            return source;
     }
 }
 
@@ -54,10 +57,12 @@ class TQueBind {
             buffer.used = where;
             return view<T>(buffer);
         }
-        ascendc_host::fail(block, where,
-                           ascendc_host::format("AllocTensor: all %zu buffers of queue %s are in use (on the device this waits for "
-                                                "ever); free one with FreeTensor first",
-                                                queue.buffers.size(), queue.position));
+        ascendc_host::fail(
+            block, where,
+            ascendc_host::format(
+                "AllocTensor: all %zu buffers of queue %s are in use (on the device this waits for "
+                "ever); free one with FreeTensor first",
+                queue.buffers.size(), queue.position));
     }
     template <typename T>
     void AllocTensor(LocalTensor<T>& tensor, Where where = Where()) {
@@ -69,14 +74,18 @@ class TQueBind {
         ascendc_host::Queue& queue = state("EnQue", where);
         ascendc_host::Buffer& buffer = own(tensor, "EnQue", where);
         if (buffer.state == ascendc_host::Buffer::State::enqueued) {
-            ascendc_host::fail(block, where, ascendc_host::format("EnQue: the tensor is in queue %s already", queue.position));
+            ascendc_host::fail(
+                block, where,
+                ascendc_host::format("EnQue: the tensor is in queue %s already", queue.position));
         }
         const size_t limit = static_cast<size_t>(std::max(depth, 1));
         if (queue.enqueued.size() >= limit) {
-            ascendc_host::fail(block, where,
-                               ascendc_host::format("EnQue: queue %s has depth %zu and holds %zu tensors; DeQue one first, or give "
-                                                    "the queue a larger depth",
-                                                    queue.position, limit, queue.enqueued.size()));
+            ascendc_host::fail(
+                block, where,
+                ascendc_host::format(
+                    "EnQue: queue %s has depth %zu and holds %zu tensors; DeQue one first, or give "
+                    "the queue a larger depth",
+                    queue.position, limit, queue.enqueued.size()));
         }
         buffer.state = ascendc_host::Buffer::State::enqueued;
         buffer.used = where;
@@ -92,9 +101,11 @@ class TQueBind {
         ascendc_host::Block& block = ascendc_host::enter(where);
         ascendc_host::Queue& queue = state("DeQue", where);
         if (queue.enqueued.empty()) {
-            ascendc_host::fail(block, where,
-                               ascendc_host::format("DeQue: queue %s is empty (on the device this waits for ever); EnQue a tensor first",
-                                                    queue.position));
+            ascendc_host::fail(
+                block, where,
+                ascendc_host::format(
+                    "DeQue: queue %s is empty (on the device this waits for ever); EnQue a tensor first",
+                    queue.position));
         }
         ascendc_host::Buffer& buffer = *queue.enqueued.front();
         queue.enqueued.pop_front();
@@ -116,8 +127,10 @@ class TQueBind {
         ascendc_host::Queue& queue = state("FreeTensor", where);
         ascendc_host::Buffer& buffer = own(tensor, "FreeTensor", where);
         if (buffer.state == ascendc_host::Buffer::State::enqueued) {
-            ascendc_host::fail(block, where,
-                               ascendc_host::format("FreeTensor: the tensor is still in queue %s; DeQue it first", queue.position));
+            ascendc_host::fail(
+                block, where,
+                ascendc_host::format("FreeTensor: the tensor is still in queue %s; DeQue it first",
+                                     queue.position));
         }
         buffer.state = ascendc_host::Buffer::State::free;
         ++buffer.generation;
@@ -126,9 +139,13 @@ class TQueBind {
     void FreeTensor(LocalTensor<T>&& tensor, Where where = Where()) {
         FreeTensor(tensor, where);
     }
-    bool VacantInQue() { return state("VacantInQue", Where("", 0)).enqueued.size() < size_t(std::max(depth, 1)); }
+    bool VacantInQue() {
+        return state("VacantInQue", Where("", 0)).enqueued.size() < size_t(std::max(depth, 1));
+    }
     bool HasTensorInQue() { return !state("HasTensorInQue", Where("", 0)).enqueued.empty(); }
-    int32_t GetTensorCountInQue() { return static_cast<int32_t>(state("GetTensorCountInQue", Where("", 0)).enqueued.size()); }
+    int32_t GetTensorCountInQue() {
+        return static_cast<int32_t>(state("GetTensorCountInQue", Where("", 0)).enqueued.size());
+    }
     bool HasIdleBuffer() {
         for (const auto& buffer : state("HasIdleBuffer", Where("", 0)).buffers) {
             if (buffer.state == ascendc_host::Buffer::State::free) return true;
@@ -138,7 +155,8 @@ class TQueBind {
     void FreeAllEvent() {}
     template <typename T>
     TBufState GetState(const LocalTensor<T>& tensor) const {
-        return tensor.buffer() == nullptr || tensor.stale() ? TBufState::FREE : static_cast<TBufState>(tensor.buffer()->state);
+        return tensor.buffer() == nullptr || tensor.stale() ? TBufState::FREE
+                                                            : static_cast<TBufState>(tensor.buffer()->state);
     }
 
     // For TPipe and TBufPool.
@@ -149,9 +167,10 @@ class TQueBind {
     ascendc_host::Queue& state(const char* api, const Where& where) const {
         ascendc_host::Block& block = ascendc_host::current();
         if (queue_ < 0) {
-            ascendc_host::fail(block, where,
-                               ascendc_host::format("%s: the queue %s has no buffers; call TPipe::InitBuffer first", api,
-                                                    position_name(position)));
+            ascendc_host::fail(
+                block, where,
+                ascendc_host::format("%s: the queue %s has no buffers; call TPipe::InitBuffer first", api,
+                                     position_name(position)));
         }
         return block.queues[static_cast<size_t>(queue_)];
     }
@@ -160,7 +179,8 @@ class TQueBind {
         tensor.use_bytes(0, api, "the tensor", where);
         if (tensor.buffer() == nullptr || tensor.buffer()->queue != queue_) {
             ascendc_host::fail(ascendc_host::current(), where,
-                               ascendc_host::format("%s: the tensor does not come from this queue %s", api, position_name(position)));
+                               ascendc_host::format("%s: the tensor does not come from this queue %s", api,
+                                                    position_name(position)));
         }
         return *tensor.buffer();
     }
@@ -178,11 +198,16 @@ constexpr TPosition queue_source(TPosition position) {
         case TPosition::VECIN:
         case TPosition::A1:
         case TPosition::B1:
-        case TPosition::C1: return TPosition::GM;
-        case TPosition::A2: return TPosition::A2;
-        case TPosition::B2: return TPosition::B2;
-        case TPosition::C2: return TPosition::C2;
-        default: return position;
+        case TPosition::C1:
+            return TPosition::GM;
+        case TPosition::A2:
+            return TPosition::A2;
+        case TPosition::B2:
+            return TPosition::B2;
+        case TPosition::C2:
+            return TPosition::C2;
+        default:
+            return position;
     }
 }
 constexpr TPosition queue_destination(TPosition position) {
@@ -195,7 +220,8 @@ class TQue : public TQueBind<queue_source(pos), queue_destination(pos), depth, m
 template <TPosition pos, int32_t depth = 1, auto mask = 0>
 using TSCM = TQueBind<pos, TPosition::TSCM, depth, mask>;
 
-// Memory that is held for the whole kernel. The queue functions exist for code written for both, and do nothing.
+// Memory that is held for the whole kernel. The queue functions exist for code written for both, and do
+// nothing.
 template <TPosition pos = TPosition::LCM>
 class TBuf {
   public:
@@ -217,9 +243,11 @@ class TBuf {
     LocalTensor<T> GetWithOffset(uint32_t size, uint32_t offset, Where where = Where()) {
         const uint32_t whole = bytes("GetWithOffset", where);
         if (offset > whole || uint64_t(size) * sizeof(T) > whole - offset) {
-            ascendc_host::fail(ascendc_host::current(), where,
-                               ascendc_host::format("TBuf::GetWithOffset: %u elements of %zu bytes from byte %u; the buffer has %u bytes",
-                                                    size, sizeof(T), offset, whole));
+            ascendc_host::fail(
+                ascendc_host::current(), where,
+                ascendc_host::format(
+                    "TBuf::GetWithOffset: %u elements of %zu bytes from byte %u; the buffer has %u bytes",
+                    size, sizeof(T), offset, whole));
         }
         LocalTensor<T> view(pos, buffer_->begin + offset, whole - offset, nullptr);
         view.SetSize(size);
@@ -250,9 +278,10 @@ class TBuf {
     uint32_t bytes(const char* api, const Where& where) const {
         ascendc_host::Block& block = ascendc_host::enter(where);
         if (buffer_ == nullptr) {
-            ascendc_host::fail(block, where,
-                               ascendc_host::format("TBuf::%s: the buffer %s has no memory; call TPipe::InitBuffer first", api,
-                                                    position_name(pos)));
+            ascendc_host::fail(
+                block, where,
+                ascendc_host::format("TBuf::%s: the buffer %s has no memory; call TPipe::InitBuffer first",
+                                     api, position_name(pos)));
         }
         return buffer_->bytes;
     }
@@ -272,12 +301,15 @@ class Allocator {
 
     template <typename Que>
     void queue(Range& range, Que& que, uint8_t count, uint32_t bytes, const Where& where) {
-        static_assert(Que::is_queue, "InitBuffer(queue, number, length) is for queues; a TBuf takes InitBuffer(buffer, length)");
+        static_assert(
+            Que::is_queue,
+            "InitBuffer(queue, number, length) is for queues; a TBuf takes InitBuffer(buffer, length)");
         ascendc_host::Block& block = ascendc_host::enter(where);
         if (count == 0 || bytes == 0) {
-            ascendc_host::fail(block, where,
-                               ascendc_host::format("InitBuffer: %u buffers of %u bytes for queue %s; both must be above 0",
-                                                    unsigned(count), bytes, position_name(Que::position)));
+            ascendc_host::fail(
+                block, where,
+                ascendc_host::format("InitBuffer: %u buffers of %u bytes for queue %s; both must be above 0",
+                                     unsigned(count), bytes, position_name(Que::position)));
         }
         count_buffers(block, count, where);
         ascendc_host::Queue made;
@@ -300,8 +332,10 @@ class Allocator {
     void buffer(Range& range, TBuf<pos>& buf, uint32_t bytes, const Where& where) {
         ascendc_host::Block& block = ascendc_host::enter(where);
         if (bytes == 0) {
-            ascendc_host::fail(block, where,
-                               ascendc_host::format("InitBuffer: 0 bytes for a TBuf of %s; the length must be above 0", position_name(pos)));
+            ascendc_host::fail(
+                block, where,
+                ascendc_host::format("InitBuffer: 0 bytes for a TBuf of %s; the length must be above 0",
+                                     position_name(pos)));
         }
         count_buffers(block, 1, where);
         ascendc_host::Buffer made;
@@ -312,12 +346,14 @@ class Allocator {
     }
     uint8_t* take(Range& range, ascendc_host::Memory memory, uint32_t bytes, const Where& where) {
         ascendc_host::Block& block = ascendc_host::current();
-        if (memory == ascendc_host::Memory::count) ascendc_host::fail(block, where, "InitBuffer: position GM has no local memory");
+        if (memory == ascendc_host::Memory::count)
+            ascendc_host::fail(block, where, "InitBuffer: position GM has no local memory");
         if (range.begin == nullptr) range = {block.memory(memory), memory_bytes(memory), 0};
         if (uint64_t(range.used) + bytes > range.bytes) {
-            ascendc_host::fail(block, where,
-                               ascendc_host::format("InitBuffer: %u bytes more overflow the %s: %u of %u bytes are in use", bytes,
-                                                    ascendc_host::memory_name(memory), range.used, range.bytes));
+            ascendc_host::fail(
+                block, where,
+                ascendc_host::format("InitBuffer: %u bytes more overflow the %s: %u of %u bytes are in use",
+                                     bytes, ascendc_host::memory_name(memory), range.used, range.bytes));
         }
         uint8_t* begin = range.begin + range.used;
         range.used += rounded(bytes);
@@ -326,7 +362,8 @@ class Allocator {
     // The queues are initialised anew or not at all: what was in them no longer counts.
     void retire() {
         if (!ascendc_host::inside_kernel()) return;
-        for (int32_t index : queues_) ascendc_host::current().queues[static_cast<size_t>(index)].retired = true;
+        for (int32_t index : queues_)
+            ascendc_host::current().queues[static_cast<size_t>(index)].retired = true;
         queues_.clear();
         buffers_ = 0;
     }
@@ -336,7 +373,9 @@ class Allocator {
     static uint32_t rounded(uint32_t bytes) { return (bytes + 31) / 32 * 32; }
     void count_buffers(const ascendc_host::Block& block, uint32_t count, const Where& where) {
         if ((buffers_ += count) > most_buffers) {
-            ascendc_host::fail(block, where, ascendc_host::format("InitBuffer: more than %u buffers in one TPipe", most_buffers));
+            ascendc_host::fail(
+                block, where,
+                ascendc_host::format("InitBuffer: more than %u buffers in one TPipe", most_buffers));
         }
     }
     std::vector<int32_t> queues_;
@@ -381,7 +420,8 @@ class TBufPool {
     void share(Other& other, uint32_t bytes, const Where& where) {
         if (bytes > other.range().bytes) {
             ascendc_host::fail(ascendc_host::current(), where,
-                               ascendc_host::format("InitBufPool: %u bytes shared with a pool of %u", bytes, other.range().bytes));
+                               ascendc_host::format("InitBufPool: %u bytes shared with a pool of %u", bytes,
+                                                    other.range().bytes));
         }
         attach(other.range().begin, bytes);
     }
@@ -480,7 +520,8 @@ class LocalMemAllocator {
     uint32_t GetCurAddr() const { return head_; }
     template <TPosition pos, typename T>
     LocalTensor<T> Alloc(uint32_t size, Where where = Where()) {
-        LocalTensor<T> tensor(pos, head_, size, where);
+        const LocalTensor<T> declared(pos, head_, size, where);
+        LocalTensor<T> tensor(pos, declared.bytes(), size * static_cast<uint32_t>(sizeof(T)), nullptr);
         head_ += (size * sizeof(T) + 31) / 32 * 32;
         return tensor;
     }
@@ -500,13 +541,20 @@ class LocalMemAllocator {
   private:
     static constexpr TPosition own_position() {
         switch (hard) {
-            case Hardware::L1: return TPosition::A1;
-            case Hardware::L0A: return TPosition::A2;
-            case Hardware::L0B: return TPosition::B2;
-            case Hardware::L0C: return TPosition::CO1;
-            case Hardware::BIAS: return TPosition::C2;
-            case Hardware::FIXBUF: return TPosition::C2PIPE2GM;
-            default: return TPosition::VECCALC;
+            case Hardware::L1:
+                return TPosition::A1;
+            case Hardware::L0A:
+                return TPosition::A2;
+            case Hardware::L0B:
+                return TPosition::B2;
+            case Hardware::L0C:
+                return TPosition::CO1;
+            case Hardware::BIAS:
+                return TPosition::C2;
+            case Hardware::FIXBUF:
+                return TPosition::C2PIPE2GM;
+            default:
+                return TPosition::VECCALC;
         }
     }
     uint32_t head_ = 0;

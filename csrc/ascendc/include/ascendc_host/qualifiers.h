@@ -48,7 +48,8 @@
 #define GM_ADDR __gm__ uint8_t*
 #endif
 
-// The architecture whose rules are checked: dav-2201 (Atlas A2 training and inference), split cube and vector cores.
+// The architecture whose rules are checked: dav-2201 (Atlas A2 training and inference), split cube and vector
+// cores.
 #ifndef __NPU_ARCH__
 #define __NPU_ARCH__ 2201
 #endif

@@ -1,6 +1,7 @@
 // Reductions: of a block of 32 bytes, of pairs, of a repeat, of a whole tensor.
 //
-// Sums are taken pairwise in the wide type and rounded once: at least as exact as the device's tree in the element type.
+// Sums are taken pairwise in the wide type and rounded once: at least as exact as the device's tree in the
+// element type.
 #ifndef ASCENDC_HOST_REDUCE_H
 #define ASCENDC_HOST_REDUCE_H
 
@@ -31,7 +32,8 @@ Extreme<W> extreme(const W* values, size_t count) {
     Extreme<W> best{values[0], 0};
     for (size_t i = 1; i < count; ++i) {
         const bool better = type == ReduceType::MAX ? values[i] > best.value : values[i] < best.value;
-        if (better || (values[i] != values[i] && best.value == best.value)) best = {values[i], static_cast<uint32_t>(i)};
+        if (better || (values[i] != values[i] && best.value == best.value))
+            best = {values[i], static_cast<uint32_t>(i)};
     }
     return best;
 }
@@ -52,7 +54,8 @@ struct Active {
     uint16_t lanes[most_lanes];
     uint32_t count = 0;
 
-    Active(const Operand<T>& from, uint32_t repeat, const Mask& mask, uint32_t begin, uint32_t end, uint32_t all) {
+    Active(const Operand<T>& from, uint32_t repeat, const Mask& mask, uint32_t begin, uint32_t end,
+           uint32_t all) {
         for (uint32_t lane = begin; lane < end; ++lane) {
             if (!mask.active(repeat, lane, all)) continue;
             values[count] = static_cast<Wide<T>>(from.at(repeat, lane));
@@ -72,8 +75,8 @@ Wide<T> reduced(const Active<T>& active) {
 
 // Results lie `step` elements apart from one repeat to the next, `per_repeat` in each.
 template <ReduceType type, typename T>
-void reduce_groups(const char* api, const LocalTensor<T>& dst, const LocalTensor<T>& src, const Mask& mask, uint32_t repeats,
-                   uint32_t group, uint64_t step, Stride stride, const Where& where) {
+void reduce_groups(const char* api, const LocalTensor<T>& dst, const LocalTensor<T>& src, const Mask& mask,
+                   uint32_t repeats, uint32_t group, uint64_t step, Stride stride, const Where& where) {
     constexpr uint32_t lanes = lanes_of<T>();
     repeats = mask.repeats(repeats, lanes);
     if (repeats == 0) return;
@@ -90,8 +93,9 @@ void reduce_groups(const char* api, const LocalTensor<T>& dst, const LocalTensor
     }
 }
 template <ReduceType type, typename T>
-void reduce_with_index(const char* api, const LocalTensor<T>& dst, const LocalTensor<T>& src, const Mask& mask, uint32_t repeats,
-                       uint64_t step, Stride stride, ReduceOrder order, const Where& where) {
+void reduce_with_index(const char* api, const LocalTensor<T>& dst, const LocalTensor<T>& src,
+                       const Mask& mask, uint32_t repeats, uint64_t step, Stride stride, ReduceOrder order,
+                       const Where& where) {
     constexpr uint32_t lanes = lanes_of<T>();
     repeats = mask.repeats(repeats, lanes);
     if (repeats == 0) return;
@@ -119,8 +123,9 @@ void reduce_with_index(const char* api, const LocalTensor<T>& dst, const LocalTe
 
 // All active elements of all repeats, in order.
 template <typename T>
-std::vector<Wide<T>> all_active(const char* api, const LocalTensor<T>& src, const Mask& mask, uint32_t repeats, uint32_t repeat_stride,
-                                std::vector<uint32_t>& positions, const Where& where) {
+std::vector<Wide<T>> all_active(const char* api, const LocalTensor<T>& src, const Mask& mask,
+                                uint32_t repeats, uint32_t repeat_stride, std::vector<uint32_t>& positions,
+                                const Where& where) {
     constexpr uint32_t lanes = lanes_of<T>();
     repeats = mask.repeats(repeats, lanes);
     const Operand<T> from(src, {1, repeat_stride}, mask, repeats, lanes, api, "src", where);
@@ -133,7 +138,8 @@ std::vector<Wide<T>> all_active(const char* api, const LocalTensor<T>& src, cons
     return values;
 }
 inline void some_elements(size_t count, const char* api, const Where& where) {
-    if (count == 0) ascendc_host::fail(ascendc_host::current(), where, ascendc_host::format("%s: no elements", api));
+    if (count == 0)
+        ascendc_host::fail(ascendc_host::current(), where, ascendc_host::format("%s: no elements", api));
 }
 
 template <typename T>
@@ -143,8 +149,8 @@ void store_sum(const LocalTensor<T>& dst, const std::vector<Wide<T>>& values, co
     ascendc_host::current().accumulator = static_cast<double>(static_cast<Wide<T>>(sum));
 }
 template <ReduceType type, typename T>
-void store_extreme(const char* api, const LocalTensor<T>& dst, const std::vector<Wide<T>>& values, const std::vector<uint32_t>* positions,
-                   bool with_index, const Where& where) {
+void store_extreme(const char* api, const LocalTensor<T>& dst, const std::vector<Wide<T>>& values,
+                   const std::vector<uint32_t>* positions, bool with_index, const Where& where) {
     some_elements(values.size(), api, where);
     const auto best = extreme<type>(values.data(), values.size());
     const uint32_t index = positions == nullptr ? best.index : (*positions)[best.index];
@@ -156,7 +162,8 @@ void store_extreme(const char* api, const LocalTensor<T>& dst, const std::vector
     block.extreme_index = index;
 }
 template <typename T>
-std::vector<Wide<T>> first_elements(const char* api, const LocalTensor<T>& src, int64_t count, const Where& where) {
+std::vector<Wide<T>> first_elements(const char* api, const LocalTensor<T>& src, int64_t count,
+                                    const Where& where) {
     some_elements(count <= 0 ? 0 : static_cast<size_t>(count), api, where);
     const T* from = vector_operand(src, uint64_t(count) * sizeof(T), api, "src", where);
     return std::vector<Wide<T>>(from, from + count);
@@ -164,152 +171,180 @@ std::vector<Wide<T>> first_elements(const char* api, const LocalTensor<T>& src, 
 
 }  // namespace detail
 
-// --- of a repeat -----------------------------------------------------------------------------------------------------
+// --- of a repeat
+// -----------------------------------------------------------------------------------------------------
 
 // The macros write the two forms of the mask; dstRepStride counts elements.
-#define ASCENDC_REDUCE(MaskType)                                                                                                \
-    template <typename T, bool isSetMask = true>                                                                                \
-    void WholeReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, MaskType mask, int32_t repeatTime,                \
-                        int32_t dstRepStride, int32_t srcBlkStride, int32_t srcRepStride, Where where = Where()) {              \
-        ascendc_host::enter(where);                                                                                             \
-        detail::reduce_groups<ReduceType::SUM>("WholeReduceSum", dst, src,                                                      \
-                                               detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "WholeReduceSum", where), \
-                                               repeatTime, detail::most_lanes, dstRepStride,                                    \
-                                               {uint32_t(srcBlkStride), uint32_t(srcRepStride)}, where);                        \
-    }                                                                                                                           \
-    template <typename T, bool isSetMask = true>                                                                                \
-    void WholeReduceMax(const LocalTensor<T>& dst, const LocalTensor<T>& src, MaskType mask, int32_t repeatTime,                \
-                        int32_t dstRepStride, int32_t srcBlkStride, int32_t srcRepStride,                                       \
-                        ReduceOrder order = ReduceOrder::ORDER_VALUE_INDEX, Where where = Where()) {                            \
-        ascendc_host::enter(where);                                                                                             \
-        detail::reduce_with_index<ReduceType::MAX>(                                                                             \
-            "WholeReduceMax", dst, src, detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "WholeReduceMax", where),     \
-            repeatTime, dstRepStride, {uint32_t(srcBlkStride), uint32_t(srcRepStride)}, order, where);                          \
-    }                                                                                                                           \
-    template <typename T, bool isSetMask = true>                                                                                \
-    void WholeReduceMin(const LocalTensor<T>& dst, const LocalTensor<T>& src, MaskType mask, int32_t repeatTime,                \
-                        int32_t dstRepStride, int32_t srcBlkStride, int32_t srcRepStride,                                       \
-                        ReduceOrder order = ReduceOrder::ORDER_VALUE_INDEX, Where where = Where()) {                            \
-        ascendc_host::enter(where);                                                                                             \
-        detail::reduce_with_index<ReduceType::MIN>(                                                                             \
-            "WholeReduceMin", dst, src, detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "WholeReduceMin", where),     \
-            repeatTime, dstRepStride, {uint32_t(srcBlkStride), uint32_t(srcRepStride)}, order, where);                          \
-    }                                                                                                                           \
-    template <ReduceType reduceType, typename T, typename U = T, bool isSetMask = true>                                         \
-    void ReduceRepeat(const LocalTensor<T>& dst, const LocalTensor<U>& src, MaskType mask, int32_t repeatTime,                  \
-                      int32_t dstRepStride, int32_t srcBlkStride, int32_t srcRepStride,                                         \
-                      ReduceOrder order = ReduceOrder::ORDER_VALUE_INDEX, Where where = Where()) {                              \
-        ascendc_host::enter(where);                                                                                             \
-        const auto active = detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "ReduceRepeat", where);                   \
-        const detail::Stride stride{uint32_t(srcBlkStride), uint32_t(srcRepStride)};                                            \
-        if constexpr (reduceType == ReduceType::SUM) {                                                                          \
-            detail::reduce_groups<reduceType>("ReduceRepeat", dst, src, active, repeatTime, detail::most_lanes, dstRepStride,   \
-                                              stride, where);                                                                   \
-        } else {                                                                                                                \
-            detail::reduce_with_index<reduceType>("ReduceRepeat", dst, src, active, repeatTime, dstRepStride, stride, order,    \
-                                                  where);                                                                       \
-        }                                                                                                                       \
-    }                                                                                                                           \
-    template <ReduceType reduceType, typename T, typename U = T, bool isSetMask = true>                                         \
-    void ReduceDataBlock(const LocalTensor<T>& dst, const LocalTensor<U>& src, MaskType mask, int32_t repeatTime,               \
-                         int32_t dstRepStride, int32_t srcBlkStride, int32_t srcRepStride, Where where = Where()) {             \
-        ascendc_host::enter(where);                                                                                             \
-        detail::reduce_groups<reduceType>(                                                                                      \
-            "ReduceDataBlock", dst, src, detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "ReduceDataBlock", where),   \
-            repeatTime, 32 / sizeof(T), uint64_t(dstRepStride) * 8, {uint32_t(srcBlkStride), uint32_t(srcRepStride)}, where);   \
-    }                                                                                                                           \
-    template <ReduceType reduceType, typename T, typename U = T, bool isSetMask = true>                                         \
-    void ReducePairElem(const LocalTensor<T>& dst, const LocalTensor<U>& src, MaskType mask, int32_t repeatTime,                \
-                        int32_t dstRepStride, int32_t srcBlkStride, int32_t srcRepStride, Where where = Where()) {              \
-        ascendc_host::enter(where);                                                                                             \
-        detail::reduce_groups<reduceType>(                                                                                      \
-            "ReducePairElem", dst, src, detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "ReducePairElem", where),     \
-            repeatTime, 2, uint64_t(dstRepStride) * detail::lanes_of<T>() / 2, {uint32_t(srcBlkStride), uint32_t(srcRepStride)}, \
-            where);                                                                                                             \
-    }                                                                                                                           \
-    template <typename T, bool isSetMask = true>                                                                                \
-    void PairReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, int32_t repeatTime, MaskType mask,                 \
-                       int32_t dstRepStride, int32_t srcBlkStride, int32_t srcRepStride, Where where = Where()) {               \
-        ReducePairElem<ReduceType::SUM, T, T, isSetMask>(dst, src, mask, repeatTime, dstRepStride, srcBlkStride, srcRepStride,  \
-                                                         where);                                                                \
-    }                                                                                                                           \
-    template <typename T, bool isSetMask = true>                                                                                \
-    void BlockReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, int32_t repeatTime, MaskType mask,                \
-                        int32_t dstRepStride, int32_t srcBlkStride, int32_t srcRepStride, Where where = Where()) {              \
-        ReduceDataBlock<ReduceType::SUM, T, T, isSetMask>(dst, src, mask, repeatTime, dstRepStride, srcBlkStride, srcRepStride, \
-                                                          where);                                                               \
-    }                                                                                                                           \
-    template <typename T, bool isSetMask = true>                                                                                \
-    void BlockReduceMax(const LocalTensor<T>& dst, const LocalTensor<T>& src, int32_t repeatTime, MaskType mask,                \
-                        int32_t dstRepStride, int32_t srcBlkStride, int32_t srcRepStride, Where where = Where()) {              \
-        ReduceDataBlock<ReduceType::MAX, T, T, isSetMask>(dst, src, mask, repeatTime, dstRepStride, srcBlkStride, srcRepStride, \
-                                                          where);                                                               \
-    }                                                                                                                           \
-    template <typename T, bool isSetMask = true>                                                                                \
-    void BlockReduceMin(const LocalTensor<T>& dst, const LocalTensor<T>& src, int32_t repeatTime, MaskType mask,                \
-                        int32_t dstRepStride, int32_t srcBlkStride, int32_t srcRepStride, Where where = Where()) {              \
-        ReduceDataBlock<ReduceType::MIN, T, T, isSetMask>(dst, src, mask, repeatTime, dstRepStride, srcBlkStride, srcRepStride, \
-                                                          where);                                                               \
-    }                                                                                                                           \
-    template <typename T, bool isSetMask = true>                                                                                \
-    void RepeatReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, int32_t repeatTime, MaskType mask,               \
-                         int32_t, int32_t srcBlkStride, int32_t dstRepStride, int32_t srcRepStride, Where where = Where()) {    \
-        WholeReduceSum<T, isSetMask>(dst, src, mask, repeatTime, dstRepStride, srcBlkStride, srcRepStride, where);              \
-    }                                                                                                                           \
-    template <typename T>                                                                                                       \
-    void ReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>&, MaskType mask,                  \
-                   int32_t repeatTime, int32_t srcRepStride, Where where = Where()) {                                           \
-        ascendc_host::enter(where);                                                                                             \
-        std::vector<uint32_t> positions;                                                                                        \
-        detail::store_sum(dst, detail::all_active("ReduceSum", src,                                                             \
-                                                  detail::make_mask<true>(mask, detail::lanes_of<T>(), "ReduceSum", where),     \
-                                                  repeatTime, srcRepStride, positions, where), where);                          \
-    }                                                                                                                           \
-    template <typename T>                                                                                                       \
-    void ReduceMax(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>&, MaskType mask,                  \
-                   int32_t repeatTime, int32_t srcRepStride, bool calIndex = false, Where where = Where()) {                    \
-        ascendc_host::enter(where);                                                                                             \
-        std::vector<uint32_t> positions;                                                                                        \
-        const auto values = detail::all_active("ReduceMax", src,                                                                \
-                                               detail::make_mask<true>(mask, detail::lanes_of<T>(), "ReduceMax", where),        \
-                                               repeatTime, srcRepStride, positions, where);                                     \
-        detail::store_extreme<ReduceType::MAX>("ReduceMax", dst, values, &positions, calIndex, where);                          \
-    }                                                                                                                           \
-    template <typename T>                                                                                                       \
-    void ReduceMin(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>&, MaskType mask,                  \
-                   int32_t repeatTime, int32_t srcRepStride, bool calIndex = false, Where where = Where()) {                    \
-        ascendc_host::enter(where);                                                                                             \
-        std::vector<uint32_t> positions;                                                                                        \
-        const auto values = detail::all_active("ReduceMin", src,                                                                \
-                                               detail::make_mask<true>(mask, detail::lanes_of<T>(), "ReduceMin", where),        \
-                                               repeatTime, srcRepStride, positions, where);                                     \
-        detail::store_extreme<ReduceType::MIN>("ReduceMin", dst, values, &positions, calIndex, where);                          \
+#define ASCENDC_REDUCE(MaskType)                                                                             \
+    template <typename T, bool isSetMask = true>                                                             \
+    void WholeReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, MaskType mask,                 \
+                        int32_t repeatTime, int32_t dstRepStride, int32_t srcBlkStride,                      \
+                        int32_t srcRepStride, Where where = Where()) {                                       \
+        ascendc_host::enter(where);                                                                          \
+        detail::reduce_groups<ReduceType::SUM>(                                                              \
+            "WholeReduceSum", dst, src,                                                                      \
+            detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "WholeReduceSum", where), repeatTime,  \
+            detail::most_lanes, dstRepStride, {uint32_t(srcBlkStride), uint32_t(srcRepStride)}, where);      \
+    }                                                                                                        \
+    template <typename T, bool isSetMask = true>                                                             \
+    void WholeReduceMax(const LocalTensor<T>& dst, const LocalTensor<T>& src, MaskType mask,                 \
+                        int32_t repeatTime, int32_t dstRepStride, int32_t srcBlkStride,                      \
+                        int32_t srcRepStride, ReduceOrder order = ReduceOrder::ORDER_VALUE_INDEX,            \
+                        Where where = Where()) {                                                             \
+        ascendc_host::enter(where);                                                                          \
+        detail::reduce_with_index<ReduceType::MAX>(                                                          \
+            "WholeReduceMax", dst, src,                                                                      \
+            detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "WholeReduceMax", where), repeatTime,  \
+            dstRepStride, {uint32_t(srcBlkStride), uint32_t(srcRepStride)}, order, where);                   \
+    }                                                                                                        \
+    template <typename T, bool isSetMask = true>                                                             \
+    void WholeReduceMin(const LocalTensor<T>& dst, const LocalTensor<T>& src, MaskType mask,                 \
+                        int32_t repeatTime, int32_t dstRepStride, int32_t srcBlkStride,                      \
+                        int32_t srcRepStride, ReduceOrder order = ReduceOrder::ORDER_VALUE_INDEX,            \
+                        Where where = Where()) {                                                             \
+        ascendc_host::enter(where);                                                                          \
+        detail::reduce_with_index<ReduceType::MIN>(                                                          \
+            "WholeReduceMin", dst, src,                                                                      \
+            detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "WholeReduceMin", where), repeatTime,  \
+            dstRepStride, {uint32_t(srcBlkStride), uint32_t(srcRepStride)}, order, where);                   \
+    }                                                                                                        \
+    template <ReduceType reduceType, typename T, typename U = T, bool isSetMask = true>                      \
+    void ReduceRepeat(const LocalTensor<T>& dst, const LocalTensor<U>& src, MaskType mask,                   \
+                      int32_t repeatTime, int32_t dstRepStride, int32_t srcBlkStride, int32_t srcRepStride,  \
+                      ReduceOrder order = ReduceOrder::ORDER_VALUE_INDEX, Where where = Where()) {           \
+        ascendc_host::enter(where);                                                                          \
+        const auto active =                                                                                  \
+            detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "ReduceRepeat", where);                \
+        const detail::Stride stride{uint32_t(srcBlkStride), uint32_t(srcRepStride)};                         \
+        if constexpr (reduceType == ReduceType::SUM) {                                                       \
+            detail::reduce_groups<reduceType>("ReduceRepeat", dst, src, active, repeatTime,                  \
+                                              detail::most_lanes, dstRepStride, stride, where);              \
+        } else {                                                                                             \
+            detail::reduce_with_index<reduceType>("ReduceRepeat", dst, src, active, repeatTime,              \
+                                                  dstRepStride, stride, order, where);                       \
+        }                                                                                                    \
+    }                                                                                                        \
+    template <ReduceType reduceType, typename T, typename U = T, bool isSetMask = true>                      \
+    void ReduceDataBlock(const LocalTensor<T>& dst, const LocalTensor<U>& src, MaskType mask,                \
+                         int32_t repeatTime, int32_t dstRepStride, int32_t srcBlkStride,                     \
+                         int32_t srcRepStride, Where where = Where()) {                                      \
+        ascendc_host::enter(where);                                                                          \
+        detail::reduce_groups<reduceType>(                                                                   \
+            "ReduceDataBlock", dst, src,                                                                     \
+            detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "ReduceDataBlock", where), repeatTime, \
+            32 / sizeof(T), uint64_t(dstRepStride) * 8, {uint32_t(srcBlkStride), uint32_t(srcRepStride)},    \
+            where);                                                                                          \
+    }                                                                                                        \
+    template <ReduceType reduceType, typename T, typename U = T, bool isSetMask = true>                      \
+    void ReducePairElem(const LocalTensor<T>& dst, const LocalTensor<U>& src, MaskType mask,                 \
+                        int32_t repeatTime, int32_t dstRepStride, int32_t srcBlkStride,                      \
+                        int32_t srcRepStride, Where where = Where()) {                                       \
+        ascendc_host::enter(where);                                                                          \
+        detail::reduce_groups<reduceType>(                                                                   \
+            "ReducePairElem", dst, src,                                                                      \
+            detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "ReducePairElem", where), repeatTime,  \
+            2, uint64_t(dstRepStride) * detail::lanes_of<T>() / 2,                                           \
+            {uint32_t(srcBlkStride), uint32_t(srcRepStride)}, where);                                        \
+    }                                                                                                        \
+    template <typename T, bool isSetMask = true>                                                             \
+    void PairReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, int32_t repeatTime,             \
+                       MaskType mask, int32_t dstRepStride, int32_t srcBlkStride, int32_t srcRepStride,      \
+                       Where where = Where()) {                                                              \
+        ReducePairElem<ReduceType::SUM, T, T, isSetMask>(dst, src, mask, repeatTime, dstRepStride,           \
+                                                         srcBlkStride, srcRepStride, where);                 \
+    }                                                                                                        \
+    template <typename T, bool isSetMask = true>                                                             \
+    void BlockReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, int32_t repeatTime,            \
+                        MaskType mask, int32_t dstRepStride, int32_t srcBlkStride, int32_t srcRepStride,     \
+                        Where where = Where()) {                                                             \
+        ReduceDataBlock<ReduceType::SUM, T, T, isSetMask>(dst, src, mask, repeatTime, dstRepStride,          \
+                                                          srcBlkStride, srcRepStride, where);                \
+    }                                                                                                        \
+    template <typename T, bool isSetMask = true>                                                             \
+    void BlockReduceMax(const LocalTensor<T>& dst, const LocalTensor<T>& src, int32_t repeatTime,            \
+                        MaskType mask, int32_t dstRepStride, int32_t srcBlkStride, int32_t srcRepStride,     \
+                        Where where = Where()) {                                                             \
+        ReduceDataBlock<ReduceType::MAX, T, T, isSetMask>(dst, src, mask, repeatTime, dstRepStride,          \
+                                                          srcBlkStride, srcRepStride, where);                \
+    }                                                                                                        \
+    template <typename T, bool isSetMask = true>                                                             \
+    void BlockReduceMin(const LocalTensor<T>& dst, const LocalTensor<T>& src, int32_t repeatTime,            \
+                        MaskType mask, int32_t dstRepStride, int32_t srcBlkStride, int32_t srcRepStride,     \
+                        Where where = Where()) {                                                             \
+        ReduceDataBlock<ReduceType::MIN, T, T, isSetMask>(dst, src, mask, repeatTime, dstRepStride,          \
+                                                          srcBlkStride, srcRepStride, where);                \
+    }                                                                                                        \
+    template <typename T, bool isSetMask = true>                                                             \
+    void RepeatReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, int32_t repeatTime,           \
+                         MaskType mask, int32_t, int32_t srcBlkStride, int32_t dstRepStride,                 \
+                         int32_t srcRepStride, Where where = Where()) {                                      \
+        WholeReduceSum<T, isSetMask>(dst, src, mask, repeatTime, dstRepStride, srcBlkStride, srcRepStride,   \
+                                     where);                                                                 \
+    }                                                                                                        \
+    template <typename T>                                                                                    \
+    void ReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>&,              \
+                   MaskType mask, int32_t repeatTime, int32_t srcRepStride, Where where = Where()) {         \
+        ascendc_host::enter(where);                                                                          \
+        std::vector<uint32_t> positions;                                                                     \
+        detail::store_sum(                                                                                   \
+            dst,                                                                                             \
+            detail::all_active("ReduceSum", src,                                                             \
+                               detail::make_mask<true>(mask, detail::lanes_of<T>(), "ReduceSum", where),     \
+                               repeatTime, srcRepStride, positions, where),                                  \
+            where);                                                                                          \
+    }                                                                                                        \
+    template <typename T>                                                                                    \
+    void ReduceMax(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>&,              \
+                   MaskType mask, int32_t repeatTime, int32_t srcRepStride, bool calIndex = false,           \
+                   Where where = Where()) {                                                                  \
+        ascendc_host::enter(where);                                                                          \
+        std::vector<uint32_t> positions;                                                                     \
+        const auto values = detail::all_active(                                                              \
+            "ReduceMax", src, detail::make_mask<true>(mask, detail::lanes_of<T>(), "ReduceMax", where),      \
+            repeatTime, srcRepStride, positions, where);                                                     \
+        detail::store_extreme<ReduceType::MAX>("ReduceMax", dst, values, &positions, calIndex, where);       \
+    }                                                                                                        \
+    template <typename T>                                                                                    \
+    void ReduceMin(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>&,              \
+                   MaskType mask, int32_t repeatTime, int32_t srcRepStride, bool calIndex = false,           \
+                   Where where = Where()) {                                                                  \
+        ascendc_host::enter(where);                                                                          \
+        std::vector<uint32_t> positions;                                                                     \
+        const auto values = detail::all_active(                                                              \
+            "ReduceMin", src, detail::make_mask<true>(mask, detail::lanes_of<T>(), "ReduceMin", where),      \
+            repeatTime, srcRepStride, positions, where);                                                     \
+        detail::store_extreme<ReduceType::MIN>("ReduceMin", dst, values, &positions, calIndex, where);       \
     }
 ASCENDC_REDUCE(int32_t)
 ASCENDC_REDUCE(const uint64_t*)
 #undef ASCENDC_REDUCE
 
-// --- of a tensor -----------------------------------------------------------------------------------------------------
+// --- of a tensor
+// -----------------------------------------------------------------------------------------------------
 
 template <typename T, bool isSetMask = true>
-void ReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>&, const int32_t count, Where where = Where()) {
+void ReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>&,
+               const int32_t count, Where where = Where()) {
     ascendc_host::enter(where);
     detail::store_sum(dst, detail::first_elements("ReduceSum", src, count, where), where);
 }
 template <typename T>
-void ReduceMax(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>&, const int32_t count, bool calIndex = false,
-               Where where = Where()) {
+void ReduceMax(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>&,
+               const int32_t count, bool calIndex = false, Where where = Where()) {
     ascendc_host::enter(where);
-    detail::store_extreme<ReduceType::MAX>("ReduceMax", dst, detail::first_elements("ReduceMax", src, count, where), nullptr, calIndex, where);
+    detail::store_extreme<ReduceType::MAX>(
+        "ReduceMax", dst, detail::first_elements("ReduceMax", src, count, where), nullptr, calIndex, where);
 }
 template <typename T>
-void ReduceMin(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>&, const int32_t count, bool calIndex = false,
-               Where where = Where()) {
+void ReduceMin(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>&,
+               const int32_t count, bool calIndex = false, Where where = Where()) {
     ascendc_host::enter(where);
-    detail::store_extreme<ReduceType::MIN>("ReduceMin", dst, detail::first_elements("ReduceMin", src, count, where), nullptr, calIndex, where);
+    detail::store_extreme<ReduceType::MIN>(
+        "ReduceMin", dst, detail::first_elements("ReduceMin", src, count, where), nullptr, calIndex, where);
 }
 
-// --- the registers of the last reduction -----------------------------------------------------------------------------
+// --- the registers of the last reduction
+// -----------------------------------------------------------------------------
 
 template <typename T>
 T GetAccVal() {
@@ -337,7 +372,8 @@ void GetReduceRepeatMaxMinSpr(T& maxMinValue) {
     GetReduceMaxMinCount(maxMinValue);
 }
 
-// --- of rows ---------------------------------------------------------------------------------------------------------
+// --- of rows
+// ---------------------------------------------------------------------------------------------------------
 
 // `outter` rows of `inner` elements, of which the first `n` are added: one sum for each row.
 struct SumParams {
@@ -346,18 +382,21 @@ struct SumParams {
     uint32_t n;
 };
 template <typename T, int32_t reduceDim = -1, bool isReuseSource = false, bool isBasicBlock = false>
-void Sum(const LocalTensor<T>& dst, const LocalTensor<T>& src, const SumParams& params, Where where = Where()) {
+void Sum(const LocalTensor<T>& dst, const LocalTensor<T>& src, const SumParams& params,
+         Where where = Where()) {
     ascendc_host::enter(where);
     detail::vector_operand(dst, uint64_t(params.outter) * sizeof(T), "Sum", "dst", where);
     for (uint32_t row = 0; row < params.outter; ++row) {
         const uint64_t first = uint64_t(row) * params.inner;
         const T* from = src.use(first + params.n, "Sum", "src", where) + first;
         const std::vector<detail::Wide<T>> values(from, from + params.n);
-        dst.use(row + 1, "Sum", "dst", where)[row] = static_cast<T>(detail::pairwise_sum(values.data(), values.size()));
+        dst.use(row + 1, "Sum", "dst", where)[row] =
+            static_cast<T>(detail::pairwise_sum(values.data(), values.size()));
     }
 }
 template <typename T, int32_t reduceDim = -1, bool isReuseSource = false, bool isBasicBlock = false>
-void Sum(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>&, const SumParams& params, Where where = Where()) {
+void Sum(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>&,
+         const SumParams& params, Where where = Where()) {
     Sum(dst, src, params, where);
 }
 struct MeanParams {
@@ -365,14 +404,19 @@ struct MeanParams {
     uint32_t inner;
     uint32_t n;
 };
-template <typename T, typename accType = T, bool isReuseSource = false, bool isBasicBlock = false, int32_t reduceDim = -1>
-void Mean(const LocalTensor<T>& dst, const LocalTensor<T>& src, const MeanParams& params, Where where = Where()) {
+template <typename T, typename accType = T, bool isReuseSource = false, bool isBasicBlock = false,
+          int32_t reduceDim = -1>
+void Mean(const LocalTensor<T>& dst, const LocalTensor<T>& src, const MeanParams& params,
+          Where where = Where()) {
     Sum(dst, src, SumParams{params.outter, params.inner, params.n}, where);
     T* to = dst.use(params.outter, "Mean", "dst", where);
-    for (uint32_t row = 0; row < params.outter; ++row) to[row] = static_cast<T>(static_cast<detail::Wide<T>>(to[row]) / params.n);
+    for (uint32_t row = 0; row < params.outter; ++row)
+        to[row] = static_cast<T>(static_cast<detail::Wide<T>>(to[row]) / params.n);
 }
-template <typename T, typename accType = T, bool isReuseSource = false, bool isBasicBlock = false, int32_t reduceDim = -1>
-void Mean(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>&, const MeanParams& params, Where where = Where()) {
+template <typename T, typename accType = T, bool isReuseSource = false, bool isBasicBlock = false,
+          int32_t reduceDim = -1>
+void Mean(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>&,
+          const MeanParams& params, Where where = Where()) {
     Mean(dst, src, params, where);
 }
 

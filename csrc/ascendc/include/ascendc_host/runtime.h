@@ -1,8 +1,9 @@
 // What a running block is, and how blocks are launched: the face of the Ascend C runtime library.
 //
-// A kernel runs as `blockDim` blocks. Each block is a thread of a pool, with its own unified buffer, L1, L0A, L0B, L0C,
-// bias and fixpipe buffers. A rule that a kernel breaks is thrown as a Violation, caught at the entry of the block, and
-// reported to the caller of the launch as an ACL error: it never leaves the launch as an exception or a signal.
+// A kernel runs as `blockDim` blocks. Each block is a thread of a pool, with its own unified buffer, L1, L0A,
+// L0B, L0C, bias and fixpipe buffers. A rule that a kernel breaks is thrown as a Violation, caught at the
+// entry of the block, and reported to the caller of the launch as an ACL error: it never leaves the launch as
+// an exception or a signal.
 #ifndef ASCENDC_HOST_RUNTIME_H
 #define ASCENDC_HOST_RUNTIME_H
 
@@ -23,21 +24,29 @@ namespace ascendc_host {
 struct Where {
     const char* file;
     int line;
-    constexpr explicit Where(const char* file = __builtin_FILE(), int line = __builtin_LINE()) : file(file), line(line) {}
+    constexpr explicit Where(const char* file = __builtin_FILE(), int line = __builtin_LINE())
+        : file(file), line(line) {}
 };
 
 enum class Memory : uint8_t { ub, l1, l0a, l0b, l0c, bias, fixpipe, count };
 
 constexpr uint32_t memory_bytes(Memory memory) {
     switch (memory) {
-        case Memory::ub: return 192 * 1024;
-        case Memory::l1: return 512 * 1024;
+        case Memory::ub:
+            return 192 * 1024;
+        case Memory::l1:
+            return 512 * 1024;
         case Memory::l0a:
-        case Memory::l0b: return 64 * 1024;
-        case Memory::l0c: return 128 * 1024;
-        case Memory::bias: return 1024;
-        case Memory::fixpipe: return 7 * 1024;
-        default: return 0;
+        case Memory::l0b:
+            return 64 * 1024;
+        case Memory::l0c:
+            return 128 * 1024;
+        case Memory::bias:
+            return 1024;
+        case Memory::fixpipe:
+            return 7 * 1024;
+        default:
+            return 0;
     }
 }
 const char* memory_name(Memory memory);
@@ -48,7 +57,8 @@ enum class Core : uint8_t {
     aiv
 };
 
-// The kernel types of KERNEL_TASK_TYPE_DEFAULT. `undeclared` runs on unified cores until the kernel asks for its core.
+// The kernel types of KERNEL_TASK_TYPE_DEFAULT. `undeclared` runs on unified cores until the kernel asks for
+// its core.
 enum class KernelType : uint8_t { undeclared, aiv_only, aic_only, mix_1_1, mix_1_2, mix_1_0, mix_0_1 };
 
 // One of the buffers that TPipe::InitBuffer gave to a queue.
@@ -62,7 +72,8 @@ struct Buffer {
     Where used;               // the last AllocTensor, EnQue or DeQue
 };
 
-// A queue as the block sees it. It outlives the kernel's TQue object, so that the balance can be checked at the end.
+// A queue as the block sees it. It outlives the kernel's TQue object, so that the balance can be checked at
+// the end.
 struct Queue {
     const char* position = "";
     int32_t depth = 0;
@@ -77,8 +88,8 @@ struct Queue {
 class Block {
   public:
     const char* kernel = "";
-    uint32_t index = 0;      // of the group: what blockDim counts
-    uint32_t count = 1;      // blockDim
+    uint32_t index = 0;  // of the group: what blockDim counts
+    uint32_t count = 1;  // blockDim
     Core core = Core::unified;
     uint32_t sub_index = 0;  // which vector core of a group
     uint32_t sub_count = 1;  // vector cores in a group
@@ -104,6 +115,8 @@ class Block {
     struct Fixpipe {
         uint16_t matrices = 1, source = 0, destination = 0;
         uint64_t scale = 0;
+        const uint8_t* scales = nullptr;
+        uint32_t scales_bytes = 0;
     };
     Fixpipe fixpipe;
 
@@ -179,13 +192,15 @@ class GlobalLock {
 // The bytes from `p` to the end of its allocation, SIZE_MAX when the runtime does not know it.
 size_t allocation_rest(const void* p);
 
-// --- launching -------------------------------------------------------------------------------------------------------
+// --- launching
+// -------------------------------------------------------------------------------------------------------
 
 using Body = void (*)(const void* arguments);
 
-// Queues `block_count` blocks of `body(copy of arguments)` on `stream`. Returns an ACL error code, 0 for none.
-uint32_t launch_bytes(const char* kernel, uint32_t block_count, void* stream, Body body, const void* arguments,
-                      size_t bytes);
+// Queues `block_count` blocks of `body(copy of arguments)` on `stream`. Returns an ACL error code, 0 for
+// none.
+uint32_t launch_bytes(const char* kernel, uint32_t block_count, void* stream, Body body,
+                      const void* arguments, size_t bytes);
 
 // The tiling key of the next launch by this thread; a launch without one runs with key 0, as the device does.
 extern "C" void ascendcHostSetTilingKey(uint64_t key);

@@ -33,7 +33,8 @@ inline int64_t CountBitsCntSameAsSignBit(int64_t value) { return __builtin_clrsb
 template <typename T>
 void InitOutput(GlobalTensor<T> tensor, uint32_t size, T value = T(0), Where where = Where()) {
     ascendc_host::enter(where);
-    auto* to = reinterpret_cast<T*>(tensor.use_bytes(0, uint64_t(size) * sizeof(T), "InitOutput", "the tensor", where));
+    auto* to = reinterpret_cast<T*>(
+        tensor.use_bytes(0, uint64_t(size) * sizeof(T), "InitOutput", "the tensor", where));
     std::fill_n(to, size, value);
 }
 template <typename T>
@@ -48,9 +49,11 @@ void Fill(GlobalTensor<T>& tensor, const uint64_t size, const T value, Where whe
 // A control register as bits, kept and given back; no bit of it changes what is computed here.
 template <int8_t first, int8_t last>
 void SetCtrlSpr(int64_t value) {
-    const uint64_t bits = (last - first == 63 ? ~uint64_t{0} : (uint64_t{1} << (last - first + 1)) - 1) << first;
+    const uint64_t bits = (last - first == 63 ? ~uint64_t{0} : (uint64_t{1} << (last - first + 1)) - 1)
+                          << first;
     auto& control = ascendc_host::current().control;
-    control = static_cast<int64_t>((static_cast<uint64_t>(control) & ~bits) | ((static_cast<uint64_t>(value) << first) & bits));
+    control = static_cast<int64_t>((static_cast<uint64_t>(control) & ~bits) |
+                                   ((static_cast<uint64_t>(value) << first) & bits));
 }
 template <int8_t first, int8_t last>
 int64_t GetCtrlSpr() {

@@ -20,7 +20,8 @@ struct MrgSort4Info {
 template <typename T>
 struct MrgSortSrcList {
     MrgSortSrcList() = default;
-    MrgSortSrcList(const LocalTensor<T>& first, const LocalTensor<T>& second, const LocalTensor<T>& third, const LocalTensor<T>& fourth)
+    MrgSortSrcList(const LocalTensor<T>& first, const LocalTensor<T>& second, const LocalTensor<T>& third,
+                   const LocalTensor<T>& fourth)
         : src1(first), src2(second), src3(third), src4(fourth) {}
     LocalTensor<T> src1, src2, src3, src4;
 };
@@ -42,9 +43,11 @@ struct Scored<half> {
     uint32_t index;
 };
 
-// Merges `lists` by falling score; of equal scores the earlier list goes first. Returns how many were taken of each.
+// Merges `lists` by falling score; of equal scores the earlier list goes first. Returns how many were taken
+// of each.
 template <typename T>
-std::vector<uint32_t> merge(Scored<T>* to, const std::vector<std::pair<const Scored<T>*, uint32_t>>& lists, bool stop_when_one_ends) {
+std::vector<uint32_t> merge(Scored<T>* to, const std::vector<std::pair<const Scored<T>*, uint32_t>>& lists,
+                            bool stop_when_one_ends) {
     std::vector<uint32_t> taken(lists.size(), 0);
     for (;;) {
         int best = -1;
@@ -53,7 +56,8 @@ std::vector<uint32_t> merge(Scored<T>* to, const std::vector<std::pair<const Sco
                 if (stop_when_one_ends) return taken;
                 continue;
             }
-            if (best < 0 || lists[i].first[taken[i]].score > lists[best].first[taken[best]].score) best = static_cast<int>(i);
+            if (best < 0 || lists[i].first[taken[i]].score > lists[best].first[taken[best]].score)
+                best = static_cast<int>(i);
         }
         if (best < 0) return taken;
         *to++ = lists[best].first[taken[best]++];
@@ -64,13 +68,14 @@ std::vector<uint32_t> merge(Scored<T>* to, const std::vector<std::pair<const Sco
 
 // Each repeat sorts 32 scores with their indices by falling score.
 template <typename T>
-void Sort32(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<uint32_t>& src1, const int32_t repeatTime,
-            Where where = Where()) {
+void Sort32(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<uint32_t>& src1,
+            const int32_t repeatTime, Where where = Where()) {
     ascendc_host::enter(where);
     const uint64_t count = uint64_t(repeatTime) * 32;
     const T* scores = detail::vector_operand(src0, count * sizeof(T), "Sort32", "src0", where);
     const uint32_t* indices = detail::vector_operand(src1, count * 4, "Sort32", "src1", where);
-    auto* to = reinterpret_cast<detail::Scored<T>*>(detail::vector_operand(dst, count * 8, "Sort32", "dst", where));
+    auto* to =
+        reinterpret_cast<detail::Scored<T>*>(detail::vector_operand(dst, count * 8, "Sort32", "dst", where));
     for (int32_t repeat = 0; repeat < repeatTime; ++repeat) {
         detail::Scored<T> group[32] = {};
         for (int i = 0; i < 32; ++i) {
@@ -84,10 +89,13 @@ void Sort32(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTe
 
 // Merges up to four sorted lists, chosen by validBit.
 template <typename T>
-void MrgSort(const LocalTensor<T>& dst, const MrgSortSrcList<T>& src, const MrgSort4Info& params, Where where = Where()) {
+void MrgSort(const LocalTensor<T>& dst, const MrgSortSrcList<T>& src, const MrgSort4Info& params,
+             Where where = Where()) {
     auto& block = ascendc_host::enter(where);
     if (params.validBit != 3 && params.validBit != 7 && params.validBit != 15) {
-        ascendc_host::fail(block, where, ascendc_host::format("MrgSort: validBit %u; valid: 3, 7, 15", unsigned(params.validBit)));
+        ascendc_host::fail(
+            block, where,
+            ascendc_host::format("MrgSort: validBit %u; valid: 3, 7, 15", unsigned(params.validBit)));
     }
     const LocalTensor<T>* lists[] = {&src.src1, &src.src2, &src.src3, &src.src4};
     uint64_t total = 0;
@@ -97,7 +105,9 @@ void MrgSort(const LocalTensor<T>& dst, const MrgSortSrcList<T>& src, const MrgS
         for (int i = 0; i < 4; ++i) {
             if ((params.validBit >> i & 1) == 0) continue;
             const uint64_t skipped = repeat * total * 8;
-            const uint8_t* at = lists[i]->use_bytes(skipped + params.elementLengths[i] * 8u, "MrgSort", "a source", where) + skipped;
+            const uint8_t* at =
+                lists[i]->use_bytes(skipped + params.elementLengths[i] * 8u, "MrgSort", "a source", where) +
+                skipped;
             chosen.emplace_back(reinterpret_cast<const detail::Scored<T>*>(at), params.elementLengths[i]);
         }
         detail::vector_operand(dst, (repeat + 1) * total * 8, "MrgSort", "dst", where);
@@ -112,9 +122,10 @@ void MrgSort(const LocalTensor<T>& dst, const MrgSortSrcList<T>& src, const MrgS
     }
 }
 template <typename T, bool isExhaustedSuspension = false>
-void MrgSort(const LocalTensor<T>& dst, const MrgSortSrcList<T>& sortList, const uint16_t elementCountList[4], uint32_t sortedNum[4],
-             uint16_t validBit, const int32_t repeatTime, Where where = Where()) {
-    const MrgSort4Info info(elementCountList, isExhaustedSuspension, validBit, static_cast<uint16_t>(repeatTime));
+void MrgSort(const LocalTensor<T>& dst, const MrgSortSrcList<T>& sortList, const uint16_t elementCountList[4],
+             uint32_t sortedNum[4], uint16_t validBit, const int32_t repeatTime, Where where = Where()) {
+    const MrgSort4Info info(elementCountList, isExhaustedSuspension, validBit,
+                            static_cast<uint16_t>(repeatTime));
     MrgSort(dst, sortList, info, where);
     std::copy_n(ascendc_host::current().sorted, 4, sortedNum);
 }
@@ -132,19 +143,22 @@ void Concat(LocalTensor<T>& concat, const LocalTensor<T>& src, const LocalTensor
     concat = src;
 }
 template <typename T, bool isFullSort>
-void Sort(const LocalTensor<T>& dst, const LocalTensor<T>& concat, const LocalTensor<uint32_t>& index, LocalTensor<T>&,
-          const int32_t repeatTime, Where where = Where()) {
+void Sort(const LocalTensor<T>& dst, const LocalTensor<T>& concat, const LocalTensor<uint32_t>& index,
+          LocalTensor<T>&, const int32_t repeatTime, Where where = Where()) {
     Sort32(dst, concat, index, repeatTime, where);
     if (!isFullSort) return;
-    auto* all = reinterpret_cast<detail::Scored<T>*>(dst.use_bytes(uint64_t(repeatTime) * 32 * 8, "Sort", "dst", where));
-    std::stable_sort(all, all + repeatTime * 32, [](const auto& a, const auto& b) { return a.score > b.score; });
+    auto* all = reinterpret_cast<detail::Scored<T>*>(
+        dst.use_bytes(uint64_t(repeatTime) * 32 * 8, "Sort", "dst", where));
+    std::stable_sort(all, all + repeatTime * 32,
+                     [](const auto& a, const auto& b) { return a.score > b.score; });
 }
 template <typename T>
-void Extract(const LocalTensor<T>& dstValue, const LocalTensor<uint32_t>& dstIndex, const LocalTensor<T>& sorted, const int32_t repeatTime,
-             Where where = Where()) {
+void Extract(const LocalTensor<T>& dstValue, const LocalTensor<uint32_t>& dstIndex,
+             const LocalTensor<T>& sorted, const int32_t repeatTime, Where where = Where()) {
     ascendc_host::enter(where);
     const uint64_t count = uint64_t(repeatTime) * 32;
-    const auto* from = reinterpret_cast<const detail::Scored<T>*>(detail::vector_operand(sorted, count * 8, "Extract", "sorted", where));
+    const auto* from = reinterpret_cast<const detail::Scored<T>*>(
+        detail::vector_operand(sorted, count * 8, "Extract", "sorted", where));
     T* values = detail::vector_operand(dstValue, count * sizeof(T), "Extract", "dstValue", where);
     uint32_t* indices = detail::vector_operand(dstIndex, count * 4, "Extract", "dstIndex", where);
     for (uint64_t i = 0; i < count; ++i) {

@@ -1,6 +1,7 @@
 // Which block this is, and how pipes, cores and blocks wait for one another.
 //
-// Within a block everything runs in program order, so events and pipe barriers between its pipes have nothing to do.
+// Within a block everything runs in program order, so events and pipe barriers between its pipes have nothing
+// to do.
 #ifndef ASCENDC_HOST_SYNC_H
 #define ASCENDC_HOST_SYNC_H
 
@@ -13,21 +14,29 @@
 #define ASCEND_IS_NOT_AIV (::ascendc_host::ask_core() != ::ascendc_host::Core::aiv)
 #define ASCEND_IS_NOT_AIC (::ascendc_host::ask_core() != ::ascendc_host::Core::aic)
 #define KERNEL_TASK_TYPE_DEFAULT(type) ::AscendC::declare_kernel_type(type)
-#define KERNEL_TASK_TYPE(key, type) \
-    if (::ascendc_host::current().tiling_key == static_cast<uint64_t>(key)) ::AscendC::declare_kernel_type(type)
+#define KERNEL_TASK_TYPE(key, type)                                         \
+    if (::ascendc_host::current().tiling_key == static_cast<uint64_t>(key)) \
+    ::AscendC::declare_kernel_type(type)
 
 namespace AscendC {
 
 inline void declare_kernel_type(KernelMetaType type) {
     using ascendc_host::KernelType;
     switch (type) {
-        case KERNEL_TYPE_AIV_ONLY: return ascendc_host::declare_kernel_type(KernelType::aiv_only);
-        case KERNEL_TYPE_AIC_ONLY: return ascendc_host::declare_kernel_type(KernelType::aic_only);
-        case KERNEL_TYPE_MIX_AIV_1_0: return ascendc_host::declare_kernel_type(KernelType::mix_0_1);
-        case KERNEL_TYPE_MIX_AIC_1_0: return ascendc_host::declare_kernel_type(KernelType::mix_1_0);
-        case KERNEL_TYPE_MIX_AIC_1_1: return ascendc_host::declare_kernel_type(KernelType::mix_1_1);
-        case KERNEL_TYPE_MIX_AIC_1_2: return ascendc_host::declare_kernel_type(KernelType::mix_1_2);
-        default: return;  // one core has both units
+        case KERNEL_TYPE_AIV_ONLY:
+            return ascendc_host::declare_kernel_type(KernelType::aiv_only);
+        case KERNEL_TYPE_AIC_ONLY:
+            return ascendc_host::declare_kernel_type(KernelType::aic_only);
+        case KERNEL_TYPE_MIX_AIV_1_0:
+            return ascendc_host::declare_kernel_type(KernelType::mix_0_1);
+        case KERNEL_TYPE_MIX_AIC_1_0:
+            return ascendc_host::declare_kernel_type(KernelType::mix_1_0);
+        case KERNEL_TYPE_MIX_AIC_1_1:
+            return ascendc_host::declare_kernel_type(KernelType::mix_1_1);
+        case KERNEL_TYPE_MIX_AIC_1_2:
+            return ascendc_host::declare_kernel_type(KernelType::mix_1_2);
+        default:
+            return;  // one core has both units
     }
 }
 
@@ -35,7 +44,9 @@ inline int64_t GetBlockIdx() { return ascendc_host::current().block_idx(); }
 inline int64_t GetBlockNum() { return ascendc_host::current().count; }
 inline int64_t GetSubBlockIdx() { return ascendc_host::current().sub_index; }
 inline int64_t GetSubBlockNum() { return ascendc_host::current().sub_count; }
-inline int64_t GetTaskRation() { return ascendc_host::current().core == ascendc_host::Core::aiv ? GetSubBlockNum() : 1; }
+inline int64_t GetTaskRation() {
+    return ascendc_host::current().core == ascendc_host::Core::aiv ? GetSubBlockNum() : 1;
+}
 inline int64_t GetTaskRatio() { return GetTaskRation(); }
 constexpr int16_t GetDataBlockSizeInBytes() { return ONE_BLK_SIZE; }
 inline void GetArchVersion(uint32_t& version) { version = __NPU_ARCH__ / 10; }
@@ -83,7 +94,8 @@ void SyncAll(Where where = Where()) {
     ascendc_host::barrier(isAIVOnly, where);
 }
 template <bool isAIVOnly = true>
-void SyncAll(const GlobalTensor<int32_t>&, const LocalTensor<int32_t>&, int32_t usedCores = 0, Where where = Where()) {
+void SyncAll(const GlobalTensor<int32_t>&, const LocalTensor<int32_t>&, int32_t usedCores = 0,
+             Where where = Where()) {
     (void)usedCores;
     SyncAll<isAIVOnly>(where);
 }
@@ -99,12 +111,14 @@ void CrossCoreWaitFlag(uint16_t flagId, Where where = Where()) {
 }
 // Block `blockIdx` tells and waits by numbered events.
 template <bool isAIVOnly = true>
-void IBSet(const GlobalTensor<int32_t>&, const LocalTensor<int32_t>&, int32_t blockIdx, int32_t eventID, Where where = Where()) {
+void IBSet(const GlobalTensor<int32_t>&, const LocalTensor<int32_t>&, int32_t blockIdx, int32_t eventID,
+           Where where = Where()) {
     ascendc_host::enter(where);
     ascendc_host::set_block_event(blockIdx, eventID, where);
 }
 template <bool isAIVOnly = true>
-void IBWait(const GlobalTensor<int32_t>&, const LocalTensor<int32_t>&, int32_t blockIdx, int32_t eventID, Where where = Where()) {
+void IBWait(const GlobalTensor<int32_t>&, const LocalTensor<int32_t>&, int32_t blockIdx, int32_t eventID,
+            Where where = Where()) {
     ascendc_host::enter(where);
     ascendc_host::wait_block_event(blockIdx, eventID, where);
 }

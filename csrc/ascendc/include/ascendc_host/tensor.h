@@ -1,4 +1,5 @@
-// LocalTensor and GlobalTensor: views of local and global memory that know how far they may be read and written.
+// LocalTensor and GlobalTensor: views of local and global memory that know how far they may be read and
+// written.
 #ifndef ASCENDC_HOST_TENSOR_H
 #define ASCENDC_HOST_TENSOR_H
 
@@ -12,10 +13,12 @@ using ascendc_host::Where;
 
 struct ShapeInfo {
     ShapeInfo() = default;
-    ShapeInfo(uint8_t dims, const uint32_t sizes[], uint8_t original_dims, const uint32_t original[], DataFormat format)
+    ShapeInfo(uint8_t dims, const uint32_t sizes[], uint8_t original_dims, const uint32_t original[],
+              DataFormat format)
         : shapeDim(dims), originalShapeDim(original_dims), dataFormat(format) {
         if (dims > K_MAX_SHAPE_DIM || original_dims > K_MAX_SHAPE_DIM) {
-            ascendc_host::fail(ascendc_host::format("ShapeInfo: %u dimensions; at most %d", unsigned(std::max(dims, original_dims)),
+            ascendc_host::fail(ascendc_host::format("ShapeInfo: %u dimensions; at most %d",
+                                                    unsigned(std::max(dims, original_dims)),
                                                     K_MAX_SHAPE_DIM));
         }
         std::copy_n(sizes, dims, shape);
@@ -57,25 +60,29 @@ struct TBuffAddr {
     uint8_t logicPos = 0;
 };
 
-// A view of `size` elements of local memory. `rest_` is what may be touched from here on: the view's buffer to its end.
+// A view of `size` elements of local memory. `rest_` is what may be touched from here on: the view's buffer
+// to its end.
 template <typename T>
 class LocalTensor {
   public:
     using PrimType = T;
 
     LocalTensor() = default;
-    // An address counted from the start of the memory of `position`, as used without a TPipe.
+    // An address counted from the start of the memory of `position`, as used without a TPipe: the size is a
+    // declaration, and what follows in that memory may belong to the tensor too.
     LocalTensor(TPosition position, uint32_t address, uint32_t size, Where where = Where()) {
         ascendc_host::Block& block = ascendc_host::enter(where);
         const auto memory = memory_of(position);
         const uint64_t bytes = uint64_t(size) * sizeof(T);
         if (memory == ascendc_host::Memory::count || address + bytes > memory_bytes(memory)) {
             ascendc_host::fail(block, where,
-                               ascendc_host::format("LocalTensor: bytes %u to %llu of the %s, which has %u", address,
-                                                    static_cast<unsigned long long>(address + bytes),
+                               ascendc_host::format("LocalTensor: bytes %u to %llu of the %s, which has %u",
+                                                    address, static_cast<unsigned long long>(address + bytes),
                                                     ascendc_host::memory_name(memory), memory_bytes(memory)));
         }
-        *this = LocalTensor(position, block.memory(memory) + address, static_cast<uint32_t>(bytes), nullptr);
+        *this =
+            LocalTensor(position, block.memory(memory) + address, memory_bytes(memory) - address, nullptr);
+        size_ = size;
     }
     LocalTensor(TPosition position, uint8_t* data, uint32_t bytes, ascendc_host::Buffer* buffer)
         : data_(data),
@@ -98,8 +105,9 @@ class LocalTensor {
     LocalTensor operator[](uint32_t offset) const {
         const uint64_t bytes = uint64_t(offset) * sizeof(T);
         if (bytes > rest_) {
-            ascendc_host::fail(ascendc_host::format("LocalTensor[%u]: the offset is beyond its buffer of %s, which has %u more elements",
-                                                    offset, position_name(position_), unsigned(rest_ / sizeof(T))));
+            ascendc_host::fail(ascendc_host::format(
+                "LocalTensor[%u]: the offset is beyond its buffer of %s, which has %u more elements", offset,
+                position_name(position_), unsigned(rest_ / sizeof(T))));
         }
         LocalTensor view = *this;
         view.data_ += bytes;
@@ -135,16 +143,19 @@ class LocalTensor {
     void SetShapeInfo(const ShapeInfo& info) { shape_.set(info); }
     ShapeInfo GetShapeInfo() const { return shape_.get(); }
     void Print(uint32_t length = UINT32_MAX) const {
-        for (uint32_t i = 0; i < std::min(length, size_); ++i) std::printf("%g ", static_cast<double>(*at(i, "Print", Where("", 0))));
+        for (uint32_t i = 0; i < std::min(length, size_); ++i)
+            std::printf("%g ", static_cast<double>(*at(i, "Print", Where("", 0))));
         std::printf("\n");
     }
 
-    // For the API functions: `count` elements from here may be touched. `name` is the argument's name in the API.
+    // For the API functions: `count` elements from here may be touched. `name` is the argument's name in the
+    // API.
     T* use(uint64_t count, const char* api, const char* name, const Where& where) const {
         return reinterpret_cast<T*>(use_bytes(count * sizeof(T), api, name, where));
     }
     uint8_t* use_bytes(uint64_t bytes, const char* api, const char* name, const Where& where) const {
-        if (__builtin_expect(data_ == nullptr || bytes > rest_ || stale(), 0)) explain(bytes, api, name, where);
+        if (__builtin_expect(data_ == nullptr || bytes > rest_ || stale(), 0))
+            explain(bytes, api, name, where);
         return data_;
     }
     uint8_t* bytes() const { return data_; }
@@ -163,16 +174,20 @@ class LocalTensor {
     [[noreturn]] void explain(uint64_t bytes, const char* api, const char* name, const Where& where) const {
         const auto& block = ascendc_host::current();
         if (data_ == nullptr) {
-            ascendc_host::fail(block, where,
-                               ascendc_host::format("%s: %s is an empty LocalTensor; take it from AllocTensor, DeQue or TBuf::Get",
-                                                    api, name));
+            ascendc_host::fail(
+                block, where,
+                ascendc_host::format(
+                    "%s: %s is an empty LocalTensor; take it from AllocTensor, DeQue or TBuf::Get", api,
+                    name));
         }
         if (stale()) {
-            ascendc_host::fail(block, where, ascendc_host::format("%s: %s was given back with FreeTensor", api, name));
+            ascendc_host::fail(block, where,
+                               ascendc_host::format("%s: %s was given back with FreeTensor", api, name));
         }
-        ascendc_host::fail(block, where,
-                           ascendc_host::format("%s: %s needs %llu bytes, but its buffer of %s has %u from there", api, name,
-                                                static_cast<unsigned long long>(bytes), position_name(position_), rest_));
+        ascendc_host::fail(
+            block, where,
+            ascendc_host::format("%s: %s needs %llu bytes, but its buffer of %s has %u from there", api, name,
+                                 static_cast<unsigned long long>(bytes), position_name(position_), rest_));
     }
 
     uint8_t* data_ = nullptr;
@@ -207,8 +222,12 @@ class GlobalTensor {
     const __gm__ T* GetPhyAddr() const { return here(); }
     __gm__ T* GetPhyAddr(uint64_t offset) const { return here() + offset; }
     T GetValue(uint64_t offset, Where where = Where()) const { return *use_at(offset, "GetValue", where); }
-    void SetValue(uint64_t offset, T value, Where where = Where()) { *use_at(offset, "SetValue", where) = value; }
-    T& operator()(uint64_t offset) const { return *use_at(offset, "operator()", ascendc_host::current().where); }
+    void SetValue(uint64_t offset, T value, Where where = Where()) {
+        *use_at(offset, "SetValue", where) = value;
+    }
+    T& operator()(uint64_t offset) const {
+        return *use_at(offset, "operator()", ascendc_host::current().where);
+    }
     uint64_t GetSize() const { return size_; }
     GlobalTensor operator[](uint64_t offset) const {
         GlobalTensor view = *this;
@@ -232,7 +251,8 @@ class GlobalTensor {
     void SetL2CacheHint(CacheMode) {}
 
     // For the API functions: bytes [from, from + bytes) counted from here may be touched.
-    uint8_t* use_bytes(uint64_t from, uint64_t bytes, const char* api, const char* name, const Where& where) const {
+    uint8_t* use_bytes(uint64_t from, uint64_t bytes, const char* api, const char* name,
+                       const Where& where) const {
         const uint64_t begin = at_ + from;
         if (__builtin_expect(data_ == nullptr || begin > limit_ || bytes > limit_ - begin, 0)) {
             explain(begin, bytes, api, name, where);
@@ -248,21 +268,24 @@ class GlobalTensor {
     T* use_at(uint64_t offset, const char* api, const Where& where) const {
         return reinterpret_cast<T*>(use_bytes(offset * sizeof(T), sizeof(T), api, "the tensor", where));
     }
-    [[noreturn]] void explain(uint64_t begin, uint64_t bytes, const char* api, const char* name, const Where& where) const {
+    [[noreturn]] void explain(uint64_t begin, uint64_t bytes, const char* api, const char* name,
+                              const Where& where) const {
         const auto& block = ascendc_host::current();
         if (data_ == nullptr) {
-            ascendc_host::fail(block, where,
-                               ascendc_host::format("%s: %s is a GlobalTensor without memory; call SetGlobalBuffer with an address "
-                                                    "that is not null",
-                                                    api, name));
+            ascendc_host::fail(
+                block, where,
+                ascendc_host::format(
+                    "%s: %s is a GlobalTensor without memory; call SetGlobalBuffer with an address "
+                    "that is not null",
+                    api, name));
         }
         const bool by_allocation = limit_ == allocation_;
-        ascendc_host::fail(block, where,
-                           ascendc_host::format("%s: out of bounds: bytes %llu to %llu of %s, whose %s ends at byte %llu", api,
-                                                static_cast<unsigned long long>(begin),
-                                                static_cast<unsigned long long>(begin + bytes), name,
-                                                by_allocation ? "allocation" : "global buffer",
-                                                static_cast<unsigned long long>(limit_)));
+        ascendc_host::fail(
+            block, where,
+            ascendc_host::format(
+                "%s: out of bounds: bytes %llu to %llu of %s, whose %s ends at byte %llu", api,
+                static_cast<unsigned long long>(begin), static_cast<unsigned long long>(begin + bytes), name,
+                by_allocation ? "allocation" : "global buffer", static_cast<unsigned long long>(limit_)));
     }
 
     T* data_ = nullptr;

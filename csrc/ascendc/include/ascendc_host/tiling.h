@@ -14,8 +14,10 @@ Tiling read_tiling(const void* tiling, const Where& where) {
     if (tiling == nullptr) ascendc_host::fail(block, where, "GET_TILING_DATA: the tiling address is null");
     const size_t rest = ascendc_host::allocation_rest(tiling);
     if (rest < sizeof(Tiling)) {
-        ascendc_host::fail(block, where,
-                           ascendc_host::format("GET_TILING_DATA: the tiling structure has %zu bytes, its memory %zu", sizeof(Tiling), rest));
+        ascendc_host::fail(
+            block, where,
+            ascendc_host::format("GET_TILING_DATA: the tiling structure has %zu bytes, its memory %zu",
+                                 sizeof(Tiling), rest));
     }
     Tiling data;
     std::memcpy(static_cast<void*>(&data), tiling, sizeof data);
@@ -39,7 +41,8 @@ using AscendC::SetSysWorkspace;
     const Tiling name = ::AscendC::read_tiling<Tiling>(address, ::AscendC::Where())
 #define GET_TILING_DATA_MEMBER(Tiling, member, name, address) \
     const auto name = ::AscendC::read_tiling<Tiling>(address, ::AscendC::Where()).member
-#define GET_TILING_DATA_PTR_WITH_STRUCT(Tiling, name, address) const __gm__ Tiling* name = reinterpret_cast<const __gm__ Tiling*>(address)
+#define GET_TILING_DATA_PTR_WITH_STRUCT(Tiling, name, address) \
+    const __gm__ Tiling* name = reinterpret_cast<const __gm__ Tiling*>(address)
 // The structure that GET_TILING_DATA reads: named in the kernel, or by the operator project's build.
 #define REGISTER_TILING_DEFAULT(Tiling) using ascendc_default_tiling = Tiling
 #define GET_TILING_DATA(name, address) GET_TILING_DATA_WITH_STRUCT(ascendc_default_tiling, name, address)

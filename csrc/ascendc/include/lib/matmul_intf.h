@@ -1,7 +1,7 @@
 // The Matmul object: C = A * B + bias over a core's part of a matrix, by the tiling that the host computed.
 //
-// On split cores the object belongs to the vector cores, which send their requests to the cube core; here the vector core
-// computes them itself, and the cube core has nothing to do.
+// On split cores the object belongs to the vector cores, which send their requests to the cube core; here the
+// vector core computes them itself, and the cube core has nothing to do.
 #ifndef LIB_MATMUL_INTF_H
 #define LIB_MATMUL_INTF_H
 
@@ -13,8 +13,8 @@ enum class LayoutMode { NONE = 0, BSNGD, SBNGD, BNGS1S2, NORMAL };
 
 namespace AscendC {
 
-template <TPosition POSITION, CubeFormat FORMAT, typename TYPE, bool ISTRANS = false, LayoutMode LAYOUT = LayoutMode::NONE,
-          bool IBSHARE = false, TPosition SRCPOS = TPosition::GM>
+template <TPosition POSITION, CubeFormat FORMAT, typename TYPE, bool ISTRANS = false,
+          LayoutMode LAYOUT = LayoutMode::NONE, bool IBSHARE = false, TPosition SRCPOS = TPosition::GM>
 struct MatmulType {
     static constexpr TPosition pos = POSITION;
     static constexpr CubeFormat format = FORMAT;
@@ -50,7 +50,9 @@ constexpr MatmulConfig CFG_MDL{false, false, true};
 constexpr MatmulConfig MM_CFG_BB{false, true};
 constexpr MatmulConfig GetNormalConfig(bool = false, bool = false) { return CFG_NORM; }
 constexpr MatmulConfig GetMDLConfig(bool = false, bool = false, uint32_t = 0) { return CFG_MDL; }
-constexpr MatmulConfig GetBasicConfig(uint32_t m, uint32_t n, uint32_t k) { return {false, true, false, m, n, k}; }
+constexpr MatmulConfig GetBasicConfig(uint32_t m, uint32_t n, uint32_t k) {
+    return {false, true, false, m, n, k};
+}
 
 namespace detail {
 
@@ -73,14 +75,15 @@ class MatrixView {
     bool is_local() const { return local_.bytes() != nullptr; }
     bool transposed() const { return transposed_; }
 
-    // to[i * columns + j] = element [row + i, column + j]. `stored_rows` and `stored_columns` are the whole matrix as it
-    // lies in memory, before it is transposed.
+    // to[i * columns + j] = element [row + i, column + j]. `stored_rows` and `stored_columns` are the whole
+    // matrix as it lies in memory, before it is transposed.
     template <typename W>
-    void read(W* to, uint64_t row, uint64_t column, uint64_t rows, uint64_t columns, CubeFormat format, uint64_t stored_rows,
-              uint64_t stored_columns, const char* name, const Where& where) const {
+    void read(W* to, uint64_t row, uint64_t column, uint64_t rows, uint64_t columns, CubeFormat format,
+              uint64_t stored_rows, uint64_t stored_columns, const char* name, const Where& where) const {
         if (transposed_) {
             std::vector<W> turned(rows * columns);
-            read_stored(turned.data(), column, row, columns, rows, format, stored_rows, stored_columns, name, where);
+            read_stored(turned.data(), column, row, columns, rows, format, stored_rows, stored_columns, name,
+                        where);
             for (uint64_t i = 0; i < rows; ++i) {
                 for (uint64_t j = 0; j < columns; ++j) to[i * columns + j] = turned[j * rows + i];
             }
@@ -92,11 +95,13 @@ class MatrixView {
   private:
     const T* run(uint64_t at, uint64_t count, const char* name, const Where& where) const {
         if (is_local()) return local_.use(at + count, "Matmul", name, where) + at;
-        return reinterpret_cast<const T*>(global_.use_bytes(at * sizeof(T), count * sizeof(T), "Matmul", name, where));
+        return reinterpret_cast<const T*>(
+            global_.use_bytes(at * sizeof(T), count * sizeof(T), "Matmul", name, where));
     }
     template <typename W>
-    void read_stored(W* to, uint64_t row, uint64_t column, uint64_t rows, uint64_t columns, CubeFormat format, uint64_t stored_rows,
-                     uint64_t stored_columns, const char* name, const Where& where) const {
+    void read_stored(W* to, uint64_t row, uint64_t column, uint64_t rows, uint64_t columns, CubeFormat format,
+                     uint64_t stored_rows, uint64_t stored_columns, const char* name,
+                     const Where& where) const {
         constexpr uint64_t c0 = 32 / sizeof(T);
         const bool fractals = format == CubeFormat::NZ;
         const uint64_t high = (stored_rows + 15) / 16 * 16;
@@ -125,10 +130,12 @@ class MatrixView {
 
 }  // namespace detail
 
-// Functions that replace the device's own copies; there are none to replace here, so only the absence of them is accepted.
+// Functions that replace the device's own copies; there are none to replace here, so only the absence of them
+// is accepted.
 template <auto copy_out = nullptr, auto copy_a1 = nullptr, auto copy_b1 = nullptr>
 struct MatmulCallBackFunc {
-    static_assert(copy_out == nullptr && copy_a1 == nullptr && copy_b1 == nullptr, "Matmul callbacks are not supported on the host");
+    static_assert(copy_out == nullptr && copy_a1 == nullptr && copy_b1 == nullptr,
+                  "Matmul callbacks are not supported on the host");
 };
 
 template <class A_TYPE, class B_TYPE, class C_TYPE, class BIAS_TYPE = C_TYPE, const auto& MM_CFG = CFG_NORM,
@@ -145,11 +152,14 @@ class MatmulImpl {
         const auto& block = ascendc_host::enter(where);
         if (tiling == nullptr) ascendc_host::fail(block, where, "Matmul: the tiling is null");
         tiling_ = *tiling;
-        if (tiling_.singleCoreM <= 0 || tiling_.singleCoreN <= 0 || tiling_.singleCoreK <= 0 || tiling_.baseM <= 0 || tiling_.baseN <= 0) {
-            ascendc_host::fail(block, where,
-                               ascendc_host::format("Matmul: tiling with singleCore %d x %d x %d and base %d x %d; all must be above 0",
-                                                    tiling_.singleCoreM, tiling_.singleCoreN, tiling_.singleCoreK, tiling_.baseM,
-                                                    tiling_.baseN));
+        if (tiling_.singleCoreM <= 0 || tiling_.singleCoreN <= 0 || tiling_.singleCoreK <= 0 ||
+            tiling_.baseM <= 0 || tiling_.baseN <= 0) {
+            ascendc_host::fail(
+                block, where,
+                ascendc_host::format(
+                    "Matmul: tiling with singleCore %d x %d x %d and base %d x %d; all must be above 0",
+                    tiling_.singleCoreM, tiling_.singleCoreN, tiling_.singleCoreK, tiling_.baseM,
+                    tiling_.baseN));
         }
         SetOrgShape(tiling_.M, tiling_.N, tiling_.Ka, tiling_.Kb);
         SetSingleShape(tiling_.singleCoreM, tiling_.singleCoreN, tiling_.singleCoreK);
@@ -177,9 +187,13 @@ class MatmulImpl {
         restart();
     }
     void SetTensorA(const GlobalTensor<SrcAT>& gm, bool isTransposeA = false) { bind(a_, gm, isTransposeA); }
-    void SetTensorA(const LocalTensor<SrcAT>& local, bool isTransposeA = false) { bind(a_, local, isTransposeA); }
+    void SetTensorA(const LocalTensor<SrcAT>& local, bool isTransposeA = false) {
+        bind(a_, local, isTransposeA);
+    }
     void SetTensorB(const GlobalTensor<SrcBT>& gm, bool isTransposeB = false) { bind(b_, gm, isTransposeB); }
-    void SetTensorB(const LocalTensor<SrcBT>& local, bool isTransposeB = false) { bind(b_, local, isTransposeB); }
+    void SetTensorB(const LocalTensor<SrcBT>& local, bool isTransposeB = false) {
+        bind(b_, local, isTransposeB);
+    }
     void SetBias(const GlobalTensor<BiasT>& gm) { bind_bias(gm); }
     void SetBias(const LocalTensor<BiasT>& local) { bind_bias(local); }
     void DisableBias() { use_bias_ = false; }
@@ -202,8 +216,8 @@ class MatmulImpl {
 
     // The whole part of this core.
     template <bool sync = true>
-    void IterateAll(const GlobalTensor<DstT>& gm, uint8_t enAtomic = 0, bool enSequentialWrite = false, bool = false, bool = false,
-                    Where where = Where()) {
+    void IterateAll(const GlobalTensor<DstT>& gm, uint8_t enAtomic = 0, bool enSequentialWrite = false,
+                    bool = false, bool = false, Where where = Where()) {
         check(where);
         compute(0, 0, single_m_, single_n_, where);
         write(gm, enAtomic, enSequentialWrite ? single_n_ : row_of_c(), 0, 0, single_m_, single_n_, where);
@@ -239,12 +253,14 @@ class MatmulImpl {
         return true;
     }
     template <bool sync = true>
-    void GetTensorC(const GlobalTensor<DstT>& gm, uint8_t enAtomic = 0, bool enSequentialWrite = false, Where where = Where()) {
+    void GetTensorC(const GlobalTensor<DstT>& gm, uint8_t enAtomic = 0, bool enSequentialWrite = false,
+                    Where where = Where()) {
         check(where);
         if (enSequentialWrite) {
             write(gm, enAtomic, tiling_.baseN, 0, 0, block_m(), block_n(), where);
         } else {
-            write(gm, enAtomic, row_of_c(), m_at_ * tiling_.baseM, n_at_ * tiling_.baseN, block_m(), block_n(), where);
+            write(gm, enAtomic, row_of_c(), m_at_ * tiling_.baseM, n_at_ * tiling_.baseN, block_m(),
+                  block_n(), where);
         }
     }
     template <bool sync = true>
@@ -270,8 +286,11 @@ class MatmulImpl {
     }
     void check(const Where& where) {
         const auto& block = ascendc_host::enter(where);
-        if (!initialised_) ascendc_host::fail(block, where, "Matmul: not initialised; call REGIST_MATMUL_OBJ with its tiling, or Init");
-        if (!a_.bound() || !b_.bound()) ascendc_host::fail(block, where, "Matmul: call SetTensorA and SetTensorB first");
+        if (!initialised_)
+            ascendc_host::fail(block, where,
+                               "Matmul: not initialised; call REGIST_MATMUL_OBJ with its tiling, or Init");
+        if (!a_.bound() || !b_.bound())
+            ascendc_host::fail(block, where, "Matmul: call SetTensorA and SetTensorB first");
     }
 
     // c_[m, n] = A[row.., :] * B[:, column..] + bias, in panels that stay in the processor's cache.
@@ -292,19 +311,23 @@ class MatmulImpl {
             const int k = std::min(panel, single_k_ - first);
             a.resize(size_t(m) * k);
             b.resize(size_t(k) * n);
-            a_.read(a.data(), row, first, m, k, A_TYPE::format, a_.transposed() ? ka : rows_a, a_.transposed() ? rows_a : ka, "A", where);
-            b_.read(b.data(), first, column, k, n, B_TYPE::format, b_.transposed() ? columns_b : kb, b_.transposed() ? kb : columns_b, "B",
-                    where);
+            a_.read(a.data(), row, first, m, k, A_TYPE::format, a_.transposed() ? ka : rows_a,
+                    a_.transposed() ? rows_a : ka, "A", where);
+            b_.read(b.data(), first, column, k, n, B_TYPE::format, b_.transposed() ? columns_b : kb,
+                    b_.transposed() ? kb : columns_b, "B", where);
             detail::multiply(a, b, c_, m, n, k);
         }
     }
     DstT result(size_t at) const {
-        if (quantised_) return detail::convert<DstT>(static_cast<float>(c_[at]) * quant_scale_, RoundMode::CAST_RINT);
-        return detail::convert<DstT>(c_[at], RoundMode::CAST_RINT);
+        if (quantised_)
+            return detail::convert<DstT>(static_cast<float>(c_[at]) * quant_scale_, RoundMode::CAST_NONE);
+        return detail::convert<DstT>(c_[at], RoundMode::CAST_NONE);
     }
-    void write(const GlobalTensor<DstT>& gm, uint8_t atomic, int row_length, int row, int column, int m, int n, const Where& where) {
+    void write(const GlobalTensor<DstT>& gm, uint8_t atomic, int row_length, int row, int column, int m,
+               int n, const Where& where) {
         auto& block = ascendc_host::current();
-        constexpr Block::Atomic modes[] = {Block::Atomic::none, Block::Atomic::add, Block::Atomic::max, Block::Atomic::min};
+        constexpr Block::Atomic modes[] = {Block::Atomic::none, Block::Atomic::add, Block::Atomic::max,
+                                           Block::Atomic::min};
         const auto before = block.atomic;
         if (atomic != 0) block.atomic = modes[atomic % 4];
         constexpr int c0 = 32 / sizeof(DstT) < 16 ? 16 : 32 / sizeof(DstT);
@@ -315,10 +338,13 @@ class MatmulImpl {
             const int step = C_TYPE::format == CubeFormat::NZ ? c0 : n;
             for (int j = 0; j < n; j += step) {
                 const int count = std::min(step, n - j);
-                const uint64_t at = C_TYPE::format == CubeFormat::NZ ? uint64_t((column + j) / c0) * high * c0 + uint64_t(row + i) * c0
-                                                                     : uint64_t(row + i) * row_length + column + j;
-                detail::store<DstT>(block, reinterpret_cast<const uint8_t*>(run.data() + j),
-                                    gm.use_bytes(at * sizeof(DstT), count * sizeof(DstT), "Matmul", "C", where), count * sizeof(DstT));
+                const uint64_t at = C_TYPE::format == CubeFormat::NZ
+                                        ? uint64_t((column + j) / c0) * high * c0 + uint64_t(row + i) * c0
+                                        : uint64_t(row + i) * row_length + column + j;
+                detail::store<DstT>(
+                    block, reinterpret_cast<const uint8_t*>(run.data() + j),
+                    gm.use_bytes(at * sizeof(DstT), count * sizeof(DstT), "Matmul", "C", where),
+                    count * sizeof(DstT));
             }
         }
         block.atomic = before;
@@ -327,7 +353,9 @@ class MatmulImpl {
         const uint64_t high = uint64_t((m + 15) / 16 * 16);
         for (int i = 0; i < m; ++i) {
             for (int j = 0; j < n; ++j) {
-                const uint64_t at = C_TYPE::format == CubeFormat::NZ ? (uint64_t(j / 16) * high + i) * 16 + j % 16 : uint64_t(i) * row_length + j;
+                const uint64_t at = C_TYPE::format == CubeFormat::NZ
+                                        ? (uint64_t(j / 16) * high + i) * 16 + j % 16
+                                        : uint64_t(i) * row_length + j;
                 local.use(at + 1, "Matmul", "C", where)[at] = result(size_t(i) * n + j);
             }
         }
@@ -377,7 +405,7 @@ using AscendC::MM_CFG_BB;
 #ifdef ASCENDC_CUBE_ONLY
 #define REGIST_MATMUL_OBJ(pipe, workspace, ...) ::AscendC::detail::register_objects(pipe, __VA_ARGS__)
 #else
-#define REGIST_MATMUL_OBJ(pipe, workspace, ...)                           \
+#define REGIST_MATMUL_OBJ(pipe, workspace, ...)                          \
     if (::ascendc_host::ask_core() == ::ascendc_host::Core::aic) return; \
     ::AscendC::detail::register_objects(pipe, __VA_ARGS__)
 #endif

@@ -1,5 +1,5 @@
-// Tiling structures, as operator projects define them: one class for the host, which sets the fields, and for the kernel,
-// which reads them as the members of a plain structure.
+// Tiling structures, as operator projects define them: one class for the host, which sets the fields, and for
+// the kernel, which reads them as the members of a plain structure.
 //
 //   BEGIN_TILING_DATA_DEF(AddCustomTilingData)
 //   TILING_DATA_FIELD_DEF(uint32_t, totalLength);
@@ -20,27 +20,28 @@ template <typename Tiling>
 class TilingBytes {
   public:
     void SaveToBuffer(void* buffer, size_t capacity) const {
-        if (buffer != nullptr && capacity >= sizeof(Tiling)) std::memcpy(buffer, static_cast<const Tiling*>(this), sizeof(Tiling));
+        if (buffer != nullptr && capacity >= sizeof(Tiling))
+            std::memcpy(buffer, static_cast<const Tiling*>(this), sizeof(Tiling));
     }
     size_t GetDataSize() const { return sizeof(Tiling); }
 };
 
 }  // namespace ascendc_host
 
-#define BEGIN_TILING_DATA_DEF(Class)                             \
+#define BEGIN_TILING_DATA_DEF(Class)                          \
     class Class : public ::ascendc_host::TilingBytes<Class> { \
       public:
-#define TILING_DATA_FIELD_DEF(type, name)                    \
-  public:                                                    \
-    type name = 0;                                           \
-    void set_##name(type value) { name = value; }            \
-    type get_##name() const { return name; }                 \
+#define TILING_DATA_FIELD_DEF(type, name)         \
+  public:                                         \
+    type name = 0;                                \
+    void set_##name(type value) { name = value; } \
+    type get_##name() const { return name; }      \
     static_assert(std::is_arithmetic<type>::value, #name " is a number")
-#define TILING_DATA_FIELD_DEF_ARR(type, size, name)                                              \
-  public:                                                                                        \
-    type name[size] = {};                                                                        \
-    void set_##name(const type* values) { std::memcpy(name, values, sizeof(type) * (size)); }    \
-    const type* get_##name() const { return name; }                                              \
+#define TILING_DATA_FIELD_DEF_ARR(type, size, name)                                           \
+  public:                                                                                     \
+    type name[size] = {};                                                                     \
+    void set_##name(const type* values) { std::memcpy(name, values, sizeof(type) * (size)); } \
+    const type* get_##name() const { return name; }                                           \
     static_assert(std::is_arithmetic<type>::value, #name " is an array of numbers")
 #define TILING_DATA_FIELD_DEF_STRUCT(type, name) \
   public:                                        \

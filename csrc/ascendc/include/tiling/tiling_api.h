@@ -14,10 +14,41 @@
 namespace matmul_tiling {
 
 enum class DataType : int32_t {
-    DT_FLOAT = 0, DT_FLOAT16 = 1, DT_INT8 = 2, DT_INT32 = 3, DT_UINT8 = 4, DT_INT16 = 6, DT_UINT16 = 7, DT_UINT32 = 8, DT_INT64 = 9,
-    DT_UINT64 = 10, DT_DOUBLE = 11, DT_BOOL = 12, DT_BF16 = 27, DT_BFLOAT16 = 27, DT_INT4 = 29
+    DT_FLOAT = 0,
+    DT_FLOAT16 = 1,
+    DT_INT8 = 2,
+    DT_INT32 = 3,
+    DT_UINT8 = 4,
+    DT_INT16 = 6,
+    DT_UINT16 = 7,
+    DT_UINT32 = 8,
+    DT_INT64 = 9,
+    DT_UINT64 = 10,
+    DT_DOUBLE = 11,
+    DT_BOOL = 12,
+    DT_BF16 = 27,
+    DT_BFLOAT16 = 27,
+    DT_INT4 = 29
 };
-enum class TPosition : int32_t { GM, A1, A2, B1, B2, C1, C2, CO1, CO2, VECIN, VECOUT, VECCALC, LCM = VECCALC, SPM, SHM = SPM, TSCM, MAX };
+enum class TPosition : int32_t {
+    GM,
+    A1,
+    A2,
+    B1,
+    B2,
+    C1,
+    C2,
+    CO1,
+    CO2,
+    VECIN,
+    VECOUT,
+    VECCALC,
+    LCM = VECCALC,
+    SPM,
+    SHM = SPM,
+    TSCM,
+    MAX
+};
 enum class CubeFormat : int32_t { ND = 0, NZ, ZN, ZZ, NN, ND_ALIGN, SCALAR, VECTOR };
 enum class MatrixTraverse : int32_t { NOSET = 0, FIRSTM = 1, FIRSTN = 2 };
 
@@ -79,7 +110,8 @@ class MatmulApiTiling {
         base_m_ = fix_m_ > 0 ? fix_m_ : std::min(128, up(m, 16));
         base_n_ = fix_n_ > 0 ? fix_n_ : std::min(256, up(n, 16));
         // L0A and L0B hold two blocks each, in 64 KiB.
-        const int32_t most_k = std::min(32 * 1024 / a_bytes_ / base_m_, 32 * 1024 / b_bytes_ / base_n_) / c0 * c0;
+        const int32_t most_k =
+            std::min(32 * 1024 / a_bytes_ / base_m_, 32 * 1024 / b_bytes_ / base_n_) / c0 * c0;
         base_k_ = fix_k_ > 0 ? fix_k_ : std::max(c0, std::min(most_k, up(k, c0)));
         tiling = {};
         tiling.usedCoreNum = cores;
@@ -111,11 +143,18 @@ class MatmulApiTiling {
     static int32_t set_bytes(int32_t& bytes, DataType type) {
         switch (type) {
             case DataType::DT_INT8:
-            case DataType::DT_UINT8: bytes = 1; return 0;
+            case DataType::DT_UINT8:
+                bytes = 1;
+                return 0;
             case DataType::DT_FLOAT16:
-            case DataType::DT_BF16: bytes = 2; return 0;
-            case DataType::DT_FLOAT: bytes = 4; return 0;
-            default: return -1;
+            case DataType::DT_BF16:
+                bytes = 2;
+                return 0;
+            case DataType::DT_FLOAT:
+                bytes = 4;
+                return 0;
+            default:
+                return -1;
         }
     }
     int32_t a_bytes_ = 2, b_bytes_ = 2;
@@ -143,7 +182,10 @@ class MultiCoreMatmulTiling : public MatmulApiTiling {
         single_k_ = k;
         return 0;
     }
-    int32_t SetSingleRange(int32_t = -1, int32_t = -1, int32_t = -1, int32_t = -1, int32_t = -1, int32_t = -1) { return 0; }
+    int32_t SetSingleRange(int32_t = -1, int32_t = -1, int32_t = -1, int32_t = -1, int32_t = -1,
+                           int32_t = -1) {
+        return 0;
+    }
     void EnableMultiCoreSplitK(bool) {}
     int32_t GetCoreNum(int32_t& cores, int32_t& m_cores, int32_t& n_cores) const {
         cores = used_;
@@ -164,18 +206,19 @@ class MultiCoreMatmulTiling : public MatmulApiTiling {
     }
 
   private:
-    // The division into most parts, and of these the one with the squarest part.
+    // The division into most parts; of these the one with the squarest part, and M is divided before N.
     void divide(int32_t& m, int32_t& n) const {
         int64_t best = -1;
         for (int32_t parts = 1; parts <= cores_; ++parts) {
             const int32_t part_m = single_m_ > 0 ? single_m_ : up((m_ + parts - 1) / parts, 16);
             const int32_t m_parts = (m_ + part_m - 1) / part_m;
             if (m_parts > cores_) continue;
-            const int32_t part_n = single_n_ > 0 ? single_n_ : up((n_ + cores_ / m_parts - 1) / (cores_ / m_parts), 16);
+            const int32_t part_n =
+                single_n_ > 0 ? single_n_ : up((n_ + cores_ / m_parts - 1) / (cores_ / m_parts), 16);
             const int32_t n_parts = (n_ + part_n - 1) / part_n;
             if (m_parts * n_parts > cores_) continue;
             const int64_t score = int64_t(m_parts) * n_parts * 1000000 - std::abs(part_m - part_n);
-            if (score <= best) continue;
+            if (score < best) continue;  // of equal ones the one with more parts of M
             best = score;
             m = std::min(part_m, m_);
             n = std::min(part_n, n_);
@@ -209,10 +252,10 @@ class TensorShape {
 
 // Temporary space: the host needs none, and says the least that a buffer can have.
 constexpr uint32_t least_temporary_space = 256;
-#define ASCENDC_TMP_SIZE(Name)                                                                                      \
-    template <typename Shape>                                                                                       \
-    void Get##Name##MaxMinTmpSize(const Shape&, uint32_t, bool, uint32_t& maxValue, uint32_t& minValue) {           \
-        maxValue = minValue = least_temporary_space;                                                                \
+#define ASCENDC_TMP_SIZE(Name)                                                                            \
+    template <typename Shape>                                                                             \
+    void Get##Name##MaxMinTmpSize(const Shape&, uint32_t, bool, uint32_t& maxValue, uint32_t& minValue) { \
+        maxValue = minValue = least_temporary_space;                                                      \
     }
 ASCENDC_TMP_SIZE(Sin)
 ASCENDC_TMP_SIZE(Cos)

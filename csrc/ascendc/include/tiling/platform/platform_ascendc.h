@@ -7,7 +7,15 @@
 namespace platform_ascendc {
 
 enum class CoreMemType { L0_A = 0, L0_B = 1, L0_C = 2, L1 = 3, L2 = 4, UB = 5, HBM = 6, RESERVED };
-enum class SocVersion { ASCEND910 = 0, ASCEND910B, ASCEND310P, ASCEND310B, ASCEND910_93, ASCEND950, RESERVED_VERSION = 99999 };
+enum class SocVersion {
+    ASCEND910 = 0,
+    ASCEND910B,
+    ASCEND310P,
+    ASCEND310B,
+    ASCEND910_93,
+    ASCEND950,
+    RESERVED_VERSION = 99999
+};
 
 class PlatformAscendC {
   public:
@@ -34,16 +42,31 @@ class PlatformAscendC {
     void GetCoreMemSize(const CoreMemType& type, uint64_t& size) const {
         switch (type) {
             case CoreMemType::L0_A:
-            case CoreMemType::L0_B: size = 64 * 1024; break;
-            case CoreMemType::L0_C: size = 128 * 1024; break;
-            case CoreMemType::L1: size = 512 * 1024; break;
-            case CoreMemType::L2: size = 192ull * 1024 * 1024; break;
-            case CoreMemType::UB: size = 192 * 1024; break;
-            case CoreMemType::HBM: size = 64ull * 1024 * 1024 * 1024; break;
-            default: size = 0;
+            case CoreMemType::L0_B:
+                size = 64 * 1024;
+                break;
+            case CoreMemType::L0_C:
+                size = 128 * 1024;
+                break;
+            case CoreMemType::L1:
+                size = 512 * 1024;
+                break;
+            case CoreMemType::L2:
+                size = 192ull * 1024 * 1024;
+                break;
+            case CoreMemType::UB:
+                size = 192 * 1024;
+                break;
+            case CoreMemType::HBM:
+                size = 64ull * 1024 * 1024 * 1024;
+                break;
+            default:
+                size = 0;
         }
     }
-    void GetCoreMemBw(const CoreMemType& type, uint64_t& bytes) const { bytes = type == CoreMemType::HBM ? 32 : 110; }
+    void GetCoreMemBw(const CoreMemType& type, uint64_t& bytes) const {
+        bytes = type == CoreMemType::HBM ? 32 : 110;
+    }
 };
 
 class PlatformAscendCManager {

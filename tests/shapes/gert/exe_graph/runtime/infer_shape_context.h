@@ -1,5 +1,5 @@
-// What generated InferShape functions use of CANN's exe_graph/runtime headers, declared and filled by the tests.
-// ge::DataType and ge::graphStatus come from the GE headers of the torch_npu wheel.
+// What generated InferShape functions use of CANN's exe_graph/runtime headers, declared and filled by the
+// tests. ge::DataType and ge::graphStatus come from the GE headers of the torch_npu wheel.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,12 @@
 namespace gert {
 
 class Shape {
-public:
+  public:
     std::vector<int64_t> dims;
     size_t GetDimNum() const { return dims.size(); }
     int64_t GetDim(size_t axis) const { return dims[axis]; }
     void SetDimNum(size_t rank) { dims.resize(rank); }
-    Shape &AppendDim(int64_t size) {
+    Shape& AppendDim(int64_t size) {
         dims.push_back(size);
         return *this;
     }
@@ -26,7 +26,7 @@ public:
 
 struct IntVector {
     std::vector<int64_t> items;
-    const int64_t *GetData() const { return items.data(); }
+    const int64_t* GetData() const { return items.data(); }
     size_t GetSize() const { return items.size(); }
 };
 
@@ -39,13 +39,13 @@ struct Attr {
 };
 
 class RuntimeAttrs {
-public:
+  public:
     std::vector<Attr> attrs;
-    const int64_t *GetInt(size_t n) const { return &attrs[n].number; }
-    const bool *GetBool(size_t n) const { return &attrs[n].flag; }
-    const float *GetFloat(size_t n) const { return &attrs[n].real; }
-    const char *GetStr(size_t n) const { return attrs[n].text.c_str(); }
-    const IntVector *GetListInt(size_t n) const { return &attrs[n].list; }
+    const int64_t* GetInt(size_t n) const { return &attrs[n].number; }
+    const bool* GetBool(size_t n) const { return &attrs[n].flag; }
+    const float* GetFloat(size_t n) const { return &attrs[n].real; }
+    const char* GetStr(size_t n) const { return attrs[n].text.c_str(); }
+    const IntVector* GetListInt(size_t n) const { return &attrs[n].list; }
 };
 
 struct Context {
@@ -53,14 +53,14 @@ struct Context {
     std::vector<bool> present;
     std::vector<ge::DataType> input_types, output_types;
     RuntimeAttrs attrs;
-    const RuntimeAttrs *GetAttrs() const { return &attrs; }
+    const RuntimeAttrs* GetAttrs() const { return &attrs; }
 };
 
 class InferShapeContext : public Context {
-public:
-    const Shape *GetInputShape(size_t n) const { return present[n] ? &inputs[n] : nullptr; }
-    const Shape *GetOptionalInputShape(size_t n) const { return GetInputShape(n); }
-    Shape *GetOutputShape(size_t n) { return &outputs[n]; }
+  public:
+    const Shape* GetInputShape(size_t n) const { return present[n] ? &inputs[n] : nullptr; }
+    const Shape* GetOptionalInputShape(size_t n) const { return GetInputShape(n); }
+    Shape* GetOutputShape(size_t n) { return &outputs[n]; }
 };
 
 }  // namespace gert

@@ -1,0 +1,221 @@
+"""``explain``: one readable page on a registered operator, and the same as data."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import runpy
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ascend_graph.errors import AscendGraphError
+from ascend_graph.prototypes import Attr, DataType, Parameter
+from ascend_graph.prototypes.writer import reg_op_calls
+from ascend_graph.registration.binding import Binding, Conversion, ReturnSource, Source
+from ascend_graph.registration.register import RegisteredOp, find_registered, registered_ops
+
+if TYPE_CHECKING:
+    from rich.console import ConsoleOptions, RenderResult
+
+
+class ExplainError(AscendGraphError, LookupError):
+    """There is nothing to explain: the operator is not registered."""
+
+
+class Explanation:
+    """What :func:`explain` found out: a page for ``print`` and rich, ``as_dict`` for tools."""
+
+    def __init__(self, registered: RegisteredOp) -> None:
+        self._op = registered
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything on the page as values that JSON has: ``json.dumps(explain(op).as_dict())``."""
+        op = self._op
+        binding, prototype = op.binding, op.prototype
+        arguments = binding.schema.arguments
+        return {
+            "operator": binding.schema.qualified_name,
+            "schema": binding.schema.text,
+            "op_type": op.op_type,
+            "prototype": {"text": reg_op_calls(prototype), "place": prototype.place},
+            "registered": op.registered,
+            "inputs": [
+                _pair(binding, n, parameter, source)
+                for n, (parameter, source) in enumerate(zip(prototype.inputs, binding.inputs, strict=True))
+            ],
+            "attrs": [
+                _pair(binding, None, attr, source) for attr, source in zip(prototype.attrs, binding.attrs, strict=True)
+            ],
+            "returns": [_returned(binding, n, source) for n, source in enumerate(binding.returns)],
+            "mutations": [
+                {
+                    "argument": arguments[m.argument].name,
+                    "output": prototype.outputs[m.output].name,
+                    "how": "GE writes over the input" if m.in_place else "the output is assigned to it",
+                }
+                for m in binding.mutations
+            ],
+            "unused_arguments": [
+                {"argument": arguments[n].name, "may_only_be": repr(arguments[n].default)} for n in binding.unused
+            ],
+            "dropped_outputs": [prototype.outputs[n].name for n in binding.dropped],
+            "relation": None if op.relation is None else str(op.relation),
+            "evidence": dict(op.evidence),
+        }
+
+    def __str__(self) -> str:
+        from rich.console import Console
+
+        console = Console(width=120, no_color=True, legacy_windows=False)
+        with console.capture() as captured:
+            console.print(self)
+        return "\n".join(line.rstrip() for line in captured.get().splitlines())
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def __rich_console__(self, console: Any, options: ConsoleOptions) -> RenderResult:
+        from rich.markup import escape
+        from rich.table import Table
+        from rich.text import Text
+
+        facts = self.as_dict()
+        yield Text(f"{facts['operator']} → {facts['op_type']}", style="bold")
+        if not facts["registered"]:
+            yield Text("not registered any more", style="yellow")
+        yield Text(f"\nSchema\n  {facts['schema']}")
+        yield Text(f"\nPrototype ({facts['prototype']['place']})\n  REG_OP({facts['op_type']})")
+        for call in facts["prototype"]["text"]:
+            yield Text(f"    {call}")
+        yield Text("\nBinding")
+        table = Table(box=None, padding=(0, 2, 0, 2), show_edge=False)
+        for column in ("torch", "", "GE", "evidence", "note"):
+            table.add_column(column, overflow="fold")
+        for kind in ("inputs", "attrs"):
+            for pair in facts[kind]:
+                left = pair["argument"] or pair["value"]
+                target = f"{pair['name']} ({pair['kind']})"
+                table.add_row(escape(left), "→", escape(target), pair["evidence"], escape(pair["note"]))
+        for returned in facts["returns"]:
+            table.add_row(returned["return"], "←", returned["output"], returned["evidence"], returned["note"])
+        for mutation in facts["mutations"]:
+            table.add_row(mutation["argument"], "⇐", mutation["output"], "written by the operator", mutation["how"])
+        for unused in facts["unused_arguments"]:
+            table.add_row(
+                unused["argument"], "", "—", "", escape(f"GE has nothing for it: only {unused['may_only_be']}")
+            )
+        for dropped in facts["dropped_outputs"]:
+            table.add_row("—", "", dropped, "", "no return takes it")
+        yield table
+        yield Text(f"\nShape relation\n  {facts['relation'] or 'none; the meta function decides'}")
+        yield Text("\nEvidence")
+        for what, why in facts["evidence"].items():
+            yield Text(f"  {what}: {why}")
+
+
+def explain(operator: Any) -> Explanation:
+    """One page on a registered operator: prototype, schema, binding, relation, converter, and why each is what it is.
+
+    Args:
+        operator: What ``register_op`` returned, the torch operator, or the op type.
+
+    Returns:
+        An object to print; ``as_dict()`` has the same for tools.
+
+    Raises:
+        ExplainError: It is not registered.
+    """
+    if isinstance(operator, RegisteredOp):
+        return Explanation(operator)
+    found = find_registered(operator)
+    if found is None:
+        known = ", ".join(f"{op.op_type} ({op.overload})" for op in registered_ops()) or "none"
+        raise ExplainError(f"{operator!r} is not registered; registered are: {known}")
+    return Explanation(found)
+
+
+def _pair(binding: Binding, index: int | None, target: Parameter | Attr, source: Source | None) -> dict[str, Any]:
+    is_input = isinstance(target, Parameter)
+    kind = f"{target.kind.value} input" if isinstance(target, Parameter) else f"{target.type.value} attr"
+    pair: dict[str, Any] = {
+        "name": target.name,
+        "kind": kind,
+        "argument": None,
+        "value": "",
+        "evidence": "",
+        "note": "",
+    }
+    if source is None:
+        pair["value"] = "—"
+        pair["note"] = "absent" if is_input else f"stays at {_value(getattr(target, 'default', None))}"
+        return pair
+    pair["evidence"] = source.evidence.value
+    if source.argument is None:
+        pair["value"] = "computed" if callable(source.value) else repr(source.value)
+    else:
+        argument = binding.schema.arguments[source.argument]
+        pair["argument"] = f"{argument.type_text} {argument.name}"
+    notes = []
+    if source.hook is not None:
+        notes.append("converted by a table" if hasattr(source.hook, "keys") else f"converted by {_name(source.hook)}")
+    if source.conversion is Conversion.DTYPE:
+        notes.append("as GE's number of the dtype")
+    if source.conversion is Conversion.CONST:
+        notes.append("as a Const")
+    if source.argument is not None and source.value is not None:
+        notes.append(f"None stands for {source.value!r}")
+    if index is not None and index in binding.copied:
+        notes.append("copied first: GE writes over it")
+    if source.reason:
+        notes.append(source.reason)
+    pair["note"] = "; ".join(notes)
+    return pair
+
+
+def _returned(binding: Binding, position: int, source: ReturnSource) -> dict[str, Any]:
+    returned = binding.schema.returns[position]
+    output = binding.prototype.outputs[source.output].name if source.output is not None else "—"
+    note = "" if source.argument is None else f"the argument {binding.schema.arguments[source.argument].name} itself"
+    name = f"return {position}{f' {returned.name}' if returned.name else ''}"
+    return {"return": name, "output": output, "evidence": source.evidence.value, "note": note}
+
+
+def _value(value: Any) -> str:
+    return value.ge_name if isinstance(value, DataType) else repr(value)
+
+
+def _name(hook: Any) -> str:
+    return getattr(hook, "__qualname__", None) or repr(hook)
+
+
+def _main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m ascend_graph.checks.explain", description="Explain the operators that a module registers."
+    )
+    parser.add_argument("module", help="the Python module to import, or a .py file to run")
+    parser.add_argument("operator", nargs="?", help="an op type or namespace::name; all without it")
+    parser.add_argument("--json", action="store_true", help="the same as JSON, for tools")
+    options = parser.parse_args(arguments)
+    if options.module.endswith(".py"):
+        runpy.run_path(options.module)
+    else:
+        importlib.import_module(options.module)
+    try:
+        pages = [explain(options.operator)] if options.operator else [explain(op) for op in registered_ops()]
+    except ExplainError as error:
+        print(error, file=sys.stderr)
+        return 1
+    if options.json:
+        print(json.dumps([page.as_dict() for page in pages], indent=2))
+    else:
+        print("\n\n".join(map(str, pages)))
+    return 0
+
+
+if __name__ == "__main__":
+    # This file runs as __main__: what the module registers is seen through the imported one.
+    from ascend_graph.checks.explain import _main as main
+
+    raise SystemExit(main())

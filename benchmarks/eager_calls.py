@@ -1,0 +1,153 @@
+"""Cost of an eager call of an operator whose kernel does nothing, in four ways, from Python.
+
+- bare: a C++ operator that returns its argument: what PyTorch's dispatcher costs by itself;
+- stock: the extension of torch_npu's documents, EXEC_NPU_CMD_EXT (examples/add_custom/extension.cpp);
+- dynamic: ``define_operator``: no C++ per operator;
+- generated: the C++ that ``ascend-graph new`` writes.
+
+    python -m ascend_graph.host benchmarks/eager_calls.py
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ascend_graph.codegen.eager_project import generate_project
+from rich.console import Console
+from rich.table import Table
+
+from ascend_graph.build import torch_library
+from ascend_graph.host.package import build_operator_package
+from ascend_graph.prototypes import parse_file
+
+sys.path.insert(0, str(Path(__file__).parent))
+from _common import run
+
+ROOT = Path(__file__).parents[1]
+RELATION = "x[*s], y[*s] -> z[*s]"
+KERNEL = '#include "host_kernels.h"\nvoid host_kernels::AddCustom(const AddCustomArgs&) {}\n'
+#: An operator that does nothing, beside the documented extension.
+BARE = """
+TORCH_LIBRARY(bench_bare, m) { m.def("nothing(Tensor x, Tensor y) -> Tensor"); }
+TORCH_LIBRARY_IMPL(bench_bare, PrivateUse1, m) {
+    m.impl("nothing", [](const at::Tensor& x, const at::Tensor&) { return x; });
+}
+"""
+CALLS = 5000
+ROUNDS = 15
+
+
+def _stock(work: Path) -> None:
+    """The documented extension, and the operator that does nothing."""
+    import torch
+
+    source = work / "extension.cpp"
+    major, minor = torch.__version__.split(".")[:2]
+    text = (ROOT / "examples/add_custom/extension.cpp").read_text()
+    source.write_text(f"#define CURRENT_VERSION V{major}R{minor}\n{text}{BARE}")
+    torch.ops.load_library(torch_library("stock_extension", [source]).build())
+
+
+def _generated(work: Path, header: Path) -> tuple[float, float]:
+    """The generated library; seconds to generate and to compile it."""
+    import torch
+
+    start = time.perf_counter()
+    project = generate_project(work / "bench_ops", header, shapes={"AddCustom": RELATION}).directory
+    generated = time.perf_counter()
+    sources = project / "csrc/generated"
+    library = torch_library(
+        "_C", sorted(sources.glob("*.cpp")), headers=sorted(sources.rglob("*.h")), include_directories=[sources]
+    )
+    torch.ops.load_library(library.build())
+    return generated - start, time.perf_counter() - generated
+
+
+def _microseconds(ways: dict[str, Callable[[], Any]]) -> dict[str, float]:
+    """Median over rounds; the ways take turns, so that a busy machine slows all of them alike."""
+    samples: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(ROUNDS):
+        for name, call in ways.items():
+            for _ in range(200):
+                call()
+            start = time.perf_counter()
+            for _ in range(CALLS):
+                call()
+            samples[name].append((time.perf_counter() - start) / CALLS * 1e6)
+    return {name: statistics.median(found) for name, found in samples.items()}
+
+
+def _hundred_operators(work: Path) -> float:
+    """Seconds to generate a library of 100 operators."""
+    text = "".join(
+        f"REG_OP(Op{n}).INPUT(x, TensorType::ALL()).OPTIONAL_INPUT(b, TensorType::ALL()).OUTPUT(y, TensorType::ALL())"
+        f".ATTR(axis, Int, {n}).ATTR(eps, Float, 1e-5).OP_END_FACTORY_REG(Op{n})\n"
+        for n in range(100)
+    )
+    header = work / "hundred.h"
+    header.write_text(text)
+    start = time.perf_counter()
+    generate_project(work / "hundred_ops", header)
+    return time.perf_counter() - start
+
+
+def main() -> dict[str, Any]:
+    """Build the four ways, measure them, print a table."""
+    header = ROOT / "examples/add_custom/op_proto.h"
+    work = Path(tempfile.mkdtemp(prefix="eager_calls."))
+    try:
+        (work / "kernel.cpp").write_text(KERNEL)
+        # torch_npu reads the variable when it is imported, for the stock extension.
+        os.environ["ASCEND_CUSTOM_OPP_PATH"] = str(
+            build_operator_package(work / "opp", header, {"AddCustom": work / "kernel.cpp"})
+        )
+        import torch
+        import torch_npu  # noqa: F401
+
+        from ascend_graph.eager import define_operator
+
+        _stock(work)
+        generation, compilation = _generated(work, header)
+        hundred = _hundred_operators(work)
+        define_operator(parse_file(header).prototypes[0], RELATION)
+        x = torch.zeros(16, 16).npu()
+        ways: dict[str, Any] = {
+            "bare": torch.ops.bench_bare.nothing.default,
+            "stock": torch.ops.npu.npu_add_custom.default,
+            "dynamic": torch.ops.ascend.add_custom.default,
+            "generated": torch.ops.bench_ops.add_custom.default,
+        }
+        found = _microseconds({name: (lambda op=op: op(x, x)) for name, op in ways.items()})
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        for _ in range(200_000):
+            ways["dynamic"](x, x)
+        growth = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    table = Table(title="an eager call of an operator that does nothing", title_justify="left")
+    for heading in ("way", "µs", "of stock", "times bare"):
+        table.add_column(heading, justify="left" if heading == "way" else "right")
+    for name, value in found.items():
+        table.add_row(name, f"{value:.2f}", f"{value / found['stock']:.2f}", f"{value / found['bare']:.1f}")
+    console = Console()
+    console.print(table)
+    console.print(f"generating: {generation * 1e3:.0f} ms, compiling (or from the cache): {compilation:.1f} s")
+    console.print(f"generating 100 operators: {hundred * 1e3:.0f} ms; resident memory over 200,000 calls: +{growth} kB")
+    return {
+        **{f"{name}_us": round(value, 3) for name, value in found.items()},
+        "generate_100_ops_s": round(hundred, 3),
+        "growth_kb": growth,
+    }
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,578 @@
+"""A C++ library of eager kernels as a project: from prototypes, shapes and gradients to a package that builds into a wheel.
+
+What is generated again and again lies in ``csrc/generated`` and ``<package>/_generated.py``; everything else is written
+once and is the author's from then on. Shapes and gradients are declared in one small file, ``<package>/operators.ini``.
+"""
+
+from __future__ import annotations
+
+import configparser
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ascend_graph.codegen import eager_texts
+from ascend_graph.codegen.gradients import GradientPlan, gradient_plan, proposed_gradient
+from ascend_graph.codegen.operator_package import CPP_KEYWORDS
+from ascend_graph.codegen.output_shapes import CppTensor, OutputCode, output_code
+from ascend_graph.codegen.rendering import GenerationError, cpp_string, identifier, render, write_if_different
+
+from ascend_graph.eager.errors import EagerError
+from ascend_graph.eager.schema import ATTR_KINDS, Kind, OperatorSchema, SchemaArgument, operator_schema
+from ascend_graph.prototypes import Attr, OpPrototype, Parameter, ParameterKind, read_prototypes
+from ascend_graph.prototypes.writer import to_reg_op
+from ascend_graph.shapes import Relation, RelationError, parse_relation
+from ascend_graph.shapes.syntax import Itself
+
+#: The names that the generated functions use themselves.
+_RESERVED = CPP_KEYWORDS | {
+    "function",
+    "guard",
+    "outputs",
+    "metas",
+    "leading_dims",
+    "shape",
+    "saved",
+    "grads",
+    "ctx",
+    "result",
+}
+_BINDINGS = ("torch", "pybind", "both")
+
+#: Per kind: the C++ type of the argument, that of the optional one, and how an aclnn call takes it.
+_CPP = {
+    Kind.INT: ("int64_t", "std::optional<int64_t>", "{}"),
+    Kind.FLOAT: ("double", "std::optional<double>", "{}"),
+    Kind.BOOL: ("bool", "std::optional<bool>", "{}"),
+    Kind.STRING: ("c10::string_view", "std::optional<c10::string_view>", "{}"),
+    Kind.INTS: ("at::IntArrayRef", "at::OptionalIntArrayRef", "{}"),
+    Kind.FLOATS: ("at::ArrayRef<double>", "at::OptionalArrayRef<double>", "{}"),
+    Kind.BOOLS: ("c10::List<bool>", "std::optional<c10::List<bool>>", "{}"),
+    Kind.DTYPE: ("int64_t", "std::optional<int64_t>", "Dtype{{{}}}"),
+    Kind.DTYPES: ("at::IntArrayRef", "at::OptionalIntArrayRef", "Dtypes{{{}}}"),
+}
+#: The functions of eager_texts that templates call.
+_TEXTS = (
+    *("attr_value", "gradient_values", "binding_type", "binding_value", "binding_arguments", "docstring"),
+    *("python_definition", "python_documentation", "python_values"),
+)
+_DTYPE_NAMES = {  # of the sample tensors in generated tests
+    "FLOAT": "float32", "FLOAT16": "float16", "BF16": "bfloat16", "DOUBLE": "float64", "INT8": "int8", "INT16": "int16",
+    "INT32": "int32", "INT64": "int64", "UINT8": "uint8", "BOOL": "bool",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """What ``operators.ini`` says of one operator."""
+
+    shape: str = ""
+    backward: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """What :func:`generate_project` did."""
+
+    directory: Path
+    #: The files that were written, relative to the directory.
+    written: tuple[Path, ...]
+    operators: tuple[str, ...]
+    #: Declarations that were proposed, to be checked by the author: ``shape of AddCustom: …``.
+    proposed: tuple[str, ...]
+    #: Operators that were left out, and why.
+    skipped: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CppArgument:
+    """One argument of an operator in C++."""
+
+    name: str
+    type: str
+    #: How an aclnn call takes it.
+    aclnn: str
+    argument: SchemaArgument
+
+
+@dataclass(frozen=True, slots=True)
+class CppOperator:
+    """The texts that the templates put together for one operator."""
+
+    op_type: str
+    name: str
+    schema: str
+    aclnn_name: str
+    arguments: tuple[CppArgument, ...]
+    returns: str
+    outputs: int
+    #: Which outputs are lists.
+    list_outputs: tuple[bool, ...]
+    relation: str
+    #: The C++ of its output shapes; None where the meta function is Python's.
+    shapes: OutputCode | None
+    gradient: GradientPlan | None
+    op_schema: OperatorSchema
+
+    @property
+    def parameters(self) -> str:
+        """The parameters of its functions."""
+        return ", ".join(f"{a.type} {a.name}" for a in self.arguments)
+
+    @property
+    def values(self) -> str:
+        """The arguments handed on."""
+        return ", ".join(a.name for a in self.arguments)
+
+
+def generate_project(
+    directory: str | Path,
+    prototypes: str | Path | None = None,
+    *,
+    bindings: str | None = None,
+    shapes: Mapping[str, str] | None = None,
+    gradients: Mapping[str, str] | None = None,
+) -> Project:
+    """Write a project that builds into a Python package with eager kernels, or bring one up to date.
+
+    Args:
+        directory: The project; its last part is the package's name and the operators' namespace.
+        prototypes: A header with REG_OPs, or whatever :func:`ascend_graph.prototypes.read_prototypes` reads; copied into
+            the project. ``None`` takes the project's own copy.
+        bindings: How Python calls the operators: ``torch`` (``torch.ops``), ``pybind`` (a C++ module), or ``both``. The
+            project's own by default, ``torch`` in a new one.
+        shapes: Shape relations by op type, for a new ``operators.ini``.
+        gradients: The gradient operators by op type, likewise.
+
+    Raises:
+        GenerationError: There is nothing to generate, or a declaration is wrong; nothing is written then.
+        RelationError: A shape relation is malformed.
+    """
+    target = Path(directory).resolve()
+    package = _package_name(target.name)
+    header = target / package / "op_proto.h"
+    if prototypes is None and not header.exists():
+        raise GenerationError(f"{target} is no project yet; say which prototypes it is for: --from op_proto.h")
+    text = header.read_text() if prototypes is None else _header_text(Path(prototypes))
+    schemas, skipped = _schemas(text)
+    if not schemas:
+        reasons = "; ".join(f"{name}: {why}" for name, why in skipped) or "there is no REG_OP in it"
+        raise GenerationError(f"nothing to generate from {prototypes or header}: {reasons}")
+    ini = target / package / "operators.ini"
+    declared = _read_declarations(ini)
+    new, proposed = _propose(schemas, declared, shapes or {}, gradients or {})
+    declarations = {**declared, **new}
+    operators, left_out = _operators(schemas, declarations, ini)
+    bindings = bindings or _bindings_of(target)
+    if bindings not in _BINDINGS:
+        raise GenerationError(f"bindings={bindings!r}: there are {', '.join(_BINDINGS)}")
+    values = {
+        "package": package,
+        "operators": operators,
+        "gradients": [o for o in operators if o.gradient is not None],
+        "bindings": bindings,
+        "pybind": bindings != "torch",
+        "samples": {o.op_type: _sample(o) for o in operators},
+        "declarations": declarations,
+        **{name: getattr(eager_texts, name) for name in _TEXTS},
+    }
+    generated = {
+        f"{package}/_generated.py": render("eager_project/generated.py.jinja", **values),
+        "csrc/generated/operators.h": render("eager_project/operators.h.jinja", **values),
+        "csrc/generated/operators.cpp": render("eager_project/operators.cpp.jinja", **values),
+        "csrc/generated/module.cpp": render("eager_project/module.cpp.jinja", **values),
+        "csrc/generated/.clang-format": "DisableFormat: true\n",
+        **{f"csrc/generated/ascend_graph/{path.name}": path.read_text() for path in _runtime_headers()},
+        f"{package}/op_proto.h": text,
+    }
+    if values["gradients"]:
+        generated["csrc/generated/gradients.cpp"] = render("eager_project/gradients.cpp.jinja", **values)
+    own = {
+        "pyproject.toml": render("eager_project/pyproject.toml.jinja", **values),
+        "setup.py": render("eager_project/setup.py.jinja", **values),
+        "README.md": render("eager_project/README.md.jinja", **values),
+        ".gitignore": "build/\ndist/\n*.egg-info/\n*.so\n__pycache__/\n",
+        f"{package}/__init__.py": render("eager_project/init.py.jinja", **values),
+        f"{package}/py.typed": "",
+        f"tests/test_{package}.py": render("eager_project/test.py.jinja", **values),
+    }
+    written = [name for name, content in generated.items() if write_if_different(target / name, content)]
+    written += [
+        name
+        for name, content in own.items()
+        if not (target / name).exists() and write_if_different(target / name, content)
+    ]
+    if new or not ini.exists():
+        before = ini.read_text() if ini.exists() else render("eager_project/operators.ini.jinja", **values)
+        write_if_different(ini, before.rstrip("\n") + "\n" + "".join(_section(name, d) for name, d in new.items()))
+        written.append(f"{package}/operators.ini")
+    stale = target / "csrc/generated/gradients.cpp"
+    if not values["gradients"] and stale.exists():
+        stale.unlink()
+    return Project(
+        target,
+        tuple(Path(n) for n in written),
+        tuple(o.op_type for o in operators),
+        tuple(proposed),
+        (*skipped, *left_out),
+    )
+
+
+# ------------------------------------------------------------------------------------------------------------- reading
+
+
+def _package_name(name: str) -> str:
+    if not (name.isascii() and name.isidentifier() and name.islower()):
+        raise GenerationError(
+            f"{name!r} cannot be the name of the package and namespace: write it in lower case, as my_ops"
+        )
+    return name
+
+
+def _header_text(source: Path) -> str:
+    if source.is_file() and source.suffix in (".h", ".hpp"):
+        return source.read_text(errors="replace")
+    prototypes = read_prototypes(source).prototypes
+    return "\n".join(
+        ['#include "graph/operator_reg.h"\n\nnamespace ge {\n', *map(to_reg_op, prototypes), "}  // namespace ge\n"]
+    )
+
+
+def _schemas(text: str) -> tuple[dict[str, OperatorSchema], list[tuple[str, str]]]:
+    from ascend_graph.prototypes import parse_text
+
+    found: dict[str, OperatorSchema] = {}
+    skipped: list[tuple[str, str]] = []
+    result = parse_text(text)
+    if result.errors:
+        raise GenerationError("\n".join(map(str, result.errors)))
+    for prototype in result.prototypes:
+        try:
+            schema = operator_schema(prototype)
+        except EagerError as error:
+            skipped.append((prototype.op_type, str(error)))
+            continue
+        if not prototype.inputs:
+            skipped.append((prototype.op_type, "it has no inputs, so nothing says that it runs on the NPU"))
+        elif any(s.name == schema.name for s in found.values()):
+            skipped.append((prototype.op_type, f"another operator is {schema.name}"))
+        else:
+            found[prototype.op_type] = schema
+    return found, skipped
+
+
+def _read_declarations(ini: Path) -> dict[str, Declaration]:
+    if not ini.exists():
+        return {}
+    parser = configparser.ConfigParser(delimiters=("=",), comment_prefixes=("#",), interpolation=None)
+    try:
+        parser.read_string(ini.read_text(), str(ini))
+    except configparser.Error as error:
+        raise GenerationError(str(error)) from error
+    declared = {}
+    for name in parser.sections():
+        unknown = set(parser[name]) - {"shape", "backward"}
+        if unknown:
+            raise GenerationError(f"{ini}: [{name}] has {', '.join(sorted(unknown))}; it may have shape and backward")
+        declared[name] = Declaration(parser[name].get("shape", "").strip(), parser[name].get("backward", "").strip())
+    return declared
+
+
+def _section(name: str, declaration: Declaration) -> str:
+    lines = ["", f"[{name}]", f"shape = {declaration.shape}"]
+    if declaration.backward:
+        lines.append(f"backward = {declaration.backward}")
+    return "\n".join(lines) + "\n"
+
+
+def _bindings_of(target: Path) -> str:
+    module = target / "csrc/generated/module.cpp"
+    first = module.read_text().partition("\n")[0] if module.exists() else ""
+    return next((b for b in _BINDINGS if first.endswith(f"bindings: {b}")), "torch")
+
+
+# ----------------------------------------------------------------------------------------------------------- proposing
+
+
+def _propose(
+    schemas: Mapping[str, OperatorSchema],
+    declared: Mapping[str, Declaration],
+    shapes: Mapping[str, str],
+    gradients: Mapping[str, str],
+) -> tuple[dict[str, Declaration], list[str]]:
+    """Declarations of operators that have none yet, and in words what of them is only a proposal."""
+    for name in {*shapes, *gradients} - schemas.keys():
+        raise GenerationError(f"{name} is no operator of the prototypes; there are {', '.join(schemas)}")
+    new: dict[str, Declaration] = {}
+    proposed = []
+    for op_type, schema in schemas.items():
+        if op_type in declared:
+            continue
+        shape = shapes.get(op_type, "")
+        if not shape:
+            shape = _proposed_shape(schema)
+            if shape and schema.returns:
+                proposed.append(f"shape of {op_type}: {shape}")
+        backward = gradients.get(op_type, "")
+        if not backward and (found := proposed_gradient(schema, schemas)):
+            backward = found
+            proposed.append(f"gradient of {op_type}: {found}")
+        new[op_type] = Declaration(shape, backward)
+    return new, proposed
+
+
+def _proposed_shape(schema: OperatorSchema) -> str:
+    """Every output like an input of its symbol or, without symbols, like the first required input."""
+    inputs = [p for p in schema.prototype.inputs if p.kind is ParameterKind.REQUIRED]
+    if not inputs or any(p.kind is ParameterKind.DYNAMIC for p in schema.returns):
+        return ""
+    source = inputs[0].name
+    in_place = [f"{name}" for name in schema.prototype.in_place]
+    return f"{', '.join(dict.fromkeys([source, *in_place]))} -> {', '.join([*in_place, *[f'{p.name} like {source}' for p in schema.returns]])}"
+
+
+# ------------------------------------------------------------------------------------------------------------ operators
+
+
+def _operators(
+    schemas: Mapping[str, OperatorSchema], declarations: Mapping[str, Declaration], ini: Path
+) -> tuple[list[CppOperator], list[tuple[str, str]]]:
+    operators, left_out = [], []
+    for op_type, schema in schemas.items():
+        declaration = declarations.get(op_type, Declaration())
+        if schema.returns and not declaration.shape:
+            left_out.append((op_type, f"{ini.name} does not say its output shapes: write shape = … below [{op_type}]"))
+            continue
+        relation = _relation(schema, declaration, ini)
+        operators.append(_cpp_operator(schema, relation, declaration))
+    names = {o.op_type: o for o in operators}
+    complete = []
+    for operator in operators:
+        backward = declarations.get(operator.op_type, Declaration()).backward
+        if not backward:
+            complete.append(operator)
+            continue
+        if backward not in names:
+            raise GenerationError(
+                f"{ini}: the gradient of {operator.op_type} is {backward!r}, which is no operator here; there are {', '.join(names)}"
+            )
+        complete.append(replace(operator, gradient=gradient_plan(operator.op_schema, names[backward].op_schema)))
+    return complete, left_out
+
+
+def _relation(schema: OperatorSchema, declaration: Declaration, ini: Path) -> Relation | None:
+    op_type = schema.prototype.op_type
+    if not declaration.shape:
+        return None
+    try:
+        relation = parse_relation(declaration.shape)
+    except RelationError as error:
+        raise RelationError(f"{ini}, [{op_type}]: {error}") from error
+    known = {p.name for p in (*schema.prototype.inputs, *schema.prototype.outputs)}
+    strangers = [n for n in (*relation.inputs, *relation.outputs) if n not in known]
+    expected = [p.name for p in schema.returns]
+    fresh = [t for t in relation.output_tensors if t.name in expected]
+    missing = [n for n in expected if n not in relation.outputs]
+    if strangers or missing:
+        what = (
+            f"{', '.join(strangers)} is no input or output"
+            if strangers
+            else f"the output {', '.join(missing)} is missing"
+        )
+        raise GenerationError(
+            f"{ini}, [{op_type}]: {what}; there are {', '.join(sorted(known))}\n  shape = {declaration.shape}"
+        )
+    attrs = {a.parameter.name for a in schema.arguments if not a.is_tensor}
+    unknown = relation.free_names - attrs
+    if unknown:
+        raise GenerationError(
+            f"{ini}, [{op_type}]: {', '.join(sorted(unknown))} is neither a dimension nor an attr\n  shape = {declaration.shape}"
+        )
+    order = {name: n for n, name in enumerate(expected)}
+    return replace(relation, output_tensors=tuple(sorted(fresh, key=lambda t: order[t.name])))
+
+
+def _cpp_name(name: str) -> str:
+    return f"{identifier(name)}_" if name in _RESERVED or name.startswith("dim_") else identifier(name)
+
+
+def _cpp_operator(schema: OperatorSchema, relation: Relation | None, declaration: Declaration) -> CppOperator:
+    arguments = tuple(_cpp_argument(a) for a in schema.arguments)
+    lists = tuple(p.kind is ParameterKind.DYNAMIC for p in schema.returns)
+    types = ["std::vector<at::Tensor>" if is_list else "at::Tensor" for is_list in lists]
+    returns = "void" if not types else types[0] if len(types) == 1 else f"std::tuple<{', '.join(types)}>"
+    return CppOperator(
+        identifier(schema.prototype.op_type),
+        identifier(schema.name),
+        cpp_string(str(schema)),
+        schema.aclnn_name,
+        arguments,
+        returns,
+        len(lists),
+        lists,
+        str(parse_relation(declaration.shape)) if declaration.shape else "",
+        _shapes(relation, arguments) if relation is not None and schema.returns else None,
+        None,
+        schema,
+    )
+
+
+def _shapes(relation: Relation, arguments: Sequence[CppArgument]) -> OutputCode | None:
+    if any(isinstance(a.shape, Itself) for t in relation.output_tensors for a in t.alternatives):
+        return None
+    tensors, attrs, dtypes = {}, {}, {}
+    for argument in arguments:
+        name, given = argument.argument.parameter.name, argument.argument
+        if given.kind is Kind.TENSOR:
+            tensors[name] = CppTensor(argument.name, argument.type.startswith("const std::optional"))
+        elif given.default is None and name not in tensors:
+            if given.kind in (Kind.INT, Kind.BOOL):
+                attrs[name] = argument.name
+            elif given.kind is Kind.DTYPE:
+                dtypes[name] = argument.name
+    return output_code(relation, tensors, attrs, dtypes)
+
+
+def _cpp_argument(argument: SchemaArgument) -> CppArgument:
+    name = _cpp_name(argument.name)
+    parameter = argument.parameter
+    if isinstance(parameter, Parameter):
+        type_ = {
+            ParameterKind.REQUIRED: "const at::Tensor&",
+            ParameterKind.OPTIONAL: "const std::optional<at::Tensor>&",
+            ParameterKind.DYNAMIC: "at::TensorList",
+        }[parameter.kind]
+        return CppArgument(name, type_, name, argument)
+    plain, optional, aclnn = _CPP[argument.kind]
+    if argument.default is None:
+        return CppArgument(name, plain, aclnn.format(name), argument)
+    default = eager_texts.cpp_value(argument.kind, argument.default)
+    value = f"{name}.has_value() ? {plain}(*{name}) : {plain}({default})"
+    return CppArgument(name, optional, aclnn.format(value), argument)
+
+
+def _runtime_headers() -> list[Path]:
+    """The headers that generated kernels include; copied, so that a project builds without ascend_graph."""
+    import ascend_graph.eager
+
+    for directory in ascend_graph.eager.__path__:
+        sources = Path(directory) / "csrc"
+        if (sources / "aclnn.h").is_file():
+            return [sources / "aclnn.h", sources / "shapes.h"]
+    raise GenerationError(
+        "the sources of the eager kernels are not installed; install ascend-graph from a wheel or with 'pip install -e .'"
+    )
+
+
+# -------------------------------------------------------------------------------------------------------------- samples
+
+
+def _sample(operator: CppOperator) -> str:
+    """A call's arguments for the generated test, as Python: small tensors that fit the relation, required attrs."""
+    shapes = _sample_shapes(operator)
+    parts = []
+    for cpp in operator.arguments:
+        argument = cpp.argument
+        parameter = argument.parameter
+        if isinstance(parameter, Parameter):
+            tensor = f"_tensor({shapes.get(parameter.name, (2, 3))}, torch.{_sample_dtype(parameter)})"
+            if parameter.kind is ParameterKind.DYNAMIC:
+                tensor = f"[{tensor}, {tensor}]"
+            parts.append(f'"{argument.name}": {tensor}')
+        elif isinstance(parameter, Attr) and "=" not in argument.text:
+            value = {
+                "int": "1",
+                "float": "1.0",
+                "bool": "True",
+                "str": '""',
+                "int[]": "[1]",
+                "float[]": "[1.0]",
+                "bool[]": "[True]",
+            }
+            shown = "torch.float32" if argument.kind is Kind.DTYPE else value[ATTR_KINDS[parameter.type][0]]
+            parts.append(f'"{argument.name}": {shown}')
+    return "{" + ", ".join(parts) + "}"
+
+
+def _sample_shapes(operator: CppOperator) -> dict[str, tuple[int, ...]]:
+    from ascend_graph.shapes.syntax import Dims, Ellipsis_, Group, Literal, Name, Size
+
+    if not operator.relation:
+        return {}
+    sizes: dict[str, int] = {}
+    found = {}
+    for tensor in parse_relation(operator.relation).input_tensors:
+        shape = tensor.alternatives[-1].shape
+        if not isinstance(shape, Dims):
+            continue
+        dims: list[int] = []
+        for item in shape.items:
+            if isinstance(item, Ellipsis_ | Group):
+                dims += [2, 3] if isinstance(item, Group) else [2]
+            elif isinstance(item, Size) and isinstance(item.value, Literal) and isinstance(item.value.value, int):
+                dims.append(item.value.value)
+            elif isinstance(item, Size) and isinstance(item.value, Name):
+                dims.append(sizes.setdefault(item.value.id, 4 + len(sizes)))
+            else:
+                dims.append(4)
+        found[tensor.name] = tuple(dims)
+    return found
+
+
+def _sample_dtype(parameter: Parameter) -> str:
+    names = [_DTYPE_NAMES[d.name] for d in parameter.dtypes if d.name in _DTYPE_NAMES]
+    return "float32" if not names or "float32" in names else names[0]
+
+
+def op_plugin_entries(prototypes: Iterable[OpPrototype], shapes: Mapping[str, str] | None = None) -> str:
+    """The entries of op-plugin's ``op_plugin_functions.yaml`` (section ``custom``) for those who build into op-plugin.
+
+    ``gen_opapi`` makes op-plugin write the C++: an output is sized like an input where the relation says so; for other
+    outputs the size is left to be written, with the relation beside it.
+
+    >>> from ascend_graph.prototypes import parse_text
+    >>> text = "REG_OP(AddCustom).INPUT(x, ALL()).INPUT(y, ALL()).OUTPUT(z, ALL()).OP_END_FACTORY_REG(AddCustom)"
+    >>> print(op_plugin_entries(parse_text(text).prototypes, {"AddCustom": "x[*s], y[*s] -> z[*s]"}))
+    custom:
+      - func: npu_add_custom(Tensor x, Tensor y) -> Tensor z
+        op_api: all_version
+        gen_opapi:
+          out:
+            size: x
+            dtype: x
+          exec: aclnnAddCustom
+    <BLANKLINE>
+    """
+    views = []
+    for prototype in prototypes:
+        schema = operator_schema(prototype, f"npu_{operator_schema(prototype).name}")
+        relation = parse_relation((shapes or {})[prototype.op_type]) if (shapes or {}).get(prototype.op_type) else None
+        names = ["out"] if len(schema.returns) == 1 else [f"out{n}" for n in range(len(schema.returns))]
+        outputs = [(n, *_op_plugin_size(schema, relation, p)) for n, p in zip(names, schema.returns, strict=True)]
+        views.append(
+            {"schema": str(schema), "outputs": outputs, "exec": schema.aclnn_name, "relation": str(relation or "")}
+        )
+    text: str = render("eager_project/op_plugin_functions.yaml.jinja", operators=views)
+    return text
+
+
+def _op_plugin_size(schema: OperatorSchema, relation: Relation | None, output: Parameter) -> tuple[str, str]:
+    """The size and dtype of an output in op-plugin's words; an empty size is the author's to write."""
+    from ascend_graph.shapes.syntax import Dims, Like, Name
+
+    first = next((p.name for p in schema.prototype.inputs if p.kind is ParameterKind.REQUIRED), "")
+    tensor = next((t for t in relation.output_tensors if t.name == output.name), None) if relation else None
+    if relation is None or tensor is None or len(tensor.alternatives) != 1:
+        return "", first
+    alternative = tensor.alternatives[0]
+    dtype = alternative.dtype.id if isinstance(alternative.dtype, Name) else first
+    if dtype not in relation.inputs and alternative.dtype is not None:
+        dtype = f"at::k{ {'float32': 'Float', 'float16': 'Half', 'int64': 'Long', 'int32': 'Int', 'bool': 'Bool'}.get(dtype, dtype) }"
+    if isinstance(alternative.shape, Like):
+        return str(alternative.shape.input), dtype
+    same = (
+        t.name
+        for t in relation.input_tensors
+        if isinstance(alternative.shape, Dims) and t.alternatives[0].shape == alternative.shape
+    )
+    return next(same, ""), dtype

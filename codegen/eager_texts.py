@@ -1,0 +1,228 @@
+"""The pieces of C++ and Python that the templates of a generated library ask for, one function per piece."""
+
+from __future__ import annotations
+
+import keyword
+import math
+from typing import TYPE_CHECKING
+
+from ascend_graph.codegen.rendering import GenerationError, cpp_string, python_docstring, python_literal
+
+from ascend_graph.eager.schema import Kind, SchemaArgument, default_of
+from ascend_graph.prototypes import AttrValue, Parameter, ParameterKind
+
+if TYPE_CHECKING:
+    from ascend_graph.codegen.eager_project import CppArgument, CppOperator
+
+_LISTS = {Kind.INTS: "int64_t", Kind.DTYPES: "int64_t", Kind.FLOATS: "double", Kind.BOOLS: "bool"}
+_FROM_IVALUE = {
+    Kind.INT: "toInt()",
+    Kind.DTYPE: "toInt()",
+    Kind.FLOAT: "toDouble()",
+    Kind.BOOL: "toBool()",
+    Kind.STRING: "toStringRef()",
+    Kind.INTS: "toIntVector()",
+    Kind.DTYPES: "toIntVector()",
+    Kind.FLOATS: "toDoubleVector()",
+    Kind.BOOLS: "toBoolList()",
+}
+_PYTHON = {
+    Kind.INT: "int",
+    Kind.DTYPE: "torch.dtype | int",
+    Kind.FLOAT: "float",
+    Kind.BOOL: "bool",
+    Kind.STRING: "str",
+    Kind.INTS: "Sequence[int]",
+    Kind.DTYPES: "Sequence[int]",
+    Kind.FLOATS: "Sequence[float]",
+    Kind.BOOLS: "Sequence[bool]",
+}
+
+
+def cpp_value(kind: Kind, value: AttrValue) -> str:
+    """An attr's value as a C++ expression; lists as an initializer list."""
+    if isinstance(value, tuple):
+        items = ", ".join(cpp_value(kind, item) for item in value)
+        return f"{{{items}}}" if kind is Kind.BOOLS else f"std::initializer_list<{_LISTS[kind]}>{{{items}}}"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return cpp_string(value)
+    if isinstance(value, float | int) and kind in (Kind.FLOAT, Kind.FLOATS):
+        if math.isnan(value):
+            return "std::numeric_limits<double>::quiet_NaN()"
+        return (
+            repr(float(value))
+            if math.isfinite(value)
+            else f"{'-' if value < 0 else ''}std::numeric_limits<double>::infinity()"
+        )
+    return "INT64_MIN" if value == -(2**63) else f"INT64_C({value})"
+
+
+# ------------------------------------------------------------------------------------------------------------ gradients
+
+
+def attr_value(argument: CppArgument) -> str:
+    """What ``ctx->saved_data`` keeps of an attr."""
+    kind, name = argument.argument.kind, argument.name
+    value = {
+        Kind.STRING: f"std::string({name})",
+        Kind.INTS: f"{name}.vec()",
+        Kind.DTYPES: f"{name}.vec()",
+        Kind.FLOATS: f"{name}.vec()",
+    }
+    if argument.argument.default is None:
+        return value.get(kind, name)
+    if kind in _LISTS:
+        raise GenerationError(
+            f"attr {argument.argument.name}: the default of a list that no schema can express stands in the way of a gradient"
+        )
+    return f"{name}.has_value() ? c10::IValue({'std::string(*' + name + ')' if kind is Kind.STRING else '*' + name}) : c10::IValue()"
+
+
+def gradient_values(op: CppOperator) -> str:
+    """The arguments that the gradient operator is called with."""
+    plan = op.gradient
+    assert plan is not None
+    found = {a.name: a for a in plan.arguments}
+    values = []
+    for argument in plan.op.arguments:
+        source = found.get(argument.name)
+        if source is None:
+            values.append(
+                "std::nullopt"
+                if argument.is_tensor or argument.default is not None
+                else cpp_value(argument.kind, default_of(argument))
+            )
+        elif source.what == "attr":
+            forward = op.arguments[source.position].argument
+            kept = f'ctx->saved_data["{forward.name}"]'
+            value = f"{kept}.{_FROM_IVALUE[forward.kind]}"
+            if forward.default is not None and argument.default is not None:
+                value = f"{kept}.isNone() ? std::nullopt : std::make_optional({value})"
+            elif forward.default is not None:
+                value = f"{kept}.isNone() ? {cpp_value(forward.kind, forward.default)} : {value}"
+            values.append(value)
+        else:
+            tensor = {
+                "grad": lambda n: f"grads[{n}]",
+                "input": lambda n: f"saved[{plan.saved_inputs.index(n)}]",
+                "output": lambda n: f"saved[{len(plan.saved_inputs) + plan.saved_outputs.index(n)}]",
+            }[source.what](source.position)
+            values.append(f"optional({tensor})" if _optional(argument) else tensor)
+    return ", ".join(values)
+
+
+def _optional(argument: SchemaArgument) -> bool:
+    return isinstance(argument.parameter, Parameter) and argument.parameter.kind is ParameterKind.OPTIONAL
+
+
+# ------------------------------------------------------------------------------------------------------------- bindings
+
+
+def binding_type(argument: CppArgument) -> str:
+    """The parameter of a pybind function."""
+    given = argument.argument
+    if given.kind is Kind.TENSOR_LIST:
+        return "const std::vector<at::Tensor>&"
+    if given.is_tensor:
+        return argument.type
+    plain = (
+        f"std::vector<{_LISTS[given.kind]}>"
+        if given.kind in _LISTS
+        else "py::object"
+        if given.kind is Kind.DTYPE
+        else argument.type
+    )
+    if given.default is not None and (given.kind in _LISTS or given.kind is Kind.DTYPE):
+        plain = f"std::optional<{plain}>"
+    return plain if plain == argument.type else f"const {plain}&"
+
+
+def binding_value(argument: CppArgument) -> str:
+    """What a pybind function hands on."""
+    given, name = argument.argument, argument.name
+    convert = {Kind.DTYPE: "dtype_number({})", Kind.BOOLS: "booleans({})"}.get(given.kind)
+    if given.default is None:
+        return convert.format(name) if convert else name
+    if convert:
+        return f"{name}.has_value() ? std::make_optional({convert.format('*' + name)}) : std::nullopt"
+    return f"{name}.has_value() ? {argument.type}(*{name}) : std::nullopt" if given.kind in _LISTS else name
+
+
+def binding_arguments(op: CppOperator) -> list[str]:
+    """The names and defaults of a pybind function's parameters."""
+    tensors = [a for a in op.arguments if a.argument.is_tensor]
+    attrs = [a for a in op.arguments if not a.argument.is_tensor]
+    texts = [f'py::arg("{a.argument.name}"){" = py::none()" if "=None" in a.argument.text else ""}' for a in tensors]
+    if attrs:
+        texts.append("py::kw_only()")
+    for a in attrs:
+        default = ""
+        if a.argument.default is not None:
+            default = " = py::none()"
+        elif "=" in a.argument.text:
+            value = cpp_value(a.argument.kind, default_of(a.argument))
+            element = _LISTS.get(a.argument.kind)
+            default = f" = {f'std::vector<{element}>({value})' if element else f'py::int_({value})' if a.argument.kind is Kind.DTYPE else value}"
+        texts.append(f'py::arg("{a.argument.name}"){default}')
+    return texts
+
+
+def docstring(op: CppOperator) -> str:
+    """The docstring of a pybind function."""
+    return cpp_string(_summary(op))
+
+
+# --------------------------------------------------------------------------------------------------------------- Python
+
+
+def _summary(op: CppOperator) -> str:
+    return f"GE's {op.op_type}{f': {op.relation}' if op.relation else ''}."
+
+
+def python_name(argument: SchemaArgument) -> str:
+    """The name of a parameter: a keyword gets an underscore."""
+    return f"{argument.name}_" if keyword.iskeyword(argument.name) else argument.name
+
+
+def python_definition(op: CppOperator) -> str:
+    """``def name(x: Tensor, *, axis: int = -1) -> Tensor:``."""
+    tensors, attrs = [], []
+    for cpp in op.arguments:
+        argument, parameter = cpp.argument, cpp.argument.parameter
+        name = python_name(argument)
+        if isinstance(parameter, Parameter):
+            annotation = {
+                ParameterKind.REQUIRED: "Tensor",
+                ParameterKind.OPTIONAL: "Tensor | None",
+                ParameterKind.DYNAMIC: "Sequence[Tensor]",
+            }[parameter.kind]
+            tensors.append(f"{name}: {annotation}{' = None' if '=None' in argument.text else ''}")
+        elif argument.default is not None:
+            attrs.append(f"{name}: {_PYTHON[argument.kind]} | None = None")
+        else:
+            default = f" = {python_literal(default_of(argument))}" if "=" in argument.text else ""
+            attrs.append(f"{name}: {_PYTHON[argument.kind]}{default}")
+    parameters = [*tensors, *(["*", *attrs] if attrs else [])]
+    kinds = ["list[Tensor]" if is_list else "Tensor" for is_list in op.list_outputs]
+    returned = "None" if not kinds else kinds[0] if len(kinds) == 1 else f"tuple[{', '.join(kinds)}]"
+    line = f"def {op.name}({', '.join(parameters)}) -> {returned}:"
+    if len(line) <= 120:
+        return line
+    return "\n".join([f"def {op.name}(", *(f"    {p}," for p in parameters), f") -> {returned}:"])
+
+
+def python_documentation(op: CppOperator) -> str:
+    """The docstring of a Python function: the prototype's, or what it calls."""
+    doc = op.op_schema.prototype.doc.strip()
+    return python_docstring(f"{_summary(op)}\n\n{doc}" if doc else _summary(op))
+
+
+def python_values(op: CppOperator) -> str:
+    """The arguments of the call in a Python function."""
+    values = [python_name(a.argument) for a in op.arguments if a.argument.is_tensor]
+    attrs = [a.argument for a in op.arguments if not a.argument.is_tensor]
+    values += [f"{a.name}={a.name}" for a in attrs if not keyword.iskeyword(a.name)]
+    hidden = [f'"{a.name}": {python_name(a)}' for a in attrs if keyword.iskeyword(a.name)]
+    return ", ".join([*values, *([f"**{{{', '.join(hidden)}}}"] if hidden else [])])

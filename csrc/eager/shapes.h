@@ -1,0 +1,111 @@
+// Checks and arithmetic on shapes, symbolic ones too: what generated kernels and meta functions share.
+#ifndef ASCEND_GRAPH_EAGER_SHAPES_H
+#define ASCEND_GRAPH_EAGER_SHAPES_H
+
+#include <ATen/ExpandUtils.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty_strided.h>
+#include <c10/core/SymBool.h>
+#include <c10/core/SymInt.h>
+
+#include <initializer_list>
+#include <vector>
+
+namespace ascend_graph::eager {
+
+// Demands the number of dimensions; `open` shapes may have more.
+inline void check_rank(const char* pattern, const at::Tensor& tensor, int64_t rank, bool open) {
+    TORCH_CHECK(open ? tensor.dim() >= rank : tensor.dim() == rank, pattern, " has ", open ? "at least " : "", rank,
+                " dimension(s), the input has ", tensor.dim(), ": ", tensor.sym_sizes());
+}
+
+inline void check_size(const char* pattern, const char* name, const c10::SymInt& size, const c10::SymInt& expected) {
+    TORCH_SYM_CHECK(size.sym_eq(expected), pattern, ": the size is ", size, ", but ", name, " is ", expected);
+}
+
+inline void check_sizes(const char* pattern, const char* name, c10::SymIntArrayRef sizes, c10::SymIntArrayRef expected) {
+    TORCH_CHECK(sizes.size() == expected.size(), pattern, ": the sizes are ", sizes, ", but *", name, " is ", expected);
+    for (size_t n = 0; n < sizes.size(); ++n) {
+        TORCH_SYM_CHECK(sizes[n].sym_eq(expected[n]), pattern, ": the sizes are ", sizes, ", but *", name, " is ", expected);
+    }
+}
+
+// The dimensions between the first `before` and the last `after`.
+inline c10::SymIntArrayRef middle(const at::Tensor& tensor, size_t before, size_t after) {
+    const c10::SymIntArrayRef sizes = tensor.sym_sizes();
+    return sizes.slice(before, sizes.size() - before - after);
+}
+
+inline c10::SymDimVector broadcast(c10::SymIntArrayRef a, c10::SymIntArrayRef b) { return at::infer_size_symdimvector(a, b); }
+
+// One piece of an output's shape: a size, or several.
+struct Piece {
+    Piece(c10::SymInt size) : one(std::move(size)), many(&one, 1) {}
+    Piece(c10::SymIntArrayRef sizes) : many(sizes) {}
+    Piece(const Piece& other) : one(other.one), many(other.many.data() == &other.one ? c10::SymIntArrayRef(&one, 1) : other.many) {}
+    Piece& operator=(const Piece&) = delete;
+    c10::SymInt one;
+    c10::SymIntArrayRef many;
+};
+
+inline c10::SymDimVector shape(std::initializer_list<Piece> pieces) {
+    c10::SymDimVector sizes;
+    for (const Piece& piece : pieces) sizes.append(piece.many.begin(), piece.many.end());
+    return sizes;
+}
+
+// Rounds down, whatever the signs, as shape relations do.
+inline c10::SymInt floor_divide(const c10::SymInt& a, const c10::SymInt& b) {
+    const auto x = a.maybe_as_int();
+    const auto y = b.maybe_as_int();
+    if (!x || !y) return a / b;
+    TORCH_CHECK(*y != 0, "a shape is divided by zero");
+    return *x / *y - ((*x % *y != 0) && ((*x < 0) != (*y < 0)) ? 1 : 0);
+}
+inline c10::SymInt modulo(const c10::SymInt& a, const c10::SymInt& b) { return a - floor_divide(a, b) * b; }
+inline c10::SymInt ceil_divide(const c10::SymInt& a, const c10::SymInt& b) { return -floor_divide(-a, b); }
+
+// The dtype of an output that an argument names.
+inline at::ScalarType scalar_type(int64_t dtype) {
+    TORCH_CHECK(dtype >= 0 && dtype < static_cast<int64_t>(at::ScalarType::NumOptions), dtype, " is no dtype of torch");
+    return static_cast<at::ScalarType>(dtype);
+}
+
+// The device an argument is on.
+inline std::optional<at::Device> npu_of(const at::Tensor& tensor) {
+    return tensor.defined() ? std::make_optional(tensor.device()) : std::nullopt;
+}
+inline std::optional<at::Device> npu_of(const std::optional<at::Tensor>& tensor) {
+    return tensor ? npu_of(*tensor) : std::nullopt;
+}
+inline std::optional<at::Device> npu_of(at::TensorList tensors) {
+    return tensors.empty() ? std::nullopt : npu_of(tensors.front());
+}
+
+// A tensor without data, and a real one of its shape: for operators whose meta function is written in Python.
+inline at::Tensor without_data(const at::Tensor& tensor) {
+    if (!tensor.defined()) return tensor;
+    return at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(at::kMeta));
+}
+inline std::optional<at::Tensor> without_data(const std::optional<at::Tensor>& tensor) {
+    if (!tensor) return tensor;
+    return without_data(*tensor);
+}
+inline std::vector<at::Tensor> without_data(at::TensorList tensors) {
+    std::vector<at::Tensor> made;
+    for (const at::Tensor& tensor : tensors) made.push_back(without_data(tensor));
+    return made;
+}
+inline at::Tensor with_data(const at::Tensor& meta, at::Device device) {
+    if (!meta.defined()) return meta;
+    return at::empty_strided(meta.sizes(), meta.strides(), meta.options().device(device));
+}
+inline std::vector<at::Tensor> with_data(const std::vector<at::Tensor>& metas, at::Device device) {
+    std::vector<at::Tensor> made;
+    for (const at::Tensor& meta : metas) made.push_back(with_data(meta, device));
+    return made;
+}
+
+}  // namespace ascend_graph::eager
+
+#endif  // ASCEND_GRAPH_EAGER_SHAPES_H

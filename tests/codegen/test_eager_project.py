@@ -1,0 +1,224 @@
+"""The project that ``ascend-graph new`` writes: what is in it, what regenerating keeps, what is refused."""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from ascend_graph.codegen.eager_project import generate_project, op_plugin_entries
+from click.testing import CliRunner
+
+from ascend_graph import AscendGraphError
+from ascend_graph.cli import main
+from ascend_graph.host.package import build_operator_package
+from ascend_graph.prototypes import parse_text
+
+ANY = "TensorType::ALL()"
+ADD = f"REG_OP(AddCustom).INPUT(x, {ANY}).INPUT(y, {ANY}).OUTPUT(z, {ANY}).OP_END_FACTORY_REG(AddCustom)\n"
+GRAD = f"REG_OP(AddCustomGrad).INPUT(dz, {ANY}).OUTPUT(dx, {ANY}).OUTPUT(dy, {ANY}).OP_END_FACTORY_REG(AddCustomGrad)\n"
+SCALE = f"REG_OP(Scale).INPUT(x, {ANY}).OUTPUT(y, {ANY}).REQUIRED_ATTR(factor, Float).OP_END_FACTORY_REG(Scale)\n"
+
+
+@pytest.fixture
+def header(tmp_path: Path) -> Path:
+    path = tmp_path / "op_proto.h"
+    path.write_text(ADD + GRAD)
+    return path
+
+
+def test_a_new_project(tmp_path: Path, header: Path) -> None:
+    result = CliRunner().invoke(
+        main, ["new", str(tmp_path / "my_ops"), "--from", str(header), "--shape", "AddCustom=x[*s], y[*s] -> z[*s]"]
+    )
+    assert result.exit_code == 0, result.output
+    assert "2 operators" in result.output
+    assert "proposed, check operators.ini: gradient of AddCustom: AddCustomGrad" in result.output
+    assert "proposed, check operators.ini: shape of AddCustomGrad: dz -> dx like dz, dy like dz" in result.output
+    assert "shape of AddCustom:" not in result.output
+    project = tmp_path / "my_ops"
+    files = {str(p.relative_to(project)) for p in project.rglob("*") if p.is_file()}
+    assert files >= {
+        *("pyproject.toml", "setup.py", "README.md", "tests/test_my_ops.py"),
+        *("my_ops/__init__.py", "my_ops/_generated.py", "my_ops/op_proto.h", "my_ops/operators.ini", "my_ops/py.typed"),
+        *(
+            "csrc/generated/operators.h",
+            "csrc/generated/operators.cpp",
+            "csrc/generated/gradients.cpp",
+            "csrc/generated/module.cpp",
+        ),
+    }
+    assert (project / "my_ops/op_proto.h").read_text() == header.read_text()
+    for path in project.rglob("*.py"):
+        ast.parse(path.read_text(), str(path))
+    declared = configparser.ConfigParser(delimiters=("=",), interpolation=None)
+    declared.read(project / "my_ops/operators.ini")
+    assert declared["AddCustom"]["shape"] == "x[*s], y[*s] -> z[*s]"
+    assert declared["AddCustom"]["backward"] == "AddCustomGrad"
+
+
+def test_regenerating_writes_what_changed_and_keeps_the_authors_files(tmp_path: Path, header: Path) -> None:
+    project = tmp_path / "my_ops"
+    generate_project(project, header)
+    own = ["README.md", "setup.py", "pyproject.toml", "my_ops/__init__.py", "tests/test_my_ops.py"]
+    for name in own:
+        path = project / name
+        path.write_text(f"# mine\n{path.read_text()}")
+    (project / "csrc/more.cpp").write_text("// mine\n")
+    ini = project / "my_ops/operators.ini"
+    ini.write_text(
+        ini.read_text().replace("shape = x -> z like x", "shape = x[*s], y[*s] -> z[*s]  # mine") + "\n# the end\n"
+    )
+    stamps = {p: p.stat().st_mtime_ns for p in project.rglob("*.cpp")}
+    assert Path("csrc/generated/operators.cpp") in generate_project(project).written
+    text = (project / "csrc/generated/operators.cpp").read_text()
+    assert "x[*s], y[*s] -> z[*s]" in text
+    assert generate_project(project).written == ()
+    changed = {p.name for p, stamp in stamps.items() if p.stat().st_mtime_ns != stamp}
+    assert changed <= {"operators.cpp", "gradients.cpp"}
+    assert "operators.cpp" in changed
+
+    header.write_text(ADD + GRAD + SCALE)
+    again = generate_project(project, header)
+    assert again.operators == ("AddCustom", "AddCustomGrad", "Scale")
+    assert again.proposed == ("shape of Scale: x -> y like x",)
+    assert all((project / name).read_text().startswith("# mine\n") for name in own)
+    assert (project / "csrc/more.cpp").read_text() == "// mine\n"
+    kept = ini.read_text()
+    assert "y[*s] -> z[*s]  # mine" in kept
+    assert "# the end" in kept
+    assert kept.index("[Scale]") > kept.index("# the end")
+
+
+@pytest.mark.parametrize("bindings", ["torch", "pybind", "both"])
+def test_bindings_are_remembered(tmp_path: Path, header: Path, bindings: str) -> None:
+    project = tmp_path / "my_ops"
+    generate_project(project, header, bindings=bindings)
+    module = (project / "csrc/generated/module.cpp").read_text()
+    assert ("PYBIND11_MODULE" in module) == (bindings != "torch")
+    python = (project / "my_ops/_generated.py").read_text()
+    assert ("return _C.add_custom(x, y)" in python) == (bindings == "pybind")
+    assert generate_project(project).written == ()
+
+
+def test_the_gradient_may_be_taken_out(tmp_path: Path, header: Path) -> None:
+    project = tmp_path / "my_ops"
+    generate_project(project, header)
+    ini = project / "my_ops/operators.ini"
+    ini.write_text(ini.read_text().replace("backward = AddCustomGrad\n", ""))
+    generate_project(project)
+    assert not (project / "csrc/generated/gradients.cpp").exists()
+    assert generate_project(project).written == ()
+
+
+@pytest.mark.parametrize(
+    ("ini", "match"),
+    [
+        ("[AddCustom]\nshape = x[n -> z[n]\n", r"operators.ini, \[AddCustom\]: expected"),
+        ("[AddCustom]\nshape = w[n] -> z[n]\n", "w is no input or output; there are x, y, z"),
+        ("[AddCustom]\nshape = x[n] -> \n", "the output z is missing"),
+        ("[AddCustom]\nshape = x[n] -> z[k]\n", "k is neither a dimension nor an attr"),
+        (
+            "[AddCustom]\nshape = x -> z like x\nbackward = Nothing\n",
+            "the gradient of AddCustom is 'Nothing', which is no operator here",
+        ),
+        (
+            "[AddCustom]\nshape = x -> z like x\nbackward = Scale\n",
+            "Scale as the gradient of AddCustom: its argument factor is no input",
+        ),
+        ("[AddCustom]\nshapes = x -> z like x\n", r"\[AddCustom\] has shapes; it may have shape and backward"),
+        ("shape = x\n", "no section headers"),
+        ("[AddCustom]\nshape = x\n[AddCustom]\n", "already exists"),
+    ],
+)
+def test_a_wrong_declaration_changes_nothing(tmp_path: Path, header: Path, ini: str, match: str) -> None:
+    project = tmp_path / "my_ops"
+    header.write_text(ADD + SCALE)
+    generate_project(project, header)
+    (project / "my_ops/operators.ini").write_text(ini)
+    before = {p: p.read_bytes() for p in project.rglob("*") if p.is_file()}
+    with pytest.raises(AscendGraphError, match=match):
+        generate_project(project)
+    assert before == {p: p.read_bytes() for p in project.rglob("*") if p.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "match"),
+    [
+        ("MyOps", ADD, "'MyOps' cannot be the name"),
+        ("my-ops", ADD, "'my-ops' cannot be the name"),
+        ("my_ops", "// nothing\n", "there is no REG_OP in it"),
+        ("my_ops", ADD.replace("(x,", "(x;system(0),"), "x"),
+        ("my_ops", f"REG_OP(Made).OUTPUT(y, {ANY}).OP_END_FACTORY_REG(Made)", "it has no inputs"),
+    ],
+)
+def test_prototypes_that_make_no_project(tmp_path: Path, name: str, text: str, match: str) -> None:
+    header = tmp_path / "op_proto.h"
+    header.write_text(text)
+    with pytest.raises(AscendGraphError, match=match):
+        generate_project(tmp_path / name, header)
+    assert not (tmp_path / name).exists()
+
+
+def test_a_directory_that_is_no_project(tmp_path: Path) -> None:
+    result = CliRunner().invoke(main, ["new", str(tmp_path / "my_ops")])
+    assert result.exit_code == 1
+    assert "is no project yet; say which prototypes it is for: --from op_proto.h" in result.output
+
+
+def test_operators_that_do_not_fit_are_left_out_and_named(tmp_path: Path, header: Path) -> None:
+    header.write_text(ADD + f"REG_OP(Odd).INPUT(x, {ANY}).OUTPUT(y, {ANY}).ATTR(t, ListListInt, {{}}).OP_END_FACTORY_REG(Odd)\n"
+                      f"REG_OP(Split).INPUT(x, {ANY}).DYNAMIC_OUTPUT(ys, {ANY}).OP_END_FACTORY_REG(Split)\n")  # fmt: skip
+    project = generate_project(tmp_path / "my_ops", header)
+    assert project.operators == ("AddCustom",)
+    assert [name for name, _ in project.skipped] == ["Odd", "Split"]
+    assert "ListListInt" in project.skipped[0][1]
+    assert "write shape = … below [Split]" in project.skipped[1][1]
+
+
+def test_entries_for_op_plugin() -> None:
+    prototypes = parse_text(ADD + SCALE).prototypes
+    text = op_plugin_entries(prototypes, {"AddCustom": "x[*s], y[*s] -> z[*s]", "Scale": "x[n, m] -> y[m]: float16"})
+    assert (
+        "  - func: npu_add_custom(Tensor x, Tensor y) -> Tensor z\n    op_api: all_version\n    gen_opapi:\n      out:\n        size: x\n"
+        in text
+    )
+    assert "  - func: npu_scale(Tensor x, *, float factor) -> Tensor y\n" in text
+    assert "        size: …  # x[n, m] -> y[m]: float16\n        dtype: at::kHalf\n      exec: aclnnScale\n" in text
+
+
+KERNELS = """
+#include "host_kernels.h"
+static float& at(const host_kernels::Tensor& t, int64_t i) { return t.as<float>()[t.offset(i)]; }
+void host_kernels::AddCustom(const AddCustomArgs& a) { for (int64_t i = 0; i < a.z.numel(); ++i) at(a.z, i) = at(a.x, i) + at(a.y, i); }
+void host_kernels::AddCustomGrad(const AddCustomGradArgs& a) {
+    for (int64_t i = 0; i < a.dz.numel(); ++i) at(a.dx, i) = at(a.dy, i) = at(a.dz, i);
+}
+"""
+
+
+@pytest.mark.slow
+def test_the_wheel_installs_and_its_own_tests_pass(tmp_path: Path, header: Path) -> None:
+    project = generate_project(tmp_path / "my_ops", header, bindings="both").directory
+    (tmp_path / "kernels.cpp").write_text(KERNELS)
+    package = build_operator_package(
+        tmp_path / "opp", header, dict.fromkeys(("AddCustom", "AddCustomGrad"), tmp_path / "kernels.cpp")
+    )
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
+    environment = {**os.environ, "MAX_JOBS": "2"}
+    subprocess.run(
+        [*pip, "wheel", "--no-build-isolation", "--no-deps", "-w", tmp_path / "dist", project],
+        check=True,
+        env=environment,
+    )
+    (wheel,) = (tmp_path / "dist").glob("my_ops-0.1.0-*.whl")
+    subprocess.run([*pip, "install", "--no-deps", "--target", tmp_path / "site", wheel], check=True)
+    tests = subprocess.run(
+        [sys.executable, "-m", "ascend_graph.host", "--quiet", "--opp", package, "-m", "pytest", "-q", "-p", "no:cacheprovider", project / "tests"],
+        check=False, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(tmp_path / "site")}, cwd=tmp_path,
+    )  # fmt: skip
+    assert tests.returncode == 0, tests.stdout + tests.stderr

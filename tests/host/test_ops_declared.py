@@ -1,0 +1,65 @@
+"""TorchAir's own declared cases on the host runtime, against PyTorch on the CPU: one of each operator, and all of them."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from ascend_graph.host.declared import (
+    KNOWN_DIFFERENCES,
+    NOT_TRACED,
+    Case,
+    Result,
+    declared_cases,
+    difference,
+    run_case,
+)
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # compiling warns of much that is not ours
+
+CASES = [c for c in declared_cases() if not str(c.op).startswith("npu")]
+FIRST = [c for c in CASES if c.index == 0]
+
+
+def check(case: Case, dynamic: bool) -> None:
+    outcome = run_case(case, dynamic=dynamic)
+    if outcome.result is Result.NOT_CONVERTED and (dynamic or str(case.op).startswith(NOT_TRACED)):
+        pytest.skip(f"not converted: {outcome.message.splitlines()[0]}")
+    if outcome.result is Result.DISAGREE and str(case.op) in KNOWN_DIFFERENCES:
+        pytest.xfail(KNOWN_DIFFERENCES[str(case.op)])
+    assert outcome.result in (Result.AGREE, Result.NO_REFERENCE), outcome.message
+
+
+@pytest.mark.parametrize("case", FIRST, ids=lambda case: case.name)
+def test_one_case_of_each_operator(case: Case) -> None:
+    if any(isinstance(a, torch.Tensor) and a.numel() > 1 << 22 for a in case.inputs()[0]):
+        pytest.skip("too large for the fast tests; the sweep has it")
+    check(case, dynamic=False)
+
+
+@pytest.mark.parametrize("case", FIRST[::10], ids=lambda case: case.name)
+def test_some_operators_of_dynamic_shapes(case: Case) -> None:
+    check(case, dynamic=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_all_cases(case: Case, dynamic: bool) -> None:
+    check(case, dynamic)
+
+
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [
+        (torch.zeros(2, 3), r"shape \(2, 3\), expected \(2,\)"),
+        (torch.zeros(2, dtype=torch.int32), "torch.int32, expected torch.float32"),
+        (torch.tensor([1.0, 1.5]), "differs by up to 0.5"),
+        (torch.tensor([1.0, float("nan")]), "differs by up to inf"),
+        ([torch.ones(2)] * 2, "2 outputs, expected 1 outputs"),
+    ],
+)
+def test_differences_are_found(result: object, message: str) -> None:
+    import re
+
+    assert re.search(message, difference(result, torch.ones(2)))

@@ -1,0 +1,218 @@
+"""Schemas bound to prototypes: by which name, how converted, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ascend_graph import Argument, dtype_number
+from ascend_graph.prototypes import OpPrototype, parse_text
+from ascend_graph.registration import Binding, BindingError, bind, read_schema
+from ascend_graph.registration.binding import Conversion, Evidence
+
+
+def schema(text: str) -> Any:
+    return read_schema(torch._C.parse_schema(f"binding::op{text}"))
+
+
+def prototype(*calls: str) -> OpPrototype:
+    floats = "TensorType({DT_FLOAT, DT_FLOAT16})"
+    text = "".join(f".{call.replace('F', floats) if 'PUT' in call else call}" for call in calls)
+    return parse_text(f"REG_OP(Op){text}.OP_END_FACTORY_REG(Op)").prototypes[0]
+
+
+def sources(binding: Binding) -> dict[str, tuple[str | None, Evidence]]:
+    pairs = [*zip(binding.prototype.inputs, binding.inputs, strict=True)]
+    pairs += [*zip(binding.prototype.attrs, binding.attrs, strict=True)]
+    arguments = binding.schema.arguments
+    return {
+        p.name: (None if s.argument is None else arguments[s.argument].name, s.evidence)
+        for p, s in pairs
+        if s is not None
+    }
+
+
+Y = "OUTPUT(y, F)"
+
+
+@pytest.mark.parametrize(
+    ("signature", "calls", "expected"),
+    [
+        ("(Tensor x) -> Tensor", ["INPUT(x, F)", Y], {"x": ("x", Evidence.SAME_NAME)}),
+        ("(Tensor self) -> Tensor", ["INPUT(var, F)", Y], {"var": ("self", Evidence.FIRST_TENSOR)}),
+        (
+            "(Tensor b, Tensor a) -> Tensor",
+            ["INPUT(a, F)", "INPUT(b, F)", Y],
+            {"a": ("a", Evidence.SAME_NAME), "b": ("b", Evidence.SAME_NAME)},
+        ),
+        (
+            "(Tensor x, Tensor weight_b) -> Tensor",
+            ["INPUT(x, F)", "INPUT(weightB, F)", Y],
+            {"x": ("x", Evidence.SAME_NAME), "weightB": ("weight_b", Evidence.NORMALIZED)},
+        ),
+        (
+            "(Tensor grad, Tensor input, int dim) -> Tensor",
+            ["INPUT(dy, F)", "INPUT(x, F)", Y, "ATTR(axis, Int, -1)"],
+            {
+                "dy": ("grad", Evidence.SYNONYM),
+                "x": ("input", Evidence.SYNONYM),
+                "axis": ("dim", Evidence.SYNONYM),
+            },
+        ),
+        # A name that is an input and an attr: the tensor goes to the input, the number to the attr.
+        (
+            "(Tensor x, float scale) -> Tensor",
+            ["INPUT(x, F)", "OPTIONAL_INPUT(scale, F)", Y, "ATTR(scale, Float, 1.0)"],
+            {"x": ("x", Evidence.SAME_NAME), "scale": ("scale", Evidence.SAME_NAME)},
+        ),
+    ],
+)
+def test_names(signature: str, calls: list[str], expected: dict[str, Any]) -> None:
+    assert sources(bind(schema(signature), prototype(*calls))) == expected
+
+
+@given(st.permutations(["q", "k", "v", "mask"]), st.permutations(["q", "k", "v", "mask"]))
+def test_order_never_matters(left: list[str], right: list[str]) -> None:
+    binding = bind(
+        schema(f"({', '.join(f'Tensor {n}' for n in left)}) -> Tensor"),
+        prototype(*[f"INPUT({n}, F)" for n in right], Y),
+    )
+    assert {ge: torch_name for ge, (torch_name, _) in sources(binding).items()} == {n: n for n in left}
+
+
+@pytest.mark.parametrize(
+    ("signature", "calls", "arguments", "match"),
+    [
+        ("(Tensor a) -> Tensor", ["INPUT(b, F)", Y], {}, r"Write: arguments=\{'a': 'b'\}"),
+        # Two tensors that could be either: never by position.
+        ("(Tensor a, Tensor b) -> Tensor", ["INPUT(c, F)", "INPUT(d, F)", Y], {}, "'a': 'c', 'b': 'd'"),
+        ("(Tensor x, int n) -> Tensor", ["INPUT(x, F)", Y], {}, "nothing takes the argument int n"),
+        (
+            "(Tensor x) -> Tensor",
+            ["INPUT(x, F)", Y, "REQUIRED_ATTR(n, Int)"],
+            {},
+            "nothing feeds the required Int attr n",
+        ),
+        # A default that GE might have under another name.
+        (
+            "(Tensor x, float e=0.5) -> Tensor",
+            ["INPUT(x, F)", Y, "ATTR(tiny, Float, 0.1)"],
+            {},
+            "may be an attr by another",
+        ),
+        ("(Tensor x) -> Tensor", ["INPUT(x, F)", Y], {"x": "z"}, r"has no input or attr 'z'; it has x"),
+        ("(Tensor x) -> Tensor", ["INPUT(x, F)", Y], {"w": "x"}, "mentions 'w', which is neither an argument"),
+        ("(Tensor x, Tensor w) -> Tensor", ["INPUT(x, F)", Y], {"x": "x", "w": "x"}, "feeds x twice"),
+        ("(Tensor x, str s) -> Tensor", ["INPUT(x, F)", Y, "ATTR(s, Int, 0)"], {"s": "s"}, "str s cannot feed"),
+        ("(Tensor x) -> Tensor", ["INPUT(x, F)", Y], {"x": None}, "has no default to stay at"),
+        ("(Tensor x) -> Tensor", ["INPUT(x, F)", Y], {"x": 3}, r"arguments=\{'x': 3\}: write the GE name"),
+        ("(Tensor x) -> (Tensor, Tensor)", ["INPUT(x, F)", Y], {}, r"2 return\(s\) without a name, 1 output\(s\) left"),
+        ("(Tensor x) -> Tensor", ["INPUT(x, F)", Y, "OUTPUT(z, F)"], {}, r"'->': \('y',\)"),
+        ("(Tensor x) -> Tensor", ["INPUT(x, F)", Y], {"->": "w"}, "name one output for each of the 1 return"),
+        (
+            "(Tensor x) -> (Tensor, Tensor)",
+            ["INPUT(x, F)", Y, "OUTPUT(z, F)"],
+            {"->": ("y", "y")},
+            "names an output twice",
+        ),
+        ("(Tensor(a!) x) -> ()", ["INPUT(x, F)"], {}, "writes x, but no output of Op holds its new value"),
+        # What GE rewrites comes before or after its other outputs: both occur.
+        (
+            "(Tensor x, Tensor cache) -> (Tensor, Tensor)",
+            ["INPUT(x, F)", "INPUT(cache, F)", "OUTPUT(cache, F)", Y],
+            {},
+            "which is which",
+        ),
+        (
+            "(Tensor x, int? out_dtype=None) -> Tensor",
+            ["INPUT(x, F)", Y, "ATTR(out_dtype, Int, 0)"],
+            {},
+            "ascend_graph.dtype_number",
+        ),
+        (
+            "(Tensor x, ScalarType dtype) -> Tensor",
+            ["INPUT(x, F)", Y, "ATTR(dtype, Int, -1)"],
+            {},
+            "a meaning of their own",
+        ),
+    ],
+)
+def test_refused(signature: str, calls: list[str], arguments: dict[str, Any], match: str) -> None:
+    with pytest.raises(BindingError, match=match) as caught:
+        bind(schema(signature), prototype(*calls), arguments)
+    text = str(caught.value)
+    assert "binding::op(" in text, "both signatures are shown"
+    assert "REG_OP(Op)" in text
+
+
+@pytest.mark.parametrize(
+    ("argument", "attr", "conversion"),
+    [
+        ("ScalarType dtype", "REQUIRED_ATTR(dtype, Int)", Conversion.DTYPE),
+        ("ScalarType dtype", "ATTR(dtype, Type, DT_FLOAT)", Conversion.DTYPE),
+        ("int dst_type=1", "ATTR(dst_type, Int, 2)", Conversion.DTYPE),  # int8 by torch's and by GE's number
+        ("int dst_type=291", "REQUIRED_ATTR(dst_type, Int)", Conversion.DTYPE),
+        ("int token_dtype=0", "ATTR(token_dtype, Int, 0)", Conversion.DIRECT),
+        ("int groups=1", "ATTR(groups, Int, 1)", Conversion.DIRECT),
+    ],
+)
+def test_dtype_numbers(argument: str, attr: str, conversion: Conversion) -> None:
+    binding = bind(schema(f"(Tensor x, {argument}) -> Tensor"), prototype("INPUT(x, F)", Y, attr))
+    assert binding.attrs[0] is not None
+    assert binding.attrs[0].conversion is conversion
+
+
+def test_explicit_forms() -> None:
+    made = bind(
+        schema("(Tensor a, int d, str mode, int? t=None, bool flag=False) -> Tensor"),
+        prototype("INPUT(b, F)", Y, "ATTR(e, Int, 0)", "ATTR(m, Int, 0)", "ATTR(t, Int, 0)", "ATTR(k, Bool, true)"),
+        {
+            "a": Argument("b", copy=True),
+            "d": "e",
+            "mode": ("m", {"half": 0, "full": 1}),
+            "t": Argument("t", dtype_number, default=torch.int8),
+            "flag": None,
+            "k": False,
+        },
+    )
+    assert made.copied == (0,)
+    assert made.unused == (4,)
+    assert made.attrs[2] is not None
+    assert made.attrs[2].conversion is Conversion.DTYPE
+    assert made.attrs[3] is not None
+    assert (made.attrs[3].argument, made.attrs[3].value) == (None, False)
+    assert {evidence for _, evidence in sources(made).values()} == {Evidence.EXPLICIT}
+
+
+def test_the_suggested_line_settles_it() -> None:
+    """What an error says to write is what makes the call work."""
+    signature = schema("(Tensor a, int count) -> (Tensor, Tensor)")
+    op = prototype("INPUT(b, F)", Y, "OUTPUT(z, F)", "OUTPUT(w, F)", "REQUIRED_ATTR(num, Int)")
+    arguments: dict[str, Any] = {}
+    for _ in range(3):
+        try:
+            bind(signature, op, arguments)
+            break
+        except BindingError as error:
+            line = str(error).rpartition("Write: arguments=")[2]
+            arguments = eval(line)
+    assert bind(signature, op, arguments).dropped == (2,)
+
+
+def test_outputs_follow_a_relation() -> None:
+    op = prototype("INPUT(x, F)", Y, "OUTPUT(z, F)")
+    binding = bind(schema("(Tensor x) -> (Tensor, Tensor)"), op, output_names=("z", "y"))
+    assert [r.output for r in binding.returns] == [1, 0]
+    assert binding.returns[0].evidence is Evidence.RELATION
+
+
+def test_in_place() -> None:
+    op = prototype("INPUT(ref, F)", "INPUT(x, F)", "OUTPUT(ref, F)")
+    written = bind(schema("(Tensor(a!) self, Tensor x) -> Tensor(a!)"), op, {"self": "ref"})
+    assert written.mutations[0].in_place
+    assert written.copied == ()
+    assert bind(schema("(Tensor self, Tensor x) -> Tensor"), op, {"self": "ref"}).copied == (0,)

@@ -1,0 +1,461 @@
+"""register_op as a transaction: what is kept, refused, taken back; from threads, and beside compiled graphs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import ascend_graph
+from ascend_graph import AscendGraphError
+from ascend_graph.host.ops import host_kernel
+from ascend_graph.registration import (
+    BindingError,
+    ConversionError,
+    GradientError,
+    RegistrationError,
+    SchemaError,
+    make_converter,
+)
+from ascend_graph.registration.converter import existing_converter
+from ascend_graph.registration.meta import existing_meta
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # what torch itself deprecates, in modules that torchair imports
+    import torch_npu  # noqa: F401 - torchair can only be imported after it
+    import torchair.npu_fx_compiler
+
+pytestmark = pytest.mark.filterwarnings("default")
+
+HEADER = """
+REG_OP(TxnTwice)
+    .INPUT(x, TensorType({DT_FLOAT}))
+    .OUTPUT(y, TensorType({DT_FLOAT}))
+    .ATTR(times, Int, 2)
+    .OP_END_FACTORY_REG(TxnTwice)
+
+REG_OP(TxnTwiceGrad)
+    .INPUT(y_grad, TensorType({DT_FLOAT}))
+    .OUTPUT(x_grad, TensorType({DT_FLOAT}))
+    .ATTR(times, Int, 2)
+    .OP_END_FACTORY_REG(TxnTwiceGrad)
+
+REG_OP(TxnMul)
+    .INPUT(a, TensorType({DT_FLOAT}))
+    .INPUT(b, TensorType({DT_FLOAT}))
+    .OUTPUT(y, TensorType({DT_FLOAT}))
+    .OP_END_FACTORY_REG(TxnMul)
+
+REG_OP(TxnMulGrad)
+    .INPUT(dy, TensorType({DT_FLOAT}))
+    .INPUT(a, TensorType({DT_FLOAT}))
+    .INPUT(b, TensorType({DT_FLOAT}))
+    .OUTPUT(db, TensorType({DT_FLOAT}))
+    .OUTPUT(da, TensorType({DT_FLOAT}))
+    .OP_END_FACTORY_REG(TxnMulGrad)
+"""
+
+
+@host_kernel("TxnTwice", "TxnTwiceGrad")
+def _twice(x, *, times=2):
+    return x * times
+
+
+@host_kernel("TxnMul")
+def _mul(a, b):
+    return a * b
+
+
+@host_kernel("TxnMulGrad")
+def _mul_grad(dy, a, b):
+    return dy * a, dy * b
+
+
+SHAPE = "x[*s] -> y[*s]"
+Define = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def library() -> Iterator[torch.library.Library]:
+    ascend_graph.load_prototypes(HEADER)
+    library = torch.library.Library("txn", "DEF")
+    yield library
+    library._destroy()
+
+
+@pytest.fixture
+def define(library: torch.library.Library, request: pytest.FixtureRequest) -> Iterator[Define]:
+    """``define(schema, kernel)``: an operator with an NPU kernel; what is registered for it goes with the test."""
+    made: list[Any] = []
+
+    def one(schema: str = "(Tensor x, int times=2) -> Tensor", kernel: Any = None) -> Any:
+        name = f"{request.node.name.split('[')[0]}_{len(made)}_{abs(hash(request.node.name)) % 10**6}"
+        library.define(name + schema)
+        library.impl(name, kernel or (lambda x, times=2: x * times), "PrivateUse1")
+        made.append(getattr(torch.ops.txn, name).default)
+        return made[-1]
+
+    yield one
+    for registered in ascend_graph.registered_ops():
+        if registered.overload in made:
+            registered.unregister()
+    torch._dynamo.reset()
+
+
+def state(overload: Any) -> tuple[Any, ...]:
+    keys = ("Meta", "Autograd", "AutogradPrivateUse1")
+    kernels = tuple(torch._C._dispatch_has_kernel_for_dispatch_key(overload.name(), key) for key in keys)
+    return (existing_meta(overload), existing_converter(overload), *kernels)
+
+
+def ge(function: Callable[..., Any]) -> Callable[..., Any]:
+    return torch.compile(function, backend=torchair.get_npu_backend(), dynamic=False, fullgraph=True)
+
+
+def test_registers_and_takes_back(define: Define) -> None:
+    overload = define()
+    before = state(overload)
+    registered = ascend_graph.register_op("TxnTwice", eager=overload, shape=SHAPE)
+    assert registered.registered
+    assert registered in ascend_graph.registered_ops()
+    assert state(overload) != before
+    assert torch.equal(ge(lambda x: overload(x, 3))(torch.ones(2).npu()).cpu(), torch.full((2,), 3.0))
+    registered.unregister()
+    registered.unregister()
+    assert state(overload) == before
+    assert not registered.registered
+
+
+def test_the_same_call_is_one_registration(define: Define) -> None:
+    overload = define()
+    first = ascend_graph.register_op("TxnTwice", eager=overload, shape=SHAPE)
+    assert ascend_graph.register_op("TxnTwice", eager=overload.overloadpacket, shape="x[*s]->y[*s]") is first
+
+
+def test_another_call_is_refused_or_replaces(define: Define) -> None:
+    overload = define()
+    first = ascend_graph.register_op("TxnTwice", eager=overload, shape=SHAPE)
+    with pytest.raises(RegistrationError, match=r"registered already, differently(.|\n)*shape: registered x\[\*s\]"):
+        ascend_graph.register_op("TxnTwice", eager=overload, shape="x[n] -> y[n]")
+    assert first.registered
+    second = ascend_graph.register_op("TxnTwice", eager=overload, shape="x[n] -> y[n]", override=True)
+    assert second.registered
+    assert not first.registered
+    second.unregister()
+    assert existing_meta(overload) is None
+
+
+def test_a_replacement_that_fails_leaves_the_first(define: Define) -> None:
+    overload = define()
+    first = ascend_graph.register_op("TxnTwice", eager=overload, shape=SHAPE)
+    before = state(overload)
+    with pytest.raises(AscendGraphError):
+        ascend_graph.register_op("TxnTwice", eager=overload, shape="nobody[n] -> y[n]", override=True)
+    assert first.registered
+    assert state(overload) == before
+
+
+@pytest.mark.parametrize(
+    ("error", "match", "options"),
+    [
+        (LookupError, "did you mean 'TxnTwice'", {"op_type": "TxnTwise"}),
+        (BindingError, "nothing feeds the required input b", {"op_type": "TxnMul"}),
+        (BindingError, "not a mix", {"shape": "x[n], w[n] -> y[n]"}),
+        (AscendGraphError, "expected", {"shape": "x[n -> y[n]"}),
+        (RegistrationError, "pass one of them", {"shape": lambda x: x, "meta": lambda x: x}),
+        (GradientError, "pass a function", {"backward": 3}),
+        (GradientError, "is no argument", {"backward": torch.ops.aten.mm.default}),
+        (SchemaError, "is no torch operator", {"eager": 3}),
+        (SchemaError, "overloads; pass one of them", {"eager": torch.ops.aten.add}),
+    ],
+)
+def test_a_failure_changes_nothing(define: Define, error: type[Exception], match: str, options: dict[str, Any]) -> None:
+    overload = define()
+    before, registered = state(overload), ascend_graph.registered_ops()
+    call = {"op_type": "TxnTwice", "eager": overload, "shape": SHAPE} | options
+    with pytest.raises(error, match=match):
+        ascend_graph.register_op(call.pop("op_type"), **call)
+    assert state(overload) == before
+    assert ascend_graph.registered_ops() == registered
+
+
+def test_a_failure_half_way_is_taken_back(define: Define, monkeypatch: pytest.MonkeyPatch) -> None:
+    overload = define()
+    before = state(overload)
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise RuntimeError("no")
+
+    monkeypatch.setattr("ascend_graph.registration.register.register_gradient", fail)
+    with pytest.raises(RuntimeError, match="no"):
+        ascend_graph.register_op("TxnTwice", eager=overload, shape=SHAPE, backward=lambda ctx, grad: grad)
+    assert state(overload) == before
+
+
+def test_what_exists_is_kept(define: Define) -> None:
+    overload = define()
+    ours = ascend_graph.register_op("TxnTwice", eager=torch.ops.npu.npu_fast_gelu, arguments={"times": 3})
+    try:
+        assert "kept" in ours.evidence["meta"]
+        assert "kept" in ours.evidence["converter"]
+        assert ours.converter is None
+    finally:
+        ours.unregister()
+    torch.library.register_fake(overload, lambda x, times=2: torch.empty_like(x))
+    with pytest.raises(RegistrationError, match="meta function already"):
+        ascend_graph.register_op("TxnTwice", eager=overload, shape=SHAPE)
+
+
+def test_a_hand_written_converter_comes_back() -> None:
+    overload = torch.ops.npu.npu_fast_gelu.default
+    theirs = existing_converter(overload)
+    ours = ascend_graph.register_op("TxnTwice", eager=overload, arguments={"times": 3}, override=True)
+    assert existing_converter(overload) is not theirs
+    ours.unregister()
+    assert existing_converter(overload) is theirs
+
+
+def test_relation_found_by_running(define: Define) -> None:
+    overload = define(kernel=lambda x, times=2: (x * times).to(x.dtype))
+    registered = ascend_graph.register_op("TxnTwice", eager=overload)
+    assert "runs of the eager kernel" in registered.evidence["meta"]
+    assert torch.equal(ge(registered.overload)(torch.ones(2).npu()).cpu(), torch.full((2,), 2.0))
+
+
+def test_a_value_that_ge_has_no_place_for(define: Define) -> None:
+    overload = define("(Tensor x, int times=2, str note='') -> Tensor", lambda x, times=2, note="": x * times)
+    registered = ascend_graph.register_op("TxnTwice", eager=overload, shape=SHAPE)
+    assert registered.binding.unused == (2,)
+    with pytest.raises(Exception, match="note='hello' has no place in GE; it can only be ''"):
+        ge(lambda x: overload(x, 2, "hello"))(torch.ones(2).npu())
+
+
+def test_a_symbolic_size_for_an_attr(define: Define) -> None:
+    overload = define("(Tensor x, SymInt times=2) -> Tensor")
+    ascend_graph.register_op("TxnTwice", eager=overload, shape=SHAPE)
+    compiled = torch.compile(lambda x: overload(x, x.shape[0]), backend=torchair.get_npu_backend(), dynamic=True)
+    with pytest.raises(Exception, match="times depends on a symbolic size"):
+        compiled(torch.ones(3).npu())
+
+
+def test_a_table_refuses_other_values(define: Define) -> None:
+    overload = define("(Tensor x, str mode) -> Tensor", lambda x, mode: x * {"two": 2, "three": 3}[mode])
+    ascend_graph.register_op(
+        "TxnTwice", eager=overload, shape=SHAPE, arguments={"mode": ("times", {"two": 2, "three": 3})}
+    )
+    x = torch.ones(2).npu()
+    assert torch.equal(ge(lambda x: overload(x, "three"))(x).cpu(), torch.full((2,), 3.0))
+    with pytest.raises(Exception, match="mode='four' is none of 'two', 'three'"):
+        ge(lambda x: overload(x, "four"))(x)
+
+
+def test_a_converter_of_ones_own(define: Define) -> None:
+    overload = define()
+    calls = []
+
+    def converter(x: Any, times: int = 2, meta_outputs: Any = None) -> Any:
+        calls.append(times)
+        return ascend_graph.raw_ops.TxnTwice(x, times=times + 1)
+
+    ascend_graph.register_op("TxnTwice", eager=overload, shape=SHAPE, converter=converter)
+    assert torch.equal(ge(lambda x: overload(x, 3))(torch.ones(2).npu()).cpu(), torch.full((2,), 4.0))
+    assert calls == [3]
+
+
+# ------------------------------------------------------------------------------------------------------------- gradients
+
+
+def gradients(function: Callable[..., torch.Tensor], *tensors: torch.Tensor) -> list[torch.Tensor]:
+    leaves = [tensor.clone().requires_grad_() for tensor in tensors]
+    result = function(*leaves)
+    result.backward(torch.ones_like(result))
+    return [leaf.grad.cpu() for leaf in leaves if leaf.grad is not None]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_gradient_function(define: Define, compiled: bool) -> None:
+    overload = define()
+
+    def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
+        return grad * ctx.arguments["times"]
+
+    ascend_graph.register_op("TxnTwice", eager=overload, shape=SHAPE, backward=backward)
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return overload(x, 3)
+
+    assert gradients(ge(function) if compiled else function, torch.ones(2).npu())[0].tolist() == [3, 3]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_gradient_with_a_context_of_ones_own(define: Define, compiled: bool) -> None:
+    overload = define()
+
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.factor = inputs[1]
+
+    def backward(ctx: Any, grad: torch.Tensor) -> Any:
+        return grad * ctx.factor, None
+
+    ascend_graph.register_op("TxnTwice", eager=overload, shape=SHAPE, backward=(backward, setup_context))
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return overload(x, 5)
+
+    assert gradients(ge(function) if compiled else function, torch.ones(2).npu())[0].tolist() == [5, 5]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_gradient_operator(define: Define, compiled: bool) -> None:
+    """Arguments and returns of the gradient are found by name: here its returns are in the other order."""
+    mul = define("(Tensor a, Tensor b) -> Tensor", lambda a, b: a * b)
+    mul_grad = define("(Tensor dy, Tensor a, Tensor b) -> (Tensor, Tensor)", lambda dy, a, b: (dy * a, dy * b))
+    grad = ascend_graph.register_op("TxnMulGrad", eager=mul_grad, shape="dy[*s], a[*s], b[*s] -> db[*s], da[*s]")
+    ascend_graph.register_op("TxnMul", eager=mul, shape="a[*s], b[*s] -> y[*s]", backward=grad)
+    a, b = torch.tensor([2.0, 3.0]).npu(), torch.tensor([5.0, 7.0]).npu()
+    found = gradients(ge(mul) if compiled else mul, a, b)
+    assert [g.tolist() for g in found] == [[5, 7], [2, 3]]
+
+
+# ------------------------------------------------------------------------------------------- threads, graphs, first graph
+
+
+def test_threads(define: Define) -> None:
+    overloads = [define() for _ in range(8)]
+    shared = define()
+    found: list[Any] = []
+    errors: list[BaseException] = []
+
+    def work(overload: Any) -> None:
+        try:
+            for _ in range(5):
+                one = ascend_graph.register_op("TxnTwice", eager=overload, shape=SHAPE)
+                found.append(ascend_graph.register_op("TxnTwice", eager=shared, shape=SHAPE))
+                one.unregister()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(overload,)) for overload in overloads]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    assert len({id(registered) for registered in found}) == 1
+    assert all(existing_meta(overload) is None for overload in overloads)
+
+
+def test_compiled_graphs_outlive_the_registration(define: Define) -> None:
+    overload = define()
+    registered = ascend_graph.register_op("TxnTwice", eager=overload, shape=SHAPE, backward=lambda ctx, grad: grad * 2)
+    compiled = ge(lambda x: overload(x, 4))
+    x = torch.ones(2).npu()
+    assert compiled(x).cpu().tolist() == [4, 4]
+    registered.unregister()
+    assert compiled(x).cpu().tolist() == [4, 4], "a graph keeps what it was compiled with"
+    assert overload(x, 4).cpu().tolist() == [4, 4]
+    torch._dynamo.reset()
+    again = ascend_graph.register_op("TxnTwice", eager=overload, shape=SHAPE)
+    assert ge(lambda x: overload(x, 4))(x).cpu().tolist() == [4, 4]
+    assert again.registered
+
+
+def test_registering_after_a_graph_was_compiled_without(define: Define) -> None:
+    overload = define()
+    torch.library.register_fake(overload, lambda x, times=2: torch.empty_like(x))
+    x = torch.ones(2).npu()
+    with pytest.raises(Exception, match=r"TxnTwice|AscendIR|converter"):
+        ge(lambda x: overload(x, 4))(x)
+    ascend_graph.register_op("TxnTwice", eager=overload)
+    torch._dynamo.reset()
+    assert ge(lambda x: overload(x, 4))(x).cpu().tolist() == [4, 4]
+
+
+def test_the_first_graph_of_a_process(tmp_path: Path) -> None:
+    """TorchAir's automatic path asks GE before it runs and fails; an operator that is registered never meets it."""
+    script = tmp_path / "first.py"
+    script.write_text(
+        "import torch, torch_npu, torchair, ascend_graph\n"
+        "from ascend_graph.host.ops import host_kernel\n"
+        "@host_kernel('FirstOp')\n"
+        "def first(x): return x + 1\n"
+        "ascend_graph.load_prototypes('REG_OP(FirstOp).INPUT(x, TensorType({DT_FLOAT}))'\n"
+        "    '.OUTPUT(y, TensorType({DT_FLOAT})).OP_END_FACTORY_REG(FirstOp)')\n"
+        "library = torch.library.Library('first', 'DEF')\n"
+        "library.define('op(Tensor x) -> Tensor')\n"
+        "library.impl('op', lambda x: x + 1, 'PrivateUse1')\n"
+        "ascend_graph.register_op('FirstOp', eager=torch.ops.first.op, shape='x[*s] -> y[*s]')\n"
+        "f = torch.compile(lambda x: torch.ops.first.op(x), backend=torchair.get_npu_backend(), dynamic=False)\n"
+        "print('result', f(torch.ones(2).npu()).tolist())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "ascend_graph.host", str(script)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert "result [2.0, 2.0]" in done.stdout, done.stderr
+
+
+def test_errors_of_a_converter_have_their_own_class(define: Define) -> None:
+    overload = define("(Tensor x, int times=2, str note='') -> Tensor", lambda x, times=2, note="": x)
+    registered = ascend_graph.register_op("TxnTwice", eager=overload, shape=SHAPE)
+    with torchair.ge._ge_graph.GeGraph() as graph:
+        before = len(graph.op)
+        with pytest.raises(ConversionError):
+            make_converter(registered.binding)(None)
+        with pytest.raises(ConversionError):
+            make_converter(registered.binding)(torchair.ge.Const(1.0), 2, "hello")
+        assert len(graph.op) == before + 1, "nothing but the Const"
+
+
+# ------------------------------------------------------------------------------------------------------------ older CANN
+
+
+@pytest.fixture
+def older_cann(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """A CANN whose TxnTwice has no attr times; what it is asked."""
+    asked: list[tuple[Any, ...]] = []
+
+    def is_cann_compat(op_type: str, inputs: tuple[str, ...], attrs: tuple[str, ...]) -> str:
+        asked.append((op_type, inputs, attrs))
+        return "the installed CANN has no attr times" if "times" in attrs else ""
+
+    monkeypatch.setattr("torchair._ge_concrete_graph.compat_ir.is_cann_compat", is_cann_compat)
+    return asked
+
+
+def test_an_attr_that_an_older_cann_lacks(define: Define, older_cann: list[tuple[Any, ...]]) -> None:
+    """Unused it is left out of the node, used it is refused."""
+    overload = define()
+    ascend_graph.register_op("TxnTwice", eager=overload, shape=SHAPE)
+    x = torch.ones(2).npu()
+    assert ge(lambda x: overload(x, 2))(x).cpu().tolist() == [2, 2]
+    assert older_cann == [("TxnTwice", (), ())]
+    with pytest.raises(Exception, match="the installed CANN has no attr times"):
+        ge(lambda x: overload(x, 3))(x)
+
+
+# ------------------------------------------------------------------------------------------- operators without eager=
+
+
+def test_without_an_eager_operator(tmp_path: Path) -> None:
+    """The operator is defined from the prototype, and goes when it is unregistered."""
+    prototype = ascend_graph.find_prototype("TxnTwice")
+    registered = ascend_graph.register_op("TxnTwice", shape=SHAPE)
+    try:
+        assert registered.overload is torch.ops.ascend.txn_twice.default
+        assert registered.evidence["eager"].startswith("aclnnTxnTwice")
+        assert registered is ascend_graph.register_op("TxnTwice", shape=SHAPE)
+        assert prototype == registered.prototype
+    finally:
+        registered.unregister()
+    assert not hasattr(torch.ops.ascend, "txn_twice")
