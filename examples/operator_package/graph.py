@@ -22,7 +22,8 @@ for backend, dynamic in ((None, False), (npu_backend, False), (npu_backend, True
             device = [t.detach().npu().requires_grad_() for t in host]
             expected, result = torch.relu(torch.add(*host) - 1), function(*device)
             torch.testing.assert_close(result.detach().cpu(), expected.detach())
-            for left, right in zip(torch.autograd.grad(result.sum(), device), torch.autograd.grad(expected.sum(), host)):
-                torch.testing.assert_close(left.cpu(), right)
+            gradients = torch.autograd.grad(result.sum(), device), torch.autograd.grad(expected.sum(), host)
+            for ours, theirs in zip(*gradients, strict=True):
+                torch.testing.assert_close(ours.cpu(), theirs)
     name = {None: "eager", "npugraph_ex": "aclgraph"}.get(backend, "GE")
     print(f"{name}, dynamic={dynamic}: agrees with the CPU")

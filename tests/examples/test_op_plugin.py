@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import EXAMPLES, Builder, host_python, run
+from .conftest import Builder, host_python, run
 
 
 @pytest.fixture(scope="module")

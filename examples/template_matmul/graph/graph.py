@@ -22,7 +22,11 @@ def model(a, b, dtype):
     return torch.relu(torch.ops.AscendCTTorch.basic_matmul(a, b, dtype))
 
 
-for backend, dynamic in ((torchair.get_npu_backend(), False), (torchair.get_npu_backend(), True), ("npugraph_ex", False)):
+for backend, dynamic in (
+    (torchair.get_npu_backend(), False),
+    (torchair.get_npu_backend(), True),
+    ("npugraph_ex", False),
+):
     for name, dtype in DTYPES.items():
         torch._dynamo.reset()
         compiled = torch.compile(model, backend=backend, dynamic=dynamic, fullgraph=True)

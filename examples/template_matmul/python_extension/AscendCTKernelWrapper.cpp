@@ -13,7 +13,8 @@ at::ScalarType ScalarTypeOf(const std::string& name) {
     static const std::map<std::string, at::ScalarType> types{
         {"float16", at::kHalf}, {"bf16", at::kBFloat16}, {"float32", at::kFloat}};
     const auto found = types.find(name);
-    TORCH_CHECK(found != types.end(), "basic_matmul: outDType is '", name, "'; valid: float16, bf16, float32");
+    TORCH_CHECK(found != types.end(), "basic_matmul: outDType is '", name,
+                "'; valid: float16, bf16, float32");
     return found->second;
 }
 
@@ -33,10 +34,10 @@ aclDataType AclTypeOf(at::ScalarType type) {
 }  // namespace
 
 at::Tensor RunBasicMatmul(const at::Tensor& mat1, const at::Tensor& mat2, const std::string& outDType) {
-    TORCH_CHECK(mat1.dim() == 2 && mat2.dim() == 2 && mat1.size(1) == mat2.size(0),
-                "basic_matmul: shapes ", mat1.sizes(), " and ", mat2.sizes(), " cannot be multiplied");
-    TORCH_CHECK(mat1.scalar_type() == mat2.scalar_type(), "basic_matmul: dtypes ", mat1.scalar_type(), " and ",
-                mat2.scalar_type(), " differ");
+    TORCH_CHECK(mat1.dim() == 2 && mat2.dim() == 2 && mat1.size(1) == mat2.size(0), "basic_matmul: shapes ",
+                mat1.sizes(), " and ", mat2.sizes(), " cannot be multiplied");
+    TORCH_CHECK(mat1.scalar_type() == mat2.scalar_type(), "basic_matmul: dtypes ", mat1.scalar_type(),
+                " and ", mat2.scalar_type(), " differ");
     const at::Tensor a = mat1.contiguous(), b = mat2.contiguous();
     at::Tensor result = at::empty({a.size(0), b.size(1)}, a.options().dtype(ScalarTypeOf(outDType)));
     if (result.numel() == 0) return result;

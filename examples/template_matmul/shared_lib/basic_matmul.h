@@ -16,8 +16,8 @@ struct KernelInfo {
     void* outputAddr;
 };
 
-// C[m, n] = A[m, k] * B[k, n], by rows, on `blockNum` cores. False where there is no kernel for the dtypes: float16, bfloat16
-// and float32 are multiplied into their own dtype or into float32.
+// C[m, n] = A[m, k] * B[k, n], by rows, on `blockNum` cores. False where there is no kernel for the dtypes:
+// float16, bfloat16 and float32 are multiplied into their own dtype or into float32.
 bool BasicMatmul(uint32_t blockNum, aclrtStream stream, const KernelInfo& info);
 
 }  // namespace AscendCT

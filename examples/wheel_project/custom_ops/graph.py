@@ -5,7 +5,7 @@ from pathlib import Path
 import torch
 
 import ascend_graph
-import custom_ops  # noqa: F401  defines torch.ops.myops
+import custom_ops  # defines torch.ops.myops
 
 ascend_graph.load_prototypes(Path(__file__).with_name("custom_reg_op.h"))
 ascend_graph.register_op(

@@ -2,10 +2,10 @@
 
 import torch
 import torchair
-import torchair.ge as ge
+from torchair import ge
 from torch_npu.testing.testcase import TestCase, run_tests
 
-import custom_ops.graph  # noqa: F401  isort: skip
+import custom_ops.graph
 
 
 @torchair.register_fx_node_ge_converter(torch.ops.myops.my_op_backward.default)
