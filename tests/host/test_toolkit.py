@@ -77,7 +77,9 @@ def test_a_program_of_acl(language: str, tmp_path: Path) -> None:
 
 def test_set_env_selects_the_toolkit() -> None:
     script = f". {toolkit_directory()}/bin/setenv.bash && command -v bisheng && echo $ASCEND_HOME_PATH"
-    result = subprocess.run(["bash", "-c", script], env={"PATH": os.defpath}, capture_output=True, text=True, check=True)
+    result = subprocess.run(
+        ["bash", "-c", script], env={"PATH": os.defpath}, capture_output=True, text=True, check=True
+    )
     assert result.stdout.split() == [f"{toolkit_directory()}/bin/bisheng", str(toolkit_directory())]
 
 
