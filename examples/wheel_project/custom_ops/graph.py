@@ -11,6 +11,6 @@ ascend_graph.load_prototypes(Path(__file__).with_name("custom_reg_op.h"))
 ascend_graph.register_op(
     "AddCustom",
     eager=torch.ops.myops.my_op,
-    arguments={"x": "self", "y": "other"},
+    arguments={"self": "x", "other": "y"},
     shape="x[...], y[...] -> z[...]",
 )
