@@ -95,7 +95,9 @@ def host_environment(environment: Mapping[str, str], bridge: Path | None) -> dic
         "ASCEND_GRAPH_PYTHON": sys.executable,
         "LD_LIBRARY_PATH": ":".join(dict.fromkeys(library_path)),
         "PATH": ":".join(dict.fromkeys(programs)),
-        "CMAKE_PREFIX_PATH": ":".join([str(toolkit / "lib64/cmake"), *filter(None, environment.get("CMAKE_PREFIX_PATH", "").split(":"))]),
+        "CMAKE_PREFIX_PATH": ":".join(
+            [str(toolkit / "lib64/cmake"), *filter(None, environment.get("CMAKE_PREFIX_PATH", "").split(":"))]
+        ),
         "ASCEND_HOME_PATH": str(toolkit),
         "ASCEND_TOOLKIT_HOME": str(toolkit),
         "ASCEND_CANN_PACKAGE_PATH": str(toolkit),

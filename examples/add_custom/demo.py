@@ -22,7 +22,7 @@ from torch._dynamo.utils import counters
 import ascend_graph
 
 sys.path.insert(0, sys.argv[1])
-import add_custom_ext  # noqa: F401  defines torch.ops.npu.npu_add_custom
+import add_custom_ext  # defines torch.ops.npu.npu_add_custom
 
 # The whole of what an author writes to bring an operator into graphs:
 ascend_graph.load_prototypes(Path(__file__).with_name("op_proto.h"))

@@ -4,7 +4,7 @@ import torch
 import torchair
 
 import ascend_graph
-import op_plugin_patch_lib  # noqa: F401  defines torch.ops.npu.npu_add_custom
+import op_plugin_patch_lib  # defines torch.ops.npu.npu_add_custom
 
 # The prototype is found in the installed operator package.
 ascend_graph.register_op("AddCustom", eager=torch.ops.npu.npu_add_custom, shape="x[...], y[...] -> z[...]")
@@ -14,7 +14,11 @@ def model(x, y):
     return torch.relu(torch.ops.npu.npu_add_custom(x, y) - 1)
 
 
-for backend, dynamic in ((torchair.get_npu_backend(), False), (torchair.get_npu_backend(), True), ("npugraph_ex", False)):
+for backend, dynamic in (
+    (torchair.get_npu_backend(), False),
+    (torchair.get_npu_backend(), True),
+    ("npugraph_ex", False),
+):
     torch._dynamo.reset()
     compiled = torch.compile(model, backend=backend, dynamic=dynamic, fullgraph=True)
     for rows in (8, 9):

@@ -6,6 +6,7 @@ The functions of op_plugin_functions.yaml are registered in the namespace npu; t
 import os
 from pathlib import Path
 
+import torch
 import torch_npu
 import yaml
 from setuptools import setup
@@ -14,6 +15,7 @@ from torch.utils.cpp_extension import BuildExtension
 from torch_npu.utils.cpp_extension import NpuExtension
 
 HERE = Path(__file__).resolve().parent
+VERSION = "V{}R{}".format(*torch.__version__.split(".")[:2])  # what torch_npu's headers ask for
 INCLUDE = os.path.join(os.path.dirname(torch_npu.__file__), "include")
 
 
@@ -46,7 +48,10 @@ setup(
         NpuExtension(
             name="op_plugin_patch_lib",
             sources=[str(path) for path in (generated, *sorted((HERE / "op_plugin_patch").glob("*.cpp")))],
-            extra_compile_args=[f"-I{INCLUDE}/third_party/{name}" for name in ("acl/inc", "hccl/inc", "op-plugin")],
+            extra_compile_args=[
+                f"-DCURRENT_VERSION={VERSION}",
+                *(f"-I{INCLUDE}/third_party/{name}" for name in ("acl/inc", "hccl/inc", "op-plugin")),
+            ],
         )
     ],
     cmdclass={"build_ext": BuildExtension.with_options(use_ninja=True)},

@@ -1,8 +1,8 @@
 import torch
-import torch_npu  # noqa: F401
+import torch_npu
 from torch_npu.testing.testcase import TestCase, run_tests
 
-import op_plugin_patch_lib  # noqa: F401  defines torch.ops.npu.npu_add_custom
+import op_plugin_patch_lib  # defines torch.ops.npu.npu_add_custom
 
 torch.npu.config.allow_internal_format = False
 

@@ -10,7 +10,7 @@ from torch_npu.testing.testcase import TestCase, run_tests
 from torchair import register_fx_node_ge_converter
 from torchair.ge import Tensor
 
-import op_plugin_patch_lib  # noqa: F401  defines torch.ops.npu.npu_add_custom
+import op_plugin_patch_lib  # defines torch.ops.npu.npu_add_custom
 
 
 @impl(m, "npu_add_custom")

@@ -15,7 +15,11 @@ def model(x, y):
     return torch.relu(torch.ops.ascendc_ops.ascendc_add(x, y) - 1)
 
 
-for backend, dynamic in ((torchair.get_npu_backend(), False), (torchair.get_npu_backend(), True), ("npugraph_ex", False)):
+for backend, dynamic in (
+    (torchair.get_npu_backend(), False),
+    (torchair.get_npu_backend(), True),
+    ("npugraph_ex", False),
+):
     torch._dynamo.reset()
     compiled = torch.compile(model, backend=backend, dynamic=dynamic, fullgraph=True)
     for rows in (8, 16):

@@ -1,5 +1,6 @@
 import os
 
+import torch
 import torch_npu
 from setuptools import find_packages, setup
 from torch.utils.cpp_extension import BuildExtension
@@ -12,6 +13,7 @@ ext1 = NpuExtension(
     name="custom_ops_lib",
     sources=["./csrc/extension_add.cpp", "./csrc/register.cpp"],
     extra_compile_args=[
+        "-DCURRENT_VERSION=V{}R{}".format(*torch.__version__.split(".")[:2]),  # what torch_npu's headers ask for
         "-I" + os.path.join(PYTORCH_NPU_INSTALL_PATH, "include/third_party/acl/inc"),
         "-I" + os.path.join(PYTORCH_NPU_INSTALL_PATH, "include/third_party/hccl/inc"),
         "-I" + os.path.join(PYTORCH_NPU_INSTALL_PATH, "include/third_party/op-plugin"),

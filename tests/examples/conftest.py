@@ -58,12 +58,14 @@ def built() -> Builder:
     What is made from ``sources`` alone survives a change of the others, the scripts that use it.
     """
 
-    def make(name: str, build: Callable[[Path], object], sources: Iterable[str]) -> Path:
+    def make(name: str, build: Callable[[Path], object], sources: Iterable[str], *, has_kernels: bool = True) -> Path:
         example = EXAMPLES / name
         files = [example / source for source in sources]
-        tools = [toolkit_directory() / "include", toolkit_directory() / "compiler/tikcpp/ascendc_kernel_cmake"]
-        key = digest([*files, *tools, *sorted((PACKAGE / "host/ascendc").glob("*.py")), PACKAGE / "host/package.py"])
-        target = cache_directory() / "examples" / f"{name}-{key}"
+        if has_kernels:  # they are compiled by the toolkit
+            toolkit = toolkit_directory()
+            files += [toolkit / "include", toolkit / "compiler/tikcpp/ascendc_kernel_cmake"]
+            files += [*sorted((PACKAGE / "host/ascendc").glob("*.py")), PACKAGE / "host/package.py"]
+        target = cache_directory() / "examples" / f"{name}-{digest(files)}"
         with locked(target.with_suffix(".lock")):
             if not target.exists():
                 work = target.with_name(f"{target.name}.work")

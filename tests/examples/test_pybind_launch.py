@@ -11,7 +11,11 @@ from .conftest import Builder, host_python, run
 
 @pytest.fixture(scope="module")
 def directory(built: Builder) -> Path:
-    return built("pybind_launch", lambda work: run(host_python("run.sh"), work), ["add_custom.cpp", "pybind11.cpp", "CMakeLists.txt", "run.sh"])
+    return built(
+        "pybind_launch",
+        lambda work: run(host_python("run.sh"), work),
+        ["add_custom.cpp", "pybind11.cpp", "CMakeLists.txt", "run.sh"],
+    )
 
 
 def test_the_documents_script(directory: Path) -> None:

@@ -37,7 +37,11 @@ for _ in range(2):
 
 @pytest.fixture(scope="module")
 def directory(built: Builder) -> Path:
-    return built("torch_library_launch", lambda work: run(host_python("run.sh"), work), ["add_custom_kernel.h", "add_custom.asc", "run.sh"])
+    return built(
+        "torch_library_launch",
+        lambda work: run(host_python("run.sh"), work),
+        ["add_custom_kernel.h", "add_custom.asc", "run.sh"],
+    )
 
 
 def test_the_documents_script(directory: Path) -> None:

@@ -17,7 +17,7 @@ def directory(built: Builder) -> Path:
     def build(work: Path) -> None:
         run(host_python("-m", "build", "--wheel", "--no-isolation", "-o", "dist"), work, USE_NINJA="1", MAX_JOBS="2")
 
-    return built("wheel_project", build, ["csrc", "custom_ops", "setup.py"])
+    return built("wheel_project", build, ["csrc", "custom_ops", "setup.py"], has_kernels=False)
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,21 @@ def installed(directory: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     wheels = list((directory / "dist").glob("*.whl"))
     assert len(wheels) == 1
     target = next((environment / "lib").glob("python*/site-packages"))
-    run([sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--target", str(target), str(wheels[0])], directory)
+    run(
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "-q",
+            "--no-deps",
+            "--no-index",
+            "--target",
+            str(target),
+            str(wheels[0]),
+        ],
+        directory,
+    )
     inherited = "\n".join(f"import site; site.addsitedir({p!r})" for p in site.getsitepackages())
     (target / "inherited.pth").write_text(inherited + "\n")
     return environment / "bin/python"

@@ -186,7 +186,8 @@ ACL_EXPORT aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent handle) 
 }
 
 ACL_EXPORT aclError aclrtSynchronizeEvent(aclrtEvent handle) {
-    return event_of(handle) == nullptr ? bad_event("aclrtSynchronizeEvent") : ascendgraphReportKernelFailure();
+    return event_of(handle) == nullptr ? bad_event("aclrtSynchronizeEvent")
+                                       : ascendgraphReportKernelFailure();
 }
 
 ACL_EXPORT aclError aclrtQueryEventStatus(aclrtEvent handle, int* status) {
@@ -242,8 +243,8 @@ ACL_EXPORT aclError aclrtSubscribeReport(uint64_t, aclrtStream) { return ACL_SUC
 ACL_EXPORT aclError aclrtUnSubscribeReport(uint64_t, aclrtStream) { return ACL_SUCCESS; }
 ACL_EXPORT aclError aclrtProcessReport(int32_t) { return ACL_SUCCESS; }
 
-// A kernel that fails is reported as on a device: its launch succeeds, since most launches have no result to look at, and
-// the next synchronisation returns the error.
+// A kernel that fails is reported as on a device: its launch succeeds, since most launches have no result to
+// look at, and the next synchronisation returns the error.
 namespace {
 std::mutex failure_mutex;
 std::atomic<aclError> failure_code{ACL_SUCCESS};

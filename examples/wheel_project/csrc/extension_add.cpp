@@ -1,6 +1,5 @@
 // myops::my_op: forward through aclnnAddCustom, backward, autograd and Meta.
-#include <torch/csrc/autograd/custom_function.h>
-#include <torch/library.h>
+#include <torch/extension.h>
 
 #include "function.h"
 #include "op_plugin/include/npu_cpp_extension.h"

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-import custom_ops  # noqa: F401
+import custom_ops
 import torch
 import torchair
 from auto_generated_ge_raw_custom_ops import AddCustom

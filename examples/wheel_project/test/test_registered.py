@@ -2,15 +2,15 @@
 
 import torch
 import torchair
-import torchair.ge as ge
+from torchair import ge
 from torch_npu.testing.testcase import TestCase, run_tests
 
-import custom_ops.graph  # noqa: F401  isort: skip
+import custom_ops.graph
 
 
 @torchair.register_fx_node_ge_converter(torch.ops.myops.my_op_backward.default)
 def convert_backward(grad, meta_outputs=None):
-    return ge.Identity(grad), ge.Identity(grad)
+    return tuple(ge.custom_op("Identity", inputs={"x": grad}, outputs=["y"]) for _ in range(2))
 
 
 def model(x, y):

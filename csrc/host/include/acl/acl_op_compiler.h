@@ -1,4 +1,4 @@
-// torch_npu's own header where it is on the include path, so that the two never meet; else the host runtime's.
+// torch_npu's own header where it is on the include path; else the host runtime's.
 #ifndef ASCEND_GRAPH_ACL_ACL_OP_COMPILER_H
 #define ASCEND_GRAPH_ACL_ACL_OP_COMPILER_H
 #if __has_include("third_party/acl/inc/acl/acl_op_compiler.h")

@@ -25,10 +25,12 @@ const char* ascendgraphRecentError(void);
 int ascendgraphEnqueue(void* stream, const char* name, int (*run)(void* state), void* state,
                        void (*destroy)(void* state));
 // Runs `fn` with a copy of `arg_size` bytes at `arg`, in the order of `stream`. `fn` reports a failure with
-// ascendgraphSetError; as on a device, whatever comes next reports it: a synchronisation, or another operator.
+// ascendgraphSetError; as on a device, whatever comes next reports it: a synchronisation, or another
+// operator.
 int ascendgraphLaunchHost(void* stream, void (*fn)(void*), void* arg, size_t arg_size, const char* name);
 void ascendgraphSetError(int code, const char* message);
-// The failure of a launch that nothing has reported yet, which is reported with this call: 0 if there is none.
+// The failure of a launch that nothing has reported yet, which is reported with this call: 0 if there is
+// none.
 int ascendgraphReportKernelFailure(void);
 // Whether work on `stream` is being recorded into a model.
 bool ascendgraphIsCapturing(void* stream);
