@@ -1,4 +1,5 @@
-"""TorchAir's own declared cases on the host runtime, against PyTorch on the CPU: one of each operator, and all of them."""
+"""TorchAir's own declared cases on the host runtime, against PyTorch on the CPU: one of each operator, and all of
+them."""
 
 from __future__ import annotations
 
