@@ -1,7 +1,7 @@
 """Coverage: TorchAir's declared cases on the host runtime, static and dynamic, against PyTorch on the CPU.
 
-Prints a table of GE operators, the cases that do not agree, and a JSON object as the last line. With the name of an operator,
-or the beginning of one, as argument it runs only those cases.
+Prints a table of GE operators, the cases that do not agree, and a JSON object as the last line. With the name of an
+operator, or the beginning of one, as argument it runs only those cases.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def main(prefixes: Sequence[str]) -> None:
     for ge_op, counts in sorted(by_op.items(), key=lambda item: (-item[1].total(), item[0])):
         failed = counts[Result.FAILED] + counts[Result.UNSUPPORTED]
         print(
-            f"{ge_op:32} {counts[Result.AGREE]:6} {counts[Result.DISAGREE]:8} {failed:6} {counts[Result.NO_REFERENCE]:7}"
+            f"{ge_op:32} {counts[Result.AGREE]:6} {counts[Result.DISAGREE]:8} {failed:6} {counts[Result.NO_REFERENCE]:7}"  # noqa: E501
             f"  {'yes' if ge_op in covered else 'no'}"
         )
     for outcome in outcomes:

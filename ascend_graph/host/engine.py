@@ -1,9 +1,9 @@
 """The host runtime's graph engine: a GE graph, as torchair hands it over, becomes a list of calls of host kernels.
 
-Compiling resolves every node to its kernel and every edge to a slot, so that running is a loop over closures. Nodes whose
-inputs are all constants are computed once, while compiling. A graph whose inputs all have known shapes is compiled as
-static if the shapes of its outputs follow: they are found as GE finds them, node by node, here on tensors without data.
-Where a shape depends on data, or on a size that is not known, the graph is dynamic.
+Compiling resolves every node to its kernel and every edge to a slot, so that running is a loop over closures. Nodes
+whose inputs are all constants are computed once, while compiling. A graph whose inputs all have known shapes is
+compiled as static if the shapes of its outputs follow: they are found as GE finds them, node by node, here on tensors
+without data. Where a shape depends on data, or on a size that is not known, the graph is dynamic.
 """
 
 from __future__ import annotations
@@ -296,7 +296,7 @@ class _GraphCompiler:
         kernel = find_kernel(op.type)
         if kernel is None:
             raise GraphCompileError(
-                f"node {op.name}: the host runtime has no kernel for GE operator {op.type}; give it one in an operator package "
+                f"node {op.name}: the host runtime has no kernel for GE operator {op.type}; give it one in an operator package "  # noqa: E501
                 "(ascend_graph.host.package) or with ascend_graph.host.ops.host_kernel"
             )
         attrs = {
@@ -406,7 +406,7 @@ class _GraphCompiler:
                 slots[position] = slots[position].reshape(())
             closure = None
             try:
-                for closure, unused in program:  # noqa: B007
+                for closure, unused in program:
                     closure(slots)
                     for slot in unused:
                         slots[slot] = None
@@ -502,8 +502,8 @@ def _matched(
 def _split_dynamic(names: Sequence[str], dynamic: Sequence[str]) -> tuple[int, ...] | None:
     """How many names belong to each dynamic input, or None where they cannot.
 
-    The k-th tensor of a dynamic input ``x`` is named ``x<k>``, so that with eleven tensors ``x10`` may also be the first of
-    an input ``x1``. Of all ways to read the names the one with the fewest empty inputs is taken.
+    The k-th tensor of a dynamic input ``x`` is named ``x<k>``, so that with eleven tensors ``x10`` may also be the
+    first of an input ``x1``. Of all ways to read the names the one with the fewest empty inputs is taken.
 
     >>> _split_dynamic(["x0", "x1", "x10", "x11"], ["x", "x1"])
     (2, 2)

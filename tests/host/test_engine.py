@@ -1,4 +1,5 @@
-"""The graph engine on graphs made by hand: what is constant, what is static, what is freed, and what is wrong with bad graphs."""
+"""The graph engine on graphs made by hand: what is constant, what is static, what is freed, and what is wrong with
+bad graphs."""
 
 from __future__ import annotations
 
@@ -8,7 +9,6 @@ from collections.abc import Sequence
 
 import pytest
 import torch
-
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torchair._ge_concrete_graph.ge_ir_pb2 import DataType, GraphDef, ModelDef, OpDef
@@ -324,7 +324,7 @@ def test_damaged_graphs_compile_or_raise(changes: list[tuple[int, int]], cut: in
     try:
         compile_model(bytes(data[: len(data) - cut] if cut < len(data) else data), {})
     except AscendGraphError as error:
-        assert str(error)
+        assert str(error)  # noqa: PT017
 
 
 @given(st.lists(st.integers(1, 15), min_size=1, max_size=3))
@@ -348,7 +348,8 @@ def test_the_operator_description_is_that_of_the_prototype() -> None:
 
 
 def test_kernels_carry_the_names_of_the_prototypes() -> None:
-    """Names of inputs and attrs as in the prototypes that the wheel documents; other versions of a prototype may differ."""
+    """Names of inputs and attrs as in the prototypes that the wheel documents; other versions of a prototype may
+    differ."""
     wrong = []
     for op_type, kernel in host_kernels().items():
         try:

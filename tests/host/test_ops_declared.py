@@ -1,4 +1,5 @@
-"""TorchAir's own declared cases on the host runtime, against PyTorch on the CPU: one of each operator, and all of them."""
+"""TorchAir's own declared cases on the host runtime, against PyTorch on the CPU: one of each operator, and all of
+them."""
 
 from __future__ import annotations
 
@@ -25,6 +26,8 @@ def check(case: Case, dynamic: bool) -> None:
     outcome = run_case(case, dynamic=dynamic)
     if outcome.result is Result.NOT_CONVERTED and (dynamic or str(case.op).startswith(NOT_TRACED)):
         pytest.skip(f"not converted: {outcome.message.splitlines()[0]}")
+    if dynamic and outcome.result is Result.FAILED and str(case.op) == "aten.as_strided_scatter.default":
+        pytest.xfail("TorchAir's graph has one stride: it takes the rank of the tensor of sizes for their number")
     if outcome.result is Result.DISAGREE and str(case.op) in KNOWN_DIFFERENCES:
         pytest.xfail(KNOWN_DIFFERENCES[str(case.op)])
     assert outcome.result in (Result.AGREE, Result.NO_REFERENCE), outcome.message

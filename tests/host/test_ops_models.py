@@ -1,4 +1,5 @@
-"""Whole models, compiled with TorchAir and run on the host runtime: forward, gradients and training steps as on the CPU."""
+"""Whole models, compiled with TorchAir and run on the host runtime: forward, gradients and training steps as on the
+CPU."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import pytest
 import torch
 import torchair
 from torch import nn
-from torch.nn import functional as F
+from torch.nn import functional as F  # noqa: N812
 
 #: Compiling warns of much that is not ours.
 pytestmark = pytest.mark.filterwarnings("ignore")

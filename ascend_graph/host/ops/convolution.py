@@ -1,11 +1,12 @@
 """Convolutions, pooling, resizing and sampling of images, in the layouts NCHW and NCDHW."""
 
 # mypy: disable-error-code="no-any-return"
+# ruff: noqa: PLR0917  (the inputs are the prototypes')
 
 from __future__ import annotations
 
 import torch
-from torch.nn import functional as F
+from torch.nn import functional as F  # noqa: N812
 
 from ascend_graph.host.dtypes import torch_dtype
 from ascend_graph.host.ops.registry import host_kernel
@@ -211,7 +212,8 @@ def max_pool_with_argmax_v1(
     dilation: list[int] = [1, 1, 1, 1],  # noqa: B006
     ceil_mode: bool = False,
 ) -> tuple[T, T]:
-    # The lists are NHWC, whatever the layout of the tensor is. A device gives the positions as bits; here they are indices.
+    # The lists are NHWC, whatever the layout of the tensor is. A device gives the positions as bits; here they are
+    # indices.
     window = (sizes[1:3] for sizes in (ksize, strides, pads, dilation))
     y, indices = aten.max_pool2d_with_indices(x, *window, ceil_mode)
     return y, indices.to(torch_dtype(dtype))

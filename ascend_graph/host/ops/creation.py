@@ -73,8 +73,8 @@ def one_hot(x: T, depth: T, on_value: T, off_value: T, *, axis: int = -1) -> T:
     return torch.where(chosen, scalar(on_value), scalar(off_value))
 
 
-# Random numbers. A device derives them from seed and offset with Philox; here they are PyTorch's for the CPU, seeded with
-# both: the same graph with the same generator state gives the same numbers, but not those of a device.
+# Random numbers. A device derives them from seed and offset with Philox; here they are PyTorch's for the CPU, seeded
+# with both: the same graph with the same generator state gives the same numbers, but not those of a device.
 
 
 def _generator(*state: T) -> torch.Generator:

@@ -1,11 +1,13 @@
 """Batch, layer, group and root-mean-square normalization, and their gradients."""
 
+# ruff: noqa: PLR0917  (the inputs are the prototypes')
+
 from __future__ import annotations
 
 from functools import cache
 
 import torch
-from torch.nn import functional as F
+from torch.nn import functional as F  # noqa: N812
 
 from ascend_graph.host.ops.registry import host_kernel
 
@@ -27,7 +29,8 @@ def _channels(values: T, x: T) -> T:
 def _saves_rstd() -> bool:
     """Whether the device's batch normalization saves 1/sqrt(variance + epsilon), or the variance.
 
-    Before Ascend950 devices save the variance: TorchAir's backward graph for them hands it to operators that take a variance.
+    Before Ascend950 devices save the variance: TorchAir's backward graph for them hands it to operators that take a
+    variance.
     """
     from torchair._utils.check_platform import is_arch35
 
@@ -47,7 +50,8 @@ def batch_norm_v3(
     is_training: bool = True,
 ) -> tuple[T, T, T, T, T]:
     # The prototype lists the running statistics before those of the batch; TorchAir hands the outputs on to
-    # _native_batch_norm_legit_functional as they come, so a training step is right only in ATen's order, which has them last.
+    # _native_batch_norm_legit_functional as they come, so a training step is right only in ATen's order, which has
+    # them last.
     statistics = (_wide(running_mean), _wide(running_var))
     y, mean, rstd = aten.native_batch_norm(
         _wide(x), _wide(weight), _wide(bias), *statistics, is_training, momentum, epsilon

@@ -16,9 +16,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 class HostKernel:
     """A GE operator as a function of CPU tensors.
 
-    ``function`` takes the operator's inputs by position under GE's names (None for an absent optional input, a list for a
-    dynamic one) and its attrs by keyword; it returns a tensor, or a tuple in the order of the outputs, a dynamic output as a
-    list.
+    ``function`` takes the operator's inputs by position under GE's names (None for an absent optional input, a list
+    for a dynamic one) and its attrs by keyword; it returns a tensor, or a tuple in the order of the outputs, a dynamic
+    output as a list.
     """
 
     op_type: str
@@ -49,15 +49,15 @@ class HostKernel:
         """The attrs to call ``function`` with.
 
         Raises:
-            HostRuntimeError: the node lacks a required attr, or has one that this kernel does not know: ignoring it could
-                compute something else.
+            HostRuntimeError: the node lacks a required attr, or has one that this kernel does not know: ignoring it
+            could     compute something else.
         """
         bound = {name: value for name, value in attrs.items() if name not in self.ignored_attrs}
         unknown = [] if self.takes_any_attr else sorted(set(bound) - self.attrs)
         if unknown:
             shown = ", ".join(f"{name}={bound[name]!r}" for name in unknown)
             raise HostRuntimeError(
-                f"{self.op_type}: the host kernel does not know attr {shown}; it knows: {', '.join(sorted(self.attrs)) or 'none'}"
+                f"{self.op_type}: the host kernel does not know attr {shown}; it knows: {', '.join(sorted(self.attrs)) or 'none'}"  # noqa: E501
             )
         missing = sorted(self.required_attrs - set(bound))
         if missing:
@@ -90,9 +90,10 @@ def host_kernel(
         shapes_only: whether only the shapes and dtypes of the inputs matter, as in Shape.
         other_inputs: names that other versions of the prototype have for the inputs, all of them in order.
 
-    The function's positional parameters are GE's input names (a trailing underscore is dropped: ``from_``), those with a
-    default are optional; its keyword-only ones are the attrs, with GE's defaults; ``**attrs`` takes any other. It must be a
-    function of its arguments alone, and work on meta tensors but for the inputs in ``values``.
+    The function's positional parameters are GE's input names (a trailing underscore is dropped: ``from_``), those
+    with a
+    default are optional; its keyword-only ones are the attrs, with GE's defaults; ``**attrs`` takes any other. It
+    must be a function of its arguments alone, and work on meta tensors but for the inputs in ``values``.
 
     Raises:
         HostRuntimeError: an operator has a kernel already, or an option names no parameter.
