@@ -57,7 +57,7 @@ def compiled_graph(op: Any, x: Any, *, empty: bool) -> Callable[[Any, Any], Any]
     torch._dynamo.reset()
     engine.compile_model = compile_empty if empty else compile_model
     try:
-        compiled = torch.compile(lambda a, b: op(a, b), backend=torchair.get_npu_backend(), dynamic=False)
+        compiled = torch.compile(op, backend=torchair.get_npu_backend(), dynamic=False)
         compiled(x, x)
     finally:
         engine.compile_model = compile_model
@@ -81,7 +81,7 @@ def main() -> dict[str, Any]:
     cpu = torch.randn(4, 16)
     x = cpu.npu()
     graph, empty = compiled_graph(op, x, empty=False), compiled_graph(op, x, empty=True)
-    aclgraph = torch.compile(lambda a, b: op(a, b), backend="npugraph_ex", dynamic=False)
+    aclgraph = torch.compile(op, backend="npugraph_ex", dynamic=False)
     torch.testing.assert_close(graph(x, x).cpu(), cpu + cpu)
     torch.testing.assert_close(aclgraph(x, x).cpu(), cpu + cpu)
     us = median_us(

@@ -49,7 +49,7 @@ def main(prefixes: Sequence[str]) -> None:
     for ge_op, counts in sorted(by_op.items(), key=lambda item: (-item[1].total(), item[0])):
         failed = counts[Result.FAILED] + counts[Result.UNSUPPORTED]
         print(
-            f"{ge_op:32} {counts[Result.AGREE]:6} {counts[Result.DISAGREE]:8} {failed:6} {counts[Result.NO_REFERENCE]:7}"  # noqa: E501
+            f"{ge_op:32} {counts[Result.AGREE]:6} {counts[Result.DISAGREE]:8} {failed:6} {counts[Result.NO_REFERENCE]:7}"
             f"  {'yes' if ge_op in covered else 'no'}"
         )
     for outcome in outcomes:

@@ -99,7 +99,7 @@ def _default(attr: Attr) -> str:
     """What a null pointer stands for: the prototype's default as a C++ expression."""
     value = () if attr.default is None else attr.default
     if attr.type is AttrType.STRING:
-        return cpp_string(attr.default if isinstance(attr.default, str) else "")
+        return str(cpp_string(attr.default if isinstance(attr.default, str) else ""))
     if attr.type in (AttrType.LIST_INT, AttrType.LIST_TYPE):
         return "{" + ", ".join(_integer(int(v)) for v in _items(value)) + "}"
     if attr.type is AttrType.LIST_FLOAT:

@@ -24,12 +24,12 @@ _UNINITIALISED = ("empty", "empty_like", "new_empty", "new_empty_strided")
 #: Operators whose results differ from the CPU's as TorchAir makes their graphs, and why.
 KNOWN_DIFFERENCES = {
     "aten.max_pool2d_with_indices.default": "TorchAir returns the maxima in place of the indices before Ascend950",
-    "aten._native_batch_norm_legit.default": "the variance is saved in place of 1/sqrt(variance + epsilon) before Ascend950",  # noqa: E501
+    "aten._native_batch_norm_legit.default": "the variance is saved in place of 1/sqrt(variance + epsilon) before Ascend950",
     "aten._native_batch_norm_legit_functional.default": "the same",
-    "aten.native_batch_norm_backward.default": "it takes the variance in place of 1/sqrt(variance + epsilon) before Ascend950",  # noqa: E501
+    "aten.native_batch_norm_backward.default": "it takes the variance in place of 1/sqrt(variance + epsilon) before Ascend950",
     "aten.native_group_norm_backward.default": "TorchAir squares 1/sigma, and these cases have negative ones",
     "aten.native_layer_norm.default": "statistics are float32 on the device, of the input's dtype on the CPU",
-    "aten.convolution.default": "a float16 transposed convolution of three dimensions, which the CPU sums up in float16",  # noqa: E501
+    "aten.convolution.default": "a float16 transposed convolution of three dimensions, which the CPU sums up in float16",
 }
 #: Operators that PyTorch's own meta functions, or its tracer, refuse in some or all of their declared cases.
 NOT_TRACED = (

@@ -296,7 +296,7 @@ class _GraphCompiler:
         kernel = find_kernel(op.type)
         if kernel is None:
             raise GraphCompileError(
-                f"node {op.name}: the host runtime has no kernel for GE operator {op.type}; give it one in an operator package "  # noqa: E501
+                f"node {op.name}: the host runtime has no kernel for GE operator {op.type}; give it one in an operator package "
                 "(ascend_graph.host.package) or with ascend_graph.host.ops.host_kernel"
             )
         attrs = {

@@ -58,7 +58,9 @@ def _arrange(kernel: HostKernel, inputs: Sequence[Named]) -> list[Any]:
             continue
         parameter = name if name in arranged else next(positions, None)
         if parameter is None:
-            raise HostRuntimeError(f"{kernel.op_type} takes {len(kernel.inputs)} inputs ({', '.join(kernel.inputs)}), got more")
+            raise HostRuntimeError(
+                f"{kernel.op_type} takes {len(kernel.inputs)} inputs ({', '.join(kernel.inputs)}), got more"
+            )
         if parameter in kernel.dynamic_inputs:
             arranged[parameter].append(tensor)
             if surplus > 0:  # a list without names takes what the other inputs leave

@@ -46,13 +46,19 @@ def find_overload(name: str) -> torch._ops.OpOverload:
         raise OperatorNotFoundError(f"{name!r} is no operator name; write namespace::op or namespace::op.overload")
     packet = getattr(getattr(torch.ops, namespace), operator, None)
     if packet is None:
-        raise OperatorNotFoundError(f"no operator {namespace}::{operator} is defined; import its extension with --import")
+        raise OperatorNotFoundError(
+            f"no operator {namespace}::{operator} is defined; import its extension with --import"
+        )
     overloads = packet.overloads()
     if not overload and len(overloads) > 1 and "default" not in overloads:
-        raise OperatorNotFoundError(f"{name} has several overloads: {', '.join(overloads)}; write {name}.{overloads[0]}")
+        raise OperatorNotFoundError(
+            f"{name} has several overloads: {', '.join(overloads)}; write {name}.{overloads[0]}"
+        )
     wanted = overload or ("default" if "default" in overloads else overloads[0])
     if wanted not in overloads:
-        raise OperatorNotFoundError(f"{namespace}::{operator} has no overload {wanted!r}; it has: {', '.join(overloads)}")
+        raise OperatorNotFoundError(
+            f"{namespace}::{operator} has no overload {wanted!r}; it has: {', '.join(overloads)}"
+        )
     found: torch._ops.OpOverload = getattr(packet, wanted)
     return found
 

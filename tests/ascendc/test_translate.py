@@ -1,4 +1,3 @@
-# ruff: noqa: E501 - sources and command lines are quoted as they are written
 """Launches and kernels in sources, as authors write them."""
 
 from __future__ import annotations
@@ -100,7 +99,36 @@ __ascendc_global__ void outside() {}
 
 def test_command_line() -> None:
     command = driver.parse(
-        ["-x", "asc", "--npu-arch=dav-2201", "-shared", "-fPIC", "-std=c++17", "-O2", "-Iinc", "-I", "other", "-DA=1", "-lfoo", "-L", "dir", "-mllvm", "-x", "-Wl,-z,now", "--cce-auto-sync=off", "-MD", "-MF", "k.d", "k.asc", "-x", "none", "host.cpp", "lib.a", "-o", "out.so"]
+        [
+            "-x",
+            "asc",
+            "--npu-arch=dav-2201",
+            "-shared",
+            "-fPIC",
+            "-std=c++17",
+            "-O2",
+            "-Iinc",
+            "-I",
+            "other",
+            "-DA=1",
+            "-lfoo",
+            "-L",
+            "dir",
+            "-mllvm",
+            "-x",
+            "-Wl,-z,now",
+            "--cce-auto-sync=off",
+            "-MD",
+            "-MF",
+            "k.d",
+            "k.asc",
+            "-x",
+            "none",
+            "host.cpp",
+            "lib.a",
+            "-o",
+            "out.so",
+        ]
     )
     assert command.options == ["-fPIC", "-std=c++17", "-O2", "-Iinc", "-I", "other", "-DA=1"]
     assert command.link == ["-shared", "-lfoo", "-L", "dir", "-Wl,-z,now", "k.asc", "host.cpp", "lib.a"]

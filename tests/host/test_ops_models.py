@@ -11,7 +11,7 @@ import pytest
 import torch
 import torchair
 from torch import nn
-from torch.nn import functional as F  # noqa: N812
+from torch.nn import functional as F
 
 #: Compiling warns of much that is not ours.
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -17,7 +17,7 @@ from ascend_graph.host.package import OperatorPackageError, build_operator_packa
 from ascend_graph.prototypes import parse_text
 
 sys.path.insert(0, str(Path(__file__).parent))
-import python_kernels  # noqa: E402
+import python_kernels
 
 PROTOTYPES = """
 REG_OP(ScaledSum)

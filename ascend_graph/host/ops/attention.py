@@ -1,7 +1,6 @@
 """Attention and what transformers put around it: rotary embeddings and the gating of experts."""
 
 # mypy: disable-error-code="no-untyped-call"
-# ruff: noqa: PLR0917  (the inputs are the prototypes')
 
 from __future__ import annotations
 

@@ -1,12 +1,11 @@
 """Convolutions, pooling, resizing and sampling of images, in the layouts NCHW and NCDHW."""
 
 # mypy: disable-error-code="no-any-return"
-# ruff: noqa: PLR0917  (the inputs are the prototypes')
 
 from __future__ import annotations
 
 import torch
-from torch.nn import functional as F  # noqa: N812
+from torch.nn import functional as F
 
 from ascend_graph.host.dtypes import torch_dtype
 from ascend_graph.host.ops.registry import host_kernel

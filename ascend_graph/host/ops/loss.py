@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import torch
-from torch.nn import functional as F  # noqa: N812
+from torch.nn import functional as F
 
 from ascend_graph.host.ops.registry import host_kernel
 

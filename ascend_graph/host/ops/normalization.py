@@ -1,13 +1,11 @@
 """Batch, layer, group and root-mean-square normalization, and their gradients."""
 
-# ruff: noqa: PLR0917  (the inputs are the prototypes')
-
 from __future__ import annotations
 
 from functools import cache
 
 import torch
-from torch.nn import functional as F  # noqa: N812
+from torch.nn import functional as F
 
 from ascend_graph.host.ops.registry import host_kernel
 

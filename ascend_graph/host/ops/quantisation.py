@@ -1,7 +1,5 @@
 """Quantisation to 8-bit integers and products of quantised matrices."""
 
-# ruff: noqa: PLR0917  (the inputs are the prototypes')
-
 from __future__ import annotations
 
 import torch

@@ -1,7 +1,6 @@
 """Reductions over dimensions, scans, and searches for extremes and order."""
 
 # mypy: disable-error-code="no-any-return"
-# ruff: noqa: PLR0917  (the inputs are the prototypes')
 
 from __future__ import annotations
 

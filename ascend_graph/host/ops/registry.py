@@ -57,7 +57,7 @@ class HostKernel:
         if unknown:
             shown = ", ".join(f"{name}={bound[name]!r}" for name in unknown)
             raise HostRuntimeError(
-                f"{self.op_type}: the host kernel does not know attr {shown}; it knows: {', '.join(sorted(self.attrs)) or 'none'}"  # noqa: E501
+                f"{self.op_type}: the host kernel does not know attr {shown}; it knows: {', '.join(sorted(self.attrs)) or 'none'}"
             )
         missing = sorted(self.required_attrs - set(bound))
         if missing:

@@ -1,14 +1,13 @@
 """Operators that ask for shapes, change them, or put tensors together and take them apart."""
 
 # mypy: disable-error-code="no-untyped-call"
-# ruff: noqa: PLR0917  (the inputs are the prototypes')
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import torch
-from torch.nn import functional as F  # noqa: N812
+from torch.nn import functional as F
 
 from ascend_graph.host.dtypes import torch_dtype
 from ascend_graph.host.ops.registry import host_kernel

@@ -90,7 +90,8 @@ int run(uint32_t graph_id, void* stream, const GraphTensor* inputs, size_t input
             arguments[i] =
                 py::cast(wrap(in.data, torch_dtype(in.dtype), {in.sizes, static_cast<size_t>(in.rank)}));
         }
-        const py::object plan = found->second;  // kept: kernels release the GIL, and the graph may be removed meanwhile
+        const py::object plan =
+            found->second;  // kept: kernels release the GIL, and the graph may be removed meanwhile
         py::sequence results = plan(*arguments);
         const size_t count = results.size();
         for (size_t i = 0; i < count; ++i) {
