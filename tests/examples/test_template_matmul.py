@@ -44,7 +44,7 @@ def directory(built: Builder) -> Path:
 
 
 def test_the_documents_script(directory: Path) -> None:
-    assert "OK" in run(host_python("torch_test.py"), directory / "tests/python_extension")
+    assert "OK" in run(host_python("tests/python_extension/run.sh"), directory)
 
 
 def test_every_instance_of_the_template(directory: Path) -> None:
