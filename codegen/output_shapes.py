@@ -14,7 +14,7 @@ from ascend_graph.codegen.rendering import cpp_string, identifier
 
 from ascend_graph.eager.shape_code import SCALAR_TYPES
 from ascend_graph.shapes import Relation
-from ascend_graph.shapes.relation import bound_names, dtype_symbols
+from ascend_graph.shapes.relation import dtype_symbols
 from ascend_graph.shapes.syntax import (
     Absent,
     Binary,
@@ -33,6 +33,7 @@ from ascend_graph.shapes.syntax import (
     Tensor,
     Tuple,
     Unary,
+    bound_names,
 )
 
 _COMPARE = {"==": "sym_eq", "!=": "sym_ne", "<": "sym_lt", "<=": "sym_le", ">": "sym_gt", ">=": "sym_ge"}

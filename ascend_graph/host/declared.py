@@ -134,7 +134,7 @@ def declared_cases() -> list[Case]:
 def _to_npu(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_to_npu(v) for v in value]
-    return value.npu() if isinstance(value, torch.Tensor) else value
+    return value.to("npu") if isinstance(value, torch.Tensor) else value
 
 
 def _called(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:

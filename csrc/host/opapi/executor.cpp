@@ -1,5 +1,5 @@
 // Executors of aclnn calls and the table of kernels that operator packages bring.
-#include <deque>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -13,16 +13,17 @@
 
 using namespace ascend_graph::host;
 
-// Owns a copy of every argument. Deques keep addresses stable while arguments are added.
+// Owns a copy of every argument. Lists keep addresses while arguments are added, and cost nothing while
+// empty.
 struct aclOpExecutor {
     std::string op_type;
     KernelEntry entry;
     std::vector<Value> values;
-    std::deque<std::vector<int64_t>> ints;
-    std::deque<std::vector<float>> floats;
-    std::deque<std::vector<unsigned char>> bools;
-    std::deque<std::string> strings;
-    std::deque<std::vector<Tensor>> tensors;
+    std::list<std::vector<int64_t>> ints;
+    std::list<std::vector<float>> floats;
+    std::list<std::vector<unsigned char>> bools;
+    std::list<std::string> strings;
+    std::list<std::vector<Tensor>> tensors;
 
     Tensor copy(const aclTensor& source) {
         ints.push_back(source.sizes);
