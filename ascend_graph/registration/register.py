@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import torch
 
-from ascend_graph.eager import define_operator, operator_schema
+from ascend_graph.eager import operator_schema
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.prototypes import OpPrototype, find_prototype
 from ascend_graph.registration.autograd import Gradient, plan_gradient, register_gradient
@@ -316,6 +316,9 @@ class _Plan:
         overload = request.overload
         try:
             if overload is None:
+                # eager.operators makes its meta functions with this package: imported here, where both are complete.
+                from ascend_graph.eager import define_operator
+
                 defined = define_operator(request.prototype, self.meta or request.shape)
                 handles.append(defined)
                 overload = defined.overload
