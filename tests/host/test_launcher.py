@@ -15,8 +15,8 @@ from ascend_graph.host.toolkit import toolkit_directory
 def outside() -> dict[str, str]:
     """The environment without the host runtime."""
     toolkit = str(toolkit_directory())
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("ASCEND_", "TASK_QUEUE"))}
-    return {k: ":".join(p for p in v.split(":") if not p.startswith(toolkit)) for k, v in kept.items()}
+    without = {k: ":".join(e for e in v.split(":") if toolkit not in e) for k, v in os.environ.items()}
+    return {k: v for k, v in without.items() if v and not k.startswith(("ASCEND", "TASK_QUEUE"))}
 
 
 def launch(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
