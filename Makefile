@@ -8,7 +8,7 @@ HOST := $(BIN)/python -m ascend_graph.host
 NATIVE := $(shell find csrc -type f 2>/dev/null)
 DEMO := build/add_custom
 
-.PHONY: demo test lint format bench clean setup compiler
+.PHONY: demo test test-slow lint format bench clean setup compiler
 .DELETE_ON_ERROR:
 
 setup: .venv/installed
@@ -17,7 +17,11 @@ demo: $(DEMO)/opp/version.info $(DEMO)/extension.done
 	@TORCH_CPP_LOG_LEVEL=ERROR $(HOST) --quiet --opp $(DEMO)/opp examples/add_custom/demo.py $(DEMO)
 
 test: .venv/installed
-	$(HOST) -m pytest $(ARGS)
+	$(HOST) -m pytest -m "not slow" $(ARGS)
+
+# The long sweeps: every declared case of the wheel's converters, a million calls, a generated wheel built and installed.
+test-slow: .venv/installed
+	$(HOST) -m pytest -m slow $(ARGS)
 
 lint: .venv/linting
 	$(BIN)/ruff check .
