@@ -8,6 +8,9 @@ HOST := $(BIN)/python -m ascend_graph.host
 NATIVE := $(shell find csrc -type f 2>/dev/null)
 DEMO := build/add_custom
 
+# The editable install also puts the directory above this one on the path, where anything may lie.
+ONLY_THIS_TREE = @sed -i '\|^$(abspath ..)$$|d' .venv/lib/python*/site-packages/_editable_skbc_ascend_graph.pth
+
 .PHONY: demo test test-slow lint format bench clean setup compiler
 .DELETE_ON_ERROR:
 
@@ -50,10 +53,12 @@ compiler:
 # The wheel's libraries are compiled here; the rest of an editable install follows the tree by itself.
 .venv/installed: pyproject.toml CMakeLists.txt $(NATIVE) | compiler .venv/bin/python
 	$(BIN)/pip install -q --disable-pip-version-check $(PIP_FLAGS) -e '.[test]'
+	$(ONLY_THIS_TREE)
 	@touch $@
 
 .venv/linting: .venv/installed
 	$(BIN)/pip install -q --disable-pip-version-check $(PIP_FLAGS) -e '.[test,lint]'
+	$(ONLY_THIS_TREE)
 	@touch $@
 
 $(DEMO)/opp/version.info: examples/add_custom/package.py examples/add_custom/op_proto.h examples/add_custom/host_kernel.py .venv/installed
