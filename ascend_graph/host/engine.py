@@ -27,6 +27,8 @@ from ascend_graph.host.toolkit import HostRuntimeError
 if TYPE_CHECKING:
     from torchair._ge_concrete_graph.ge_ir_pb2 import AttrDef, GraphDef, OpDef, TensorDef
 
+    from ascend_graph.prototypes import OpPrototype
+
 _INPUT_TYPES = frozenset({"Data", "RefData"})
 #: Attrs that say how a device lays tensors out.
 _LAYOUT_ATTRS = frozenset({"input_layout_info", "output_layout_info"})
@@ -616,14 +618,20 @@ _IR_TYPES = {
 }
 
 
-def _prototype(op_type: str) -> Any:
-    from ascend_graph.prototypes import UnknownPrototypeError, find_prototype, parse_text
+def _prototype(op_type: str) -> OpPrototype | None:
+    from ascend_graph.prototypes import UnknownPrototypeError, find_prototype
 
     try:
         return find_prototype(op_type)
     except UnknownPrototypeError:
-        pass
+        return documented_prototype(op_type)
+
+
+def documented_prototype(op_type: str) -> OpPrototype | None:
+    """The prototype that torchair's wheel carries as the docstring of the operator's raw op; None without one."""
     from torchair._ge_concrete_graph import auto_generated_ge_raw_ops as raw_ops
+
+    from ascend_graph.prototypes import parse_text
 
     function = getattr(raw_ops, op_type, None) or getattr(raw_ops, f"_{op_type}", None)
     text = getattr(function, "__doc__", None)
