@@ -113,9 +113,17 @@ def show(op_type: str, sources: tuple[Path, ...], output_format: str) -> None:
 @click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
 @click.option(
     "--from",
-    "source",
+    "sources",
+    multiple=True,
     type=click.Path(exists=True, path_type=Path),
-    help="The header with the REG_OPs; needed the first time, copied into the project.",
+    help="The header with the REG_OPs; with --launch kernel also the kernels' sources, or a directory with both. Needed "
+    "the first time, copied into the project; may be repeated.",
+)
+@click.option(
+    "--launch",
+    type=click.Choice(["aclnn", "kernel"]),
+    help="How the operators reach the NPU: through their aclnn functions (the default), or by a launch of their Ascend C "
+    "kernels.",
 )
 @click.option("--bindings", type=click.Choice(["torch", "pybind", "both"]), help="How Python calls the operators.")
 @click.option(
@@ -125,10 +133,17 @@ def show(op_type: str, sources: tuple[Path, ...], output_format: str) -> None:
     metavar="OP=RELATION",
     help="An output shape, for a new operator; may be repeated.",
 )
-def new(directory: Path, source: Path | None, bindings: str | None, shapes: tuple[str, ...]) -> None:
+def new(
+    directory: Path, sources: tuple[Path, ...], launch: str | None, bindings: str | None, shapes: tuple[str, ...]
+) -> None:
     """Write a project of eager kernels in C++ that builds into a Python package, or bring one up to date.
 
-    What is generated lies in csrc/generated and <package>/_generated.py; all other files are written once and are yours.
+    What is generated lies in directories called generated and in <package>/_generated.py; all other files are written
+    once and are yours.
+
+    \b
+    ascend-graph new my_ops --from op_proto.h
+    ascend-graph new my_ops --launch kernel --from op_proto.h --from add_custom.cpp
     """
     from ascend_graph.codegen.eager_project import generate_project
 
@@ -139,12 +154,14 @@ def new(directory: Path, source: Path | None, bindings: str | None, shapes: tupl
             hint = "write OP=RELATION, e.g. 'AddCustom=x[*s], y[*s] -> z[*s]'"
             raise click.BadParameter(f"{text!r}: {hint}", param_hint="--shape")
         relations[op_type.strip()] = relation.strip()
-    project = generate_project(directory, source, bindings=bindings, shapes=relations)
+    project = generate_project(directory, sources or None, launch=launch, bindings=bindings, shapes=relations)
     click.echo(f"{project.directory}: {len(project.operators)} operators, {len(project.written)} files written")
     for path in project.written:
         click.echo(f"  {path}")
     for proposal in project.proposed:
         click.echo(f"proposed, check operators.ini: {proposal}")
+    for draft in project.drafts:
+        click.echo(f"proposed, check {draft}")
     for op_type, reason in project.skipped:
         click.echo(f"left out: {op_type}: {reason}")
 

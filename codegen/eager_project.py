@@ -7,19 +7,30 @@ once and is the author's from then on. Shapes and gradients are declared in one 
 from __future__ import annotations
 
 import configparser
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ascend_graph.codegen import eager_texts
 from ascend_graph.codegen.gradients import GradientPlan, gradient_plan, proposed_gradient
+from ascend_graph.codegen.kernel_launch import (
+    KernelLaunch,
+    find_kernel,
+    launch_files,
+    launch_function,
+    plan_launch,
+    propose_declaration,
+    proposed_prototypes,
+)
+from ascend_graph.codegen.kernel_source import KernelSources, kernel_files, read_kernels
 from ascend_graph.codegen.operator_package import CPP_KEYWORDS
 from ascend_graph.codegen.output_shapes import CppTensor, OutputCode, output_code
 from ascend_graph.codegen.rendering import GenerationError, cpp_string, identifier, render, write_if_different
 
 from ascend_graph.eager.errors import EagerError
 from ascend_graph.eager.schema import ATTR_KINDS, Kind, OperatorSchema, SchemaArgument, operator_schema
-from ascend_graph.prototypes import Attr, OpPrototype, Parameter, ParameterKind, read_prototypes
+from ascend_graph.prototypes import Attr, OpPrototype, Parameter, ParameterKind, parse_text, read_prototypes
 from ascend_graph.prototypes.writer import to_reg_op
 from ascend_graph.shapes import Relation, RelationError, parse_relation
 from ascend_graph.shapes.syntax import Itself
@@ -36,8 +47,15 @@ _RESERVED = CPP_KEYWORDS | {
     "grads",
     "ctx",
     "result",
+    "device",
+    "kernel",
+    "operands",
+    "launch",
+    "stream",
 }
 _BINDINGS = ("torch", "pybind", "both")
+#: How an operator reaches the NPU: through its aclnn function, or by a launch of its kernel.
+LAUNCHES = ("aclnn", "kernel")
 
 #: Per kind: the C++ type of the argument, that of the optional one, and how an aclnn call takes it.
 _CPP = {
@@ -51,6 +69,8 @@ _CPP = {
     Kind.DTYPE: ("int64_t", "std::optional<int64_t>", "Dtype{{{}}}"),
     Kind.DTYPES: ("at::IntArrayRef", "at::OptionalIntArrayRef", "Dtypes{{{}}}"),
 }
+#: The shape of sample tensors for kernels, which are seldom written for a few elements.
+_KERNEL_SAMPLE = (8, 2048)
 #: The functions of eager_texts that templates call.
 _TEXTS = (
     *("attr_value", "gradient_values", "binding_type", "binding_value", "binding_arguments", "docstring"),
@@ -68,6 +88,7 @@ class Declaration:
 
     shape: str = ""
     backward: str = ""
+    kernel: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +101,8 @@ class Project:
     operators: tuple[str, ...]
     #: Declarations that were proposed, to be checked by the author: ``shape of AddCustom: …``.
     proposed: tuple[str, ...]
+    #: Other files with proposals in them, and what these are: ``csrc/launch/add_custom.cpp: the launch of …``.
+    drafts: tuple[str, ...]
     #: Operators that were left out, and why.
     skipped: tuple[tuple[str, str], ...]
 
@@ -90,6 +113,8 @@ class CppArgument:
 
     name: str
     type: str
+    #: Its value, with a default that no schema can express in its place.
+    value: str
     #: How an aclnn call takes it.
     aclnn: str
     argument: SchemaArgument
@@ -113,6 +138,8 @@ class CppOperator:
     shapes: OutputCode | None
     gradient: GradientPlan | None
     op_schema: OperatorSchema
+    #: The kernel that it launches; None where it calls an aclnn function.
+    launch: KernelLaunch | None = None
 
     @property
     def parameters(self) -> str:
@@ -127,8 +154,9 @@ class CppOperator:
 
 def generate_project(
     directory: str | Path,
-    prototypes: str | Path | None = None,
+    sources: str | Path | Sequence[str | Path] | None = None,
     *,
+    launch: str | None = None,
     bindings: str | None = None,
     shapes: Mapping[str, str] | None = None,
     gradients: Mapping[str, str] | None = None,
@@ -137,8 +165,12 @@ def generate_project(
 
     Args:
         directory: The project; its last part is the package's name and the operators' namespace.
-        prototypes: A header with REG_OPs, or whatever :func:`ascend_graph.prototypes.read_prototypes` reads; copied into
-            the project. ``None`` takes the project's own copy.
+        sources: A header with REG_OPs, or whatever :func:`ascend_graph.prototypes.read_prototypes` reads, and for
+            ``launch="kernel"`` sources of Ascend C kernels or a directory with some; several where they are apart. They
+            are copied into the project. ``None`` takes the project's own copies. Kernels without prototypes get proposed
+            ones.
+        launch: How the operators reach the NPU: ``aclnn`` (through their aclnn functions) or ``kernel`` (by a launch of
+            their Ascend C kernels). The project's own by default, ``aclnn`` in a new one.
         bindings: How Python calls the operators: ``torch`` (``torch.ops``), ``pybind`` (a C++ module), or ``both``. The
             project's own by default, ``torch`` in a new one.
         shapes: Shape relations by op type, for a new ``operators.ini``.
@@ -151,18 +183,27 @@ def generate_project(
     target = Path(directory).resolve()
     package = _package_name(target.name)
     header = target / package / "op_proto.h"
-    if prototypes is None and not header.exists():
+    given = [] if sources is None else [Path(sources)] if isinstance(sources, str | Path) else list(map(Path, sources))
+    if not given and not header.exists():
         raise GenerationError(f"{target} is no project yet; say which prototypes it is for: --from op_proto.h")
-    text = header.read_text() if prototypes is None else _header_text(Path(prototypes))
+    launch = launch or ("kernel" if (target / "kernels").is_dir() else "aclnn")
+    if launch not in LAUNCHES:
+        raise GenerationError(f"launch={launch!r}: there are {', '.join(LAUNCHES)}")
+    kernels = None
+    if launch == "kernel":
+        given, kernels = _kernel_sources(target, given)
+    text, drafts = _header(header, given, kernels)
     schemas, skipped = _schemas(text)
     if not schemas:
         reasons = "; ".join(f"{name}: {why}" for name, why in skipped) or "there is no REG_OP in it"
-        raise GenerationError(f"nothing to generate from {prototypes or header}: {reasons}")
+        raise GenerationError(f"nothing to generate from {', '.join(map(str, given)) or header}: {reasons}")
     ini = target / package / "operators.ini"
-    declared = _read_declarations(ini)
-    new, proposed = _propose(schemas, declared, shapes or {}, gradients or {})
+    declared = _read_declarations(ini, kernels)
+    new, proposed = _propose(schemas, declared, shapes or {}, gradients or {}, kernels)
     declarations = {**declared, **new}
-    operators, left_out = _operators(schemas, declarations, ini)
+    operators, left_out = _operators(schemas, declarations, ini, kernels)
+    if not operators and kernels is not None:
+        raise GenerationError("; ".join(f"{name}: {why}" for name, why in (*skipped, *left_out)))
     bindings = bindings or _bindings_of(target)
     if bindings not in _BINDINGS:
         raise GenerationError(f"bindings={bindings!r}: there are {', '.join(_BINDINGS)}")
@@ -172,17 +213,18 @@ def generate_project(
         "gradients": [o for o in operators if o.gradient is not None],
         "bindings": bindings,
         "pybind": bindings != "torch",
+        "launch": launch,
         "samples": {o.op_type: _sample(o) for o in operators},
         "declarations": declarations,
         **{name: getattr(eager_texts, name) for name in _TEXTS},
     }
-    generated = {
+    generated: dict[str, str | bytes] = {
         f"{package}/_generated.py": render("eager_project/generated.py.jinja", **values),
         "csrc/generated/operators.h": render("eager_project/operators.h.jinja", **values),
         "csrc/generated/operators.cpp": render("eager_project/operators.cpp.jinja", **values),
         "csrc/generated/module.cpp": render("eager_project/module.cpp.jinja", **values),
         "csrc/generated/.clang-format": "DisableFormat: true\n",
-        **{f"csrc/generated/ascend_graph/{path.name}": path.read_text() for path in _runtime_headers()},
+        **{f"csrc/generated/ascend_graph/{path.name}": path.read_text() for path in _runtime_headers(launch)},
         f"{package}/op_proto.h": text,
     }
     if values["gradients"]:
@@ -196,6 +238,16 @@ def generate_project(
         f"{package}/py.typed": "",
         f"tests/test_{package}.py": render("eager_project/test.py.jinja", **values),
     }
+    if kernels is not None:
+        generated |= launch_files(package, operators, kernels)
+        generated |= {f"kernels/{file}": (kernels.root / file).read_bytes() for file in kernels.files}
+        own |= {f"csrc/launch/{o.name}.cpp": launch_function(package, o) for o in operators}
+        drafts += [
+            f"csrc/launch/{o.name}.cpp: the launch of {o.launch.kernel}"
+            + (f", which has to say {', '.join(o.launch.unknown)}" if o.launch.unknown else "")
+            for o in operators
+            if o.launch and not (target / f"csrc/launch/{o.name}.cpp").exists()
+        ]
     written = [name for name, content in generated.items() if write_if_different(target / name, content)]
     written += [
         name
@@ -206,14 +258,15 @@ def generate_project(
         before = ini.read_text() if ini.exists() else render("eager_project/operators.ini.jinja", **values)
         write_if_different(ini, before.rstrip("\n") + "\n" + "".join(_section(name, d) for name, d in new.items()))
         written.append(f"{package}/operators.ini")
-    stale = target / "csrc/generated/gradients.cpp"
-    if not values["gradients"] and stale.exists():
-        stale.unlink()
+    for stale in (*target.glob("csrc/generated/*.cpp"), *target.glob("kernels/generated/*.*")):
+        if stale.relative_to(target).as_posix() not in generated:
+            stale.unlink()
     return Project(
         target,
         tuple(Path(n) for n in written),
         tuple(o.op_type for o in operators),
         tuple(proposed),
+        tuple(drafts),
         (*skipped, *left_out),
     )
 
@@ -229,18 +282,41 @@ def _package_name(name: str) -> str:
     return name
 
 
-def _header_text(source: Path) -> str:
-    if source.is_file() and source.suffix in (".h", ".hpp"):
-        return source.read_text(errors="replace")
-    prototypes = read_prototypes(source).prototypes
-    return "\n".join(
-        ['#include "graph/operator_reg.h"\n\nnamespace ge {\n', *map(to_reg_op, prototypes), "}  // namespace ge\n"]
-    )
+def _kernel_sources(target: Path, given: Sequence[Path]) -> tuple[list[Path], KernelSources]:
+    """Which sources have prototypes, and the kernels of the others; without any, the project's own kernels."""
+    prototypes, kernels = [], []
+    for path in given:
+        found = list(kernel_files(path)) if path.is_dir() else []
+        if read_prototypes(path).prototypes:
+            prototypes.append(path)
+        elif not path.is_dir():
+            found = [path]
+        elif not found:
+            raise GenerationError(f"{path} has neither prototypes nor kernels in it")
+        kernels += found
+    if kernels:
+        return prototypes, read_kernels(kernels)
+    own = target / "kernels"
+    if not own.is_dir():
+        raise GenerationError(f"{target} has no kernels yet; say which it launches: --from add_custom.cpp")
+    return prototypes, read_kernels(kernel_files(own), own)
+
+
+def _header(header: Path, sources: Sequence[Path], kernels: KernelSources | None) -> tuple[str, list[str]]:
+    """The text of ``op_proto.h``, and what of it is only a proposal."""
+    if sources:
+        single = sources[0] if len(sources) == 1 else None
+        if single is not None and single.is_file() and single.suffix in (".h", ".hpp"):
+            return single.read_text(errors="replace"), []
+        texts = [to_reg_op(p) for source in sources for p in read_prototypes(source).prototypes]
+        return "\n".join(['#include "graph/operator_reg.h"\n\nnamespace ge {\n', *texts, "}  // namespace ge\n"]), []
+    if header.exists() or kernels is None:
+        return header.read_text(), []
+    text = proposed_prototypes(kernels)
+    return text, [f"{header.name}: the prototype of {p.op_type}, made from its kernel" for p in parse_text(text).prototypes]
 
 
 def _schemas(text: str) -> tuple[dict[str, OperatorSchema], list[tuple[str, str]]]:
-    from ascend_graph.prototypes import parse_text
-
     found: dict[str, OperatorSchema] = {}
     skipped: list[tuple[str, str]] = []
     result = parse_text(text)
@@ -261,7 +337,7 @@ def _schemas(text: str) -> tuple[dict[str, OperatorSchema], list[tuple[str, str]
     return found, skipped
 
 
-def _read_declarations(ini: Path) -> dict[str, Declaration]:
+def _read_declarations(ini: Path, kernels: KernelSources | None) -> dict[str, Declaration]:
     if not ini.exists():
         return {}
     parser = configparser.ConfigParser(delimiters=("=",), comment_prefixes=("#",), interpolation=None)
@@ -269,12 +345,13 @@ def _read_declarations(ini: Path) -> dict[str, Declaration]:
         parser.read_string(ini.read_text(), str(ini))
     except configparser.Error as error:
         raise GenerationError(str(error)) from error
+    keys = ("shape", "backward") if kernels is None else ("shape", "backward", "kernel")
     declared = {}
     for name in parser.sections():
-        unknown = set(parser[name]) - {"shape", "backward"}
+        unknown = set(parser[name]) - set(keys)
         if unknown:
-            raise GenerationError(f"{ini}: [{name}] has {', '.join(sorted(unknown))}; it may have shape and backward")
-        declared[name] = Declaration(parser[name].get("shape", "").strip(), parser[name].get("backward", "").strip())
+            raise GenerationError(f"{ini}: [{name}] has {', '.join(sorted(unknown))}; it may have {' and '.join(keys)}")
+        declared[name] = Declaration(**{key: parser[name].get(key, "").strip() for key in keys})
     return declared
 
 
@@ -282,6 +359,8 @@ def _section(name: str, declaration: Declaration) -> str:
     lines = ["", f"[{name}]", f"shape = {declaration.shape}"]
     if declaration.backward:
         lines.append(f"backward = {declaration.backward}")
+    if declaration.kernel:
+        lines.append(f"kernel = {declaration.kernel}")
     return "\n".join(lines) + "\n"
 
 
@@ -299,6 +378,7 @@ def _propose(
     declared: Mapping[str, Declaration],
     shapes: Mapping[str, str],
     gradients: Mapping[str, str],
+    kernels: KernelSources | None,
 ) -> tuple[dict[str, Declaration], list[str]]:
     """Declarations of operators that have none yet, and in words what of them is only a proposal."""
     for name in {*shapes, *gradients} - schemas.keys():
@@ -317,8 +397,23 @@ def _propose(
         if not backward and (found := proposed_gradient(schema, schemas)):
             backward = found
             proposed.append(f"gradient of {op_type}: {found}")
-        new[op_type] = Declaration(shape, backward)
+        kernel = ""
+        if kernels is not None:
+            with contextlib.suppress(GenerationError):  # said when the operator is left out
+                kernel = _kernel_declaration(schema, kernels, alone=len(schemas) == 1)
+                proposed.append(f"kernel of {op_type}: {kernel}")
+        new[op_type] = Declaration(shape, backward, kernel)
     return new, proposed
+
+
+def _kernel_declaration(schema: OperatorSchema, kernels: KernelSources, *, alone: bool) -> str:
+    kernel = find_kernel(schema, kernels, alone=alone)
+    if kernel is None:
+        raise GenerationError(
+            f"no kernel is called {schema.name}; there are {', '.join(kernels.by_name)}: write kernel = … below "
+            f"[{schema.prototype.op_type}]"
+        )
+    return propose_declaration(schema, kernel, kernels)
 
 
 def _proposed_shape(schema: OperatorSchema) -> str:
@@ -335,7 +430,10 @@ def _proposed_shape(schema: OperatorSchema) -> str:
 
 
 def _operators(
-    schemas: Mapping[str, OperatorSchema], declarations: Mapping[str, Declaration], ini: Path
+    schemas: Mapping[str, OperatorSchema],
+    declarations: Mapping[str, Declaration],
+    ini: Path,
+    kernels: KernelSources | None,
 ) -> tuple[list[CppOperator], list[tuple[str, str]]]:
     operators, left_out = [], []
     for op_type, schema in schemas.items():
@@ -344,7 +442,20 @@ def _operators(
             left_out.append((op_type, f"{ini.name} does not say its output shapes: write shape = … below [{op_type}]"))
             continue
         relation = _relation(schema, declaration, ini)
-        operators.append(_cpp_operator(schema, relation, declaration))
+        operator = _cpp_operator(schema, relation, declaration)
+        if kernels is not None:
+            where = f"{ini}, [{op_type}]"
+            if declaration.kernel:
+                launch = plan_launch(operator, declaration.kernel, kernels, relation, where)
+            else:
+                try:
+                    proposal = _kernel_declaration(schema, kernels, alone=len(schemas) == 1)
+                    launch = plan_launch(operator, proposal, kernels, relation, where)
+                except GenerationError as error:
+                    left_out.append((op_type, str(error)))
+                    continue
+            operator = replace(operator, launch=launch)
+        operators.append(operator)
     names = {o.op_type: o for o in operators}
     complete = []
     for operator in operators:
@@ -442,23 +553,24 @@ def _cpp_argument(argument: SchemaArgument) -> CppArgument:
             ParameterKind.OPTIONAL: "const std::optional<at::Tensor>&",
             ParameterKind.DYNAMIC: "at::TensorList",
         }[parameter.kind]
-        return CppArgument(name, type_, name, argument)
+        return CppArgument(name, type_, name, name, argument)
     plain, optional, aclnn = _CPP[argument.kind]
     if argument.default is None:
-        return CppArgument(name, plain, aclnn.format(name), argument)
+        return CppArgument(name, plain, name, aclnn.format(name), argument)
     default = eager_texts.cpp_value(argument.kind, argument.default)
     value = f"{name}.has_value() ? {plain}(*{name}) : {plain}({default})"
-    return CppArgument(name, optional, aclnn.format(value), argument)
+    return CppArgument(name, optional, value, aclnn.format(value), argument)
 
 
-def _runtime_headers() -> list[Path]:
+def _runtime_headers(launch: str) -> list[Path]:
     """The headers that generated kernels include; copied, so that a project builds without ascend_graph."""
     import ascend_graph.eager
 
     for directory in ascend_graph.eager.__path__:
         sources = Path(directory) / "csrc"
         if (sources / "aclnn.h").is_file():
-            return [sources / "aclnn.h", sources / "shapes.h"]
+            names = ("aclnn.h",) if launch == "aclnn" else ("kernel_launch.h", "launch.h")
+            return [sources / name for name in (*names, "shapes.h")]
     raise GenerationError(
         "the sources of the eager kernels are not installed; install ascend-graph from a wheel or with 'pip install -e .'"
     )
@@ -470,12 +582,13 @@ def _runtime_headers() -> list[Path]:
 def _sample(operator: CppOperator) -> str:
     """A call's arguments for the generated test, as Python: small tensors that fit the relation, required attrs."""
     shapes = _sample_shapes(operator)
+    default = (2, 3) if operator.launch is None else _KERNEL_SAMPLE
     parts = []
     for cpp in operator.arguments:
         argument = cpp.argument
         parameter = argument.parameter
         if isinstance(parameter, Parameter):
-            tensor = f"_tensor({shapes.get(parameter.name, (2, 3))}, torch.{_sample_dtype(parameter)})"
+            tensor = f"_tensor({shapes.get(parameter.name, default)}, torch.{_sample_dtype(parameter, operator)})"
             if parameter.kind is ParameterKind.DYNAMIC:
                 tensor = f"[{tensor}, {tensor}]"
             parts.append(f'"{argument.name}": {tensor}')
@@ -508,18 +621,22 @@ def _sample_shapes(operator: CppOperator) -> dict[str, tuple[int, ...]]:
         dims: list[int] = []
         for item in shape.items:
             if isinstance(item, Ellipsis_ | Group):
-                dims += [2, 3] if isinstance(item, Group) else [2]
+                large = operator.launch is not None
+                dims += ([] if large else [2]) if isinstance(item, Ellipsis_) else _KERNEL_SAMPLE if large else [2, 3]
             elif isinstance(item, Size) and isinstance(item.value, Literal) and isinstance(item.value.value, int):
                 dims.append(item.value.value)
             elif isinstance(item, Size) and isinstance(item.value, Name):
-                dims.append(sizes.setdefault(item.value.id, 4 + len(sizes)))
+                size = 4 + len(sizes) if operator.launch is None else 32 + 32 * len(sizes)
+                dims.append(sizes.setdefault(item.value.id, size))
             else:
                 dims.append(4)
         found[tensor.name] = tuple(dims)
     return found
 
 
-def _sample_dtype(parameter: Parameter) -> str:
+def _sample_dtype(parameter: Parameter, operator: CppOperator) -> str:
+    if operator.launch is not None and (element := operator.launch.element_of(parameter)) is not None:
+        return _DTYPE_NAMES.get(element.name, "float32")
     names = [_DTYPE_NAMES[d.name] for d in parameter.dtypes if d.name in _DTYPE_NAMES]
     return "float32" if not names or "float32" in names else names[0]
 

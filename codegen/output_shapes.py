@@ -39,7 +39,7 @@ from ascend_graph.shapes.syntax import (
 _COMPARE = {"==": "sym_eq", "!=": "sym_ne", "<": "sym_lt", "<=": "sym_le", ">": "sym_gt", ">=": "sym_ge"}
 _DIVISIONS = {"//": "floor_divide", "%": "modulo"}
 #: at::ScalarType's enumerators by torch's number.
-_ENUMERATORS = {
+ENUMERATORS = {
     **dict(enumerate(("Byte", "Char", "Short", "Int", "Long", "Half", "Float", "Double"))),
     **{8: "ComplexHalf", 9: "ComplexFloat", 10: "ComplexDouble", 11: "Bool", 15: "BFloat16", 23: "Float8_e5m2"},
     **{24: "Float8_e4m3fn", 27: "UInt16", 28: "UInt32", 29: "UInt64", 44: "Float8_e8m0fnu"},
@@ -308,7 +308,7 @@ class _Writer:
     @staticmethod
     def fixed_dtype(node: Expr) -> str:
         if isinstance(node, Name) and node.id in SCALAR_TYPES:
-            return f"at::ScalarType::{_ENUMERATORS[SCALAR_TYPES[node.id]]}"
+            return f"at::ScalarType::{ENUMERATORS[SCALAR_TYPES[node.id]]}"
         raise _BeyondError
 
     def condition(self, node: Expr) -> str:

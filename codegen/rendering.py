@@ -99,13 +99,13 @@ def cpp_string(text: str) -> str:
     return quote(text)
 
 
-def write_if_different(path: Path, text: str) -> bool:
+def write_if_different(path: Path, text: str | bytes) -> bool:
     """Write a generated file unless it already has that content; say whether it was written.
 
     A file that stays the same keeps its time stamp, so nothing that depends on it is built again. The file is replaced
     as a whole: a reader never sees half of it.
     """
-    data = text.encode()
+    data = text.encode() if isinstance(text, str) else text
     with contextlib.suppress(OSError):
         if path.read_bytes() == data:
             return False

@@ -1,0 +1,551 @@
+"""Operators whose eager half launches an Ascend C kernel: which kernel, what each of its parameters is given, the C++ of it.
+
+What prototype and signature do not say (the number of blocks, sizes, tiling) is computed by a launch function, one small
+file per operator that is the author's; its first version is proposed here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ascend_graph.codegen.kernel_source import (
+    ELEMENT_TYPES,
+    NUMBER_TYPES,
+    KernelFunction,
+    KernelParameter,
+    KernelSources,
+    TilingStruct,
+)
+from ascend_graph.codegen.operator_package import CPP_KEYWORDS, aclnn_parameters
+from ascend_graph.codegen.rendering import GenerationError, identifier, render
+
+from ascend_graph.eager.schema import Kind, OperatorSchema, dtype_number
+from ascend_graph.prototypes import DataType, Parameter, ParameterKind
+from ascend_graph.prototypes.dtypes import NAMED_SETS
+from ascend_graph.shapes import Relation
+from ascend_graph.shapes.syntax import Dims, Ellipsis_, Group, Name, Size
+
+if TYPE_CHECKING:
+    from ascend_graph.codegen.eager_project import CppOperator
+
+SCRATCH, BYTES, NULL = "scratch", "bytes", "null"
+
+#: Names that the generated functions use themselves.
+_RESERVED = CPP_KEYWORDS | {"op", "launch", "stream", "block_dim", "kernel", "args"}
+_DECLARATION = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\((.*)\))?\s*\Z", re.DOTALL)
+_ITEM = re.compile(r"\s*([A-Za-z_]\w*)\s*(?::\s*([A-Za-z_]\w*))?\s*\Z")
+#: What sizes are called, in lower case and without underscores.
+_LENGTHS = frozenset(
+    "totallength totallen total totalnum totalelements totalelementnum length len numel count elementcount elementnum "
+    "elements datalength datalen".split()  # noqa: SIM905
+)
+_BLOCKS = frozenset("blockdim blocknum blocks corenum cores usedcorenum numblocks".split())  # noqa: SIM905
+_TILES = frozenset({"tilenum", "tiles"})
+_ELEMENT_OF = {dtype: name for name, dtype in reversed(ELEMENT_TYPES.items())}
+#: What a launch function sees of an attr, and how it is made of the operator's argument and of a graph node's.
+_ATTRS = {
+    Kind.INT: ("int64_t", "{}", "{}"),
+    Kind.FLOAT: ("double", "{}", "{}"),
+    Kind.BOOL: ("bool", "{}", "{}"),
+    Kind.STRING: ("std::string", "std::string({})", "std::string({})"),
+    Kind.INTS: ("std::vector<int64_t>", "({}).vec()", "std::vector<int64_t>({0}.begin(), {0}.end())"),
+    Kind.FLOATS: ("std::vector<double>", "({}).vec()", "std::vector<double>({0}.begin(), {0}.end())"),
+    Kind.BOOLS: ("std::vector<bool>", "booleans({})", "std::vector<bool>({0}.begin(), {0}.end())"),
+    Kind.DTYPE: ("aclDataType", "ConvertType(static_cast<at::ScalarType>({}))", "static_cast<aclDataType>({})"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class KernelArgument:
+    """What one parameter of a kernel is given."""
+
+    parameter: KernelParameter
+    #: The member of the launch, or the address, in C++.
+    name: str
+    #: One of operand, scratch, data (tiling in global memory), struct (tiling by value), number, null.
+    role: str
+    #: The operand's name in the prototype.
+    operand: str = ""
+    #: The structure of tiling data, where its fields are known.
+    struct: TilingStruct | None = None
+
+    @property
+    def is_address(self) -> bool:
+        """Whether the launch is given an address for it."""
+        return self.role in ("operand", "scratch", "data")
+
+    @property
+    def member_type(self) -> str | None:
+        """The type of the member that the launch function fills in."""
+        if self.role == "number":
+            return self.parameter.number
+        if self.role in ("data", "struct"):
+            return self.struct.name if self.struct else "Bytes"
+        return "Scratch" if self.role == "scratch" else None
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """An instance of a kernel template: the dtypes that choose it, and its arguments."""
+
+    condition: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A tensor or an attr of an operator, as launch functions see it."""
+
+    name: str
+    type: str
+    #: How it is made of the operator's argument, and of an argument of a graph's node.
+    eager: str
+    graph: str
+    #: The input, attr or output of the prototype that it is; for outputs their position.
+    source: str
+    output: int | None = None
+    #: The operator's argument in C++.
+    argument: str = ""
+    optional: bool = False
+    in_place: bool = False
+    #: The dtypes that the prototype allows, as at::ScalarType; none: any.
+    dtypes: tuple[str, ...] = ()
+    parameter: Parameter | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KernelLaunch:
+    """An operator's launch of a kernel."""
+
+    kernel: KernelFunction
+    #: The source, relative to ``kernels``.
+    source: Path
+    arguments: tuple[KernelArgument, ...]
+    operands: tuple[Operand, ...]
+    instances: tuple[Instance, ...]
+    #: Statements of the proposed launch function, and the names that it cannot propose a value for.
+    proposal: tuple[str, ...]
+    unknown: tuple[str, ...]
+
+    @property
+    def tensors(self) -> tuple[Operand, ...]:
+        """The operands that are tensors."""
+        return tuple(o for o in self.operands if o.parameter is not None)
+
+    @property
+    def addresses(self) -> tuple[KernelArgument, ...]:
+        """The kernel's parameters that are given an address."""
+        return tuple(a for a in self.arguments if a.is_address)
+
+    @property
+    def members(self) -> tuple[KernelArgument, ...]:
+        """What the launch function says beside the number of blocks."""
+        return tuple(a for a in self.arguments if a.member_type)
+
+    @property
+    def structs(self) -> tuple[TilingStruct, ...]:
+        """The tiling structures that are mirrored for the launch function."""
+        return tuple({a.struct.name: a.struct for a in self.arguments if a.struct}.values())
+
+    @property
+    def parameters(self) -> str:
+        """The parameters of the function that launches."""
+        return "".join(f", void* {a.name}" for a in self.addresses)
+
+    def element_of(self, parameter: Parameter) -> DataType | None:
+        """The dtype that the kernel reads an operand as, where its source says one."""
+        elements = (self.kernel.elements.get(a.parameter.name, "") for a in self.arguments if a.operand == parameter.name)
+        return next((ELEMENT_TYPES[e] for e in elements if e in ELEMENT_TYPES), None)
+
+    def operand(self, argument: KernelArgument) -> str:
+        """The member that an operand's address belongs to."""
+        return next(o.name for o in self.tensors if o.source == argument.operand)
+
+    def cast(self, argument: KernelArgument) -> str:
+        """The value of a parameter in ``kernel<<<…>>>(…)``."""
+        if argument.is_address:
+            return f"static_cast<{argument.parameter.type}>({argument.name})"
+        if argument.role == "struct":
+            return f"ascend_graph::launch::as<::{argument.parameter.type}>(launch.{argument.name})"
+        return "nullptr" if argument.role == "null" else f"launch.{argument.name}"
+
+    def address(self, argument: KernelArgument) -> str:
+        """The value of a parameter in ``ACLRT_LAUNCH_KERNEL(kernel)(…)``, which takes structures by address."""
+        if argument.role == "struct":
+            return f"Address{{{argument.name}_bytes.data()}}"
+        return f"Address{{{argument.name}}}" if argument.is_address else self.cast(argument)
+
+
+# ------------------------------------------------------------------------------------------------------ which and what
+
+
+def find_kernel(schema: OperatorSchema, sources: KernelSources, *, alone: bool) -> KernelFunction | None:
+    """The kernel of an operator by its name; if there is one operator and one kernel, that one."""
+    wanted = _plain(schema.prototype.op_type)
+    found = [k for k in sources.kernels if _plain(k.name) == wanted]
+    if not found and alone and len(sources.kernels) == 1:
+        found = list(sources.kernels)
+    return found[0] if found else None
+
+
+def propose_declaration(schema: OperatorSchema, kernel: KernelFunction, sources: KernelSources) -> str:
+    """``kernel(parameter: what, …)`` for the kernel's addresses.
+
+    Operands are matched by name. Where that does not fit, they are taken in the order that operator packages prescribe:
+    inputs, outputs, workspace, tiling.
+
+    Raises:
+        GenerationError: There are not as many addresses as operands.
+    """
+    operands = [p.name for p in (*schema.prototype.inputs, *schema.returns)]
+    plain = {_plain(name): name for name in operands}
+    given: dict[str, str] = {}
+    rest = []
+    for parameter in kernel.parameters:
+        if not parameter.is_pointer:
+            continue
+        name = _plain(parameter.name)
+        if name in plain:
+            rest.append(parameter.name)
+        elif re.search("work?space|sync", name):
+            given[parameter.name] = SCRATCH
+        elif "tiling" in name:
+            given[parameter.name] = _tiling_type(sources) or BYTES
+        else:
+            rest.append(parameter.name)
+    by_name = {name: plain[_plain(name)] for name in rest if _plain(name) in plain}
+    if set(by_name.values()) == set(operands):
+        given |= by_name | {name: BYTES for name in rest if name not in by_name}
+    elif len(rest) == len(operands):
+        given |= dict(zip(rest, operands, strict=True))
+    else:
+        raise GenerationError(
+            f"the kernel {kernel} does not fit the operands {', '.join(operands)}: write what its addresses are given, "
+            f"kernel = {kernel.name}({', '.join(f'{name}: …' for name in rest)}), below [{schema.prototype.op_type}]"
+        )
+    items = [f"{p.name}: {given[p.name]}" for p in kernel.parameters if p.name in given]
+    return f"{kernel.name}({', '.join(i.partition(':')[0] if _same(i) else i for i in items)})"
+
+
+def _same(item: str) -> bool:
+    name, _, what = item.partition(": ")
+    return name == what
+
+
+def _tiling_type(sources: KernelSources) -> str | None:
+    """The structure of tiling data in global memory: the one that kernels name, or the only one that is called so."""
+    if sources.tiling_type in sources.structs:
+        return sources.tiling_type
+    named = [name for name in sources.structs if "tiling" in name.lower()]
+    return named[0] if len(named) == 1 else None
+
+
+def plan_launch(
+    op: CppOperator, declaration: str, sources: KernelSources, relation: Relation | None, where: str
+) -> KernelLaunch:
+    """What a declaration means.
+
+    Raises:
+        GenerationError: It is malformed, names what does not exist, or a parameter has a type that cannot be launched with.
+    """
+    kernel, given = _read(declaration, sources, where)
+    operands = tuple(_with_element(o, kernel, given) for o in _operands(op, where))
+    tensors = {o.source: o for o in operands if o.parameter is not None}
+    arguments = tuple(_argument(p, given.get(p.name), tensors, sources, kernel, where) for p in kernel.parameters)
+    used = {a.operand for a in arguments}
+    missing = [name for name, o in tensors.items() if name not in used and not o.optional]
+    if missing:
+        raise GenerationError(f"{where}: the kernel {kernel} is not given {', '.join(missing)}; write kernel = {kernel.name}(…)")
+    addressed = {a.operand: a for a in arguments if a.operand}
+    proposal, unknown = _proposal(arguments, operands, relation)
+    return KernelLaunch(
+        kernel,
+        kernel.file.relative_to(sources.root),
+        arguments,
+        operands,
+        _instances(kernel, addressed, tensors, where),
+        proposal,
+        unknown,
+    )
+
+
+def _with_element(operand: Operand, kernel: KernelFunction, given: Mapping[str, str]) -> Operand:
+    """Where the prototype allows every dtype, the kernel's source says which one it reads."""
+    names = (p.name for p in kernel.parameters if p.is_pointer and given.get(p.name, p.name) == operand.source)
+    element = next((ELEMENT_TYPES[e] for n in names if (e := kernel.elements.get(n)) in ELEMENT_TYPES), None)
+    if element is None or operand.dtypes or operand.parameter is None:
+        return operand
+    return replace(operand, dtypes=_scalar_types(replace(operand.parameter, dtypes=(element,))))
+
+
+def _read(declaration: str, sources: KernelSources, where: str) -> tuple[KernelFunction, dict[str, str]]:
+    match = _DECLARATION.match(declaration)
+    if match is None:
+        raise GenerationError(f"{where}: {declaration!r} is no kernel; write kernel = add_custom(x, y, z: out, tiling: bytes)")
+    kernel = sources.by_name.get(match[1])
+    if kernel is None:
+        raise GenerationError(f"{where}: there is no kernel {match[1]!r}; there are {', '.join(sources.by_name)}")
+    given: dict[str, str] = {}
+    for text in (match[2] or "").split(",") if (match[2] or "").strip() else ():
+        item = _ITEM.match(text)
+        names = [p.name for p in kernel.parameters if p.is_pointer]
+        if item is None or item[1] not in names:
+            raise GenerationError(f"{where}: {text.strip()!r} is no address of the kernel {kernel}; they are {', '.join(names)}")
+        given[item[1]] = item[2] or item[1]
+    return kernel, given
+
+
+def _argument(
+    parameter: KernelParameter,
+    what: str | None,
+    tensors: Mapping[str, Operand],
+    sources: KernelSources,
+    kernel: KernelFunction,
+    where: str,
+) -> KernelArgument:
+    name = f"{identifier(parameter.name)}_" if parameter.name in _RESERVED else identifier(parameter.name)
+    if parameter.is_pointer:
+        what = what or parameter.name
+        if what in tensors:
+            return KernelArgument(parameter, name, "operand", what)
+        if what in (SCRATCH, NULL):
+            return KernelArgument(parameter, name, what)
+        if what == BYTES or what in sources.structs:
+            return KernelArgument(parameter, name, "data", struct=sources.structs.get(what))
+        choices = ", ".join([*tensors, SCRATCH, BYTES, NULL, *sources.structs])
+        raise GenerationError(f"{where}: {parameter.name} of the kernel {kernel} is given {what!r}; it may be given {choices}")
+    if parameter.number:
+        return KernelArgument(parameter, name, "number")
+    if parameter.type in sources.structs:
+        return KernelArgument(parameter, name, "struct", struct=sources.structs[parameter.type])
+    if re.fullmatch(r"[A-Za-z_][\w:]*", parameter.type) and parameter.type not in (*ELEMENT_TYPES, *kernel.templates):
+        return KernelArgument(parameter, name, "struct")
+    raise GenerationError(
+        f"{where}: the kernel {kernel} takes {parameter.name} as {parameter.type}; a launch passes addresses, structures, and "
+        f"numbers of {', '.join(dict.fromkeys(NUMBER_TYPES.values()))}"
+    )
+
+
+def _operands(op: CppOperator, where: str) -> tuple[Operand, ...]:
+    schema = op.op_schema
+    node = {p.source_name: p.name for p in aclnn_parameters(schema.prototype)}
+    operands = []
+    for cpp in op.arguments:
+        argument, parameter = cpp.argument, cpp.argument.parameter
+        member = _cpp_name(argument.name)
+        if isinstance(parameter, Parameter):
+            if parameter.kind is ParameterKind.DYNAMIC:
+                raise GenerationError(f"{where}: {parameter.name} is a list of tensors; kernels are launched with single ones")
+            operands.append(
+                Operand(
+                    member, "Tensor", f"shape_of({cpp.name})", f"args.{node[parameter.name]}",
+                    source=parameter.name, argument=cpp.name, optional=parameter.kind is ParameterKind.OPTIONAL,
+                    in_place=parameter.name in schema.prototype.in_place, dtypes=_scalar_types(parameter), parameter=parameter,
+                )
+            )  # fmt: skip
+        elif argument.kind in _ATTRS:
+            type_, eager, graph = _ATTRS[argument.kind]
+            in_node = graph.format(f"args.{node[parameter.name]}")
+            operands.append(Operand(member, type_, eager.format(cpp.value), in_node, parameter.name, argument=cpp.name))
+        else:
+            raise GenerationError(f"{where}: attr {parameter.name} is a list of dtypes, which no launch function takes")
+    for position, output in enumerate(schema.returns):
+        if output.kind is ParameterKind.DYNAMIC:
+            raise GenerationError(f"{where}: {output.name} is a list of tensors; kernels are launched with single ones")
+        member = _cpp_name(output.name)
+        operands.append(
+            Operand(
+                member, "Tensor", "", f"args.{node[output.name]}", source=output.name, output=position,
+                dtypes=_scalar_types(output), parameter=output,
+            )
+        )  # fmt: skip
+    return tuple(operands)
+
+
+def _cpp_name(name: str) -> str:
+    return f"{identifier(name)}_" if name in CPP_KEYWORDS else identifier(name)
+
+
+def _scalar_types(parameter: Parameter) -> tuple[str, ...]:
+    """The dtypes to check for, of those that torch has; none where every dtype is allowed."""
+    from ascend_graph.codegen.output_shapes import ENUMERATORS
+
+    if set(parameter.dtypes) >= set(NAMED_SETS["ALL"]):
+        return ()
+    numbers = [ENUMERATORS.get(dtype_number(dtype)) for dtype in parameter.dtypes]
+    return tuple(f"at::ScalarType::{name}" for name in numbers if name)
+
+
+def _instances(
+    kernel: KernelFunction, addressed: Mapping[str, KernelArgument], tensors: Mapping[str, Operand], where: str
+) -> tuple[Instance, ...]:
+    """For a template, an instance for each of the dtypes that the prototype allows for the operands of its types."""
+    if not kernel.templates:
+        return ()
+    choosing = []
+    for template in kernel.templates:
+        named = [name for name, a in addressed.items() if kernel.elements.get(a.parameter.name) == template]
+        if not named and len(kernel.templates) == 1:
+            named = list(addressed)
+        operand = tensors.get(named[0]) if named else None
+        dtypes = [d for d in operand.parameter.dtypes if d in _ELEMENT_OF] if operand and operand.parameter else []
+        if operand is None or not dtypes or not operand.dtypes:
+            raise GenerationError(
+                f"{where}: nothing says which dtypes the template {kernel} is compiled for: its {template} must be the element "
+                "type of an address, and the prototype must list the dtypes of that operand"
+            )
+        choosing.append((operand, dtypes))
+    instances = []
+    for chosen in product(*(dtypes for _, dtypes in choosing)):
+        condition = " && ".join(
+            f"op.{operand.name}.dtype == {_acl_name(dtype)}" for (operand, _), dtype in zip(choosing, chosen, strict=True)
+        )
+        instances.append(Instance(condition, ", ".join(_ELEMENT_OF[dtype] for dtype in chosen)))
+    return tuple(instances)
+
+
+def _acl_name(dtype: DataType) -> str:
+    return f"ACL_{dtype.ge_name.removeprefix('DT_')}"
+
+
+# ----------------------------------------------------------------------------------------------------------- proposing
+
+
+def _plain(name: str) -> str:
+    plain = name.lower().replace("_", "")
+    return plain.removesuffix("gm").removesuffix("addr") or plain
+
+
+def _proposal(
+    arguments: Sequence[KernelArgument], operands: Sequence[Operand], relation: Relation | None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Statements of a launch function, and the members that only the author knows."""
+    known = _known_values(operands, relation)
+    statements, unknown = [], []
+    for argument in arguments:
+        if argument.role == "number":
+            wanted = [(argument.name, argument.parameter.name, argument.parameter.number or "", None)]
+        elif argument.struct is not None:
+            wanted = [(f"{argument.name}.{f.name}", f.name, f.type, f.count) for f in argument.struct.fields]
+        else:
+            if argument.role in ("scratch", "data", "struct"):
+                unknown.append(argument.name)
+            continue
+        for member, name, type_, count in wanted:
+            value = None if count is not None else known.get(_plain(name))
+            if value is None:
+                unknown.append(member)
+            else:
+                statements.append(f"launch.{member} = {_converted(value, type_)};")
+    return tuple(statements), tuple(unknown)
+
+
+def _converted(value: str, type_: str) -> str:
+    if type_ in ("float", "double", "bool"):
+        return value if type_ != "float" else f"static_cast<float>({value})"
+    return value if value.isdigit() or value == "launch.block_dim" else f"narrow<{type_}>({value})"
+
+
+def _known_values(operands: Sequence[Operand], relation: Relation | None) -> dict[str, str]:
+    """Expressions by plain name: lengths, blocks, tiles; then the relation's dimensions; then attrs, which count most."""
+    tensors = [o for o in operands if o.parameter is not None]
+    counted = next((o for o in tensors if o.output is not None), tensors[0])
+    known = {name: f"op.{counted.name}.numel()" for name in _LENGTHS}
+    known |= {name: "launch.block_dim" for name in _BLOCKS}
+    known |= {name: "8" for name in _TILES}
+    by_source = {o.source: o for o in tensors}
+    for name, (source, position) in _dimensions(relation):
+        if source in by_source:
+            known[_plain(name)] = f"op.{by_source[source].name}.size({position})"
+    known |= {_plain(o.source): f"op.{o.name}" for o in operands if o.type in ("int64_t", "double", "bool")}
+    return known
+
+
+def _dimensions(relation: Relation | None) -> Iterator[tuple[str, tuple[str, int]]]:
+    """The named dimensions of a relation's inputs, and where each is."""
+    for tensor in relation.input_tensors if relation else ():
+        shape = tensor.alternatives[-1].shape
+        if not isinstance(shape, Dims):
+            continue
+        open_at = next((n for n, item in enumerate(shape.items) if isinstance(item, Ellipsis_ | Group)), None)
+        for n, item in enumerate(shape.items):
+            if isinstance(item, Size) and isinstance(item.value, Name):
+                yield item.value.id, (tensor.name, n if open_at is None or n < open_at else n - len(shape.items))
+
+
+def proposed_prototypes(sources: KernelSources) -> str:
+    """REG_OPs for kernels without a prototype.
+
+    The addresses that are called outputs, otherwise the last one, are the outputs; floats and booleans are attrs.
+
+    Raises:
+        GenerationError: A kernel has less than two operands.
+    """
+    texts = ['#include "graph/operator_reg.h"\n\nnamespace ge {']
+    for kernel in sources.kernels:
+        addresses = [p for p in kernel.parameters if p.is_pointer and not re.search("work?space|sync|tiling", _plain(p.name))]
+        outputs = [p for p in addresses if re.match("out|dst|result", p.name.lower())] or addresses[-1:]
+        inputs = [p for p in addresses if p not in outputs]
+        if not inputs:
+            raise GenerationError(
+                f"the kernel {kernel} does not show its operands; give its prototype too: --from op_proto.h --from {kernel.file.name}"
+            )
+        op_type = "".join(word[:1].upper() + word[1:] for word in kernel.name.split("_"))
+        lines = [f"REG_OP({op_type})"]
+        for call, parameters in (("INPUT", inputs), ("OUTPUT", outputs)):
+            for parameter in parameters:
+                dtype = ELEMENT_TYPES.get(kernel.elements.get(parameter.name, ""))
+                types = f"TensorType({{{dtype.ge_name}}})" if dtype else "TensorType::ALL()"
+                lines.append(f".{call}({parameter.name}, {types})")
+        for parameter in kernel.parameters:
+            if parameter.number in ("float", "double", "bool"):
+                lines.append(f".REQUIRED_ATTR({parameter.name}, {'Bool' if parameter.number == 'bool' else 'Float'})")
+        texts.append("\n    ".join([*lines, f".OP_END_FACTORY_REG({op_type});"]))
+    return "\n".join([*texts, "}  // namespace ge\n"])
+
+
+# -------------------------------------------------------------------------------------------------------------- files
+
+
+def launch_files(package: str, operators: Sequence[CppOperator], sources: KernelSources) -> dict[str, str]:
+    """The generated files of a project that launches kernels, by their place in it.
+
+    Raises:
+        GenerationError: A template is to be launched by ``ACLRT_LAUNCH_KERNEL``.
+    """
+    launches = [launch for op in operators if (launch := op.launch) is not None]
+    chevrons = {launch.source.suffix != ".cpp" for launch in launches}
+    if len(chevrons) > 1:
+        names = ", ".join(sorted({str(launch.source) for launch in launches}))
+        raise GenerationError(
+            f"{names}: sources named .cpp are built by ascendc_library(), others by bisheng; give all of one project one suffix"
+        )
+    for launch in launches:
+        if launch.kernel.templates and chevrons == {False}:
+            raise GenerationError(
+                f"{launch.source}: the template {launch.kernel} can only be launched with <<<…>>>; name the file "
+                f"{launch.source.with_suffix('.asc').name}"
+            )
+    structs: dict[str, TilingStruct] = {s.name: s for launch in launches for s in launch.structs}
+    values = {"package": package, "operators": operators, "structs": structs, "chevrons": chevrons == {True}}
+    files = {
+        "csrc/generated/kernels.h": render("kernel_project/kernels.h.jinja", **values),
+        "kernels/generated/CMakeLists.txt": render("kernel_project/CMakeLists.txt.jinja", **values, sources=sorted({str(k.source) for k in launches})),
+        "kernels/generated/operator_package.py": render("kernel_project/operator_package.py.jinja", **values),
+    }
+    for op in operators:
+        files[f"kernels/generated/{op.name}.asc"] = render("kernel_project/launch.asc.jinja", op=op, **values)
+        files[f"kernels/generated/{op.name}_host.asc"] = render("kernel_project/host_op.asc.jinja", op=op, **values)
+    if chevrons == {False}:
+        files["kernels/generated/launches.cpp"] = render("kernel_project/launches.cpp.jinja", **values)
+    return files
+
+
+def launch_function(package: str, op: CppOperator) -> str:
+    """The proposed launch function of an operator: the author's file."""
+    return str(render("kernel_project/launch_function.cpp.jinja", package=package, op=op))
