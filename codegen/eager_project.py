@@ -214,6 +214,7 @@ def generate_project(
         "bindings": bindings,
         "pybind": bindings != "torch",
         "launch": launch,
+        "chevrons": any(o.launch.source.suffix != ".cpp" for o in operators if o.launch),
         "samples": {o.op_type: _sample(o) for o in operators},
         "declarations": declarations,
         **{name: getattr(eager_texts, name) for name in _TEXTS},
@@ -390,7 +391,7 @@ def _propose(
             continue
         shape = shapes.get(op_type, "")
         if not shape:
-            shape = _proposed_shape(schema)
+            shape = _proposed_shape(schema) if kernels is None else _proposed_kernel_shape(schema)
             if shape and schema.returns:
                 proposed.append(f"shape of {op_type}: {shape}")
         backward = gradients.get(op_type, "")
@@ -424,6 +425,19 @@ def _proposed_shape(schema: OperatorSchema) -> str:
     source = inputs[0].name
     in_place = [f"{name}" for name in schema.prototype.in_place]
     return f"{', '.join(dict.fromkeys([source, *in_place]))} -> {', '.join([*in_place, *[f'{p.name} like {source}' for p in schema.returns]])}"
+
+
+def _proposed_kernel_shape(schema: OperatorSchema) -> str:
+    """All inputs and outputs of one shape: a kernel reads as much of each operand as it is told, whatever it has."""
+    inputs = [p for p in schema.prototype.inputs if p.kind is ParameterKind.REQUIRED]
+    if not inputs or any(p.kind is ParameterKind.DYNAMIC for p in schema.returns):
+        return ""
+    outputs = []
+    for output in schema.returns:
+        dtype = _DTYPE_NAMES.get(output.dtypes[0].name) if len(output.dtypes) == 1 else None
+        differs = dtype is not None and output.dtypes != inputs[0].dtypes
+        outputs.append(f"{output.name}[*s]{f': {dtype}' if differs else ''}")
+    return f"{', '.join(f'{p.name}[*s]' for p in inputs)} -> {', '.join([*schema.prototype.in_place, *outputs])}"
 
 
 # ------------------------------------------------------------------------------------------------------------ operators
@@ -569,7 +583,7 @@ def _runtime_headers(launch: str) -> list[Path]:
     for directory in ascend_graph.eager.__path__:
         sources = Path(directory) / "csrc"
         if (sources / "aclnn.h").is_file():
-            names = ("aclnn.h",) if launch == "aclnn" else ("kernel_launch.h", "launch.h")
+            names = ("aclnn.h",) if launch == "aclnn" else ("kernel_launch.h", "device_bytes.h", "launch.h")
             return [sources / name for name in (*names, "shapes.h")]
     raise GenerationError(
         "the sources of the eager kernels are not installed; install ascend-graph from a wheel or with 'pip install -e .'"

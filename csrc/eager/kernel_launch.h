@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "device_bytes.h"
 #include "launch.h"
 
 // What torch_npu's op_plugin/utils/op_api_common_base.h and core/npu/NPUFormat.h declare; the former takes longer
