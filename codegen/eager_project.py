@@ -314,7 +314,12 @@ def _header(header: Path, sources: Sequence[Path], kernels: KernelSources | None
     if header.exists() or kernels is None:
         return header.read_text(), []
     text = proposed_prototypes(kernels)
-    return text, [f"{header.name}: the prototype of {p.op_type}, made from its kernel" for p in parse_text(text).prototypes]
+    drafts = []
+    for prototype in parse_text(text).prototypes:
+        unknown = [p.name for p in (*prototype.inputs, *prototype.outputs) if len(p.dtypes) > 1]
+        dtypes = f", whose source does not say the dtypes of {', '.join(unknown)}" if unknown else ""
+        drafts.append(f"{header.name}: the prototype of {prototype.op_type}, made from its kernel{dtypes}")
+    return text, drafts
 
 
 def _schemas(text: str) -> tuple[dict[str, OperatorSchema], list[tuple[str, str]]]:

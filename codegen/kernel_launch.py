@@ -39,6 +39,11 @@ SCRATCH, BYTES, NULL = "scratch", "bytes", "null"
 _RESERVED = CPP_KEYWORDS | {"op", "launch", "stream", "block_dim", "kernel", "args"}
 _DECLARATION = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\((.*)\))?\s*\Z", re.DOTALL)
 _ITEM = re.compile(r"\s*([A-Za-z_]\w*)\s*(?::\s*([A-Za-z_]\w*))?\s*\Z")
+#: Addresses that are no operands: memory of the launch, and what the host tells the kernel.
+_SCRATCH_NAMES = re.compile("work?space|sync")
+_DATA_NAMES = re.compile("tiling|param|config")
+#: What the system itself needs of a workspace, on the processors that have most of it.
+_SYSTEM_WORKSPACE = "16 << 20"
 #: What sizes are called, in lower case and without underscores.
 _LENGTHS = frozenset(
     "totallength totallen total totalnum totalelements totalelementnum length len numel count elementcount elementnum "
@@ -212,9 +217,9 @@ def propose_declaration(schema: OperatorSchema, kernel: KernelFunction, sources:
         name = _plain(parameter.name)
         if name in plain:
             rest.append(parameter.name)
-        elif re.search("work?space|sync", name):
+        elif _SCRATCH_NAMES.search(name):
             given[parameter.name] = SCRATCH
-        elif "tiling" in name:
+        elif _DATA_NAMES.search(name):
             given[parameter.name] = _tiling_type(sources) or BYTES
         else:
             rest.append(parameter.name)
@@ -268,7 +273,7 @@ def plan_launch(
         kernel.file.relative_to(sources.root),
         arguments,
         operands,
-        _instances(kernel, addressed, tensors, where),
+        _instances(kernel, addressed, tensors, relation, where),
         proposal,
         unknown,
     )
@@ -382,12 +387,19 @@ def _scalar_types(parameter: Parameter) -> tuple[str, ...]:
 
 
 def _instances(
-    kernel: KernelFunction, addressed: Mapping[str, KernelArgument], tensors: Mapping[str, Operand], where: str
+    kernel: KernelFunction,
+    addressed: Mapping[str, KernelArgument],
+    tensors: Mapping[str, Operand],
+    relation: Relation | None,
+    where: str,
 ) -> tuple[Instance, ...]:
-    """For a template, an instance for each of the dtypes that the prototype allows for the operands of its types."""
+    """For a template, an instance for each of the dtypes that the prototype allows for the operands of its types.
+
+    An output whose dtype the relation leaves open has that of the first input.
+    """
     if not kernel.templates:
         return ()
-    choosing = []
+    choosing: list[tuple[Operand, list[DataType]]] = []
     for template in kernel.templates:
         named = [name for name, a in addressed.items() if kernel.elements.get(a.parameter.name) == template]
         if not named and len(kernel.templates) == 1:
@@ -400,11 +412,15 @@ def _instances(
                 "type of an address, and the prototype must list the dtypes of that operand"
             )
         choosing.append((operand, dtypes))
+    first = next(o for o in tensors.values() if o.output is None)
+    open_outputs = {t.name for t in relation.output_tensors if t.alternatives[-1].dtype is None} if relation else set()
     instances = []
     for chosen in product(*(dtypes for _, dtypes in choosing)):
-        condition = " && ".join(
-            f"op.{operand.name}.dtype == {_acl_name(dtype)}" for (operand, _), dtype in zip(choosing, chosen, strict=True)
-        )
+        pairs = list(zip((operand for operand, _ in choosing), chosen, strict=True))
+        shared = next((dtype for operand, dtype in pairs if operand is first), None)
+        if shared is not None and any(dtype != shared for operand, dtype in pairs if operand.source in open_outputs):
+            continue
+        condition = " && ".join(f"op.{operand.name}.dtype == {_acl_name(dtype)}" for operand, dtype in pairs)
         instances.append(Instance(condition, ", ".join(_ELEMENT_OF[dtype] for dtype in chosen)))
     return tuple(instances)
 
@@ -433,7 +449,11 @@ def _proposal(
         elif argument.struct is not None:
             wanted = [(f"{argument.name}.{f.name}", f.name, f.type, f.count) for f in argument.struct.fields]
         else:
-            if argument.role in ("scratch", "data", "struct"):
+            if argument.role == "scratch" and "space" in _plain(argument.name):
+                statements.append(
+                    f"launch.{argument.name}.bytes = {_SYSTEM_WORKSPACE};  // the system's own; add what the kernel uses"
+                )
+            elif argument.role in ("scratch", "data", "struct"):
                 unknown.append(argument.name)
             continue
         for member, name, type_, count in wanted:
@@ -488,7 +508,8 @@ def proposed_prototypes(sources: KernelSources) -> str:
     """
     texts = ['#include "graph/operator_reg.h"\n\nnamespace ge {']
     for kernel in sources.kernels:
-        addresses = [p for p in kernel.parameters if p.is_pointer and not re.search("work?space|sync|tiling", _plain(p.name))]
+        special = re.compile(f"{_SCRATCH_NAMES.pattern}|{_DATA_NAMES.pattern}")
+        addresses = [p for p in kernel.parameters if p.is_pointer and not special.search(_plain(p.name))]
         outputs = [p for p in addresses if re.match("out|dst|result", p.name.lower())] or addresses[-1:]
         inputs = [p for p in addresses if p not in outputs]
         if not inputs:
@@ -500,7 +521,7 @@ def proposed_prototypes(sources: KernelSources) -> str:
         for call, parameters in (("INPUT", inputs), ("OUTPUT", outputs)):
             for parameter in parameters:
                 dtype = ELEMENT_TYPES.get(kernel.elements.get(parameter.name, ""))
-                types = f"TensorType({{{dtype.ge_name}}})" if dtype else "TensorType::ALL()"
+                types = "TensorType::ALL()" if dtype is None else f"TensorType({{{dtype.ge_name}}})"
                 lines.append(f".{call}({parameter.name}, {types})")
         for parameter in kernel.parameters:
             if parameter.number in ("float", "double", "bool"):

@@ -45,6 +45,7 @@ _TYPEDEF_STRUCT = re.compile(r"\btypedef\s+struct\s*\w*\s*\{([^{}]*)\}\s*(\w+)\s
 _FIELD = re.compile(r"\s*(?:const\s+)?([A-Za-z_][\w\s]*?)\s+(\w+)\s*(?:\[\s*(\d+)\s*\])?\s*(?:=[^;]*|\{[^;]*\})?\Z")
 _DEFINITION = re.compile(r"\bBEGIN_TILING_DATA_DEF\s*\(\s*(\w+)\s*\)(.*?)\bEND_TILING_DATA_DEF\b", re.DOTALL)
 _DEFINITION_FIELD = re.compile(r"\bTILING_DATA_FIELD_DEF(_ARR|_STRUCT)?\s*\(([^()]*)\)")
+_GLOBAL_TENSOR = re.compile(r"\bGlobalTensor\s*<\s*([A-Za-z_]\w*)\s*>\s*([\w\s,]+);")
 _TILING_TYPE = re.compile(
     r"\bGET_TILING_DATA_WITH_STRUCT\s*\(\s*([\w:]+)\s*,|\bREGISTER_TILING_DEFAULT\s*\(\s*([\w:]+)\s*\)"
 )
@@ -248,13 +249,17 @@ def _plain_type(text: str) -> str:
 
 
 def _element(parameter: KernelParameter, codes: list[str]) -> str | None:
-    """The element type of an operand: of a typed pointer, or of the one type that the source casts the name to."""
+    """The element type of an operand: of a typed pointer, of the type that the source casts the name to, or of the
+    ``GlobalTensor`` that is called like it."""
     declared = parameter.type.removesuffix("*")
     if declared != "uint8_t":
         return declared
     name = re.escape(parameter.name)
     cast = re.compile(rf"__gm__\s+([A-Za-z_]\w*)\s*\*\s*(?:\)|>)\s*\(?\s*{name}\b")
     found = {match[1] for code in codes for match in cast.finditer(code)}
+    if not found:
+        names = (re.compile(rf"\b{name}_?(?:gm|global)\b", re.IGNORECASE), _GLOBAL_TENSOR)
+        found = {m[1] for code in codes for m in names[1].finditer(code) if names[0].search(m[2])}
     return found.pop() if len(found) == 1 else None
 
 

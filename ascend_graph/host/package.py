@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ascend_graph.build import CppLibrary
+from ascend_graph.codegen.kernel_source import included_files
 from ascend_graph.codegen.operator_package import generate_operator_package
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.host.toolkit import HostRuntimeError, toolkit_directory
@@ -167,6 +168,7 @@ def _copy_python_kernel(name: str, function: Callable[..., Any], work: Path) -> 
 def _compile(header: Path, adapter: Path, sources: Sequence[Path], work: Path) -> None:
     include = toolkit_directory() / "include"
     neighbours = {h for s in sources for pattern in ("*.h", "*.hpp", "*.cpp", "*.asc") for h in s.parent.glob(pattern)}
+    neighbours.update(file for source in sources for file in included_files(source))
     aclnn = sorted((work / "op_api/include").glob("*.h"))
     ascendc = any(source.suffix == ".asc" for source in sources)
     library = CppLibrary(

@@ -12,7 +12,7 @@ import ascend_graph
 torch.library.define("my_add::add_custom", "(Tensor x, Tensor y) -> Tensor")
 torch.library.impl("my_add::add_custom", "PrivateUse1", add_custom.run_add_custom)
 
-# The prototype is found in the installed operator package.
+# The prototype is found in the operator package, whose kernel is the one that eager calls launch.
 ascend_graph.register_op("AddCustom", eager=torch.ops.my_add.add_custom, shape="x[...], y[...] -> z[...]")
 
 

@@ -7,7 +7,7 @@ import ascend_graph
 
 torch.ops.load_library("build/libadd_custom.so")
 
-# The prototype is found in the installed operator package.
+# The prototype is found in the operator package, whose kernel is the one that eager calls launch.
 ascend_graph.register_op("AddCustom", eager=torch.ops.ascendc_ops.ascendc_add, shape="x[...], y[...] -> z[...]")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -37,19 +38,20 @@ for _ in range(2):
 
 @pytest.fixture(scope="module")
 def directory(built: Builder) -> Path:
-    return built(
-        "torch_library_launch",
-        lambda work: run(host_python("run.sh"), work),
-        ["add_custom_kernel.h", "add_custom.asc", "run.sh"],
-    )
+    def build(work: Path) -> None:
+        run(host_python("run.sh"), work)
+        run([sys.executable, "package.py", "build/opp"], work)
+
+    package = ["op_proto.h", "host_op.asc", "package.py"]
+    return built("torch_library_launch", build, ["add_custom_kernel.h", "add_custom.asc", "run.sh", *package])
 
 
 def test_the_documents_script(directory: Path) -> None:
     assert "OK" in run(host_python("add_custom_test.py"), directory)
 
 
-def test_compiled_in_every_mode(directory: Path, opp: Path) -> None:
-    assert run(host_python("graph.py", opp=opp), directory).count("agrees with the CPU") == 3
+def test_compiled_in_every_mode(directory: Path) -> None:
+    assert run(host_python("graph.py", opp=directory / "build/opp"), directory).count("agrees with the CPU") == 3
 
 
 def test_a_launch_is_recorded_and_replayed(directory: Path) -> None:
