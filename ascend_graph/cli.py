@@ -133,8 +133,20 @@ def show(op_type: str, sources: tuple[Path, ...], output_format: str) -> None:
     metavar="OP=RELATION",
     help="An output shape, for a new operator; may be repeated.",
 )
+@click.option(
+    "--kernel",
+    "kernels",
+    multiple=True,
+    metavar="OP=KERNEL",
+    help="What a new operator launches: add_custom(x, y, z: out); may be repeated.",
+)
 def new(
-    directory: Path, sources: tuple[Path, ...], launch: str | None, bindings: str | None, shapes: tuple[str, ...]
+    directory: Path,
+    sources: tuple[Path, ...],
+    launch: str | None,
+    bindings: str | None,
+    shapes: tuple[str, ...],
+    kernels: tuple[str, ...],
 ) -> None:
     """Write a project of eager kernels in C++ that builds into a Python package, or bring one up to date.
 
@@ -147,14 +159,14 @@ def new(
     """
     from ascend_graph.codegen.eager_project import generate_project
 
-    relations = {}
-    for text in shapes:
-        op_type, equals, relation = text.partition("=")
-        if not equals:
-            hint = "write OP=RELATION, e.g. 'AddCustom=x[*s], y[*s] -> z[*s]'"
-            raise click.BadParameter(f"{text!r}: {hint}", param_hint="--shape")
-        relations[op_type.strip()] = relation.strip()
-    project = generate_project(directory, sources or None, launch=launch, bindings=bindings, shapes=relations)
+    project = generate_project(
+        directory,
+        sources or None,
+        launch=launch,
+        bindings=bindings,
+        shapes=_by_operator("--shape", shapes, "AddCustom=x[*s], y[*s] -> z[*s]"),
+        kernels=_by_operator("--kernel", kernels, "AddCustom=add_custom(x, y, z: out)"),
+    )
     click.echo(f"{project.directory}: {len(project.operators)} operators, {len(project.written)} files written")
     for path in project.written:
         click.echo(f"  {path}")
@@ -164,6 +176,17 @@ def new(
         click.echo(f"proposed, check {draft}")
     for op_type, reason in project.skipped:
         click.echo(f"left out: {op_type}: {reason}")
+
+
+def _by_operator(option: str, texts: Iterable[str], example: str) -> dict[str, str]:
+    """``OP=…`` options as a mapping."""
+    found = {}
+    for text in texts:
+        op_type, equals, value = text.partition("=")
+        if not equals:
+            raise click.BadParameter(f"{text!r}: write OP=…, e.g. {example!r}", param_hint=option)
+        found[op_type.strip()] = value.strip()
+    return found
 
 
 @main.command()

@@ -92,6 +92,15 @@ class Declaration:
 
 
 @dataclass(frozen=True, slots=True)
+class Given:
+    """What the caller says of new operators, by op type."""
+
+    shapes: Mapping[str, str]
+    gradients: Mapping[str, str]
+    kernels: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Project:
     """What :func:`generate_project` did."""
 
@@ -160,6 +169,7 @@ def generate_project(
     bindings: str | None = None,
     shapes: Mapping[str, str] | None = None,
     gradients: Mapping[str, str] | None = None,
+    kernels: Mapping[str, str] | None = None,
 ) -> Project:
     """Write a project that builds into a Python package with eager kernels, or bring one up to date.
 
@@ -175,6 +185,7 @@ def generate_project(
             project's own by default, ``torch`` in a new one.
         shapes: Shape relations by op type, for a new ``operators.ini``.
         gradients: The gradient operators by op type, likewise.
+        kernels: What they launch by op type, likewise: ``add_custom(x, y, z: out)``.
 
     Raises:
         GenerationError: There is nothing to generate, or a declaration is wrong; nothing is written then.
@@ -189,21 +200,22 @@ def generate_project(
     launch = launch or ("kernel" if (target / "kernels").is_dir() else "aclnn")
     if launch not in LAUNCHES:
         raise GenerationError(f"launch={launch!r}: there are {', '.join(LAUNCHES)}")
-    kernels = None
+    kernel_sources = None
     if launch == "kernel":
-        given, kernels = _kernel_sources(target, given)
-    text, drafts = _header(header, given, kernels)
+        given, kernel_sources = _kernel_sources(target, given)
+    text, drafts = _header(header, given, kernel_sources)
     schemas, skipped = _schemas(text)
     if not schemas:
         reasons = "; ".join(f"{name}: {why}" for name, why in skipped) or "there is no REG_OP in it"
         raise GenerationError(f"nothing to generate from {', '.join(map(str, given)) or header}: {reasons}")
     ini = target / package / "operators.ini"
-    declared = _read_declarations(ini, kernels)
-    new, proposed = _propose(schemas, declared, shapes or {}, gradients or {}, kernels)
+    declared = _read_declarations(ini, kernel_sources)
+    new, proposed = _propose(schemas, declared, Given(shapes or {}, gradients or {}, kernels or {}), kernel_sources)
     declarations = {**declared, **new}
-    operators, left_out = _operators(schemas, declarations, ini, kernels)
-    if not operators and kernels is not None:
-        raise GenerationError("; ".join(f"{name}: {why}" for name, why in (*skipped, *left_out)))
+    operators, left_out = _operators(schemas, declarations, ini, kernel_sources)
+    if not operators and kernel_sources is not None:
+        reasons = "; ".join(f"{name}: {why}" for name, why in (*skipped, *left_out))
+        raise GenerationError(f"{reasons}{'' if ini.exists() else '; for a new project: --kernel OP=…'}")
     bindings = bindings or _bindings_of(target)
     if bindings not in _BINDINGS:
         raise GenerationError(f"bindings={bindings!r}: there are {', '.join(_BINDINGS)}")
@@ -239,9 +251,9 @@ def generate_project(
         f"{package}/py.typed": "",
         f"tests/test_{package}.py": render("eager_project/test.py.jinja", **values),
     }
-    if kernels is not None:
-        generated |= launch_files(package, operators, kernels)
-        generated |= {f"kernels/{file}": (kernels.root / file).read_bytes() for file in kernels.files}
+    if kernel_sources is not None:
+        generated |= launch_files(package, operators, kernel_sources)
+        generated |= {f"kernels/{file}": (kernel_sources.root / file).read_bytes() for file in kernel_sources.files}
         own |= {f"csrc/launch/{o.name}.cpp": launch_function(package, o) for o in operators}
         drafts += [
             f"csrc/launch/{o.name}.cpp: the launch of {o.launch.kernel}"
@@ -382,29 +394,28 @@ def _bindings_of(target: Path) -> str:
 def _propose(
     schemas: Mapping[str, OperatorSchema],
     declared: Mapping[str, Declaration],
-    shapes: Mapping[str, str],
-    gradients: Mapping[str, str],
+    given: Given,
     kernels: KernelSources | None,
 ) -> tuple[dict[str, Declaration], list[str]]:
     """Declarations of operators that have none yet, and in words what of them is only a proposal."""
-    for name in {*shapes, *gradients} - schemas.keys():
+    for name in {*given.shapes, *given.gradients, *given.kernels} - schemas.keys():
         raise GenerationError(f"{name} is no operator of the prototypes; there are {', '.join(schemas)}")
     new: dict[str, Declaration] = {}
     proposed = []
     for op_type, schema in schemas.items():
         if op_type in declared:
             continue
-        shape = shapes.get(op_type, "")
+        shape = given.shapes.get(op_type, "")
         if not shape:
             shape = _proposed_shape(schema) if kernels is None else _proposed_kernel_shape(schema)
             if shape and schema.returns:
                 proposed.append(f"shape of {op_type}: {shape}")
-        backward = gradients.get(op_type, "")
+        backward = given.gradients.get(op_type, "")
         if not backward and (found := proposed_gradient(schema, schemas)):
             backward = found
             proposed.append(f"gradient of {op_type}: {found}")
-        kernel = ""
-        if kernels is not None:
+        kernel = given.kernels.get(op_type, "")
+        if kernels is not None and not kernel:
             with contextlib.suppress(GenerationError):  # said when the operator is left out
                 kernel = _kernel_declaration(schema, kernels, alone=len(schemas) == 1)
                 proposed.append(f"kernel of {op_type}: {kernel}")
@@ -419,7 +430,7 @@ def _kernel_declaration(schema: OperatorSchema, kernels: KernelSources, *, alone
             f"no kernel is called {schema.name}; there are {', '.join(kernels.by_name)}: write kernel = … below "
             f"[{schema.prototype.op_type}]"
         )
-    return propose_declaration(schema, kernel, kernels)
+    return str(propose_declaration(schema, kernel, kernels))
 
 
 def _proposed_shape(schema: OperatorSchema) -> str:

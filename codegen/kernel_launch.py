@@ -37,7 +37,7 @@ SCRATCH, BYTES, NULL = "scratch", "bytes", "null"
 
 #: Names that the generated functions use themselves.
 _RESERVED = CPP_KEYWORDS | {"op", "launch", "stream", "block_dim", "kernel", "args"}
-_DECLARATION = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\((.*)\))?\s*\Z", re.DOTALL)
+_DECLARATION = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:<([\w\s:,]+)>)?\s*(?:\((.*)\))?\s*\Z", re.DOTALL)
 _ITEM = re.compile(r"\s*([A-Za-z_]\w*)\s*(?::\s*([A-Za-z_]\w*))?\s*\Z")
 #: Addresses that are no operands: memory of the launch, and what the host tells the kernel.
 _SCRATCH_NAMES = re.compile("work?space|sync")
@@ -46,8 +46,23 @@ _DATA_NAMES = re.compile("tiling|param|config")
 _SYSTEM_WORKSPACE = "16 << 20"
 #: What sizes are called, in lower case and without underscores.
 _LENGTHS = frozenset(
-    "totallength totallen total totalnum totalelements totalelementnum length len numel count elementcount elementnum "
-    "elements datalength datalen".split()  # noqa: SIM905
+    [
+        "totallength",
+        "totallen",
+        "total",
+        "totalnum",
+        "totalelements",
+        "totalelementnum",
+        "length",
+        "len",
+        "numel",
+        "count",
+        "elementcount",
+        "elementnum",
+        "elements",
+        "datalength",
+        "datalen",
+    ]
 )
 _BLOCKS = frozenset("blockdim blocknum blocks corenum cores usedcorenum numblocks".split())  # noqa: SIM905
 _TILES = frozenset({"tilenum", "tiles"})
@@ -88,7 +103,8 @@ class KernelArgument:
     def member_type(self) -> str | None:
         """The type of the member that the launch function fills in."""
         if self.role == "number":
-            return self.parameter.number
+            number: str | None = self.parameter.number
+            return number
         if self.role in ("data", "struct"):
             return self.struct.name if self.struct else "Bytes"
         return "Scratch" if self.role == "scratch" else None
@@ -96,7 +112,7 @@ class KernelArgument:
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """An instance of a kernel template: the dtypes that choose it, and its arguments."""
+    """An instance of a kernel template: the dtypes that choose it, or none, and its arguments."""
 
     condition: str
     arguments: str
@@ -164,7 +180,9 @@ class KernelLaunch:
 
     def element_of(self, parameter: Parameter) -> DataType | None:
         """The dtype that the kernel reads an operand as, where its source says one."""
-        elements = (self.kernel.elements.get(a.parameter.name, "") for a in self.arguments if a.operand == parameter.name)
+        elements = (
+            self.kernel.elements.get(a.parameter.name, "") for a in self.arguments if a.operand == parameter.name
+        )
         return next((ELEMENT_TYPES[e] for e in elements if e in ELEMENT_TYPES), None)
 
     def operand(self, argument: KernelArgument) -> str:
@@ -199,7 +217,7 @@ def find_kernel(schema: OperatorSchema, sources: KernelSources, *, alone: bool) 
 
 
 def propose_declaration(schema: OperatorSchema, kernel: KernelFunction, sources: KernelSources) -> str:
-    """``kernel(parameter: what, …)`` for the kernel's addresses.
+    """``kernel(parameter: what, …)`` for a kernel's addresses.
 
     Operands are matched by name. Where that does not fit, they are taken in the order that operator packages prescribe:
     inputs, outputs, workspace, tiling.
@@ -244,8 +262,9 @@ def _same(item: str) -> bool:
 
 def _tiling_type(sources: KernelSources) -> str | None:
     """The structure of tiling data in global memory: the one that kernels name, or the only one that is called so."""
-    if sources.tiling_type in sources.structs:
-        return sources.tiling_type
+    declared: str | None = sources.tiling_type
+    if declared in sources.structs:
+        return declared
     named = [name for name in sources.structs if "tiling" in name.lower()]
     return named[0] if len(named) == 1 else None
 
@@ -258,14 +277,16 @@ def plan_launch(
     Raises:
         GenerationError: It is malformed, names what does not exist, or a parameter has a type that cannot be launched with.
     """
-    kernel, given = _read(declaration, sources, where)
+    kernel, instance, given = _read(declaration, sources, where)
     operands = tuple(_with_element(o, kernel, given) for o in _operands(op, where))
     tensors = {o.source: o for o in operands if o.parameter is not None}
     arguments = tuple(_argument(p, given.get(p.name), tensors, sources, kernel, where) for p in kernel.parameters)
     used = {a.operand for a in arguments}
     missing = [name for name, o in tensors.items() if name not in used and not o.optional]
     if missing:
-        raise GenerationError(f"{where}: the kernel {kernel} is not given {', '.join(missing)}; write kernel = {kernel.name}(…)")
+        raise GenerationError(
+            f"{where}: the kernel {kernel} is not given {', '.join(missing)}; write kernel = {kernel.name}(…)"
+        )
     addressed = {a.operand: a for a in arguments if a.operand}
     proposal, unknown = _proposal(arguments, operands, relation)
     return KernelLaunch(
@@ -273,7 +294,7 @@ def plan_launch(
         kernel.file.relative_to(sources.root),
         arguments,
         operands,
-        _instances(kernel, addressed, tensors, relation, where),
+        (Instance("", instance),) if instance else _instances(kernel, addressed, tensors, relation, where),
         proposal,
         unknown,
     )
@@ -288,21 +309,36 @@ def _with_element(operand: Operand, kernel: KernelFunction, given: Mapping[str, 
     return replace(operand, dtypes=_scalar_types(replace(operand.parameter, dtypes=(element,))))
 
 
-def _read(declaration: str, sources: KernelSources, where: str) -> tuple[KernelFunction, dict[str, str]]:
+def _read(declaration: str, sources: KernelSources, where: str) -> tuple[KernelFunction, str, dict[str, str]]:
+    """The kernel, the arguments of its template, and what its addresses are given."""
     match = _DECLARATION.match(declaration)
     if match is None:
-        raise GenerationError(f"{where}: {declaration!r} is no kernel; write kernel = add_custom(x, y, z: out, tiling: bytes)")
+        raise GenerationError(
+            f"{where}: {declaration!r} is no kernel; write kernel = add_custom(x, y, z: out, tiling: bytes)"
+        )
     kernel = sources.by_name.get(match[1])
     if kernel is None:
         raise GenerationError(f"{where}: there is no kernel {match[1]!r}; there are {', '.join(sources.by_name)}")
     given: dict[str, str] = {}
-    for text in (match[2] or "").split(",") if (match[2] or "").strip() else ():
+    instance = " ".join((match[2] or "").split())
+    if instance and len(instance.split(",")) > len(kernel.templates):
+        raise GenerationError(
+            f"{where}: {kernel.name}<{instance}>: the kernel has {len(kernel.templates)} template parameters"
+        )
+    if not instance and not kernel.by_dtype:
+        raise GenerationError(
+            f"{where}: the template {kernel} is not chosen by dtypes alone; write which instance to launch: "
+            f"kernel = {kernel.name}<{', '.join(kernel.templates)}>(…) with values for these"
+        )
+    for text in (match[3] or "").split(",") if (match[3] or "").strip() else ():
         item = _ITEM.match(text)
         names = [p.name for p in kernel.parameters if p.is_pointer]
         if item is None or item[1] not in names:
-            raise GenerationError(f"{where}: {text.strip()!r} is no address of the kernel {kernel}; they are {', '.join(names)}")
+            raise GenerationError(
+                f"{where}: {text.strip()!r} is no address of the kernel {kernel}; they are {', '.join(names)}"
+            )
         given[item[1]] = item[2] or item[1]
-    return kernel, given
+    return kernel, instance, given
 
 
 def _argument(
@@ -323,7 +359,9 @@ def _argument(
         if what == BYTES or what in sources.structs:
             return KernelArgument(parameter, name, "data", struct=sources.structs.get(what))
         choices = ", ".join([*tensors, SCRATCH, BYTES, NULL, *sources.structs])
-        raise GenerationError(f"{where}: {parameter.name} of the kernel {kernel} is given {what!r}; it may be given {choices}")
+        raise GenerationError(
+            f"{where}: {parameter.name} of the kernel {kernel} is given {what!r}; it may be given {choices}"
+        )
     if parameter.number:
         return KernelArgument(parameter, name, "number")
     if parameter.type in sources.structs:
@@ -345,7 +383,9 @@ def _operands(op: CppOperator, where: str) -> tuple[Operand, ...]:
         member = _cpp_name(argument.name)
         if isinstance(parameter, Parameter):
             if parameter.kind is ParameterKind.DYNAMIC:
-                raise GenerationError(f"{where}: {parameter.name} is a list of tensors; kernels are launched with single ones")
+                raise GenerationError(
+                    f"{where}: {parameter.name} is a list of tensors; kernels are launched with single ones"
+                )
             operands.append(
                 Operand(
                     member, "Tensor", f"shape_of({cpp.name})", f"args.{node[parameter.name]}",
@@ -475,9 +515,9 @@ def _known_values(operands: Sequence[Operand], relation: Relation | None) -> dic
     """Expressions by plain name: lengths, blocks, tiles; then the relation's dimensions; then attrs, which count most."""
     tensors = [o for o in operands if o.parameter is not None]
     counted = next((o for o in tensors if o.output is not None), tensors[0])
-    known = {name: f"op.{counted.name}.numel()" for name in _LENGTHS}
-    known |= {name: "launch.block_dim" for name in _BLOCKS}
-    known |= {name: "8" for name in _TILES}
+    known = dict.fromkeys(_LENGTHS, f"op.{counted.name}.numel()")
+    known |= dict.fromkeys(_BLOCKS, "launch.block_dim")
+    known |= dict.fromkeys(_TILES, "8")
     by_source = {o.source: o for o in tensors}
     for name, (source, position) in _dimensions(relation):
         if source in by_source:
@@ -556,7 +596,9 @@ def launch_files(package: str, operators: Sequence[CppOperator], sources: Kernel
     values = {"package": package, "operators": operators, "structs": structs, "chevrons": chevrons == {True}}
     files = {
         "csrc/generated/kernels.h": render("kernel_project/kernels.h.jinja", **values),
-        "kernels/generated/CMakeLists.txt": render("kernel_project/CMakeLists.txt.jinja", **values, sources=sorted({str(k.source) for k in launches})),
+        "kernels/generated/CMakeLists.txt": render(
+            "kernel_project/CMakeLists.txt.jinja", **values, sources=sorted({str(k.source) for k in launches})
+        ),
         "kernels/generated/operator_package.py": render("kernel_project/operator_package.py.jinja", **values),
     }
     for op in operators:

@@ -37,9 +37,15 @@ NUMBER_TYPES = {
 }
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
-_QUALIFIERS = re.compile(r"\b__(?:aicore|vector|cube|inline|noinline)__\b|\b__(?:mix|launch_bounds)__\s*\([^()]*\)|\[aicore\]")
-_TEMPLATE = re.compile(rf"\btemplate\s*<([^<>]*)>\s*(?=(?:inline\s+|static\s+)*{GLOBAL_MARK}\b[^(){{}};]*?\b(\w+)\s*\()")
-_TYPE_PARAMETER = re.compile(r"\s*(?:typename|class)\s+(\w+)\s*\Z")
+_ADAPTER = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]((?:torch|torch_npu|ATen|c10|pybind11)/[^>"\n]*)', re.MULTILINE)
+_PACKED = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+pack\b", re.MULTILINE)
+_QUALIFIERS = re.compile(
+    r"\b__(?:aicore|vector|cube|inline|noinline)__\b|\b__(?:mix|launch_bounds)__\s*\([^()]*\)|\[aicore\]"
+)
+_TEMPLATE = re.compile(
+    rf"\btemplate\s*<([^<>]*)>\s*(?=(?:inline\s+|static\s+)*{GLOBAL_MARK}\b[^(){{}};]*?\b(\w+)\s*\()"
+)
+_TEMPLATE_PARAMETER = re.compile(r"\s*([\w:\s]+?)\s+(\w+)\s*(?:=[^=]*)?\Z")
 _STRUCT = re.compile(r"\bstruct\s+(?:alignas\s*\(\s*\d+\s*\)\s*)?(\w+)\s*\{([^{}]*)\}\s*;")
 _TYPEDEF_STRUCT = re.compile(r"\btypedef\s+struct\s*\w*\s*\{([^{}]*)\}\s*(\w+)\s*;")
 _FIELD = re.compile(r"\s*(?:const\s+)?([A-Za-z_][\w\s]*?)\s+(\w+)\s*(?:\[\s*(\d+)\s*\])?\s*(?:=[^;]*|\{[^;]*\})?\Z")
@@ -96,8 +102,10 @@ class KernelFunction:
     name: str
     namespace: str
     parameters: tuple[KernelParameter, ...]
-    #: The type parameters of a template, in their order.
+    #: The parameters of a template, in their order.
     templates: tuple[str, ...]
+    #: Whether all of them are types, so that the dtypes of operands can choose an instance.
+    by_dtype: bool
     #: The file that defines it.
     file: Path
     #: Per parameter, the element type that the source reads it as, where it says so.
@@ -140,7 +148,9 @@ def defines_kernels(path: Path) -> bool:
 def kernel_files(directory: Path) -> Iterator[Path]:
     """The files below a directory that define kernels, in the order of their names; not those of builds."""
     for parent, directories, names in os.walk(directory):
-        directories[:] = sorted(d for d in directories if not d.startswith(".") and d not in ("build", "build_out", "out"))
+        directories[:] = sorted(
+            d for d in directories if not d.startswith(".") and d not in ("build", "build_out", "out")
+        )
         for name in sorted(names):
             if defines_kernels(Path(parent, name)):
                 yield Path(parent, name)
@@ -152,7 +162,7 @@ def read_kernels(paths: Iterable[Path], root: Path | None = None) -> KernelSourc
     ``root`` is the directory that their places are relative to; by default the deepest that has them all.
 
     Raises:
-        GenerationError: There is no kernel, or two different ones have the same name.
+        GenerationError: There is no kernel, two different ones have the same name, or a file has more than kernels in it.
         PrototypeSourceError: A file cannot be read.
     """
     given = [path.resolve() for path in paths]
@@ -163,7 +173,8 @@ def read_kernels(paths: Iterable[Path], root: Path | None = None) -> KernelSourc
     structs: dict[str, TilingStruct] = {}
     tiling_types: set[str] = set()
     for path, source in sources.items():
-        for struct in _structs(source.code):
+        # The layout of packed structures is the author's to match.
+        for struct in () if _PACKED.search(source.text) else _structs(source.code):
             structs.setdefault(struct.name, struct)
         tiling_types |= {(match[1] or match[2]).rpartition("::")[2] for match in _TILING_TYPE.finditer(source.code)}
         for kernel in _kernels(path, source.code, [sources[p].code for p in _included(path, sources)]):
@@ -175,8 +186,16 @@ def read_kernels(paths: Iterable[Path], root: Path | None = None) -> KernelSourc
                 )
     if not kernels:
         names = ", ".join(str(path) for path in given) or "no file"
-        raise GenerationError(f"{names}: no kernel is defined there: __global__ __aicore__ void add_custom(GM_ADDR x, …) {{…}}")
+        raise GenerationError(
+            f"{names}: no kernel is defined there: __global__ __aicore__ void add_custom(GM_ADDR x, …) {{…}}"
+        )
     needed = sorted({f for kernel in kernels.values() for f in (kernel.file, *_included(kernel.file, sources))})
+    for path in needed:
+        if adapter := _ADAPTER.search(sources[path].text):
+            raise GenerationError(
+                f"{path} has a kernel and an adapter to PyTorch in it (it includes {adapter[1]}); the adapter is generated: "
+                "move the kernel to a file of its own"
+            )
     root = root.resolve() if root else Path(os.path.commonpath([path.parent for path in needed]))
     return KernelSources(
         root,
@@ -222,28 +241,29 @@ def _included(path: Path, sources: Mapping[Path, SourceText]) -> list[Path]:
 
 def _kernels(path: Path, code: str, included: list[str]) -> Iterator[KernelFunction]:
     marked = _QUALIFIERS.sub(lambda m: " " * len(m[0]), re.sub(r"\b__global__\b", GLOBAL_MARK, code))
-    templates: dict[str, tuple[str, ...]] = {}
+    templates: dict[str, list[re.Match[str]]] = {}
 
     def hide(match: re.Match[str]) -> str:
-        names = [_TYPE_PARAMETER.match(part) for part in match[1].split(",")]
-        # A parameter that is no type cannot be chosen by a dtype: such a template stays hidden.
-        if all(names):
-            templates[match[2]] = tuple(name[1] for name in names if name)
-            return " " * len(match[0])
-        return match[0]
+        parameters = [_TEMPLATE_PARAMETER.match(part) for part in match[1].split(",")]
+        templates[match[2]] = [p for p in parameters if p]
+        return " " * len(match[0]) if all(parameters) else match[0]
 
     marked = _TEMPLATE.sub(hide, marked)
     for kernel in find_kernels(marked):
         parameters = tuple(KernelParameter(_plain_type(p.type), p.name) for p in kernel.parameters)
         elements = {p.name: e for p in parameters if p.is_pointer and (e := _element(p, [code, *included]))}
-        yield KernelFunction(
-            kernel.name, kernel.namespace, parameters, templates.get(kernel.name, ()), path, elements
-        )
+        template = templates.get(kernel.name, [])
+        names, by_dtype = tuple(p[2] for p in template), all(p[1] in ("typename", "class") for p in template)
+        yield KernelFunction(kernel.name, kernel.namespace, parameters, names, by_dtype, path, elements)
 
 
 def _plain_type(text: str) -> str:
     """A parameter's type without ``const`` and the qualifiers of the memory: ``__gm__ float*`` as ``float*``."""
-    words = re.sub(r"\b(?:const|volatile|struct|__gm__|__restrict__|__restrict|__ubuf__)\b", " ", text.replace("*", " * "))
+    words = re.sub(
+        r"\b(?:const|volatile|struct|__gm__|__restrict__|__restrict|__ubuf__|__kfc_workspace__)\b",
+        " ",
+        text.replace("*", " * "),
+    )
     plain = " ".join(words.split()).replace(" *", "*")
     return {"GM_ADDR": "uint8_t*", "void*": "uint8_t*", "GM_ADDR*": "uint8_t**"}.get(plain, plain)
 

@@ -18,7 +18,8 @@ namespace ascend_graph::launch {
 namespace detail {
 
 inline void check(aclError error, const char* function) {
-    if (error != ACL_SUCCESS) throw std::runtime_error(std::string(function) + " failed with error " + std::to_string(error));
+    if (error != ACL_SUCCESS)
+        throw std::runtime_error(std::string(function) + " failed with error " + std::to_string(error));
 }
 
 // While a graph is captured, a thread may only copy to the device at once in the relaxed mode.
@@ -37,12 +38,13 @@ class Relaxed {
 
 // The address of these bytes on the current device, for a kernel that reads its tiling from global memory.
 //
-// They are copied there once per content and kept as long as the process: a captured graph reads them at every
-// replay, and nothing has to be copied or waited for when the same shapes come again.
+// They are copied there once per content and kept as long as the process: a captured graph reads them at
+// every replay, and nothing has to be copied or waited for when the same shapes come again.
 inline void* on_device(const Bytes& bytes) {
     static std::mutex mutex;
     static std::map<std::pair<int32_t, Bytes>, void*> known;
-    static std::map<int32_t, std::pair<std::byte*, size_t>> blocks;  // per device: where room is, and how much
+    static std::map<int32_t, std::pair<std::byte*, size_t>>
+        blocks;  // per device: where room is, and how much
     constexpr size_t kBlock = size_t{1} << 16, kAlignment = 64;
     if (bytes.empty()) return nullptr;
     int32_t device = 0;
@@ -60,7 +62,8 @@ inline void* on_device(const Bytes& bytes) {
         room = static_cast<std::byte*>(block);
         size = wanted;
     }
-    detail::check(aclrtMemcpy(room, bytes.size(), bytes.data(), bytes.size(), ACL_MEMCPY_HOST_TO_DEVICE), "aclrtMemcpy");
+    detail::check(aclrtMemcpy(room, bytes.size(), bytes.data(), bytes.size(), ACL_MEMCPY_HOST_TO_DEVICE),
+                  "aclrtMemcpy");
     address = room;
     room += needed;
     size -= needed;

@@ -1,7 +1,9 @@
-// Launches of Ascend C kernels on torch_npu's current stream: operands, scratch memory, and the launch itself.
+// Launches of Ascend C kernels on torch_npu's current stream: operands, scratch memory, and the launch
+// itself.
 //
-// A launch goes the way of torch_npu's own operators: through its task queue where that is on, otherwise at once.
-// It waits for nothing and holds its tensors until it has been made, so it may be captured into a graph.
+// A launch goes the way of torch_npu's own operators: through its task queue where that is on, otherwise at
+// once. It waits for nothing and holds its tensors until it has been made, so it may be captured into a
+// graph.
 #ifndef ASCEND_GRAPH_EAGER_KERNEL_LAUNCH_H
 #define ASCEND_GRAPH_EAGER_KERNEL_LAUNCH_H
 
@@ -21,8 +23,8 @@
 #include "device_bytes.h"
 #include "launch.h"
 
-// What torch_npu's op_plugin/utils/op_api_common_base.h and core/npu/NPUFormat.h declare; the former takes longer
-// to compile than all the rest.
+// What torch_npu's op_plugin/utils/op_api_common_base.h and core/npu/NPUFormat.h declare; the former takes
+// longer to compile than all the rest.
 aclDataType ConvertType(const at::ScalarType dtype);
 aclrtStream GetAclStream();
 void InitExecSubTheadCtx(aclrtStream stream);
@@ -55,13 +57,15 @@ class KernelLaunch {
     at::Tensor input(const char* name, const std::optional<at::Tensor>& tensor,
                      std::initializer_list<at::ScalarType> dtypes) const {
         if (!tensor || !tensor->defined()) return {};
-        TORCH_CHECK(tensor->device() == device_, op_, ": ", name, " is on ", tensor->device(), ", but another tensor is on ",
-                    device_);
+        TORCH_CHECK(tensor->device() == device_, op_, ": ", name, " is on ", tensor->device(),
+                    ", but another tensor is on ", device_);
         check_dtype(name, *tensor, dtypes);
         return plain(*tensor).contiguous();
     }
-    // What the kernel writes: the output itself where it is contiguous, otherwise a tensor that `run` copies to it.
-    at::Tensor output(const char* name, const at::Tensor& tensor, std::initializer_list<at::ScalarType> dtypes) {
+    // What the kernel writes: the output itself where it is contiguous, otherwise a tensor that `run` copies
+    // to it.
+    at::Tensor output(const char* name, const at::Tensor& tensor,
+                      std::initializer_list<at::ScalarType> dtypes) {
         check_dtype(name, tensor, dtypes);
         empty_ = empty_ && tensor.numel() == 0;
         if (tensor.is_contiguous()) return tensor;
@@ -69,7 +73,8 @@ class KernelLaunch {
         return copies_.back().second;
     }
     // An input that the kernel writes over.
-    at::Tensor in_place(const char* name, const at::Tensor& tensor, std::initializer_list<at::ScalarType> dtypes) {
+    at::Tensor in_place(const char* name, const at::Tensor& tensor,
+                        std::initializer_list<at::ScalarType> dtypes) {
         const at::Tensor read = input(name, tensor, dtypes);
         empty_ = empty_ && tensor.numel() == 0;
         if (!read.is_same(tensor)) copies_.emplace_back(tensor, read);
@@ -84,10 +89,12 @@ class KernelLaunch {
     // There is nothing to compute: kernels are not launched on tensors without elements.
     bool empty() const { return empty_; }
 
-    // Launches by `launch(stream)`, which returns an ACL error code and holds the tensors that the kernel uses.
+    // Launches by `launch(stream)`, which returns an ACL error code and holds the tensors that the kernel
+    // uses.
     template <typename Launch>
     void run(uint32_t block_dim, Launch launch) {
-        TORCH_CHECK(block_dim > 0, op_, ": its launch function says block_dim = 0; a kernel runs on at least one block");
+        TORCH_CHECK(block_dim > 0, op_,
+                    ": its launch function says block_dim = 0; a kernel runs on at least one block");
         const aclrtStream stream = GetAclStream();
         RunAclCall(op_, [stream, launch = std::move(launch)] {
             InitExecSubTheadCtx(stream);
@@ -100,16 +107,17 @@ class KernelLaunch {
     // Without torch_npu's private layouts; they all come after the plain ones of ACL.
     static at::Tensor plain(const at::Tensor& tensor) {
         const int64_t format = at_npu::native::get_npu_format(tensor);
-        const bool is_plain = format == ACL_FORMAT_ND || format == ACL_FORMAT_NCHW || format == ACL_FORMAT_NHWC ||
-                              format == ACL_FORMAT_NCDHW;
+        const bool is_plain = format == ACL_FORMAT_ND || format == ACL_FORMAT_NCHW ||
+                              format == ACL_FORMAT_NHWC || format == ACL_FORMAT_NCDHW;
         return is_plain ? tensor : at_npu::native::npu_format_cast(tensor, ACL_FORMAT_ND);
     }
-    void check_dtype(const char* name, const at::Tensor& tensor, std::initializer_list<at::ScalarType> dtypes) const {
+    void check_dtype(const char* name, const at::Tensor& tensor,
+                     std::initializer_list<at::ScalarType> dtypes) const {
         for (const at::ScalarType dtype : dtypes) {
             if (tensor.scalar_type() == dtype) return;
         }
-        TORCH_CHECK(dtypes.size() == 0, op_, ": ", name, " has dtype ", tensor.scalar_type(), "; the kernel takes ",
-                    std::vector<at::ScalarType>(dtypes));
+        TORCH_CHECK(dtypes.size() == 0, op_, ": ", name, " has dtype ", tensor.scalar_type(),
+                    "; the kernel takes ", std::vector<at::ScalarType>(dtypes));
     }
 
     const std::string op_;

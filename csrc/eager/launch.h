@@ -1,6 +1,7 @@
 // What a launch function sees and says: shapes and dtypes of the operands, scratch memory, tiling data.
 //
-// Plain C++ beside ACL's dtypes, so that one launch function serves PyTorch's kernels and operators of graphs.
+// Plain C++ beside ACL's dtypes, so that one launch function serves PyTorch's kernels and operators of
+// graphs.
 #ifndef ASCEND_GRAPH_EAGER_LAUNCH_H
 #define ASCEND_GRAPH_EAGER_LAUNCH_H
 
@@ -27,7 +28,8 @@ struct Tensor {
     int64_t size(int64_t n) const {
         const int64_t at = n < 0 ? n + dim() : n;
         if (at < 0 || at >= dim()) {
-            throw std::out_of_range("dimension " + std::to_string(n) + " of a tensor of " + std::to_string(dim()));
+            throw std::out_of_range("dimension " + std::to_string(n) + " of a tensor of " +
+                                    std::to_string(dim()));
         }
         return sizes[static_cast<size_t>(at)];
     }
@@ -74,7 +76,8 @@ T as(const Given& given) {
     const Bytes bytes = bytes_of(given);
     if (bytes.size() != sizeof(T)) {
         throw std::invalid_argument("the launch gives " + std::to_string(bytes.size()) +
-                                    " bytes of tiling data, the kernel's structure has " + std::to_string(sizeof(T)));
+                                    " bytes of tiling data, the kernel's structure has " +
+                                    std::to_string(sizeof(T)));
     }
     T value;
     std::memcpy(&value, bytes.data(), sizeof(T));

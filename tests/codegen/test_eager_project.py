@@ -206,7 +206,10 @@ def test_the_wheel_installs_and_its_own_tests_pass(tmp_path: Path, header: Path)
     project = generate_project(tmp_path / "my_ops", header, bindings="both").directory
     (tmp_path / "kernels.cpp").write_text(KERNELS)
     package = build_operator_package(
-        tmp_path / "opp", header, dict.fromkeys(("AddCustom", "AddCustomGrad"), tmp_path / "kernels.cpp")
+        tmp_path / "opp",
+        header,
+        dict.fromkeys(("AddCustom", "AddCustomGrad"), tmp_path / "kernels.cpp"),
+        relations={"AddCustom": "x -> z like x", "AddCustomGrad": "dz -> dx like dz, dy like dz"},
     )
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
     environment = {**os.environ, "MAX_JOBS": "2"}
