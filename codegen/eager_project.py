@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import configparser
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -212,7 +212,8 @@ def generate_project(
     declared = _read_declarations(ini, kernel_sources)
     new, proposed = _propose(schemas, declared, Given(shapes or {}, gradients or {}, kernels or {}), kernel_sources)
     declarations = {**declared, **new}
-    operators, left_out = _operators(schemas, declarations, ini, kernel_sources)
+    unsaid = {name for name in schemas if not (declared.get(name, Declaration()).kernel or (kernels or {}).get(name))}
+    operators, left_out = _operators(schemas, declarations, ini, kernel_sources, unsaid)
     if not operators and kernel_sources is not None:
         reasons = "; ".join(f"{name}: {why}" for name, why in (*skipped, *left_out))
         raise GenerationError(f"{reasons}{'' if ini.exists() else '; for a new project: --kernel OP=…'}")
@@ -464,7 +465,9 @@ def _operators(
     declarations: Mapping[str, Declaration],
     ini: Path,
     kernels: KernelSources | None,
+    proposed: Set[str],
 ) -> tuple[list[CppOperator], list[tuple[str, str]]]:
+    """The operators, and those that are left out: no shape is said, or the kernel in ``proposed`` does not fit."""
     operators, left_out = [], []
     for op_type, schema in schemas.items():
         declaration = declarations.get(op_type, Declaration())
@@ -474,16 +477,14 @@ def _operators(
         relation = _relation(schema, declaration, ini)
         operator = _cpp_operator(schema, relation, declaration)
         if kernels is not None:
-            where = f"{ini}, [{op_type}]"
-            if declaration.kernel:
-                launch = plan_launch(operator, declaration.kernel, kernels, relation, where)
-            else:
-                try:
-                    proposal = _kernel_declaration(schema, kernels, alone=len(schemas) == 1)
-                    launch = plan_launch(operator, proposal, kernels, relation, where)
-                except GenerationError as error:
-                    left_out.append((op_type, str(error)))
-                    continue
+            try:
+                text = declaration.kernel or _kernel_declaration(schema, kernels, alone=len(schemas) == 1)
+                launch = plan_launch(operator, text, kernels, relation, f"{ini}, [{op_type}]")
+            except GenerationError as error:
+                if op_type not in proposed:
+                    raise
+                left_out.append((op_type, str(error)))
+                continue
             operator = replace(operator, launch=launch)
         operators.append(operator)
     names = {o.op_type: o for o in operators}
