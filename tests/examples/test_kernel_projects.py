@@ -1,0 +1,229 @@
+"""Projects generated from kernels are built into wheels, installed, and run: eager, GE graphs, aclgraph."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from ascend_graph.codegen.eager_project import generate_project
+
+from .conftest import EXAMPLES, host_python, run
+
+TILED = """
+    launch.tiling.total = narrow<uint32_t>(op.z.numel());
+    launch.tiling.block = (launch.tiling.total + 127) / 128 * 16;
+    launch.tiling.tile = 2048;
+    return launch;
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kernel of the examples, what the author writes, and calls that compare with PyTorch on the CPU."""
+
+    sources: tuple[str, ...]
+    check: str
+    shapes: Mapping[str, str] = field(default_factory=dict)
+    #: In place of what a launch function proposes, from its second statement on.
+    launch: str = ""
+
+
+ADD_CHECK = """
+for shape in ((8, 2048), (16, 2048), (4, 2, 4096)):
+    x, y = torch.rand(2, *shape).half()
+    assert torch.equal(my_ops.add_custom(x.npu(), y.npu()).cpu(), x + y)
+x = torch.rand(2048, 8).half()
+assert torch.equal(my_ops.add_custom(x.npu().t(), x.npu().t()).cpu(), (x + x).t())
+assert torch.equal(my_ops.add_custom(x.npu()[1024:].t(), x.npu()[:1024].t()).cpu(), (x[1024:] + x[:1024]).t())
+assert my_ops.add_custom(x.npu()[:0], x.npu()[:0]).shape == (0, 8)
+with pytest.raises(RuntimeError, match="x has dtype Float; the kernel takes"):
+    my_ops.add_custom(x.float().npu(), x.npu())
+with pytest.raises(RuntimeError, match="the sizes are"):
+    my_ops.add_custom(x.npu(), x[:4].npu())
+"""
+CASES = {
+    "ascendc_library": Case(("pybind_launch/op_proto.h", "pybind_launch/add_custom.cpp"), ADD_CHECK),
+    "chevrons": Case(("torch_library_launch/add_custom.asc",), ADD_CHECK),
+    "template_and_tiling_structure": Case(
+        ("operator_package/op_proto.h", "operator_package/add_custom.h"),
+        """
+for dtype in (torch.float16, torch.float32):
+    for shape in ((), (1,), (3, 5), (1000, 77)):
+        x, y = torch.rand(shape, dtype=dtype), torch.rand(shape, dtype=dtype)
+        assert torch.equal(my_ops.add_custom(x.npu(), y.npu()).cpu(), x + y)
+""",
+        launch=TILED,
+    ),
+    "matmul": Case(
+        ("template_matmul/graph/op_proto.h", "template_matmul/shared_lib"),
+        """
+for dtype in (torch.float16, torch.bfloat16, torch.float32):
+    for m, k, n in ((2, 3, 4), (33, 65, 17)):
+        a, b = torch.randn(m, k, dtype=dtype), torch.randn(n, k, dtype=dtype).t()
+        c = my_ops.basic_matmul(a.npu(), b.npu(), outDType="")
+        torch.testing.assert_close(c.cpu(), (a.float() @ b.float()).to(dtype), rtol=1e-2, atol=1e-2)
+""",
+        shapes={"BasicMatmul": "mat1[m, k], mat2[k, n] -> y[m, n]"},
+    ),
+}
+
+
+def build(work: Path) -> None:
+    """Builds the project in ``work/my_ops`` as its README says, and the operator package of its kernels."""
+    pip = ["-m", "pip", "--disable-pip-version-check", "-q"]
+    wheel = [*pip, "wheel", "--no-build-isolation", "--no-deps", "-w", "dist", "./my_ops"]
+    run(host_python(*wheel), work, MAX_JOBS="2", PATH=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    (made,) = (work / "dist").glob("my_ops-0.1.0-*.whl")
+    run([sys.executable, *pip, "install", "--no-deps", "--target", "site", str(made)], work)
+    run([sys.executable, "my_ops/kernels/generated/operator_package.py", "opp"], work)
+
+
+def installed(work: Path, *arguments: str | Path, **environment: str) -> str:
+    """What a program prints on the host runtime with the wheel and the operator package installed."""
+    return run(host_python(*arguments, opp=work / "opp"), work, PYTHONPATH=str(work / "site"), **environment)
+
+
+def own_tests(work: Path) -> None:
+    """The tests that were generated: opcheck, GE and aclgraph against eager calls."""
+    output = installed(work, "-m", "pytest", "-q", "-p", "no:cacheprovider", work / "my_ops/tests")
+    assert "failed" not in output
+
+
+@pytest.mark.parametrize(
+    "name", ["ascendc_library", *(pytest.param(name, marks=pytest.mark.slow) for name in CASES if name != "ascendc_library")]
+)
+def test_a_project_from_an_examples_kernel(tmp_path: Path, name: str) -> None:
+    case = CASES[name]
+    sources = [EXAMPLES / source for source in case.sources]
+    project = generate_project(tmp_path / "my_ops", sources, launch="kernel", shapes=case.shapes)
+    if case.launch:
+        (launch,) = (project.directory / "csrc/launch").glob("*.cpp")
+        proposed = launch.read_text()
+        end = proposed.index("}\n\n}  // namespace")
+        start = proposed.index("    launch.block_dim = 8;")
+        launch.write_text(proposed[:start] + case.launch + proposed[end:])
+    build(tmp_path)
+    installed(tmp_path, "-c", f"import pytest, torch, torch_npu, my_ops\n{case.check}")
+    own_tests(tmp_path)
+
+
+# One kernel with everything that a launch may have: an optional operand, one that is written over, memory of its own,
+# tiling data in global memory, and a number.
+PROTOTYPE = """
+#include "graph/operator_reg.h"
+REG_OP(AxpyAll)
+    .INPUT(x, TensorType({DT_FLOAT}))
+    .OPTIONAL_INPUT(bias, TensorType({DT_FLOAT}))
+    .INPUT(total, TensorType({DT_FLOAT}))
+    .OUTPUT(total, TensorType({DT_FLOAT}))
+    .OUTPUT(out, TensorType({DT_FLOAT}))
+    .REQUIRED_ATTR(alpha, Float)
+    .OP_END_FACTORY_REG(AxpyAll);
+"""
+KERNEL = """
+#include "kernel_operator.h"
+#include "axpy_tiling.h"
+
+// out = alpha * x + bias; total += out
+extern "C" __global__ __aicore__ void axpy_all(GM_ADDR x, GM_ADDR bias, GM_ADDR total, GM_ADDR out, GM_ADDR workspace,
+                                               GM_ADDR tiling, float alpha) {
+    const auto* t = reinterpret_cast<__gm__ AxpyTiling*>(tiling);
+    AscendC::GlobalTensor<float> xGm, biasGm, totalGm, outGm, scratch;
+    xGm.SetGlobalBuffer((__gm__ float*)x, t->count);
+    totalGm.SetGlobalBuffer((__gm__ float*)total, t->count);
+    outGm.SetGlobalBuffer((__gm__ float*)out, t->count);
+    scratch.SetGlobalBuffer((__gm__ float*)workspace, t->count);
+    if (bias != nullptr) biasGm.SetGlobalBuffer((__gm__ float*)bias, t->count);
+    for (uint32_t i = AscendC::GetBlockIdx() * t->step; i < t->count && i < (AscendC::GetBlockIdx() + 1) * t->step; ++i) {
+        scratch.SetValue(i, scratch.GetValue(i) + alpha * xGm.GetValue(i));
+        if (bias != nullptr) scratch.SetValue(i, scratch.GetValue(i) + biasGm.GetValue(i));
+        outGm.SetValue(i, scratch.GetValue(i));
+        totalGm.SetValue(i, totalGm.GetValue(i) + scratch.GetValue(i));
+    }
+}
+"""
+TILING = "#pragma once\nstruct AxpyTiling {\n    uint32_t count;\n    uint32_t step;\n};\n"
+LAUNCH = """
+#include "../generated/kernels.h"
+
+my_ops::AxpyAllLaunch my_ops::launch_of(const AxpyAllOperands& op) {
+    AxpyAllLaunch launch;
+    launch.block_dim = op.alpha == 13 ? 0 : 4;
+    launch.alpha = static_cast<float>(op.alpha);
+    launch.tiling.count = narrow<uint32_t>(op.out.numel());
+    launch.tiling.step = (launch.tiling.count + 3) / 4;
+    launch.workspace = {sizeof(float) * launch.tiling.count, true};
+    if (op.bias && op.bias.dim() != op.x.dim()) throw std::invalid_argument("bias has another number of dimensions");
+    return launch;
+}
+"""
+CHECK = """
+import pytest, torch, torch_npu, my_ops
+
+
+def expected(x, bias, total, alpha):
+    out = alpha * x + (0 if bias is None else bias)
+    return out, total + out
+
+
+def check(x, bias, total, alpha):
+    wanted = expected(x.cpu(), None if bias is None else bias.cpu(), total.cpu(), alpha)
+    out = my_ops.axpy_all(x, bias, total, alpha=alpha)
+    torch.testing.assert_close((out.cpu(), total.cpu()), wanted)
+
+
+def rand(*shape):
+    return torch.rand(shape).npu()
+
+
+check(rand(6, 7), rand(6, 7), rand(6, 7), 2.5)
+check(rand(6, 7), None, rand(6, 7), -1.0)
+check(rand(7, 6).t(), rand(6, 14)[:, ::2], rand(7, 6).t(), 0.5)  # views, the one written over too
+check(rand(0, 7), None, rand(0, 7), 2.0)
+with pytest.raises(RuntimeError, match="launch function says block_dim = 0"):
+    check(rand(3), None, rand(3), 13.0)
+with pytest.raises(ValueError, match="another number of dimensions"):
+    my_ops.axpy_all(rand(3), rand(1, 3), rand(3), alpha=1.0)
+with pytest.raises(RuntimeError, match="bias has dtype Half; the kernel takes"):
+    my_ops.axpy_all(rand(3), rand(3).half(), rand(3), alpha=1.0)
+
+# A capture records the launch, with tiling data that the device has not seen before, and does not run it.
+x, bias, total = rand(5, 11), rand(5, 11), torch.zeros(5, 11).npu()
+graph = torch.npu.NPUGraph()
+with torch.npu.graph(graph):
+    out = my_ops.axpy_all(x, bias, total, alpha=3.0)
+assert not total.any(), "the capture ran the kernel"
+sums = torch.zeros(5, 11)
+for _ in range(3):
+    x.add_(1)
+    graph.replay()
+    sums += 3 * x.cpu() + bias.cpu()
+    torch.testing.assert_close((out.cpu(), total.cpu()), (3 * x.cpu() + bias.cpu(), sums))
+
+for _ in range(200):  # many launches under way at once, their operands gone before they run
+    check(rand(8, 9) + 1, rand(8, 9) + 1, rand(8, 9) + 1, 2.0)
+print("agrees")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("suffix", ["asc", "cpp"])
+def test_everything_that_a_launch_may_have(tmp_path: Path, suffix: str) -> None:
+    kernel, tiling, header = tmp_path / f"axpy_all.{suffix}", tmp_path / "axpy_tiling.h", tmp_path / "op_proto.h"
+    kernel.write_text(KERNEL)
+    tiling.write_text(TILING)
+    header.write_text(PROTOTYPE)
+    project = generate_project(
+        tmp_path / "my_ops", [header, kernel], launch="kernel", shapes={"AxpyAll": "x[*s], total[*s] -> total, out[*s]"}
+    )
+    assert "kernel of AxpyAll: axpy_all(x, bias, total, out, workspace: scratch, tiling: AxpyTiling)" in project.proposed
+    (project.directory / "csrc/launch/axpy_all.cpp").write_text(LAUNCH)
+    build(tmp_path)
+    for queue in ("0", "1"):  # torch_npu's task queue
+        script = f"import os\nos.environ['TASK_QUEUE_ENABLE'] = '{queue}'\n{CHECK}"
+        assert "agrees" in installed(tmp_path, "-c", script)
+    own_tests(tmp_path)
