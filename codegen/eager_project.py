@@ -197,9 +197,14 @@ def generate_project(
     given = [] if sources is None else [Path(sources)] if isinstance(sources, str | Path) else list(map(Path, sources))
     if not given and not header.exists():
         raise GenerationError(f"{target} is no project yet; say which prototypes it is for: --from op_proto.h")
-    launch = launch or ("kernel" if (target / "kernels").is_dir() else "aclnn")
+    existing = "kernel" if (target / "kernels").is_dir() else "aclnn"
+    launch = launch or existing
     if launch not in LAUNCHES:
         raise GenerationError(f"launch={launch!r}: there are {', '.join(LAUNCHES)}")
+    if header.exists() and launch != existing:
+        raise GenerationError(
+            f"{target} is a project of launch {existing}, whose setup.py is yours by now; generate another for launch {launch}"
+        )
     kernel_sources = None
     if launch == "kernel":
         given, kernel_sources = _kernel_sources(target, given)
@@ -322,7 +327,11 @@ def _header(header: Path, sources: Sequence[Path], kernels: KernelSources | None
         single = sources[0] if len(sources) == 1 else None
         if single is not None and single.is_file() and single.suffix in (".h", ".hpp"):
             return single.read_text(errors="replace"), []
-        texts = [to_reg_op(p) for source in sources for p in read_prototypes(source).prototypes]
+        results = [read_prototypes(source) for source in sources]
+        errors = [str(e) for source, r in zip(sources, results, strict=True) if source.is_file() for e in r.errors]
+        if errors:
+            raise GenerationError("\n".join(errors))
+        texts = [to_reg_op(prototype) for result in results for prototype in result.prototypes]
         return "\n".join(['#include "graph/operator_reg.h"\n\nnamespace ge {\n', *texts, "}  // namespace ge\n"]), []
     if header.exists() or kernels is None:
         return header.read_text(), []

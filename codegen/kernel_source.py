@@ -36,6 +36,9 @@ NUMBER_TYPES = {
     **{"unsigned long": "uint64_t", "long long": "int64_t", "unsigned long long": "uint64_t", "char": "int8_t"},
 }
 
+#: Of a field or a template parameter, in characters.
+_LONGEST = 200
+
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 _ADAPTER = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]((?:torch|torch_npu|ATen|c10|pybind11)/[^>"\n]*)', re.MULTILINE)
 _PACKED = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+pack\b", re.MULTILINE)
@@ -244,7 +247,7 @@ def _kernels(path: Path, code: str, included: list[str]) -> Iterator[KernelFunct
     templates: dict[str, list[re.Match[str]]] = {}
 
     def hide(match: re.Match[str]) -> str:
-        parameters = [_TEMPLATE_PARAMETER.match(part) for part in match[1].split(",")]
+        parameters = [_match(_TEMPLATE_PARAMETER, part) for part in match[1].split(",")]
         templates[match[2]] = [p for p in parameters if p]
         return " " * len(match[0]) if all(parameters) else match[0]
 
@@ -255,6 +258,12 @@ def _kernels(path: Path, code: str, included: list[str]) -> Iterator[KernelFunct
         template = templates.get(kernel.name, [])
         names, by_dtype = tuple(p[2] for p in template), all(p[1] in ("typename", "class") for p in template)
         yield KernelFunction(kernel.name, kernel.namespace, parameters, names, by_dtype, path, elements)
+
+
+def _match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    """A match of a short declaration; a long one is none, whatever a file has there."""
+    plain = " ".join(text.split())
+    return pattern.match(plain) if len(plain) <= _LONGEST else None
 
 
 def _plain_type(text: str) -> str:
@@ -311,7 +320,7 @@ def _struct(name: str, body: str) -> Iterator[TilingStruct]:
     for statement in body.split(";"):
         if not statement.strip():
             continue
-        match = _FIELD.match(" ".join(statement.split()))
+        match = _match(_FIELD, statement)
         number = NUMBER_TYPES.get(match[1]) if match else None
         if match is None or number is None:
             return

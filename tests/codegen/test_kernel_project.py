@@ -194,6 +194,13 @@ def test_regenerating_keeps_what_is_the_authors(tmp_path: Path) -> None:
     assert launch.read_text() == "// mine\n"
 
 
+def test_a_project_keeps_its_launch(tmp_path: Path) -> None:
+    header, kernel = write(tmp_path, op_proto__h=ADD, add_custom__cpp=KERNEL)
+    generate_project(tmp_path / "my_ops", header)
+    with pytest.raises(AscendGraphError, match="is a project of launch aclnn, whose setup.py is yours by now"):
+        generate_project(tmp_path / "my_ops", [header, kernel], launch="kernel")
+
+
 @pytest.mark.parametrize(
     ("parameters", "declaration"),
     [

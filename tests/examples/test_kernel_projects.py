@@ -94,7 +94,8 @@ def own_tests(work: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["ascendc_library", *(pytest.param(name, marks=pytest.mark.slow) for name in CASES if name != "ascendc_library")]
+    "name",
+    ["ascendc_library", *(pytest.param(name, marks=pytest.mark.slow) for name in CASES if name != "ascendc_library")],
 )
 def test_a_project_from_an_examples_kernel(tmp_path: Path, name: str) -> None:
     case = CASES[name]
@@ -220,7 +221,9 @@ def test_everything_that_a_launch_may_have(tmp_path: Path, suffix: str) -> None:
     project = generate_project(
         tmp_path / "my_ops", [header, kernel], launch="kernel", shapes={"AxpyAll": "x[*s], total[*s] -> total, out[*s]"}
     )
-    assert "kernel of AxpyAll: axpy_all(x, bias, total, out, workspace: scratch, tiling: AxpyTiling)" in project.proposed
+    assert (
+        "kernel of AxpyAll: axpy_all(x, bias, total, out, workspace: scratch, tiling: AxpyTiling)" in project.proposed
+    )
     (project.directory / "csrc/launch/axpy_all.cpp").write_text(LAUNCH)
     build(tmp_path)
     for queue in ("0", "1"):  # torch_npu's task queue
