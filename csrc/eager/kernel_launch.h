@@ -7,6 +7,7 @@
 #ifndef ASCEND_GRAPH_EAGER_KERNEL_LAUNCH_H
 #define ASCEND_GRAPH_EAGER_KERNEL_LAUNCH_H
 
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/List.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
@@ -120,6 +121,7 @@ class KernelLaunch {
                     "; the kernel takes ", std::vector<at::ScalarType>(dtypes));
     }
 
+    const at::AutoDispatchBelowADInplaceOrView below_autograd_;  // copies of operands have no gradient
     const std::string op_;
     const at::Device device_;
     bool empty_ = true;

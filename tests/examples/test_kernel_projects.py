@@ -185,6 +185,8 @@ check(rand(6, 7), rand(6, 7), rand(6, 7), 2.5)
 check(rand(6, 7), None, rand(6, 7), -1.0)
 check(rand(7, 6).t(), rand(6, 14)[:, ::2], rand(7, 6).t(), 0.5)  # views, the one written over too
 check(rand(0, 7), None, rand(0, 7), 2.0)
+leaf = rand(7, 6).requires_grad_()
+assert torch.equal(my_ops.axpy_all(leaf.t(), None, rand(6, 7), alpha=1.0).detach(), leaf.detach().t())
 with pytest.raises(RuntimeError, match="launch function says block_dim = 0"):
     check(rand(3), None, rand(3), 13.0)
 with pytest.raises(ValueError, match="another number of dimensions"):
