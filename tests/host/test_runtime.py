@@ -77,6 +77,17 @@ def test_graph_capture_records_without_running() -> None:
     assert z.tolist() == [14] * 4
 
 
+def test_a_graph_may_live_as_long_as_the_process() -> None:
+    code = (
+        "import torch, torch_npu\nx = torch.ones(4).npu()\ngraph = torch.npu.NPUGraph()\n"
+        "with torch.npu.graph(graph):\n    y = x + 1\n    torch.zeros(20, device='npu')\n"  # owned by the graph alone
+        "graph.replay()\nprint(y.tolist())"
+    )
+    command = [sys.executable, "-m", "ascend_graph.host", "--quiet", "-c", code]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stdout) == (0, "[2.0, 2.0, 2.0, 2.0]\n"), result.stderr
+
+
 def test_capture_refuses_to_synchronise() -> None:
     x = torch.ones(4, device="npu")
     graph = torch.npu.NPUGraph()

@@ -9,7 +9,9 @@ namespace ascend_graph::host {
 namespace {
 
 std::mutex models_mutex;
-std::unordered_map<void*, std::shared_ptr<Model>> models;
+// Never destroyed: a model that lives until the process ends owns tensors of an allocator that is gone by
+// then.
+auto& models = *new std::unordered_map<void*, std::shared_ptr<Model>>;
 uint32_t next_model_id = 1;
 
 std::shared_ptr<Model> new_model() {
