@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from types import SimpleNamespace
 from typing import Any
 
 from ascend_graph.errors import AscendGraphError
@@ -15,32 +11,11 @@ from ascend_graph.raw_ops import NodeStyle, describe, make_raw_op
 from ascend_graph.raw_ops.description import is_index_type
 from ascend_graph.registration.binding import Binding, Conversion, Hook, Source
 from ascend_graph.registration.dtypes import PACKED_DTYPES, STORED_AS, UNKNOWN_TO_TORCH, ge_dtype
-
-ConverterFunction = Callable[..., Any]
+from ascend_graph.registration.torchair import ConverterFunction, torchair
 
 
 class ConversionError(AscendGraphError, ValueError):
     """A call in the graph cannot become the GE node: a value, a dtype or a symbolic size that GE has no place for."""
-
-
-class ConverterError(AscendGraphError):
-    """TorchAir is not there, or has a converter for the operator already."""
-
-
-@lru_cache(maxsize=1)
-def _torchair() -> SimpleNamespace:
-    try:
-        importlib.import_module("torch_npu")  # torchair can only be imported after it
-        return SimpleNamespace(
-            fx=importlib.import_module("torchair._ge_concrete_graph.fx2ge_converter"),
-            ge=importlib.import_module("torchair.ge._ge_graph"),
-            raw=importlib.import_module("torchair._ge_concrete_graph.ge_apis"),
-        )
-    except (ImportError, OSError) as error:
-        raise ConverterError(
-            f"a converter needs torch_npu with torchair, which cannot be imported here: {error}. "
-            "Without CANN run the program as `python -m ascend_graph.host script.py`."
-        ) from error
 
 
 # -------------------------------------------------------------------------------------------------------------- making
@@ -78,7 +53,7 @@ class _Maker:
     """One converter's precomputed parts."""
 
     def __init__(self, binding: Binding) -> None:
-        pieces = _torchair()
+        pieces = torchair()
         self.binding = binding
         self.ge, self.raw = pieces.ge, pieces.raw
         self.description = describe(binding.prototype)
@@ -513,7 +488,7 @@ def _is_promotion(dtypes: set[int], target: int) -> bool:
     """Whether ``target`` is what torch promotes these dtypes to, so that casting is what the operator does itself."""
     import torch
 
-    to_torch = _torchair().ge.ge_type_to_torch_type
+    to_torch = torchair().ge.ge_type_to_torch_type
     try:
         promoted = None
         for dtype in dtypes:
@@ -536,56 +511,3 @@ def _table(hook: Hook, subject: str, name: str) -> Callable[[Any], Any]:
             raise ConversionError(f"{subject}: {name}={value!r} is none of {', '.join(map(repr, table))}") from None
 
     return look_up
-
-
-# --------------------------------------------------------------------------------------------------------- registration
-
-
-@dataclass(slots=True)
-class ConverterHandle:
-    """A registered converter that can be taken back."""
-
-    overload: Any
-    _wrapped: Any
-    _before: Any
-    _active: bool = True
-
-    def remove(self) -> None:
-        """Take the converter back; what was there before is there again. A second call does nothing."""
-        if not self._active:
-            return
-        self._active = False
-        if getattr(self.overload, "_ge_converter", None) is not self._wrapped:
-            return  # somebody registered another one since; it is theirs
-        if self._before is None:
-            del self.overload._ge_converter
-        else:
-            self.overload._ge_converter = self._before
-
-
-def existing_converter(overload: Any) -> Any:
-    """TorchAir's converter of an overload, or None. TorchAir's own converters count."""
-    fx = _torchair().fx
-    fx._get_converter(overload)  # loads TorchAir's converters of torch.ops.npu, if they are not
-    return getattr(overload, "_ge_converter", None) or fx._CONVERTERS.get(overload)
-
-
-def register_converter(overload: Any, converter: ConverterFunction, *, override: bool = False) -> ConverterHandle:
-    """Register ``converter`` with TorchAir for ``overload``.
-
-    Raises:
-        ConverterError: TorchAir has one already and ``override`` is false.
-    """
-    before = existing_converter(overload)
-    if before is not None and not override:
-        raise ConverterError(
-            f"{overload.name()} has a converter already ({before.__module__}.{before.__qualname__}); "
-            "pass override=True to replace it"
-        )
-    _torchair().fx.register_fx_node_ge_converter(overload)(converter)
-    wrapped = getattr(overload, "_ge_converter", None)
-    if wrapped is None or wrapped is before:
-        raise ConverterError(
-            f"TorchAir did not take the converter of {overload.name()}: it is one of its lite converters"
-        )
-    return ConverterHandle(overload, wrapped, before)

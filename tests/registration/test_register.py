@@ -25,8 +25,8 @@ from ascend_graph.registration import (
     SchemaError,
     make_converter,
 )
-from ascend_graph.registration.converter import existing_converter
 from ascend_graph.registration.meta import existing_meta
+from ascend_graph.registration.torchair import existing_converter
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # what torch itself deprecates, in modules that torchair imports
