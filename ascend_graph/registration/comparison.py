@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from ascend_graph.prototypes import OpPrototype, UnknownPrototypeError, find_prototype
+from ascend_graph.prototypes import DataType, OpPrototype, UnknownPrototypeError, find_prototype
 from ascend_graph.registration.torchair import ConverterFunction, torchair
 
 #: A prototype by op type; None where it is not known.
@@ -76,8 +76,13 @@ def build_nodes(
         nonlocal inputs
         if isinstance(value, tensor_class):
             data = pieces.ge.Data(
-                index=inputs, dtype=value.dtype, shape=list(value.desc.shape.dim), placement="NPU", node_name=name
+                index=inputs,
+                dtype=int(DataType.FLOAT),
+                shape=list(value.desc.shape.dim),
+                placement="NPU",
+                node_name=name,
             )
+            data.desc.dtype = value.desc.dtype
             if value._meta is not None:
                 data.set_meta(value._meta)
             inputs += 1
@@ -104,7 +109,7 @@ def build_nodes(
         reader = _Reader({node.name: node for node in graph.op}, prototype_of or known_prototype)
         returns = reader.structure(made, tensor_class) if describe else None
         # A constant matters by who uses it; some converters leave unused ones behind.
-        nodes = sorted(str(reader.node(node.name)) for node in graph.op if node.type not in ("Data", "Const"))
+        nodes = sorted(str(reader.node(node.name)) for node in graph.op if not reader.is_leaf(node))
         return Nodes(returns, tuple(nodes), announced)
 
 
@@ -159,6 +164,8 @@ class _Reader:
     def read(self, node: Any) -> Any:
         if node.type == "Data":
             return ("Data", node.name)
+        if (constant := self.constant(node)) is not None:
+            return ("Const", constant.dtype, tuple(constant.shape), _plain(constant.flatten().tolist()))
         prototype = self.prototype_of(node.type)
         attrs: dict[str, Any] = {}
         if prototype is not None:
@@ -166,13 +173,32 @@ class _Reader:
         attrs |= {name: _attr(value) for name, value in node.attr.items() if not name.startswith("_")}
         producers = [name for name in node.input if not name.endswith(":-1")]
         wired = [
-            (desc.name, self.tensor(producer), desc.dtype)
+            (desc.name, read := self.tensor(producer), None if read[0][0] == "Const" else desc.dtype)
             for producer, desc in zip(producers, node.input_desc, strict=True)
             if producer
         ]
         outputs = [(desc.name, desc.dtype, tuple(desc.shape.dim)) for desc in node.output_desc]
         controls = sorted(str(self.node(name[:-3])) for name in node.input if name.endswith(":-1"))
         return (node.type, tuple(sorted(wired)), tuple(sorted(attrs.items())), tuple(outputs), tuple(controls))
+
+    def is_leaf(self, node: Any) -> bool:
+        """Whether a node matters only by who uses it."""
+        return node.type == "Data" or self.constant(node) is not None
+
+    def constant(self, node: Any) -> torch.Tensor | None:
+        """The value of a Const, or of a Cast of one, which are the same to GE; None of other nodes."""
+        ge = torchair().ge
+        if node.type == "Const":
+            value = node.attr["value"].t
+            dtype = ge.ge_type_to_torch_type(ge._ge_proto_dtype_to_ge_dtype(value.desc.dtype))
+            content = bytearray(value.data)
+            flat = torch.frombuffer(content, dtype=dtype) if content else torch.empty(0, dtype=dtype)
+            return flat.reshape(tuple(value.desc.shape.dim))
+        if node.type == "Cast":
+            producer = self.nodes[node.input[0].rpartition(":")[0]]
+            value = self.constant(producer) if producer.type == "Const" else None
+            return None if value is None else value.to(ge.ge_type_to_torch_type(node.attr["dst_type"].i))
+        return None
 
 
 def _attr(value: Any) -> Any:
