@@ -49,6 +49,7 @@ _RESERVED = CPP_KEYWORDS | {
     "result",
     "device",
     "kernel",
+    "op",
     "operands",
     "launch",
     "stream",
