@@ -286,6 +286,20 @@ def test_an_instance_with_values_is_declared(tmp_path: Path) -> None:
     assert "::add_custom<half, 8><<<launch.block_dim, nullptr, stream>>>" in text
 
 
+def test_names_of_the_generated_code_may_be_names_of_operands(tmp_path: Path) -> None:
+    prototype = f"REG_OP(Odd).INPUT(op, {HALF}).INPUT(stream, {HALF}).OUTPUT(launch, {HALF}).REQUIRED_ATTR(block_dim, Int).OP_END_FACTORY_REG(Odd)"
+    kernel = "__global__ __aicore__ void odd(GM_ADDR op, GM_ADDR stream, GM_ADDR launch, uint32_t block_dim) {}"
+    project = generate_project(tmp_path / "my_ops", write(tmp_path, p__h=prototype, k__asc=kernel), launch="kernel")
+    header = (project.directory / "csrc/generated/kernels.h").read_text()
+    assert "uint32_t block_dim = 8;" in header
+    assert "uint32_t block_dim_{};" in header
+    assert "aclrtStream stream, void* op_, void* stream_, void* launch_);" in header
+    launch = (project.directory / "csrc/launch/odd.cpp").read_text()
+    assert "launch.block_dim_ = narrow<uint32_t>(op.block_dim);" in launch
+    operators = (project.directory / "csrc/generated/operators.cpp").read_text()
+    assert "at::Tensor odd(const at::Tensor& op_, const at::Tensor& stream_, int64_t block_dim)" in operators
+
+
 @pytest.mark.parametrize(
     ("files", "match"),
     [
