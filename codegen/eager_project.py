@@ -223,6 +223,10 @@ def generate_project(
     if not operators and kernel_sources is not None:
         reasons = "; ".join(f"{name}: {why}" for name, why in (*skipped, *left_out))
         raise GenerationError(f"{reasons}{'' if ini.exists() else '; for a new project: --kernel OP=…'}")
+    if kernel_sources is not None:
+        launched = {o.launch.kernel.name for o in operators if o.launch}
+        idle = [name for name in kernel_sources.by_name if name not in launched]
+        left_out += [(f"the kernel {name}", "no operator launches it; add a prototype of its own") for name in idle]
     bindings = bindings or _bindings_of(target)
     if bindings not in _BINDINGS:
         raise GenerationError(f"bindings={bindings!r}: there are {', '.join(_BINDINGS)}")

@@ -194,6 +194,21 @@ def test_regenerating_keeps_what_is_the_authors(tmp_path: Path) -> None:
     assert launch.read_text() == "// mine\n"
 
 
+def test_operators_without_a_kernel_and_kernels_without_an_operator_are_named(tmp_path: Path) -> None:
+    files = write(
+        tmp_path, p__h=ADD + ADD.replace("AddCustom", "SubCustom"), k__asc=KERNEL, l__asc=KERNEL.replace("add_", "mul_")
+    )
+    project = generate_project(tmp_path / "my_ops", files, launch="kernel")
+    assert project.operators == ("AddCustom",)
+    assert project.skipped == (
+        (
+            "SubCustom",
+            "no kernel is called sub_custom; there are add_custom, mul_custom: write kernel = … below [SubCustom]",
+        ),
+        ("the kernel mul_custom", "no operator launches it; add a prototype of its own"),
+    )
+
+
 def test_a_project_keeps_its_launch(tmp_path: Path) -> None:
     header, kernel = write(tmp_path, op_proto__h=ADD, add_custom__cpp=KERNEL)
     generate_project(tmp_path / "my_ops", header)
