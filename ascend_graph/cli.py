@@ -132,14 +132,7 @@ def new(directory: Path, source: Path | None, bindings: str | None, shapes: tupl
     """
     from ascend_graph.codegen.eager_project import generate_project
 
-    relations = {}
-    for text in shapes:
-        op_type, equals, relation = text.partition("=")
-        if not equals:
-            hint = "write OP=RELATION, e.g. 'AddCustom=x[*s], y[*s] -> z[*s]'"
-            raise click.BadParameter(f"{text!r}: {hint}", param_hint="--shape")
-        relations[op_type.strip()] = relation.strip()
-    project = generate_project(directory, source, bindings=bindings, shapes=relations)
+    project = generate_project(directory, source, bindings=bindings, shapes=_relations(shapes))
     click.echo(f"{project.directory}: {len(project.operators)} operators, {len(project.written)} files written")
     for path in project.written:
         click.echo(f"  {path}")
@@ -147,6 +140,18 @@ def new(directory: Path, source: Path | None, bindings: str | None, shapes: tupl
         click.echo(f"proposed, check operators.ini: {proposal}")
     for op_type, reason in project.skipped:
         click.echo(f"left out: {op_type}: {reason}")
+
+
+def _relations(shapes: Iterable[str]) -> dict[str, str]:
+    """The values of --shape, by operator."""
+    relations = {}
+    for text in shapes:
+        op_type, equals, relation = text.partition("=")
+        if not equals:
+            hint = "write OP=RELATION, e.g. 'AddCustom=x[*s], y[*s] -> z[*s]'"
+            raise click.BadParameter(f"{text!r}: {hint}", param_hint="--shape")
+        relations[op_type.strip()] = relation.strip()
+    return relations
 
 
 @main.command()
@@ -174,11 +179,30 @@ def infer(operator: str, modules: tuple[str, ...], device: str | None) -> None:
 
 
 @main.command()
-def build() -> None:
-    """Compile ahead what links PyTorch: the eager kernel, and the host runtime's bridge.
+@click.argument("project", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path), help="The operator package's directory.")
+@click.option(
+    "--shape",
+    "shapes",
+    multiple=True,
+    metavar="OP=RELATION",
+    help="An output shape for graphs, in place of the project's InferShape; may be repeated.",
+)
+def build(project: Path | None, output: Path | None, shapes: tuple[str, ...]) -> None:
+    """Build an operator package for the host runtime from PROJECT (op_host and op_kernel), for --opp of the launcher.
 
-    Both are compiled on first use otherwise, and cached.
+    Without PROJECT: compile ahead what links PyTorch, the eager kernel and the host runtime's bridge. Both are compiled
+    on first use otherwise, and cached.
     """
+    if project is not None:
+        if output is None:
+            raise click.UsageError("where is the package to be made? Write -o DIRECTORY")
+        from ascend_graph.host.project import build_project_package
+
+        click.echo(f"operator package: {build_project_package(output, project, relations=_relations(shapes))}")
+        return
+    if output is not None or shapes:
+        raise click.UsageError("-o and --shape need a PROJECT")
     from ascend_graph.eager.library import eager_library
     from ascend_graph.host.bridge import bridge_library
 

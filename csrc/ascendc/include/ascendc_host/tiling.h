@@ -36,7 +36,7 @@ using AscendC::GetSysWorkSpacePtr;
 using AscendC::GetUserWorkspace;
 using AscendC::SetSysWorkspace;
 
-#define TILING_KEY_IS(key) (::ascendc_host::current().tiling_key == static_cast<uint64_t>(key))
+#define TILING_KEY_IS(key) (::ascendc_host::current().is_tiling_key(static_cast<uint64_t>(key)))
 #define GET_TILING_DATA_WITH_STRUCT(Tiling, name, address) \
     const Tiling name = ::AscendC::read_tiling<Tiling>(address, ::AscendC::Where())
 #define GET_TILING_DATA_MEMBER(Tiling, member, name, address) \
