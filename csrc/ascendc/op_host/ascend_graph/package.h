@@ -8,6 +8,7 @@
 
 #include <dlfcn.h>
 
+#include <csignal>
 #include <cstring>
 #include <memory>
 #include <mutex>
