@@ -266,7 +266,7 @@ class ProjectSources:
                     library_directories=(toolkit / "lib64",),
                     libraries=("ascendcl", "ascendc_runtime"),
                     # As above; and the classes of a kernel have the same names for every combination of dtypes.
-                    flags=("-fvisibility=hidden", "-fno-gnu-unique", "-w"),
+                    flags=("-fvisibility=hidden", "-fno-gnu-unique", "-w", "--cce-aicore-only"),
                     kernel_compiler=kernel_compiler(),
                 )
             )
@@ -304,20 +304,19 @@ def _toolkit_headers() -> tuple[Path, ...]:
 
 def _check_parameters(operator: ProjectOperator, source: Path, code: str, count: int) -> None:
     """Refuse a kernel that the launch could not call, with more to say than the compiler has."""
-    head = re.search(rf"(?P<before>[^;{{}}]*)__global__[^;{{}}()]*\b{operator.kernel}\s*\((?P<parameters>[^()]*)\)", code)
-    if head is None:
-        return
+    head = rf"(?P<before>[^;{{}}]*)__global__[^;{{}}()]*\b{operator.kernel}\s*\((?P<parameters>[^()]*)\)"
+    heads = list(re.finditer(head, code))  # more than one where some are left out by the preprocessor
     op_type = operator.prototype.op_type
-    if re.search(r"\btemplate\s*<", head["before"]):
+    if heads and all(re.search(r"\btemplate\s*<", one["before"]) for one in heads):
         raise OperatorPackageError(
             f"{source}: {operator.kernel} is a template; kernels whose template arguments a tiling key selects "
             f"(ASCENDC_TPL_…) are not built for the host: write TILING_KEY_IS in a plain function"
         )
-    given = len([p for p in head["parameters"].split(",") if p.strip()])
-    if given != count:
+    given = [len([p for p in one["parameters"].split(",") if p.strip()]) for one in heads]
+    if given and count not in given:
         names = [p.name for p in (*operator.prototype.inputs, *operator.prototype.outputs)]
         raise OperatorPackageError(
-            f"{source}: {operator.kernel} takes {given} parameters; {op_type} calls it with {count}: "
+            f"{source}: {operator.kernel} takes {given[0]} parameters; {op_type} calls it with {count}: "
             f"{', '.join([*names, 'workspace', 'tiling'])}"
         )
 
