@@ -180,7 +180,9 @@ def infer(operator: str, modules: tuple[str, ...], device: str | None) -> None:
 
 @main.command()
 @click.argument("project", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path), help="The operator package's directory.")
+@click.option(
+    "-o", "--output", type=click.Path(file_okay=False, path_type=Path), help="The operator package's directory."
+)
 @click.option(
     "--shape",
     "shapes",

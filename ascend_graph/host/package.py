@@ -27,7 +27,14 @@ from ascend_graph.build import CppLibrary
 from ascend_graph.codegen.operator_package import INFER_SUFFIX, generate_operator_package
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.host.toolkit import HostRuntimeError, toolkit_directory
-from ascend_graph.prototypes import DataType, OpPrototype, ParameterKind, find_prototype, package_directories, parse_file
+from ascend_graph.prototypes import (
+    DataType,
+    OpPrototype,
+    ParameterKind,
+    find_prototype,
+    package_directories,
+    parse_file,
+)
 from ascend_graph.prototypes.writer import to_reg_op
 from ascend_graph.shapes import Relation, parse_relation
 

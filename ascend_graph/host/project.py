@@ -382,9 +382,7 @@ def _operator(found: Mapping[str, Any], project: Path) -> ProjectOperator:
     )
     outputs = tuple(
         # As in CANN's header: REG_OP has no optional outputs.
-        Parameter(
-            p["name"], ParameterKind.DYNAMIC if p["kind"] == "dynamic" else ParameterKind.REQUIRED, dtypes
-        )
+        Parameter(p["name"], ParameterKind.DYNAMIC if p["kind"] == "dynamic" else ParameterKind.REQUIRED, dtypes)
         for p, dtypes in zip(found["outputs"], columns[len(inputs) :], strict=True)
     )
     attrs = tuple(_attr(one) for one in found["attrs"])

@@ -103,14 +103,14 @@ struct RegisteredTiling {
 #define TILING_DATA_FIELD_DEF(type, name)                                      \
   public:                                                                      \
     type name = 0;                                                             \
-    void set_##name(type value) { name = value; }                              \
+    void set_##name(type ascendc_value) { this->name = ascendc_value; }                              \
     type get_##name() const { return name; }                                   \
     ASCENDC_TILING_FIELD(::ascendc_host::number_name<type>(), name, 0)         \
     static_assert(std::is_arithmetic<type>::value, #name " is a number");
 #define TILING_DATA_FIELD_DEF_ARR(type, size, name)                                           \
   public:                                                                                     \
     type name[size] = {};                                                                     \
-    void set_##name(const type* values) { std::memcpy(name, values, sizeof(type) * (size)); } \
+    void set_##name(const type* ascendc_values) { std::memcpy(this->name, ascendc_values, sizeof(type) * (size)); } \
     type* get_##name() { return name; }                                                       \
     const type* get_##name() const { return name; }                                           \
     ASCENDC_TILING_FIELD(::ascendc_host::number_name<type>(), name, size)                     \
