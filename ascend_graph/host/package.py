@@ -354,7 +354,7 @@ def _package_kernel(package: OperatorPackage, op_type: str) -> HostKernel:
     def output_specs(inputs: Sequence[Any], given: Mapping[str, Any]) -> Mapping[str, Any]:
         if specs_of is None:
             raise HostRuntimeError(
-                f"{op_type}: {package.directory} has no shape relation for it; "
+                f"{op_type}: {package.directory} has neither a shape relation nor an InferShape function for it; "
                 f"build it with relations={{{op_type!r}: '…'}}"
             )
         return specs_of(inputs, all_attrs(given))
@@ -494,6 +494,8 @@ def call_python_kernel(package_dir: str, op_type: str, arguments: Sequence[Any])
 
 @cache
 def _python_caller(package_dir: str, op_type: str) -> Callable[[Sequence[Any]], None]:
+    import torch
+
     package = open_package(Path(package_dir))
     function = package.python_function(op_type) if package is not None else None
     if package is None or function is None:
@@ -513,7 +515,9 @@ def _python_caller(package_dir: str, op_type: str) -> Callable[[Sequence[Any]], 
         for (name, source), result in zip(sources, results, strict=True):
             _write(op_type, name, next(targets) if source is None else inputs[source], result)
 
-    return call
+    # Where a graph breaks, Dynamo would trace into the kernel, which is no part of the model.
+    disabled: Callable[[Sequence[Any]], None] = torch.compiler.disable(call)
+    return disabled
 
 
 def _write(op_type: str, name: str, target: Any, result: Any) -> None:

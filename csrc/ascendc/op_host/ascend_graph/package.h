@@ -341,10 +341,8 @@ class Operator::Call {
             }
             pointers.push_back(dynamic ? tensor_list(arguments_[i], addresses, kept) : addresses.empty() ? nullptr : addresses[0]);
         }
-        kept.emplace_back(tiling_.size());
-        if (!tiling_.empty()) std::memcpy(kept.back().data(), tiling_.data(), tiling_.size());
         pointers.push_back(workspace);
-        pointers.push_back(kept.back().data());
+        pointers.push_back(tiling_data(kept));
         launch_(blocks_, tiling_key_, pointers.data());
         for (const auto& [tensor, data] : results) copy_elements(*tensor, item_size(*tensor), data, false);
     }
@@ -388,6 +386,17 @@ class Operator::Call {
         if (is_output && data != nullptr && (zeroed_ || parameter.initial == uint64_t{0}))
             std::memset(data, 0, static_cast<size_t>(tensor.numel()) * item);
         return data;
+    }
+
+    // The tiling data in device memory, at the end of its allocation: a kernel that reads beyond it is found out.
+    void* tiling_data(std::vector<DeviceBuffer>& kept) const {
+        if (tiling_.empty()) return nullptr;
+        kept.emplace_back(tiling_.size());
+        const void* base = nullptr;
+        size_t size = 0;
+        auto* data = static_cast<char*>(kept.back().data());
+        if (ascendgraphAllocationExtent(data, &base, &size)) data += size - tiling_.size();
+        return std::memcpy(data, tiling_.data(), tiling_.size());
     }
 
     // What ListTensorDesc reads: the offset of the addresses, each tensor's rank, index and sizes, the addresses.
