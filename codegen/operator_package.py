@@ -245,7 +245,7 @@ def project_kernel(
     """
     structures = tuple(tilings)
     default = next((t.name for t in structures if t.op == op_type), None)
-    return render(
+    text: str = render(
         "operator_package/project_kernel.asc.jinja",
         op_type=identifier(op_type),
         kernel=identifier(kernel),
@@ -255,3 +255,4 @@ def project_kernel(
         tilings=structures,
         default_tiling=default,
     )
+    return text

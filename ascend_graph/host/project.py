@@ -340,7 +340,7 @@ def _description(found: Mapping[str, Any], project: Path) -> Description:
     operators = tuple(_operator(one, project) for one in found["operators"])
     if not operators:
         raise OperatorPackageError(f"{project}: op_host defines no operator; register its class with OP_ADD(…)")
-    tilings = {}
+    tilings: dict[str, TilingStructure] = {}
     for one in found["tiling_classes"]:
         fields = tuple(TilingField(f["type"].rpartition("::")[2], f["name"], f["count"]) for f in one["fields"])
         tilings.setdefault(one["name"], TilingStructure(one["op"], one["name"], one["size"], fields))

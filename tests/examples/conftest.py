@@ -64,7 +64,11 @@ def built() -> Builder:
         if has_kernels:  # they are compiled by the toolkit
             toolkit = toolkit_directory()
             files += [toolkit / "include", toolkit / "compiler/tikcpp/ascendc_kernel_cmake"]
-            files += [*sorted((PACKAGE / "host/ascendc").glob("*.py")), PACKAGE / "host/package.py", PACKAGE / "host/project.py"]
+            files += [
+                *sorted((PACKAGE / "host/ascendc").glob("*.py")),
+                PACKAGE / "host/package.py",
+                PACKAGE / "host/project.py",
+            ]
         target = cache_directory() / "examples" / f"{name}-{digest(files)}"
         with locked(target.with_suffix(".lock")):
             if not target.exists():

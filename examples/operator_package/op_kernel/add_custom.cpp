@@ -3,7 +3,8 @@
 
 class AddKernel {
   public:
-    __aicore__ inline void Run(GM_ADDR x, GM_ADDR y, GM_ADDR z, uint32_t total, uint32_t block, uint32_t tile) {
+    __aicore__ inline void Run(GM_ADDR x, GM_ADDR y, GM_ADDR z, uint32_t total, uint32_t block,
+                               uint32_t tile) {
         const uint32_t first = block * AscendC::GetBlockIdx();
         if (first >= total) return;
         const uint32_t count = total - first < block ? total - first : block;
@@ -46,7 +47,8 @@ class AddKernel {
     AscendC::GlobalTensor<DTYPE_Z> zGm;
 };
 
-extern "C" __global__ __aicore__ void add_custom(GM_ADDR x, GM_ADDR y, GM_ADDR z, GM_ADDR workspace, GM_ADDR tiling) {
+extern "C" __global__ __aicore__ void add_custom(GM_ADDR x, GM_ADDR y, GM_ADDR z, GM_ADDR workspace,
+                                                 GM_ADDR tiling) {
     GET_TILING_DATA(data, tiling);
     AddKernel kernel;
     kernel.Run(x, y, z, data.total, data.block, data.tile);

@@ -1,7 +1,7 @@
 // Dynamic inputs and outputs: the addresses and shapes of several tensors in one piece of global memory.
 //
-// The first word is the offset of the addresses in bytes. Behind it, for each tensor: its rank in the lower half of a word
-// and its index in the upper half, then its sizes. The addresses follow.
+// The first word is the offset of the addresses in bytes. Behind it, for each tensor: its rank in the lower
+// half of a word and its index in the upper half, then its sizes. The addresses follow.
 #ifndef ASCENDC_HOST_LIST_H
 #define ASCENDC_HOST_LIST_H
 
@@ -18,10 +18,11 @@ class TensorDesc {
     uint64_t GetIndex() const { return index_; }
     uint64_t GetShape(uint32_t axis, const Where& where = Where()) const {
         if (sizes_ == nullptr || axis >= rank_) {
-            ascendc_host::fail(ascendc_host::enter(where), where,
-                               ascendc_host::format("TensorDesc: dimension %u of a tensor of rank %llu%s", axis,
-                                                    static_cast<unsigned long long>(rank_),
-                                                    sizes_ == nullptr ? "; SetShapeAddr was not called" : ""));
+            ascendc_host::fail(
+                ascendc_host::enter(where), where,
+                ascendc_host::format("TensorDesc: dimension %u of a tensor of rank %llu%s", axis,
+                                     static_cast<unsigned long long>(rank_),
+                                     sizes_ == nullptr ? "; SetShapeAddr was not called" : ""));
         }
         return sizes_[axis];
     }

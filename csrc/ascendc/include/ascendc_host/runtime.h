@@ -97,8 +97,8 @@ class Block {
     uint64_t tiling_key = 0;
     bool tiling_key_given = false;
     std::vector<uint64_t> tiling_keys_asked;  // by TILING_KEY_IS, without success
-    uint8_t* workspace = nullptr;  // of SetSysWorkspace
-    Where where;                   // the API called last
+    uint8_t* workspace = nullptr;             // of SetSysWorkspace
+    Where where;                              // the API called last
 
     // Registers of the vector unit.
     bool counter_mode = false;
@@ -210,8 +210,8 @@ using Body = void (*)(const void* arguments);
 uint32_t launch_bytes(const char* kernel, uint32_t block_count, void* stream, Body body,
                       const void* arguments, size_t bytes);
 
-// The tiling key of the next launch by this thread; a launch without one runs with key 0, as the device does. A kernel
-// that asks TILING_KEY_IS must know a key that was given.
+// The tiling key of the next launch by this thread; a launch without one runs with key 0, as the device does.
+// A kernel that asks TILING_KEY_IS must know a key that was given.
 extern "C" void ascendcHostSetTilingKey(uint64_t key);
 
 // Kernel arguments as the device receives them: values, copied at the launch.

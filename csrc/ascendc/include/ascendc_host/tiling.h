@@ -39,7 +39,7 @@ using AscendC::SetSysWorkspace;
 #define TILING_KEY_IS(key) (::ascendc_host::current().is_tiling_key(static_cast<uint64_t>(key)))
 #define GET_TILING_DATA_WITH_STRUCT(Tiling, name, address) \
     [[maybe_unused]] Tiling name = ::AscendC::read_tiling<Tiling>(address, ::AscendC::Where())
-#define GET_TILING_DATA_MEMBER(Tiling, member, name, address)                                             \
+#define GET_TILING_DATA_MEMBER(Tiling, member, name, address)                                          \
     [[maybe_unused]] Tiling name##_all_ = ::AscendC::read_tiling<Tiling>(address, ::AscendC::Where()); \
     [[maybe_unused]] auto& name = name##_all_.member
 #define GET_TILING_DATA_PTR_WITH_STRUCT(Tiling, name, address) \

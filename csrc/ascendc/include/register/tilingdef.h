@@ -62,7 +62,9 @@ inline const TilingClass*& tiling_classes() {
 template <typename Tiling, int... index>
 TilingField field_of(int wanted, std::integer_sequence<int, index...>) {
     TilingField found;
-    ((index + 1 == wanted ? void(found = Tiling::ascendc_field(std::integral_constant<int, index + 1>())) : void()), ...);
+    ((index + 1 == wanted ? void(found = Tiling::ascendc_field(std::integral_constant<int, index + 1>()))
+                          : void()),
+     ...);
     return found;
 }
 
@@ -84,51 +86,53 @@ struct RegisteredTiling {
 
 }  // namespace ascendc_host
 
-// Fields are numbered by __COUNTER__ from the beginning of their structure. Structures are aligned to 8 bytes, as on
-// the device.
-#define BEGIN_TILING_DATA_DEF(Class)                                        \
-    class alignas(8) Class : public ::ascendc_host::TilingBytes<Class> {    \
-        static constexpr int ascendc_first_field = __COUNTER__;             \
-                                                                            \
-      public:                                                               \
-        template <int index>                                                \
+// Fields are numbered by __COUNTER__ from the beginning of their structure. Structures are aligned to 8
+// bytes, as on the device.
+#define BEGIN_TILING_DATA_DEF(Class)                                                                     \
+    class alignas(8) Class : public ::ascendc_host::TilingBytes<Class> {                                 \
+        static constexpr int ascendc_first_field = __COUNTER__;                                          \
+                                                                                                         \
+      public:                                                                                            \
+        template <int index>                                                                             \
         static constexpr ::ascendc_host::TilingField ascendc_field(std::integral_constant<int, index>) { \
-            return {};                                                      \
+            return {};                                                                                   \
         }
-#define ASCENDC_TILING_FIELD(type, name, count)                                      \
-    static constexpr ::ascendc_host::TilingField ascendc_field(                      \
-        std::integral_constant<int, __COUNTER__ - ascendc_first_field>) {            \
-        return {type, #name, count};                                                 \
+#define ASCENDC_TILING_FIELD(type, name, count)                           \
+    static constexpr ::ascendc_host::TilingField ascendc_field(           \
+        std::integral_constant<int, __COUNTER__ - ascendc_first_field>) { \
+        return {type, #name, count};                                      \
     }
-#define TILING_DATA_FIELD_DEF(type, name)                                      \
-  public:                                                                      \
-    type name = 0;                                                             \
-    void set_##name(type ascendc_value) { this->name = ascendc_value; }                              \
-    type get_##name() const { return name; }                                   \
-    ASCENDC_TILING_FIELD(::ascendc_host::number_name<type>(), name, 0)         \
+#define TILING_DATA_FIELD_DEF(type, name)                               \
+  public:                                                               \
+    type name = 0;                                                      \
+    void set_##name(type ascendc_value) { this->name = ascendc_value; } \
+    type get_##name() const { return name; }                            \
+    ASCENDC_TILING_FIELD(::ascendc_host::number_name<type>(), name, 0)  \
     static_assert(std::is_arithmetic<type>::value, #name " is a number");
-#define TILING_DATA_FIELD_DEF_ARR(type, size, name)                                           \
-  public:                                                                                     \
-    type name[size] = {};                                                                     \
-    void set_##name(const type* ascendc_values) { std::memcpy(this->name, ascendc_values, sizeof(type) * (size)); } \
-    type* get_##name() { return name; }                                                       \
-    const type* get_##name() const { return name; }                                           \
-    ASCENDC_TILING_FIELD(::ascendc_host::number_name<type>(), name, size)                     \
+#define TILING_DATA_FIELD_DEF_ARR(type, size, name)                       \
+  public:                                                                 \
+    type name[size] = {};                                                 \
+    void set_##name(const type* ascendc_values) {                         \
+        std::memcpy(this->name, ascendc_values, sizeof(type) * (size));   \
+    }                                                                     \
+    type* get_##name() { return name; }                                   \
+    const type* get_##name() const { return name; }                       \
+    ASCENDC_TILING_FIELD(::ascendc_host::number_name<type>(), name, size) \
     static_assert(std::is_arithmetic<type>::value, #name " is an array of numbers");
 #define TILING_DATA_FIELD_DEF_STRUCT(type, name) \
   public:                                        \
     type name;                                   \
     ASCENDC_TILING_FIELD(#type, name, 0)         \
     static_assert(std::is_class<type>::value, #name " is a structure");
-#define END_TILING_DATA_DEF                                                            \
-  public:                                                                              \
-    static constexpr int ascendc_field_count = __COUNTER__ - ascendc_first_field - 1;  \
-    }                                                                                  \
+#define END_TILING_DATA_DEF                                                           \
+  public:                                                                             \
+    static constexpr int ascendc_field_count = __COUNTER__ - ascendc_first_field - 1; \
+    }                                                                                 \
     ;
 
 // Names the structure by its operator type, for the build of an operator package.
-#define REGISTER_TILING_DATA_CLASS(OpType, Class)                                                         \
-    using ascendc_tiling_of_##OpType = Class;                                                             \
+#define REGISTER_TILING_DATA_CLASS(OpType, Class)                                                      \
+    using ascendc_tiling_of_##OpType = Class;                                                          \
     [[maybe_unused]] static const ::ascendc_host::RegisteredTiling<Class> ascendc_registered_##OpType( \
         #OpType, #Class);
 

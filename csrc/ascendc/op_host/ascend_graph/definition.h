@@ -25,7 +25,8 @@ struct Definition {
     // Throws std::invalid_argument where the definition contradicts itself.
     explicit Definition(const ops::OpDef& defined) : op(defined) {
         const auto found = op.ai_core.configs.find(kDevice);
-        const ops::OpAICoreConfig config = found == op.ai_core.configs.end() ? ops::OpAICoreConfig() : found->second;
+        const ops::OpAICoreConfig config =
+            found == op.ai_core.configs.end() ? ops::OpAICoreConfig() : found->second;
         inputs = merged(op.inputs, config.inputs);
         outputs = merged(op.outputs, config.outputs);
         combine();
@@ -47,10 +48,12 @@ struct Definition {
     }
 
   private:
-    static std::vector<ops::OpParamDef> merged(const ops::OpParamDefs& common, const ops::OpParamDefs& device) {
+    static std::vector<ops::OpParamDef> merged(const ops::OpParamDefs& common,
+                                               const ops::OpParamDefs& device) {
         std::vector<ops::OpParamDef> result(common.all.begin(), common.all.end());
         for (const ops::OpParamDef& own : device.all) {
-            auto same = std::find_if(result.begin(), result.end(), [&](const auto& one) { return one.name == own.name; });
+            auto same = std::find_if(result.begin(), result.end(),
+                                     [&](const auto& one) { return one.name == own.name; });
             if (same == result.end())
                 result.push_back(own);
             else
@@ -59,7 +62,9 @@ struct Definition {
         return result;
     }
 
-    [[noreturn]] void refuse(const std::string& text) const { throw std::invalid_argument(op.type + ": " + text); }
+    [[noreturn]] void refuse(const std::string& text) const {
+        throw std::invalid_argument(op.type + ": " + text);
+    }
 
     void combine() {
         const auto all = parameters();
@@ -68,8 +73,9 @@ struct Definition {
             if (one->follows.empty() && one->dtypes.empty()) refuse(one->name + " has no DataType");
             if (one->any_dtype || !one->follows.empty()) continue;
             if (columns != 0 && one->dtypes.size() != columns) {
-                refuse(one->name + " has " + std::to_string(one->dtypes.size()) + " dtypes, the parameters before it " +
-                       std::to_string(columns) + "; every DataType list has one entry for each combination");
+                refuse(one->name + " has " + std::to_string(one->dtypes.size()) +
+                       " dtypes, the parameters before it " + std::to_string(columns) +
+                       "; every DataType list has one entry for each combination");
             }
             columns = one->dtypes.size();
         }
@@ -90,7 +96,8 @@ struct Definition {
                 }
                 row = std::move(wider);
                 if (row.size() > most_combinations) {
-                    refuse("its DataTypeLists make more than " + std::to_string(most_combinations) + " combinations");
+                    refuse("its DataTypeLists make more than " + std::to_string(most_combinations) +
+                           " combinations");
                 }
             }
             for (Combination& one : row) {
@@ -108,9 +115,10 @@ struct Definition {
     size_t followed(const std::vector<const ops::OpParamDef*>& all, size_t i) const {
         for (size_t steps = 0; steps <= all.size(); ++steps) {
             if (all[i]->follows.empty()) return i;
-            const auto other =
-                std::find_if(all.begin(), all.end(), [&](const auto* one) { return one->name == all[i]->follows; });
-            if (other == all.end()) refuse(all[i]->name + " follows " + all[i]->follows + ", which there is not");
+            const auto other = std::find_if(all.begin(), all.end(),
+                                            [&](const auto* one) { return one->name == all[i]->follows; });
+            if (other == all.end())
+                refuse(all[i]->name + " follows " + all[i]->follows + ", which there is not");
             i = static_cast<size_t>(other - all.begin());
         }
         refuse(all[i]->name + " follows itself");

@@ -1,4 +1,5 @@
-// Writes what the sources of an operator project define as JSON: linked with them, run once by the package's build.
+// Writes what the sources of an operator project define as JSON: linked with them, run once by the package's
+// build.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -63,13 +64,16 @@ std::string operation(const ops::OpDef& op) {
     std::string file;
     for (const auto& [soc, config] : op.ai_core.configs) {
         const auto named = config.extended.find("opFile.value");
-        if (named != config.extended.end() && (file.empty() || soc == ascend_graph::host::kDevice)) file = named->second;
+        if (named != config.extended.end() && (file.empty() || soc == ascend_graph::host::kDevice))
+            file = named->second;
     }
     return "{\"type\": " + json(op.type) + ", \"inputs\": " + list(definition.inputs, parameter) +
            ", \"outputs\": " + list(definition.outputs, parameter) + ", \"attrs\": " + list(op.attrs, attr) +
-           ", \"combinations\": " + list(definition.combinations, [](const auto& one) {
-               return list(one, [](ge::DataType dtype) { return json(static_cast<int64_t>(dtype)); });
-           }) +
+           ", \"combinations\": " +
+           list(definition.combinations,
+                [](const auto& one) {
+                    return list(one, [](ge::DataType dtype) { return json(static_cast<int64_t>(dtype)); });
+                }) +
            ", \"kernel_file\": " + json(file) + ", \"communicates\": " + json(op.mc2.used) +
            ", \"tiling\": " + json(functions.tiling != nullptr) +
            ", \"infer_shape\": " + json(functions.infer_shape != nullptr) + "}";
@@ -81,11 +85,14 @@ std::string tiling_class(const ascendc_host::TilingClass& one) {
         if (one.field(i).name != nullptr) fields.push_back(one.field(i));
     }
     return "{\"op\": " + json(std::string(one.op_type)) + ", \"name\": " + json(std::string(one.name)) +
-           ", \"size\": " + json(static_cast<int64_t>(one.size)) +
-           ", \"fields\": " + list(fields, [](const auto& field) {
-               return "{\"type\": " + json(std::string(field.type)) + ", \"name\": " + json(std::string(field.name)) +
-                      ", \"count\": " + json(static_cast<int64_t>(field.count)) + "}";
-           }) + "}";
+           ", \"size\": " + json(static_cast<int64_t>(one.size)) + ", \"fields\": " +
+           list(fields,
+                [](const auto& field) {
+                    return "{\"type\": " + json(std::string(field.type)) +
+                           ", \"name\": " + json(std::string(field.name)) +
+                           ", \"count\": " + json(static_cast<int64_t>(field.count)) + "}";
+                }) +
+           "}";
 }
 
 }  // namespace
@@ -94,11 +101,14 @@ std::string tiling_class(const ascendc_host::TilingClass& one) {
 extern "C" __attribute__((visibility("default"))) int ascendgraphDescribe(const char* path) {
     try {
         std::vector<const ascendc_host::TilingClass*> classes;
-        for (const auto* one = ascendc_host::tiling_classes(); one != nullptr; one = one->next) classes.push_back(one);
+        for (const auto* one = ascendc_host::tiling_classes(); one != nullptr; one = one->next)
+            classes.push_back(one);
         std::reverse(classes.begin(), classes.end());  // in the order of their registration
         std::ofstream file(path);
-        file << "{\"operators\": " << list(ops::OpDef::all(), [](const auto& entry) { return operation(entry.second); })
-             << ", \"tiling_classes\": " << list(classes, [](const auto* one) { return tiling_class(*one); }) << "}\n";
+        file << "{\"operators\": "
+             << list(ops::OpDef::all(), [](const auto& entry) { return operation(entry.second); })
+             << ", \"tiling_classes\": " << list(classes, [](const auto* one) { return tiling_class(*one); })
+             << "}\n";
         file.close();
         if (file) return 0;
         std::fprintf(stderr, "%s cannot be written\n", path);

@@ -1,8 +1,8 @@
-// The functions of an operator package that is made from an operator project: from a call's values to the author's
-// tiling function, and from what that decided to the author's kernel.
+// The functions of an operator package that is made from an operator project: from a call's values to the
+// author's tiling function, and from what that decided to the author's kernel.
 //
-// A call is prepared (tiling runs, the workspace's size is known) and then run, any number of times. Kernels are
-// shared libraries, one for each combination of dtypes, loaded when they are first needed.
+// A call is prepared (tiling runs, the workspace's size is known) and then run, any number of times. Kernels
+// are shared libraries, one for each combination of dtypes, loaded when they are first needed.
 #ifndef ASCEND_GRAPH_PACKAGE_H
 #define ASCEND_GRAPH_PACKAGE_H
 
@@ -31,13 +31,16 @@ struct OperatorFailure : std::runtime_error {
     int code;
 };
 
-// Calls an author's function. A fault of the processor in it is a failure of the call, not the end of the process.
+// Calls an author's function. A fault of the processor in it is a failure of the call, not the end of the
+// process.
 template <typename F>
 void call_author(int code, const std::string& what, F&& function) {
     const int signal = ascendc_host::catch_faults([](void* f) { (*static_cast<F*>(f))(); }, &function);
     if (signal == 0) return;
-    throw OperatorFailure(code, what + (signal == SIGFPE ? " divides by zero" : " accesses memory through a null or bad pointer; an "
-                                                            "input, attr or shape that is not there is null"));
+    throw OperatorFailure(code,
+                          what + (signal == SIGFPE ? " divides by zero"
+                                                   : " accesses memory through a null or bad pointer; an "
+                                                     "input, attr or shape that is not there is null"));
 }
 
 // Device memory for the length of a call.
@@ -72,7 +75,8 @@ inline void copy_elements(const Tensor& tensor, size_t item, char* packed, bool 
 inline size_t item_size(const Tensor& tensor) {
     const int size = ge::GetSizeByDataType(static_cast<ge::DataType>(tensor.dtype));
     if (size <= 0 || size > ge::kDataTypeSizeBitOffset) {
-        throw OperatorFailure(kNoKernel, "a tensor of ge::DataType " + std::to_string(tensor.dtype) + " has no whole bytes");
+        throw OperatorFailure(
+            kNoKernel, "a tensor of ge::DataType " + std::to_string(tensor.dtype) + " has no whole bytes");
     }
     return static_cast<size_t>(size);
 }
@@ -84,8 +88,11 @@ class Operator {
   public:
     // `snake_name` names its kernels in `directory`.
     Operator(const char* op_type, const char* snake_name, std::string directory)
-        : type_(op_type), stem_(std::move(directory) + "/" + snake_name), definition_(ops::OpDef::all().at(op_type)),
-          functions_(gert::OpFunctions::all()[op_type]), kernels_(definition_.combinations.size()) {
+        : type_(op_type),
+          stem_(std::move(directory) + "/" + snake_name),
+          definition_(ops::OpDef::all().at(op_type)),
+          functions_(gert::OpFunctions::all()[op_type]),
+          kernels_(definition_.combinations.size()) {
         for (const auto* one = ascendc_host::tiling_classes(); one != nullptr; one = one->next) {
             const std::string name = one->op_type;  // the operator's, or the operator's for one tiling key
             if (name == type_ || name.compare(0, type_.size() + 1, type_ + "_") == 0)
@@ -103,20 +110,29 @@ class Operator {
     // Writes dtype, rank and sizes of each output, as int64, into the tensors after inputs and attrs.
     void infer(const Value* values, size_t count) {
         const size_t inputs = definition_.inputs.size(), attrs = definition_.op.attrs.size();
-        if (count != inputs + attrs + definition_.outputs.size()) fail(kInferShapeFailed, "wrong number of arguments");
+        if (count != inputs + attrs + definition_.outputs.size())
+            fail(kInferShapeFailed, "wrong number of arguments");
         Arguments arguments = input_arguments(values);
         gert::ComputeNodeInfo node = make_node(arguments, values + inputs);
         for (const ops::OpParamDef& output : definition_.outputs) {
-            if (output.kind == ops::DYNAMIC) fail(kInferShapeFailed, "output " + output.name + " is dynamic; in graphs it needs a shape relation");
-            if (output.shape_by_kernel) fail(kInferShapeFailed, "the shape of output " + output.name + " is known to its kernel alone");
+            if (output.kind == ops::DYNAMIC)
+                fail(kInferShapeFailed,
+                     "output " + output.name + " is dynamic; in graphs it needs a shape relation");
+            if (output.shape_by_kernel)
+                fail(kInferShapeFailed,
+                     "the shape of output " + output.name + " is known to its kernel alone");
             node.outputs.begin_parameter(1);
             node.outputs.add(gert::Tensor());
         }
-        if (functions_.infer_shape == nullptr) fail(kInferShapeFailed, "it has no InferShape function; in graphs it needs one, or a shape relation");
+        if (functions_.infer_shape == nullptr)
+            fail(kInferShapeFailed,
+                 "it has no InferShape function; in graphs it needs one, or a shape relation");
         gert::InferShapeContext shapes(node);
         ge::graphStatus status = ge::GRAPH_SUCCESS;
-        call_author(kInferShapeFailed, type_ + ": the InferShape function", [&] { status = functions_.infer_shape(&shapes); });
-        if (status != ge::GRAPH_SUCCESS) fail(kInferShapeFailed, "the InferShape function returned " + status_text(status));
+        call_author(kInferShapeFailed, type_ + ": the InferShape function",
+                    [&] { status = functions_.infer_shape(&shapes); });
+        if (status != ge::GRAPH_SUCCESS)
+            fail(kInferShapeFailed, "the InferShape function returned " + status_text(status));
         infer_dtypes(node, arguments);
         for (size_t i = 0; i < definition_.outputs.size(); ++i) {
             const gert::Tensor& output = *node.outputs.at(i);
@@ -126,8 +142,9 @@ class Operator {
             *target++ = static_cast<int64_t>(shape.GetDimNum());
             for (size_t axis = 0; axis < shape.GetDimNum(); ++axis) {
                 if (shape[axis] < 0) {
-                    fail(kInferShapeFailed, "the InferShape function left dimension " + std::to_string(axis) + " of output " +
-                                                definition_.outputs[i].name + " unknown; every input shape is known here");
+                    fail(kInferShapeFailed, "the InferShape function left dimension " + std::to_string(axis) +
+                                                " of output " + definition_.outputs[i].name +
+                                                " unknown; every input shape is known here");
                 }
                 *target++ = shape[axis];
             }
@@ -139,7 +156,9 @@ class Operator {
 
     static constexpr size_t kTilingCapacity = 16 * 1024;
 
-    [[noreturn]] void fail(int code, const std::string& text) const { throw OperatorFailure(code, type_ + ": " + text); }
+    [[noreturn]] void fail(int code, const std::string& text) const {
+        throw OperatorFailure(code, type_ + ": " + text);
+    }
     static std::string status_text(ge::graphStatus status) {
         return status == ge::GRAPH_FAILED ? "GRAPH_FAILED" : "the status " + std::to_string(status);
     }
@@ -166,11 +185,14 @@ class Operator {
         for (size_t i = 0; i < arguments.size(); ++i) {
             const bool is_input = i < definition_.inputs.size();
             gert::NodeTensors& side = is_input ? node.inputs : node.outputs;
-            const bool values = is_input && (definition_.inputs[i].value_depend || functions_.data_inputs.count(i) != 0);
+            const bool values =
+                is_input && (definition_.inputs[i].value_depend || functions_.data_inputs.count(i) != 0);
             side.begin_parameter(arguments[i].size());
-            for (const Tensor& tensor : arguments[i]) side.add(described(tensor, values ? tensor.data : nullptr));
+            for (const Tensor& tensor : arguments[i])
+                side.add(described(tensor, values ? tensor.data : nullptr));
         }
-        for (size_t i = 0; i < definition_.op.attrs.size(); ++i) add_attr(node.attrs, definition_.op.attrs[i], attrs[i]);
+        for (size_t i = 0; i < definition_.op.attrs.size(); ++i)
+            add_attr(node.attrs, definition_.op.attrs[i], attrs[i]);
         return node;
     }
 
@@ -215,16 +237,19 @@ class Operator {
         } else if (const auto* flag = std::get_if<bool>(&attr.value)) {
             attrs.add(*flag);
         } else {
-            fail(kParamInvalid, "attr " + attr.name + " is a list of lists, which aclnn functions do not take");
+            fail(kParamInvalid,
+                 "attr " + attr.name + " is a list of lists, which aclnn functions do not take");
         }
     }
 
-    // The first combination that has the dtypes of every tensor there is; the number of combinations where none has.
+    // The first combination that has the dtypes of every tensor there is; the number of combinations where
+    // none has.
     size_t find_combination(const Arguments& arguments) const {
         for (size_t c = 0; c < definition_.combinations.size(); ++c) {
             bool fits = true;
             for (size_t i = 0; i < arguments.size() && fits; ++i) {
-                for (const Tensor& tensor : arguments[i]) fits = fits && tensor.dtype == definition_.combinations[c][i];
+                for (const Tensor& tensor : arguments[i])
+                    fits = fits && tensor.dtype == definition_.combinations[c][i];
             }
             if (fits) return c;
         }
@@ -235,8 +260,10 @@ class Operator {
         if (functions_.infer_dtype != nullptr) {
             gert::InferDataTypeContext dtypes(node);
             ge::graphStatus status = ge::GRAPH_SUCCESS;
-            call_author(kInferShapeFailed, type_ + ": the InferDataType function", [&] { status = functions_.infer_dtype(&dtypes); });
-            if (status != ge::GRAPH_SUCCESS) fail(kInferShapeFailed, "the InferDataType function returned " + status_text(status));
+            call_author(kInferShapeFailed, type_ + ": the InferDataType function",
+                        [&] { status = functions_.infer_dtype(&dtypes); });
+            if (status != ge::GRAPH_SUCCESS)
+                fail(kInferShapeFailed, "the InferDataType function returned " + status_text(status));
             return;
         }
         const size_t c = find_combination(inputs);
@@ -254,13 +281,15 @@ class Operator {
         }
         for (const Combination& one : definition_.combinations) {
             known += known.empty() ? "" : "; ";
-            for (size_t i = 0; i < one.size(); ++i) known += (i == 0 ? "" : ", ") + parameters[i]->name + ": " + dtype_name(one[i]);
+            for (size_t i = 0; i < one.size(); ++i)
+                known += (i == 0 ? "" : ", ") + parameters[i]->name + ": " + dtype_name(one[i]);
         }
         return "no kernel takes " + given + "; the definition has " + known;
     }
     static std::string dtype_name(int32_t dtype) {
-        static const char* const names[] = {"float32", "float16", "int8",   "int32",  "uint8",   "",        "int16",
-                                            "uint16",  "uint32",  "int64",  "uint64", "float64", "bool"};
+        static const char* const names[] = {"float32", "float16", "int8",   "int32",  "uint8",
+                                            "",        "int16",   "uint16", "uint32", "int64",
+                                            "uint64",  "float64", "bool"};
         if (dtype >= 0 && dtype < 13 && *names[dtype] != '\0') return names[dtype];
         return dtype == ge::DT_BF16 ? "bfloat16" : "ge::DataType " + std::to_string(dtype);
     }
@@ -272,7 +301,8 @@ class Operator {
             void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
             if (library == nullptr) fail(kNoKernel, std::string("its kernel does not load: ") + dlerror());
             kernels_[combination] = reinterpret_cast<Launch>(dlsym(library, "ascendgraphLaunchKernel"));
-            if (kernels_[combination] == nullptr) fail(kNoKernel, path + " is no kernel of an operator project");
+            if (kernels_[combination] == nullptr)
+                fail(kNoKernel, path + " is no kernel of an operator project");
         }
         return kernels_[combination];
     }
@@ -284,8 +314,10 @@ class Operator {
             if (functions_.tiling_parse != nullptr) {
                 gert::TilingParseContext context(node, info.get());
                 ge::graphStatus status = ge::GRAPH_SUCCESS;
-                call_author(kTilingFailed, type_ + ": the TilingParse function", [&] { status = functions_.tiling_parse(&context); });
-                if (status != ge::GRAPH_SUCCESS) fail(kTilingFailed, "the TilingParse function returned " + status_text(status));
+                call_author(kTilingFailed, type_ + ": the TilingParse function",
+                            [&] { status = functions_.tiling_parse(&context); });
+                if (status != ge::GRAPH_SUCCESS)
+                    fail(kTilingFailed, "the TilingParse function returned " + status_text(status));
             }
             compile_info_ = std::move(info);
         }
@@ -325,7 +357,8 @@ class Operator::Call {
     void run(void* workspace, size_t bytes) const {
         if (empty_) return;
         if (bytes < workspace_bytes_ || (workspace == nullptr && workspace_bytes_ != 0)) {
-            op_.fail(kParamInvalid, "a workspace of " + std::to_string(workspace == nullptr ? 0 : bytes) + " bytes is given, its tiling asked for " +
+            op_.fail(kParamInvalid, "a workspace of " + std::to_string(workspace == nullptr ? 0 : bytes) +
+                                        " bytes is given, its tiling asked for " +
                                         std::to_string(workspace_bytes_));
         }
         std::vector<DeviceBuffer> kept;
@@ -339,7 +372,9 @@ class Operator::Call {
             for (const Tensor& tensor : arguments_[i]) {
                 addresses.push_back(packed(tensor, *parameters[i], i >= inputs, kept, results));
             }
-            pointers.push_back(dynamic ? tensor_list(arguments_[i], addresses, kept) : addresses.empty() ? nullptr : addresses[0]);
+            pointers.push_back(dynamic             ? tensor_list(arguments_[i], addresses, kept)
+                               : addresses.empty() ? nullptr
+                                                   : addresses[0]);
         }
         pointers.push_back(workspace);
         pointers.push_back(tiling_data(kept));
@@ -353,17 +388,24 @@ class Operator::Call {
     void tile(const Value* attrs) {
         const gert::OpFunctions& functions = op_.functions_;
         gert::ComputeNodeInfo node = op_.make_node(arguments_, attrs);
-        if (functions.tiling == nullptr) op_.fail(kTilingFailed, "it has no tiling function; name it with AICore().SetTiling(...) or IMPL_OP_OPTILING");
+        if (functions.tiling == nullptr)
+            op_.fail(kTilingFailed,
+                     "it has no tiling function; name it with AICore().SetTiling(...) or IMPL_OP_OPTILING");
         gert::TilingContext context(node, functions.tiling_capacity, op_.compile_info(node));
         ge::graphStatus status = ge::GRAPH_SUCCESS;
-        call_author(kTilingFailed, op_.type_ + ": the tiling function", [&] { status = functions.tiling(&context); });
-        if (status != ge::GRAPH_SUCCESS) op_.fail(kTilingFailed, "the tiling function returned " + Operator::status_text(status));
+        call_author(kTilingFailed, op_.type_ + ": the tiling function",
+                    [&] { status = functions.tiling(&context); });
+        if (status != ge::GRAPH_SUCCESS)
+            op_.fail(kTilingFailed, "the tiling function returned " + Operator::status_text(status));
         const gert::TilingData& data = *context.GetRawTilingData();
         if (data.GetDataSize() > data.GetCapacity()) {
-            op_.fail(kTilingFailed, "the tiling function made " + std::to_string(data.GetDataSize()) + " bytes of tiling data; their buffer has " +
-                                        std::to_string(data.GetCapacity()) + ", the size of the structure that REGISTER_TILING_DATA_CLASS names");
+            op_.fail(kTilingFailed, "the tiling function made " + std::to_string(data.GetDataSize()) +
+                                        " bytes of tiling data; their buffer has " +
+                                        std::to_string(data.GetCapacity()) +
+                                        ", the size of the structure that REGISTER_TILING_DATA_CLASS names");
         }
-        if (context.GetBlockDim() == 0) op_.fail(kTilingFailed, "the tiling function set no number of blocks (SetBlockDim)");
+        if (context.GetBlockDim() == 0)
+            op_.fail(kTilingFailed, "the tiling function set no number of blocks (SetBlockDim)");
         const auto* bytes = static_cast<const char*>(data.GetData());
         tiling_.assign(bytes, bytes + data.GetDataSize());
         blocks_ = context.GetBlockDim();
@@ -373,7 +415,8 @@ class Operator::Call {
     }
 
     // The memory that the kernel gets for a tensor: its own where that is packed, else a packed copy.
-    void* packed(const Tensor& tensor, const ops::OpParamDef& parameter, bool is_output, std::vector<DeviceBuffer>& kept,
+    void* packed(const Tensor& tensor, const ops::OpParamDef& parameter, bool is_output,
+                 std::vector<DeviceBuffer>& kept,
                  std::vector<std::pair<const Tensor*, char*>>& results) const {
         void* data = tensor.data;
         const size_t item = item_size(tensor);
@@ -388,7 +431,8 @@ class Operator::Call {
         return data;
     }
 
-    // The tiling data in device memory, at the end of its allocation: a kernel that reads beyond it is found out.
+    // The tiling data in device memory, at the end of its allocation: a kernel that reads beyond it is found
+    // out.
     void* tiling_data(std::vector<DeviceBuffer>& kept) const {
         if (tiling_.empty()) return nullptr;
         kept.emplace_back(tiling_.size());
@@ -399,8 +443,10 @@ class Operator::Call {
         return std::memcpy(data, tiling_.data(), tiling_.size());
     }
 
-    // What ListTensorDesc reads: the offset of the addresses, each tensor's rank, index and sizes, the addresses.
-    static void* tensor_list(Span<Tensor> tensors, const std::vector<void*>& addresses, std::vector<DeviceBuffer>& kept) {
+    // What ListTensorDesc reads: the offset of the addresses, each tensor's rank, index and sizes, the
+    // addresses.
+    static void* tensor_list(Span<Tensor> tensors, const std::vector<void*>& addresses,
+                             std::vector<DeviceBuffer>& kept) {
         std::vector<uint64_t> words{0};
         for (size_t i = 0; i < tensors.size(); ++i) {
             words.push_back(static_cast<uint64_t>(i) << 32 | static_cast<uint32_t>(tensors[i].rank));
@@ -463,7 +509,8 @@ inline int infer_operator(Operator& op, const Value* values, size_t count) {
     return reported(op.type(), [&] { op.infer(values, count); });
 }
 
-// The first half of an aclnn call: tiling has run when it returns, and says how much workspace the second half needs.
+// The first half of an aclnn call: tiling has run when it returns, and says how much workspace the second
+// half needs.
 inline int prepare_operator(Operator& op, const Value* values, size_t count, ascendgraphPrepared* prepared) {
     struct State {
         Operator& op;

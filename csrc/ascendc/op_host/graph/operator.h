@@ -1,4 +1,5 @@
-// ge::Operator, as far as the signature of a SetCheckSupport function names it: those functions are not called.
+// ge::Operator, as far as the signature of a SetCheckSupport function names it: those functions are not
+// called.
 #ifndef INC_EXTERNAL_GRAPH_OPERATOR_H_
 #define INC_EXTERNAL_GRAPH_OPERATOR_H_
 

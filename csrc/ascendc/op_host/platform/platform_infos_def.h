@@ -1,4 +1,5 @@
-// fe::PlatFormInfos: what tiling functions hand to platform_ascendc::PlatformAscendC, which describes the device.
+// fe::PlatFormInfos: what tiling functions hand to platform_ascendc::PlatformAscendC, which describes the
+// device.
 #ifndef ASCEND_GRAPH_PLATFORM_INFOS_DEF_H
 #define ASCEND_GRAPH_PLATFORM_INFOS_DEF_H
 

@@ -1,7 +1,8 @@
 // Operator definitions: classes derived from ops::OpDef, registered by OP_ADD.
 //
-// A definition says what an operator takes and gives and which functions belong to it. It is kept as plain data, which
-// the package's build reads (ascend_graph/describe.h) and its functions work by (ascend_graph/package.h).
+// A definition says what an operator takes and gives and which functions belong to it. It is kept as plain
+// data, which the package's build reads (ascend_graph/describe.h) and its functions work by
+// (ascend_graph/package.h).
 #ifndef ASCEND_GRAPH_REGISTER_OP_DEF_REGISTRY_H
 #define ASCEND_GRAPH_REGISTER_OP_DEF_REGISTRY_H
 
@@ -38,7 +39,9 @@ class OpParamDef {
     OpParamDef& ParamType(Option option) { return kind = option, *this; }
     OpParamDef& DataType(std::vector<ge::DataType> types) { return dtypes = std::move(types), *this; }
     // Every dtype of the list with every combination of the other parameters.
-    OpParamDef& DataTypeList(std::vector<ge::DataType> types) { return any_dtype = true, DataType(std::move(types)); }
+    OpParamDef& DataTypeList(std::vector<ge::DataType> types) {
+        return any_dtype = true, DataType(std::move(types));
+    }
     OpParamDef& Format(std::vector<ge::Format> values) { return formats = std::move(values), *this; }
     OpParamDef& FormatList(std::vector<ge::Format> values) { return Format(std::move(values)); }
     OpParamDef& UnknownShapeFormat(std::vector<ge::Format>) { return *this; }
@@ -122,7 +125,8 @@ class OpParamDefs {
     std::deque<OpParamDef> all;
 };
 
-// What one kind of device has in place of the definition's own parameters, and flags that only concern the device.
+// What one kind of device has in place of the definition's own parameters, and flags that only concern the
+// device.
 class OpAICoreConfig {
   public:
     OpAICoreConfig() = default;
@@ -151,7 +155,9 @@ class OpAICoreConfig {
 
 class OpAICoreDef {
   public:
-    OpAICoreDef& SetTiling(gert::OpImplKernelRegistry::TilingKernelFunc function) { return tiling = function, *this; }
+    OpAICoreDef& SetTiling(gert::OpImplKernelRegistry::TilingKernelFunc function) {
+        return tiling = function, *this;
+    }
     OpAICoreDef& SetTilingParse(gert::OpImplKernelRegistry::TilingParseFunc function) {
         return tiling_parse = function, *this;
     }
@@ -228,8 +234,8 @@ class OpDef {
     }
 };
 
-// OP_ADD(Type) and OP_ADD(Type, CompileInfo): keeps the definition, and its functions where the functions of any
-// operator are.
+// OP_ADD(Type) and OP_ADD(Type, CompileInfo): keeps the definition, and its functions where the functions of
+// any operator are.
 template <typename Definition, typename... CompileInfo>
 bool add_definition(const char* type) {
     const Definition definition(type);
@@ -240,7 +246,9 @@ bool add_definition(const char* type) {
     if (kept.infer_dtype != nullptr) functions.infer_dtype = kept.infer_dtype;
     if constexpr (sizeof...(CompileInfo) == 1) {
         functions.tiling_parse = kept.ai_core.tiling_parse;
-        functions.make_compile_info = [] { return std::shared_ptr<void>(std::make_shared<CompileInfo...>()); };
+        functions.make_compile_info = [] {
+            return std::shared_ptr<void>(std::make_shared<CompileInfo...>());
+        };
     }
     return true;
 }
@@ -248,7 +256,7 @@ bool add_definition(const char* type) {
 }  // namespace ops
 
 #define OP_ADD(...) OP_ADD_(__VA_ARGS__)
-#define OP_ADD_(OpType, ...)                                       \
+#define OP_ADD_(OpType, ...)                                         \
     [[maybe_unused]] static const bool ascend_graph_added_##OpType = \
         ::ops::add_definition<OpType __VA_OPT__(, ) __VA_ARGS__>(#OpType)
 

@@ -1,5 +1,5 @@
-// The functions of an operator: tiling, shapes and dtypes, registered by IMPL_OP_OPTILING, IMPL_OP_INFERSHAPE and
-// OP_ADD.
+// The functions of an operator: tiling, shapes and dtypes, registered by IMPL_OP_OPTILING, IMPL_OP_INFERSHAPE
+// and OP_ADD.
 #ifndef ASCEND_GRAPH_REGISTER_OP_IMPL_REGISTRY_H
 #define ASCEND_GRAPH_REGISTER_OP_IMPL_REGISTRY_H
 
@@ -34,8 +34,8 @@ struct OpFunctions {
     std::shared_ptr<void> (*make_compile_info)() = nullptr;
     OpImplKernelRegistry::InferShapeKernelFunc infer_shape = nullptr;
     OpImplKernelRegistry::InferDataTypeKernelFunc infer_dtype = nullptr;
-    size_t tiling_capacity = 0;     // what the registration asked for; 0 if it did not
-    std::set<size_t> data_inputs;   // inputs whose values its functions read
+    size_t tiling_capacity = 0;    // what the registration asked for; 0 if it did not
+    std::set<size_t> data_inputs;  // inputs whose values its functions read
 
     // By operator type. One table for the sources of a package.
     static std::map<std::string, OpFunctions>& all() {
@@ -48,7 +48,8 @@ class OpImplRegisterV2 {
   public:
     explicit OpImplRegisterV2(const char* op_type) : functions_(&OpFunctions::all()[op_type]) {}
 
-    OpImplRegisterV2& Tiling(OpImplKernelRegistry::TilingKernelFunc function, size_t most_tiling_data = 2048) {
+    OpImplRegisterV2& Tiling(OpImplKernelRegistry::TilingKernelFunc function,
+                             size_t most_tiling_data = 2048) {
         functions_->tiling = function;
         functions_->tiling_capacity = most_tiling_data;
         return *this;
@@ -84,9 +85,9 @@ class OpImplRegisterV2 {
 
 #define ASCEND_GRAPH_JOIN_(a, b) a##b
 #define ASCEND_GRAPH_JOIN(a, b) ASCEND_GRAPH_JOIN_(a, b)
-#define IMPL_OP(op_type)                                                                                       \
-    [[maybe_unused]] static const ::gert::OpImplRegisterV2 ASCEND_GRAPH_JOIN(op_impl_##op_type##_, __COUNTER__) = \
-        ::gert::OpImplRegisterV2(#op_type)
+#define IMPL_OP(op_type)                                                      \
+    [[maybe_unused]] static const ::gert::OpImplRegisterV2 ASCEND_GRAPH_JOIN( \
+        op_impl_##op_type##_, __COUNTER__) = ::gert::OpImplRegisterV2(#op_type)
 #define IMPL_OP_OPTILING(op_type) IMPL_OP(op_type)
 #define IMPL_OP_INFERSHAPE(op_type) IMPL_OP(op_type)
 #define DEVICE_IMPL_OP_OPTILING(op_type) IMPL_OP(op_type)

@@ -32,7 +32,8 @@ void ascendgraphDestroyExecutor(aclOpExecutor* executor);
 // Runs the executor in the order of `stream` and destroys it after its last run.
 aclnnStatus ascendgraphRunExecutor(aclOpExecutor* executor, void* stream);
 
-// What the first half of an aclnn call prepared for the second: `run` may be called any number of times, `destroy` once.
+// What the first half of an aclnn call prepared for the second: `run` may be called any number of times,
+// `destroy` once.
 struct ascendgraphPrepared {
     void* state;
     uint64_t workspace_size;

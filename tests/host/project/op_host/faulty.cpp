@@ -1,4 +1,5 @@
-// An operator that goes wrong in the way its attr says. Its functions are registered apart from its definition.
+// An operator that goes wrong in the way its attr says. Its functions are registered apart from its
+// definition.
 #include "register/op_def_registry.h"
 
 namespace optiling {

@@ -7,8 +7,8 @@ constexpr float kDtype = 16;
 constexpr float kDtype = 32;
 #endif
 
-extern "C" __global__ __aicore__ void everything(GM_ADDR x, GM_ADDR scale, GM_ADDR more, GM_ADDR y, GM_ADDR facts,
-                                                 GM_ADDR workspace, GM_ADDR tiling) {
+extern "C" __global__ __aicore__ void everything(GM_ADDR x, GM_ADDR scale, GM_ADDR more, GM_ADDR y,
+                                                 GM_ADDR facts, GM_ADDR workspace, GM_ADDR tiling) {
     GET_TILING_DATA(data, tiling);
     AscendC::GlobalTensor<DTYPE_X> in, out;
     AscendC::GlobalTensor<float> user, numbers;
@@ -35,9 +35,10 @@ extern "C" __global__ __aicore__ void everything(GM_ADDR x, GM_ADDR scale, GM_AD
         list.GetDesc(last, list.GetSize() - 1);
         columns = last.GetShape(last.GetDim() - 1);
     }
-    const float found[] = {data.weights.values[0], data.weights.values[1], data.weights.values[2],
-                           static_cast<float>(data.weights.shift), static_cast<float>(data.cube.M),
-                           static_cast<float>(data.lists), static_cast<float>(columns), kDtype,
+    const float found[] = {data.weights.values[0],          data.weights.values[1],
+                           data.weights.values[2],          static_cast<float>(data.weights.shift),
+                           static_cast<float>(data.cube.M), static_cast<float>(data.lists),
+                           static_cast<float>(columns),     kDtype,
                            static_cast<float>(data.flag)};
     for (int i = 0; i < 9; ++i) numbers.SetValue(i, found[i]);
     if (TILING_KEY_IS(2)) {

@@ -1,4 +1,5 @@
-// What is known of a node before it runs: the dtype and format of its tensors, and how many each parameter has.
+// What is known of a node before it runs: the dtype and format of its tensors, and how many each parameter
+// has.
 #ifndef ASCEND_GRAPH_GERT_COMPUTE_NODE_INFO_H
 #define ASCEND_GRAPH_GERT_COMPUTE_NODE_INFO_H
 
@@ -58,7 +59,8 @@ struct NodeTensors {
     }
     // Where the `relative`-th tensor of a parameter is among all; past the end where there is none.
     size_t index_of(size_t parameter, size_t relative) const {
-        if (parameter >= parameters.size() || relative >= parameters[parameter].GetInstanceNum()) return tensors.size();
+        if (parameter >= parameters.size() || relative >= parameters[parameter].GetInstanceNum())
+            return tensors.size();
         return parameters[parameter].GetInstanceStart() + relative;
     }
 };

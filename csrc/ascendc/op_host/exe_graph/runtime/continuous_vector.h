@@ -1,4 +1,5 @@
-// gert::ContinuousVector: a borrowed array, the form in which list attrs reach functions of operator projects.
+// gert::ContinuousVector: a borrowed array, the form in which list attrs reach functions of operator
+// projects.
 #ifndef ASCEND_GRAPH_GERT_CONTINUOUS_VECTOR_H
 #define ASCEND_GRAPH_GERT_CONTINUOUS_VECTOR_H
 
@@ -29,7 +30,8 @@ class TypedContinuousVector : public ContinuousVector {
 // A list of lists.
 class ContinuousVectorVector {
   public:
-    explicit ContinuousVectorVector(std::vector<ContinuousVector> rows) : rows_(static_cast<decltype(rows)&&>(rows)) {}
+    explicit ContinuousVectorVector(std::vector<ContinuousVector> rows)
+        : rows_(static_cast<decltype(rows)&&>(rows)) {}
     const ContinuousVector* Get(size_t index) const { return index < rows_.size() ? &rows_[index] : nullptr; }
     size_t GetSize() const { return rows_.size(); }
 

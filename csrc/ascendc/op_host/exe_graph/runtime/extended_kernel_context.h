@@ -1,7 +1,7 @@
 // gert::ExtendedKernelContext: what every function of an operator project can ask about its node.
 //
-// Inputs and outputs are numbered as tensors of the node, where absent optional inputs do not count and dynamic ones
-// count as often as they occur; the forms with `ir_index` number them as the definition does.
+// Inputs and outputs are numbered as tensors of the node, where absent optional inputs do not count and
+// dynamic ones count as often as they occur; the forms with `ir_index` number them as the definition does.
 #ifndef ASCEND_GRAPH_GERT_EXTENDED_KERNEL_CONTEXT_H
 #define ASCEND_GRAPH_GERT_EXTENDED_KERNEL_CONTEXT_H
 
@@ -24,7 +24,9 @@ class ExtendedKernelContext {
     const CompileTimeTensorDesc* GetDynamicInputDesc(size_t ir_index, size_t relative) const {
         return node_.inputs.description(node_.inputs.index_of(ir_index, relative));
     }
-    const CompileTimeTensorDesc* GetOutputDesc(size_t index) const { return node_.outputs.description(index); }
+    const CompileTimeTensorDesc* GetOutputDesc(size_t index) const {
+        return node_.outputs.description(index);
+    }
     const AnchorInstanceInfo* GetIrInputInstanceInfo(size_t ir_index) const {
         return node_.inputs.parameter(ir_index);
     }

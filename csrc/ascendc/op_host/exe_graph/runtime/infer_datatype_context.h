@@ -11,8 +11,12 @@ class InferDataTypeContext : public ExtendedKernelContext {
     using ExtendedKernelContext::ExtendedKernelContext;
 
     ge::DataType GetInputDataType(size_t index) const { return dtype_of(node_.inputs.at(index)); }
-    ge::DataType GetOptionalInputDataType(size_t ir_index) const { return GetDynamicInputDataType(ir_index, 0); }
-    ge::DataType GetRequiredInputDataType(size_t ir_index) const { return GetDynamicInputDataType(ir_index, 0); }
+    ge::DataType GetOptionalInputDataType(size_t ir_index) const {
+        return GetDynamicInputDataType(ir_index, 0);
+    }
+    ge::DataType GetRequiredInputDataType(size_t ir_index) const {
+        return GetDynamicInputDataType(ir_index, 0);
+    }
     ge::DataType GetDynamicInputDataType(size_t ir_index, size_t relative) const {
         return dtype_of(dynamic_input(ir_index, relative));
     }

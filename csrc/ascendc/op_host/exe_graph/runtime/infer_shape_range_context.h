@@ -1,5 +1,5 @@
-// gert::InferShapeRangeContext, as far as InferShapeRange functions name it: the host runtime knows every shape when it
-// runs a node, and does not call them.
+// gert::InferShapeRangeContext, as far as InferShapeRange functions name it: the host runtime knows every
+// shape when it runs a node, and does not call them.
 #ifndef ASCEND_GRAPH_GERT_INFER_SHAPE_RANGE_CONTEXT_H
 #define ASCEND_GRAPH_GERT_INFER_SHAPE_RANGE_CONTEXT_H
 

@@ -13,8 +13,8 @@ namespace gert {
 
 class RuntimeAttrs {
   public:
-    // Null for an index beyond the attrs, and for a type that the attr does not have: an integer attr is read as any
-    // integer, a float attr as float.
+    // Null for an index beyond the attrs, and for a type that the attr does not have: an integer attr is read
+    // as any integer, a float attr as float.
     template <typename T>
     const T* GetAttrPointer(size_t index) const {
         return static_cast<const T*>(find(index, kinds_of<T>()));
@@ -47,7 +47,15 @@ class RuntimeAttrs {
     void add(TypedContinuousVector<bool> value) { attrs_.emplace_back(kBools).list = value; }
 
   private:
-    enum Kind : unsigned { kInt = 1, kFloat = 2, kBool = 4, kText = 8, kInts = 16, kFloats = 32, kBools = 64 };
+    enum Kind : unsigned {
+        kInt = 1,
+        kFloat = 2,
+        kBool = 4,
+        kText = 8,
+        kInts = 16,
+        kFloats = 32,
+        kBools = 64
+    };
 
     struct Attr {
         explicit Attr(Kind kind = kInt) : kind(kind) {}

@@ -1,4 +1,5 @@
-// gert::StorageShape: a tensor's shape as the network sees it and as its memory is laid out. On the host both are one.
+// gert::StorageShape: a tensor's shape as the network sees it and as its memory is laid out. On the host both
+// are one.
 #ifndef ASCEND_GRAPH_GERT_STORAGE_SHAPE_H
 #define ASCEND_GRAPH_GERT_STORAGE_SHAPE_H
 

@@ -1,4 +1,5 @@
-// gert::Tensor: shape, dtype and format of an input or output, and its values where they are known on the host.
+// gert::Tensor: shape, dtype and format of an input or output, and its values where they are known on the
+// host.
 #ifndef ASCEND_GRAPH_GERT_TENSOR_H
 #define ASCEND_GRAPH_GERT_TENSOR_H
 
@@ -8,20 +9,15 @@
 
 namespace gert {
 
-enum TensorPlacement {
-    kOnDeviceHbm,
-    kOnHost,
-    kFollowing,
-    kOnDeviceP2p,
-    kTensorPlacementEnd
-};
+enum TensorPlacement { kOnDeviceHbm, kOnHost, kFollowing, kOnDeviceP2p, kTensorPlacementEnd };
 
 class Tensor {
   public:
     Tensor() = default;
     Tensor(const StorageShape& shape, const StorageFormat& format, ge::DataType dtype)
         : shape_(shape), format_(format), dtype_(dtype) {}
-    Tensor(const StorageShape& shape, const StorageFormat& format, TensorPlacement, ge::DataType dtype, void* data)
+    Tensor(const StorageShape& shape, const StorageFormat& format, TensorPlacement, ge::DataType dtype,
+           void* data)
         : shape_(shape), format_(format), dtype_(dtype), data_(data) {}
 
     int64_t GetShapeSize() const { return shape_.GetStorageShape().GetShapeSize(); }

@@ -16,8 +16,12 @@ class TilingContext : public ExtendedKernelContext {
         : ExtendedKernelContext(node), tiling_data_(tiling_capacity), compile_info_(compile_info) {}
 
     const StorageShape* GetInputShape(size_t index) const { return shape_of(node_.inputs.at(index)); }
-    const StorageShape* GetOptionalInputShape(size_t ir_index) const { return GetDynamicInputShape(ir_index, 0); }
-    const StorageShape* GetRequiredInputShape(size_t ir_index) const { return GetDynamicInputShape(ir_index, 0); }
+    const StorageShape* GetOptionalInputShape(size_t ir_index) const {
+        return GetDynamicInputShape(ir_index, 0);
+    }
+    const StorageShape* GetRequiredInputShape(size_t ir_index) const {
+        return GetDynamicInputShape(ir_index, 0);
+    }
     const StorageShape* GetDynamicInputShape(size_t ir_index, size_t relative) const {
         return shape_of(dynamic_input(ir_index, relative));
     }

@@ -15,7 +15,8 @@ namespace gert {
 
 class TilingData {
   public:
-    explicit TilingData(size_t capacity) : bytes_(capacity / sizeof(std::max_align_t) + 1), capacity_(capacity) {}
+    explicit TilingData(size_t capacity)
+        : bytes_(capacity / sizeof(std::max_align_t) + 1), capacity_(capacity) {}
 
     void* GetData() { return bytes_.data(); }
     const void* GetData() const { return bytes_.data(); }
