@@ -224,6 +224,14 @@ class TilingStructure:
     fields: tuple[TilingField, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class KernelInstance:
+    """One instance of a kernel that is a template: its tiling key, and its arguments as C++ text."""
+
+    key: int
+    arguments: tuple[str, ...]
+
+
 def project_kernel(
     op_type: str,
     kernel: str,
@@ -232,6 +240,7 @@ def project_kernel(
     *,
     macros: Iterable[tuple[str, str]],
     tilings: Iterable[TilingStructure],
+    instances: Iterable[KernelInstance] = (),
 ) -> str:
     """The source that a kernel of an operator project is compiled as, for one combination of dtypes.
 
@@ -242,6 +251,7 @@ def project_kernel(
         parameters: how many addresses it takes: inputs, outputs, workspace, tiling.
         macros: what is defined before it, such as ``("DTYPE_X", "half")``.
         tilings: the structures that the project registers, in the order of their definition.
+        instances: what to compile of a kernel that is a template.
     """
     structures = tuple(tilings)
     default = next((t.name for t in structures if t.op == op_type), None)
@@ -253,6 +263,7 @@ def project_kernel(
         count=parameters,
         macros=tuple((identifier(name), value) for name, value in macros),
         tilings=structures,
+        instances=tuple(instances),
         default_tiling=default,
     )
     return text

@@ -23,6 +23,7 @@ from typing import Any
 
 from ascend_graph.build import CppLibrary, jobs
 from ascend_graph.codegen.operator_package import (
+    KernelInstance,
     TilingField,
     TilingStructure,
     generate_project_package,
@@ -79,10 +80,11 @@ class ProjectOperator:
     prototype: OpPrototype
     #: The dtypes of inputs, then outputs, of each kernel.
     combinations: tuple[tuple[DataType, ...], ...]
-    has_tiling: bool
     infers_shapes: bool
     #: The source of the kernel by its stem, where the definition names it.
     kernel_file: str
+    #: The instances of a kernel that is a template: tiling key, and dtypes and numbers as template arguments.
+    instances: tuple[tuple[int, tuple[DataType | int, ...]], ...] = ()
 
     @property
     def kernel(self) -> str:
@@ -254,7 +256,13 @@ class ProjectSources:
             name = f"{operator.kernel}_{index}"
             path = work / "op_impl/host/src" / f"{name}.asc"
             text = project_kernel(
-                prototype.op_type, operator.kernel, source, count, macros=_macros(prototype, dtypes), tilings=tilings
+                prototype.op_type,
+                operator.kernel,
+                source,
+                count,
+                macros=_macros(prototype, dtypes),
+                tilings=tilings,
+                instances=_instances(operator, dtypes),
             )
             write_if_different(path, text)
             libraries.append(
@@ -307,10 +315,11 @@ def _check_parameters(operator: ProjectOperator, source: Path, code: str, count:
     head = rf"(?P<before>[^;{{}}]*)__global__[^;{{}}()]*\b{operator.kernel}\s*\((?P<parameters>[^()]*)\)"
     heads = list(re.finditer(head, code))  # more than one where some are left out by the preprocessor
     op_type = operator.prototype.op_type
-    if heads and all(re.search(r"\btemplate\s*<", one["before"]) for one in heads):
+    is_template = bool(heads) and all(re.search(r"\btemplate\s*<", one["before"]) for one in heads)
+    if is_template and not operator.instances:
         raise OperatorPackageError(
-            f"{source}: {operator.kernel} is a template; kernels whose template arguments a tiling key selects "
-            f"(ASCENDC_TPL_…) are not built for the host: write TILING_KEY_IS in a plain function"
+            f"{source}: {operator.kernel} is a template, and nothing in op_host declares its instances: include the "
+            f"header with ASCENDC_TPL_ARGS_DECL({op_type}, …) and ASCENDC_TPL_SEL in the source of the tiling function"
         )
     given = [len([p for p in one["parameters"].split(",") if p.strip()]) for one in heads]
     if given and count not in given:
@@ -319,6 +328,16 @@ def _check_parameters(operator: ProjectOperator, source: Path, code: str, count:
             f"{source}: {operator.kernel} takes {given[0]} parameters; {op_type} calls it with {count}: "
             f"{', '.join([*names, 'workspace', 'tiling'])}"
         )
+
+
+def _instances(operator: ProjectOperator, dtypes: Sequence[DataType]) -> list[KernelInstance]:
+    """The instances that can be meant where the operator's parameters have these dtypes."""
+    instances = {}
+    for key, arguments in operator.instances:
+        if all(a in dtypes and a in _KERNEL_TYPES for a in arguments if isinstance(a, DataType)):
+            texts = (_KERNEL_TYPES[a] if isinstance(a, DataType) else str(a) for a in arguments)
+            instances[key] = KernelInstance(key, tuple(texts))
+    return list(instances.values())
 
 
 def _macros(prototype: OpPrototype, dtypes: Sequence[DataType]) -> list[tuple[str, str]]:
@@ -337,7 +356,12 @@ _KINDS = {"optional": ParameterKind.OPTIONAL, "required": ParameterKind.REQUIRED
 
 
 def _description(found: Mapping[str, Any], project: Path) -> Description:
-    operators = tuple(_operator(one, project) for one in found["operators"])
+    templates = {one["op"]: one for one in found["templates"]}
+    only = next(iter(templates.values())) if len(templates) == len(found["operators"]) == 1 else None
+    operators = tuple(
+        _operator(one, templates.get(one["type"]) or templates.get(snake_case(one["type"])) or only, project)
+        for one in found["operators"]
+    )
     if not operators:
         raise OperatorPackageError(f"{project}: op_host defines no operator; register its class with OP_ADD(…)")
     tilings: dict[str, TilingStructure] = {}
@@ -362,7 +386,7 @@ def _in_order(tilings: Mapping[str, TilingStructure]) -> tuple[TilingStructure, 
     return tuple(ordered.values())
 
 
-def _operator(found: Mapping[str, Any], project: Path) -> ProjectOperator:
+def _operator(found: Mapping[str, Any], template: Mapping[str, Any] | None, project: Path) -> ProjectOperator:
     op_type = found["type"]
     for parameter in (*found["inputs"], *found["outputs"]):
         if parameter["scalar"]:
@@ -387,7 +411,13 @@ def _operator(found: Mapping[str, Any], project: Path) -> ProjectOperator:
     )
     attrs = tuple(_attr(one) for one in found["attrs"])
     prototype = OpPrototype(op_type, inputs, attrs, outputs, file=str(project))
-    return ProjectOperator(prototype, combinations, found["tiling"], found["infer_shape"], found["kernel_file"])
+    instances = () if template is None else tuple(_instance(one, template["dtypes"]) for one in template["instances"])
+    return ProjectOperator(prototype, combinations, found["infer_shape"], found["kernel_file"], instances)
+
+
+def _instance(found: Mapping[str, Any], dtypes: Sequence[bool]) -> tuple[int, tuple[DataType | int, ...]]:
+    arguments = zip(found["arguments"], dtypes, strict=True)
+    return found["key"], tuple(DataType(value) if is_dtype else value for value, is_dtype in arguments)
 
 
 def _attr(found: Mapping[str, Any]) -> Attr:

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ascend_graph/definition.h"
+#include "ascendc/host_api/tiling/template_argument.h"
 
 namespace {
 
@@ -75,7 +76,6 @@ std::string operation(const ops::OpDef& op) {
                     return list(one, [](ge::DataType dtype) { return json(static_cast<int64_t>(dtype)); });
                 }) +
            ", \"kernel_file\": " + json(file) + ", \"communicates\": " + json(op.mc2.used) +
-           ", \"tiling\": " + json(functions.tiling != nullptr) +
            ", \"infer_shape\": " + json(functions.infer_shape != nullptr) + "}";
 }
 
@@ -95,6 +95,21 @@ std::string tiling_class(const ascendc_host::TilingClass& one) {
            "}";
 }
 
+std::string template_table(const ascendc_host::TemplateTable& table) {
+    return "{\"op\": " + json(table.op) + ", \"dtypes\": " +
+           list(table.parameters,
+                [](const auto& one) {
+                    return json(one.kind == ascendc_host::TemplateParameter::Kind::dtype);
+                }) +
+           ", \"instances\": " +
+           list(table.instances,
+                [](const auto& one) {
+                    return "{\"key\": " + std::to_string(one.key) + ", \"arguments\": " +
+                           list(one.arguments, [](uint64_t value) { return std::to_string(value); }) + "}";
+                }) +
+           "}";
+}
+
 }  // namespace
 
 // Returns 0, or 1 with a message on the standard error stream.
@@ -104,10 +119,14 @@ extern "C" __attribute__((visibility("default"))) int ascendgraphDescribe(const 
         for (const auto* one = ascendc_host::tiling_classes(); one != nullptr; one = one->next)
             classes.push_back(one);
         std::reverse(classes.begin(), classes.end());  // in the order of their registration
+        std::vector<const ascendc_host::TemplateTable*> templates;
+        for (const auto* one = ascendc_host::TemplateTable::first(); one != nullptr; one = one->next)
+            templates.push_back(one);
         std::ofstream file(path);
         file << "{\"operators\": "
              << list(ops::OpDef::all(), [](const auto& entry) { return operation(entry.second); })
              << ", \"tiling_classes\": " << list(classes, [](const auto* one) { return tiling_class(*one); })
+             << ", \"templates\": " << list(templates, [](const auto* one) { return template_table(*one); })
              << "}\n";
         file.close();
         if (file) return 0;
