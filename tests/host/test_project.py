@@ -203,6 +203,29 @@ def test_what_goes_wrong_is_an_error_of_the_call(package: Path) -> None:
     assert null == "161001: aclnnUntiled: required parameter 'x' is null"
 
 
+def test_the_tiling_function_picks_the_instance_of_a_template(package: Path) -> None:
+    result = run(
+        package,
+        """
+        op = ascend_graph.register_op("Pick", shape="x[*s] -> y[*s]")
+        for dtype in (torch.float16, torch.float32):
+            x = torch.arange(8.0).to(dtype)
+            for factor in (3, 10, -3):
+                assert torch.equal(op(x.npu(), factor=factor).cpu(), x * factor)
+        for factor in (5, 7):
+            try:
+                op(x.npu(), factor=factor)
+                torch.npu.synchronize()
+            except RuntimeError as error:
+                print(str(error).splitlines()[0])
+        """,
+    )
+    undeclared, unselected = result.stdout.splitlines()
+    assert "Pick: 5 is no declared value of the template parameter factor" in undeclared, result.stderr
+    assert "kernel pick: tiling key" in unselected
+    assert "selects none of the instances" in unselected
+
+
 def test_failures_reach_pytorch_and_graphs(package: Path) -> None:
     result = run(
         package,
@@ -236,7 +259,7 @@ def changed(tmp_path: Path, *changes: tuple[str, str, str]) -> Path:
     """A copy of the small operators with some text replaced."""
     project = tmp_path / "project"
     for directory in ("op_host", "op_kernel"):
-        shutil.copytree(PROJECT / directory, project / directory, ignore=shutil.ignore_patterns("everything*"))
+        shutil.copytree(PROJECT / directory, project / directory, ignore=shutil.ignore_patterns("everything*", "pick*"))
     for file, old, new in changes:
         path = project / file
         text = path.read_text()
@@ -258,7 +281,7 @@ def changed(tmp_path: Path, *changes: tuple[str, str, str]) -> Path:
         ),
         (
             [("op_kernel/others.cpp", 'extern "C" __global__ __aicore__ void untiled', "template <int n> __global__ __aicore__ void untiled")],
-            "untiled is a template; kernels whose template arguments a tiling key selects",
+            "untiled is a template, and nothing in op_host declares its instances",
         ),
         (
             [("op_host/faulty.cpp", 'Input("x").ParamType(REQUIRED).DataType({ge::DT_FLOAT})', 'Input("x").DataType({ge::DT_FLOAT, ge::DT_INT8})')],

@@ -24,6 +24,8 @@
 #include <string>
 #include <vector>
 
+#include "graph/types.h"
+
 namespace ascendc_host {
 
 struct TemplateParameter {
