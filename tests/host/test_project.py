@@ -217,7 +217,7 @@ def test_the_tiling_function_picks_the_instance_of_a_template(package: Path) -> 
                 op(x.npu(), factor=factor)
                 torch.npu.synchronize()
             except RuntimeError as error:
-                print(str(error).splitlines()[0])
+                print(str(error).replace("\\n", " "))
         """,
     )
     undeclared, unselected = result.stdout.splitlines()
