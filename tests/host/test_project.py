@@ -8,12 +8,14 @@ import shutil
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from ascend_graph import AscendGraphError
+from ascend_graph.build import BuildError, CppLibrary
 from ascend_graph.cli import main
 from ascend_graph.host.package import OperatorPackageError
 from ascend_graph.host.project import build_project_package
@@ -330,3 +332,15 @@ def test_the_command_says_what_is_missing(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["build", str(tmp_path), "-o", str(tmp_path / "opp")])
     assert result.exit_code == 1
     assert "is no operator project" in result.output
+
+
+def test_a_compiler_that_takes_too_long_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASCEND_GRAPH_CACHE", str(tmp_path / "cache"))
+    source = tmp_path / "kernel.asc"
+    source.touch()
+    library = CppLibrary(name="slow", sources=(source,), kernel_compiler=("sh", "-c", "'sleep 60'"))
+    started = time.monotonic()
+    with pytest.raises(BuildError, match=r"compiling slow took more than 0.5 seconds"):
+        library.build(time_limit=0.5)
+    assert time.monotonic() - started < 20
+    assert not [path for path in (tmp_path / "cache").iterdir() if path.is_dir()]
