@@ -14,6 +14,7 @@ import importlib.metadata
 import importlib.util
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -101,11 +102,14 @@ class CppLibrary:
         """Where the compiled library is, or will be."""
         return cache_directory() / f"{self.name}-{self.key()}" / f"{self.name}.so"
 
-    def build(self) -> Path:
+    def build(self, *, time_limit: float | None = None) -> Path:
         """Compile unless the cache has it; return the library's path.
 
+        Args:
+            time_limit: seconds that compiling may take.
+
         Raises:
-            BuildError: no compiler, or its messages when it fails. Nothing is left in the cache then.
+            BuildError: no compiler, its messages when it fails, or it took too long. Nothing is left in the cache then.
         """
         result = self.path()
         if result.exists():
@@ -117,12 +121,7 @@ class CppLibrary:
             work.mkdir(parents=True, exist_ok=True)
             try:
                 (work / "build.ninja").write_text(self._ninja_file())
-                ninja = subprocess.run(
-                    [*_ninja_command(), "-C", str(work), "-j", str(_jobs())],
-                    capture_output=True,
-                    text=True,
-                    check=False,
-                )
+                ninja = self._run_ninja(work, time_limit)
                 if ninja.returncode != 0:
                     raise BuildError(f"compiling {self.name} failed:\n{ninja.stdout}{ninja.stderr}")
                 shutil.rmtree(result.parent, ignore_errors=True)
@@ -130,6 +129,18 @@ class CppLibrary:
             finally:
                 shutil.rmtree(work, ignore_errors=True)
         return result
+
+    def _run_ninja(self, work: Path, time_limit: float | None) -> subprocess.CompletedProcess[str]:
+        command = [*_ninja_command(), "-C", str(work), "-j", str(jobs())]
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        ) as process:
+            try:
+                output, errors = process.communicate(timeout=time_limit)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)  # the compiler too, not ninja alone
+                raise BuildError(f"compiling {self.name} took more than {time_limit:g} seconds") from None
+        return subprocess.CompletedProcess(command, process.returncode, output, errors)
 
     def _ninja_file(self) -> str:
         escape = _ninja_escape
@@ -165,7 +176,8 @@ def _ninja_command() -> list[str]:
     raise BuildError("ninja is not installed; install it with: pip install ninja")
 
 
-def _jobs() -> int:
+def jobs() -> int:
+    """How many compilers may run at a time: ``$MAX_JOBS``, or one for each processor."""
     return int(os.environ.get("MAX_JOBS") or len(os.sched_getaffinity(0)))
 
 

@@ -164,7 +164,7 @@ def new(
         sources or None,
         launch=launch,
         bindings=bindings,
-        shapes=_by_operator("--shape", shapes, "AddCustom=x[*s], y[*s] -> z[*s]"),
+        shapes=_by_operator("--shape", shapes, _SHAPE_EXAMPLE),
         kernels=_by_operator("--kernel", kernels, "AddCustom=add_custom(x, y, z: out)"),
     )
     click.echo(f"{project.directory}: {len(project.operators)} operators, {len(project.written)} files written")
@@ -176,6 +176,9 @@ def new(
         click.echo(f"proposed, check {draft}")
     for op_type, reason in project.skipped:
         click.echo(f"left out: {op_type}: {reason}")
+
+
+_SHAPE_EXAMPLE = "AddCustom=x[*s], y[*s] -> z[*s]"
 
 
 def _by_operator(option: str, texts: Iterable[str], example: str) -> dict[str, str]:
@@ -214,11 +217,32 @@ def infer(operator: str, modules: tuple[str, ...], device: str | None) -> None:
 
 
 @main.command()
-def build() -> None:
-    """Compile ahead what links PyTorch: the eager kernel, and the host runtime's bridge.
+@click.argument("project", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option(
+    "-o", "--output", type=click.Path(file_okay=False, path_type=Path), help="The operator package's directory."
+)
+@click.option(
+    "--shape",
+    "shapes",
+    multiple=True,
+    metavar="OP=RELATION",
+    help="An output shape for graphs, in place of the project's InferShape; may be repeated.",
+)
+def build(project: Path | None, output: Path | None, shapes: tuple[str, ...]) -> None:
+    """Build an operator package for the host runtime from PROJECT (op_host and op_kernel), for --opp of the launcher.
 
-    Both are compiled on first use otherwise, and cached.
+    Without PROJECT: compile ahead what links PyTorch, the eager kernel and the host runtime's bridge. Both are compiled
+    on first use otherwise, and cached.
     """
+    if project is not None:
+        if output is None:
+            raise click.UsageError("where is the package to be made? Write -o DIRECTORY")
+        from ascend_graph.host.project import build_project_package
+
+        click.echo(f"operator package: {build_project_package(output, project, relations=_by_operator("--shape", shapes, _SHAPE_EXAMPLE))}")
+        return
+    if output is not None or shapes:
+        raise click.UsageError("-o and --shape need a PROJECT")
     from ascend_graph.eager.library import eager_library
     from ascend_graph.host.bridge import bridge_library
 

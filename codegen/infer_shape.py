@@ -202,24 +202,27 @@ class _Generator:
     def readers(self, f: _Function, *, shapes: bool) -> list[str]:
         """Reading the inputs and the attrs that the statements use."""
         lines = []
+        before = [parameter for _, parameter in sorted(self.inputs.values(), key=lambda numbered: numbered[0])]
         for tensor in self.relation.input_tensors:
             number, parameter = self.inputs[tensor.name]
             name = identifier(tensor.name)
             optional = parameter.kind is ParameterKind.OPTIONAL
             if parameter.kind is ParameterKind.DYNAMIC:
                 raise self.fault(f"{name} is a dynamic input")
+            # GetInputShape counts the tensors there are: behind an optional input only this form says which one is meant.
+            counted = (
+                "OptionalInput" if any(p.kind is not ParameterKind.REQUIRED for p in before[: number + 1]) else "Input"
+            )
             if shapes:
-                getter = "GetOptionalInputShape" if optional else "GetInputShape"
+                getter = f"Get{counted}Shape"
                 lines.append(f"const Input {name} = ReadShape(context->{getter}({number}));")
                 if not optional:
                     lines.append(f'if (!{name}.present) return Refuse("input {name} has no shape");')
                 lines.append(f"if ({name}.unknown_rank()) return UnknownRanks(context, {len(self.relation.outputs)});")
-            elif optional:
-                lines.append(
-                    f"[[maybe_unused]] const ge::DataType dtype_{name} = context->GetOptionalInputDataType({number});"
-                )
             else:
-                lines.append(f"[[maybe_unused]] const ge::DataType dtype_{name} = context->GetInputDataType({number});")
+                lines.append(
+                    f"[[maybe_unused]] const ge::DataType dtype_{name} = context->Get{counted}DataType({number});"
+                )
         for name in sorted(f.attrs):
             number, attr = self.attrs[name]
             if attr.type not in _ATTR_READERS:

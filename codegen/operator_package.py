@@ -148,16 +148,122 @@ def generate_operator_package(
         GenerationError: an operator cannot be expressed; nothing was written then.
     """
     python = frozenset(python_kernels)
-    ops = [
-        _Op(identifier(p.op_type), snake_case(p.op_type), Path(p.file).name, aclnn_parameters(p)) for p in prototypes
-    ]
+    ops = [_op(p) for p in prototypes]
     texts = {
         directory / "op_impl/host/include/host_kernels.h": render("operator_package/host_kernels.h.jinja", ops=ops),
         directory / "op_impl/host/src/op_api.cpp": render("operator_package/op_api.cpp.jinja", ops=ops, python=python),
-        directory / "version.info": "Version=8.5.0\n",
+        **_common_files(ops, directory),
     }
-    for op in ops:
-        texts[directory / f"op_api/include/aclnn_{op.snake_name}.h"] = render("operator_package/aclnn.h.jinja", op=op)
     for path, text in texts.items():
         write_if_different(path, text)
     return directory / "op_impl/host/include/host_kernels.h", directory / "op_impl/host/src/op_api.cpp"
+
+
+def _op(prototype: OpPrototype) -> _Op:
+    return _Op(
+        identifier(prototype.op_type),
+        snake_case(prototype.op_type),
+        Path(prototype.file).name,
+        aclnn_parameters(prototype),
+    )
+
+
+def _common_files(ops: Sequence[_Op], directory: Path) -> dict[Path, str]:
+    texts = {
+        directory / f"op_api/include/aclnn_{op.snake_name}.h": render("operator_package/aclnn.h.jinja", op=op)
+        for op in ops
+    }
+    return texts | {directory / "version.info": "Version=8.5.0\n"}
+
+
+#: The kernel of an operator project that says the shapes and dtypes of outputs is registered as the operator's name with
+#: this behind it.
+INFER_SUFFIX = ":infer"
+
+
+def generate_project_package(prototypes: Iterable[OpPrototype], directory: Path) -> Path:
+    """Write the generated files of a package that is made from an operator project.
+
+    Args:
+        prototypes: what the project defines.
+        directory: the package; ``op_api/include`` and ``op_impl/host/src`` are written.
+
+    Returns:
+        The source that defines the aclnn functions.
+
+    Raises:
+        GenerationError: an operator cannot be expressed; nothing was written then.
+    """
+    ops = [_op(p) for p in prototypes]
+    source = directory / "op_impl/host/src/op_api.cpp"
+    texts = {
+        source: render("operator_package/project_api.cpp.jinja", ops=ops, infer_suffix=INFER_SUFFIX),
+        **_common_files(ops, directory),
+    }
+    for path, text in texts.items():
+        write_if_different(path, text)
+    return source
+
+
+@dataclass(frozen=True, slots=True)
+class TilingField:
+    """A field of a tiling structure; ``count`` is an array's length, 0 where there is none."""
+
+    type: str
+    name: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class TilingStructure:
+    """A structure that a tiling function fills and a kernel reads."""
+
+    op: str
+    name: str
+    size: int
+    fields: tuple[TilingField, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KernelInstance:
+    """One instance of a kernel that is a template: its tiling key, and its arguments as C++ text."""
+
+    key: int
+    arguments: tuple[str, ...]
+
+
+def project_kernel(
+    op_type: str,
+    kernel: str,
+    source: Path,
+    parameters: int,
+    *,
+    macros: Iterable[tuple[str, str]],
+    tilings: Iterable[TilingStructure],
+    instances: Iterable[KernelInstance] = (),
+) -> str:
+    """The source that a kernel of an operator project is compiled as, for one combination of dtypes.
+
+    Args:
+        op_type: the operator.
+        kernel: the kernel function, ``add_custom``.
+        source: the file that defines it.
+        parameters: how many addresses it takes: inputs, outputs, workspace, tiling.
+        macros: what is defined before it, such as ``("DTYPE_X", "half")``.
+        tilings: the structures that the project registers, in the order of their definition.
+        instances: what to compile of a kernel that is a template.
+    """
+    structures = tuple(tilings)
+    default = next((t.name for t in structures if t.op == op_type), None)
+    text: str = render(
+        "operator_package/project_kernel.asc.jinja",
+        op_type=identifier(op_type),
+        kernel=identifier(kernel),
+        source=cpp_string(str(source)),
+        count=parameters,
+        macros=tuple((identifier(name), value) for name, value in macros),
+        tilings=structures,
+        instances=tuple(instances),
+        default_tiling=default,
+    )
+    return text

@@ -7,6 +7,7 @@ A package is a directory laid out like an installed custom operator package of C
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import importlib.util
 import inspect
@@ -16,7 +17,7 @@ import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -24,10 +25,17 @@ from typing import TYPE_CHECKING, Any
 
 from ascend_graph.build import CppLibrary
 from ascend_graph.codegen.kernel_source import included_files
-from ascend_graph.codegen.operator_package import generate_operator_package
+from ascend_graph.codegen.operator_package import INFER_SUFFIX, generate_operator_package
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.host.toolkit import HostRuntimeError, toolkit_directory
-from ascend_graph.prototypes import OpPrototype, ParameterKind, find_prototype, package_directories, parse_file
+from ascend_graph.prototypes import (
+    DataType,
+    OpPrototype,
+    ParameterKind,
+    find_prototype,
+    package_directories,
+    parse_file,
+)
 from ascend_graph.prototypes.writer import to_reg_op
 from ascend_graph.shapes import Relation, parse_relation
 
@@ -36,10 +44,11 @@ if TYPE_CHECKING:
 
     from ascend_graph.host.ops import HostKernel
 
-_LIBRARY = Path("op_api/lib/libcust_opapi.so")
-_METADATA = Path("op_impl/host/kernels.json")
-# What Ascend C kernels are compiled by.
-_TRANSLATOR = tuple(sorted((Path(__file__).parent / "ascendc").glob("*.py")))
+#: Where a package has its aclnn functions, and what the graph engine knows of its operators.
+LIBRARY = Path("op_api/lib/libcust_opapi.so")
+METADATA = Path("op_impl/host/kernels.json")
+#: What Ascend C kernels are compiled by.
+TRANSLATOR = tuple(sorted((Path(__file__).parent / "ascendc").glob("*.py")))
 
 
 class OperatorPackageError(AscendGraphError):
@@ -85,41 +94,62 @@ def build_operator_package(
     ops = _prototypes(prototypes)
     parsed = {name: parse_relation(text) for name, text in (relations or {}).items()}
     _check_names(ops, kernels, parsed)
-    if target.exists() and any(target.iterdir()) and not (target / _METADATA).exists():
-        raise OperatorPackageError(
-            f"{target} exists and is no operator package of the host runtime; choose another directory"
-        )
     used = {name: kernel for name, kernel in kernels.items() if name in ops}
     python = {name: kernel for name, kernel in used.items() if callable(kernel)}
     sources = sorted({Path(k).resolve() for k in used.values() if not callable(k)})
     for source in sources:
         if not source.is_file():
             raise OperatorPackageError(f"kernel source {source} does not exist")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-    try:
+    with staged_package(target) as work:
         functions = {name: _copy_python_kernel(name, function, work) for name, function in python.items()}
         selected = [ops[name] for name in used]
         header, adapter = generate_operator_package(selected, python, work)
         _compile(header, adapter, sources, work)
-        proto = work / "op_proto/inc/op_proto.h"
-        proto.parent.mkdir(parents=True)
-        proto.write_text("\n".join(to_reg_op(p) for p in selected))
-        metadata = {
-            name: {
-                "relation": parsed[name].source if name in parsed else None,
-                "python": [functions[name].file, functions[name].function] if name in functions else None,
-            }
-            for name in used
-        }
-        (work / _METADATA).write_text(json.dumps(metadata, indent=2) + "\n")
+        write_package_files(
+            work,
+            selected,
+            {
+                name: {
+                    "relation": parsed[name].source if name in parsed else None,
+                    "python": [functions[name].file, functions[name].function] if name in functions else None,
+                }
+                for name in used
+            },
+        )
+    return target
+
+
+@contextlib.contextmanager
+def staged_package(target: Path) -> Iterator[Path]:
+    """A directory to make a package in, which takes the place of ``target`` when it is whole.
+
+    Raises:
+        OperatorPackageError: ``target`` is something else than an operator package of the host runtime.
+    """
+    if target.exists() and any(target.iterdir()) and not (target / METADATA).exists():
+        raise OperatorPackageError(
+            f"{target} exists and is no operator package of the host runtime; choose another directory"
+        )
+    target.parent.mkdir(parents=True, exist_ok=True)
+    work = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    try:
+        yield work
         work.chmod(0o755)
         if target.exists():
             shutil.rmtree(target)
         work.rename(target)
     finally:
         shutil.rmtree(work, ignore_errors=True)
-    return target
+
+
+def write_package_files(
+    directory: Path, prototypes: Sequence[OpPrototype], metadata: Mapping[str, Mapping[str, Any]]
+) -> None:
+    """Write a package's prototypes, and what the graph engine must know of each operator."""
+    proto = directory / "op_proto/inc/op_proto.h"
+    proto.parent.mkdir(parents=True)
+    proto.write_text("\n".join(to_reg_op(p) for p in prototypes))
+    (directory / METADATA).write_text(json.dumps(metadata, indent=2) + "\n")
 
 
 def _prototypes(source: str | Path | Sequence[OpPrototype]) -> dict[str, OpPrototype]:
@@ -144,12 +174,18 @@ def _check_names(
     for name, relation in relations.items():
         if name not in kernels:
             raise OperatorPackageError(f"relation for {name!r}: no kernel of that name is given")
-        known = {p.name for p in (*ops[name].inputs, *ops[name].outputs)}
-        unknown = [n for n in (*relation.inputs, *relation.outputs) if n not in known]
-        if unknown:
-            raise OperatorPackageError(
-                f"relation of {name}: {', '.join(unknown)} is no input or output; there are: {', '.join(sorted(known))}"
-            )
+        check_relation(ops[name], relation)
+
+
+def check_relation(prototype: OpPrototype, relation: Relation) -> None:
+    """Refuse a relation that names something else than the operator's inputs and outputs."""
+    known = {p.name for p in (*prototype.inputs, *prototype.outputs)}
+    unknown = [n for n in (*relation.inputs, *relation.outputs) if n not in known]
+    if unknown:
+        raise OperatorPackageError(
+            f"relation of {prototype.op_type}: {', '.join(unknown)} is no input or output; "
+            f"there are: {', '.join(sorted(known))}"
+        )
 
 
 def _copy_python_kernel(name: str, function: Callable[..., Any], work: Path) -> PythonKernel:
@@ -174,16 +210,25 @@ def _compile(header: Path, adapter: Path, sources: Sequence[Path], work: Path) -
     library = CppLibrary(
         name="libcust_opapi",
         sources=(adapter, *sources),
-        headers=(header, *aclnn, *sorted(neighbours), *sorted(include.rglob("*.h")), *(_TRANSLATOR if ascendc else ())),
+        headers=(header, *aclnn, *sorted(neighbours), *sorted(include.rglob("*.h")), *(TRANSLATOR if ascendc else ())),
         include_directories=(header.parent, work / "op_api/include", include),
         library_directories=(toolkit_directory() / "lib64",),
         libraries=("opapi", "ascendcl", *(("ascendc_runtime",) if ascendc else ())),
-        kernel_compiler=("env", f"ASCEND_GRAPH_PYTHON={sys.executable}", str(toolkit_directory() / "bin/bisheng")),
+        kernel_compiler=kernel_compiler(),
     )
-    compiled = library.build()
-    (work / _LIBRARY).parent.mkdir(parents=True)
-    shutil.copyfile(compiled, work / _LIBRARY)
-    (work / _LIBRARY).chmod(0o755)
+    install_library(library.build(), work / LIBRARY)
+
+
+def kernel_compiler() -> tuple[str, ...]:
+    """The command that compiles Ascend C for the host."""
+    return ("env", f"ASCEND_GRAPH_PYTHON={sys.executable}", str(toolkit_directory() / "bin/bisheng"))
+
+
+def install_library(compiled: Path, target: Path) -> None:
+    """Copy a compiled library into a package."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(compiled, target)
+    target.chmod(0o755)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +242,10 @@ class OperatorPackage:
         """The operator's shape relation, if the package carries one."""
         text = self.metadata.get(op_type, {}).get("relation")
         return parse_relation(text) if text else None
+
+    def infers_shapes(self, op_type: str) -> bool:
+        """Whether the package's library has the author's InferShape function for the operator."""
+        return bool(self.metadata.get(op_type, {}).get("infer_shape"))
 
     def python_function(self, op_type: str) -> Callable[..., Any] | None:
         """The operator's kernel, if it is a Python function."""
@@ -219,7 +268,7 @@ def _load_function(directory: Path, file: str, function: str) -> Callable[..., A
 @cache
 def open_package(directory: Path) -> OperatorPackage | None:
     """The package in ``directory``, or None where there are no host kernels in it."""
-    path = directory / _METADATA
+    path = directory / METADATA
     if not path.exists():
         return None
     try:
@@ -247,7 +296,7 @@ def installed_packages() -> tuple[OperatorPackage, ...]:
         package = open_package(inc.parent.parent)
         if package is None:
             continue
-        library = package.directory / _LIBRARY
+        library = package.directory / LIBRARY
         if library not in _loaded:
             try:
                 _loaded[library] = ctypes.CDLL(str(library), ctypes.RTLD_GLOBAL)
@@ -296,25 +345,21 @@ def _package_kernel(package: OperatorPackage, op_type: str) -> HostKernel:
             raise HostRuntimeError(f"{op_type}: required attr {', '.join(missing)} is not set on the node")
         return {name: given.get(name, default) for name, default in defaults.items()}
 
-    remembered: dict[Any, Any] = {}
-    used = (
-        [] if relation is None else [(i, p.name) for i, p in enumerate(prototype.inputs) if p.name in relation.inputs]
+    specs_of = (
+        _specs_by_relation(prototype, relation)
+        if relation is not None
+        else _specs_by_library(prototype, call, kinds)
+        if package.infers_shapes(op_type)
+        else None
     )
 
-    def output_specs(inputs: Sequence[Any], given: Mapping[str, Any]) -> dict[str, Any]:
-        if relation is None:
+    def output_specs(inputs: Sequence[Any], given: Mapping[str, Any]) -> Mapping[str, Any]:
+        if specs_of is None:
             raise HostRuntimeError(
-                f"{op_type}: {package.directory} has no shape relation for it; "
+                f"{op_type}: {package.directory} has neither a shape relation nor an InferShape function for it; "
                 f"build it with relations={{{op_type!r}: '…'}}"
             )
-        key = (*map(_shape_key, inputs), repr(given) if given else None)
-        specs = remembered.get(key)
-        if specs is None:
-            shapes = {name: _each(inputs[i], lambda t: tuple(t.shape)) for i, name in used}
-            dtypes = {name: _each(inputs[i], _dtype_name) for i, name in used}
-            results = relation.infer(shapes, dtypes, all_attrs(given))
-            specs = remembered[key] = dict(zip(relation.outputs, results, strict=True))
-        return specs
+        return specs_of(inputs, all_attrs(given))
 
     def infer(*inputs: Any, **given: Any) -> list[Any]:
         specs = output_specs(inputs, given)
@@ -347,6 +392,48 @@ def _package_kernel(package: OperatorPackage, op_type: str) -> HostKernel:
         dynamic_inputs=frozenset(p.name for p in prototype.inputs if p.kind is ParameterKind.DYNAMIC),
         infer=None if by_running else infer,
     )
+
+
+#: Output shapes and dtypes by name, from inputs and attrs.
+_Specs = Callable[[Sequence[Any], Mapping[str, Any]], Mapping[str, Any]]
+
+
+def _specs_by_relation(prototype: OpPrototype, relation: Relation) -> _Specs:
+    remembered: dict[Any, Mapping[str, Any]] = {}
+    used = [(i, p.name) for i, p in enumerate(prototype.inputs) if p.name in relation.inputs]
+
+    def specs(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Mapping[str, Any]:
+        key = (*map(_shape_key, inputs), repr(attrs) if attrs else None)
+        found = remembered.get(key)
+        if found is None:
+            shapes = {name: _each(inputs[i], lambda t: tuple(t.shape)) for i, name in used}
+            dtypes = {name: _each(inputs[i], _dtype_name) for i, name in used}
+            results = relation.infer(shapes, dtypes, attrs)
+            found = remembered[key] = dict(zip(relation.outputs, results, strict=True))
+        return found
+
+    return specs
+
+
+def _specs_by_library(prototype: OpPrototype, call: Callable[..., None], kinds: Sequence[str]) -> _Specs:
+    """By the author's InferShape and InferDataType: each output comes as a tensor of dtype, rank and sizes."""
+    import torch
+
+    names = [p.name for p in prototype.outputs]
+    given = [*kinds[: len(prototype.inputs) + len(prototype.attrs)], *("tensor" for _ in names)]
+
+    def specs(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Mapping[str, Any]:
+        # Nothing is remembered: an InferShape function may read values.
+        found = [torch.empty(2 + _MOST_DIMENSIONS, dtype=torch.int64) for _ in names]
+        call(prototype.op_type + INFER_SUFFIX, [*inputs, *attrs.values(), *found], given)
+        lists = [f.tolist() for f in found]
+        return {name: (tuple(v[2 : 2 + v[1]]), DataType(v[0])) for name, v in zip(names, lists, strict=True)}
+
+    return specs
+
+
+#: Of a gert::Shape.
+_MOST_DIMENSIONS = 25
 
 
 def _each(value: Any, function: Callable[[Any], Any]) -> Any:
@@ -409,6 +496,8 @@ def call_python_kernel(package_dir: str, op_type: str, arguments: Sequence[Any])
 
 @cache
 def _python_caller(package_dir: str, op_type: str) -> Callable[[Sequence[Any]], None]:
+    import torch
+
     package = open_package(Path(package_dir))
     function = package.python_function(op_type) if package is not None else None
     if package is None or function is None:
@@ -428,7 +517,9 @@ def _python_caller(package_dir: str, op_type: str) -> Callable[[Sequence[Any]], 
         for (name, source), result in zip(sources, results, strict=True):
             _write(op_type, name, next(targets) if source is None else inputs[source], result)
 
-    return call
+    # Where a graph breaks, Dynamo would trace into the kernel, which is no part of the model.
+    disabled: Callable[[Sequence[Any]], None] = torch.compiler.disable(call)
+    return disabled
 
 
 def _write(op_type: str, name: str, target: Any, result: Any) -> None:

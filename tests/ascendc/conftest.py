@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +16,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ascend_graph.host.ascendc import driver, toolkit, translate
+from ascend_graph.host.ascendc import driver, translate
+from ascend_graph.host.toolkit import toolkit_directory
 
 HERE = Path(__file__).parent
+SOURCES = HERE.parents[1] / "csrc/ascendc"
+RUNTIME = "libascendc_runtime.so"
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,10 @@ class Toolkit:
 
     def bisheng(self, *arguments: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
         command = [str(self.home / "bin/bisheng"), *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, cwd=cwd)
+        environment = {**os.environ, "ASCEND_GRAPH_PYTHON": sys.executable}
+        return subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=300, cwd=cwd, env=environment
+        )
 
 
 def _digest(*paths: Path) -> str:
@@ -52,17 +60,26 @@ def cache(request: pytest.FixtureRequest) -> Path:
 
 @pytest.fixture(scope="session")
 def tools(cache: Path) -> Toolkit:
-    root = toolkit.sources()
-    key = _digest(
-        root / "include", root / "runtime", HERE / "seam.cpp", Path(driver.__file__), Path(translate.__file__)
-    )
-    home = cache / f"home-{_digest(root / 'runtime', root / 'include', HERE / 'seam.cpp')}"
-    library = home / "lib64" / toolkit.RUNTIME
+    installed = toolkit_directory()
+    runtime = _digest(SOURCES / "runtime", SOURCES / "include", HERE / "seam.cpp")
+    headers = installed / "include"
+    key = _digest(headers, SOURCES / "runtime", HERE / "seam.cpp", Path(driver.__file__), Path(translate.__file__))
+    home = cache / f"home-{runtime}"
+    library = home / "lib64" / RUNTIME
     if not library.exists():
+        shutil.rmtree(home, ignore_errors=True)
+        library.parent.mkdir(parents=True)
         partial = library.with_suffix(".partial")
-        toolkit.build_runtime(partial, extra=(str(HERE / "seam.cpp"),))
+        sources = [*sorted((SOURCES / "runtime").glob("*.cpp")), HERE / "seam.cpp"]
+        flags = ["-std=c++17", "-O2", "-fPIC", "-shared", "-pthread", f"-I{SOURCES / 'include'}"]
+        subprocess.run(["g++", *flags, *map(str, sources), "-o", str(partial)], check=True, timeout=300)
         partial.rename(library)
-    toolkit.install(home)
+    # Everything else is the installed toolkit's; the compiler finds the runtime from where it lies itself.
+    shutil.copytree(installed / "bin", home / "bin", dirs_exist_ok=True)
+    for entry in (*installed.iterdir(), *(installed / "lib64").iterdir()):
+        link = home / entry.relative_to(installed)
+        if link.name not in ("bin", "lib64", RUNTIME, "libascendcl.so") and not link.is_symlink():
+            link.symlink_to(entry)
     return Toolkit(home, key, ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL))
 
 

@@ -140,3 +140,21 @@ def test_command_line() -> None:
 def test_option_without_value(option: str) -> None:
     with pytest.raises(driver.CompilerOptionError, match=f"option {option} needs a value"):
         driver.parse(["a.asc", option])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("void host() { k<<<1>>>(x); }", "void host() {}"),
+        ('extern "C" { void f() { g(); } void h() { if (a) { k<<<1>>>(x); } } }', 'extern "C" { void f() { g(); } void h() {} }'),
+        ("namespace a { inline namespace b { int f() { return 1; } } }\nvoid h() {\n k<<<1>>>(x);\n}\nint z;", "namespace a { inline namespace b { int f() { return 1; } } }\nvoid h() {\n\n}\nint z;"),
+        ('const char* s = "} k<<<1>>>(x) {"; int f() { return 1 << 2; }', 'const char* s = "} k<<<1>>>(x) {"; int f() { return 1 << 2; }'),
+    ],
+)  # fmt: skip
+def test_functions_that_launch_are_emptied(text: str, expected: str) -> None:
+    assert translate.drop_launchers(text) == expected
+
+
+@given(st.text(alphabet='{}<>"; kn\n', max_size=60))
+def test_emptying_keeps_every_line(text: str) -> None:
+    assert translate.drop_launchers(text).count("\n") == text.count("\n")

@@ -64,7 +64,11 @@ def built() -> Builder:
         if has_kernels:  # they are compiled by the toolkit
             toolkit = toolkit_directory()
             files += [toolkit / "include", toolkit / "compiler/tikcpp/ascendc_kernel_cmake"]
-            files += [*sorted((PACKAGE / "host/ascendc").glob("*.py")), PACKAGE / "host/package.py"]
+            files += [
+                *sorted((PACKAGE / "host/ascendc").glob("*.py")),
+                PACKAGE / "host/package.py",
+                PACKAGE / "host/project.py",
+            ]
         target = cache_directory() / "examples" / f"{name}-{digest(files)}"
         with locked(target.with_suffix(".lock")):
             if not target.exists():
@@ -89,7 +93,7 @@ def opp(built: Builder) -> Path:
     """The operator package of AddCustom, whose kernel is written in Ascend C."""
     directory = built(
         "operator_package",
-        lambda work: run([sys.executable, "package.py", "build"], work),
-        ["add_custom.h", "host_op.asc", "op_proto.h", "package.py"],
+        lambda work: run([sys.executable, "-m", "ascend_graph.cli", "build", ".", "-o", "build"], work),
+        ["op_host/add_custom.cpp", "op_host/add_custom_tiling.h", "op_kernel/add_custom.cpp"],
     )
     return directory / "build"

@@ -1,12 +1,10 @@
 """Generated InferShape and InferDataType, compiled and run against the relation they come from.
 
-GE's enumerations come from the headers of the torch_npu wheel; the gert classes, which the wheel does not have, from the
-declarations beside this file. One source with all relations is compiled once.
+Compiled with the host toolkit's headers of operator projects. One source with all relations is compiled once.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import random
 import shutil
@@ -19,11 +17,10 @@ import pytest
 from ascend_graph.codegen.infer_shape import GE_DTYPES, infer_shape_source
 from ascend_graph.codegen.rendering import GenerationError
 
+from ascend_graph.host.toolkit import toolkit_directory
 from ascend_graph.prototypes.model import Attr, AttrType, OpPrototype, Parameter, ParameterKind
 from ascend_graph.shapes import ShapeError, parse_relation
 from ascend_graph.shapes.samples import sample
-
-HERE = Path(__file__).parent
 
 
 def prototype(op_type: str, inputs: str, attrs: Sequence[Attr] = (), outputs: int = 1) -> OpPrototype:
@@ -102,47 +99,63 @@ MAIN = r"""
 #include <string>
 
 namespace {
-// One line per run: op, then per input "present type rank sizes…", then per attr "number flag count list… text".
-template <typename Context>
-void Read(std::istream &in, Context &context, size_t inputs, size_t attrs, size_t outputs) {
-    context.outputs.resize(outputs);
-    context.output_types.assign(outputs, ge::DT_UNDEFINED);
+// One line per run: op, then per input "present type rank sizes…", then per attr its kind and "count items…", number or text.
+void Read(std::istream &in, gert::ComputeNodeInfo &node, size_t inputs, size_t attrs, size_t outputs,
+          std::deque<std::vector<int64_t>> &kept) {
     for (size_t n = 0; n < inputs; ++n) {
         int present = 0, type = 0;
         size_t rank = 0;
         in >> present >> type >> rank;
-        gert::Shape shape;
-        shape.dims.resize(rank);
-        for (int64_t &size : shape.dims) in >> size;
-        context.inputs.push_back(shape);
-        context.present.push_back(present != 0);
-        context.input_types.push_back(static_cast<ge::DataType>(type));
+        gert::Tensor tensor;
+        tensor.SetDataType(static_cast<ge::DataType>(type));
+        for (size_t d = 0; d < rank; ++d) {
+            int64_t size = 0;
+            in >> size;
+            tensor.MutableOriginShape().AppendDim(size);
+        }
+        node.inputs.begin_parameter(present);
+        if (present) node.inputs.add(tensor);
     }
     for (size_t n = 0; n < attrs; ++n) {
-        gert::Attr attr;
-        size_t count = 0;
-        in >> attr.number >> attr.flag >> count;
-        attr.list.items.resize(count);
-        for (int64_t &item : attr.list.items) in >> item;
-        in >> attr.text;
-        context.attrs.attrs.push_back(attr);
+        char kind = 0;
+        int64_t number = 0;
+        std::string text;
+        in >> kind;
+        if (kind == 's') {
+            in >> text;
+            node.attrs.add(text);
+            continue;
+        }
+        in >> number;
+        if (kind == 'i') node.attrs.add(number);
+        if (kind == 'b') node.attrs.add(number != 0);
+        if (kind != 'l') continue;
+        auto &items = kept.emplace_back(static_cast<size_t>(number));
+        for (int64_t &item : items) in >> item;
+        node.attrs.add(gert::TypedContinuousVector<int64_t>(items.data(), items.size()));
+    }
+    for (size_t n = 0; n < outputs; ++n) {
+        node.outputs.begin_parameter(1);
+        node.outputs.add(gert::Tensor());
     }
 }
 template <typename ShapeFunction, typename TypeFunction>
 void Run(std::istream &in, size_t inputs, size_t attrs, size_t outputs, ShapeFunction shape, TypeFunction type) {
-    gert::InferShapeContext context;
-    Read(in, context, inputs, attrs, outputs);
-    gert::InferDataTypeContext types;
-    static_cast<gert::Context &>(types) = context;
+    gert::ComputeNodeInfo node("Op", "op");
+    std::deque<std::vector<int64_t>> kept;
+    Read(in, node, inputs, attrs, outputs, kept);
+    gert::InferShapeContext context(node);
+    gert::InferDataTypeContext types(node);
     if (shape(&context) != ge::GRAPH_SUCCESS || type(&types) != ge::GRAPH_SUCCESS) {
         std::cout << "null" << std::endl;
         return;
     }
     std::cout << "[";
     for (size_t n = 0; n < outputs; ++n) {
+        const gert::Shape &found = *context.GetOutputShape(n);
         std::cout << (n ? ", " : "") << "[[";
-        for (size_t d = 0; d < context.outputs[n].dims.size(); ++d) std::cout << (d ? ", " : "") << context.outputs[n].dims[d];
-        std::cout << "], " << static_cast<int>(types.output_types[n]) << "]";
+        for (size_t d = 0; d < found.GetDimNum(); ++d) std::cout << (d ? ", " : "") << found[d];
+        std::cout << "], " << static_cast<int>(types.GetOutputDataType(n)) << "]";
     }
     std::cout << "]" << std::endl;
 }
@@ -168,25 +181,14 @@ def dispatch(p: OpPrototype) -> str:
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     compiler = shutil.which("g++") or shutil.which("c++")
-    wheel = importlib.util.find_spec("torch_npu")
-    if compiler is None or wheel is None or wheel.origin is None:
-        pytest.skip("needs a C++ compiler and the GE headers of the torch_npu wheel")
+    if compiler is None:
+        pytest.skip("needs a C++ compiler")
     directory = tmp_path_factory.mktemp("infer_shape")
     source = "".join(infer_shape_source(p, parse_relation(r)) for p, r, _ in CASES)
     source += MAIN.replace("@DISPATCH@", "\n".join(dispatch(p) for p, _, _ in CASES))
     (directory / "all.cpp").write_text(source)
-    headers = Path(wheel.origin).parent / "include" / "third_party" / "acl" / "inc"
-    command = [
-        compiler,
-        "-std=c++17",
-        "-O0",
-        "-Wall",
-        "-Wextra",
-        "-Werror",
-        f"-I{HERE / 'gert'}",
-        "-isystem",
-        str(headers),
-    ]
+    headers = toolkit_directory() / "include/op_host"
+    command = [compiler, "-std=c++17", "-O0", "-Wall", "-Wextra", "-Werror", f"-I{headers}"]
     subprocess.run([*command, "all.cpp", "-o", "all"], cwd=directory, check=True, timeout=300)
     return directory / "all"
 
@@ -204,9 +206,10 @@ def line(p: OpPrototype, shapes: dict[str, Any], dtypes: dict[str, Any], attrs: 
         words += [0, 0, 0] if shape is None else [1, ge_number(dtypes[parameter.name]), len(shape), *shape]
     for attr in p.attrs:
         value = attrs[attr.name]
-        number = int(value) if isinstance(value, int) else 0
-        items = value if isinstance(value, list) else []
-        words += [number, int(value is True), len(items), *items, value if isinstance(value, str) else "-"]
+        if isinstance(value, list):
+            words += ["l", len(value), *value]
+        else:
+            words += [{bool: "b", str: "s"}.get(type(value), "i"), int(value) if isinstance(value, bool) else value]
     return " ".join(map(str, words))
 
 

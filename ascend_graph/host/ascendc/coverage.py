@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ascend_graph.errors import AscendGraphError
-from ascend_graph.host.ascendc import toolkit
+from ascend_graph.host.toolkit import toolkit_directory
 
 BEGIN = "<!-- begin of the generated table -->"
 END = "<!-- end of the generated table -->"
@@ -41,6 +41,7 @@ _GROUPS = {
     "cube.h": "Cube unit",
     "debug.h": "Output and assertions",
     "lanes.h": "Masks and repeats",
+    "list.h": "Lists of tensors",
     "math.h": "Mathematics, activations and rows",
     "matmul_intf.h": "Matmul object",
     "pipe.h": "Pipes, queues and buffers",
@@ -59,6 +60,8 @@ _CLASSES = frozenset(
         "LocalTensor",
         "GlobalTensor",
         "ShapeInfo",
+        "TensorDesc",
+        "ListTensorDesc",
         "TPipe",
         "TQue",
         "TQueBind",
@@ -103,7 +106,7 @@ def _public(text: str) -> str:
 
 def entries(root: Path | None = None) -> list[Entry]:
     """All names of the API in the headers below ``root``, by header and name."""
-    include = root or toolkit.sources() / "include"
+    include = root or toolkit_directory() / "include"
     found: dict[tuple[str, str], Entry] = {}
     paths = [
         *sorted((include / "ascendc_host").glob("*.h")),

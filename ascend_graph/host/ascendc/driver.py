@@ -55,6 +55,7 @@ class Command:
     compile_only: bool = False
     preprocess_only: bool = False
     stubs: Path | None = None
+    device_only: bool = False
     dry_run: bool = False
 
     @property
@@ -91,6 +92,8 @@ def parse(arguments: Sequence[str]) -> Command:
                 value(argument)
         elif argument.startswith("--launch-stubs="):
             command.stubs = Path(argument.partition("=")[2])
+        elif argument == "--cce-aicore-only":
+            command.device_only = True
         elif argument == "-###":
             command.dry_run = True
         elif _DEVICE_ONLY.fullmatch(argument):
@@ -211,6 +214,8 @@ def _compile_kernel_source(
         return  # a dry run
     text = preprocessed.read_text(encoding="utf-8", errors="surrogateescape")
     text = translate.declare_cores(text)
+    if command.device_only:
+        text = translate.device_code(text)
     if command.stubs is not None:
         command.stubs.mkdir(parents=True, exist_ok=True)
         kernels = translate.find_kernels(text)

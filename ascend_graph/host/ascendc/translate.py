@@ -181,6 +181,51 @@ def rewrite_launches(text: str) -> str:
     return "".join(parts)
 
 
+_C_KERNEL = re.compile(rf'\bextern\s*"C"\s*(?=(?:\[aicore\]\s*)?{GLOBAL_MARK}\b)')
+
+
+def device_code(text: str) -> str:
+    """What a compilation for the device alone makes of ``text``: host functions are not looked at, and a kernel may be
+    called like a function of the C library.
+
+    >>> device_code('extern "C" __ascendc_global__ void div(uint8_t* x) {} void host() { div<<<1>>>(); }')
+    '__ascendc_global__ void div(uint8_t* x) {} void host() {}'
+    """
+    return _C_KERNEL.sub("", drop_launchers(text))
+
+
+_LAUNCHER = re.compile(_LITERAL + r"|(?P<brace>[{}])|(?P<launch><<<)")
+_TRANSPARENT = re.compile(r'(?:inline\s+)?namespace\b[^(){};]*|extern\s*"C(?:\+\+)?"\s*')
+
+
+def drop_launchers(text: str) -> str:
+    """``text`` with an empty body for every function that launches a kernel: the host's code, which a compilation for the
+    device alone does not look at.
+
+    >>> drop_launchers("namespace n { void k() { work(); } void host(int b) { k<<<b>>>(); } }")
+    'namespace n { void k() { work(); } void host(int b) {} }'
+    """
+    parts: list[str] = []
+    done = 0
+    begins: list[int | None] = []  # for every open brace: where it is, None for one that only groups definitions
+    launches = False
+    for found in _LAUNCHER.finditer(text):
+        if found["launch"]:
+            launches = launches or any(begin is not None for begin in begins)
+        elif found["brace"] == "{":
+            start = max(text.rfind(stop, 0, found.start()) for stop in (";", "}", "{"))
+            head = re.sub(r"^#.*$", "", text[start + 1 : found.start()], flags=re.MULTILINE).strip()
+            begins.append(None if _TRANSPARENT.fullmatch(head) else found.start())
+        elif found["brace"] and begins:
+            begin = begins.pop()
+            if launches and begin is not None and not any(b is not None for b in begins):
+                parts.append(text[done : begin + 1] + "\n" * text.count("\n", begin, found.start()))
+                done = found.start()
+                launches = False
+    parts.append(text[done:])
+    return "".join(parts)
+
+
 def _parameters(text: str) -> Iterator[Parameter]:
     depth = 0
     start = 0

@@ -8,6 +8,7 @@
 #include "ascendc_host/copy.h"
 #include "ascendc_host/cube.h"
 #include "ascendc_host/debug.h"
+#include "ascendc_host/list.h"
 #include "ascendc_host/math.h"
 #include "ascendc_host/pipe.h"
 #include "ascendc_host/reduce.h"

@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <tuple>
 #include <utility>
@@ -144,7 +145,8 @@ constexpr int FaultHandler::signals[];
 
 class Runner {
   public:
-    Runner(const char* kernel, uint32_t blocks, uint64_t tiling_key, Body body, const void* arguments)
+    Runner(const char* kernel, uint32_t blocks, std::optional<uint64_t> tiling_key, Body body,
+           const void* arguments)
         : kernel_(kernel), blocks_(blocks), tiling_key_(tiling_key), body_(body), arguments_(arguments) {}
 
     // Empty when every block ended well.
@@ -369,7 +371,8 @@ class Runner {
         block.index = job / per_group();
         block.count = blocks_;
         block.type = type_;
-        block.tiling_key = tiling_key_;
+        block.tiling_key = tiling_key_.value_or(0);
+        block.tiling_key_given = tiling_key_.has_value();
         block.sub_count = sub_count();
         if (per_group() > 1) {
             block.core = job % per_group() == 0 ? Core::aic : Core::aiv;
@@ -392,6 +395,7 @@ class Runner {
                 this_fault = &fault;
                 body_(arguments_);
                 this_fault = nullptr;
+                block.check_tiling_key();
                 block.check_balance();
             } catch (const Violation& violation) {
                 failure = violation;
@@ -445,7 +449,7 @@ class Runner {
 
     const char* kernel_;
     uint32_t blocks_;
-    uint64_t tiling_key_;
+    std::optional<uint64_t> tiling_key_;
     Body body_;
     const void* arguments_;
 
@@ -529,6 +533,41 @@ void Block::check_balance() {
     }
 }
 
+bool Block::is_tiling_key(uint64_t key) {
+    if (key == tiling_key) {
+        tiling_key_given = false;  // one of the kernel's
+        return true;
+    }
+    if (tiling_key_given) tiling_keys_asked.push_back(key);
+    return false;
+}
+
+void Block::check_tiling_key() {
+    if (!tiling_key_given || tiling_keys_asked.empty()) return;
+    std::string known;
+    for (uint64_t key : tiling_keys_asked) known += (known.empty() ? "" : ", ") + std::to_string(key);
+    fail(*this, Where("", 0),
+         format("tiling key %llu is none of the kernel's; it asks for %s",
+                static_cast<unsigned long long>(tiling_key), known.c_str()));
+}
+
+int catch_faults(void (*body)(void* state), void* state) {
+    FaultHandler::get();
+    sigjmp_buf fault;
+    sigjmp_buf* const outer = this_fault;
+    const int signal = sigsetjmp(fault, 1);
+    if (signal == 0) {
+        struct Restore {
+            sigjmp_buf* outer;
+            ~Restore() { this_fault = outer; }
+        } restore{outer};
+        this_fault = &fault;
+        body(state);
+    }
+    this_fault = outer;
+    return signal;
+}
+
 Core ask_core() {
     const Block& block = current();
     if (block.type == KernelType::undeclared) throw Restart{KernelType::mix_1_2};
@@ -578,10 +617,10 @@ namespace {
 struct alignas(std::max_align_t) Header {
     const char* kernel;
     Body body;
-    uint64_t tiling_key;
+    std::optional<uint64_t> tiling_key;
     uint32_t blocks;
 };
-thread_local uint64_t next_tiling_key = 0;
+thread_local std::optional<uint64_t> next_tiling_key;
 void run_launch(void* bytes) {
     const auto* header = static_cast<const Header*>(bytes);
     const Violation failure =
@@ -594,7 +633,7 @@ extern "C" void ascendcHostSetTilingKey(uint64_t key) { next_tiling_key = key; }
 
 uint32_t launch_bytes(const char* kernel, uint32_t block_count, void* stream, Body body,
                       const void* arguments, size_t bytes) {
-    const uint64_t tiling_key = std::exchange(next_tiling_key, 0);
+    const auto tiling_key = std::exchange(next_tiling_key, std::nullopt);
     if (block_count == 0) {
         ascendgraphSetError(param_invalid, format("kernel %s: 0 blocks; launch at least 1", kernel).c_str());
         return param_invalid;

@@ -24,6 +24,16 @@ struct aclOpExecutor {
     std::list<std::vector<unsigned char>> bools;
     std::list<std::string> strings;
     std::list<std::vector<Tensor>> tensors;
+    ascendgraphPrepared prepared{};
+    void* workspace = nullptr;
+    uint64_t workspace_size = 0;
+
+    explicit aclOpExecutor(const char* type, KernelEntry kernel) : op_type(type), entry(kernel) {}
+    aclOpExecutor(const aclOpExecutor&) = delete;
+    aclOpExecutor& operator=(const aclOpExecutor&) = delete;
+    ~aclOpExecutor() {
+        if (prepared.destroy != nullptr) prepared.destroy(prepared.state);
+    }
 
     Tensor copy(const aclTensor& source) {
         ints.push_back(source.sizes);
@@ -62,16 +72,16 @@ ascendgraphPythonCaller python_caller = nullptr;
 
 int run(void* state) {
     const auto* executor = static_cast<aclOpExecutor*>(state);
+    const ascendgraphPrepared& prepared = executor->prepared;
+    if (prepared.run != nullptr)
+        return prepared.run(prepared.state, executor->workspace, executor->workspace_size);
     return executor->entry(executor->values.data(), executor->values.size());
 }
 
 }  // namespace
 
 ACL_EXPORT aclOpExecutor* ascendgraphCreateExecutor(const char* op_type, KernelEntry entry) {
-    auto* executor = new aclOpExecutor;
-    executor->op_type = op_type;
-    executor->entry = entry;
-    return executor;
+    return new aclOpExecutor(op_type, entry);
 }
 
 ACL_EXPORT void ascendgraphDestroyExecutor(aclOpExecutor* executor) { delete executor; }
@@ -169,6 +179,22 @@ ACL_EXPORT int ascendgraphRunExecutor(aclOpExecutor* executor, void* stream) {
     }
     return ascendgraphEnqueue(stream, executor->op_type.c_str(), run, executor,
                               [](void* state) { delete static_cast<aclOpExecutor*>(state); });
+}
+
+ACL_EXPORT int ascendgraphPrepareExecutor(aclOpExecutor* executor, ascendgraphPrepare prepare,
+                                          uint64_t* workspace_size) {
+    const int error = prepare(executor->values.data(), executor->values.size(), &executor->prepared);
+    if (error == 0) *workspace_size = executor->prepared.workspace_size;
+    return error;
+}
+
+ACL_EXPORT int ascendgraphRunPrepared(aclOpExecutor* executor, void* workspace, uint64_t workspace_size,
+                                      void* stream) {
+    if (executor != nullptr) {
+        executor->workspace = workspace;
+        executor->workspace_size = workspace_size;
+    }
+    return ascendgraphRunExecutor(executor, stream);
 }
 
 ACL_EXPORT void ascendgraphRegisterKernel(const char* op_type, KernelEntry entry) {

@@ -625,4 +625,53 @@ inline void DisableDmaAtomic() { SetAtomicNone(); }
 
 }  // namespace AscendC
 
+// The instructions beneath DataCopy, which tiling headers of the first releases use: addresses in the unified
+// buffer, and bursts of 32 byte blocks with gaps of whole blocks.
+namespace ascendc_host {
+inline void copy_bursts(const char* name, const Where& where, uint8_t* local, uint8_t* global, bool to_local,
+                        uint32_t bursts, uint32_t length, uint32_t source_gap, uint32_t target_gap) {
+    constexpr size_t block_bytes = 32;
+    const Block& block = enter(where);
+    const size_t local_gap = to_local ? target_gap : source_gap;
+    const size_t global_gap = to_local ? source_gap : target_gap;
+    const auto span = [&](size_t gap) {
+        return bursts == 0 ? 0 : (bursts * (length + gap) - gap) * block_bytes;
+    };
+    const uint8_t* begin = block.memory(Memory::ub);
+    const size_t at = static_cast<size_t>(local - begin);
+    if (local < begin || at + span(local_gap) > memory_bytes(Memory::ub))
+        fail(block, where,
+             format("%s: beyond the unified buffer of %u bytes", name, memory_bytes(Memory::ub)));
+    if (at % block_bytes != 0)
+        fail(block, where, format("%s: byte %zu of the unified buffer is no multiple of 32", name, at));
+    if (global == nullptr || allocation_rest(global) < span(global_gap)) {
+        fail(block, where,
+             format("%s: %zu bytes of global memory, where %zu are allocated", name, span(global_gap),
+                    global == nullptr ? size_t{0} : allocation_rest(global)));
+    }
+    for (size_t i = 0; i < bursts; ++i) {
+        uint8_t* near = local + i * (length + local_gap) * block_bytes;
+        uint8_t* far = global + i * (length + global_gap) * block_bytes;
+        std::memcpy(to_local ? near : far, to_local ? far : near, length * block_bytes);
+    }
+}
+}  // namespace ascendc_host
+
+// An address in the unified buffer, as a number.
+inline int64_t get_imm(int64_t offset) {
+    return reinterpret_cast<int64_t>(ascendc_host::current().memory(ascendc_host::Memory::ub)) + offset;
+}
+inline void copy_gm_to_ubuf(__ubuf__ void* target, __gm__ void* source, uint8_t, uint16_t bursts,
+                            uint16_t length, uint16_t source_gap, uint16_t target_gap,
+                            const ascendc_host::Where& where = ascendc_host::Where()) {
+    ascendc_host::copy_bursts("copy_gm_to_ubuf", where, static_cast<uint8_t*>(target),
+                              static_cast<uint8_t*>(source), true, bursts, length, source_gap, target_gap);
+}
+inline void copy_ubuf_to_gm(__gm__ void* target, __ubuf__ void* source, uint8_t, uint16_t bursts,
+                            uint16_t length, uint16_t source_gap, uint16_t target_gap,
+                            const ascendc_host::Where& where = ascendc_host::Where()) {
+    ascendc_host::copy_bursts("copy_ubuf_to_gm", where, static_cast<uint8_t*>(source),
+                              static_cast<uint8_t*>(target), false, bursts, length, source_gap, target_gap);
+}
+
 #endif  // ASCENDC_HOST_COPY_H

@@ -95,8 +95,10 @@ class Block {
     uint32_t sub_count = 1;  // vector cores in a group
     KernelType type = KernelType::undeclared;
     uint64_t tiling_key = 0;
-    uint8_t* workspace = nullptr;  // of SetSysWorkspace
-    Where where;                   // the API called last
+    bool tiling_key_given = false;
+    std::vector<uint64_t> tiling_keys_asked;  // by TILING_KEY_IS, without success
+    uint8_t* workspace = nullptr;             // of SetSysWorkspace
+    Where where;                              // the API called last
 
     // Registers of the vector unit.
     bool counter_mode = false;
@@ -138,6 +140,9 @@ class Block {
     int64_t block_idx() const { return core == Core::aiv ? int64_t(index) * sub_count + sub_index : index; }
 
     void check_balance();
+    bool is_tiling_key(uint64_t key);
+    // A tiling key that was given and that the kernel asked for in vain is none of its keys.
+    void check_tiling_key();
 
   private:
     friend class Runner;
@@ -167,6 +172,9 @@ inline Block& enter(const Where& where) {
 // Which core a kernel runs on. The first question of an undeclared kernel restarts it on split cores.
 Core ask_core();
 void declare_kernel_type(KernelType type);
+
+// Runs `body(state)` and returns 0, or the signal's number when a fault of the processor ended it.
+int catch_faults(void (*body)(void* state), void* state);
 
 // Points where blocks wait for one another. A wait that can never end is a Violation in every waiting block.
 void barrier(bool vector_only, const Where& where);
@@ -203,6 +211,7 @@ uint32_t launch_bytes(const char* kernel, uint32_t block_count, void* stream, Bo
                       const void* arguments, size_t bytes);
 
 // The tiling key of the next launch by this thread; a launch without one runs with key 0, as the device does.
+// A kernel that asks TILING_KEY_IS must know a key that was given.
 extern "C" void ascendcHostSetTilingKey(uint64_t key);
 
 // Kernel arguments as the device receives them: values, copied at the launch.

@@ -36,11 +36,12 @@ using AscendC::GetSysWorkSpacePtr;
 using AscendC::GetUserWorkspace;
 using AscendC::SetSysWorkspace;
 
-#define TILING_KEY_IS(key) (::ascendc_host::current().tiling_key == static_cast<uint64_t>(key))
+#define TILING_KEY_IS(key) (::ascendc_host::current().is_tiling_key(static_cast<uint64_t>(key)))
 #define GET_TILING_DATA_WITH_STRUCT(Tiling, name, address) \
-    const Tiling name = ::AscendC::read_tiling<Tiling>(address, ::AscendC::Where())
-#define GET_TILING_DATA_MEMBER(Tiling, member, name, address) \
-    const auto name = ::AscendC::read_tiling<Tiling>(address, ::AscendC::Where()).member
+    [[maybe_unused]] Tiling name = ::AscendC::read_tiling<Tiling>(address, ::AscendC::Where())
+#define GET_TILING_DATA_MEMBER(Tiling, member, name, address)                                          \
+    [[maybe_unused]] Tiling name##_all_ = ::AscendC::read_tiling<Tiling>(address, ::AscendC::Where()); \
+    [[maybe_unused]] auto& name = name##_all_.member
 #define GET_TILING_DATA_PTR_WITH_STRUCT(Tiling, name, address) \
     const __gm__ Tiling* name = reinterpret_cast<const __gm__ Tiling*>(address)
 // The structure that GET_TILING_DATA reads: named in the kernel, or by the operator project's build.

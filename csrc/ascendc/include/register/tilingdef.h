@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 namespace ascendc_host {
 
@@ -26,30 +27,113 @@ class TilingBytes {
     size_t GetDataSize() const { return sizeof(Tiling); }
 };
 
+// One field as a kernel declares it; `count` is the length of an array, 0 where there is none.
+struct TilingField {
+    const char* type = nullptr;
+    const char* name = nullptr;
+    size_t count = 0;
+};
+
+// A number's type by its size, whatever the author called it.
+template <typename T>
+constexpr const char* number_name() {
+    if (std::is_same<T, bool>::value) return "bool";
+    if (std::is_floating_point<T>::value) return sizeof(T) == 4 ? "float" : "double";
+    const char* const names[] = {"int8_t",  "int16_t",  "int32_t",  "int64_t",
+                                 "uint8_t", "uint16_t", "uint32_t", "uint64_t"};
+    const int size = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3;
+    return names[size + (std::is_unsigned<T>::value ? 4 : 0)];
+}
+
+// The registered structures, which the build of an operator package declares again for the kernels.
+struct TilingClass {
+    const char* op_type;
+    const char* name;
+    size_t size;
+    int field_count;
+    TilingField (*field)(int index);  // from 1 on; without a name where there is none
+    const TilingClass* next;
+};
+inline const TilingClass*& tiling_classes() {
+    static const TilingClass* first = nullptr;
+    return first;
+}
+
+template <typename Tiling, int... index>
+TilingField field_of(int wanted, std::integer_sequence<int, index...>) {
+    TilingField found;
+    ((index + 1 == wanted ? void(found = Tiling::ascendc_field(std::integral_constant<int, index + 1>()))
+                          : void()),
+     ...);
+    return found;
+}
+
+template <typename Tiling>
+struct RegisteredTiling {
+    TilingClass one;
+    RegisteredTiling(const char* op_type, const char* name)
+        : one{op_type,
+              name,
+              sizeof(Tiling),
+              Tiling::ascendc_field_count,
+              [](int i) {
+                  return field_of<Tiling>(i, std::make_integer_sequence<int, Tiling::ascendc_field_count>());
+              },
+              tiling_classes()} {
+        tiling_classes() = &one;
+    }
+};
+
 }  // namespace ascendc_host
 
-#define BEGIN_TILING_DATA_DEF(Class)                          \
-    class Class : public ::ascendc_host::TilingBytes<Class> { \
-      public:
-#define TILING_DATA_FIELD_DEF(type, name)         \
-  public:                                         \
-    type name = 0;                                \
-    void set_##name(type value) { name = value; } \
-    type get_##name() const { return name; }      \
-    static_assert(std::is_arithmetic<type>::value, #name " is a number")
-#define TILING_DATA_FIELD_DEF_ARR(type, size, name)                                           \
-  public:                                                                                     \
-    type name[size] = {};                                                                     \
-    void set_##name(const type* values) { std::memcpy(name, values, sizeof(type) * (size)); } \
-    const type* get_##name() const { return name; }                                           \
-    static_assert(std::is_arithmetic<type>::value, #name " is an array of numbers")
+// Fields are numbered by __COUNTER__ from the beginning of their structure. Structures are aligned to 8
+// bytes, as on the device.
+#define BEGIN_TILING_DATA_DEF(Class)                                                                     \
+    class alignas(8) Class : public ::ascendc_host::TilingBytes<Class> {                                 \
+        static constexpr int ascendc_first_field = __COUNTER__;                                          \
+                                                                                                         \
+      public:                                                                                            \
+        template <int index>                                                                             \
+        static constexpr ::ascendc_host::TilingField ascendc_field(std::integral_constant<int, index>) { \
+            return {};                                                                                   \
+        }
+#define ASCENDC_TILING_FIELD(type, name, count)                           \
+    static constexpr ::ascendc_host::TilingField ascendc_field(           \
+        std::integral_constant<int, __COUNTER__ - ascendc_first_field>) { \
+        return {type, #name, count};                                      \
+    }
+#define TILING_DATA_FIELD_DEF(type, name)                               \
+  public:                                                               \
+    type name = 0;                                                      \
+    void set_##name(type ascendc_value) { this->name = ascendc_value; } \
+    type get_##name() const { return name; }                            \
+    ASCENDC_TILING_FIELD(::ascendc_host::number_name<type>(), name, 0)  \
+    static_assert(std::is_arithmetic<type>::value, #name " is a number");
+#define TILING_DATA_FIELD_DEF_ARR(type, size, name)                       \
+  public:                                                                 \
+    type name[size] = {};                                                 \
+    void set_##name(const type* ascendc_values) {                         \
+        std::memcpy(this->name, ascendc_values, sizeof(type) * (size));   \
+    }                                                                     \
+    type* get_##name() { return name; }                                   \
+    const type* get_##name() const { return name; }                       \
+    ASCENDC_TILING_FIELD(::ascendc_host::number_name<type>(), name, size) \
+    static_assert(std::is_arithmetic<type>::value, #name " is an array of numbers");
 #define TILING_DATA_FIELD_DEF_STRUCT(type, name) \
   public:                                        \
     type name;                                   \
-    static_assert(std::is_class<type>::value, #name " is a structure")
-#define END_TILING_DATA_DEF }
+    ASCENDC_TILING_FIELD(#type, name, 0)         \
+    static_assert(std::is_class<type>::value, #name " is a structure");
+#define END_TILING_DATA_DEF                                                           \
+  public:                                                                             \
+    static constexpr int ascendc_field_count = __COUNTER__ - ascendc_first_field - 1; \
+    }                                                                                 \
+    ;
 
 // Names the structure by its operator type, for the build of an operator package.
-#define REGISTER_TILING_DATA_CLASS(OpType, Class) using ascendc_tiling_of_##OpType = Class;
+#define REGISTER_TILING_DATA_CLASS(OpType, Class)                                                      \
+    using ascendc_tiling_of_##OpType = Class;                                                          \
+    [[maybe_unused]] static const ::ascendc_host::RegisteredTiling<Class> ascendc_registered_##OpType( \
+        #OpType, #Class);
 
 #endif  // ASCENDC_HOST_REGISTER_TILINGDEF_H

@@ -287,6 +287,31 @@ ASCENDC_TMP_SIZE(Xor)
 ASCENDC_TMP_SIZE(Clamp)
 #undef ASCENDC_TMP_SIZE
 
+template <typename Shape>
+uint32_t GetSoftMaxMaxTmpSize(const Shape&, uint32_t, bool) {
+    return least_temporary_space;
+}
+template <typename Shape>
+uint32_t GetSoftMaxMinTmpSize(const Shape&, uint32_t, bool) {
+    return least_temporary_space;
+}
+// All rows at once: SoftMax needs no division of them on the host.
+template <typename Shape>
+void SoftMaxTilingFunc(const Shape& shape, uint32_t item_size, uint32_t, optiling::SoftMaxTiling& tiling) {
+    const size_t rank = shape.GetDimNum();
+    const auto columns = rank == 0 ? 1u : static_cast<uint32_t>(shape.GetDim(rank - 1));
+    const auto size = static_cast<uint32_t>(shape.GetShapeSize());
+    const uint32_t rows = columns == 0 ? 0 : size / columns;
+    const uint32_t per_block = item_size == 0 ? 1 : 32 / item_size;
+    tiling = {};
+    tiling.srcM = tiling.outMaxM = tiling.splitM = tiling.reduceM = rows;
+    tiling.srcK = tiling.splitK = columns;
+    tiling.srcSize = tiling.splitSize = size;
+    tiling.outMaxK = tiling.reduceK = per_block;
+    tiling.outMaxSize = tiling.reduceSize = rows * per_block;
+    tiling.rangeM = 1;
+}
+
 }  // namespace AscendC
 
 #endif  // ASCENDC_HOST_TILING_API_H

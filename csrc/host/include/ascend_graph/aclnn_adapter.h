@@ -31,6 +31,22 @@ int ascendgraphAddBoolArray(aclOpExecutor* executor, const aclBoolArray* value);
 void ascendgraphDestroyExecutor(aclOpExecutor* executor);
 // Runs the executor in the order of `stream` and destroys it after its last run.
 aclnnStatus ascendgraphRunExecutor(aclOpExecutor* executor, void* stream);
+
+// What the first half of an aclnn call prepared for the second: `run` may be called any number of times,
+// `destroy` once.
+struct ascendgraphPrepared {
+    void* state;
+    uint64_t workspace_size;
+    int (*run)(void* state, void* workspace, uint64_t workspace_size);
+    void (*destroy)(void* state);
+};
+using ascendgraphPrepare = int (*)(const ascend_graph::host::Value* values, size_t count,
+                                   ascendgraphPrepared* prepared);
+// Prepares the executor with its arguments, which stay where they are as long as it lives.
+int ascendgraphPrepareExecutor(aclOpExecutor* executor, ascendgraphPrepare prepare, uint64_t* workspace_size);
+// ascendgraphRunExecutor for an executor that was prepared.
+aclnnStatus ascendgraphRunPrepared(aclOpExecutor* executor, void* workspace, uint64_t workspace_size,
+                                   void* stream);
 }
 
 namespace ascend_graph::host {
@@ -68,20 +84,24 @@ int add_argument(aclOpExecutor* executor, const Argument<T>& a) {
 
 inline constexpr aclnnStatus kParamNullptr = 161001;  // ACLNN_ERR_PARAM_NULLPTR
 
+// `prepare` is null where a call needs neither preparation nor workspace.
 template <typename... T>
-aclnnStatus get_workspace_size(const char* op_type, KernelEntry entry, uint64_t* workspace_size,
-                               aclOpExecutor** executor, const Argument<T>&... arguments) {
+aclnnStatus get_workspace_size(const char* op_type, KernelEntry entry, ascendgraphPrepare prepare,
+                               uint64_t* workspace_size, aclOpExecutor** executor,
+                               const Argument<T>&... arguments) {
     if (workspace_size == nullptr || executor == nullptr) {
         return ascendgraphFail(kParamNullptr, "workspaceSize and executor must not be null");
     }
     aclOpExecutor* created = ascendgraphCreateExecutor(op_type, entry);
     int error = 0;
+    *workspace_size = 0;
     ((error = error != 0 ? error : add_argument(created, arguments)), ...);
+    if (error == 0 && prepare != nullptr)
+        error = ascendgraphPrepareExecutor(created, prepare, workspace_size);
     if (error != 0) {
         ascendgraphDestroyExecutor(created);
         return error;
     }
-    *workspace_size = 0;
     *executor = created;
     return 0;
 }

@@ -1,0 +1,435 @@
+"""Operator projects: an operator package for the host runtime from the sources that build one for a device.
+
+A project is laid out as msOpGen makes it: ``op_host`` with the definitions (classes derived from ``OpDef``), tiling
+functions and shape functions, ``op_kernel`` with the Ascend C kernels. The package's aclnn functions run the author's
+tiling function on the call's real shapes, dtypes and attrs, and launch the author's kernel with what it decided.
+
+The build goes as CANN's: the sources of op_host are compiled and asked what they define; from that come the prototypes and
+the aclnn functions; each kernel is compiled once for every combination of dtypes, with the macros ``DTYPE_<PARAMETER>``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ascend_graph.build import CppLibrary, jobs
+from ascend_graph.codegen.operator_package import (
+    KernelInstance,
+    TilingField,
+    TilingStructure,
+    generate_project_package,
+    project_kernel,
+)
+from ascend_graph.codegen.rendering import write_if_different
+from ascend_graph.host.package import (
+    LIBRARY,
+    TRANSLATOR,
+    OperatorPackageError,
+    check_relation,
+    install_library,
+    kernel_compiler,
+    staged_package,
+    write_package_files,
+)
+from ascend_graph.host.toolkit import toolkit_directory
+from ascend_graph.prototypes import Attr, AttrType, DataType, OpPrototype, Parameter, ParameterKind
+from ascend_graph.prototypes.naming import snake_case
+from ascend_graph.shapes import parse_relation
+
+#: Seconds that compiling one library of a project may take, and that asking it what it defines may take.
+COMPILE_LIMIT = 600.0
+DESCRIBE_LIMIT = 60.0
+
+_HOST_SUFFIXES = frozenset({".cpp", ".cc", ".cxx"})
+_KERNEL_SUFFIXES = _HOST_SUFFIXES | {".asc", ".cce"}
+_HEADER_SUFFIXES = frozenset({".h", ".hpp", ".inl", ".inc"})
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+
+#: What a kernel calls the elements of a tensor; other dtypes have no type there.
+_KERNEL_TYPES = {
+    DataType.FLOAT: "float",
+    DataType.FLOAT16: "half",
+    DataType.BF16: "bfloat16_t",
+    DataType.DOUBLE: "double",
+    DataType.BOOL: "bool",
+    DataType.INT8: "int8_t",
+    DataType.INT16: "int16_t",
+    DataType.INT32: "int32_t",
+    DataType.INT64: "int64_t",
+    DataType.UINT8: "uint8_t",
+    DataType.UINT16: "uint16_t",
+    DataType.UINT32: "uint32_t",
+    DataType.UINT64: "uint64_t",
+}
+_FORMATS = {"FORMAT_NCHW": 0, "FORMAT_NHWC": 1, "FORMAT_ND": 2, "FORMAT_NC1HWC0": 3, "FORMAT_FRACTAL_NZ": 29}
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectOperator:
+    """An operator that a project defines."""
+
+    prototype: OpPrototype
+    #: The dtypes of inputs, then outputs, of each kernel.
+    combinations: tuple[tuple[DataType, ...], ...]
+    infers_shapes: bool
+    #: The source of the kernel by its stem, where the definition names it.
+    kernel_file: str
+    #: The instances of a kernel that is a template: tiling key, and dtypes and numbers as template arguments.
+    instances: tuple[tuple[int, tuple[DataType | int, ...]], ...] = ()
+
+    @property
+    def kernel(self) -> str:
+        """The kernel function."""
+        return snake_case(self.prototype.op_type)
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What the sources of a project define."""
+
+    operators: tuple[ProjectOperator, ...]
+    tilings: tuple[TilingStructure, ...]
+
+
+def build_project_package(
+    directory: str | Path, project: str | Path, *, relations: Mapping[str, str] | None = None
+) -> Path:
+    """Build an operator package from an operator project.
+
+    Args:
+        directory: where the package is made; replaced as a whole if it exists and is one.
+        project: the directory with ``op_host`` and ``op_kernel``; sources that lie in it directly are taken where it has
+            neither.
+        relations: by op type: a shape relation, which the graph engine uses in place of the author's InferShape.
+
+    Returns:
+        The package's directory, for ``ASCEND_CUSTOM_OPP_PATH``.
+
+    Raises:
+        OperatorPackageError: the project defines nothing or something that cannot be built, or has no kernel for it.
+        BuildError: a source does not compile, or not in ten minutes.
+        GenerationError: an operator has an attr that aclnn functions do not take.
+        RelationError: a relation is malformed.
+    """
+    target = Path(directory).resolve()
+    sources = ProjectSources.find(Path(project).resolve())
+    parsed = {name: parse_relation(text) for name, text in (relations or {}).items()}
+    with staged_package(target) as work:
+        description = sources.describe(work)
+        by_name = {o.prototype.op_type: o for o in description.operators}
+        for name, relation in parsed.items():
+            if name not in by_name:
+                raise OperatorPackageError(
+                    f"relation for {name!r}: {sources.project} defines no such operator; it defines {', '.join(by_name)}"
+                )
+            check_relation(by_name[name].prototype, relation)
+        kernels = [library for o in description.operators for library in sources.kernels(o, description.tilings, work)]
+        prototypes = [o.prototype for o in description.operators]
+        functions = sources.host_library("libcust_opapi", generate_project_package(prototypes, work), work)
+        with ThreadPoolExecutor(jobs()) as pool:
+            built = list(pool.map(lambda one: one.build(time_limit=COMPILE_LIMIT), [functions, *kernels]))
+        install_library(built[0], work / LIBRARY)
+        for kernel, library in zip(kernels, built[1:], strict=True):
+            install_library(library, work / "op_impl/host/kernels" / f"{kernel.name}.so")
+        metadata = {
+            name: {
+                "relation": parsed[name].source if name in parsed else None,
+                "python": None,
+                "infer_shape": operator.infers_shapes,
+            }
+            for name, operator in by_name.items()
+        }
+        write_package_files(work, prototypes, metadata)
+    return target
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectSources:
+    """The files of a project."""
+
+    project: Path
+    host: tuple[Path, ...]
+    kernel: tuple[Path, ...]
+    headers: tuple[Path, ...]
+
+    @staticmethod
+    def find(project: Path) -> ProjectSources:
+        """The files of the project in a directory.
+
+        Raises:
+            OperatorPackageError: there is none; the message says what a project has.
+        """
+        if not project.is_dir():
+            raise OperatorPackageError(f"{project} is no directory; give that of a project, with op_host and op_kernel")
+        host_directory, kernel_directory = project / "op_host", project / "op_kernel"
+        if host_directory.is_dir() and kernel_directory.is_dir():
+            host = _files(host_directory.rglob("*"), _HOST_SUFFIXES)
+            kernel = _files(kernel_directory.rglob("*"), _KERNEL_SUFFIXES)
+            headers = _files([*host_directory.rglob("*"), *kernel_directory.rglob("*")], _HEADER_SUFFIXES)
+        else:
+            code = {path: _code(path) for path in _files(project.iterdir(), _KERNEL_SUFFIXES)}
+            kernel = tuple(path for path, text in code.items() if "__global__" in text)
+            host = tuple(path for path, text in code.items() if path not in kernel and "register/" in text)
+            headers = _files(project.iterdir(), _HEADER_SUFFIXES)
+        if not host or not kernel:
+            inside = sorted({p.parent.relative_to(project) for p in project.rglob("op_host") if p.is_dir()})
+            hint = f"; projects lie in {', '.join(map(str, inside))}" if inside else ""
+            missing = "definition (a source with OP_ADD) in op_host" if not host else "kernel in op_kernel"
+            raise OperatorPackageError(f"{project} is no operator project: there is no {missing}{hint}")
+        return ProjectSources(project, host, kernel, headers)
+
+    def describe(self, work: Path) -> Description:
+        """What the sources of op_host define: they are compiled and asked.
+
+        Raises:
+            BuildError: a source does not compile.
+            OperatorPackageError: nothing is defined, or something that no kernel can be built for.
+        """
+        describe = toolkit_directory() / "include/op_host/ascend_graph/describe.cpp"
+        library = self.host_library("libdefinitions", describe, work).build(time_limit=COMPILE_LIMIT)
+        with tempfile.TemporaryDirectory(prefix="ascend-graph-") as scratch:
+            result = Path(scratch) / "definitions.json"
+            code = "import ctypes, sys; sys.exit(ctypes.CDLL(sys.argv[1]).ascendgraphDescribe(sys.argv[2].encode()))"
+            try:
+                run = subprocess.run(
+                    [sys.executable, "-c", code, str(library), str(result)],
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                    timeout=DESCRIBE_LIMIT,
+                )
+            except subprocess.TimeoutExpired:
+                raise OperatorPackageError(
+                    f"{self.project}: the definitions did not end in {DESCRIBE_LIMIT:g} seconds"
+                ) from None
+            if run.returncode != 0:
+                ended = f"ended by signal {-run.returncode}" if run.returncode < 0 else "failed"
+                raise OperatorPackageError(f"{self.project}: the definitions {ended}: {run.stderr.strip()[-2000:]}")
+            return _description(json.loads(result.read_text()), self.project)
+
+    def host_library(self, name: str, source: Path, work: Path) -> CppLibrary:
+        """A library of the project's host sources and one more."""
+        toolkit = toolkit_directory()
+        generated = tuple(sorted((work / "op_api/include").glob("*.h")))
+        directories = {path.parent: None for path in (*self.host, *self.headers)}
+        return CppLibrary(
+            name=name,
+            sources=(source, *self.host),
+            headers=(*generated, *self.headers, *_toolkit_headers()),
+            include_directories=(
+                work / "op_api/include",
+                *directories,
+                self.project,
+                toolkit / "include/op_host",
+                toolkit / "include",
+            ),
+            library_directories=(toolkit / "lib64",),
+            libraries=("opapi", "ascendcl", "ascendc_runtime", "dl"),
+            # Packages are loaded into one process: what is not exported must not be shared between them.
+            flags=("-fvisibility=hidden", "-fno-gnu-unique", "-w"),
+        )
+
+    def kernels(
+        self, operator: ProjectOperator, tilings: Sequence[TilingStructure], work: Path
+    ) -> tuple[CppLibrary, ...]:
+        """The libraries of an operator's kernel, in the order of its combinations of dtypes.
+
+        Raises:
+            OperatorPackageError: no source, or more than one, defines the kernel, or it takes other parameters.
+        """
+        source, code = self._kernel_source(operator)
+        prototype = operator.prototype
+        count = len(prototype.inputs) + len(prototype.outputs) + 2
+        _check_parameters(operator, source, code, count)
+        toolkit = toolkit_directory()
+        libraries = []
+        for index, dtypes in enumerate(operator.combinations):
+            name = f"{operator.kernel}_{index}"
+            path = work / "op_impl/host/src" / f"{name}.asc"
+            text = project_kernel(
+                prototype.op_type,
+                operator.kernel,
+                source,
+                count,
+                macros=_macros(prototype, dtypes),
+                tilings=tilings,
+                instances=_instances(operator, dtypes),
+            )
+            write_if_different(path, text)
+            libraries.append(
+                CppLibrary(
+                    name=name,
+                    sources=(path,),
+                    headers=(*self.kernel, *self.headers, *_toolkit_headers(), *TRANSLATOR),
+                    include_directories=(source.parent, self.project / "op_kernel", self.project, toolkit / "include"),
+                    library_directories=(toolkit / "lib64",),
+                    libraries=("ascendcl", "ascendc_runtime"),
+                    # As above; and the classes of a kernel have the same names for every combination of dtypes.
+                    flags=("-fvisibility=hidden", "-fno-gnu-unique", "-w", "--cce-aicore-only"),
+                    kernel_compiler=kernel_compiler(),
+                )
+            )
+        return tuple(libraries)
+
+    def _kernel_source(self, operator: ProjectOperator) -> tuple[Path, str]:
+        function = re.compile(rf"__global__[^;{{}}()]*\b{operator.kernel}\s*\(")
+        found = {path: text for path in self.kernel if function.search(text := _code(path))}
+        named = {path: text for path, text in found.items() if path.stem == (operator.kernel_file or operator.kernel)}
+        chosen = named or found
+        op_type = operator.prototype.op_type
+        if not chosen:
+            raise OperatorPackageError(
+                f"{op_type}: no source in {self.project}/op_kernel defines its kernel, a function "
+                f'extern "C" __global__ __aicore__ void {operator.kernel}(…)'
+            )
+        if len(chosen) > 1:
+            raise OperatorPackageError(
+                f"{op_type}: its kernel {operator.kernel} is defined by {', '.join(map(str, chosen))}; keep one of them"
+            )
+        return next(iter(chosen.items()))
+
+
+def _files(paths: Any, suffixes: frozenset[str]) -> tuple[Path, ...]:
+    return tuple(sorted(path for path in paths if path.suffix in suffixes and path.is_file()))
+
+
+def _code(path: Path) -> str:
+    return _COMMENT.sub(" ", path.read_text(encoding="utf-8", errors="replace"))
+
+
+def _toolkit_headers() -> tuple[Path, ...]:
+    return tuple(sorted(path for path in (toolkit_directory() / "include").rglob("*") if path.is_file()))
+
+
+def _check_parameters(operator: ProjectOperator, source: Path, code: str, count: int) -> None:
+    """Refuse a kernel that the launch could not call, with more to say than the compiler has."""
+    head = rf"(?P<before>[^;{{}}]*)__global__[^;{{}}()]*\b{operator.kernel}\s*\((?P<parameters>[^()]*)\)"
+    heads = list(re.finditer(head, code))  # more than one where some are left out by the preprocessor
+    op_type = operator.prototype.op_type
+    is_template = bool(heads) and all(re.search(r"\btemplate\s*<", one["before"]) for one in heads)
+    if is_template and not operator.instances:
+        raise OperatorPackageError(
+            f"{source}: {operator.kernel} is a template, and nothing in op_host declares its instances: include the "
+            f"header with ASCENDC_TPL_ARGS_DECL({op_type}, …) and ASCENDC_TPL_SEL in the source of the tiling function"
+        )
+    given = [len([p for p in one["parameters"].split(",") if p.strip()]) for one in heads]
+    if given and count not in given:
+        names = [p.name for p in (*operator.prototype.inputs, *operator.prototype.outputs)]
+        raise OperatorPackageError(
+            f"{source}: {operator.kernel} takes {given[0]} parameters; {op_type} calls it with {count}: "
+            f"{', '.join([*names, 'workspace', 'tiling'])}"
+        )
+
+
+def _instances(operator: ProjectOperator, dtypes: Sequence[DataType]) -> list[KernelInstance]:
+    """The instances that can be meant where the operator's parameters have these dtypes."""
+    instances = {}
+    for key, arguments in operator.instances:
+        if all(a in dtypes and a in _KERNEL_TYPES for a in arguments if isinstance(a, DataType)):
+            texts = (_KERNEL_TYPES[a] if isinstance(a, DataType) else str(a) for a in arguments)
+            instances[key] = KernelInstance(key, tuple(texts))
+    return list(instances.values())
+
+
+def _macros(prototype: OpPrototype, dtypes: Sequence[DataType]) -> list[tuple[str, str]]:
+    """What CANN's build defines for a kernel: dtype and format of every parameter, and the names they are compared to."""
+    macros = [(dtype.ge_name, str(int(dtype))) for dtype in DataType]
+    macros += [(name, str(number)) for name, number in _FORMATS.items()]
+    for parameter, dtype in zip((*prototype.inputs, *prototype.outputs), dtypes, strict=True):
+        name = parameter.name.upper()
+        if dtype in _KERNEL_TYPES:
+            macros.append((f"DTYPE_{name}", _KERNEL_TYPES[dtype]))
+        macros += [(f"ORIG_DTYPE_{name}", dtype.ge_name), (f"FORMAT_{name}", "FORMAT_ND")]
+    return list(dict(macros).items())
+
+
+_KINDS = {"optional": ParameterKind.OPTIONAL, "required": ParameterKind.REQUIRED, "dynamic": ParameterKind.DYNAMIC}
+
+
+def _description(found: Mapping[str, Any], project: Path) -> Description:
+    templates = {one["op"]: one for one in found["templates"]}
+    only = next(iter(templates.values())) if len(templates) == len(found["operators"]) == 1 else None
+    operators = tuple(
+        _operator(one, templates.get(one["type"]) or templates.get(snake_case(one["type"])) or only, project)
+        for one in found["operators"]
+    )
+    if not operators:
+        raise OperatorPackageError(f"{project}: op_host defines no operator; register its class with OP_ADD(…)")
+    tilings: dict[str, TilingStructure] = {}
+    for one in found["tiling_classes"]:
+        fields = tuple(TilingField(f["type"].rpartition("::")[2], f["name"], f["count"]) for f in one["fields"])
+        tilings.setdefault(one["name"], TilingStructure(one["op"], one["name"], one["size"], fields))
+    return Description(operators, _in_order(tilings))
+
+
+def _in_order(tilings: Mapping[str, TilingStructure]) -> tuple[TilingStructure, ...]:
+    """Every structure after those that it contains."""
+    ordered: dict[str, TilingStructure] = {}
+
+    def add(one: TilingStructure) -> None:
+        for field in one.fields:
+            if field.type in tilings and field.type not in ordered and field.type != one.name:
+                add(tilings[field.type])
+        ordered.setdefault(one.name, one)
+
+    for one in tilings.values():
+        add(one)
+    return tuple(ordered.values())
+
+
+def _operator(found: Mapping[str, Any], template: Mapping[str, Any] | None, project: Path) -> ProjectOperator:
+    op_type = found["type"]
+    for parameter in (*found["inputs"], *found["outputs"]):
+        if parameter["scalar"]:
+            raise OperatorPackageError(
+                f"{op_type}: {parameter['name']} is a Scalar() or ScalarList(), which the host runtime does not build"
+            )
+        if parameter["kind"] not in _KINDS:
+            raise OperatorPackageError(
+                f"{op_type}: {parameter['name']} is {parameter['kind']}; it must be one of {', '.join(_KINDS)}"
+            )
+    if found["communicates"]:
+        raise OperatorPackageError(f"{op_type}: it communicates (MC2), which the host runtime does not build")
+    combinations = tuple(tuple(DataType(number) for number in one) for one in found["combinations"])
+    columns = [tuple(dict.fromkeys(column)) for column in zip(*combinations, strict=True)]
+    inputs = tuple(
+        Parameter(p["name"], _KINDS[p["kind"]], dtypes) for p, dtypes in zip(found["inputs"], columns, strict=False)
+    )
+    outputs = tuple(
+        # As in CANN's header: REG_OP has no optional outputs.
+        Parameter(p["name"], ParameterKind.DYNAMIC if p["kind"] == "dynamic" else ParameterKind.REQUIRED, dtypes)
+        for p, dtypes in zip(found["outputs"], columns[len(inputs) :], strict=True)
+    )
+    attrs = tuple(_attr(one) for one in found["attrs"])
+    prototype = OpPrototype(op_type, inputs, attrs, outputs, file=str(project))
+    instances = () if template is None else tuple(_instance(one, template["dtypes"]) for one in template["instances"])
+    return ProjectOperator(prototype, combinations, found["infer_shape"], found["kernel_file"], instances)
+
+
+def _instance(found: Mapping[str, Any], dtypes: Sequence[bool]) -> tuple[int, tuple[DataType | int, ...]]:
+    arguments = zip(found["arguments"], dtypes, strict=True)
+    return found["key"], tuple(DataType(value) if is_dtype else value for value, is_dtype in arguments)
+
+
+def _attr(found: Mapping[str, Any]) -> Attr:
+    kind = AttrType(found["type"])
+    if found["required"]:
+        return Attr(found["name"], kind, True)
+    convert = float if kind in (AttrType.FLOAT, AttrType.LIST_FLOAT) else _as_tuple
+    value = found["default"]
+    if isinstance(value, list):
+        return Attr(found["name"], kind, False, tuple(convert(v) for v in value))
+    return Attr(found["name"], kind, False, convert(value))
+
+
+def _as_tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value

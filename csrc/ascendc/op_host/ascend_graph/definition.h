@@ -1,0 +1,132 @@
+// What the build of an operator package and its functions both make of a definition.
+#ifndef ASCEND_GRAPH_DEFINITION_H
+#define ASCEND_GRAPH_DEFINITION_H
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "register/op_def_registry.h"
+
+namespace ascend_graph::host {
+
+// The dtypes of every input, then of every output. A kernel is compiled once for each.
+using Combination = std::vector<ge::DataType>;
+
+// The device that the host stands for; what a definition says for it replaces what it says for all.
+inline constexpr const char* kDevice = "ascend910b";
+
+struct Definition {
+    ops::OpDef op;
+    std::vector<ops::OpParamDef> inputs, outputs;
+    std::vector<Combination> combinations;
+
+    // Throws std::invalid_argument where the definition contradicts itself.
+    explicit Definition(const ops::OpDef& defined) : op(defined) {
+        const auto found = op.ai_core.configs.find(kDevice);
+        const ops::OpAICoreConfig config =
+            found == op.ai_core.configs.end() ? ops::OpAICoreConfig() : found->second;
+        inputs = merged(op.inputs, config.inputs);
+        outputs = merged(op.outputs, config.outputs);
+        combine();
+    }
+
+    // The inputs and outputs, as combinations count them.
+    std::vector<const ops::OpParamDef*> parameters() const {
+        std::vector<const ops::OpParamDef*> all;
+        for (const auto& one : inputs) all.push_back(&one);
+        for (const auto& one : outputs) all.push_back(&one);
+        return all;
+    }
+    // The input that output `index` is written over; -1 for none.
+    int in_place(size_t index) const {
+        for (size_t i = 0; i < inputs.size(); ++i) {
+            if (inputs[i].name == outputs[index].name) return static_cast<int>(i);
+        }
+        return -1;
+    }
+
+  private:
+    static std::vector<ops::OpParamDef> merged(const ops::OpParamDefs& common,
+                                               const ops::OpParamDefs& device) {
+        std::vector<ops::OpParamDef> result(common.all.begin(), common.all.end());
+        for (const ops::OpParamDef& own : device.all) {
+            auto same = std::find_if(result.begin(), result.end(),
+                                     [&](const auto& one) { return one.name == own.name; });
+            if (same == result.end())
+                result.push_back(own);
+            else
+                *same = own;
+        }
+        return result;
+    }
+
+    [[noreturn]] void refuse(const std::string& text) const {
+        throw std::invalid_argument(op.type + ": " + text);
+    }
+
+    void combine() {
+        const auto all = parameters();
+        size_t columns = 0;
+        for (const auto* one : all) {
+            if (one->follows.empty() && one->dtypes.empty()) refuse(one->name + " has no DataType");
+            if (one->any_dtype || !one->follows.empty()) continue;
+            if (columns != 0 && one->dtypes.size() != columns) {
+                refuse(one->name + " has " + std::to_string(one->dtypes.size()) +
+                       " dtypes, the parameters before it " + std::to_string(columns) +
+                       "; every DataType list has one entry for each combination");
+            }
+            columns = one->dtypes.size();
+        }
+        for (size_t column = 0; column < std::max<size_t>(columns, 1); ++column) {
+            std::vector<Combination> row{Combination(all.size(), ge::DT_UNDEFINED)};
+            for (size_t i = 0; i < all.size(); ++i) {
+                if (!all[i]->follows.empty()) continue;
+                if (!all[i]->any_dtype) {
+                    for (Combination& one : row) one[i] = all[i]->dtypes[column];
+                    continue;
+                }
+                std::vector<Combination> wider;
+                for (const Combination& one : row) {
+                    for (ge::DataType dtype : all[i]->dtypes) {
+                        wider.push_back(one);
+                        wider.back()[i] = dtype;
+                    }
+                }
+                row = std::move(wider);
+                if (row.size() > most_combinations) {
+                    refuse("its DataTypeLists make more than " + std::to_string(most_combinations) +
+                           " combinations");
+                }
+            }
+            for (Combination& one : row) {
+                for (size_t i = 0; i < all.size(); ++i) {
+                    if (!all[i]->follows.empty()) one[i] = one[followed(all, i)];
+                }
+                // Combinations that differ in format alone are one kernel here.
+                if (std::find(combinations.begin(), combinations.end(), one) == combinations.end())
+                    combinations.push_back(std::move(one));
+            }
+        }
+    }
+
+    // The parameter whose dtype parameter `i` has, through every step.
+    size_t followed(const std::vector<const ops::OpParamDef*>& all, size_t i) const {
+        for (size_t steps = 0; steps <= all.size(); ++steps) {
+            if (all[i]->follows.empty()) return i;
+            const auto other = std::find_if(all.begin(), all.end(),
+                                            [&](const auto* one) { return one->name == all[i]->follows; });
+            if (other == all.end())
+                refuse(all[i]->name + " follows " + all[i]->follows + ", which there is not");
+            i = static_cast<size_t>(other - all.begin());
+        }
+        refuse(all[i]->name + " follows itself");
+    }
+
+    static constexpr size_t most_combinations = 256;
+};
+
+}  // namespace ascend_graph::host
+
+#endif  // ASCEND_GRAPH_DEFINITION_H

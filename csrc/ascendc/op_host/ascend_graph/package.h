@@ -1,0 +1,533 @@
+// The functions of an operator package that is made from an operator project: from a call's values to the
+// author's tiling function, and from what that decided to the author's kernel.
+//
+// A call is prepared (tiling runs, the workspace's size is known) and then run, any number of times. Kernels
+// are shared libraries, one for each combination of dtypes, loaded when they are first needed.
+#ifndef ASCEND_GRAPH_PACKAGE_H
+#define ASCEND_GRAPH_PACKAGE_H
+
+#include <dlfcn.h>
+
+#include <csignal>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <new>
+
+#include "acl/host_acl.h"
+#include "ascend_graph/aclnn_adapter.h"
+#include "ascend_graph/definition.h"
+#include "ascendc_host/runtime.h"
+
+namespace ascend_graph::host {
+
+// aclnn's error codes.
+inline constexpr int kInferShapeFailed = 561001;
+inline constexpr int kTilingFailed = 561002;
+inline constexpr int kNoKernel = 561003;
+
+struct OperatorFailure : std::runtime_error {
+    OperatorFailure(int code, const std::string& text) : std::runtime_error(text), code(code) {}
+    int code;
+};
+
+// Calls an author's function. A fault of the processor in it is a failure of the call, not the end of the
+// process.
+template <typename F>
+void call_author(int code, const std::string& what, F&& function) {
+    const int signal = ascendc_host::catch_faults([](void* f) { (*static_cast<F*>(f))(); }, &function);
+    if (signal == 0) return;
+    throw OperatorFailure(code,
+                          what + (signal == SIGFPE ? " divides by zero"
+                                                   : " accesses memory through a null or bad pointer; an "
+                                                     "input, attr or shape that is not there is null"));
+}
+
+// Device memory for the length of a call.
+class DeviceBuffer {
+  public:
+    explicit DeviceBuffer(size_t bytes) {
+        if (bytes != 0 && aclrtMalloc(&data_, bytes, ACL_MEM_MALLOC_NORMAL_ONLY) != 0) throw std::bad_alloc();
+    }
+    DeviceBuffer(DeviceBuffer&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
+    DeviceBuffer& operator=(DeviceBuffer&&) = delete;
+    ~DeviceBuffer() {
+        if (data_ != nullptr) aclrtFree(data_);
+    }
+    void* data() const { return data_; }
+
+  private:
+    void* data_ = nullptr;
+};
+
+// Every element of a strided tensor, in row-major order, to or from packed memory.
+inline void copy_elements(const Tensor& tensor, size_t item, char* packed, bool to_packed) {
+    const int64_t count = tensor.numel();
+    for (int64_t i = 0; i < count; ++i) {
+        char* element = tensor.as<char>() + tensor.offset(i) * static_cast<int64_t>(item);
+        if (to_packed)
+            std::memcpy(packed + i * item, element, item);
+        else
+            std::memcpy(element, packed + i * item, item);
+    }
+}
+
+inline size_t item_size(const Tensor& tensor) {
+    const int size = ge::GetSizeByDataType(static_cast<ge::DataType>(tensor.dtype));
+    if (size <= 0 || size > ge::kDataTypeSizeBitOffset) {
+        throw OperatorFailure(
+            kNoKernel, "a tensor of ge::DataType " + std::to_string(tensor.dtype) + " has no whole bytes");
+    }
+    return static_cast<size_t>(size);
+}
+
+// The tensors that a call gives for each input, then for each output.
+using Arguments = std::vector<Span<Tensor>>;
+
+class Operator {
+  public:
+    // `snake_name` names its kernels in `directory`.
+    Operator(const char* op_type, const char* snake_name, std::string directory)
+        : type_(op_type),
+          stem_(std::move(directory) + "/" + snake_name),
+          definition_(ops::OpDef::all().at(op_type)),
+          functions_(gert::OpFunctions::all()[op_type]),
+          kernels_(definition_.combinations.size()) {
+        for (const auto* one = ascendc_host::tiling_classes(); one != nullptr; one = one->next) {
+            const std::string name = one->op_type;  // the operator's, or the operator's for one tiling key
+            if (name == type_ || name.compare(0, type_.size() + 1, type_ + "_") == 0)
+                functions_.tiling_capacity = std::max(functions_.tiling_capacity, one->size);
+        }
+        if (functions_.tiling_capacity == 0) functions_.tiling_capacity = kTilingCapacity;
+    }
+
+    const std::string& type() const { return type_; }
+
+    // A tiled call, ready to run.
+    class Call;
+    std::unique_ptr<Call> prepare(const Value* values, size_t count);
+
+    // Writes dtype, rank and sizes of each output, as int64, into the tensors after inputs and attrs.
+    void infer(const Value* values, size_t count) {
+        const size_t inputs = definition_.inputs.size(), attrs = definition_.op.attrs.size();
+        if (count != inputs + attrs + definition_.outputs.size())
+            fail(kInferShapeFailed, "wrong number of arguments");
+        Arguments arguments = input_arguments(values);
+        gert::ComputeNodeInfo node = make_node(arguments, values + inputs);
+        for (const ops::OpParamDef& output : definition_.outputs) {
+            if (output.kind == ops::DYNAMIC)
+                fail(kInferShapeFailed,
+                     "output " + output.name + " is dynamic; in graphs it needs a shape relation");
+            if (output.shape_by_kernel)
+                fail(kInferShapeFailed,
+                     "the shape of output " + output.name + " is known to its kernel alone");
+            node.outputs.begin_parameter(1);
+            node.outputs.add(gert::Tensor());
+        }
+        if (functions_.infer_shape == nullptr)
+            fail(kInferShapeFailed,
+                 "it has no InferShape function; in graphs it needs one, or a shape relation");
+        gert::InferShapeContext shapes(node);
+        ge::graphStatus status = ge::GRAPH_SUCCESS;
+        call_author(kInferShapeFailed, type_ + ": the InferShape function",
+                    [&] { status = functions_.infer_shape(&shapes); });
+        if (status != ge::GRAPH_SUCCESS)
+            fail(kInferShapeFailed, "the InferShape function returned " + status_text(status));
+        infer_dtypes(node, arguments);
+        for (size_t i = 0; i < definition_.outputs.size(); ++i) {
+            const gert::Tensor& output = *node.outputs.at(i);
+            const gert::Shape& shape = output.GetOriginShape();
+            int64_t* target = values[inputs + attrs + i].tensors->as<int64_t>();
+            *target++ = output.GetDataType();
+            *target++ = static_cast<int64_t>(shape.GetDimNum());
+            for (size_t axis = 0; axis < shape.GetDimNum(); ++axis) {
+                if (shape[axis] < 0) {
+                    fail(kInferShapeFailed, "the InferShape function left dimension " + std::to_string(axis) +
+                                                " of output " + definition_.outputs[i].name +
+                                                " unknown; every input shape is known here");
+                }
+                *target++ = shape[axis];
+            }
+        }
+    }
+
+  private:
+    using Launch = void (*)(uint32_t blocks, uint64_t tiling_key, void* const* arguments);
+
+    static constexpr size_t kTilingCapacity = 16 * 1024;
+
+    [[noreturn]] void fail(int code, const std::string& text) const {
+        throw OperatorFailure(code, type_ + ": " + text);
+    }
+    static std::string status_text(ge::graphStatus status) {
+        return status == ge::GRAPH_FAILED ? "GRAPH_FAILED" : "the status " + std::to_string(status);
+    }
+    static Span<Tensor> tensors_of(const Value& value) {
+        return value.kind == ValueKind::kAbsent ? Span<Tensor>{} : Span<Tensor>{value.tensors, value.count};
+    }
+    Arguments input_arguments(const Value* values) const {
+        Arguments arguments;
+        for (size_t i = 0; i < definition_.inputs.size(); ++i) arguments.push_back(tensors_of(values[i]));
+        return arguments;
+    }
+
+    static gert::Tensor described(const Tensor& tensor, void* data) {
+        gert::StorageShape shape;
+        for (int32_t axis = 0; axis < tensor.rank; ++axis) {
+            shape.MutableOriginShape().AppendDim(tensor.sizes[axis]);
+            shape.MutableStorageShape().AppendDim(tensor.sizes[axis]);
+        }
+        return {shape, {}, gert::kOnHost, static_cast<ge::DataType>(tensor.dtype), data};
+    }
+
+    gert::ComputeNodeInfo make_node(const Arguments& arguments, const Value* attrs) {
+        gert::ComputeNodeInfo node(type_, type_);
+        for (size_t i = 0; i < arguments.size(); ++i) {
+            const bool is_input = i < definition_.inputs.size();
+            gert::NodeTensors& side = is_input ? node.inputs : node.outputs;
+            const bool values =
+                is_input && (definition_.inputs[i].value_depend || functions_.data_inputs.count(i) != 0);
+            side.begin_parameter(arguments[i].size());
+            for (const Tensor& tensor : arguments[i])
+                side.add(described(tensor, values ? tensor.data : nullptr));
+        }
+        for (size_t i = 0; i < definition_.op.attrs.size(); ++i)
+            add_attr(node.attrs, definition_.op.attrs[i], attrs[i]);
+        return node;
+    }
+
+    void add_attr(gert::RuntimeAttrs& attrs, const ops::OpAttrDef& attr, const Value& value) {
+        switch (value.kind) {
+            case ValueKind::kInt:
+                return attrs.add(value.i);
+            case ValueKind::kFloat:
+                return attrs.add(static_cast<float>(value.f));
+            case ValueKind::kBool:
+                return attrs.add(value.b);
+            case ValueKind::kString:
+                return attrs.add(std::string(value.s));
+            case ValueKind::kIntList:
+                return attrs.add(gert::TypedContinuousVector<int64_t>(value.ints, value.count));
+            case ValueKind::kFloatList:
+                return attrs.add(gert::TypedContinuousVector<float>(value.floats, value.count));
+            case ValueKind::kBoolList:
+                return attrs.add(gert::TypedContinuousVector<bool>(value.bools, value.count));
+            case ValueKind::kAbsent:
+                break;
+            default:
+                fail(kParamInvalid, "attr " + attr.name + " is given as a tensor");
+        }
+        if (const auto* text = std::get_if<std::string>(&attr.value)) {
+            attrs.add(*text);
+        } else if (const auto* ints = std::get_if<std::vector<int64_t>>(&attr.value)) {
+            attrs.add(gert::TypedContinuousVector<int64_t>(ints->data(), ints->size()));
+        } else if (const auto* floats = std::get_if<std::vector<float>>(&attr.value)) {
+            attrs.add(gert::TypedContinuousVector<float>(floats->data(), floats->size()));
+        } else if (const auto* bools = std::get_if<std::vector<bool>>(&attr.value)) {
+            auto& kept = flags_[attr.name];
+            if (kept == nullptr) {
+                kept.reset(new bool[bools->size() + 1]);
+                std::copy(bools->begin(), bools->end(), kept.get());
+            }
+            attrs.add(gert::TypedContinuousVector<bool>(kept.get(), bools->size()));
+        } else if (const auto* integer = std::get_if<int64_t>(&attr.value)) {
+            attrs.add(*integer);
+        } else if (const auto* number = std::get_if<float>(&attr.value)) {
+            attrs.add(*number);
+        } else if (const auto* flag = std::get_if<bool>(&attr.value)) {
+            attrs.add(*flag);
+        } else {
+            fail(kParamInvalid,
+                 "attr " + attr.name + " is a list of lists, which aclnn functions do not take");
+        }
+    }
+
+    // The first combination that has the dtypes of every tensor there is; the number of combinations where
+    // none has.
+    size_t find_combination(const Arguments& arguments) const {
+        for (size_t c = 0; c < definition_.combinations.size(); ++c) {
+            bool fits = true;
+            for (size_t i = 0; i < arguments.size() && fits; ++i) {
+                for (const Tensor& tensor : arguments[i])
+                    fits = fits && tensor.dtype == definition_.combinations[c][i];
+            }
+            if (fits) return c;
+        }
+        return definition_.combinations.size();
+    }
+
+    void infer_dtypes(gert::ComputeNodeInfo& node, const Arguments& inputs) {
+        if (functions_.infer_dtype != nullptr) {
+            gert::InferDataTypeContext dtypes(node);
+            ge::graphStatus status = ge::GRAPH_SUCCESS;
+            call_author(kInferShapeFailed, type_ + ": the InferDataType function",
+                        [&] { status = functions_.infer_dtype(&dtypes); });
+            if (status != ge::GRAPH_SUCCESS)
+                fail(kInferShapeFailed, "the InferDataType function returned " + status_text(status));
+            return;
+        }
+        const size_t c = find_combination(inputs);
+        if (c == definition_.combinations.size()) fail(kInferShapeFailed, no_kernel(inputs));
+        for (size_t i = 0; i < definition_.outputs.size(); ++i)
+            node.outputs.at(i)->SetDataType(definition_.combinations[c][inputs.size() + i]);
+    }
+
+    std::string no_kernel(const Arguments& arguments) const {
+        const auto parameters = definition_.parameters();
+        std::string given, known;
+        for (size_t i = 0; i < arguments.size(); ++i) {
+            given += (i == 0 ? "" : ", ") + parameters[i]->name + ": ";
+            given += arguments[i].size() == 0 ? "none" : dtype_name(arguments[i][0].dtype);
+        }
+        for (const Combination& one : definition_.combinations) {
+            known += known.empty() ? "" : "; ";
+            for (size_t i = 0; i < one.size(); ++i)
+                known += (i == 0 ? "" : ", ") + parameters[i]->name + ": " + dtype_name(one[i]);
+        }
+        return "no kernel takes " + given + "; the definition has " + known;
+    }
+    static std::string dtype_name(int32_t dtype) {
+        static const char* const names[] = {"float32", "float16", "int8",   "int32",  "uint8",
+                                            "",        "int16",   "uint16", "uint32", "int64",
+                                            "uint64",  "float64", "bool"};
+        if (dtype >= 0 && dtype < 13 && *names[dtype] != '\0') return names[dtype];
+        return dtype == ge::DT_BF16 ? "bfloat16" : "ge::DataType " + std::to_string(dtype);
+    }
+
+    Launch kernel(size_t combination) {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        if (kernels_[combination] == nullptr) {
+            const std::string path = stem_ + "_" + std::to_string(combination) + ".so";
+            void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+            if (library == nullptr) fail(kNoKernel, std::string("its kernel does not load: ") + dlerror());
+            kernels_[combination] = reinterpret_cast<Launch>(dlsym(library, "ascendgraphLaunchKernel"));
+            if (kernels_[combination] == nullptr)
+                fail(kNoKernel, path + " is no kernel of an operator project");
+        }
+        return kernels_[combination];
+    }
+
+    const void* compile_info(gert::ComputeNodeInfo& node) {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        if (compile_info_ == nullptr && functions_.make_compile_info != nullptr) {
+            auto info = functions_.make_compile_info();
+            if (functions_.tiling_parse != nullptr) {
+                gert::TilingParseContext context(node, info.get());
+                ge::graphStatus status = ge::GRAPH_SUCCESS;
+                call_author(kTilingFailed, type_ + ": the TilingParse function",
+                            [&] { status = functions_.tiling_parse(&context); });
+                if (status != ge::GRAPH_SUCCESS)
+                    fail(kTilingFailed, "the TilingParse function returned " + status_text(status));
+            }
+            compile_info_ = std::move(info);
+        }
+        return compile_info_.get();
+    }
+
+    static constexpr int kParamInvalid = 161002;  // ACLNN_ERR_PARAM_INVALID
+
+    const std::string type_;
+    const std::string stem_;
+    const Definition definition_;
+    gert::OpFunctions functions_;
+    std::mutex mutex_;
+    std::vector<Launch> kernels_;
+    std::shared_ptr<void> compile_info_;
+    std::map<std::string, std::unique_ptr<bool[]>> flags_;
+};
+
+// Borrows the call's values.
+class Operator::Call {
+  public:
+    Call(Operator& op, Arguments arguments, const Value* attrs) : op_(op), arguments_(std::move(arguments)) {
+        size_t outputs = 0, empty = 0;
+        for (size_t i = op.definition_.inputs.size(); i < arguments_.size(); ++i) {
+            for (const Tensor& output : arguments_[i]) ++outputs, empty += output.numel() == 0;
+        }
+        empty_ = outputs != 0 && empty == outputs;
+        if (empty_) return;  // nothing to compute: as on a device, no kernel starts
+        const size_t combination = op.find_combination(arguments_);
+        if (combination == op.definition_.combinations.size()) op.fail(kNoKernel, op.no_kernel(arguments_));
+        launch_ = op.kernel(combination);
+        tile(attrs);
+    }
+
+    size_t workspace_bytes() const { return workspace_bytes_; }
+
+    void run(void* workspace, size_t bytes) const {
+        if (empty_) return;
+        if (bytes < workspace_bytes_ || (workspace == nullptr && workspace_bytes_ != 0)) {
+            op_.fail(kParamInvalid, "a workspace of " + std::to_string(workspace == nullptr ? 0 : bytes) +
+                                        " bytes is given, its tiling asked for " +
+                                        std::to_string(workspace_bytes_));
+        }
+        std::vector<DeviceBuffer> kept;
+        std::vector<std::pair<const Tensor*, char*>> results;  // packed outputs, to be spread again
+        std::vector<void*> pointers;
+        const size_t inputs = op_.definition_.inputs.size();
+        const auto parameters = op_.definition_.parameters();
+        for (size_t i = 0; i < arguments_.size(); ++i) {
+            const bool dynamic = parameters[i]->kind == ops::DYNAMIC;
+            std::vector<void*> addresses;
+            for (const Tensor& tensor : arguments_[i]) {
+                addresses.push_back(packed(tensor, *parameters[i], i >= inputs, kept, results));
+            }
+            pointers.push_back(dynamic             ? tensor_list(arguments_[i], addresses, kept)
+                               : addresses.empty() ? nullptr
+                                                   : addresses[0]);
+        }
+        pointers.push_back(workspace);
+        pointers.push_back(tiling_data(kept));
+        launch_(blocks_, tiling_key_, pointers.data());
+        for (const auto& [tensor, data] : results) copy_elements(*tensor, item_size(*tensor), data, false);
+    }
+
+  private:
+    static constexpr int kParamInvalid = Operator::kParamInvalid;
+
+    void tile(const Value* attrs) {
+        const gert::OpFunctions& functions = op_.functions_;
+        gert::ComputeNodeInfo node = op_.make_node(arguments_, attrs);
+        if (functions.tiling == nullptr)
+            op_.fail(kTilingFailed,
+                     "it has no tiling function; name it with AICore().SetTiling(...) or IMPL_OP_OPTILING");
+        gert::TilingContext context(node, functions.tiling_capacity, op_.compile_info(node));
+        ge::graphStatus status = ge::GRAPH_SUCCESS;
+        call_author(kTilingFailed, op_.type_ + ": the tiling function",
+                    [&] { status = functions.tiling(&context); });
+        if (status != ge::GRAPH_SUCCESS)
+            op_.fail(kTilingFailed, "the tiling function returned " + Operator::status_text(status));
+        const gert::TilingData& data = *context.GetRawTilingData();
+        if (data.GetDataSize() > data.GetCapacity()) {
+            op_.fail(kTilingFailed, "the tiling function made " + std::to_string(data.GetDataSize()) +
+                                        " bytes of tiling data; their buffer has " +
+                                        std::to_string(data.GetCapacity()) +
+                                        ", the size of the structure that REGISTER_TILING_DATA_CLASS names");
+        }
+        if (context.GetBlockDim() == 0)
+            op_.fail(kTilingFailed, "the tiling function set no number of blocks (SetBlockDim)");
+        const auto* bytes = static_cast<const char*>(data.GetData());
+        tiling_.assign(bytes, bytes + data.GetDataSize());
+        blocks_ = context.GetBlockDim();
+        tiling_key_ = context.GetTilingKey();
+        workspace_bytes_ = context.workspace_bytes();
+        zeroed_ = context.NeedAtomic();
+    }
+
+    // The memory that the kernel gets for a tensor: its own where that is packed, else a packed copy.
+    void* packed(const Tensor& tensor, const ops::OpParamDef& parameter, bool is_output,
+                 std::vector<DeviceBuffer>& kept,
+                 std::vector<std::pair<const Tensor*, char*>>& results) const {
+        void* data = tensor.data;
+        const size_t item = item_size(tensor);
+        if (!tensor.is_contiguous() && !parameter.ignore_contiguous) {
+            kept.emplace_back(static_cast<size_t>(tensor.numel()) * item);
+            data = kept.back().data();
+            copy_elements(tensor, item, static_cast<char*>(data), true);
+            if (is_output) results.emplace_back(&tensor, static_cast<char*>(data));
+        }
+        if (is_output && data != nullptr && (zeroed_ || parameter.initial == uint64_t{0}))
+            std::memset(data, 0, static_cast<size_t>(tensor.numel()) * item);
+        return data;
+    }
+
+    // The tiling data in device memory, at the end of its allocation: a kernel that reads beyond it is found
+    // out.
+    void* tiling_data(std::vector<DeviceBuffer>& kept) const {
+        if (tiling_.empty()) return nullptr;
+        kept.emplace_back(tiling_.size());
+        const void* base = nullptr;
+        size_t size = 0;
+        auto* data = static_cast<char*>(kept.back().data());
+        if (ascendgraphAllocationExtent(data, &base, &size)) data += size - tiling_.size();
+        return std::memcpy(data, tiling_.data(), tiling_.size());
+    }
+
+    // What ListTensorDesc reads: the offset of the addresses, each tensor's rank, index and sizes, the
+    // addresses.
+    static void* tensor_list(Span<Tensor> tensors, const std::vector<void*>& addresses,
+                             std::vector<DeviceBuffer>& kept) {
+        std::vector<uint64_t> words{0};
+        for (size_t i = 0; i < tensors.size(); ++i) {
+            words.push_back(static_cast<uint64_t>(i) << 32 | static_cast<uint32_t>(tensors[i].rank));
+            words.insert(words.end(), tensors[i].sizes, tensors[i].sizes + tensors[i].rank);
+        }
+        words[0] = words.size() * sizeof(uint64_t);
+        for (void* address : addresses) words.push_back(reinterpret_cast<uint64_t>(address));
+        kept.emplace_back(words.size() * sizeof(uint64_t));
+        std::memcpy(kept.back().data(), words.data(), words.size() * sizeof(uint64_t));
+        return kept.back().data();
+    }
+
+    Operator& op_;
+    Arguments arguments_;
+    bool empty_ = false;
+    Launch launch_ = nullptr;
+    uint32_t blocks_ = 0;
+    uint64_t tiling_key_ = 0;
+    size_t workspace_bytes_ = 0;
+    bool zeroed_ = false;
+    std::vector<char> tiling_;
+};
+
+inline std::unique_ptr<Operator::Call> Operator::prepare(const Value* values, size_t count) {
+    const size_t inputs = definition_.inputs.size(), attrs = definition_.op.attrs.size();
+    Arguments arguments = input_arguments(values);
+    size_t next = inputs + attrs;
+    for (size_t i = 0; i < definition_.outputs.size(); ++i) {
+        const int input = definition_.in_place(i);
+        if (input < 0 && next == count) fail(kParamInvalid, "too few arguments");
+        arguments.push_back(input >= 0 ? arguments[static_cast<size_t>(input)] : tensors_of(values[next++]));
+    }
+    if (next != count) fail(kParamInvalid, "too many arguments");
+    return std::make_unique<Call>(*this, std::move(arguments), values + inputs);
+}
+
+// Runs `body`; what it throws becomes an error of the call.
+template <typename F>
+int reported(const std::string& op_type, F&& body) {
+    try {
+        body();
+        return 0;
+    } catch (const OperatorFailure& failure) {
+        return ascendgraphFail(failure.code, failure.what());
+    } catch (const std::exception& error) {
+        return ascendgraphFail(561000, (op_type + ": " + error.what()).c_str());  // ACLNN_ERR_INNER
+    }
+}
+
+// The call of an operator by its values alone, as the graph engine makes it: with a workspace of its own.
+inline int run_operator(Operator& op, const Value* values, size_t count) {
+    return reported(op.type(), [&] {
+        const auto call = op.prepare(values, count);
+        const DeviceBuffer workspace(call->workspace_bytes());
+        call->run(workspace.data(), call->workspace_bytes());
+    });
+}
+
+inline int infer_operator(Operator& op, const Value* values, size_t count) {
+    return reported(op.type(), [&] { op.infer(values, count); });
+}
+
+// The first half of an aclnn call: tiling has run when it returns, and says how much workspace the second
+// half needs.
+inline int prepare_operator(Operator& op, const Value* values, size_t count, ascendgraphPrepared* prepared) {
+    struct State {
+        Operator& op;
+        std::unique_ptr<Operator::Call> call;
+    };
+    return reported(op.type(), [&] {
+        auto call = op.prepare(values, count);
+        prepared->workspace_size = call->workspace_bytes();
+        prepared->run = [](void* state, void* workspace, uint64_t size) {
+            auto* own = static_cast<State*>(state);
+            return reported(own->op.type(), [&] { own->call->run(workspace, size); });
+        };
+        prepared->destroy = [](void* state) { delete static_cast<State*>(state); };
+        prepared->state = new State{op, std::move(call)};
+    });
+}
+
+}  // namespace ascend_graph::host
+
+#endif  // ASCEND_GRAPH_PACKAGE_H

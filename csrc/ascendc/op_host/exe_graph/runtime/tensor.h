@@ -1,0 +1,63 @@
+// gert::Tensor: shape, dtype and format of an input or output, and its values where they are known on the
+// host.
+#ifndef ASCEND_GRAPH_GERT_TENSOR_H
+#define ASCEND_GRAPH_GERT_TENSOR_H
+
+#include "exe_graph/runtime/storage_format.h"
+#include "exe_graph/runtime/storage_shape.h"
+#include "graph/types.h"
+
+namespace gert {
+
+enum TensorPlacement { kOnDeviceHbm, kOnHost, kFollowing, kOnDeviceP2p, kTensorPlacementEnd };
+
+class Tensor {
+  public:
+    Tensor() = default;
+    Tensor(const StorageShape& shape, const StorageFormat& format, ge::DataType dtype)
+        : shape_(shape), format_(format), dtype_(dtype) {}
+    Tensor(const StorageShape& shape, const StorageFormat& format, TensorPlacement, ge::DataType dtype,
+           void* data)
+        : shape_(shape), format_(format), dtype_(dtype), data_(data) {}
+
+    int64_t GetShapeSize() const { return shape_.GetStorageShape().GetShapeSize(); }
+    size_t GetSize() const {
+        const int64_t bytes = ge::GetSizeInBytes(GetShapeSize(), dtype_);
+        return bytes < 0 ? 0 : static_cast<size_t>(bytes);
+    }
+    // Null unless the definition says ValueDepend of the input.
+    template <typename T>
+    const T* GetData() const {
+        return static_cast<const T*>(data_);
+    }
+    template <typename T>
+    T* GetData() {
+        return static_cast<T*>(data_);
+    }
+    const void* GetAddr() const { return data_; }
+    void* GetAddr() { return data_; }
+    ge::DataType GetDataType() const { return dtype_; }
+    void SetDataType(ge::DataType dtype) { dtype_ = dtype; }
+
+    const StorageShape& GetShape() const { return shape_; }
+    StorageShape& GetShape() { return shape_; }
+    const Shape& GetStorageShape() const { return shape_.GetStorageShape(); }
+    const Shape& GetOriginShape() const { return shape_.GetOriginShape(); }
+    Shape& MutableStorageShape() { return shape_.MutableStorageShape(); }
+    Shape& MutableOriginShape() { return shape_.MutableOriginShape(); }
+
+    const StorageFormat& GetFormat() const { return format_; }
+    ge::Format GetStorageFormat() const { return format_.GetStorageFormat(); }
+    ge::Format GetOriginFormat() const { return format_.GetOriginFormat(); }
+    TensorPlacement GetPlacement() const { return kOnHost; }
+
+  private:
+    StorageShape shape_;
+    StorageFormat format_;
+    ge::DataType dtype_ = ge::DT_UNDEFINED;
+    void* data_ = nullptr;
+};
+
+}  // namespace gert
+
+#endif  // ASCEND_GRAPH_GERT_TENSOR_H

@@ -1,0 +1,30 @@
+// ge::AscendString: the string that functions of operator projects return text in.
+#ifndef INC_EXTERNAL_GRAPH_ASCEND_STRING_H_
+#define INC_EXTERNAL_GRAPH_ASCEND_STRING_H_
+
+#include <string>
+
+#include "graph/types.h"
+
+namespace ge {
+
+class AscendString {
+  public:
+    AscendString() = default;
+    AscendString(const char_t* text) : text_(text == nullptr ? "" : text) {}
+    AscendString(const char_t* text, size_t length) : text_(text, length) {}
+
+    const char_t* GetString() const { return text_.c_str(); }
+    size_t GetLength() const { return text_.size(); }
+
+    bool operator==(const AscendString& other) const { return text_ == other.text_; }
+    bool operator!=(const AscendString& other) const { return text_ != other.text_; }
+    bool operator<(const AscendString& other) const { return text_ < other.text_; }
+
+  private:
+    std::string text_;
+};
+
+}  // namespace ge
+
+#endif  // INC_EXTERNAL_GRAPH_ASCEND_STRING_H_

@@ -1,0 +1,263 @@
+// Operator definitions: classes derived from ops::OpDef, registered by OP_ADD.
+//
+// A definition says what an operator takes and gives and which functions belong to it. It is kept as plain
+// data, which the package's build reads (ascend_graph/describe.h) and its functions work by
+// (ascend_graph/package.h).
+#ifndef ASCEND_GRAPH_REGISTER_OP_DEF_REGISTRY_H
+#define ASCEND_GRAPH_REGISTER_OP_DEF_REGISTRY_H
+
+#include <cstdint>
+#include <deque>
+#include <iostream>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+#include "graph/operator.h"
+#include "register/op_impl_registry.h"
+#include "register/tilingdata_base.h"
+
+namespace optiling {
+
+using OP_CHECK_FUNC = int32_t (*)(const ge::Operator& op, ge::AscendString& result);
+
+}  // namespace optiling
+
+namespace ops {
+
+enum Option { IGNORE = 0, OPTIONAL = 1, REQUIRED = 2, DYNAMIC = 3, VIRTUAL = 4 };
+enum class DependScope { ALL = 0, TILING };
+enum class FollowType { ALL = 0, DTYPE, FORMAT, SHAPE };
+enum class FormatCheckOption { DEFAULT = 0, STRICT };
+
+class OpParamDef {
+  public:
+    explicit OpParamDef(const char* name) : name(name) {}
+
+    OpParamDef& ParamType(Option option) { return kind = option, *this; }
+    OpParamDef& DataType(std::vector<ge::DataType> types) { return dtypes = std::move(types), *this; }
+    // Every dtype of the list with every combination of the other parameters.
+    OpParamDef& DataTypeList(std::vector<ge::DataType> types) {
+        return any_dtype = true, DataType(std::move(types));
+    }
+    OpParamDef& Format(std::vector<ge::Format> values) { return formats = std::move(values), *this; }
+    OpParamDef& FormatList(std::vector<ge::Format> values) { return Format(std::move(values)); }
+    OpParamDef& UnknownShapeFormat(std::vector<ge::Format>) { return *this; }
+    OpParamDef& DataTypeForBinQuery(std::vector<ge::DataType>) { return *this; }
+    OpParamDef& FormatForBinQuery(std::vector<ge::Format>) { return *this; }
+    OpParamDef& ValueDepend(Option option, DependScope = DependScope::ALL) {
+        return value_depend = option == REQUIRED || option == OPTIONAL, *this;
+    }
+    OpParamDef& IgnoreContiguous() { return ignore_contiguous = true, *this; }
+    OpParamDef& AutoContiguous() { return *this; }
+    OpParamDef& Scalar() { return scalar = true, *this; }
+    OpParamDef& ScalarList() { return scalar = true, *this; }
+    OpParamDef& To(ge::DataType) { return *this; }
+    OpParamDef& To(const char*) { return *this; }
+    OpParamDef& Version(uint32_t) { return *this; }
+    OpParamDef& InitValue(uint64_t value) { return initial = value, *this; }
+    OpParamDef& OutputShapeDependOnCompute() { return shape_by_kernel = true, *this; }
+    OpParamDef& Follow(const char* other, FollowType type = FollowType::ALL) {
+        if (type == FollowType::ALL || type == FollowType::DTYPE) follows = other;
+        return *this;
+    }
+    OpParamDef& Comment(const char*) { return *this; }
+
+    // What was said, for the host runtime.
+    std::string name;
+    Option kind = REQUIRED;
+    std::vector<ge::DataType> dtypes;  // one for each combination, or with any_dtype each one allowed
+    bool any_dtype = false;
+    std::vector<ge::Format> formats;
+    bool value_depend = false;
+    bool ignore_contiguous = false;
+    bool scalar = false;
+    std::optional<uint64_t> initial;  // the output's elements before the kernel starts
+    bool shape_by_kernel = false;
+    std::string follows;
+};
+
+using AttrValue = std::variant<int64_t, float, bool, std::string, std::vector<int64_t>, std::vector<float>,
+                               std::vector<bool>, std::vector<std::vector<int64_t>>>;
+
+class OpAttrDef {
+  public:
+    explicit OpAttrDef(const char* name) : name(name) {}
+
+    OpAttrDef& AttrType(Option option) { return kind = option, *this; }
+    OpAttrDef& Int(int64_t value = 0) { return set("Int", value); }
+    OpAttrDef& Float(float value = 0) { return set("Float", value); }
+    OpAttrDef& Bool(bool value = false) { return set("Bool", value); }
+    OpAttrDef& String(const char* value = "") { return set("String", std::string(value)); }
+    OpAttrDef& ListInt(std::vector<int64_t> value = {}) { return set("ListInt", std::move(value)); }
+    OpAttrDef& ListFloat(std::vector<float> value = {}) { return set("ListFloat", std::move(value)); }
+    OpAttrDef& ListBool(std::vector<bool> value = {}) { return set("ListBool", std::move(value)); }
+    OpAttrDef& ListListInt(std::vector<std::vector<int64_t>> value = {}) {
+        return set("ListListInt", std::move(value));
+    }
+    OpAttrDef& Version(uint32_t) { return *this; }
+    OpAttrDef& Comment(const char*) { return *this; }
+
+    std::string name;
+    Option kind = REQUIRED;
+    std::string type = "Int";
+    AttrValue value = int64_t{0};
+
+  private:
+    OpAttrDef& set(const char* its_type, AttrValue its_value) {
+        type = its_type;
+        value = std::move(its_value);
+        return *this;
+    }
+};
+
+// Inputs or outputs by name, in the order of their first mention; references to them stay good.
+class OpParamDefs {
+  public:
+    OpParamDef& operator[](const std::string& name) {
+        for (OpParamDef& one : all) {
+            if (one.name == name) return one;
+        }
+        return all.emplace_back(name.c_str());
+    }
+    std::deque<OpParamDef> all;
+};
+
+// What one kind of device has in place of the definition's own parameters, and flags that only concern the
+// device.
+class OpAICoreConfig {
+  public:
+    OpAICoreConfig() = default;
+    explicit OpAICoreConfig(const char*) {}
+
+    OpParamDef& Input(const char* name) { return inputs[name]; }
+    OpParamDef& Output(const char* name) { return outputs[name]; }
+    OpAICoreConfig& AsyncFlag(bool) { return *this; }
+    OpAICoreConfig& DynamicCompileStaticFlag(bool) { return *this; }
+    OpAICoreConfig& DynamicFormatFlag(bool) { return *this; }
+    OpAICoreConfig& DynamicRankSupportFlag(bool) { return *this; }
+    OpAICoreConfig& DynamicShapeSupportFlag(bool) { return *this; }
+    OpAICoreConfig& NeedCheckSupportFlag(bool) { return *this; }
+    OpAICoreConfig& PrecisionReduceFlag(bool) { return *this; }
+    OpAICoreConfig& RangeLimitValue(const char*) { return *this; }
+    OpAICoreConfig& HeavyOpFlag(bool) { return *this; }
+    OpAICoreConfig& ExtendCfgInfo(const char* key, const char* value) {
+        if (key != nullptr && value != nullptr) extended[key] = value;
+        return *this;
+    }
+
+    OpParamDefs inputs;
+    OpParamDefs outputs;
+    std::map<std::string, std::string> extended;
+};
+
+class OpAICoreDef {
+  public:
+    OpAICoreDef& SetTiling(gert::OpImplKernelRegistry::TilingKernelFunc function) {
+        return tiling = function, *this;
+    }
+    OpAICoreDef& SetTilingParse(gert::OpImplKernelRegistry::TilingParseFunc function) {
+        return tiling_parse = function, *this;
+    }
+    OpAICoreDef& SetCheckSupport(optiling::OP_CHECK_FUNC) { return *this; }
+    OpAICoreDef& SetOpSelectFormat(optiling::OP_CHECK_FUNC) { return *this; }
+    OpAICoreDef& SetOpSupportInfo(optiling::OP_CHECK_FUNC) { return *this; }
+    OpAICoreDef& SetOpSpecInfo(optiling::OP_CHECK_FUNC) { return *this; }
+    template <typename Function>
+    OpAICoreDef& SetParamGeneralize(Function) {
+        return *this;
+    }
+    OpAICoreDef& AddConfig(const char* soc) { return AddConfig(soc, OpAICoreConfig()); }
+    OpAICoreDef& AddConfig(const char* soc, const OpAICoreConfig& config) {
+        if (soc != nullptr) configs[soc] = config;
+        return *this;
+    }
+
+    gert::OpImplKernelRegistry::TilingKernelFunc tiling = nullptr;
+    gert::OpImplKernelRegistry::TilingParseFunc tiling_parse = nullptr;
+    std::map<std::string, OpAICoreConfig> configs;
+};
+
+class OpMC2Def {
+  public:
+    OpMC2Def& HcclGroup(const char*) { return used = true, *this; }
+    OpMC2Def& HcclGroup(std::vector<const char*>) { return used = true, *this; }
+    bool used = false;
+};
+
+class OpDef {
+  public:
+    explicit OpDef(const char* type) : type(type) {}
+
+    OpParamDef& Input(const char* name) { return inputs[name]; }
+    OpParamDef& Output(const char* name) { return outputs[name]; }
+    OpAttrDef& Attr(const char* name) {
+        for (OpAttrDef& attr : attrs) {
+            if (attr.name == name) return attr;
+        }
+        return attrs.emplace_back(name);
+    }
+    OpDef& SetInferShape(gert::OpImplKernelRegistry::InferShapeKernelFunc function) {
+        return infer_shape = function, *this;
+    }
+    OpDef& SetInferShapeRange(gert::OpImplKernelRegistry::InferShapeRangeKernelFunc) { return *this; }
+    OpDef& SetInferDataType(gert::OpImplKernelRegistry::InferDataTypeKernelFunc function) {
+        return infer_dtype = function, *this;
+    }
+    template <typename Option>
+    OpDef& FormatMatchMode(Option) {
+        return *this;
+    }
+    OpDef& EnableFallBack() { return *this; }
+    template <typename Category>
+    OpDef& Comment(Category, const char*) {
+        return *this;
+    }
+    OpAICoreDef& AICore() { return ai_core; }
+    OpMC2Def& MC2() { return mc2; }
+
+    std::string type;
+    OpParamDefs inputs;
+    OpParamDefs outputs;
+    std::deque<OpAttrDef> attrs;
+    gert::OpImplKernelRegistry::InferShapeKernelFunc infer_shape = nullptr;
+    gert::OpImplKernelRegistry::InferDataTypeKernelFunc infer_dtype = nullptr;
+    OpAICoreDef ai_core;
+    OpMC2Def mc2;
+
+    // Every definition of the package's sources, by operator type.
+    static std::map<std::string, OpDef>& all() {
+        static std::map<std::string, OpDef> definitions;
+        return definitions;
+    }
+};
+
+// OP_ADD(Type) and OP_ADD(Type, CompileInfo): keeps the definition, and its functions where the functions of
+// any operator are.
+template <typename Definition, typename... CompileInfo>
+bool add_definition(const char* type) {
+    const Definition definition(type);
+    const OpDef& kept = OpDef::all().insert_or_assign(type, definition).first->second;
+    gert::OpFunctions& functions = gert::OpFunctions::all()[type];
+    if (kept.ai_core.tiling != nullptr) functions.tiling = kept.ai_core.tiling;
+    if (kept.infer_shape != nullptr) functions.infer_shape = kept.infer_shape;
+    if (kept.infer_dtype != nullptr) functions.infer_dtype = kept.infer_dtype;
+    if constexpr (sizeof...(CompileInfo) == 1) {
+        functions.tiling_parse = kept.ai_core.tiling_parse;
+        functions.make_compile_info = [] {
+            return std::shared_ptr<void>(std::make_shared<CompileInfo...>());
+        };
+    }
+    return true;
+}
+
+}  // namespace ops
+
+#define OP_ADD(...) OP_ADD_(__VA_ARGS__)
+#define OP_ADD_(OpType, ...)                                         \
+    [[maybe_unused]] static const bool ascend_graph_added_##OpType = \
+        ::ops::add_definition<OpType __VA_OPT__(, ) __VA_ARGS__>(#OpType)
+
+#endif  // ASCEND_GRAPH_REGISTER_OP_DEF_REGISTRY_H

@@ -1,0 +1,95 @@
+// The functions of an operator: tiling, shapes and dtypes, registered by IMPL_OP_OPTILING, IMPL_OP_INFERSHAPE
+// and OP_ADD.
+#ifndef ASCEND_GRAPH_REGISTER_OP_IMPL_REGISTRY_H
+#define ASCEND_GRAPH_REGISTER_OP_IMPL_REGISTRY_H
+
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "exe_graph/runtime/infer_datatype_context.h"
+#include "exe_graph/runtime/infer_shape_context.h"
+#include "exe_graph/runtime/infer_shape_range_context.h"
+#include "exe_graph/runtime/tiling_context.h"
+#include "exe_graph/runtime/tiling_parse_context.h"
+#include "graph/operator.h"
+
+namespace gert {
+
+class OpImplKernelRegistry {
+  public:
+    using InferShapeKernelFunc = ge::graphStatus (*)(InferShapeContext*);
+    using InferShapeRangeKernelFunc = ge::graphStatus (*)(InferShapeRangeContext*);
+    using InferDataTypeKernelFunc = ge::graphStatus (*)(InferDataTypeContext*);
+    using TilingKernelFunc = ge::graphStatus (*)(TilingContext*);
+    using TilingParseFunc = ge::graphStatus (*)(TilingParseContext*);
+};
+
+// What the functions of one operator are.
+struct OpFunctions {
+    OpImplKernelRegistry::TilingKernelFunc tiling = nullptr;
+    OpImplKernelRegistry::TilingParseFunc tiling_parse = nullptr;
+    std::shared_ptr<void> (*make_compile_info)() = nullptr;
+    OpImplKernelRegistry::InferShapeKernelFunc infer_shape = nullptr;
+    OpImplKernelRegistry::InferDataTypeKernelFunc infer_dtype = nullptr;
+    size_t tiling_capacity = 0;    // what the registration asked for; 0 if it did not
+    std::set<size_t> data_inputs;  // inputs whose values its functions read
+
+    // By operator type. One table for the sources of a package.
+    static std::map<std::string, OpFunctions>& all() {
+        static std::map<std::string, OpFunctions> functions;
+        return functions;
+    }
+};
+
+class OpImplRegisterV2 {
+  public:
+    explicit OpImplRegisterV2(const char* op_type) : functions_(&OpFunctions::all()[op_type]) {}
+
+    OpImplRegisterV2& Tiling(OpImplKernelRegistry::TilingKernelFunc function,
+                             size_t most_tiling_data = 2048) {
+        functions_->tiling = function;
+        functions_->tiling_capacity = most_tiling_data;
+        return *this;
+    }
+    template <typename CompileInfo>
+    OpImplRegisterV2& TilingParse(OpImplKernelRegistry::TilingParseFunc function) {
+        functions_->tiling_parse = function;
+        functions_->make_compile_info = [] { return std::shared_ptr<void>(std::make_shared<CompileInfo>()); };
+        return *this;
+    }
+    OpImplRegisterV2& InferShape(OpImplKernelRegistry::InferShapeKernelFunc function) {
+        functions_->infer_shape = function;
+        return *this;
+    }
+    OpImplRegisterV2& InferShapeRange(OpImplKernelRegistry::InferShapeRangeKernelFunc) { return *this; }
+    OpImplRegisterV2& InferDataType(OpImplKernelRegistry::InferDataTypeKernelFunc function) {
+        functions_->infer_dtype = function;
+        return *this;
+    }
+    OpImplRegisterV2& InputsDataDependency(std::initializer_list<int32_t> inputs) {
+        functions_->data_inputs.insert(inputs.begin(), inputs.end());
+        return *this;
+    }
+    OpImplRegisterV2& TilingInputsDataDependency(std::initializer_list<int32_t> inputs) {
+        return InputsDataDependency(inputs);
+    }
+
+  private:
+    OpFunctions* functions_;
+};
+
+}  // namespace gert
+
+#define ASCEND_GRAPH_JOIN_(a, b) a##b
+#define ASCEND_GRAPH_JOIN(a, b) ASCEND_GRAPH_JOIN_(a, b)
+#define IMPL_OP(op_type)                                                      \
+    [[maybe_unused]] static const ::gert::OpImplRegisterV2 ASCEND_GRAPH_JOIN( \
+        op_impl_##op_type##_, __COUNTER__) = ::gert::OpImplRegisterV2(#op_type)
+#define IMPL_OP_OPTILING(op_type) IMPL_OP(op_type)
+#define IMPL_OP_INFERSHAPE(op_type) IMPL_OP(op_type)
+#define DEVICE_IMPL_OP_OPTILING(op_type) IMPL_OP(op_type)
+
+#endif  // ASCEND_GRAPH_REGISTER_OP_IMPL_REGISTRY_H

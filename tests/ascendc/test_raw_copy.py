@@ -1,0 +1,45 @@
+"""The instructions beneath DataCopy, as tiling headers of the first releases use them."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+import pytest
+
+from .conftest import Build, Toolkit, launch
+
+SOURCE = """
+#include "kernel_operator.h"
+extern "C" __global__ __aicore__ void there_and_back(GM_ADDR x, GM_ADDR y, uint32_t at) {
+    __ubuf__ uint8_t* local = (__ubuf__ uint8_t*)get_imm(at);
+    copy_gm_to_ubuf((__ubuf__ void*)local, (__gm__ void*)x, 0, 2, 1, 1, 0);  // every second block
+    pipe_barrier(PIPE_ALL);
+    copy_ubuf_to_gm((__gm__ void*)y, (__ubuf__ void*)local, 0, 2, 1, 0, 2);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def library(build: Build) -> ctypes.CDLL:
+    return build(SOURCE)
+
+
+def test_bursts_and_gaps(library: ctypes.CDLL, tools: Toolkit) -> None:
+    x, y = np.arange(32, dtype=np.int32), np.full(40, -1, np.int32)
+    assert launch(library, "there_and_back", 1, x, y, 64) == 0, tools.message()
+    assert y[:8].tolist() == x[:8].tolist()
+    assert y[24:32].tolist() == x[16:24].tolist()
+    assert (y[8:24] == -1).all()
+    assert (y[32:] == -1).all()
+
+
+@pytest.mark.parametrize(
+    ("at", "message"),
+    [(16, "byte 16 of the unified buffer is no multiple of 32"), (192 * 1024 - 32, "beyond the unified buffer")],
+)
+def test_rules(library: ctypes.CDLL, tools: Toolkit, at: int, message: str) -> None:
+    tools.seam.seam_clear()
+    x = np.zeros(64, np.int32)
+    launch(library, "there_and_back", 1, x, x, at)
+    assert f"copy_gm_to_ubuf: {message}" in tools.message()

@@ -1,0 +1,346 @@
+"""Operator projects: the author's definition, tiling functions and kernels as an operator package, in every way a caller has."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from ascend_graph import AscendGraphError
+from ascend_graph.build import BuildError, CppLibrary
+from ascend_graph.cli import main
+from ascend_graph.host.package import OperatorPackageError
+from ascend_graph.host.project import build_project_package
+from ascend_graph.prototypes import parse_file
+from ascend_graph.prototypes.loading import read_all
+
+PROJECT = Path(__file__).parent / "project"
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    target = tmp_path_factory.mktemp("opp") / "vendor"
+    result = CliRunner().invoke(main, ["build", str(PROJECT), "-o", str(target)], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    assert result.output == f"operator package: {target}\n"
+    return target
+
+
+def run(package: Path, code: str) -> subprocess.CompletedProcess[str]:
+    """Run code in a process that has the package installed."""
+    return subprocess.run(
+        [sys.executable, "-c", PRELUDE + textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        env={**os.environ, "ASCEND_CUSTOM_OPP_PATH": str(package)},
+    )
+
+
+PRELUDE = """
+import ctypes, json, os, torch, torch_npu, torchair, ascend_graph
+lib = ctypes.CDLL(f"{os.environ['ASCEND_CUSTOM_OPP_PATH']}/op_api/lib/libcust_opapi.so")
+api, acl = ctypes.CDLL("libopapi.so"), ctypes.CDLL("libascendcl.so")
+api.aclCreateTensor.restype = ctypes.c_void_p
+acl.aclGetRecentErrMsg.restype = ctypes.c_char_p
+
+def tensor(t):
+    ints = lambda v: (ctypes.c_int64 * len(v))(*v)
+    dtype = {torch.float32: 0, torch.float16: 1, torch.int32: 3}[t.dtype]
+    return ctypes.c_void_p(api.aclCreateTensor(
+        ints(t.shape), ctypes.c_uint64(t.dim()), dtype, ints(t.stride()), ctypes.c_int64(t.storage_offset()), 2,
+        ints([t.numel()]), ctypes.c_uint64(1), ctypes.c_void_p(t.untyped_storage().data_ptr())))
+
+def first_half(op, *args):
+    size, executor = ctypes.c_uint64(), ctypes.c_void_p()
+    return getattr(lib, f"aclnn{op}GetWorkspaceSize")(*args, ctypes.byref(size), ctypes.byref(executor)), size, executor
+
+def outcome(error):
+    # As on a device, a kernel's failure is reported by the synchronisation after its launch.
+    error = error or acl.aclrtSynchronizeDevice()
+    return f"{error}: {acl.aclGetRecentErrMsg().decode()}" if error else "0"
+
+def faulty(way, x=torch.ones(4), y=torch.zeros(4), workspace=None):
+    x, y = x.npu(), y.npu()
+    error, size, executor = first_half("Faulty", tensor(x), way.encode(), tensor(y))
+    return outcome(error or lib.aclnnFaulty(workspace, ctypes.c_uint64(0), executor, None))
+"""
+
+
+def test_the_prototypes_are_those_of_the_definitions(package: Path) -> None:
+    """What the compiled definitions say is what reading their text says, where that can be read."""
+    built = {p.op_type: p for p in parse_file(package / "op_proto/inc/op_proto.h").prototypes}
+    read = {p.op_type: p for p in read_all([PROJECT / "op_host/faulty.cpp"]).prototypes}
+    assert set(read) == {"Faulty", "AccumulateCustom", "Untiled"}
+    assert {name: built[name] for name in read} == read
+    everything = built["Everything"]
+    assert [d.name for d in everything.inputs[2].dtypes] == ["FLOAT16", "FLOAT"]  # by a variable, and by Follow
+    assert [a.default for a in everything.attrs] == [None, 0.1, "abc", (10, -20), (0.5,), True]
+    assert (package / "op_impl/host/kernels/everything_1.so").exists()
+
+
+EVERYTHING = """
+    def check(y, facts, x, scale, more, key):
+        expected = x.double() + (0 if scale is None else scale[0].double()) + sum(m.double() for m in more)
+        torch.testing.assert_close(y.cpu().double(), expected, rtol=2e-3, atol=1e-2)
+        found = facts.cpu().flatten().tolist()
+        columns = more[-1].shape[-1] if more else 0
+        expected = [0.25, 5.5 + 1, 2 + 3 - 4, 3 if scale is not None else -3, 1000, len(more), columns, key * 8, 0, key]
+        assert found[:10] == expected, (found, expected)
+
+    def cases():
+        for dtype, key in ((torch.float16, 2), (torch.float32, 4)):
+            for with_scale, items in ((False, 1), (True, 2)):
+                x = torch.rand(3, 7).to(dtype)
+                yield x, torch.rand(2) if with_scale else None, [torch.rand(3, 7).to(dtype) for _ in range(items)], key
+
+    npu = lambda v: None if v is None else [t.npu() for t in v] if isinstance(v, list) else v.npu()
+    attrs = dict(n=5, alpha=0.25, mode="xy", axes=[3, -4], factors=[1.5], flag=False)
+"""
+
+
+def test_eager_reaches_tiling_and_kernel_with_every_kind_of_parameter(package: Path) -> None:
+    result = run(
+        package,
+        EVERYTHING
+        + """
+    relation = "x[*s], scale[t], more[i][*s] -> y[*s], facts[n, 2]: float32"
+    op = ascend_graph.register_op("Everything", shape=relation)
+    for x, scale, more, key in cases():
+        y, facts = op(npu(x), npu(scale), npu(more), **attrs)
+        check(y, facts, x, scale, more, key)
+    print("ok")
+    """,
+    )
+    assert result.stdout == "ok\n", result.stderr
+
+
+def test_graphs_take_shapes_and_dtypes_from_the_authors_functions(package: Path) -> None:
+    """No relation anywhere in the package: InferShape gives the shapes, the combinations of dtypes the dtypes."""
+    assert json.loads((package / "op_impl/host/kernels.json").read_text())["Everything"]["relation"] is None
+    result = run(
+        package,
+        EVERYTHING
+        + """
+    relation = "x[*s], scale[t], more[i][*s] -> y[*s], facts[n, 2]: float32"
+    ascend_graph.register_op("Everything", shape=relation)
+    op = torch.ops.ascend.everything
+    for backend in (torchair.get_npu_backend(), "npugraph_ex"):
+        for x, scale, more, key in cases():
+            torch._dynamo.reset()
+            model = torch.compile(lambda *a: op(*a, **attrs), backend=backend, dynamic=False, fullgraph=True)
+            for _ in range(2):  # capture, then replay
+                y, facts = model(npu(x), npu(scale), npu(more))
+                check(y, facts, x, scale, more, key)
+    print("ok")
+    """,
+    )
+    assert result.stdout == "ok\n", result.stderr
+
+
+def test_in_place_strided_and_empty(package: Path) -> None:
+    result = run(
+        package,
+        """
+        acc, x = torch.zeros(4, 2).npu().t(), torch.arange(8.0).reshape(2, 4).npu()
+        for _ in range(2):
+            error, size, executor = first_half("AccumulateCustom", tensor(acc), tensor(x))
+            print(outcome(error or lib.aclnnAccumulateCustom(None, ctypes.c_uint64(0), executor, None)), acc.tolist())
+        # Its tiling function reads the first value of x, which must not be negative.
+        print(outcome(first_half("AccumulateCustom", tensor(acc), tensor(x - 1))[0]))
+        print(faulty("status", torch.ones(0), torch.ones(0)))  # nothing to compute: not even tiled
+        """,
+    )
+    first, second, negative, empty = result.stdout.splitlines()
+    assert first == "0 [[0.0, 1.0, 2.0, 3.0], [4.0, 5.0, 6.0, 7.0]]", result.stderr
+    assert second == "0 [[0.0, 2.0, 4.0, 6.0], [8.0, 10.0, 12.0, 14.0]]"
+    assert negative == "561002: AccumulateCustom: the tiling function returned GRAPH_FAILED"
+    assert empty == "0"
+
+
+FAILURES = {
+    "status": "561002: Faulty: the tiling function returned GRAPH_FAILED",
+    "throws": "561000: Faulty: thrown by the author",
+    "null": "561002: Faulty: the tiling function accesses memory through a null or bad pointer; an input, attr or shape that is not there is null",
+    "wrong attr": "561002: Faulty: the tiling function accesses memory through a null",
+    "zero": "561002: Faulty: the tiling function divides by zero",
+    "no blocks": "561002: Faulty: the tiling function set no number of blocks (SetBlockDim)",
+    "too much": "561002: Faulty: the tiling function made 100 bytes of tiling data; their buffer has 8",
+    "too little": "507015: kernel faulty, block 0 of 1: GET_TILING_DATA: the tiling structure has 8 bytes, its memory 4 [",
+    "key": "507015: kernel faulty, block 0 of 1: tiling key 7 is none of the kernel's; it asks for 0, 1",
+    "unaligned": "507015: kernel faulty, block 0 of 1: DataCopy: unaligned copy: 3 elements of 4 bytes are 12 bytes",
+    "beyond": "507015: kernel faulty, block 0 of 1: GetValue: out of bounds: bytes 16 to 20 of the tensor",
+    "workspace": "161002: Faulty: a workspace of 0 bytes is given, its tiling asked for 4096",
+}
+
+
+def test_what_goes_wrong_is_an_error_of_the_call(package: Path) -> None:
+    result = run(
+        package,
+        f"""
+        for way in {list(FAILURES)}:
+            print(faulty(way, torch.ones(2) if way == "zero" else torch.ones(4)))
+            assert faulty("") == "0"  # the process and the device live on
+        print(faulty("", torch.ones(4, dtype=torch.int32)))
+        x = torch.ones(4).npu()
+        print(outcome(first_half("Untiled", tensor(x), tensor(x))[0]))
+        print(outcome(first_half("Untiled", None, tensor(x))[0]))
+        """,
+    )
+    assert result.returncode == 0, result.stderr
+    *ways, dtype, untiled, null = result.stdout.splitlines()
+    for way, line in zip(FAILURES, ways, strict=True):
+        assert line.startswith(FAILURES[way]), (way, line)
+    assert dtype == "561003: Faulty: no kernel takes x: int32, y: float32; the definition has x: float32, y: float32"
+    assert untiled.startswith("561002: Untiled: it has no tiling function; name it with AICore().SetTiling(...)")
+    assert null == "161001: aclnnUntiled: required parameter 'x' is null"
+
+
+def test_the_tiling_function_picks_the_instance_of_a_template(package: Path) -> None:
+    result = run(
+        package,
+        """
+        op = ascend_graph.register_op("Pick", shape="x[*s] -> y[*s]")
+        for dtype in (torch.float16, torch.float32):
+            x = torch.arange(8.0).to(dtype)
+            for factor in (3, 10, -3):
+                assert torch.equal(op(x.npu(), factor=factor).cpu(), x * factor)
+        for factor in (5, 7):
+            try:
+                op(x.npu(), factor=factor)
+                torch.npu.synchronize()
+            except RuntimeError as error:
+                print(str(error).replace("\\n", " "))
+        """,
+    )
+    undeclared, unselected = result.stdout.splitlines()
+    assert "Pick: 5 is no declared value of the template parameter factor" in undeclared, result.stderr
+    assert "kernel pick: tiling key" in unselected
+    assert "selects none of the instances" in unselected
+
+
+def test_failures_reach_pytorch_and_graphs(package: Path) -> None:
+    result = run(
+        package,
+        """
+        op = ascend_graph.register_op("Faulty", shape="x[*s] -> y[*s]")
+        x = torch.ones(4).npu()
+        for backend in (None, torchair.get_npu_backend()):
+            for way in ("status", "unaligned"):
+                model = torch.compile(lambda x: torch.ops.ascend.faulty(x, way=way), backend=backend) if backend else op
+                torch._dynamo.reset()
+                try:
+                    model(x) if backend else op(x, way=way)
+                    torch.npu.synchronize()
+                except RuntimeError as error:
+                    text = str(error)
+                    print("GRAPH_FAILED" in text, "unaligned copy" in text, "neither a shape relation nor an InferShape" in text)
+        """,
+    )
+    assert result.stdout.splitlines() == [
+        "True False False",
+        "False True False",
+        "False False True",  # the graph engine asks for the shape first
+        "False False True",
+    ], result.stderr
+
+
+# ---------------------------------------------------------------------------------------------------- what is refused
+
+
+def changed(tmp_path: Path, *changes: tuple[str, str, str]) -> Path:
+    """A copy of the small operators with some text replaced."""
+    project = tmp_path / "project"
+    for directory in ("op_host", "op_kernel"):
+        shutil.copytree(PROJECT / directory, project / directory, ignore=shutil.ignore_patterns("everything*", "pick*"))
+    for file, old, new in changes:
+        path = project / file
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new))
+    return project
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            [("op_kernel/others.cpp", "void untiled(", "void until(")],
+            r'Untiled: no source in .*/op_kernel defines its kernel, a function extern "C" __global__ __aicore__ void untiled',
+        ),
+        (
+            [("op_kernel/others.cpp", "untiled(GM_ADDR x, ", "untiled(")],
+            "untiled takes 3 parameters; Untiled calls it with 4: x, y, workspace, tiling",
+        ),
+        (
+            [("op_kernel/others.cpp", 'extern "C" __global__ __aicore__ void untiled', "template <int n> __global__ __aicore__ void untiled")],
+            "untiled is a template, and nothing in op_host declares its instances",
+        ),
+        (
+            [("op_host/faulty.cpp", 'Input("x").ParamType(REQUIRED).DataType({ge::DT_FLOAT})', 'Input("x").DataType({ge::DT_FLOAT, ge::DT_INT8})')],
+            "Faulty: y has 1 dtypes, the parameters before it 2",
+        ),
+        (
+            [("op_host/faulty.cpp", ".ValueDepend(OPTIONAL)", ".Scalar()")],
+            r"AccumulateCustom: x is a Scalar\(\) or ScalarList\(\), which the host runtime does not build",
+        ),
+        (
+            [("op_host/faulty.cpp", 'this->Attr("way").String()', 'this->Attr("way").ListListInt()')],
+            "Faulty: attr 'way' has type ListListInt, which aclnn functions do not take",
+        ),
+        (
+            [("op_host/faulty.cpp", "OP_ADD(", "(void)sizeof(")],
+            "compiling libdefinitions failed",
+        ),
+        (
+            [("op_host/faulty.cpp", "explicit Untiled(const char* name) : OpDef(name) {", "explicit Untiled(const char* name) : OpDef(name) { __builtin_trap();")],
+            "the definitions ended by signal",
+        ),
+    ],
+)  # fmt: skip
+def test_bad_projects_are_refused_whole(tmp_path: Path, changes: list[tuple[str, str, str]], message: str) -> None:
+    target = tmp_path / "out" / "vendor"
+    with pytest.raises(AscendGraphError, match=message):
+        build_project_package(target, changed(tmp_path, *changes))
+    assert not list(target.parent.iterdir())
+
+
+def test_directories_that_are_no_project(tmp_path: Path) -> None:
+    with pytest.raises(OperatorPackageError, match="nowhere is no directory"):
+        build_project_package(tmp_path / "opp", tmp_path / "nowhere")
+    (tmp_path / "repository").mkdir()
+    changed(tmp_path / "repository")
+    with pytest.raises(OperatorPackageError, match="is no operator project: .*; projects lie in project"):
+        build_project_package(tmp_path / "opp", tmp_path / "repository")
+    with pytest.raises(AscendGraphError, match="relation for 'Nothing': .* defines no such operator; it defines Acc"):
+        build_project_package(tmp_path / "opp", PROJECT, relations={"Nothing": "x[n] -> y[n]"})
+
+
+def test_the_command_says_what_is_missing(tmp_path: Path) -> None:
+    result = CliRunner().invoke(main, ["build", str(PROJECT)])
+    assert result.exit_code == 2
+    assert "Write -o DIRECTORY" in result.output
+    result = CliRunner().invoke(main, ["build", str(tmp_path), "-o", str(tmp_path / "opp")])
+    assert result.exit_code == 1
+    assert "is no operator project" in result.output
+
+
+def test_a_compiler_that_takes_too_long_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASCEND_GRAPH_CACHE", str(tmp_path / "cache"))
+    source = tmp_path / "kernel.asc"
+    source.touch()
+    library = CppLibrary(name="slow", sources=(source,), kernel_compiler=("sh", "-c", "'sleep 60'"))
+    started = time.monotonic()
+    with pytest.raises(BuildError, match=r"compiling slow took more than 0.5 seconds"):
+        library.build(time_limit=0.5)
+    assert time.monotonic() - started < 20
+    assert not [path for path in (tmp_path / "cache").iterdir() if path.is_dir()]
