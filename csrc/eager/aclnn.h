@@ -10,7 +10,9 @@
 #include <ATen/Context.h>
 #include <ATen/core/List.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
 #include <acl/acl_base.h>
+#include <c10/core/DeviceGuard.h>
 #include <c10/util/SmallVector.h>
 #include <dlfcn.h>
 
@@ -44,12 +46,20 @@ aclrtStream GetAclStream();
 void* GetWorkSpaceAddr(uint64_t size);
 void InitExecSubTheadCtx(aclrtStream stream);
 void RunAclCall(const std::string& name, const std::function<int()>& launch);
+uint32_t OpApiGetTaskQueueEnable();
 namespace c10_npu {
+c10::DeviceIndex current_device();
 uint32_t GetDeterministicLevel();
-}
+}  // namespace c10_npu
 namespace at_npu::native {
 void ApplyDeterministicLevel(int64_t level, bool enabled, bool is_opapi);
-}
+#ifndef __PULGIN_NATIVE_NPU_UTILS_OP_PREPARATION__  // torch_npu/csrc/framework/utils/OpPreparation.h
+class OpPreparation {
+  public:
+    static at::Tensor apply_tensor_without_format(c10::IntArrayRef sizes, const c10::TensorOptions& options);
+};
+#endif
+}  // namespace at_npu::native
 extern "C" __attribute__((weak)) const char* aclGetRecentErrMsg();
 
 namespace ascend_graph::eager {
@@ -176,8 +186,8 @@ inline FunctionPtr find_function(const std::string& name) {
         value("ASCEND_CUSTOM_OPP_PATH") + "\n       " + value("ASCEND_OPP_PATH"));
 }
 
-// ------------------------------------------------------------------------------------------------- objects
-// of one call
+// ----------------------------------------------------------------------------------------------------------------
+// objects of one call
 
 // The functions of libopapi.so that make and destroy what aclnn functions take, looked up once.
 struct Objects {
@@ -321,9 +331,9 @@ class Arguments {
 
 namespace detail {
 
-// Everything that must live until the launch is over, which may be on torch_npu's queue thread.
+// What a call is from its arguments to the end of its launch, which may be on torch_npu's queue thread.
 struct Call {
-    explicit Call(FunctionPtr function) : function(std::move(function)), thread(std::this_thread::get_id()) {}
+    explicit Call(const Function& function) : function(function), thread(std::this_thread::get_id()) {}
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
     ~Call() {
@@ -332,20 +342,39 @@ struct Call {
             Objects::get().destroy_executor(executor);
     }
 
+    template <typename GetWorkspaceSize>
+    void prepare(GetWorkspaceSize&& get_workspace_size) {
+        stream = GetAclStream();
+        at_npu::native::ApplyDeterministicLevel(c10_npu::GetDeterministicLevel(),
+                                                at::globalContext().deterministicAlgorithms(), true);
+        const int error = get_workspace_size(arguments, &workspace_size, &executor);
+        if (error != 0) fail(function.name + "GetWorkspaceSize", error);
+        workspace = GetWorkSpaceAddr(workspace_size);
+    }
+
     int launch() {
         // torch_npu may try again after an out-of-memory error; an executor serves once.
         if (executor == nullptr) return status;
         InitExecSubTheadCtx(stream);
         using Run = int(void*, uint64_t, aclOpExecutor*, aclrtStream);
-        status = reinterpret_cast<Run*>(function->run)(workspace, workspace_size,
-                                                       std::exchange(executor, nullptr), stream);
+        status = reinterpret_cast<Run*>(function.run)(workspace, workspace_size,
+                                                      std::exchange(executor, nullptr), stream);
         if (Objects::get().release_huge_memory != nullptr) Objects::get().release_huge_memory(nullptr, false);
         if (std::this_thread::get_id() != thread) return status;  // torch_npu reports errors of its queue
         failed = status != 0;
         return 0;
     }
 
-    const FunctionPtr function;
+    void check() const {
+        if (failed) fail(function.name, status);
+    }
+
+    [[noreturn]] static void fail(const std::string& function, int code) {
+        throw AclnnError(function + " failed with error " + std::to_string(code) + Arguments::recent_error(),
+                         code);
+    }
+
+    const Function& function;
     const std::thread::id thread;
     Arguments arguments;
     aclOpExecutor* executor = nullptr;
@@ -368,31 +397,52 @@ struct HugeMemory {
     HugeMemory& operator=(const HugeMemory&) = delete;
 };
 
-[[noreturn]] inline void fail(const std::string& function, int code) {
-    throw AclnnError(function + " failed with error " + std::to_string(code) + Arguments::recent_error(),
-                     code);
-}
-
 }  // namespace detail
 
-// Calls `prepare(arguments, &workspace_size, &executor)`, which calls aclnn<Op>GetWorkspaceSize and returns
-// its result, then launches aclnn<Op> on the current stream.
-template <typename Prepare>
-void launch(const FunctionPtr& function, Prepare&& prepare) {
+// Calls `get_workspace_size(arguments, &workspace_size, &executor)`, which calls aclnn<Op>GetWorkspaceSize
+// and returns its result, then launches aclnn<Op> on the current stream.
+template <typename GetWorkspaceSize>
+void launch(const FunctionPtr& function, GetWorkspaceSize&& get_workspace_size) {
     const detail::HugeMemory huge_memory;
-    auto call = std::make_shared<detail::Call>(function);
-    call->stream = GetAclStream();
-    at_npu::native::ApplyDeterministicLevel(c10_npu::GetDeterministicLevel(),
-                                            at::globalContext().deterministicAlgorithms(), true);
-    const int status = prepare(call->arguments, &call->workspace_size, &call->executor);
-    if (status != 0) detail::fail(function->name + "GetWorkspaceSize", status);
-    call->workspace = GetWorkSpaceAddr(call->workspace_size);
-    RunAclCall(function->name, [call] { return call->launch(); });
-    if (call->failed) detail::fail(function->name, call->status);
+    if (OpApiGetTaskQueueEnable() == 0) {
+        // RunAclCall launches before it returns, so that nothing needs to be on the heap.
+        detail::Call call(*function);
+        call.prepare(get_workspace_size);
+        RunAclCall(function->name, [&call] { return call.launch(); });
+        call.check();
+    } else {
+        const auto call = std::make_shared<detail::Call>(*function);
+        call->prepare(get_workspace_size);
+        RunAclCall(function->name, [call, function] { return call->launch(); });
+        call->check();  // where torch_npu launched it at once after all
+    }
 }
 
-// ------------------------------------------------------------------------------------------------- for
-// generated kernels
+// An output of an operator: on an NPU allocated as op-plugin does it, without the dispatcher's detour.
+inline at::Tensor allocate(at::IntArrayRef sizes, const at::TensorOptions& options) {
+    return options.device().is_privateuseone()
+               ? at_npu::native::OpPreparation::apply_tensor_without_format(sizes, options)
+               : at::empty(sizes, options);
+}
+inline at::Tensor allocate(c10::SymIntArrayRef sizes, const at::TensorOptions& options) {
+    return options.device().is_privateuseone() ? allocate(C10_AS_INTARRAYREF_SLOW(sizes), options)
+                                               : at::empty_symint(sizes, options);
+}
+
+// Makes a device the current one while it lives. To ask first spares nearly all calls the guard.
+class OnDevice {
+  public:
+    explicit OnDevice(const std::optional<at::Device>& device) {
+        if (device && (!device->is_privateuseone() || device->index() != c10_npu::current_device()))
+            guard_.reset_device(*device);
+    }
+
+  private:
+    c10::OptionalDeviceGuard guard_;
+};
+
+// ----------------------------------------------------------------------------------------------------------------
+// for generated kernels
 
 // Describes an argument in messages.
 inline std::string describe(const at::Tensor& tensor) {
