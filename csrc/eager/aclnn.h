@@ -15,10 +15,13 @@
 #include <c10/core/DeviceGuard.h>
 #include <c10/util/SmallVector.h>
 #include <dlfcn.h>
+#include <torch_npu/csrc/core/NPUStorageImpl.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <list>
 #include <memory>
 #include <optional>
@@ -27,6 +30,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
@@ -193,6 +197,10 @@ inline FunctionPtr find_function(const std::string& name) {
 struct Objects {
     template <typename T>
     using Destroy = int(const T*);
+    aclTensor* (*create_tensor)(const int64_t*, uint64_t, aclDataType, const int64_t*, int64_t, aclFormat,
+                                const int64_t*, uint64_t, void*) =
+        detail::required_symbol<aclTensor*(const int64_t*, uint64_t, aclDataType, const int64_t*, int64_t,
+                                           aclFormat, const int64_t*, uint64_t, void*)>("aclCreateTensor");
     aclIntArray* (*create_ints)(const int64_t*, uint64_t) =
         detail::required_symbol<aclIntArray*(const int64_t*, uint64_t)>("aclCreateIntArray");
     aclFloatArray* (*create_floats)(const float*, uint64_t) =
@@ -234,6 +242,51 @@ struct Dtypes {
     at::IntArrayRef values;
 };
 
+namespace detail {
+
+// torch_npu's storages, which know their format. The library does not export the class's type_info, so it is
+// recognised by name, once.
+inline const torch_npu::NPUStorageImpl* npu_storage(const c10::StorageImpl* storage) {
+    static std::atomic<const std::type_info*> known{nullptr};
+    const std::type_info* type = &typeid(*storage);
+    if (type != known.load(std::memory_order_relaxed)) {
+        if (std::string_view(type->name()) != "N9torch_npu14NPUStorageImplE") return nullptr;
+        known.store(type, std::memory_order_relaxed);
+    }
+    return static_cast<const torch_npu::NPUStorageImpl*>(storage);
+}
+
+// What op-plugin's ConvertType makes of a tensor, without its detours, for the tensors of nearly all calls:
+// of a common dtype, with data, stored as they are seen. Null for all others.
+inline aclTensor* convert_plain(const Objects& objects, const at::Tensor& tensor) {
+    const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+    const at::ScalarType dtype = tensor.scalar_type();
+    if (!tensor.is_privateuseone() || !impl->has_storage() || dtype > at::ScalarType::BFloat16)
+        return nullptr;
+    const c10::StorageImpl* storage = impl->unsafe_storage().unsafeGetStorageImpl();
+    const auto* npu = npu_storage(storage);
+    if (npu == nullptr || storage->data() == nullptr) return nullptr;
+    switch (npu->npu_desc_.npu_format_) {
+        case ACL_FORMAT_ND:
+        case ACL_FORMAT_NCHW:
+        case ACL_FORMAT_NHWC:
+        case ACL_FORMAT_NCDHW:
+            break;
+        default:
+            return nullptr;
+    }
+    const at::IntArrayRef sizes = tensor.sizes();
+    constexpr aclFormat kByRank[] = {ACL_FORMAT_ND,  ACL_FORMAT_ND,   ACL_FORMAT_ND,
+                                     ACL_FORMAT_NCL, ACL_FORMAT_NCHW, ACL_FORMAT_NCDHW};
+    const aclFormat format = sizes.size() < std::size(kByRank) ? kByRank[sizes.size()] : ACL_FORMAT_ND;
+    const auto elements = static_cast<int64_t>(storage->nbytes() / tensor.itemsize());
+    return objects.create_tensor(sizes.data(), sizes.size(), ConvertType(dtype), tensor.strides().data(),
+                                 tensor.storage_offset(), format, &elements, 1,
+                                 const_cast<void*>(storage->data()));
+}
+
+}  // namespace detail
+
 // Makes the aclnn objects of one call and destroys them with itself.
 class Arguments {
   public:
@@ -247,7 +300,8 @@ class Arguments {
     // Sizes, strides, offset, format and storage as op-plugin converts them; null for an undefined tensor.
     const aclTensor* add(const at::Tensor& tensor) {
         if (!tensor.defined()) return nullptr;
-        return own(Objects::get().destroy_tensor, ConvertType(tensor), "aclCreateTensor");
+        aclTensor* plain = detail::convert_plain(objects, tensor);
+        return own(objects.destroy_tensor, plain != nullptr ? plain : ConvertType(tensor), "aclCreateTensor");
     }
     const aclTensor* add(const std::optional<at::Tensor>& tensor) { return tensor ? add(*tensor) : nullptr; }
 
@@ -255,7 +309,6 @@ class Arguments {
     template <typename Tensors>
     const aclTensorList* add_list(const Tensors& tensors) {
         if (tensors.empty()) return nullptr;
-        const Objects& objects = Objects::get();
         c10::SmallVector<const aclTensor*, 8> elements;
         const size_t before = owned_.size();
         for (const at::Tensor& tensor : tensors) elements.push_back(add(tensor));
@@ -266,19 +319,16 @@ class Arguments {
     const aclTensorList* add(at::TensorList tensors) { return add_list(tensors); }
 
     const aclIntArray* add(at::IntArrayRef values) {
-        const Objects& objects = Objects::get();
         return own(objects.destroy_ints, objects.create_ints(values.data(), values.size()),
                    "aclCreateIntArray");
     }
     // Schemas carry doubles, aclnn functions take floats.
     const aclFloatArray* add(at::ArrayRef<double> values) {
-        const Objects& objects = Objects::get();
         const c10::SmallVector<float, 16> floats(values.begin(), values.end());
         return own(objects.destroy_floats, objects.create_floats(floats.data(), floats.size()),
                    "aclCreateFloatArray");
     }
     const aclBoolArray* add(at::ArrayRef<bool> values) {
-        const Objects& objects = Objects::get();
         return own(objects.destroy_bools, objects.create_bools(values.data(), values.size()),
                    "aclCreateBoolArray");
     }
@@ -306,6 +356,8 @@ class Arguments {
                    ? dtype.value - kNpuDtypes
                    : static_cast<int64_t>(ConvertType(static_cast<at::ScalarType>(dtype.value)));
     }
+
+    const Objects& objects = Objects::get();
 
     // The runtime's text on the calling thread's last error, as the end of a message.
     static std::string recent_error() {
@@ -338,8 +390,8 @@ struct Call {
     Call& operator=(const Call&) = delete;
     ~Call() {
         // A launched executor belongs to the runtime; one that was never launched still belongs to the call.
-        if (executor != nullptr && Objects::get().destroy_executor != nullptr)
-            Objects::get().destroy_executor(executor);
+        if (executor != nullptr && arguments.objects.destroy_executor != nullptr)
+            arguments.objects.destroy_executor(executor);
     }
 
     template <typename GetWorkspaceSize>
@@ -359,7 +411,8 @@ struct Call {
         using Run = int(void*, uint64_t, aclOpExecutor*, aclrtStream);
         status = reinterpret_cast<Run*>(function.run)(workspace, workspace_size,
                                                       std::exchange(executor, nullptr), stream);
-        if (Objects::get().release_huge_memory != nullptr) Objects::get().release_huge_memory(nullptr, false);
+        const auto release = arguments.objects.release_huge_memory;
+        if (release != nullptr) release(nullptr, false);
         if (std::this_thread::get_id() != thread) return status;  // torch_npu reports errors of its queue
         failed = status != 0;
         return 0;
@@ -386,15 +439,19 @@ struct Call {
 };
 
 // The thread-local memory of libopapi.so for one call.
-struct HugeMemory {
+class HugeMemory {
+  public:
     HugeMemory() {
-        if (Objects::get().init_huge_memory != nullptr) Objects::get().init_huge_memory(nullptr, false);
+        if (objects_.init_huge_memory != nullptr) objects_.init_huge_memory(nullptr, false);
     }
     ~HugeMemory() {
-        if (Objects::get().uninit_huge_memory != nullptr) Objects::get().uninit_huge_memory(nullptr, false);
+        if (objects_.uninit_huge_memory != nullptr) objects_.uninit_huge_memory(nullptr, false);
     }
     HugeMemory(const HugeMemory&) = delete;
     HugeMemory& operator=(const HugeMemory&) = delete;
+
+  private:
+    const Objects& objects_ = Objects::get();
 };
 
 }  // namespace detail
