@@ -260,9 +260,14 @@ inline const torch_npu::NPUStorageImpl* npu_storage(const c10::StorageImpl* stor
 // of a common dtype, with data, stored as they are seen. Null for all others.
 inline aclTensor* convert_plain(const Objects& objects, const at::Tensor& tensor) {
     const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
-    const at::ScalarType dtype = tensor.scalar_type();
-    if (!tensor.is_privateuseone() || !impl->has_storage() || dtype > at::ScalarType::BFloat16)
-        return nullptr;
+    // By at::ScalarType's number, up to BFloat16.
+    constexpr aclDataType kDtypes[] = {ACL_UINT8,        ACL_INT8,         ACL_INT16,        ACL_INT32,
+                                       ACL_INT64,        ACL_FLOAT16,      ACL_FLOAT,        ACL_DOUBLE,
+                                       ACL_COMPLEX32,    ACL_COMPLEX64,    ACL_COMPLEX128,   ACL_BOOL,
+                                       ACL_DT_UNDEFINED, ACL_DT_UNDEFINED, ACL_DT_UNDEFINED, ACL_BF16};
+    const auto number = static_cast<size_t>(tensor.scalar_type());
+    const aclDataType dtype = number < std::size(kDtypes) ? kDtypes[number] : ACL_DT_UNDEFINED;
+    if (dtype == ACL_DT_UNDEFINED || !tensor.is_privateuseone() || !impl->has_storage()) return nullptr;
     const c10::StorageImpl* storage = impl->unsafe_storage().unsafeGetStorageImpl();
     const auto* npu = npu_storage(storage);
     if (npu == nullptr || storage->data() == nullptr) return nullptr;
@@ -280,7 +285,7 @@ inline aclTensor* convert_plain(const Objects& objects, const at::Tensor& tensor
                                      ACL_FORMAT_NCL, ACL_FORMAT_NCHW, ACL_FORMAT_NCDHW};
     const aclFormat format = sizes.size() < std::size(kByRank) ? kByRank[sizes.size()] : ACL_FORMAT_ND;
     const auto elements = static_cast<int64_t>(storage->nbytes() / tensor.itemsize());
-    return objects.create_tensor(sizes.data(), sizes.size(), ConvertType(dtype), tensor.strides().data(),
+    return objects.create_tensor(sizes.data(), sizes.size(), dtype, tensor.strides().data(),
                                  tensor.storage_offset(), format, &elements, 1,
                                  const_cast<void*>(storage->data()));
 }

@@ -99,10 +99,9 @@ class Kernel : public c10::OperatorKernel {
     void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
         const size_t count = op.schema().arguments().size();
         const at::ArrayRef<c10::IValue> arguments = torch::jit::last(*stack, count);
-        const at::AutoDispatchBelowADInplaceOrView below_autograd;
         const at::Device device = common_device(op, arguments);
         const OnDevice on_device(device);
-        const Outputs outputs = allocate_outputs(op, arguments, device);
+        Outputs outputs = allocate_outputs(op, arguments, device);
         try {
             launch_function(arguments, outputs);
         } catch (const AclnnError& error) {
@@ -111,7 +110,8 @@ class Kernel : public c10::OperatorKernel {
             raise(errors.missing, plan_->op + ": " + error.what());
         }
         torch::jit::drop(*stack, count);
-        stack->insert(stack->end(), outputs.begin(), outputs.end());
+        stack->insert(stack->end(), std::make_move_iterator(outputs.begin()),
+                      std::make_move_iterator(outputs.end()));
     }
 
   private:
@@ -243,6 +243,7 @@ class Kernel : public c10::OperatorKernel {
     // Runs the operator on tensors without data: its meta function says, or explains what is wrong.
     void allocate_by_meta(const c10::OperatorHandle& op, at::ArrayRef<c10::IValue> arguments,
                           at::Device device, Outputs& outputs) const {
+        const at::AutoDispatchBelowADInplaceOrView below_autograd;
         torch::jit::Stack stack(arguments.begin(), arguments.end());
         const auto bare = [](const at::Tensor& tensor) {
             if (!tensor.defined()) return tensor;
@@ -369,6 +370,8 @@ std::vector<ShapeItem> read_items(const py::handle& items) {
 // Reads what ascend_graph/eager/shape_code.py writes.
 ShapeProgram read_program(const py::object& code) {
     ShapeProgram program;
+    program.slots = code.attr("slots").cast<size_t>();
+    if (program.slots > ShapeProgram::kSlots) throw py::value_error("too many slots");
     for (const py::handle input : code.attr("inputs")) {
         const py::object items = input.attr("items");
         program.inputs.push_back({input.attr("argument").cast<int64_t>(), items.is_none(),
