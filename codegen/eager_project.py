@@ -191,6 +191,8 @@ def generate_project(
         "pyproject.toml": render("eager_project/pyproject.toml.jinja", **values),
         "setup.py": render("eager_project/setup.py.jinja", **values),
         "README.md": render("eager_project/README.md.jinja", **values),
+        # A source distribution, which `python -m build` makes the wheel from, has the headers too.
+        "MANIFEST.in": "graft csrc\ngraft tests\nglobal-exclude *.py[cod]\n",
         ".gitignore": "build/\ndist/\n*.egg-info/\n*.so\n__pycache__/\n",
         f"{package}/__init__.py": render("eager_project/init.py.jinja", **values),
         f"{package}/py.typed": "",
