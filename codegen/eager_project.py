@@ -7,6 +7,7 @@ once and is the author's from then on. Shapes and gradients are declared in one 
 from __future__ import annotations
 
 import configparser
+import keyword
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,23 +21,36 @@ from ascend_graph.codegen.rendering import GenerationError, cpp_string, identifi
 from ascend_graph.eager.errors import EagerError
 from ascend_graph.eager.schema import ATTR_KINDS, Kind, OperatorSchema, SchemaArgument, operator_schema
 from ascend_graph.prototypes import Attr, OpPrototype, Parameter, ParameterKind, read_prototypes
+from ascend_graph.prototypes.naming import snake_case
 from ascend_graph.prototypes.writer import to_reg_op
 from ascend_graph.shapes import Relation, RelationError, parse_relation
 from ascend_graph.shapes.syntax import Itself
 
+#: The functions of csrc/eager that generated functions call.
+_HELPERS = (
+    *("allocate", "broadcast", "call", "ceil_divide", "check_rank", "check_size", "check_sizes", "find_function", "floor_divide"),
+    *("middle", "modulo", "npu_of", "scalar_type", "shape", "with_data", "without_data"),
+)  # fmt: skip
+_MACROS = {"assert", "errno", "linux", "unix"}
+#: What no function can be called in C++ or Python: the operator is ``<name>_op`` then.
+_NO_FUNCTION = CPP_KEYWORDS | _MACROS | {*keyword.kwlist}
 #: The names that the generated functions use themselves.
-_RESERVED = CPP_KEYWORDS | {
-    "function",
-    "guard",
-    "outputs",
-    "metas",
-    "leading_dims",
-    "shape",
-    "saved",
-    "grads",
-    "ctx",
-    "result",
-}
+_RESERVED = (
+    CPP_KEYWORDS
+    | _MACROS
+    | {*_HELPERS}
+    | {
+        "function",
+        "guard",
+        "outputs",
+        "metas",
+        "leading_dims",
+        "saved",
+        "grads",
+        "ctx",
+        "result",
+    }
+)
 _BINDINGS = ("torch", "pybind", "both")
 
 #: Per kind: the C++ type of the argument, that of the optional one, and how an aclnn call takes it.
@@ -170,6 +184,7 @@ def generate_project(
         "package": package,
         "operators": operators,
         "gradients": [o for o in operators if o.gradient is not None],
+        "helpers": _HELPERS,
         "bindings": bindings,
         "pybind": bindings != "torch",
         "samples": {o.op_type: _sample(o) for o in operators},
@@ -249,8 +264,9 @@ def _schemas(text: str) -> tuple[dict[str, OperatorSchema], list[tuple[str, str]
     if result.errors:
         raise GenerationError("\n".join(map(str, result.errors)))
     for prototype in result.prototypes:
+        name = snake_case(prototype.op_type)
         try:
-            schema = operator_schema(prototype)
+            schema = operator_schema(prototype, f"{name}_op" if name in _NO_FUNCTION else name)
         except EagerError as error:
             skipped.append((prototype.op_type, str(error)))
             continue
