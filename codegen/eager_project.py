@@ -28,7 +28,7 @@ from ascend_graph.shapes.syntax import Itself
 
 #: The functions of csrc/eager that generated functions call.
 _HELPERS = (
-    *("allocate", "broadcast", "call", "ceil_divide", "check_rank", "check_size", "check_sizes", "find_function", "floor_divide"),
+    *("allocate", "broadcast", "call", "ceil_divide", "check_given", "check_rank", "check_size", "check_sizes", "find_function", "floor_divide"),
     *("middle", "modulo", "npu_of", "scalar_type", "shape", "with_data", "without_data"),
 )  # fmt: skip
 _MACROS = {"assert", "errno", "linux", "unix"}

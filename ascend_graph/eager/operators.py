@@ -91,6 +91,11 @@ def define_operator(
         BuildError: The kernel does not compile.
     """
     schema = operator_schema(prototype, name)
+    if not prototype.inputs:
+        raise EagerError(
+            f"{prototype.op_type} has no inputs, so nothing says on which device it runs; write the operator by hand, with a "
+            "device argument, or use the raw op in a converter"
+        )
     relation = parse_relation(shape) if isinstance(shape, str) else shape
     if isinstance(relation, Relation):
         relation = _fresh_outputs(relation, schema)

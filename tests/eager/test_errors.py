@@ -176,6 +176,7 @@ def test_out_of_memory(define: Define) -> None:
             "REG_OP(Bad).INPUT(x, {ANY}).OUTPUT(y, {ANY}).ATTR(t, Tensor, Tensor()).OP_END_FACTORY_REG(Bad)",
             "attr t has type Tensor",
         ),
+        ("REG_OP(Bad).OUTPUT(y, {ANY}).ATTR(n, Int, 3).OP_END_FACTORY_REG(Bad)", "Bad has no inputs"),
         ("REG_OP(Bad).INPUT(x, {ANY}).GRAPH(body).OUTPUT(y, {ANY}).OP_END_FACTORY_REG(Bad)", "subgraph body"),
     ],
 )
