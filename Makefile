@@ -11,7 +11,7 @@ DEMO := build/add_custom
 # The editable install also puts the directory above this one on the path, where anything may lie.
 ONLY_THIS_TREE = @sed -i '\|^$(abspath ..)$$|d' .venv/lib/python*/site-packages/_editable_skbc_ascend_graph.pth
 
-.PHONY: demo test test-slow lint format bench clean setup compiler
+.PHONY: demo test test-slow sanitize lint format bench clean setup compiler
 .DELETE_ON_ERROR:
 
 setup: .venv/installed
@@ -25,6 +25,17 @@ test: .venv/installed
 # The long sweeps: every declared case of the wheel's converters, a million calls, a generated wheel built and installed.
 test-slow: .venv/installed
 	$(HOST) -m pytest -m slow $(ARGS)
+
+# The host runtime, the eager kernel and generated libraries with AddressSanitizer and UndefinedBehaviorSanitizer, below the
+# stock wheels: an error ends the run. Leaks are not looked for, for the interpreter and PyTorch keep what they have at exit:
+# test-slow measures the memory of a million calls. Afterwards the host runtime is installed without sanitizers again.
+SANITIZED = ASCEND_GRAPH_SANITIZE=address,undefined ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
+	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)"
+sanitize: .venv/installed
+	@rm .venv/installed
+	$(BIN)/pip install -q --disable-pip-version-check $(PIP_FLAGS) -C cmake.define.ASCEND_GRAPH_SANITIZE=ON -C build-dir=build/sanitize -e '.[test]'
+	$(ONLY_THIS_TREE)
+	@$(SANITIZED) $(HOST) -m pytest -m "not slow" $(or $(ARGS),tests/eager); status=$$?; $(MAKE) .venv/installed; exit $$status
 
 lint: .venv/linting
 	$(BIN)/ruff check .

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import configparser
 import contextlib
+import keyword
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,29 +32,43 @@ from ascend_graph.codegen.rendering import GenerationError, cpp_string, identifi
 from ascend_graph.eager.errors import EagerError
 from ascend_graph.eager.schema import ATTR_KINDS, Kind, OperatorSchema, SchemaArgument, operator_schema
 from ascend_graph.prototypes import Attr, OpPrototype, Parameter, ParameterKind, parse_text, read_prototypes
+from ascend_graph.prototypes.naming import snake_case
 from ascend_graph.prototypes.writer import to_reg_op
 from ascend_graph.shapes import Relation, RelationError, parse_relation
 from ascend_graph.shapes.syntax import Itself
 
+#: The functions of csrc/eager that generated functions call, and those that only calls of aclnn functions do.
+_HELPERS = (
+    *("allocate", "broadcast", "ceil_divide", "check_given", "check_rank", "check_size", "check_sizes", "floor_divide"),
+    *("middle", "modulo", "npu_of", "scalar_type", "shape", "with_data", "without_data"),
+)
+_ACLNN_HELPERS = ("call", "find_function")
+_MACROS = {"assert", "errno", "linux", "unix"}
+#: What no function can be called in C++ or Python: the operator is ``<name>_op`` then.
+_NO_FUNCTION = CPP_KEYWORDS | _MACROS | {*keyword.kwlist}
 #: The names that the generated functions use themselves.
-_RESERVED = CPP_KEYWORDS | {
-    "function",
-    "guard",
-    "outputs",
-    "metas",
-    "leading_dims",
-    "shape",
-    "saved",
-    "grads",
-    "ctx",
-    "result",
-    "device",
-    "kernel",
-    "op",
-    "operands",
-    "launch",
-    "stream",
-}
+_RESERVED = (
+    CPP_KEYWORDS
+    | _MACROS
+    | {*_HELPERS, *_ACLNN_HELPERS}
+    | {
+        "function",
+        "guard",
+        "outputs",
+        "metas",
+        "leading_dims",
+        "saved",
+        "grads",
+        "ctx",
+        "result",
+        "device",
+        "kernel",
+        "op",
+        "operands",
+        "launch",
+        "stream",
+    }
+)
 _BINDINGS = ("torch", "pybind", "both")
 #: How an operator reaches the NPU: through its aclnn function, or by a launch of its kernel.
 LAUNCHES = ("aclnn", "kernel")
@@ -234,6 +249,7 @@ def generate_project(
         "package": package,
         "operators": operators,
         "gradients": [o for o in operators if o.gradient is not None],
+        "helpers": (*_HELPERS, *(_ACLNN_HELPERS if launch == "aclnn" else ())),
         "bindings": bindings,
         "pybind": bindings != "torch",
         "launch": launch,
@@ -257,6 +273,8 @@ def generate_project(
         "pyproject.toml": render("eager_project/pyproject.toml.jinja", **values),
         "setup.py": render("eager_project/setup.py.jinja", **values),
         "README.md": render("eager_project/README.md.jinja", **values),
+        # A source distribution, which `python -m build` makes the wheel from, has the headers too.
+        "MANIFEST.in": "graft csrc\ngraft tests\nglobal-exclude *.py[cod]\n",
         ".gitignore": "build/\ndist/\n*.egg-info/\n*.so\n__pycache__/\n",
         f"{package}/__init__.py": render("eager_project/init.py.jinja", **values),
         f"{package}/py.typed": "",
@@ -356,8 +374,9 @@ def _schemas(text: str) -> tuple[dict[str, OperatorSchema], list[tuple[str, str]
     if result.errors:
         raise GenerationError("\n".join(map(str, result.errors)))
     for prototype in result.prototypes:
+        name = snake_case(prototype.op_type)
         try:
-            schema = operator_schema(prototype)
+            schema = operator_schema(prototype, f"{name}_op" if name in _NO_FUNCTION else name)
         except EagerError as error:
             skipped.append((prototype.op_type, str(error)))
             continue
@@ -615,7 +634,7 @@ def _runtime_headers(launch: str) -> list[Path]:
         sources = Path(directory) / "csrc"
         if (sources / "aclnn.h").is_file():
             names = ("aclnn.h",) if launch == "aclnn" else ("kernel_launch.h", "device_bytes.h", "launch.h")
-            return [sources / name for name in (*names, "shapes.h")]
+            return [sources / name for name in (*names, "device.h", "shapes.h")]
     raise GenerationError(
         "the sources of the eager kernels are not installed; install ascend-graph from a wheel or with 'pip install -e .'"
     )

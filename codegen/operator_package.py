@@ -57,7 +57,8 @@ def aclnn_parameters(prototype: OpPrototype) -> tuple[AclnnParameter, ...]:
     """
     inputs = [_tensor(p) for p in prototype.inputs]
     attrs = [_attr(prototype, a) for a in prototype.attrs]
-    outputs = [_tensor(p) for p in prototype.outputs if p.name not in prototype.in_place]
+    # Whether an output may be left out is not in a prototype: kernels see one that is as a tensor without elements.
+    outputs = [replace(_tensor(p), required=False) for p in prototype.outputs if p.name not in prototype.in_place]
     seen: set[str] = set()
     unique = []
     for parameter in (*inputs, *attrs, *outputs):  # an attr may be called like an input

@@ -249,7 +249,7 @@ class _Writer:
                     dtype = "" if alternative.dtype is None else f", {self.options(alternative.dtype)}"
                     made = f"at::empty_like({given.value}{dtype})"
                 case Dims(items):
-                    made = f"at::empty_symint({self.shape(items)}, {self.options(alternative.dtype or shared)})"
+                    made = f"allocate({self.shape(items)}, {self.options(alternative.dtype or shared)})"
                 case _:
                     raise _BeyondError
             text += made if alternative.condition is None else f"{self.condition(alternative.condition)} ? {made} : "

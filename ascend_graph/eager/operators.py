@@ -13,6 +13,7 @@ from ascend_graph.eager.library import kernels
 from ascend_graph.eager.schema import Kind, OperatorSchema, operator_schema
 from ascend_graph.eager.shape_code import ShapeCode, encode
 from ascend_graph.prototypes import AttrValue, OpPrototype, ParameterKind
+from ascend_graph.registration.dispatch import retire
 from ascend_graph.registration.meta import MetaFunction, meta_function, register_meta
 from ascend_graph.shapes import Relation, parse_relation
 from ascend_graph.shapes.syntax import Itself, Value
@@ -55,7 +56,10 @@ class EagerOperator:
         self._undo = undo
 
     def remove(self) -> None:
-        """Take the operator back: kernel, meta function, schema. A second call does nothing."""
+        """Take the operator back: kernel, meta function, schema. A second call does nothing.
+
+        Calls through what was looked up before raise ``RemovedOperatorError``.
+        """
         self._undo.close()
 
     def __repr__(self) -> str:
@@ -87,6 +91,11 @@ def define_operator(
         BuildError: The kernel does not compile.
     """
     schema = operator_schema(prototype, name)
+    if not prototype.inputs:
+        raise EagerError(
+            f"{prototype.op_type} has no inputs, so nothing says on which device it runs; write the operator by hand, with a "
+            "device argument, or use the raw op in a converter"
+        )
     relation = parse_relation(shape) if isinstance(shape, str) else shape
     if isinstance(relation, Relation):
         relation = _fresh_outputs(relation, schema)
@@ -104,6 +113,7 @@ def define_operator(
         undo.callback(library._destroy)
         library.define(str(schema), tags=(torch.Tag.pt2_compliant_tag,))
         overload = getattr(getattr(torch.ops, namespace), schema.name).default
+        undo.callback(retire, overload)
         meta = _meta(relation, schema, overload)
         undo.callback(register_meta(overload, meta).remove)
         plan = _plan(schema, relation)

@@ -126,6 +126,8 @@ class BranchCode:
 class ShapeCode:
     """A relation as numbers, for ``read_program`` in csrc/eager/kernel.cpp."""
 
+    #: How many dimensions and groups have a name.
+    slots: int
     inputs: tuple[InputCode, ...]
     checks: tuple[CheckCode, ...]
     clauses: tuple[tuple[int, int], ...]
@@ -183,9 +185,8 @@ class _Encoder:
         outputs = tuple([self.output(tensor) for tensor in relation.output_tensors])
         if len(self.slots) > _MAX_SLOTS:
             raise _BeyondError
-        return ShapeCode(
-            inputs, (*same, *[c for c in checks if c is not None]), tuple(clauses), tuple(self.nodes), outputs
-        )
+        all_checks = (*same, *[c for c in checks if c is not None])
+        return ShapeCode(len(self.slots), inputs, all_checks, tuple(clauses), tuple(self.nodes), outputs)
 
     def symbol_users(self, symbol: str) -> tuple[int, ...]:
         return tuple(

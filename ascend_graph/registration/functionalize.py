@@ -17,6 +17,7 @@ from torch._subclasses.functional_tensor import FunctionalTensorMode
 
 from ascend_graph.registration.binding import Binding
 from ascend_graph.registration.converter import make_converter
+from ascend_graph.registration.dispatch import forget_kernels
 from ascend_graph.registration.schema import OpSchema, read_schema
 from ascend_graph.registration.torchair import ConverterFunction, ConverterHandle, register_converter
 
@@ -53,6 +54,7 @@ class TwinHandle:
         self.overload.python_key_table.pop(FunctionalTensorMode, None)
         for key in _KEYS:
             self.overload.py_kernels.pop(key, None)
+        forget_kernels(self.overload)
         self._converter.remove()
         _live.remove(self._library)
         self._library._destroy()
@@ -107,7 +109,7 @@ def register_twin(overload: Any, binding: Binding, converter: ConverterFunction 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         overload.py_functionalize_impl(rule)
-    overload._dispatch_cache.clear()
+    forget_kernels(overload)
     _live.append(library)
     return TwinHandle(overload, library, handle)
 

@@ -15,6 +15,7 @@ import torch
 from torch._library.simple_registry import singleton as _simple_registry
 
 from ascend_graph.errors import AscendGraphError
+from ascend_graph.registration.dispatch import forget_kernels
 from ascend_graph.shapes import DtypeSystem, Relation, RelationError, ShapeError
 from ascend_graph.shapes.dtypes import CATEGORY
 from ascend_graph.shapes.program import Leaf, OutputPlan
@@ -404,6 +405,7 @@ class MetaHandle:
             _live.remove(self._library)
             self._library._destroy()
             self._library = None
+            forget_kernels(self.overload)
 
 
 def existing_meta(overload: torch._ops.OpOverload) -> str | None:

@@ -16,6 +16,7 @@ from ascend_graph.registration.autograd import Gradient, plan_gradient, register
 from ascend_graph.registration.binding import Binding, BindingError, bind
 from ascend_graph.registration.comparison import beside
 from ascend_graph.registration.converter import make_converter
+from ascend_graph.registration.dispatch import forget_kernels
 from ascend_graph.registration.functionalize import needs_twin, register_twin
 from ascend_graph.registration.inference import infer_overload
 from ascend_graph.registration.meta import MetaFunction, existing_meta, meta_function, register_meta
@@ -221,9 +222,8 @@ def _shown(value: Any) -> str:
 def _undo(handles: list[Any], overload: Any) -> None:
     while handles:
         handles.pop().remove()
-    # The overload remembers which kernel each dispatch key led to, also one that is gone: calling that is a crash.
     if overload is not None:
-        overload._dispatch_cache.clear()
+        forget_kernels(overload)
 
 
 class _Plan:

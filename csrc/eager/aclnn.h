@@ -10,13 +10,18 @@
 #include <ATen/Context.h>
 #include <ATen/core/List.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
 #include <acl/acl_base.h>
+#include <c10/core/DeviceGuard.h>
 #include <c10/util/SmallVector.h>
 #include <dlfcn.h>
+#include <torch_npu/csrc/core/NPUStorageImpl.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <list>
 #include <memory>
 #include <optional>
@@ -25,8 +30,11 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <typeinfo>
 #include <utility>
 #include <vector>
+
+#include "device.h"
 
 // What op_plugin/utils/op_api_common_base.h declares. That header is not included: it takes longer to compile
 // than all the rest, and wants the version of torch_npu as a macro.
@@ -44,12 +52,13 @@ aclrtStream GetAclStream();
 void* GetWorkSpaceAddr(uint64_t size);
 void InitExecSubTheadCtx(aclrtStream stream);
 void RunAclCall(const std::string& name, const std::function<int()>& launch);
+uint32_t OpApiGetTaskQueueEnable();
 namespace c10_npu {
 uint32_t GetDeterministicLevel();
-}
+}  // namespace c10_npu
 namespace at_npu::native {
 void ApplyDeterministicLevel(int64_t level, bool enabled, bool is_opapi);
-}
+}  // namespace at_npu::native
 extern "C" __attribute__((weak)) const char* aclGetRecentErrMsg();
 
 namespace ascend_graph::eager {
@@ -176,13 +185,17 @@ inline FunctionPtr find_function(const std::string& name) {
         value("ASCEND_CUSTOM_OPP_PATH") + "\n       " + value("ASCEND_OPP_PATH"));
 }
 
-// ------------------------------------------------------------------------------------------------- objects
-// of one call
+// ----------------------------------------------------------------------------------------------------------------
+// objects of one call
 
 // The functions of libopapi.so that make and destroy what aclnn functions take, looked up once.
 struct Objects {
     template <typename T>
     using Destroy = int(const T*);
+    aclTensor* (*create_tensor)(const int64_t*, uint64_t, aclDataType, const int64_t*, int64_t, aclFormat,
+                                const int64_t*, uint64_t, void*) =
+        detail::required_symbol<aclTensor*(const int64_t*, uint64_t, aclDataType, const int64_t*, int64_t,
+                                           aclFormat, const int64_t*, uint64_t, void*)>("aclCreateTensor");
     aclIntArray* (*create_ints)(const int64_t*, uint64_t) =
         detail::required_symbol<aclIntArray*(const int64_t*, uint64_t)>("aclCreateIntArray");
     aclFloatArray* (*create_floats)(const float*, uint64_t) =
@@ -224,6 +237,56 @@ struct Dtypes {
     at::IntArrayRef values;
 };
 
+namespace detail {
+
+// torch_npu's storages, which know their format. The library does not export the class's type_info, so it is
+// recognised by name, once.
+inline const torch_npu::NPUStorageImpl* npu_storage(const c10::StorageImpl* storage) {
+    static std::atomic<const std::type_info*> known{nullptr};
+    const std::type_info* type = &typeid(*storage);
+    if (type != known.load(std::memory_order_relaxed)) {
+        if (std::string_view(type->name()) != "N9torch_npu14NPUStorageImplE") return nullptr;
+        known.store(type, std::memory_order_relaxed);
+    }
+    return static_cast<const torch_npu::NPUStorageImpl*>(storage);
+}
+
+// What op-plugin's ConvertType makes of a tensor, without its detours, for the tensors of nearly all calls:
+// of a common dtype, with data, stored as they are seen. Null for all others.
+inline aclTensor* convert_plain(const Objects& objects, const at::Tensor& tensor) {
+    const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+    // By at::ScalarType's number, up to BFloat16.
+    constexpr aclDataType kDtypes[] = {ACL_UINT8,        ACL_INT8,         ACL_INT16,        ACL_INT32,
+                                       ACL_INT64,        ACL_FLOAT16,      ACL_FLOAT,        ACL_DOUBLE,
+                                       ACL_COMPLEX32,    ACL_COMPLEX64,    ACL_COMPLEX128,   ACL_BOOL,
+                                       ACL_DT_UNDEFINED, ACL_DT_UNDEFINED, ACL_DT_UNDEFINED, ACL_BF16};
+    const auto number = static_cast<size_t>(tensor.scalar_type());
+    const aclDataType dtype = number < std::size(kDtypes) ? kDtypes[number] : ACL_DT_UNDEFINED;
+    if (dtype == ACL_DT_UNDEFINED || !tensor.is_privateuseone() || !impl->has_storage()) return nullptr;
+    const c10::StorageImpl* storage = impl->unsafe_storage().unsafeGetStorageImpl();
+    const auto* npu = npu_storage(storage);
+    if (npu == nullptr || storage->data() == nullptr) return nullptr;
+    switch (npu->npu_desc_.npu_format_) {
+        case ACL_FORMAT_ND:
+        case ACL_FORMAT_NCHW:
+        case ACL_FORMAT_NHWC:
+        case ACL_FORMAT_NCDHW:
+            break;
+        default:
+            return nullptr;
+    }
+    const at::IntArrayRef sizes = tensor.sizes();
+    constexpr aclFormat kByRank[] = {ACL_FORMAT_ND,  ACL_FORMAT_ND,   ACL_FORMAT_ND,
+                                     ACL_FORMAT_NCL, ACL_FORMAT_NCHW, ACL_FORMAT_NCDHW};
+    const aclFormat format = sizes.size() < std::size(kByRank) ? kByRank[sizes.size()] : ACL_FORMAT_ND;
+    const auto elements = static_cast<int64_t>(storage->nbytes() / tensor.itemsize());
+    return objects.create_tensor(sizes.data(), sizes.size(), dtype, tensor.strides().data(),
+                                 tensor.storage_offset(), format, &elements, 1,
+                                 const_cast<void*>(storage->data()));
+}
+
+}  // namespace detail
+
 // Makes the aclnn objects of one call and destroys them with itself.
 class Arguments {
   public:
@@ -237,7 +300,8 @@ class Arguments {
     // Sizes, strides, offset, format and storage as op-plugin converts them; null for an undefined tensor.
     const aclTensor* add(const at::Tensor& tensor) {
         if (!tensor.defined()) return nullptr;
-        return own(Objects::get().destroy_tensor, ConvertType(tensor), "aclCreateTensor");
+        aclTensor* plain = detail::convert_plain(objects, tensor);
+        return own(objects.destroy_tensor, plain != nullptr ? plain : ConvertType(tensor), "aclCreateTensor");
     }
     const aclTensor* add(const std::optional<at::Tensor>& tensor) { return tensor ? add(*tensor) : nullptr; }
 
@@ -245,7 +309,6 @@ class Arguments {
     template <typename Tensors>
     const aclTensorList* add_list(const Tensors& tensors) {
         if (tensors.empty()) return nullptr;
-        const Objects& objects = Objects::get();
         c10::SmallVector<const aclTensor*, 8> elements;
         const size_t before = owned_.size();
         for (const at::Tensor& tensor : tensors) elements.push_back(add(tensor));
@@ -256,19 +319,16 @@ class Arguments {
     const aclTensorList* add(at::TensorList tensors) { return add_list(tensors); }
 
     const aclIntArray* add(at::IntArrayRef values) {
-        const Objects& objects = Objects::get();
         return own(objects.destroy_ints, objects.create_ints(values.data(), values.size()),
                    "aclCreateIntArray");
     }
     // Schemas carry doubles, aclnn functions take floats.
     const aclFloatArray* add(at::ArrayRef<double> values) {
-        const Objects& objects = Objects::get();
         const c10::SmallVector<float, 16> floats(values.begin(), values.end());
         return own(objects.destroy_floats, objects.create_floats(floats.data(), floats.size()),
                    "aclCreateFloatArray");
     }
     const aclBoolArray* add(at::ArrayRef<bool> values) {
-        const Objects& objects = Objects::get();
         return own(objects.destroy_bools, objects.create_bools(values.data(), values.size()),
                    "aclCreateBoolArray");
     }
@@ -297,6 +357,8 @@ class Arguments {
                    : static_cast<int64_t>(ConvertType(static_cast<at::ScalarType>(dtype.value)));
     }
 
+    const Objects& objects = Objects::get();
+
     // The runtime's text on the calling thread's last error, as the end of a message.
     static std::string recent_error() {
         const char* text = aclGetRecentErrMsg == nullptr ? nullptr : aclGetRecentErrMsg();
@@ -321,15 +383,25 @@ class Arguments {
 
 namespace detail {
 
-// Everything that must live until the launch is over, which may be on torch_npu's queue thread.
+// What a call is from its arguments to the end of its launch, which may be on torch_npu's queue thread.
 struct Call {
-    explicit Call(FunctionPtr function) : function(std::move(function)), thread(std::this_thread::get_id()) {}
+    explicit Call(const Function& function) : function(function), thread(std::this_thread::get_id()) {}
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
     ~Call() {
         // A launched executor belongs to the runtime; one that was never launched still belongs to the call.
-        if (executor != nullptr && Objects::get().destroy_executor != nullptr)
-            Objects::get().destroy_executor(executor);
+        if (executor != nullptr && arguments.objects.destroy_executor != nullptr)
+            arguments.objects.destroy_executor(executor);
+    }
+
+    template <typename GetWorkspaceSize>
+    void prepare(GetWorkspaceSize&& get_workspace_size) {
+        stream = GetAclStream();
+        at_npu::native::ApplyDeterministicLevel(c10_npu::GetDeterministicLevel(),
+                                                at::globalContext().deterministicAlgorithms(), true);
+        const int error = get_workspace_size(arguments, &workspace_size, &executor);
+        if (error != 0) fail(function.name + "GetWorkspaceSize", error);
+        workspace = GetWorkSpaceAddr(workspace_size);
     }
 
     int launch() {
@@ -337,15 +409,25 @@ struct Call {
         if (executor == nullptr) return status;
         InitExecSubTheadCtx(stream);
         using Run = int(void*, uint64_t, aclOpExecutor*, aclrtStream);
-        status = reinterpret_cast<Run*>(function->run)(workspace, workspace_size,
-                                                       std::exchange(executor, nullptr), stream);
-        if (Objects::get().release_huge_memory != nullptr) Objects::get().release_huge_memory(nullptr, false);
+        status = reinterpret_cast<Run*>(function.run)(workspace, workspace_size,
+                                                      std::exchange(executor, nullptr), stream);
+        const auto release = arguments.objects.release_huge_memory;
+        if (release != nullptr) release(nullptr, false);
         if (std::this_thread::get_id() != thread) return status;  // torch_npu reports errors of its queue
         failed = status != 0;
         return 0;
     }
 
-    const FunctionPtr function;
+    void check() const {
+        if (failed) fail(function.name, status);
+    }
+
+    [[noreturn]] static void fail(const std::string& function, int code) {
+        throw AclnnError(function + " failed with error " + std::to_string(code) + Arguments::recent_error(),
+                         code);
+    }
+
+    const Function& function;
     const std::thread::id thread;
     Arguments arguments;
     aclOpExecutor* executor = nullptr;
@@ -357,42 +439,44 @@ struct Call {
 };
 
 // The thread-local memory of libopapi.so for one call.
-struct HugeMemory {
+class HugeMemory {
+  public:
     HugeMemory() {
-        if (Objects::get().init_huge_memory != nullptr) Objects::get().init_huge_memory(nullptr, false);
+        if (objects_.init_huge_memory != nullptr) objects_.init_huge_memory(nullptr, false);
     }
     ~HugeMemory() {
-        if (Objects::get().uninit_huge_memory != nullptr) Objects::get().uninit_huge_memory(nullptr, false);
+        if (objects_.uninit_huge_memory != nullptr) objects_.uninit_huge_memory(nullptr, false);
     }
     HugeMemory(const HugeMemory&) = delete;
     HugeMemory& operator=(const HugeMemory&) = delete;
-};
 
-[[noreturn]] inline void fail(const std::string& function, int code) {
-    throw AclnnError(function + " failed with error " + std::to_string(code) + Arguments::recent_error(),
-                     code);
-}
+  private:
+    const Objects& objects_ = Objects::get();
+};
 
 }  // namespace detail
 
-// Calls `prepare(arguments, &workspace_size, &executor)`, which calls aclnn<Op>GetWorkspaceSize and returns
-// its result, then launches aclnn<Op> on the current stream.
-template <typename Prepare>
-void launch(const FunctionPtr& function, Prepare&& prepare) {
+// Calls `get_workspace_size(arguments, &workspace_size, &executor)`, which calls aclnn<Op>GetWorkspaceSize
+// and returns its result, then launches aclnn<Op> on the current stream.
+template <typename GetWorkspaceSize>
+void launch(const FunctionPtr& function, GetWorkspaceSize&& get_workspace_size) {
     const detail::HugeMemory huge_memory;
-    auto call = std::make_shared<detail::Call>(function);
-    call->stream = GetAclStream();
-    at_npu::native::ApplyDeterministicLevel(c10_npu::GetDeterministicLevel(),
-                                            at::globalContext().deterministicAlgorithms(), true);
-    const int status = prepare(call->arguments, &call->workspace_size, &call->executor);
-    if (status != 0) detail::fail(function->name + "GetWorkspaceSize", status);
-    call->workspace = GetWorkSpaceAddr(call->workspace_size);
-    RunAclCall(function->name, [call] { return call->launch(); });
-    if (call->failed) detail::fail(function->name, call->status);
+    if (OpApiGetTaskQueueEnable() == 0) {
+        // RunAclCall launches before it returns, so that nothing needs to be on the heap.
+        detail::Call call(*function);
+        call.prepare(get_workspace_size);
+        RunAclCall(function->name, [&call] { return call.launch(); });
+        call.check();
+    } else {
+        const auto call = std::make_shared<detail::Call>(*function);
+        call->prepare(get_workspace_size);
+        RunAclCall(function->name, [call, function] { return call->launch(); });
+        call->check();  // where torch_npu launched it at once after all
+    }
 }
 
-// ------------------------------------------------------------------------------------------------- for
-// generated kernels
+// ----------------------------------------------------------------------------------------------------------------
+// for generated kernels
 
 // Describes an argument in messages.
 inline std::string describe(const at::Tensor& tensor) {

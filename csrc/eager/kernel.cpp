@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/native/TypeProperties.h>
-#include <c10/core/DeviceGuard.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/jit/python/pybind_utils.h>
 #include <torch/library.h>
@@ -100,10 +99,9 @@ class Kernel : public c10::OperatorKernel {
     void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
         const size_t count = op.schema().arguments().size();
         const at::ArrayRef<c10::IValue> arguments = torch::jit::last(*stack, count);
-        const at::AutoDispatchBelowADInplaceOrView below_autograd;
         const at::Device device = common_device(op, arguments);
-        const c10::DeviceGuard on_device(device);
-        std::vector<c10::IValue> outputs = allocate(op, arguments, device);
+        const OnDevice on_device(device);
+        Outputs outputs = allocate_outputs(op, arguments, device);
         try {
             launch_function(arguments, outputs);
         } catch (const AclnnError& error) {
@@ -112,10 +110,13 @@ class Kernel : public c10::OperatorKernel {
             raise(errors.missing, plan_->op + ": " + error.what());
         }
         torch::jit::drop(*stack, count);
-        for (auto& output : outputs) stack->push_back(std::move(output));
+        stack->insert(stack->end(), std::make_move_iterator(outputs.begin()),
+                      std::make_move_iterator(outputs.end()));
     }
 
   private:
+    using Outputs = c10::SmallVector<c10::IValue, 4>;
+
     static std::string shown(const c10::OperatorHandle& op, at::ArrayRef<c10::IValue> arguments) {
         std::string text = "\n  arguments:";
         for (size_t n = 0; n < arguments.size(); ++n) {
@@ -132,14 +133,12 @@ class Kernel : public c10::OperatorKernel {
     // The device all tensors are on.
     at::Device common_device(const c10::OperatorHandle& op, at::ArrayRef<c10::IValue> arguments) const {
         std::optional<at::Device> device;
-        const auto check = [&](const at::Tensor& tensor, size_t n) {
-            if (!tensor.defined()) return;
+        for_each_tensor(arguments, [&](const at::Tensor& tensor, size_t) {
             if (!device && tensor.is_privateuseone()) device = tensor.device();
-        };
-        for_each_tensor(arguments, check);
+        });
         if (!device) refuse("no argument is a tensor on an NPU" + shown(op, arguments));
         for_each_tensor(arguments, [&](const at::Tensor& tensor, size_t n) {
-            if (!tensor.defined() || tensor.device() == *device) return;
+            if (tensor.device() == *device) return;
             std::ostringstream text;
             text << "argument " << op.schema().arguments()[n].name() << " is on " << tensor.device()
                  << "; all tensors must be on " << *device;
@@ -153,20 +152,21 @@ class Kernel : public c10::OperatorKernel {
         for (const size_t n : plan_->tensors) {
             const c10::IValue& value = arguments[n];
             if (value.isTensor()) {
-                visit(value.toTensor(), n);
+                if (value.toTensor().defined()) visit(value.toTensor(), n);
             } else if (value.isTensorList()) {
-                for (const at::Tensor& tensor : value.toTensorVector()) visit(tensor, n);
+                for (const c10::IValue& element : value.toListRef()) {
+                    if (element.toTensor().defined()) visit(element.toTensor(), n);
+                }
             }
         }
     }
 
     // ---- outputs
 
-    std::vector<c10::IValue> allocate(const c10::OperatorHandle& op, at::ArrayRef<c10::IValue> arguments,
-                                      at::Device device) const {
-        std::vector<c10::IValue> outputs;
+    Outputs allocate_outputs(const c10::OperatorHandle& op, at::ArrayRef<c10::IValue> arguments,
+                             at::Device device) const {
+        Outputs outputs;
         if (plan_->outputs == 0) return outputs;
-        outputs.reserve(plan_->outputs);
         if (!plan_->shapes || !allocate_by_program(arguments, device, outputs)) {
             outputs.clear();
             allocate_by_meta(op, arguments, device, outputs);
@@ -174,8 +174,7 @@ class Kernel : public c10::OperatorKernel {
         return outputs;
     }
 
-    bool allocate_by_program(at::ArrayRef<c10::IValue> arguments, at::Device device,
-                             std::vector<c10::IValue>& outputs) const {
+    bool allocate_by_program(at::ArrayRef<c10::IValue> arguments, at::Device device, Outputs& outputs) const {
         c10::SmallVector<ShapeArgument, 16> seen(arguments.size());
         for (size_t n = 0; n < arguments.size(); ++n) {
             const c10::IValue& value = arguments[n];
@@ -201,10 +200,10 @@ class Kernel : public c10::OperatorKernel {
             const auto options = at::TensorOptions(device).dtype(*dtype);
             if (shape.branch->kind == OutputKind::kLike) {
                 const at::Tensor& like = arguments[shape.branch->like].toTensor();
-                outputs.emplace_back(like.is_contiguous() ? at::empty(like.sizes(), options)
+                outputs.emplace_back(like.is_contiguous() ? allocate(like.sizes(), options)
                                                           : at::empty_like(like, options));
             } else {
-                outputs.emplace_back(at::empty(shape.sizes, options));
+                outputs.emplace_back(allocate(shape.sizes, options));
             }
         }
         return true;
@@ -243,7 +242,8 @@ class Kernel : public c10::OperatorKernel {
 
     // Runs the operator on tensors without data: its meta function says, or explains what is wrong.
     void allocate_by_meta(const c10::OperatorHandle& op, at::ArrayRef<c10::IValue> arguments,
-                          at::Device device, std::vector<c10::IValue>& outputs) const {
+                          at::Device device, Outputs& outputs) const {
+        const at::AutoDispatchBelowADInplaceOrView below_autograd;
         torch::jit::Stack stack(arguments.begin(), arguments.end());
         const auto bare = [](const at::Tensor& tensor) {
             if (!tensor.defined()) return tensor;
@@ -276,7 +276,7 @@ class Kernel : public c10::OperatorKernel {
 
     // ---- arguments
 
-    void launch_function(at::ArrayRef<c10::IValue> arguments, const std::vector<c10::IValue>& outputs) {
+    void launch_function(at::ArrayRef<c10::IValue> arguments, const Outputs& outputs) {
         const FunctionPtr& function = this->function();
         launch(function, [&](Arguments& objects, uint64_t* workspace_size, aclOpExecutor** executor) {
             Invocation call;
@@ -288,8 +288,8 @@ class Kernel : public c10::OperatorKernel {
         });
     }
 
-    static void add(const Parameter& parameter, at::ArrayRef<c10::IValue> arguments,
-                    const std::vector<c10::IValue>& outputs, Arguments& objects, Invocation& call) {
+    static void add(const Parameter& parameter, at::ArrayRef<c10::IValue> arguments, const Outputs& outputs,
+                    Arguments& objects, Invocation& call) {
         const bool is_output = parameter.kind == Kind::kOutput || parameter.kind == Kind::kOutputList;
         const c10::IValue& given = is_output ? outputs[parameter.source] : arguments[parameter.source];
         const c10::IValue& value = given.isNone() ? parameter.otherwise : given;
@@ -370,6 +370,8 @@ std::vector<ShapeItem> read_items(const py::handle& items) {
 // Reads what ascend_graph/eager/shape_code.py writes.
 ShapeProgram read_program(const py::object& code) {
     ShapeProgram program;
+    program.slots = code.attr("slots").cast<size_t>();
+    if (program.slots > ShapeProgram::kSlots) throw py::value_error("too many slots");
     for (const py::handle input : code.attr("inputs")) {
         const py::object items = input.attr("items");
         program.inputs.push_back({input.attr("argument").cast<int64_t>(), items.is_none(),

@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "device.h"
 #include "device_bytes.h"
 #include "launch.h"
 

@@ -9,7 +9,10 @@ namespace {
 class Run {
   public:
     Run(const ShapeProgram& program, const ShapeArgument* arguments)
-        : program_(program), arguments_(arguments) {}
+        : program_(program), arguments_(arguments) {
+        std::fill_n(bound_.begin(), program.slots, false);
+        std::fill_n(groups_.begin(), program.slots, Group{nullptr, -1});
+    }
 
     bool match(const InputPattern& pattern) {
         const ShapeArgument& tensor = arguments_[pattern.argument];
@@ -77,8 +80,8 @@ class Run {
 
   private:
     struct Group {
-        const int64_t* sizes = nullptr;
-        int64_t length = -1;
+        const int64_t* sizes;
+        int64_t length;  // -1 until it is known
     };
 
     bool dimension(const ShapeItem& item, int64_t size) {
@@ -242,11 +245,12 @@ class Run {
 
     const ShapeProgram& program_;
     const ShapeArgument* arguments_;
+    // Only the program's slots are initialised.
     std::array<int64_t, ShapeProgram::kSlots> slots_;
-    std::array<bool, ShapeProgram::kSlots> bound_{};
-    std::array<Group, ShapeProgram::kSlots> groups_{};
+    std::array<bool, ShapeProgram::kSlots> bound_;
+    std::array<Group, ShapeProgram::kSlots> groups_;
     std::array<int64_t, ShapeProgram::kMaxRank> broadcast_;
-    Group ellipsis_;
+    Group ellipsis_{nullptr, -1};
 };
 
 }  // namespace

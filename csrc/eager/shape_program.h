@@ -109,6 +109,7 @@ struct ShapeProgram {
     static constexpr size_t kSlots = 64;
     static constexpr int kMaxRank = 64;
 
+    size_t slots = 0;  // at most kSlots
     std::vector<InputPattern> inputs;
     std::vector<DtypeCheck> checks;
     std::vector<Clause> clauses;

@@ -13,6 +13,11 @@
 
 namespace ascend_graph::eager {
 
+// Schemas let None pass for a required tensor.
+inline void check_given(const char* op, const char* name, const at::Tensor& tensor) {
+    TORCH_CHECK(tensor.defined(), op, ": argument ", name, " is None, but must be a tensor");
+}
+
 // Demands the number of dimensions; `open` shapes may have more.
 inline void check_rank(const char* pattern, const at::Tensor& tensor, int64_t rank, bool open) {
     TORCH_CHECK(open ? tensor.dim() >= rank : tensor.dim() == rank, pattern, " has ", open ? "at least " : "",

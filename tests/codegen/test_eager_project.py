@@ -7,6 +7,7 @@ import configparser
 import os
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from ascend_graph.codegen.eager_project import generate_project, op_plugin_entri
 from click.testing import CliRunner
 
 from ascend_graph import AscendGraphError
+from ascend_graph.build import torch_library
 from ascend_graph.cli import main
 from ascend_graph.host.package import build_operator_package
 from ascend_graph.prototypes import parse_text
@@ -213,11 +215,9 @@ def test_the_wheel_installs_and_its_own_tests_pass(tmp_path: Path, header: Path)
     )
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
     environment = {**os.environ, "MAX_JOBS": "2"}
-    subprocess.run(
-        [*pip, "wheel", "--no-build-isolation", "--no-deps", "-w", tmp_path / "dist", project],
-        check=True,
-        env=environment,
-    )
+    # The documented command: a source distribution, and the wheel from what is in it.
+    build = [sys.executable, "-m", "build", "--no-isolation", "--outdir", tmp_path / "dist", project]
+    subprocess.run(build, check=True, env=environment)
     (wheel,) = (tmp_path / "dist").glob("my_ops-0.1.0-*.whl")
     subprocess.run([*pip, "install", "--no-deps", "--target", tmp_path / "site", wheel], check=True)
     tests = subprocess.run(
@@ -225,3 +225,58 @@ def test_the_wheel_installs_and_its_own_tests_pass(tmp_path: Path, header: Path)
         check=False, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(tmp_path / "site")}, cwd=tmp_path,
     )  # fmt: skip
     assert tests.returncode == 0, tests.stdout + tests.stderr
+
+
+@pytest.mark.slow
+def test_it_builds_in_an_environment_of_its_own(tmp_path: Path, header: Path) -> None:
+    """``python -m build`` installs what pyproject.toml asks for, here in the versions that are installed, and nothing else."""
+    project = generate_project(tmp_path / "my_ops", header).directory
+    constraints = tmp_path / "constraints.txt"
+    constraints.write_text("".join(f"{name}=={version(name)}\n" for name in ("torch", "torch_npu")))
+    build = subprocess.run(
+        [sys.executable, "-m", "build", "--outdir", tmp_path / "dist", project],
+        check=False, capture_output=True, text=True, env={**os.environ, "MAX_JOBS": "2", "PIP_CONSTRAINT": str(constraints)},
+    )  # fmt: skip
+    assert build.returncode == 0, build.stdout + build.stderr
+    assert [p.name.partition("-")[0] for p in sorted((tmp_path / "dist").iterdir())] == ["my_ops", "my_ops"]
+
+
+NAMES = {  # operators, inputs and attrs that are called like keywords, macros and the helpers of generated code
+    "Switch": "REG_OP(Switch).INPUT(x, ALL()).OUTPUT(y, ALL()).OP_END_FACTORY_REG(Switch)",
+    "Assert": "REG_OP(Assert).INPUT(errno, ALL()).DYNAMIC_INPUT(data, ALL()).ATTR(summarize, Int, 3).OP_END_FACTORY_REG(Assert)",
+    "Allocate": "REG_OP(Allocate).INPUT(call, ALL()).INPUT(broadcast, ALL()).OUTPUT(y, ALL()).ATTR(allocate, Int, 2)"
+    ".OP_END_FACTORY_REG(Allocate)",
+    "Broadcast": "REG_OP(Broadcast).INPUT(x, ALL()).INPUT(y, ALL()).OUTPUT(z, ALL()).OP_END_FACTORY_REG(Broadcast)",
+    "Shape": "REG_OP(Shape).INPUT(x, ALL()).OUTPUT(y, ALL()).OP_END_FACTORY_REG(Shape)",
+    "Pass": "REG_OP(Pass).INPUT(lambda, ALL()).OUTPUT(y, ALL()).ATTR(from, Int, 2).OP_END_FACTORY_REG(Pass)",
+}
+NAMES_SHAPES = {
+    "Allocate": "call[n], broadcast[n] -> y[n, allocate]",
+    "Broadcast": "x[..., n], y[..., n] -> z[..., n // 2, ceildiv(n, 2), n % 2]",
+    "Shape": "x[*s] -> y[rank(x)]: int64",
+}
+
+
+def test_names_that_stand_in_the_way_compile(tmp_path: Path) -> None:
+    header = tmp_path / "op_proto.h"
+    header.write_text("\n".join(NAMES.values()))
+    project = generate_project(tmp_path / "names_ops", header, shapes=NAMES_SHAPES, bindings="both")
+    assert project.skipped == ()
+    python = (project.directory / "names_ops/_generated.py").read_text()
+    compile(python, "_generated.py", "exec")
+    assert "def switch_op(x: Tensor) -> Tensor:" in python
+    sources = project.directory / "csrc/generated"
+    torch_library(
+        "names", [sources / "operators.cpp"], headers=sorted(sources.rglob("*.h")), include_directories=[sources]
+    ).build()
+
+
+def test_a_project_whose_shapes_are_all_still_to_be_written(tmp_path: Path) -> None:
+    header = tmp_path / "op_proto.h"
+    header.write_text("REG_OP(Split).INPUT(x, ALL()).DYNAMIC_OUTPUT(ys, ALL()).OP_END_FACTORY_REG(Split)")
+    project = generate_project(tmp_path / "later_ops", header)
+    assert project.operators == ()
+    assert "write shape" in project.skipped[0][1]
+    ini = project.directory / "later_ops/operators.ini"
+    ini.write_text(ini.read_text().replace("shape =", "shape = x[n] -> ys[i < n][1]"))
+    assert generate_project(project.directory).operators == ("Split",)

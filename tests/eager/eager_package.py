@@ -50,6 +50,7 @@ REG_OP(Square).INPUT(x, {ANY}).OPTIONAL_INPUT(b, {ANY}).OUTPUT(y, {ANY}).OUTPUT(
 REG_OP(SquareGrad).INPUT(x, {ANY}).INPUT(grad_y, {ANY}).OUTPUT(dx, {ANY}).ATTR(scale, Float, 1.0).OP_END_FACTORY_REG(SquareGrad)
 REG_OP(SquareGradGrad).INPUT(x, {ANY}).INPUT(grad_y, {ANY}).INPUT(grad_dx, {ANY}).OUTPUT(grad_x, {ANY})
     .OUTPUT(grad_grad_y, {ANY}).ATTR(scale, Float, 1.0).OP_END_FACTORY_REG(SquareGradGrad)
+REG_OP(Maybe).INPUT(x, {ANY}).OUTPUT(y, {ANY}).OUTPUT(z, {ANY}).ATTR(with_z, Bool, true).OP_END_FACTORY_REG(Maybe)
 REG_OP(Nowhere).INPUT(x, {ANY}).OUTPUT(y, {ANY}).OP_END_FACTORY_REG(Nowhere)
 """
 
@@ -137,6 +138,10 @@ void host_kernels::SquareGradGrad(const SquareGradGradArgs& a) {
 }
 void host_kernels::Failing(const FailingArgs& a) {
     if (a.fail) throw std::runtime_error("the kernel was asked to fail");
+}
+void host_kernels::Maybe(const MaybeArgs& a) {
+    for (int64_t i = 0; i < a.x.numel(); ++i) at(a.y, i) = at(a.x, i) + 1;
+    for (int64_t i = 0; i < a.z.numel(); ++i) at(a.z, i) = at(a.x, i) + 2;
 }
 void host_kernels::Gather1(const Gather1Args&) {}
 void host_kernels::Probe(const ProbeArgs&) {}

@@ -173,6 +173,16 @@ def test_views_and_channels_last_keep_their_layout(define: Callable[..., EagerOp
     torch.testing.assert_close(add(expanded, expanded).cpu(), 2 * expanded.cpu())
 
 
+def test_an_absent_output(define: Callable[..., EagerOperator]) -> None:
+    maybe = define("Maybe", "x[*s] -> y[*s], z[*s] if with_z else None").overload
+    x = torch.zeros(2).npu()
+    y, z = maybe(x)
+    assert (y.cpu().tolist(), z.cpu().tolist()) == ([1, 1], [2, 2])
+    y, z = maybe(x, with_z=False)
+    assert z is None
+    assert y.cpu().tolist() == [1, 1]
+
+
 def test_an_operator_written_in_place(define: Callable[..., EagerOperator]) -> None:
     operator = define("Increment", "x[*s] -> x")
     x = torch.zeros(3, 4, device="npu")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 from eager_package import prototype
+from torch._subclasses import FakeTensorMode
 
 from ascend_graph import AscendGraphError
 from ascend_graph.eager import (
@@ -22,6 +23,7 @@ from ascend_graph.eager import (
     define_operator,
 )
 from ascend_graph.prototypes import parse_text
+from ascend_graph.registration.dispatch import RemovedOperatorError
 from ascend_graph.registration.meta import MetaError
 from ascend_graph.shapes import RelationError
 
@@ -174,6 +176,7 @@ def test_out_of_memory(define: Define) -> None:
             "REG_OP(Bad).INPUT(x, {ANY}).OUTPUT(y, {ANY}).ATTR(t, Tensor, Tensor()).OP_END_FACTORY_REG(Bad)",
             "attr t has type Tensor",
         ),
+        ("REG_OP(Bad).OUTPUT(y, {ANY}).ATTR(n, Int, 3).OP_END_FACTORY_REG(Bad)", "Bad has no inputs"),
         ("REG_OP(Bad).INPUT(x, {ANY}).GRAPH(body).OUTPUT(y, {ANY}).OP_END_FACTORY_REG(Bad)", "subgraph body"),
     ],
 )
@@ -207,6 +210,21 @@ def test_an_operator_that_exists(define: Define) -> None:
     define("AddCustom", ADD)
     with pytest.raises(EagerError, match="eager_tests::add_custom exists already"):
         define("AddCustom", ADD)
+
+
+@pytest.mark.parametrize("device", ["npu", "meta"])
+def test_an_operator_that_was_removed(device: str) -> None:
+    x = torch.zeros(2, device=device)
+    for _ in range(2):
+        operator = define_operator(prototype("AddCustom"), ADD, namespace="eager_tests")
+        packet = torch.ops.eager_tests.add_custom
+        assert operator.overload(x, x).shape == packet(x, x).shape == (2,)
+        operator.remove()
+        for call in (operator.overload, packet):
+            with pytest.raises(RemovedOperatorError, match="eager_tests::add_custom was removed"):
+                call(x, x)
+        with FakeTensorMode() as mode, pytest.raises(RemovedOperatorError):
+            operator.overload(*[mode.from_tensor(torch.zeros(2)) for _ in range(2)])
 
 
 QUEUED = """

@@ -27,6 +27,7 @@ SHAPES = {
     "Gather1": "x[n], xs[i][n] -> y[n]",
     "Probe": "x[..., m, k], w[k, q], b[q] -> y[..., m, q]: dtype, z[m * 2 + n, (ceildiv(q, 2) if flag else q // 2)]: promote(x, w) "
     "where m > 0",
+    "Maybe": "x[*s] -> y[*s], z[*s] if with_z else None",
     "Square": "x[*s], b[*s] -> y[*s], index[*s]: int64",
     "SquareGrad": "x[*s], grad_y[*s] -> dx[*s]",
     "SquareGradGrad": "x[*s], grad_y[*s], grad_dx[*s] -> grad_x[*s], grad_grad_y[*s]",
@@ -162,6 +163,27 @@ def test_a_failing_kernel_and_a_missing_one(library: Any) -> None:
     ):
         library.nowhere(x)
     assert library.failing(x, fail=False).shape == (2,)
+
+
+def test_an_absent_output(library: Any) -> None:
+    x = torch.zeros(2).npu()
+    assert [t.cpu().tolist() for t in library.maybe(x)] == [[1, 1], [2, 2]]
+    y, z = library.maybe(x, with_z=False)
+    assert z is None
+    assert y.cpu().tolist() == [1, 1]
+
+
+def test_bad_arguments(library: Any) -> None:
+    x = torch.zeros(2).npu()
+    with pytest.raises(RuntimeError, match="Expected NPU tensor"):
+        library.add_custom(x, torch.zeros(2))
+    with pytest.raises(RuntimeError, match="generated_ops::probe: argument w is None"):
+        library.probe(x, None)
+    with pytest.raises(RuntimeError, match="tensor does not have a device"):  # PyTorch's own: it is differentiable
+        library.add_custom(x, None)
+    with pytest.raises(RuntimeError, match=r"y\[\*s\]: the sizes are \[3\], but \*s is \[2\]"):
+        library.add_custom(x, torch.zeros(3).npu())
+    assert library.add_custom(x, x).cpu().tolist() == [0, 0]
 
 
 def test_in_place_and_graph_mode(library: Any) -> None:

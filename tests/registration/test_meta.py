@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch._dispatch.python import enable_python_dispatcher
 from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 
@@ -211,6 +212,18 @@ def test_removal_brings_back_what_was(define: Define) -> None:
     assert existing_meta(op) is None
     with pytest.raises(NotImplementedError):
         op(meta(5))
+
+
+def test_a_removed_meta_function_is_forgotten_by_the_python_dispatcher(define: Define) -> None:
+    op = define("forgotten(Tensor x) -> Tensor")
+    handle = register_meta(op, lambda x: x.new_empty(2))
+    with enable_python_dispatcher():
+        assert op(meta(5)).shape == (2,)
+        assert op._dispatch_cache
+        handle.remove()
+        assert not op._dispatch_cache
+        with pytest.raises(NotImplementedError):
+            op(meta(5))
 
 
 def test_what_takes_no_meta_function(define: Define) -> None:

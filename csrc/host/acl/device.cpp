@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -234,20 +235,22 @@ ACL_EXPORT aclError aclrtDeviceGetUuid(int32_t id, char* uuid) {
 }
 
 // Options such as ACL_OPT_DETERMINISTIC: kept and given back; every kernel of a host is deterministic.
+// torch_npu sets them with every launch.
 namespace {
-std::mutex options_mutex;
-std::map<int, int64_t> system_options;
+std::array<std::atomic<int64_t>, 64> system_options{};
+
+bool is_option(int option) { return option >= 0 && static_cast<size_t>(option) < system_options.size(); }
 }  // namespace
 
 ACL_EXPORT aclError aclrtSetSysParamOpt(int option, int64_t value) {
-    std::lock_guard<std::mutex> lock(options_mutex);
-    system_options[option] = value;
+    if (!is_option(option)) return fail(ACL_ERROR_INVALID_PARAM, "aclrtSetSysParamOpt: no such option");
+    system_options[option].store(value, std::memory_order_relaxed);
     return ACL_SUCCESS;
 }
 ACL_EXPORT aclError aclrtGetSysParamOpt(int option, int64_t* value) {
     if (value == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtGetSysParamOpt: value is null");
-    std::lock_guard<std::mutex> lock(options_mutex);
-    *value = system_options[option];
+    if (!is_option(option)) return fail(ACL_ERROR_INVALID_PARAM, "aclrtGetSysParamOpt: no such option");
+    *value = system_options[option].load(std::memory_order_relaxed);
     return ACL_SUCCESS;
 }
 ACL_EXPORT aclError aclrtCtxSetSysParamOpt(int option, int64_t value) {

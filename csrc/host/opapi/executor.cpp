@@ -1,8 +1,10 @@
 // Executors of aclnn calls and the table of kernels that operator packages bring.
-#include <list>
+#include <algorithm>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <type_traits>
 #include <unordered_map>
 #include <vector>
 
@@ -13,47 +15,100 @@
 
 using namespace ascend_graph::host;
 
-// Owns a copy of every argument. Lists keep addresses while arguments are added, and cost nothing while
-// empty.
-struct aclOpExecutor {
-    std::string op_type;
-    KernelEntry entry;
-    std::vector<Value> values;
-    std::list<std::vector<int64_t>> ints;
-    std::list<std::vector<float>> floats;
-    std::list<std::vector<unsigned char>> bools;
-    std::list<std::string> strings;
-    std::list<std::vector<Tensor>> tensors;
-    ascendgraphPrepared prepared{};
-    void* workspace = nullptr;
-    uint64_t workspace_size = 0;
+namespace {
 
-    explicit aclOpExecutor(const char* type, KernelEntry kernel) : op_type(type), entry(kernel) {}
+// Memory for the copies of one call's arguments: a block of its own that most calls fit into, then the heap.
+class Arena {
+  public:
+    Arena() = default;
+    Arena(const Arena&) = delete;
+    Arena& operator=(const Arena&) = delete;
+
+    // Not initialised.
+    template <typename T>
+    T* allocate(size_t count) {
+        static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
+        const size_t size = (count * sizeof(T) + kAlignment - 1) / kAlignment * kAlignment;
+        if (size > static_cast<size_t>(end_ - next_)) {
+            const size_t block = std::max(size, sizeof(own_));
+            next_ = more_.emplace_back(new char[block]).get();
+            end_ = next_ + block;
+        }
+        T* allocated = reinterpret_cast<T*>(next_);
+        next_ += size;
+        return allocated;
+    }
+
+    template <typename T>
+    T* copy(const T* values, size_t count) {
+        T* copied = allocate<T>(count);
+        std::copy_n(values, count, copied);
+        return copied;
+    }
+
+  private:
+    static constexpr size_t kAlignment = alignof(std::max_align_t);
+    // With it the executor stays below the sizes that malloc serves at once from a thread's cache.
+    alignas(kAlignment) char own_[768];
+    char* next_ = own_;
+    char* end_ = own_ + sizeof(own_);
+    std::vector<std::unique_ptr<char[]>> more_;
+};
+
+}  // namespace
+
+// Owns a copy of every argument.
+struct aclOpExecutor {
+    aclOpExecutor(const char* name, KernelEntry kernel)
+        : entry(kernel), op_type(arena.copy(name, std::strlen(name) + 1)) {}
     aclOpExecutor(const aclOpExecutor&) = delete;
     aclOpExecutor& operator=(const aclOpExecutor&) = delete;
     ~aclOpExecutor() {
         if (prepared.destroy != nullptr) prepared.destroy(prepared.state);
     }
 
-    Tensor copy(const aclTensor& source) {
-        ints.push_back(source.sizes);
-        const int64_t* sizes = ints.back().data();
-        ints.push_back(source.strides);
+    Arena arena;
+    KernelEntry entry;
+    const char* op_type;
+    Value* values = nullptr;
+    size_t count = 0;
+    size_t capacity = 0;
+    ascendgraphPrepared prepared{};
+    void* workspace = nullptr;
+    uint64_t workspace_size = 0;
+
+    void copy(const aclTensor& source, Tensor& target) {
+        const auto* dims = arena.copy(source.sizes(), 2 * source.rank);
         char* data = static_cast<char*>(source.storage);
         if (data != nullptr) data += source.offset * static_cast<int64_t>(item_size(source.dtype));
-        return {data, source.dtype, static_cast<int32_t>(source.sizes.size()), sizes, ints.back().data()};
+        target = {data, source.dtype, static_cast<int32_t>(source.rank), dims, dims + source.rank};
     }
 
-    Value& add(ValueKind kind, uint64_t count = 0) {
-        values.emplace_back();
-        values.back().kind = kind;
-        values.back().count = count;
-        return values.back();
+    Value& add(ValueKind kind, uint64_t length = 0) {
+        if (count == capacity) {
+            capacity = std::max<size_t>(8, 2 * capacity);
+            auto* grown = arena.allocate<Value>(capacity);
+            std::copy_n(values, count, grown);
+            values = grown;
+        }
+        Value& added = values[count++] = Value{};
+        added.kind = kind;
+        added.count = length;
+        return added;
+    }
+
+    // Null where the array is: an absent argument.
+    template <typename Array>
+    Value* add_array(ValueKind kind, const Array* array) {
+        if (array != nullptr) return &add(kind, array->values.size());
+        add(ValueKind::kAbsent);
+        return nullptr;
     }
 
     int missing(const char* name) const {
-        return ascendgraphFail(kParamNullptr,
-                               ("aclnn" + op_type + ": required parameter '" + name + "' is null").c_str());
+        return ascendgraphFail(
+            kParamNullptr,
+            (std::string("aclnn") + op_type + ": required parameter '" + name + "' is null").c_str());
     }
 };
 
@@ -75,7 +130,7 @@ int run(void* state) {
     const ascendgraphPrepared& prepared = executor->prepared;
     if (prepared.run != nullptr)
         return prepared.run(prepared.state, executor->workspace, executor->workspace_size);
-    return executor->entry(executor->values.data(), executor->values.size());
+    return executor->entry(executor->values, executor->count);
 }
 
 }  // namespace
@@ -97,8 +152,9 @@ ACL_EXPORT int ascendgraphAddTensor(aclOpExecutor* executor, const aclTensor* te
         executor->add(ValueKind::kAbsent);
         return 0;
     }
-    executor->tensors.push_back({executor->copy(*tensor)});
-    executor->add(ValueKind::kTensor, 1).tensors = executor->tensors.back().data();
+    auto* copied = executor->arena.allocate<Tensor>(1);
+    executor->copy(*tensor, *copied);
+    executor->add(ValueKind::kTensor, 1).tensors = copied;
     return 0;
 }
 
@@ -109,15 +165,14 @@ ACL_EXPORT int ascendgraphAddTensorList(aclOpExecutor* executor, const aclTensor
         executor->add(ValueKind::kAbsent);
         return 0;
     }
-    std::vector<Tensor> copies;
-    for (const aclTensor* tensor : list->tensors) {
-        if (tensor == nullptr)
+    const size_t count = list->tensors.size();
+    auto* copied = executor->arena.allocate<Tensor>(count);
+    for (size_t n = 0; n < count; ++n) {
+        if (list->tensors[n] == nullptr)
             return executor->missing(required_name != nullptr ? required_name : "tensor list element");
-        copies.push_back(executor->copy(*tensor));
+        executor->copy(*list->tensors[n], copied[n]);
     }
-    executor->tensors.push_back(std::move(copies));
-    const auto& kept = executor->tensors.back();
-    executor->add(ValueKind::kTensorList, kept.size()).tensors = kept.data();
+    executor->add(ValueKind::kTensorList, count).tensors = copied;
     return 0;
 }
 
@@ -138,36 +193,23 @@ ACL_EXPORT int ascendgraphAddString(aclOpExecutor* executor, const char* value) 
         executor->add(ValueKind::kAbsent);
         return 0;
     }
-    executor->strings.emplace_back(value);
-    executor->add(ValueKind::kString).s = executor->strings.back().c_str();
+    executor->add(ValueKind::kString).s = executor->arena.copy(value, std::strlen(value) + 1);
     return 0;
 }
 ACL_EXPORT int ascendgraphAddIntArray(aclOpExecutor* executor, const aclIntArray* array) {
-    if (array == nullptr) {
-        executor->add(ValueKind::kAbsent);
-        return 0;
-    }
-    executor->ints.push_back(array->values);
-    executor->add(ValueKind::kIntList, array->values.size()).ints = executor->ints.back().data();
+    if (Value* value = executor->add_array(ValueKind::kIntList, array))
+        value->ints = executor->arena.copy(array->values.data(), value->count);
     return 0;
 }
 ACL_EXPORT int ascendgraphAddFloatArray(aclOpExecutor* executor, const aclFloatArray* array) {
-    if (array == nullptr) {
-        executor->add(ValueKind::kAbsent);
-        return 0;
-    }
-    executor->floats.push_back(array->values);
-    executor->add(ValueKind::kFloatList, array->values.size()).floats = executor->floats.back().data();
+    if (Value* value = executor->add_array(ValueKind::kFloatList, array))
+        value->floats = executor->arena.copy(array->values.data(), value->count);
     return 0;
 }
 ACL_EXPORT int ascendgraphAddBoolArray(aclOpExecutor* executor, const aclBoolArray* array) {
-    if (array == nullptr) {
-        executor->add(ValueKind::kAbsent);
-        return 0;
-    }
-    executor->bools.push_back(array->values);
-    executor->add(ValueKind::kBoolList, array->values.size()).bools =
-        reinterpret_cast<const bool*>(executor->bools.back().data());
+    if (Value* value = executor->add_array(ValueKind::kBoolList, array))
+        value->bools =
+            reinterpret_cast<const bool*>(executor->arena.copy(array->values.data(), value->count));
     return 0;
 }
 
@@ -177,13 +219,13 @@ ACL_EXPORT int ascendgraphRunExecutor(aclOpExecutor* executor, void* stream) {
         const std::unique_ptr<aclOpExecutor> owned(executor);
         return run(executor);
     }
-    return ascendgraphEnqueue(stream, executor->op_type.c_str(), run, executor,
+    return ascendgraphEnqueue(stream, executor->op_type, run, executor,
                               [](void* state) { delete static_cast<aclOpExecutor*>(state); });
 }
 
 ACL_EXPORT int ascendgraphPrepareExecutor(aclOpExecutor* executor, ascendgraphPrepare prepare,
                                           uint64_t* workspace_size) {
-    const int error = prepare(executor->values.data(), executor->values.size(), &executor->prepared);
+    const int error = prepare(executor->values, executor->count, &executor->prepared);
     if (error == 0) *workspace_size = executor->prepared.workspace_size;
     return error;
 }

@@ -32,20 +32,18 @@ ACL_EXPORT aclTensor* aclCreateTensor(const int64_t* sizes, uint64_t rank, int d
     if ((rank != 0 && sizes == nullptr) || (storage_rank != 0 && storage_sizes == nullptr)) {
         return null_argument<aclTensor>("aclCreateTensor: viewDims or storageDims is null");
     }
-    auto* tensor = new aclTensor{{sizes, sizes + rank},
-                                 {},
-                                 dtype,
-                                 offset,
-                                 format,
-                                 {storage_sizes, storage_sizes + storage_rank},
-                                 data};
+    aclTensor* tensor = aclTensor::create(rank);
+    tensor->storage = data;
+    tensor->offset = offset;
+    tensor->dtype = dtype;
+    tensor->format = format;
+    std::copy_n(sizes, rank, tensor->sizes());
     if (strides != nullptr) {
-        tensor->strides.assign(strides, strides + rank);
+        std::copy_n(strides, rank, tensor->strides());
     } else {
-        tensor->strides.resize(rank);
         int64_t stride = 1;
         for (size_t d = rank; d-- > 0;) {
-            tensor->strides[d] = stride;
+            tensor->strides()[d] = stride;
             stride *= sizes[d];
         }
     }
@@ -108,9 +106,9 @@ ACL_EXPORT int aclGetViewShape(const aclTensor* tensor, int64_t** sizes, uint64_
     if (tensor == nullptr || sizes == nullptr || rank == nullptr) {
         return ascendgraphFail(kParamNullptr, "aclGetViewShape: null argument");
     }
-    *rank = tensor->sizes.size();
-    *sizes = new int64_t[tensor->sizes.size()];  // the caller frees it with delete[], as CANN documents
-    std::copy(tensor->sizes.begin(), tensor->sizes.end(), *sizes);
+    *rank = tensor->rank;
+    *sizes = new int64_t[tensor->rank];  // the caller frees it with delete[], as CANN documents
+    std::copy_n(tensor->sizes(), tensor->rank, *sizes);
     return 0;
 }
 ACL_EXPORT int aclGetDataType(const aclTensor* tensor, int* dtype) {
