@@ -19,6 +19,7 @@ import timeit
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -28,6 +29,7 @@ from rich.table import Table
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 
+from ascend_graph.build import torch_library
 from ascend_graph.registration.meta import meta_function, register_meta
 from ascend_graph.shapes import Relation, parse_relation
 from ascend_graph.shapes.samples import SampleError, sample
@@ -347,6 +349,30 @@ def _fake_ratio(theirs: Any, ours: Any, args: Sequence[object], kwargs: Mapping[
         return _ratio(theirs, ours, fakes, named)
 
 
+#: The relations of the operators in data/metas.cpp, and the shapes they are timed with.
+IN_CPP: dict[str, tuple[str, list[tuple[int, ...]]]] = {
+    "like": ("x -> y like x", [(16, 32)]),
+    "mm": ("x[m, k], w[k, n] -> y[m, n]", [(16, 32), (32, 64)]),
+    "linear": ("x[*s, k], w[n, k], b[n] -> y[*s, n]", [(4, 16, 32), (64, 32), (64,)]),
+    "quant": ("x[*s, n] -> y[*s, n]: int8, scale[*s, ceildiv(n, block)]: float32", [(4, 16, 96)]),
+}
+
+
+def cpp_ratios(library: torch.library.Library) -> dict[str, tuple[float, float]]:
+    """The cost of a call against a meta function written in C++, on the meta device and under FakeTensor."""
+    torch.ops.load_library(torch_library("metas_in_cpp", [Path(__file__).parent / "data" / "metas.cpp"]).build())
+    found = {}
+    for name, (relation, shapes) in IN_CPP.items():
+        theirs = getattr(torch.ops.metas_in_cpp, name).default
+        library.define(str(theirs._schema).replace("metas_in_cpp::", "in_cpp_"))
+        ours = getattr(torch.ops.relations, f"in_cpp_{name}").default
+        register_meta(ours, meta_function(parse_relation(relation), ours._schema))
+        args = [torch.empty(shape, device="meta") for shape in shapes]
+        assert describe(ours(*args), strides=True) == describe(theirs(*args), strides=True)
+        found[name] = _ratio(theirs, ours, args, {}), _fake_ratio(theirs, ours, args, {})
+    return found
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return [_plain(item) for item in value]
@@ -438,6 +464,9 @@ def main() -> dict[str, Any]:
     free = [results[op] for op in BRANCH_FREE]
     small = [results[op] for op in SMALL_BRANCHES]
     timed = [r for r in results.values() if r.ratio]
+    in_cpp = cpp_ratios(library)
+    for name, (ratio, fake_ratio) in in_cpp.items():
+        console.print(f"against C++: {name:8} {ratio:5.2f} on the meta device, {fake_ratio:5.2f} under FakeTensor")
     summary = {
         "total": len(registered),
         "branch_free": len(free),
@@ -448,6 +477,8 @@ def main() -> dict[str, Any]:
         "small_branches_mended_by_hand": sum(bool(r.mended) for r in small),
         "call_ratio": round(statistics.median(r.fake_ratio for r in timed), 3),
         "call_ratio_meta_device": round(statistics.median(r.ratio for r in timed), 3),
+        "call_ratio_cpp": round(statistics.median(fake_ratio for _, fake_ratio in in_cpp.values()), 3),
+        "call_ratio_cpp_meta_device": round(statistics.median(ratio for ratio, _ in in_cpp.values()), 3),
         "recompilations": sum(max(r.compilations - 1, 0) for r in results.values()),
         "compiled_ops": sum(r.compilations > 0 for r in results.values()),
         "guards": sum(r.guards for r in results.values()),
