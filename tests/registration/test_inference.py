@@ -32,8 +32,8 @@ def define() -> Iterator[Callable[..., Any]]:
 @pytest.mark.parametrize(
     ("op", "relation"),
     [
-        ("relu", "self[*s] -> out0[*s]"),
-        ("sin", "self[*s] -> out0[*s]: floating(self)"),
+        ("relu", "self[*s] -> out0 like self"),
+        ("sin", "self[*s] -> out0 like self: floating(self)"),
         ("eq.Tensor", "self[...], other[...] -> out0[...]: bool"),
         ("add.Tensor", "self[...], other[...] -> out0[...]: promote(self, other)"),
         ("mm", "self[m, k], mat2[k, n] -> out0[m, n]"),
@@ -45,7 +45,7 @@ def define() -> Iterator[Callable[..., Any]]:
         ),
         ("cat", "tensors[i][*s, n[i]@dim] -> out0[*s, sum(n)@dim]"),
         ("stack", "tensors[i][*s] -> out0[*s, len(tensors)@dim]"),
-        ("flip", "self[*s] -> out0[*s]"),
+        ("flip", "self[*s] -> out0 like self"),
         ("amax", None),
         ("embedding", "weight[n, d], indices[*t] -> out0[*t, d]"),
         ("index_select", "self[*s, n@dim], index[k] -> out0[*s, k@dim]"),
@@ -58,7 +58,7 @@ def test_relations_that_are_found(op: str, relation: str | None) -> None:
     found = infer_relation(function, function._schema)
     if relation is not None:
         assert found.relation == parse_relation(relation)
-    assert str(found) == f'shape="{found.relation}"'
+    assert str(found).splitlines()[0] == f'shape="{found.relation}"'
     assert found.runs > 20
 
 
@@ -67,7 +67,7 @@ def test_what_was_not_tried_is_not_claimed(define: Callable[..., Any]) -> None:
         return x.sum() if mode == "sum" else x.clone()
 
     found = infer_overload(define('reduce(Tensor x, str mode="full") -> Tensor', kernel))
-    assert found.relation == parse_relation('x[*s] -> out0[*s] where mode == "full"')
+    assert found.relation == parse_relation('x[*s] -> out0 like x where mode == "full"')
     with pytest.raises(ShapeError, match='mode == "full" must hold'):
         found.relation.infer({"x": (3,)}, {"x": "float32"}, {"mode": "sum"})
 
