@@ -299,7 +299,12 @@ def _serve(kernel: _Kernel, pipe: Any, parent: multiprocessing.connection.Connec
     faulthandler.disable()  # the parent reports a crash
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)  # the threads of OpenMP do not survive a fork
-    pipe.send_bytes(pickle.dumps(torch.ones(2, 2).sum().item()))
+    with contextlib.redirect_stderr(io.StringIO()):
+        try:
+            torch.ones(2, device=kernel.device).sum().item()
+        except Exception:  # a device that does not work here: the parent falls back to a thread
+            os._exit(1)
+    pipe.send_bytes(pickle.dumps(True))
     for values in _received(pipe):
         try:
             answer: Run | KernelError = kernel.run(values)

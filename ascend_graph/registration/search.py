@@ -27,6 +27,7 @@ STRUCTURES = 8
 RUNS, FRESH_RUNS = 24, 12
 
 _SIZES = (2, 3, 4, 5, 6, 7, 9, 11, 13)
+_ATTR_DTYPES = (torch.float32, torch.float64, torch.float16, torch.int64, torch.int32)
 _KINDS: Mapping[str, Sequence[torch.dtype]] = {
     "float": (torch.float32, torch.float64, torch.bfloat16, torch.float16),
     "int": (torch.int64, torch.int32, torch.uint8),
@@ -155,7 +156,7 @@ class Search:
         evidence = _Evidence(domain, kinds)
         relation = _inputs_only(domain)
         for structure in range(STRUCTURES):
-            if not self.some(evidence, relation, structure, 3 if structure else 1, attempts=8):
+            if not self.some(evidence, relation, structure, 3 if structure else 1, attempts=40 if structure else 16):
                 evidence.failed = f"structure {structure} never runs: {self.runner.last_error}"
                 return evidence
         # Every flag and every axis that may be absent doubles the cases to be told apart.
@@ -227,6 +228,9 @@ class Search:
         if attrs is None:
             return None
         values = dict(attrs)
+        for attr in self.signature.attrs:
+            if attr.kind == "dtype" and not attr.optional and not attr.has_default:
+                values[attr.name] = self.rng.choice(_ATTR_DTYPES)
         dtypes = {k: self.rng.choice(_KINDS[kind]) if mixed else _KINDS[kind][0] for k, kind in kinds.items()}
         for tensor in self.signature.tensors:
             shape = shapes.get(tensor.name)
@@ -331,10 +335,8 @@ class Search:
             zip(evidence.values, evidence.outputs, strict=True)
         )
         names = [t.name for t in self.signature.required]
-        combinations = list(product(*(_choices(evidence.kinds[n]) for n in names)))
-        self.rng.shuffle(combinations)
-        combinations.sort(key=lambda c: len(set(c)) > 1)  # one dtype for all first
-        for dtypes in combinations[:60]:
+        given: list[tuple[Mapping[str, Any], tuple[Any, ...]]] = []
+        for dtypes in self.combinations([_choices(evidence.kinds[n]) for n in names]):
             values = self.values(evidence.domain, relation, None, evidence.kinds)
             if values is None:
                 continue
@@ -349,6 +351,27 @@ class Search:
             run = self.call(values)
             if not run.error:
                 runs.append((values, run.outputs))
+            for attr in self.signature.attrs:
+                if attr.kind == "dtype" and attr.optional:
+                    named = values | {attr.name: self.rng.choice(_ATTR_DTYPES)}
+                    run = self.call(named)
+                    if not run.error:
+                        given.append((named, run.outputs))
+        # Where no rule explains the runs with an optional dtype given, the relation demands that it is not.
+        return self.dtype_rules(runs + given) or self.dtype_rules(runs)
+
+    def combinations(self, choices: Sequence[Sequence[torch.dtype]]) -> list[tuple[torch.dtype, ...]]:
+        """Dtypes for some inputs: one for all first, then others, at most 60."""
+        if len(choices) > 3:
+            alike = [(dtype,) * len(choices) for dtype in choices[0]]
+            return alike + [tuple(map(self.rng.choice, choices)) for _ in range(40)]
+        combinations = list(product(*choices))
+        self.rng.shuffle(combinations)
+        combinations.sort(key=lambda c: len(set(c)) > 1)
+        return combinations[:60]
+
+    def dtype_rules(self, runs: Sequence[tuple[Mapping[str, Any], tuple[Any, ...]]]) -> list[str] | None:
+        """The simplest dtype rule of every output that explains the runs."""
         rules = []
         for number in range(len(self.signature.outputs)):
             rule = next((c for c in dtype_candidates(self.signature) if self.dtype_holds(c, number, runs)), None)
@@ -385,12 +408,13 @@ class Search:
         for attr in self.signature.attrs:
             if attr.kind != "dtype":
                 continue
-            absent = [run for run in runs if run[0][attr.name] is None]
-            rule = next((c for c in dtype_candidates(self.signature) if self.dtype_holds(c, number, absent)), None)
-            if absent and rule is not None:
-                return f"{rule} if {attr.name} is None else {attr.name}"
-            if not absent and self.dtype_holds(attr.name, number, runs):
+            if self.dtype_holds(attr.name, number, runs):
                 return attr.name
+            absent = [run for run in runs if run[0][attr.name] is None]
+            for candidate in dtype_candidates(self.signature) if absent else ():
+                rule = f"{candidate} if {attr.name} is None else {attr.name}"
+                if self.dtype_holds(candidate, number, absent) and self.dtype_holds(rule, number, runs):
+                    return rule
         return None
 
     def assemble(

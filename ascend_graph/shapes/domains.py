@@ -81,7 +81,7 @@ class Domain:
 
     inputs: str
     #: From attr to the way its values are chosen: ``axis``, ``axes``, ``permutation``, ``insert``, ``sizes``,
-    #: ``reshape``, ``expand``, ``parts``.
+    #: ``reshape``, ``expand``, ``parts``, ``trailing``.
     roles: Mapping[str, str] = field(default_factory=dict)
 
     def relation(self, outputs: str) -> Relation:
@@ -123,6 +123,12 @@ _TWO = (
     "{0}[*b, n, n], {1}[*b, n, k]",
     "{0}[*s, n], {1}[*s, m]",
     "{0}[n], {1}[*t]",
+    "{0}[*s, n], {1}[*s, 2 * n]",
+    "{0}[*s, 2 * n], {1}[*s, n]",
+    "{0}[m, n], {1}[m, n]",
+    "{0}[b, c, h, w], {1}[b, c, h, w]",
+    "{0}[b, c, h, w], {1}[d, c, p, q]",
+    "{0}[b, c, *s], {1}[b, c, *t]",
 )
 _THREE = (
     "{0}[...], {1}[...], {2}[...]",
@@ -138,6 +144,18 @@ _THREE = (
     "{0}[*s, k], {1}[n, k], {2}[n]",
     "{0}[b, l, e], {1}[b, s, e], {2}[b, s, v]",
     "{0}[m, n], {1}[m, n], {2}[m]",
+    "{0}[m], {1}[m, n], {2}[m, n]",
+    "{0}[m, n], {1}[m, k], {2}[n, k]",
+    "{0}[b, c, *s], {1}[c], {2}[c]",
+    "{0}[b, c, h, w], {1}[b, c, h, w], {2}[b, c, h, w]",
+)
+_FOUR = (
+    "{0}[...], {1}[...], {2}[...], {3}[...]",
+    "{0}[*s], {1}[*s], {2}[*s], {3}[*s]",
+    "{0}[*s, n], {1}[*s, n], {2}[n], {3}[*s, 1]",
+    "{0}[*s, n], {1}[*s, n], {2}[n], {3}[*s]",
+    "{0}[*s, n], {1}[*s, n], {2}[n], {3}[n]",
+    "{0}[b, c, h, w], {1}[b, c, h, w], {2}[b, c, h, w], {3}[b, c, h, w]",
 )
 _LISTS = (
     "{0}[i][*s]",
@@ -150,7 +168,12 @@ _LISTS = (
 )
 _AXIS = {
     (False,): ("{0}[*s, n@{a}]", "{0}[*s, n@{a}, m@-1]"),
-    (False, False): ("{0}[*s, n@{a}], {1}[*s, k@{a}]", "{0}[*s, n@{a}], {1}[k]", "{0}[*s, n@{a}], {1}[*t]"),
+    (False, False): (
+        "{0}[*s, n@{a}], {1}[*s, k@{a}]",
+        "{0}[*s, n@{a}], {1}[k]",
+        "{0}[*s, n@{a}], {1}[*t]",
+        "{0}[*s, n@{a}], {1}[*s, (2 * n)@{a}]",
+    ),
     (False, False, False): ("{0}[*s, n@{a}], {1}[*s, k@{a}], {2}[*s, k@{a}]", "{0}[*s, n@{a}], {1}[k], {2}[*s, k@{a}]"),
     (True,): ("{0}[i][*s, n[i]@{a}]",),
 }
@@ -190,8 +213,8 @@ def _domains(signature: Signature) -> Iterator[Domain]:
     if not names:
         plain = ("",)
     elif not any(lists):
-        plain = {1: _ONE, 2: _TWO, 3: _THREE}.get(len(names), ())
-        if len(names) > 3:
+        plain = {1: _ONE, 2: _TWO, 3: _THREE, 4: _FOUR}.get(len(names), ())
+        if len(names) > 4:
             plain = tuple(", ".join(f"{{{n}}}{pattern}" for n in range(len(names))) for pattern in ("[...]", "[*s]"))
     elif lists == (True,):
         plain = _LISTS
@@ -206,7 +229,7 @@ def _domains(signature: Signature) -> Iterator[Domain]:
         plain = (", ".join(f"{{{n}}}[i][*s[i]]" for n in range(len(names))),)
     roles: list[dict[str, str]] = [{}]
     for name in int_lists:
-        roles += [{name: role} for role in ("sizes", "reshape", "expand", "parts")]
+        roles += [{name: role} for role in ("sizes", "reshape", "expand", "parts", "trailing")]
     # Any rank first, then axes named by attrs, then fixed ranks: a narrow domain explains less than it seems to.
     wide = [p for p in plain if _any_rank(p)]
     for pattern, role in itertools.product(wide, roles):
@@ -252,9 +275,10 @@ def attr_values(
     shape = shapes.get(first) if first else ()
     if isinstance(shape, list):
         shape = shape[0] if shape else ()
+    length = rng.choice((1, 2, 2, 2, 3))  # strides and paddings are as many
     for attr in signature.attrs:
         role = domain.roles.get(attr.name, "")
-        value = _in_role(role, shape or (), rng) if role else _plain(attr, rng)
+        value = _in_role(role, shape or (), rng) if role else _plain(attr, rng, length)
         if role and attr.optional and rng.random() < 0.25 and role in ("axis", "axes"):
             value = None
         if value is _IMPOSSIBLE:
@@ -288,6 +312,8 @@ def _in_role(role: str, shape: Sequence[int], rng: random.Random) -> Any:
             return _IMPOSSIBLE
         cuts = sorted(rng.sample(range(1, size), min(rng.randint(0, 3), size - 1)))
         return [b - a for a, b in itertools.pairwise([0, *cuts, size])]
+    if role == "trailing":  # the last dimensions
+        return list(shape[rank - rng.randint(1, rank) :]) if rank else _IMPOSSIBLE
     if role == "reshape":
         total = 1
         for size in shape:
@@ -300,16 +326,16 @@ def _in_role(role: str, shape: Sequence[int], rng: random.Random) -> Any:
     return [rng.randint(1, 4) for _ in range(rng.randint(0, 2))] + list(shape)
 
 
-def _plain(attr: AttrArgument, rng: random.Random) -> Any:
+def _plain(attr: AttrArgument, rng: random.Random, length: int) -> Any:
     if attr.optional and rng.random() < 0.4:
         return None
     match attr.kind:
         case "bool":
             return rng.random() < 0.5
         case "int":
-            return rng.choice((0, 1, 2, 3, -1) if not attr.has_default else (attr.default, 0, 1, 2, 3))
+            return rng.choice((attr.default, 0, 1, 2, 3) if attr.has_default else (0, 1, 1, 2, 3, -1))
         case "int[]":
-            return rng.choice(([1], [2], [1, 1], [2, 2], [2, 1], [3, 2], [0, 0], [1, 1, 1]))
+            return [0] * length if rng.random() < 0.25 else [rng.choice((1, 1, 2, 2, 3)) for _ in range(length)]
         case "float" | "number":
             return rng.choice((0.5, 2.0, 1.0)) if attr.kind == "float" else rng.choice((2, 0.5, 1.5, 3))
     return attr.default

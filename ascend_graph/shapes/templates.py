@@ -132,6 +132,11 @@ def _windows(dims: Sequence[str], lists: Sequence[str]) -> list[str]:
             for dilation in (None, *(name for name in lists if name not in (kernel, stride, padding))):
                 reach = f"({kernel}[{axis}] - 1)" + (f" * {dilation}[{axis}]" if dilation else "")
                 found.append(f"({d} + 2 * {padding}[{axis}] - {reach} - 1) // {stride}[{axis}] + 1")
+        kernel = "pq"[axis]
+        if kernel in dims and d in "hw":  # the kernel is a tensor
+            for stride, padding, dilation in itertools.permutations(lists, 3):
+                reach = f"({kernel} - 1) * {dilation}[{axis}]"
+                found.append(f"({d} + 2 * {padding}[{axis}] - {reach} - 1) // {stride}[{axis}] + 1")
     return found
 
 
