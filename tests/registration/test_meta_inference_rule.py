@@ -14,6 +14,8 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 
+import ascend_graph
+from ascend_graph.host.ops import host_kernel
 from ascend_graph.registration.meta import meta_function
 from ascend_graph.shapes import parse_relation
 
@@ -86,6 +88,7 @@ REG_OP(RuleMix)
 MIX = "x[m, k], w[k, n], bias[n] -> y[m, n + n], z[ceildiv(m, block), max(m, n), m * k // 2]: int32"
 
 
+@host_kernel("RuleMix")
 def _mix(x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor | None = None, *, block: int) -> tuple[torch.Tensor, ...]:
     product = x @ w if bias is None else x @ w + bias
     (m, k), n = x.shape, w.shape[1]
@@ -101,10 +104,6 @@ def test_a_dynamic_graph_carries_rules_that_agree_with_the_relation(
     import torchair
     from torchair._ge_concrete_graph.fx2ge_converter import GeConcreteGraph
 
-    import ascend_graph
-    from ascend_graph.host.ops import host_kernel
-
-    host_kernel("RuleMix")(_mix)
     ascend_graph.load_prototypes(HEADER)
     namespace = f"rule_mix_{with_bias}".lower()
     library = torch.library.Library(namespace, "DEF")
