@@ -75,6 +75,10 @@ _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+#: Sizes are numbers of 64 bits; without a limit repeated squaring would not end.
+MAX_SIZE = 2**63 - 1
+
+
 class Scope(Generic[T]):
     """What the names of a relation mean for one target: attrs, slots of the environment, inputs."""
 
@@ -255,6 +259,15 @@ class Scope(Generic[T]):
                 return compute(dividend, divisor)
 
             return divide
+        if operator == "*":
+
+            def multiply(env: Env) -> Any:
+                result = a(env) * b(env)
+                if result.__class__ is int and not -MAX_SIZE <= result <= MAX_SIZE:
+                    raise ShapeError(f"{node} is beyond 64 bits: {show(a(env))} times {show(b(env))}")
+                return result
+
+            return multiply
         if constant is None:
             return lambda env: compute(a(env), b(env))
         if slot is None:
