@@ -29,6 +29,7 @@ from typing import Any
 
 import torch
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -309,8 +310,8 @@ def main(sets: Sequence[str] = ("seen", "held_out", "npu")) -> dict[str, Any]:
             f"{result.seconds:.1f}",
             f"{result.accepted}/{result.records}",
             f"{result.strides}/{result.accepted}",
-            result.relation,
-            (result.narrower or result.remark)[:160],
+            escape(result.relation),
+            escape((result.narrower or result.remark)[:160]),
         )
     Console(width=240).print(table)
     summary: dict[str, Any] = {}

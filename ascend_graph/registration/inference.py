@@ -9,6 +9,7 @@ it. :mod:`ascend_graph.registration.search` does the searching, :mod:`ascend_gra
 from __future__ import annotations
 
 import random
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,11 +18,20 @@ import torch
 
 from ascend_graph.registration.meta import existing_meta
 from ascend_graph.registration.running import KernelError, Runner, bind
-from ascend_graph.registration.search import InferenceError, Inferred, Search, Trial
+from ascend_graph.registration.search import InferenceError, Inferred, NarrowRelationWarning, Search, Trial
 from ascend_graph.shapes import parse_relation
 from ascend_graph.shapes.domains import AttrArgument, Signature, TensorArgument, restored, safe_name
 
-__all__ = ["TIME_LIMIT", "InferenceError", "Inferred", "Trial", "infer_overload", "infer_relation", "signature_of"]
+__all__ = [
+    "TIME_LIMIT",
+    "InferenceError",
+    "Inferred",
+    "NarrowRelationWarning",
+    "Trial",
+    "infer_overload",
+    "infer_relation",
+    "signature_of",
+]
 
 #: Seconds one run of the kernel may take.
 TIME_LIMIT = 10.0
@@ -79,7 +89,10 @@ def infer_relation(
         time_limit: Seconds that one run may take.
 
     Returns:
-        The relation with the evidence; ``print`` shows the ``shape=`` line to write.
+        The relation with the evidence; ``print`` shows the ``shape=`` line to write, and what it does not say.
+
+    Warns:
+        NarrowRelationWarning: The kernel was seen to take shapes that the relation refuses.
 
     Raises:
         InferenceError: No relation of the family, or more than one, explains the runs; or the kernel hangs, crashes,
@@ -101,6 +114,9 @@ def infer_relation(
     except KernelError as error:
         raise InferenceError(str(error)) from None
     names = [a.name for a in schema.arguments]
+    if found.narrow:
+        text = f"{schema.name}: the relation found is {found.narrower}; write shape= to say more"
+        warnings.warn(text, NarrowRelationWarning, stacklevel=2)
     return replace(found, relation=parse_relation(restored(str(found.relation), names)))
 
 

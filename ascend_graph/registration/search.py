@@ -15,7 +15,7 @@ from ascend_graph.errors import AscendGraphError
 from ascend_graph.registration.meta import TORCH
 from ascend_graph.registration.running import Returned, Run, Runner
 from ascend_graph.shapes import Relation, RelationError, ShapeError, parse_relation
-from ascend_graph.shapes.domains import Domain, Signature, attr_values, domains, safe_name
+from ascend_graph.shapes.domains import Domain, Signature, attr_values, domains, restored, safe_name
 from ascend_graph.shapes.samples import SampleError, sample
 from ascend_graph.shapes.solver import Explanation, Observation, Solver, restrictions, selectors
 from ascend_graph.shapes.syntax import Like, Name, bound_names
@@ -40,6 +40,10 @@ class InferenceError(AscendGraphError):
     """No relation was found by running; the message has the table of what was tried and the line to write instead."""
 
 
+class NarrowRelationWarning(UserWarning):
+    """A relation found by running refuses shapes that the kernel takes; the text has an example of them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Trial:
     """One row of the table: a domain, how many runs it had, and what came of it."""
@@ -58,6 +62,8 @@ class Inferred:
     trials: tuple[Trial, ...] = ()
     #: An input that the kernel runs on and the relation refuses, if one was met.
     narrower: str = ""
+    #: Whether that is so for shapes of tensors with dimensions, whatever the attrs are.
+    narrow: bool = False
     #: Outputs whose strides the relation does not say.
     strides: tuple[str, ...] = ()
 
@@ -134,11 +140,12 @@ class Search:
         last = f"\n  the last error of the kernel: {self.runner.last_error}" if self.runner.last_error else ""
         inputs = ", ".join(f"{t.name}[…]" for t in self.signature.required)
         outputs = ", ".join(f"out{n}[…]" for n in range(len(self.signature.outputs)))
+        names = [a.name for a in self.runner.schema.arguments]
         return InferenceError(
             f"no shape relation was found for {self.signature.name} by running it; tried:\n"
-            + "\n".join(rows)
+            + restored("\n".join(rows), names)
             + last
-            + f'\nwrite shape="{inputs} -> {outputs}" or, if random inputs are invalid, give samples='
+            + f'\nwrite shape="{restored(inputs, names)} -> {outputs}" or, if random inputs are invalid, give samples='
         )
 
     def kinds(self) -> Iterator[dict[str, str]]:
@@ -296,7 +303,7 @@ class Search:
             return None
         relation, notes = self.with_strides(relation, evidence)
         self.note(evidence, f"explained: {relation}")
-        return Inferred(relation, self.runner.runs, tuple(self.trials), self.narrower(relation), tuple(notes))
+        return self.found(relation, domain, notes)
 
     def note(self, evidence: _Evidence, outcome: str) -> None:
         self.trials.append(Trial(evidence.domain.inputs, len(evidence.observations), outcome))
@@ -501,14 +508,21 @@ class Search:
                     return difference
         return ""
 
-    def narrower(self, relation: Relation) -> str:
-        """What the kernel runs on and the relation refuses, if anything."""
+    def found(self, relation: Relation, domain: Domain, strides: Sequence[str] = ()) -> Inferred:
+        """The relation with the evidence for it, and what it refuses of what ran."""
+        narrower, narrow, inputs = "", False, _inputs_only(domain)
         for values, _ in self.seen:
             refused = refusal(relation, self.signature, values)
-            if refused:
-                shapes = {t.name: _shapes(values[t.name]) for t in self.signature.tensors if values[t.name] is not None}
-                return f"narrower than the kernel, which also runs on {shapes}: {refused}"
-        return ""
+            if not refused:
+                continue
+            shapes = {t.name: _shapes(values[t.name]) for t in self.signature.tensors if values[t.name] is not None}
+            # Tensors without dimensions, and what attrs forbid, are edges; other shapes are a part of the operator.
+            narrow = not domain.roles and all(shapes.values()) and not _valid(inputs, shapes, values)
+            if narrow or not narrower:
+                narrower = f"narrower than the kernel, which also runs on {shapes}: {refused}"
+            if narrow:
+                break
+        return Inferred(relation, self.runner.runs, tuple(self.trials), narrower, narrow, tuple(strides))
 
     # --------------------------------------------------------------------------------------------------------- strides
 
@@ -596,7 +610,7 @@ class Search:
                 return None
             rules.append(rule)
         relation = self.assemble(evidence.domain, explained, rules, observations)
-        return Inferred(relation, self.runner.runs, tuple(self.trials), self.narrower(relation))
+        return self.found(relation, evidence.domain)
 
 
 def refusal(relation: Relation, signature: Signature, values: Mapping[str, Any]) -> str:

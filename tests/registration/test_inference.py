@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -9,7 +11,12 @@ from typing import Any
 import pytest
 import torch
 
-from ascend_graph.registration.inference import InferenceError, infer_overload, infer_relation
+from ascend_graph.registration.inference import (
+    InferenceError,
+    NarrowRelationWarning,
+    infer_overload,
+    infer_relation,
+)
 from ascend_graph.shapes import ShapeError, parse_relation
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*:UserWarning")
@@ -82,6 +89,59 @@ def test_an_optional_input_that_changes_nothing_may_be_there(define: Callable[..
     assert found.relation.infer(shapes, dtypes, {}) == (((2, 5), "float32"),)
 
 
+def test_a_kernel_that_crashes_is_an_error_not_the_end(define: Callable[..., Any]) -> None:
+    def kernel(x: torch.Tensor) -> torch.Tensor:
+        ctypes.string_at(0)
+        return x.clone()
+
+    overload = define("crash(Tensor x) -> Tensor", kernel)
+    with pytest.raises(InferenceError, match=r"inferred::crash crashed the process it ran in \(SIGSEGV\) for"):
+        infer_overload(overload)
+
+
+def test_a_kernel_that_ends_its_process(define: Callable[..., Any]) -> None:
+    overload = define("leave(Tensor x) -> Tensor", lambda x: os._exit(3))
+    with pytest.raises(InferenceError, match="exit code 3"):
+        infer_overload(overload)
+
+
+def test_strides_of_the_kernel_are_carried_or_named(define: Callable[..., Any]) -> None:
+    kept = infer_overload(define("kept(Tensor x, Tensor w) -> Tensor", lambda x, w: w.clone()))
+    assert str(kept.relation).startswith("x[*s], w[*t] -> out0 like w")
+    packed = infer_overload(define("packed(Tensor x) -> Tensor", lambda x: x.contiguous().clone()))
+    assert packed.relation == parse_relation("x[*s] -> out0[*s]")
+    turned = infer_overload(define("turned(Tensor x, Tensor y) -> Tensor", lambda x, y: (y.t() @ x.t()).t()))
+    assert turned.relation == parse_relation("x[m, k], y[k, n] -> out0[m, n]")
+    assert turned.strides[0].startswith("the strides of out0 are not always contiguous: (1, ")
+    assert "# the strides of out0" in str(turned)
+
+
+def test_a_relation_narrower_than_the_kernel_is_not_silent(define: Callable[..., Any]) -> None:
+    def kernel(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        if x.dim() == w.dim() == 1 and x.shape != w.shape:
+            return x.new_zeros(x.shape[0] ** 2 % 7 + w.shape[0] ** 3 % 5)
+        return x + w
+
+    overload = define("odd_pair(Tensor x, Tensor w) -> Tensor", kernel)
+    with pytest.warns(NarrowRelationWarning, match="narrower than the kernel, which also runs on"):
+        found = infer_overload(overload)
+    assert found.narrow
+
+
+def test_dtype_attrs(define: Callable[..., Any]) -> None:
+    cast = infer_overload(
+        define("cast(Tensor x, *, ScalarType dtype) -> Tensor", lambda x, *, dtype: x.to(dtype, copy=True))
+    )
+    assert cast.relation == parse_relation("x[*s] -> out0 like x: dtype")
+    maybe = infer_overload(
+        define(
+            "maybe_cast(Tensor x, *, ScalarType? dtype=None) -> Tensor",
+            lambda x, *, dtype=None: x.clone() if dtype is None else x.to(dtype, copy=True),
+        )
+    )
+    assert maybe.relation == parse_relation("x[*s] -> out0 like x: x if dtype is None else dtype")
+
+
 def test_declared_aliases_need_no_run() -> None:
     function = torch.ops.aten.relu_.default
     found = infer_relation(function, function._schema)
@@ -110,6 +170,8 @@ def test_a_refusal_shows_what_was_tried(define: Callable[..., Any]) -> None:
     assert "no candidate explains output 0" in text
     assert 'write shape="x[…] -> out0[…]"' in text
     assert "samples=" in text
+    with pytest.raises(InferenceError, match=r"x\[\*s\], w\[\*t\](.|\n)*x\[…\], w\[…\] -> out0"):
+        infer_overload(define("odder(Tensor x, Tensor w) -> Tensor", lambda x, w: kernel(x) + kernel(w)[:1]))
 
 
 def failing(kind: str) -> Callable[..., Any]:
