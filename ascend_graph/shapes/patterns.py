@@ -293,11 +293,22 @@ class Patterns(Scope[T]):
             self.bound.add(vector)
         name = tensor.name
 
+        def match_one(env: Env, sizes: Sequence[Any] | None, number: int) -> None:
+            if sizes is not None:
+                try:
+                    match(env, sizes)
+                except ShapeError as error:
+                    raise ShapeError(f"{error} ({index} = {number})") from None
+
         def match_list(env: Env, shapes: Sequence[Any]) -> None:
             count = env[slot]
             if count is not None and count != len(shapes):
                 raise ShapeError(f"{name} has {len(shapes)} tensors, but another list with index {index} has {count}")
             env[slot] = len(shapes)
+            if not vectors:
+                for number, sizes in enumerate(shapes):
+                    match_one(env, sizes, number)
+                return
             fresh = [env[vector] is None for vector, _ in vectors]
             for (vector, _), new in zip(vectors, fresh, strict=True):
                 if new:
@@ -305,11 +316,7 @@ class Patterns(Scope[T]):
             for number, sizes in enumerate(shapes):
                 for (vector, scratch), new in zip(vectors, fresh, strict=True):
                     env[scratch] = None if new else env[vector][number]
-                if sizes is not None:
-                    try:
-                        match(env, sizes)
-                    except ShapeError as error:
-                        raise ShapeError(f"{error} ({index} = {number})") from None
+                match_one(env, sizes, number)
                 for (vector, scratch), new in zip(vectors, fresh, strict=True):
                     if new:
                         env[vector].append(env[scratch])
