@@ -2,11 +2,13 @@
 
 from ascend_graph.registration.autograd import GradientError
 from ascend_graph.registration.binding import Argument, Binding, BindingError, Evidence, bind
-from ascend_graph.registration.converter import ConversionError, ConverterError, make_converter
+from ascend_graph.registration.comparison import ReplacedConverterWarning
+from ascend_graph.registration.converter import ConversionError, make_converter
 from ascend_graph.registration.dtypes import DtypeError, dtype_number
 from ascend_graph.registration.meta import MetaError, meta_function, register_meta
 from ascend_graph.registration.register import RegisteredOp, RegistrationError, register_op, registered_ops
 from ascend_graph.registration.schema import OpSchema, SchemaError, read_schema
+from ascend_graph.registration.torchair import ConverterError
 
 __all__ = [
     "Argument",
@@ -21,6 +23,7 @@ __all__ = [
     "OpSchema",
     "RegisteredOp",
     "RegistrationError",
+    "ReplacedConverterWarning",
     "SchemaError",
     "bind",
     "dtype_number",

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from types import SimpleNamespace
 from typing import Any
 
 from ascend_graph.errors import AscendGraphError
@@ -14,33 +10,12 @@ from ascend_graph.prototypes import AttrType, DataType, Parameter, ParameterKind
 from ascend_graph.raw_ops import NodeStyle, describe, make_raw_op
 from ascend_graph.raw_ops.description import is_index_type
 from ascend_graph.registration.binding import Binding, Conversion, Hook, Source
-from ascend_graph.registration.dtypes import PACKED_DTYPES, STORED_AS, UNKNOWN_TO_TORCH, ge_dtype
-
-ConverterFunction = Callable[..., Any]
+from ascend_graph.registration.dtypes import PACKED_DTYPES, STORED_AS, ge_dtype
+from ascend_graph.registration.torchair import ConverterFunction, torchair
 
 
 class ConversionError(AscendGraphError, ValueError):
     """A call in the graph cannot become the GE node: a value, a dtype or a symbolic size that GE has no place for."""
-
-
-class ConverterError(AscendGraphError):
-    """TorchAir is not there, or has a converter for the operator already."""
-
-
-@lru_cache(maxsize=1)
-def _torchair() -> SimpleNamespace:
-    try:
-        importlib.import_module("torch_npu")  # torchair can only be imported after it
-        return SimpleNamespace(
-            fx=importlib.import_module("torchair._ge_concrete_graph.fx2ge_converter"),
-            ge=importlib.import_module("torchair.ge._ge_graph"),
-            raw=importlib.import_module("torchair._ge_concrete_graph.ge_apis"),
-        )
-    except (ImportError, OSError) as error:
-        raise ConverterError(
-            f"a converter needs torch_npu with torchair, which cannot be imported here: {error}. "
-            "Without CANN run the program as `python -m ascend_graph.host script.py`."
-        ) from error
 
 
 # -------------------------------------------------------------------------------------------------------------- making
@@ -78,7 +53,7 @@ class _Maker:
     """One converter's precomputed parts."""
 
     def __init__(self, binding: Binding) -> None:
-        pieces = _torchair()
+        pieces = torchair()
         self.binding = binding
         self.ge, self.raw = pieces.ge, pieces.raw
         self.description = describe(binding.prototype)
@@ -125,7 +100,7 @@ class _Maker:
                 value = get(values)
                 if value is not None:
                     given[name] = value
-            return results(raw_op(*tensors, **given), values)
+            return results(raw_op(*tensors, **given), values, meta_outputs)
 
         return convert
 
@@ -374,6 +349,7 @@ class _Maker:
         if source.conversion is Conversion.DTYPE:
             parameters = (*self.binding.prototype.inputs, *self.binding.prototype.outputs)
             known = {dtype for parameter in parameters for dtype in parameter.dtypes}
+            taken = {dtype for parameter in self.binding.prototype.inputs for dtype in parameter.dtypes}
             complete = all(parameter.dtypes for parameter in parameters)
 
             def number(value: Any) -> int:
@@ -383,10 +359,10 @@ class _Maker:
                         f"{subject}: {name}={value!r} is {found.ge_name}, which no input or output has; allowed are "
                         f"{', '.join(dtype.ge_name for dtype in sorted(known))}"
                     )
-                if found in PACKED_DTYPES:
+                if found in PACKED_DTYPES and found in taken:
                     raise ConversionError(
-                        f"{subject}: {name}={value!r} is {found.ge_name}; GE counts single elements of it, torch stores two "
-                        "in a byte, so the node alone cannot stand for the operator; pass converter="
+                        f"{subject}: {name}={value!r} is {found.ge_name}; GE counts single elements of it, torch stores "
+                        f"{PACKED_DTYPES[found]} in one, and an input can have it too; pass converter="
                     )
                 return int(found)
 
@@ -415,55 +391,85 @@ class _Maker:
 
     # --------------------------------------------------------------------------------------------------------- results
 
-    def results(self) -> Callable[[Any, Sequence[Any]], Any]:
-        """From what the raw op returns and the arguments to what the schema returns."""
-        pick = self.pick()
-        announced = self.announced_dtypes()
-        if not announced:
-            return pick
+    def results(self) -> Callable[[Any, Sequence[Any], Any], Any]:
+        """From what the raw op returns, the arguments and the meta outputs to what the schema returns."""
+        pick, described = self.pick(), self.described_outputs()
+        if not described:
+            return lambda made, values, meta_outputs: pick(made, values)
+        dtypes = self.dtype_attrs()
+        single = len(self.binding.prototype.outputs) == 1
+        only = len(self.binding.returns) == 1
 
-        def announce(made: Any, values: Sequence[Any]) -> Any:
-            for get, outputs, say in announced:
-                say(made, get(values), outputs)
-            return pick(made, values)
+        def results(made: Any, values: Sequence[Any], meta_outputs: Any) -> Any:
+            told = {get(values) for get in dtypes}
+            outputs = [made] if single else list(made)
+            for position, output, told_of in described:
+                meta = None
+                if meta_outputs is not None and position is not None:
+                    meta = meta_outputs if only else meta_outputs[position]
+                outputs[output] = told_of(outputs[output], meta, told)
+            return pick(outputs[0] if single else outputs, values)
 
-        return announce
+        return results
 
-    def announced_dtypes(self) -> list[Any]:
-        """For attrs that give a dtype: what writes it into the description of the output that has it.
+    def dtype_attrs(self) -> list[Getter]:
+        """The values of the attrs that give a dtype."""
+        return [
+            self.attr_getter(attr.name, attr.type, source)
+            for attr, source in zip(self.binding.prototype.attrs, self.binding.attrs, strict=True)
+            if source is not None and source.conversion is Conversion.DTYPE and not attr.type.name.startswith("LIST")
+        ]
 
-        A meta function cannot: torch stores a dtype it does not have as another one, for example HIFLOAT8 as uint8.
+    def described_outputs(self) -> list[tuple[int | None, int, Callable[[Any, Any, set[Any]], Any]]]:
+        """The outputs whose dtype torch stores as another one: the return, the output, and what tells GE of it.
+
+        A meta function cannot: HIFLOAT8 is uint8 to torch. An attr that gives a dtype does, or that the output has no other.
+        What torch packs, two or eight in an element, is bitcast to that element, as TorchAir's own converters do.
         """
         outputs = self.binding.prototype.outputs
-        proto = {dtype: self.ge._ge_dtype_to_ge_proto_dtype(int(dtype)) for dtype in UNKNOWN_TO_TORCH}
-        subject = self.subject
-        single = len(outputs) == 1
+        returned = {r.output: n for n, r in enumerate(self.binding.returns) if r.output is not None}
+        attrs = self.dtype_attrs()
+        return [
+            (returned.get(n), n, self.description_of(n, [m for m in range(len(outputs)) if m != n], bool(attrs)))
+            for n, output in enumerate(outputs)
+            if output.kind is not ParameterKind.DYNAMIC
+            and any(dtype in STORED_AS for dtype in output.dtypes)
+            and (attrs or len(output.dtypes) == 1)
+        ]
 
-        def say(made: Any, value: Any, fitting: Mapping[DataType, list[int]]) -> None:
-            dtype = DataType(value) if isinstance(value, int) else None
-            if dtype not in proto or not fitting[dtype]:
-                return
-            if len(fitting[dtype]) > 1:
-                names = ", ".join(outputs[n].name for n in fitting[dtype])
-                raise ConversionError(f"{subject}: which of {names} has the dtype {dtype.ge_name}? pass converter=")
-            tensor = made if single else made[fitting[dtype][0]]
-            tensor.desc.dtype = proto[dtype]
+    def description_of(self, number: int, others: list[int], by_attr: bool) -> Callable[[Any, Any, set[Any]], Any]:
+        outputs = self.binding.prototype.outputs
+        output, subject, proto, pack = outputs[number], self.subject, self.ge._ge_dtype_to_ge_proto_dtype, self.pack
+        allowed = {int(dtype) for dtype in output.dtypes}
+        only = output.dtypes[0] if len(output.dtypes) == 1 else None
 
-        found = []
-        for attr, source in zip(self.binding.prototype.attrs, self.binding.attrs, strict=True):
-            if source is None or source.conversion is not Conversion.DTYPE or attr.type.name.startswith("LIST"):
-                continue
-            fitting = {
-                dtype: [
-                    n
-                    for n, output in enumerate(outputs)
-                    if dtype in output.dtypes and output.kind is not ParameterKind.DYNAMIC
-                ]
-                for dtype in UNKNOWN_TO_TORCH
-            }
-            if any(fitting.values()):
-                found.append((self.attr_getter(attr.name, attr.type, source), fitting, say))
-        return found
+        def describe(tensor: Any, meta: Any, told: set[Any]) -> Any:
+            stored = getattr(meta, "dtype", None)
+            possible = [dtype for dtype in output.dtypes if dtype in STORED_AS and (dtype in told or dtype is only)]
+            if stored is not None:
+                possible = [dtype for dtype in possible if int(STORED_AS[dtype]) == stored]
+            if not possible:
+                return tensor
+            rivals = [outputs[n].name for n in others if possible[0] in outputs[n].dtypes]
+            if len(possible) > 1 or (rivals and (stored is None or stored in allowed)):
+                names = ", ".join([output.name, *rivals])
+                raise ConversionError(
+                    f"{subject}: which of {names} has the dtype {possible[0].ge_name}? pass converter="
+                )
+            tensor.desc.dtype = proto(int(possible[0]))
+            return pack(tensor, possible[0], meta) if possible[0] in PACKED_DTYPES else tensor
+
+        return describe
+
+    def pack(self, tensor: Any, dtype: DataType, meta: Any) -> Any:
+        """The tensor of elements of four bits as torch holds it: several in one element of the last dimension."""
+        if meta is None:
+            raise ConversionError(f"{self.subject}: the rank of its {dtype.ge_name} output is not known here")
+        raw, const, count = self.raw, self.ge.Const, PACKED_DTYPES[dtype]
+        divisors = const([1] * (meta.rank - 1) + [count], dtype=DataType.INT32)
+        sizes = raw.Div(raw.Shape(tensor), divisors)
+        grouped = raw.Reshape(tensor, raw.ConcatV2([sizes, const([count], dtype=DataType.INT32)], concat_dim=0, N=2))
+        return raw.Reshape(raw.Bitcast(grouped, type=int(STORED_AS[dtype])), sizes)
 
     def pick(self) -> Callable[[Any, Sequence[Any]], Any]:
         binding = self.binding
@@ -513,7 +519,7 @@ def _is_promotion(dtypes: set[int], target: int) -> bool:
     """Whether ``target`` is what torch promotes these dtypes to, so that casting is what the operator does itself."""
     import torch
 
-    to_torch = _torchair().ge.ge_type_to_torch_type
+    to_torch = torchair().ge.ge_type_to_torch_type
     try:
         promoted = None
         for dtype in dtypes:
@@ -536,56 +542,3 @@ def _table(hook: Hook, subject: str, name: str) -> Callable[[Any], Any]:
             raise ConversionError(f"{subject}: {name}={value!r} is none of {', '.join(map(repr, table))}") from None
 
     return look_up
-
-
-# --------------------------------------------------------------------------------------------------------- registration
-
-
-@dataclass(slots=True)
-class ConverterHandle:
-    """A registered converter that can be taken back."""
-
-    overload: Any
-    _wrapped: Any
-    _before: Any
-    _active: bool = True
-
-    def remove(self) -> None:
-        """Take the converter back; what was there before is there again. A second call does nothing."""
-        if not self._active:
-            return
-        self._active = False
-        if getattr(self.overload, "_ge_converter", None) is not self._wrapped:
-            return  # somebody registered another one since; it is theirs
-        if self._before is None:
-            del self.overload._ge_converter
-        else:
-            self.overload._ge_converter = self._before
-
-
-def existing_converter(overload: Any) -> Any:
-    """TorchAir's converter of an overload, or None. TorchAir's own converters count."""
-    fx = _torchair().fx
-    fx._get_converter(overload)  # loads TorchAir's converters of torch.ops.npu, if they are not
-    return getattr(overload, "_ge_converter", None) or fx._CONVERTERS.get(overload)
-
-
-def register_converter(overload: Any, converter: ConverterFunction, *, override: bool = False) -> ConverterHandle:
-    """Register ``converter`` with TorchAir for ``overload``.
-
-    Raises:
-        ConverterError: TorchAir has one already and ``override`` is false.
-    """
-    before = existing_converter(overload)
-    if before is not None and not override:
-        raise ConverterError(
-            f"{overload.name()} has a converter already ({before.__module__}.{before.__qualname__}); "
-            "pass override=True to replace it"
-        )
-    _torchair().fx.register_fx_node_ge_converter(overload)(converter)
-    wrapped = getattr(overload, "_ge_converter", None)
-    if wrapped is None or wrapped is before:
-        raise ConverterError(
-            f"TorchAir did not take the converter of {overload.name()}: it is one of its lite converters"
-        )
-    return ConverterHandle(overload, wrapped, before)

@@ -53,13 +53,12 @@ _NAMES = {
     )
 }
 
-#: Dtypes of four bits, which torch stores as two in a byte.
-PACKED_DTYPES = frozenset({DataType.INT4, DataType.FLOAT4_E2M1, DataType.FLOAT4_E1M2})
-#: Dtypes that torch stores as another one of the same size, so that a meta output does not tell of them.
-UNKNOWN_TO_TORCH = frozenset({DataType.HIFLOAT8, DataType.FLOAT8_E8M0})
+#: Dtypes of four bits, of which torch stores several in one element; GE counts them singly.
+PACKED_DTYPES = {DataType.INT4: 8, DataType.FLOAT4_E2M1: 2, DataType.FLOAT4_E1M2: 2}
 #: What a tensor of a dtype is for torch, where that is another dtype.
 STORED_AS = {
     DataType.HIFLOAT8: DataType.UINT8,
+    DataType.FLOAT8_E8M0: DataType.UINT8,
     DataType.INT4: DataType.INT32,
     DataType.FLOAT4_E2M1: DataType.UINT8,
     DataType.FLOAT4_E1M2: DataType.UINT8,

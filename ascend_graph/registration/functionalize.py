@@ -16,8 +16,9 @@ from torch._higher_order_ops.auto_functionalize import do_auto_functionalize_v2
 from torch._subclasses.functional_tensor import FunctionalTensorMode
 
 from ascend_graph.registration.binding import Binding
-from ascend_graph.registration.converter import ConverterFunction, ConverterHandle, make_converter, register_converter
+from ascend_graph.registration.converter import make_converter
 from ascend_graph.registration.schema import OpSchema, read_schema
+from ascend_graph.registration.torchair import ConverterFunction, ConverterHandle, register_converter
 
 _NAMESPACE = "ascend_in_place"
 # What py_functionalize_impl fills in.

@@ -14,16 +14,13 @@ from ascend_graph.errors import AscendGraphError
 from ascend_graph.prototypes import OpPrototype, find_prototype
 from ascend_graph.registration.autograd import Gradient, plan_gradient, register_gradient
 from ascend_graph.registration.binding import Binding, BindingError, bind
-from ascend_graph.registration.converter import (
-    ConverterFunction,
-    existing_converter,
-    make_converter,
-    register_converter,
-)
+from ascend_graph.registration.comparison import beside
+from ascend_graph.registration.converter import make_converter
 from ascend_graph.registration.functionalize import needs_twin, register_twin
 from ascend_graph.registration.inference import infer_overload
 from ascend_graph.registration.meta import MetaFunction, existing_meta, meta_function, register_meta
 from ascend_graph.registration.schema import read_schema, single_overload
+from ascend_graph.registration.torchair import ConverterFunction, existing_converter, register_converter
 from ascend_graph.shapes import Relation, parse_relation
 
 
@@ -143,7 +140,9 @@ def register_op(
         backward: The gradient: a function, or another operator; see
             :func:`ascend_graph.registration.autograd.plan_gradient`.
         samples: Inputs as ``(args, kwargs)`` to run the eager kernel on, where random ones would not do.
-        override: Replace an existing meta function, converter, or registration.
+        override: Replace an existing meta function, converter, or registration. A converter that is made from the binding
+            and replaces another one is compared with it, call by call; see
+            :class:`~ascend_graph.registration.comparison.ReplacedConverterWarning`.
 
     Returns:
         What was decided, and how to take it back.
@@ -209,6 +208,10 @@ def _already(earlier: RegisteredOp, request: Request) -> str:
                 before, now = before.place, now.place
             lines.append(f"  {name}: registered {_shown(before)}, asked for {_shown(now)}")
     return "\n".join(lines)
+
+
+def _qualified(function: Any) -> str:
+    return f"{function.__module__}.{function.__qualname__}"
 
 
 def _shown(value: Any) -> str:
@@ -300,16 +303,24 @@ class _Plan:
         if request.converter is not None:
             if existing is not None and not self.override:
                 raise RegistrationError(
-                    f"{request.overload} has a converter already ({existing.__module__}.{existing.__qualname__}): leave "
+                    f"{request.overload} has a converter already ({_qualified(existing)}): leave "
                     "converter= out to keep it, or pass override=True to replace it"
                 )
             self.evidence["converter"] = "the function given"
             return cast("ConverterFunction", request.converter)
         if existing is not None and not self.override:
-            self.evidence["converter"] = f"kept: {existing.__module__}.{existing.__qualname__}"
+            self.evidence["converter"] = f"kept: {_qualified(existing)}"
             return None
         self.evidence["converter"] = "made from the binding"
+        if existing is not None:
+            self.evidence["converter"] += f"; its nodes are compared with those of {_qualified(existing)}"
         return make_converter(self.binding)
+
+    def compared(self, ours: ConverterFunction, replaced: ConverterFunction) -> ConverterFunction:
+        """Around a converter made from the binding: what says where it differs from the one that it replaces."""
+        if self.request.converter is not None:
+            return ours
+        return beside(ours, replaced, self.request.operator, self.request.prototype)
 
     def carry_out(self) -> RegisteredOp:
         request, handles = self.request, list[Any]()
@@ -325,7 +336,9 @@ class _Plan:
             elif self.meta is not None:
                 handles.append(register_meta(overload, self.meta, override=self.override))
             if self.converter is not None:
-                handles.append(register_converter(overload, self.converter, override=self.override))
+                handles.append(
+                    register_converter(overload, self.converter, override=self.override, around=self.compared)
+                )
             if needs_twin(overload, self.binding.schema):
                 handles.append(register_twin(overload, self.binding, request.converter))
             if self.gradient is not None:

@@ -80,6 +80,63 @@ def test_in_place_and_views_write_device_memory() -> None:
     assert torch.equal(x.cpu(), expected)
 
 
+def test_inputs_are_read_before_memory_that_they_share_is_written() -> None:
+    # torch refuses this on the CPU; the device reads its inputs first, and npugraph_ex makes such calls of its own.
+    x = torch.arange(24).reshape(2, 12).npu()
+    x[:, 1:].sub_(x[:, :-1])
+    assert x.cpu().tolist() == [[0, *[1] * 11], [12, *[1] * 11]]
+
+
+def test_views_in_place_share_their_memory() -> None:
+    x = torch.arange(6).reshape(2, 3).npu()
+    flat = x.view(6)
+    x.t_()
+    assert (x.shape, x.stride()) == ((3, 2), (1, 3))
+    flat[0] = 9
+    assert x.unsqueeze_(0).as_strided_((2, 2), (1, 1)).cpu().tolist() == [[9, 1], [1, 2]]
+
+
+def test_dtypes_that_the_cpu_has_no_kernel_for() -> None:
+    x = torch.tensor([0, 1, 1, 3, 2, 3], dtype=torch.int32)
+    with pytest.raises(NotImplementedError):
+        torch.histc(x, 4, 0, 3)
+    out = torch.empty(4, dtype=torch.int32).npu()
+    for counts in (torch.histc(x.npu(), 4, 0, 3), torch.histc(x.npu(), 4, 0, 3, out=out), out):
+        assert counts.dtype is torch.int32
+        assert counts.cpu().tolist() == [1, 2, 1, 2]
+    with pytest.raises(NotImplementedError, match="histogram"):
+        torch.histc(x.npu().to(torch.complex64), 4, 0, 3)
+
+
+@pytest.mark.parametrize(
+    ("module", "size"),
+    [(nn.BatchNorm2d(3).eval(), (2, 3, 4, 4)), (nn.MaxPool2d(3, 2, 1), (2, 3, 8, 8)), (nn.LayerNorm(8), (2, 8))],
+    ids=lambda value: type(value).__name__,
+)
+def test_modules_in_a_captured_graph(module: nn.Module, size: tuple[int, ...]) -> None:
+    x = torch.linspace(-2, 2, torch.Size(size).numel()).reshape(size)
+    placed, graph = x.npu(), torch.npu.NPUGraph()
+    with torch.no_grad():
+        expected = module(x)
+        module = module.npu()
+        with torch.npu.graph(graph):
+            result = module(placed)
+        for scale in (1, 3):
+            placed.copy_(x * scale)
+            graph.replay()
+            torch.testing.assert_close(result.cpu(), module.cpu()(x * scale) if scale > 1 else expected)
+            module = module.npu()
+
+
+@pytest.mark.filterwarnings("ignore")  # compiling warns of much that is not ours
+def test_pooling_that_makes_its_result_a_view_in_place_compiles() -> None:
+    x = torch.randn(2, 8, 16)
+    compiled = torch.compile(
+        lambda x: F.adaptive_avg_pool1d(x.transpose(1, 2), 1), backend="npugraph_ex", dynamic=False
+    )
+    torch.testing.assert_close(compiled(x.npu()).cpu(), F.adaptive_avg_pool1d(x.transpose(1, 2), 1))
+
+
 def test_out_arguments_are_resized() -> None:
     x = torch.arange(6.0, device="npu")
     out = torch.empty(0, device="npu")

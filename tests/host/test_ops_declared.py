@@ -28,6 +28,8 @@ def check(case: Case, dynamic: bool) -> None:
         pytest.skip(f"not converted: {outcome.message.splitlines()[0]}")
     if dynamic and outcome.result is Result.FAILED and str(case.op) == "aten.as_strided_scatter.default":
         pytest.xfail("TorchAir's graph has one stride: it takes the rank of the tensor of sizes for their number")
+    if dynamic and str(case.op) == "aten.slice_scatter.default" and case.index in (3, 4):
+        pytest.xfail("TorchAir casts an end of 2**63 - 1, which stands for the last element, to int32: -1")
     if outcome.result is Result.DISAGREE and str(case.op) in KNOWN_DIFFERENCES:
         pytest.xfail(KNOWN_DIFFERENCES[str(case.op)])
     assert outcome.result in (Result.AGREE, Result.NO_REFERENCE), outcome.message

@@ -22,11 +22,12 @@ from ascend_graph.registration import (
     ConversionError,
     GradientError,
     RegistrationError,
+    ReplacedConverterWarning,
     SchemaError,
     make_converter,
 )
-from ascend_graph.registration.converter import existing_converter
 from ascend_graph.registration.meta import existing_meta
+from ascend_graph.registration.torchair import existing_converter
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # what torch itself deprecates, in modules that torchair imports
@@ -83,7 +84,7 @@ SHAPE = "x[*s] -> y[*s]"
 Define = Callable[..., Any]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", autouse=True)
 def library() -> Iterator[torch.library.Library]:
     ascend_graph.load_prototypes(HEADER)
     library = torch.library.Library("txn", "DEF")
@@ -239,6 +240,36 @@ def test_a_hand_written_converter_comes_back() -> None:
     assert existing_converter(overload) is not theirs
     ours.unregister()
     assert existing_converter(overload) is theirs
+
+
+def test_a_replaced_converter_that_builds_other_nodes_is_told_of() -> None:
+    overload = torch.ops.npu.npu_fast_gelu.default
+    ours = ascend_graph.register_op("TxnTwice", eager=overload, arguments={"times": 3}, override=True)
+    try:
+        assert "compared with those of torchair" in ours.evidence["converter"]
+        with pytest.warns(
+            ReplacedConverterWarning, match=r"npu::npu_fast_gelu → TxnTwice.*theirs FastGelu, ours TxnTwice"
+        ):
+            result = ge(overload)(torch.ones(2).npu())
+        assert result.cpu().tolist() == [3, 3]
+    finally:
+        ours.unregister()
+
+
+def test_a_replaced_converter_that_builds_the_same_is_not_told_of() -> None:
+    text = "REG_OP(FastGelu).INPUT(x, TensorType({DT_FLOAT})).OUTPUT(y, TensorType({DT_FLOAT})).OP_END_FACTORY_REG(FastGelu)"
+    ascend_graph.load_prototypes(text)
+    overload = torch.ops.npu.npu_fast_gelu.default
+    ours = ascend_graph.register_op("FastGelu", eager=overload, override=True)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", ReplacedConverterWarning)
+            result = ge(overload)(torch.ones(2).npu())
+        torch.testing.assert_close(
+            result.cpu(), torch.ones(2) * torch.sigmoid(torch.tensor(1.702)), rtol=1e-3, atol=1e-3
+        )
+    finally:
+        ours.unregister()
 
 
 def test_relation_found_by_running(define: Define) -> None:

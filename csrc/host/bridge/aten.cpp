@@ -45,6 +45,20 @@ at::Generator cpu_generator(at::Generator device) {
     return generator;
 }
 
+bool is_written(const c10::Argument& argument) {
+    return argument.alias_info() != nullptr && argument.alias_info()->isWrite();
+}
+
+// Whether two tensors share memory without being the same view of it.
+bool overlap(const at::Tensor& a, const at::Tensor& b) {
+    if (a.numel() == 0 || b.numel() == 0 || a.is_same(b)) return false;
+    const auto* first = static_cast<const char*>(a.const_data_ptr());
+    const auto* second = static_cast<const char*>(b.const_data_ptr());
+    if (first == second && a.sizes() == b.sizes() && a.strides() == b.strides()) return false;
+    return first < second + at::detail::computeStorageNbytes(b.sizes(), b.strides(), b.itemsize()) &&
+           second < first + at::detail::computeStorageNbytes(a.sizes(), a.strides(), a.itemsize());
+}
+
 class Arguments {
   public:
     // Replaces device tensors, devices and generators in the operator's arguments by their CPU counterparts.
@@ -53,9 +67,11 @@ class Arguments {
         const auto& schema = op.schema();
         auto arguments = torch::jit::last(stack, schema.arguments().size());
         for (size_t i = 0; i < arguments.size(); ++i) {
+            if (is_written(schema.arguments()[i])) find_targets(arguments[i]);
+        }
+        for (size_t i = 0; i < arguments.size(); ++i) {
             auto& value = const_cast<c10::IValue&>(arguments[i]);
-            const bool written = schema.arguments()[i].alias_info() != nullptr &&
-                                 schema.arguments()[i].alias_info()->isWrite();
+            const bool written = is_written(schema.arguments()[i]);
             if (value.isTensor()) {
                 value = replace(value.toTensor(), written);
             } else if (value.isTensorList()) {
@@ -105,10 +121,26 @@ class Arguments {
         return optional != nullptr && optional->getElementType()->kind() == c10::TypeKind::GeneratorType;
     }
 
+    void find_targets(const c10::IValue& value) {
+        const auto add = [this](const at::Tensor& t) {
+            if (t.defined() && t.device().type() == kDevice) targets_.push_back(t);
+        };
+        if (value.isTensor()) add(value.toTensor());
+        if (value.isTensorList()) {
+            for (const at::Tensor& t : value.toTensorVector()) add(t);
+        }
+    }
+
     at::Tensor replace(const at::Tensor& t, bool written) {
         if (!t.defined() || t.device().type() != kDevice) return t;
         if (!on_device_) device_ = t.device();
         on_device_ = true;
+        if (!written) {
+            // As on the device, which reads its inputs before it writes: x[1:].sub_(x[:-1]) is well defined.
+            for (const at::Tensor& target : targets_) {
+                if (overlap(target, t)) return view_(t).clone();
+            }
+        }
         for (const Alias& alias : aliases_) {
             if (alias.device.is_same(t)) return alias.cpu;
         }
@@ -118,6 +150,7 @@ class Arguments {
     }
 
     const std::function<at::Tensor(const at::Tensor&)>& view_;
+    c10::SmallVector<at::Tensor, 2> targets_;
     Aliases aliases_;
     Aliases written_;
     c10::Device device_;
@@ -167,10 +200,63 @@ void settle_written(const Arguments& arguments) {
     }
 }
 
+// What a CPU kernel does in place of a narrow dtype that it is not written for; the device has them.
+at::ScalarType wider(at::ScalarType dtype) {
+    if (c10::isIntegralType(dtype, /*includeBool=*/true)) return at::kDouble;
+    return c10::isReducedFloatingType(dtype) ? at::kFloat : dtype;
+}
+
+// Calls the operator on wider tensors, and narrows what it wrote and returned; false if none can be wider.
+bool call_in_wider_dtype(const Operator& op, Stack& stack) {
+    std::vector<std::pair<at::Tensor, at::Tensor>> widened;
+    const auto widen = [&](const at::Tensor& t) -> at::Tensor {
+        if (!t.defined() || wider(t.scalar_type()) == t.scalar_type()) return t;
+        widened.emplace_back(t, t.to(wider(t.scalar_type())));
+        return widened.back().second;
+    };
+    for (auto& value : torch::jit::last(stack, op.schema().arguments().size())) {
+        auto& argument = const_cast<c10::IValue&>(value);
+        if (argument.isTensor()) {
+            argument = widen(argument.toTensor());
+        } else if (argument.isTensorList()) {
+            auto list = argument.toTensorList().copy();
+            for (size_t i = 0; i < list.size(); ++i) list.set(i, widen(list.get(i)));
+            argument = list;
+        }
+    }
+    if (widened.empty()) return false;
+    op.callBoxed(stack);
+    for (const auto& [narrow, wide] : widened) {
+        if (!wide.equal(narrow.to(wide.scalar_type()))) narrow.copy_(wide);
+    }
+    map_results(op, stack, [&](const at::Tensor& result) {
+        for (const auto& [narrow, wide] : widened) {
+            if (wide.is_same(result)) return narrow;
+        }
+        const auto& [narrow, wide] = widened.front();
+        return result.defined() && result.scalar_type() == wide.scalar_type()
+                   ? result.to(narrow.scalar_type())
+                   : result;
+    });
+    return true;
+}
+
+void call_on_cpu(const Operator& op, Stack& stack) {
+    Stack again = stack;
+    try {
+        op.callBoxed(stack);
+    } catch (const c10::NotImplementedError& error) {
+        const std::string_view message = error.what_without_backtrace();
+        if (message.find("not implemented for '") == std::string_view::npos) throw;
+        stack = std::move(again);
+        if (!call_in_wider_dtype(op, stack)) throw;
+    }
+}
+
 void run(const Operator& op, Stack& stack) {
     static const std::function<at::Tensor(const at::Tensor&)> view = alias_on_cpu;
     const Arguments arguments(op, stack, view);
-    op.callBoxed(stack);
+    call_on_cpu(op, stack);
     settle_written(arguments);
     if (!arguments.on_device()) return;
     map_results(op, stack, [&](const at::Tensor& result) {
@@ -220,7 +306,9 @@ void record(const Operator& op, Stack& stack, void* stream) {
                 size_t next = 0;
                 map_results(self.op, stack, [&](const at::Tensor& result) {
                     const at::Tensor& output = self.outputs[next++];
-                    if (output.defined() && !output.is_same(result)) output.copy_(result);
+                    // Statistics that a CPU kernel does not compute (batch norm in evaluation) are empty.
+                    const bool computed = output.defined() && (result.numel() != 0 || output.numel() == 0);
+                    if (computed && !output.is_same(result)) output.copy_(result);
                     return result;
                 });
                 return 0;
@@ -337,7 +425,8 @@ struct Libraries {
             } else if (autograd_kernel && op.hasKernelForDispatchKey(DispatchKey::Autograd)) {
                 autograd.impl(full.c_str(), torch::CppFunction::makeFromBoxedFunction<differentiated>());
             }
-            if (is_view(op.schema())) continue;
+            // Views, also those that change a tensor's own sizes and strides, touch no memory.
+            if (is_view(op.schema()) || op.hasTag(at::Tag::inplace_view)) continue;
             if (composite) {
                 if (backend_kernel)
                     backend.impl(full.c_str(), torch::CppFunction::makeFromBoxedFunction<composed>());

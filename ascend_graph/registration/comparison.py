@@ -1,0 +1,306 @@
+"""What a converter builds, as a value: two converters compared by the GE nodes that they make of the same call.
+
+A converter made from a binding knows what the schema and the prototype say. A hand-written one may know more: that a mask
+is cast first, or that an absent list becomes an empty tensor. Where the first replaces the second, both are called, and
+what differs is said.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from ascend_graph.prototypes import DataType, OpPrototype, UnknownPrototypeError, find_prototype
+from ascend_graph.registration.torchair import ConverterFunction, torchair
+
+#: A prototype by op type; None where it is not known.
+Lookup = Callable[[str], OpPrototype | None]
+
+
+class ReplacedConverterWarning(UserWarning):
+    """A converter made from a binding builds other nodes than the converter that it replaces."""
+
+
+class RefusedError(Exception):
+    """A converter raised, or returned what TorchAir does not take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """What one call of a converter added to an empty graph, independent of names and of how a default is written."""
+
+    #: The returns, each by the nodes that it is computed from; None where they were not described.
+    returns: Any
+    #: Every node, those included that no return depends on.
+    nodes: tuple[str, ...]
+    #: For each return its op type, its output's name, and the dtype that the converter itself put into the description.
+    announced: tuple[tuple[str, str, int], ...]
+
+    def difference(self, other: Nodes) -> list[str]:
+        """Where another call differs, in words; nothing where it computes the same."""
+        found = differences(self.returns, other.returns)
+        return found or differences(self.nodes, other.nodes)
+
+
+def build_nodes(
+    converter: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    metas: Any,
+    *,
+    prototype_of: Lookup | None = None,
+    describe: bool = True,
+) -> Nodes:
+    """Call a converter in a graph of its own.
+
+    Args:
+        converter: As TorchAir holds it (``overload._ge_converter``).
+        args: The call; GE tensors of other graphs are stood in for by graph inputs of the same dtype and shape.
+        kwargs: The same, by name.
+        metas: The meta outputs of the FX node, in the schema's order.
+        prototype_of: The prototypes whose defaults stand for attrs that a node does not have.
+        describe: Whether the returns get their shapes and dtypes from ``metas``, as TorchAir gives them.
+
+    Raises:
+        RefusedError: the converter raised.
+    """
+    pieces = torchair()
+    tensor_class, inputs = pieces.ge.Tensor, 0
+
+    def stand_in(value: Any, name: str) -> Any:
+        nonlocal inputs
+        if isinstance(value, tensor_class):
+            data = pieces.ge.Data(
+                index=inputs,
+                dtype=int(DataType.FLOAT),
+                shape=list(value.desc.shape.dim),
+                placement="NPU",
+                node_name=name,
+            )
+            data.desc.dtype = value.desc.dtype
+            if value._meta is not None:
+                data.set_meta(value._meta)
+            inputs += 1
+            return data
+        if isinstance(value, list | tuple):
+            return type(value)([stand_in(item, f"{name}.{n}") for n, item in enumerate(value)])
+        return value
+
+    with pieces.ge.GeGraph() as graph:
+        positional = [stand_in(value, str(n)) for n, value in enumerate(args)]
+        named = {name: stand_in(value, name) for name, value in kwargs.items()}
+        if getattr(converter, "require_meta", False):
+            named["meta_outputs"] = metas
+        try:
+            made = converter(*positional, **named)
+            flat = _flat(made, tensor_class)
+            announced = tuple((tensor.node.type, tensor.desc.name, tensor.desc.dtype) for tensor in flat)
+            describe = describe and metas is not None and made is not None and _fits(made, metas)
+            if describe:
+                pieces.fx.set_ge_outputs(made, metas)
+                _forget_absent(made, metas)
+        except Exception as error:
+            raise RefusedError(f"{type(error).__name__}: {error}") from error
+        reader = _Reader({node.name: node for node in graph.op}, prototype_of or known_prototype)
+        returns = reader.structure(made, tensor_class) if describe else None
+        # A constant matters by who uses it; some converters leave unused ones behind.
+        nodes = sorted(str(reader.node(node.name)) for node in graph.op if not reader.is_leaf(node))
+        return Nodes(returns, tuple(nodes), announced)
+
+
+def known_prototype(op_type: str) -> OpPrototype | None:
+    """The prototype that is loaded or installed under a name, if there is one."""
+    try:
+        return find_prototype(op_type)
+    except UnknownPrototypeError:
+        return None
+
+
+def _fits(made: Any, metas: Any) -> bool:
+    """Whether a converter returned as many tensors as the schema has returns; TorchAir refuses the graph if not."""
+    count = len(metas) if isinstance(metas, tuple | list) else None
+    return (len(made) if isinstance(made, list | tuple) else None) == count
+
+
+def _forget_absent(made: Any, metas: Any) -> None:
+    """Take the dtype off outputs that the call does not return; whether a converter wrote one there changes nothing."""
+    for one, meta in zip(made, metas, strict=True) if isinstance(metas, tuple | list) else ():
+        if meta is None and one is not None:
+            one.desc.dtype = 0
+
+
+def _flat(made: Any, tensor_class: type) -> list[Any]:
+    if isinstance(made, tensor_class):
+        return [made]
+    return [t for item in made for t in _flat(item, tensor_class)] if isinstance(made, list | tuple) else []
+
+
+class _Reader:
+    """The nodes of a graph as nested tuples that do not depend on names, or on the order of attrs."""
+
+    def __init__(self, nodes: Mapping[str, Any], prototype_of: Lookup) -> None:
+        self.nodes, self.prototype_of = nodes, prototype_of
+        self.known: dict[str, Any] = {}
+
+    def structure(self, made: Any, tensor_class: type) -> Any:
+        if isinstance(made, tensor_class):
+            return self.tensor(made.tensor)  # type: ignore[attr-defined]
+        return tuple(self.structure(i, tensor_class) for i in made) if isinstance(made, list | tuple) else made
+
+    def tensor(self, name: str) -> Any:
+        node, _, index = name.rpartition(":")
+        return (self.node(node), int(index))
+
+    def node(self, name: str) -> Any:
+        if name not in self.known:
+            self.known[name] = self.read(self.nodes[name])
+        return self.known[name]
+
+    def read(self, node: Any) -> Any:
+        if node.type == "Data":
+            return ("Data", node.name)
+        if (constant := self.constant(node)) is not None:
+            return ("Const", constant.dtype, tuple(constant.shape), _plain(constant.flatten().tolist()))
+        prototype = self.prototype_of(node.type)
+        attrs: dict[str, Any] = {}
+        if prototype is not None:
+            attrs = {a.name: _plain(a.default) for a in prototype.attrs if not a.required and a.default_known}
+        attrs |= {name: _attr(value) for name, value in node.attr.items() if not name.startswith("_")}
+        producers = [name for name in node.input if not name.endswith(":-1")]
+        wired = [
+            (desc.name, read := self.tensor(producer), None if read[0][0] == "Const" else desc.dtype)
+            for producer, desc in zip(producers, node.input_desc, strict=True)
+            if producer
+        ]
+        outputs = [(desc.name, desc.dtype, tuple(desc.shape.dim)) for desc in node.output_desc]
+        controls = sorted(str(self.node(name[:-3])) for name in node.input if name.endswith(":-1"))
+        return (node.type, tuple(sorted(wired)), tuple(sorted(attrs.items())), tuple(outputs), tuple(controls))
+
+    def is_leaf(self, node: Any) -> bool:
+        """Whether a node matters only by who uses it."""
+        return node.type == "Data" or self.constant(node) is not None
+
+    def constant(self, node: Any) -> torch.Tensor | None:
+        """The value of a Const, or of a Cast of one, which are the same to GE; None of other nodes."""
+        ge = torchair().ge
+        if node.type == "Const":
+            value = node.attr["value"].t
+            dtype = ge.ge_type_to_torch_type(ge._ge_proto_dtype_to_ge_dtype(value.desc.dtype))
+            content = bytearray(value.data)
+            flat = torch.frombuffer(content, dtype=dtype) if content else torch.empty(0, dtype=dtype)
+            return flat.reshape(tuple(value.desc.shape.dim))
+        if node.type == "Cast":
+            producer = self.nodes[node.input[0].rpartition(":")[0]]
+            value = self.constant(producer) if producer.type == "Const" else None
+            return None if value is None else value.to(ge.ge_type_to_torch_type(node.attr["dst_type"].i))
+        return None
+
+
+def _attr(value: Any) -> Any:
+    kind = value.WhichOneof("value")
+    content = getattr(value, kind) if kind else None
+    if kind == "list":
+        for name in ("s", "i", "f", "b", "dt"):
+            if getattr(content, name):
+                return _plain(list(getattr(content, name)))
+        return ()
+    if kind in ("list_list_int", "list_list_float", "t"):
+        return str(content)
+    return _plain(content)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return tuple(_plain(item) for item in value)
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, float):
+        return round(torch.tensor(value, dtype=torch.float32).item(), 12)
+    return int(value) if isinstance(value, int) else value
+
+
+def differences(theirs: Any, ours: Any, path: str = "") -> list[str]:
+    """Where two nested tuples differ, in words.
+
+    >>> differences(("Cast", (1, 2)), ("Cast", (1, 3)))
+    ['.1.1: theirs 2, ours 3']
+    """
+    if theirs == ours:
+        return []
+    if isinstance(theirs, tuple) and isinstance(ours, tuple) and len(theirs) == len(ours):
+        found = [d for n, (a, b) in enumerate(zip(theirs, ours, strict=True)) for d in differences(a, b, f"{path}.{n}")]
+        if found:
+            return found
+    return [f"{path}: theirs {str(theirs)[:300]}, ours {str(ours)[:300]}"]
+
+
+# ------------------------------------------------------------------------------------------------------ one for another
+
+
+#: How many kinds of calls of one operator are remembered; more are compared each time.
+_REMEMBERED = 4096
+
+
+def beside(
+    ours: ConverterFunction, replaced: ConverterFunction, operator: str, prototype: OpPrototype
+) -> ConverterFunction:
+    """A converter as ``ours``, which also gives each new kind of call to the converter that it ``replaced``.
+
+    A kind of call is the dtypes and ranks of its tensors, which of them are absent, and all other values. Where the two build
+    different nodes, a :class:`ReplacedConverterWarning` shows the difference; where the replaced one raises there is
+    nothing to compare.
+    """
+    seen: dict[Any, str] = {}
+    tensor_class = torchair().ge.Tensor
+    needs_metas = getattr(ours, "require_meta", False)
+
+    def prototype_of(op_type: str) -> OpPrototype | None:
+        return prototype if op_type == prototype.op_type else known_prototype(op_type)
+
+    def compare(args: Sequence[Any], kwargs: Mapping[str, Any], metas: Any) -> str:
+        try:
+            theirs = build_nodes(replaced, args, kwargs, metas, prototype_of=prototype_of)
+            mine = build_nodes(
+                ours, args, kwargs, metas, prototype_of=prototype_of, describe=theirs.returns is not None
+            )
+        except RefusedError:
+            return ""
+        return "; ".join(theirs.difference(mine)[:3])
+
+    @functools.wraps(ours)
+    def convert(*args: Any, meta_outputs: Any = None, **kwargs: Any) -> Any:
+        made = ours(*args, **kwargs, meta_outputs=meta_outputs) if needs_metas else ours(*args, **kwargs)
+        kind = (*(_kind(v, tensor_class) for v in args), *((n, _kind(v, tensor_class)) for n, v in kwargs.items()))
+        difference = seen.get(kind)
+        if difference is None:
+            difference = compare(args, kwargs, meta_outputs)
+            if len(seen) < _REMEMBERED:
+                seen[kind] = difference
+        if difference:
+            warnings.warn(
+                f"{operator} → {prototype.op_type}: the converter that was replaced builds other nodes for this call: "
+                f"{difference}. Nothing in the schema or the prototype tells of them: say them with arguments= or "
+                "converter=, or leave override=True out",
+                ReplacedConverterWarning,
+                stacklevel=2,
+            )
+        return made
+
+    convert.require_meta = True  # type: ignore[attr-defined]
+    return convert
+
+
+def _kind(value: Any, tensor_class: type) -> Any:
+    if isinstance(value, tensor_class):
+        rank = None if value._meta is None else value.rank  # type: ignore[attr-defined]
+        return (int(value.dtype), rank)  # type: ignore[attr-defined]
+    if isinstance(value, list | tuple):
+        return tuple(_kind(item, tensor_class) for item in value)
+    return value if isinstance(value, int | float | str | bool | torch.dtype | None) else str(value)
