@@ -106,7 +106,10 @@ def infer_relation(
     if aliases is not None:
         return Inferred(parse_relation(aliases), 0)
     signature = signature_of(schema)
-    bound = None if samples is None else [bind(schema, args, kwargs) for args, kwargs in samples]
+    bound = None
+    if samples is not None:
+        calls = [bind(schema, args, kwargs) for args, kwargs in samples]
+        bound = [{safe_name(name): value for name, value in call.items()} for call in calls]
     try:
         with Runner(kernel, schema, device, time_limit, given=bound) as runner:
             search = Search(signature, runner, random.Random(seed))
@@ -114,10 +117,15 @@ def infer_relation(
     except KernelError as error:
         raise InferenceError(str(error)) from None
     names = [a.name for a in schema.arguments]
+    found = replace(
+        found,
+        relation=parse_relation(restored(str(found.relation), names)),
+        narrower=restored(found.narrower, names),
+    )
     if found.narrow:
         text = f"{schema.name}: the relation found is {found.narrower}; write shape= to say more"
         warnings.warn(text, NarrowRelationWarning, stacklevel=2)
-    return replace(found, relation=parse_relation(restored(str(found.relation), names)))
+    return found
 
 
 def infer_overload(overload: torch._ops.OpOverload, **options: Any) -> Inferred:

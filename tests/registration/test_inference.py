@@ -219,6 +219,16 @@ def test_samples_instead_of_random_inputs(define: Callable[..., Any]) -> None:
         infer_overload(overload, samples=[((torch.ones(3),), {})])
 
 
+def test_samples_of_arguments_named_like_dimensions(define: Callable[..., Any]) -> None:
+    overload = define("tied(Tensor n, Tensor w, *, int k) -> Tensor", lambda n, w, *, k: (n @ w).repeat(1, k))
+    samples = [
+        ((torch.ones(a, b), torch.ones(b, c)), {"k": k}) for a, b, c, k in ((2, 3, 5, 2), (7, 4, 9, 1), (3, 8, 2, 3))
+    ]
+    found = infer_overload(overload, samples=samples)
+    specs = found.relation.infer({"n": (2, 3), "w": (3, 5)}, {"n": "float32", "w": "float32"}, {"k": 2})
+    assert specs == (((2, 10), "float32"),)
+
+
 def test_a_schema_that_returns_numbers(define: Callable[..., Any]) -> None:
     overload = define("count(Tensor x) -> int", lambda x: 3)
     with pytest.raises(InferenceError, match="returns int, not tensors only"):
