@@ -17,7 +17,7 @@ from ascend_graph.registration.running import Returned, Run, Runner
 from ascend_graph.shapes import Relation, RelationError, ShapeError, parse_relation
 from ascend_graph.shapes.domains import Domain, Signature, attr_values, domains, restored, safe_name
 from ascend_graph.shapes.samples import SampleError, sample
-from ascend_graph.shapes.solver import Explanation, Observation, Solver, restrictions, selectors
+from ascend_graph.shapes.solver import Explanation, Observation, Solver, bounds, restrictions, selectors
 from ascend_graph.shapes.syntax import Like, Name, bound_names
 from ascend_graph.shapes.templates import dtype_candidates
 
@@ -438,7 +438,7 @@ class Search:
             outputs.append(
                 _output(f"out{number}", explanation, "" if dtype == first else dtype, self.signature.outputs[number])
             )
-        demands = restrictions(self.signature, observations, domain)
+        demands = restrictions(self.signature, observations, domain) + bounds(self.signature, observations, domain)
         for attr in self.signature.attrs:
             # A dtype attr that was only absent must stay so; one that decides the dtype is in the rule.
             if attr.kind == "dtype" and not any(attr.name in dtype for dtype in dtypes):

@@ -334,7 +334,7 @@ def _plain(attr: AttrArgument, rng: random.Random, length: int) -> Any:
         case "bool":
             return rng.random() < 0.5
         case "int":
-            return rng.choice((attr.default, 0, 1, 2, 3) if attr.has_default else (0, 1, 1, 2, 3, -1))
+            return rng.choice((attr.default, 0, 1, 2, 3, -1) if attr.has_default else (0, 1, 1, 2, 3, -1))
         case "int[]":
             return [0] * length if rng.random() < 0.25 else [rng.choice((1, 1, 2, 2, 3)) for _ in range(length)]
         case "float" | "number":

@@ -248,7 +248,7 @@ def selectors(signature: Signature, observations: Sequence[Observation], domain:
             found.append(Selector(empty, partial(_attr_is, name, [])))
         if attr.kind == "int" and name not in domain.roles:
             seen = sorted({value for value in values if isinstance(value, int)})
-            if 2 <= len(seen) <= 6:
+            if 2 <= len(seen) <= 8:
                 found += [Selector(f"{name} == {v}", partial(_attr_in, name, (v,)), alone=True) for v in seen]
                 pairs = itertools.combinations(seen, 2)
                 found += [
@@ -313,4 +313,16 @@ def restrictions(signature: Signature, observations: Sequence[Observation], doma
         elif isinstance(value, list | tuple):
             found.append(f"len({attr.name}) == {len(value)}")
             found += [f"{attr.name}[{n}] == {v}" for n, v in enumerate(value)]
+    return found
+
+
+def bounds(signature: Signature, observations: Sequence[Observation], domain: Domain) -> list[str]:
+    """Conditions for integers that never ran with a negative value, which often means something else."""
+    found: list[str] = []
+    for attr in signature.attrs:
+        values = {o.attrs.get(attr.name) for o in observations} if attr.kind == "int" else set()
+        if attr.name in domain.roles or len(values) < 2:
+            continue
+        if all(value is None or value >= 0 for value in values):
+            found.append(f"{attr.name} is None or {attr.name} >= 0" if None in values else f"{attr.name} >= 0")
     return found

@@ -79,6 +79,18 @@ def test_what_was_not_tried_is_not_claimed(define: Callable[..., Any]) -> None:
         found.relation.infer({"x": (3,)}, {"x": "float32"}, {"mode": "sum"})
 
 
+def test_a_negative_number_that_never_ran_is_not_claimed(define: Callable[..., Any]) -> None:
+    def kernel(x: torch.Tensor, more: int = 0) -> torch.Tensor:
+        if more < 0:
+            raise ValueError("more is at least 0")
+        return x.new_zeros(x.numel() + more)
+
+    found = infer_overload(define("grown(Tensor x, int more=0) -> Tensor", kernel))
+    assert str(found.relation).endswith("where more >= 0")
+    with pytest.raises(InferenceError, match="no candidate explains output 0"):
+        infer_overload(define("apart(Tensor x, int more=0) -> Tensor", lambda x, more=0: x.new_zeros(x.dim() ^ more)))
+
+
 def test_an_optional_input_that_changes_nothing_may_be_there(define: Callable[..., Any]) -> None:
     def kernel(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None = None) -> torch.Tensor:
         return torch.nn.functional.linear(x, w, b)
