@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ascend_graph import raw_ops as raw_ops
     from ascend_graph.checks.explain import explain as explain
+    from ascend_graph.checks.guard import MetaGuard as MetaGuard
+    from ascend_graph.checks.guard import MetaMismatchError as MetaMismatchError
     from ascend_graph.errors import AscendGraphError as AscendGraphError
     from ascend_graph.prototypes import find_prototype as find_prototype
     from ascend_graph.prototypes import load_prototypes as load_prototypes
@@ -25,15 +27,33 @@ if TYPE_CHECKING:
     from ascend_graph.registration import dtype_number as dtype_number
     from ascend_graph.registration import register_op as register_op
     from ascend_graph.registration import registered_ops as registered_ops
+    from ascend_graph.registration.inference import InferenceError as InferenceError
+    from ascend_graph.registration.inference import NarrowRelationWarning as NarrowRelationWarning
+    from ascend_graph.registration.inference import infer_relation as infer_relation
+    from ascend_graph.registration.meta import MetaError as MetaError
+    from ascend_graph.shapes import Relation as Relation
+    from ascend_graph.shapes import RelationError as RelationError
+    from ascend_graph.shapes import ShapeError as ShapeError
+    from ascend_graph.shapes import parse_relation as parse_relation
 
 _PUBLIC = {
     "Argument": "ascend_graph.registration",
     "AscendGraphError": "ascend_graph.errors",
+    "InferenceError": "ascend_graph.registration.inference",
+    "MetaError": "ascend_graph.registration.meta",
+    "MetaGuard": "ascend_graph.checks.guard",
+    "MetaMismatchError": "ascend_graph.checks.guard",
+    "NarrowRelationWarning": "ascend_graph.registration.inference",
     "RegisteredOp": "ascend_graph.registration",
-    "explain": "ascend_graph.checks.explain",
+    "Relation": "ascend_graph.shapes",
+    "RelationError": "ascend_graph.shapes",
+    "ShapeError": "ascend_graph.shapes",
     "dtype_number": "ascend_graph.registration",
+    "explain": "ascend_graph.checks.explain",
     "find_prototype": "ascend_graph.prototypes",
+    "infer_relation": "ascend_graph.registration.inference",
     "load_prototypes": "ascend_graph.prototypes",
+    "parse_relation": "ascend_graph.shapes",
     "raw_ops": "ascend_graph",
     "register_op": "ascend_graph.registration",
     "registered_ops": "ascend_graph.registration",

@@ -3,46 +3,58 @@
 What the operators really do is taken from torch's own test inputs (``op_db``): every ATen overload they call is
 recorded with its arguments and results, and the relation that inference finds, which has not seen these, is compared
 with the records. ``correct``: it agrees with all it accepts, and accepts some. ``refused``: inference refused.
-``wrong``: it differs anywhere. Inputs that a correct relation does not accept are counted apart.
+``wrong``: it differs anywhere. Inputs that a correct relation does not accept are counted apart, and so are strides.
 
-    python -m ascend_graph.host benchmarks/inference.py
+Three sets are judged, each counted by itself: overloads that the family of relations was made with; overloads that it
+never saw (``held_out``: those left over, and what only backward passes call); and operators of torch_npu that need no
+branch in their hand-written meta functions, which are the truth there (``npu``): their kernels are those of the host
+runtime, or references in ``data/npu_references.py``.
+
+    python -m ascend_graph.host benchmarks/inference.py [seen] [held_out] [npu]
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import multiprocessing
+import random
 import sys
 import time
 import warnings
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
-from ascend_graph.registration.inference import InferenceError, Inferred, infer_relation, signature_of
-from ascend_graph.registration.meta import TORCH
-from ascend_graph.shapes import RelationError, ShapeError
+from ascend_graph.registration.inference import InferenceError, infer_relation, signature_of
+from ascend_graph.registration.meta import meta_function
+from ascend_graph.shapes import Relation, ShapeError
+from benchmarks.data.npu_references import HOST_KERNELS, REFERENCES
+from benchmarks.data.npu_relations import BRANCH_FREE
+from benchmarks.metas import Caller, overload
 
 #: Records per overload.
 RECORDS = 24
 #: Seconds for one overload.
 LIMIT = 60
-#: At most this many overloads, evenly over the alphabet.
+#: At most this many overloads, evenly over the alphabet, and as many that only backward passes call.
 OVERLOADS = 400
+BACKWARD = 80
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One call as torch's tests make it: shapes, dtypes and attrs, and what came out."""
+    """One call: shapes, dtypes and strides of the tensors, attrs, and what came out."""
 
-    shapes: Mapping[str, Any]
-    dtypes: Mapping[str, Any]
+    tensors: Mapping[str, Any]
     attrs: Mapping[str, Any]
     outputs: tuple[Any, ...]
 
@@ -57,18 +69,28 @@ class Result:
     relation: str = ""
     accepted: int = 0
     records: int = 0
+    #: How many of the accepted have the strides that the meta function gives.
+    strides: int = 0
+    #: An input that the kernel takes and the relation does not.
+    narrower: str = ""
     remark: str = ""
     differences: list[str] = field(default_factory=list)
 
 
 def _spec(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
-        return tuple(value.shape), value.dtype
+        return tuple(value.shape), value.dtype, tuple(value.stride())
     return None if value is None else [_spec(item) for item in value]
 
 
 def _first(spec: Any, index: int) -> Any:
     return [item and item[index] for item in spec] if isinstance(spec, list) else spec and spec[index]
+
+
+def _meta(spec: Any) -> Any:
+    if isinstance(spec, list):
+        return [_meta(item) for item in spec]
+    return spec and torch.empty_strided(spec[0], spec[2], dtype=spec[1], device="meta")
 
 
 class Recorder(TorchDispatchMode):
@@ -95,12 +117,7 @@ class Recorder(TorchDispatchMode):
         specs = {a.name: _spec(values[a.name]) for a in arguments if "Tensor" in str(a.type)}
         attrs = {a.name: values[a.name] for a in arguments if "Tensor" not in str(a.type)}
         outputs = (result,) if len(func._schema.returns) == 1 else result
-        return Record(
-            {n: _first(s, 0) for n, s in specs.items()},
-            {n: _first(s, 1) for n, s in specs.items()},
-            attrs,
-            tuple(_spec(output) for output in outputs),
-        )
+        return Record(specs, attrs, tuple(_spec(output) for output in outputs))
 
 
 def candidate(func: Any) -> bool:
@@ -114,11 +131,11 @@ def candidate(func: Any) -> bool:
     return bool(tensors) and all("Tensor" in str(r.type) for r in schema.returns)
 
 
-def recorded() -> dict[Any, list[Record]]:
-    """Every overload that torch's test inputs call, with its calls."""
+def recorded() -> tuple[dict[Any, list[Record]], dict[Any, list[Record]]]:
+    """Every overload that torch's test inputs call with its calls, and what only their backward passes call."""
     from torch.testing._internal.common_methods_invocations import op_db
 
-    recorder = Recorder()
+    forward, backward = Recorder(), Recorder()
     for info in op_db:
         for dtype in (torch.float32, torch.int64):
             if not info.supports_dtype(dtype, "cpu"):
@@ -127,34 +144,56 @@ def recorded() -> dict[Any, list[Record]]:
                 if number >= 12:
                     break
                 try:
-                    with torch.no_grad(), recorder:
+                    with torch.no_grad(), forward:
                         info.op(sample.input, *sample.args, **sample.kwargs)
                 except Exception:  # a test input that this build does not run
                     break
+        if not info.supports_autograd:
+            continue
+        for number, sample in enumerate(info.sample_inputs("cpu", torch.float32, requires_grad=True)):
+            if number >= 6:
+                break
+            with contextlib.suppress(Exception):
+                result = info.op(sample.input, *sample.args, **sample.kwargs)
+                tensors = [t for t in tree_leaves(result) if isinstance(t, torch.Tensor) and t.requires_grad]
+                with backward:
+                    torch.autograd.backward(tensors, [torch.ones_like(t) for t in tensors])
+    seen = _records(forward)
+    return seen, {func: found for func, found in _records(backward).items() if func not in seen}
+
+
+def _records(recorder: Recorder) -> dict[Any, list[Record]]:
     return {func: list(records.values()) for func, records in recorder.records.items() if records}
 
 
-def judge(func: Any, records: Sequence[Record]) -> Result:
+#: What a relation is compared with, given the relation.
+Truth = Callable[[Relation], Sequence[Record]]
+
+
+def judge(func: Any, kernel: Callable[..., Any], truth: Truth, device: str) -> Result:
     """Infer, and compare with the records."""
     start = time.perf_counter()
     try:
-        found = infer_relation(func, func._schema)
+        found = infer_relation(kernel, func._schema, device=device)
     except InferenceError as error:
         remark = next((line for line in str(error).splitlines() if "last error" in line), str(error).splitlines()[0])
-        return Result(func.name(), time.perf_counter() - start, "refused", records=len(records), remark=remark.strip())
+        return Result(func.name(), time.perf_counter() - start, "refused", remark=remark.strip())
+    records = truth(found.relation)
     result = Result(func.name(), time.perf_counter() - start, "correct", str(found.relation), records=len(records))
+    result.narrower = found.narrower
+    meta = meta_function(found.relation, func._schema)
     for record in records:
-        compare(found, record, result)
+        compare(func, meta, record, result)
     if result.differences:
         result.outcome, result.remark = "wrong", result.differences[0]
     return result
 
 
-def apart(func: Any, records: Sequence[Record]) -> Result:
-    """:func:`judge` in a process of its own: some kernels crash for arguments they do not check."""
+def apart(func: Any, kernel: Callable[..., Any], truth: Truth, device: str) -> Result:
+    """:func:`judge` in a process of its own, which is ended after a while."""
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=lambda: sender.send(judge(func, records)), daemon=True)
+    process = context.Process(target=lambda: sender.send(judge(func, kernel, truth, device)))
     process.start()
     sender.close()
     try:
@@ -162,51 +201,105 @@ def apart(func: Any, records: Sequence[Record]) -> Result:
             return receiver.recv()  # type: ignore[no-any-return]
         reason = f"not finished within {LIMIT} s"
     except EOFError:
-        reason = "the kernel crashed"
+        reason = "the process ended"
     finally:
         process.kill()
         process.join()
-    return Result(func.name(), 0.0, "refused", records=len(records), remark=reason)
+    return Result(func.name(), 0.0, "refused", remark=reason)
 
 
-def compare(found: Inferred, record: Record, result: Result) -> None:
-    """Compare what a relation promises for one record with what came out."""
-    relation = found.relation
-    shapes = {name: record.shapes[name] for name in relation.inputs}
-    dtypes = {name: record.dtypes[name] for name in relation.inputs}
+def compare(func: Any, meta: Callable[..., Any], record: Record, result: Result) -> None:
+    """Compare what a relation's meta function promises for one record with what came out."""
+    values = {name: _meta(spec) for name, spec in record.tensors.items()} | record.attrs
+    arguments = func._schema.arguments
     try:
-        promised = relation.infer(shapes, dtypes, record.attrs, system=TORCH)
-    except (ShapeError, RelationError) as error:
+        promised = meta(
+            *(values[a.name] for a in arguments if not a.kwarg_only),
+            **{a.name: values[a.name] for a in arguments if a.kwarg_only},
+        )
+    except ShapeError as error:
         result.remark = str(error)
         return
     result.accepted += 1
-    plain = [[(tuple(s), d) for s, d in p] if isinstance(p, list) else p and (tuple(p[0]), p[1]) for p in promised]
-    if plain != list(record.outputs):
-        result.differences.append(f"says {plain}, was {list(record.outputs)} for {record.shapes} {record.attrs}")
+    said = [_spec(p) for p in ((promised,) if len(func._schema.returns) == 1 else promised)]
+    if [_first(s, 0) for s in said] != [_first(o, 0) for o in record.outputs] or [_first(s, 1) for s in said] != [
+        _first(o, 1) for o in record.outputs
+    ]:
+        result.differences.append(f"says {said}, was {list(record.outputs)} for {record.tensors} {record.attrs}")
+    result.strides += _layout(said) == _layout(record.outputs)
 
 
-def results() -> Iterator[Result]:
-    """Judge all overloads."""
-    calls = recorded()
+def _layout(specs: Any) -> Any:
+    """Strides where they mean something: not those of dimensions of size 1, nor of empty tensors."""
+    if isinstance(specs, list | tuple) and not (len(specs) == 3 and isinstance(specs[1], torch.dtype)):
+        return [_layout(spec) for spec in specs]
+    if specs is None or 0 in specs[0]:
+        return None
+    return [stride for size, stride in zip(specs[0], specs[2], strict=True) if size != 1]
+
+
+def by_hand(op: str) -> Truth:
+    """What the hand-written meta function of an operator of torch_npu says for random inputs that fit a relation."""
+
+    def truth(relation: Relation) -> list[Record]:
+        entry = replace(BRANCH_FREE[op], relation=str(relation), given=relation.inputs)
+        func = overload(op)
+        caller = Caller(func._schema, entry, relation)
+        rng = random.Random(op)
+        found = []
+        for attrs, _ in zip(caller.attrs(), range(RECORDS), strict=False):
+            with contextlib.suppress(Exception):  # what the function written by hand refuses says nothing
+                args, kwargs = caller.arguments(attrs | caller.tensors(attrs, rng))
+                found.append(Recorder.record(func, args, kwargs, func(*args, **kwargs)))
+        return found
+
+    return truth
+
+
+def chosen() -> Iterator[tuple[str, Any, Callable[..., Any], Truth, str]]:
+    """What is judged: the set it belongs to, the overload, its kernel, the truth, and the device the kernel runs on."""
+    calls, backward = recorded()
     names = sorted(calls, key=lambda func: func.name())
     step = max(len(names) / OVERLOADS, 1)
-    chosen = [names[int(n * step)] for n in range(min(len(names), OVERLOADS))]
-    for func in chosen:
+    known = [names[int(n * step)] for n in range(min(len(names), OVERLOADS))]
+    for func in known:
+        yield "seen", func, func, _recorded(calls[func]), "cpu"
+    for func in names:
+        if func not in known:
+            yield "held_out", func, func, _recorded(calls[func]), "cpu"
+    others = sorted(backward, key=lambda func: func.name())
+    for func in others[:: max(len(others) // BACKWARD, 1)][:BACKWARD]:
+        yield "held_out", func, func, _recorded(backward[func]), "cpu"
+    for op, kernel in REFERENCES.items():
+        yield "npu", overload(op), kernel, by_hand(op), "cpu"
+    for op in HOST_KERNELS:
+        yield "npu", overload(op), overload(op), by_hand(op), "npu"
+
+
+def _recorded(records: Sequence[Record]) -> Truth:
+    return lambda relation: records
+
+
+def results(sets: Container[str]) -> Iterator[tuple[str, Result]]:
+    """Judge what is chosen, of some sets."""
+    for name, func, kernel, truth, device in chosen():
         try:
             signature_of(func._schema)
         except InferenceError:
             continue
-        yield apart(func, calls[func])
+        if name in sets:
+            # A device is best initialized by the process that inference makes for the kernel.
+            yield name, (apart if device == "cpu" else judge)(func, kernel, truth, device)
 
 
-def main() -> dict[str, Any]:
+def main(sets: Sequence[str] = ("seen", "held_out", "npu")) -> dict[str, Any]:
     """Judge every overload, print the table, return the summary."""
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    table = Table("operator", "outcome", "seconds", "accepted", "relation", "remark")
-    found = []
-    for result in results():
-        found.append(result)
+    table = Table("operator", "outcome", "seconds", "accepted", "strides", "relation", "remark")
+    found: dict[str, list[Result]] = defaultdict(list)
+    for name, result in results(sets):
+        found[name].append(result)
         print(
             f"{result.outcome:8} {result.seconds:5.1f} s  {result.name}  {result.relation or result.remark}",
             file=sys.stderr,
@@ -216,24 +309,35 @@ def main() -> dict[str, Any]:
             result.outcome,
             f"{result.seconds:.1f}",
             f"{result.accepted}/{result.records}",
-            result.relation,
-            result.remark[:160],
+            f"{result.strides}/{result.accepted}",
+            escape(result.relation),
+            escape((result.narrower or result.remark)[:160]),
         )
     Console(width=240).print(table)
-    correct = [r for r in found if r.outcome == "correct"]
-    summary = {
-        "ops": len(found),
-        "correct": len(correct),
-        "refused": sum(r.outcome == "refused" for r in found),
-        "wrong": sum(r.outcome == "wrong" for r in found),
-        "correct_without_record": sum(r.accepted == 0 for r in correct),
-        "records_accepted": sum(r.accepted for r in correct),
-        "records": sum(r.records for r in correct),
-        "seconds": round(sum(r.seconds for r in found), 1),
-    }
+    summary: dict[str, Any] = {}
+    for name in sets:
+        prefix = "" if name == "seen" else f"{name}_"
+        summary |= {f"{prefix}{key}": value for key, value in counts(found[name]).items()}
     print(json.dumps(summary))
     return summary
 
 
+def counts(found: Sequence[Result]) -> dict[str, Any]:
+    """The figures of one set."""
+    correct = [r for r in found if r.outcome == "correct"]
+    return {
+        "ops": len(found),
+        "correct": len(correct),
+        "refused": sum(r.outcome == "refused" for r in found),
+        "wrong": sum(r.outcome == "wrong" for r in found),
+        "narrower": sum(bool(r.narrower) for r in correct),
+        "correct_without_record": sum(r.accepted == 0 for r in correct),
+        "records_accepted": sum(r.accepted for r in correct),
+        "records": sum(r.records for r in correct),
+        "strides_equal": sum(r.strides for r in correct),
+        "seconds": round(sum(r.seconds for r in found), 1),
+    }
+
+
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:] or ("seen", "held_out", "npu"))

@@ -1,85 +1,40 @@
 """Finding an operator's shape relation by running its eager kernel on small inputs.
 
-The kernel runs on inputs of several shapes with distinct sizes; :mod:`ascend_graph.shapes.candidates` holds the finite
-family of relations that is tried. One that explains every run, and fresh runs with other shapes and dtypes after it, is
-accepted; anything else is refused with the table of what was tried. A relation found claims nothing beyond what was
-seen: an attr that only ran with its default is demanded to have it.
+The kernel runs on inputs of several shapes with distinct sizes; one relation of a finite family that explains every run,
+and fresh runs with other shapes, dtypes and strides after it, is accepted. Anything else is refused with the table of what
+was tried. A relation found claims nothing beyond what was seen: an attr that only ran with its default is demanded to have
+it. :mod:`ascend_graph.registration.search` does the searching, :mod:`ascend_graph.registration.running` the running.
 """
 
 from __future__ import annotations
 
-import contextlib
-import queue
 import random
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import product
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 
-from ascend_graph.errors import AscendGraphError
-from ascend_graph.registration.meta import TORCH, existing_meta
-from ascend_graph.shapes import Relation, RelationError, ShapeError, parse_relation
-from ascend_graph.shapes.candidates import (
-    AttrArgument,
-    Domain,
-    Explanation,
-    Observation,
-    Signature,
-    Solver,
-    TensorArgument,
-    attr_values,
-    domains,
-    dtype_candidates,
-    restored,
-    restrictions,
-    safe_name,
-    selectors,
-)
-from ascend_graph.shapes.samples import SampleError, sample
-from ascend_graph.shapes.syntax import bound_names
+from ascend_graph.registration.meta import existing_meta
+from ascend_graph.registration.running import KernelError, Runner, bind
+from ascend_graph.registration.search import InferenceError, Inferred, NarrowRelationWarning, Search, Trial
+from ascend_graph.shapes import parse_relation
+from ascend_graph.shapes.domains import AttrArgument, Signature, TensorArgument, restored, safe_name
+
+__all__ = [
+    "TIME_LIMIT",
+    "InferenceError",
+    "Inferred",
+    "NarrowRelationWarning",
+    "Trial",
+    "infer_overload",
+    "infer_relation",
+    "signature_of",
+]
 
 #: Seconds one run of the kernel may take.
 TIME_LIMIT = 10.0
-#: How many structures (ranks, lengths of lists) of inputs every domain must run with.
-STRUCTURES = 8
-#: Runs a relation must explain before it is checked on fresh ones, and how many fresh ones there are.
-RUNS, FRESH_RUNS = 24, 12
-
-_SIZES = (2, 3, 4, 5, 6, 7, 9, 11, 13)
-_KINDS: Mapping[str, Sequence[torch.dtype]] = {
-    "float": (torch.float32, torch.float64, torch.bfloat16, torch.float16),
-    "int": (torch.int64, torch.int32, torch.uint8),
-    "bool": (torch.bool,),
-    "complex": (torch.complex64, torch.complex128),
-}
-
-
-class InferenceError(AscendGraphError):
-    """No relation was found by running; the message has the table of what was tried and the line to write instead."""
-
-
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """One row of the table: a domain, how many runs it had, and what came of it."""
-
-    domain: str
-    runs: int
-    outcome: str
-
-
-@dataclass(frozen=True, slots=True)
-class Inferred:
-    """A relation found by running, and the evidence for it."""
-
-    relation: Relation
-    runs: int
-    trials: tuple[Trial, ...] = ()
-
-    def __str__(self) -> str:
-        return f'shape="{self.relation}"'
 
 
 def signature_of(schema: torch.FunctionSchema) -> Signature:
@@ -129,16 +84,19 @@ def infer_relation(
         kernel: The eager kernel, called with the schema's arguments.
         schema: Its schema.
         samples: Inputs as ``(args, kwargs)``, used instead of random ones where random ones would be invalid.
-        device: Where random inputs are made.
+        device: Where random inputs are put.
         seed: Of the random inputs.
         time_limit: Seconds that one run may take.
 
     Returns:
-        The relation with the evidence; ``print`` shows the ``shape=`` line to write.
+        The relation with the evidence; ``print`` shows the ``shape=`` line to write, and what it does not say.
+
+    Warns:
+        NarrowRelationWarning: The kernel was seen to take shapes that the relation refuses.
 
     Raises:
-        InferenceError: No relation of the family, or more than one, explains the runs; or the kernel hangs, returns
-            something that is not what its schema says, or returns an alias its schema does not declare.
+        InferenceError: No relation of the family, or more than one, explains the runs; or the kernel hangs, crashes,
+            returns something that is not what its schema says, or returns an alias its schema does not declare.
 
     >>> schema = torch.ops.aten.mm.default._schema
     >>> print(infer_relation(torch.mm, schema).relation)
@@ -148,12 +106,26 @@ def infer_relation(
     if aliases is not None:
         return Inferred(parse_relation(aliases), 0)
     signature = signature_of(schema)
-    with _Runner(kernel, schema, signature, device, time_limit) as runner:
-        search = _Search(signature, runner, random.Random(seed))
-        bound = None if samples is None else [runner.bind(args, kwargs) for args, kwargs in samples]
-        found = search.run() if bound is None else search.from_samples(bound)
+    bound = None
+    if samples is not None:
+        calls = [bind(schema, args, kwargs) for args, kwargs in samples]
+        bound = [{safe_name(name): value for name, value in call.items()} for call in calls]
+    try:
+        with Runner(kernel, schema, device, time_limit, given=bound) as runner:
+            search = Search(signature, runner, random.Random(seed))
+            found = search.run() if bound is None else search.from_samples(bound)
+    except KernelError as error:
+        raise InferenceError(str(error)) from None
     names = [a.name for a in schema.arguments]
-    return replace(found, relation=parse_relation(restored(str(found.relation), names)))
+    found = replace(
+        found,
+        relation=parse_relation(restored(str(found.relation), names)),
+        narrower=restored(found.narrower, names),
+    )
+    if found.narrow:
+        text = f"{schema.name}: the relation found is {found.narrower}; write shape= to say more"
+        warnings.warn(text, NarrowRelationWarning, stacklevel=2)
+    return found
 
 
 def infer_overload(overload: torch._ops.OpOverload, **options: Any) -> Inferred:
@@ -184,641 +156,3 @@ def _declared_aliases(schema: torch.FunctionSchema) -> str | None:
     if any(a.alias_info is not None and a.alias_info.is_write for a in schema.arguments) and not schema.returns:
         return "->"
     return f"{', '.join(names)} -> {', '.join(names)}" if names else None
-
-
-# -------------------------------------------------------------------------------------------------------------- running
-
-
-class _HungError(InferenceError):
-    """The kernel did not return in time."""
-
-
-@dataclass(slots=True)
-class _Run:
-    """What one call gave."""
-
-    outputs: tuple[Any, ...] = ()
-    error: str = ""
-
-
-class _Runner:
-    """Calls the kernel on a thread of its own, so that one that hangs does not take the process with it."""
-
-    def __init__(
-        self,
-        kernel: Callable[..., Any],
-        schema: torch.FunctionSchema,
-        signature: Signature,
-        device: str | torch.device,
-        limit: float,
-    ) -> None:
-        self.kernel, self.schema, self.signature, self.device, self.limit = kernel, schema, signature, device, limit
-        self.runs = 0
-        self.last_error = ""
-        self._jobs: queue.SimpleQueue[tuple[list[Any], dict[str, Any]] | None] = queue.SimpleQueue()
-        self._results: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._work, daemon=True, name="ascend_graph-inference")
-
-    def __enter__(self) -> _Runner:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._jobs.put(None)
-
-    def _work(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            args, kwargs = job
-            try:
-                with torch.no_grad():
-                    self._results.put((self.kernel(*args, **kwargs), None))
-            except Exception as error:  # what a kernel raises says that the inputs are invalid
-                self._results.put((None, error))
-
-    def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """A call's arguments by name, defaults filled in."""
-        names = [safe_name(a.name) for a in self.schema.arguments]
-        values = {safe_name(a.name): a.default_value for a in self.schema.arguments if a.has_default_value()}
-        given = {safe_name(name): value for name, value in kwargs.items()}
-        return dict.fromkeys(names) | values | dict(zip(names, args, strict=False)) | given
-
-    def call(self, values: Mapping[str, Any]) -> _Run:
-        """Run the kernel; an exception it raises is a result."""
-        args = [values[safe_name(a.name)] for a in self.schema.arguments if not a.kwarg_only]
-        kwargs = {a.name: values[safe_name(a.name)] for a in self.schema.arguments if a.kwarg_only}
-        self._jobs.put((args, kwargs))
-        try:
-            result, error = self._results.get(timeout=self.limit)
-        except queue.Empty:
-            shapes = {k: tuple(v.shape) for k, v in values.items() if isinstance(v, torch.Tensor)}
-            raise _HungError(f"{self.schema.name} did not return within {self.limit} s for {shapes}") from None
-        if error is not None:
-            self.last_error = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
-            return _Run(error=self.last_error)
-        self.runs += 1
-        return _Run(self.checked(result, values))
-
-    def checked(self, result: Any, values: Mapping[str, Any]) -> tuple[Any, ...]:
-        """The outputs, if they are as many and of the kinds that the schema says, and alias nothing."""
-        wanted = self.signature.outputs
-        several = isinstance(result, list | tuple) and wanted != (True,)
-        outputs = tuple(result) if several else (result,)
-        name = self.schema.name
-        if len(outputs) != len(wanted):
-            raise InferenceError(
-                f"{name} returned {len(outputs)} output(s), its schema says {len(wanted)}: {self.schema}"
-            )
-        given = {
-            t.untyped_storage().data_ptr(): key
-            for key, value in values.items()
-            for t in (value if isinstance(value, list) else [value])
-            if isinstance(t, torch.Tensor) and t.untyped_storage().nbytes()
-        }
-        for number, (output, is_list) in enumerate(zip(outputs, wanted, strict=True)):
-            tensors = output if is_list and isinstance(output, list | tuple) else [output]
-            for tensor in tensors:
-                if not isinstance(tensor, torch.Tensor):
-                    if tensor is None:
-                        continue
-                    raise InferenceError(f"{name} returned {type(tensor).__name__} as output {number}, not a tensor")
-                if tensor.layout is not torch.strided:
-                    raise InferenceError(
-                        f"output {number} of {name} is {tensor.layout}; a relation describes strided tensors"
-                    )
-                owner = given.get(tensor.untyped_storage().data_ptr())
-                declared = self.schema.returns[number].alias_info is not None
-                if owner is not None and tensor.untyped_storage().nbytes() and not declared:
-                    raise InferenceError(
-                        f"output {number} of {name} is an alias of its input {owner}, which the schema does not "
-                        f"declare: return a new tensor, or write Tensor(a) in the schema"
-                    )
-        return outputs
-
-
-# --------------------------------------------------------------------------------------------------------------- search
-
-
-@dataclass(slots=True)
-class _Evidence:
-    """The successful runs of one domain with one choice of tensor kinds."""
-
-    domain: Domain
-    kinds: Mapping[str, str]
-    observations: list[Observation] = field(default_factory=list)
-    values: list[dict[str, Any]] = field(default_factory=list)
-    outputs: list[tuple[Any, ...]] = field(default_factory=list)
-    failed: str = ""
-
-
-class _Search:
-    def __init__(self, signature: Signature, runner: _Runner, rng: random.Random) -> None:
-        self.signature, self.runner, self.rng = signature, runner, rng
-        self.trials: list[Trial] = []
-        #: Optional tensors that were tried and change neither shapes nor dtypes.
-        self.harmless: set[str] = set()
-
-    # ---------------------------------------------------------------------------------------------------------- driver
-
-    def run(self) -> Inferred:
-        """Try the domains, wider ones first, with every choice of tensor kinds."""
-        for kinds in self.kinds():
-            best: tuple[int, Inferred] | None = None
-            ran = False
-            for domain in domains(self.signature):
-                evidence = self.gather(domain, kinds)
-                if evidence.failed:
-                    continue
-                ran = True
-                # A relation that claims less than it could is kept while a better one is looked for.
-                limits = len(self.limits(evidence))
-                if best is not None and limits >= best[0]:
-                    continue
-                found = self.conclude(evidence)
-                if found is not None:
-                    best = limits, found
-                if best is not None and best[0] == 0:
-                    break
-            if best is not None:
-                return best[1]
-            if ran:  # what holds for other kinds only would be wrong for these
-                break
-        raise self.refusal()
-
-    def limits(self, evidence: _Evidence) -> list[str]:
-        """The restrictions that another domain might not need: those on attrs that can take other values."""
-        free = [a for a in self.signature.attrs if a.kind in ("int", "int[]", "bool")]
-        return restrictions(replace(self.signature, attrs=tuple(free)), evidence.observations, evidence.domain)
-
-    def refusal(self) -> InferenceError:
-        rows = [f"  {t.domain:48} {t.runs:4} runs  {t.outcome}" for t in self.trials if t.runs] or ["  no input ran"]
-        last = f"\n  the last error of the kernel: {self.runner.last_error}" if self.runner.last_error else ""
-        inputs = ", ".join(f"{t.name}[…]" for t in self.signature.required)
-        outputs = ", ".join(f"out{n}[…]" for n in range(len(self.signature.outputs)))
-        return InferenceError(
-            f"no shape relation was found for {self.signature.name} by running it; tried:\n"
-            + "\n".join(rows)
-            + last
-            + f'\nwrite shape="{inputs} -> {outputs}" or, if random inputs are invalid, give samples='
-        )
-
-    def kinds(self) -> Iterator[dict[str, str]]:
-        """Choices of what the tensors hold: all floating first, then one or more as integers, then as flags."""
-        names = [t.name for t in self.signature.required]
-        choices = list(product(("float", "int", "bool"), repeat=len(names))) if len(names) <= 3 else []
-        choices.sort(key=lambda c: (sum(k != "float" for k in c), sum(k == "bool" for k in c)))
-        if len(names) > 3:
-            choices = [("float",) * len(names), ("int",) * len(names)]
-        for choice in choices:
-            yield dict(zip(names, choice, strict=True))
-
-    def gather(self, domain: Domain, kinds: Mapping[str, str]) -> _Evidence:
-        """Run the domain's structures; it is out as soon as one structure runs with no attrs at all."""
-        evidence = _Evidence(domain, kinds)
-        relation = _inputs_only(domain)
-        for structure in range(STRUCTURES):
-            if not self.some(evidence, relation, structure, 3 if structure else 1, attempts=8):
-                evidence.failed = f"structure {structure} never runs: {self.runner.last_error}"
-                return evidence
-        # Every flag and every axis that may be absent doubles the cases to be told apart.
-        cases = sum(a.kind == "bool" or bool(domain.roles.get(a.name)) for a in self.signature.attrs)
-        for structure in range(STRUCTURES * 3 * (1 + cases)):
-            if len(evidence.observations) >= RUNS * (2 + 2 * cases):
-                break
-            self.some(evidence, relation, structure, 2, attempts=4)
-        if len(evidence.observations) < RUNS // 2:
-            evidence.failed = "too few runs"
-        return evidence
-
-    def some(self, evidence: _Evidence, relation: Relation, structure: int, wanted: int, *, attempts: int) -> int:
-        """Up to ``wanted`` successful runs of one structure."""
-        done = 0
-        for _ in range(attempts):
-            if done >= wanted:
-                break
-            values = self.values(evidence.domain, relation, structure, evidence.kinds)
-            if values is None:
-                continue
-            run = self.runner.call(values)
-            if not run.error:
-                self.record(evidence, values, run.outputs)
-                done += 1
-        return done
-
-    def record(self, evidence: _Evidence, values: dict[str, Any], outputs: tuple[Any, ...]) -> None:
-        evidence.values.append(values)
-        evidence.outputs.append(outputs)
-        evidence.observations.append(self.observation(values, outputs))
-
-    def observation(self, values: Mapping[str, Any], outputs: tuple[Any, ...]) -> Observation:
-        shapes = {t.name: _shapes(values[t.name]) for t in self.signature.tensors}
-        attrs = {a.name: values[a.name] for a in self.signature.attrs}
-        return Observation(shapes, attrs, tuple(_shapes(o) for o in outputs))
-
-    def values(
-        self,
-        domain: Domain,
-        relation: Relation,
-        structure: int | None,
-        kinds: Mapping[str, str],
-        *,
-        mixed: bool = False,
-        sizes: Sequence[int] = _SIZES,
-    ) -> dict[str, Any] | None:
-        """Arguments of one call: tensors of the domain's shapes, attrs in their roles."""
-        attrs: dict[str, Any] | None = None
-        shapes: Mapping[str, Any] = {}
-        for _ in range(10):
-            # Where axes come from attrs, and attrs from ranks, each is chosen in turn until they agree.
-            guess = {name: _guess(role, self.rng) for name, role in domain.roles.items()}
-            try:
-                found = sample(relation, guess, self.rng, sizes=sizes, structure=structure, tries=20)
-            except SampleError:
-                continue
-            shapes = found.shapes
-            attrs = attr_values(self.signature, domain, shapes, self.rng)
-            if attrs is not None:
-                attrs |= {
-                    n: guess[n]
-                    for n, role in domain.roles.items()
-                    if role == "axis" and len(domain.roles) > 1 and n in guess
-                }
-                if _valid(relation, shapes, attrs):
-                    break
-                attrs = None
-        if attrs is None:
-            return None
-        values = dict(attrs)
-        dtypes = {k: self.rng.choice(_KINDS[kind]) if mixed else _KINDS[kind][0] for k, kind in kinds.items()}
-        for tensor in self.signature.tensors:
-            shape = shapes.get(tensor.name)
-            if shape is None:
-                values[tensor.name] = None
-            elif tensor.is_list:
-                values[tensor.name] = [self.tensor(s, dtypes[tensor.name]) for s in shape]
-            else:
-                values[tensor.name] = self.tensor(shape, dtypes.get(tensor.name, torch.float32))
-        return values
-
-    def tensor(self, shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
-        """A tensor of content that most kernels take: small positive numbers, indices 0 and 1; at times all alike."""
-        alike = self.rng.random()
-        if alike < 0.2:  # so that a shape that depends on values shows
-            return torch.full(tuple(shape), alike < 0.1, dtype=dtype, device=self.runner.device)
-        generator = torch.Generator().manual_seed(self.rng.randrange(2**31))
-        if dtype.is_floating_point or dtype.is_complex:
-            made = torch.rand(tuple(shape), generator=generator).mul_(0.8).add_(0.1).to(dtype)
-        else:
-            made = torch.randint(0, 2, tuple(shape), generator=generator).to(dtype)
-        return made.to(self.runner.device)
-
-    # ------------------------------------------------------------------------------------------------------ conclusion
-
-    def conclude(self, evidence: _Evidence) -> Inferred | None:
-        """The relation that explains the evidence, checked on fresh runs; ``None`` if there is none."""
-        domain, observations = evidence.domain, evidence.observations
-        if any(o is None for seen in observations for o in seen.outputs):
-            self.note(evidence, "an output is sometimes absent")
-            return None
-        solver = Solver(domain, self.signature)
-        splits = selectors(self.signature, observations, domain)
-        explained: list[list[Explanation]] = []
-        for number in range(len(self.signature.outputs)):
-            found = solver.explain(number, observations, splits)
-            if not found:
-                self.note(evidence, f"no candidate explains output {number}")
-                return None
-            explained.append(found)
-        # What differs anywhere on the domain is two explanations; what never differs is one, and the simplest is taken.
-        needless = [a.name for a in self.signature.attrs if not a.has_default and a.kind in ("int", "int[]", "bool")]
-        if any(name in limit for limit in self.limits(evidence) for name in needless):
-            self.note(evidence, f"only runs with {', '.join(self.limits(evidence))}")
-            return None
-        rivals = self.rivals(explained, domain, evidence)
-        if rivals:
-            self.note(evidence, f"{len(rivals)} candidates survive: " + " | ".join(rivals))
-            return None
-        dtypes = self.dtypes(evidence)
-        if dtypes is None:
-            self.note(evidence, "no dtype rule explains the outputs")
-            return None
-        shapes = [e[0] for e in explained]
-        self.harmless = set()
-        for tensor in self.signature.tensors:
-            if tensor.optional and not tensor.is_list:
-                self.harmless.add(tensor.name)
-                if not self.changes_nothing(tensor.name, self.assemble(domain, shapes, dtypes, observations), evidence):
-                    self.harmless.remove(tensor.name)
-        relation = self.assemble(domain, shapes, dtypes, observations)
-        failure = self.fresh(relation, evidence)
-        if failure:
-            self.note(evidence, failure)
-            return None
-        self.note(evidence, f"explained: {relation}")
-        return Inferred(relation, self.runner.runs, tuple(self.trials))
-
-    def note(self, evidence: _Evidence, outcome: str) -> None:
-        self.trials.append(Trial(evidence.domain.inputs, len(evidence.observations), outcome))
-
-    def rivals(self, explained: Sequence[list[Explanation]], domain: Domain, evidence: _Evidence) -> list[str]:
-        """Explanations of one output that differ from the first on inputs of the domain that the kernel accepts."""
-        relation = _inputs_only(domain)
-        for number, found in enumerate(explained):
-            if len(found) < 2:
-                continue
-            texts = [e.text("y", "") for e in found]
-            solver = Solver(domain, self.signature)
-            for structure in range(STRUCTURES * 2):
-                values = self.values(domain, relation, structure, evidence.kinds)
-                if values is None:
-                    continue
-                seen = self.observation(values, ())
-                results = [solver.value(text, seen) for text in texts]
-                if all(r == results[0] for r in results):
-                    continue
-                run = self.runner.call(values)
-                if run.error:
-                    continue
-                truth = _shapes(run.outputs[number])
-                texts = [t for t, r in zip(texts, results, strict=True) if r == truth]
-            kept = [e for e in found if e.text("y", "") in texts]
-            if not kept:
-                return ["none on fresh inputs"]
-            found[:] = kept[:1]
-        return []
-
-    def dtypes(self, evidence: _Evidence) -> list[str] | None:
-        """The dtype rule of every output, from runs with all dtypes the kernel takes."""
-        relation = _inputs_only(evidence.domain)
-        runs: list[tuple[Mapping[str, Any], tuple[Any, ...]]] = list(
-            zip(evidence.values, evidence.outputs, strict=True)
-        )
-        names = [t.name for t in self.signature.required]
-        combinations = list(product(*(_choices(evidence.kinds[n]) for n in names)))
-        self.rng.shuffle(combinations)
-        combinations.sort(key=lambda c: len(set(c)) > 1)  # one dtype for all first
-        for dtypes in combinations[:60]:
-            values = self.values(evidence.domain, relation, None, evidence.kinds)
-            if values is None:
-                continue
-            for name, dtype in zip(names, dtypes, strict=True):
-                value = values[name]
-                cast = (
-                    [self.tensor(v.shape, dtype) for v in value]
-                    if isinstance(value, list)
-                    else self.tensor(value.shape, dtype)
-                )
-                values[name] = cast
-            run = self.runner.call(values)
-            if not run.error:
-                runs.append((values, run.outputs))
-        rules = []
-        for number in range(len(self.signature.outputs)):
-            rule = next((c for c in dtype_candidates(self.signature) if self.dtype_holds(c, number, runs)), None)
-            rule = rule or self.by_attr(number, runs)
-            if rule is None:
-                return None
-            rules.append(rule)
-        return rules
-
-    def dtype_holds(self, rule: str, number: int, runs: Sequence[tuple[Mapping[str, Any], tuple[Any, ...]]]) -> bool:
-        names = [t.name for t in self.signature.tensors]
-        relation = _try_parse(f"{', '.join(names)} -> y[]: {rule}")
-        if relation is None:
-            return False
-        for values, outputs in runs:
-            wanted = outputs[number]
-            wanted = wanted[0] if isinstance(wanted, list | tuple) and wanted else wanted
-            if not isinstance(wanted, torch.Tensor):
-                continue
-            shapes = {n: _shapes(values[n]) for n in names if values[n] is not None}
-            dtypes = {n: _dtypes(values[n]) for n in names if values[n] is not None}
-            attrs = {a.name: values[a.name] for a in self.signature.attrs}
-            try:
-                (result,) = relation.infer(shapes, dtypes, attrs, system=TORCH)
-            except (ShapeError, RelationError, KeyError):
-                return False
-            assert isinstance(result, tuple)
-            if result[1] != wanted.dtype:
-                return False
-        return True
-
-    def by_attr(self, number: int, runs: Sequence[tuple[Mapping[str, Any], tuple[Any, ...]]]) -> str | None:
-        """A dtype that a dtype attr decides, with another rule where the attr is absent."""
-        for attr in self.signature.attrs:
-            if attr.kind != "dtype":
-                continue
-            absent = [run for run in runs if run[0][attr.name] is None]
-            rule = next((c for c in dtype_candidates(self.signature) if self.dtype_holds(c, number, absent)), None)
-            if absent and rule is not None:
-                return f"{rule} if {attr.name} is None else {attr.name}"
-            if not absent and self.dtype_holds(attr.name, number, runs):
-                return attr.name
-        return None
-
-    def assemble(
-        self,
-        domain: Domain,
-        explained: Sequence[Explanation],
-        dtypes: Sequence[str],
-        observations: Sequence[Observation],
-    ) -> Relation:
-        """The relation as one text, with the restrictions to what was seen."""
-        first = next((t.name for t in self.signature.required), None)
-        outputs = []
-        for number, (explanation, dtype) in enumerate(zip(explained, dtypes, strict=True)):
-            outputs.append(
-                _output(f"out{number}", explanation, "" if dtype == first else dtype, self.signature.outputs[number])
-            )
-        demands = restrictions(self.signature, observations, domain)
-        for attr in self.signature.attrs:
-            # A dtype attr that was only absent must stay so; one that decides the dtype is in the rule.
-            if attr.kind == "dtype" and not any(attr.name in dtype for dtype in dtypes):
-                demands.append(f"{attr.name} is None" if attr.optional else f"{attr.name} == {attr.name}")
-        absent = [t.name for t in self.signature.tensors if t.optional and t.name not in self.harmless]
-        demands += [f"{name} is None" for name in absent]
-        for attr in self.signature.attrs:
-            # An integer that selects alternatives has meant nothing yet where it had no value that was tried.
-            if attr.kind == "int" and any(
-                c.startswith((f"{attr.name} ==", f"{attr.name} in")) for e in explained for c in e.conditions
-            ):
-                seen = sorted({o.attrs[attr.name] for o in observations if o.attrs[attr.name] is not None})
-                demands.append(f"{attr.name} in ({', '.join(map(str, seen))})")
-        inputs = ", ".join(p for p in (domain.inputs, *absent) if p)
-        return parse_relation(f"{inputs} -> {', '.join(outputs)}" + (f" where {', '.join(demands)}" if demands else ""))
-
-    def changes_nothing(self, name: str, relation: Relation, evidence: _Evidence) -> bool:
-        """Whether an optional tensor, given in some form that runs, leaves the outputs as the relation says."""
-        inputs = _inputs_only(evidence.domain)
-        dims = sorted({d for t in inputs.input_tensors for d in bound_names(t)})
-        patterns = [
-            f"[{d}]" if f"*{d}" not in evidence.domain.inputs else f"[*{d}]"
-            for d in dims
-            if f"{d}[i]" not in evidence.domain.inputs
-        ]
-        for pattern in patterns:
-            wider = replace(evidence.domain, inputs=f"{evidence.domain.inputs}, {name}{pattern}")
-            ran = 0
-            for structure in range(STRUCTURES):
-                values = self.values(wider, _inputs_only(wider), structure, evidence.kinds)
-                run = _Run(error="no inputs") if values is None else self.runner.call(values)
-                if run.error or values is None:
-                    continue
-                if compare_run(relation, self.signature, values, run.outputs):
-                    return False
-                ran += 1
-            if ran > STRUCTURES // 2:
-                return True
-        return False
-
-    def fresh(self, relation: Relation, evidence: _Evidence) -> str:
-        """Compare with fresh runs, of other shapes and dtypes; the first difference, or nothing."""
-        inputs = _inputs_only(evidence.domain)
-        compared = 0
-        # Distinct sizes tell dimensions apart; equal ones make valid what distinct ones do not, such as another axis.
-        # Sizes 1 and 0 are what operators treat apart.
-        pools = [_SIZES] * (FRESH_RUNS * 2) + [(2, 3), (2,), (3,), (1, 2), (1, 3, 2), (1,), (0, 2)] * (FRESH_RUNS // 2)
-        for structure, sizes in enumerate(pools, 100):
-            values = self.values(evidence.domain, inputs, structure, evidence.kinds, mixed=0 not in sizes, sizes=sizes)
-            if values is None:
-                continue
-            run = self.runner.call(values)
-            if run.error:
-                continue
-            difference = compare_run(relation, self.signature, values, run.outputs)
-            if difference:
-                return difference
-            compared += 1
-        return "" if compared >= 3 else f"only {compared} fresh inputs ran"
-
-    # --------------------------------------------------------------------------------------------------------- samples
-
-    def from_samples(self, samples: Sequence[dict[str, Any]]) -> Inferred:
-        """The same with inputs that are given: the domains that fit them all, in the same order."""
-        runs = []
-        for values in samples:
-            run = self.runner.call(values)
-            if run.error:
-                raise InferenceError(f"{self.signature.name} raised for a sample: {run.error}")
-            runs.append((values, run.outputs))
-        if len({repr(self.observation(v, o)) for v, o in runs}) < 3:
-            raise InferenceError(f"{len(runs)} sample(s) say too little: give at least three of different shapes")
-        for domain in domains(self.signature):
-            evidence = _Evidence(domain, {t.name: "float" for t in self.signature.required})
-            relation = _inputs_only(domain)
-            for values, outputs in runs:
-                seen = self.observation(values, outputs)
-                if not _valid(relation, seen.shapes, seen.attrs):
-                    break
-                self.record(evidence, values, outputs)
-            else:
-                found = self.conclude_samples(evidence)
-                if found is not None:
-                    return found
-        raise self.refusal()
-
-    def conclude_samples(self, evidence: _Evidence) -> Inferred | None:
-        solver = Solver(evidence.domain, self.signature)
-        observations = evidence.observations
-        explained = []
-        for number in range(len(self.signature.outputs)):
-            found = solver.explain(number, observations, selectors(self.signature, observations, evidence.domain))
-            if len(found) != 1:
-                shown = " | ".join(e.text("", "") for e in found)
-                self.note(
-                    evidence, f"output {number}: " + (f"more than one candidate: {shown}" if found else "no candidate")
-                )
-                return None
-            explained.append(found[0])
-        runs = list(zip(evidence.values, evidence.outputs, strict=True))
-        rules = []
-        for number in range(len(self.signature.outputs)):
-            rule = next((c for c in dtype_candidates(self.signature) if self.dtype_holds(c, number, runs)), None)
-            if rule is None:
-                self.note(evidence, f"no dtype rule explains output {number}")
-                return None
-            rules.append(rule)
-        return Inferred(
-            self.assemble(evidence.domain, explained, rules, observations), self.runner.runs, tuple(self.trials)
-        )
-
-
-def compare_run(relation: Relation, signature: Signature, values: Mapping[str, Any], outputs: Sequence[Any]) -> str:
-    """How a relation differs from one run, or an empty text."""
-    names = relation.inputs
-    shapes = {n: _shapes(values[n]) for n in names if values.get(n) is not None}
-    dtypes = {n: _dtypes(values[n]) for n in names if values.get(n) is not None}
-    attrs = {a.name: values[a.name] for a in signature.attrs}
-    try:
-        promised = relation.infer(shapes, dtypes, attrs, system=TORCH)
-    except (ShapeError, RelationError) as error:
-        return f"{relation} refuses an input that runs: {error}"
-    for name, spec, output in zip(relation.outputs, promised, outputs, strict=True):
-        got = (
-            None
-            if output is None
-            else [(tuple(t.shape), t.dtype) for t in output]
-            if isinstance(output, list | tuple)
-            else (tuple(output.shape), output.dtype)
-        )
-        said = (
-            [(tuple(s), d) for s, d in spec]
-            if isinstance(spec, list)
-            else None
-            if spec is None
-            else (tuple(spec[0]), spec[1])
-        )
-        if got != said:
-            return f"{name}: {relation} says {said}, the kernel returned {got} for {shapes}, {attrs}"
-    return ""
-
-
-def _output(name: str, explanation: Explanation, dtype: str, is_list: bool) -> str:
-    if not is_list:
-        return explanation.text(name, dtype)
-    return f"{name}{explanation.shapes[0]}{f': {dtype}' if dtype else ''}"
-
-
-def _inputs_only(domain: Domain) -> Relation:
-    return parse_relation(f"{domain.inputs} ->")
-
-
-def _try_parse(text: str) -> Relation | None:
-    with contextlib.suppress(RelationError):
-        return parse_relation(text)
-    return None
-
-
-def _valid(relation: Relation, shapes: Mapping[str, Any], attrs: Mapping[str, Any]) -> bool:
-    shapes = {n: shapes.get(n) for n in relation.inputs}
-    dtypes = {
-        n: None if s is None else ["float32"] * len(s) if isinstance(s, list) else "float32" for n, s in shapes.items()
-    }
-    try:
-        relation.infer(shapes, dtypes, attrs)
-    except (ShapeError, RelationError):
-        return False
-    return True
-
-
-def _guess(role: str, rng: random.Random) -> Any:
-    """A value that lets shapes be chosen before the attr is."""
-    if role == "permutation":
-        rank = rng.randint(0, 4)
-        return rng.sample(range(rank), rank)
-    return rng.choice((0, -1, 1, -2)) if role in ("axis", "insert") else [] if role == "axes" else [1]
-
-
-def _choices(kind: str) -> tuple[torch.dtype, ...]:
-    if kind == "float":
-        return (*_KINDS["float"], torch.int64, torch.int32, torch.uint8, torch.bool, torch.complex64)
-    return (torch.int64, torch.int32, torch.uint8, torch.bool) if kind == "int" else (torch.bool, torch.uint8)
-
-
-def _shapes(value: Any) -> Any:
-    if value is None:
-        return None
-    return tuple(value.shape) if isinstance(value, torch.Tensor) else [tuple(t.shape) for t in value]
-
-
-def _dtypes(value: Any) -> Any:
-    return value.dtype if isinstance(value, torch.Tensor) else [t.dtype for t in value]

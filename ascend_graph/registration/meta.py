@@ -6,6 +6,8 @@ relation: sizes may be symbolic, what must hold becomes ``torch._check``, nothin
 
 from __future__ import annotations
 
+import functools
+import operator
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +20,7 @@ from ascend_graph.errors import AscendGraphError
 from ascend_graph.registration.dispatch import forget_kernels
 from ascend_graph.shapes import DtypeSystem, Relation, RelationError, ShapeError
 from ascend_graph.shapes.dtypes import CATEGORY
-from ascend_graph.shapes.program import Leaf, OutputPlan
+from ascend_graph.shapes.program import Leaf, OutputPlan, constant_of, dtype_slot_of
 from ascend_graph.shapes.syntax import Itself, Tensor, Value, bound_names
 
 MetaFunction = Callable[..., Any]
@@ -127,51 +129,57 @@ def meta_function(
 
     def compiled(present: frozenset[str]) -> _Compiled:
         program = relation.program(present, fitted.attrs, system=TORCH, check=check, decide=_decide)
-        makers = tuple([_maker(output, relation) for output in program.outputs])
-        return _Compiled(program.steps, program.template, makers)
+        return _Compiled(program.steps, program.template, tuple(map(_maker, program.outputs)))
 
     # A relation that fits no call at all is refused here, not at the first call.
     whole = compiled(frozenset(inputs))
-    variants: dict[tuple[bool, ...], _Compiled] = {(True,) * len(inputs): whole}
-    complete, needed = _completer(schema), fitted.needed
-    tensors, attrs, varying = fitted.tensor_positions, fitted.attr_positions, fitted.varying
+    variants: dict[tuple[bool, ...], _Compiled] = {(False,) * len(fitted.optional): whole}
+    complete, needed, optional = _completer(schema), fitted.needed, fitted.optional
+    given, may_be_absent = _picker((*fitted.attr_positions, *fitted.tensor_positions)), _picker(optional)
     device_of = _device_of(schema)
     single = len(schema.returns) == 1
 
+    def variant(absent: tuple[bool, ...]) -> _Compiled:
+        missing = {fitted.names[position] for position, gone in zip(optional, absent, strict=True) if gone}
+        program = variants[absent] = compiled(frozenset(inputs) - missing)
+        return program
+
     def meta(*args: Any, **kwargs: Any) -> Any:
         values = args if len(args) >= needed and not kwargs else complete(args, kwargs)
-        given = [values[position] for position in tensors]
-        env = [values[position] for position in attrs]
         try:
-            if varying:
-                key = tuple([tensor is not None for tensor in given])
-                program = variants.get(key)
-                if program is None:
-                    present = frozenset([name for name, there in zip(inputs, key, strict=True) if there])
-                    program = variants[key] = compiled(present)
-                env += [_dtype(tensor) for tensor in given]
-                env += [_shape(tensor) for tensor in given]
+            if optional:
+                absent = tuple(map(_IS_NONE, may_be_absent(values)))
+                program = variants.get(absent) or variant(absent)
             else:
                 program = whole
-                env += [tensor.dtype for tensor in given]
-                env += [tensor.shape for tensor in given]
-            env += program.template
+            env = [*given(values), *program.template]
             for step in program.steps:
                 step(env)
             device = device_of(values)
             if single:
-                return program.makers[0](env, given, device)
-            made = [make(env, given, device) for make in program.makers]
+                return program.makers[0](env, device)
+            made = [make(env, device) for make in program.makers]
         except (ShapeError, RelationError) as error:
             raise ShapeError(f"{subject}: {error}") from None
         return tuple(made) if made else None
 
     meta.__name__ = f"{schema.name.partition('::')[2]}_meta"
     meta.__doc__ = f"Meta function of {subject}: {relation}"
+    meta.relation = relation  # type: ignore[attr-defined]
     return meta
 
 
-Maker = Callable[[list[Any], Sequence[Any], torch.device], Any]
+#: Makes one output from the environment, for a device.
+Maker = Callable[[list[Any], torch.device], Any]
+
+_IS_NONE = functools.partial(operator.is_, None)
+
+
+def _picker(positions: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """A function that gives the values at some positions."""
+    if len(positions) > 1:
+        return operator.itemgetter(*positions)
+    return (lambda values: (values[positions[0]],)) if positions else (lambda values: ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,70 +191,67 @@ class _Compiled:
     makers: tuple[Maker, ...]
 
 
-def _maker(plan: OutputPlan, relation: Relation) -> Maker:
-    """A function that makes one output from the environment, the tensors given and the device."""
-    leaves = [(condition, _leaf_maker(leaf, relation, plan.index)) for condition, leaf in plan.branches]
+def _maker(plan: OutputPlan) -> Maker:
+    """A function that makes one output."""
+    leaves = [(condition, _leaf_maker(leaf)) for condition, leaf in plan.branches]
     if plan.count is not None:
         count, index, one = plan.count, plan.index, leaves[0][1]
 
-        def make_list(env: list[Any], given: Sequence[Any], device: torch.device) -> Any:
+        def make_list(env: list[Any], device: torch.device) -> Any:
             made = []
             for number in range(count(env)):
                 env[index] = number
-                made.append(one(env, given, device))
+                made.append(one(env, device))
             return made
 
         return make_list
     if len(leaves) == 1:
         return leaves[0][1]
 
-    def choose(env: list[Any], given: Sequence[Any], device: torch.device) -> Any:
+    def choose(env: list[Any], device: torch.device) -> Any:
         for condition, make in leaves:
             if condition is None or condition(env):
-                return make(env, given, device)
+                return make(env, device)
         raise AssertionError("the last alternative has no condition")
 
     return choose
 
 
-def _leaf_maker(leaf: Leaf | None, relation: Relation, index: int) -> Maker:
+def _leaf_maker(leaf: Leaf | None) -> Maker:
     if leaf is None:
-        return lambda env, given, device: None
+        return lambda env, device: None
     if leaf.number is not None:
         number = leaf.number
-        return lambda env, given, device: number(env)
+        return lambda env, device: number(env)
     sizes, dtype, origin, empty = leaf.sizes, leaf.dtype, leaf.origin, torch.empty
     if origin is None:
-        return lambda env, given, device: empty(sizes(env), dtype=dtype(env), device=device)
-    source = relation.inputs.index(origin.input)
-    element, itself = origin.element, origin.itself
-    if itself and element is None:
-        return lambda env, given, device: given[source]
+        constant = constant_of(dtype)
+        if constant is not None:
+            return lambda env, device: empty(sizes(env), dtype=constant, device=device)
+        given = dtype_slot_of(dtype)
+        if given is not None:
+            return lambda env, device: empty(sizes(env), dtype=env[given].dtype, device=device)
+        return lambda env, device: empty(sizes(env), dtype=dtype(env), device=device)
+    source = origin.source
+    if origin.itself:
+        return lambda env, device: source(env)
 
-    def make_like(env: list[Any], given: Sequence[Any], device: torch.device) -> Any:
-        tensor = given[source]
-        if not isinstance(tensor, torch.Tensor):
-            tensor = tensor[env[index] if element is None else element]
-        return tensor if itself else torch.empty_like(tensor, dtype=dtype(env))
+    def make_like(env: list[Any], device: torch.device) -> Any:
+        tensor = source(env)
+        # torch.empty_like is a decomposition in Python; of a plain tensor that is contiguous it is torch.empty.
+        if tensor.__class__ is torch.Tensor and tensor.layout is torch.strided and tensor.is_contiguous():
+            return empty(tensor.shape, dtype=dtype(env), device=tensor.device)
+        return torch.empty_like(tensor, dtype=dtype(env))
 
     return make_like
-
-
-def _shape(value: Any) -> Any:
-    if value is None or isinstance(value, torch.Tensor):
-        return None if value is None else value.shape
-    return [None if t is None else t.shape for t in value]
-
-
-def _dtype(value: Any) -> Any:
-    if value is None or isinstance(value, torch.Tensor):
-        return None if value is None else value.dtype
-    return [None if t is None else t.dtype for t in value]
 
 
 def _device_of(schema: torch.FunctionSchema) -> Callable[[Sequence[Any]], torch.device]:
     """A function that gives the device of the outputs from all arguments: that of the first tensor."""
     positions = [n for n, a in enumerate(schema.arguments) if _is_tensor(a.type)]
+    if positions and str(schema.arguments[positions[0]].type) == "Tensor":
+        first = positions[0]
+        return lambda values: values[first].device
     device = next((n for n, a in enumerate(schema.arguments) if str(a.type) in ("Device", "Optional[Device]")), None)
 
     def device_of(values: Sequence[Any]) -> torch.device:
@@ -271,8 +276,9 @@ class _Fitted:
     tensor_positions: tuple[int, ...]
     attrs: tuple[str, ...]
     attr_positions: tuple[int, ...]
-    #: Whether an input may be absent or is a list.
-    varying: bool
+    #: The arguments of inputs that may be absent, and the names of inputs by argument.
+    optional: tuple[int, ...]
+    names: Mapping[int, str]
     #: How many arguments must be given in place for a call to need no completion.
     needed: int
 
@@ -320,14 +326,14 @@ def _fit(relation: Relation, schema: torch.FunctionSchema, names: Mapping[str, s
         _fit_output(output, returned, schema=schema, names=names, refuse=refuse)
     attrs = {name: entry for name, entry in others.items() if name in relation.attr_names}
     positions = tuple(tensors[name][0] for name in relation.inputs)
-    types = [str(schema.arguments[p].type) for p in positions]
-    varying = any(t != "Tensor" for t in types)
+    by_position = dict(zip(positions, relation.inputs, strict=True))
+    optional = tuple(p for p in positions if str(schema.arguments[p].type).startswith("Optional["))
     attr_positions = tuple(n for n, _ in attrs.values())
     # The first tensor also counts: it gives the device.
     first = [n for n, _ in tensors.values()][:1]
     required = bool(first) and str(schema.arguments[first[0]].type) == "Tensor"
     needed = max((*positions, *attr_positions, *first), default=-1) + 1 if required else len(schema.arguments)
-    return _Fitted(positions, tuple(attrs), attr_positions, varying, needed)
+    return _Fitted(positions, tuple(attrs), attr_positions, optional, by_position, needed)
 
 
 def _fit_output(
@@ -454,6 +460,9 @@ def register_meta(overload: torch._ops.OpOverload, function: MetaFunction, *, ov
             # Replacing was asked for; torch warns of it all the same.
             warnings.filterwarnings("ignore", message=".*Overriding a previously registered kernel.*")
             torch.library.register_fake(overload, function, lib=library, allow_override=True)
+            if hasattr(function, "relation"):
+                # For meta tensors torch wraps the function in a context for sizes that depend on data; a relation has none.
+                library.impl(name, function, "Meta", allow_override=True)
     except BaseException:
         library._destroy()
         raise

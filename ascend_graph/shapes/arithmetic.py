@@ -111,17 +111,11 @@ def axes_of(value: Any, many: bool, rank: int, shown: str) -> tuple[int, ...]:
     return tuple([axis % rank for axis in axes])
 
 
-def operand_of(dtype: Any, shape: Any) -> Operand[Any]:
-    if isinstance(dtype, list):
-        return Operand(dtype[0], bool(shape[0]))
-    return Operand(dtype, len(shape) > 0)
-
-
-def first_of(value: Any) -> Any:
-    """The dtype of a tensor, or of the first tensor of a list."""
+def operand_of(value: Any) -> Operand[Any]:
+    """The operand that an input, or the first of a list of inputs, is in a promotion."""
     if isinstance(value, list | tuple):
-        return value[0] if value else None
-    return value
+        value = value[0]
+    return Operand(value.dtype, len(value.shape) > 0)
 
 
 def show_shape(sizes: Sequence[Any]) -> str:

@@ -6,13 +6,13 @@ read it in each way.
 
 from __future__ import annotations
 
+import operator as operators
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic
 
 from ascend_graph.shapes.arithmetic import (
     among,
     extreme,
-    first_of,
     negated,
     operand_of,
     position_of,
@@ -22,24 +22,61 @@ from ascend_graph.shapes.arithmetic import (
 from ascend_graph.shapes.dtypes import CATEGORY, Operand
 from ascend_graph.shapes.errors import RelationError, ShapeError
 from ascend_graph.shapes.parser import DTYPE_FUNCTIONS
-from ascend_graph.shapes.program import Env, T, Target, Value, always, known_condition, slot_value
-from ascend_graph.shapes.syntax import Binary, Call, Conditional, Expr, Index, Literal, Name, Tuple, Unary, bound_names
+from ascend_graph.shapes.program import (
+    Env,
+    T,
+    Target,
+    Value,
+    always,
+    constant_of,
+    dtype_of,
+    known_condition,
+    shape_of,
+    slot_dtype,
+    slot_of,
+    slot_value,
+)
+from ascend_graph.shapes.syntax import (
+    Binary,
+    Call,
+    Conditional,
+    Definition,
+    Dims,
+    Expr,
+    Index,
+    Literal,
+    Name,
+    Tuple,
+    Unary,
+    bound_names,
+)
 
 if TYPE_CHECKING:
     from ascend_graph.shapes.relation import Relation
 
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    "==": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
+    "==": operators.eq,
+    "!=": operators.ne,
+    "<": operators.lt,
+    "<=": operators.le,
+    ">": operators.gt,
+    ">=": operators.ge,
     "in": among,
     "not in": lambda a, b: negated(among(a, b)),
-    "is": lambda a, b: a is b,
-    "is not": lambda a, b: a is not b,
+    "is": operators.is_,
+    "is not": operators.is_not,
 }
+_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operators.add,
+    "-": operators.sub,
+    "*": operators.mul,
+    "//": operators.floordiv,
+    "%": operators.mod,
+}
+
+
+#: Sizes are numbers of 64 bits; without a limit repeated squaring would not end.
+MAX_SIZE = 2**63 - 1
 
 
 class Scope(Generic[T]):
@@ -53,9 +90,14 @@ class Scope(Generic[T]):
         inputs = relation.inputs
         self.inputs = {name: number for number, name in enumerate(inputs)}
         self.attrs = {name: slot for slot, name in enumerate(attrs)}
-        self.dtype_slot = {name: len(attrs) + number for name, number in self.inputs.items()}
-        self.shape_slot = {name: len(attrs) + len(inputs) + number for name, number in self.inputs.items()}
-        self.first = len(attrs) + 2 * len(inputs)
+        self.input_slot = {name: len(attrs) + number for name, number in self.inputs.items()}
+        #: Inputs that are one tensor for certain; one without dimensions may also stand for a list.
+        self.single = {
+            t.name
+            for t in relation.input_tensors
+            if t.index is None and any(isinstance(a.shape, Dims) for a in t.alternatives)
+        }
+        self.first = len(attrs) + len(inputs)
         self.template: list[Any] = []
         #: Dimensions, per-element dimensions, groups, definitions and list indices.
         self.slots: dict[str, int] = {}
@@ -77,6 +119,18 @@ class Scope(Generic[T]):
     def fault(self, message: str) -> RelationError:
         return RelationError(f"{self.relation}: {message}")
 
+    # ---------------------------------------------------------------------------------------------------------- inputs
+
+    def shape_of(self, name: str) -> Value:
+        """The shape of an input that is present, or those of a list."""
+        slot = self.input_slot[name]
+        return (lambda env: env[slot].shape) if name in self.single else (lambda env: shape_of(env[slot]))
+
+    def dtype_of(self, name: str) -> Value:
+        """The dtype of an input that is present, or of the first of a list."""
+        slot = self.input_slot[name]
+        return slot_dtype(slot) if name in self.single else (lambda env: dtype_of(env[slot]))
+
     # ----------------------------------------------------------------------------------------------------- expressions
 
     def value(self, node: Expr) -> Value:
@@ -90,8 +144,8 @@ class Scope(Generic[T]):
             case Conditional(then, condition, otherwise):
                 return self.choice(then, condition, otherwise, self.value)
             case Unary("-", operand):
-                inner = self.value(operand)
-                return lambda env: -self.number(inner(env), operand)
+                inner = self.number(operand)
+                return lambda env: -inner(env)
             case Binary(("+" | "-" | "*" | "//" | "%") as operator, left, right):
                 return self.arithmetic(operator, left, right, node)
             case Call():
@@ -145,27 +199,80 @@ class Scope(Generic[T]):
 
         return item
 
-    def number(self, value: Any, node: Expr) -> Any:
-        if value.__class__ is not int and (value is None or isinstance(value, str | float | list | tuple)):
-            raise ShapeError(f"{node} is {show(value)}, not an integer")
-        return value
+    def number(self, node: Expr) -> Value:
+        """The value of an expression that has to be a number."""
+        value = self.value(node)
+        if self.is_size(node):
+            return value
+
+        def number(env: Env) -> Any:
+            found = value(env)
+            if found.__class__ is not int and (found is None or isinstance(found, str | float | list | tuple)):
+                raise ShapeError(f"{node} is {show(found)}, not an integer")
+            return found
+
+        return number
+
+    def is_size(self, node: Expr) -> bool:
+        """Whether an expression is never anything but an integer of at least 0."""
+        match node:
+            case Literal(value):
+                return value.__class__ is int and value >= 0
+            case Name(name):
+                return self.is_dimension(name)
+            case Binary("+" | "*" | "//" | "%", left, right):
+                return self.is_size(left) and self.is_size(right)
+            case Conditional(then, _, otherwise):
+                return self.is_size(then) and self.is_size(otherwise)
+            case Call("rank" | "numel" | "len"):
+                return True
+            case Call("ceildiv" | "min" | "max", arguments) if len(arguments) > 1:
+                return all(map(self.is_size, arguments))
+        return False
+
+    def is_dimension(self, name: str) -> bool:
+        """Whether a name is a plain dimension that every run binds."""
+        return (
+            name not in self.attrs
+            and self.slots.get(name) in self.bound
+            and name not in self.vectors
+            and name not in self.groups
+            and not self.is_defined(name)
+        )
+
+    def is_group(self, name: str) -> bool:
+        """Whether a name is a group that every run binds to dimensions of an input."""
+        return name in self.groups - self.vectors and name not in self.attrs and self.slots.get(name) in self.bound
+
+    def is_defined(self, name: str) -> bool:
+        """Whether a clause after ``where`` gives the name."""
+        return any(isinstance(c, Definition) and c.name == name for c in self.relation.clauses)
 
     def arithmetic(self, operator: str, left: Expr, right: Expr, node: Expr) -> Value:
-        a, b, number = self.value(left), self.value(right), self.number
-        if operator == "+":
-            return lambda env: number(a(env), left) + number(b(env), right)
-        if operator == "-":
-            return lambda env: number(a(env), left) - number(b(env), right)
+        a, b, compute = self.number(left), self.number(right), _ARITHMETIC[operator]
+        constant, slot = constant_of(b), slot_of(a)
+        if operator in ("//", "%") and not constant:
+
+            def divide(env: Env) -> Any:
+                dividend, divisor = a(env), b(env)
+                self.not_zero(divisor, right, node)
+                return compute(dividend, divisor)
+
+            return divide
         if operator == "*":
-            return lambda env: number(a(env), left) * number(b(env), right)
-        floor = operator == "//"
 
-        def divide(env: Env) -> Any:
-            dividend, divisor = number(a(env), left), number(b(env), right)
-            self.not_zero(divisor, right, node)
-            return dividend // divisor if floor else dividend % divisor
+            def multiply(env: Env) -> Any:
+                result = a(env) * b(env)
+                if result.__class__ is int and not -MAX_SIZE <= result <= MAX_SIZE:
+                    raise ShapeError(f"{node} is beyond 64 bits: {show(a(env))} times {show(b(env))}")
+                return result
 
-        return divide
+            return multiply
+        if constant is None:
+            return lambda env: compute(a(env), b(env))
+        if slot is None:
+            return lambda env: compute(a(env), constant)
+        return lambda env: compute(env[slot], constant)
 
     def not_zero(self, divisor: Any, right: Expr, node: Expr) -> None:
         if divisor.__class__ is not int or divisor == 0:
@@ -178,27 +285,28 @@ class Scope(Generic[T]):
             name = first.id
             if name not in self.present:
                 raise self.fault(f"{node} asks for {name}, which is absent")
-            slot = self.shape_slot[name]
-            return (lambda env: product(env[slot])) if function == "numel" else (lambda env: len(env[slot]))
+            shape = self.shape_of(name)
+            return (lambda env: product(shape(env))) if function == "numel" else (lambda env: len(shape(env)))
         if function in ("rank", "numel"):
             raise self.fault(f"{function} takes an input, got {first}")
         if function in DTYPE_FUNCTIONS:
             return self.dtype(node)
-        values = [self.value(argument) for argument in arguments]
         if function == "ceildiv":
-            a, b = values
+            a, b = map(self.number, arguments)
 
             def ceildiv(env: Env) -> Any:
-                dividend, divisor = self.number(a(env), first), self.number(b(env), arguments[1])
+                dividend, divisor = a(env), b(env)
                 self.not_zero(divisor, arguments[1], node)
                 return -(-dividend // divisor)
 
             return ceildiv
+        if function in ("min", "max") and len(arguments) > 1:
+            numbers = [self.number(argument) for argument in arguments]
+            return lambda env: extreme(function, [number(env) for number in numbers])
+        value = self.value(first)
         if function == "index":
-            return lambda env: position_of(values[0](env), values[1](env), node)
-        if function in ("min", "max") and len(values) > 1:
-            return lambda env: extreme(function, [self.number(v(env), first) for v in values])
-        value = values[0]
+            wanted = self.value(arguments[1])
+            return lambda env: position_of(value(env), wanted(env), node)
 
         def reduce(env: Env) -> Any:
             items = value(env)
@@ -301,16 +409,22 @@ class Scope(Generic[T]):
             case Name(name):
                 return self.named_dtype(name)
             case Index(Name(name), index) if name in self.inputs and name in self.present:
-                slot, at = self.dtype_slot[name], self.value(index)
-                return lambda env: env[slot][at(env)]
+                slot, at = self.input_slot[name], self.value(index)
+
+                def element(env: Env) -> Any:
+                    try:
+                        return env[slot][at(env)].dtype
+                    except (IndexError, AttributeError):
+                        raise ShapeError(f"{node}: {name} has no such tensor") from None
+
+                return element
         raise self.fault(f"{node} is no dtype; write the name of a dtype, an input, a dtype attr, or promote(…)")
 
     def named_dtype(self, name: str) -> Value:
         if name in self.inputs:
             if name not in self.present:
                 raise self.fault(f"a dtype is that of {name}, which is absent; write '… if {name} else …'")
-            slot = self.dtype_slot[name]
-            return lambda env: first_of(env[slot])
+            return self.dtype_of(name)
         if name in self.attrs:
             slot, system = self.attrs[name], self.system
 
@@ -322,8 +436,7 @@ class Scope(Generic[T]):
 
             return from_attr
         if name in self.symbols:
-            slot = self.dtype_slot[self.symbols[name][0]]
-            return lambda env: first_of(env[slot])
+            return self.dtype_of(self.symbols[name][0])
         if name in CATEGORY:
             try:
                 return always(self.system.from_name(name))
@@ -335,8 +448,8 @@ class Scope(Generic[T]):
 
     def operand(self, node: Expr) -> Value:
         if isinstance(node, Name) and node.id in self.inputs and node.id in self.present:
-            dtype, shape = self.dtype_slot[node.id], self.shape_slot[node.id]
-            return lambda env: operand_of(env[dtype], env[shape])
+            given = self.input_slot[node.id]
+            return lambda env: operand_of(env[given])
         if isinstance(node, Name) and node.id in self.attrs and node.id not in CATEGORY:
             slot = self.attrs[node.id]
             return lambda env: (

@@ -1,8 +1,9 @@
 """A compiled relation: closures over one list of values.
 
-The list, the environment, holds everything a run knows: attr values, dtypes and shapes as given, then one slot per
-dimension, group and definition. Names became slots when the relation was compiled, and conditions on presence became
-constants, so that a run is a few closures over list indices; nothing is generated as text.
+The list, the environment, holds everything a run knows: attr values, the inputs as given, then one slot per dimension,
+group and definition. An input is anything with a ``shape`` and a ``dtype``, so that tensors go in as they are. Names
+became slots when the relation was compiled, and conditions on presence became constants, so that a run is a few closures
+over list indices; nothing is generated as text.
 """
 
 from __future__ import annotations
@@ -25,13 +26,41 @@ OutputSpec = tuple[tuple[Any, ...], T] | list[tuple[tuple[Any, ...], T]] | Any |
 
 
 @dataclass(frozen=True, slots=True)
+class Given:
+    """An input of which only shape and dtype are known; a tensor serves as well."""
+
+    shape: Any
+    dtype: Any
+
+
+def shape_of(value: Any) -> Any:
+    """The shape of an input, or those of a list of inputs."""
+    if isinstance(value, list | tuple):
+        return [None if item is None else item.shape for item in value]
+    return value.shape
+
+
+def dtype_of(value: Any) -> Any:
+    """The dtype of an input, or of the first of a list; ``None`` if that is empty."""
+    if isinstance(value, list | tuple):
+        return value[0].dtype if value and value[0] is not None else None
+    return value.dtype
+
+
+def each_dtype(value: Any) -> Any:
+    """The dtype of an input, or those of a list of inputs."""
+    if isinstance(value, list | tuple):
+        return [None if item is None else item.dtype for item in value]
+    return value.dtype
+
+
+@dataclass(frozen=True, slots=True)
 class Origin:
     """Where an output comes from that is more than a shape: the strides of an input, or the input itself."""
 
-    input: str
+    #: The input, or the tensor of a list of tensors.
+    source: Value
     itself: bool
-    #: Which tensor of a list of tensors.
-    element: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +109,7 @@ class OutputPlan:
 
 
 class Program(Generic[T]):
-    """A compiled relation. :meth:`run` takes shapes and dtypes in the order of the inputs, and attrs in theirs."""
+    """A compiled relation. :meth:`run` takes the inputs in the relation's order, and attrs in theirs."""
 
     __slots__ = ("outputs", "steps", "template")
 
@@ -89,12 +118,12 @@ class Program(Generic[T]):
         self.steps = tuple(steps)
         #: What computes the outputs from the environment after that.
         self.outputs = tuple(outputs)
-        #: The end of a new environment, after attrs, dtypes and shapes.
+        #: The end of a new environment, after attrs and inputs.
         self.template = tuple(template)
 
-    def run(self, shapes: Sequence[Any], dtypes: Sequence[Any], attrs: Sequence[Any]) -> tuple[OutputSpec[T], ...]:
+    def run(self, inputs: Sequence[Any], attrs: Sequence[Any]) -> tuple[OutputSpec[T], ...]:
         """Shape and dtype of every output; see :meth:`Relation.infer`."""
-        env = [*attrs, *dtypes, *shapes, *self.template]
+        env = [*attrs, *inputs, *self.template]
         for step in self.steps:
             step(env)
         return tuple([output.spec(env) for output in self.outputs])
@@ -135,4 +164,33 @@ def known_condition(value: Value | None) -> bool | None:
 
 
 def slot_value(slot: int) -> Value:
-    return lambda env: env[slot]
+    def slot_value(env: Env) -> Any:
+        return env[slot]
+
+    slot_value.slot = slot  # type: ignore[attr-defined]
+    return slot_value
+
+
+def slot_dtype(slot: int) -> Value:
+    """The dtype of the input in a slot."""
+
+    def slot_dtype(env: Env) -> Any:
+        return env[slot].dtype
+
+    slot_dtype.of = slot  # type: ignore[attr-defined]
+    return slot_dtype
+
+
+def dtype_slot_of(value: Value) -> int | None:
+    """The slot of the input whose dtype a value is, or ``None``."""
+    return getattr(value, "of", None)
+
+
+def constant_of(value: Value) -> Any:
+    """What a value always is, or ``None``."""
+    return getattr(value, "constant", None)
+
+
+def slot_of(value: Value) -> int | None:
+    """The slot that a value reads and nothing else, or ``None``."""
+    return getattr(value, "slot", None)

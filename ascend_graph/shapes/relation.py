@@ -11,7 +11,7 @@ from ascend_graph.shapes.compiler import compile_program
 from ascend_graph.shapes.dtypes import CATEGORY, NAMES, DtypeSystem
 from ascend_graph.shapes.errors import RelationError, ShapeError
 from ascend_graph.shapes.parser import parse
-from ascend_graph.shapes.program import OutputSpec, Program, Target
+from ascend_graph.shapes.program import Given, OutputSpec, Program, Target
 from ascend_graph.shapes.syntax import (
     Absent,
     Definition,
@@ -71,7 +71,7 @@ class Relation:
     @property
     def free_names(self) -> frozenset[str]:
         """The names that no input, definition, index or dtype gives: each must be an attr of the operator."""
-        return frozenset(name.id for name in _uses(self)) - _given(self)
+        return frozenset(name.id for name in _uses(self)) - _given_names(self)
 
     @property
     def attr_names(self) -> frozenset[str]:
@@ -137,9 +137,19 @@ class Relation:
         present = frozenset(name for name, shape in shapes.items() if shape is not None)
         program = self.program(present, tuple(attrs), system=system, check=check, decide=decide)
         names = self.inputs
-        return program.run(
-            [shapes.get(name) for name in names], [dtypes.get(name) for name in names], list(attrs.values())
-        )
+        return program.run([_input(shapes.get(name), dtypes.get(name)) for name in names], list(attrs.values()))
+
+
+def _input(shape: Any, dtype: Any) -> Any:
+    """One input of a run; a list where the shape is a list of shapes."""
+    if shape is None:
+        return None
+    if isinstance(dtype, list) or (
+        isinstance(shape, list) and any(s is None or isinstance(s, list | tuple) for s in shape)
+    ):
+        dtypes = dtype if isinstance(dtype, list) else [dtype] * len(shape)
+        return [None if s is None else Given(s, d) for s, d in zip(shape, dtypes, strict=True)]
+    return Given(shape, dtype)
 
 
 @lru_cache(maxsize=4096)
@@ -182,7 +192,7 @@ def _uses(relation: Relation) -> list[Name]:
     return [node for e in found for node in walk(e) if isinstance(node, Name)]
 
 
-def _given(relation: Relation) -> frozenset[str]:
+def _given_names(relation: Relation) -> frozenset[str]:
     given = set(relation.inputs) | set(CATEGORY) | dtype_symbols(relation) | {"_", "..."}
     given |= {clause.name for clause in relation.clauses if isinstance(clause, Definition)}
     for tensor in relation.input_tensors:

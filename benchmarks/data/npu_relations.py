@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
+
+import torch
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,8 +282,8 @@ BY_PRESENCE: dict[str, Entry] = {
         "dsink[*s]: sink if sink else [0]: float32"
     ),
     "npu_quant_fusion_attention_backward": Entry(
-        "query, key, value -> dq like query: float16, dk like key: float16, dv like value: float16, dpse[0]: float16, "
-        "dq_rope[0]: float16, dk_rope[0]: float16, dsink None"
+        "query, key, value -> dq like query: bfloat16, dk like key: bfloat16, dv like value: bfloat16, dpse[0]: bfloat16, "
+        "dq_rope[0]: bfloat16, dk_rope[0]: bfloat16, dsink None"
     ),
     "npu_fusion_attention_grad_v2": Entry(
         "query, key, value, sink -> dq like query, dk like key: query, dv like value: query, dpse[0], dq_rope[0], "
@@ -352,7 +355,7 @@ BY_ATTRS: dict[str, Entry] = {
         {"expert_num": [2, 8], "max_out_shape": [[2, 3, 4, 64]], "token_dtype": [0, 1, 2]},
     ),
     "npu_quant_fusion_attention": Entry(
-        f"{_QUERY}y like query: float16, {_SOFTMAX}softmax[0]: float16, seed = 0, offset = 0, numels = 0", _LAYOUTS
+        f"{_QUERY}y like query: bfloat16, {_SOFTMAX}softmax[0]: bfloat16, seed = 0, offset = 0, numels = 0", _LAYOUTS
     ),
     "npu_fusion_attention_v2": Entry(
         f"{_QUERY}y like query, {_SOFTMAX}softmax[0], seed = seed, offset = offset, numels = 0", _LAYOUTS
@@ -508,3 +511,39 @@ BY_RANK_OR_DTYPE: dict[str, Entry] = {
 
 BRANCH_FREE: dict[str, Entry] = NO_OUTPUT | LIKE_AN_INPUT | FROM_SIZES | FROM_ATTRS
 SMALL_BRANCHES: dict[str, Entry] = BY_PRESENCE | BY_ATTRS | BY_RANK_OR_DTYPE
+
+
+@dataclass(frozen=True, slots=True)
+class Mend:
+    """What a function written by hand lacks: as registered it raises for every input."""
+
+    #: Why no call through the dispatcher can return.
+    reason: str
+    #: Global names it reads that its module does not have, or that stand for what it meant to call.
+    names: Mapping[str, object] = field(default_factory=dict)
+
+
+class _Torch:
+    """torch, where ``empty_like`` of a list of sizes is ``empty``."""
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(torch, name)
+
+    @staticmethod
+    def empty_like(like: torch.Tensor | list[int], **options: Any) -> torch.Tensor:
+        return torch.empty(like, **options) if isinstance(like, list) else torch.empty_like(like, **options)
+
+
+#: The functions of the wheel that cannot return. They are called as Python functions instead, by the names of their
+#: parameters and with these names mended; what they give beyond the schema's returns is left out.
+MENDS: dict[str, Mend] = {
+    "npu_scatter_list_": Mend("it returns its argument, the schema returns nothing"),
+    "npu_geglu_grad": Mend("it returns two tensors, the schema one; and two of its parameters lack their defaults"),
+    "obfuscation_calculate": Mend("its parameter cmd is not in the schema, and obf_coefficient is not a parameter"),
+    # The kernels of these two return bfloat16, whatever the arguments.
+    "npu_quant_fusion_attention": Mend("out_dtype is defined nowhere", {"out_dtype": 1}),
+    "npu_quant_fusion_attention_backward": Mend(
+        "out_dtype and sink are defined nowhere; empty_like([0])", {"out_dtype": 1, "sink": None, "torch": _Torch()}
+    ),
+    "npu_fusion_attention_grad_v2": Mend("empty_like([0], …) of a list", {"torch": _Torch()}),
+}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -9,7 +11,12 @@ from typing import Any
 import pytest
 import torch
 
-from ascend_graph.registration.inference import InferenceError, infer_overload, infer_relation
+from ascend_graph.registration.inference import (
+    InferenceError,
+    NarrowRelationWarning,
+    infer_overload,
+    infer_relation,
+)
 from ascend_graph.shapes import ShapeError, parse_relation
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*:UserWarning")
@@ -32,8 +39,8 @@ def define() -> Iterator[Callable[..., Any]]:
 @pytest.mark.parametrize(
     ("op", "relation"),
     [
-        ("relu", "self[*s] -> out0[*s]"),
-        ("sin", "self[*s] -> out0[*s]: floating(self)"),
+        ("relu", "self[*s] -> out0 like self"),
+        ("sin", "self[*s] -> out0 like self: floating(self)"),
         ("eq.Tensor", "self[...], other[...] -> out0[...]: bool"),
         ("add.Tensor", "self[...], other[...] -> out0[...]: promote(self, other)"),
         ("mm", "self[m, k], mat2[k, n] -> out0[m, n]"),
@@ -45,7 +52,7 @@ def define() -> Iterator[Callable[..., Any]]:
         ),
         ("cat", "tensors[i][*s, n[i]@dim] -> out0[*s, sum(n)@dim]"),
         ("stack", "tensors[i][*s] -> out0[*s, len(tensors)@dim]"),
-        ("flip", "self[*s] -> out0[*s]"),
+        ("flip", "self[*s] -> out0 like self"),
         ("amax", None),
         ("embedding", "weight[n, d], indices[*t] -> out0[*t, d]"),
         ("index_select", "self[*s, n@dim], index[k] -> out0[*s, k@dim]"),
@@ -58,7 +65,7 @@ def test_relations_that_are_found(op: str, relation: str | None) -> None:
     found = infer_relation(function, function._schema)
     if relation is not None:
         assert found.relation == parse_relation(relation)
-    assert str(found) == f'shape="{found.relation}"'
+    assert str(found).splitlines()[0] == f'shape="{found.relation}"'
     assert found.runs > 20
 
 
@@ -67,9 +74,21 @@ def test_what_was_not_tried_is_not_claimed(define: Callable[..., Any]) -> None:
         return x.sum() if mode == "sum" else x.clone()
 
     found = infer_overload(define('reduce(Tensor x, str mode="full") -> Tensor', kernel))
-    assert found.relation == parse_relation('x[*s] -> out0[*s] where mode == "full"')
+    assert found.relation == parse_relation('x[*s] -> out0 like x where mode == "full"')
     with pytest.raises(ShapeError, match='mode == "full" must hold'):
         found.relation.infer({"x": (3,)}, {"x": "float32"}, {"mode": "sum"})
+
+
+def test_a_negative_number_that_never_ran_is_not_claimed(define: Callable[..., Any]) -> None:
+    def kernel(x: torch.Tensor, more: int = 0) -> torch.Tensor:
+        if more < 0:
+            raise ValueError("more is at least 0")
+        return x.new_zeros(x.numel() + more)
+
+    found = infer_overload(define("grown(Tensor x, int more=0) -> Tensor", kernel))
+    assert str(found.relation).endswith("where more >= 0")
+    with pytest.raises(InferenceError, match="no candidate explains output 0"):
+        infer_overload(define("apart(Tensor x, int more=0) -> Tensor", lambda x, more=0: x.new_zeros(x.dim() ^ more)))
 
 
 def test_an_optional_input_that_changes_nothing_may_be_there(define: Callable[..., Any]) -> None:
@@ -80,6 +99,59 @@ def test_an_optional_input_that_changes_nothing_may_be_there(define: Callable[..
     assert "b is None" not in str(found.relation)
     shapes, dtypes = {"x": (2, 3), "w": (5, 3)}, {"x": "float32", "w": "float32"}
     assert found.relation.infer(shapes, dtypes, {}) == (((2, 5), "float32"),)
+
+
+def test_a_kernel_that_crashes_is_an_error_not_the_end(define: Callable[..., Any]) -> None:
+    def kernel(x: torch.Tensor) -> torch.Tensor:
+        ctypes.string_at(0)
+        return x.clone()
+
+    overload = define("crash(Tensor x) -> Tensor", kernel)
+    with pytest.raises(InferenceError, match=r"inferred::crash crashed the process it ran in \(SIGSEGV\) for"):
+        infer_overload(overload)
+
+
+def test_a_kernel_that_ends_its_process(define: Callable[..., Any]) -> None:
+    overload = define("leave(Tensor x) -> Tensor", lambda x: os._exit(3))
+    with pytest.raises(InferenceError, match="exit code 3"):
+        infer_overload(overload)
+
+
+def test_strides_of_the_kernel_are_carried_or_named(define: Callable[..., Any]) -> None:
+    kept = infer_overload(define("kept(Tensor x, Tensor w) -> Tensor", lambda x, w: w.clone()))
+    assert str(kept.relation).startswith("x[*s], w[*t] -> out0 like w")
+    packed = infer_overload(define("packed(Tensor x) -> Tensor", lambda x: x.contiguous().clone()))
+    assert packed.relation == parse_relation("x[*s] -> out0[*s]")
+    turned = infer_overload(define("turned(Tensor x, Tensor y) -> Tensor", lambda x, y: (y.t() @ x.t()).t()))
+    assert turned.relation == parse_relation("x[m, k], y[k, n] -> out0[m, n]")
+    assert turned.strides[0].startswith("the strides of out0 are not always contiguous: (1, ")
+    assert "# the strides of out0" in str(turned)
+
+
+def test_a_relation_narrower_than_the_kernel_is_not_silent(define: Callable[..., Any]) -> None:
+    def kernel(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        if x.dim() == w.dim() == 1 and x.shape != w.shape:
+            return x.new_zeros(x.shape[0] ** 2 % 7 + w.shape[0] ** 3 % 5)
+        return x + w
+
+    overload = define("odd_pair(Tensor x, Tensor w) -> Tensor", kernel)
+    with pytest.warns(NarrowRelationWarning, match="narrower than the kernel, which also runs on"):
+        found = infer_overload(overload)
+    assert found.narrow
+
+
+def test_dtype_attrs(define: Callable[..., Any]) -> None:
+    cast = infer_overload(
+        define("cast(Tensor x, *, ScalarType dtype) -> Tensor", lambda x, *, dtype: x.to(dtype, copy=True))
+    )
+    assert cast.relation == parse_relation("x[*s] -> out0 like x: dtype")
+    maybe = infer_overload(
+        define(
+            "maybe_cast(Tensor x, *, ScalarType? dtype=None) -> Tensor",
+            lambda x, *, dtype=None: x.clone() if dtype is None else x.to(dtype, copy=True),
+        )
+    )
+    assert maybe.relation == parse_relation("x[*s] -> out0 like x: x if dtype is None else dtype")
 
 
 def test_declared_aliases_need_no_run() -> None:
@@ -110,6 +182,8 @@ def test_a_refusal_shows_what_was_tried(define: Callable[..., Any]) -> None:
     assert "no candidate explains output 0" in text
     assert 'write shape="x[…] -> out0[…]"' in text
     assert "samples=" in text
+    with pytest.raises(InferenceError, match=r"x\[\*s\], w\[\*t\](.|\n)*x\[…\], w\[…\] -> out0"):
+        infer_overload(define("odder(Tensor x, Tensor w) -> Tensor", lambda x, w: kernel(x) + kernel(w)[:1]))
 
 
 def failing(kind: str) -> Callable[..., Any]:
@@ -155,6 +229,16 @@ def test_samples_instead_of_random_inputs(define: Callable[..., Any]) -> None:
         infer_overload(overload, samples=samples[:2])
     with pytest.raises(InferenceError, match="raised for a sample: ValueError"):
         infer_overload(overload, samples=[((torch.ones(3),), {})])
+
+
+def test_samples_of_arguments_named_like_dimensions(define: Callable[..., Any]) -> None:
+    overload = define("tied(Tensor n, Tensor w, *, int k) -> Tensor", lambda n, w, *, k: (n @ w).repeat(1, k))
+    samples = [
+        ((torch.ones(a, b), torch.ones(b, c)), {"k": k}) for a, b, c, k in ((2, 3, 5, 2), (7, 4, 9, 1), (3, 8, 2, 3))
+    ]
+    found = infer_overload(overload, samples=samples)
+    specs = found.relation.infer({"n": (2, 3), "w": (3, 5)}, {"n": "float32", "w": "float32"}, {"k": 2})
+    assert specs == (((2, 10), "float32"),)
 
 
 def test_a_schema_that_returns_numbers(define: Callable[..., Any]) -> None:

@@ -20,7 +20,7 @@ from ascend_graph.codegen.rendering import GenerationError
 from ascend_graph.host.toolkit import toolkit_directory
 from ascend_graph.prototypes.model import Attr, AttrType, OpPrototype, Parameter, ParameterKind
 from ascend_graph.shapes import ShapeError, parse_relation
-from ascend_graph.shapes.samples import sample
+from ascend_graph.shapes.samples import SampleError, sample
 
 
 def prototype(op_type: str, inputs: str, attrs: Sequence[Attr] = (), outputs: int = 1) -> OpPrototype:
@@ -93,6 +93,32 @@ CASES: list[tuple[OpPrototype, str, dict[str, list[Any]]]] = [
         {"n": [3], "size": [[2, 3], []]},
     ),
 ]
+
+
+def expression(rng: random.Random, depth: int = 3) -> str:
+    """An arithmetic expression over two dimensions, a group and an attr."""
+    if depth == 0 or rng.random() < 0.2:
+        return rng.choice(["m", "n", "k", "rank(x)", "prod(s)", "2", "3"])
+    a, b = expression(rng, depth - 1), expression(rng, depth - 1)
+    if rng.random() < 0.3:
+        return rng.choice([f"min({a}, {b})", f"max({a}, {b})", f"ceildiv({a}, {b})", f"({a} if m > k else {b})"])
+    return f"({a}) {rng.choice(['+', '-', '*', '//', '%'])} ({b})"
+
+
+def arithmetic(number: int) -> tuple[OpPrototype, str, dict[str, list[Any]]]:
+    """A case with two random sizes; the first seed whose relation accepts some inputs."""
+    rng = random.Random(number)
+    while True:
+        text = f"x[*s, m], w[n] -> y[{expression(rng)}, *s, {expression(rng)}]"
+        try:
+            for k in (1, 2, 5):
+                sample(parse_relation(text), {"k": k}, rng, tries=50)
+        except (SampleError, ShapeError):
+            continue
+        return prototype(f"Arithmetic{number}", "x w", [integer("k")]), text, {"k": [1, 2, 5]}
+
+
+CASES += [arithmetic(number) for number in range(16)]
 
 MAIN = r"""
 #include <iostream>

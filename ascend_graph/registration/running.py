@@ -1,0 +1,351 @@
+"""Running an eager kernel that nobody vouches for: with a time limit, and where possible in a process of its own.
+
+A kernel that is called with inputs it does not expect may raise, hang, or write over memory. A child process survives
+the last two; it is a fork of this one, so that whatever operators were registered here exist there too. A device that is
+in use cannot be taken into a fork: its kernels run on a thread of this process, where a crash takes the process along.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import faulthandler
+import io
+import multiprocessing
+import multiprocessing.connection
+import os
+import pickle
+import queue
+import signal
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+
+from ascend_graph.errors import AscendGraphError
+
+#: Seconds a child process has to show that torch works in it.
+START_LIMIT = 10.0
+
+
+class KernelError(AscendGraphError):
+    """A kernel did something that no operator may do: it hung, crashed, or returned what its schema does not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """What is kept of a tensor that a kernel returned."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    strides: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What one call gave: per output a :class:`Returned`, a list of them, or ``None``; or the exception's text."""
+
+    outputs: tuple[Any, ...] = ()
+    error: str = ""
+
+
+class Runner:
+    """Calls one kernel again and again; a context manager.
+
+    Args:
+        kernel: The eager kernel, called with the schema's arguments.
+        schema: Its schema.
+        device: Where the tensors of a call are put.
+        limit: Seconds that one run may take.
+        given: The calls to come, by argument; their tensors stay where they are.
+
+    A call raises :class:`KernelError` where the kernel hung, crashed, or broke its schema.
+    """
+
+    def __init__(
+        self,
+        kernel: Callable[..., Any],
+        schema: torch.FunctionSchema,
+        device: str | torch.device,
+        limit: float,
+        *,
+        given: Sequence[Mapping[str, Any]] | None = None,
+    ) -> None:
+        self.schema, self.limit = schema, limit
+        self.runs = 0
+        self.last_error = ""
+        self._devices = {torch.device(device), *(t.device for call in given or () for t in _tensors(call.values()))}
+        self._kernel = _Kernel(kernel, schema, torch.device(device) if given is None else None)
+        self._worker: _Worker | None = None
+
+    def __enter__(self) -> Runner:
+        self._worker = _worker(self._kernel, self._devices)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._worker is not None:
+            self._worker.close()
+
+    @property
+    def isolated(self) -> bool:
+        """Whether the kernel runs in a process of its own."""
+        return isinstance(self._worker, _Child)
+
+    def call(self, values: Mapping[str, Any]) -> Run:
+        """Run the kernel with arguments by name; an exception it raises is a result."""
+        assert self._worker is not None
+        shapes = {k: tuple(v.shape) for k, v in values.items() if isinstance(v, torch.Tensor)}
+        try:
+            run = self._worker.call(dict(values), self.limit)
+        except TimeoutError:
+            raise KernelError(f"{self.schema.name} did not return within {self.limit} s for {shapes}") from None
+        except _CrashedError as error:
+            raise KernelError(f"{self.schema.name} crashed the process it ran in ({error}) for {shapes}") from None
+        if run.error:
+            self.last_error = run.error
+        else:
+            self.runs += 1
+        return run
+
+
+class _CrashedError(Exception):
+    """The process that ran the kernel is gone."""
+
+
+# ------------------------------------------------------------------------------------------------------------- one call
+
+
+@dataclass(frozen=True, slots=True)
+class _Kernel:
+    """A kernel and what its schema says of its results."""
+
+    function: Callable[..., Any]
+    schema: torch.FunctionSchema
+    #: Where the tensors of a call are put; ``None`` leaves them where they are.
+    device: torch.device | None
+
+    def run(self, values: Mapping[str, Any]) -> Run:
+        """Call the kernel and describe what it returned."""
+        values = {name: self.placed(value) for name, value in values.items()}
+        args = [values[a.name] for a in self.schema.arguments if not a.kwarg_only]
+        kwargs = {a.name: values[a.name] for a in self.schema.arguments if a.kwarg_only}
+        try:
+            with torch.no_grad():
+                result = self.function(*args, **kwargs)
+        except Exception as error:  # what a kernel raises says that the inputs are invalid
+            return Run(error=f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
+        return Run(self.described(result, values))
+
+    def placed(self, value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return value if self.device is None else value.to(self.device)
+        return [self.placed(item) for item in value] if isinstance(value, list) else value
+
+    def described(self, result: Any, values: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The outputs, if they are as many and of the kinds that the schema says, and alias nothing."""
+        lists = ["List[" in str(r.type) for r in self.schema.returns]
+        several = isinstance(result, list | tuple) and lists != [True]
+        outputs = tuple(result) if several else (result,)
+        name = self.schema.name
+        if len(outputs) != len(lists):
+            raise KernelError(f"{name} returned {len(outputs)} output(s), its schema says {len(lists)}: {self.schema}")
+        given = {
+            t.untyped_storage().data_ptr(): key
+            for key, value in values.items()
+            for t in (value if isinstance(value, list) else [value])
+            if isinstance(t, torch.Tensor) and t.untyped_storage().nbytes()
+        }
+        found: list[Any] = []
+        for number, (output, is_list) in enumerate(zip(outputs, lists, strict=True)):
+            tensors = list(output) if is_list and isinstance(output, list | tuple) else [output]
+            described = [None if t is None else self.tensor(t, number, given) for t in tensors]
+            found.append(described if is_list else described[0])
+        return tuple(found)
+
+    def tensor(self, tensor: Any, number: int, given: Mapping[int, str]) -> Returned:
+        name = self.schema.name
+        if not isinstance(tensor, torch.Tensor):
+            raise KernelError(f"{name} returned {type(tensor).__name__} as output {number}, not a tensor")
+        if tensor.layout is not torch.strided:
+            raise KernelError(f"output {number} of {name} is {tensor.layout}; a relation describes strided tensors")
+        owner = given.get(tensor.untyped_storage().data_ptr())
+        declared = self.schema.returns[number].alias_info is not None
+        if owner is not None and tensor.untyped_storage().nbytes() and not declared:
+            raise KernelError(
+                f"output {number} of {name} is an alias of its input {owner}, which the schema does not declare: "
+                f"return a new tensor, or write Tensor(a) in the schema"
+            )
+        return Returned(tuple(tensor.shape), tensor.dtype, tuple(tensor.stride()))
+
+
+# -------------------------------------------------------------------------------------------------------------- workers
+
+
+class _Worker(Protocol):
+    """Where a kernel runs. :meth:`call` raises ``TimeoutError``, ``_CrashedError`` or ``KernelError``."""
+
+    def call(self, values: dict[str, Any], limit: float) -> Run: ...
+
+    def close(self) -> None: ...
+
+
+def _worker(kernel: _Kernel, devices: Iterable[torch.device]) -> _Worker:
+    if hasattr(os, "fork") and not multiprocessing.current_process().daemon and all(map(_survives_fork, devices)):
+        with contextlib.suppress(TimeoutError, _CrashedError, OSError):
+            return _Child(kernel)
+    return _Thread(kernel)
+
+
+def _survives_fork(device: torch.device) -> bool:
+    """Whether a device works in a fork of this process: the CPU, or one that was not initialized yet."""
+    if device.type == "cpu":
+        return True
+    initialized = getattr(torch.get_device_module(device), "is_initialized", None)
+    return initialized is not None and not initialized()
+
+
+def _tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            yield value
+        elif isinstance(value, list | tuple):
+            yield from _tensors(value)
+
+
+class _Thread:
+    """Runs the kernel on a thread, so that one that hangs does not take the caller with it."""
+
+    def __init__(self, kernel: _Kernel) -> None:
+        self._kernel = kernel
+        self._jobs: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+        self._results: queue.SimpleQueue[Run | KernelError] = queue.SimpleQueue()
+        threading.Thread(target=self._work, daemon=True, name="ascend_graph-inference").start()
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            try:
+                self._results.put(self._kernel.run(job))
+            except KernelError as error:
+                self._results.put(error)
+
+    def call(self, values: dict[str, Any], limit: float) -> Run:
+        self._jobs.put(values)
+        try:
+            result = self._results.get(timeout=limit)
+        except queue.Empty:
+            raise TimeoutError from None
+        if isinstance(result, KernelError):
+            raise result
+        return result
+
+    def close(self) -> None:
+        self._jobs.put(None)
+
+
+class _Child:
+    """Runs the kernel in a forked process. Tensors travel as bytes: they are small, and sharing memory needs files."""
+
+    def __init__(self, kernel: _Kernel) -> None:
+        context = multiprocessing.get_context("fork")
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(kernel, theirs, self._pipe), daemon=True)
+        with warnings.catch_warnings():
+            # Python warns of forks beside threads, for locks these may hold; the first answer shows that none is missed.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            self._process.start()
+        theirs.close()
+        try:
+            self._receive(START_LIMIT)
+        except BaseException:
+            self.close()
+            raise
+
+    def call(self, values: dict[str, Any], limit: float) -> Run:
+        try:
+            self._pipe.send_bytes(_packed(values))
+        except (BrokenPipeError, ConnectionResetError):
+            raise _CrashedError(self._ending()) from None
+        result = self._receive(limit)
+        if isinstance(result, KernelError):
+            raise result
+        assert isinstance(result, Run)
+        return result
+
+    def _receive(self, limit: float) -> Any:
+        if not self._pipe.poll(limit):
+            raise TimeoutError
+        try:
+            return pickle.loads(self._pipe.recv_bytes())
+        except (EOFError, ConnectionResetError):
+            raise _CrashedError(self._ending()) from None
+
+    def _ending(self) -> str:
+        self._process.join(1)
+        code = self._process.exitcode
+        return signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}"
+
+    def close(self) -> None:
+        self._pipe.close()
+        self._process.kill()
+        self._process.join()
+
+
+def _serve(kernel: _Kernel, pipe: Any, parent: multiprocessing.connection.Connection) -> None:
+    """The child: answer calls until the pipe closes."""
+    parent.close()
+    faulthandler.disable()  # the parent reports a crash
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)  # the threads of OpenMP do not survive a fork
+    with contextlib.redirect_stderr(io.StringIO()):
+        try:
+            torch.ones(2, device=kernel.device).sum().item()
+        except Exception:  # a device that does not work here: the parent falls back to a thread
+            os._exit(1)
+    pipe.send_bytes(pickle.dumps(True))
+    for values in _received(pipe):
+        try:
+            answer: Run | KernelError = kernel.run(values)
+        except KernelError as error:
+            answer = error
+        pipe.send_bytes(pickle.dumps(answer))
+    os._exit(0)  # without the exit handlers of the parent, which would shut down what is the parent's
+
+
+def _received(pipe: Any) -> Iterator[Any]:
+    with contextlib.suppress(EOFError, ConnectionResetError):
+        while True:
+            yield pickle.loads(pipe.recv_bytes())
+
+
+class _Pickler(pickle.Pickler):
+    """Packs tensors of the CPU as bytes; torch's own way goes through files and shared memory."""
+
+    def reducer_override(self, value: Any) -> Any:
+        if not isinstance(value, torch.Tensor):
+            return NotImplemented
+        storage = value.untyped_storage()
+        data = ctypes.string_at(storage.data_ptr(), storage.nbytes()) if storage.nbytes() else b""
+        return _unpacked, (data, value.dtype, tuple(value.shape), value.stride(), value.storage_offset())
+
+
+def _packed(values: Mapping[str, Any]) -> bytes:
+    buffer = io.BytesIO()
+    _Pickler(buffer).dump(values)
+    return buffer.getvalue()
+
+
+def _unpacked(
+    data: bytes, dtype: torch.dtype, shape: Sequence[int], strides: Sequence[int], offset: int
+) -> torch.Tensor:
+    storage = torch.frombuffer(bytearray(data), dtype=torch.uint8) if data else torch.empty(0, dtype=torch.uint8)
+    return torch.empty(0, dtype=dtype).set_(storage.untyped_storage(), offset, tuple(shape), tuple(strides))
+
+
+def bind(schema: torch.FunctionSchema, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """A call's arguments by name, defaults filled in."""
+    names = [a.name for a in schema.arguments]
+    values = {a.name: a.default_value for a in schema.arguments if a.has_default_value()}
+    return dict.fromkeys(names) | values | dict(zip(names, args, strict=False)) | dict(kwargs)

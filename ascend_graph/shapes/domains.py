@@ -1,0 +1,342 @@
+"""The domains that inference tries: how the shapes of an operator's inputs hang together, and how attrs are chosen.
+
+A *domain* is a pattern for the inputs (``x[*s, n@dim]``, ``x[m, k], w[k, n]``, …) with the roles of the attrs it speaks
+of. Pure logic.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ascend_graph.shapes.relation import Relation, parse_relation
+from ascend_graph.shapes.syntax import Dims, Ellipsis_, Group, Size
+
+# ----------------------------------------------------------------------------------------------------------- signatures
+
+
+@dataclass(frozen=True, slots=True)
+class TensorArgument:
+    """A tensor argument of the operator."""
+
+    name: str
+    optional: bool = False
+    is_list: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AttrArgument:
+    """An argument that is no tensor."""
+
+    name: str
+    #: ``int``, ``int[]``, ``bool``, ``float``, ``number``, ``dtype``, ``str`` or ``other``.
+    kind: str
+    optional: bool = False
+    default: Any = None
+    has_default: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What inference must know of an operator; ``outputs`` says of each whether it is a list."""
+
+    name: str
+    tensors: tuple[TensorArgument, ...]
+    attrs: tuple[AttrArgument, ...]
+    outputs: tuple[bool, ...]
+
+    @property
+    def required(self) -> tuple[TensorArgument, ...]:
+        """The tensor arguments of every call."""
+        return tuple(t for t in self.tensors if not t.optional)
+
+
+# The names that domains give to dimensions, groups and indices.
+_DOMAIN_NAMES = frozenset("bcdehijklmnpqrstuvw")
+
+
+def safe_name(name: str) -> str:
+    """An argument's name while a relation is looked for: not that of a dimension of a domain."""
+    return f"{name}_" if name in _DOMAIN_NAMES else name
+
+
+def restored(text: str, arguments: Iterable[str]) -> str:
+    """The text of a relation with the arguments' own names again, and the dimensions out of their way."""
+    clashing = {name for name in arguments if name in _DOMAIN_NAMES}
+    mapping = {name: f"{name}0" for name in clashing} | {f"{name}_": name for name in clashing}
+    words = re.compile(r'"[^"]*"|\w+')
+    return words.sub(lambda match: mapping.get(match.group(), match.group()), text)
+
+
+# -------------------------------------------------------------------------------------------------------------- domains
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """Input patterns, and how the attrs they speak of are chosen."""
+
+    inputs: str
+    #: From attr to the way its values are chosen: ``axis``, ``axes``, ``permutation``, ``insert``, ``sizes``,
+    #: ``reshape``, ``expand``, ``parts``, ``trailing``.
+    roles: Mapping[str, str] = field(default_factory=dict)
+
+    def relation(self, outputs: str) -> Relation:
+        """The relation with these inputs and the outputs given."""
+        return parse_relation(f"{self.inputs} -> {outputs}")
+
+
+_ONE = (
+    "{0}[*s]",
+    "{0}[*s, n]",
+    "{0}[*s, m, n]",
+    "{0}[b, *s]",
+    "{0}[*s, c, h, w]",
+    "{0}[*s, n, n]",
+    "{0}[n]",
+    "{0}[m, n]",
+    "{0}[n, n]",
+    "{0}[c, h, w]",
+    "{0}[b, c, h, w]",
+    "{0}[b, c, *s]",
+)
+_TWO = (
+    "{0}[...], {1}[...]",
+    "{0}[*s], {1}[*t]",
+    "{0}[*s], {1}[*s]",
+    "{0}[..., m, k], {1}[..., k, n]",
+    "{0}[*b, m, k], {1}[*b, k, n]",
+    "{0}[*b, m, k], {1}[*b, n, k]",
+    "{0}[m, k], {1}[k, n]",
+    "{0}[b, m, k], {1}[b, k, n]",
+    "{0}[*s, k], {1}[n, k]",
+    "{0}[m, k], {1}[k]",
+    "{0}[*b, m, k], {1}[*b, k]",
+    "{0}[*s, k], {1}[k]",
+    "{0}[n], {1}[n]",
+    "{0}[m], {1}[n]",
+    "{0}[m, n], {1}[p, q]",
+    "{0}[n, d], {1}[*t]",
+    "{0}[*s], {1}[n]",
+    "{0}[*b, n, n], {1}[*b, n, k]",
+    "{0}[*s, n], {1}[*s, m]",
+    "{0}[n], {1}[*t]",
+    "{0}[*s, n], {1}[*s, 2 * n]",
+    "{0}[*s, 2 * n], {1}[*s, n]",
+    "{0}[m, n], {1}[m, n]",
+    "{0}[b, c, h, w], {1}[b, c, h, w]",
+    "{0}[b, c, h, w], {1}[d, c, p, q]",
+    "{0}[b, c, *s], {1}[b, c, *t]",
+)
+_THREE = (
+    "{0}[...], {1}[...], {2}[...]",
+    "{0}[*s], {1}[*s], {2}[*s]",
+    "{0}[*s], {1}[*t], {2}[*u]",
+    "{0}[m, n], {1}[m, k], {2}[k, n]",
+    "{0}[b, m, n], {1}[b, m, k], {2}[b, k, n]",
+    "{0}[m, n], {1}[b, m, k], {2}[b, k, n]",
+    "{0}[m], {1}[m, k], {2}[k]",
+    "{0}[m, n], {1}[m], {2}[n]",
+    "{0}[*s, n], {1}[n], {2}[n]",
+    "{0}[*b, l, e], {1}[*b, s, e], {2}[*b, s, v]",
+    "{0}[*s, k], {1}[n, k], {2}[n]",
+    "{0}[b, l, e], {1}[b, s, e], {2}[b, s, v]",
+    "{0}[m, n], {1}[m, n], {2}[m]",
+    "{0}[m], {1}[m, n], {2}[m, n]",
+    "{0}[m, n], {1}[m, k], {2}[n, k]",
+    "{0}[b, c, *s], {1}[c], {2}[c]",
+    "{0}[b, c, h, w], {1}[b, c, h, w], {2}[b, c, h, w]",
+)
+_FOUR = (
+    "{0}[...], {1}[...], {2}[...], {3}[...]",
+    "{0}[*s], {1}[*s], {2}[*s], {3}[*s]",
+    "{0}[*s, n], {1}[*s, n], {2}[n], {3}[*s, 1]",
+    "{0}[*s, n], {1}[*s, n], {2}[n], {3}[*s]",
+    "{0}[*s, n], {1}[*s, n], {2}[n], {3}[n]",
+    "{0}[b, c, h, w], {1}[b, c, h, w], {2}[b, c, h, w], {3}[b, c, h, w]",
+)
+_LISTS = (
+    "{0}[i][*s]",
+    "{0}[i][...]",
+    "{0}[i][*s[i]]",
+    "{0}[i][n[i]]",
+    "{0}[i][m[i], n[i]]",
+    "{0}[i][n[i], *s]",
+    "{0}[i][m, n[i], *s]",
+)
+_AXIS = {
+    (False,): ("{0}[*s, n@{a}]", "{0}[*s, n@{a}, m@-1]"),
+    (False, False): (
+        "{0}[*s, n@{a}], {1}[*s, k@{a}]",
+        "{0}[*s, n@{a}], {1}[k]",
+        "{0}[*s, n@{a}], {1}[*t]",
+        "{0}[*s, n@{a}], {1}[*s, (2 * n)@{a}]",
+    ),
+    (False, False, False): ("{0}[*s, n@{a}], {1}[*s, k@{a}], {2}[*s, k@{a}]", "{0}[*s, n@{a}], {1}[k], {2}[*s, k@{a}]"),
+    (True,): ("{0}[i][*s, n[i]@{a}]",),
+}
+
+
+def domains(signature: Signature) -> list[Domain]:
+    """The domains of an operator, those that demand less of the inputs first."""
+    return sorted(_domains(signature), key=lambda domain: constraints(domain.inputs))
+
+
+def constraints(inputs: str) -> int:
+    """How much a domain demands: names that occur again, and inputs of a fixed number of dimensions."""
+    patterns = [
+        alternative
+        for tensor in parse_relation(f"{inputs} ->").input_tensors
+        for alternative in tensor.alternatives[:1]
+    ]
+    seen: set[str] = set()
+    count = 0
+    for pattern in patterns:
+        assert isinstance(pattern.shape, Dims)
+        items = [str(Size(i.value) if isinstance(i, Size) else i) for i in pattern.shape.items]
+        count += sum(item in seen for item in items) + (len(items) - len(set(items)))
+        count += not any(isinstance(i, Group | Ellipsis_) for i in pattern.shape.items)
+        seen.update(items)
+    return count
+
+
+def _domains(signature: Signature) -> Iterator[Domain]:
+    required = signature.required
+    names = [t.name for t in required]
+    lists = tuple(t.is_list for t in required)
+    ints = [a.name for a in signature.attrs if a.kind == "int"]
+    int_lists = [a.name for a in signature.attrs if a.kind == "int[]"]
+    optional = {a.name for a in signature.attrs if a.optional}
+    plain: Sequence[str] = ()
+    if not names:
+        plain = ("",)
+    elif not any(lists):
+        plain = {1: _ONE, 2: _TWO, 3: _THREE, 4: _FOUR}.get(len(names), ())
+        if len(names) > 4:
+            plain = tuple(", ".join(f"{{{n}}}{pattern}" for n in range(len(names))) for pattern in ("[...]", "[*s]"))
+    elif lists == (True,):
+        plain = _LISTS
+    elif len(lists) == 2 and any(lists):
+        a, b = ("{0}[i]", "{1}") if lists[0] else ("{1}[i]", "{0}")
+        plain = (
+            (f"{a}[*s[i]], {b}[*t]",)
+            if sum(lists) == 1
+            else ("{0}[i][*s[i]], {1}[i][*s[i]]", "{0}[i][...], {1}[i][...]")
+        )
+    elif all(lists):
+        plain = (", ".join(f"{{{n}}}[i][*s[i]]" for n in range(len(names))),)
+    roles: list[dict[str, str]] = [{}]
+    for name in int_lists:
+        roles += [{name: role} for role in ("sizes", "reshape", "expand", "parts", "trailing")]
+    # Any rank first, then axes named by attrs, then fixed ranks: a narrow domain explains less than it seems to.
+    wide = [p for p in plain if _any_rank(p)]
+    for pattern, role in itertools.product(wide, roles):
+        if not role or pattern in ("", "{0}[*s]"):
+            yield Domain(pattern.format(*names), role)
+    for name in ints:
+        for pattern in _AXIS.get(lists, ()):
+            text = pattern.format(*names, a=name)
+            if name in optional and lists == (False,):
+                text += f" if {name} is not None else [*s]"
+            yield Domain(text, {name: "axis"})
+            for sizes in int_lists:
+                yield Domain(text, {name: "axis", sizes: "parts"})
+        if lists in ((False,), (True,)):
+            yield Domain(("{0}[i][*s]" if lists[0] else "{0}[*s]").format(*names), {name: "insert"})
+    for name in int_lists:
+        if lists == (False,):
+            yield Domain(f"{names[0]}[*s, *r@{name}]", {name: "axes"})
+            yield Domain(f"{names[0]}[*s@{name}]", {name: "permutation"})
+    for a, b in itertools.permutations(ints, 2):
+        if lists == (False,):
+            yield Domain(f"{names[0]}[*s, m@{a}, n@{b}]", {a: "axis", b: "axis"})
+            yield Domain(f"{names[0]}[*s]", {a: "insert", b: "insert"})
+    for pattern in plain:
+        if pattern not in wide:
+            yield Domain(pattern.format(*names))
+
+
+def _any_rank(pattern: str) -> bool:
+    """Whether a domain lets every input have any number of dimensions."""
+    return all(item.strip(" ]").split("[")[-1] in ("*s", "*t", "*u", "...", "i", "") for item in pattern.split(","))
+
+
+# --------------------------------------------------------------------------------------------------------- attr values
+
+
+def attr_values(
+    signature: Signature, domain: Domain, shapes: Mapping[str, Any], rng: random.Random
+) -> dict[str, Any] | None:
+    """Random values of all attrs for inputs of these shapes; ``None`` if a role cannot be filled."""
+    values: dict[str, Any] = {}
+    first = next((t.name for t in signature.required), None)
+    shape = shapes.get(first) if first else ()
+    if isinstance(shape, list):
+        shape = shape[0] if shape else ()
+    length = rng.choice((1, 2, 2, 2, 3))  # strides and paddings are as many
+    for attr in signature.attrs:
+        role = domain.roles.get(attr.name, "")
+        value = _in_role(role, shape or (), rng) if role else _plain(attr, rng, length)
+        if role and attr.optional and rng.random() < 0.25 and role in ("axis", "axes"):
+            value = None
+        if value is _IMPOSSIBLE:
+            return None
+        values[attr.name] = value
+    axes = [
+        values[n] % max(len(shape or ()), 1) for n, r in domain.roles.items() if r == "axis" and values[n] is not None
+    ]
+    return values if len(set(axes)) == len(axes) else None
+
+
+_IMPOSSIBLE = object()
+
+
+def _in_role(role: str, shape: Sequence[int], rng: random.Random) -> Any:
+    rank = len(shape)
+    if role == "axis":
+        return rng.randrange(-rank, rank) if rank else _IMPOSSIBLE
+    if role == "insert":
+        return rng.randrange(-rank - 1, rank + 1)
+    if role == "axes":
+        count = rng.randint(0, rank) if rng.random() < 0.3 else rng.randint(min(rank, 1), rank)
+        return [a - rank if rng.random() < 0.4 else a for a in rng.sample(range(rank), count)]
+    if role == "permutation":
+        return rng.sample(range(rank), rank)
+    if role == "sizes":
+        return [rng.randint(1, 7) for _ in range(rng.randint(1, 3))]
+    if role == "parts":  # a division of the last dimension, or of the first
+        size = shape[rng.choice((0, -1))] if rank else 0
+        if size < 2:
+            return _IMPOSSIBLE
+        cuts = sorted(rng.sample(range(1, size), min(rng.randint(0, 3), size - 1)))
+        return [b - a for a, b in itertools.pairwise([0, *cuts, size])]
+    if role == "trailing":  # the last dimensions
+        return list(shape[rank - rng.randint(1, rank) :]) if rank else _IMPOSSIBLE
+    if role == "reshape":
+        total = 1
+        for size in shape:
+            total *= size
+        if not total:
+            return _IMPOSSIBLE
+        divisor = rng.choice([d for d in range(1, total + 1) if total % d == 0])
+        return rng.choice(([divisor, total // divisor], [total], [divisor, -1], [-1]))
+    assert role == "expand"
+    return [rng.randint(1, 4) for _ in range(rng.randint(0, 2))] + list(shape)
+
+
+def _plain(attr: AttrArgument, rng: random.Random, length: int) -> Any:
+    if attr.optional and rng.random() < 0.4:
+        return None
+    match attr.kind:
+        case "bool":
+            return rng.random() < 0.5
+        case "int":
+            return rng.choice((attr.default, 0, 1, 2, 3, -1) if attr.has_default else (0, 1, 1, 2, 3, -1))
+        case "int[]":
+            return [0] * length if rng.random() < 0.25 else [rng.choice((1, 1, 2, 2, 3)) for _ in range(length)]
+        case "float" | "number":
+            return rng.choice((0.5, 2.0, 1.0)) if attr.kind == "float" else rng.choice((2, 0.5, 1.5, 3))
+    return attr.default

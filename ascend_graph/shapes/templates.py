@@ -1,0 +1,165 @@
+"""What an output may look like within a domain: templates of shapes, the terms of their open sizes, and dtypes.
+
+A *template* (``[*s, ?@dim]``) leaves sizes open; :mod:`ascend_graph.shapes.solver` solves for them over a finite
+vocabulary of terms (dimensions, attrs, constants, products, halves, windows of convolutions, …).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+
+from ascend_graph.shapes.domains import Domain, Signature
+
+
+def templates(domain: Domain, signature: Signature) -> Iterator[tuple[str, int]]:
+    """Output shapes with numbered open sizes, ``[*s, {0}@dim]``, and how many there are."""
+    groups = [g for g in ("*s", "*t", "*b", "*u", "...") if _has(domain.inputs, g)]
+    axes = [name for name, role in domain.roles.items() if role == "axis"]
+    yield "", 0
+    for group in groups:
+        yield group, 0
+    for name, role in domain.roles.items():
+        if role in ("axes", "axis") and "*s" in groups:
+            if role == "axes":
+                yield f"*s, *r@{name}", 0
+                yield f"*s, *ones(r)@{name}", 0
+                yield "*s, *r", 0
+                yield "*ones(s), *ones(r)", 0
+            yield "*ones(s)", 0
+        if role == "permutation":
+            yield "*s", 0
+        if role in ("sizes", "expand"):
+            yield f"*{name}", 0
+            for group in groups:
+                yield f"{group}, *{name}", 0
+                yield f"*{name}, {group}", 0
+        if role == "reshape" and "*s" in groups:
+            yield f"*reshape(s, {name})", 0
+        if role in ("axis", "insert"):
+            for group in groups:
+                yield f"{group}, {{0}}@{name}", 1
+                yield f"{group}, {{0}}@{name}, {{1}}@-1", 2
+    for a, b in itertools.permutations(axes, 2):
+        yield f"*s, {{0}}@{a}, {{1}}@{b}", 2
+    for a, b in itertools.permutations(groups, 2):
+        yield f"{a}, {b}", 0
+    for group in groups:
+        yield f"{group}, {{0}}", 1
+        yield f"{{0}}, {group}", 1
+        yield f"{group}, {{0}}, {{1}}", 2
+        yield f"{{0}}, {{1}}, {group}", 2
+        yield f"{group}, {{0}}, {{1}}, {{2}}", 3
+    for a, b in itertools.permutations(groups, 2):
+        yield f"{a}, {b}, {{0}}", 1
+        yield f"{a}, {b}, {{0}}, {{1}}", 2
+    for count in range(1, 6):
+        yield ", ".join(f"{{{n}}}" for n in range(count)), count
+
+
+def _has(inputs: str, group: str) -> bool:
+    return any(f"{group}{end}" in inputs for end in (",", "]")) and not (group != "..." and f"{group}[" in inputs)
+
+
+def vocabulary(domain: Domain, signature: Signature, *, element: str | None = None) -> list[str]:
+    """The terms an open size may be, simple ones first; ``element`` is the index of a list output."""
+    dims = [d for d in "nmkpqbdcehwlv" if _names_dim(domain.inputs, d)]
+    if "s" not in dims and _names_dim(domain.inputs, "s") and "*s" not in domain.inputs:
+        dims.append("s")
+    vectors = [v for v in "mn" if f"{v}[i]" in domain.inputs]
+    dims = [d for d in dims if d not in vectors]
+    groups = [g for g in "stbur" if _has(domain.inputs, f"*{g}") or f"*{g}@" in domain.inputs]
+    ints = [a.name for a in signature.attrs if a.kind == "int" and a.name not in domain.roles]
+    lists = [
+        a.name for a in signature.attrs if a.kind == "int[]" and domain.roles.get(a.name) not in ("axes", "permutation")
+    ]
+    numbers = ints + [f"{name}[{n}]" for name in lists for n in (0, 1, 2)]
+    terms = [*dims, *(f"prod({g})" for g in groups)]
+    if "..." in domain.inputs:
+        terms.append("prod(...)")
+    tensors = [t.name for t in signature.required]
+    terms += [f"numel({t.name})" for t in signature.required if not t.is_list]
+    terms += [f"rank({t.name})" for t in signature.required if not t.is_list]
+    for name in tensors:
+        if f"{name}[i]" in domain.inputs:
+            terms += [f"len({name})", f"2 * len({name})"]
+    for vector in vectors:
+        terms += [f"sum({vector})", f"prod({vector})", f"max({vector})", *([f"{vector}[{element}]"] if element else [])]
+    terms += [f"len({name})" for name in lists]
+    terms += [str(n) for n in range(9)]
+    terms += numbers
+    terms += [f"{name}[{n}]" for name in lists for n in (-1, -2)]
+    terms += [f"{name}[{element}]" for name in lists if element]
+    for d in (*dims, *(f"prod({g})" for g in groups)):
+        terms += [f"{d} + 1", f"{d} - 1", f"2 * {d}", f"{d} // 2", f"{d} // 2 + 1", f"{d} * ({d} - 1) // 2"]
+        terms += [
+            f"{d} * {d}",
+            f"{d} * ({d} + 1) // 2",
+            f"2 * ({d} - 1)",
+            f"4 * {d}",
+            f"{d} // 4",
+            f"3 * {d}",
+            f"{d} // 3",
+        ]
+        for n in numbers:
+            terms += [f"{d} + {n}", f"{d} - {n}", f"{d} * {n}", f"{d} // {n}", f"ceildiv({d}, {n})", f"min({d}, {n})"]
+            terms.append(f"{d} + 2 * {n}")
+            terms += [f"{d} * {n} * {n}", f"{d} // ({n} * {n})", f"{d} - {n} + 1"]
+            if element:
+                terms += [f"min({n}, {d} - {element} * {n})"]
+                terms += [f"min(ceildiv({d}, {n}), {d} - {element} * ceildiv({d}, {n}))"]
+        for a, b in itertools.combinations(numbers, 2):
+            terms += [f"{d} + {a} + {b}", f"({d} - {a}) // {b} + 1"]
+            terms += [f"({d} - {b}) // {a} + 1"]
+    for a, b in itertools.combinations(dims, 2):
+        terms += [f"{a} * {b}", f"{a} + {b}", f"min({a}, {b})", f"max({a}, {b})", f"{a} + {b} - 1", f"{a} - {b} + 1"]
+    terms += [f"{a} * {b}" for a, b in itertools.combinations(numbers, 2)]
+    terms += _windows(dims, lists)
+    return list(dict.fromkeys(terms))
+
+
+def _names_dim(inputs: str, name: str) -> bool:
+    return any(f"{before}{name}{after}" in inputs for before in ("[", " ") for after in (",", "]", "@"))
+
+
+def _windows(dims: Sequence[str], lists: Sequence[str]) -> list[str]:
+    """Output sizes of convolutions and poolings: ``(h + 2p - d(k - 1) - 1) // s + 1``, the attrs in any roles."""
+    found = []
+    for d, axis in (("h", 0), ("w", 1), ("n", 0)):
+        if d not in dims:
+            continue
+        for kernel, stride, padding in itertools.permutations(lists, 3):
+            for dilation in (None, *(name for name in lists if name not in (kernel, stride, padding))):
+                reach = f"({kernel}[{axis}] - 1)" + (f" * {dilation}[{axis}]" if dilation else "")
+                found.append(f"({d} + 2 * {padding}[{axis}] - {reach} - 1) // {stride}[{axis}] + 1")
+        kernel = "pq"[axis]
+        if kernel in dims and d in "hw":  # the kernel is a tensor
+            for stride, padding, dilation in itertools.permutations(lists, 3):
+                reach = f"({kernel} - 1) * {dilation}[{axis}]"
+                found.append(f"({d} + 2 * {padding}[{axis}] - {reach} - 1) // {stride}[{axis}] + 1")
+    return found
+
+
+def dtype_candidates(signature: Signature) -> Iterable[str]:
+    """The dtypes an output may have, simple ones first."""
+    tensors = [t.name for t in signature.required]
+    numbers = [a.name for a in signature.attrs if a.kind == "number"]
+    yield from tensors
+    if len(tensors) > 1:
+        yield f"promote({', '.join(tensors)})"
+    for count in range(1, len(numbers) + 1):
+        for chosen in itertools.combinations(numbers, count):
+            yield f"promote({', '.join([*tensors, *chosen])})"
+            yield f"floating({', '.join([*tensors, *chosen])})"
+    for first, second in itertools.combinations(tensors, 2):
+        if len(tensors) > 2:
+            yield f"promote({first}, {second})"
+    for tensor in tensors:
+        yield f"floating({tensor})"
+        yield f"integral_sum({tensor})"
+        yield f"real({tensor})"
+        yield f"real(floating({tensor}))"
+        yield f"uint8 if dtype({tensor}) == uint8 else bool"
+    if len(tensors) > 1:
+        yield f"floating({', '.join(tensors)})"
+    yield from ("bool", "int64", "int32", "float32", "float64", "uint8", "complex64")
