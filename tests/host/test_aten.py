@@ -137,6 +137,16 @@ def test_pooling_that_makes_its_result_a_view_in_place_compiles() -> None:
     torch.testing.assert_close(compiled(x.npu()).cpu(), F.adaptive_avg_pool1d(x.transpose(1, 2), 1))
 
 
+def test_strides_that_the_cpu_kernel_does_not_take() -> None:
+    x, weight = torch.randn(2, 3, 3, 8).permute(0, 3, 1, 2), torch.randn(8)
+    expected = torch.native_group_norm(x.contiguous(), weight, weight, 2, 8, 9, 2, 1e-5)
+    results = torch.native_group_norm(x.transpose(2, 3).npu(), weight.npu(), weight.npu(), 2, 8, 9, 2, 1e-5)
+    torch.testing.assert_close(results[0].transpose(2, 3).cpu(), expected[0])
+    torch.testing.assert_close([r.cpu() for r in results[1:]], list(expected[1:]))
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+        torch.mm(x[0, 0].npu().t(), x[0].reshape(8, 9).npu())
+
+
 def test_out_arguments_are_resized() -> None:
     x = torch.arange(6.0, device="npu")
     out = torch.empty(0, device="npu")

@@ -47,6 +47,9 @@ aclError load_bridge() {
 }  // namespace
 
 aclError fail(aclError code, const std::string& message) {
+    // CANN's own variable: every error is printed, also one that nobody asks for afterwards.
+    static const bool print = environment_number("ASCEND_SLOG_PRINT_TO_STDOUT", 0) == 1;
+    if (print) std::printf("[ERROR] ACL error %d: %s\n", code, message.c_str());
     recent_error = message;
     return code;
 }

@@ -6,6 +6,7 @@
 // would ask CANN's operator library for work that nobody here can do; operators in other namespaces (npu::, a
 // user's own) are not touched.
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/csrc/Exceptions.h>
 #include <torch/library.h>
 
 #include <string>
@@ -200,63 +201,76 @@ void settle_written(const Arguments& arguments) {
     }
 }
 
-// What a CPU kernel does in place of a narrow dtype that it is not written for; the device has them.
-at::ScalarType wider(at::ScalarType dtype) {
-    if (c10::isIntegralType(dtype, /*includeBool=*/true)) return at::kDouble;
-    return c10::isReducedFloatingType(dtype) ? at::kFloat : dtype;
+// The device has kernels for more dtypes than the CPU: there a narrow one is done in a wide one.
+at::Tensor widened(const at::Tensor& t) {
+    if (c10::isIntegralType(t.scalar_type(), /*includeBool=*/true)) return t.to(at::kDouble);
+    return c10::isReducedFloatingType(t.scalar_type()) ? t.to(at::kFloat) : t;
 }
 
-// Calls the operator on wider tensors, and narrows what it wrote and returned; false if none can be wider.
-bool call_in_wider_dtype(const Operator& op, Stack& stack) {
-    std::vector<std::pair<at::Tensor, at::Tensor>> widened;
-    const auto widen = [&](const at::Tensor& t) -> at::Tensor {
-        if (!t.defined() || wider(t.scalar_type()) == t.scalar_type()) return t;
-        widened.emplace_back(t, t.to(wider(t.scalar_type())));
-        return widened.back().second;
+// Its kernels take any strides, which some of the CPU do not.
+at::Tensor contiguous(const at::Tensor& t) { return t.contiguous(); }
+
+// Calls the operator on substitutes of its tensors, and gives what it wrote and returned the dtypes it would
+// have had; false if every substitute is the tensor itself.
+bool call_on_substitutes(const Operator& op, Stack& stack, at::Tensor (*substitute)(const at::Tensor&)) {
+    std::vector<std::pair<at::Tensor, at::Tensor>> replaced;
+    const auto replace = [&](const at::Tensor& t) -> at::Tensor {
+        if (!t.defined()) return t;
+        at::Tensor made = substitute(t);
+        if (!made.is_same(t)) replaced.emplace_back(t, made);
+        return made;
     };
     for (auto& value : torch::jit::last(stack, op.schema().arguments().size())) {
         auto& argument = const_cast<c10::IValue&>(value);
         if (argument.isTensor()) {
-            argument = widen(argument.toTensor());
+            argument = replace(argument.toTensor());
         } else if (argument.isTensorList()) {
             auto list = argument.toTensorList().copy();
-            for (size_t i = 0; i < list.size(); ++i) list.set(i, widen(list.get(i)));
+            for (size_t i = 0; i < list.size(); ++i) list.set(i, replace(list.get(i)));
             argument = list;
         }
     }
-    if (widened.empty()) return false;
+    if (replaced.empty()) return false;
     op.callBoxed(stack);
-    for (const auto& [narrow, wide] : widened) {
-        if (!wide.equal(narrow.to(wide.scalar_type()))) narrow.copy_(wide);
+    for (const auto& [tensor, made] : replaced) {
+        if (!made.equal(tensor.to(made.scalar_type()))) tensor.copy_(made);
     }
     map_results(op, stack, [&](const at::Tensor& result) {
-        for (const auto& [narrow, wide] : widened) {
-            if (wide.is_same(result)) return narrow;
+        for (const auto& [tensor, made] : replaced) {
+            if (made.is_same(result)) return tensor;
         }
-        const auto& [narrow, wide] = widened.front();
-        return result.defined() && result.scalar_type() == wide.scalar_type()
-                   ? result.to(narrow.scalar_type())
+        const auto& [tensor, made] = replaced.front();
+        return result.defined() && result.scalar_type() == made.scalar_type()
+                   ? result.to(tensor.scalar_type())
                    : result;
     });
     return true;
 }
 
-void call_on_cpu(const Operator& op, Stack& stack) {
+// What an exception says; an operator that is written in Python raises Python's.
+std::string text_of(std::exception& error) {
+    if (auto* raised = dynamic_cast<python_error*>(&error)) raised->persist();
+    if (auto* raised = dynamic_cast<c10::Error*>(&error)) return raised->what_without_backtrace();
+    return error.what();
+}
+
+void call_on_cpu(const Operator& op, Stack& stack, bool writes) {
     Stack again = stack;
     try {
         op.callBoxed(stack);
-    } catch (const c10::NotImplementedError& error) {
-        const std::string_view message = error.what_without_backtrace();
-        if (message.find("not implemented for '") == std::string_view::npos) throw;
+    } catch (std::exception& error) {
         stack = std::move(again);
-        if (!call_in_wider_dtype(op, stack)) throw;
+        const bool no_kernel = text_of(error).find("not implemented for '") != std::string::npos;
+        // A kernel that does not take the dtype has written nothing; another may have.
+        if (!no_kernel && writes) throw;
+        if (!call_on_substitutes(op, stack, no_kernel ? widened : contiguous)) throw;
     }
 }
 
 void run(const Operator& op, Stack& stack) {
     static const std::function<at::Tensor(const at::Tensor&)> view = alias_on_cpu;
     const Arguments arguments(op, stack, view);
-    call_on_cpu(op, stack);
+    call_on_cpu(op, stack, !arguments.written().empty());
     settle_written(arguments);
     if (!arguments.on_device()) return;
     map_results(op, stack, [&](const at::Tensor& result) {
@@ -312,8 +326,9 @@ void record(const Operator& op, Stack& stack, void* stream) {
                     return result;
                 });
                 return 0;
-            } catch (const std::exception& e) {
-                return ascendgraphFail(500001, e.what());
+            } catch (std::exception& e) {
+                return ascendgraphFail(500001,
+                                       (toString(self.op.operator_name()) + ": " + text_of(e)).c_str());
             }
         },
         state, [](void* p) { delete static_cast<Work*>(p); });
