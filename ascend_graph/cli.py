@@ -239,7 +239,8 @@ def build(project: Path | None, output: Path | None, shapes: tuple[str, ...]) ->
             raise click.UsageError("where is the package to be made? Write -o DIRECTORY")
         from ascend_graph.host.project import build_project_package
 
-        click.echo(f"operator package: {build_project_package(output, project, relations=_by_operator("--shape", shapes, _SHAPE_EXAMPLE))}")
+        relations = _by_operator("--shape", shapes, _SHAPE_EXAMPLE)
+        click.echo(f"operator package: {build_project_package(output, project, relations=relations)}")
         return
     if output is not None or shapes:
         raise click.UsageError("-o and --shape need a PROJECT")
