@@ -154,6 +154,9 @@ def register_op(
         BindingError: The schema and the prototype do not fit by name.
         RelationError, MetaError: The shape relation does not fit.
         InferenceError: No relation explains what the eager kernel returns.
+
+    Warns:
+        NarrowRelationWarning: the relation found by running refuses shapes that the kernel takes.
         RegistrationError: The operator is registered differently, or what is asked for contradicts itself.
 
     >>> import ascend_graph
@@ -279,7 +282,8 @@ class _Plan:
         inferred = infer_overload(overload, samples=request.samples, device="npu" if on_npu else "cpu")
         self.relation = inferred.relation
         ran = f"found by {inferred.runs} runs of the eager kernel" if inferred.runs else "outputs that are inputs"
-        self.evidence["meta"] = f"{ran}: {inferred.relation}"
+        notes = "".join(f"; {note}" for note in (inferred.narrower, *inferred.strides) if note)
+        self.evidence["meta"] = f"{ran}: {inferred.relation}{notes}"
         return meta_function(inferred.relation, overload._schema)
 
     def relation_names(self, relation: Relation) -> dict[str, str]:
