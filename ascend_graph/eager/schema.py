@@ -8,6 +8,7 @@ output that is an input is written in place: the argument is ``Tensor(a!)`` and 
 from __future__ import annotations
 
 import enum
+import keyword
 import math
 import re
 from dataclasses import dataclass
@@ -78,6 +79,19 @@ _SCALAR_TYPE = {
 #: torch_npu numbers a dtype that torch does not have as this plus ge::DataType's number.
 NPU_DTYPE_OFFSET = 256
 
+#: What the language of torch's schemas keeps for itself (Python's keywords but for a few): a name gets an underscore.
+_RESERVED = frozenset(keyword.kwlist) - {
+    "async",
+    "await",
+    "except",
+    "finally",
+    "from",
+    "lambda",
+    "nonlocal",
+    "try",
+    "yield",
+}
+
 _PLAIN_STRING = re.compile(r"[A-Za-z0-9_ .,:;/+*=<>()\[\]{}-]*\Z")
 
 
@@ -124,7 +138,7 @@ class OperatorSchema:
         inputs = [a.text for a in self.arguments if a.is_tensor]
         attrs = [a.text for a in self.arguments if not a.is_tensor]
         arguments = ", ".join([*inputs, *(["*", *attrs] if attrs else [])])
-        returns = [f"{_tensor_type(p)} {p.name}" for p in self.returns]
+        returns = [f"{_tensor_type(p)} {_schema_name(p.name)}" for p in self.returns]
         returned = returns[0] if len(returns) == 1 else f"({', '.join(returns)})"
         return f"{self.name}({arguments}) -> {returned}"
 
@@ -139,7 +153,7 @@ def operator_schema(prototype: OpPrototype, name: str | None = None) -> Operator
 
     Args:
         prototype: The operator.
-        name: Its name in torch; the op type in snake case by default.
+        name: Its name in torch; the op type in snake case by default, with ``_op`` behind it where that is a keyword.
 
     Raises:
         EagerError: The prototype has something that aclnn functions do not take: an attr of an unsupported type, a
@@ -157,7 +171,10 @@ def operator_schema(prototype: OpPrototype, name: str | None = None) -> Operator
     returns = tuple(p for p in prototype.outputs if p.name not in prototype.in_place)
     for output in returns:
         _check_name(op_type, output.name)
-    return OperatorSchema(name or snake_case(op_type), prototype, tuple(arguments), returns)
+    if name is None:
+        name = snake_case(op_type)
+        name = f"{name}_op" if keyword.iskeyword(name) else name
+    return OperatorSchema(name, prototype, tuple(arguments), returns)
 
 
 def _check_name(op_type: str, name: str) -> str:
@@ -166,9 +183,13 @@ def _check_name(op_type: str, name: str) -> str:
     return name
 
 
+def _schema_name(name: str) -> str:
+    return f"{name}_" if name in _RESERVED else name
+
+
 def _unique(op_type: str, name: str, taken: set[str]) -> str:
     """A name may be an input's and an attr's at once; the second gets an underscore."""
-    unique = _check_name(op_type, name)
+    unique = _schema_name(_check_name(op_type, name))
     while unique in taken:
         unique += "_"
     taken.add(unique)

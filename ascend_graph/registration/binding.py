@@ -209,6 +209,7 @@ def bind(
     arguments: Mapping[str, Any] | None = None,
     *,
     output_names: Sequence[str] = (),
+    own_schema: bool = False,
 ) -> Binding:
     """Bind a schema to a prototype by name.
 
@@ -225,6 +226,7 @@ def bind(
               of all arguments (a mapping by torch name) that computes it;
             - ``"->": ("GE output", …)`` names the output of each return.
         output_names: The output names of a shape relation, in the order of the returns.
+        own_schema: Whether the schema was made from the prototype: its numbers are GE's.
 
     Raises:
         BindingError: Something is left over or ambiguous; the message shows both signatures and the line to write.
@@ -239,16 +241,22 @@ def bind(
     >>> binding.argument_names()
     {'self': 'x', 'dim': 'axis'}
     """
-    return _Matcher(schema, prototype, dict(arguments or {}), tuple(output_names)).binding()
+    return _Matcher(schema, prototype, dict(arguments or {}), tuple(output_names), own_schema).binding()
 
 
 class _Matcher:
     """The state of one search; what is decided is never taken back."""
 
     def __init__(
-        self, schema: OpSchema, prototype: OpPrototype, explicit: dict[str, Any], output_names: tuple[str, ...]
+        self,
+        schema: OpSchema,
+        prototype: OpPrototype,
+        explicit: dict[str, Any],
+        output_names: tuple[str, ...],
+        own_schema: bool,
     ) -> None:
         self.schema, self.prototype, self.explicit, self.output_names = schema, prototype, explicit, output_names
+        self.own_schema = own_schema
         self.inputs = [_Target(parameter, n) for n, parameter in enumerate(prototype.inputs)]
         self.attrs = [_Target(attr, n) for n, attr in enumerate(prototype.attrs)]
         self.targets = [*self.inputs, *self.attrs]
@@ -403,7 +411,7 @@ class _Matcher:
             )
         if argument.kind is not _K.INT or attr.type is not AttrType.INT:
             return Conversion.DIRECT, ""
-        if not (_is_dtype_name(argument.name) and _is_dtype_name(attr.name)):
+        if self.own_schema or not (_is_dtype_name(argument.name) and _is_dtype_name(attr.name)):
             return Conversion.DIRECT, ""
         # An int that may be torch's number of a dtype: what both sides write as default tells, or nothing does.
         if argument.has_default and argument.default is not None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ascend_graph.errors import AscendGraphError
-from ascend_graph.prototypes import AttrType, DataType, Parameter, ParameterKind
+from ascend_graph.prototypes import Attr, DataType, Parameter, ParameterKind
 from ascend_graph.raw_ops import NodeStyle, describe, make_raw_op
 from ascend_graph.raw_ops.description import is_index_type
 from ascend_graph.registration.binding import Binding, Conversion, Hook, Source
@@ -334,27 +334,28 @@ class _Maker:
         sources = {
             attr.name: source for attr, source in zip(self.binding.prototype.attrs, self.binding.attrs, strict=True)
         }
-        types = {attr.name: attr.type for attr in self.binding.prototype.attrs}
+        attrs = {attr.name: attr for attr in self.binding.prototype.attrs}
         return [
-            (raw.argument, self.attr_getter(raw.name, types[raw.name], source))
+            (raw.argument, self.attr_getter(attrs[raw.name], source))
             for raw in self.description.attrs
             if (source := sources[raw.name]) is not None
         ]
 
-    def attr_getter(self, name: str, attr_type: AttrType, source: Source) -> Getter:
+    def attr_getter(self, parameter: Attr, source: Source) -> Getter:
+        name, default = parameter.name, parameter.default
         get = self.value_getter(source)
         tensor_class, subject = self.ge.Tensor, self.subject
-        is_list = attr_type.name.startswith("LIST")
+        is_list = parameter.type.name.startswith("LIST")
 
         if source.conversion is Conversion.DTYPE:
-            parameters = (*self.binding.prototype.inputs, *self.binding.prototype.outputs)
-            known = {dtype for parameter in parameters for dtype in parameter.dtypes}
-            taken = {dtype for parameter in self.binding.prototype.inputs for dtype in parameter.dtypes}
-            complete = all(parameter.dtypes for parameter in parameters)
+            operands = (*self.binding.prototype.inputs, *self.binding.prototype.outputs)
+            known = {dtype for operand in operands for dtype in operand.dtypes}
+            taken = {dtype for operand in self.binding.prototype.inputs for dtype in operand.dtypes}
+            complete = all(operand.dtypes for operand in operands)
 
             def number(value: Any) -> int:
                 found = ge_dtype(value)
-                if complete and found not in known:
+                if complete and found not in known and found != default:
                     raise ConversionError(
                         f"{subject}: {name}={value!r} is {found.ge_name}, which no input or output has; allowed are "
                         f"{', '.join(dtype.ge_name for dtype in sorted(known))}"
@@ -415,7 +416,7 @@ class _Maker:
     def dtype_attrs(self) -> list[Getter]:
         """The values of the attrs that give a dtype."""
         return [
-            self.attr_getter(attr.name, attr.type, source)
+            self.attr_getter(attr, source)
             for attr, source in zip(self.binding.prototype.attrs, self.binding.attrs, strict=True)
             if source is not None and source.conversion is Conversion.DTYPE and not attr.type.name.startswith("LIST")
         ]
@@ -450,8 +451,10 @@ class _Maker:
                 possible = [dtype for dtype in possible if int(STORED_AS[dtype]) == stored]
             if not possible:
                 return tensor
-            rivals = [outputs[n].name for n in others if possible[0] in outputs[n].dtypes]
-            if len(possible) > 1 or (rivals and (stored is None or stored in allowed)):
+            # An output that can have no other dtype has it; so has one whose tensor is stored as the dtype would be.
+            doubtful = only is None and (stored is None or stored in allowed)
+            rivals = [outputs[n].name for n in others if doubtful and possible[0] in outputs[n].dtypes]
+            if len(possible) > 1 or rivals:
                 names = ", ".join([output.name, *rivals])
                 raise ConversionError(
                     f"{subject}: which of {names} has the dtype {possible[0].ge_name}? pass converter="

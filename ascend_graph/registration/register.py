@@ -240,7 +240,13 @@ class _Plan:
         else:
             schema = request.overload._schema
         output_names = relation.outputs if relation is not None else ()
-        self.binding = bind(read_schema(schema), request.prototype, dict(request.arguments), output_names=output_names)
+        self.binding = bind(
+            read_schema(schema),
+            request.prototype,
+            dict(request.arguments),
+            output_names=output_names,
+            own_schema=request.overload is None,
+        )
         self.evidence: dict[str, str] = {}
         ours = {type(handle).__name__ for handle in earlier._handles} if earlier is not None else set()
         self.meta = self.plan_meta("MetaHandle" in ours)
