@@ -25,11 +25,14 @@ TILED = """
 """
 
 
+KERNELS = Path(__file__).parent / "kernels"
+
+
 @dataclass(frozen=True)
 class Case:
-    """A kernel of the examples, what the author writes, and calls that compare with PyTorch on the CPU."""
+    """A kernel, what the author writes, and calls that compare with PyTorch on the CPU. Sources may be the examples'."""
 
-    sources: tuple[str, ...]
+    sources: tuple[str | Path, ...]
     check: str
     shapes: Mapping[str, str] = field(default_factory=dict)
     #: In place of what a launch function proposes, from its second statement on.
@@ -53,7 +56,7 @@ CASES = {
     "ascendc_library": Case(("pybind_launch/op_proto.h", "pybind_launch/add_custom.cpp"), ADD_CHECK),
     "chevrons": Case(("torch_library_launch/add_custom.asc",), ADD_CHECK),
     "template_and_tiling_structure": Case(
-        ("operator_package/op_proto.h", "operator_package/add_custom.h"),
+        (KERNELS / "op_proto.h", KERNELS / "tiled_add.h"),
         """
 for dtype in (torch.float16, torch.float32):
     for shape in ((), (1,), (3, 5), (1000, 77)):
