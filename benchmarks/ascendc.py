@@ -24,7 +24,10 @@ os.environ.setdefault("TORCH_DEVICE_BACKEND_AUTOLOAD", "0")  # plain CPU torch, 
 
 import torch
 
-from ascend_graph.host.ascendc import coverage, toolkit
+from ascend_graph.host.ascendc import coverage
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests/ascendc"))
+from standalone import assemble
 
 ROOT = Path(__file__).resolve().parents[1]
 COUNT = 16 * 1024 * 1024
@@ -54,9 +57,7 @@ extern "C" __global__ __cube__ void basic_matmul(GM_ADDR a, GM_ADDR b, GM_ADDR c
 def _build(directory: Path) -> tuple[ctypes.CDLL, ctypes.CDLL]:
     """The add kernel of the tests and the matmul above, with a runtime that launches at once."""
     home = directory / "home"
-    library = home / "lib64" / toolkit.RUNTIME
-    toolkit.build_runtime(library, extra=(str(ROOT / "tests/ascendc/seam.cpp"),))
-    toolkit.install(home)
+    assemble(home)
     (directory / "matmul.asc").write_text(MATMUL)
     built = []
     for source in (ROOT / "tests/ascendc/kernels/add.asc", directory / "matmul.asc"):

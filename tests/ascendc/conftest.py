@@ -19,9 +19,9 @@ import pytest
 from ascend_graph.host.ascendc import driver, translate
 from ascend_graph.host.toolkit import toolkit_directory
 
+from .standalone import SOURCES, assemble
+
 HERE = Path(__file__).parent
-SOURCES = HERE.parents[1] / "csrc/ascendc"
-RUNTIME = "libascendc_runtime.so"
 
 
 @dataclass(frozen=True)
@@ -65,21 +65,7 @@ def tools(cache: Path) -> Toolkit:
     headers = installed / "include"
     key = _digest(headers, SOURCES / "runtime", HERE / "seam.cpp", Path(driver.__file__), Path(translate.__file__))
     home = cache / f"home-{runtime}"
-    library = home / "lib64" / RUNTIME
-    if not library.exists():
-        shutil.rmtree(home, ignore_errors=True)
-        library.parent.mkdir(parents=True)
-        partial = library.with_suffix(".partial")
-        sources = [*sorted((SOURCES / "runtime").glob("*.cpp")), HERE / "seam.cpp"]
-        flags = ["-std=c++17", "-O2", "-fPIC", "-shared", "-pthread", f"-I{SOURCES / 'include'}"]
-        subprocess.run(["g++", *flags, *map(str, sources), "-o", str(partial)], check=True, timeout=300)
-        partial.rename(library)
-    # Everything else is the installed toolkit's; the compiler finds the runtime from where it lies itself.
-    shutil.copytree(installed / "bin", home / "bin", dirs_exist_ok=True)
-    for entry in (*installed.iterdir(), *(installed / "lib64").iterdir()):
-        link = home / entry.relative_to(installed)
-        if link.name not in ("bin", "lib64", RUNTIME, "libascendcl.so") and not link.is_symlink():
-            link.symlink_to(entry)
+    library = assemble(home)
     return Toolkit(home, key, ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL))
 
 

@@ -1,0 +1,34 @@
+"""The Ascend C toolkit with a runtime that launches at once: kernels run without streams, and without PyTorch."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from ascend_graph.host.toolkit import toolkit_directory
+
+HERE = Path(__file__).resolve().parent
+SOURCES = HERE.parents[1] / "csrc/ascendc"
+RUNTIME = "libascendc_runtime.so"
+
+
+def assemble(home: Path) -> Path:
+    """Make the toolkit in ``home``, unless it is there: the runtime library is returned."""
+    installed = toolkit_directory()
+    library = home / "lib64" / RUNTIME
+    if not library.exists():
+        shutil.rmtree(home, ignore_errors=True)
+        library.parent.mkdir(parents=True)
+        partial = library.with_suffix(".partial")
+        sources = [*sorted((SOURCES / "runtime").glob("*.cpp")), HERE / "seam.cpp"]
+        flags = ["-std=c++17", "-O2", "-fPIC", "-shared", "-pthread", f"-I{SOURCES / 'include'}"]
+        subprocess.run(["g++", *flags, *map(str, sources), "-o", str(partial)], check=True, timeout=300)
+        partial.rename(library)
+    # Everything else is the installed toolkit's; the compiler finds the runtime from where it lies itself.
+    shutil.copytree(installed / "bin", home / "bin", dirs_exist_ok=True)
+    for entry in (*installed.iterdir(), *(installed / "lib64").iterdir()):
+        link = home / entry.relative_to(installed)
+        if link.name not in ("bin", "lib64", RUNTIME, "libascendcl.so") and not link.is_symlink():
+            link.symlink_to(entry)
+    return library
