@@ -104,7 +104,7 @@ def build_nodes(
             if describe:
                 pieces.fx.set_ge_outputs(made, metas)
                 _forget_absent(made, metas)
-        except Exception as error:
+        except Exception as error:  # of a function that anybody may have written
             raise RefusedError(f"{type(error).__name__}: {error}") from error
         reader = _Reader({node.name: node for node in graph.op}, prototype_of or known_prototype)
         returns = reader.structure(made, tensor_class) if describe else None
@@ -267,11 +267,13 @@ def beside(
     def compare(args: Sequence[Any], kwargs: Mapping[str, Any], metas: Any) -> str:
         try:
             theirs = build_nodes(replaced, args, kwargs, metas, prototype_of=prototype_of)
-            mine = build_nodes(
-                ours, args, kwargs, metas, prototype_of=prototype_of, describe=theirs.returns is not None
-            )
         except RefusedError:
             return ""
+        try:
+            described = theirs.returns is not None
+            mine = build_nodes(ours, args, kwargs, metas, prototype_of=prototype_of, describe=described)
+        except RefusedError as error:
+            return f"not to be compared, for in a graph of its own: {error}"
         return "; ".join(theirs.difference(mine)[:3])
 
     @functools.wraps(ours)
