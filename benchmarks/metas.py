@@ -30,7 +30,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 
 from ascend_graph.build import torch_library
-from ascend_graph.registration.meta import meta_function, register_meta
+from ascend_graph.registration.fake import register_meta
+from ascend_graph.registration.meta import meta_function
 from ascend_graph.shapes import Relation, parse_relation
 from ascend_graph.shapes.samples import SampleError, sample
 from benchmarks.data.npu_relations import BRANCH_FREE, MENDS, SMALL_BRANCHES, Entry, Mend

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,8 +14,10 @@ from ascend_graph.eager.library import kernels
 from ascend_graph.eager.schema import Kind, OperatorSchema, operator_schema
 from ascend_graph.eager.shape_code import ShapeCode, encode
 from ascend_graph.prototypes import AttrValue, OpPrototype, ParameterKind
-from ascend_graph.registration.dispatch import retire
-from ascend_graph.registration.meta import MetaFunction, meta_function, register_meta
+from ascend_graph.registration.dispatch import Definition, forget_kernels
+from ascend_graph.registration.fake import register_meta
+from ascend_graph.registration.meta import MetaFunction, meta_function
+from ascend_graph.registration.transaction import Change, Entry, exchange
 from ascend_graph.shapes import Relation, parse_relation
 from ascend_graph.shapes.syntax import Itself, Value
 
@@ -44,23 +47,65 @@ class KernelPlan:
     shapes: ShapeCode | None
 
 
+@dataclass(frozen=True, slots=True)
+class PlannedOperator:
+    """An operator with everything that it needs, checked; nothing is registered yet."""
+
+    namespace: str
+    schema: OperatorSchema
+    torch_schema: torch.FunctionSchema
+    meta: MetaFunction
+    plan: KernelPlan
+
+    @property
+    def name(self) -> str:
+        """``namespace::name``."""
+        return f"{self.namespace}::{self.schema.name}"
+
+    def definition(self) -> Definition:
+        """What defines the operator."""
+        return Definition(self.namespace, str(self.schema))
+
+    def kernels(self, definition: Definition) -> tuple[Change, ...]:
+        """What registers its meta function and its kernel."""
+        return (
+            Entry(lambda: register_meta(definition.overload, self.meta, override=True)),
+            Entry(lambda: _KernelHandle(definition.overload, self)),
+        )
+
+
+class _KernelHandle:
+    """The registered NPU kernel of an operator."""
+
+    def __init__(self, overload: Any, planned: PlannedOperator) -> None:
+        self._overload = overload
+        with warnings.catch_warnings():
+            # One may be there still, which then leaves from beneath this one.
+            warnings.filterwarnings("ignore", message=".*Overriding a previously registered kernel.*")
+            self._registration = kernels().register_kernel(planned.namespace, planned.schema.name, planned.plan)
+
+    def remove(self) -> None:
+        self._registration.close()
+        forget_kernels(self._overload)
+
+
 class EagerOperator:
     """An operator defined by :func:`define_operator`; ``remove`` takes it back."""
 
-    def __init__(
-        self, schema: OperatorSchema, overload: torch._ops.OpOverload, plan: KernelPlan, undo: contextlib.ExitStack
-    ) -> None:
-        self.schema = schema
-        self.overload = overload
-        self.plan = plan
-        self._undo = undo
+    def __init__(self, planned: PlannedOperator, definition: Definition, changes: Sequence[Change]) -> None:
+        self.schema = planned.schema
+        self.overload: torch._ops.OpOverload = definition.overload
+        self.plan = planned.plan
+        self._changes = list(changes)
 
     def remove(self) -> None:
         """Take the operator back: kernel, meta function, schema. A second call does nothing.
 
         Calls through what was looked up before raise ``RemovedOperatorError``.
         """
-        self._undo.close()
+        changes, self._changes = self._changes, []
+        exchange(changes, ())
+        _live.discard(self)
 
     def __repr__(self) -> str:
         return f"EagerOperator({self.overload.namespace}::{self.schema})"
@@ -90,6 +135,26 @@ def define_operator(
         MetaError: The relation does not fit the prototype.
         BuildError: The kernel does not compile.
     """
+    planned = plan_operator(prototype, shape, namespace=namespace, name=name)
+    if operator_exists(planned.name):
+        raise EagerError(f"{planned.name} exists already; give another name=, or remove it first")
+    definition = planned.definition()
+    changes = (definition, *planned.kernels(definition))
+    exchange((), changes)
+    operator = EagerOperator(planned, definition, changes)
+    # A torch library that nobody holds takes its definitions back when it is collected.
+    _live.add(operator)
+    return operator
+
+
+def plan_operator(
+    prototype: OpPrototype,
+    shape: Relation | str | MetaFunction | None = None,
+    *,
+    namespace: str = "ascend",
+    name: str | None = None,
+) -> PlannedOperator:
+    """What :func:`define_operator` would define, with every check but whether the name is free; nothing is registered."""
     schema = operator_schema(prototype, name)
     if not prototype.inputs:
         raise EagerError(
@@ -104,32 +169,20 @@ def define_operator(
             f"{prototype.op_type}: the shape of {', '.join(p.name for p in schema.returns)} is not known; pass a relation such as "
             f'"{_relation_example(schema)}" or a meta function'
         )
-    full_name = f"{namespace}::{schema.name}"
-    if torch._C._dispatch_has_kernel(full_name) or _schema_exists(full_name):
-        raise EagerError(f"{full_name} exists already; give another name=, or remove it first")
-    module = kernels()
-    with contextlib.ExitStack() as undo:
-        library = torch.library.Library(namespace, "FRAGMENT")
-        undo.callback(library._destroy)
-        library.define(str(schema), tags=(torch.Tag.pt2_compliant_tag,))
-        overload = getattr(getattr(torch.ops, namespace), schema.name).default
-        undo.callback(retire, overload)
-        meta = _meta(relation, schema, overload)
-        undo.callback(register_meta(overload, meta).remove)
-        plan = _plan(schema, relation)
-        undo.callback(module.register_kernel(namespace, schema.name, plan).close)
-        operator = EagerOperator(schema, overload, plan, undo.pop_all())
-        # A torch library that nobody holds takes its definitions back when it is collected.
-        _live.add(operator)
-        operator._undo.callback(_live.discard, operator)
-        return operator
+    torch_schema = torch._C.parse_schema(f"{namespace}::{schema}")
+    meta, plan = _meta(relation, schema, torch_schema), _plan(schema, relation)
+    kernels()  # compiled here, if it is not
+    return PlannedOperator(namespace, schema, torch_schema, meta, plan)
+
+
+def operator_exists(name: str) -> bool:
+    """Whether there is an operator ``namespace::name``, or a kernel for one."""
+    return torch._C._dispatch_has_kernel(name) or any(
+        schema.name == name for schema in torch._C._jit_get_schemas_for_operator(name)
+    )
 
 
 _live: set[EagerOperator] = set()
-
-
-def _schema_exists(full_name: str) -> bool:
-    return any(schema.name == full_name for schema in torch._C._jit_get_schemas_for_operator(full_name))
 
 
 def _relation_example(schema: OperatorSchema) -> str:
@@ -172,18 +225,18 @@ def _names(schema: OperatorSchema) -> dict[str, str]:
 
 
 def _meta(
-    relation: Relation | MetaFunction | None, schema: OperatorSchema, overload: torch._ops.OpOverload
+    relation: Relation | MetaFunction | None, schema: OperatorSchema, torch_schema: torch.FunctionSchema
 ) -> MetaFunction:
     if relation is None:
         return lambda *args, **kwargs: None
     if not isinstance(relation, Relation):
         return relation
-    meta = meta_function(relation, overload._schema, _names(schema))
+    meta = meta_function(relation, torch_schema, _names(schema))
     defaults = {a.name: a.default for a in schema.arguments if a.default is not None}
-    return _with_defaults(meta, defaults, overload) if defaults else meta
+    return _with_defaults(meta, defaults) if defaults else meta
 
 
-def _with_defaults(meta: MetaFunction, defaults: dict[str, Any], overload: torch._ops.OpOverload) -> MetaFunction:
+def _with_defaults(meta: MetaFunction, defaults: dict[str, Any]) -> MetaFunction:
     """Attrs whose default no schema can express arrive as ``None``."""
 
     def completed(*args: Any, **kwargs: Any) -> Any:

@@ -5,8 +5,10 @@ from ascend_graph.registration.binding import Argument, Binding, BindingError, E
 from ascend_graph.registration.comparison import ReplacedConverterWarning
 from ascend_graph.registration.converter import ConversionError, make_converter
 from ascend_graph.registration.dtypes import DtypeError, dtype_number
-from ascend_graph.registration.meta import MetaError, meta_function, register_meta
-from ascend_graph.registration.register import RegisteredOp, RegistrationError, register_op, registered_ops
+from ascend_graph.registration.fake import register_meta
+from ascend_graph.registration.meta import MetaError, meta_function
+from ascend_graph.registration.register import RegisteredOp, register_op, registered_ops
+from ascend_graph.registration.request import RegistrationError
 from ascend_graph.registration.schema import OpSchema, SchemaError, read_schema
 from ascend_graph.registration.torchair import ConverterError
 

@@ -22,8 +22,6 @@ from ascend_graph.registration.schema import OpSchema, read_schema
 from ascend_graph.registration.torchair import ConverterFunction, ConverterHandle, register_converter
 
 _NAMESPACE = "ascend_in_place"
-# What py_functionalize_impl fills in.
-_KEYS = (torch._C.DispatchKey.Functionalize, TransformType.Functionalize)
 
 
 def needs_twin(overload: Any, schema: OpSchema) -> bool:
@@ -52,8 +50,8 @@ class TwinHandle:
         if self._library is None:
             return
         self.overload.python_key_table.pop(FunctionalTensorMode, None)
-        for key in _KEYS:
-            self.overload.py_kernels.pop(key, None)
+        self.overload.functorch_table.pop(TransformType.Functionalize, None)
+        self.overload.py_kernels.pop(torch._C.DispatchKey.Functionalize, None)
         forget_kernels(self.overload)
         self._converter.remove()
         _live.remove(self._library)

@@ -1,4 +1,4 @@
-"""Shape relation → meta function, and its registration on one overload.
+"""Shape relation → meta function.
 
 A meta function says, from shapes and dtypes alone, what an operator returns. Here it is a closure over a compiled
 relation: sizes may be symbolic, what must hold becomes ``torch._check``, nothing is specialised to a size.
@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import functools
 import operator
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch._library.simple_registry import singleton as _simple_registry
 
 from ascend_graph.errors import AscendGraphError
-from ascend_graph.registration.dispatch import forget_kernels
 from ascend_graph.shapes import DtypeSystem, Relation, RelationError, ShapeError
 from ascend_graph.shapes.dtypes import CATEGORY
 from ascend_graph.shapes.program import Leaf, OutputPlan, constant_of, dtype_slot_of
@@ -388,83 +385,3 @@ def _completer(schema: torch.FunctionSchema) -> Callable[[tuple[Any, ...], dict[
         return values  # type: ignore[no-any-return]
 
     return complete
-
-
-# -------------------------------------------------------------------------------------------------------- registration
-
-
-# A library that nobody holds takes its registrations back when it is collected; a handle need not be kept.
-_live: list[torch.library.Library] = []
-
-
-@dataclass(slots=True)
-class MetaHandle:
-    """A registration that can be taken back."""
-
-    overload: torch._ops.OpOverload
-    function: MetaFunction
-    _library: torch.library.Library | None
-
-    def remove(self) -> None:
-        """Take the meta function back; what was there before is there again. A second call does nothing."""
-        if self._library is not None:
-            _live.remove(self._library)
-            self._library._destroy()
-            self._library = None
-            forget_kernels(self.overload)
-
-
-def existing_meta(overload: torch._ops.OpOverload) -> str | None:
-    """Where an overload's meta function comes from, or ``None`` if it has none.
-
-    >>> existing_meta(torch.ops.aten.mm.default)
-    'a Meta kernel'
-    """
-    name = overload.name()
-    kernel = _simple_registry.find(name).fake_impl.kernel
-    if kernel is not None:
-        return f"register_fake at {kernel.source}"
-    for key, what in (
-        ("Meta", "a Meta kernel"),
-        ("CompositeImplicitAutograd", "its decomposition (CompositeImplicitAutograd)"),
-        ("CompositeExplicitAutograd", "a kernel for all devices (CompositeExplicitAutograd)"),
-    ):
-        if torch._C._dispatch_has_kernel_for_dispatch_key(name, key):
-            return what
-    return None
-
-
-def register_meta(overload: torch._ops.OpOverload, function: MetaFunction, *, override: bool = False) -> MetaHandle:
-    """Register ``function`` as the meta function of ``overload``, for the dispatcher, FakeTensor and export.
-
-    Args:
-        overload: One overload, such as ``torch.ops.npu.npu_swiglu.default``; not a packet.
-        function: Takes the schema's arguments, returns tensors without data; :func:`meta_function` makes one.
-        override: Replace a meta function that exists.
-
-    Raises:
-        MetaError: There is a meta function already and ``override`` is false, or the operator decomposes into others
-            (CompositeImplicitAutograd), which are asked instead of it.
-    """
-    if not isinstance(overload, torch._ops.OpOverload):
-        raise MetaError(f"a meta function belongs to one overload, such as {overload}.default; got {overload!r}")
-    name = overload.name()
-    existing = existing_meta(overload)
-    if existing is not None and "CompositeImplicitAutograd" in existing:
-        raise MetaError(f"{name} has {existing}: torch asks the operators it consists of, so it takes no meta function")
-    if existing is not None and not override:
-        raise MetaError(f"{name} has a meta function already: {existing}; pass override=True to replace it")
-    library = torch.library.Library(overload.namespace, "IMPL")
-    try:
-        with warnings.catch_warnings():
-            # Replacing was asked for; torch warns of it all the same.
-            warnings.filterwarnings("ignore", message=".*Overriding a previously registered kernel.*")
-            torch.library.register_fake(overload, function, lib=library, allow_override=True)
-            if hasattr(function, "relation"):
-                # For meta tensors torch wraps the function in a context for sizes that depend on data; a relation has none.
-                library.impl(name, function, "Meta", allow_override=True)
-    except BaseException:
-        library._destroy()
-        raise
-    _live.append(library)
-    return MetaHandle(overload, function, library)

@@ -39,26 +39,47 @@ def torchair() -> SimpleNamespace:
         ) from error
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class ConverterHandle:
     """A registered converter that can be taken back."""
 
     overload: Any
-    _wrapped: Any
-    _before: Any
+    #: The converter as TorchAir holds it.
+    wrapped: Any
+    #: What TorchAir held before, or None.
+    before: Any
+    _on_overload: bool = True
     _active: bool = True
+
+    @property
+    def on_top(self) -> bool:
+        """Whether nobody has registered another one since."""
+        return self._active and getattr(self.overload, "_ge_converter", None) is self.wrapped
 
     def remove(self) -> None:
         """Take the converter back; what was there before is there again. A second call does nothing."""
         if not self._active:
             return
-        self._active = False
-        if getattr(self.overload, "_ge_converter", None) is not self._wrapped:
-            return  # somebody registered another one since; it is theirs
-        if self._before is None:
-            del self.overload._ge_converter
-        else:
-            self.overload._ge_converter = self._before
+        on_top, self._active = self.on_top, False
+        _live.remove(self)
+        if on_top:
+            _hold(self.overload, self.before, self._on_overload)
+            return
+        # Another one was registered since. If that is ours, what it replaced is now what this one replaced.
+        for above in _live:
+            if above.before is self.wrapped:
+                above.before, above._on_overload = self.before, self._on_overload
+
+
+_live: list[ConverterHandle] = []
+
+
+def _hold(overload: Any, converter: Any, on_overload: bool) -> None:
+    """Have TorchAir hold a converter again, or none, where it held it."""
+    if on_overload and converter is not None:
+        overload._ge_converter = converter
+    elif hasattr(overload, "_ge_converter"):
+        del overload._ge_converter
 
 
 def existing_converter(overload: Any) -> Any:
@@ -73,7 +94,7 @@ def register_converter(
     converter: ConverterFunction,
     *,
     override: bool = False,
-    around: Callable[[ConverterFunction, ConverterFunction], ConverterFunction] | None = None,
+    around: Callable[[ConverterFunction], ConverterFunction] | None = None,
 ) -> ConverterHandle:
     """Register ``converter`` with TorchAir for ``overload``.
 
@@ -81,10 +102,10 @@ def register_converter(
         overload: The torch operator.
         converter: As ``torchair.register_fx_node_ge_converter`` takes it.
         override: Whether it may replace one that is there.
-        around: Where one is replaced: what becomes of the new and the replaced one, both as TorchAir holds them.
+        around: What becomes of the converter as TorchAir holds it, before it is in force.
 
     Raises:
-        ConverterError: TorchAir has one already and ``override`` is false.
+        ConverterError: TorchAir has one already and ``override`` is false, or does not take it.
     """
     before = existing_converter(overload)
     if before is not None and not override:
@@ -92,12 +113,19 @@ def register_converter(
             f"{overload.name()} has a converter already ({before.__module__}.{before.__qualname__}); "
             "pass override=True to replace it"
         )
+    on_overload = getattr(overload, "_ge_converter", None) is not None
     torchair().fx.register_fx_node_ge_converter(overload)(converter)
     wrapped = getattr(overload, "_ge_converter", None)
     if wrapped is None or wrapped is before:
         raise ConverterError(
             f"TorchAir did not take the converter of {overload.name()}: it is one of its lite converters"
         )
-    if before is not None and around is not None:
-        wrapped = overload._ge_converter = around(wrapped, before)
-    return ConverterHandle(overload, wrapped, before)
+    try:
+        if around is not None:
+            wrapped = overload._ge_converter = around(wrapped)
+    except BaseException:
+        _hold(overload, before, on_overload)
+        raise
+    handle = ConverterHandle(overload, wrapped, before, on_overload)
+    _live.append(handle)
+    return handle

@@ -10,7 +10,8 @@ import torch
 
 from ascend_graph.checks.guard import MetaGuard, MetaMismatchError
 from ascend_graph.errors import AscendGraphError
-from ascend_graph.registration.meta import MetaHandle, meta_function, register_meta
+from ascend_graph.registration.fake import MetaHandle, register_meta
+from ascend_graph.registration.meta import meta_function
 from ascend_graph.shapes import parse_relation
 
 Make = Callable[..., Any]

@@ -26,7 +26,7 @@ from ascend_graph.registration import (
     SchemaError,
     make_converter,
 )
-from ascend_graph.registration.meta import existing_meta
+from ascend_graph.registration.fake import existing_meta
 from ascend_graph.registration.torchair import existing_converter
 
 with warnings.catch_warnings():
@@ -195,7 +195,7 @@ def test_a_failure_half_way_is_taken_back(define: Define, monkeypatch: pytest.Mo
     def fail(*_: Any, **__: Any) -> None:
         raise RuntimeError("no")
 
-    monkeypatch.setattr("ascend_graph.registration.register.register_gradient", fail)
+    monkeypatch.setattr("ascend_graph.registration.planning.register_gradient", fail)
     with pytest.raises(RuntimeError, match="no"):
         ascend_graph.register_op("TxnTwice", eager=overload, shape=SHAPE, backward=lambda ctx, grad: grad)
     assert state(overload) == before
@@ -208,7 +208,7 @@ def test_a_replacement_that_fails_half_way_leaves_the_first(define: Define, monk
     def fail(*_: Any, **__: Any) -> None:
         raise RuntimeError("no")
 
-    monkeypatch.setattr("ascend_graph.registration.register.register_gradient", fail)
+    monkeypatch.setattr("ascend_graph.registration.planning.register_gradient", fail)
     with pytest.raises(RuntimeError, match="no"):
         ascend_graph.register_op(
             "TxnTwice", eager=overload, shape="x[n] -> y[n]", backward=lambda ctx, grad: grad, override=True

@@ -1,0 +1,182 @@
+"""A meta function in torch's tables: what is there, putting one over it, and taking that back."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch._library.custom_ops import OPDEFS
+from torch._library.simple_registry import singleton as _simple_registry
+from torch._library.utils import can_generate_trivial_fake_impl
+from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils._pytree import tree_map_only
+
+from ascend_graph.registration.dispatch import forget_kernels
+from ascend_graph.registration.meta import MetaError, MetaFunction
+
+
+@dataclass(slots=True, eq=False)
+class MetaHandle:
+    """A registration that can be taken back."""
+
+    overload: torch._ops.OpOverload
+    function: MetaFunction
+    #: Where the meta function came from that there was before, or None.
+    before: str | None
+    _library: torch.library.Library | None
+
+    @property
+    def on_top(self) -> bool:
+        """Whether nobody has registered another one since."""
+        kernels = _simple_registry.find(self.overload.name()).fake_impl.kernels
+        return self._library is not None and bool(kernels) and kernels[-1].func is self.function
+
+    def remove(self) -> None:
+        """Take the meta function back; what was there before is there again. A second call does nothing."""
+        if self._library is None:
+            return
+        _live.remove(self)
+        self._library._destroy()
+        self._library = None
+        above = next((handle for handle in reversed(_live) if handle.overload is self.overload), None)
+        _set_trampoline(self.overload, _beneath(self.overload) if above is None else _entry(above.function, above))
+        forget_kernels(self.overload)
+
+
+# A library that nobody holds takes its registrations back when it is collected; a handle need not be kept.
+_live: list[MetaHandle] = []
+
+
+def existing_meta(overload: torch._ops.OpOverload) -> str | None:
+    """Where an overload's meta function comes from, or ``None`` if it has none.
+
+    >>> existing_meta(torch.ops.aten.mm.default)
+    'a Meta kernel'
+    """
+    name = overload.name()
+    fake = _simple_registry.find(name).fake_impl
+    if len(fake.kernels) == 1 and _only_complains(name, overload):
+        return None
+    if fake.kernel is not None:
+        return f"register_fake at {fake.kernel.source}"
+    for key, what in (
+        ("Meta", "a Meta kernel"),
+        ("CompositeImplicitAutograd", "its decomposition (CompositeImplicitAutograd)"),
+        ("CompositeExplicitAutograd", "a kernel for all devices (CompositeExplicitAutograd)"),
+    ):
+        if torch._C._dispatch_has_kernel_for_dispatch_key(name, key):
+            return what
+    return None
+
+
+def _only_complains(name: str, overload: torch._ops.OpOverload) -> bool:
+    """Whether the meta function is the one that ``torch.library.custom_op`` gives, which says that there is none."""
+    definition = OPDEFS.get(name)
+    return definition is not None and definition._abstract_fn is None and not can_generate_trivial_fake_impl(overload)
+
+
+def check_takes_meta(overload: torch._ops.OpOverload) -> None:
+    """Refuse an operator that can have no meta function.
+
+    Raises:
+        MetaError: it is no overload, or the operator decomposes into others, which are asked instead of it.
+    """
+    if not isinstance(overload, torch._ops.OpOverload):
+        raise MetaError(f"a meta function belongs to one overload, such as {overload}.default; got {overload!r}")
+    if torch._C._dispatch_has_kernel_for_dispatch_key(overload.name(), "CompositeImplicitAutograd"):
+        raise MetaError(
+            f"{overload.name()} has its decomposition (CompositeImplicitAutograd): torch asks the operators it consists of, "
+            "so it takes no meta function"
+        )
+
+
+def register_meta(overload: torch._ops.OpOverload, function: MetaFunction, *, override: bool = False) -> MetaHandle:
+    """Register ``function`` as the meta function of ``overload``, for the dispatcher, FakeTensor and export.
+
+    Args:
+        overload: One overload, such as ``torch.ops.npu.npu_swiglu.default``; not a packet.
+        function: Takes the schema's arguments, returns tensors without data;
+            :func:`~ascend_graph.registration.meta.meta_function` makes one.
+        override: Replace a meta function that exists.
+
+    Raises:
+        MetaError: There is a meta function already and ``override`` is false, or the operator decomposes into others
+            (CompositeImplicitAutograd), which are asked instead of it.
+    """
+    check_takes_meta(overload)
+    name = overload.name()
+    existing = existing_meta(overload)
+    if existing is not None and not override:
+        raise MetaError(f"{name} has a meta function already: {existing}; pass override=True to replace it")
+    library = torch.library.Library(overload.namespace, "IMPL")
+    try:
+        with warnings.catch_warnings():
+            # Replacing was asked for; torch warns of it all the same.
+            warnings.filterwarnings("ignore", message=".*Overriding a previously registered kernel.*")
+            # torch.library.register_fake would write into the definition of a custom_op, for good.
+            library._register_fake(name.partition("::")[2], function)
+            if hasattr(function, "relation"):
+                # For meta tensors torch wraps the function in a context for sizes that depend on data; a relation has none.
+                library.impl(name, function, "Meta", allow_override=True)
+    except BaseException:
+        library._destroy()
+        raise
+    handle = MetaHandle(overload, function, existing, library)
+    _live.append(handle)
+    return handle
+
+
+# ------------------------------------------------------------------------------------------------- torch's second table
+
+# Where a mode or a tensor subclass is active, torch does not call the Python function that a kernel holds but looks the
+# function up in a table by operator and key (torch/csrc/utils/python_dispatch.cpp, python_registrations_). Registering
+# overwrites the entry, and taking a registration back leaves it.
+
+
+def _set_trampoline(overload: torch._ops.OpOverload, function: Callable[..., Any]) -> None:
+    """Write ``function`` into the table, and leave the dispatcher as it is."""
+    if not torch._C._dispatch_has_kernel_for_dispatch_key(overload.name(), "Meta"):
+        return  # nothing looks it up
+    library = torch.library.Library(overload.namespace, "IMPL")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*Overriding a previously registered kernel.*")
+        library.impl(overload.name(), function, "Meta", allow_override=True)
+    library._destroy()
+
+
+def _entry(function: MetaFunction, handle: MetaHandle) -> Callable[..., Any]:
+    """What stands in the table for a function of ours."""
+    if hasattr(function, "relation"):
+        return function
+    from torch._library.fake_impl import construct_meta_kernel
+
+    holder = _simple_registry.find(handle.overload.name()).fake_impl
+    made: Callable[..., Any] = construct_meta_kernel(handle.overload.name(), holder)
+    return made
+
+
+def _beneath(overload: torch._ops.OpOverload) -> Callable[..., Any]:
+    """What stands in the table for a kernel of others, whose function is not to be had: a call of the kernel itself.
+
+    Of plain tensors and without modes, for only then torch calls the function that the kernel holds.
+    """
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        given: dict[torch.Tensor, torch.Tensor] = {}
+
+        def plain(tensor: torch.Tensor) -> torch.Tensor:
+            if type(tensor) is torch.Tensor:
+                return tensor
+            bare = torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device="meta")
+            given[bare] = tensor
+            return bare
+
+        with _disable_current_modes():
+            args, kwargs = tree_map_only(torch.Tensor, plain, (args, kwargs))
+            made = overload(*args, **kwargs)
+        return tree_map_only(torch.Tensor, lambda tensor: given.get(tensor, tensor), made)
+
+    return call

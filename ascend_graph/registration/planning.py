@@ -1,0 +1,256 @@
+"""Request → everything that one registration needs, computed and checked before anything is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from ascend_graph.registration.autograd import plan_gradient, register_gradient
+from ascend_graph.registration.binding import Binding, BindingError, bind
+from ascend_graph.registration.comparison import beside
+from ascend_graph.registration.converter import make_converter
+from ascend_graph.registration.dispatch import Definition
+from ascend_graph.registration.fake import MetaHandle, check_takes_meta, existing_meta, register_meta
+from ascend_graph.registration.functionalize import needs_twin, register_twin
+from ascend_graph.registration.inference import infer_relation
+from ascend_graph.registration.meta import MetaFunction, meta_function
+from ascend_graph.registration.request import RegistrationError, Request
+from ascend_graph.registration.schema import read_schema
+from ascend_graph.registration.torchair import (
+    ConverterFunction,
+    ConverterHandle,
+    existing_converter,
+    register_converter,
+)
+from ascend_graph.registration.transaction import Change, Entry
+from ascend_graph.shapes import Relation
+
+if TYPE_CHECKING:
+    from ascend_graph.eager.operators import PlannedOperator
+
+
+@dataclass(slots=True, eq=False)
+class Changes:
+    """The changes of one registration, by what they are; None where it makes none of that kind."""
+
+    definition: Definition | None = None
+    kernels: tuple[Change, ...] = ()
+    meta: Entry | None = None
+    converter: Entry | None = None
+    twin: Entry | None = None
+    gradient: Entry | None = None
+
+    def __iter__(self) -> Iterator[Change]:
+        """In the order in which they are put in force."""
+        every = (self.definition, *self.kernels, self.meta, self.converter, self.twin, self.gradient)
+        return (change for change in every if change is not None)
+
+
+@dataclass(slots=True)
+class Plan:
+    """What one registration decided, and the changes that put it in force."""
+
+    request: Request
+    binding: Binding
+    relation: Relation | None
+    converter: ConverterFunction | None
+    changes: Changes
+    #: In words, where the meta function, the converter and the gradient come from.
+    evidence: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def overload(self) -> Any:
+        """The operator; None before the change that defines it."""
+        definition = self.changes.definition
+        return self.request.overload if definition is None else definition.overload
+
+
+def plan(request: Request, earlier: Plan | None, override: bool) -> Plan:
+    """Decide and check everything that a registration needs; nothing is changed.
+
+    Args:
+        request: What is asked for.
+        earlier: What is in force for the operator, and is replaced.
+        override: Whether what others have registered may be replaced.
+
+    Raises:
+        AscendGraphError: what is asked for cannot be; see :func:`~ascend_graph.registration.register.register_op`.
+    """
+    return _Planner(request, earlier, override).plan()
+
+
+class _Planner:
+    def __init__(self, request: Request, earlier: Plan | None, override: bool) -> None:
+        self.request, self.override = request, override
+        self.before = Changes() if earlier is None else earlier.changes
+        self.changes = Changes()
+        self.relation = request.shape
+        self.evidence: dict[str, str] = {}
+
+    def plan(self) -> Plan:
+        request = self.request
+        defined = self.plan_operator() if request.overload is None else None
+        schema = request.overload._schema if defined is None else defined.torch_schema
+        self.binding = bind(
+            read_schema(schema),
+            request.prototype,
+            request.arguments,
+            output_names=self.relation.outputs if self.relation is not None else (),
+            own_schema=defined is not None,
+        )
+        if defined is None:
+            self.plan_meta()
+        converter = self.plan_converter()
+        self.plan_twin()
+        self.plan_gradient()
+        return Plan(request, self.binding, self.relation, converter, self.changes, self.evidence)
+
+    @property
+    def overload(self) -> Any:
+        """The operator, once it is defined."""
+        definition = self.changes.definition
+        return self.request.overload if definition is None else definition.overload
+
+    # ------------------------------------------------------------------------------------------------------- operator
+
+    def plan_operator(self) -> PlannedOperator:
+        """The operator that registering defines: its schema, meta function and kernel."""
+        # eager.operators makes its meta functions with this package: imported here, where both are complete.
+        from ascend_graph.eager import EagerError
+        from ascend_graph.eager.operators import operator_exists, plan_operator
+
+        request = self.request
+        planned = plan_operator(request.prototype, request.meta or request.shape)
+        definition = self.before.definition
+        if definition is None and operator_exists(planned.name):
+            raise EagerError(f"{planned.name} exists already; pass it as eager=, or remove it first")
+        if definition is None or definition.schema != str(planned.schema):
+            definition = planned.definition()
+        self.changes.definition = definition
+        self.changes.kernels = planned.kernels(definition)
+        self.evidence["eager"] = f"aclnn{request.op_type}, called by the kernel made from the prototype"
+        given = "the function given" if request.meta is not None else f"the relation given: {request.shape}"
+        self.evidence["meta"] = given if planned.schema.returns else "outputs that are inputs"
+        return planned
+
+    # ----------------------------------------------------------------------------------------------------------- meta
+
+    def plan_meta(self) -> None:
+        request, overload = self.request, self.request.overload
+        wanted, source = request.meta, "the function given"
+        if self.relation is not None:
+            checked = meta_function(self.relation, overload._schema, self.relation_names(self.relation))
+            if wanted is None:
+                wanted, source = checked, f"the relation given: {self.relation}"
+        existing = self.existing_meta()
+        if wanted is None:
+            if existing is not None:
+                self.evidence["meta"] = f"kept: {existing}"
+                return
+            wanted, source = self.infer()
+        elif existing is not None and not self.override:
+            raise RegistrationError(
+                f"{overload} has a meta function already ({existing}): leave shape= and meta= out to keep it, or pass "
+                "override=True to replace it"
+            )
+        check_takes_meta(overload)
+        function = wanted
+        self.changes.meta = Entry(lambda: register_meta(overload, function, override=True))
+        self.evidence["meta"] = source
+
+    def existing_meta(self) -> str | None:
+        """Where the meta function of others comes from, if there is one."""
+        ours = None if self.before.meta is None else self.before.meta.handle
+        if isinstance(ours, MetaHandle) and ours.on_top:
+            return ours.before
+        return existing_meta(self.request.overload)
+
+    def infer(self) -> tuple[MetaFunction, str]:
+        overload = self.request.overload
+        on_npu = torch._C._dispatch_has_kernel_for_dispatch_key(overload.name(), "PrivateUse1")
+        inferred = infer_relation(
+            overload, overload._schema, samples=self.request.samples, device="npu" if on_npu else "cpu"
+        )
+        self.relation = inferred.relation
+        ran = f"found by {inferred.runs} runs of the eager kernel" if inferred.runs else "outputs that are inputs"
+        notes = "".join(f"; {note}" for note in (inferred.narrower, *inferred.strides) if note)
+        return meta_function(inferred.relation, overload._schema), f"{ran}: {inferred.relation}{notes}"
+
+    def relation_names(self, relation: Relation) -> dict[str, str]:
+        """From schema names to the relation's, which speaks either the prototype's names or the schema's."""
+        ge_names = self.binding.argument_names()
+        mentioned = {*relation.inputs, *relation.free_names}
+        own = {argument.name for argument in self.binding.schema.arguments}
+        if mentioned <= set(ge_names.values()):
+            return ge_names
+        if mentioned <= own:
+            return {}
+        strangers = sorted(mentioned - set(ge_names.values()) - own)
+        raise BindingError(
+            f"{self.request.op_type}: the relation {relation} mentions {', '.join(strangers or sorted(mentioned))}; use "
+            f"the prototype's names ({', '.join(ge_names.values())}) or the schema's ({', '.join(sorted(own))}), not a mix"
+        )
+
+    # ------------------------------------------------------------------------------------------------------ converter
+
+    def plan_converter(self) -> ConverterFunction | None:
+        request = self.request
+        existing = self.existing_converter()
+        if request.converter is not None:
+            if existing is not None and not self.override:
+                raise RegistrationError(
+                    f"{request.overload} has a converter already ({_qualified(existing)}): leave "
+                    "converter= out to keep it, or pass override=True to replace it"
+                )
+            self.evidence["converter"] = "the function given"
+            converter = request.converter
+        elif existing is not None and not self.override:
+            self.evidence["converter"] = f"kept: {_qualified(existing)}"
+            return None
+        else:
+            self.evidence["converter"] = "made from the binding"
+            if existing is not None:
+                self.evidence["converter"] += f"; its nodes are compared with those of {_qualified(existing)}"
+            converter = make_converter(self.binding)
+
+        def around(ours: ConverterFunction) -> ConverterFunction:
+            """What says where a converter made from the binding differs from the one that it replaces."""
+            if existing is None or request.converter is not None:
+                return ours
+            return beside(ours, existing, request.operator, request.prototype)
+
+        self.changes.converter = Entry(
+            lambda: register_converter(self.overload, converter, override=True, around=around)
+        )
+        return converter
+
+    def existing_converter(self) -> Any:
+        """The converter of others, if there is one."""
+        if self.request.overload is None:
+            return None
+        ours = None if self.before.converter is None else self.before.converter.handle
+        if isinstance(ours, ConverterHandle) and ours.on_top:
+            return ours.before
+        return existing_converter(self.request.overload)
+
+    # ----------------------------------------------------------------------------------------------- twin and gradient
+
+    def plan_twin(self) -> None:
+        overload, request, binding = self.request.overload, self.request, self.binding
+        # Ours makes room for another one.
+        if overload is not None and (self.before.twin is not None or needs_twin(overload, binding.schema)):
+            self.changes.twin = Entry(lambda: register_twin(overload, binding, request.converter), stacks=False)
+
+    def plan_gradient(self) -> None:
+        if self.request.backward is None:
+            return
+        gradient = plan_gradient(self.request.backward, self.binding)
+        self.evidence["gradient"] = gradient.description
+        self.changes.gradient = Entry(lambda: register_gradient(self.overload, gradient), stacks=False)
+
+
+def _qualified(function: Any) -> str:
+    return f"{function.__module__}.{function.__qualname__}"
