@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ascend_graph.errors import AscendGraphError
@@ -17,6 +17,8 @@ from ascend_graph.prototypes.writer import reg_op_calls
 from ascend_graph.registration.dtypes import NPU_DTYPE_OFFSET, dtype_number, ge_dtype_of_number
 from ascend_graph.registration.schema import ArgumentKind, OpSchema, SchemaArgument, SchemaReturn
 from ascend_graph.registration.synonyms import FIRST_TENSOR_NAMES, are_synonyms, normalize
+from ascend_graph.registration.ties import Tie, find_ties
+from ascend_graph.shapes import Relation
 
 Hook = Callable[[Any], Any] | Mapping[Any, Any]
 
@@ -125,6 +127,19 @@ class Binding:
     unused: tuple[int, ...] = ()
     #: Outputs that no return takes.
     dropped: tuple[int, ...] = ()
+    #: Inputs of one dtype.
+    ties: tuple[Tie, ...] = ()
+
+    def with_relation(self, relation: Relation | None) -> Binding:
+        """The same with what a shape relation, in the prototype's names or in the schema's, says of dtypes."""
+        if relation is None or {*relation.inputs, *relation.free_names} <= {*self.argument_names().values()}:
+            return replace(self, ties=find_ties(self.prototype, relation))
+        positions = {
+            self.schema.arguments[source.argument].name: n
+            for n, source in enumerate(self.inputs)
+            if source is not None and source.argument is not None
+        }
+        return replace(self, ties=find_ties(self.prototype, relation, positions))
 
     def argument_names(self) -> dict[str, str]:
         """From the schema's name of each bound argument to the prototype's."""
@@ -208,7 +223,7 @@ def bind(
     prototype: OpPrototype,
     arguments: Mapping[str, Any] | None = None,
     *,
-    output_names: Sequence[str] = (),
+    relation: Relation | None = None,
     own_schema: bool = False,
 ) -> Binding:
     """Bind a schema to a prototype by name.
@@ -225,7 +240,8 @@ def bind(
             - ``"GE name": value`` is for what the schema has not: the value of an attr or a constant input, or a function
               of all arguments (a mapping by torch name) that computes it;
             - ``"->": ("GE output", …)`` names the output of each return.
-        output_names: The output names of a shape relation, in the order of the returns.
+        relation: The shape relation, in the prototype's names or the schema's: it may name the outputs, and says which
+            inputs are promoted to one dtype.
         own_schema: Whether the schema was made from the prototype: its numbers are GE's.
 
     Raises:
@@ -241,7 +257,9 @@ def bind(
     >>> binding.argument_names()
     {'self': 'x', 'dim': 'axis'}
     """
-    return _Matcher(schema, prototype, dict(arguments or {}), tuple(output_names), own_schema).binding()
+    output_names = relation.outputs if relation is not None else ()
+    matcher = _Matcher(schema, prototype, dict(arguments or {}), output_names, own_schema)
+    return matcher.binding().with_relation(relation)
 
 
 class _Matcher:

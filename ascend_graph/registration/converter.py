@@ -11,6 +11,8 @@ from ascend_graph.raw_ops import NodeStyle, describe, make_raw_op
 from ascend_graph.raw_ops.description import is_index_type
 from ascend_graph.registration.binding import Binding, Conversion, Hook, Source
 from ascend_graph.registration.dtypes import PACKED_DTYPES, STORED_AS, ge_dtype
+from ascend_graph.registration.schema import ArgumentKind
+from ascend_graph.registration.ties import Tie, TieKind
 from ascend_graph.registration.torchair import ConverterFunction, torchair
 
 
@@ -112,7 +114,7 @@ class _Maker:
         allowed = frozenset(int(dtype) for dtype in parameter.dtypes)
         get = self.value_getter(source)
         if source.conversion is Conversion.CONST:
-            return self.const_getter(parameter, get)
+            return self.const_getter(parameter, source, get)
         tensor_class = self.ge.Tensor
         dynamic, required = parameter.kind is ParameterKind.DYNAMIC, parameter.kind is ParameterKind.REQUIRED
         subject, name = self.subject, parameter.name
@@ -158,12 +160,17 @@ class _Maker:
             return [self.copy(item) for item in value]
         return self.raw.TensorMove(value) if isinstance(value, self.ge.Tensor) else value
 
-    def const_getter(self, parameter: Parameter, get: Getter) -> Getter:
+    def const_getter(self, parameter: Parameter, source: Source, get: Getter) -> Getter:
         """A Python value, or a list of them, as a Const of a dtype that the input allows."""
         const, tensor_class = self.ge.Const, self.ge.Tensor
         allowed = parameter.dtypes
         subject, name = self.subject, parameter.name
         twins = self.twins(parameter)
+        argument = None if source.argument is None else self.binding.schema.arguments[source.argument]
+        # A Scalar takes part in arithmetic, as torch has it; an int may be an index, which keeps its value.
+        index = self.binding.prototype.inputs.index(parameter)
+        tied = any(index in tie.inputs for tie in self.binding.ties if tie.kind is not TieKind.ALIKE)
+        exact = argument is not None and argument.kind is ArgumentKind.INT and not tied
 
         def constant(values: Sequence[Any]) -> Any:
             value = get(values)
@@ -172,9 +179,12 @@ class _Maker:
             items = list(value) if isinstance(value, list | tuple) else [value]
             wanted = _const_dtypes(items)
             beside = [t.dtype for n in twins if isinstance(t := values[n], tensor_class)]
-            if beside and _category(beside[0]) >= _category(int(wanted[0])):
+            higher = bool(beside) and _category(beside[0]) - _category(int(wanted[0]))
+            if beside and (higher == 0 or (higher > 0 and not exact)):
                 wanted.insert(0, DataType(beside[0]))
             fitting = [dtype for dtype in wanted if not allowed or dtype in allowed]
+            if exact:
+                fitting = [dtype for dtype in fitting if _holds(dtype, items)]
             if not fitting:
                 raise ConversionError(
                     f"{subject}: {value!r} fits no dtype of input {name}; allowed are "
@@ -267,66 +277,53 @@ class _Maker:
         return sizes
 
     def promotion(self) -> Callable[[list[Any], Any], None] | None:
-        """What casts inputs that the prototype ties to one dtype, where a call gives several; None where none are tied."""
-        groups = self.tied_inputs()
-        if not groups:
+        """What casts inputs that are tied to one dtype, where a call gives several; None where none are tied."""
+        returned = {r.output: n for n, r in enumerate(self.binding.returns) if r.output is not None}
+        ties = [
+            (tie, None if tie.output is None else returned.get(tie.output))
+            for tie in self.binding.ties
+            if tie.kind is TieKind.SYMBOL or tie.output in returned
+        ]
+        if not ties:
             return None
-        cast, tensor_class, subject = self.ge.Cast, self.ge.Tensor, self.subject
-        inputs = self.binding.prototype.inputs
+        cast, tensor_class = self.ge.Cast, self.ge.Tensor
+        allowed = [frozenset(map(int, parameter.dtypes)) for parameter in self.binding.prototype.inputs]
 
         def promote(tensors: list[Any], meta_outputs: Any) -> None:
-            for members, position, must in groups:
-                present = [n for n in members if isinstance(tensors[n], tensor_class)]
-                dtypes = {tensors[n].dtype for n in present}
-                if len(dtypes) < 2:
-                    continue
+            for tie, position in ties:
+                given = [n for n in tie.inputs if isinstance(tensors[n], tensor_class)]
+                # A Const is made of the dtype that the others have, or of a higher one, and does not say of which.
+                present = {n: dtype for n in given if (dtype := tensors[n].dtype) != DataType.UNDEFINED}
                 metas = meta_outputs if isinstance(meta_outputs, list | tuple) else (meta_outputs,)
                 target = getattr(metas[position], "dtype", None) if position is not None else None
-                if target is None or (not must and not _is_promotion(dtypes, target)):
-                    if must:
-                        shown = ", ".join(f"{inputs[n].name} {DataType(tensors[n].dtype).ge_name}" for n in present)
-                        raise ConversionError(
-                            f"{subject}: the prototype gives {inputs[members[0]].symbol} one dtype, the call several: "
-                            f"{shown}; cast them in the model"
-                        )
+                beside = {target} if tie.kind is TieKind.RELATION and len(given) > 1 and target is not None else set()
+                if len({*present.values()} | beside) < 2:
                     continue
-                for n in present:
-                    if tensors[n].dtype != target:
-                        tensors[n] = cast(tensors[n], dst_type=target)
+                if self.may_cast(tie, present, target):
+                    for n, dtype in present.items():
+                        if dtype != target and (not allowed[n] or target in allowed[n]):
+                            tensors[n] = cast(tensors[n], dst_type=target)
 
         return promote
 
-    def tied_inputs(self) -> list[tuple[list[int], int | None, bool]]:
-        """The inputs that share a dtype, the return that has it, and whether GE insists.
-
-        Inputs are tied by a DATATYPE symbol; or loosely, in an elementwise op, by one set for all inputs and outputs.
-        """
-        prototype = self.binding.prototype
-        plain = [n for n, p in enumerate(prototype.inputs) if p.kind is not ParameterKind.DYNAMIC]
-        symbols: dict[str, list[int]] = {}
-        for n in plain:
-            symbol = prototype.inputs[n].symbol
-            if symbol and not prototype.inputs[n].list_type:
-                symbols.setdefault(symbol, []).append(n)
-        returned = {r.output: n for n, r in enumerate(self.binding.returns) if r.output is not None}
-        found: list[tuple[list[int], int | None, bool]] = []
-        for symbol, members in symbols.items():
-            position = next(
-                (returned[n] for n, o in enumerate(prototype.outputs) if o.symbol == symbol and n in returned), None
-            )
-            if len(members) > 1:
-                found.append((members, position, True))
-        everything = [*prototype.inputs, *prototype.outputs]
-        if (
-            not found
-            and len(prototype.outputs) == 1
-            and 0 in returned
-            and len(plain) == len(prototype.inputs) > 1
-            and len({p.dtypes for p in everything}) == 1
-            and len(prototype.inputs[0].dtypes) > 1
-        ):
-            found.append((plain, returned[0], False))
-        return found
+    def may_cast(self, tie: Tie, present: Mapping[int, int], target: int | None) -> bool:
+        """Whether tied inputs of several dtypes are cast to that of the output; refuses where GE would want it."""
+        dtypes = {*present.values()}
+        alike = target is not None and len({_category(dtype) for dtype in (*dtypes, target)}) == 1
+        if tie.kind is TieKind.SYMBOL:
+            if target is None or (tie.contradicted and not alike):
+                inputs = self.binding.prototype.inputs
+                shown = ", ".join(f"{inputs[n].name} {DataType(dtype).ge_name}" for n, dtype in present.items())
+                raise ConversionError(
+                    f"{self.subject}: the prototype gives {inputs[tie.inputs[0]].symbol} one dtype, the call several: "
+                    f"{shown}; cast them in the model"
+                )
+            return True
+        if target is None:
+            return False
+        if tie.kind is TieKind.RELATION:
+            return True
+        return _is_promotion(dtypes, target) and (alike or tie.kind is TieKind.PROMOTE_SYMBOL)
 
     # ---------------------------------------------------------------------------------------------------------- attrs
 
@@ -516,6 +513,16 @@ def _const_dtypes(items: Sequence[Any]) -> list[DataType]:
         return floats
     integers = [DataType.INT64, DataType.INT32]
     return [DataType.BOOL, *integers] if items and all(isinstance(i, bool) for i in items) else [*integers, *floats]
+
+
+def _holds(dtype: DataType, items: Sequence[Any]) -> bool:
+    """Whether a dtype holds these integers exactly."""
+    if _category(dtype) != _category(DataType.FLOAT):
+        return True
+    import torch
+
+    wide = torch.tensor(items, dtype=torch.int64)
+    return torch.equal(wide.to(torchair().ge.ge_type_to_torch_type(int(dtype))).to(torch.int64), wide)
 
 
 def _is_promotion(dtypes: set[int], target: int) -> bool:

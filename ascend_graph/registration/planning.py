@@ -98,7 +98,7 @@ class _Planner:
             read_schema(schema),
             request.prototype,
             request.arguments,
-            output_names=self.relation.outputs if self.relation is not None else (),
+            relation=self.relation,
             own_schema=defined is not None,
         )
         if defined is None:
@@ -175,6 +175,7 @@ class _Planner:
             overload, overload._schema, samples=self.request.samples, device="npu" if on_npu else "cpu"
         )
         self.relation = inferred.relation
+        self.binding = self.binding.with_relation(inferred.relation)
         ran = f"found by {inferred.runs} runs of the eager kernel" if inferred.runs else "outputs that are inputs"
         notes = "".join(f"; {note}" for note in (inferred.narrower, *inferred.strides) if note)
         return meta_function(inferred.relation, overload._schema), f"{ran}: {inferred.relation}{notes}"

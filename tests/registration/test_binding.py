@@ -13,6 +13,7 @@ from ascend_graph import Argument, dtype_number
 from ascend_graph.prototypes import OpPrototype, ParameterKind, parse_text
 from ascend_graph.registration import Binding, BindingError, bind, read_schema
 from ascend_graph.registration.binding import Conversion, Evidence
+from ascend_graph.shapes import parse_relation
 
 
 def schema(text: str) -> Any:
@@ -212,7 +213,7 @@ def test_the_suggested_line_settles_it() -> None:
 
 def test_outputs_follow_a_relation() -> None:
     op = prototype("INPUT(x, F)", Y, "OUTPUT(z, F)")
-    binding = bind(schema("(Tensor x) -> (Tensor, Tensor)"), op, output_names=("z", "y"))
+    binding = bind(schema("(Tensor x) -> (Tensor, Tensor)"), op, relation=parse_relation("x[n] -> z[n], y[n]"))
     assert [r.output for r in binding.returns] == [1, 0]
     assert binding.returns[0].evidence is Evidence.RELATION
 
