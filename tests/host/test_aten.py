@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
 import torch
 from torch import nn
@@ -212,3 +214,16 @@ def test_attention_and_recurrent_layers_train() -> None:
         if device == "cpu":
             expected = gradients
     torch.testing.assert_close(gradients, expected, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(0,), (4, 4, 2), (3, 3), (4, 4)])
+def test_out_of_another_size_becomes_what_the_cpu_makes_of_it(shape: tuple[int, ...]) -> None:
+    """The inverse is written column by column, also into memory that was larger."""
+    matrix = torch.randn(4, 4, generator=torch.Generator().manual_seed(0))
+    here, there = torch.full(shape, 3.0), torch.full(shape, 3.0).npu()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that such an out= is resized
+        torch.linalg.inv(matrix, out=here)
+        torch.linalg.inv(matrix.npu(), out=there)
+    assert there.stride() == here.stride()
+    assert torch.equal(there.cpu(), here)

@@ -32,15 +32,18 @@ void copy_memory(const at::Tensor& device, const at::Tensor& cpu) {
     }
 }
 
-// An argument that the CPU kernel resized (`out=`) has new memory: give the device tensor the same shape and
-// contents.
+// An argument that the CPU kernel resized (`out=`): the device tensor gets the same sizes and strides, and
+// what was written where it has other memory now. Memory that both still share holds the result as it is.
 void settle_written(const Arguments& arguments) {
     for (const Alias& alias : arguments.written()) {
-        const bool moved = alias.cpu.numel() != 0 && alias.device.numel() != 0 &&
-                           alias.cpu.data_ptr() != alias.device.data_ptr();
-        if (alias.cpu.sizes() == alias.device.sizes() && !moved) continue;
+        if (alias.cpu.sizes() == alias.device.sizes() && alias.cpu.strides() == alias.device.strides() &&
+            (alias.cpu.numel() == 0 || alias.cpu.data_ptr() == alias.device.data_ptr()))
+            continue;
         alias.device.resize_(alias.cpu.sizes());
-        copy_memory(alias.device, alias.cpu);
+        if (alias.cpu.is_non_overlapping_and_dense())
+            alias.device.unsafeGetTensorImpl()->set_sizes_and_strides(alias.cpu.sizes(), alias.cpu.strides());
+        if (alias.cpu.numel() != 0 && alias.cpu.data_ptr() != alias.device.data_ptr())
+            copy_memory(alias.device, alias.cpu);
     }
 }
 
