@@ -48,9 +48,9 @@ format: .venv/linting
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $$(git ls-files '*.cpp' '*.h' ':!examples/**/op_proto.h')
 
-# All benchmarks, or one: make bench NAME=host_calls
+# All benchmarks, or one, with its options: make bench NAME=op_db ARGS='--operators "fft.*"'
 bench: .venv/installed
-	$(BIN)/python -m benchmarks $(NAME)
+	$(BIN)/python -m benchmarks $(NAME) $(ARGS)
 
 clean:
 	rm -rf build dist .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis

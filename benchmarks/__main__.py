@@ -1,4 +1,4 @@
-"""``python -m benchmarks [NAME]``: run one benchmark, or all, each in a process of its own on the host runtime."""
+"""``python -m benchmarks [NAME [ARGUMENT…]]``: run one benchmark, or all, each in a process of its own on the host runtime."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ def names() -> list[str]:
 
 def main(arguments: list[str]) -> int:
     """Run what is asked for; the first failure's status."""
-    wanted = arguments or names()
+    wanted, rest = (arguments[:1], arguments[1:]) if arguments else (names(), [])
     for name in wanted:
         if name not in names():
             print(f"no benchmark {name!r}; there are: {', '.join(names())}", file=sys.stderr)
             return 2
         print(f"== {name}", flush=True)
         status = subprocess.run(
-            [sys.executable, "-m", "ascend_graph.host", "--quiet", str(HERE / f"{name}.py")], check=False
+            [sys.executable, "-m", "ascend_graph.host", "--quiet", str(HERE / f"{name}.py"), *rest],
+            check=False,
         ).returncode
         if status != 0:
             return status

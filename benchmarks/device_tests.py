@@ -1,0 +1,131 @@
+"""PyTorch's device-generic tests on the host runtime: the rate of a checkout's own tests, instantiated for the device.
+
+Classes that are instantiated with `instantiate_device_type_tests` (test_ops.py, test_torch.py, test_nn.py, …) are run for
+`privateuse1` only. The wheel has no test files: without a checkout this runs what it does have, PyTorch's databases of
+modules and of `torch._foreach_*` operators, npu against CPU. A test that ends its process is counted, and the rest goes on.
+
+    make bench NAME=device_tests ARGS='PYTORCH/test/test_ops.py --sample 500'
+    python -m ascend_graph.host benchmarks/device_tests.py [FILE…] [--sample N] [-k EXPRESSION]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.op_db import jobs
+from benchmarks.op_db import run as run_operators
+from benchmarks.operators.checks import FOREACH, Plan
+from benchmarks.operators.modules import run_modules
+
+#: Tests that share a process, and the seconds that a test may take.
+CHUNK, LIMIT = 200, 120
+
+_OUTCOMES = ("passed", "failed", "skipped", "xfailed", "xpassed", "error")
+
+
+def _pytest(directory: Path, arguments: Sequence[str], output: Path, limit: float) -> bool:
+    """Run pytest on a checkout's tests for the device; false if the time was over."""
+    environment = {**os.environ, "PYTORCH_TESTING_DEVICE_ONLY_FOR": "privateuse1", "PYTHONPATH": str(directory)}
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--rootdir", str(directory), *arguments]
+    with output.open("w") as stream:
+        try:
+            subprocess.run(
+                command,
+                cwd=directory,
+                env=environment,
+                stdout=stream,
+                stderr=subprocess.STDOUT,
+                check=False,
+                timeout=limit,
+            )
+        except subprocess.TimeoutExpired:
+            return False
+    return True
+
+
+def collect(file: Path, expression: str, output: Path) -> list[str]:
+    """The ids of a file's tests for the device."""
+    _pytest(file.parent, [file.name, "--collect-only", "-q", *(["-k", expression] if expression else [])], output, 1800)
+    # The class of a device other than the CPU has its name appended.
+    return [line for line in output.read_text().splitlines() if re.search(r"(PRIVATEUSE1|NPU)::", line)]
+
+
+def run_tests(directory: Path, ids: Sequence[str], work: Path) -> dict[str, str]:
+    """Each test's outcome: pytest's word, or ``died``."""
+    outcomes: dict[str, str] = {}
+    waiting = list(ids)
+    while waiting:
+        chunk = waiting[:CHUNK]
+        listed, output = work / "tests", work / "output"
+        listed.write_text("\n".join(chunk))
+        in_time = _pytest(directory, [f"@{listed}", "-v", "--tb=no", "--color=no"], output, LIMIT + 5 * len(chunk))
+        text = output.read_text(errors="replace")
+        for test in chunk:
+            said = re.search(rf"^{re.escape(test)}.*?\b({'|'.join(w.upper() for w in _OUTCOMES)})\b", text, re.M)
+            if said:
+                outcomes[test] = said[1].lower()
+        left = [test for test in chunk if test not in outcomes]
+        if left:  # the first without a word ended the process, or took its time
+            outcomes[left[0]] = "died" if in_time else "over time"
+        waiting = left[1:] + waiting[CHUNK:]
+    return outcomes
+
+
+def main(arguments: Sequence[str]) -> dict[str, Any]:
+    """Run what is asked for; the rate and what failed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "files", nargs="*", type=Path, help="test files of a PyTorch checkout, of the installed version"
+    )
+    parser.add_argument(
+        "--sample", type=int, default=0, help="only so many tests of each file, drawn with a fixed seed"
+    )
+    parser.add_argument("-k", dest="expression", default="", help="pytest's expression")
+    chosen = parser.parse_args(arguments)
+    start = time.monotonic()
+    if not chosen.files:
+        foreach = run_operators(jobs(database=FOREACH), Plan())
+        for o in foreach.pop("outcomes"):
+            print(
+                f"{o.verdict.value}: {o.operator} {o.dtype} [{o.sample}] {o.check}: {' '.join(o.message.split())[:240]}"
+            )
+        return {"modules": run_modules(), "foreach": foreach, "seconds": round(time.monotonic() - start, 1)}
+    counts: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory() as work:
+        for file in (f.resolve() for f in chosen.files):
+            ids = collect(file, chosen.expression, Path(work) / "output")
+            if not ids:
+                print(f"{file}: no tests for the device; pytest said:\n{(Path(work) / 'output').read_text()[-2000:]}")
+                counts["not collected"] += 1
+                continue
+            if chosen.sample and len(ids) > chosen.sample:
+                ids = sorted(random.Random(0).sample(ids, chosen.sample))
+            outcomes = run_tests(file.parent, ids, Path(work))
+            counts.update(outcomes.values())
+            for test, outcome in outcomes.items():
+                if outcome in ("failed", "error", "died", "over time", "xpassed"):
+                    print(f"{outcome}: {test}")
+    ran = sum(n for word, n in counts.items() if word not in ("skipped", "not collected"))
+    good = counts["passed"] + counts["xfailed"]
+    return {
+        "tests": sum(counts.values()),
+        "rate": round(good / ran, 4) if ran else 0.0,
+        **counts,
+        "seconds": round(time.monotonic() - start, 1),
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(sys.argv[1:])), flush=True)

@@ -1,0 +1,122 @@
+"""PyTorch's operator database on the host runtime: every operator on `npu` against the same call on the CPU.
+
+For up to five samples of float32, of one integer dtype, one complex dtype and bool: forward, backward, forward-mode AD,
+out= (ready, empty, strided, of another shape or dtype), in place, and the same with gaps between the values and with
+conjugate and negative bits; arguments on two devices and the database's wrong arguments must be refused. Operators run in
+processes that may die. Prints what is not equal, and a JSON object as the last line.
+
+    python -m ascend_graph.host benchmarks/op_db.py [--help]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from benchmarks.data.op_db_explained import EXPLAINED, explanation
+from benchmarks.operators.checks import CHECKS, FOREACH, OPERATORS, Outcome, Plan, Verdict, dtypes_of
+from benchmarks.operators.checks import database as entries
+from benchmarks.operators.pool import Job, Pool, progress
+
+FAULTS = (Verdict.RAISES, Verdict.WRONG, Verdict.LENIENT, Verdict.DIED)
+
+
+def jobs(
+    pattern: str = "", dtypes: Sequence[str] = (), shard: tuple[int, int] = (0, 1), database: str = OPERATORS
+) -> list[Job]:
+    """What is to be run: an operator and dtype each, the database's order."""
+    found = []
+    operators = {name: op for name, op in entries(database).items() if re.fullmatch(pattern or ".*", name)}
+    for i, (name, op) in enumerate(operators.items()):
+        if i % shard[1] == shard[0]:
+            names = [str(d).removeprefix("torch.") for d in dtypes_of(op)]
+            found += [Job(name, d, database) for d in names if not dtypes or d in dtypes]
+    return found
+
+
+def run(work: Sequence[Job], plan: Plan, **options: Any) -> dict[str, Any]:
+    """Run the jobs; the summary, with every outcome that is not equal under ``outcomes``."""
+    verdicts: Counter[tuple[str, Verdict]] = Counter()
+    outcomes: list[Outcome] = []
+    seconds: Counter[str] = Counter()
+    samples = 0
+    start = time.monotonic()
+    with Pool(plan, **options) as pool:
+        for done, (job, tally) in enumerate(pool.run(work), 1):
+            samples += tally.samples
+            verdicts += tally.verdicts
+            verdicts.update((o.check, o.verdict) for o in tally.outcomes if o.verdict is Verdict.DIED)
+            outcomes += tally.outcomes
+            seconds[job.operator] += tally.seconds
+            if done % 200 == 0:
+                progress(f"{done} of {len(work)} operators and dtypes, {time.monotonic() - start:.0f} s")
+    unexplained = [o for o in outcomes if o.verdict in FAULTS and not explanation(o)]
+    reasons = {e: sorted({o.operator for o in outcomes if explanation(o) is e}) for e in EXPLAINED}
+    by_check = {
+        check: {v.value.replace(" ", "_"): verdicts[check, v] for v in Verdict if verdicts[check, v]}
+        for check in CHECKS
+    }
+
+    def total(verdict: Verdict) -> int:
+        return sum(n for (_, v), n in verdicts.items() if v is verdict)
+
+    return {
+        "operators": len({job.operator for job in work}),
+        "samples": samples,
+        "comparisons": sum(verdicts.values()),
+        **{v.value.replace(" ", "_"): total(v) for v in Verdict},
+        "raising_operators": len({o.operator for o in outcomes if o.verdict is Verdict.RAISES}),
+        "unexplained": dict(Counter(o.verdict.value for o in unexplained)),
+        "explained": {e.why: names for e, names in reasons.items() if names},
+        "stale": [e.why for e, names in reasons.items() if not names],
+        "checks": {check: counts for check, counts in by_check.items() if counts},
+        "seconds": round(time.monotonic() - start, 1),
+        "slowest": {name: round(s, 1) for name, s in seconds.most_common(5)},
+        "outcomes": outcomes,
+    }
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run what is asked for, print the table and the summary; 1 if a fault is not explained."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--database", default=OPERATORS, choices=(OPERATORS, FOREACH))
+    parser.add_argument("--operators", default="", help="a regular expression that the whole name matches")
+    parser.add_argument("--dtypes", default="", help="for instance float32,bool; all four families without it")
+    parser.add_argument("--checks", default="", help=f"some of: {', '.join(CHECKS)}")
+    parser.add_argument("--samples", type=int, default=5, help="the first so many of each operator and dtype")
+    parser.add_argument("--shard", default="0/1", help="i/n: every n-th operator from the i-th")
+    parser.add_argument("--workers", type=int, default=0, help="processes; as many as cores without it")
+    parser.add_argument("--limit", type=float, default=60.0, help="seconds that one comparison may take")
+    parser.add_argument("--setup", default="", help="module:function, called in each process before its first operator")
+    parser.add_argument("--device", default="npu", help="cpu compares the CPU with itself, and must find nothing")
+    chosen = parser.parse_args(arguments)
+    checks = tuple(c for c in chosen.checks.split(",") if c)
+    if unknown := set(checks) - set(CHECKS):
+        parser.error(f"no checks {', '.join(sorted(unknown))}; there are: {', '.join(CHECKS)}")
+    index, _, count = chosen.shard.partition("/")
+    work = jobs(
+        chosen.operators, [d for d in chosen.dtypes.split(",") if d], (int(index), int(count or 1)), chosen.database
+    )
+    plan = Plan(samples=chosen.samples, checks=checks, device=chosen.device)
+    summary = run(work, plan, workers=chosen.workers, limit=chosen.limit, setup=chosen.setup)
+    whole = len(work) == len(jobs()) and not checks and chosen.samples >= 5
+    if not whole:
+        del summary["stale"]
+    for o in sorted(summary.pop("outcomes"), key=lambda o: (o.verdict.value, o.operator, o.dtype, o.sample)):
+        why = explanation(o)
+        text = " ".join(o.message.split())[:240]
+        print(
+            f"{o.verdict.value}: {o.operator} {o.dtype} [{o.sample}] {o.check}: {text}{f' [{why.why}]' if why else ''}"
+        )
+    print(json.dumps(summary), flush=True)
+    return 1 if summary["unexplained"] or summary.get("stale") else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

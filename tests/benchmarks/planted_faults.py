@@ -1,0 +1,115 @@
+"""Operators whose kernel on the device is replaced by a wrong one: what the operator database's checks must find."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from benchmarks.operators.checks import Verdict
+
+Kernel = Callable[..., Any]
+
+
+def _on_cpu(overload: Any) -> Kernel:
+    """The operator as it should be: computed by the CPU."""
+
+    def kernel(*args: Any) -> torch.Tensor:
+        moved = [a.cpu() if isinstance(a, torch.Tensor) else a for a in args]
+        return overload(*moved).to("npu")
+
+    return kernel
+
+
+def _one_value(*args: Any) -> torch.Tensor:
+    result = _on_cpu(torch.ops.aten.sinh.default)(*args)
+    if result.numel():
+        result.view(-1)[-1] *= 1.001
+    return result
+
+
+def _no_conjugate(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    plain = [t.conj() if t.is_conj() else t for t in (a, b)]
+    return _on_cpu(torch.ops.aten.mm.default)(*plain)
+
+
+def _no_strides(x: torch.Tensor) -> torch.Tensor:
+    flat = x.as_strided(x.shape, torch.empty(x.shape, device="meta").stride())
+    return _on_cpu(torch.ops.aten.cosh.default)(flat)
+
+
+def _narrow(x: torch.Tensor) -> torch.Tensor:
+    return _on_cpu(torch.ops.aten.erfc.default)(x).half()
+
+
+def _gradient(grad: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
+    return grad * output
+
+
+def _not_resized(x: torch.Tensor, *, out: torch.Tensor) -> torch.Tensor:
+    if out.shape == x.shape:
+        out.copy_(torch.expm1(x.cpu()))
+    return out
+
+
+def _not_written(x: torch.Tensor) -> torch.Tensor:
+    return x
+
+
+def _same_for_every_seed(x: torch.Tensor, *, generator: Any = None) -> torch.Tensor:
+    return (x > 0.5).to(x.dtype)
+
+
+def _other_moments(x: torch.Tensor, **options: Any) -> torch.Tensor:
+    return torch.rand(x.shape, dtype=options.get("dtype") or x.dtype).to("npu")
+
+
+def _accepts_all(x: torch.Tensor, diagonal: int = 0) -> torch.Tensor:
+    return _on_cpu(torch.ops.aten.triu.default)(x, diagonal) if x.dim() > 1 else x.clone()
+
+
+def _dies(x: torch.Tensor) -> torch.Tensor:
+    os.abort()
+
+
+def _hangs(x: torch.Tensor) -> torch.Tensor:
+    time.sleep(3600)
+    return x
+
+
+def _raises(x: torch.Tensor) -> torch.Tensor:
+    raise RuntimeError("planted")
+
+
+#: For each operator of the database the overload whose kernel is planted, and what must be found in which check.
+FAULTS: dict[str, tuple[str, Kernel, Verdict, str]] = {
+    "sinh": ("sinh", _one_value, Verdict.WRONG, "forward"),
+    "mm": ("mm", _no_conjugate, Verdict.WRONG, "conjugate"),
+    "cosh": ("cosh", _no_strides, Verdict.WRONG, "noncontiguous"),
+    "erfc": ("erfc", _narrow, Verdict.WRONG, "forward"),
+    "tanh": ("tanh_backward", _gradient, Verdict.WRONG, "backward"),
+    "expm1": ("expm1.out", _not_resized, Verdict.WRONG, "out empty"),
+    "log1p": ("log1p_", _not_written, Verdict.WRONG, "in place"),
+    "bernoulli": ("bernoulli", _same_for_every_seed, Verdict.WRONG, "forward"),
+    "randn_like": ("randn_like", _other_moments, Verdict.WRONG, "forward"),
+    "triu": ("triu", _accepts_all, Verdict.LENIENT, "errors"),
+    "asinh": ("asinh", _dies, Verdict.DIED, "forward"),
+    "atanh": ("atanh", _hangs, Verdict.DIED, "forward"),
+    "digamma": ("digamma", _raises, Verdict.RAISES, "forward"),
+}
+
+_LIBRARIES: list[torch.library.Library] = []
+
+
+def plant() -> None:
+    """Replace the kernels, in the process that calls it."""
+    library = torch.library.Library("aten", "IMPL")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for overload, kernel, _, _ in FAULTS.values():
+            library.impl(overload, kernel, "PrivateUse1")
+    _LIBRARIES.append(library)
