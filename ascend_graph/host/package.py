@@ -391,6 +391,10 @@ def _package_kernel(package: OperatorPackage, op_type: str) -> HostKernel:
         attrs=frozenset(defaults),
         dynamic_inputs=frozenset(p.name for p in prototype.inputs if p.kind is ParameterKind.DYNAMIC),
         infer=None if by_running else infer,
+        written_inputs=frozenset(p.name for p in prototype.inputs if p.name in prototype.in_place),
+        references=_references(prototype),
+        # The author's function may hand an input back, or a view of one; outputs that it is not asked for are allocated.
+        views=frozenset(p.name for p in prototype.inputs) if by_running else frozenset(),
     )
 
 
@@ -458,6 +462,17 @@ def _output_sources(prototype: OpPrototype) -> list[tuple[str, int | None]]:
     """Per output: its name, and the input that it is where it is in place."""
     inputs = {p.name: i for i, p in enumerate(prototype.inputs)}
     return [(p.name, inputs.get(p.name)) for p in prototype.outputs]
+
+
+def _references(prototype: OpPrototype) -> dict[str, int]:
+    """The index of the output that an in-place input is; behind a dynamic output there is none to tell before a call."""
+    found: dict[str, int] = {}
+    for index, output in enumerate(prototype.outputs):
+        if output.name in prototype.in_place:
+            found[output.name] = index
+        if output.kind is ParameterKind.DYNAMIC:
+            break
+    return found
 
 
 def _python_operator(

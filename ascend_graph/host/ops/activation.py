@@ -85,7 +85,7 @@ def relu_grad(gradients: T, features: T) -> T:
 @host_kernel("ThresholdV2")
 def threshold(x: T, threshold: T, value: T | None = None) -> T:
     replacement = torch.zeros_like(x) if value is None else scalar(value).to(x.dtype)
-    return torch.where(x > scalar(threshold), x, replacement)
+    return torch.where(x <= scalar(threshold), replacement, x)  # NaN, which is neither above nor below, stays
 
 
 @host_kernel("ThresholdGradV2D")

@@ -131,8 +131,9 @@ def conv_backprop_filter(
 ) -> T:
     filter = x.new_empty(ints(filter_size))
     steps = _spatial(dilations or [1] * x.dim(), data_format)
-    # GE's gradient of a filter is float32 whatever the input is.
-    return _backward(out_backprop, x, filter, _spatial(strides, data_format), pads, steps, groups, 1).float()
+    # GE's gradient of a filter is float32 whatever the input is: it is not rounded to the input's dtype on the way.
+    wide = (out_backprop.float(), x.float(), filter.float())
+    return _backward(*wide, _spatial(strides, data_format), pads, steps, groups, 1)
 
 
 @host_kernel("AvgPoolV2")

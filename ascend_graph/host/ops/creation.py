@@ -129,9 +129,21 @@ def _packed(bits: T) -> T:
     return (bits.reshape(-1, 8) * _BITS).sum(1, dtype=torch.uint8)
 
 
-@host_kernel("DropOutDoMask", "DropOutDoMaskV3")
+@host_kernel("DropOutDoMask")
 def drop_out_do_mask(x: T, mask: T, keep_prob: T) -> T:
-    kept = mask if mask.shape == x.shape else _unpacked(mask, x)
+    # Bytes are bits, whatever their number is; TorchAir's mask for no dropout is booleans, one for each element.
+    return _dropped_out(x, mask.reshape(x.shape) if mask.dtype is torch.bool else _unpacked(mask, x), keep_prob)
+
+
+@host_kernel("DropOutDoMaskV3")
+def drop_out_do_mask_v3(x: T, mask: T, keep_prob: T) -> T:
+    """A byte or a boolean for each element."""
+    if mask.numel() < x.numel():
+        raise ValueError(f"a mask of {mask.numel()} elements is too short for {x.numel()}")
+    return _dropped_out(x, mask.reshape(-1)[: x.numel()].reshape(x.shape), keep_prob)
+
+
+def _dropped_out(x: T, kept: T, keep_prob: T) -> T:
     return torch.where(kept.bool(), x / scalar(keep_prob), 0).to(x.dtype)
 
 

@@ -204,7 +204,7 @@ def complex_(real: T, imag: T) -> T:
     return torch.complex(real, imag)
 
 
-@host_kernel("Real", ignores=("Tout",))
+@host_kernel("Real", ignores=("Tout",), views=("input",))
 def real(input: T) -> T:
     return input.real.clone() if input.is_complex() else input
 
@@ -220,12 +220,12 @@ def copy(x: T) -> T:
     return x.clone(memory_format=torch.contiguous_format)
 
 
-@host_kernel("Cast", ignores=("truncate",))
+@host_kernel("Cast", ignores=("truncate",), views=("x",))
 def cast(x: T, *, dst_type: int) -> T:
     return x.to(torch_dtype(dst_type))
 
 
-@host_kernel("Bitcast")
+@host_kernel("Bitcast", views=("x",))
 def bitcast(x: T, *, type: int, keep_dim: bool = False) -> T:
     dtype = torch_dtype(type)
     if dtype.itemsize != x.dtype.itemsize and keep_dim:

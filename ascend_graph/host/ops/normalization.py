@@ -35,7 +35,7 @@ def _saves_rstd() -> bool:
     return bool(is_arch35())
 
 
-@host_kernel("BatchNormV3", writes=("running_mean", "running_var"))
+@host_kernel("BatchNormV3", writes={"running_mean": 3, "running_var": 4})
 def batch_norm_v3(
     x: T,
     weight: T,
@@ -146,7 +146,7 @@ def sync_batch_norm_backward_reduce(sum_dy: T, sum_dy_dx_pad: T, mean: T, invert
     return sum_dy_xmu, sum_dy_xmu * invert_std
 
 
-@host_kernel("SyncBatchNormGatherStats", writes=("mean", "variance"))
+@host_kernel("SyncBatchNormGatherStats", writes={"mean": 2, "variance": 3})
 def sync_batch_norm_gather_stats(
     total_sum: T,
     total_square_sum: T,

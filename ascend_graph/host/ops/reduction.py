@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from ascend_graph.host.dtypes import torch_dtype
+from ascend_graph.host.ops.elementwise import wide
 from ascend_graph.host.ops.registry import host_kernel
 
 T = torch.Tensor
@@ -22,7 +23,9 @@ def _dims(axes: T) -> list[int]:
 
 
 def _product(x: T, dims: list[int], keep: bool) -> T:
-    for dim in sorted((d % x.dim() for d in dims), reverse=True) if x.dim() else []:
+    if x.dim() == 0:
+        return x.clone()
+    for dim in sorted((d % x.dim() for d in dims), reverse=True):
         x = torch.prod(x, dim, keepdim=keep, dtype=x.dtype)
     return x
 
@@ -118,7 +121,7 @@ def lp_norm(x: T, *, p: float = 2.0, axes: list[int] = [], keepdim: bool = False
 
 @host_kernel("L2Loss")
 def l2_loss(x: T) -> T:
-    return x.square().sum() / 2
+    return (wide(x).square().sum() / 2).to(x.dtype)
 
 
 def _arg(search: Callable[..., T], x: T, dimension: T, dtype: int) -> T:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from ascend_graph.host.toolkit import HostRuntimeError
@@ -36,6 +36,10 @@ class HostKernel:
     value_inputs: frozenset[str] = frozenset()
     #: Inputs that the operator writes to.
     written_inputs: frozenset[str] = frozenset()
+    #: Written inputs that are outputs, too: by input the output's index, of a dynamic input the first one's.
+    references: Mapping[str, int] = field(default_factory=dict)
+    #: Inputs that other outputs may be views of, or the same tensor. What is not in ``views`` and no reference is new memory.
+    views: frozenset[str] = frozenset()
     #: The shapes of the outputs depend on the values of any input.
     data_dependent: bool = False
     #: Names that other versions of the prototype have for the inputs.
@@ -50,7 +54,7 @@ class HostKernel:
 
         Raises:
             HostRuntimeError: the node lacks a required attr, or has one that this kernel does not know: ignoring it
-            could     compute something else.
+            could compute something else.
         """
         bound = {name: value for name, value in attrs.items() if name not in self.ignored_attrs}
         unknown = [] if self.takes_any_attr else sorted(set(bound) - self.attrs)
@@ -64,6 +68,23 @@ class HostKernel:
             raise HostRuntimeError(f"{self.op_type}: required attr {', '.join(missing)} is not set on the node")
         return bound
 
+    def slots_of(self, sources: Sequence[int | tuple[int, ...]], names: frozenset[str]) -> list[int]:
+        """Of values per input, those of the named inputs; a dynamic input has a tuple."""
+        found: list[int] = []
+        for name, source in zip(self.inputs, sources, strict=True):
+            if name in names:
+                found += source if isinstance(source, tuple) else (source,)
+        return found
+
+    def referenced(self, counts: Iterable[int]) -> dict[int, tuple[int, int]]:
+        """By output index the input that it is: the input's index and the one in its list, given the lengths of the lists."""
+        return {
+            self.references[name] + item: (position, item)
+            for position, (name, count) in enumerate(zip(self.inputs, counts, strict=True))
+            if name in self.references
+            for item in range(count)
+        }
+
 
 _KERNELS: dict[str, HostKernel] = {}
 
@@ -73,7 +94,8 @@ def host_kernel(
     dynamic: tuple[str, ...] = (),
     ignores: tuple[str, ...] = (),
     values: tuple[str, ...] = (),
-    writes: tuple[str, ...] = (),
+    writes: Sequence[str] | Mapping[str, int] = (),
+    views: tuple[str, ...] = (),
     data_dependent: bool = False,
     shapes_only: bool = False,
     other_inputs: Sequence[Sequence[str]] = (),
@@ -85,7 +107,8 @@ def host_kernel(
         dynamic: inputs that are lists.
         ignores: attrs that do not change the result on a host.
         values: inputs whose values the shapes of the outputs depend on, as in Reshape.
-        writes: inputs that are written to, as in Assign.
+        writes: inputs that are written to, as in Assign, and the outputs that they are; without numbers the first ones.
+        views: inputs that outputs may share memory with, as in Reshape. Every other output is new memory.
         data_dependent: whether the shapes of the outputs depend on values of any input, as in NonZero.
         shapes_only: whether only the shapes and dtypes of the inputs matter, as in Shape.
         other_inputs: names that other versions of the prototype have for the inputs, all of them in order.
@@ -104,7 +127,7 @@ def host_kernel(
         positional = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
         inputs = tuple(p.name.rstrip("_") for p in positional)
         keywords = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
-        strangers = {*dynamic, *values, *writes} - set(inputs)
+        strangers = {*dynamic, *values, *writes, *views} - set(inputs)
         if strangers:
             raise HostRuntimeError(
                 f"{op_types[0]}: {', '.join(sorted(strangers))} is no input; the inputs are: {', '.join(inputs)}"
@@ -124,6 +147,8 @@ def host_kernel(
                     required_attrs=frozenset(p.name for p in keywords if p.default is p.empty),
                     value_inputs=frozenset(values),
                     written_inputs=frozenset(writes),
+                    references=writes if isinstance(writes, Mapping) else {name: i for i, name in enumerate(writes)},
+                    views=frozenset(views),
                     data_dependent=data_dependent,
                     shapes_only=shapes_only,
                     other_inputs=tuple(map(tuple, other_inputs)),

@@ -40,14 +40,14 @@ def size(x: T, *, dtype: int = 3) -> T:
     return torch.tensor(x.numel(), dtype=torch_dtype(dtype))
 
 
-@host_kernel("Reshape", values=("shape",))
+@host_kernel("Reshape", values=("shape",), views=("x",))
 def reshape(x: T, shape: T, *, axis: int = 0, num_axes: int = -1) -> T:
     if (axis, num_axes) != (0, -1):
         raise ValueError(f"axis={axis}, num_axes={num_axes}: reshaping a part of the dimensions is not supported")
     return x.reshape(ints(shape))
 
 
-@host_kernel("Squeeze")
+@host_kernel("Squeeze", views=("x",))
 def squeeze(x: T, *, axis: list[int] = []) -> T:  # noqa: B006
     wrong = [dim for dim in axis if x.size(dim) != 1]
     if wrong:
@@ -55,7 +55,7 @@ def squeeze(x: T, *, axis: list[int] = []) -> T:  # noqa: B006
     return x.squeeze(axis) if axis else x.squeeze()
 
 
-@host_kernel("Unsqueeze")
+@host_kernel("Unsqueeze", views=("x",))
 def unsqueeze(x: T, *, axes: list[int] = []) -> T:  # noqa: B006
     rank = x.dim() + len(axes)
     for axis in sorted(axis % rank for axis in axes):
@@ -63,54 +63,54 @@ def unsqueeze(x: T, *, axes: list[int] = []) -> T:  # noqa: B006
     return x
 
 
-@host_kernel("ExpandDims", values=("axis",))
+@host_kernel("ExpandDims", values=("axis",), views=("x",))
 def expand_dims(x: T, axis: T) -> T:
     return x.unsqueeze(int(axis))
 
 
-@host_kernel("Flatten", "FlattenV2")
+@host_kernel("Flatten", "FlattenV2", views=("x",))
 def flatten(x: T, *, axis: int = 1, end_axis: int = -1) -> T:
     return x.flatten(axis, end_axis)
 
 
-@host_kernel("Transpose", values=("perm",))
+@host_kernel("Transpose", values=("perm",), views=("x",))
 def transpose(x: T, perm: T) -> T:
     return x.permute(ints(perm)).contiguous()
 
 
-@host_kernel("Permute")
+@host_kernel("Permute", views=("x",))
 def permute(x: T, *, order: list[int] = [0]) -> T:  # noqa: B006
     return x.permute(order).contiguous()
 
 
-@host_kernel("TransposeD")
+@host_kernel("TransposeD", views=("x",))
 def transpose_d(x: T, *, perm: list[int]) -> T:
     return x.permute(perm).contiguous()
 
 
-@host_kernel("BroadcastTo", values=("shape",))
+@host_kernel("BroadcastTo", values=("shape",), views=("x",))
 def broadcast_to(x: T, shape: T) -> T:
     return x.expand(ints(shape)).contiguous()
 
 
-@host_kernel("Expand", values=("shape",))
+@host_kernel("Expand", values=("shape",), views=("x",))
 def expand(x: T, shape: T) -> T:
     return x.expand(torch.broadcast_shapes(x.shape, ints(shape))).contiguous()
 
 
-@host_kernel("Tile", values=("multiples",))
+@host_kernel("Tile", values=("multiples",), views=("x",))
 def tile(x: T, multiples: T) -> T:
     return x.tile(ints(multiples))
 
 
 @host_kernel("Pack", dynamic=("x",), ignores=("N",))
 def pack(x: list[T], *, axis: int = 0) -> T:
-    if any(t.dim() for t in x) and all(t.numel() == 1 for t in x):
-        x = [t.reshape(()) for t in x]  # sizes, some of them as tensors of one element
+    if len({t.shape for t in x}) > 1 and all(t.numel() == 1 for t in x):
+        x = [t.reshape(()) for t in x]  # sizes, only some of them as tensors of one element
     return torch.stack(x, axis)
 
 
-@host_kernel("Unpack")
+@host_kernel("Unpack", views=("x",))
 def unpack(x: T, *, num: int, axis: int = 0) -> list[T]:
     if x.size(axis) != num:
         raise ValueError(f"dimension {axis} of {list(x.shape)} does not unpack into {num} tensors")
@@ -136,17 +136,17 @@ def _concatenated(x: list[T], dim: int) -> T:
     return torch.cat([t if t.dim() else t.reshape(1) for t in x], dim)
 
 
-@host_kernel("Split", values=("split_dim",))
+@host_kernel("Split", values=("split_dim",), views=("x",))
 def split(split_dim: T, x: T, *, num_split: int) -> list[T]:
     return _split(x, [-1] * num_split, int(split_dim))
 
 
-@host_kernel("SplitD")
+@host_kernel("SplitD", views=("x",))
 def split_d(x: T, *, split_dim: int, num_split: int) -> list[T]:
     return _split(x, [-1] * num_split, split_dim)
 
 
-@host_kernel("SplitV", values=("size_splits", "split_dim"))
+@host_kernel("SplitV", values=("size_splits", "split_dim"), views=("x",))
 def split_v(x: T, size_splits: T, split_dim: T, *, num_split: int) -> list[T]:
     sizes = ints(size_splits)
     if len(sizes) != num_split:
@@ -163,14 +163,14 @@ def _split(x: T, sizes: list[int], dim: int) -> list[T]:
     return [part.contiguous() for part in x.split([rest // free if s == -1 else s for s in sizes], dim)]
 
 
-@host_kernel("Slice", values=("offsets", "size"))
+@host_kernel("Slice", values=("offsets", "size"), views=("x",))
 def slice_(x: T, offsets: T, size: T) -> T:
     for dim, (start, length) in enumerate(zip(ints(offsets), ints(size), strict=True)):
         x = x.narrow(dim, start, x.size(dim) - start if length == -1 else length)
     return x.contiguous()
 
 
-@host_kernel("StridedSlice", values=("begin", "end", "strides"))
+@host_kernel("StridedSlice", values=("begin", "end", "strides"), views=("x",))
 def strided_slice(
     x: T,
     begin: T,
@@ -187,7 +187,7 @@ def strided_slice(
     return _sliced(x, list(zip(ints(begin), ints(end), ints(strides), strict=True)), masks)
 
 
-@host_kernel("StridedSliceV2", values=("begin", "end", "axes", "strides"))
+@host_kernel("StridedSliceV2", values=("begin", "end", "axes", "strides"), views=("x",))
 def strided_slice_v2(
     x: T,
     begin: T,
@@ -244,7 +244,7 @@ def _sliced(x: T, parts: list[tuple[int, int, int]], masks: tuple[int, int, int,
     return x.contiguous()
 
 
-@host_kernel("AsStrided", values=("size", "stride", "storage_offset"))
+@host_kernel("AsStrided", values=("size", "stride", "storage_offset"), views=("x",))
 def as_strided(x: T, size: T, stride: T, storage_offset: T) -> T:
     return _strided(x, ints(size), ints(stride), int(storage_offset)).contiguous()
 
@@ -314,7 +314,7 @@ def pad_v2(x: T, paddings: T, constant_values: T) -> T:
     return _constant_pad(x, _pairs(paddings, True), constant_values)
 
 
-@host_kernel("PadV3", values=("paddings",))
+@host_kernel("PadV3", values=("paddings",), views=("x",))
 def pad_v3(
     x: T, paddings: T, constant_values: T | None = None, *, mode: str = "constant", paddings_contiguous: bool = True
 ) -> T:
@@ -326,7 +326,7 @@ def pad_v3(
     return x
 
 
-@host_kernel("PadV3Grad", values=("paddings",))
+@host_kernel("PadV3Grad", values=("paddings",), views=("x",))
 def pad_v3_grad(x: T, paddings: T, *, mode: str = "reflect", paddings_contiguous: bool = True) -> T:
     pairs = _pairs(paddings, paddings_contiguous)
     inner = [n - before - after for n, (before, after) in zip(x.shape, pairs, strict=True)]
@@ -338,7 +338,7 @@ def pad_v3_grad(x: T, paddings: T, *, mode: str = "reflect", paddings_contiguous
     return x
 
 
-@host_kernel("MirrorPad", values=("paddings",))
+@host_kernel("MirrorPad", values=("paddings",), views=("x",))
 def mirror_pad(x: T, paddings: T, *, mode: str) -> T:
     for dim, index in enumerate(_padded_indices(x, _pairs(paddings, True), mode.lower())):
         x = x.index_select(dim, index.to(x.device))

@@ -2,7 +2,9 @@
 // written in Python.
 #include <torch/extension.h>
 
+#include <algorithm>
 #include <unordered_map>
+#include <vector>
 
 #include "ascend_graph/ge_bridge.h"
 #include "ascend_graph/host_kernel.h"
@@ -52,9 +54,14 @@ int32_t ge_dtype(at::ScalarType dtype) {
 
 py::object engine() { return py::module_::import("ascend_graph.host.engine"); }
 
+struct CompiledPlan {
+    py::object plan;
+    py::object run;
+};
+
 // Leaked: graphs may outlive the interpreter's own shutdown.
-std::unordered_map<uint32_t, py::object>& plans() {
-    static auto& instance = *new std::unordered_map<uint32_t, py::object>;
+std::unordered_map<uint32_t, CompiledPlan>& plans() {
+    static auto& instance = *new std::unordered_map<uint32_t, CompiledPlan>;
     return instance;
 }
 
@@ -70,37 +77,85 @@ int compile(uint32_t graph_id, const void* model, size_t size, const char* const
             sink.output(sink.context, output.attr("dtype").cast<int32_t>(), sizes.data(), sizes.size());
         }
         sink.is_static(sink.context, plan.attr("is_static").cast<bool>());
-        plans()[graph_id] = plan.attr("run");
+        plans()[graph_id] = {plan, plan.attr("run")};
     });
 }
 
-int run(uint32_t graph_id, void* stream, const GraphTensor* inputs, size_t input_count, const GraphTensor*,
-        size_t, OutputSink sink) {
+// The caller's memory for an output, which must be what was computed.
+void* fitting(const GraphTensor& place, const at::Tensor& result, size_t index, const py::object& plan) {
+    const at::IntArrayRef sizes(place.sizes, place.rank);
+    // A number without dimensions is a tensor of one element for TorchAir.
+    const bool same_shape =
+        sizes == result.sizes() || (result.numel() == 1 && c10::multiply_integers(sizes) == 1);
+    if (place.dtype == ge_dtype(result.scalar_type()) && same_shape && result.nbytes() <= place.bytes)
+        return place.data;
+    const auto node = plan.attr("outputs")[py::int_(index)].attr("node").cast<std::string>();
+    TORCH_CHECK(false, "graph output ", index, ", of node ", node, ": the kernel gave ", result.scalar_type(),
+                result.sizes(), "; the caller has ", place.bytes, " bytes for ", torch_dtype(place.dtype),
+                sizes);
+}
+
+bool overlap(const at::Tensor& tensor, const char* begin, size_t bytes) {
+    const auto& storage = tensor.storage();
+    const auto* first = static_cast<const char*>(storage.data());
+    return first < begin + bytes && begin < first + storage.nbytes();
+}
+
+// An output may be placed in the memory of an input, which other results may be views of: those get memory of
+// their own before it is written.
+void separate(std::vector<at::Tensor>& results, const std::vector<void*>& places, const GraphTensor* inputs,
+              size_t input_count) {
+    std::vector<void*> read;
+    for (size_t i = 0; i < input_count; ++i) read.push_back(inputs[i].data);
+    std::sort(read.begin(), read.end());
+    for (size_t i = 0; i < places.size(); ++i) {
+        if (!std::binary_search(read.begin(), read.end(), places[i])) continue;
+        const size_t bytes = results[i].nbytes();
+        for (size_t j = 0; j < results.size(); ++j) {
+            const bool is_there = i == j && results[j].data_ptr() == places[i] && results[j].is_contiguous();
+            if (!is_there && overlap(results[j], static_cast<const char*>(places[i]), bytes))
+                results[j] = results[j].clone(at::MemoryFormat::Contiguous);
+        }
+    }
+}
+
+int run(uint32_t graph_id, void* stream, const GraphTensor* inputs, size_t input_count,
+        const GraphTensor* outputs, size_t output_count, OutputSink sink) {
     if (ascendgraphIsCapturing(stream)) {
         return ascendgraphFail(kFailure, "a GE graph cannot run on a stream that captures a model");
     }
     return with_python([&] {
         // The plan works on plain CPU tensors: no autograd, no functionalization, no cost of either.
         at::AutoDispatchBelowADInplaceOrView below_autograd;
-        auto found = plans().find(graph_id);
+        const auto found = plans().find(graph_id);
         TORCH_CHECK(found != plans().end(), "graph ", graph_id, " is not compiled");
+        const CompiledPlan plan =
+            found->second;  // kept: kernels release the GIL, and the graph may be removed meanwhile
         py::tuple arguments(input_count);
         for (size_t i = 0; i < input_count; ++i) {
             const GraphTensor& in = inputs[i];
             arguments[i] =
                 py::cast(wrap(in.data, torch_dtype(in.dtype), {in.sizes, static_cast<size_t>(in.rank)}));
         }
-        const py::object plan =
-            found->second;  // kept: kernels release the GIL, and the graph may be removed meanwhile
-        py::sequence results = plan(*arguments);
-        const size_t count = results.size();
-        for (size_t i = 0; i < count; ++i) {
-            const at::Tensor result = results[i].cast<at::Tensor>();
-            void* place = sink.place(sink.context, i, ge_dtype(result.scalar_type()), result.sizes().data(),
-                                     result.sizes().size(), result.nbytes());
-            TORCH_CHECK(place != nullptr || result.numel() == 0, "no memory for graph output ", i);
-            if (result.numel() == 0 || place == result.data_ptr()) continue;
-            wrap(place, result.scalar_type(), result.sizes()).copy_(result);
+        auto results = plan.run(*arguments).cast<std::vector<at::Tensor>>();
+        TORCH_CHECK(results.size() == output_count, "the graph has ", results.size(),
+                    " outputs and its caller ", output_count);
+        std::vector<void*> places(output_count);
+        for (size_t i = 0; i < output_count; ++i) {
+            const at::Tensor& result = results[i];
+            if (outputs[i].data != nullptr) {
+                places[i] = fitting(outputs[i], result, i, plan.plan);
+                continue;
+            }
+            places[i] = sink.place(sink.context, i, ge_dtype(result.scalar_type()), result.sizes().data(),
+                                   result.sizes().size(), result.nbytes());
+            TORCH_CHECK(places[i] != nullptr || result.numel() == 0, "no memory for graph output ", i);
+        }
+        separate(results, places, inputs, input_count);
+        for (size_t i = 0; i < output_count; ++i) {
+            const at::Tensor& result = results[i];
+            if (result.numel() == 0 || (places[i] == result.data_ptr() && result.is_contiguous())) continue;
+            wrap(places[i], result.scalar_type(), result.sizes()).copy_(result);
         }
     });
 }

@@ -93,7 +93,7 @@ Status no_graph(const char* function, uint32_t graph_id) {
                   " was not added or not compiled");
 }
 
-// Where the outputs of one run go: into the caller's memory, or into blocks of the stream's allocator.
+// Where the outputs go that the caller brings no memory for: into blocks of the stream's allocator.
 struct Outputs {
     std::vector<Tensor>& tensors;
     std::shared_ptr<Allocator> allocator;
@@ -102,7 +102,6 @@ struct Outputs {
                        size_t bytes) {
         auto& self = *static_cast<Outputs*>(context);
         Tensor& tensor = self.tensors[index];
-        if (tensor.GetData() != nullptr) return tensor.GetData();
         tensor.set_dims(sizes, rank);
         tensor.SetDataType(static_cast<DataType>(dtype));
         tensor.SetFormat(kFormatND);
@@ -122,24 +121,37 @@ struct Outputs {
     }
 };
 
-std::vector<GraphTensor> borrowed(const std::vector<Tensor>& tensors) {
-    std::vector<GraphTensor> result;
-    result.reserve(tensors.size());
-    for (const Tensor& tensor : tensors) {
-        const auto& dims = tensor.dims();
-        result.push_back({const_cast<uint8_t*>(tensor.GetData()), static_cast<int32_t>(tensor.GetDataType()),
-                          static_cast<int32_t>(dims.size()), dims.data()});
+// The addresses, sizes and capacities of tensors, by value: what happens to the tensors later changes
+// nothing.
+class Snapshot {
+  public:
+    explicit Snapshot(const std::vector<Tensor>& tensors) {
+        size_t rank = 0;
+        for (const Tensor& tensor : tensors) rank += tensor.dims().size();
+        sizes_.reserve(rank);
+        tensors_.reserve(tensors.size());
+        for (const Tensor& tensor : tensors) {
+            const auto& dims = tensor.dims();
+            tensors_.push_back({const_cast<uint8_t*>(tensor.GetData()),
+                                static_cast<int32_t>(tensor.GetDataType()), static_cast<int32_t>(dims.size()),
+                                sizes_.data() + sizes_.size(), tensor.GetSize()});
+            sizes_.insert(sizes_.end(), dims.begin(), dims.end());
+        }
     }
-    return result;
-}
+    const GraphTensor* data() const { return tensors_.data(); }
+    size_t size() const { return tensors_.size(); }
+
+  private:
+    std::vector<int64_t> sizes_;
+    std::vector<GraphTensor> tensors_;
+};
 
 Status run(uint32_t graph_id, void* stream, const std::vector<Tensor>& inputs, std::vector<Tensor>& outputs,
            std::shared_ptr<Allocator> allocator) {
     const auto graph = find_graph(graph_id);
     if (graph == nullptr || graph->summary == nullptr) return no_graph("RunGraph", graph_id);
     if (outputs.empty()) outputs.resize(graph->summary->dtypes.size());
-    const std::vector<GraphTensor> in = borrowed(inputs);
-    const std::vector<GraphTensor> out = borrowed(outputs);
+    const Snapshot in(inputs), out(outputs);
     Outputs destination{outputs, std::move(allocator)};
     const int error = engine.run(graph_id, stream, in.data(), in.size(), out.data(), out.size(),
                                  OutputSink{&destination, Outputs::place});

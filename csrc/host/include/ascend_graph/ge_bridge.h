@@ -8,13 +8,14 @@
 
 namespace ascend_graph::host {
 
-// A graph input or output. `dtype` is ge::DataType's number; `data` is null for an output the callee must
-// size.
+// A graph input or output as it is when a run begins. `dtype` is ge::DataType's number; `data` is null for an
+// output the callee must size, otherwise it holds `bytes` bytes.
 struct GraphTensor {
     void* data;
     int32_t dtype;
     int32_t rank;
     const int64_t* sizes;
+    size_t bytes;
 };
 
 // Receives what compilation found out.
@@ -25,7 +26,8 @@ struct CompileSink {
     void (*is_static)(void* context, bool value);
 };
 
-// Gives the memory for output `index`, whose shape is known now; null when memory cannot be had.
+// Gives the memory for output `index`, which came without and whose shape is known now; null when memory
+// cannot be had.
 struct OutputSink {
     void* context;
     void* (*place)(void* context, size_t index, int32_t dtype, const int64_t* sizes, size_t rank,

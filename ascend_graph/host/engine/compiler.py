@@ -1,0 +1,318 @@
+"""The host runtime's graph engine: a GE graph, as torchair hands it over, becomes a list of calls of host kernels.
+
+Compiling resolves every node to its kernel and every edge to a slot, so that running is a loop over closures. Nodes
+whose inputs are all constants are computed once, while compiling. A graph whose inputs all have known shapes is
+compiled as static if the shapes of its outputs follow: they are found as GE finds them, node by node, here on tensors
+without data. Where a shape depends on data, or on a size that is not known, the graph is dynamic.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from ascend_graph.host.dtypes import ge_dtype, proto_dtype, torch_dtype
+from ascend_graph.host.engine.effects import Memory
+from ascend_graph.host.engine.model import (
+    ABSENT,
+    Edge,
+    GraphCompileError,
+    Source,
+    attr_value,
+    data_edges,
+    error_text,
+    match_inputs,
+    ordered_nodes,
+    placeholder,
+    read_graph,
+    split_edge,
+    tensor_of,
+)
+from ascend_graph.host.engine.operators import find_kernel
+from ascend_graph.host.engine.program import OutputSpec, Plan, Program, Slots, Step
+from ascend_graph.host.ops import HostKernel, find_host_kernel
+
+if TYPE_CHECKING:
+    from torchair._ge_concrete_graph.ge_ir_pb2 import GraphDef, OpDef
+
+_INPUT_TYPES = frozenset({"Data", "RefData"})
+_CONST_TYPES = frozenset({"Const", "Constant"})
+#: Attrs that say how a device lays tensors out.
+_LAYOUT_ATTRS = frozenset({"input_layout_info", "output_layout_info"})
+_UNKNOWN = -1
+#: Constants that are computed while compiling are kept for the graph's life, so large ones are not.
+_LARGEST_FOLDED = 1 << 16
+
+
+def compile_model(model: bytes, options: Mapping[str, str]) -> Plan:
+    """Compile a serialised ``ge.proto.ModelDef``.
+
+    Raises:
+        GraphCompileError: the graph is malformed, or has an operator without a host kernel.
+    """
+    del options  # they tune a device
+    with torch.no_grad():
+        return _GraphCompiler(read_graph(model)).compile()
+
+
+class _GraphCompiler:
+    def __init__(self, graph: GraphDef) -> None:
+        #: The graph's outputs are read after everything else.
+        self.nodes = sorted(ordered_nodes(graph), key=lambda op: op.type == "NetOutput")
+        #: Per edge the last node that reads it, as an index into ``nodes``.
+        self.last_reads = {split_edge(edge): i for i, op in enumerate(self.nodes) for edge in data_edges(op) if edge}
+        #: The slot that an edge's value is in now, and the reverse.
+        self.slots: dict[Edge, int] = {}
+        self.edges: dict[int, Edge] = {}
+        self.size = ABSENT + 1
+        self.memory = Memory()
+        #: Slots that hold the same value in every run.
+        self.constants: dict[int, torch.Tensor] = {}
+        #: Slots of frozen parameters: PyTorch's memory, whose contents may change between runs.
+        self.parameters: dict[int, torch.Tensor] = {}
+        #: Slots of the graph's inputs by their index.
+        self.inputs: dict[int, int] = {}
+        #: Slots that are a graph input, or an output that is one: what is written to them is written to the caller's memory.
+        self.variables: set[int] = set()
+        self.steps: list[Step] = []
+        #: Slots whose shape and dtype are known, as tensors without data.
+        self.shapes: dict[int, torch.Tensor] = {}
+
+    def compile(self) -> Plan:
+        for position, op in enumerate(self.nodes):
+            try:
+                self._add(op, position)
+            except GraphCompileError:
+                raise
+            except Exception as error:
+                raise GraphCompileError(f"node {op.name} ({op.type}): {error_text(error)}") from error
+        outputs = [output for op in self.nodes if op.type == "NetOutput" for output in self._net_output(op)]
+        inputs = [self.inputs[i] for i in sorted(self.inputs)]
+        values = {**self.constants, **self.parameters}
+        program = Program(self.steps, self.size, values, inputs, [slot for slot, _ in outputs], self.shapes)
+        is_static = all(slot in self.shapes for slot, _ in outputs)
+        return Plan(is_static, tuple(spec for _, spec in outputs), program.runner())
+
+    def _add(self, op: OpDef, position: int) -> None:
+        if op.subgraph_name:
+            raise GraphCompileError(f"node {op.name} ({op.type}): the host runtime has no operators with subgraphs")
+        if op.type in _INPUT_TYPES:
+            self._add_input(op)
+        elif op.type in _CONST_TYPES:
+            self._add_constant(self._allocate(op, 1), tensor_of(op.attr["value"].t))
+        elif op.type == "ConstPlaceHolder":
+            slot, parameter = self._allocate(op, 1), placeholder(op)
+            self.parameters[slot] = parameter
+            self.memory.add(slot)
+            self._learn(slot, parameter)
+        elif op.type not in ("NetOutput", "NoOp"):
+            self._add_step(op, position)
+
+    def _net_output(self, op: OpDef) -> Iterator[tuple[int, OutputSpec]]:
+        for edge, description in zip(data_edges(op), op.input_desc, strict=False):
+            slot = self._slot(edge)
+            if slot == ABSENT:
+                continue
+            output = self.shapes.get(slot)
+            if output is None:
+                yield slot, OutputSpec(int(proto_dtype(description.dtype)), (_UNKNOWN,), split_edge(edge)[0])
+            else:
+                yield slot, OutputSpec(int(ge_dtype(output.dtype)), tuple(output.shape), split_edge(edge)[0])
+
+    def _allocate(self, op: OpDef, count: int) -> int:
+        first = self.size
+        self.size += count
+        for index in range(count):
+            self.slots[op.name, index] = first + index
+            self.edges[first + index] = op.name, index
+        return first
+
+    def _slot(self, edge: str) -> int:
+        if not edge:
+            return ABSENT
+        try:
+            return self.slots[split_edge(edge)]
+        except KeyError:
+            raise GraphCompileError(f"edge {edge!r} names no output of a node before it") from None
+
+    def _add_input(self, op: OpDef) -> None:
+        index = op.attr["index"].i
+        if index in self.inputs:
+            raise GraphCompileError(f"two graph inputs have index {index}")
+        descriptions = op.output_desc or op.input_desc
+        if not descriptions:
+            raise GraphCompileError(f"node {op.name} ({op.type}) does not describe its tensor")
+        slot, description = self._allocate(op, 1), descriptions[0]
+        self.inputs[index] = slot
+        self.memory.add(slot)
+        self.variables.add(slot)
+        sizes = list(description.shape.dim)
+        if all(size >= 0 for size in sizes):
+            self.shapes[slot] = torch.empty(sizes, dtype=torch_dtype(proto_dtype(description.dtype)), device="meta")
+
+    def _add_step(self, op: OpDef, position: int) -> None:
+        kernel = find_kernel(op.type)
+        if kernel is None:
+            raise GraphCompileError(
+                f"node {op.name}: the host runtime has no kernel for GE operator {op.type}; give it one in an operator package "
+                "(ascend_graph.host.package) or with ascend_graph.host.ops.host_kernel"
+            )
+        attrs = {
+            name: attr_value(attr)
+            for name, attr in op.attr.items()
+            if not name.startswith("_") and name not in _LAYOUT_ATTRS
+        }
+        sources = self._isolated(kernel, self._sources(op, kernel), position)
+        step = Step(op.name, kernel, kernel.bind_attrs(attrs), sources, self.size, len(op.output_desc))
+        self._allocate(op, step.targets)
+        if not self._fold(step):
+            self.steps.append(step)
+            self._place(step)
+            self._infer(step)
+
+    def _sources(self, op: OpDef, kernel: HostKernel) -> tuple[Source, ...]:
+        """Slots by input name: descriptions carry the names, in the order of the data edges."""
+        edges = data_edges(op)
+        if len(edges) > len(op.input_desc):
+            raise GraphCompileError(
+                f"node {op.name} ({op.type}) has {len(edges)} inputs and describes {len(op.input_desc)}"
+            )
+        names = [description.name for description in op.input_desc][: len(edges)]
+        given = [(name, self._slot(edge)) for name, edge in zip(names, edges, strict=True)]
+        for inputs in (kernel.inputs, *kernel.other_inputs):
+            sources = match_inputs(given, inputs, [name in kernel.dynamic_inputs for name in kernel.inputs])
+            if sources is not None:
+                break
+        else:
+            known = ", ".join(n + "[]" if n in kernel.dynamic_inputs else n for n in kernel.inputs) or "none"
+            raise GraphCompileError(
+                f"node {op.name} ({op.type}) has inputs {', '.join(names)}; the host kernel knows: {known}"
+            )
+        missing = [
+            name
+            for name, source in zip(kernel.inputs, sources, strict=True)
+            if source == ABSENT and name in kernel.required_inputs
+        ]
+        if missing:
+            raise GraphCompileError(f"node {op.name} ({op.type}) lacks its required input {', '.join(missing)}")
+        return sources
+
+    def _isolated(self, kernel: HostKernel, sources: tuple[Source, ...], position: int) -> tuple[Source, ...]:
+        """The sources of the node at ``position``, after copies that keep what it writes to itself.
+
+        What it writes is seen where the same edge is read later, and in the caller's memory where the edge is a graph input.
+        It is not seen in a constant, a frozen parameter or any other value that lies in the same memory on the host.
+        """
+        written = [slot for slot in kernel.slots_of(sources, kernel.written_inputs) if slot != ABSENT]
+        moved: dict[int, int] = {}
+        for slot in dict.fromkeys(written):
+            others = {s for s in self.memory.overlapping(slot) if self._is_read_from(s, position)}
+            if slot in self.variables:
+                moved |= {other: self._copy(other) for other in sorted(others - self.variables)}
+            elif others or any(self._is_fixed(origin) for origin in self.memory.origins(slot)):
+                moved[slot] = self._copy(slot)
+        if not moved:
+            return sources
+        return tuple(
+            tuple(moved.get(s, s) for s in source) if isinstance(source, tuple) else moved.get(source, source)
+            for source in sources
+        )
+
+    def _is_read_from(self, slot: int, position: int) -> bool:
+        """Whether the node at ``position`` or a later one reads a slot."""
+        edge = self.edges.get(slot)
+        return edge is not None and self.last_reads.get(edge, -1) >= position
+
+    def _is_fixed(self, slot: int) -> bool:
+        """Whether a slot's own memory is not for operators to write to."""
+        return slot in self.constants or slot in self.parameters or slot in self.variables
+
+    def _copy(self, slot: int) -> int:
+        """Copy a slot's value; the new slot, which the value's edge means from now on."""
+        kernel = find_host_kernel("TensorMove")
+        assert kernel is not None
+        copy, edge = self.size, self.edges.pop(slot)
+        self.size += 1
+        self.steps.append(Step(f"copy of {edge[0]}:{edge[1]}", kernel, {}, (slot,), copy, 1))
+        self.slots[edge] = copy
+        self.edges[copy] = edge
+        self.memory.add(copy)
+        if slot in self.shapes:
+            self.shapes[copy] = self.shapes[slot]
+        return copy
+
+    def _place(self, step: Step) -> None:
+        """Note which memory the outputs of a step may lie in."""
+        kernel = step.kernel
+        viewed = [slot for slot in kernel.slots_of(step.sources, kernel.views) if slot != ABSENT]
+        groups = [source if isinstance(source, tuple) else (source,) for source in step.sources]
+        references = {
+            index: groups[position][item] for index, (position, item) in kernel.referenced(map(len, groups)).items()
+        }
+        for index in range(step.targets):
+            slot, reference = step.first_target + index, references.get(index, ABSENT)
+            if reference == ABSENT:
+                self.memory.add(slot, viewed)
+                continue
+            self.memory.add(slot, [reference])
+            if reference in self.variables:
+                self.variables.add(slot)
+
+    def _add_constant(self, slot: int, tensor: torch.Tensor) -> None:
+        self.constants[slot] = tensor
+        self.memory.add(slot)
+        self._learn(slot, tensor)
+
+    def _fold(self, step: Step) -> bool:
+        """Compute a node of constants, or of known shapes, now; whether it was done."""
+        known = self.shapes if step.kernel.shapes_only else self.constants
+        if not step.kernel.pure or not all(slot in known or slot == ABSENT for slot in step.reads()):
+            return False
+        slots: Slots = [None] * self.size
+        for slot in step.reads():
+            slots[slot] = known.get(slot)
+        try:
+            results = step.outputs(step.function()(*step.arguments(slots)))
+        except Exception:
+            return False  # a branch that never matters may hold it; running tells what is wrong
+        if sum(result.numel() for result in results) > _LARGEST_FOLDED:
+            return False
+        for slot, result in enumerate(results, step.first_target):
+            self._add_constant(slot, result)
+        return True
+
+    def _learn(self, slot: int, tensor: torch.Tensor) -> None:
+        self.shapes[slot] = tensor if tensor.is_meta else torch.empty_like(tensor, device="meta")
+
+    def _infer(self, step: Step) -> None:
+        """Learn the shapes and dtypes of a node's outputs, where they follow from what is known."""
+        kernel = step.kernel
+        arguments = []
+        for name, source in zip(kernel.inputs, step.sources, strict=True):
+            known = self.constants if name in kernel.value_inputs else self.shapes
+            slots = source if isinstance(source, tuple) else (source,)
+            if any(slot not in known for slot in slots if slot != ABSENT):
+                return
+            values = [known.get(slot) for slot in slots]
+            arguments.append(values if isinstance(source, tuple) else values[0])
+        if kernel.data_dependent:
+            return
+        function = functools.partial(kernel.infer, **step.attrs) if kernel.infer is not None else step.function()
+        try:
+            results = step.outputs(function(*arguments))
+        except Exception:
+            try:  # a kernel may need data, whatever it is: one of NumPy, or of an extension
+                results = step.outputs(function(*[_zeros(a) for a in arguments]))
+            except Exception:
+                return  # for zeros it has no result; whether it has one for real data shows when it runs
+        for slot, result in enumerate(results, step.first_target):
+            self._learn(slot, result)
+
+
+def _zeros(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_zeros(item) for item in value]
+    return torch.zeros_like(value, device="cpu") if isinstance(value, torch.Tensor) and value.is_meta else value

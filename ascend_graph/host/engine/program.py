@@ -1,0 +1,208 @@
+"""A compiled graph: the steps that its nodes became, and the loop that runs them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from ascend_graph.host.engine import effects
+from ascend_graph.host.engine.model import ABSENT, Source
+from ascend_graph.host.ops import HostKernel
+from ascend_graph.host.toolkit import HostRuntimeError
+
+Slots = list[Any]
+Run = Callable[..., Sequence[torch.Tensor]]
+
+
+@dataclass(frozen=True, slots=True)
+class OutputSpec:
+    """A graph output: GE's dtype number and sizes, -1 where the size is not known before the graph runs."""
+
+    dtype: int
+    sizes: tuple[int, ...]
+    #: The node that gives it.
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A compiled graph; ``run`` takes and returns CPU tensors in the graph's order.
+
+    The results may be the graph's inputs or constants, or share their memory: the caller copies what it hands on.
+    """
+
+    is_static: bool
+    outputs: tuple[OutputSpec, ...]
+    run: Run
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One node: reads input slots, calls its kernel, writes output slots."""
+
+    node: str
+    kernel: HostKernel
+    attrs: Mapping[str, Any]
+    #: Per kernel input: a slot, or the slots of a dynamic one.
+    sources: tuple[Source, ...]
+    first_target: int
+    targets: int
+
+    def function(self) -> Callable[..., Any]:
+        """The kernel with this node's attrs."""
+        function = functools.partial(self.kernel.function, **self.attrs) if self.attrs else self.kernel.function
+        return effects.checked(self.kernel, function) if effects.are_checked() else function
+
+    def arguments(self, slots: Slots) -> list[Any]:
+        """What the kernel is called with."""
+        return [[slots[i] for i in s] if isinstance(s, tuple) else slots[s] for s in self.sources]
+
+    def reads(self) -> Iterator[int]:
+        """Every slot it reads."""
+        for source in self.sources:
+            yield from source if isinstance(source, tuple) else (source,)
+
+    def outputs(self, results: Any) -> list[torch.Tensor]:
+        """The kernel's results as one tensor per output.
+
+        Raises:
+            HostRuntimeError: they are too few, or no tensors.
+        """
+        tensors = flatten(results)
+        if len(tensors) < self.targets:
+            raise HostRuntimeError(f"the kernel gave {len(tensors)} outputs, the node has {self.targets}")
+        for tensor in tensors[: self.targets]:
+            if not isinstance(tensor, torch.Tensor):
+                raise HostRuntimeError(f"the kernel gave {type(tensor).__name__} where the node has a tensor")
+        return tensors[: self.targets]
+
+    def closure(self, inferred: Sequence[torch.Size | None]) -> Callable[[Slots], None]:
+        """A function that does this step on a list of slots.
+
+        Args:
+            inferred: the shape of each output as far as compiling found it out; a kernel that gives another one fails.
+        """
+        function, target, end = self.function(), self.first_target, self.first_target + self.targets
+        if self.targets != 1:
+
+            def several(slots: Slots) -> None:
+                results = self.outputs(function(*self.arguments(slots)))
+                for index, (result, shape) in enumerate(zip(results, inferred, strict=True)):
+                    if shape is not None and result.shape != shape:
+                        raise _other_shape(index, result, shape)
+                slots[target:end] = results
+
+            return several
+        (shape,) = inferred
+
+        def store(slots: Slots, result: Any) -> None:
+            if type(result) is not torch.Tensor:
+                (result,) = self.outputs(result)
+            if shape is not None and result.shape != shape:
+                raise _other_shape(0, result, shape)
+            slots[target] = result
+
+        match self.sources:
+            case (int(a),):
+                return lambda slots: store(slots, function(slots[a]))
+            case (int(a), int(b)):
+                return lambda slots: store(slots, function(slots[a], slots[b]))
+        return lambda slots: store(slots, function(*self.arguments(slots)))
+
+    def error(self, cause: Exception, slots: Slots) -> HostRuntimeError:
+        """What to raise when the kernel failed on these slots."""
+        shown = ", ".join(
+            f"{name}={_describe(value)}" for name, value in zip(self.kernel.inputs, self.arguments(slots), strict=True)
+        )
+        return HostRuntimeError(f"node {self.node} ({self.kernel.op_type}): {cause}; its inputs: {shown or 'none'}")
+
+
+def _other_shape(index: int, result: torch.Tensor, shape: torch.Size) -> HostRuntimeError:
+    return HostRuntimeError(
+        f"output {index} has shape {list(result.shape)}; {list(shape)} was inferred when the graph was compiled"
+    )
+
+
+def _describe(value: Any) -> str:
+    if isinstance(value, torch.Tensor):
+        return f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_describe, value))}]"
+    return "absent"
+
+
+def flatten(results: Any) -> list[Any]:
+    """A kernel's results in one list, the tensors of dynamic outputs among the others."""
+    if results is None:
+        return []
+    if not isinstance(results, (tuple, list)):
+        return [results]
+    return [item for result in results for item in (result if isinstance(result, (list, tuple)) else (result,))]
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """The steps of a graph and what they start from."""
+
+    steps: Sequence[Step]
+    #: One more than the largest slot.
+    size: int
+    #: What slots hold before the first step: constants and frozen parameters.
+    values: Mapping[int, torch.Tensor]
+    #: The slots of the graph's inputs and outputs, in the graph's order.
+    inputs: Sequence[int]
+    outputs: Sequence[int]
+    #: Tensors without data for the slots whose shapes are known.
+    shapes: Mapping[int, torch.Tensor]
+
+    def runner(self) -> Run:
+        """A function of the graph's inputs; it may be called on several threads at once."""
+        template: Slots = [None] * self.size
+        for slot, tensor in self.values.items():
+            template[slot] = tensor
+        positions, outputs = tuple(self.inputs), tuple(self.outputs)
+        # TorchAir hands a number, which the graph declares without dimensions, over as a tensor of one.
+        numbers = tuple(p for p in positions if p in self.shapes and self.shapes[p].dim() == 0)
+        by_closure = {step.closure(self._inferred(step)): step for step in self.steps}
+        program = [(closure, tuple(slots)) for closure, slots in zip(by_closure, self._last_uses(), strict=True)]
+
+        def run(*inputs: torch.Tensor) -> Sequence[torch.Tensor]:
+            if len(inputs) != len(positions):
+                raise HostRuntimeError(f"the graph takes {len(positions)} inputs and was given {len(inputs)}")
+            slots = template.copy()
+            for position, tensor in zip(positions, inputs, strict=True):
+                slots[position] = tensor
+            for position in numbers:
+                slots[position] = slots[position].reshape(())
+            closure = None
+            try:
+                for closure, unused in program:
+                    closure(slots)
+                    for slot in unused:
+                        slots[slot] = None
+            except Exception as error:
+                assert closure is not None
+                raise by_closure[closure].error(error, slots) from error
+            return [slots[i] for i in outputs]
+
+        return run
+
+    def _inferred(self, step: Step) -> list[torch.Size | None]:
+        known = [self.shapes.get(slot) for slot in range(step.first_target, step.first_target + step.targets)]
+        return [None if tensor is None else tensor.shape for tensor in known]
+
+    def _last_uses(self) -> list[list[int]]:
+        """Per step the slots that nothing reads after it."""
+        kept = {ABSENT, *self.values, *self.outputs}
+        last_use: dict[int, int] = {}
+        for i, step in enumerate(self.steps):
+            written = range(step.first_target, step.first_target + step.targets)
+            last_use.update((slot, i) for slot in (*step.reads(), *written) if slot not in kept)
+        dead: list[list[int]] = [[] for _ in self.steps]
+        for slot, i in last_use.items():
+            dead[i].append(slot)
+        return dead

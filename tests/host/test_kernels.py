@@ -1,0 +1,81 @@
+"""Kernels where a shape, a NaN or a narrow dtype could be taken for something else."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from ascend_graph.host.ops import find_host_kernel
+
+
+def call(op_type: str, *inputs: object, **attrs: object) -> torch.Tensor:
+    kernel = find_host_kernel(op_type)
+    assert kernel is not None
+    result = kernel.function(*inputs, **attrs)
+    assert isinstance(result, torch.Tensor)
+    return result
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1), (16,)])
+def test_pack_adds_a_dimension(shape: tuple[int, ...]) -> None:
+    parts = [torch.full(shape, 1.0), torch.full(shape, 2.0)]
+    assert torch.equal(call("Pack", parts), torch.stack(parts))
+
+
+def test_pack_takes_sizes_of_which_some_have_a_dimension() -> None:
+    assert call("Pack", [torch.tensor(2), torch.tensor([3])]).tolist() == [2, 3]
+
+
+@pytest.mark.parametrize("count", [1, 8, 16, 100, 128, 1000])
+def test_dropout_keeps_as_many_as_its_probability_says(count: int) -> None:
+    probability = torch.tensor(0.5)
+    kept = 0
+    for seed in range(40):
+        state = (torch.tensor(seed), torch.tensor(0), torch.tensor([0, 0]))
+        mask = call("StatelessDropOutGenMask", torch.tensor([count]), probability, *state)
+        result = call("DropOutDoMask", torch.ones(count), mask, probability)
+        assert set(result.tolist()) <= {0.0, 2.0}
+        kept += int((result != 0).sum())
+    assert 0.2 * 40 * count < kept < 0.8 * 40 * count
+
+
+def test_a_boolean_mask_has_one_element_for_each() -> None:
+    mask = torch.tensor([True, False])
+    for op_type in ("DropOutDoMask", "DropOutDoMaskV3"):
+        assert call(op_type, torch.ones(2), mask, torch.tensor(0.5)).tolist() == [2, 0]
+    assert call("DropOutDoMaskV3", torch.ones(16), torch.ones(16, dtype=torch.uint8), torch.tensor(1.0)).sum() == 16
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
+def test_threshold_keeps_nan(dtype: torch.dtype) -> None:
+    x = torch.tensor([float("nan"), float("inf"), -float("inf"), 1.0, 2.0], dtype=dtype)
+    expected = torch.nn.functional.threshold(x, 1.0, 7.0)
+    result = call("ThresholdV2", x, torch.tensor(1.0), torch.tensor(7.0))
+    assert torch.equal(result.nan_to_num(99), expected.nan_to_num(99))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_product_to_float32_is_not_rounded_to_the_narrow_dtype(dtype: torch.dtype) -> None:
+    a, b = torch.randn(4, 64).to(dtype), torch.randn(64, 4).to(dtype)
+    bias = torch.randn(4).to(dtype)
+    result = call("FusedMatMul", a, b, bias, fused_op_type="16cast32")
+    assert result.dtype is torch.float32
+    torch.testing.assert_close(result, a.float() @ b.float() + bias.float(), rtol=1e-6, atol=1e-5)
+    assert not torch.equal(result, result.to(dtype).float())
+
+
+def test_the_gradient_of_a_filter_is_not_rounded_to_the_narrow_dtype() -> None:
+    x, grad = torch.randn(2, 3, 8, 8).half(), torch.randn(2, 4, 6, 6).half()
+    attrs = {"strides": [1, 1, 1, 1], "pads": [0, 0, 0, 0], "data_format": "NCHW"}
+    result = call("Conv2DBackpropFilter", x, torch.tensor([4, 3, 3, 3]), grad, **attrs)
+    expected = torch.nn.grad.conv2d_weight(x.float(), [4, 3, 3, 3], grad.float())
+    torch.testing.assert_close(result, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_a_sum_of_squares_does_not_overflow_on_the_way() -> None:
+    assert call("L2Loss", torch.full((4,), 100.0).half()).item() == 20000
+
+
+def test_a_product_over_no_dimension_is_new_memory() -> None:
+    x = torch.tensor(3.0)
+    assert call("ReduceProdD", x, axes=[0]).data_ptr() != x.data_ptr()
