@@ -1,13 +1,7 @@
 #include "arguments.h"
 
-#include "random.h"
-
 namespace ascend_graph::host {
 namespace {
-
-bool is_written(const c10::Argument& argument) {
-    return argument.alias_info() != nullptr && argument.alias_info()->isWrite();
-}
 
 // Whether two tensors share memory without being the same view of it.
 bool overlap(const at::Tensor& a, const at::Tensor& b) {
@@ -21,50 +15,51 @@ bool overlap(const at::Tensor& a, const at::Tensor& b) {
 
 bool is_generator(const c10::Argument& argument) {
     const auto* optional = argument.type()->castRaw<c10::OptionalType>();
-    return optional != nullptr && optional->getElementType()->kind() == c10::TypeKind::GeneratorType;
+    const auto kind = optional != nullptr ? optional->getElementType()->kind() : argument.type()->kind();
+    return kind == c10::TypeKind::GeneratorType;
 }
 
 }  // namespace
 
-Arguments::Arguments(const Operator& op, Stack& stack,
-                     const std::function<at::Tensor(const at::Tensor&)>& view)
-    : view_(view), device_(kDevice, 0) {
+bool is_written(const c10::Argument& argument) {
+    return argument.alias_info() != nullptr && argument.alias_info()->isWrite();
+}
+
+Arguments::Arguments(const Operator& op, Stack& stack, const Substitutes& substitutes)
+    : substitutes_(substitutes), device_(kDevice, 0) {
     const auto& schema = op.schema();
-    auto arguments = torch::jit::last(stack, schema.arguments().size());
-    for (size_t i = 0; i < arguments.size(); ++i) {
+    c10::IValue* arguments = arguments_of(op, stack);
+    for (size_t i = 0; i < schema.arguments().size(); ++i) {
         if (is_written(schema.arguments()[i])) find_targets(arguments[i]);
     }
-    for (size_t i = 0; i < arguments.size(); ++i) {
-        auto& value = const_cast<c10::IValue&>(arguments[i]);
+    c10::IValue* generator = nullptr;
+    for (size_t i = 0; i < schema.arguments().size(); ++i) {
+        c10::IValue& value = arguments[i];
         const bool written = is_written(schema.arguments()[i]);
-        if (value.isTensor()) {
-            value = replace(value.toTensor(), written);
-        } else if (value.isTensorList()) {
-            auto list = value.toTensorList().copy();
-            for (size_t j = 0; j < list.size(); ++j) list.set(j, replace(list.get(j), written));
-            value = list;
-        } else if (value.isOptionalTensorList()) {
-            auto list = value.toOptionalTensorList().copy();
-            for (size_t j = 0; j < list.size(); ++j) {
-                std::optional<at::Tensor> element = list.get(j);
-                if (element.has_value()) list.set(j, std::optional<at::Tensor>(replace(*element, written)));
-            }
-            value = list;
+        if (value.isTensor() || value.isTensorList() || value.isOptionalTensorList()) {
+            map_tensors(value, [&](const at::Tensor& t) { return replace(t, written); });
         } else if (value.isDevice() && value.toDevice().type() == kDevice) {
             device_ = value.toDevice();
             on_device_ = true;
             value = c10::Device(c10::kCPU);
-        } else if (value.isGenerator() && value.toGenerator().device().type() == kDevice) {
-            value = cpu_generator(value.toGenerator());
-        } else if (value.isNone() && is_generator(schema.arguments()[i])) {
-            generator_ = &value;
+        } else if (is_generator(schema.arguments()[i])) {
+            generator = &value;
         } else if (value.isBool() && value.toBool() && schema.arguments()[i].name() == "pin_memory") {
             value = false;
         }
     }
-    if (generator_ != nullptr && on_device_) {
-        *generator_ = cpu_generator(at::globalContext().defaultGenerator(device_));
-    }
+    if (generator != nullptr) replace_generator(*generator);
+}
+
+void Arguments::replace_generator(c10::IValue& value) const {
+    const bool on_host = !value.isNone() && value.toGenerator().device().type() != kDevice;
+    if (!on_device_ && (value.isNone() || on_host)) return;
+    // In PyTorch's words.
+    TORCH_CHECK(!on_host && on_device_, "Expected a '",
+                c10::DeviceTypeName(on_device_ ? kDevice : c10::kCPU, /*lower_case=*/true),
+                "' device type for generator but found '", value.toGenerator().device().type(), "'");
+    value = substitutes_.generator(value.isNone() ? at::globalContext().defaultGenerator(device_)
+                                                  : value.toGenerator());
 }
 
 at::Tensor Arguments::original(const at::Tensor& result) const {
@@ -74,14 +69,11 @@ at::Tensor Arguments::original(const at::Tensor& result) const {
     return {};
 }
 
-void Arguments::find_targets(const c10::IValue& value) {
-    const auto add = [this](const at::Tensor& t) {
+void Arguments::find_targets(c10::IValue value) {
+    map_tensors(value, [this](const at::Tensor& t) {
         if (t.defined() && t.device().type() == kDevice) targets_.push_back(t);
-    };
-    if (value.isTensor()) add(value.toTensor());
-    if (value.isTensorList()) {
-        for (const at::Tensor& t : value.toTensorVector()) add(t);
-    }
+        return t;
+    });
 }
 
 at::Tensor Arguments::replace(const at::Tensor& t, bool written) {
@@ -91,13 +83,13 @@ at::Tensor Arguments::replace(const at::Tensor& t, bool written) {
     if (!written) {
         // As on the device, which reads its inputs before it writes: x[1:].sub_(x[:-1]) is well defined.
         for (const at::Tensor& target : targets_) {
-            if (overlap(target, t)) return view_(t).clone();
+            if (overlap(target, t)) return substitutes_.tensor(t).clone();
         }
     }
     for (const Alias& alias : aliases_) {
         if (alias.device.is_same(t)) return alias.cpu;
     }
-    aliases_.push_back({t, view_(t)});
+    aliases_.push_back({t, substitutes_.tensor(t)});
     if (written) written_.push_back(aliases_.back());
     return aliases_.back().cpu;
 }

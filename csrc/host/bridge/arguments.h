@@ -19,10 +19,19 @@ struct Alias {
 };
 using Aliases = c10::SmallVector<Alias, 8>;
 
+// What an operator is shown in the place of device tensors and of the device generator it draws from.
+struct Substitutes {
+    std::function<at::Tensor(const at::Tensor&)> tensor;
+    std::function<c10::IValue(const at::Generator&)> generator;
+};
+
+// Whether the operator's schema says that it writes this argument.
+bool is_written(const c10::Argument& argument);
+
 class Arguments {
   public:
-    // Replaces device tensors, devices and generators in the operator's arguments by their CPU counterparts.
-    Arguments(const Operator& op, Stack& stack, const std::function<at::Tensor(const at::Tensor&)>& view);
+    // Replaces device tensors, devices and generators in the operator's arguments by their substitutes.
+    Arguments(const Operator& op, Stack& stack, const Substitutes& substitutes);
 
     bool on_device() const { return on_device_; }
     c10::Device device() const { return device_; }
@@ -32,31 +41,48 @@ class Arguments {
     at::Tensor original(const at::Tensor& result) const;
 
   private:
-    void find_targets(const c10::IValue& value);
+    void find_targets(c10::IValue value);
     at::Tensor replace(const at::Tensor& t, bool written);
+    void replace_generator(c10::IValue& value) const;
 
-    const std::function<at::Tensor(const at::Tensor&)>& view_;
+    const Substitutes& substitutes_;
     c10::SmallVector<at::Tensor, 2> targets_;
     Aliases aliases_;
     Aliases written_;
     c10::Device device_;
     bool on_device_ = false;
-    c10::IValue* generator_ = nullptr;
 };
+
+// Replaces every tensor of `value`, which may be a tensor or a list of tensors or of optional ones, by what
+// `f` gives for it. A list is copied first: it may be the caller's.
+template <typename F>
+void map_tensors(c10::IValue& value, F f) {
+    if (value.isTensor()) {
+        value = f(value.toTensor());
+    } else if (value.isTensorList()) {
+        auto list = value.toTensorList().copy();
+        for (size_t i = 0; i < list.size(); ++i) list.set(i, f(list.get(i)));
+        value = list;
+    } else if (value.isOptionalTensorList()) {
+        auto list = value.toOptionalTensorList().copy();
+        for (size_t i = 0; i < list.size(); ++i) {
+            std::optional<at::Tensor> element = list.get(i);
+            if (element.has_value()) list.set(i, std::optional<at::Tensor>(f(*element)));
+        }
+        value = list;
+    }
+}
+
+// The operator's arguments at the top of its stack, to be changed in place.
+inline c10::IValue* arguments_of(const Operator& op, Stack& stack) {
+    return stack.data() + stack.size() - op.schema().arguments().size();
+}
 
 // Applies `f` to every tensor among the operator's results.
 template <typename F>
 void map_results(const Operator& op, Stack& stack, F f) {
     const size_t count = op.schema().returns().size();
-    for (auto& result : torch::jit::last(stack, count)) {
-        auto& value = const_cast<c10::IValue&>(result);
-        if (value.isTensor()) {
-            value = f(value.toTensor());
-        } else if (value.isTensorList()) {
-            auto list = value.toTensorList();
-            for (size_t i = 0; i < list.size(); ++i) list.set(i, f(list.get(i)));
-        }
-    }
+    for (size_t i = stack.size() - count; i < stack.size(); ++i) map_tensors(stack[i], f);
 }
 
 }  // namespace ascend_graph::host

@@ -17,6 +17,7 @@
 #include "ascend_graph/host_runtime.h"
 #include "capture.h"
 #include "fused_cells.h"
+#include "random.h"
 #include "tensors.h"
 #include "torch_npu/csrc/core/npu/NPUStream.h"
 
@@ -66,16 +67,8 @@ bool call_on_substitutes(const Operator& op, Stack& stack, at::Tensor (*substitu
         if (!made.is_same(t)) replaced.emplace_back(t, made);
         return made;
     };
-    for (auto& value : torch::jit::last(stack, op.schema().arguments().size())) {
-        auto& argument = const_cast<c10::IValue&>(value);
-        if (argument.isTensor()) {
-            argument = replace(argument.toTensor());
-        } else if (argument.isTensorList()) {
-            auto list = argument.toTensorList().copy();
-            for (size_t i = 0; i < list.size(); ++i) list.set(i, replace(list.get(i)));
-            argument = list;
-        }
-    }
+    c10::IValue* arguments = arguments_of(op, stack);
+    for (size_t i = 0; i < op.schema().arguments().size(); ++i) map_tensors(arguments[i], replace);
     if (replaced.empty()) return false;
     op.callBoxed(stack);
     for (const auto& [tensor, made] : replaced) {
@@ -120,19 +113,15 @@ std::string text_of(std::exception& error) {
     return error.what();
 }
 
-void run(const Operator& op, Stack& stack) {
-    static const std::function<at::Tensor(const at::Tensor&)> view = alias_on_cpu;
-    const Arguments arguments(op, stack, view);
+void run(const Operator& op, Stack& stack, const Substitutes& substitutes, const Placement& place) {
+    const Arguments arguments(op, stack, substitutes);
     call_on_cpu(op, stack, !arguments.written().empty());
     settle_written(arguments);
     if (!arguments.on_device()) return;
     map_results(op, stack, [&](const at::Tensor& result) {
         if (!result.defined() || result.device().type() != c10::kCPU) return result;
         at::Tensor original = arguments.original(result);
-        if (original.defined()) return original;
-        at::Tensor placed = new_device_tensor(result, arguments.device());
-        copy_memory(placed, result);
-        return placed;
+        return original.defined() ? original : place(result, arguments.device());
     });
 }
 
@@ -144,7 +133,16 @@ void check_launches() {
     TORCH_CHECK(error == 0, "ACL error ", error, ": ", ascendgraphRecentError());
 }
 
+at::Tensor new_tensor(const at::Tensor& result, c10::Device device) {
+    at::Tensor placed = new_device_tensor(result, device);
+    copy_memory(placed, result);
+    return placed;
+}
+
 void boxed_kernel(const Operator& op, c10::DispatchKeySet, Stack* stack) {
+    static const Substitutes substitutes{
+        alias_on_cpu, [](const at::Generator& generator) { return cpu_generator(draw(generator)); }};
+    static const Placement place = new_tensor;
     check_launches();
     if (ascendgraphAnyCapture()) {
         void* stream = c10_npu::getCurrentNPUStream().stream(false);
@@ -153,13 +151,27 @@ void boxed_kernel(const Operator& op, c10::DispatchKeySet, Stack* stack) {
             return;
         }
     }
-    run(op, *stack);
+    run(op, *stack, substitutes, place);
 }
 
 // For operators that PyTorch composes of others: the composition, whose parts come back to the device one by
 // one.
 void composed(const Operator& op, c10::DispatchKeySet, Stack* stack) {
     op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::AutogradCPU), stack);
+}
+
+// For operators that draw random numbers without taking a generator: PyTorch's kernel is made of operators
+// that take one, and so draw from the device's.
+void drawn(const Operator& op, c10::DispatchKeySet, Stack* stack) {
+    op.callBoxedForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd, *stack);
+}
+
+// The one such operator whose CPU kernel every device has a kernel of its own for.
+std::tuple<at::Tensor, at::Tensor> native_dropout(const at::Tensor& input, double p,
+                                                  std::optional<bool> train) {
+    if (!train.value_or(true)) return {input.clone(), at::ones_like(input, at::kBool)};
+    at::Tensor mask = at::empty_like(input, at::kBool).bernoulli_(1 - p);
+    return {input.mul(mask).mul_(p == 1 ? 0 : 1 / (1 - p)), mask};
 }
 
 // For operators that torch_npu differentiates in its own way, with operators of its own: PyTorch's derivative
@@ -229,6 +241,11 @@ struct Libraries {
                 backend.impl(full.c_str(), &to_copy);
                 continue;
             }
+            if (name.name == "aten::native_dropout" && name.overload_name.empty()) {
+                backend.impl(full.c_str(), &native_dropout);
+                autograd.impl(full.c_str(), torch::CppFunction::makeFromBoxedFunction<differentiated>());
+                continue;
+            }
             const bool cpu_kernel = op.hasKernelForDispatchKey(DispatchKey::CPU);
             const bool on_every_backend =
                 op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd) ||
@@ -245,7 +262,11 @@ struct Libraries {
             }
             // Views, also those that change a tensor's own sizes and strides, touch no memory.
             if (is_view(op.schema()) || op.hasTag(at::Tag::inplace_view)) continue;
-            if (composite) {
+            if (backend_kernel && !cpu_kernel &&
+                op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd) &&
+                op.hasTag(at::Tag::nondeterministic_seeded)) {
+                backend.impl(full.c_str(), torch::CppFunction::makeFromBoxedFunction<drawn>());
+            } else if (composite) {
                 if (backend_kernel)
                     backend.impl(full.c_str(), torch::CppFunction::makeFromBoxedFunction<composed>());
             } else if (cpu_kernel || (backend_kernel && on_every_backend)) {

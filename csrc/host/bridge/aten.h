@@ -8,8 +8,11 @@
 
 namespace ascend_graph::host {
 
+// Gives a CPU kernel's new result its place on the device.
+using Placement = std::function<at::Tensor(const at::Tensor& result, c10::Device device)>;
+
 // Runs the operator now, on the memory of its device tensors.
-void run(const Operator& op, Stack& stack);
+void run(const Operator& op, Stack& stack, const Substitutes& substitutes, const Placement& place);
 
 at::Tensor new_device_tensor(const at::Tensor& like, c10::Device device);
 

@@ -1,59 +1,199 @@
 #include "capture.h"
 
+#include <torch/csrc/Exceptions.h>
+
 #include <string>
+#include <vector>
 
 #include "ascend_graph/host_runtime.h"
 #include "aten.h"
+#include "random.h"
+#include "tensors.h"
 
 namespace ascend_graph::host {
+namespace {
+
+std::string name_of(const Operator& op) { return toString(op.operator_name()); }
+
+// What a capture keeps of a tensor: its address and how the operator saw it. What the caller does to the
+// tensor or its storage later (t_, resize_, set_, an assignment to .data) changes neither, as on a device,
+// where an address is recorded. The memory is kept as long as the graph.
+at::Tensor snapshot(const at::Tensor& t) {
+    if (!t.defined() || !t.has_storage()) return t;
+    const c10::Storage& storage = t.storage();
+    auto* owner = new c10::Storage(storage);
+    c10::DataPtr address(
+        const_cast<void*>(storage.data()), owner, [](void* p) { delete static_cast<c10::Storage*>(p); },
+        t.device());
+    c10::Storage fixed(c10::Storage::use_byte_size_t(), storage.nbytes(), std::move(address),
+                       /*allocator=*/nullptr, /*resizable=*/false);
+    auto made = at::detail::make_tensor<c10::TensorImpl>(std::move(fixed), t.key_set(), t.dtype());
+    auto* impl = made.unsafeGetTensorImpl();
+    impl->set_storage_offset(t.storage_offset());
+    impl->set_sizes_and_strides(t.sizes(), t.strides());
+    return made;
+}
+
+at::Tensor on_meta(const at::Tensor& t) {
+    at::Tensor made = at::empty_strided(t.sizes(), t.strides(), t.options().device(c10::kMeta));
+    if (t.is_conj()) made._set_conj(true);
+    if (t.is_neg()) made._set_neg(true);
+    return made;
+}
+
+bool is_copy(const Operator& op) { return op.operator_name().name == "aten::copy_"; }
+
+// A copy between host and device that must have ended when the call returns: not while nothing runs.
+void check_copy(const Operator& op, const c10::IValue* arguments) {
+    if (!is_copy(op)) return;
+    const at::Tensor &to = arguments[0].toTensor(), &from = arguments[1].toTensor();
+    if (to.device().type() == from.device().type() || to.numel() == 0) return;
+    TORCH_CHECK(arguments[2].toBool(), name_of(op), " from ", from.device(), " to ", to.device(),
+                ": the stream is capturing a model, and a copy between host and device waits for the stream; "
+                "copy before or after the capture, or with pinned memory and non_blocking=True");
+    const at::Tensor& host = to.is_cpu() ? to : from;
+    TORCH_CHECK(host.is_pinned(), name_of(op), " from ", from.device(), " to ", to.device(),
+                ": the stream is capturing a model, and a copy with non_blocking=True of memory that is not "
+                "pinned waits for the stream all the same; use Tensor.pin_memory()");
+}
+
+// Whether an exception says that a meta kernel does not exist, or would need values.
+bool is_not_implemented(const std::exception& error) {
+    if (dynamic_cast<const c10::NotImplementedError*>(&error) != nullptr) return true;
+    const auto* raised = dynamic_cast<const python_error*>(&error);
+    if (raised == nullptr) return false;
+    pybind11::gil_scoped_acquire gil;
+    return PyErr_GivenExceptionMatches(raised->type, PyExc_NotImplementedError) != 0;
+}
+
+// Calls the operator on meta tensors, which gives the shapes of its results.
+void infer(const Operator& op, Stack& stack) {
+    const bool of_values = op.hasTag(at::Tag::data_dependent_output);
+    const bool of_any_shape = op.hasTag(at::Tag::dynamic_output_shape);
+    const auto refuse = [&](const std::string& why) {
+        TORCH_CHECK(false, name_of(op),
+                    " cannot be captured: while the stream is capturing a model nothing is ", "computed, ",
+                    of_values || of_any_shape
+                        ? "and what the operator returns depends on the values of its arguments"
+                        : "and the shapes of its results do not follow from those of its arguments",
+                    why);
+    };
+    if (of_values) refuse("");
+    try {
+        op.callBoxed(stack);
+    } catch (std::exception& error) {
+        if (of_any_shape || is_not_implemented(error)) refuse(" (" + text_of(error) + ")");
+        throw;
+    }
+}
+
+// An operator's work in a captured graph.
+class Work {
+  public:
+    Work(const Operator& op, Stack arguments) : op_(op), arguments_(std::move(arguments)) {
+        substitutes_.tensor = alias_on_cpu;
+        substitutes_.generator = [this](const at::Generator&) { return cpu_generator(draw_); };
+        place_ = [this](const at::Tensor& result, c10::Device) { return place(result); };
+    }
+
+    void draw_from(Draw draw) { draw_ = std::move(draw); }
+    void add_output(const at::Tensor& output) { outputs_.push_back(output); }
+
+    void run() {
+        at::NoGradGuard no_grad;
+        Stack stack = arguments_;
+        next_ = 0;
+        host::run(op_, stack, substitutes_, place_);
+    }
+
+    const Operator& op() const { return op_; }
+
+  private:
+    at::Tensor place(const at::Tensor& result) {
+        const at::Tensor& output = outputs_.at(next_++);
+        // Statistics that a CPU kernel does not compute (batch norm in evaluation) are empty.
+        if (!output.defined() || (result.numel() == 0 && output.numel() != 0)) return result;
+        TORCH_CHECK(result.sizes() == output.sizes(), "result ", next_ - 1, " has the shape ", result.sizes(),
+                    " where the capture recorded ", output.sizes());
+        alias_on_cpu(output).copy_(result);
+        return output;
+    }
+
+    Operator op_;
+    Stack arguments_;
+    Draw draw_;
+    std::vector<at::Tensor> outputs_;  // of the results that are no arguments
+    Substitutes substitutes_;
+    Placement place_;
+    size_t next_ = 0;
+};
+
+}  // namespace
 
 void record(const Operator& op, Stack& stack, void* stream) {
-    static const std::function<at::Tensor(const at::Tensor&)> view = [](const at::Tensor& t) {
-        return at::empty_strided(t.sizes(), t.strides(), t.options().device(c10::kMeta));
-    };
-    Stack work(torch::jit::last(stack, op.schema().arguments().size()).vec());
-    const Arguments arguments(op, stack, view);
-    for (auto& value : torch::jit::last(stack, op.schema().arguments().size())) {
-        if (value.isDevice()) const_cast<c10::IValue&>(value) = c10::Device(c10::kMeta);
+    const size_t count = op.schema().arguments().size();
+    c10::IValue* arguments_begin = arguments_of(op, stack);
+    check_copy(op, arguments_begin);
+    Stack recorded(arguments_begin, arguments_begin + count);
+
+    Draw drawn;
+    const Substitutes substitutes{on_meta, [&drawn](const at::Generator& generator) {
+                                      drawn = draw(generator);
+                                      return c10::IValue();
+                                  }};
+    const Arguments arguments(op, stack, substitutes);
+    arguments_begin = arguments_of(op, stack);
+    for (size_t i = 0; i < count; ++i) {
+        if (arguments_begin[i].isDevice()) arguments_begin[i] = c10::Device(c10::kMeta);
     }
-    op.callBoxed(stack);
-    std::vector<at::Tensor> outputs;
+    if (is_copy(op)) {
+        // Its result is its first argument, which may be on the host.
+        const at::Tensor to = recorded[0].toTensor();
+        on_meta(recorded[1].toTensor()).expand(to.sizes());
+        torch::jit::drop(stack, count);
+        stack.emplace_back(to);
+    } else {
+        infer(op, stack);
+    }
+    for (const Alias& alias : arguments.written()) {
+        if (alias.cpu.sizes() != alias.device.sizes()) alias.device.resize_(alias.cpu.sizes());
+    }
+
+    // Snapshots of one tensor are one tensor, too.
+    std::vector<std::pair<at::Tensor, at::Tensor>> taken;
+    for (c10::IValue& value : recorded) {
+        map_tensors(value, [&](const at::Tensor& t) {
+            for (const auto& [tensor, made] : taken) {
+                if (tensor.is_same(t)) return made;
+            }
+            // A number in host memory is read when it is recorded.
+            const bool number = t.defined() && t.is_cpu() && t.dim() == 0 && !is_copy(op);
+            taken.emplace_back(t, number ? t.clone() : snapshot(t));
+            return taken.back().second;
+        });
+    }
+    auto work = std::make_unique<Work>(op, std::move(recorded));
+    work->draw_from(std::move(drawn));
     map_results(op, stack, [&](const at::Tensor& result) {
         at::Tensor original = arguments.original(result);
-        if (!original.defined() && result.defined()) original = new_device_tensor(result, arguments.device());
-        outputs.push_back(original);
-        return original;
+        if (original.defined() || !result.defined()) return original;
+        const bool on_host = !result.is_meta();
+        at::Tensor output = on_host ? result : new_device_tensor(result, arguments.device());
+        work->add_output(on_host ? at::Tensor() : snapshot(output));
+        return output;
     });
-
-    struct Work {
-        Operator op;
-        Stack arguments;
-        std::vector<at::Tensor> outputs;
-    };
-    auto* state = new Work{op, std::move(work), std::move(outputs)};
     const int error = ascendgraphEnqueue(
         stream, op.operator_name().name.c_str(),
         [](void* p) {
-            auto& self = *static_cast<Work*>(p);
+            auto& work = *static_cast<Work*>(p);
             try {
-                at::NoGradGuard no_grad;
-                Stack stack = self.arguments;
-                run(self.op, stack);
-                size_t next = 0;
-                map_results(self.op, stack, [&](const at::Tensor& result) {
-                    const at::Tensor& output = self.outputs[next++];
-                    // Statistics that a CPU kernel does not compute (batch norm in evaluation) are empty.
-                    const bool computed = output.defined() && (result.numel() != 0 || output.numel() == 0);
-                    if (computed && !output.is_same(result)) output.copy_(result);
-                    return result;
-                });
+                work.run();
                 return 0;
             } catch (std::exception& e) {
-                return ascendgraphFail(500001,
-                                       (toString(self.op.operator_name()) + ": " + text_of(e)).c_str());
+                return ascendgraphFail(500001, (name_of(work.op()) + ": " + text_of(e)).c_str());
             }
         },
-        state, [](void* p) { delete static_cast<Work*>(p); });
+        work.release(), [](void* p) { delete static_cast<Work*>(p); });
     TORCH_CHECK(error == 0, ascendgraphRecentError());
 }
 

@@ -1,24 +1,57 @@
 #include "random.h"
 
-#include <ATen/Context.h>
+#include <ATen/CPUGeneratorImpl.h>
 
 #include <mutex>
-#include <unordered_map>
+
+#include "torch_npu/csrc/aten/NPUGeneratorImpl.h"
 
 namespace ascend_graph::host {
+namespace {
 
-// Random numbers: a device generator has a seed and a counter; the CPU generator beside it is seeded anew
-// whenever the counter is at its start, so that seeding the device generator makes its sequence start again.
-at::Generator cpu_generator(at::Generator device) {
-    static std::mutex mutex;
-    static std::unordered_map<c10::GeneratorImpl*, at::Generator> generators;
-    std::lock_guard<std::mutex> lock(mutex);
-    std::lock_guard<std::mutex> device_lock(device.mutex());
-    auto& generator = generators[device.unsafeGetGeneratorImpl()];
-    const uint64_t offset = device.get_offset();
-    if (!generator.defined()) generator = at::globalContext().defaultGenerator(c10::kCPU).clone();
-    if (offset == 0) generator.set_current_seed(device.current_seed());
-    device.set_offset(offset + 4);  // the philox counter counts in steps of four
+// SplitMix64: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
+constexpr uint64_t kGolden = 0x9e3779b97f4a7c15;
+
+uint64_t mixed(uint64_t x) {
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+    return x ^ (x >> 31);
+}
+
+}  // namespace
+
+Draw draw(const at::Generator& device) {
+    // What op-plugin's kernels take for a call, whatever its size.
+    constexpr uint64_t kIncrement = 10;
+    auto* generator = at::check_generator<at_npu::NPUGeneratorImpl>(device);
+    std::lock_guard<std::mutex> lock(generator->mutex_);
+    const at_npu::PhiloxNpuState state = generator->philox_npu_state(kIncrement);
+    if (!state.captured_) return {state.seed_.val, state.offset_.val, {}, {}};
+    return {0, state.offset_intragraph_, *state.seed_.ptr, *state.offset_.ptr};
+}
+
+at::Generator cpu_generator(const Draw& draw) {
+    uint64_t seed = draw.seed;
+    uint64_t offset = draw.offset;
+    if (draw.replayed_seed.defined()) {
+        seed = static_cast<uint64_t>(*static_cast<const int64_t*>(draw.replayed_seed.const_data_ptr()));
+        offset += static_cast<uint64_t>(*static_cast<const int64_t*>(draw.replayed_offset.const_data_ptr()));
+    }
+    // The engine's whole state is filled: its own seeding would keep 32 bits of the pair.
+    at::mt19937_data_pod data{};
+    data.seed_ = seed;
+    data.left_ = 1;
+    data.seeded_ = true;
+    uint64_t counter = mixed(mixed(seed + kGolden) + offset);
+    for (size_t i = 0; i < data.state_.size(); i += 2) {
+        const uint64_t bits = mixed(counter += kGolden);
+        data.state_[i] = static_cast<uint32_t>(bits);
+        data.state_[i + 1] = static_cast<uint32_t>(bits >> 32);
+    }
+    at::mt19937 engine;
+    engine.set_data(data);
+    auto generator = at::make_generator<at::CPUGeneratorImpl>();
+    generator.get<at::CPUGeneratorImpl>()->set_engine(engine);
     return generator;
 }
 

@@ -1,11 +1,29 @@
 // Random numbers of device generators.
+//
+// A device generator's whole state is a seed and an offset, which torch_npu keeps: seeding, saving and
+// restoring it, and what a captured graph adds to it, are torch_npu's. A call draws its numbers from a CPU
+// generator made of that pair alone, so the pair is all there is to restore.
 #pragma once
 
 #include <ATen/core/Generator.h>
+#include <ATen/core/Tensor.h>
 
 namespace ascend_graph::host {
 
-// The CPU generator that stands for a device generator during a call.
-at::Generator cpu_generator(at::Generator device);
+// Where a call's random numbers start. In a capture the seed and the generator's offset are not known before
+// a replay, which leaves them in two device tensors; `offset` counts from there.
+struct Draw {
+    uint64_t seed = 0;
+    uint64_t offset = 0;
+    at::Tensor replayed_seed;
+    at::Tensor replayed_offset;
+};
+
+// Takes the numbers of one call from a device generator, which moves on.
+Draw draw(const at::Generator& device);
+
+// A CPU generator of the numbers that `draw` stands for: equal for equal seeds and offsets, and independent
+// of every other.
+at::Generator cpu_generator(const Draw& draw);
 
 }  // namespace ascend_graph::host
