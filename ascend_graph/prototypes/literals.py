@@ -1,26 +1,44 @@
 """The default of an attr: a C++ constant expression → a Python value of the attr's type.
 
-Only constants are computed, by this module's own reader: nothing from a file is ever evaluated as Python.
+Only constants are computed, by this module's own reader: nothing from a file is ever evaluated as Python. What C++ makes
+of numbers is in ``constants``.
 """
 
 from __future__ import annotations
 
 import math
 import re
-import struct
 from collections.abc import Callable
-from fractions import Fraction
+from dataclasses import dataclass
 from functools import lru_cache
 
 from ascend_graph.errors import AscendGraphError
+from ascend_graph.prototypes.constants import (
+    BOOL,
+    CHAR,
+    CPP_TYPES,
+    DOUBLE,
+    FLOAT,
+    INT,
+    LONG,
+    UINT,
+    ULONG,
+    ConstantError,
+    Number,
+    binary,
+    convert,
+    integer_literal,
+    round_to_float32,
+    type_named,
+    unary,
+)
 from ascend_graph.prototypes.dtypes import DTYPE_BY_GE_NAME, DTYPE_SYNONYMS, DataType
 from ascend_graph.prototypes.model import AttrType, AttrValue
 
 #: Brackets nested deeper than this are no default of an attr.
 MAX_DEPTH = 32
-
-_INT64 = (-(2**63), 2**63 - 1)
-_UINT64_MAX = 2**64 - 1
+#: What was read of longer texts is not kept.
+_LONGEST_CACHED = 256
 
 
 class LiteralError(AscendGraphError):
@@ -40,58 +58,49 @@ _TOKEN = re.compile(
     | (?P<string>(?:u8|u|U|L)?"(?:[^"\\]|\\.)*")
     | (?P<character>(?:u8|u|U|L)?'(?:[^'\\]|\\.)*')
     | (?P<name>[A-Za-z_]\w*(?:\s*::\s*[A-Za-z_]\w*)*)
-    | (?P<operator><<|>>|::|[-+*/%|&^~!(){}\[\],<>])
+    | (?P<operator><<|>>|::|[=!<>]=|&&|\|\||[-+*/%|&^~!(){}\[\],<>?:])
     """,
     re.VERBOSE | re.DOTALL,
 )
 
-_FLOAT_SUFFIXED = re.compile(r"[fF]$")
+_FLT_MAX, _FLT_MIN = float.fromhex("0x1.fffffep+127"), float.fromhex("0x1p-126")
+_DBL_MAX, _DBL_MIN = float.fromhex("0x1.fffffffffffffp+1023"), float.fromhex("0x1p-1022")
 
 _CONSTANTS: dict[str, object] = {
-    "true": True,
-    "false": False,
-    "True": True,
-    "False": False,
+    "true": Number(1, BOOL),
+    "false": Number(0, BOOL),
+    "True": Number(1, BOOL),
+    "False": Number(0, BOOL),
     "nullptr": None,
-    "UNKNOWN_DIM": -1,
-    "UNKNOWN_DIM_NUM": -2,
-    "UNKNOWN_SHAPE": (-1,),
-    "UNKNOWN_RANK": (-2,),
-    "DT_MAX": len(DataType) + 1,
-    "INFINITY": math.inf,
-    "HUGE_VALF": math.inf,
-    "NAN": math.nan,
-    "FLT_MAX": float.fromhex("0x1.fffffep+127"),
-    "FLT_MIN": float.fromhex("0x1p-126"),
-    "FLT_EPSILON": float.fromhex("0x1p-23"),
-    "DBL_MAX": float.fromhex("0x1.fffffffffffffp+1023"),
-    "DBL_EPSILON": float.fromhex("0x1p-52"),
-    "INT_MAX": 2**31 - 1,
-    "INT_MIN": -(2**31),
-    "UINT_MAX": 2**32 - 1,
-    "LONG_MAX": 2**63 - 1,
-    "LONG_MIN": -(2**63),
-    "LLONG_MAX": 2**63 - 1,
-    "LLONG_MIN": -(2**63),
-    **{f"INT{bits}_MAX": 2 ** (bits - 1) - 1 for bits in (8, 16, 32, 64)},
-    **{f"INT{bits}_MIN": -(2 ** (bits - 1)) for bits in (8, 16, 32, 64)},
-    **{f"UINT{bits}_MAX": 2**bits - 1 for bits in (8, 16, 32, 64)},
+    "UNKNOWN_DIM": Number(-1, LONG),
+    "UNKNOWN_DIM_NUM": Number(-2, LONG),
+    "UNKNOWN_SHAPE": (Number(-1, LONG),),
+    "UNKNOWN_RANK": (Number(-2, LONG),),
+    "DT_MAX": Number(len(DataType) + 1, INT),
+    "INFINITY": Number(math.inf, FLOAT),
+    "HUGE_VALF": Number(math.inf, FLOAT),
+    "HUGE_VAL": Number(math.inf, DOUBLE),
+    "NAN": Number(math.nan, FLOAT),
+    "FLT_MAX": Number(_FLT_MAX, FLOAT),
+    "FLT_MIN": Number(_FLT_MIN, FLOAT),
+    "FLT_EPSILON": Number(float.fromhex("0x1p-23"), FLOAT),
+    "DBL_MAX": Number(_DBL_MAX, DOUBLE),
+    "DBL_MIN": Number(_DBL_MIN, DOUBLE),
+    "DBL_EPSILON": Number(float.fromhex("0x1p-52"), DOUBLE),
+    **{
+        f"{name}_{end}": Number(value, kind)
+        for name, kind in (("INT", INT), ("LONG", LONG), ("LLONG", LONG))
+        for end, value in (("MIN", kind.lowest), ("MAX", kind.highest))
+    },
+    **{f"{name}_MAX": Number(kind.highest, kind) for name, kind in (("UINT", UINT), ("ULONG", ULONG), ("SIZE", ULONG))},
+    # Of types narrower than int the macros are ints.
+    **{f"INT{bits}_MAX": integer_literal(2 ** (bits - 1) - 1, "", decimal=True) for bits in (8, 16, 32, 64)},
+    **{f"INT{bits}_MIN": Number(-(2 ** (bits - 1)), INT if bits <= 32 else LONG) for bits in (8, 16, 32, 64)},
+    **{f"UINT{bits}_MAX": Number(2**bits - 1, {32: UINT, 64: ULONG}.get(bits, INT)) for bits in (8, 16, 32, 64)},
 }
-_LIMITS = {
-    "float": ("FLT_MAX", "FLT_MIN", -float.fromhex("0x1.fffffep+127")),
-    "double": ("DBL_MAX", None, -float.fromhex("0x1.fffffffffffffp+1023")),
-    "int": ("INT_MAX", "INT_MIN", None),
-    "long": ("LONG_MAX", "LONG_MIN", None),
-    **{f"int{bits}_t": (f"INT{bits}_MAX", f"INT{bits}_MIN", None) for bits in (8, 16, 32, 64)},
-    **{f"uint{bits}_t": (f"UINT{bits}_MAX", None, None) for bits in (8, 16, 32, 64)},
-}
-_INTEGER_TYPES = frozenset({"int", "long", "short", "char", "unsigned", "signed", "size_t", "OpInt"}) | {
-    f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)
-}
-_FLOAT_TYPES = frozenset({"float", "double", "float32_t", "float64_t", "OpFloat"})
 _EMPTY_OBJECTS = frozenset({"Tensor", "OpTensor", "NamedAttrs", "OpNamedAttrs", "GeTensor"})
-_TEXT_TYPES = frozenset({"string", "AscendString", "OpString", "OpAscendString"})
-_VECTOR_TYPES = frozenset({"vector", "Buffer", "OpBytes"})
+_TEXT_TYPES = frozenset({"string", "AscendString", "OpString", "OpAscendString", "string_view"})
+_VECTOR_TYPES = frozenset({"vector", "Buffer", "OpBytes", "initializer_list"})
 
 _ESCAPE = re.compile(r"\\(\r?\n|x[0-9a-fA-F]+|[0-7]{1,3}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)", re.DOTALL)
 _SIMPLE_ESCAPES = {
@@ -107,55 +116,46 @@ _SIMPLE_ESCAPES = {
 }
 
 
-def _unescape(match: re.Match[str]) -> str:
+def _unescape(match: re.Match[str]) -> bytes:
     body = match.group(1)
     if body[0] in "\r\n":
-        return ""
+        return b""
     if body[0] in "01234567":
-        return chr(int(body, 8) & 0xFF)
+        return bytes([int(body, 8) & 0xFF])
     if body[0] == "x" and len(body) > 1:
-        return chr(int(body[1:], 16) & 0xFF)
+        return bytes([int(body[-2:], 16)])
     if body[0] in "uU" and len(body) > 1:
         code = int(body[1:], 16)
-        return chr(code) if code < 0x110000 and not 0xD800 <= code < 0xE000 else "\ufffd"
-    return _SIMPLE_ESCAPES.get(body, body)
+        character = chr(code) if code < 0x110000 and not 0xD800 <= code < 0xE000 else "\ufffd"
+    else:
+        character = _SIMPLE_ESCAPES.get(body, body)
+    return character.encode(errors="surrogatepass")
 
 
-def unquote(literal: str) -> str:
-    """The value of one C++ string or character literal."""
-    body = literal[literal.index(literal[-1]) + 1 : -1]
-    return _ESCAPE.sub(_unescape, body) if "\\" in body else body
+def unquote(literal: str) -> bytes:
+    """The bytes of one C++ string or character literal, in UTF-8 as compilers have it.
 
-
-def round_to_float32(text: str) -> float:
-    """The value of a decimal literal with an f suffix, as a double that rounds to exactly that float.
-
-    The shortest decimal is kept where it can be (``1e-5f`` gives 1e-05), because rounding it to float again gives the
-    same bits; only where the way through double would round twice is the float's own value returned.
+    >>> unquote(r'"\\xe4\\xb8\\xad"').decode()
+    '中'
     """
-    value = float(text)
-    try:
-        (rounded,) = struct.unpack("<f", struct.pack("<f", value))
-    except OverflowError:
-        return math.inf
-    if rounded == value or math.isinf(value):
-        return value
-    (bits,) = struct.unpack("<I", struct.pack("<f", abs(rounded)))
-    for neighbour_bits in (bits - 1, bits + 1):
-        if not 0 <= neighbour_bits < 0x7F800000:
-            continue
-        (neighbour,) = struct.unpack("<f", struct.pack("<I", neighbour_bits))
-        middle = (Fraction(abs(rounded)) + Fraction(neighbour)) / 2
-        if middle == Fraction(value):  # double landed on the tie that the decimal does not have
-            exact = Fraction(text)
-            if exact != middle:
-                closest = min((abs(rounded), neighbour), key=lambda candidate: abs(Fraction(candidate) - exact))
-                return float(closest)
-    return value
+    body = literal[literal.index(literal[-1]) + 1 : -1]
+    parts: list[bytes] = []
+    end = 0
+    for match in _ESCAPE.finditer(body):
+        parts += [body[end : match.start()].encode(errors="surrogatepass"), _unescape(match)]
+        end = match.end()
+    parts.append(body[end:].encode(errors="surrogatepass"))
+    return b"".join(parts)
 
 
-class _Float32(float):
-    """A float literal with an f suffix: it was rounded to float once, and stays float in arithmetic."""
+@dataclass(frozen=True, slots=True)
+class _Character:
+    """A character literal: an integer to C++, but found where strings are meant."""
+
+    text: bytes
+
+    def number(self) -> Number | None:
+        return convert(Number(self.text[0], INT), CHAR) if len(self.text) == 1 else None
 
 
 class _Reader:
@@ -193,10 +193,8 @@ class _Reader:
             raise LiteralError(f"{expected!r} was expected, not {self.peek() or 'the end'!r}", self.offset())
         self.index += 1
 
-    def expression(self, lowest: int) -> object:
-        self.depth += 1
-        if self.depth > MAX_DEPTH:
-            raise LiteralError(f"brackets or operators are nested deeper than {MAX_DEPTH}", self.offset())
+    def expression(self, lowest: int = 0) -> object:
+        self.enter()
         value = self.unary()
         while True:
             operator, offset = self.peek(), self.offset()
@@ -204,9 +202,23 @@ class _Reader:
             if strength < lowest or strength < 0:
                 break
             self.index += 1
-            value = _binary(operator, value, self.expression(strength + 1), offset)
+            if operator == "?":
+                value = self.choice(value, offset)
+            else:
+                value = _binary(operator, value, self.expression(strength + 1), offset)
         self.depth -= 1
         return value
+
+    def enter(self) -> None:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise LiteralError(f"brackets or operators are nested deeper than {MAX_DEPTH}", self.offset())
+
+    def choice(self, condition: object, offset: int) -> object:
+        chosen = self.expression()
+        self.take(":")
+        other = self.expression()
+        return chosen if _as_number(condition, offset).value else other
 
     def unary(self) -> object:
         signs: list[tuple[str, int]] = []
@@ -215,7 +227,7 @@ class _Reader:
             self.index += 1
         value = self.primary()
         for sign, offset in reversed(signs):
-            value = _unary(sign, value, offset)
+            value = _defined(offset, unary, sign, _as_number(value, offset))
         return value
 
     def primary(self) -> object:
@@ -230,7 +242,7 @@ class _Reader:
             while self.index < len(self.tokens) and self.tokens[self.index][0] == "string":
                 parts.append(unquote(self.tokens[self.index][1]))
                 self.index += 1
-            return "".join(parts)
+            return b"".join(parts)
         if kind == "character":
             return _Character(unquote(token))
         if kind == "name":
@@ -238,12 +250,15 @@ class _Reader:
         if token in "{[":
             return self.items("}" if token == "{" else "]")
         if token == "(":
-            # (float)0.5 is a cast, (0.5) is not.
-            if self.index + 1 < len(self.tokens) and self.tokens[self.index + 1][1] == ")":
-                name = self.peek().rpartition("::")[2]
-                if name in _INTEGER_TYPES or name in _FLOAT_TYPES or name == "bool":
-                    self.index += 2
-                    return _cast(name, self.unary(), offset)
+            # (float)0.5 and (unsigned char)0x1ff are casts, (0.5) is not.
+            closing = next((i for i in range(self.index, len(self.tokens)) if self.tokens[i][0] != "name"), self.index)
+            words = " ".join(token for _, token, _ in self.tokens[self.index : closing])
+            if closing < len(self.tokens) and self.tokens[closing][1] == ")" and type_named(words) is not None:
+                self.index = closing + 1
+                self.enter()
+                value = _cast(words, self.unary(), offset)
+                self.depth -= 1
+                return value
             value = self.expression(0)
             self.take(")")
             return value
@@ -279,7 +294,7 @@ class _Reader:
             self.take("(")
             value = self.expression(0)
             self.take(")")
-            return _cast(target.rpartition("::")[2].split()[-1] if target else "", value, offset)
+            return _cast(target, value, offset)
         if name == "numeric_limits":
             return self.limit(offset)
         if self.peek() == "<" and name in _VECTOR_TYPES:
@@ -301,156 +316,101 @@ class _Reader:
         if name in _EMPTY_OBJECTS and not values:
             return None
         if name in _TEXT_TYPES and len(values) <= 1:
-            return values[0] if values else ""
+            return values[0] if values else b""
         if name in _VECTOR_TYPES or name.startswith("OpList"):
             if opening == "(" and len(values) == 1 and isinstance(values[0], tuple):
                 return values[0]
             if opening == "{" or not values:
                 return values
-        if len(values) == 1 and (name in _INTEGER_TYPES or name in _FLOAT_TYPES or name in ("bool", "OpBool")):
-            return _cast(name, values[0], offset)
+        if name in CPP_TYPES and len(values) <= 1:
+            return _cast(name, values[0], offset) if values else Number(0, CPP_TYPES[name])
         raise LiteralError(
             f"{name}{opening}…{')' if opening == '(' else '}'} is no constant that is known here", offset
         )
 
     def limit(self, offset: int) -> object:
-        target = self.template_argument().rpartition("::")[2]
-        limits = _LIMITS.get(target)
+        target = self.template_argument()
         self.take("::")
         which = self.peek()
         self.index += 1
         self.take("(")
         self.take(")")
-        if limits is not None:
-            highest, lowest, float_lowest = limits
-            if which == "max":
-                return _CONSTANTS[highest]
-            if which == "min":
-                return _CONSTANTS[lowest] if lowest else 0
-            if which == "lowest":
-                return float_lowest if float_lowest is not None else _CONSTANTS[lowest] if lowest else 0
-            if which == "infinity" and float_lowest is not None:
-                return math.inf
-        raise LiteralError(f"numeric_limits<{target}>::{which}() is not known here", offset)
+        kind = type_named(target)
+        if kind is FLOAT or kind is DOUBLE:
+            highest, least = (_FLT_MAX, _FLT_MIN) if kind is FLOAT else (_DBL_MAX, _DBL_MIN)
+            values: dict[str, float] = {
+                "max": highest, "min": least, "lowest": -highest, "infinity": math.inf, "quiet_NaN": math.nan,
+                "epsilon": 2.0**-23 if kind is FLOAT else 2.0**-52,
+            }  # fmt: skip
+        else:
+            values = {} if kind is None else {"max": kind.highest, "min": kind.lowest, "lowest": kind.lowest}
+        if kind is None or which not in values:
+            raise LiteralError(f"numeric_limits<{target}>::{which}() is not known here", offset)
+        return Number(values[which], kind)
 
 
-class _Character(str):
-    """A character literal: an integer to C++, but found where strings are meant."""
-
-    __slots__ = ()
+_LEVELS = ("?", "||", "&&", "|", "^", "&", "== !=", "< > <= >=", "<< >>", "+ -", "* / %")
+_STRENGTH = {operator: level for level, operators in enumerate(_LEVELS) for operator in operators.split()}
 
 
-_STRENGTH = {"|": 0, "^": 1, "&": 2, "<<": 3, ">>": 3, "+": 4, "-": 4, "*": 5, "/": 5, "%": 5}
-
-
-def _as_number(value: object, offset: int) -> int | float:
-    if isinstance(value, _Character) and len(value) == 1:
-        return ord(value)
-    if isinstance(value, bool | DataType):
-        return int(value)
-    if isinstance(value, int | float):
+def _as_number(value: object, offset: int) -> Number:
+    if isinstance(value, Number):
         return value
+    if isinstance(value, _Character):
+        number = value.number()
+        if number is not None:
+            return number
+    if isinstance(value, DataType):
+        return Number(int(value), INT)
     raise LiteralError("a number was expected here", offset)
 
 
-def _unary(operator: str, operand: object, offset: int) -> object:
-    value = _as_number(operand, offset)
-    if operator == "!":
-        return not value
-    if operator == "~":
-        if isinstance(value, float):
-            raise LiteralError("'~' needs an integer", offset)
-        return ~value
-    if operator == "-":
-        return type(value)(-value) if isinstance(value, _Float32) else -value
-    return value
+def _defined(offset: int, operation: Callable[..., Number], *operands: object) -> Number:
+    """The result of an operation, its failure as one at this place."""
+    try:
+        return operation(*operands)
+    except ConstantError as error:
+        raise LiteralError(str(error), offset) from None
 
 
 def _binary(operator: str, left_operand: object, right_operand: object, offset: int) -> object:
     left, right = _as_number(left_operand, offset), _as_number(right_operand, offset)
-    is_float = isinstance(left, float) or isinstance(right, float)
-    single = is_float and not any(type(value) is float for value in (left, right))
-    if is_float and operator not in ("+", "-", "*", "/"):
-        raise LiteralError(f"{operator!r} needs integers", offset)
-    if operator in ("/", "%") and right == 0:
-        raise LiteralError("division by zero", offset)
-    result: int | float
-    try:
-        if operator == "+":
-            result = left + right
-        elif operator == "-":
-            result = left - right
-        elif operator == "*":
-            result = left * right
-        elif is_float:
-            result = left / right
-        else:
-            result = _integer(operator, int(left), int(right), offset)
-    except OverflowError:
-        raise LiteralError("the result is too large", offset) from None
-    if single:  # float op float is computed in float
-        return _Float32(round_to_float32(repr(float(result))))
-    if not is_float and not _INT64[0] <= result <= _UINT64_MAX:
-        raise LiteralError("the result does not fit into 64 bits", offset)
-    return result
+    if operator in ("&&", "||"):
+        both, either = left.value and right.value, left.value or right.value
+        return Number(int(bool(both if operator == "&&" else either)), BOOL)
+    return _defined(offset, binary, operator, left, right)
 
 
-def _integer(operator: str, left: int, right: int, offset: int) -> int:
-    if operator in ("/", "%"):  # C++ rounds towards zero
-        quotient = abs(left) // abs(right)
-        quotient = quotient if (left < 0) == (right < 0) else -quotient
-        return quotient if operator == "/" else left - right * quotient
-    if operator in ("<<", ">>"):
-        if not 0 <= right < 64:
-            raise LiteralError("a shift must be from 0 to 63", offset)
-        return left << right if operator == "<<" else left >> right
-    return {"|": left | right, "&": left & right, "^": left ^ right}[operator]
+_FLOATING = re.compile(r"0[xX][^pP]*[.pP]|(?!0[xXbB])(?:[^.eE]*[.eE]|[^.]*[fF]\Z)")
+_SUFFIX = re.compile(r"[uUlLzZ]*\Z")
 
 
-def _number(token: str, offset: int) -> int | float:
+def _number(token: str, offset: int) -> Number:
     text = token.replace("'", "")
-    is_hex = text[:2] in ("0x", "0X")
-    is_float = (
-        ("." in text or "p" in text or "P" in text) if is_hex else bool(re.search(r"[.eE]|[fF]$", text[1:] or ""))
-    )
-    if text.startswith("."):
-        is_float = True
     try:
-        if is_float:
-            single = bool(_FLOAT_SUFFIXED.search(text)) and (not is_hex or "p" in text.lower())
+        if _FLOATING.match(text):
+            is_hex = text[:2] in ("0x", "0X")
             digits = text.rstrip("fFlL")
             if is_hex:
-                return float.fromhex(digits)
-            return _Float32(round_to_float32(digits)) if single else float(digits)
-        digits = text.rstrip("uUlLzZ")
-        if is_hex:
-            value = int(digits, 16)
-        elif digits[:2] in ("0b", "0B"):
-            value = int(digits, 2)
-        elif len(digits) > 1 and digits[0] == "0":
-            value = int(digits, 8)
-        elif len(digits) > 30:
+                return Number(float.fromhex(digits), FLOAT if text[-1] in "fF" else DOUBLE)
+            return Number(round_to_float32(digits), FLOAT) if text[-1] in "fF" else Number(float(digits), DOUBLE)
+        suffix = _SUFFIX.search(text).group()  # type: ignore[union-attr]  # it matches the empty end
+        digits = text[: len(text) - len(suffix)]
+        if len(digits) > 80:
             raise LiteralError(f"{token[:30]}… does not fit into 64 bits", offset)
-        else:
-            value = int(digits)
+        base = {"0x": 16, "0b": 2}.get(digits[:2].lower(), 8 if digits[0] == "0" and len(digits) > 1 else 10)
+        return integer_literal(int(digits, base), suffix, decimal=base == 10)
     except (ValueError, OverflowError):
         raise LiteralError(f"{token[:40]} is no number", offset) from None
-    if value > _UINT64_MAX:
-        raise LiteralError(f"{token[:40]} does not fit into 64 bits", offset)
-    return value
+    except ConstantError as error:
+        raise LiteralError(str(error), offset) from None
 
 
 def _cast(target: str, value: object, offset: int) -> object:
-    if target in _FLOAT_TYPES:
-        return float(_as_number(value, offset))
-    if target in ("bool", "OpBool"):
-        return bool(_as_number(value, offset))
-    if target in _INTEGER_TYPES:
-        number = _as_number(value, offset)
-        if isinstance(number, float) and not math.isfinite(number):
-            raise LiteralError("an infinite number has no integer value", offset)
-        return int(number)
-    if target == "DataType":
+    kind = type_named(target)
+    if kind is not None:
+        return _defined(offset, convert, _as_number(value, offset), kind)
+    if target.rpartition("::")[2] == "DataType":
         return _data_type(value)
     raise LiteralError(f"a cast to {target} is not known here", offset)
 
@@ -458,48 +418,54 @@ def _cast(target: str, value: object, offset: int) -> object:
 def _data_type(value: object) -> DataType:
     if isinstance(value, DataType):
         return value
-    if isinstance(value, int) and not isinstance(value, bool):
+    if isinstance(value, Number) and isinstance(value.value, int) and value.type is not BOOL:
         try:
-            return DataType(value)
+            return DataType(value.value)
         except ValueError:
             pass
-    raise LiteralError(f"{value!r} is no ge::DataType")
+    raise LiteralError(f"{_shown(value)} is no ge::DataType")
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, Number):
+        return repr(value.value)
+    return repr(value.text if isinstance(value, _Character) else value)
 
 
 def _int(value: object) -> int:
     number = _as_number(value, 0)
-    if isinstance(number, float):
-        if not number.is_integer():
-            raise LiteralError(f"{number!r} is no integer")
-        number = int(number)
-    if not _INT64[0] <= number <= _INT64[1]:
-        raise LiteralError(f"{number} does not fit into a signed 64-bit integer")
-    return int(number)
+    if isinstance(number.value, float) and not number.value.is_integer():
+        raise LiteralError(f"{number.value!r} is no integer")
+    return int(_defined(0, convert, number, LONG).value)
 
 
 def _float(value: object) -> float:
-    return float(_as_number(value, 0))
+    return float(_as_number(value, 0).value)
 
 
 def _bool(value: object) -> bool:
-    return bool(_as_number(value, 0))
+    return bool(_as_number(value, 0).value)
 
 
 def _string(value: object) -> str:
-    if isinstance(value, str):
-        return str(value)
-    raise LiteralError(f"a string was expected, not {value!r}")
+    text = value.text if isinstance(value, _Character) else value
+    if not isinstance(text, bytes):
+        raise LiteralError(f"a string was expected, not {_shown(value)}")
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        raise LiteralError(f"the string {text[:40]!r} is no UTF-8") from None
 
 
 def _tuple(value: object) -> tuple[object, ...]:
     if isinstance(value, tuple):
         return value
-    raise LiteralError(f"a list in braces was expected, not {value!r}")
+    raise LiteralError(f"a list in braces was expected, not {_shown(value)}")
 
 
 def _bytes(value: object) -> bytes:
-    if isinstance(value, str):
-        return value.encode()
+    if isinstance(value, bytes):
+        return value
     try:
         return bytes(_int(item) for item in _tuple(value))
     except ValueError:
@@ -508,7 +474,7 @@ def _bytes(value: object) -> bytes:
 
 def _nothing(value: object) -> None:
     if value is not None and value != ():
-        raise LiteralError(f"only an empty object can be a default here, not {value!r}")
+        raise LiteralError(f"only an empty object can be a default here, not {_shown(value)}")
 
 
 _SCALARS: dict[AttrType, Callable[[object], AttrValue]] = {
@@ -560,9 +526,11 @@ def coerce(attr_type: AttrType, value: object) -> AttrValue:
     return _SCALARS[attr_type](value)
 
 
-@lru_cache(maxsize=4096)
-def _read_default(attr_type: AttrType, text: str) -> AttrValue:
+def _read(attr_type: AttrType, text: str) -> AttrValue:
     return coerce(attr_type, _Reader(text).read())
+
+
+_read_cached = lru_cache(maxsize=4096)(_read)
 
 
 def read_default(attr_type: AttrType, text: str) -> AttrValue:
@@ -581,4 +549,4 @@ def read_default(attr_type: AttrType, text: str) -> AttrValue:
     if not text.strip():
         element = _ELEMENTS.get(attr_type)
         return () if element is not None else _EMPTY[attr_type]
-    return _read_default(attr_type, text)
+    return _read_cached(attr_type, text) if len(text) <= _LONGEST_CACHED else _read(attr_type, text)

@@ -10,6 +10,7 @@ import json
 import re
 from typing import Any
 
+from ascend_graph.prototypes.constants import BOOL, DOUBLE, ConstantError, Number, integer_literal, unary
 from ascend_graph.prototypes.diagnostics import Severity
 from ascend_graph.prototypes.dtypes import DTYPE_BY_GE_NAME, NAMED_SETS, DataType
 from ascend_graph.prototypes.literals import LiteralError, coerce, read_default
@@ -77,6 +78,11 @@ def parse_msopgen(source: SourceText) -> ParseResult:
             prototypes.append(_Reader(source, offset).op(item))
         except _Invalid as error:
             source.report(Severity.ERROR, offset, str(error))
+        except RecursionError:
+            source.report(Severity.ERROR, offset, "this JSON is nested too deep for an operator")
+        if source.full:
+            source.report(Severity.ERROR, offset, "too many problems: the rest was not read")
+            break
     return ParseResult(tuple(prototypes), tuple(source.diagnostics))
 
 
@@ -187,8 +193,21 @@ def _default(attr_type: AttrType, value: Any) -> AttrValue:
         if attr_type is AttrType.STRING:
             return value
         return read_default(attr_type, value)
-    return coerce(attr_type, _tuples(value))
+    return coerce(attr_type, _constant(value))
 
 
-def _tuples(value: Any) -> Any:
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+def _constant(value: Any) -> object:
+    """A JSON value as the C++ constant it stands for."""
+    if isinstance(value, list):
+        return tuple(map(_constant, value))
+    if isinstance(value, bool):
+        return Number(int(value), BOOL)
+    if isinstance(value, float):
+        return Number(value, DOUBLE)
+    if isinstance(value, int):
+        try:  # as C++ has it: a sign before a literal
+            literal = integer_literal(abs(value), "", decimal=True)
+            return unary("-", literal) if value < 0 else literal
+        except ConstantError as error:
+            raise LiteralError(str(error)) from None
+    return value.encode(errors="surrogatepass") if isinstance(value, str) else value

@@ -16,13 +16,13 @@ from ascend_graph.prototypes.literals import LiteralError, read_default, unquote
 from ascend_graph.prototypes.model import Attr, AttrType, AttrValue, OpPrototype, Parameter, ParameterKind
 from ascend_graph.prototypes.parser import ParseResult
 from ascend_graph.prototypes.source import SourceText
-from ascend_graph.prototypes.types import read_type
+from ascend_graph.prototypes.types import MAX_ARGUMENT, read_type
 
 _CLASS = re.compile(r"\bclass\s+([A-Za-z_]\w*)\s*(?:final\s*)?:\s*public\s+(?:(?:::)?\s*ops\s*::\s*)?OpDef\s*\{")
 _REGISTERED = re.compile(r"\bOP_ADD\s*\(\s*([A-Za-z_]\w*)")
 _BEGIN = re.compile(r'(?:\bthis\s*->\s*|(?<![\w.>:]))(Input|Output|Attr)\s*\(\s*("[^"\\\n]*")?')
 _METHOD = re.compile(r"\s*\.\s*([A-Za-z_]\w*)\s*\(")
-_BRACKET = re.compile(r"""[(){}]|"[^"\\\n]*(?:\\.[^"\\\n]*)*"|'[^'\\\n]*(?:\\.[^'\\\n]*)*'""", re.DOTALL)
+_BRACKET = re.compile(r"""[(){}]|"[^"\\\n]*(?:\\.[^"\\\n]*)*"?|'(?:[^'\\\n]|\\.){1,64}'""", re.DOTALL)
 _NAME = re.compile(r"[A-Za-z_]\w*\Z")
 
 _KINDS = {kind.name: kind for kind in ParameterKind}
@@ -59,9 +59,14 @@ def parse_op_defs(source: SourceText) -> ParseResult:
     """
     registered = {match.group(1) for match in _REGISTERED.finditer(source.code)}
     prototypes = []
-    for match in _CLASS.finditer(source.code):
+    classes = list(_CLASS.finditer(source.code))
+    limits = [match.start() for match in classes[1:]] + [len(source.code)]
+    for match, limit in zip(classes, limits, strict=True):
+        if source.full:
+            source.report(Severity.ERROR, match.start(), "too many problems: the rest was not read")
+            break
         reader = _ClassReader(source, match.group(1), match.start())
-        end = _closing(source.code, match.end() - 1, len(source.code))
+        end = _closing(source.code, match.end() - 1, limit)
         if end is None:
             source.report(Severity.ERROR, match.end() - 1, f"class {reader.op_type} is never closed", reader.op_type)
             continue
@@ -117,7 +122,10 @@ class _ClassReader:
         self.source.report(Severity.ERROR, offset, f"{self.op_type}: {message}", self.op_type)
 
     def read(self, start: int, end: int) -> OpPrototype | None:
+        done = start
         for match in _BEGIN.finditer(self.source.code, start, end):
+            if match.start() < done:
+                continue  # inside the arguments of a call that was read
             kind = match.group(1)
             closing = _closing(self.source.code, self.source.code.index("(", match.start(1)), end)
             if match.group(2) is None or closing is None:
@@ -125,11 +133,12 @@ class _ClassReader:
                     match.start(1), f"{kind} needs a string as its name; a name that is computed is not known here"
                 )
                 return None
-            name = unquote(match.group(2))
+            name = unquote(match.group(2)).decode(errors="replace")
             if not _NAME.match(name):
                 self.error(match.start(2), f"{kind} needs a name that is an identifier, not {name!r}")
                 return None
             calls = list(self.chain(closing + 1, end))
+            done = calls[-1].offset + len(calls[-1].argument) if calls else closing
             if kind == "Attr":
                 self.attrs[name] = self.attr(name, calls, match.start(2))
             else:
@@ -162,6 +171,9 @@ class _ClassReader:
             if call.method == "ParamType":
                 kind = self.option(argument, call.offset)
             elif call.method in ("DataType", "DataTypeList"):
+                if len(call.argument) > MAX_ARGUMENT:
+                    self.warn(call.offset, f"type of {name}: the limit is {MAX_ARGUMENT:,} characters")
+                    continue
                 facts = read_type(call.argument)
                 text = call.argument
                 if facts.unknown or facts.symbol:
@@ -195,6 +207,8 @@ class _ClassReader:
                 attr_type = _ATTR_TYPES[call.method]
                 text = call.argument.strip()
                 try:
+                    if len(call.argument) > MAX_ARGUMENT:
+                        raise LiteralError(f"the limit is {MAX_ARGUMENT:,} characters")
                     default = read_default(attr_type, self.source.expanded(call.argument, call.offset))
                 except LiteralError as error:
                     known = False

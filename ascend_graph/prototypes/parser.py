@@ -28,7 +28,7 @@ from ascend_graph.prototypes.model import (
     Subgraph,
 )
 from ascend_graph.prototypes.source import SourceText, read_source
-from ascend_graph.prototypes.types import TypeFacts, read_type
+from ascend_graph.prototypes.types import MAX_ARGUMENT, TypeFacts, read_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +74,8 @@ _SPACE = re.compile(r"\s*")
 _NAME = re.compile(r"\s*([A-Za-z_]\w*)\s*")
 _BRACKET = re.compile(
     r"[()]"
-    r'|"[^"\\\n]*(?:\\(?:\r\n|.)[^"\\\n]*)*"'
-    r"|'[^'\\\n]*(?:\\.[^'\\\n]*)*'"
+    r'|"[^"\\\n]*(?:\\(?:\r\n|.)[^"\\\n]*)*(?P<end>")?'
+    r"|'(?:[^'\\\n]|\\.){1,64}'"
     rf"|\.\s*(?:{'|'.join(_CALLS)})\s*\(",
     re.DOTALL,
 )
@@ -218,6 +218,7 @@ class _Definition:
     def _closing(self, opening: int, call: str) -> int:
         depth = 1
         position = opening + 1
+        unfinished = False
         while depth:
             match = _BRACKET.search(self.code, position, self.limit)
             if match is None or match.group()[0] == ".":
@@ -227,6 +228,10 @@ class _Definition:
                 depth += 1
             elif bracket == ")":
                 depth -= 1
+            elif bracket[0] == '"' and match["end"] is None and not unfinished:
+                unfinished = True  # a string without an end on its line: what follows it is code, but only once
+                position = match.start() + 1
+                continue
             position = match.end()
         return position - 1
 
@@ -269,10 +274,15 @@ class _Definition:
         text = raw.strip()
         if not text:
             raise self._problem(min(comma, end), f"REG_OP({self.op_type}): .{call}({name}, …) needs a type")
+        if len(raw) > MAX_ARGUMENT:
+            self._warn(start, f"type of {name}: {len(raw):,} characters are no type; the limit is {MAX_ARGUMENT:,}")
+            return "", TypeFacts()
         facts = read_type(raw)
         if facts.unknown or facts.symbol:
             expanded = self.source.expanded(raw, start)
-            if expanded != raw:  # offsets no longer fit: remarks go to the start of the argument
+            if (
+                expanded != raw and len(expanded) <= MAX_ARGUMENT
+            ):  # offsets no longer fit: remarks go to the start of the argument
                 facts = read_type(expanded)
                 facts = replace(
                     facts,
@@ -319,6 +329,9 @@ class _Definition:
     def _default(self, name: str, attr_type: AttrType, comma: int, end: int) -> tuple[AttrValue, str, bool]:
         start = min(comma + 1, end)
         raw = self.code[start:end]
+        if len(raw) > MAX_ARGUMENT:
+            self._warn(start, f"attr {name}: {len(raw):,} characters are no default; the limit is {MAX_ARGUMENT:,}")
+            return None, "", False
         text = _BLANKS.sub(" ", raw.strip()) if '"' not in raw else raw.strip()
         if not text:
             value = read_default(attr_type, "")

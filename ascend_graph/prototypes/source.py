@@ -1,4 +1,4 @@
-"""A C++ source as the readers see it: comments, directives and line splices blanked, every offset kept.
+"""A C++ source as the readers see it, with places and remarks.
 
 The readers of this package look at ``SourceText.code``, which has the length and the lines of the file but blanks for
 all that is not code, so that no reader needs to know of comments. An offset into the code is an offset into the file;
@@ -14,10 +14,20 @@ from pathlib import Path
 
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.prototypes.diagnostics import Diagnostic, Severity
-from ascend_graph.prototypes.macros import Macro, Piece, expand, in_force
+from ascend_graph.prototypes.macros import (
+    Budget,
+    Expander,
+    Macro,
+    Piece,
+    WorkLimitError,
+    constants,
+    in_force,
+    op_defining,
+)
+from ascend_graph.prototypes.preprocessor import preprocess
 
 #: No operator header comes near this size (all of CANN's together have 3 MB); anything larger is some other file.
-MAX_FILE_BYTES = 512 * 1024 * 1024
+MAX_FILE_BYTES = 128 * 1024 * 1024
 
 #: Reading one file stops after so many remarks.
 MAX_DIAGNOSTICS = 1000
@@ -25,36 +35,6 @@ MAX_DIAGNOSTICS = 1000
 
 class PrototypeSourceError(AscendGraphError):
     """A source that cannot be read at all: a missing path, a binary file, a file that is too large."""
-
-
-#: A type or default grows no longer than this by the replacing of names in it.
-MAX_EXPANSION = 65536
-
-_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
-#: ``static constexpr float EPSILON = 1e-8f;``, ``std::vector<ge::DataType> types = {…};``
-_CONSTANT = re.compile(
-    r"\b(?:const(?:expr)?\b[\w\s:<>,]{1,100}?|vector\s*<[^<>;]{1,50}>\s*)\b(?P<name>[A-Za-z_]\w*)\s*"
-    r"(?:=\s*(?P<value>[^;=]{1,16384}?)|(?P<list>\{[^;{}]*(?:\{[^{}]*\}[^;{}]*)*\}))\s*;"
-)
-_LEXEME = re.compile(
-    r"""
-      /\*.*?\*/                                       # block comment
-    | //[^\n\\]*(?:\\(?:\r?\n)?[^\n\\]*)*             # line comment, which a splice carries to the next line
-    | /\*                                             # a block comment without its end
-    | "[^"\\\n]*(?:\\(?:\r\n|.)[^"\\\n]*)*"           # string
-    | '[^'\\\n]*(?:\\.[^'\\\n]*)*'                    # character
-    | \\[ \t]*\r?\n                                   # line splice
-    | \#(?:[^\n\\/]+|/(?![*/])|/\*.*?\*/|//[^\n\\]*|\\(?:\r\n|.)?)*   # directive, with splices and comments in it
-    """,
-    re.DOTALL | re.VERBOSE,
-)
-_SPLICE_OR_COMMENT = re.compile(r"\\\r?\n|/\*.*?\*/|//[^\n]*", re.DOTALL)
-_DEFINE = re.compile(r"#\s*define\s+([A-Za-z_]\w*)(\([^)]*\))?(.*)", re.DOTALL)
-_DIRECTIVE = re.compile(r"#\s*([a-z]+)\b\s*(.*)", re.DOTALL)
-
-
-def _blank(text: str) -> str:
-    return "\n".join([" " * len(line) for line in text.split("\n")])
 
 
 @dataclass(slots=True)
@@ -68,18 +48,32 @@ class SourceText:
     comments: list[tuple[int, int]] = field(default_factory=list)
     #: Start and end of each string that has REG_OP in it: no definition begins there.
     strings: list[tuple[int, int]] = field(default_factory=list)
-    #: Each macro name with its definitions in order.
-    macros: dict[str, list[Macro]] = field(default_factory=dict)
     diagnostics: list[Diagnostic] = field(default_factory=list)
     _line_starts: list[int] | None = None
-    _constants: dict[str, list[Macro]] | None = None
+    #: Each macro and constant with its definitions in order; the constants are looked for when a name is first unknown.
+    _names: dict[str, list[Macro]] = field(default_factory=dict)
+    _has_constants: bool = False
+    _remarked: set[tuple[str, int]] = field(default_factory=set)
     #: Where the code comes from, if macros were replaced in it.
     _pieces: list[Piece] = field(default_factory=list)
+    _expander: Expander = field(init=False)
 
     def __post_init__(self) -> None:
-        self.code = self._clean()
-        if any(macro.defines_ops for macros in self.macros.values() for macro in macros):
-            self.code, self._pieces = expand(self.code, self.macros)
+        found = preprocess(self.text)
+        self.code, self.comments, self.strings, self._names = found.code, found.comments, found.strings, found.macros
+        self._expander = Expander(self._lookup, Budget(len(self.text)))
+        for severity, offset, message, op_type in found.remarks[:MAX_DIAGNOSTICS]:
+            self.report(severity, offset, message, op_type)
+        names = (
+            op_defining(found.macros)
+            if any("REG" in (m.body or "") for ms in found.macros.values() for m in ms)
+            else ()
+        )
+        if names:
+            try:
+                self.code, self._pieces = self._expander.code(self.code, names)
+            except WorkLimitError as error:
+                self.report(Severity.ERROR, error.offset, f"{error}; no macro that defines ops was replaced")
 
     def origin(self, offset: int) -> int:
         """The offset in the text of an offset in the code: the same, unless macros were replaced before it."""
@@ -90,7 +84,9 @@ class SourceText:
 
     def position(self, offset: int) -> tuple[int, int]:
         """Line and column of an offset in the code, both from 1; the column counts characters."""
-        offset = self.origin(offset)
+        return self._text_position(self.origin(offset))
+
+    def _text_position(self, offset: int) -> tuple[int, int]:
         if self._line_starts is None:
             self._line_starts = [0, *(match.end() for match in re.finditer("\n", self.text))]
         line = bisect.bisect_right(self._line_starts, offset)
@@ -101,8 +97,11 @@ class SourceText:
         return self.position(offset)[0]
 
     def report(self, severity: Severity, offset: int, message: str, op_type: str = "") -> None:
-        """Remark on the place at ``offset``."""
-        line, column = self.position(offset)
+        """Remark on the place at ``offset`` of the code."""
+        self._report_at(severity, self.origin(offset), message, op_type)
+
+    def _report_at(self, severity: Severity, offset: int, message: str, op_type: str = "") -> None:
+        line, column = self._text_position(offset)
         assert self._line_starts is not None
         start = self._line_starts[line - 1]
         end = self.text.find("\n", start)
@@ -117,26 +116,36 @@ class SourceText:
         return len(self.diagnostics) >= MAX_DIAGNOSTICS
 
     def expanded(self, text: str, offset: int) -> str:
-        """``text``, which stands at ``offset``, with the file's macros and constants replaced, in a few steps."""
-        if self._constants is None:
-            self._constants = {}
-            for match in _CONSTANT.finditer(self.code):
-                value = match["value"] or match["list"]
-                body = value if value.startswith("{") else f"({value})"
-                self._constants.setdefault(match["name"], []).append(Macro(self.origin(match.start()), None, body))
-        if not self.macros and not self._constants:
+        """``text``, which stands at ``offset``, with the file's macros and constants replaced."""
+        if not self._has_constants:
+            self._has_constants = True
+            declared: dict[str, list[Macro]] = {}
+            for name, constant in constants(self.code):
+                declared.setdefault(name, []).append(constant)
+            self._names = declared | self._names  # a macro hides a constant of its name
+        if not self._names:
             return text
         place = self.origin(offset)
-        for _ in range(8):
-            replaced = _IDENTIFIER.sub(lambda match: self._replacement(match.group(), place), text)
-            if replaced == text or len(replaced) > MAX_EXPANSION:
-                break
-            text = replaced
-        return text
+        try:
+            return self._expander.text(text, place, self._names)
+        except WorkLimitError as error:
+            if not self.full:
+                self.report(Severity.ERROR, offset, f"{error}; nothing more is replaced in this file")
+            self._names = {}
+            return text
 
-    def _replacement(self, name: str, place: int) -> str:
-        macro = in_force(self.macros.get(name) or (self._constants or {}).get(name) or (), place)
-        return name if macro is None or macro.parameters is not None else macro.body
+    def _lookup(self, name: str, place: int) -> Macro | None:
+        macro, doubtful = in_force(self._names.get(name, ()), place)
+        if doubtful and macro is not None and not self.full and (name, place) not in self._remarked:
+            self._remarked.add((name, place))
+            line = self._text_position(macro.offset)[0]
+            self._report_at(
+                Severity.WARNING,
+                place,
+                f"{name} has several definitions, and nothing in this file decides between them; taken was the one a "
+                f"compiler takes with nothing else defined, of line {line}",
+            )
+        return macro
 
     def comment_before(self, offset: int) -> str:
         """The comment that ends right above ``offset``, without its decoration; adjoining ``//`` lines count as one."""
@@ -146,10 +155,12 @@ class SourceText:
         end = offset
         while index >= 0:
             comment_start, comment_end = self.comments[index]
+            if _SPACE.match(self.text, comment_end).end() < end:  # type: ignore[union-attr]
+                break
             gap = self.text[comment_end:end]
             comment = self.text[comment_start:comment_end]
             is_line = comment.startswith("//")
-            if gap.strip() or (parts and (not is_line or gap.count("\n") > 1)):
+            if parts and (not is_line or gap.count("\n") > 1):
                 break
             parts.append(comment)
             if not is_line:
@@ -158,102 +169,8 @@ class SourceText:
             index -= 1
         return "\n".join(_undecorate(part) for part in reversed(parts)).strip("\n")
 
-    def _clean(self) -> str:
-        """Blank comments, directives, splices and regions under ``#if 0``; collect comments and macros."""
-        text = self.text
-        blanks: list[tuple[int, int]] = []
-        conditionals: list[_Conditional] = []
-        off_since: int | None = None  # where the region began that is switched off
-        end = 0
-        for match in _LEXEME.finditer(text):
-            start, end = match.span()
-            first = text[start]
-            if first in "\"'":
-                if text.find("REG_OP", start, end) >= 0:
-                    self.strings.append((start, end))
-                continue
-            if first == "#":
-                line_start = text.rfind("\n", 0, start) + 1
-                if text[max(line_start, blanks[-1][1] if blanks else 0) : start].strip():
-                    continue  # not the first thing on its line: no directive
-                self._directive(match.group(), start, conditionals)
-                is_off = any(conditional.off for conditional in conditionals)
-                if is_off and off_since is None:
-                    off_since = start
-                elif off_since is not None and not is_off:
-                    blanks.append((off_since, end))
-                    off_since = None
-                    continue
-            if off_since is not None:
-                continue
-            if first == "/":
-                if end - start == 2 and text.startswith("/*", start):
-                    self.report(Severity.ERROR, start, "this comment has no end: nothing below it was read")
-                    off_since = start
-                    break
-                self.comments.append((start, end))
-            blanks.append((start, end))
-        if off_since is not None:
-            blanks.append((off_since, len(text)))
 
-        pieces: list[str] = []
-        kept = 0
-        for start, end in blanks:
-            pieces.append(text[kept:start])
-            pieces.append(_blank(text[start:end]))
-            kept = end
-        pieces.append(text[kept:])
-        return "".join(pieces)
-
-    def _directive(self, directive: str, offset: int, conditionals: list[_Conditional]) -> None:
-        match = _DIRECTIVE.match(directive)
-        if match is None:
-            return
-        keyword = match.group(1)
-        if keyword in ("if", "ifdef", "ifndef"):
-            condition = _SPLICE_OR_COMMENT.sub(" ", match.group(2)).strip() if keyword == "if" else ""
-            conditionals.append(_Conditional(_LITERAL_CONDITIONS.get(condition)))
-        elif keyword in ("elif", "else") and conditionals:
-            conditionals[-1].next_branch(
-                _LITERAL_CONDITIONS.get(_SPLICE_OR_COMMENT.sub(" ", match.group(2)).strip())
-                if keyword == "elif"
-                else True
-            )
-        elif keyword == "endif" and conditionals:
-            conditionals.pop()
-        elif keyword in ("define", "undef") and not any(conditional.off for conditional in conditionals):
-            self._define(directive, offset)
-
-    def _define(self, directive: str, offset: int) -> None:
-        match = _DEFINE.match(directive)
-        if match is None:
-            return
-        name, parameters, body = match.groups()
-        names = None if parameters is None else tuple(part.strip() for part in parameters[1:-1].split(","))
-        body = _SPLICE_OR_COMMENT.sub(" ", body).strip()
-        self.macros.setdefault(name, []).append(Macro(offset, names, body))
-
-
-_LITERAL_CONDITIONS = {"0": False, "false": False, "1": True, "true": True}
-
-
-class _Conditional:
-    """One ``#if`` … ``#endif``. Only literal conditions are decided; of any other, every branch is read."""
-
-    __slots__ = ("decided", "off", "taken")
-
-    def __init__(self, condition: bool | None) -> None:
-        self.decided = condition is not None
-        self.taken = condition is True
-        self.off = condition is False
-
-    def next_branch(self, condition: bool | None) -> None:
-        if not self.decided:
-            return
-        self.off = self.taken or condition is False
-        self.taken = self.taken or condition is True
-
-
+_SPACE = re.compile(r"\s*")
 _STAR = re.compile(r"^[ \t]*(?:\*+(?!/)[ \t]?)?", re.MULTILINE)
 
 

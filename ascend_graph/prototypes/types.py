@@ -29,13 +29,19 @@ class TypeFacts:
     problems: tuple[tuple[int, str], ...] = ()
 
 
+#: A type or default of an op that is longer than this is none.
+MAX_ARGUMENT = 65536
+#: After so many remarks on one type the rest is only counted.
+_MOST_PROBLEMS = 16
+#: What was read of longer texts is not kept.
+_LONGEST_CACHED = 1024
+
 _TOKEN = re.compile(r'[A-Za-z_]\w*|"[^"]*"?|::|[^\s]')
 _CLOSES = {"(": ")", "{": "}"}
 _CONSTRUCTORS = ("TensorType", "ListTensorType", "Promote")
 _QUALIFIERS = ("ge", "TensorType", "std", "domi")
 
 
-@lru_cache(maxsize=4096)
 def read_type(text: str) -> TypeFacts:
     """Read one type argument, e.g. ``TensorType({DT_FLOAT16, NumberType()})``.
 
@@ -44,6 +50,11 @@ def read_type(text: str) -> TypeFacts:
     >>> read_type('"T"').symbol
     'T'
     """
+    return _read_cached(text) if len(text) <= _LONGEST_CACHED else _TypeReader(text).read()
+
+
+@lru_cache(maxsize=4096)
+def _read_cached(text: str) -> TypeFacts:
     return _TypeReader(text).read()
 
 
@@ -54,6 +65,7 @@ class _TypeReader:
         self.promote: list[str] = []
         self.unknown: list[tuple[str, int]] = []
         self.problems: list[tuple[int, str]] = []
+        self.unsaid = 0
         self.list_type = False
 
     def read(self) -> TypeFacts:
@@ -113,6 +125,8 @@ class _TypeReader:
         if open_brackets:
             bracket, offset = open_brackets[-1]
             self._problem(offset, f"{bracket!r} is never closed")
+        if self.unsaid:
+            self.problems.append((0, f"{self.unsaid:,} more problems of this type are not listed"))
         return TypeFacts(
             tuple(self.dtypes),
             None,
@@ -123,11 +137,14 @@ class _TypeReader:
         )
 
     def _problem(self, offset: int, message: str) -> None:
-        self.problems.append((offset, message))
+        if len(self.problems) < _MOST_PROBLEMS:
+            self.problems.append((offset, message))
+        else:
+            self.unsaid += 1
 
     def _unknown(self, name: str, offset: int, message: str) -> None:
         self.unknown.append((name.strip('"'), offset))
-        self.problems.append((offset, message))
+        self._problem(offset, message)
 
     def _qualifier(self, name: str, offset: int, colons: tuple[str, int]) -> None:
         if colons[0] == ":":
@@ -146,6 +163,8 @@ class _TypeReader:
         elif name in NAMED_SETS and name not in ("ALL", "FLOAT"):
             self.dtypes.update(dict.fromkeys(NAMED_SETS[name]))
             self._problem(offset, f"{name} is a function; write {name}()")
+        elif len(self.problems) >= _MOST_PROBLEMS:
+            self._unknown(name, offset, "")
         elif following and following in "({" and difflib.get_close_matches(name, _CONSTRUCTORS, 1, 0.75):
             self._problem(offset, f"{name} is no type; read as TensorType")
         else:

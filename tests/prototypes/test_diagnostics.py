@@ -118,15 +118,29 @@ HOSTILE = {
     "unknown types": "REG_OP(A).INPUT(x, TensorType({"
     + ", ".join(f"T{i}" for i in range(2000))
     + "})).OP_END_FACTORY_REG(A)",
+    "macro tree": "#define A0 DT_FLOAT,\n"
+    + "".join(f"#define A{i} {' '.join([f'A{i - 1}'] * 8)}\n" for i in range(1, 8))
+    + "REG_OP(A).INPUT(x, TensorType({A7})).ATTR(a, ListInt, A7).OP_END_FACTORY_REG(A)",
+    "condition tree": "#define A0 1\n"
+    + "".join(f"#define A{i} (A{i - 1} + A{i - 1})\n" for i in range(1, 40))
+    + "#if A39\nREG_OP(A).OP_END_FACTORY_REG(A)\n#endif",
+    "blank constant": "const bool ok = " + " " * N + "a <= b;\nREG_OP(A).ATTR(a, Bool, ok).OP_END_FACTORY_REG(A)",
+    "escaped quotes": "REG_OP(A).INPUT(x, " + '\\"' * N * 5,
+    "open conditionals": "#if a\n" * N * 5,
+    "conditionals": "#if a\n#endif\n" * N,
+    "macro uses": "#define A(x) REG_OP(x).OP_END_FACTORY_REG(x)\n" + "A(Abc)\n" * N * 3,
+    "many macros": "".join(f"#define R{i} REG_OP\n" for i in range(N)) + "R1(A)\n" * N,
+    "casts": "REG_OP(A).ATTR(a, Int, " + "(int)" * N + "1).OP_END_FACTORY_REG(A)",
+    "open classes": "class A : public OpDef {" * N,
     "calls": "REG_OP(A)" + "".join(f".INPUT(x{i}, T)" for i in range(3000)) + ".OP_END_FACTORY_REG(A)",
 }
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_text_ends_soon(text: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     result = parse_text(text)
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 5
     assert len(result.diagnostics) <= MAX_DIAGNOSTICS + 2
     assert all(len(str(diagnostic)) < 2000 for diagnostic in result.diagnostics)
 
