@@ -31,16 +31,19 @@ from ascend_graph.codegen.rendering import GenerationError, cpp_string, identifi
 
 from ascend_graph.eager.errors import EagerError
 from ascend_graph.eager.schema import ATTR_KINDS, Kind, OperatorSchema, SchemaArgument, operator_schema
+from ascend_graph.eager.shape_code import attr_kind
 from ascend_graph.prototypes import Attr, OpPrototype, Parameter, ParameterKind, parse_text, read_prototypes
 from ascend_graph.prototypes.naming import snake_case
 from ascend_graph.prototypes.writer import to_reg_op
 from ascend_graph.shapes import Relation, RelationError, parse_relation
+from ascend_graph.shapes.lowering import AttrKind
 from ascend_graph.shapes.syntax import Itself
 
 #: The functions of csrc/eager that generated functions call, and those that only calls of aclnn functions do.
 _HELPERS = (
-    *("allocate", "broadcast", "ceil_divide", "check_given", "check_rank", "check_size", "check_sizes", "floor_divide"),
-    *("middle", "modulo", "npu_of", "scalar_type", "shape", "with_data", "without_data"),
+    *("add", "allocate", "broadcast", "ceil_divide", "check_given", "check_rank", "check_size", "check_sizes"),
+    *("elements", "floor_divide", "given", "middle", "modulo", "multiply", "negate", "npu_of", "scalar_type", "shape"),
+    *("subtract", "with_data", "without_data"),
 )
 _ACLNN_HELPERS = ("call", "find_function")
 _MACROS = {"assert", "errno", "linux", "unix"}
@@ -595,17 +598,15 @@ def _cpp_operator(schema: OperatorSchema, relation: Relation | None, declaration
 def _shapes(relation: Relation, arguments: Sequence[CppArgument]) -> OutputCode | None:
     if any(isinstance(a.shape, Itself) for t in relation.output_tensors for a in t.alternatives):
         return None
-    tensors, attrs, dtypes = {}, {}, {}
+    tensors: dict[str, CppTensor] = {}
+    attrs: dict[str, tuple[str, AttrKind]] = {}
     for argument in arguments:
         name, given = argument.argument.parameter.name, argument.argument
         if given.kind is Kind.TENSOR:
             tensors[name] = CppTensor(argument.name, argument.type.startswith("const std::optional"))
-        elif given.default is None and name not in tensors:
-            if given.kind in (Kind.INT, Kind.BOOL):
-                attrs[name] = argument.name
-            elif given.kind is Kind.DTYPE:
-                dtypes[name] = argument.name
-    return output_code(relation, tensors, attrs, dtypes)
+        elif not given.is_tensor and name not in tensors:
+            attrs[name] = argument.name, attr_kind(given.kind, given.default is not None)
+    return output_code(relation, tensors, attrs)
 
 
 def _cpp_argument(argument: SchemaArgument) -> CppArgument:

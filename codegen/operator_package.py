@@ -170,6 +170,13 @@ def _op(prototype: OpPrototype) -> _Op:
 
 
 def _common_files(ops: Sequence[_Op], directory: Path) -> dict[Path, str]:
+    named: dict[str, str] = {}
+    for op in ops:
+        other = named.setdefault(op.snake_name, op.op_type)
+        if other != op.op_type:
+            raise GenerationError(
+                f"{other} and {op.op_type} would both have the header aclnn_{op.snake_name}.h; rename one of them"
+            )
     texts = {
         directory / f"op_api/include/aclnn_{op.snake_name}.h": render("operator_package/aclnn.h.jinja", op=op)
         for op in ops

@@ -1,8 +1,9 @@
 """Shape relation → the C++ that checks the inputs of an operator and makes its outputs.
 
-The code serves the kernel and the meta function alike: sizes may be symbolic. It covers dimensions, groups and ``...``,
-integer arithmetic, conditions on the presence of inputs, ``like`` and the usual dtype rules. For a relation with more there
-is none; the generated kernel then asks the meta function that ``register_op`` made from the relation.
+The code serves the kernel and the meta function alike: sizes may be symbolic. It is the relation's form
+(:mod:`ascend_graph.shapes.form`) written down, as far as that has dimensions, groups and ``...``, integer arithmetic,
+conditions that are known when a call is made, ``like`` and the usual dtype rules. For a relation with more there is none; the
+generated kernel then asks the meta function that ``register_op`` made from the relation.
 """
 
 from __future__ import annotations
@@ -10,34 +11,37 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ascend_graph.codegen.rendering import cpp_string, identifier
+from ascend_graph.codegen.rendering import cpp_name, cpp_string
 
 from ascend_graph.eager.shape_code import SCALAR_TYPES
-from ascend_graph.shapes import Relation
-from ascend_graph.shapes.relation import dtype_symbols
-from ascend_graph.shapes.syntax import (
-    Absent,
-    Binary,
-    Call,
-    Conditional,
-    Definition,
-    Dim,
-    Dims,
-    Ellipsis_,
-    Expr,
-    Group,
-    Like,
-    Literal,
-    Name,
-    Size,
-    Tensor,
-    Tuple,
-    Unary,
-    bound_names,
+from ascend_graph.shapes import Relation, RelationError
+from ascend_graph.shapes.form import (
+    Bind,
+    CheckDtype,
+    Define,
+    Demand,
+    Form,
+    Kind,
+    Leaf,
+    Match,
+    Node,
+    Op,
+    Pattern,
+    Piece,
+    SameDtype,
 )
+from ascend_graph.shapes.lowering import AttrKind, lower
 
-_COMPARE = {"==": "sym_eq", "!=": "sym_ne", "<": "sym_lt", "<=": "sym_le", ">": "sym_gt", ">=": "sym_ge"}
-_DIVISIONS = {"//": "floor_divide", "%": "modulo"}
+_SYM_COMPARE = {"==": "sym_eq", "!=": "sym_ne", "<": "sym_lt", "<=": "sym_le", ">": "sym_gt", ">=": "sym_ge"}
+_FUNCTIONS = {
+    Op.NEGATE: "negate",
+    Op.ADD: "add",
+    Op.SUBTRACT: "subtract",
+    Op.MULTIPLY: "multiply",
+    Op.FLOOR_DIVIDE: "floor_divide",
+    Op.MODULO: "modulo",
+    Op.CEIL_DIVIDE: "ceil_divide",
+}
 #: at::ScalarType's enumerators by torch's number.
 ENUMERATORS = {
     **dict(enumerate(("Byte", "Char", "Short", "Int", "Long", "Half", "Float", "Double"))),
@@ -64,12 +68,7 @@ class CppTensor:
     @property
     def present(self) -> str:
         """The condition that it is there."""
-        return f"{self.name}.has_value()"
-
-    @property
-    def value(self) -> str:
-        """The tensor."""
-        return f"(*{self.name})" if self.optional else self.name
+        return f"{self.name}.has_value()" if self.optional else "true"
 
 
 class _BeyondError(Exception):
@@ -77,279 +76,285 @@ class _BeyondError(Exception):
 
 
 def output_code(
-    relation: Relation, tensors: Mapping[str, CppTensor], attrs: Mapping[str, str], dtypes: Mapping[str, str]
+    relation: Relation, tensors: Mapping[str, CppTensor], attrs: Mapping[str, tuple[str, AttrKind]]
 ) -> OutputCode | None:
     """The C++ of a relation, or ``None`` where it has more than this writes.
 
     Args:
         relation: The relation, of fresh outputs only.
         tensors: The single-tensor arguments by the relation's name for them.
-        attrs: The C++ expressions of integer and boolean attrs.
-        dtypes: Those of dtype attrs.
+        attrs: The C++ expression and the kind of each argument that is no tensor.
     """
+    if any(name not in tensors for name in relation.inputs):
+        return None
     try:
-        return _Writer(relation, tensors, attrs, dtypes).code()
-    except _BeyondError:
+        form = lower(relation, {name: kind for name, (_, kind) in attrs.items()})
+        return _Writer(form, tensors, {name: expression for name, (expression, _) in attrs.items()}).code()
+    except (_BeyondError, RelationError):
         return None
 
 
 class _Writer:
-    def __init__(
-        self, relation: Relation, tensors: Mapping[str, CppTensor], attrs: Mapping[str, str], dtypes: Mapping[str, str]
-    ) -> None:
-        self.relation = relation
-        self.tensors = tensors
-        self.attrs = attrs
-        self.dtypes = dtypes
-        self.known: dict[str, str] = {}
-        self.ellipsis: str | None = None
+    def __init__(self, form: Form, tensors: Mapping[str, CppTensor], attrs: Mapping[str, str]) -> None:
+        self.form, self.tensors, self.attrs = form, tensors, attrs
+        self.known: set[str] = set()
+        self.ellipses = 0
         self.lines: list[str] = []
-        self.symbols = dtype_symbols(relation) - attrs.keys() - dtypes.keys()
-        self.definitions = {c.name for c in relation.clauses if isinstance(c, Definition)}
 
     def code(self) -> OutputCode:
-        relation = self.relation
-        if any(
-            t.name not in self.tensors or t.index is not None or len(t.alternatives) != 1
-            for t in relation.input_tensors
-        ):
-            raise _BeyondError
-        for tensor in relation.input_tensors:
-            self.input(tensor)
-        self.dtype_checks()
-        for clause in relation.clauses:
-            if isinstance(clause, Definition):
-                name = f"dim_{identifier(clause.name)}"
-                self.lines.append(f"const c10::SymInt {name} = {self.size(clause.value)};")
-                self.known[clause.name] = name
-            else:
-                self.demand(clause, str(clause))
-        outputs = tuple([self.output(tensor) for tensor in relation.output_tensors])
+        for step in self.form.steps:
+            match step:
+                case Match(name, (pattern,)):
+                    self.input(name, pattern)
+                case CheckDtype(name, allowed):
+                    self.dtype_check(name, allowed)
+                case SameDtype(names, symbol):
+                    self.same_dtype(names, symbol)
+                case Define(name, node) if node.kind is Kind.NUMBER or node.kind is Kind.BOOL:
+                    self.lines.append(
+                        f"[[maybe_unused]] const c10::SymInt {cpp_name('dim', name)} = {self.size(node)};"
+                    )
+                    self.known.add(name)
+                case Demand(condition, shown):
+                    self.demand(condition, shown)
+                case _:
+                    raise _BeyondError
+        outputs = tuple([self.output(output.leaves) for output in self.form.outputs])
         return OutputCode(tuple(self.lines), outputs)
 
     # ---------------------------------------------------------------------------------------------------------- inputs
 
-    def input(self, tensor: Tensor) -> None:
-        shape = tensor.alternatives[0].shape
-        given = self.tensors[tensor.name]
-        if not isinstance(shape, Dims):
+    def input(self, name: str, pattern: Pattern) -> None:
+        given = self.tensors[name]
+        if pattern.items is None:
             return
+        if pattern.placed:
+            raise _BeyondError
         outer, self.lines = self.lines, []
-        new = bound_names(tensor) - self.known.keys() - self.attrs.keys()
-        if given.optional and (new or any(isinstance(i, Ellipsis_) for i in shape.items)):
-            raise _BeyondError  # a name that is bound only sometimes
-        self.pattern(cpp_string(f"{tensor.name}{shape}"), given.value, shape.items)
+        before = set(self.known), self.ellipses
+        self.pattern(cpp_string(pattern.shown), f"(*{given.name})" if given.optional else given.name, pattern.items)
         if given.optional:
-            outer += [f"if ({given.present}) {{", *[f"    {line}" for line in self.lines], "}"]
-        else:
-            outer += self.lines
-        self.lines = outer
+            if before != (self.known, self.ellipses):
+                raise _BeyondError  # a name that is bound only sometimes
+            self.lines = [f"if ({given.present}) {{", *[f"    {line}" for line in self.lines], "}"]
+        self.lines = outer + self.lines
 
-    def pattern(self, shown: str, value: str, items: Sequence[Dim]) -> None:
-        open_at = next((n for n, i in enumerate(items) if isinstance(i, Ellipsis_ | Group)), None)
+    def pattern(self, shown: str, value: str, items: Sequence[Bind]) -> None:
+        open_at = next((n for n, item in enumerate(items) if item.many), None)
         fixed = len(items) - (open_at is not None)
         if fixed or open_at is None:
             self.lines.append(f"check_rank({shown}, {value}, {fixed}, {'false' if open_at is None else 'true'});")
         for n, item in enumerate(items):
             if n == open_at:
                 self.open_item(shown, f"middle({value}, {n}, {len(items) - n - 1})", item)
-            elif isinstance(item, Size):
+            else:
                 position = n if open_at is None or n < open_at else n - len(items)
                 self.fixed_item(shown, f"{value}.sym_size({position})", item)
 
-    def open_item(self, shown: str, sizes: str, item: Dim) -> None:
-        if isinstance(item, Ellipsis_):
-            if self.ellipsis is None:
-                self.ellipsis = "leading_dims"
-                self.lines.append(f"const c10::SymIntArrayRef leading_dims = {sizes};")
-            else:
-                before, self.ellipsis = self.ellipsis, f"{self.ellipsis}_"
-                self.lines.append(f"const c10::SymDimVector {self.ellipsis} = broadcast({before}, {sizes});")
-            return
-        assert isinstance(item, Group)
-        if item.axis is not None or not isinstance(item.value, Name) or item.value.id in self.attrs:
+    @property
+    def ellipsis(self) -> str:
+        """The leading dimensions so far. No name of the relation gives a variable that ends in an underscore."""
+        return f"dim_leading_{self.ellipses}_"
+
+    def open_item(self, shown: str, sizes: str, item: Bind) -> None:
+        if item.what == "ellipsis":
+            before = self.ellipsis
+            self.ellipses += 1
+            made = sizes if self.ellipses == 1 else f"broadcast({before}, {sizes})"
+            kind = "SymIntArrayRef" if self.ellipses == 1 else "SymDimVector"
+            self.lines.append(f"[[maybe_unused]] const c10::{kind} {self.ellipsis} = {made};")
+        elif item.what != "group":
             raise _BeyondError
-        name = item.value.id
-        if name in self.known:
-            self.lines.append(f"check_sizes({shown}, {cpp_string(name)}, {sizes}, {self.known[name]});")
+        elif item.name in self.known:
+            name = cpp_name("dim", item.name)
+            self.lines.append(f"check_sizes({shown}, {cpp_string(item.name)}, {sizes}, {name});")
         else:
-            self.known[name] = f"dim_{identifier(name)}"
-            self.lines.append(f"const c10::SymIntArrayRef {self.known[name]} = {sizes};")
+            self.known.add(item.name)
+            self.lines.append(f"[[maybe_unused]] const c10::SymIntArrayRef {cpp_name('dim', item.name)} = {sizes};")
 
-    def fixed_item(self, shown: str, size: str, item: Size) -> None:
-        if item.axis is not None:
-            raise _BeyondError
-        match item.value:
-            case None:
+    def fixed_item(self, shown: str, size: str, item: Bind) -> None:
+        match item.what:
+            case "any":
                 return
-            case Literal(int() as value):
-                self.lines.append(f'check_size({shown}, "the size", {size}, {value});')
-            case Name(name) if name in self.attrs:
-                self.lines.append(f"check_size({shown}, {cpp_string(name)}, {size}, {self.attrs[name]});")
-            case Name(name) if name in self.known:
-                self.lines.append(f"check_size({shown}, {cpp_string(name)}, {size}, {self.known[name]});")
-            case Name(name) if name not in self.definitions:
-                self.known[name] = f"dim_{identifier(name)}"
-                self.lines.append(f"const c10::SymInt {self.known[name]} = {size};")
+            case "size" if item.node is not None:
+                expected = self.size(item.node)
+                self.lines.append(f"check_size({shown}, {cpp_string(item.shown)}, {size}, {expected});")
+            case "dimension" if item.name in self.known:
+                variable = cpp_name("dim", item.name)
+                self.lines.append(f"check_size({shown}, {cpp_string(item.name)}, {size}, {variable});")
+            case "dimension":
+                self.known.add(item.name)
+                self.lines.append(f"[[maybe_unused]] const c10::SymInt {cpp_name('dim', item.name)} = {size};")
             case _:
                 raise _BeyondError
 
-    def dtype_checks(self) -> None:
-        users: dict[str, CppTensor] = {}
-        for tensor in self.relation.input_tensors:
-            dtype = tensor.alternatives[0].dtype
-            given = self.tensors[tensor.name]
-            if dtype is None:
-                continue
-            if isinstance(dtype, Name) and dtype.id in self.symbols:
-                first = users.setdefault(dtype.id, given)
-                if first is given:
-                    if given.optional:
-                        raise _BeyondError
-                    continue
-                wanted, allowed = f"{given.value}.scalar_type() == {first.value}.scalar_type()", f"that of {first.name}"
-            else:
-                options = dtype.items if isinstance(dtype, Tuple) else (dtype,)
-                wanted = " || ".join(f"{given.value}.scalar_type() == {self.fixed_dtype(o)}" for o in options)
-                allowed = ", ".join(map(str, options))
-            if given.optional:
-                wanted = f"!{given.present} || {wanted}"
+    def dtype_check(self, name: str, allowed: Sequence[Node]) -> None:
+        given = self.tensors[name]
+        value = f"given({cpp_string(name)}, {given.name})"
+        wanted = " || ".join(f"{value}.scalar_type() == {self.fixed_dtype(option)}" for option in allowed)
+        shown = ", ".join(str(option.value) for option in allowed)
+        self.dtype_demand(name, wanted, shown)
+
+    def same_dtype(self, names: Sequence[str], symbol: str) -> None:
+        if len(names) < 2:
+            return
+        if self.tensors[names[0]].optional:
+            raise _BeyondError
+        first, last = (f"given({cpp_string(n)}, {self.tensors[n].name}).scalar_type()" for n in (names[0], names[-1]))
+        self.dtype_demand(names[-1], f"{first} == {last}", f"that of {names[0]}, {symbol}")
+
+    def dtype_demand(self, name: str, wanted: str, allowed: str) -> None:
+        given = self.tensors[name]
+        check = (
+            f"TORCH_CHECK({wanted}, {cpp_string(f'{name} has dtype ')}, "
+            f"given({cpp_string(name)}, {given.name}).scalar_type(), {cpp_string(f'; allowed: {allowed}')});"
+        )
+        self.lines.append(f"if ({given.present}) {{ {check} }}" if given.optional else check)
+
+    def demand(self, condition: Node, shown: str) -> None:
+        if condition.op is Op.AND:
+            for part in condition.args:
+                self.demand(part, shown)
+        elif condition.op is Op.COMPARE and self.are_sizes(condition):
+            a, b = map(self.size, condition.args)
             self.lines.append(
-                f"TORCH_CHECK({wanted}, {cpp_string(f'{tensor.name} has dtype ')}, {given.value}.scalar_type(), "
-                f"{cpp_string(f'; allowed: {allowed}')});"
+                f"TORCH_SYM_CHECK({a}.{_SYM_COMPARE[str(condition.value)]}({b}), {cpp_string(f'{shown} must hold: ')}, {a}, "
+                f"{cpp_string(f' {condition.value} ')}, {b});"
             )
+        else:
+            self.lines.append(f"TORCH_CHECK({self.condition(condition)}, {cpp_string(f'{shown} must hold')});")
 
-    def demand(self, condition: Expr, shown: str) -> None:
-        match condition:
-            case Binary("and", left, right):
-                self.demand(left, shown)
-                self.demand(right, shown)
-            case Binary(operator, left, right) if operator in _COMPARE:
-                a, b = self.size(left), self.size(right)
-                self.lines.append(
-                    f"TORCH_SYM_CHECK({a}.{_COMPARE[operator]}({b}), {cpp_string(f'{shown} must hold: ')}, {a}, "
-                    f"{cpp_string(f' {operator} ')}, {b});"
-                )
-            case _:
-                raise _BeyondError
+    @staticmethod
+    def are_sizes(node: Node) -> bool:
+        return node.value in _SYM_COMPARE and all(a.kind in (Kind.NUMBER, Kind.BOOL) for a in node.args)
 
     # --------------------------------------------------------------------------------------------------------- outputs
 
-    def output(self, tensor: Tensor) -> str:
-        if tensor.index is not None:
-            raise _BeyondError
-        shared = next((a.dtype for a in reversed(tensor.alternatives) if a.dtype is not None), None)
+    def output(self, leaves: Sequence[Leaf]) -> str:
         text = ""
-        for alternative in tensor.alternatives:
-            match alternative.shape:
-                case Absent():
+        for leaf in leaves:
+            match leaf.what:
+                case "absent":
                     made = "at::Tensor()"
-                case Like(Name(name)):
-                    given = self.tensors[name]
-                    dtype = "" if alternative.dtype is None else f", {self.options(alternative.dtype)}"
-                    made = f"at::empty_like({given.value}{dtype})"
-                case Dims(items):
-                    made = f"allocate({self.shape(items)}, {self.options(alternative.dtype or shared)})"
+                case "like":
+                    assert leaf.dtype is not None
+                    own = leaf.dtype == Node(Op.DTYPE_OF, Kind.DTYPE, (), (leaf.input,))
+                    dtype = "" if own else f", {self.options(leaf.dtype)}"
+                    made = f"at::empty_like({self.tensor(leaf.input)}{dtype})"
+                case "fresh":
+                    assert leaf.dtype is not None
+                    made = f"allocate({self.shape(leaf.pieces)}, {self.options(leaf.dtype)})"
                 case _:
                     raise _BeyondError
-            text += made if alternative.condition is None else f"{self.condition(alternative.condition)} ? {made} : "
+            text += made if leaf.condition is None else f"{self.condition(leaf.condition)} ? {made} : "
         return text
 
-    def shape(self, items: Sequence[Dim]) -> str:
-        pieces = [self.piece(item) for item in items]
-        if len(pieces) == 1 and not isinstance(items[0], Size):
-            return pieces[0]
-        return f"shape({{{', '.join(pieces)}}})"
+    def tensor(self, name: str) -> str:
+        """A tensor that has to be there."""
+        given = self.tensors[name]
+        return f"given({cpp_string(name)}, {given.name})" if given.optional else given.name
 
-    def piece(self, item: Dim) -> str:
-        if isinstance(item, Ellipsis_):
-            if self.ellipsis is None:
-                raise _BeyondError
-            return f"c10::SymIntArrayRef({self.ellipsis})" if self.ellipsis != "leading_dims" else self.ellipsis
-        if item.axis is not None or item.value is None:
+    def shape(self, pieces: Sequence[Piece]) -> str:
+        texts = [self.piece(piece) for piece in pieces]
+        if len(texts) == 1 and pieces[0].node.kind is Kind.SIZES:
+            return texts[0]
+        return f"shape({{{', '.join(texts)}}})"
+
+    def piece(self, piece: Piece) -> str:
+        if piece.axes is not None:
             raise _BeyondError
-        if isinstance(item, Group):
-            if not isinstance(item.value, Name) or item.value.id not in self.known:
-                raise _BeyondError
-            return self.known[item.value.id]
-        return self.size(item.value)
+        match piece.node.op:
+            case Op.ELLIPSIS if self.ellipses:
+                return self.ellipsis if self.ellipses == 1 else f"c10::SymIntArrayRef({self.ellipsis})"
+            case Op.GROUP if piece.node.value in self.known:
+                return str(cpp_name("dim", str(piece.node.value)))
+        if piece.node.kind is Kind.SIZES:
+            raise _BeyondError
+        return self.size(piece.node)
 
-    def options(self, dtype: Expr | None) -> str:
-        first = next((self.tensors[n] for n in self.relation.inputs if not self.tensors[n].optional), None)
+    def options(self, dtype: Node) -> str:
+        first = next((n for n in self.form.inputs if not self.tensors[n].optional), None)
         if first is None:
             raise _BeyondError
-        if dtype is None:
-            if self.relation.inputs[0] != next(n for n, t in self.tensors.items() if t is first):
-                raise _BeyondError  # the first input decides, and may be absent
-            return f"{first.value}.options()"
-        return f"{first.value}.options().dtype({self.dtype(dtype)})"
+        options = f"{self.tensors[first].name}.options()"
+        if dtype.op is Op.DTYPE_OF and isinstance(dtype.value, tuple) and dtype.value[0] == first:
+            return options
+        return f"{options}.dtype({self.dtype(dtype)})"
 
-    def dtype(self, node: Expr) -> str:
-        match node:
-            case Name(name) if name in self.relation.inputs:
-                return f"{self.required(name).value}.scalar_type()"
-            case Name(name) if name in self.symbols:
-                user = next(t for t in self.relation.input_tensors if t.alternatives[0].dtype == Name(name))
-                return f"{self.required(user.name).value}.scalar_type()"
-            case Name(name) if name in self.dtypes:
-                return f"scalar_type({self.dtypes[name]})"
-            case Call("dtype", (argument,)):
-                return self.dtype(argument)
-            case Call("promote", (Name(a), Name(b))) if a in self.relation.inputs and b in self.relation.inputs:
-                return f"at::result_type({self.required(a).value}, {self.required(b).value})"
+    def dtype(self, node: Node) -> str:
+        match node.op:
+            case Op.DTYPE_OF:
+                assert isinstance(node.value, tuple)
+                return self.first_dtype(node.value)
+            case Op.DTYPE_ATTR:
+                return f"scalar_type({self.attrs[str(node.value)]})"
+            case Op.PROMOTE if len(node.args) == 2 and all(a.op is Op.TENSOR for a in node.args):
+                return f"at::result_type({', '.join(self.tensor(str(a.value)) for a in node.args)})"
         return self.fixed_dtype(node)
 
-    def required(self, name: str) -> CppTensor:
-        tensor = self.tensors[name]
-        if tensor.optional:
-            raise _BeyondError
-        return tensor
+    def first_dtype(self, names: Sequence[str]) -> str:
+        """The dtype of the first of some tensors that is there."""
+        if len(names) == 1 or not self.tensors[names[0]].optional:
+            return f"{self.tensor(names[0])}.scalar_type()"
+        rest = self.first_dtype(names[1:])
+        return f"({self.tensors[names[0]].present} ? {self.tensor(names[0])}.scalar_type() : {rest})"
 
     @staticmethod
-    def fixed_dtype(node: Expr) -> str:
-        if isinstance(node, Name) and node.id in SCALAR_TYPES:
-            return f"at::ScalarType::{ENUMERATORS[SCALAR_TYPES[node.id]]}"
+    def fixed_dtype(node: Node) -> str:
+        if node.op is Op.DTYPE and node.value in SCALAR_TYPES:
+            return f"at::ScalarType::{ENUMERATORS[SCALAR_TYPES[str(node.value)]]}"
         raise _BeyondError
 
-    def condition(self, node: Expr) -> str:
+    # ----------------------------------------------------------------------------------------------------- expressions
+
+    def condition(self, node: Node) -> str:
         """A condition that is known when a call is made: the presence of inputs, attrs."""
-        match node:
-            case Name(name) if name in self.relation.inputs:
-                tensor = self.tensors[name]
-                return tensor.present if tensor.optional else "true"
-            case Name(name) if name in self.attrs:
-                return f"({self.attrs[name]} != 0)"
-            case Unary("not", operand):
-                return f"!{self.condition(operand)}"
-            case Binary(("is" | "is not") as operator, Name(name), Literal(None)) if name in self.relation.inputs:
-                return f"{'!' if operator == 'is' else ''}{self.condition(Name(name))}"
-            case Binary(("and" | "or") as operator, left, right):
-                return f"({self.condition(left)} {'&&' if operator == 'and' else '||'} {self.condition(right)})"
-            case Binary(operator, Name(name), Literal(int() as value)) if operator in _COMPARE and name in self.attrs:
-                return f"({self.attrs[name]} {operator} {int(value)})"
+        match node.op:
+            case Op.ALWAYS:
+                return "true" if node.value else "false"
+            case Op.PRESENT:
+                return self.tensors[str(node.value)].present
+            case Op.TRUTH if node.args[0].op is Op.ATTR:
+                return f"({self.attrs[str(node.args[0].value)]} != 0)"
+            case Op.NOT:
+                return f"!{self.condition(node.args[0])}"
+            case Op.AND | Op.OR:
+                a, b = map(self.condition, node.args)
+                return f"({a} {'&&' if node.op is Op.AND else '||'} {b})"
+            case Op.COMPARE if self.are_sizes(node):
+                a, b = map(self.plain, node.args)
+                return f"({a} {node.value} {b})"
         raise _BeyondError
 
-    def size(self, node: Expr) -> str:
-        """An expression of type ``c10::SymInt``."""
-        match node:
-            case Literal(bool() | int() as value):
-                return f"c10::SymInt({int(value)})"
-            case Name(name) if name in self.attrs:
-                return f"c10::SymInt({self.attrs[name]})"
-            case Name(name) if name in self.known:
-                return self.known[name]
-            case Unary("-", operand):
-                return f"(-{self.size(operand)})"
-            case Binary(("+" | "-" | "*") as operator, left, right):
-                return f"({self.size(left)} {operator} {self.size(right)})"
-            case Binary(("//" | "%") as operator, left, right):
-                return f"{_DIVISIONS[operator]}({self.size(left)}, {self.size(right)})"
-            case Call("ceildiv", (a, b)):
-                return f"ceil_divide({self.size(a)}, {self.size(b)})"
-            case Call("rank", (Name(name),)) if name in self.relation.inputs:
-                return f"c10::SymInt({self.required(name).value}.dim())"
-            case Call("numel", (Name(name),)) if name in self.relation.inputs:
-                return f"{self.required(name).value}.sym_numel()"
-            case Conditional(then, condition, otherwise):
-                return f"({self.condition(condition)} ? {self.size(then)} : {self.size(otherwise)})"
+    def plain(self, node: Node) -> str:
+        """A number that is no size: an attr, a rank or an integer."""
+        match node.op:
+            case Op.INTEGER:
+                return f"int64_t{{{node.value}}}"
+            case Op.ATTR:
+                return f"int64_t{{{self.attrs[str(node.value)]}}}"
+            case Op.RANK:
+                return f"{self.tensor(str(node.value))}.dim()"
+        raise _BeyondError
+
+    def size(self, node: Node) -> str:
+        """A number as a ``c10::SymInt``."""
+        match node.op:
+            case Op.INTEGER:
+                return f"c10::SymInt(int64_t{{{node.value}}})"
+            case Op.ATTR if node.kind in (Kind.NUMBER, Kind.BOOL):
+                return f"c10::SymInt(int64_t{{{self.attrs[str(node.value)]}}})"
+            case Op.DIMENSION if node.value in self.known:
+                return str(cpp_name("dim", str(node.value)))
+            case Op.RANK:
+                return f"c10::SymInt({self.tensor(str(node.value))}.dim())"
+            case Op.ELEMENTS:
+                return f"elements({self.tensor(str(node.value))})"
+            case Op.CHOICE:
+                then, otherwise = map(self.size, node.args[1:])
+                return f"({self.condition(node.args[0])} ? {then} : {otherwise})"
+            case Op.FROM_CONDITION:
+                return f"c10::SymInt(int64_t{{{self.condition(node.args[0])}}})"
+        if node.op in _FUNCTIONS:
+            return f"{_FUNCTIONS[node.op]}({', '.join(map(self.size, node.args))})"
         raise _BeyondError

@@ -64,6 +64,19 @@ def identifier(name: str) -> str:
     return name
 
 
+def cpp_name(prefix: str, name: str) -> str:
+    """A C++ variable for a name of any language: the prefix keeps it apart from keywords and from a template's own names.
+
+    A name that C++ would not take has everything but ASCII letters and digits written as code points. Names that differ
+    give variables that differ.
+
+    >>> cpp_name("input", "default"), cpp_name("dim", "größe"), cpp_name("attr", "a__b")
+    ('input_default', 'dim_gr_u0000f6_u0000dfe', 'attr_a_u00005f_u00005fb')
+    """
+    plain = re.fullmatch(r"[A-Za-z0-9]+(?:_[A-Za-z0-9]+)*", name) and not re.search("_u[0-9a-f]{6}", f"_{name}")
+    return f"{prefix}_{name if plain else re.sub(r'[^A-Za-z0-9]', lambda m: f'_u{ord(m.group()):06x}', name)}"
+
+
 def python_literal(value: Any, data_type: str = "DataType") -> str:
     """A default of an attr as a Python expression; ``data_type`` is what the class of GE's dtypes is called there.
 

@@ -12,7 +12,7 @@ import torch
 from ascend_graph.eager.errors import EagerError
 from ascend_graph.eager.library import kernels
 from ascend_graph.eager.schema import Kind, OperatorSchema, operator_schema
-from ascend_graph.eager.shape_code import ShapeCode, encode
+from ascend_graph.eager.shape_code import ShapeCode, attr_kind, encode
 from ascend_graph.prototypes import AttrValue, OpPrototype, ParameterKind
 from ascend_graph.registration.dispatch import Definition, forget_kernels
 from ascend_graph.registration.fake import register_meta
@@ -263,5 +263,9 @@ def _shape_code(schema: OperatorSchema, relation: Relation) -> ShapeCode | None:
     position = {names[a.name]: n for n, a in enumerate(schema.arguments) if a.name in names}
     kinds = {names[a.name]: a.kind for a in schema.arguments if a.name in names}
     tensors = {name: n for name, n in position.items() if kinds[name] is Kind.TENSOR}
-    attrs = {name: n for name, n in position.items() if kinds[name] in (Kind.INT, Kind.BOOL, Kind.DTYPE)}
-    return encode(relation, tensors, attrs, frozenset(name for name in attrs if kinds[name] is Kind.DTYPE))
+    attrs = {
+        names[a.name]: (n, attr_kind(a.kind, a.default is not None))
+        for n, a in enumerate(schema.arguments)
+        if a.name in names and not a.is_tensor
+    }
+    return encode(relation, tensors, attrs)

@@ -1,38 +1,34 @@
 """Shape relation → the program that the C++ kernel allocates outputs with (csrc/eager/shape_program.h). No torch.
 
 The program covers what eager calls meet every day: patterns of dimensions, groups and ``...``, integer arithmetic,
-conditions on sizes and on the presence of inputs, ``like``, and the usual dtype rules. For a relation with more,
-:func:`encode` gives ``None``; the kernel then asks the operator's meta function, as it does when a program finds that
-a call does not fit.
+conditions on sizes and on the presence of inputs, ``like``, and the usual dtype rules. It is the relation's form
+(:mod:`ascend_graph.shapes.form`) as numbers. For a relation with more, :func:`encode` gives ``None``; the kernel then asks
+the operator's meta function, as it does when a program finds that a call does not fit.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ascend_graph.shapes import Relation
-from ascend_graph.shapes.dtypes import CATEGORY
-from ascend_graph.shapes.relation import dtype_symbols
-from ascend_graph.shapes.syntax import (
-    Absent,
-    Binary,
-    Call,
-    Conditional,
-    Definition,
-    Dim,
-    Dims,
-    Ellipsis_,
-    Expr,
-    Group,
-    Like,
-    Literal,
-    Name,
-    Tensor,
-    Tuple,
-    Unary,
+from ascend_graph.eager.schema import Kind as Parameter
+from ascend_graph.shapes import Relation, RelationError
+from ascend_graph.shapes.form import (
+    Bind,
+    CheckDtype,
+    Define,
+    Demand,
+    Form,
+    Kind,
+    Leaf,
+    Match,
+    Node,
+    Op,
+    Piece,
+    SameDtype,
 )
+from ascend_graph.shapes.lowering import AttrKind, lower
 
 # The numbers of the enumerations in csrc/eager/shape_program.h.
 _Item = enum.IntEnum("_Item", "DIMENSION LITERAL ANY ELLIPSIS GROUP ARGUMENT EXPRESSION", start=0)
@@ -46,22 +42,22 @@ _Node = enum.IntEnum(
 _Dtype = enum.IntEnum("_Dtype", "FIRST_PRESENT FIXED ARGUMENT PROMOTE", start=0)
 _Output = enum.IntEnum("_Output", "FRESH LIKE ABSENT", start=0)
 
-_BINARY = {
-    "+": _Node.ADD,
-    "-": _Node.SUBTRACT,
-    "*": _Node.MULTIPLY,
-    "//": _Node.FLOOR_DIVIDE,
-    "%": _Node.MODULO,
+#: Operations that are a node with the same operands.
+_SAME = {
+    op: _Node[op.name]
+    for op in (
+        *(Op.NEGATE, Op.NOT, Op.ADD, Op.SUBTRACT, Op.MULTIPLY, Op.FLOOR_DIVIDE, Op.MODULO, Op.CEIL_DIVIDE),
+        *(Op.MINIMUM, Op.MAXIMUM, Op.AND, Op.OR),
+    )
+}
+_COMPARE = {
     "==": _Node.EQUAL,
     "!=": _Node.NOT_EQUAL,
     "<": _Node.LESS,
     "<=": _Node.LESS_EQUAL,
     ">": _Node.GREATER,
     ">=": _Node.GREATER_EQUAL,
-    "and": _Node.AND,
-    "or": _Node.OR,
 }
-_FUNCTIONS = {"ceildiv": _Node.CEIL_DIVIDE, "min": _Node.MINIMUM, "max": _Node.MAXIMUM}
 _MAX_SLOTS = 64
 
 #: The numbers of c10::ScalarType for the language's dtypes that torch has.
@@ -82,6 +78,21 @@ SCALAR_TYPES = {
     "uint64": 29,
     "float8_e8m0fnu": 44,
 }
+
+_KINDS = {
+    Parameter.INT: Kind.NUMBER,
+    Parameter.BOOL: Kind.BOOL,
+    Parameter.FLOAT: Kind.FLOAT,
+    Parameter.STRING: Kind.TEXT,
+    Parameter.INTS: Kind.SIZES,
+    Parameter.DTYPE: Kind.DTYPE,
+}
+
+
+def attr_kind(parameter: Parameter, optional: bool) -> AttrKind:
+    """How a relation reads an argument that is no tensor."""
+    return AttrKind(_KINDS.get(parameter, Kind.OTHER), optional)
+
 
 Items = tuple[tuple[int, int], ...]
 
@@ -140,168 +151,120 @@ class _BeyondError(Exception):
 
 
 def encode(
-    relation: Relation, tensors: Mapping[str, int], attrs: Mapping[str, int], dtypes: frozenset[str]
+    relation: Relation, tensors: Mapping[str, int], attrs: Mapping[str, tuple[int, AttrKind]]
 ) -> ShapeCode | None:
     """The program of a relation, or ``None`` where only the meta function can evaluate it.
 
     Args:
         relation: The relation, of fresh outputs only.
         tensors: The position in the schema of each single-tensor argument, by the relation's name for it.
-        attrs: The position of each integer, boolean or dtype argument.
-        dtypes: Which of ``attrs`` are dtypes.
+        attrs: The position and the kind of each argument that is no tensor.
     """
+    if any(name not in tensors for name in relation.inputs):
+        return None  # a list of tensors
     try:
-        return _Encoder(relation, tensors, attrs, dtypes).code()
-    except _BeyondError:
+        form = lower(relation, {name: kind for name, (_, kind) in attrs.items()})
+        return _Encoder(form, tensors, {name: position for name, (position, _) in attrs.items()}).code()
+    except (_BeyondError, RelationError):
         return None
 
 
 class _Encoder:
-    def __init__(
-        self, relation: Relation, tensors: Mapping[str, int], attrs: Mapping[str, int], dtypes: frozenset[str]
-    ) -> None:
-        self.relation = relation
-        self.tensors = tensors
-        self.attrs = attrs
-        self.dtypes = dtypes
+    def __init__(self, form: Form, tensors: Mapping[str, int], attrs: Mapping[str, int]) -> None:
+        self.form, self.tensors, self.attrs = form, tensors, attrs
         self.slots: dict[str, int] = {}
         self.nodes: list[tuple[int, int, int, int]] = []
-        self.symbols = {name: self.symbol_users(name) for name in dtype_symbols(relation) - attrs.keys()}
+        self.numbers: dict[Node, int] = {}
 
     def code(self) -> ShapeCode:
-        relation = self.relation
-        if any(name not in self.tensors for name in relation.inputs):
-            raise _BeyondError  # a list of tensors
-        inputs = tuple([self.input(tensor) for tensor in relation.input_tensors])
-        clauses = []
-        for clause in relation.clauses:
-            if isinstance(clause, Definition):
-                node = self.node(clause.value)
-                clauses.append((self.slot(clause.name), node))
-            else:
-                clauses.append((-1, self.node(clause)))
-        checks = [self.dtype_check(tensor) for tensor in relation.input_tensors]
-        same = [CheckCode(same=users) for users in self.symbols.values() if len(users) > 1]
-        outputs = tuple([self.output(tensor) for tensor in relation.output_tensors])
+        inputs: list[InputCode] = []
+        checks: list[CheckCode] = []
+        clauses: list[tuple[int, int]] = []
+        for step in self.form.steps:
+            match step:
+                case Match(name, (pattern,)):
+                    items = None if pattern.items is None else tuple(map(self.pattern_item, pattern.items))
+                    inputs.append(InputCode(self.tensors[name], items))
+                case CheckDtype(name, allowed):
+                    among = tuple([self.fixed_dtype(node) for node in allowed])
+                    checks.append(CheckCode(argument=self.tensors[name], among=among))
+                case SameDtype(names, _):
+                    if len(names) > 1:
+                        checks.append(CheckCode(same=tuple([self.tensors[name] for name in names])))
+                case Define(name, node) if node.kind is Kind.NUMBER or node.kind is Kind.BOOL:
+                    number = self.node(node)
+                    clauses.append((self.slot(name), number))
+                case Demand(condition, _):
+                    clauses.append((-1, self.node(condition)))
+                case _:
+                    raise _BeyondError
+        outputs = tuple([tuple(map(self.branch, output.leaves)) for output in self.form.outputs])
         if len(self.slots) > _MAX_SLOTS:
             raise _BeyondError
-        all_checks = (*same, *[c for c in checks if c is not None])
-        return ShapeCode(len(self.slots), inputs, all_checks, tuple(clauses), tuple(self.nodes), outputs)
-
-    def symbol_users(self, symbol: str) -> tuple[int, ...]:
-        return tuple(
-            self.tensors[t.name]
-            for t in self.relation.input_tensors
-            if t.name in self.tensors and any(a.dtype == Name(symbol) for a in t.alternatives)
-        )
+        return ShapeCode(len(self.slots), tuple(inputs), tuple(checks), tuple(clauses), tuple(self.nodes), outputs)
 
     def slot(self, name: str) -> int:
         return self.slots.setdefault(name, len(self.slots))
 
-    # ---------------------------------------------------------------------------------------------------------- inputs
-
-    def input(self, tensor: Tensor) -> InputCode:
-        if tensor.index is not None or len(tensor.alternatives) != 1:
+    def pattern_item(self, item: Bind) -> tuple[int, int]:
+        if item.axes is not None:
             raise _BeyondError
-        shape = tensor.alternatives[0].shape
-        argument = self.tensors[tensor.name]
-        if not isinstance(shape, Dims):
-            return InputCode(argument, None)
-        return InputCode(argument, tuple([self.pattern_item(item) for item in shape.items]))
-
-    def pattern_item(self, item: Dim) -> tuple[int, int]:
-        if isinstance(item, Ellipsis_):
-            return _Item.ELLIPSIS, 0
-        if item.axis is not None:
-            raise _BeyondError
-        match item.value:
-            case None:
+        match item.what:
+            case "any":
                 return _Item.ANY, 0
-            case Literal(int() as value):
-                return _Item.LITERAL, value
-            case Name(name) if name in self.attrs:
-                if isinstance(item, Group):
-                    raise _BeyondError
-                return _Item.ARGUMENT, self.attrs[name]
-            case Name(name) if name not in self.definitions:
-                return (_Item.GROUP if isinstance(item, Group) else _Item.DIMENSION), self.slot(name)
-        raise _BeyondError
-
-    @property
-    def definitions(self) -> set[str]:
-        return {c.name for c in self.relation.clauses if isinstance(c, Definition)}
-
-    def dtype_check(self, tensor: Tensor) -> CheckCode | None:
-        dtype = tensor.alternatives[0].dtype
-        if dtype is None or (isinstance(dtype, Name) and dtype.id in self.symbols):
-            return None
-        options = dtype.items if isinstance(dtype, Tuple) else (dtype,)
-        return CheckCode(argument=self.tensors[tensor.name], among=tuple([self.fixed_dtype(o) for o in options]))
-
-    @staticmethod
-    def fixed_dtype(node: Expr) -> int:
-        if isinstance(node, Name) and node.id in SCALAR_TYPES:
-            return SCALAR_TYPES[node.id]
+            case "ellipsis":
+                return _Item.ELLIPSIS, 0
+            case "group":
+                return _Item.GROUP, self.slot(item.name)
+            case "dimension":
+                return _Item.DIMENSION, self.slot(item.name)
+            case "size" if item.node is not None and isinstance(item.node.value, int) and item.node.op is Op.INTEGER:
+                return _Item.LITERAL, item.node.value
+            case "size" if item.node is not None and item.node.op is Op.ATTR:
+                return _Item.ARGUMENT, self.attrs[str(item.node.value)]
         raise _BeyondError
 
     # --------------------------------------------------------------------------------------------------------- outputs
 
-    def output(self, tensor: Tensor) -> tuple[BranchCode, ...]:
-        if tensor.index is not None:
+    def branch(self, leaf: Leaf) -> BranchCode:
+        condition = -1 if leaf.condition is None else self.node(leaf.condition)
+        if leaf.what == "absent":
+            return BranchCode(condition, _Output.ABSENT, 0, (), DtypeCode(_Dtype.FIXED, (0,)))
+        assert leaf.dtype is not None
+        dtype = self.dtype(leaf.dtype)
+        if leaf.what == "like":
+            return BranchCode(condition, _Output.LIKE, self.tensors[leaf.input], (), dtype)
+        if leaf.what != "fresh":
             raise _BeyondError
-        shared = next((a.dtype for a in reversed(tensor.alternatives) if a.dtype is not None), None)
-        branches = []
-        for alternative in tensor.alternatives:
-            condition = -1 if alternative.condition is None else self.node(alternative.condition)
-            like = 0
-            items: Items = ()
-            default: tuple[int, ...]
-            match alternative.shape:
-                case Absent():
-                    branches.append(BranchCode(condition, _Output.ABSENT, 0, (), DtypeCode(_Dtype.FIXED, (0,))))
-                    continue
-                case Like(Name(name)):
-                    kind, like = _Output.LIKE, self.tensors[name]
-                    default = (like,)
-                case Dims(dims):
-                    kind, items = _Output.FRESH, tuple([self.output_item(item) for item in dims])
-                    default = tuple(self.tensors[name] for name in self.relation.inputs)
-                case _:
-                    raise _BeyondError
-            # A dtype at the end holds for all shapes in brackets; `like x` brings that of x.
-            dtype = alternative.dtype or (shared if kind is _Output.FRESH else None)
-            code = DtypeCode(_Dtype.FIRST_PRESENT, default) if dtype is None else self.dtype(dtype)
-            branches.append(BranchCode(condition, kind, like, items, code))
-        return tuple(branches)
+        return BranchCode(condition, _Output.FRESH, 0, tuple(map(self.output_item, leaf.pieces)), dtype)
 
-    def output_item(self, item: Dim) -> tuple[int, int]:
-        if isinstance(item, Ellipsis_):
-            return _Item.ELLIPSIS, 0
-        if item.axis is not None or item.value is None:
+    def output_item(self, piece: Piece) -> tuple[int, int]:
+        if piece.axes is not None:
             raise _BeyondError
-        if isinstance(item, Group):
-            if not (isinstance(item.value, Name) and item.value.id in self.slots):
-                raise _BeyondError
-            return _Item.GROUP, self.slots[item.value.id]
-        return _Item.EXPRESSION, self.node(item.value)
+        match piece.node.op:
+            case Op.ELLIPSIS:
+                return _Item.ELLIPSIS, 0
+            case Op.GROUP if str(piece.node.value) in self.slots:
+                return _Item.GROUP, self.slots[str(piece.node.value)]
+        if piece.node.kind is Kind.SIZES:
+            raise _BeyondError
+        return _Item.EXPRESSION, self.node(piece.node)
 
-    def dtype(self, node: Expr) -> DtypeCode:
-        match node:
-            case Name(name) if name in self.tensors and name in self.relation.inputs:
-                return DtypeCode(_Dtype.FIRST_PRESENT, (self.tensors[name],))
-            case Name(name) if name in self.symbols:
-                return DtypeCode(_Dtype.FIRST_PRESENT, self.symbols[name])
-            case Name(name) if name in self.dtypes:
-                return DtypeCode(_Dtype.ARGUMENT, (self.attrs[name],))
-            case Call("dtype", (argument,)):
-                return self.dtype(argument)
-            case Call("promote", arguments):
-                return DtypeCode(_Dtype.PROMOTE, tuple([self.single(a) for a in arguments]))
+    def dtype(self, node: Node) -> DtypeCode:
+        match node.op:
+            case Op.DTYPE_OF:
+                assert isinstance(node.value, tuple)
+                return DtypeCode(_Dtype.FIRST_PRESENT, tuple([self.tensors[name] for name in node.value]))
+            case Op.DTYPE_ATTR:
+                return DtypeCode(_Dtype.ARGUMENT, (self.attrs[str(node.value)],))
+            case Op.PROMOTE if all(operand.op is Op.TENSOR for operand in node.args):
+                return DtypeCode(_Dtype.PROMOTE, tuple([self.tensors[str(operand.value)] for operand in node.args]))
         return DtypeCode(_Dtype.FIXED, (self.fixed_dtype(node),))
 
-    def single(self, node: Expr) -> int:
-        if isinstance(node, Name) and node.id in self.relation.inputs:
-            return self.tensors[node.id]
+    @staticmethod
+    def fixed_dtype(node: Node) -> int:
+        if node.op is Op.DTYPE and node.value in SCALAR_TYPES:
+            return SCALAR_TYPES[str(node.value)]
         raise _BeyondError
 
     # ----------------------------------------------------------------------------------------------------- expressions
@@ -310,35 +273,39 @@ class _Encoder:
         self.nodes.append((kind, a, b, c))
         return len(self.nodes) - 1
 
-    def node(self, node: Expr) -> int:
-        """The number of the node that computes an expression."""
-        match node:
-            case Literal(bool() | int() as value):
-                return self.add(_Node.INTEGER, int(value))
-            case Name(name) if name in self.relation.inputs:
-                return self.add(_Node.PRESENT, self.tensors[name])
-            case Name(name) if name in self.attrs and name not in self.dtypes:
-                return self.add(_Node.ARGUMENT, self.attrs[name])
-            case Name(name) if name in self.slots and name not in CATEGORY:
-                return self.add(_Node.SLOT, self.slots[name])
-            case Unary(operator, operand):
-                return self.add(_Node.NEGATE if operator == "-" else _Node.NOT, self.node(operand))
-            case Binary(("is" | "is not") as operator, Name(name), Literal(None)) if name in self.relation.inputs:
-                present = self.add(_Node.PRESENT, self.tensors[name])
-                return present if operator == "is not" else self.add(_Node.NOT, present)
-            case Binary(operator, left, right) if operator in _BINARY:
-                return self.add(_BINARY[operator], self.node(left), self.node(right))
-            case Conditional(then, condition, otherwise):
-                return self.add(_Node.CONDITIONAL, self.node(condition), self.node(then), self.node(otherwise))
-            case Call("rank" | "numel", (Name(name),)) if name in self.relation.inputs:
-                kind = _Node.RANK if node.function == "rank" else _Node.ELEMENTS
-                return self.add(kind, self.tensors[name])
-            case Call(("ceildiv" | "min" | "max") as function, arguments) if len(arguments) > 1:
-                return self.fold(_FUNCTIONS[function], arguments)
-        raise _BeyondError
+    def node(self, node: Node) -> int:
+        """The number of the node that computes a number or a condition; what occurs twice is there once."""
+        number = self.numbers.get(node)
+        if number is None:
+            number = self.numbers[node] = self.new_node(node)
+        return number
 
-    def fold(self, kind: _Node, arguments: Sequence[Expr]) -> int:
-        result = self.node(arguments[0])
-        for argument in arguments[1:]:
-            result = self.add(kind, result, self.node(argument))
-        return result
+    def new_node(self, node: Node) -> int:
+        op, args, value = node.op, node.args, node.value
+        if op in _SAME:
+            return self.add(_SAME[op], *map(self.node, args))
+        match op:
+            case Op.INTEGER | Op.ALWAYS:
+                assert isinstance(value, int)
+                return self.add(_Node.INTEGER, int(value))
+            case Op.DIMENSION if str(value) in self.slots:
+                return self.add(_Node.SLOT, self.slots[str(value)])
+            case Op.ATTR if node.kind in (Kind.NUMBER, Kind.BOOL):
+                return self.add(_Node.ARGUMENT, self.attrs[str(value)])
+            case Op.GIVEN:
+                return self.add(_Node.PRESENT, self.attrs[str(value)])
+            case Op.PRESENT:
+                return self.add(_Node.PRESENT, self.tensors[str(value)])
+            case Op.RANK:
+                return self.add(_Node.RANK, self.tensors[str(value)])
+            case Op.ELEMENTS:
+                return self.add(_Node.ELEMENTS, self.tensors[str(value)])
+            case Op.CHOICE:
+                return self.add(_Node.CONDITIONAL, *map(self.node, args))
+            case Op.TRUTH if args[0].kind is not Kind.FLOAT:
+                return self.node(args[0])
+            case Op.FROM_CONDITION:  # any number that is not 0 is a condition that holds
+                return self.add(_Node.NOT, self.add(_Node.NOT, self.node(args[0])))
+            case Op.COMPARE if str(value) in _COMPARE and all(a.kind in (Kind.NUMBER, Kind.BOOL) for a in args):
+                return self.add(_COMPARE[str(value)], *map(self.node, args))
+        raise _BeyondError

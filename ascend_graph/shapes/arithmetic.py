@@ -38,11 +38,30 @@ def broadcast(a: Sequence[Any], b: Sequence[Any], check: Check, decide: Decide) 
     return tuple(result)
 
 
-def product(sizes: Sequence[Any]) -> Any:
+#: Numbers have 63 bits and a sign, as in C++; without a limit repeated squaring would not end.
+MAX_NUMBER = 2**63 - 1
+
+
+def within(number: Any, shown: object) -> Any:
+    """``number``, unless it is beyond 64 bits."""
+    if number.__class__ is int and not -MAX_NUMBER <= number <= MAX_NUMBER:
+        raise ShapeError(f"{shown} is beyond 64 bits: {number if abs(number) < 2**128 else 'a larger number'}")
+    return number
+
+
+def product(sizes: Sequence[Any], shown: object = "a product") -> Any:
     """The product of all sizes; 1 for none."""
     result: Any = 1
     for size in sizes:
-        result = result * size
+        result = within(result * size, shown)
+    return result
+
+
+def total(sizes: Sequence[Any], shown: object = "a sum") -> Any:
+    """The sum of all sizes; 0 for none."""
+    result: Any = 0
+    for size in sizes:
+        result = within(size if result.__class__ is int and result == 0 else result + size, shown)
     return result
 
 
@@ -81,19 +100,27 @@ def position_of(items: Any, wanted: Any, node: Expr) -> int:
     return items.index(wanted)
 
 
-def reshape(source: Sequence[Any], wanted: Sequence[Any], shown: str) -> tuple[Any, ...]:
+def reshape(source: Sequence[Any], wanted: Any, shown: str, check: Check) -> tuple[Any, ...]:
+    """The sizes wanted, where -1 is what is left of the elements of ``source``; their number must stay."""
+    if not isinstance(wanted, list | tuple):
+        raise ShapeError(f"{shown}: the sizes wanted are {show(wanted)}, not a list")
+    for size in wanted:
+        if isinstance(size, bool | str | float) or size is None or (size.__class__ is int and size < -1):
+            raise ShapeError(f"{shown}: {show(size)} is no size: {show(list(wanted))}")
     unknown = [n for n, size in enumerate(wanted) if size.__class__ is int and size == -1]
-    if not unknown:
-        return tuple(wanted)
     if len(unknown) > 1:
         raise ShapeError(f"{shown}: only one size may be -1, got {list(wanted)}")
-    rest = product([size for n, size in enumerate(wanted) if n != unknown[0]])
-    if rest.__class__ is int and rest == 0:
-        raise ShapeError(f"{shown}: -1 beside a size of 0 means nothing: {list(wanted)}")
-    total = product(source)
-    if total.__class__ is int and rest.__class__ is int and total % rest:
-        raise ShapeError(f"{shown}: {total} elements do not fill {list(wanted)}")
-    return tuple(total // rest if n == unknown[0] else size for n, size in enumerate(wanted))
+    rest = product([size for n, size in enumerate(wanted) if n not in unknown], shown)
+    elements = product(source, shown)
+    if not unknown:
+        fits = elements == rest
+    else:
+        if rest.__class__ is int and rest == 0:
+            raise ShapeError(f"{shown}: -1 beside a size of 0 means nothing: {list(wanted)}")
+        fits = elements % rest == 0
+    if fits is not True:
+        check(fits, lambda: f"{shown}: {elements} elements do not fill {list(wanted)}")
+    return tuple([elements // rest if n in unknown else size for n, size in enumerate(wanted)])
 
 
 def axes_of(value: Any, many: bool, rank: int, shown: str) -> tuple[int, ...]:

@@ -6,20 +6,16 @@ settled, and refused, here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ascend_graph.shapes.arithmetic import show
 from ascend_graph.shapes.errors import RelationError
 from ascend_graph.shapes.outputs import Outputs
 from ascend_graph.shapes.patterns import Deferred, Patterns
 from ascend_graph.shapes.program import Env, Program, Step, T, Target, Value
+from ascend_graph.shapes.statement import Statement
 from ascend_graph.shapes.syntax import Definition, Expr, Name, bound_names, walk
 
-if TYPE_CHECKING:
-    from ascend_graph.shapes.relation import Relation
 
-
-def compile_program(relation: Relation, target: Target[T]) -> Program[T]:
+def compile_program(relation: Statement, target: Target[T]) -> Program[T]:
     """Compile ``relation``; see :meth:`Relation.program`."""
     return _Compiler(relation, target).program()
 

@@ -28,8 +28,8 @@ CATEGORY: Mapping[str, int] = {
 }
 
 _SIGNED = ("int8", "int16", "int32", "int64")
-_REAL_OF = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
-_COMPLEX_OF = {"float16": "complex32", "bfloat16": "complex64", "float32": "complex64", "float64": "complex128"}
+REAL_OF = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
+COMPLEX_OF = {"float16": "complex32", "bfloat16": "complex64", "float32": "complex64", "float64": "complex128"}
 
 
 def promote_names(a: str, b: str) -> str:
@@ -44,7 +44,7 @@ def promote_names(a: str, b: str) -> str:
     if ca != cb:
         low, high = (a, b) if ca < cb else (b, a)
         if CATEGORY[high] == _COMPLEX and CATEGORY[low] == _FLOAT:
-            return promote_names(_COMPLEX_OF.get(low, "complex64"), high)
+            return promote_names(COMPLEX_OF.get(low, "complex64"), high)
         return high
     if ca == _INT:
         return _promote_integers(a, b)
@@ -120,14 +120,14 @@ class DtypeSystem(Generic[T]):
     def _combine(higher: str, lower: str) -> str:
         # A complex number beside a half tensor gives complex half, not the default complex.
         if CATEGORY[lower] == _COMPLEX and CATEGORY[higher] == _FLOAT:
-            return _COMPLEX_OF.get(higher, lower)
+            return COMPLEX_OF.get(higher, lower)
         return lower
 
     def _number(self, value: object) -> str:
         if isinstance(value, bool):
             return "bool"
         if isinstance(value, complex):
-            return _COMPLEX_OF[self.default_float()]
+            return COMPLEX_OF[self.default_float()]
         # A symbolic number of a traced graph is recognised by its class name: nothing here imports torch.
         if isinstance(value, float) or type(value).__name__ == "SymFloat":
             return self.default_float()
@@ -143,7 +143,7 @@ class DtypeSystem(Generic[T]):
 
     def real(self, dtype: T) -> T:
         """The dtype of the real part: complex64 → float32; others stay."""
-        return self.from_name(_REAL_OF.get(self.to_name(dtype), self.to_name(dtype)))
+        return self.from_name(REAL_OF.get(self.to_name(dtype), self.to_name(dtype)))
 
 
 def _known(name: str) -> str:

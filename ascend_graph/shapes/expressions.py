@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator as operators
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic
+from typing import Any, Generic
 
 from ascend_graph.shapes.arithmetic import (
     among,
@@ -18,10 +18,12 @@ from ascend_graph.shapes.arithmetic import (
     position_of,
     product,
     show,
+    total,
+    within,
 )
 from ascend_graph.shapes.dtypes import CATEGORY, Operand
 from ascend_graph.shapes.errors import RelationError, ShapeError
-from ascend_graph.shapes.parser import DTYPE_FUNCTIONS
+from ascend_graph.shapes.parser import DTYPE_FUNCTIONS, GROUP_FUNCTIONS
 from ascend_graph.shapes.program import (
     Env,
     T,
@@ -36,6 +38,7 @@ from ascend_graph.shapes.program import (
     slot_of,
     slot_value,
 )
+from ascend_graph.shapes.statement import Statement, dtype_symbols
 from ascend_graph.shapes.syntax import (
     Binary,
     Call,
@@ -49,10 +52,8 @@ from ascend_graph.shapes.syntax import (
     Tuple,
     Unary,
     bound_names,
+    walk,
 )
-
-if TYPE_CHECKING:
-    from ascend_graph.shapes.relation import Relation
 
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "==": operators.eq,
@@ -75,14 +76,10 @@ _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-#: Sizes are numbers of 64 bits; without a limit repeated squaring would not end.
-MAX_SIZE = 2**63 - 1
-
-
 class Scope(Generic[T]):
     """What the names of a relation mean for one target: attrs, slots of the environment, inputs."""
 
-    def __init__(self, relation: Relation, target: Target[T]) -> None:
+    def __init__(self, relation: Statement, target: Target[T]) -> None:
         self.relation = relation
         self.present, self.system = target.present, target.system
         self.check, self.decide = target.check, target.decide
@@ -119,6 +116,15 @@ class Scope(Generic[T]):
     def fault(self, message: str) -> RelationError:
         return RelationError(f"{self.relation}: {message}")
 
+    def refusal(self, message: str) -> Value:
+        """The value of what an absent input would give: refused where it is used, for a condition may keep it from that."""
+        error = self.fault(message)
+
+        def refuse(env: Env) -> Any:
+            raise error
+
+        return refuse
+
     # ---------------------------------------------------------------------------------------------------------- inputs
 
     def shape_of(self, name: str) -> Value:
@@ -145,7 +151,7 @@ class Scope(Generic[T]):
                 return self.choice(then, condition, otherwise, self.value)
             case Unary("-", operand):
                 inner = self.number(operand)
-                return lambda env: -inner(env)
+                return lambda env: within(-inner(env), node)
             case Binary(("+" | "-" | "*" | "//" | "%") as operator, left, right):
                 return self.arithmetic(operator, left, right, node)
             case Call():
@@ -153,6 +159,8 @@ class Scope(Generic[T]):
             case Tuple(items):
                 values = [self.value(item) for item in items]
                 return lambda env: tuple([value(env) for value in values])
+            case Binary(("and" | "or") as operator, left, right) if not (_is_test(left) and _is_test(right)):
+                return self.either(operator, left, right)
         return self.condition(node)
 
     def named(self, name: str) -> Value:
@@ -162,29 +170,36 @@ class Scope(Generic[T]):
             return slot_value(self.attrs[name])
         if name in self.slots:
             slot = self.slots[name]
-            if slot in self.bound:
-                return slot_value(slot)
-
-            def maybe(env: Env) -> Any:
-                value = env[slot]
-                if value is None:
-                    raise ShapeError(f"{name} is not given: its input has another form here")
-                return value
-
-            return maybe
+            return slot_value(slot) if slot in self.bound else self.maybe(slot, name)
         if name in self.inputs:
             raise self.fault(
                 f"{name} is a tensor; write rank({name}), numel({name}) or dtype({name}), or name a dimension"
             )
         givers = [t.name for t in self.relation.input_tensors if name in bound_names(t)]
+        if any(giver not in self.present for giver in givers):
+            return self.refusal(f"{name} is given only by {', '.join(givers)}, which is absent")
         if givers:
-            raise self.fault(f"{name} is given only by {', '.join(givers)}, which is absent")
+            raise self.fault(f"{name} is used before {', '.join(givers)} gives it")
         raise self.fault(f"{name} means nothing here")
 
+    def maybe(self, slot: int, name: str) -> Value:
+        """The value of a slot that some patterns leave empty."""
+
+        def maybe(env: Env) -> Any:
+            value = env[slot]
+            if value is None:
+                raise ShapeError(f"{name} is not given: its input has another form here")
+            return value
+
+        return maybe
+
     def ellipsis_value(self, subject: str) -> Value:
-        if self.ellipsis is None:
-            raise self.fault(f"output {subject} has '...', but no input that is present has")
-        return slot_value(self.ellipsis)
+        if self.ellipsis is not None:
+            return slot_value(self.ellipsis) if self.ellipsis in self.bound else self.maybe(self.ellipsis, "'...'")
+        message = f"output {subject} has '...', but no input that is present has"
+        if any("..." in str(t) for t in self.relation.input_tensors if t.name not in self.present):
+            return self.refusal(message)
+        raise self.fault(message)
 
     def indexed(self, name: str, index: Value, node: Expr) -> Value:
         base = self.named(name)
@@ -207,9 +222,13 @@ class Scope(Generic[T]):
 
         def number(env: Env) -> Any:
             found = value(env)
-            if found.__class__ is not int and (found is None or isinstance(found, str | float | list | tuple)):
-                raise ShapeError(f"{node} is {show(found)}, not an integer")
-            return found
+            if found.__class__ is int or hasattr(found, "__sym_min__"):
+                return found
+            if found.__class__ is bool:
+                return int(found)
+            if hasattr(found, "__sym_not__"):  # a condition on symbolic sizes
+                return int(bool(found))
+            raise ShapeError(f"{node} is {show(found)}, not an integer")
 
         return number
 
@@ -256,23 +275,18 @@ class Scope(Generic[T]):
             def divide(env: Env) -> Any:
                 dividend, divisor = a(env), b(env)
                 self.not_zero(divisor, right, node)
-                return compute(dividend, divisor)
+                return within(compute(dividend, divisor), node)
 
             return divide
-        if operator == "*":
-
-            def multiply(env: Env) -> Any:
-                result = a(env) * b(env)
-                if result.__class__ is int and not -MAX_SIZE <= result <= MAX_SIZE:
-                    raise ShapeError(f"{node} is beyond 64 bits: {show(a(env))} times {show(b(env))}")
-                return result
-
-            return multiply
+        if operator in ("//", "%"):
+            return (
+                (lambda env: compute(a(env), constant)) if slot is None else (lambda env: compute(env[slot], constant))
+            )
         if constant is None:
-            return lambda env: compute(a(env), b(env))
+            return lambda env: within(compute(a(env), b(env)), node)
         if slot is None:
-            return lambda env: compute(a(env), constant)
-        return lambda env: compute(env[slot], constant)
+            return lambda env: within(compute(a(env), constant), node)
+        return lambda env: within(compute(env[slot], constant), node)
 
     def not_zero(self, divisor: Any, right: Expr, node: Expr) -> None:
         if divisor.__class__ is not int or divisor == 0:
@@ -284,20 +298,22 @@ class Scope(Generic[T]):
         if function in ("rank", "numel", "len") and isinstance(first, Name) and first.id in self.inputs:
             name = first.id
             if name not in self.present:
-                raise self.fault(f"{node} asks for {name}, which is absent")
+                return self.refusal(f"{node} asks for {name}, which is absent")
             shape = self.shape_of(name)
-            return (lambda env: product(shape(env))) if function == "numel" else (lambda env: len(shape(env)))
+            return (lambda env: product(shape(env), node)) if function == "numel" else (lambda env: len(shape(env)))
         if function in ("rank", "numel"):
             raise self.fault(f"{function} takes an input, got {first}")
         if function in DTYPE_FUNCTIONS:
             return self.dtype(node)
+        if function in GROUP_FUNCTIONS:
+            return self.group(node)
         if function == "ceildiv":
             a, b = map(self.number, arguments)
 
             def ceildiv(env: Env) -> Any:
                 dividend, divisor = a(env), b(env)
                 self.not_zero(divisor, arguments[1], node)
-                return -(-dividend // divisor)
+                return within(-(-dividend // divisor), node)
 
             return ceildiv
         if function in ("min", "max") and len(arguments) > 1:
@@ -315,9 +331,9 @@ class Scope(Generic[T]):
             if function == "len":
                 return len(items)
             if function == "prod":
-                return product(items)
+                return product(items, node)
             if function == "sum":
-                return sum(items[1:], items[0]) if items else 0
+                return total(items, node)
             if not items:
                 raise ShapeError(f"{node}: {first} is empty")
             return extreme(function, items)
@@ -352,6 +368,10 @@ class Scope(Generic[T]):
 
                 def compared(env: Env) -> Any:
                     x, y = a(env), b(env)
+                    if x.__class__ is list and y.__class__ is tuple:  # a list attr beside dimensions
+                        x = tuple(x)
+                    elif x.__class__ is tuple and y.__class__ is list and operator not in ("in", "not in"):
+                        y = tuple(y)
                     try:
                         return compare(x, y)
                     except TypeError:
@@ -373,14 +393,42 @@ class Scope(Generic[T]):
         if known is not None:
             return always(decisive) if known is decisive else self.condition(right)
         b = self.condition(right)
+        # A division demands a divisor that is not 0, whatever the left side says.
+        demands = any(
+            (isinstance(n, Binary) and n.operator in ("//", "%")) or (isinstance(n, Call) and n.function == "ceildiv")
+            for n in walk(right)
+        )
 
         def connected(env: Env) -> Any:
             first = a(env)
-            if hasattr(first, "__sym_not__"):  # a condition on symbolic sizes stays one, to be checked as a whole
-                return first | b(env) if decisive else first & b(env)
-            return first if bool(first) is decisive else b(env)
+            if not hasattr(first, "__sym_not__") or demands:
+                return first if bool(first) is decisive else b(env)
+            # A condition on symbolic sizes stays one, to be checked as a whole; unless the left side decides alone.
+            try:
+                second = b(env)
+            except (ShapeError, RelationError):
+                if bool(first) is decisive:
+                    return first
+                raise
+            if not hasattr(second, "__sym_not__"):
+                second = second != 0 if hasattr(second, "__sym_min__") else bool(second)
+            return first | second if decisive else first & second
 
         return connected
+
+    def either(self, operator: str, left: Expr, right: Expr) -> Value:
+        """``a or b`` and ``a and b`` as values: one of the two."""
+        decisive = operator == "or"
+        test = self.condition(left)
+        known = known_condition(test)
+        if known is not None:
+            return self.value(left if known is decisive else right)
+        a, b = self.value(left), self.value(right)
+        return lambda env: a(env) if bool(test(env)) is decisive else b(env)
+
+    def group(self, expression: Expr) -> Value:
+        """An expression as a list of sizes."""
+        raise NotImplementedError
 
     # ---------------------------------------------------------------------------------------------------------- dtypes
 
@@ -408,7 +456,9 @@ class Scope(Generic[T]):
                 return lambda env: apply(inner(env))
             case Name(name):
                 return self.named_dtype(name)
-            case Index(Name(name), index) if name in self.inputs and name in self.present:
+            case Index(Name(name), _) if name in self.inputs and name not in self.present:
+                return self.refusal(f"a dtype is that of {node}, which is absent")
+            case Index(Name(name), index) if name in self.inputs:
                 slot, at = self.input_slot[name], self.value(index)
 
                 def element(env: Env) -> Any:
@@ -423,7 +473,7 @@ class Scope(Generic[T]):
     def named_dtype(self, name: str) -> Value:
         if name in self.inputs:
             if name not in self.present:
-                raise self.fault(f"a dtype is that of {name}, which is absent; write '… if {name} else …'")
+                return self.refusal(f"a dtype is that of {name}, which is absent; write '… if {name} else …'")
             return self.dtype_of(name)
         if name in self.attrs:
             slot, system = self.attrs[name], self.system
@@ -437,6 +487,8 @@ class Scope(Generic[T]):
             return from_attr
         if name in self.symbols:
             return self.dtype_of(self.symbols[name][0])
+        if name in dtype_symbols(self.relation):
+            return self.refusal(f"a dtype is {name}, which no input that is present has")
         if name in CATEGORY:
             try:
                 return always(self.system.from_name(name))
@@ -459,6 +511,20 @@ class Scope(Generic[T]):
             )
         of = self.dtype(node)
         return lambda env: Operand(of(env))
+
+
+def _is_test(node: Expr) -> bool:
+    """Whether an expression is True or False and nothing else."""
+    match node:
+        case Binary(("and" | "or"), left, right):
+            return _is_test(left) and _is_test(right)
+        case Binary(operator, _, _):
+            return operator in _COMPARE
+        case Unary("not", _):
+            return True
+        case Literal(bool()):
+            return True
+    return False
 
 
 def _is_dtype(node: Expr) -> bool:

@@ -85,7 +85,8 @@ class Outputs(Scope[T]):
         assert isinstance(base, Name)
         name = base.id
         if name not in self.present:
-            raise self.fault(f"output {tensor.name} is like {name}, which is absent")
+            absent = self.refusal(f"output {tensor.name} is like {name}, which is absent")
+            return Leaf(absent, absent, Origin(absent, itself))
         source = self.input_slot[name]
         of = None if dtype is None else self.dtype(dtype)
         given = next(t for t in self.relation.input_tensors if t.name == name)
@@ -148,10 +149,13 @@ class Outputs(Scope[T]):
                     slot, index = self.input_slot[given.name], self.slots[given.index]
                     return lambda env: dtype_of(env[slot][env[index]])
                 return self.dtype_of(given.name)
-        raise self.fault(
+        message = (
             f"output {tensor.name} has no dtype and no input gives one; "
             f"write {tensor.name}{tensor.alternatives[0].shape}: float32"
         )
+        if not self.inputs:
+            raise self.fault(message)
+        return self.refusal(message)
 
     def sizes(self, subject: str, shape: Dims) -> Callable[[Env], tuple[Any, ...]]:
         """A function that gives an output's shape."""
@@ -228,7 +232,7 @@ class Outputs(Scope[T]):
                 inner = self.group(argument)
                 return lambda env: (1,) * len(inner(env))
             source, wanted = self.group(argument), self.value(expression.arguments[1])
-            return lambda env: reshape(source(env), wanted(env), str(expression))
+            return lambda env: reshape(source(env), wanted(env), str(expression), self.check)
         value = self.value(expression)
         if isinstance(expression, Name) and self.is_group(expression.id):
             return value

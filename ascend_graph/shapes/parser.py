@@ -34,6 +34,8 @@ from ascend_graph.shapes.syntax import (
     Tuple,
     Unary,
     Value,
+    children,
+    expressions,
 )
 
 #: The grammar, in the EBNF of the Python reference; docs/shapes.md shows this text.
@@ -90,6 +92,8 @@ KEYWORDS = frozenset({"if", "else", "and", "or", "not", "in", "is", "where", "li
 
 MAX_LENGTH = 16384
 MAX_NESTING = 32
+#: How deep an expression may be, rows of operators included: everything that reads one is recursive.
+MAX_DEPTH = 96
 MAX_INTEGER = 2**63 - 1
 
 _TOKEN = re.compile(
@@ -120,14 +124,21 @@ def _tokens(source: str) -> list[_Token]:
         if match is None:
             raise RelationError(f"{source[at]!r} does not belong to the language of shape relations", source, at)
         kind = match.lastgroup or ""
-        if kind == "integer" and int(match.group()) > MAX_INTEGER:
-            raise RelationError(f"an integer is at most 2**63 - 1, got {match.group()[:40]}", source, at)
+        if kind == "integer":
+            _check_integer(match.group(), source, at)
         if kind != "space":
             text = match.group()
             found.append(_Token("keyword" if text in KEYWORDS else kind, text, at))
         at = match.end()
     found.append(_Token("end", "the end", len(source)))
     return found
+
+
+def _check_integer(text: str, source: str, at: int) -> None:
+    if not re.fullmatch(r"[0-9]+(?:_[0-9]+)*", text):
+        raise RelationError(f"{text[:40]} is no integer: '_' stands only between digits", source, at)
+    if len(text.replace("_", "").lstrip("0")) > 19 or int(text) > MAX_INTEGER:
+        raise RelationError(f"an integer is at most 2**63 - 1, got {text[:40]}", source, at)
 
 
 class _Parser:
@@ -443,4 +454,18 @@ def parse(source: str) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...], tuple[De
     """Parse ``source`` to inputs, outputs and the clauses after ``where``; raise :class:`RelationError`."""
     if not isinstance(source, str):
         raise RelationError(f"a shape relation is a text such as 'x[m, k], w[k, n] -> y[m, n]', got {source!r}")
-    return _Parser(source).relation()
+    inputs, outputs, clauses = _Parser(source).relation()
+    found = [e for tensor in (*inputs, *outputs) for e in expressions(tensor)]
+    found += [clause.value if isinstance(clause, Definition) else clause for clause in clauses]
+    if any(_depth(expression) > MAX_DEPTH for expression in found):
+        raise RelationError(f"an expression is more than {MAX_DEPTH} operations deep", source, 0)
+    return inputs, outputs, clauses
+
+
+def _depth(node: Expr) -> int:
+    """How many operations lie one in the other, counted without recursion."""
+    depth, level = 0, [node]
+    while level:
+        depth += 1
+        level = [child for parent in level for child in children(parent)]
+    return depth

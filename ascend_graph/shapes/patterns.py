@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from ascend_graph.shapes.arithmetic import axes_of, broadcast, show_shape
+from ascend_graph.shapes.arithmetic import axes_of, broadcast, show, show_shape
 from ascend_graph.shapes.dtypes import CATEGORY
 from ascend_graph.shapes.errors import ShapeError
 from ascend_graph.shapes.expressions import Scope
@@ -95,9 +95,8 @@ class Patterns(Scope[T]):
         ordered = [item for item in shape.items if isinstance(item, Ellipsis_) or item.axis is None]
         placed = [item for item in shape.items if not isinstance(item, Ellipsis_) and item.axis is not None]
         shown = f"{subject}{shape}"
-        rest = self.sequence(subject, ordered, shown, deferred, element)
         if not placed:
-            return rest
+            return self.sequence(subject, ordered, shown, deferred, element)
         picks: list[tuple[Value, bool, Match]] = []
         for item in placed:
             assert not isinstance(item, Ellipsis_)
@@ -110,6 +109,9 @@ class Patterns(Scope[T]):
                     self.sequence(f"{subject} at axis {item.axis}", one, f"{subject}[{item}]", deferred, element),
                 )
             )
+
+        # In the order of the run: what comes first binds.
+        rest = self.sequence(subject, ordered, shown, deferred, element)
 
         def match(env: Env, sizes: Sequence[Any]) -> None:
             taken: dict[int, Any] = {}
@@ -256,6 +258,8 @@ class Patterns(Scope[T]):
             if before is None:
                 env[slot] = sizes
                 return
+            if not isinstance(before, list | tuple):
+                raise ShapeError(f"*{name} is {show(before)} by {origin}, not a list of sizes")
             if len(before) != len(sizes):
                 raise ShapeError(
                     f"*{name} has {len(before)} dimension(s) {show_shape(before)} by {origin}, "

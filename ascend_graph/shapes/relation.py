@@ -8,16 +8,16 @@ from functools import lru_cache
 from typing import Any
 
 from ascend_graph.shapes.compiler import compile_program
-from ascend_graph.shapes.dtypes import CATEGORY, NAMES, DtypeSystem
+from ascend_graph.shapes.dtypes import NAMES, DtypeSystem
 from ascend_graph.shapes.errors import RelationError, ShapeError
 from ascend_graph.shapes.parser import parse
 from ascend_graph.shapes.program import Given, OutputSpec, Program, Target
+from ascend_graph.shapes.statement import Statement
 from ascend_graph.shapes.syntax import (
     Absent,
     Definition,
     Dims,
     Ellipsis_,
-    Expr,
     Group,
     Index,
     Itself,
@@ -26,8 +26,6 @@ from ascend_graph.shapes.syntax import (
     Size,
     Tensor,
     Value,
-    bound_names,
-    expressions,
     walk,
 )
 
@@ -39,7 +37,7 @@ def fail(condition: Any, message: Callable[[], str]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class Relation(Statement):
     """Output shapes and dtypes as a function of the inputs and attrs; :func:`parse_relation` makes one.
 
     >>> relation = parse_relation("x[..., m, k], w[k, n], bias[n] -> y[..., m, n]: promote(x, w)")
@@ -51,36 +49,9 @@ class Relation:
     x[..., m, k], w[k, n], bias[n] -> y[..., m, n]: promote(x, w)
     """
 
-    input_tensors: tuple[Tensor, ...]
-    output_tensors: tuple[Tensor, ...]
-    clauses: tuple[Definition | Expr, ...] = ()
     #: The text as written; equality is that of the meaning, not of the spacing.
     source: str = field(default="", compare=False, repr=False)
     _programs: dict[Target[Any], Program[Any]] = field(default_factory=dict, init=False, compare=False, repr=False)
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """The names of the inputs the relation mentions, in its order."""
-        return tuple(tensor.name for tensor in self.input_tensors)
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        """The names of the outputs, in order."""
-        return tuple(tensor.name for tensor in self.output_tensors)
-
-    @property
-    def free_names(self) -> frozenset[str]:
-        """The names that no input, definition, index or dtype gives: each must be an attr of the operator."""
-        return frozenset(name.id for name in _uses(self)) - _given_names(self)
-
-    @property
-    def attr_names(self) -> frozenset[str]:
-        """The names that are attrs if the operator has attrs of these names: free names, and dimensions."""
-        return self.free_names.union(*map(bound_names, self.input_tensors))
-
-    def __str__(self) -> str:
-        text = f"{', '.join(map(str, self.input_tensors))} -> {', '.join(map(str, self.output_tensors))}".strip()
-        return text + (f" where {', '.join(map(str, self.clauses))}" if self.clauses else "")
 
     def program(
         self,
@@ -173,33 +144,6 @@ def parse_relation(text: str) -> Relation:
 
 
 # --------------------------------------------------------------------------------------------- what every use must hold
-
-
-def dtype_symbols(relation: Relation) -> frozenset[str]:
-    """Names that tie the dtypes of inputs together: ``T`` in ``x[n]: T, w[n]: T -> y[n]: T``."""
-    return frozenset(
-        alternative.dtype.id
-        for tensor in relation.input_tensors
-        for alternative in tensor.alternatives
-        if isinstance(alternative.dtype, Name) and alternative.dtype.id not in CATEGORY
-    ) - frozenset(relation.inputs)
-
-
-def _uses(relation: Relation) -> list[Name]:
-    tensors = (*relation.input_tensors, *relation.output_tensors)
-    found = [e for tensor in tensors for e in expressions(tensor)]
-    found += [clause.value if isinstance(clause, Definition) else clause for clause in relation.clauses]
-    return [node for e in found for node in walk(e) if isinstance(node, Name)]
-
-
-def _given_names(relation: Relation) -> frozenset[str]:
-    given = set(relation.inputs) | set(CATEGORY) | dtype_symbols(relation) | {"_", "..."}
-    given |= {clause.name for clause in relation.clauses if isinstance(clause, Definition)}
-    for tensor in relation.input_tensors:
-        given |= bound_names(tensor)
-    for tensor in (*relation.input_tensors, *relation.output_tensors):
-        given |= {tensor.index} if tensor.index else set()
-    return frozenset(given)
 
 
 def _check(relation: Relation) -> None:

@@ -174,7 +174,7 @@ class Run {
                 if (!evaluate(node.a, value)) return false;
                 return (value != 0) == (node.kind == NodeKind::kOr) || evaluate(node.b, value);
             case NodeKind::kNegate:
-                return evaluate(node.a, a) && !__builtin_sub_overflow(int64_t{0}, a, &value);
+                return evaluate(node.a, a) && within(__builtin_sub_overflow(int64_t{0}, a, &value), value);
             case NodeKind::kNot:
                 if (!evaluate(node.a, a)) return false;
                 value = a == 0;
@@ -185,11 +185,11 @@ class Run {
         if (!evaluate(node.a, a) || !evaluate(node.b, b)) return false;
         switch (node.kind) {
             case NodeKind::kAdd:
-                return !__builtin_add_overflow(a, b, &value);
+                return within(__builtin_add_overflow(a, b, &value), value);
             case NodeKind::kSubtract:
-                return !__builtin_sub_overflow(a, b, &value);
+                return within(__builtin_sub_overflow(a, b, &value), value);
             case NodeKind::kMultiply:
-                return !__builtin_mul_overflow(a, b, &value);
+                return within(__builtin_mul_overflow(a, b, &value), value);
             case NodeKind::kFloorDivide:
             case NodeKind::kCeilDivide:
             case NodeKind::kModulo:
@@ -223,6 +223,9 @@ class Run {
         }
     }
 
+    // Numbers have 63 bits and a sign.
+    static bool within(bool overflow, int64_t value) { return !overflow && value != INT64_MIN; }
+
     // Rounds as Python does: down, whatever the signs.
     static bool divide(NodeKind kind, int64_t a, int64_t b, int64_t& value) {
         if (b == 0 || (b == -1 && a == INT64_MIN)) return false;
@@ -238,7 +241,7 @@ class Run {
     static bool elements(const ShapeArgument& tensor, int64_t& value) {
         value = 1;
         for (int d = 0; d < tensor.rank; ++d) {
-            if (__builtin_mul_overflow(value, tensor.sizes[d], &value)) return false;
+            if (!within(__builtin_mul_overflow(value, tensor.sizes[d], &value), value)) return false;
         }
         return tensor.present;
     }

@@ -66,16 +66,68 @@ inline c10::SymDimVector shape(std::initializer_list<Piece> pieces) {
     return sizes;
 }
 
-// Rounds down, whatever the signs, as shape relations do.
-inline c10::SymInt floor_divide(const c10::SymInt& a, const c10::SymInt& b) {
+// Numbers of a relation are integers of 63 bits and a sign; what is beyond is refused, as in Python.
+inline c10::SymInt within(bool overflow, int64_t number) {
+    TORCH_CHECK(!overflow && number != INT64_MIN, "a size is beyond 64 bits");
+    return number;
+}
+template <typename Known, typename Symbolic>
+c10::SymInt combine(const c10::SymInt& a, const c10::SymInt& b, Known known, Symbolic symbolic) {
     const auto x = a.maybe_as_int();
     const auto y = b.maybe_as_int();
-    if (!x || !y) return a / b;
-    TORCH_CHECK(*y != 0, "a shape is divided by zero");
-    return *x / *y - ((*x % *y != 0) && ((*x < 0) != (*y < 0)) ? 1 : 0);
+    if (!x || !y) return symbolic(a, b);
+    int64_t result = 0;
+    const bool overflow = known(*x, *y, &result);
+    return within(overflow, result);
 }
-inline c10::SymInt modulo(const c10::SymInt& a, const c10::SymInt& b) { return a - floor_divide(a, b) * b; }
-inline c10::SymInt ceil_divide(const c10::SymInt& a, const c10::SymInt& b) { return -floor_divide(-a, b); }
+inline c10::SymInt add(const c10::SymInt& a, const c10::SymInt& b) {
+    return combine(
+        a, b, [](int64_t x, int64_t y, int64_t* r) { return __builtin_add_overflow(x, y, r); },
+        [](const auto& x, const auto& y) { return x + y; });
+}
+inline c10::SymInt subtract(const c10::SymInt& a, const c10::SymInt& b) {
+    return combine(
+        a, b, [](int64_t x, int64_t y, int64_t* r) { return __builtin_sub_overflow(x, y, r); },
+        [](const auto& x, const auto& y) { return x - y; });
+}
+inline c10::SymInt multiply(const c10::SymInt& a, const c10::SymInt& b) {
+    return combine(
+        a, b, [](int64_t x, int64_t y, int64_t* r) { return __builtin_mul_overflow(x, y, r); },
+        [](const auto& x, const auto& y) { return x * y; });
+}
+inline c10::SymInt negate(const c10::SymInt& a) { return subtract(int64_t{0}, a); }
+
+// Rounds down, whatever the signs, as shape relations do.
+inline c10::SymInt floor_divide(const c10::SymInt& a, const c10::SymInt& b) {
+    TORCH_SYM_CHECK(b.sym_ne(int64_t{0}), "a size is divided by zero");
+    return combine(
+        a, b,
+        [](int64_t x, int64_t y, int64_t* r) {
+            if (y == -1) return __builtin_sub_overflow(int64_t{0}, x, r);
+            *r = x / y - ((x % y != 0) && ((x < 0) != (y < 0)) ? 1 : 0);
+            return false;
+        },
+        [](const auto& x, const auto& y) { return x / y; });
+}
+inline c10::SymInt modulo(const c10::SymInt& a, const c10::SymInt& b) {
+    return subtract(a, multiply(floor_divide(a, b), b));
+}
+inline c10::SymInt ceil_divide(const c10::SymInt& a, const c10::SymInt& b) {
+    return negate(floor_divide(negate(a), b));
+}
+
+// An input that a relation needs.
+inline const at::Tensor& given(const char*, const at::Tensor& tensor) { return tensor; }
+inline const at::Tensor& given(const char* name, const std::optional<at::Tensor>& tensor) {
+    TORCH_CHECK(tensor.has_value(), "input ", name, " is absent, but needed here");
+    return *tensor;
+}
+
+inline c10::SymInt elements(const at::Tensor& tensor) {
+    c10::SymInt result = 1;
+    for (const c10::SymInt& size : tensor.sym_sizes()) result = multiply(result, size);
+    return result;
+}
 
 // The dtype of an output that an argument names.
 inline at::ScalarType scalar_type(int64_t dtype) {

@@ -308,3 +308,25 @@ def test_dtype_attrs() -> None:
     assert TORCH.from_attr(9999) is None
     for number in range(30):  # the numbers of c10::ScalarType, as torch itself reads them
         assert isinstance(TORCH.from_attr(number), torch.dtype | None)
+
+
+def test_a_condition_on_symbolic_sizes_stops_where_it_is_decided(define: Define) -> None:
+    overload = define("short(Tensor x, int[] pad) -> Tensor", "x[n] -> y[n] where n > 5 or pad[2] > 0")
+    divided = define("divided(Tensor x, int k) -> Tensor", "x[n] -> y[n] where n > 5 and 12 % n >= 0 or n == 0")
+    for size in (7, 8):
+        x = symbolic(size)
+        with x.fake_mode:
+            assert overload(x, [1]).shape[0].node.hint == size
+    for size in (0, 7):
+        x = symbolic(size)
+        with x.fake_mode:
+            assert divided(x, 1).shape[0] == size
+    x = symbolic(3)
+    with x.fake_mode, pytest.raises(ShapeError, match="there is no 2"):
+        overload(x, [1])
+
+
+def symbolic(size: int) -> Any:
+    mode = FakeTensorMode(shape_env=ShapeEnv())
+    context = StatelessSymbolicContext(dynamic_sizes=[DimDynamic.DYNAMIC])
+    return mode.from_tensor(torch.empty(size), symbolic_context=context)

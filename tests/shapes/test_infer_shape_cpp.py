@@ -118,6 +118,29 @@ def arithmetic(number: int) -> tuple[OpPrototype, str, dict[str, list[Any]]]:
         return prototype(f"Arithmetic{number}", "x w", [integer("k")]), text, {"k": [1, 2, 5]}
 
 
+#: Names that C++ or the template use, and what was refused or did not compile once.
+HOSTILE: list[tuple[OpPrototype, str]] = [
+    (
+        prototype("Names", "context batch? default", [integer("layout"), flag("class")], outputs=2),
+        "context[int, *results], batch[int], default[größe, size__] -> y[layout, größe, *results] if class else [size__], "
+        "z[int, int@layout]: default",
+    ),
+    (prototype("ByRank", "x w"), "x[*s], w[n] -> y[n] if rank(x) == 2 else [2 * n] if numel(x) > 3 else [1]"),
+    (prototype("Choice", "x"), "x[n] -> y[n if n > 5 else 5]"),
+    (prototype("Negated", "x w"), "x[n], w[m] -> y[m] where not n == 4, not (m > 3 and n < 2)"),
+    (prototype("OrValue", "x"), "x[n] -> y[n or 5]"),
+    (prototype("Scalar", "x", [Attr("alpha", AttrType.INT, True)]), "x[*s] -> y[*s]: promote(x, alpha)"),
+    (prototype("Float", "x", [Attr("alpha", AttrType.FLOAT, True)]), "x[*s] -> y[*s]: promote(x, alpha)"),
+    (prototype("Promote", "x w"), "x[*s], w[*t] -> y[*s]: promote(x, w)"),
+    (prototype("Floating", "x"), "x[*s] -> y[*s]: floating(x)"),
+    (prototype("Tied", "x w"), "x[*s]: T, w[*t]: T -> y[*s]"),
+    (prototype("Allowed", "x"), "x[*s]: (float16, int8) -> y[*s]"),
+    (prototype("Axis", "x", [integers("dim")]), "x[*s, n@dim] -> y[n]"),
+    (prototype("Modulo", "x", [integer("k")]), "x[n] -> y[n % k]"),
+    (prototype("Item", "x", [integers("pad")]), "x[n] -> y[pad[1]]"),
+    (prototype("Flag", "x", [flag("f")]), "x[n] -> y[f]"),
+]
+
 CASES += [arithmetic(number) for number in range(16)]
 
 MAIN = r"""
@@ -150,6 +173,12 @@ void Read(std::istream &in, gert::ComputeNodeInfo &node, size_t inputs, size_t a
         if (kind == 's') {
             in >> text;
             node.attrs.add(text);
+            continue;
+        }
+        if (kind == 'f') {
+            float real = 0;
+            in >> real;
+            node.attrs.add(real);
             continue;
         }
         in >> number;
@@ -210,8 +239,12 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if compiler is None:
         pytest.skip("needs a C++ compiler")
     directory = tmp_path_factory.mktemp("infer_shape")
-    source = "".join(infer_shape_source(p, parse_relation(r)) for p, r, _ in CASES)
-    source += MAIN.replace("@DISPATCH@", "\n".join(dispatch(p) for p, _, _ in CASES))
+    source = "".join(
+        infer_shape_source(p, parse_relation(r)) for p, r, _ in [*CASES, *((p, r, {}) for p, r in HOSTILE)]
+    )
+    source += MAIN.replace(
+        "@DISPATCH@", "\n".join(dispatch(p) for p in [*(case[0] for case in CASES), *(p for p, _ in HOSTILE)])
+    )
     (directory / "all.cpp").write_text(source)
     headers = toolkit_directory() / "include/op_host"
     command = [compiler, "-std=c++17", "-O0", "-Wall", "-Wextra", "-Werror", f"-I{headers}"]
@@ -220,9 +253,8 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def ge_number(name: str) -> int:
-    from ascend_graph.prototypes.dtypes import DataType
 
-    return int(DataType[GE_DTYPES[name].removeprefix("DT_")])
+    return int(GE_DTYPES[name])
 
 
 def line(p: OpPrototype, shapes: dict[str, Any], dtypes: dict[str, Any], attrs: dict[str, Any]) -> str:
@@ -235,7 +267,10 @@ def line(p: OpPrototype, shapes: dict[str, Any], dtypes: dict[str, Any], attrs: 
         if isinstance(value, list):
             words += ["l", len(value), *value]
         else:
-            words += [{bool: "b", str: "s"}.get(type(value), "i"), int(value) if isinstance(value, bool) else value]
+            words += [
+                {bool: "b", str: "s", float: "f"}.get(type(value), "i"),
+                int(value) if isinstance(value, bool) else value,
+            ]
     return " ".join(map(str, words))
 
 
@@ -305,13 +340,72 @@ def test_unknown_sizes_stay_unknown(program: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("op_type", "shapes", "dtypes", "attrs", "wanted"),
+    [
+        # What a size that is not known decides is what both ways have in common.
+        ("Choice", [(-1,)], "float16", {}, [[-1]]),
+        ("Choice", [(3,)], "float16", {}, [[5]]),
+        ("Negated", [(-1,), (7,)], "float16", {}, [[7]]),
+        ("Negated", [(4,), (-1,)], "float16", {}, None),
+        ("ByRank", [(-2,), (3,)], "float16", {}, [[-1]]),
+        ("ByRank", [(2, -1), (3,)], "float16", {}, [[3]]),
+        ("ByRank", [(-1,), (3,)], "float16", {}, [[-1]]),
+        ("ByRank", [(1,), (-1,)], "float16", {}, [[1]]),
+        ("OrValue", [(0,)], "float16", {}, [[5]]),
+        ("Names", [(2, 3), None, (4, 5)], "float16", {"layout": 1, "class": True}, [[1, 4, 3], [2, 2]]),
+        ("Names", [(2, 3), (2,), (4, 5)], "float16", {"layout": 0, "class": False}, [[5], [2, 2]]),
+        ("Names", [(2, 3), (3,), (4, 5)], "float16", {"layout": 0, "class": False}, None),
+        ("Axis", [(2, 3)], "float16", {"dim": [-1]}, [[3]]),
+        ("Axis", [(2, 3)], "float16", {"dim": []}, None),
+        ("Axis", [(2, 3)], "float16", {"dim": [0, 1]}, None),
+        ("Modulo", [(3,)], "float16", {"k": 0}, None),
+        ("Modulo", [(-1,)], "float16", {"k": 0}, None),
+        ("Item", [(3,)], "float16", {"pad": [4]}, None),
+        ("Flag", [(3,)], "float16", {"f": True}, None),
+        ("Tied", [(3,), (3,)], "float16 int8", {}, None),
+        ("Allowed", [(3,)], "float32", {}, None),
+        ("Promote", [(3,), (3,)], "int32 uint16", {}, None),
+    ],
+)
+def test_shapes_that_were_wrong(
+    program: Path, op_type: str, shapes: list[Any], dtypes: str, attrs: dict[str, Any], wanted: Any
+) -> None:
+    p = next(p for p, _ in HOSTILE if p.op_type == op_type)
+    names = [i.name for i in p.inputs]
+    each = dict(zip(names, dtypes.split() * (len(names) if " " not in dtypes else 1), strict=True))
+    (got,) = run(program, [line(p, dict(zip(names, shapes, strict=True)), each, attrs)])
+    assert (got and [shape for shape, _ in got]) == wanted
+
+
+@pytest.mark.parametrize(
+    ("op_type", "dtypes", "attrs", "wanted"),
+    [
+        ("Scalar", "float16", {"alpha": 27}, "float16"),
+        ("Scalar", "bool", {"alpha": 27}, "int64"),
+        ("Float", "int32", {"alpha": 2.5}, "float32"),
+        ("Float", "float8_e5m2", {"alpha": 2.5}, "float8_e5m2"),
+        ("Floating", "float8_e4m3fn", {}, "float8_e4m3fn"),
+        ("Floating", "int8", {}, "float32"),
+        ("Promote", "uint8 int8", {}, "int16"),
+        ("Promote", "float16 bfloat16", {}, "float32"),
+    ],
+)
+def test_dtypes_that_were_wrong(program: Path, op_type: str, dtypes: str, attrs: dict[str, Any], wanted: str) -> None:
+    p = next(p for p, _ in HOSTILE if p.op_type == op_type)
+    each = dict(zip([i.name for i in p.inputs], dtypes.split(), strict=True))
+    (got,) = run(program, [line(p, dict.fromkeys(each, (3,)), each, attrs)])
+    assert got == [[[3], ge_number(wanted)]]
+
+
+@pytest.mark.parametrize(
     ("p", "text", "match"),
     [
         (prototype("A", "x"), "z[n] -> y[n]", "no input z; it has x"),
         (prototype("A", "x"), "x[n] -> y[n * k]", "no attr k; it has none"),
         (prototype("A", "x", outputs=2), "x[n] -> y[n]", "1 outputs, the prototype 2"),
         (prototype("A", "x"), "x[i][n] -> y[n]", "x is a list of tensors"),
-        (prototype("A", "x", [integers("s")]), "x[*d] -> y[*reshape(d, s)]", "only for Python"),
+        (prototype("A", "x"), "x[n] -> y = n", "which is no tensor"),
+        (prototype("A", "x"), "x[n] -> y[n]: float16 if n > 5 else int8", "the dtype of y depends on a size"),
         (prototype("A", "x", [Attr("t", AttrType.TENSOR, True)]), "x[n] -> y[t]", "attr t is a Tensor"),
         (prototype('A"; evil', "x"), "x[n] -> y[n]", "is no identifier"),
     ],

@@ -1,0 +1,120 @@
+"""Random relations give one answer in all back ends, refusals included; and a back end with a wrong rule is found."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+
+
+@pytest.fixture(scope="module")
+def differential() -> Iterator[Any]:
+    """The module that `make bench NAME=relations` runs."""
+    name = "relations_differential"
+    spec = importlib.util.spec_from_file_location(name, ROOT / "benchmarks/_relations.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look it up
+    try:
+        spec.loader.exec_module(module)
+        yield module
+    finally:
+        del sys.modules[name]
+
+
+def all_of(module: Any) -> list[Any]:
+    return [module.InferShapes(), module.Programs(), module.Packages()]
+
+
+def faultless(report: Any) -> None:
+    assert report.differences[:3] == []
+    assert report.unsound[:3] == []
+    assert report.does_not_compile == []
+
+
+def test_all_back_ends_say_what_python_says(differential: Any) -> None:
+    found = differential.cases(20, 80)
+    report = differential.compare(found, all_of(differential), calls=10, batch=50)
+    faultless(report)
+    assert report.covered["infer_shape"] > 60
+    assert min(report.runs[backend] for backend in ("eager_program", "generated_package")) > 30
+    assert report.informative > 0.5 * report.unknown > 50
+
+
+def test_symbolic_sizes_say_what_ints_say(differential: Any) -> None:
+    report = differential.Report()
+    differential.compare_symbolic(report, differential.cases(21, 60))
+    faultless(report)
+    assert report.runs["symbolic"] > 30
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [2, 3])
+def test_more_relations(differential: Any, seed: int) -> None:
+    found = differential.cases(seed, 1000)
+    report = differential.compare(found, all_of(differential), seed=seed, calls=8)
+    differential.compare_symbolic(report, found, seed=seed)
+    faultless(report)
+
+
+def planted(backend: str, right: str, wrong: str, *, slow: bool = True) -> Any:
+    return pytest.param(backend, right, wrong, marks=[pytest.mark.slow] if slow else [])
+
+
+@pytest.mark.parametrize(
+    ("backend", "right", "wrong"),
+    [
+        # A condition on a size that is not known holds.
+        planted(
+            "infer_shape", "bool Either() { return Choose(2) == 0; }", "bool Either() { return true; }", slow=False
+        ),
+        # Broadcasting that takes a size of 1 for the other's.
+        planted(
+            "infer_shape",
+            "if (size.known && size.value == 1) continue;",
+            "if (size.known && size.value == 2) continue;",
+        ),
+        # What two ways say is not compared.
+        planted(
+            "infer_shape", "if (!second.known || (size.known && size.value != second.value))", "if (!second.known)"
+        ),
+        # An output may be negative.
+        planted("infer_shape", "result[axis].value < 0) throw", "result[axis].value < -9) throw"),
+        planted("generated_package", "sym_size(0)", "sym_size(-1)", slow=False),
+        planted("generated_package", "false);", "true);", slow=False),
+        planted("generated_package", "add(", "subtract(", slow=False),
+    ],
+)
+def test_a_wrong_rule_is_found(differential: Any, backend: str, right: str, wrong: str) -> None:
+    spoiled = 0
+
+    def change(name: str, source: str) -> str:
+        nonlocal spoiled
+        assert name == backend
+        spoiled += right in source
+        return source.replace(right, wrong)
+
+    one = [b for b in all_of(differential) if b.name == backend]
+    report = differential.compare(differential.cases(22, 80), one, calls=12, batch=80, change=change)
+    assert spoiled
+    assert report.does_not_compile == []
+    assert report.differences or report.unsound
+
+
+def test_a_wrong_rule_of_the_eager_program_is_found(differential: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ascend_graph.eager import shape_code
+    from ascend_graph.shapes.form import Op
+
+    monkeypatch.setitem(shape_code._SAME, Op.ADD, shape_code._SAME[Op.MULTIPLY])
+    report = differential.compare(differential.cases(22, 80), [differential.Programs()], calls=12, batch=80)
+    assert report.differences
