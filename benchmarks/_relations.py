@@ -515,7 +515,7 @@ class InferShapes:
             rows.append(
                 f"    {{{number}, {{{len(p.inputs)}, {len(p.outputs)}, {space}::InferShape, {space}::InferDataType}}}},"
             )
-        text = (HERE / "infer_shape.cpp").read_text().replace("@CASES@", "\n".join(rows))
+        text = (HERE / "infer_shape.cpp").read_text().replace("// @CASES@", "\n".join(rows))
         return "\n".join(sources.values()) + text
 
     def options(self) -> list[str]:
@@ -542,7 +542,8 @@ class _TorchNumbers:
             if kind is AttrType.TYPE:
                 words.append(SCALAR_TYPES[value])
             else:
-                words.append(int(value) if kind in (AttrType.INT, AttrType.BOOL) else 0)
+                # Of a float only whether it is 0 is asked in C++; lists and texts are left to the meta function.
+                words.append(int(value) if kind in (AttrType.INT, AttrType.BOOL) else int(bool(value)))
         return " ".join(map(str, words))
 
     def wanted(self, answer: Answer, got: Any) -> list[Any]:
@@ -601,7 +602,7 @@ class Programs(_TorchNumbers):
     def program(self, sources: Mapping[int, str], all_cases: Sequence[Case]) -> str:
         """A program that answers lines."""
         rows = "\n".join(f'    {{{number}, "{text}"}},' for number, text in sources.items())
-        return (HERE / "program.cpp").read_text().replace("@CASES@", rows)
+        return (HERE / "program.cpp").read_text().replace("// @CASES@", rows)
 
     def options(self) -> list[str]:
         return [f"-I{ROOT / 'csrc/eager'}"]
@@ -640,7 +641,7 @@ class Packages(_TorchNumbers):
             f"std::vector<at::Tensor> case_{n}([[maybe_unused]] const Call& call) {body}" for n, body in sources.items()
         )
         rows = "\n".join(f"    {{{n}, case_{n}}}," for n in sources)
-        return (HERE / "package.cpp").read_text().replace("@FUNCTIONS@", functions).replace("@CASES@", rows)
+        return (HERE / "package.cpp").read_text().replace("// @FUNCTIONS@", functions).replace("// @CASES@", rows)
 
     def options(self) -> list[str]:
         return [f"-I{ROOT / 'csrc/eager'}", f"-I{HERE / 'torch'}"]

@@ -89,7 +89,9 @@ def output_code(
         return None
     try:
         form = lower(relation, {name: kind for name, (_, kind) in attrs.items()})
-        return _Writer(form, tensors, {name: expression for name, (expression, _) in attrs.items()}).code()
+        # An argument that may be None is a std::optional, with a default that the kernel knows: left to the meta function.
+        plain = {name: expression for name, (expression, kind) in attrs.items() if not kind.optional}
+        return _Writer(form, tensors, plain).code()
     except (_BeyondError, RelationError):
         return None
 
@@ -287,7 +289,7 @@ class _Writer:
                 assert isinstance(node.value, tuple)
                 return self.first_dtype(node.value)
             case Op.DTYPE_ATTR:
-                return f"scalar_type({self.attrs[str(node.value)]})"
+                return f"scalar_type({self.attr(node)})"
             case Op.PROMOTE if len(node.args) == 2 and all(a.op is Op.TENSOR for a in node.args):
                 return f"at::result_type({', '.join(self.tensor(str(a.value)) for a in node.args)})"
         return self.fixed_dtype(node)
@@ -307,6 +309,12 @@ class _Writer:
 
     # ----------------------------------------------------------------------------------------------------- expressions
 
+    def attr(self, node: Node) -> str:
+        """The expression of an attr that always has a value."""
+        if str(node.value) not in self.attrs:
+            raise _BeyondError
+        return self.attrs[str(node.value)]
+
     def condition(self, node: Node) -> str:
         """A condition that is known when a call is made: the presence of inputs, attrs."""
         match node.op:
@@ -315,7 +323,7 @@ class _Writer:
             case Op.PRESENT:
                 return self.tensors[str(node.value)].present
             case Op.TRUTH if node.args[0].op is Op.ATTR:
-                return f"({self.attrs[str(node.args[0].value)]} != 0)"
+                return f"({self.attr(node.args[0])} != 0)"
             case Op.NOT:
                 return f"!{self.condition(node.args[0])}"
             case Op.AND | Op.OR:
@@ -332,7 +340,7 @@ class _Writer:
             case Op.INTEGER:
                 return f"int64_t{{{node.value}}}"
             case Op.ATTR:
-                return f"int64_t{{{self.attrs[str(node.value)]}}}"
+                return f"int64_t{{{self.attr(node)}}}"
             case Op.RANK:
                 return f"{self.tensor(str(node.value))}.dim()"
         raise _BeyondError
@@ -343,7 +351,7 @@ class _Writer:
             case Op.INTEGER:
                 return f"c10::SymInt(int64_t{{{node.value}}})"
             case Op.ATTR if node.kind in (Kind.NUMBER, Kind.BOOL):
-                return f"c10::SymInt(int64_t{{{self.attrs[str(node.value)]}}})"
+                return f"c10::SymInt(int64_t{{{self.attr(node)}}})"
             case Op.DIMENSION if node.value in self.known:
                 return str(cpp_name("dim", str(node.value)))
             case Op.RANK:

@@ -13,10 +13,11 @@ struct Case {
     ge::graphStatus (*dtype)(gert::InferDataTypeContext*);
 };
 const std::map<int, Case> kCases = {
-@CASES@
+    // @CASES@
 };
 
-void Read(std::istream& in, gert::ComputeNodeInfo& node, const Case& op, std::deque<std::vector<int64_t>>& kept) {
+void Read(std::istream& in, gert::ComputeNodeInfo& node, const Case& op,
+          std::deque<std::vector<int64_t>>& kept) {
     for (size_t n = 0; n < op.inputs; ++n) {
         int present = 0, type = 0;
         size_t rank = 0;

@@ -15,10 +15,10 @@ struct Call {
     std::vector<int64_t> numbers;
 };
 
-@FUNCTIONS@
+// @FUNCTIONS@
 
 const std::map<int, std::vector<at::Tensor> (*)(const Call&)> kCases = {
-@CASES@
+    // @CASES@
 };
 
 }  // namespace
@@ -37,8 +37,9 @@ int main() {
             in >> present >> type >> rank;
             std::vector<c10::SymInt> sizes;
             for (int64_t d = 0; d < rank && in >> size; ++d) sizes.push_back(size);
-            call.tensors.push_back(present ? std::make_optional(at::Tensor(sizes, static_cast<at::ScalarType>(type)))
-                                           : std::nullopt);
+            call.tensors.push_back(
+                present ? std::make_optional(at::Tensor(sizes, static_cast<at::ScalarType>(type)))
+                        : std::nullopt);
         }
         int64_t value = 0;
         while (in >> value) call.numbers.push_back(value);

@@ -1,5 +1,5 @@
-// Runs the shape programs of eager operators: a line per call, a line of JSON per answer, "meta" where a program leaves
-// the decision to the meta function.
+// Runs the shape programs of eager operators: a line per call, a line of JSON per answer, "meta" where a
+// program leaves the decision to the meta function.
 #include <iostream>
 #include <map>
 #include <sstream>
@@ -12,7 +12,7 @@ namespace {
 using namespace ascend_graph::eager;
 
 const std::map<int, std::string> kCases = {
-@CASES@
+    // @CASES@
 };
 
 int64_t next(std::istream& in) {
@@ -114,7 +114,8 @@ int main() {
                 out << "null";
                 continue;
             }
-            const auto& shape = branch.kind == OutputKind::kLike ? sizes[static_cast<size_t>(branch.like)] : results[n].sizes;
+            const auto& shape =
+                branch.kind == OutputKind::kLike ? sizes[static_cast<size_t>(branch.like)] : results[n].sizes;
             out << "[[";
             for (size_t d = 0; d < shape.size(); ++d) out << (d ? ", " : "") << shape[d];
             const int64_t type = dtype(branch.dtype, arguments);

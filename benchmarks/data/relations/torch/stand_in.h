@@ -1,5 +1,5 @@
-// Stand-ins for what csrc/eager/shapes.h and generated packages use of PyTorch, so that a thousand functions compile in
-// seconds: tensors have sizes and a dtype, sizes are integers, a failed check throws.
+// Stand-ins for what csrc/eager/shapes.h and generated packages use of PyTorch, so that a thousand functions
+// compile in seconds: tensors have sizes and a dtype, sizes are integers, a failed check throws.
 #ifndef ASCEND_GRAPH_RELATIONS_STAND_IN_H
 #define ASCEND_GRAPH_RELATIONS_STAND_IN_H
 
@@ -108,7 +108,8 @@ struct TensorOptions {
 class Tensor {
   public:
     Tensor() = default;
-    Tensor(std::vector<c10::SymInt> sizes, ScalarType type) : sizes_(std::move(sizes)), type_(type), defined_(true) {}
+    Tensor(std::vector<c10::SymInt> sizes, ScalarType type)
+        : sizes_(std::move(sizes)), type_(type), defined_(true) {}
     bool defined() const { return defined_; }
     int64_t dim() const { return static_cast<int64_t>(sizes_.size()); }
     c10::SymIntArrayRef sym_sizes() const { return sizes_; }
@@ -136,7 +137,9 @@ inline Tensor empty_strided(c10::SymIntArrayRef sizes, c10::SymIntArrayRef, Tens
     return make(sizes, options.type);
 }
 inline Tensor empty_like(const Tensor& tensor) { return tensor; }
-inline Tensor empty_like(const Tensor& tensor, TensorOptions options) { return make(tensor.sizes(), options.type); }
+inline Tensor empty_like(const Tensor& tensor, TensorOptions options) {
+    return make(tensor.sizes(), options.type);
+}
 // Promotion is torch's own, which the tests of eager operators compare with.
 inline ScalarType result_type(const Tensor&, const Tensor&) { return ScalarType::Promoted; }
 
@@ -155,7 +158,9 @@ inline c10::SymDimVector infer_size_symdimvector(c10::SymIntArrayRef a, c10::Sym
 }  // namespace at
 
 namespace ascend_graph::eager {
-inline at::Tensor allocate(c10::SymIntArrayRef sizes, at::TensorOptions options) { return at::make(sizes, options.type); }
+inline at::Tensor allocate(c10::SymIntArrayRef sizes, at::TensorOptions options) {
+    return at::make(sizes, options.type);
+}
 }  // namespace ascend_graph::eager
 
 #endif  // ASCEND_GRAPH_RELATIONS_STAND_IN_H
