@@ -29,10 +29,11 @@ from ascend_graph.codegen.operator_package import CPP_KEYWORDS
 from ascend_graph.codegen.output_shapes import CppTensor, OutputCode, output_code
 from ascend_graph.codegen.rendering import GenerationError, cpp_string, identifier, render, write_if_different
 
+from ascend_graph.eager.dtype_ints import Numbers, dtype_ints, is_dtype_name
 from ascend_graph.eager.errors import EagerError
 from ascend_graph.eager.schema import ATTR_KINDS, Kind, OperatorSchema, SchemaArgument, operator_schema
 from ascend_graph.eager.shape_code import attr_kind
-from ascend_graph.prototypes import Attr, OpPrototype, Parameter, ParameterKind, parse_text, read_prototypes
+from ascend_graph.prototypes import Attr, AttrType, OpPrototype, Parameter, ParameterKind, parse_text, read_prototypes
 from ascend_graph.prototypes.naming import snake_case
 from ascend_graph.prototypes.writer import to_reg_op
 from ascend_graph.shapes import Relation, RelationError, parse_relation
@@ -93,7 +94,7 @@ _KERNEL_SAMPLE = (8, 2048)
 #: The functions of eager_texts that templates call.
 _TEXTS = (
     *("attr_value", "gradient_values", "binding_type", "binding_value", "binding_arguments", "docstring"),
-    *("python_definition", "python_documentation", "python_values"),
+    *("python_definition", "python_documentation", "python_numbers", "python_values"),
 )
 _DTYPE_NAMES = {  # of the sample tensors in generated tests
     "FLOAT": "float32", "FLOAT16": "float16", "BF16": "bfloat16", "DOUBLE": "float64", "INT8": "int8", "INT16": "int16",
@@ -108,6 +109,8 @@ class Declaration:
     shape: str = ""
     backward: str = ""
     kernel: str = ""
+    #: Whose numbers of dtypes ``Int`` attrs take: ``dst_type: torch, kind: ge``.
+    dtypes: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +239,7 @@ def generate_project(
     declared = _read_declarations(ini, kernel_sources)
     new, proposed = _propose(schemas, declared, Given(shapes or {}, gradients or {}, kernels or {}), kernel_sources)
     declarations = {**declared, **new}
+    schemas = {name: _numbered(s, declarations.get(name, Declaration()), ini) for name, s in schemas.items()}
     unsaid = {name for name in schemas if not (declared.get(name, Declaration()).kernel or (kernels or {}).get(name))}
     operators, left_out = _operators(schemas, declarations, ini, kernel_sources, unsaid)
     if not operators and kernel_sources is not None:
@@ -400,7 +404,7 @@ def _read_declarations(ini: Path, kernels: KernelSources | None) -> dict[str, De
         parser.read_string(ini.read_text(), str(ini))
     except configparser.Error as error:
         raise GenerationError(str(error)) from error
-    keys = ("shape", "backward") if kernels is None else ("shape", "backward", "kernel")
+    keys = ("shape", "backward", "dtypes") if kernels is None else ("shape", "backward", "kernel", "dtypes")
     declared = {}
     for name in parser.sections():
         unknown = set(parser[name]) - set(keys)
@@ -416,6 +420,8 @@ def _section(name: str, declaration: Declaration) -> str:
         lines.append(f"backward = {declaration.backward}")
     if declaration.kernel:
         lines.append(f"kernel = {declaration.kernel}")
+    if declaration.dtypes:
+        lines.append(f"dtypes = {declaration.dtypes}")
     return "\n".join(lines) + "\n"
 
 
@@ -456,8 +462,41 @@ def _propose(
             with contextlib.suppress(GenerationError):  # said when the operator is left out
                 kernel = _kernel_declaration(schema, kernels, alone=len(schemas) == 1)
                 proposed.append(f"kernel of {op_type}: {kernel}")
-        new[op_type] = Declaration(shape, backward, kernel)
+        dtypes = _proposed_dtypes(schema.prototype, shape)
+        if dtypes:
+            proposed.append(f"dtypes of {op_type}: {dtypes}")
+        new[op_type] = Declaration(shape, backward, kernel, dtypes)
     return new, proposed
+
+
+def _proposed_dtypes(prototype: OpPrototype, shape: str) -> str:
+    """An ``Int`` attr that gives an output's dtype takes torch's numbers; one that is only named like a dtype takes GE's."""
+    relation = None
+    with contextlib.suppress(RelationError):  # said where the relation is read
+        relation = parse_relation(shape) if shape else None
+    found = {a.name: Numbers.GE for a in prototype.attrs if a.type is AttrType.INT and is_dtype_name(a.name)}
+    found |= dtype_ints(prototype, relation)
+    return ", ".join(f"{name}: {numbers.value}" for name, numbers in found.items())
+
+
+def _numbered(schema: OperatorSchema, declaration: Declaration, ini: Path) -> OperatorSchema:
+    """The schema with the numbers of dtypes that are said, or proposed."""
+    prototype, place = schema.prototype, f"{ini}, [{schema.prototype.op_type}]"
+    said = {}
+    for entry in (declaration.dtypes or _proposed_dtypes(prototype, declaration.shape)).split(","):
+        name, colon, numbers = (part.strip() for part in entry.partition(":"))
+        if not (name or colon):
+            continue
+        if numbers not in {n.value for n in Numbers}:
+            raise GenerationError(
+                f"{place}: dtypes = {declaration.dtypes}: write each Int attr with whose numbers of dtypes it takes, torch or ge: "
+                f"dtypes = {name or 'dst_type'}: torch"
+            )
+        said[name] = Numbers(numbers)
+    try:
+        return operator_schema(prototype, schema.name, dtype_ints(prototype, None, said))
+    except EagerError as error:
+        raise GenerationError(f"{place}: {error}") from error
 
 
 def _kernel_declaration(schema: OperatorSchema, kernels: KernelSources, *, alone: bool) -> str:

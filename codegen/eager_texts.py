@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ascend_graph.codegen.rendering import GenerationError, cpp_string, python_docstring, python_literal
 
+from ascend_graph.eager.dtype_ints import Numbers
 from ascend_graph.eager.schema import Kind, SchemaArgument, default_of
 from ascend_graph.prototypes import AttrValue, Parameter, ParameterKind
 
@@ -220,6 +221,18 @@ def python_documentation(op: CppOperator) -> str:
     """The docstring of a Python function: the prototype's, or what it calls."""
     doc = op.op_schema.prototype.doc.strip()
     return str(python_docstring(f"{_summary(op)}\n\n{doc}" if doc else _summary(op)))
+
+
+def python_numbers(op: CppOperator) -> str:
+    """What ``register_op`` is told of ``Int`` attrs that are dtypes: whose numbers the schema's are."""
+    hooks = {Numbers.TORCH: "ascend_graph.dtype_number", Numbers.GE: "int"}
+    numbers = op.op_schema.dtype_ints
+    said = [
+        f'"{a.name}": ("{a.parameter.name}", {hooks[numbers[a.parameter.name]]})'
+        for a in op.op_schema.arguments
+        if not a.is_tensor and a.parameter.name in numbers
+    ]
+    return f", arguments={{{', '.join(said)}}}" if said else ""
 
 
 def python_values(op: CppOperator) -> str:

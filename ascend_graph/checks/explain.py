@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ascend_graph.eager.dtype_ints import Numbers
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.prototypes import Attr, DataType, Parameter
 from ascend_graph.prototypes.writer import reg_op_calls
@@ -167,6 +168,8 @@ def _pair(binding: Binding, index: int | None, target: Parameter | Attr, source:
         notes.append("converted by a table" if hasattr(source.hook, "keys") else f"converted by {_name(source.hook)}")
     if source.conversion is Conversion.DTYPE:
         notes.append("as GE's number of the dtype")
+    if source.numbers is Numbers.GE and "GE's own" not in source.reason:
+        notes.append("GE's own number of a dtype")
     if source.conversion is Conversion.CONST:
         notes.append("as a Const")
     if source.argument is not None and source.value is not None:

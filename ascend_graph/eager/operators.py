@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
+from ascend_graph.eager.dtype_ints import Numbers, dtype_ints
 from ascend_graph.eager.errors import EagerError
 from ascend_graph.eager.library import kernels
 from ascend_graph.eager.schema import Kind, OperatorSchema, operator_schema
@@ -117,6 +118,7 @@ def define_operator(
     *,
     namespace: str = "ascend",
     name: str | None = None,
+    numbers: Mapping[str, Numbers] | None = None,
 ) -> EagerOperator:
     """Define the torch operator that calls ``aclnn<OpType>`` on NPU tensors.
 
@@ -126,6 +128,8 @@ def define_operator(
             signature, as in ``torch.library.register_fake``. ``None`` where every output is an input.
         namespace: The operator is ``torch.ops.<namespace>.<name>``.
         name: By default the op type in snake case.
+        numbers: Of an ``Int`` attr that is a dtype, whose numbers callers give. Without it an attr that the relation takes
+            for a dtype has torch's, as an attr of the type ``Type`` has, and any other is what it is.
 
     Returns:
         A handle with the ``overload``. All is registered, or nothing.
@@ -135,7 +139,7 @@ def define_operator(
         MetaError: The relation does not fit the prototype.
         BuildError: The kernel does not compile.
     """
-    planned = plan_operator(prototype, shape, namespace=namespace, name=name)
+    planned = plan_operator(prototype, shape, namespace=namespace, name=name, numbers=numbers)
     if operator_exists(planned.name):
         raise EagerError(f"{planned.name} exists already; give another name=, or remove it first")
     definition = planned.definition()
@@ -153,15 +157,17 @@ def plan_operator(
     *,
     namespace: str = "ascend",
     name: str | None = None,
+    numbers: Mapping[str, Numbers] | None = None,
 ) -> PlannedOperator:
     """What :func:`define_operator` would define, with every check but whether the name is free; nothing is registered."""
-    schema = operator_schema(prototype, name)
+    relation = parse_relation(shape) if isinstance(shape, str) else shape
+    said = dtype_ints(prototype, relation if isinstance(relation, Relation) else None, numbers)
+    schema = operator_schema(prototype, name, said)
     if not prototype.inputs:
         raise EagerError(
             f"{prototype.op_type} has no inputs, so nothing says on which device it runs; write the operator by hand, with a "
             "device argument, or use the raw op in a converter"
         )
-    relation = parse_relation(shape) if isinstance(shape, str) else shape
     if isinstance(relation, Relation):
         relation = _fresh_outputs(relation, schema)
     if relation is None and schema.returns:
@@ -231,7 +237,8 @@ def _meta(
         return lambda *args, **kwargs: None
     if not isinstance(relation, Relation):
         return relation
-    meta = meta_function(relation, torch_schema, _names(schema))
+    ges = {a.name for a in schema.arguments if schema.dtype_ints.get(a.parameter.name) is Numbers.GE}
+    meta = meta_function(relation, torch_schema, _names(schema), ge_numbers=frozenset(ges))
     defaults = {a.name: a.default for a in schema.arguments if a.default is not None}
     return _with_defaults(meta, defaults) if defaults else meta
 

@@ -11,9 +11,11 @@ import enum
 import keyword
 import math
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from ascend_graph.eager.dtype_ints import Numbers
 from ascend_graph.eager.errors import EagerError
 from ascend_graph.prototypes import Attr, AttrType, AttrValue, DataType, OpPrototype, Parameter, ParameterKind
 from ascend_graph.prototypes.naming import snake_case
@@ -79,6 +81,8 @@ _SCALAR_TYPE = {
 #: torch_npu numbers a dtype that torch does not have as this plus ge::DataType's number.
 NPU_DTYPE_OFFSET = 256
 
+_GE_NUMBERS = frozenset(map(int, DataType))
+
 #: What the language of torch's schemas keeps for itself (Python's keywords but for a few): a name gets an underscore.
 _RESERVED = frozenset(keyword.kwlist) - {
     "async",
@@ -133,6 +137,8 @@ class OperatorSchema:
     arguments: tuple[SchemaArgument, ...]
     #: The outputs that are returned: those that are not inputs.
     returns: tuple[Parameter, ...]
+    #: The ``Int`` attrs that are dtypes.
+    dtype_ints: Mapping[str, Numbers] = field(default_factory=dict, hash=False)
 
     def __str__(self) -> str:
         inputs = [a.text for a in self.arguments if a.is_tensor]
@@ -148,16 +154,19 @@ class OperatorSchema:
         return f"aclnn{self.prototype.op_type}"
 
 
-def operator_schema(prototype: OpPrototype, name: str | None = None) -> OperatorSchema:
+def operator_schema(
+    prototype: OpPrototype, name: str | None = None, dtype_ints: Mapping[str, Numbers] | None = None
+) -> OperatorSchema:
     """The schema of the operator that calls ``aclnn<OpType>``.
 
     Args:
         prototype: The operator.
         name: Its name in torch; the op type in snake case by default, with ``_op`` behind it where that is a keyword.
+        dtype_ints: The ``Int`` attrs that are dtypes (:func:`~ascend_graph.eager.dtype_ints.dtype_ints`).
 
     Raises:
         EagerError: The prototype has something that aclnn functions do not take: an attr of an unsupported type, a
-            subgraph, or a name that no schema can have.
+            subgraph, a name that no schema can have; or a dtype's default that is none.
     """
     op_type = prototype.op_type
     if prototype.graphs:
@@ -167,14 +176,15 @@ def operator_schema(prototype: OpPrototype, name: str | None = None) -> Operator
     for index, parameter in enumerate(prototype.inputs):
         arguments.append(_input(prototype, index, _unique(op_type, parameter.name, taken)))
     for attr in prototype.attrs:
-        arguments.append(_attr(prototype, attr, _unique(op_type, attr.name, taken)))
+        as_torchs = (dtype_ints or {}).get(attr.name) is Numbers.TORCH
+        arguments.append(_attr(prototype, attr, _unique(op_type, attr.name, taken), as_torchs=as_torchs))
     returns = tuple(p for p in prototype.outputs if p.name not in prototype.in_place)
     for output in returns:
         _check_name(op_type, output.name)
     if name is None:
         name = snake_case(op_type)
         name = f"{name}_op" if keyword.iskeyword(name) else name
-    return OperatorSchema(name, prototype, tuple(arguments), returns)
+    return OperatorSchema(name, prototype, tuple(arguments), returns, dict(dtype_ints or {}))
 
 
 def _check_name(op_type: str, name: str) -> str:
@@ -216,16 +226,24 @@ def _input(prototype: OpPrototype, index: int, name: str) -> SchemaArgument:
     return SchemaArgument(name, parameter, Kind.TENSOR_LIST if dynamic else Kind.TENSOR, text)
 
 
-def _attr(prototype: OpPrototype, attr: Attr, name: str) -> SchemaArgument:
+def _attr(prototype: OpPrototype, attr: Attr, name: str, *, as_torchs: bool) -> SchemaArgument:
     if attr.type not in ATTR_KINDS:
         raise EagerError(
             f"{prototype.op_type}: attr {attr.name} has type {attr.type.value}, which aclnn functions do not take; they take "
             f"{', '.join(t.value for t in ATTR_KINDS)}"
         )
     type_, kind = ATTR_KINDS[attr.type]
+    if as_torchs:
+        kind = Kind.DTYPE
+        if not attr.required and attr.default_known and attr.default not in _GE_NUMBERS:
+            raise EagerError(
+                f"{prototype.op_type}: attr {attr.name} is used as a dtype, but its default {attr.default!r} is none of GE's, so its "
+                f"values have a meaning of their own: callers have to give GE's own numbers (arguments={{{attr.name!r}: "
+                f"({attr.name!r}, int)}}, or dtypes = {attr.name}: ge in operators.ini)"
+            )
     if attr.required or not attr.default_known:
         return SchemaArgument(name, attr, kind, f"{type_} {name}")
-    default = _default(attr)
+    default = _default(attr, kind)
     shown = _literal(kind, default)
     if shown is None:
         return SchemaArgument(name, attr, kind, f"{type_}? {name}=None", default)
@@ -242,13 +260,13 @@ def default_of(argument: SchemaArgument) -> AttrValue:
     attr = argument.parameter
     if not isinstance(attr, Attr) or attr.required or not attr.default_known:
         return None
-    return _default(attr)
+    return _default(attr, argument.kind)
 
 
-def _default(attr: Attr) -> AttrValue:
+def _default(attr: Attr, kind: Kind) -> AttrValue:
     """The default as the kernel takes it: dtypes as numbers, no default as the empty value of the type."""
     value = attr.default
-    if attr.type is AttrType.TYPE:
+    if kind is Kind.DTYPE:
         return dtype_number(DataType(value) if isinstance(value, int) else DataType.UNDEFINED)
     if attr.type in (AttrType.LIST_INT, AttrType.LIST_FLOAT, AttrType.LIST_BOOL, AttrType.LIST_TYPE):
         items = value if isinstance(value, tuple) else ()

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ascend_graph.eager.dtype_ints import Numbers, is_dtype_name, used_as_dtype
+from ascend_graph.eager.schema import OperatorSchema
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.prototypes import Attr, AttrType, DataType, OpPrototype, Parameter, ParameterKind
 from ascend_graph.prototypes.writer import reg_op_calls
@@ -90,6 +92,8 @@ class Source:
     copy: bool | None = None
     #: Why the conversion is what it is, where that is not plain from the types.
     reason: str = ""
+    #: Of a dtype: whose number the value is. GE's own goes into the attr as it is.
+    numbers: Numbers | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +133,14 @@ class Binding:
     dropped: tuple[int, ...] = ()
     #: Inputs of one dtype.
     ties: tuple[Tie, ...] = ()
+
+    def ge_dtype_arguments(self) -> frozenset[str]:
+        """The schema's arguments whose values are GE's numbers of dtypes."""
+        return frozenset(
+            self.schema.arguments[source.argument].name
+            for source in self.attrs
+            if source is not None and source.argument is not None and source.numbers is Numbers.GE
+        )
 
     def with_relation(self, relation: Relation | None) -> Binding:
         """The same with what a shape relation, in the prototype's names or in the schema's, says of dtypes."""
@@ -224,7 +236,7 @@ def bind(
     arguments: Mapping[str, Any] | None = None,
     *,
     relation: Relation | None = None,
-    own_schema: bool = False,
+    own: OperatorSchema | None = None,
 ) -> Binding:
     """Bind a schema to a prototype by name.
 
@@ -241,8 +253,8 @@ def bind(
               of all arguments (a mapping by torch name) that computes it;
             - ``"->": ("GE output", …)`` names the output of each return.
         relation: The shape relation, in the prototype's names or the schema's: it may name the outputs, and says which
-            inputs are promoted to one dtype.
-        own_schema: Whether the schema was made from the prototype: its numbers are GE's.
+            inputs are promoted to one dtype and which attrs are dtypes.
+        own: Where the schema was made from the prototype: what it was made as. It says whose numbers of dtypes it takes.
 
     Raises:
         BindingError: Something is left over or ambiguous; the message shows both signatures and the line to write.
@@ -257,9 +269,7 @@ def bind(
     >>> binding.argument_names()
     {'self': 'x', 'dim': 'axis'}
     """
-    output_names = relation.outputs if relation is not None else ()
-    matcher = _Matcher(schema, prototype, dict(arguments or {}), output_names, own_schema)
-    return matcher.binding().with_relation(relation)
+    return _Matcher(schema, prototype, dict(arguments or {}), relation, own).binding().with_relation(relation)
 
 
 class _Matcher:
@@ -270,11 +280,12 @@ class _Matcher:
         schema: OpSchema,
         prototype: OpPrototype,
         explicit: dict[str, Any],
-        output_names: tuple[str, ...],
-        own_schema: bool,
+        relation: Relation | None,
+        own: OperatorSchema | None,
     ) -> None:
-        self.schema, self.prototype, self.explicit, self.output_names = schema, prototype, explicit, output_names
-        self.own_schema = own_schema
+        self.schema, self.prototype, self.explicit, self.own = schema, prototype, explicit, own
+        self.output_names = relation.outputs if relation is not None else ()
+        self.dtype_names = used_as_dtype(relation)
         self.inputs = [_Target(parameter, n) for n, parameter in enumerate(prototype.inputs)]
         self.attrs = [_Target(attr, n) for n, attr in enumerate(prototype.attrs)]
         self.targets = [*self.inputs, *self.attrs]
@@ -402,35 +413,37 @@ class _Matcher:
         argument = self.schema.arguments[position]
         wanted = wanted or Argument(target.name)
         hook = wanted.convert
-        conversion, reason = Conversion.DIRECT, ""
+        conversion, reason, numbers = Conversion.DIRECT, "", None
         if target.is_input:
             if not argument.is_tensor:
                 conversion = Conversion.CONST
-        elif hook is dtype_number:
-            conversion, hook = Conversion.DTYPE, None
-        elif hook is None:
-            assert isinstance(target.parameter, Attr)
-            conversion, reason = self.attr_conversion(argument, target.parameter)
-        target.source = Source(position, evidence, conversion, hook, wanted.default, wanted.copy, reason)
+        elif isinstance(target.parameter, Attr) and (hook is None or hook is int or hook is dtype_number):
+            numbers, reason = self.attr_numbers(argument, target.parameter, hook)
+            conversion = Conversion.DTYPE if numbers is Numbers.TORCH else Conversion.DIRECT
+            hook = hook if hook is int and numbers is None else None
+        target.source = Source(position, evidence, conversion, hook, wanted.default, wanted.copy, reason, numbers)
         self.open.remove(position)
 
-    def attr_conversion(self, argument: SchemaArgument, attr: Attr) -> tuple[Conversion, str]:
-        """Whether a value is a dtype, whose number differs between torch and GE, or goes into the attr as it is."""
-        if attr.type in (AttrType.TYPE, AttrType.LIST_TYPE):
-            return Conversion.DTYPE, ""
-        plausible = attr.required or not isinstance(attr.default, int) or attr.default in _GE_DTYPE_NUMBERS
+    def attr_numbers(self, argument: SchemaArgument, attr: Attr, hook: Any) -> tuple[Numbers | None, str]:
+        """Whether a value is a dtype, and whose number of one; None for any other, which goes into the attr as it is.
+
+        The one place where this is decided: the converter, the meta function and the eager kernel follow it.
+        """
+        if hook is dtype_number or attr.type in (AttrType.TYPE, AttrType.LIST_TYPE):
+            return Numbers.TORCH, ""
+        by_relation = bool({argument.name, attr.name} & self.dtype_names)
+        if self.own is not None:
+            numbers = self.own.dtype_ints.get(attr.name)
+            reason = "the relation takes it for a dtype" if by_relation else ""
+            return numbers, reason if numbers is Numbers.TORCH else ""
         if argument.kind is _K.DTYPE:
-            if plausible:
-                return Conversion.DTYPE, ""
-            question = f"the default {attr.default!r} of {attr.name} is no dtype of GE, so its values have a meaning of their own"
-            table = f'("{attr.name}", {{torch.float16: …}})'
-            raise self.refuse(
-                f"ScalarType {argument.name} → Int {attr.name}: {question}; say which: {table}", {argument.name: table}
-            )
+            return self.dtype_numbers(argument, attr) if hook is None else (None, "")
         if argument.kind is not _K.INT or attr.type is not AttrType.INT:
-            return Conversion.DIRECT, ""
-        if self.own_schema or not (_is_dtype_name(argument.name) and _is_dtype_name(attr.name)):
-            return Conversion.DIRECT, ""
+            return None, ""
+        if not by_relation and not (is_dtype_name(argument.name) and is_dtype_name(attr.name)):
+            return None, ""
+        if hook is int:
+            return Numbers.GE, "GE's own number of a dtype, as arguments= says"
         # An int that may be torch's number of a dtype: what both sides write as default tells, or nothing does.
         if argument.has_default and argument.default is not None:
             plain = not attr.required and argument.default == attr.default
@@ -438,17 +451,29 @@ class _Matcher:
             translated = not attr.required and number is not None and number == attr.default
             if translated and not plain:
                 return (
-                    Conversion.DTYPE,
+                    Numbers.TORCH,
                     f"torch's number of a dtype: {argument.default} is {_shown(number)}, the default",
                 )
             if plain and not translated:
-                return Conversion.DIRECT, f"GE's own number: both defaults are {argument.default}"
+                return Numbers.GE, f"GE's own number: both defaults are {argument.default}"
             if argument.default >= NPU_DTYPE_OFFSET:
-                return Conversion.DTYPE, f"torch_npu's number of a dtype: the default is {argument.default}"
+                return Numbers.TORCH, f"torch_npu's number of a dtype: the default is {argument.default}"
         raise self.refuse(
             f"int {argument.name} → Int {attr.name}: is it torch's number of a dtype or GE's own? "
             f'Write ("{attr.name}", ascend_graph.dtype_number) for the first, ("{attr.name}", int) for the second',
             {argument.name: f'("{attr.name}", ascend_graph.dtype_number)'},
+        )
+
+    def dtype_numbers(self, argument: SchemaArgument, attr: Attr) -> tuple[Numbers, str]:
+        """A ``ScalarType`` for an attr of another type: its number, unless the attr's values have a meaning of their own."""
+        if attr.required or not isinstance(attr.default, int) or attr.default in _GE_DTYPE_NUMBERS:
+            return Numbers.TORCH, ""
+        question = (
+            f"the default {attr.default!r} of {attr.name} is no dtype of GE, so its values have a meaning of their own"
+        )
+        table = f'("{attr.name}", {{torch.float16: …}})'
+        raise self.refuse(
+            f"ScalarType {argument.name} → Int {attr.name}: {question}; say which: {table}", {argument.name: table}
         )
 
     # ------------------------------------------------------------------------------------------------------ leftovers
@@ -473,7 +498,7 @@ class _Matcher:
             if n not in stuck
             and n not in doubtful
             and arguments[n].kind in (_K.INT, _K.DTYPE)
-            and _is_dtype_name(arguments[n].name)
+            and is_dtype_name(arguments[n].name)
         ]
         if not (hungry or stuck or doubtful or dtypes):
             return
@@ -647,11 +672,6 @@ def side_by_side(schema: OpSchema, prototype: OpPrototype) -> str:
     left += [""] * (height - len(left))
     right += [""] * (height - len(right))
     return "\n".join(f"  {a:<{width}}  │ {b}".rstrip() for a, b in zip(left, right, strict=True))
-
-
-def _is_dtype_name(name: str) -> bool:
-    normal = normalize(name)
-    return "dtype" in normal or "dsttype" in normal or "outtype" in normal or "outputtype" in normal
 
 
 def _names(targets: Iterable[_Target]) -> str:

@@ -294,8 +294,10 @@ class _Maker:
                 given = [n for n in tie.inputs if isinstance(tensors[n], tensor_class)]
                 # A Const is made of the dtype that the others have, or of a higher one, and does not say of which.
                 present = {n: dtype for n in given if (dtype := tensors[n].dtype) != DataType.UNDEFINED}
-                metas = meta_outputs if isinstance(meta_outputs, list | tuple) else (meta_outputs,)
-                target = getattr(metas[position], "dtype", None) if position is not None else None
+                target = None
+                if position is not None and meta_outputs is not None:
+                    metas = meta_outputs if isinstance(meta_outputs, list | tuple) else (meta_outputs,)
+                    target = getattr(metas[position], "dtype", None)
                 beside = {target} if tie.kind is TieKind.RELATION and len(given) > 1 and target is not None else set()
                 if len({*present.values()} | beside) < 2:
                     continue

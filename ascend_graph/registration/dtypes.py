@@ -84,7 +84,8 @@ def ge_dtype_of_number(number: int) -> DataType | None:
 
 
 @lru_cache(maxsize=1)
-def _by_torch_dtype() -> dict[Any, DataType]:
+def by_torch_dtype() -> dict[Any, DataType]:
+    """GE's dtypes by torch's."""
     import torch
 
     return {getattr(torch, name): dtype for name, dtype in _NAMES.items() if hasattr(torch, name)}
@@ -96,9 +97,9 @@ def ge_dtype(value: Any) -> DataType:
     Raises:
         DtypeError: GE has no such dtype.
     """
-    found = ge_dtype_of_number(value) if isinstance(value, int) else _by_torch_dtype().get(value)
+    found = ge_dtype_of_number(value) if isinstance(value, int) else by_torch_dtype().get(value)
     if found is None:
-        raise DtypeError(f"{value!r} is no dtype that GE knows; it knows {', '.join(map(str, _by_torch_dtype()))}")
+        raise DtypeError(f"{value!r} is no dtype that GE knows; it knows {', '.join(map(str, by_torch_dtype()))}")
     return found
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from ascend_graph.errors import AscendGraphError
+from ascend_graph.registration.dtypes import by_torch_dtype
 from ascend_graph.shapes import DtypeSystem, Relation, RelationError, ShapeError
 from ascend_graph.shapes.dtypes import CATEGORY
 from ascend_graph.shapes.program import Leaf, OutputPlan, constant_of, dtype_slot_of
@@ -51,12 +52,24 @@ _BY_NUMBER: dict[int, torch.dtype] = {
     44: torch.float8_e8m0fnu,
     **_NPU_TYPES,
 }
+
+
+class GeNumber(int):
+    """The value of an int attr that is GE's number of a dtype."""
+
+
+# GE's numbers: the dtypes that torch has, and how torch_npu stores the others.
+_BY_GE_NUMBER: dict[int, torch.dtype] = {int(ge): dtype for dtype, ge in by_torch_dtype().items()} | {
+    number - 256: dtype for number, dtype in _NPU_TYPES.items()
+}
 _BY_NAME = {name: dtype for name in CATEGORY if isinstance(dtype := getattr(torch, name, None), torch.dtype)}
 
 
 def _from_attr(value: object) -> torch.dtype | None:
     if value is None or isinstance(value, torch.dtype):
         return value
+    if isinstance(value, GeNumber):
+        return _BY_GE_NUMBER.get(value)
     if isinstance(value, int):
         return _BY_NUMBER.get(value)
     return _BY_NAME.get(value) if isinstance(value, str) else None
@@ -95,7 +108,11 @@ def _checker(subject: str) -> Callable[[Any, Callable[[], str]], None]:
 
 
 def meta_function(
-    relation: Relation, schema: torch.FunctionSchema, names: Mapping[str, str] | None = None
+    relation: Relation,
+    schema: torch.FunctionSchema,
+    names: Mapping[str, str] | None = None,
+    *,
+    ge_numbers: frozenset[str] = frozenset(),
 ) -> MetaFunction:
     """A meta function for ``schema`` that follows ``relation``.
 
@@ -104,6 +121,7 @@ def meta_function(
             its outputs the returns, in order.
         schema: The schema of the overload, ``overload._schema``.
         names: From schema argument to the relation's name for it; an argument not named has its own name.
+        ge_numbers: The arguments that are GE's numbers of dtypes; the others that give a dtype are torch's.
 
     Returns:
         A function with the schema's signature. It gives new tensors on the device of the first tensor argument,
@@ -133,6 +151,9 @@ def meta_function(
     variants: dict[tuple[bool, ...], _Compiled] = {(False,) * len(fitted.optional): whole}
     complete, needed, optional = _completer(schema), fitted.needed, fitted.optional
     given, may_be_absent = _picker((*fitted.attr_positions, *fitted.tensor_positions)), _picker(optional)
+    ges = [n for n, position in enumerate(fitted.attr_positions) if schema.arguments[position].name in ge_numbers]
+    if ges:
+        given = _with_ge_numbers(given, ges)
     device_of = _device_of(schema)
     single = len(schema.returns) == 1
 
@@ -177,6 +198,18 @@ def _picker(positions: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]
     if len(positions) > 1:
         return operator.itemgetter(*positions)
     return (lambda values: (values[positions[0]],)) if positions else (lambda values: ())
+
+
+def _with_ge_numbers(
+    given: Callable[[Sequence[Any]], Sequence[Any]], ges: Sequence[int]
+) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    def values(call: Sequence[Any]) -> Sequence[Any]:
+        found = list(given(call))
+        for n in ges:
+            found[n] = None if found[n] is None else GeNumber(found[n])
+        return found
+
+    return values
 
 
 @dataclass(frozen=True, slots=True)

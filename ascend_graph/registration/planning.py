@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from ascend_graph.eager.dtype_ints import Numbers
 from ascend_graph.registration.autograd import plan_gradient, register_gradient
 from ascend_graph.registration.binding import Binding, BindingError, bind
 from ascend_graph.registration.comparison import beside
 from ascend_graph.registration.converter import make_converter
 from ascend_graph.registration.dispatch import Definition
+from ascend_graph.registration.dtypes import dtype_number
 from ascend_graph.registration.fake import MetaHandle, check_takes_meta, existing_meta, register_meta
 from ascend_graph.registration.functionalize import needs_twin, register_twin
 from ascend_graph.registration.inference import infer_relation
@@ -99,7 +101,7 @@ class _Planner:
             request.prototype,
             request.arguments,
             relation=self.relation,
-            own_schema=defined is not None,
+            own=None if defined is None else defined.schema,
         )
         if defined is None:
             self.plan_meta()
@@ -123,7 +125,7 @@ class _Planner:
         from ascend_graph.eager.operators import operator_exists, plan_operator
 
         request = self.request
-        planned = plan_operator(request.prototype, request.meta or request.shape)
+        planned = plan_operator(request.prototype, request.meta or request.shape, numbers=self.numbers())
         definition = self.before.definition
         if definition is None and operator_exists(planned.name):
             raise EagerError(f"{planned.name} exists already; pass it as eager=, or remove it first")
@@ -136,13 +138,33 @@ class _Planner:
         self.evidence["meta"] = given if planned.schema.returns else "outputs that are inputs"
         return planned
 
+    def numbers(self) -> dict[str, Numbers]:
+        """What ``arguments=`` says of the operator that registering defines: no more than whose numbers an Int attr takes.
+
+        The kernel is made from the prototype alone: any other conversion would be the converter's only.
+        """
+        prototype = self.request.prototype
+        known = {p.name for p in prototype.inputs} | {a.name for a in prototype.attrs}
+        said: dict[str, Numbers] = {}
+        for name, value in self.request.arguments.items():
+            match value:
+                case (target, hook) if target == name and (hook is dtype_number or hook is int):
+                    said[name] = Numbers.TORCH if hook is dtype_number else Numbers.GE
+                case _ if name in known and value != name:
+                    raise RegistrationError(
+                        f"{prototype.op_type}: arguments={{{name!r}: {value!r}}}: without eager= the operator is made from the "
+                        f"prototype, and all that can be said of an argument is whose numbers of dtypes it takes: ({name!r}, "
+                        f"ascend_graph.dtype_number) or ({name!r}, int)"
+                    )
+        return said
+
     # ----------------------------------------------------------------------------------------------------------- meta
 
     def plan_meta(self) -> None:
         request, overload = self.request, self.request.overload
         wanted, source = request.meta, "the function given"
         if self.relation is not None:
-            checked = meta_function(self.relation, overload._schema, self.relation_names(self.relation))
+            checked = self.meta_function(self.relation, self.relation_names(self.relation))
             if wanted is None:
                 wanted, source = checked, f"the relation given: {self.relation}"
         existing = self.existing_meta()
@@ -178,7 +200,11 @@ class _Planner:
         self.binding = self.binding.with_relation(inferred.relation)
         ran = f"found by {inferred.runs} runs of the eager kernel" if inferred.runs else "outputs that are inputs"
         notes = "".join(f"; {note}" for note in (inferred.narrower, *inferred.strides) if note)
-        return meta_function(inferred.relation, overload._schema), f"{ran}: {inferred.relation}{notes}"
+        return self.meta_function(inferred.relation), f"{ran}: {inferred.relation}{notes}"
+
+    def meta_function(self, relation: Relation, names: Mapping[str, str] | None = None) -> MetaFunction:
+        ges = self.binding.ge_dtype_arguments()
+        return meta_function(relation, self.request.overload._schema, names, ge_numbers=ges)
 
     def relation_names(self, relation: Relation) -> dict[str, str]:
         """From schema names to the relation's, which speaks either the prototype's names or the schema's."""

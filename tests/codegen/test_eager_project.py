@@ -280,3 +280,54 @@ def test_a_project_whose_shapes_are_all_still_to_be_written(tmp_path: Path) -> N
     ini = project.directory / "later_ops/operators.ini"
     ini.write_text(ini.read_text().replace("shape =", "shape = x[n] -> ys[i < n][1]"))
     assert generate_project(project.directory).operators == ("Split",)
+
+
+CAST = f"""REG_OP(CastTo).INPUT(x, {ANY}).OUTPUT(y, {ANY}).ATTR(dst_type, Int, 2).ATTR(round_dtype, Int, 0)
+    .OP_END_FACTORY_REG(CastTo)\n"""
+
+
+def test_whose_numbers_of_dtypes(tmp_path: Path) -> None:
+    """An Int attr that the relation takes for a dtype has torch's numbers; the author may say otherwise."""
+    header = tmp_path / "op_proto.h"
+    header.write_text(CAST)
+    project = tmp_path / "my_ops"
+    made = generate_project(project, header, shapes={"CastTo": "x[*s] -> y[*s]: dst_type"})
+    assert "dtypes of CastTo: dst_type: torch, round_dtype: ge" in made.proposed
+    ini, python = project / "my_ops/operators.ini", project / "my_ops/_generated.py"
+    cpp = project / "csrc/generated/operators.cpp"
+    assert "dtypes = dst_type: torch, round_dtype: ge\n" in ini.read_text()
+    said = 'arguments={"dst_type": ("dst_type", ascend_graph.dtype_number), "round_dtype": ("round_dtype", int)}'
+    assert said in python.read_text()
+    assert "int dst_type=1, int round_dtype=0" in cpp.read_text()
+    assert "Dtype{dst_type}, round_dtype" in cpp.read_text()
+
+    ini.write_text(ini.read_text().replace("dst_type: torch", "dst_type: ge"))
+    generate_project(project)
+    assert '"dst_type": ("dst_type", int)' in python.read_text()
+    assert "int dst_type=2" in cpp.read_text()
+    assert "Dtype{dst_type}" not in cpp.read_text()
+
+    ini.write_text(ini.read_text().replace("dtypes = dst_type: ge, round_dtype: ge\n", ""))
+    generate_project(project)
+    assert said in python.read_text(), "what is not said is proposed again"
+
+
+@pytest.mark.parametrize(
+    ("dtypes", "match"),
+    [
+        (
+            "dst_type",
+            "write each Int attr with whose numbers of dtypes it takes, torch or ge: dtypes = dst_type: torch",
+        ),
+        ("dst_type: acl", r"operators.ini, \[CastTo\]: dtypes = dst_type: acl"),
+        ("mode: torch", "mode takes is said, but it is no Int attr; Int attrs are dst_type, round_dtype"),
+    ],
+)
+def test_numbers_that_make_no_sense(tmp_path: Path, dtypes: str, match: str) -> None:
+    header = tmp_path / "op_proto.h"
+    header.write_text(CAST)
+    project = tmp_path / "my_ops"
+    generate_project(project, header)
+    (project / "my_ops/operators.ini").write_text(f"[CastTo]\nshape = x -> y like x\ndtypes = {dtypes}\n")
+    with pytest.raises(AscendGraphError, match=match):
+        generate_project(project)

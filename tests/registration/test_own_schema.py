@@ -81,11 +81,12 @@ def test_every_prototype_of_the_wheel(monkeypatch: pytest.MonkeyPatch) -> None:
     refused, bound, converted = set(), 0, 0
     for prototype in wheel_prototypes():
         try:
-            schema = torch._C.parse_schema(f"ascend::{operator_schema(prototype)}")
+            own = operator_schema(prototype)
+            schema = torch._C.parse_schema(f"ascend::{own}")
         except EagerError:
             refused.add(prototype.op_type)
             continue
-        binding = bind(read_schema(schema), prototype, own_schema=True)
+        binding = bind(read_schema(schema), prototype, own=own)
         bound += 1
         assert not binding.unused
         assert not binding.dropped
@@ -117,7 +118,7 @@ def test_names_that_schemas_keep_for_themselves() -> None:
     prototype = parse_text(text).prototypes[0]
     assert str(operator_schema(prototype)) == "assert_op(Tensor else_, Tensor x, *, int is_=1) -> Tensor in_"
     schema = torch._C.parse_schema(f"ascend::{operator_schema(prototype)}")
-    binding = bind(read_schema(schema), prototype, own_schema=True)
+    binding = bind(read_schema(schema), prototype, own=operator_schema(prototype))
     assert binding.argument_names() == {"else_": "else", "x": "x", "is_": "is"}
 
 
@@ -128,6 +129,6 @@ def test_numbers_of_dtypes_are_ges_own() -> None:
     schema = read_schema(torch._C.parse_schema(f"ascend::{operator_schema(prototype)}"))
     with pytest.raises(BindingError, match="torch's number of a dtype or GE's own"):
         bind(schema, prototype)
-    (dtype,) = bind(schema, prototype, own_schema=True).attrs
+    (dtype,) = bind(schema, prototype, own=operator_schema(prototype)).attrs
     assert dtype is not None
     assert dtype.conversion is Conversion.DIRECT
