@@ -509,14 +509,17 @@ class _Lowering:
 
     def among(self, left: Expr, right: Expr) -> Node:
         if isinstance(right, Tuple):
+            if _is_number(self.kind(left)) and all(_is_number(self.kind(item)) for item in right.items):
+                # Python evaluates all items before it compares.
+                items = Node(Op.ITEMS, Kind.SIZES, tuple(map(self.number, right.items)))
+                if not all(item.op in _NEVER_REFUSE for item in items.args):
+                    return Node(Op.COMPARE, Kind.BOOL, (self.number(left), items), "in")
+            if not all(isinstance(item, Literal | Name) and str(item) not in self.inputs for item in right.items):
+                raise self.beyond(f"{left} in {right}: an item may be refused")
             result = always(False)
             for item in reversed(right.items):
                 test = self.comparison("==", left, item)
                 result = test if result == always(False) else Node(Op.OR, Kind.BOOL, (test, result))
-            # Python evaluates all items before it compares.
-            pure = all(node.op in _NEVER_REFUSE for node in below(result))
-            if len(right.items) > 1 and not pure:
-                raise self.beyond(f"{left} in {right}: an item may be refused")
             return result
         if self.kind(right) is not Kind.SIZES or self.kind(left) not in (Kind.NUMBER, Kind.BOOL):
             raise self.beyond(f"{left} in {right}")
@@ -627,6 +630,10 @@ def choice(condition: Node, then: Node, otherwise: Node) -> Node:
         return then if condition.value else otherwise
     kind = then.kind if then.kind is otherwise.kind else Kind.NUMBER
     return Node(Op.CHOICE, kind, (condition, then, otherwise))
+
+
+def _is_number(kind: Kind | None) -> bool:
+    return kind is Kind.NUMBER or kind is Kind.BOOL
 
 
 def _is_dtype(node: Expr) -> bool:
