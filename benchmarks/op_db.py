@@ -54,7 +54,7 @@ def run(work: Sequence[Job], plan: Plan, **options: Any) -> dict[str, Any]:
             verdicts.update((o.check, o.verdict) for o in tally.outcomes if o.verdict is Verdict.DIED)
             outcomes += tally.outcomes
             seconds[job.operator] += tally.seconds
-            if done % 200 == 0:
+            if done % 50 == 0:
                 progress(f"{done} of {len(work)} operators and dtypes, {time.monotonic() - start:.0f} s")
     unexplained = [o for o in outcomes if o.verdict in FAULTS and not explanation(o)]
     reasons = {e: sorted({o.operator for o in outcomes if explanation(o) is e}) for e in EXPLAINED}
