@@ -97,10 +97,6 @@ def main(arguments: Sequence[str]) -> dict[str, Any]:
     start = time.monotonic()
     if not chosen.files:
         foreach = run_operators(jobs(database=FOREACH), Plan())
-        for o in foreach.pop("outcomes"):
-            print(
-                f"{o.verdict.value}: {o.operator} {o.dtype} [{o.sample}] {o.check}: {' '.join(o.message.split())[:240]}"
-            )
         return {"modules": run_modules(), "foreach": foreach, "seconds": round(time.monotonic() - start, 1)}
     counts: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as work:

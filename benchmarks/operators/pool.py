@@ -22,6 +22,8 @@ from benchmarks.operators.checks import OPERATORS, Outcome, Plan, Tally, Verdict
 
 #: After so many deaths an operator's other comparisons are left.
 DEATHS = 3
+#: The seconds that a new process may take to import everything and to initialise the device.
+START = 300.0
 
 _PRELOAD = ["torch", "torch_npu", "benchmarks.operators.checks", "torch.testing._internal.common_methods_invocations"]
 
@@ -83,7 +85,7 @@ class Pool:
         limit: the seconds a single comparison may take.
     """
 
-    def __init__(self, plan: Plan, *, workers: int = 0, setup: str = "", limit: float = 60.0) -> None:
+    def __init__(self, plan: Plan, *, workers: int = 0, setup: str = "", limit: float = 120.0) -> None:
         self._plan, self._setup, self._limit = plan, setup, limit
         self._count = workers or len(os.sched_getaffinity(0))
         # Workers are forked from a process that has imported everything and initialised no device.
@@ -113,8 +115,7 @@ class Pool:
         process.start()
         theirs.close()
         ours.send(job)
-        # A new worker has to initialise the device first.
-        return _Worker(process, ours, errors, job, since=time.monotonic() + 60)
+        return _Worker(process, ours, errors, job, since=time.monotonic() + START)
 
     def run(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, Tally]]:
         """Yield each job's tally as it ends."""

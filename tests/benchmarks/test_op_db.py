@@ -26,7 +26,7 @@ class Line(NamedTuple):
     message: str
 
 
-def run_op_db(*arguments: str, timeout: int = 600) -> tuple[list[Line], dict[str, Any]]:
+def run_op_db(*arguments: str, timeout: int = 1500) -> tuple[list[Line], dict[str, Any]]:
     """What the benchmark prints: its findings, and its summary."""
     done = subprocess.run(
         [sys.executable, "benchmarks/op_db.py", *arguments],
@@ -90,6 +90,7 @@ def test_a_slice_of_the_database() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.xfail(reason="the target; the whole database has not been run since its first findings were mended")
 def test_the_whole_database() -> None:
     found, summary = run_op_db(timeout=3600)
     assert summary["unexplained"] == {}, found
