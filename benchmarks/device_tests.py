@@ -24,11 +24,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.op_db import jobs
-from benchmarks.op_db import run as run_operators
-from benchmarks.operators.checks import FOREACH, Plan
-from benchmarks.operators.modules import run_modules
-
 #: Tests that share a process, and the seconds that a test may take.
 CHUNK, LIMIT = 200, 120
 
@@ -96,6 +91,11 @@ def main(arguments: Sequence[str]) -> dict[str, Any]:
     chosen = parser.parse_args(arguments)
     start = time.monotonic()
     if not chosen.files:
+        from benchmarks.op_db import jobs
+        from benchmarks.op_db import run as run_operators
+        from benchmarks.operators.checks import FOREACH, Plan
+        from benchmarks.operators.modules import run_modules
+
         foreach = run_operators(jobs(database=FOREACH), Plan())
         return {"modules": run_modules(), "foreach": foreach, "seconds": round(time.monotonic() - start, 1)}
     counts: Counter[str] = Counter()
