@@ -77,6 +77,8 @@ def parse(paths: tuple[Path, ...], output_format: str) -> None:
         _console().print(table)
         _print_diagnostics(result.diagnostics)
     _exit_on_errors(result)
+    if not result.prototypes:
+        raise click.ClickException(f"no operator is defined in {', '.join(map(str, paths))}")
 
 
 @main.command()
@@ -248,7 +250,7 @@ def build(project: Path | None, output: Path | None, shapes: tuple[str, ...]) ->
     from ascend_graph.host.bridge import bridge_library
 
     for what, library in (("eager kernel", eager_library()), ("bridge of the host runtime", bridge_library())):
-        state = "cached" if library.path().exists() else "compiled"
+        state = "cached" if library.cached() else "compiled"
         click.echo(f"{what}: {state}: {library.build()}")
 
 

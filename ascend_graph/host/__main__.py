@@ -64,6 +64,17 @@ def _package_directory(directory: str) -> str:
     return str(path)
 
 
+def _check_command(command: list[str]) -> None:
+    """Refuse what cannot run, before anything is compiled for it."""
+    if command[0] == "-m":
+        if importlib.util.find_spec(command[1].partition(".")[0]) is None:
+            raise HostRuntimeError(
+                f"there is no module {command[1]!r} to run; install it, or correct its name after -m"
+            )
+    elif command[0] != "-c" and not Path(command[0]).exists():
+        raise HostRuntimeError(f"there is no file {command[0]!r} to run; usage:\n{_USAGE}")
+
+
 def launch(arguments: list[str]) -> NoReturn:
     """Replace this process by ``python arguments…`` on the host runtime.
 
@@ -72,6 +83,8 @@ def launch(arguments: list[str]) -> NoReturn:
         BuildError: the bridge to PyTorch does not compile.
     """
     force, quiet, packages, command = _parse(arguments)
+    _check_command(command)
+    directories = list(map(_package_directory, packages))
     shadowed = real_cann(os.environ)
     if shadowed and not force:
         raise HostRuntimeError(
@@ -83,16 +96,11 @@ def launch(arguments: list[str]) -> NoReturn:
         from ascend_graph.host.bridge import bridge_library
 
         check_torch_build()
-        library = bridge_library()
-        if not library.path().exists():
-            print(
-                "ascend_graph: compiling the host runtime's bridge to PyTorch (once, about a minute)", file=sys.stderr
-            )
-        bridge = library.build()
+        bridge = bridge_library().build()
     environment = host_environment(os.environ, bridge)
     if packages:
         known = [p for p in environment.get("ASCEND_CUSTOM_OPP_PATH", "").split(":") if p]
-        environment["ASCEND_CUSTOM_OPP_PATH"] = ":".join([*map(_package_directory, packages), *known])
+        environment["ASCEND_CUSTOM_OPP_PATH"] = ":".join([*directories, *known])
     if not quiet:
         print(f"ascend_graph: host runtime active ({toolkit_directory()}); this is a CPU, not an NPU", file=sys.stderr)
         sys.stderr.flush()

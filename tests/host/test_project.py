@@ -338,7 +338,7 @@ def test_a_compiler_that_takes_too_long_is_stopped(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("ASCEND_GRAPH_CACHE", str(tmp_path / "cache"))
     source = tmp_path / "kernel.asc"
     source.touch()
-    library = CppLibrary(name="slow", sources=(source,), kernel_compiler=("sh", "-c", "'sleep 60'"))
+    library = CppLibrary(name="slow", sources=(source,), kernel_compiler=("sh", "-c", "sleep 60"))
     started = time.monotonic()
     with pytest.raises(BuildError, match=r"compiling slow took more than 0.5 seconds"):
         library.build(time_limit=0.5)

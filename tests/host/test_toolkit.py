@@ -68,7 +68,7 @@ def test_a_program_of_acl(language: str, tmp_path: Path) -> None:
     home = toolkit_directory()
     options = ["-x", language, "-Wall", "-Werror", f"-I{home}/include", str(source), "-x", "none"]
     libraries = [f"-L{home}/lib64", f"-Wl,-rpath,{home}/lib64", "-lascendcl"]
-    subprocess.run([compiler(), *options, "-o", tmp_path / "program", *libraries], check=True)
+    subprocess.run([*compiler(), *options, "-o", tmp_path / "program", *libraries], check=True)
     environment = {name: value for name, value in os.environ.items() if name != "ASCEND_GRAPH_HOST_BRIDGE"}
     result = subprocess.run([tmp_path / "program"], env=environment, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
