@@ -1,11 +1,21 @@
 #include "arguments.h"
 
+#include "devices.h"
+#include "tensors.h"
+
 namespace ascend_graph::host {
 namespace {
 
-// Whether two tensors share memory without being the same view of it.
+// Whether both lie in one allocation: a capture's snapshots of it are storages of their own.
+bool share_memory(const at::Tensor& a, const at::Tensor& b) {
+    return a.storage().data() == b.storage().data() && a.storage().data() != nullptr;
+}
+
+// Whether two tensors share memory without being the same view of it, and PyTorch does not notice: kernels
+// refuse dense tensors that overlap.
 bool overlap(const at::Tensor& a, const at::Tensor& b) {
-    if (a.numel() == 0 || b.numel() == 0 || a.is_same(b)) return false;
+    if (a.is_same(b) || !share_memory(a, b) || a.numel() == 0 || b.numel() == 0) return false;
+    if (a.is_non_overlapping_and_dense() && b.is_non_overlapping_and_dense()) return false;
     const auto* first = static_cast<const char*>(a.const_data_ptr());
     const auto* second = static_cast<const char*>(b.const_data_ptr());
     if (first == second && a.sizes() == b.sizes() && a.strides() == b.strides()) return false;
@@ -29,15 +39,15 @@ Arguments::Arguments(const Operator& op, Stack& stack, const Substitutes& substi
     : substitutes_(substitutes), device_(kDevice, 0) {
     const auto& schema = op.schema();
     c10::IValue* arguments = arguments_of(op, stack);
+    check_same_device(op, c10::ArrayRef<c10::IValue>(arguments, schema.arguments().size()));
     for (size_t i = 0; i < schema.arguments().size(); ++i) {
         if (is_written(schema.arguments()[i])) find_targets(arguments[i]);
     }
     c10::IValue* generator = nullptr;
     for (size_t i = 0; i < schema.arguments().size(); ++i) {
         c10::IValue& value = arguments[i];
-        const bool written = is_written(schema.arguments()[i]);
         if (value.isTensor() || value.isTensorList() || value.isOptionalTensorList()) {
-            map_tensors(value, [&](const at::Tensor& t) { return replace(t, written); });
+            map_tensors(value, [&](const at::Tensor& t) { return replace(t, op, i); });
         } else if (value.isDevice() && value.toDevice().type() == kDevice) {
             device_ = value.toDevice();
             on_device_ = true;
@@ -69,28 +79,53 @@ at::Tensor Arguments::original(const at::Tensor& result) const {
     return {};
 }
 
-void Arguments::find_targets(c10::IValue value) {
-    map_tensors(value, [this](const at::Tensor& t) {
-        if (t.defined() && t.device().type() == kDevice) targets_.push_back(t);
-        return t;
+at::Tensor Arguments::view(const at::Tensor& result) const {
+    if (!result.has_storage()) return {};
+    for (const Alias& alias : aliases_) {
+        if (alias.cpu.storage().is_alias_of(result.storage())) {
+            return view_on_device(alias.device, alias.cpu, result);
+        }
+    }
+    return {};
+}
+
+void Arguments::find_targets(const c10::IValue& value) {
+    for_each_tensor(value, [this](const at::Tensor& t) {
+        if (t.device().type() == kDevice) targets_.push_back(t);
     });
 }
 
-at::Tensor Arguments::replace(const at::Tensor& t, bool written) {
+at::Tensor Arguments::replace(const at::Tensor& t, const Operator& op, size_t position) {
     if (!t.defined() || t.device().type() != kDevice) return t;
+    const c10::Argument& argument = op.schema().arguments()[position];
+    TORCH_CHECK_NOT_IMPLEMENTED(!t.key_set().has_any(kForeignLayouts), op.operator_name(), ": argument '",
+                                argument.name(), "' is a ", layout_of(t),
+                                " tensor; on devices of the host runtime the operator takes dense tensors "
+                                "only: call it on the CPU, or on a dense tensor");
     if (!on_device_) device_ = t.device();
     on_device_ = true;
+    const bool written = is_written(argument);
     if (!written) {
-        // As on the device, which reads its inputs before it writes: x[1:].sub_(x[:-1]) is well defined.
+        // As on the device, which reads its inputs before it writes: x[:, 1:].sub_(x[:, :-1]) is well
+        // defined.
         for (const at::Tensor& target : targets_) {
             if (overlap(target, t)) return substitutes_.tensor(t).clone();
         }
     }
-    for (const Alias& alias : aliases_) {
-        if (alias.device.is_same(t)) return alias.cpu;
+    const at::Tensor* sibling = nullptr;
+    for (Alias& alias : aliases_) {
+        if (alias.device.is_same(t)) {
+            alias.written = alias.written || written;
+            return alias.cpu;
+        }
+        if (share_memory(alias.device, t)) sibling = &alias.cpu;
     }
-    aliases_.push_back({t, substitutes_.tensor(t)});
-    if (written) written_.push_back(aliases_.back());
+    at::Tensor made = substitutes_.tensor(t);
+    if (sibling != nullptr && made.device().is_cpu()) {
+        // One memory, so that PyTorch sees which arguments overlap.
+        made.unsafeGetTensorImpl()->set_storage_keep_dtype(sibling->storage());
+    }
+    aliases_.push_back({t, std::move(made), written});
     return aliases_.back().cpu;
 }
 

@@ -16,6 +16,7 @@ using Stack = torch::jit::Stack;
 struct Alias {
     at::Tensor device;
     at::Tensor cpu;
+    bool written = false;
 };
 using Aliases = c10::SmallVector<Alias, 8>;
 
@@ -35,20 +36,21 @@ class Arguments {
 
     bool on_device() const { return on_device_; }
     c10::Device device() const { return device_; }
-    const Aliases& written() const { return written_; }
+    const Aliases& aliases() const { return aliases_; }
 
-    // The device tensor that `result` stands for; undefined where it is a new tensor.
+    // The device tensor that `result` stands for; undefined where it is another.
     at::Tensor original(const at::Tensor& result) const;
+    // The device's side of a result that is a view of an argument; undefined where its memory is new.
+    at::Tensor view(const at::Tensor& result) const;
 
   private:
-    void find_targets(c10::IValue value);
-    at::Tensor replace(const at::Tensor& t, bool written);
+    void find_targets(const c10::IValue& value);
+    at::Tensor replace(const at::Tensor& t, const Operator& op, size_t position);
     void replace_generator(c10::IValue& value) const;
 
     const Substitutes& substitutes_;
     c10::SmallVector<at::Tensor, 2> targets_;
     Aliases aliases_;
-    Aliases written_;
     c10::Device device_;
     bool on_device_ = false;
 };

@@ -8,13 +8,14 @@
 
 namespace ascend_graph::host {
 
-// Gives a CPU kernel's new result its place on the device.
-using Placement = std::function<at::Tensor(const at::Tensor& result, c10::Device device)>;
+// Gives a CPU kernel's result that is none of its arguments its place on the device.
+using Placement = std::function<at::Tensor(const at::Tensor& result, const Arguments& arguments)>;
 
 // Runs the operator now, on the memory of its device tensors.
 void run(const Operator& op, Stack& stack, const Substitutes& substitutes, const Placement& place);
 
-at::Tensor new_device_tensor(const at::Tensor& like, c10::Device device);
+// The kernel of an operator on device tensors: runs it, or records it while the current stream captures.
+void boxed_kernel(const Operator& op, c10::DispatchKeySet keys, Stack* stack);
 
 // What an exception says; an operator that is written in Python raises Python's.
 std::string text_of(std::exception& error);

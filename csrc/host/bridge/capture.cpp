@@ -93,7 +93,7 @@ class Work {
     Work(const Operator& op, Stack arguments) : op_(op), arguments_(std::move(arguments)) {
         substitutes_.tensor = alias_on_cpu;
         substitutes_.generator = [this](const at::Generator&) { return cpu_generator(draw_); };
-        place_ = [this](const at::Tensor& result, c10::Device) { return place(result); };
+        place_ = [this](const at::Tensor& result, const Arguments&) { return place(result); };
     }
 
     void draw_from(Draw draw) { draw_ = std::move(draw); }
@@ -155,8 +155,9 @@ void record(const Operator& op, Stack& stack, void* stream) {
     } else {
         infer(op, stack);
     }
-    for (const Alias& alias : arguments.written()) {
-        if (alias.cpu.sizes() != alias.device.sizes()) alias.device.resize_(alias.cpu.sizes());
+    for (const Alias& alias : arguments.aliases()) {
+        if (alias.written && alias.cpu.sizes() != alias.device.sizes())
+            alias.device.resize_(alias.cpu.sizes());
     }
 
     // Snapshots of one tensor are one tensor, too.

@@ -26,7 +26,65 @@ at::Tensor wrap(void* data, at::ScalarType dtype, c10::IntArrayRef sizes) {
 }
 
 at::Tensor alias_on_cpu(const at::Tensor& t) {
-    return wrap(t.numel() == 0 ? nullptr : t.data_ptr(), t.scalar_type(), t.sizes(), t.strides());
+    const c10::Storage& memory = t.storage();
+    c10::Storage storage(c10::Storage::use_byte_size_t(), memory.nbytes(),
+                         at::DataPtr(memory.mutable_data(), c10::Device(c10::kCPU)), c10::GetCPUAllocator(),
+                         /*resizable=*/true);
+    auto alias = at::detail::make_tensor<c10::TensorImpl>(
+        std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU) | (t.key_set() & kLazyState),
+        t.dtype());
+    auto* impl = alias.unsafeGetTensorImpl();
+    impl->set_sizes_and_strides(t.sizes(), t.strides(), t.storage_offset());
+    if (t.unsafeGetTensorImpl()->is_wrapped_number()) impl->set_wrapped_number(true);
+    return alias;
+}
+
+namespace {
+
+// As PyTorch makes them: a storage of the tensor's size without memory.
+at::Tensor zero_tensor(const at::Tensor& like, c10::Device device) {
+    c10::Storage storage(at::empty({0}, like.options().device(device)).storage());
+    storage.unsafeGetStorageImpl()->set_nbytes(
+        at::detail::computeStorageNbytes(like.sizes(), like.strides(), like.itemsize()));
+    auto made = at::detail::make_tensor<c10::TensorImpl>(
+        std::move(storage),
+        c10::DispatchKeySet(c10::DispatchKey::PrivateUse1).add(c10::DispatchKey::ZeroTensor), like.dtype());
+    made.unsafeGetTensorImpl()->set_sizes_and_strides(like.sizes(), like.strides());
+    return made;
+}
+
+}  // namespace
+
+at::Tensor new_device_tensor(const at::Tensor& like, c10::Device device) {
+    const auto options = like.options().device(device).pinned_memory(false);
+    at::Tensor made;
+    if (like._is_zerotensor()) {
+        made = zero_tensor(like, device);
+    } else if (like.is_non_overlapping_and_dense()) {
+        made = at::empty_strided(like.sizes(), like.strides(), options);
+    } else {
+        made = at::empty(like.sizes(), options);
+    }
+    if (like.is_conj()) made._set_conj(true);
+    if (like.is_neg()) made._set_neg(true);
+    return made;
+}
+
+at::Tensor view_on_device(const at::Tensor& device, const at::Tensor& alias, const at::Tensor& result) {
+    auto view = at::detail::make_tensor<c10::TensorImpl>(
+        c10::TensorImpl::VIEW, c10::Storage(device.storage()),
+        (device.key_set() - kLazyState) | (result.key_set() & kLazyState), result.dtype());
+    view.unsafeGetTensorImpl()->set_sizes_and_strides(
+        result.sizes(), result.strides(),
+        device.storage_offset() + result.storage_offset() - alias.storage_offset());
+    return view;
+}
+
+const char* layout_of(const at::Tensor& t) {
+    if (t.is_quantized()) return "quantized";
+    if (t.is_nested()) return "nested";
+    if (t.is_mkldnn()) return "mkldnn";
+    return t.layout() == at::kSparse ? "sparse COO" : "compressed sparse";
 }
 
 namespace {

@@ -8,9 +8,27 @@
 
 namespace ascend_graph::host {
 
-// A CPU tensor over the memory of a device tensor. It does not own the memory; it may be resized, which gives
-// it memory of its own.
+// What a tensor has put off: that it is conjugated or negated, or that it is all zeros without memory.
+constexpr c10::DispatchKeySet kLazyState{c10::DispatchKey::Conjugate, c10::DispatchKey::Negative,
+                                         c10::DispatchKey::ZeroTensor};
+
+// Tensors that are more than memory with sizes and strides: sparse, quantized, nested, MKLDNN.
+constexpr c10::DispatchKeySet kForeignLayouts{c10::DispatchKey::Sparse, c10::DispatchKey::SparseCsr,
+                                              c10::DispatchKey::Quantized, c10::DispatchKey::NestedTensor,
+                                              c10::DispatchKey::MkldnnCPU};
+
+// What a tensor of a foreign layout is called in errors.
+const char* layout_of(const at::Tensor& t);
+
+// A CPU tensor over the memory of a device tensor, with its lazy state. It does not own the memory; it may be
+// resized, which gives it memory of its own.
 at::Tensor alias_on_cpu(const at::Tensor& device_tensor);
+
+// A device tensor like a CPU tensor, uninitialised. Its strides are kept where they are dense.
+at::Tensor new_device_tensor(const at::Tensor& like, c10::Device device);
+
+// The device's side of `result`, which is a view of `alias`, which stands for `device`.
+at::Tensor view_on_device(const at::Tensor& device, const at::Tensor& alias, const at::Tensor& result);
 
 // A CPU tensor over `data`, which must outlive it.
 at::Tensor wrap(void* data, at::ScalarType dtype, c10::IntArrayRef sizes, c10::IntArrayRef strides);

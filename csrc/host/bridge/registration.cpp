@@ -1,0 +1,114 @@
+// Which ATen operators the host runtime takes over from torch_npu, whose kernels would ask CANN's operator
+// library for work that nobody here can do. Decided by the dispatcher's own tables; operators in other
+// namespaces (npu::, a user's own) are not touched.
+#include <torch/library.h>
+
+#include <unordered_set>
+
+#include "aten.h"
+#include "fused_cells.h"
+
+namespace ascend_graph::host {
+namespace {
+
+using c10::DispatchKey;
+
+// The kernel that PyTorch has under an alias key: the operator composed of others, which come back to the
+// device one by one, or PyTorch's own derivative.
+template <DispatchKey alias>
+void call(const Operator& op, c10::DispatchKeySet, Stack* stack) {
+    op.callBoxedForDispatchKey(alias, *stack);
+}
+
+template <auto kernel>
+void implement(torch::Library& library, const Operator& op) {
+    library.impl(toString(op.operator_name()).c_str(), torch::CppFunction::makeFromBoxedFunction<kernel>());
+}
+
+bool is_view(const c10::FunctionSchema& schema) {
+    for (const auto& result : schema.returns()) {
+        if (result.alias_info() != nullptr && !result.alias_info()->isWrite()) return true;
+    }
+    return false;
+}
+
+// An operator that makes a tensor on a device of its own argument from one that may lie elsewhere; packing
+// takes lengths, and gives batch sizes, that lie on the CPU.
+bool goes_between_devices(const c10::FunctionSchema& schema) {
+    const auto& arguments = schema.arguments();
+    return schema.name() == "aten::_pack_padded_sequence" ||
+           schema.argumentIndexWithName("device").has_value() && !arguments.empty() &&
+               arguments.front().type()->kind() == c10::TypeKind::TensorType;
+}
+
+// torch_npu's own kernels for memory and for reading a value from it are right on the host runtime.
+bool keeps_its_kernel(const std::string& name) {
+    static const std::unordered_set<std::string> kept{
+        "aten::empty",     "aten::empty_strided", "aten::set_",
+        "aten::is_set_to", "aten::resize_",       "aten::_local_scalar_dense",
+        "aten::is_pinned", "aten::_pin_memory",   "aten::_copy_from_and_resize",
+    };
+    return kept.count(name) != 0;
+}
+
+// The one operator that draws random numbers without taking a generator and has a CPU kernel of its own, as
+// every device has: made of one that takes it, and so draws from the device's.
+std::tuple<at::Tensor, at::Tensor> native_dropout(const at::Tensor& input, double p,
+                                                  std::optional<bool> train) {
+    if (!train.value_or(true)) return {input.clone(), at::ones_like(input, at::kBool)};
+    at::Tensor mask = at::empty_like(input, at::kBool).bernoulli_(1 - p);
+    return {input.mul(mask).mul_(p == 1 ? 0 : 1 / (1 - p)), mask};
+}
+
+struct Libraries {
+    torch::Library cpu{torch::Library::IMPL, "aten", DispatchKey::CPU, __FILE__, __LINE__};
+    torch::Library backend{torch::Library::IMPL, "aten", DispatchKey::PrivateUse1, __FILE__, __LINE__};
+    torch::Library autograd{torch::Library::IMPL, "aten", DispatchKey::AutogradPrivateUse1, __FILE__,
+                            __LINE__};
+
+    Libraries() {
+        register_fused_cells(cpu);
+        for (const auto& name : c10::Dispatcher::singleton().getAllOpNames()) {
+            if (name.name.rfind("aten::", 0) != 0 || keeps_its_kernel(name.name)) continue;
+            const auto op = c10::Dispatcher::singleton().findSchema(name);
+            if (op.has_value()) take_over(*op);
+        }
+    }
+
+    void take_over(const Operator& op) {
+        const auto has = [&](DispatchKey key) { return op.hasKernelForDispatchKey(key); };
+        const bool derivative = has(DispatchKey::Autograd);
+        // Composed of others by PyTorch, which has no CPU kernel for such operators unless it has a
+        // derivative too: another one is torch_npu's, and would cut autograd off.
+        const bool composite =
+            has(DispatchKey::CompositeImplicitAutograd) && !(has(DispatchKey::CPU) && derivative);
+        const bool overridden = has(DispatchKey::PrivateUse1) || has(DispatchKey::CPU);
+        const bool differentiated = has(DispatchKey::AutogradPrivateUse1);
+        const bool explicitly = has(DispatchKey::CompositeExplicitAutograd) ||
+                                has(DispatchKey::CompositeExplicitAutogradNonFunctional);
+        if (composite && (overridden || differentiated)) {
+            implement<call<DispatchKey::CompositeImplicitAutograd>>(autograd, op);
+        } else if (differentiated && derivative) {
+            implement<call<DispatchKey::Autograd>>(autograd, op);
+        }
+        // Views, also those that change a tensor's own sizes and strides, touch no memory.
+        if (is_view(op.schema()) || op.hasTag(at::Tag::inplace_view)) return;
+        if (op.operator_name() == c10::OperatorName("aten::native_dropout", "")) {
+            backend.impl("native_dropout", &native_dropout);
+        } else if (composite) {
+            if (overridden) implement<call<DispatchKey::CompositeImplicitAutograd>>(backend, op);
+        } else if (has(DispatchKey::PrivateUse1) && has(DispatchKey::CompositeExplicitAutograd) &&
+                   (goes_between_devices(op.schema()) ||
+                    (op.hasTag(at::Tag::nondeterministic_seeded) && !has(DispatchKey::CPU)))) {
+            // Those that draw random numbers without a generator are made of some that take the device's.
+            implement<call<DispatchKey::CompositeExplicitAutograd>>(backend, op);
+        } else if (has(DispatchKey::CPU) || (has(DispatchKey::PrivateUse1) && explicitly)) {
+            implement<boxed_kernel>(backend, op);
+        }
+    }
+};
+
+const Libraries libraries;
+
+}  // namespace
+}  // namespace ascend_graph::host

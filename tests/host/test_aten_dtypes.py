@@ -1,0 +1,92 @@
+"""Dtypes that PyTorch's CPU kernels lack: widened where accelerators have them, refused elsewhere, never truncated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+Tensor = torch.Tensor
+
+#: Operators whose CPU kernels lack narrow floating dtypes that accelerators take: (call, shape, dtypes they lack).
+NARROW: dict[str, tuple[Callable[[Tensor], Tensor], tuple[int, ...]]] = {
+    "bilinear": (lambda x: F.interpolate(x, size=(3, 3), mode="bilinear", antialias=True), (1, 2, 6, 6)),
+    "bicubic": (lambda x: F.interpolate(x, size=(3, 3), mode="bicubic", antialias=True), (1, 2, 6, 6)),
+    "avg_pool3d": (lambda x: F.avg_pool3d(x, 2), (1, 1, 4, 4, 4)),
+    "multi_margin_loss": (lambda x: F.multi_margin_loss(x, torch.tensor([1, 0], device=x.device)), (2, 4)),
+    "multilabel": (
+        lambda x: F.multilabel_margin_loss(x, torch.tensor([[1, 0, -1, 0], [2, -1, 0, 0]], device=x.device)),
+        (2, 4),
+    ),
+    "polygamma": (lambda x: torch.polygamma(1, x.abs() + 1), (3, 4)),
+    "round": (lambda x: x.round(decimals=1), (3, 4)),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("name", NARROW)
+def test_narrow_floats_are_computed_in_wide_ones(name: str, dtype: torch.dtype) -> None:
+    function, shape = NARROW[name]
+    x = torch.linspace(-2, 2, torch.Size(shape).numel()).reshape(shape).to(dtype)
+    wide, narrow = x.float().requires_grad_(), x.npu().requires_grad_()
+    expected, result = function(wide), function(narrow)
+    assert result.dtype is dtype
+    torch.testing.assert_close(result.cpu(), expected.to(dtype), rtol=2e-2, atol=2e-2)
+    expected.sum().backward()
+    result.sum().backward()
+    assert wide.grad is not None
+    assert narrow.grad is not None
+    torch.testing.assert_close(narrow.grad.cpu(), wide.grad.to(dtype), rtol=2e-2, atol=2e-2)
+
+
+def test_noise_that_a_widened_operator_writes_is_kept() -> None:
+    x, noise = torch.tensor([-1.0, 2.0, -3.0]).half().npu(), torch.zeros(3).half().npu()
+    y = torch.ops.aten.rrelu_with_noise(x, noise, 0.1, 0.3, True)
+    assert y.dtype is torch.float16
+    torch.testing.assert_close((x * noise).cpu(), y.cpu())
+    assert noise.cpu()[1] == 1
+    assert 0.1 <= noise.cpu()[0] <= 0.3
+
+
+REFUSED: dict[str, Callable[[str], object]] = {
+    "mse_loss": lambda d: F.mse_loss(torch.arange(4, device=d), torch.arange(4, device=d)),
+    "softmax": lambda d: torch.arange(4, device=d).softmax(0),
+    "rand": lambda d: torch.rand(3, dtype=torch.int64, device=d),
+    "gelu": lambda d: F.gelu(torch.arange(4, device=d)),
+    "layer_norm": lambda d: F.layer_norm(torch.arange(4, device=d), (4,)),
+    "histc": lambda d: torch.histc(torch.arange(4, device=d), 4, 0, 3),
+    "lerp": lambda d: torch.lerp(torch.tensor([2**53 + 1], device=d), torch.tensor([0], device=d), 0),
+    "uniform_": lambda d: torch.zeros(3, dtype=torch.int32, device=d).uniform_(),
+    "cholesky_half": lambda d: torch.ops.aten.linalg_cholesky_ex(torch.eye(3, device=d).half()),
+    "airy_half": lambda d: torch.special.airy_ai(torch.ones(3, device=d).half()),
+    "add_float8": lambda d: torch.add(*[torch.ones(2).to(d).to(torch.float8_e4m3fn)] * 2),
+    "median_complex": lambda d: torch.ones(3, dtype=torch.complex64, device=d).median(),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_dtypes_that_cpu_kernels_refuse_are_refused(name: str) -> None:
+    with pytest.raises(RuntimeError) as expected:
+        REFUSED[name]("cpu")
+    with pytest.raises(type(expected.value)) as raised:
+        REFUSED[name]("npu")
+    assert str(raised.value) == str(expected.value)
+
+
+def test_indices_stay_integers_beside_widened_floats() -> None:
+    x = torch.tensor([[0.5, 1.0, 0.25]]).half()
+    target = torch.tensor([2**33 % 3])
+    expected = F.multi_margin_loss(x.float(), target)
+    result = F.multi_margin_loss(x.npu(), target.npu())
+    torch.testing.assert_close(result.cpu().float(), expected, rtol=1e-3, atol=1e-3)
+    with pytest.raises(RuntimeError, match="expected scalar type Long|inconsistent target"):
+        F.multi_margin_loss(x.npu(), target.double().npu())
+
+
+def test_a_refused_operator_has_written_nothing() -> None:
+    x = torch.arange(3).npu()
+    with pytest.raises(RuntimeError, match="not implemented for 'Long'"):
+        x.uniform_()
+    assert x.cpu().tolist() == [0, 1, 2]
