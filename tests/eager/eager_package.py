@@ -51,6 +51,7 @@ REG_OP(SquareGrad).INPUT(x, {ANY}).INPUT(grad_y, {ANY}).OUTPUT(dx, {ANY}).ATTR(s
 REG_OP(SquareGradGrad).INPUT(x, {ANY}).INPUT(grad_y, {ANY}).INPUT(grad_dx, {ANY}).OUTPUT(grad_x, {ANY})
     .OUTPUT(grad_grad_y, {ANY}).ATTR(scale, Float, 1.0).OP_END_FACTORY_REG(SquareGradGrad)
 REG_OP(Maybe).INPUT(x, {ANY}).OUTPUT(y, {ANY}).OUTPUT(z, {ANY}).ATTR(with_z, Bool, true).OP_END_FACTORY_REG(Maybe)
+REG_OP(CastTo).INPUT(x, {ANY}).OUTPUT(y, {ANY}).ATTR(dst_type, Int, 2).OP_END_FACTORY_REG(CastTo)
 REG_OP(Nowhere).INPUT(x, {ANY}).OUTPUT(y, {ANY}).OP_END_FACTORY_REG(Nowhere)
 """
 
@@ -142,6 +143,9 @@ void host_kernels::Failing(const FailingArgs& a) {
 void host_kernels::Maybe(const MaybeArgs& a) {
     for (int64_t i = 0; i < a.x.numel(); ++i) at(a.y, i) = at(a.x, i) + 1;
     for (int64_t i = 0; i < a.z.numel(); ++i) at(a.z, i) = at(a.x, i) + 2;
+}
+void host_kernels::CastTo(const CastToArgs& a) {
+    recorded = "{\"dst_type\":" + std::to_string(a.dst_type) + ",\"y\":" + std::to_string(a.y.dtype) + "}";
 }
 void host_kernels::Gather1(const Gather1Args&) {}
 void host_kernels::Probe(const ProbeArgs&) {}
