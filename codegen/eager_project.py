@@ -6,45 +6,57 @@ once and is the author's from then on. Shapes and gradients are declared in one 
 
 from __future__ import annotations
 
-import configparser
-import contextlib
 import keyword
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ascend_graph.codegen import eager_texts
-from ascend_graph.codegen.gradients import GradientPlan, gradient_plan, proposed_gradient
+from ascend_graph.codegen.declarations import (
+    Declaration,
+    Given,
+    kernel_declaration,
+    numbered,
+    propose,
+    read_declarations,
+    relation_of,
+    section,
+)
+from ascend_graph.codegen.gradients import CppGradient, cpp_gradient
 from ascend_graph.codegen.kernel_launch import (
     KernelLaunch,
-    find_kernel,
     launch_files,
     launch_function,
     plan_launch,
-    propose_declaration,
     proposed_prototypes,
 )
 from ascend_graph.codegen.kernel_source import KernelSources, kernel_files, read_kernels
+from ascend_graph.codegen.op_plugin import op_plugin_entries
 from ascend_graph.codegen.operator_package import CPP_KEYWORDS
 from ascend_graph.codegen.output_shapes import CppTensor, OutputCode, output_code
 from ascend_graph.codegen.rendering import GenerationError, cpp_string, identifier, render, write_if_different
+from ascend_graph.codegen.sample_calls import sample_call
 
-from ascend_graph.eager.dtype_ints import Numbers, dtype_ints, is_dtype_name
+from ascend_graph.eager.allowed import ANY, AllowedDtypes, allowed_dtypes
 from ascend_graph.eager.errors import EagerError
-from ascend_graph.eager.schema import ATTR_KINDS, Kind, OperatorSchema, SchemaArgument, operator_schema
+from ascend_graph.eager.schema import Kind, OperatorSchema, SchemaArgument, operator_schema
 from ascend_graph.eager.shape_code import attr_kind
-from ascend_graph.prototypes import Attr, AttrType, OpPrototype, Parameter, ParameterKind, parse_text, read_prototypes
+from ascend_graph.errors import AscendGraphError
+from ascend_graph.gradients import parse_wiring
+from ascend_graph.prototypes import Parameter, ParameterKind, parse_text, read_prototypes
 from ascend_graph.prototypes.naming import snake_case
 from ascend_graph.prototypes.writer import to_reg_op
-from ascend_graph.shapes import Relation, RelationError, parse_relation
+from ascend_graph.shapes import Relation, parse_relation
 from ascend_graph.shapes.lowering import AttrKind
 from ascend_graph.shapes.syntax import Itself
 
+__all__ = ["LAUNCHES", "CppArgument", "CppOperator", "Project", "generate_project", "op_plugin_entries"]
+
 #: The functions of csrc/eager that generated functions call, and those that only calls of aclnn functions do.
 _HELPERS = (
-    *("add", "allocate", "broadcast", "ceil_divide", "check_given", "check_rank", "check_size", "check_sizes"),
-    *("elements", "floor_divide", "given", "middle", "modulo", "multiply", "negate", "npu_of", "scalar_type", "shape"),
-    *("subtract", "with_data", "without_data"),
+    *("add", "allocate", "broadcast", "ceil_divide", "check_dtype", "check_given", "check_rank", "check_size"),
+    *("check_sizes", "elements", "floor_divide", "given", "middle", "modulo", "multiply", "negate", "npu_of"),
+    *("scalar_type", "shape", "subtract", "with_data", "without_data"),
 )
 _ACLNN_HELPERS = ("call", "find_function")
 _MACROS = {"assert", "errno", "linux", "unix"}
@@ -89,37 +101,20 @@ _CPP = {
     Kind.DTYPE: ("int64_t", "std::optional<int64_t>", "Dtype{{{}}}"),
     Kind.DTYPES: ("at::IntArrayRef", "at::OptionalIntArrayRef", "Dtypes{{{}}}"),
 }
-#: The shape of sample tensors for kernels, which are seldom written for a few elements.
-_KERNEL_SAMPLE = (8, 2048)
 #: The functions of eager_texts that templates call.
 _TEXTS = (
-    *("attr_value", "gradient_values", "binding_type", "binding_value", "binding_arguments", "docstring"),
+    *(
+        "attr_value",
+        "gradient_values",
+        "gradient_results",
+        "optional_inputs",
+        "binding_type",
+        "binding_value",
+        "binding_arguments",
+        "docstring",
+    ),
     *("python_definition", "python_documentation", "python_numbers", "python_values"),
 )
-_DTYPE_NAMES = {  # of the sample tensors in generated tests
-    "FLOAT": "float32", "FLOAT16": "float16", "BF16": "bfloat16", "DOUBLE": "float64", "INT8": "int8", "INT16": "int16",
-    "INT32": "int32", "INT64": "int64", "UINT8": "uint8", "BOOL": "bool",
-}  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Declaration:
-    """What ``operators.ini`` says of one operator."""
-
-    shape: str = ""
-    backward: str = ""
-    kernel: str = ""
-    #: Whose numbers of dtypes ``Int`` attrs take: ``dst_type: torch, kind: ge``.
-    dtypes: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """What the caller says of new operators, by op type."""
-
-    shapes: Mapping[str, str]
-    gradients: Mapping[str, str]
-    kernels: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +144,8 @@ class CppArgument:
     #: How an aclnn call takes it.
     aclnn: str
     argument: SchemaArgument
+    #: The dtypes that the prototype allows for a tensor; None where that is any.
+    dtypes: AllowedDtypes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +164,7 @@ class CppOperator:
     relation: str
     #: The C++ of its output shapes; None where the meta function is Python's.
     shapes: OutputCode | None
-    gradient: GradientPlan | None
+    gradient: CppGradient | None
     op_schema: OperatorSchema
     #: The kernel that it launches; None where it calls an aclnn function.
     launch: KernelLaunch | None = None
@@ -236,10 +233,10 @@ def generate_project(
         reasons = "; ".join(f"{name}: {why}" for name, why in skipped) or "there is no REG_OP in it"
         raise GenerationError(f"nothing to generate from {', '.join(map(str, given)) or header}: {reasons}")
     ini = target / package / "operators.ini"
-    declared = _read_declarations(ini, kernel_sources)
-    new, proposed = _propose(schemas, declared, Given(shapes or {}, gradients or {}, kernels or {}), kernel_sources)
+    declared = read_declarations(ini, kernel_sources)
+    new, proposed = propose(schemas, declared, Given(shapes or {}, gradients or {}, kernels or {}), kernel_sources)
     declarations = {**declared, **new}
-    schemas = {name: _numbered(s, declarations.get(name, Declaration()), ini) for name, s in schemas.items()}
+    schemas = {name: numbered(s, declarations.get(name, Declaration()), ini) for name, s in schemas.items()}
     unsaid = {name for name in schemas if not (declared.get(name, Declaration()).kernel or (kernels or {}).get(name))}
     operators, left_out = _operators(schemas, declarations, ini, kernel_sources, unsaid)
     if not operators and kernel_sources is not None:
@@ -261,7 +258,7 @@ def generate_project(
         "pybind": bindings != "torch",
         "launch": launch,
         "chevrons": any(o.launch.source.suffix != ".cpp" for o in operators if o.launch),
-        "samples": {o.op_type: _sample(o) for o in operators},
+        "samples": {o.op_type: sample_call(o) for o in operators},
         "declarations": declarations,
         **{name: getattr(eager_texts, name) for name in _TEXTS},
     }
@@ -269,6 +266,7 @@ def generate_project(
         f"{package}/_generated.py": render("eager_project/generated.py.jinja", **values),
         "csrc/generated/operators.h": render("eager_project/operators.h.jinja", **values),
         "csrc/generated/operators.cpp": render("eager_project/operators.cpp.jinja", **values),
+        "csrc/generated/autograd.cpp": render("eager_project/autograd.cpp.jinja", **values),
         "csrc/generated/module.cpp": render("eager_project/module.cpp.jinja", **values),
         "csrc/generated/.clang-format": "DisableFormat: true\n",
         **{f"csrc/generated/ascend_graph/{path.name}": path.read_text() for path in _runtime_headers(launch)},
@@ -305,7 +303,7 @@ def generate_project(
     ]
     if new or not ini.exists():
         before = ini.read_text() if ini.exists() else render("eager_project/operators.ini.jinja", **values)
-        write_if_different(ini, before.rstrip("\n") + "\n" + "".join(_section(name, d) for name, d in new.items()))
+        write_if_different(ini, before.rstrip("\n") + "\n" + "".join(section(name, d) for name, d in new.items()))
         written.append(f"{package}/operators.ini")
     for stale in (*target.glob("csrc/generated/*.cpp"), *target.glob("kernels/generated/*.*")):
         if stale.relative_to(target).as_posix() not in generated:
@@ -396,140 +394,10 @@ def _schemas(text: str) -> tuple[dict[str, OperatorSchema], list[tuple[str, str]
     return found, skipped
 
 
-def _read_declarations(ini: Path, kernels: KernelSources | None) -> dict[str, Declaration]:
-    if not ini.exists():
-        return {}
-    parser = configparser.ConfigParser(delimiters=("=",), comment_prefixes=("#",), interpolation=None)
-    try:
-        parser.read_string(ini.read_text(), str(ini))
-    except configparser.Error as error:
-        raise GenerationError(str(error)) from error
-    keys = ("shape", "backward", "dtypes") if kernels is None else ("shape", "backward", "kernel", "dtypes")
-    declared = {}
-    for name in parser.sections():
-        unknown = set(parser[name]) - set(keys)
-        if unknown:
-            raise GenerationError(f"{ini}: [{name}] has {', '.join(sorted(unknown))}; it may have {' and '.join(keys)}")
-        declared[name] = Declaration(**{key: parser[name].get(key, "").strip() for key in keys})
-    return declared
-
-
-def _section(name: str, declaration: Declaration) -> str:
-    lines = ["", f"[{name}]", f"shape = {declaration.shape}"]
-    if declaration.backward:
-        lines.append(f"backward = {declaration.backward}")
-    if declaration.kernel:
-        lines.append(f"kernel = {declaration.kernel}")
-    if declaration.dtypes:
-        lines.append(f"dtypes = {declaration.dtypes}")
-    return "\n".join(lines) + "\n"
-
-
 def _bindings_of(target: Path) -> str:
     module = target / "csrc/generated/module.cpp"
     first = module.read_text().partition("\n")[0] if module.exists() else ""
     return next((b for b in _BINDINGS if first.endswith(f"bindings: {b}")), "torch")
-
-
-# ----------------------------------------------------------------------------------------------------------- proposing
-
-
-def _propose(
-    schemas: Mapping[str, OperatorSchema],
-    declared: Mapping[str, Declaration],
-    given: Given,
-    kernels: KernelSources | None,
-) -> tuple[dict[str, Declaration], list[str]]:
-    """Declarations of operators that have none yet, and in words what of them is only a proposal."""
-    for name in {*given.shapes, *given.gradients, *given.kernels} - schemas.keys():
-        raise GenerationError(f"{name} is no operator of the prototypes; there are {', '.join(schemas)}")
-    new: dict[str, Declaration] = {}
-    proposed = []
-    for op_type, schema in schemas.items():
-        if op_type in declared:
-            continue
-        shape = given.shapes.get(op_type, "")
-        if not shape:
-            shape = _proposed_shape(schema) if kernels is None else _proposed_kernel_shape(schema)
-            if shape and schema.returns:
-                proposed.append(f"shape of {op_type}: {shape}")
-        backward = given.gradients.get(op_type, "")
-        if not backward and (found := proposed_gradient(schema, schemas)):
-            backward = found
-            proposed.append(f"gradient of {op_type}: {found}")
-        kernel = given.kernels.get(op_type, "")
-        if kernels is not None and not kernel:
-            with contextlib.suppress(GenerationError):  # said when the operator is left out
-                kernel = _kernel_declaration(schema, kernels, alone=len(schemas) == 1)
-                proposed.append(f"kernel of {op_type}: {kernel}")
-        dtypes = _proposed_dtypes(schema.prototype, shape)
-        if dtypes:
-            proposed.append(f"dtypes of {op_type}: {dtypes}")
-        new[op_type] = Declaration(shape, backward, kernel, dtypes)
-    return new, proposed
-
-
-def _proposed_dtypes(prototype: OpPrototype, shape: str) -> str:
-    """An ``Int`` attr that gives an output's dtype takes torch's numbers; one that is only named like a dtype takes GE's."""
-    relation = None
-    with contextlib.suppress(RelationError):  # said where the relation is read
-        relation = parse_relation(shape) if shape else None
-    found = {a.name: Numbers.GE for a in prototype.attrs if a.type is AttrType.INT and is_dtype_name(a.name)}
-    found |= dtype_ints(prototype, relation)
-    return ", ".join(f"{name}: {numbers.value}" for name, numbers in found.items())
-
-
-def _numbered(schema: OperatorSchema, declaration: Declaration, ini: Path) -> OperatorSchema:
-    """The schema with the numbers of dtypes that are said, or proposed."""
-    prototype, place = schema.prototype, f"{ini}, [{schema.prototype.op_type}]"
-    said = {}
-    for entry in (declaration.dtypes or _proposed_dtypes(prototype, declaration.shape)).split(","):
-        name, colon, numbers = (part.strip() for part in entry.partition(":"))
-        if not (name or colon):
-            continue
-        if numbers not in {n.value for n in Numbers}:
-            raise GenerationError(
-                f"{place}: dtypes = {declaration.dtypes}: write each Int attr with whose numbers of dtypes it takes, torch or ge: "
-                f"dtypes = {name or 'dst_type'}: torch"
-            )
-        said[name] = Numbers(numbers)
-    try:
-        return operator_schema(prototype, schema.name, dtype_ints(prototype, None, said))
-    except EagerError as error:
-        raise GenerationError(f"{place}: {error}") from error
-
-
-def _kernel_declaration(schema: OperatorSchema, kernels: KernelSources, *, alone: bool) -> str:
-    kernel = find_kernel(schema, kernels, alone=alone)
-    if kernel is None:
-        raise GenerationError(
-            f"no kernel is called {schema.name}; there are {', '.join(kernels.by_name)}: write kernel = … below "
-            f"[{schema.prototype.op_type}]"
-        )
-    return str(propose_declaration(schema, kernel, kernels))
-
-
-def _proposed_shape(schema: OperatorSchema) -> str:
-    """Every output like an input of its symbol or, without symbols, like the first required input."""
-    inputs = [p for p in schema.prototype.inputs if p.kind is ParameterKind.REQUIRED]
-    if not inputs or any(p.kind is ParameterKind.DYNAMIC for p in schema.returns):
-        return ""
-    source = inputs[0].name
-    in_place = [f"{name}" for name in schema.prototype.in_place]
-    return f"{', '.join(dict.fromkeys([source, *in_place]))} -> {', '.join([*in_place, *[f'{p.name} like {source}' for p in schema.returns]])}"
-
-
-def _proposed_kernel_shape(schema: OperatorSchema) -> str:
-    """All inputs and outputs of one shape: a kernel reads as much of each operand as it is told, whatever it has."""
-    inputs = [p for p in schema.prototype.inputs if p.kind is ParameterKind.REQUIRED]
-    if not inputs or any(p.kind is ParameterKind.DYNAMIC for p in schema.returns):
-        return ""
-    outputs = []
-    for output in schema.returns:
-        dtype = _DTYPE_NAMES.get(output.dtypes[0].name) if len(output.dtypes) == 1 else None
-        differs = dtype is not None and output.dtypes != inputs[0].dtypes
-        outputs.append(f"{output.name}[*s]{f': {dtype}' if differs else ''}")
-    return f"{', '.join(f'{p.name}[*s]' for p in inputs)} -> {', '.join([*schema.prototype.in_place, *outputs])}"
 
 
 # ------------------------------------------------------------------------------------------------------------ operators
@@ -549,11 +417,11 @@ def _operators(
         if schema.returns and not declaration.shape:
             left_out.append((op_type, f"{ini.name} does not say its output shapes: write shape = … below [{op_type}]"))
             continue
-        relation = _relation(schema, declaration, ini)
+        relation = relation_of(schema, declaration, ini)
         operator = _cpp_operator(schema, relation, declaration)
         if kernels is not None:
             try:
-                text = declaration.kernel or _kernel_declaration(schema, kernels, alone=len(schemas) == 1)
+                text = declaration.kernel or kernel_declaration(schema, kernels, alone=len(schemas) == 1)
                 launch = plan_launch(operator, text, kernels, relation, f"{ini}, [{op_type}]")
             except GenerationError as error:
                 if op_type not in proposed:
@@ -562,51 +430,29 @@ def _operators(
                 continue
             operator = replace(operator, launch=launch)
         operators.append(operator)
-    names = {o.op_type: o for o in operators}
+    return _with_gradients(operators, schemas, declarations, ini), left_out
+
+
+def _with_gradients(
+    operators: Sequence[CppOperator],
+    schemas: Mapping[str, OperatorSchema],
+    declarations: Mapping[str, Declaration],
+    ini: Path,
+) -> list[CppOperator]:
+    known = {o.op_type: schemas[o.op_type] for o in operators}
     complete = []
     for operator in operators:
-        backward = declarations.get(operator.op_type, Declaration()).backward
-        if not backward:
-            complete.append(operator)
-            continue
-        if backward not in names:
-            raise GenerationError(
-                f"{ini}: the gradient of {operator.op_type} is {backward!r}, which is no operator here; there are {', '.join(names)}"
-            )
-        complete.append(replace(operator, gradient=gradient_plan(operator.op_schema, names[backward].op_schema)))
-    return complete, left_out
-
-
-def _relation(schema: OperatorSchema, declaration: Declaration, ini: Path) -> Relation | None:
-    op_type = schema.prototype.op_type
-    if not declaration.shape:
-        return None
-    try:
-        relation = parse_relation(declaration.shape)
-    except RelationError as error:
-        raise RelationError(f"{ini}, [{op_type}]: {error}") from error
-    known = {p.name for p in (*schema.prototype.inputs, *schema.prototype.outputs)}
-    strangers = [n for n in (*relation.inputs, *relation.outputs) if n not in known]
-    expected = [p.name for p in schema.returns]
-    fresh = [t for t in relation.output_tensors if t.name in expected]
-    missing = [n for n in expected if n not in relation.outputs]
-    if strangers or missing:
-        what = (
-            f"{', '.join(strangers)} is no input or output"
-            if strangers
-            else f"the output {', '.join(missing)} is missing"
-        )
-        raise GenerationError(
-            f"{ini}, [{op_type}]: {what}; there are {', '.join(sorted(known))}\n  shape = {declaration.shape}"
-        )
-    attrs = {a.parameter.name for a in schema.arguments if not a.is_tensor}
-    unknown = relation.free_names - attrs
-    if unknown:
-        raise GenerationError(
-            f"{ini}, [{op_type}]: {', '.join(sorted(unknown))} is neither a dimension nor an attr\n  shape = {declaration.shape}"
-        )
-    order = {name: n for n, name in enumerate(expected)}
-    return replace(relation, output_tensors=tuple(sorted(fresh, key=lambda t: order[t.name])))
+        declaration = declarations.get(operator.op_type, Declaration())
+        gradient = None
+        if declaration.backward:
+            schema = operator.op_schema
+            try:
+                wiring = parse_wiring(declaration.backward)
+                gradient = cpp_gradient(schema, relation_of(schema, declaration, ini), wiring, known)
+            except AscendGraphError as error:
+                raise GenerationError(f"{ini}, [{operator.op_type}]: {error}") from error
+        complete.append(replace(operator, gradient=gradient))
+    return complete
 
 
 def _cpp_name(name: str) -> str:
@@ -628,7 +474,7 @@ def _cpp_operator(schema: OperatorSchema, relation: Relation | None, declaration
         len(lists),
         lists,
         str(parse_relation(declaration.shape)) if declaration.shape else "",
-        _shapes(relation, arguments) if relation is not None and schema.returns else None,
+        OutputCode((), ()) if relation is None else _shapes(relation, arguments),
         None,
         schema,
     )
@@ -657,7 +503,8 @@ def _cpp_argument(argument: SchemaArgument) -> CppArgument:
             ParameterKind.OPTIONAL: "const std::optional<at::Tensor>&",
             ParameterKind.DYNAMIC: "at::TensorList",
         }[parameter.kind]
-        return CppArgument(name, type_, name, name, argument)
+        allowed = allowed_dtypes(parameter)
+        return CppArgument(name, type_, name, name, argument, None if allowed.mask == ANY else allowed)
     plain, optional, aclnn = _CPP[argument.kind]
     if argument.default is None:
         return CppArgument(name, plain, name, aclnn.format(name), argument)
@@ -674,126 +521,7 @@ def _runtime_headers(launch: str) -> list[Path]:
         sources = Path(directory) / "csrc"
         if (sources / "aclnn.h").is_file():
             names = ("aclnn.h",) if launch == "aclnn" else ("kernel_launch.h", "device_bytes.h", "launch.h")
-            return [sources / name for name in (*names, "device.h", "shapes.h")]
+            return [sources / name for name in (*names, "autograd.h", "device.h", "shapes.h")]
     raise GenerationError(
         "the sources of the eager kernels are not installed; install ascend-graph from a wheel or with 'pip install -e .'"
     )
-
-
-# -------------------------------------------------------------------------------------------------------------- samples
-
-
-def _sample(operator: CppOperator) -> str:
-    """A call's arguments for the generated test, as Python: small tensors that fit the relation, required attrs."""
-    shapes = _sample_shapes(operator)
-    default = (2, 3) if operator.launch is None else _KERNEL_SAMPLE
-    parts = []
-    for cpp in operator.arguments:
-        argument = cpp.argument
-        parameter = argument.parameter
-        if isinstance(parameter, Parameter):
-            tensor = f"_tensor({shapes.get(parameter.name, default)}, torch.{_sample_dtype(parameter, operator)})"
-            if parameter.kind is ParameterKind.DYNAMIC:
-                tensor = f"[{tensor}, {tensor}]"
-            parts.append(f'"{argument.name}": {tensor}')
-        elif isinstance(parameter, Attr) and "=" not in argument.text:
-            value = {
-                "int": "1",
-                "float": "1.0",
-                "bool": "True",
-                "str": '""',
-                "int[]": "[1]",
-                "float[]": "[1.0]",
-                "bool[]": "[True]",
-            }
-            shown = "torch.float32" if argument.kind is Kind.DTYPE else value[ATTR_KINDS[parameter.type][0]]
-            parts.append(f'"{argument.name}": {shown}')
-    return "{" + ", ".join(parts) + "}"
-
-
-def _sample_shapes(operator: CppOperator) -> dict[str, tuple[int, ...]]:
-    from ascend_graph.shapes.syntax import Dims, Ellipsis_, Group, Literal, Name, Size
-
-    if not operator.relation:
-        return {}
-    sizes: dict[str, int] = {}
-    found = {}
-    for tensor in parse_relation(operator.relation).input_tensors:
-        shape = tensor.alternatives[-1].shape
-        if not isinstance(shape, Dims):
-            continue
-        dims: list[int] = []
-        for item in shape.items:
-            if isinstance(item, Ellipsis_ | Group):
-                large = operator.launch is not None
-                dims += ([] if large else [2]) if isinstance(item, Ellipsis_) else _KERNEL_SAMPLE if large else [2, 3]
-            elif isinstance(item, Size) and isinstance(item.value, Literal) and isinstance(item.value.value, int):
-                dims.append(item.value.value)
-            elif isinstance(item, Size) and isinstance(item.value, Name):
-                size = 4 + len(sizes) if operator.launch is None else 32 + 32 * len(sizes)
-                dims.append(sizes.setdefault(item.value.id, size))
-            else:
-                dims.append(4)
-        found[tensor.name] = tuple(dims)
-    return found
-
-
-def _sample_dtype(parameter: Parameter, operator: CppOperator) -> str:
-    if operator.launch is not None and (element := operator.launch.element_of(parameter)) is not None:
-        return _DTYPE_NAMES.get(element.name, "float32")
-    names = [_DTYPE_NAMES[d.name] for d in parameter.dtypes if d.name in _DTYPE_NAMES]
-    return "float32" if not names or "float32" in names else names[0]
-
-
-def op_plugin_entries(prototypes: Iterable[OpPrototype], shapes: Mapping[str, str] | None = None) -> str:
-    """The entries of op-plugin's ``op_plugin_functions.yaml`` (section ``custom``) for those who build into op-plugin.
-
-    ``gen_opapi`` makes op-plugin write the C++: an output is sized like an input where the relation says so; for other
-    outputs the size is left to be written, with the relation beside it.
-
-    >>> from ascend_graph.prototypes import parse_text
-    >>> text = "REG_OP(AddCustom).INPUT(x, ALL()).INPUT(y, ALL()).OUTPUT(z, ALL()).OP_END_FACTORY_REG(AddCustom)"
-    >>> print(op_plugin_entries(parse_text(text).prototypes, {"AddCustom": "x[*s], y[*s] -> z[*s]"}))
-    custom:
-      - func: npu_add_custom(Tensor x, Tensor y) -> Tensor z
-        op_api: all_version
-        gen_opapi:
-          out:
-            size: x
-            dtype: x
-          exec: aclnnAddCustom
-    <BLANKLINE>
-    """
-    views = []
-    for prototype in prototypes:
-        schema = operator_schema(prototype, f"npu_{operator_schema(prototype).name}")
-        relation = parse_relation((shapes or {})[prototype.op_type]) if (shapes or {}).get(prototype.op_type) else None
-        names = ["out"] if len(schema.returns) == 1 else [f"out{n}" for n in range(len(schema.returns))]
-        outputs = [(n, *_op_plugin_size(schema, relation, p)) for n, p in zip(names, schema.returns, strict=True)]
-        views.append(
-            {"schema": str(schema), "outputs": outputs, "exec": schema.aclnn_name, "relation": str(relation or "")}
-        )
-    text: str = render("eager_project/op_plugin_functions.yaml.jinja", operators=views)
-    return text
-
-
-def _op_plugin_size(schema: OperatorSchema, relation: Relation | None, output: Parameter) -> tuple[str, str]:
-    """The size and dtype of an output in op-plugin's words; an empty size is the author's to write."""
-    from ascend_graph.shapes.syntax import Dims, Like, Name
-
-    first = next((p.name for p in schema.prototype.inputs if p.kind is ParameterKind.REQUIRED), "")
-    tensor = next((t for t in relation.output_tensors if t.name == output.name), None) if relation else None
-    if relation is None or tensor is None or len(tensor.alternatives) != 1:
-        return "", first
-    alternative = tensor.alternatives[0]
-    dtype = alternative.dtype.id if isinstance(alternative.dtype, Name) else first
-    if dtype not in relation.inputs and alternative.dtype is not None:
-        dtype = f"at::k{ {'float32': 'Float', 'float16': 'Half', 'int64': 'Long', 'int32': 'Int', 'bool': 'Bool'}.get(dtype, dtype) }"
-    if isinstance(alternative.shape, Like):
-        return str(alternative.shape.input), dtype
-    same = (
-        t.name
-        for t in relation.input_tensors
-        if isinstance(alternative.shape, Dims) and t.alternatives[0].shape == alternative.shape
-    )
-    return next(same, ""), dtype

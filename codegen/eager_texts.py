@@ -10,6 +10,7 @@ from ascend_graph.codegen.rendering import GenerationError, cpp_string, python_d
 
 from ascend_graph.eager.dtype_ints import Numbers
 from ascend_graph.eager.schema import Kind, SchemaArgument, default_of
+from ascend_graph.gradients import Feed
 from ascend_graph.prototypes import AttrValue, Parameter, ParameterKind
 
 if TYPE_CHECKING:
@@ -86,19 +87,18 @@ def attr_value(argument: CppArgument) -> str:
 
 def gradient_values(op: CppOperator) -> str:
     """The arguments that the gradient operator is called with."""
-    plan = op.gradient
-    assert plan is not None
-    found = {a.name: a for a in plan.arguments}
+    gradient = op.gradient
+    assert gradient is not None
+    inputs, outputs = gradient.saved_inputs, gradient.saved_outputs
     values = []
-    for argument in plan.op.arguments:
-        source = found.get(argument.name)
+    for argument, source in zip(gradient.op.arguments, gradient.plan.arguments, strict=True):
         if source is None:
             values.append(
                 "std::nullopt"
                 if argument.is_tensor or argument.default is not None
                 else cpp_value(argument.kind, default_of(argument))
             )
-        elif source.what == "attr":
+        elif source.feed is Feed.ATTR:
             forward = op.arguments[source.position].argument
             kept = f'ctx->saved_data["{forward.name}"]'
             value = f"{kept}.{_FROM_IVALUE[forward.kind]}"
@@ -108,13 +108,38 @@ def gradient_values(op: CppOperator) -> str:
                 value = f"{kept}.isNone() ? {cpp_value(forward.kind, forward.default)} : {value}"
             values.append(value)
         else:
+            n = source.position
             tensor = {
-                "grad": lambda n: f"grads[{n}]",
-                "input": lambda n: f"saved[{plan.saved_inputs.index(n)}]",
-                "output": lambda n: f"saved[{len(plan.saved_inputs) + plan.saved_outputs.index(n)}]",
-            }[source.what](source.position)
+                Feed.GRADIENT: lambda n: f"contiguous(grads[{n}])",
+                Feed.INPUT: lambda n: f"saved[{inputs.index(n)}]",
+                Feed.OUTPUT: lambda n: f"saved[{len(inputs) + outputs.index(n)}]",
+            }[source.feed](n)
             values.append(f"optional({tensor})" if _optional(argument) else tensor)
     return ", ".join(values)
+
+
+def optional_inputs(op: CppOperator) -> list[CppArgument]:
+    """The arguments that get a gradient where they are given."""
+    gradient = op.gradient
+    assert gradient is not None
+    pairs = zip(op.arguments, gradient.plan.gradient_of, strict=True)
+    return [argument for argument, n in pairs if n is not None and "optional" in argument.type]
+
+
+def gradient_results(op: CppOperator) -> str:
+    """What the gradient of each argument is; nothing where the argument was absent, or none is needed."""
+    gradient = op.gradient
+    assert gradient is not None
+    single = len(gradient.op.returns) == 1
+    results = []
+    for argument, n in zip(op.arguments, gradient.plan.gradient_of, strict=True):
+        if n is None:
+            results.append("at::Tensor()")
+            continue
+        value = "result" if single else f"std::get<{n}>(result)"
+        absent = f'ctx->saved_data["{argument.argument.name} is given"].toBool() ? {value} : at::Tensor()'
+        results.append(absent if "optional" in argument.type else value)
+    return ", ".join(results)
 
 
 def _optional(argument: SchemaArgument) -> bool:

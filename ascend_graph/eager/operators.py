@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
+from ascend_graph.eager.allowed import ANY, AllowedDtypes, allowed_dtypes
 from ascend_graph.eager.dtype_ints import Numbers, dtype_ints
-from ascend_graph.eager.errors import EagerError
+from ascend_graph.eager.errors import EagerArgumentError, EagerError
 from ascend_graph.eager.library import kernels
 from ascend_graph.eager.schema import Kind, OperatorSchema, operator_schema
 from ascend_graph.eager.shape_code import ShapeCode, attr_kind, encode
-from ascend_graph.prototypes import AttrValue, OpPrototype, ParameterKind
+from ascend_graph.prototypes import AttrValue, OpPrototype, Parameter, ParameterKind
 from ascend_graph.registration.dispatch import Definition, forget_kernels
 from ascend_graph.registration.fake import register_meta
-from ascend_graph.registration.meta import MetaFunction, meta_function
+from ascend_graph.registration.meta import TORCH, MetaFunction, meta_function
 from ascend_graph.registration.transaction import Change, Entry, exchange
 from ascend_graph.shapes import Relation, parse_relation
 from ascend_graph.shapes.syntax import Itself, Value
@@ -35,16 +36,27 @@ class ParameterPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class TensorPlan:
+    """One schema argument that is a tensor or a list of them; read by csrc/eager/kernel.cpp."""
+
+    position: int
+    #: The dtypes that the prototype allows, as bits and in words.
+    dtypes: int
+    listed: str
+
+
+@dataclass(frozen=True, slots=True)
 class KernelPlan:
     """How a call of an operator becomes a call of its aclnn function; read by csrc/eager/kernel.cpp."""
 
     function: str
     #: In the order of the aclnn function: inputs, attrs, outputs.
     parameters: tuple[ParameterPlan, ...]
-    #: The positions of the schema arguments that are tensors.
-    tensors: tuple[int, ...]
+    tensors: tuple[TensorPlan, ...]
     #: How many outputs the kernel allocates and returns.
     outputs: int
+    #: Whether a relation or a function says which inputs fit: it is asked also where there is nothing to allocate.
+    checked: bool
     shapes: ShapeCode | None
 
 
@@ -68,22 +80,31 @@ class PlannedOperator:
         return Definition(self.namespace, str(self.schema))
 
     def kernels(self, definition: Definition) -> tuple[Change, ...]:
-        """What registers its meta function and its kernel."""
-        return (
+        """What registers its meta function, its kernel, and the version counters of what it writes."""
+        namespace, name = self.namespace, self.schema.name
+        changes = [
             Entry(lambda: register_meta(definition.overload, self.meta, override=True)),
-            Entry(lambda: _KernelHandle(definition.overload, self)),
-        )
+            Entry(lambda: KernelHandle(definition, kernels().register_kernel, namespace, name, self.plan)),
+        ]
+        if self.schema.prototype.in_place:
+            changes.append(Entry(lambda: KernelHandle(definition, kernels().register_bump_versions, namespace, name)))
+        return tuple(changes)
+
+    def without_gradient(self, definition: Definition) -> Change:
+        """What makes it an error to differentiate the operator, where no gradient is registered."""
+        register = kernels().register_without_gradient
+        return Entry(lambda: KernelHandle(definition, register, self.namespace, self.schema.name), stacks=False)
 
 
-class _KernelHandle:
-    """The registered NPU kernel of an operator."""
+class KernelHandle:
+    """A kernel of an operator that csrc/eager registers."""
 
-    def __init__(self, overload: Any, planned: PlannedOperator) -> None:
-        self._overload = overload
+    def __init__(self, definition: Definition, register: Callable[..., Any], *arguments: Any) -> None:
+        self._overload = definition.overload
         with warnings.catch_warnings():
             # One may be there still, which then leaves from beneath this one.
             warnings.filterwarnings("ignore", message=".*Overriding a previously registered kernel.*")
-            self._registration = kernels().register_kernel(planned.namespace, planned.schema.name, planned.plan)
+            self._registration = register(*arguments)
 
     def remove(self) -> None:
         self._registration.close()
@@ -143,7 +164,7 @@ def define_operator(
     if operator_exists(planned.name):
         raise EagerError(f"{planned.name} exists already; give another name=, or remove it first")
     definition = planned.definition()
-    changes = (definition, *planned.kernels(definition))
+    changes = (definition, *planned.kernels(definition), planned.without_gradient(definition))
     exchange((), changes)
     operator = EagerOperator(planned, definition, changes)
     # A torch library that nobody holds takes its definitions back when it is collected.
@@ -233,14 +254,49 @@ def _names(schema: OperatorSchema) -> dict[str, str]:
 def _meta(
     relation: Relation | MetaFunction | None, schema: OperatorSchema, torch_schema: torch.FunctionSchema
 ) -> MetaFunction:
+    meta: MetaFunction
     if relation is None:
-        return lambda *args, **kwargs: None
-    if not isinstance(relation, Relation):
-        return relation
-    ges = {a.name for a in schema.arguments if schema.dtype_ints.get(a.parameter.name) is Numbers.GE}
-    meta = meta_function(relation, torch_schema, _names(schema), ge_numbers=frozenset(ges))
-    defaults = {a.name: a.default for a in schema.arguments if a.default is not None}
-    return _with_defaults(meta, defaults) if defaults else meta
+        meta = _nothing
+    elif isinstance(relation, Relation):
+        ges = {a.name for a in schema.arguments if schema.dtype_ints.get(a.parameter.name) is Numbers.GE}
+        meta = meta_function(relation, torch_schema, _names(schema), ge_numbers=frozenset(ges))
+        defaults = {a.name: a.default for a in schema.arguments if a.default is not None}
+        meta = _with_defaults(meta, defaults) if defaults else meta
+    else:
+        meta = relation
+    return _with_dtypes(meta, schema, torch_schema.name)
+
+
+def _nothing(*args: Any, **kwargs: Any) -> None:
+    """The meta function of an operator that returns nothing and takes whatever fits its schema."""
+
+
+def _with_dtypes(meta: MetaFunction, schema: OperatorSchema, operator: str) -> MetaFunction:
+    """The meta function of an operator that takes only the dtypes that the prototype lists, as its kernel does."""
+    checks = [
+        (n, schema.arguments[n].name, _torch_dtypes(allowed), allowed.listed)
+        for n, allowed in _allowed(schema)
+        if allowed.mask != ANY
+    ]
+    if not checks:
+        return meta
+
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        for n, name, dtypes, listed in checks:
+            value = args[n] if n < len(args) else kwargs.get(name)
+            for tensor in value if isinstance(value, list | tuple) else (value,):
+                if tensor is not None and tensor.dtype not in dtypes:
+                    raise EagerArgumentError(f"{operator}: argument {name} is {tensor.dtype}; allowed are {listed}")
+        return meta(*args, **kwargs)
+
+    if hasattr(meta, "relation"):
+        checked.relation = meta.relation  # type: ignore[attr-defined]
+    return checked
+
+
+def _torch_dtypes(allowed: AllowedDtypes) -> frozenset[torch.dtype]:
+    """The dtypes of a mask."""
+    return frozenset(d for n in range(64) if n in allowed and (d := TORCH.from_attr(n)) is not None)
 
 
 def _with_defaults(meta: MetaFunction, defaults: dict[str, Any]) -> MetaFunction:
@@ -260,9 +316,16 @@ def _plan(schema: OperatorSchema, relation: Relation | MetaFunction | None) -> K
     for n, output in enumerate(schema.returns):
         dynamic = output.kind is ParameterKind.DYNAMIC
         parameters.append(ParameterPlan(Kind.OUTPUT_LIST if dynamic else Kind.OUTPUT, n))
-    tensors = tuple(n for n, a in enumerate(schema.arguments) if a.is_tensor)
+    tensors = tuple(TensorPlan(n, allowed.mask, allowed.listed) for n, allowed in _allowed(schema))
     shapes = _shape_code(schema, relation) if isinstance(relation, Relation) else None
-    return KernelPlan(schema.aclnn_name, tuple(parameters), tensors, len(schema.returns), shapes)
+    return KernelPlan(schema.aclnn_name, tuple(parameters), tensors, len(schema.returns), relation is not None, shapes)
+
+
+def _allowed(schema: OperatorSchema) -> list[tuple[int, AllowedDtypes]]:
+    """The dtypes of each tensor argument, by its position."""
+    return [
+        (n, allowed_dtypes(a.parameter)) for n, a in enumerate(schema.arguments) if isinstance(a.parameter, Parameter)
+    ]
 
 
 def _shape_code(schema: OperatorSchema, relation: Relation) -> ShapeCode | None:

@@ -78,6 +78,18 @@ _SCALAR_TYPE = {
     DataType.UINT64: 29,
     DataType.FLOAT8_E8M0: 44,
 }
+# The numbers of c10::ScalarType that tensors of a dtype may have beside, or instead of, its own: torch has no such dtype and
+# stores its bytes, or has one of no arithmetic.
+_STORED_AS = {
+    DataType.QINT8: (12,),
+    DataType.QUINT8: (13,),
+    DataType.QINT32: (14,),
+    DataType.HIFLOAT8: (0,),
+    DataType.FLOAT8_E8M0: (0, 44),
+    DataType.INT4: (3, 16),
+    DataType.FLOAT4_E2M1: (0, 45),
+    DataType.FLOAT4_E1M2: (0,),
+}
 #: torch_npu numbers a dtype that torch does not have as this plus ge::DataType's number.
 NPU_DTYPE_OFFSET = 256
 
@@ -253,6 +265,11 @@ def _attr(prototype: OpPrototype, attr: Attr, name: str, *, as_torchs: bool) -> 
 def dtype_number(dtype: DataType) -> int:
     """The number that stands for a dtype in a schema: torch's, or torch_npu's where torch does not have the dtype."""
     return _SCALAR_TYPE.get(dtype, NPU_DTYPE_OFFSET + dtype)
+
+
+def scalar_types(dtype: DataType) -> tuple[int, ...]:
+    """The numbers of c10::ScalarType that a tensor of a dtype has; none where torch cannot hold one."""
+    return _STORED_AS.get(dtype) or ((_SCALAR_TYPE[dtype],) if dtype in _SCALAR_TYPE else ())
 
 
 def default_of(argument: SchemaArgument) -> AttrValue:

@@ -1,6 +1,6 @@
 """Making an operator known to torch: schema, binding, meta function, converter, gradient, as one transaction. Imports torch."""
 
-from ascend_graph.registration.autograd import GradientError
+from ascend_graph.gradients import GradientError
 from ascend_graph.registration.binding import Argument, Binding, BindingError, Evidence, bind
 from ascend_graph.registration.comparison import ReplacedConverterWarning
 from ascend_graph.registration.converter import ConversionError, make_converter

@@ -18,9 +18,9 @@ from ascend_graph.prototypes import Attr, AttrType, DataType, OpPrototype, Param
 from ascend_graph.prototypes.writer import reg_op_calls
 from ascend_graph.registration.dtypes import NPU_DTYPE_OFFSET, dtype_number, ge_dtype_of_number
 from ascend_graph.registration.schema import ArgumentKind, OpSchema, SchemaArgument, SchemaReturn
-from ascend_graph.registration.synonyms import FIRST_TENSOR_NAMES, are_synonyms, normalize
 from ascend_graph.registration.ties import Tie, find_ties
 from ascend_graph.shapes import Relation
+from ascend_graph.synonyms import FIRST_TENSOR_NAMES, are_synonyms, normalize
 
 Hook = Callable[[Any], Any] | Mapping[Any, Any]
 

@@ -21,7 +21,8 @@ from ascend_graph.registration.dispatch import forget_kernels
 from ascend_graph.registration.schema import OpSchema, read_schema
 from ascend_graph.registration.torchair import ConverterFunction, ConverterHandle, register_converter
 
-_NAMESPACE = "ascend_in_place"
+#: Before the namespace of the operator: twins are named as their operators are.
+_NAMESPACE = "ascend_in_place_"
 
 
 def needs_twin(overload: Any, schema: OpSchema) -> bool:
@@ -73,18 +74,19 @@ def register_twin(overload: Any, binding: Binding, converter: ConverterFunction 
     """
     schema = binding.schema
     fresh = [n for n, returned in enumerate(schema.returns) if returned.alias_of is None]
-    name = schema.qualified_name.replace("::", "_").replace(".", "_")
+    namespace, _, name = schema.name.partition("::")
+    namespace, full_name = _NAMESPACE + namespace, f"{name}.{schema.overload}" if schema.overload else name
     arguments = schema.text[schema.text.index("(") : schema.text.rindex(" -> ")]
     returns = ", ".join(schema.returns[n].type_text for n in fresh)
-    library = torch.library.Library(_NAMESPACE, "FRAGMENT")
+    library = torch.library.Library(namespace, "FRAGMENT")
     try:
-        library.define(f"{name}{arguments} -> ({returns})", tags=(torch.Tag.pt2_compliant_tag,))
+        library.define(f"{full_name}{arguments} -> ({returns})", tags=(torch.Tag.pt2_compliant_tag,))
 
         def kernel(*args: Any, **kwargs: Any) -> Any:
             return _select(overload(*args, **kwargs), fresh)
 
-        library.impl(name, kernel, "CompositeExplicitAutograd")
-        twin = getattr(getattr(torch.ops, _NAMESPACE), name).default
+        library.impl(full_name, kernel, "CompositeExplicitAutograd")
+        twin = getattr(getattr(getattr(torch.ops, namespace), name), schema.overload or "default")
         handle = register_converter(twin, _twin_converter(twin, binding, converter, fresh))
     except BaseException:
         library._destroy()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from ascend_graph.eager.dtype_ints import Numbers
-from ascend_graph.registration.autograd import plan_gradient, register_gradient
+from ascend_graph.registration.autograd import Find, gradient_of, register_gradient
 from ascend_graph.registration.binding import Binding, BindingError, bind
 from ascend_graph.registration.comparison import beside
 from ascend_graph.registration.converter import make_converter
@@ -28,7 +28,9 @@ from ascend_graph.registration.torchair import (
     register_converter,
 )
 from ascend_graph.registration.transaction import Change, Entry
+from ascend_graph.registration.without_gradient import say_so_in_graphs
 from ascend_graph.shapes import Relation
+from ascend_graph.shapes.syntax import Itself
 
 if TYPE_CHECKING:
     from ascend_graph.eager.operators import PlannedOperator
@@ -43,7 +45,7 @@ class Changes:
     meta: Entry | None = None
     converter: Entry | None = None
     twin: Entry | None = None
-    gradient: Entry | None = None
+    gradient: Change | None = None
 
     def __iter__(self) -> Iterator[Change]:
         """In the order in which they are put in force."""
@@ -70,23 +72,24 @@ class Plan:
         return self.request.overload if definition is None else definition.overload
 
 
-def plan(request: Request, earlier: Plan | None, override: bool) -> Plan:
+def plan(request: Request, earlier: Plan | None, override: bool, find: Find | None = None) -> Plan:
     """Decide and check everything that a registration needs; nothing is changed.
 
     Args:
         request: What is asked for.
         earlier: What is in force for the operator, and is replaced.
         override: Whether what others have registered may be replaced.
+        find: What finds registered operators by name, for ``backward="OpType"``.
 
     Raises:
         AscendGraphError: what is asked for cannot be; see :func:`~ascend_graph.registration.register.register_op`.
     """
-    return _Planner(request, earlier, override).plan()
+    return _Planner(request, earlier, override, find).plan()
 
 
 class _Planner:
-    def __init__(self, request: Request, earlier: Plan | None, override: bool) -> None:
-        self.request, self.override = request, override
+    def __init__(self, request: Request, earlier: Plan | None, override: bool, find: Find | None) -> None:
+        self.request, self.override, self.find = request, override, find
         self.before = Changes() if earlier is None else earlier.changes
         self.changes = Changes()
         self.relation = request.shape
@@ -133,6 +136,7 @@ class _Planner:
             definition = planned.definition()
         self.changes.definition = definition
         self.changes.kernels = planned.kernels(definition)
+        self.changes.gradient = planned.without_gradient(definition)
         self.evidence["eager"] = f"aclnn{request.op_type}, called by the kernel made from the prototype"
         given = "the function given" if request.meta is not None else f"the relation given: {request.shape}"
         self.evidence["meta"] = given if planned.schema.returns else "outputs that are inputs"
@@ -164,7 +168,8 @@ class _Planner:
         request, overload = self.request, self.request.overload
         wanted, source = request.meta, "the function given"
         if self.relation is not None:
-            checked = self.meta_function(self.relation, self.relation_names(self.relation))
+            relation = returned_outputs(self.relation, self.binding)
+            checked = self.meta_function(relation, self.relation_names(relation))
             if wanted is None:
                 wanted, source = checked, f"the relation given: {self.relation}"
         existing = self.existing_meta()
@@ -252,6 +257,7 @@ class _Planner:
         self.changes.converter = Entry(
             lambda: register_converter(self.overload, converter, override=True, around=around)
         )
+        say_so_in_graphs()
         return converter
 
     def existing_converter(self) -> Any:
@@ -274,9 +280,23 @@ class _Planner:
     def plan_gradient(self) -> None:
         if self.request.backward is None:
             return
-        gradient = plan_gradient(self.request.backward, self.binding)
+        gradient = gradient_of(self.request.backward, self.binding, self.relation, self.find)
         self.evidence["gradient"] = gradient.description
         self.changes.gradient = Entry(lambda: register_gradient(self.overload, gradient), stacks=False)
+
+
+def returned_outputs(relation: Relation, binding: Binding) -> Relation:
+    """The relation without the outputs that the schema writes over its arguments and does not return."""
+    schema, names = binding.schema, binding.argument_names()
+    returned = {output.alias_of for output in schema.returns}
+    written = [a.name for a in schema.arguments if a.mutated and a.name not in returned]
+    hidden = {name for n in written for name in (n, names.get(n, n))}
+    kept = [
+        tensor
+        for tensor in relation.output_tensors
+        if tensor.name not in hidden or not all(isinstance(a.shape, Itself) for a in tensor.alternatives)
+    ]
+    return replace(relation, output_tensors=tuple(kept))
 
 
 def _qualified(function: Any) -> str:

@@ -106,6 +106,12 @@ def find_registered(operator: Any) -> RegisteredOp | None:
         return next((op for key, op in _registered.items() if name in (key, op.op_type)), None)
 
 
+def _named(name: str) -> list[RegisteredOp]:
+    """The registrations of a torch operator's name, or of an op type."""
+    with _lock:
+        return [op for key, op in _registered.items() if name in (key, op.op_type)]
+
+
 def register_op(
     op_type: str,
     *,
@@ -134,7 +140,7 @@ def register_op(
         meta: A meta function, as ``torch.library.register_fake`` takes.
         converter: A converter, as ``torchair.register_fx_node_ge_converter`` takes.
         backward: The gradient: a function, or another operator; see
-            :func:`ascend_graph.registration.autograd.plan_gradient`.
+            :func:`ascend_graph.registration.autograd.gradient_of`.
         samples: Inputs as ``(args, kwargs)`` to run the eager kernel on, where random ones would not do.
         override: Replace an existing meta function, converter, or registration. A converter that is made from the binding
             and replaces another one is compared with it, call by call; see
@@ -189,7 +195,7 @@ def register_op(
                 return earlier
             if not override:
                 raise RegistrationError(_already(earlier._plan.request, request, differences))
-        planned = plan(request, None if earlier is None else earlier._plan, override)
+        planned = plan(request, None if earlier is None else earlier._plan, override, _named)
         try:
             exchange(() if earlier is None else tuple(earlier._plan.changes), tuple(planned.changes))
         finally:

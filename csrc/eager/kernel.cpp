@@ -11,6 +11,7 @@
 #include <mutex>
 
 #include "aclnn.h"
+#include "autograd.h"
 #include "invoke.h"
 #include "shape_program.h"
 
@@ -45,12 +46,20 @@ struct Parameter {
     c10::IValue otherwise;  // what an argument None stands for; None for an absent tensor
 };
 
+// A schema argument that is a tensor or a list of them.
+struct TensorArgument {
+    size_t position;
+    uint64_t dtypes;     // those that the prototype allows: bits by the number of at::ScalarType
+    std::string listed;  // the same, for messages
+};
+
 struct Plan {
     std::string op;  // ns::name, for messages
     std::string function;
     std::vector<Parameter> parameters;  // in the order of the aclnn function
-    std::vector<size_t> tensors;        // the schema arguments that are tensors or lists of them
+    std::vector<TensorArgument> tensors;
     size_t outputs;
+    bool checked;                        // whether a relation or a function says which inputs fit
     std::optional<ShapeProgram> shapes;  // without it, the meta function says what to allocate
 };
 
@@ -99,7 +108,7 @@ class Kernel : public c10::OperatorKernel {
     void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
         const size_t count = op.schema().arguments().size();
         const at::ArrayRef<c10::IValue> arguments = torch::jit::last(*stack, count);
-        const at::Device device = common_device(op, arguments);
+        const at::Device device = check_tensors(op, arguments);
         const OnDevice on_device(device);
         Outputs outputs = allocate_outputs(op, arguments, device);
         try {
@@ -130,18 +139,24 @@ class Kernel : public c10::OperatorKernel {
         raise(errors.argument, plan_->op + ": " + what);
     }
 
-    // The device all tensors are on.
-    at::Device common_device(const c10::OperatorHandle& op, at::ArrayRef<c10::IValue> arguments) const {
+    // Device and dtype of all tensors; returns the device.
+    at::Device check_tensors(const c10::OperatorHandle& op, at::ArrayRef<c10::IValue> arguments) const {
         std::optional<at::Device> device;
-        for_each_tensor(arguments, [&](const at::Tensor& tensor, size_t) {
+        for_each_tensor(arguments, [&](const at::Tensor& tensor, const TensorArgument&) {
             if (!device && tensor.is_privateuseone()) device = tensor.device();
         });
         if (!device) refuse("no argument is a tensor on an NPU" + shown(op, arguments));
-        for_each_tensor(arguments, [&](const at::Tensor& tensor, size_t n) {
-            if (tensor.device() == *device) return;
+        for_each_tensor(arguments, [&](const at::Tensor& tensor, const TensorArgument& argument) {
+            const bool listed = (argument.dtypes >> static_cast<unsigned>(tensor.scalar_type()) & 1) != 0;
+            if (listed && tensor.device() == *device) return;
             std::ostringstream text;
-            text << "argument " << op.schema().arguments()[n].name() << " is on " << tensor.device()
-                 << "; all tensors must be on " << *device;
+            text << "argument " << op.schema().arguments()[argument.position].name() << " is ";
+            if (listed) {
+                text << "on " << tensor.device() << "; all tensors must be on " << *device;
+            } else {
+                text << "torch." << c10::getDtypeNames(tensor.scalar_type()).first << "; allowed are "
+                     << argument.listed;
+            }
             refuse(text.str());
         });
         return *device;
@@ -149,13 +164,13 @@ class Kernel : public c10::OperatorKernel {
 
     template <typename Visit>
     void for_each_tensor(at::ArrayRef<c10::IValue> arguments, Visit&& visit) const {
-        for (const size_t n : plan_->tensors) {
-            const c10::IValue& value = arguments[n];
+        for (const TensorArgument& argument : plan_->tensors) {
+            const c10::IValue& value = arguments[argument.position];
             if (value.isTensor()) {
-                if (value.toTensor().defined()) visit(value.toTensor(), n);
+                if (value.toTensor().defined()) visit(value.toTensor(), argument);
             } else if (value.isTensorList()) {
                 for (const c10::IValue& element : value.toListRef()) {
-                    if (element.toTensor().defined()) visit(element.toTensor(), n);
+                    if (element.toTensor().defined()) visit(element.toTensor(), argument);
                 }
             }
         }
@@ -166,7 +181,7 @@ class Kernel : public c10::OperatorKernel {
     Outputs allocate_outputs(const c10::OperatorHandle& op, at::ArrayRef<c10::IValue> arguments,
                              at::Device device) const {
         Outputs outputs;
-        if (plan_->outputs == 0) return outputs;
+        if (plan_->outputs == 0 && !plan_->checked) return outputs;
         if (!plan_->shapes || !allocate_by_program(arguments, device, outputs)) {
             outputs.clear();
             allocate_by_meta(op, arguments, device, outputs);
@@ -249,13 +264,14 @@ class Kernel : public c10::OperatorKernel {
             if (!tensor.defined()) return tensor;
             return at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(at::kMeta));
         };
-        for (const size_t n : plan_->tensors) {
-            if (stack[n].isTensor()) {
-                stack[n] = bare(stack[n].toTensor());
-            } else if (stack[n].isTensorList()) {
+        for (const TensorArgument& argument : plan_->tensors) {
+            c10::IValue& value = stack[argument.position];
+            if (value.isTensor()) {
+                value = bare(value.toTensor());
+            } else if (value.isTensorList()) {
                 c10::List<at::Tensor> list;
-                for (const at::Tensor& tensor : stack[n].toTensorVector()) list.push_back(bare(tensor));
-                stack[n] = list;
+                for (const at::Tensor& tensor : value.toTensorVector()) list.push_back(bare(tensor));
+                value = list;
             }
         }
         op.callBoxed(stack);
@@ -343,14 +359,13 @@ class Kernel : public c10::OperatorKernel {
 // -------------------------------------------------------------------------------------------------------
 // Python's side
 
-// A kernel's registration, taken back by `close` or with the last reference.
+// A registration for one dispatch key, taken back by `close` or with the last reference.
 class Registration {
   public:
-    Registration(const std::string& ns, const std::string& name, std::shared_ptr<const Plan> plan)
-        : library_(std::in_place, torch::Library::IMPL, ns, c10::DispatchKey::PrivateUse1, __FILE__,
-                   __LINE__) {
-        library_->impl(name.c_str(),
-                       torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Kernel>(std::move(plan))));
+    Registration(const std::string& ns, const std::string& name, c10::DispatchKey key,
+                 torch::CppFunction function)
+        : library_(std::in_place, torch::Library::IMPL, ns, key, __FILE__, __LINE__) {
+        library_->impl(name.c_str(), std::move(function));
     }
     void close() { library_.reset(); }
 
@@ -433,7 +448,12 @@ std::unique_ptr<Registration> register_kernel(const std::string& ns, const std::
     plan->op = ns + "::" + name;
     plan->function = description.attr("function").cast<std::string>();
     plan->outputs = description.attr("outputs").cast<size_t>();
-    plan->tensors = description.attr("tensors").cast<std::vector<size_t>>();
+    plan->checked = description.attr("checked").cast<bool>();
+    for (const py::handle tensor : description.attr("tensors")) {
+        plan->tensors.push_back({tensor.attr("position").cast<size_t>(),
+                                 tensor.attr("dtypes").cast<uint64_t>(),
+                                 tensor.attr("listed").cast<std::string>()});
+    }
     for (const py::handle parameter : description.attr("parameters")) {
         const auto kind = static_cast<Kind>(parameter.attr("kind").cast<int64_t>());
         plan->parameters.push_back(
@@ -441,7 +461,19 @@ std::unique_ptr<Registration> register_kernel(const std::string& ns, const std::
     }
     const py::object shapes = description.attr("shapes");
     if (!shapes.is_none()) plan->shapes = read_program(shapes);
-    return std::make_unique<Registration>(ns, name, std::move(plan));
+    return std::make_unique<Registration>(
+        ns, name, c10::DispatchKey::PrivateUse1,
+        torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Kernel>(std::move(plan))));
+}
+
+// What autograd sees of an operator that has no gradient.
+std::unique_ptr<Registration> register_without_gradient(const std::string& ns, const std::string& name) {
+    return std::make_unique<Registration>(ns, name, c10::DispatchKey::Autograd, autograd_without_gradient());
+}
+
+// The version counters of what an operator writes.
+std::unique_ptr<Registration> register_bump_versions(const std::string& ns, const std::string& name) {
+    return std::make_unique<Registration>(ns, name, c10::DispatchKey::ADInplaceOrView, bump_versions());
 }
 
 }  // namespace
@@ -451,6 +483,8 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
     using namespace ascend_graph::eager;
     py::class_<Registration>(m, "Registration").def("close", &Registration::close);
     m.def("register_kernel", &register_kernel);
+    m.def("register_without_gradient", &register_without_gradient);
+    m.def("register_bump_versions", &register_bump_versions);
     m.def("set_errors", [](py::object failed, py::object missing, py::object argument) {
         errors = {failed.release().ptr(), missing.release().ptr(), argument.release().ptr()};
     });

@@ -18,6 +18,22 @@ inline void check_given(const char* op, const char* name, const at::Tensor& tens
     TORCH_CHECK(tensor.defined(), op, ": argument ", name, " is None, but must be a tensor");
 }
 
+// Demands one of the dtypes that the prototype lists: the bits are numbers of at::ScalarType.
+inline void check_dtype(const char* op, const char* name, const at::Tensor& tensor, uint64_t dtypes,
+                        const char* listed) {
+    if (!tensor.defined() || (dtypes >> static_cast<unsigned>(tensor.scalar_type()) & 1) != 0) return;
+    TORCH_CHECK(false, op, ": argument ", name, " is torch.", c10::getDtypeNames(tensor.scalar_type()).first,
+                "; allowed are ", listed);
+}
+inline void check_dtype(const char* op, const char* name, const std::optional<at::Tensor>& tensor,
+                        uint64_t dtypes, const char* listed) {
+    if (tensor) check_dtype(op, name, *tensor, dtypes, listed);
+}
+inline void check_dtype(const char* op, const char* name, at::TensorList tensors, uint64_t dtypes,
+                        const char* listed) {
+    for (const at::Tensor& tensor : tensors) check_dtype(op, name, tensor, dtypes, listed);
+}
+
 // Demands the number of dimensions; `open` shapes may have more.
 inline void check_rank(const char* pattern, const at::Tensor& tensor, int64_t rank, bool open) {
     TORCH_CHECK(open ? tensor.dim() >= rank : tensor.dim() == rank, pattern, " has ", open ? "at least " : "",

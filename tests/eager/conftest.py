@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import importlib
 import json
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,13 +13,17 @@ from typing import Any
 
 import pytest
 import torch_npu  # noqa: F401 - before a package is selected, which torch_npu itself would not see then
+from ascend_graph.codegen.eager_project import generate_project
 
+from ascend_graph import registered_ops
+from ascend_graph.build import torch_library
 from ascend_graph.eager import EagerOperator, define_operator
+from ascend_graph.eager.library import sanitized
 from ascend_graph.host.package import build_operator_package
 from ascend_graph.prototypes import parse_text
 
 sys.path.insert(0, str(Path(__file__).parent))
-from eager_package import KERNELS, PROTOTYPES, prototype
+from eager_package import GRADIENTS, KERNELS, PROTOTYPES, SHAPES, WRITING, prototype
 
 
 @pytest.fixture(scope="session")
@@ -31,7 +37,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     prototypes = [p for p in parse_text(PROTOTYPES).prototypes if p.op_type != "Nowhere"]
     kernels = {p.op_type: directory / "kernels.cpp" for p in prototypes}
     return build_operator_package(
-        directory / "opp", prototypes, kernels, relations={"AddCustom": "x[*s], y[*s] -> z[*s]"}
+        directory / "opp", prototypes, kernels, relations={"AddCustom": SHAPES["AddCustom"], **WRITING}
     )
 
 
@@ -65,3 +71,27 @@ def define() -> Iterator[Callable[..., EagerOperator]]:
     yield one
     for operator in reversed(defined):
         operator.remove()
+
+
+@pytest.fixture(scope="session")
+def library(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """The package generated from all operators, imported; compiled once per state of the sources."""
+    root = tmp_path_factory.mktemp("generated")
+    (root / "op_proto.h").write_text(PROTOTYPES)
+    project = generate_project(
+        root / "generated_ops", root / "op_proto.h", bindings="both", shapes=SHAPES, gradients=GRADIENTS
+    )
+    assert "gradient of AddCustom: AddCustomGrad" in project.proposed
+    sources = project.directory / "csrc/generated"
+    module = torch_library(
+        "_C", sorted(sources.glob("*.cpp")), headers=sorted(sources.rglob("*.h")), include_directories=[sources]
+    )
+    shutil.copy(sanitized(module).build(), project.directory / "generated_ops/_C.so")
+    sys.path.insert(0, str(project.directory))
+    try:
+        yield importlib.import_module("generated_ops")
+    finally:
+        sys.path.remove(str(project.directory))
+        for registered in registered_ops():
+            if registered.overload.namespace == "generated_ops":
+                registered.unregister()

@@ -5,6 +5,14 @@ from __future__ import annotations
 from ascend_graph.prototypes import OpPrototype, parse_text
 
 ANY = "TensorType::ALL()"
+FLOAT = "TensorType({DT_FLOAT})"
+DOUBLE = "TensorType({DT_DOUBLE})"
+#: The relations of the operators that write in place, and of one that has no gradient.
+WRITING = {
+    "AddTo": "w[*s], x[*s] -> w",
+    "Put": "cache[n, d], update[t, d], slots[t] -> cache",
+    "Twice": "x[*s] -> y[*s]",
+}
 
 
 def _recorder() -> str:
@@ -52,8 +60,44 @@ REG_OP(SquareGradGrad).INPUT(x, {ANY}).INPUT(grad_y, {ANY}).INPUT(grad_dx, {ANY}
     .OUTPUT(grad_grad_y, {ANY}).ATTR(scale, Float, 1.0).OP_END_FACTORY_REG(SquareGradGrad)
 REG_OP(Maybe).INPUT(x, {ANY}).OUTPUT(y, {ANY}).OUTPUT(z, {ANY}).ATTR(with_z, Bool, true).OP_END_FACTORY_REG(Maybe)
 REG_OP(CastTo).INPUT(x, {ANY}).OUTPUT(y, {ANY}).ATTR(dst_type, Int, 2).OP_END_FACTORY_REG(CastTo)
+REG_OP(AddTo).INPUT(w, {FLOAT}).INPUT(x, {FLOAT}).OUTPUT(w, {FLOAT}).OP_END_FACTORY_REG(AddTo)
+REG_OP(Put).INPUT(cache, {FLOAT}).INPUT(update, {FLOAT}).INPUT(slots, TensorType({{DT_INT32, DT_INT64}})).OUTPUT(cache, {FLOAT})
+    .OP_END_FACTORY_REG(Put)
+REG_OP(Twice).INPUT(x, {FLOAT}).OUTPUT(y, {FLOAT}).OP_END_FACTORY_REG(Twice)
+REG_OP(Blend).INPUT(x, {DOUBLE}).INPUT(w, {DOUBLE}).OPTIONAL_INPUT(b, {DOUBLE}).OUTPUT(out, {DOUBLE}).OUTPUT(aux, {DOUBLE})
+    .ATTR(eps, Float, 0.5).OP_END_FACTORY_REG(Blend)
+REG_OP(BlendGrad).INPUT(grad_out, {DOUBLE}).INPUT(grad_aux, {DOUBLE}).INPUT(x, {DOUBLE}).INPUT(w, {DOUBLE})
+    .OUTPUT(dx, {DOUBLE}).OUTPUT(dw, {DOUBLE}).ATTR(epsilon, Float, 1.0).OP_END_FACTORY_REG(BlendGrad)
+REG_OP(Parts).INPUT(x, {DOUBLE}).OPTIONAL_INPUT(b, {DOUBLE}).OUTPUT(z, {DOUBLE}).OUTPUT(y, {DOUBLE}).ATTR(with_z, Bool, true)
+    .OP_END_FACTORY_REG(Parts)
+REG_OP(PartsGrad).INPUT(x, {DOUBLE}).OPTIONAL_INPUT(b, {DOUBLE}).OPTIONAL_INPUT(z, {DOUBLE}).INPUT(y, {DOUBLE})
+    .OPTIONAL_INPUT(grad_z, {DOUBLE}).INPUT(grad_y, {DOUBLE}).OUTPUT(dx, {DOUBLE}).OUTPUT(db, {DOUBLE}).OP_END_FACTORY_REG(PartsGrad)
 REG_OP(Nowhere).INPUT(x, {ANY}).OUTPUT(y, {ANY}).OP_END_FACTORY_REG(Nowhere)
 """
+
+#: The relations of the library that is generated from them, and its gradients.
+SHAPES = {
+    "Recorder": "x0[*s] -> y0[*s], y1[*s]: int64, ys[i < b][i + 1] where b = 2 if b1 else 3",
+    "AddCustom": "x[*s], y[*s] -> z[*s]",
+    "Gather1": "x[n], xs[i][n] -> y[n]",
+    "Probe": "x[..., m, k], w[k, q], b[q] -> y[..., m, q]: dtype, z[m * 2 + n, (ceildiv(q, 2) if flag else q // 2)]: promote(x, w) "
+    "where m > 0",
+    "Maybe": "x[*s] -> y[*s], z[*s] if with_z else None",
+    "Square": "x[*s], b[*s] -> y[*s], index[*s]: int64",
+    "SquareGrad": "x[*s], grad_y[*s] -> dx[*s]",
+    "SquareGradGrad": "x[*s], grad_y[*s], grad_dx[*s] -> grad_x[*s], grad_grad_y[*s]",
+    **WRITING,
+    "Blend": "x[*s], w[*s], b[*s] -> out[*s], aux[*s]",
+    "BlendGrad": "grad_out[*s], grad_aux[*s], x[*s], w[*s] -> dx[*s], dw[*s]",
+    "Parts": "x[*s], b[*s] -> z[*s] if with_z else None, y[*s]",
+    "PartsGrad": "x[*s], b[*s], y[*s], grad_y[*s] -> dx[*s], db[*s]",
+}
+GRADIENTS = {
+    "Square": "SquareGrad",
+    "SquareGrad": "SquareGradGrad",
+    "Blend": "BlendGrad",
+    "Parts": "PartsGrad; unused: with_z",
+}
 
 
 def prototype(op_type: str) -> OpPrototype:
@@ -135,6 +179,39 @@ void host_kernels::SquareGradGrad(const SquareGradGradArgs& a) {
     for (int64_t i = 0; i < a.x.numel(); ++i) {
         at(a.grad_x, i) = 2 * scale * at(a.grad_y, i) * at(a.grad_dx, i);
         at(a.grad_grad_y, i) = 2 * scale * at(a.x, i) * at(a.grad_dx, i);
+    }
+}
+void host_kernels::AddTo(const AddToArgs& a) {
+    for (int64_t i = 0; i < a.w.numel(); ++i) at(a.w, i) += at(a.x, i);
+}
+void host_kernels::Put(const PutArgs&) {}
+void host_kernels::Twice(const TwiceArgs& a) {
+    for (int64_t i = 0; i < a.x.numel(); ++i) at(a.y, i) = 2 * at(a.x, i);
+}
+static double& real(const Tensor& t, int64_t i) { return t.as<double>()[t.offset(i)]; }
+void host_kernels::Blend(const BlendArgs& a) {
+    for (int64_t i = 0; i < a.x.numel(); ++i) {
+        real(a.out, i) = real(a.x, i) * (real(a.w, i) + a.eps) + (a.b == nullptr ? 0 : real(*a.b, i));
+        real(a.aux, i) = 3 * real(a.x, i) * real(a.x, i);
+    }
+}
+void host_kernels::BlendGrad(const BlendGradArgs& a) {
+    for (int64_t i = 0; i < a.x.numel(); ++i) {
+        real(a.dx, i) = real(a.grad_out, i) * (real(a.w, i) + a.epsilon) + 6 * real(a.x, i) * real(a.grad_aux, i);
+        real(a.dw, i) = real(a.grad_out, i) * real(a.x, i);
+    }
+}
+void host_kernels::Parts(const PartsArgs& a) {
+    for (int64_t i = 0; i < a.z.numel(); ++i) real(a.z, i) = 5 * real(a.x, i);
+    for (int64_t i = 0; i < a.x.numel(); ++i) real(a.y, i) = 2 * real(a.x, i) + (a.b == nullptr ? 0 : 7 * real(*a.b, i));
+}
+// Only right if every tensor is the one it is called.
+void host_kernels::PartsGrad(const PartsGradArgs& a) {
+    for (int64_t i = 0; i < a.x.numel(); ++i) {
+        const double x = real(a.x, i), b = a.b == nullptr ? 0 : real(*a.b, i);
+        real(a.dx, i) = real(a.grad_y, i) * (real(a.y, i) - 7 * b) / x;
+        if (a.z != nullptr && a.grad_z != nullptr) real(a.dx, i) += real(*a.grad_z, i) * real(*a.z, i) / x;
+        real(a.db, i) = 7 * real(a.grad_y, i);
     }
 }
 void host_kernels::Failing(const FailingArgs& a) {

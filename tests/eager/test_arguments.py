@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 import torch
-from eager_package import prototype
+from eager_package import SHAPES, prototype
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ascend_graph.eager import EagerOperator, define_operator
 from ascend_graph.prototypes import AttrType, DataType, ParameterKind
 
-RELATION = "x0[*s] -> y0[*s], y1[*s]: int64, ys[i < b][i + 1] where b = 2 if b1 else 3"
+RELATION = SHAPES["Recorder"]
 DTYPES = {
     torch.float32: 0,
     torch.float16: 1,

@@ -2,61 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
-import shutil
-import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
-from ascend_graph.codegen.eager_project import generate_project
-from eager_package import PROTOTYPES, prototype
+from eager_package import SHAPES, prototype
 from hypothesis import HealthCheck, given, settings
-from test_arguments import RECORDER, RELATION, calls, check_recorded
+from test_arguments import RECORDER, calls, check_recorded
 
 from ascend_graph import registered_ops
-from ascend_graph.build import torch_library
-from ascend_graph.eager.library import sanitized
 from ascend_graph.shapes import parse_relation
-
-SHAPES = {
-    "Recorder": RELATION,
-    "AddCustom": "x[*s], y[*s] -> z[*s]",
-    "Gather1": "x[n], xs[i][n] -> y[n]",
-    "Probe": "x[..., m, k], w[k, q], b[q] -> y[..., m, q]: dtype, z[m * 2 + n, (ceildiv(q, 2) if flag else q // 2)]: promote(x, w) "
-    "where m > 0",
-    "Maybe": "x[*s] -> y[*s], z[*s] if with_z else None",
-    "Square": "x[*s], b[*s] -> y[*s], index[*s]: int64",
-    "SquareGrad": "x[*s], grad_y[*s] -> dx[*s]",
-    "SquareGradGrad": "x[*s], grad_y[*s], grad_dx[*s] -> grad_x[*s], grad_grad_y[*s]",
-}
-GRADIENTS = {"Square": "SquareGrad", "SquareGrad": "SquareGradGrad"}
-
-
-@pytest.fixture(scope="module")
-def library(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """The generated package, imported; compiled once per state of the sources."""
-    root = tmp_path_factory.mktemp("generated")
-    (root / "op_proto.h").write_text(PROTOTYPES)
-    project = generate_project(
-        root / "generated_ops", root / "op_proto.h", bindings="both", shapes=SHAPES, gradients=GRADIENTS
-    )
-    assert "gradient of AddCustom: AddCustomGrad" in project.proposed
-    sources = project.directory / "csrc/generated"
-    module = torch_library(
-        "_C", sorted(sources.glob("*.cpp")), headers=sorted(sources.rglob("*.h")), include_directories=[sources]
-    )
-    shutil.copy(sanitized(module).build(), project.directory / "generated_ops/_C.so")
-    sys.path.insert(0, str(project.directory))
-    try:
-        yield importlib.import_module("generated_ops")
-    finally:
-        sys.path.remove(str(project.directory))
-        for registered in registered_ops():
-            if registered.overload.namespace == "generated_ops":
-                registered.unregister()
 
 
 @settings(

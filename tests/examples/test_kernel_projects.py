@@ -47,8 +47,11 @@ x = torch.rand(2048, 8).half()
 assert torch.equal(my_ops.add_custom(x.npu().t(), x.npu().t()).cpu(), (x + x).t())
 assert torch.equal(my_ops.add_custom(x.npu()[1024:].t(), x.npu()[:1024].t()).cpu(), (x[1024:] + x[:1024]).t())
 assert my_ops.add_custom(x.npu()[:0], x.npu()[:0]).shape == (0, 8)
-with pytest.raises(RuntimeError, match="x has dtype Float; the kernel takes"):
+with pytest.raises(RuntimeError, match="::add_custom: argument x is torch.float32; allowed are DT_FLOAT16"):
     my_ops.add_custom(x.float().npu(), x.npu())
+leaf = torch.rand(8, 2048).half().npu().requires_grad_()
+with pytest.raises(RuntimeError, match="::add_custom has no gradient, but one is asked for: give it one with backward="):
+    my_ops.add_custom(leaf, leaf).sum().backward()
 with pytest.raises(RuntimeError, match="the sizes are"):
     my_ops.add_custom(x.npu(), x[:4].npu())
 """
@@ -213,8 +216,22 @@ with pytest.raises(RuntimeError, match="launch function says block_dim = 0"):
     check(rand(3), None, rand(3), 13.0)
 with pytest.raises(ValueError, match="another number of dimensions"):
     my_ops.axpy_all(rand(3), rand(1, 3), rand(3), alpha=1.0)
-with pytest.raises(RuntimeError, match="bias has dtype Half; the kernel takes"):
+with pytest.raises(RuntimeError, match="argument bias is torch.float16; allowed are DT_FLOAT"):
     my_ops.axpy_all(rand(3), rand(3).half(), rand(3), alpha=1.0)
+
+# What it writes has the contract of PyTorch's own in-place operators.
+with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad is being used in an in-place"):
+    my_ops.axpy_all(rand(6, 7), None, leaf.t(), alpha=1.0)
+x, total = rand(6, 7).requires_grad_(), rand(6, 7)
+saved = x * total
+my_ops.axpy_all(rand(6, 7), None, total, alpha=1.0)
+assert total._version == 1
+with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+    saved.sum().backward()
+out = my_ops.axpy_all(x, None, total, alpha=1.0)
+for result in (out, total):
+    with pytest.raises(RuntimeError, match="::axpy_all writes total in place and has no gradient"):
+        result.sum().backward()
 
 # A capture records the launch, with tiling data that the device has not seen before, and does not run it.
 x, bias, total = rand(5, 11), rand(5, 11), torch.zeros(5, 11).npu()

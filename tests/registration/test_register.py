@@ -62,6 +62,27 @@ REG_OP(TxnMulGrad)
     .OUTPUT(db, TensorType({DT_FLOAT}))
     .OUTPUT(da, TensorType({DT_FLOAT}))
     .OP_END_FACTORY_REG(TxnMulGrad)
+
+REG_OP(TxnMix)
+    .INPUT(a, TensorType({DT_FLOAT}))
+    .OPTIONAL_INPUT(b, TensorType({DT_FLOAT}))
+    .DYNAMIC_INPUT(cs, TensorType({DT_FLOAT}))
+    .OUTPUT(y, TensorType({DT_FLOAT}))
+    .DYNAMIC_OUTPUT(zs, TensorType({DT_FLOAT}))
+    .REQUIRED_ATTR(times, Int)
+    .OP_END_FACTORY_REG(TxnMix)
+
+REG_OP(TxnMixGrad)
+    .DYNAMIC_INPUT(cs, TensorType({DT_FLOAT}))
+    .INPUT(a, TensorType({DT_FLOAT}))
+    .INPUT(grad_y, TensorType({DT_FLOAT}))
+    .DYNAMIC_INPUT(grad_zs, TensorType({DT_FLOAT}))
+    .OPTIONAL_INPUT(b, TensorType({DT_FLOAT}))
+    .DYNAMIC_OUTPUT(dcs, TensorType({DT_FLOAT}))
+    .OUTPUT(da, TensorType({DT_FLOAT}))
+    .OUTPUT(db, TensorType({DT_FLOAT}))
+    .REQUIRED_ATTR(times, Int)
+    .OP_END_FACTORY_REG(TxnMixGrad)
 """
 
 
@@ -379,6 +400,102 @@ def test_gradient_operator(define: Define, compiled: bool) -> None:
     a, b = torch.tensor([2.0, 3.0]).npu(), torch.tensor([5.0, 7.0]).npu()
     found = gradients(ge(mul) if compiled else mul, a, b)
     assert [g.tolist() for g in found] == [[5, 7], [2, 3]]
+
+
+def test_a_gradient_function_asks_for_what_it_needs(define: Define) -> None:
+    """Keyword-only parameters are inputs, outputs and attrs by name; nothing else is kept, absent inputs are None."""
+    overload = define("(Tensor a, Tensor? b, Tensor[] cs, int times) -> (Tensor y, Tensor[] zs)", _mix)
+    seen = []
+
+    def backward(ctx: Any, grad_y: torch.Tensor, grad_zs: Any, *, cs: Any, b: Any, y: Any, times: int) -> Any:
+        seen.append((len(cs), b is None, y.tolist(), times))
+        return grad_y * times, None if b is None else grad_y, [g * c for g, c in zip(grad_zs, cs, strict=True)], None
+
+    ascend_graph.register_op("TxnMix", eager=overload, meta=_mix, backward=backward)
+    for b in (None, torch.ones(2).npu().requires_grad_()):
+        a = torch.ones(2).npu().requires_grad_()
+        cs = [torch.full((2,), v).npu().requires_grad_() for v in (2.0, 3.0, 4.0)]
+        y, zs = overload(a, b, cs, 3)
+        with torch.no_grad():
+            zs[0].zero_()
+        (y.sum() + sum(z.sum() for z in zs)).backward()
+        assert a.grad.tolist() == [3, 3]
+        assert [c.grad.tolist() for c in cs] == [[2, 2], [3, 3], [4, 4]]
+        assert b is None or b.grad.tolist() == [1, 1]
+    assert seen == [(3, True, [3, 3], 3), (3, False, [4, 4], 3)]
+
+
+def test_saved_tensors_of_a_function_have_slots(define: Define) -> None:
+    """What is absent is None where it would stand; what comes after does not move up."""
+    overload = define("(Tensor a, Tensor? b, Tensor[] cs, int times) -> (Tensor y, Tensor[] zs)", _mix)
+    seen = []
+
+    def backward(ctx: Any, grad_y: torch.Tensor, grad_zs: Any) -> Any:
+        seen.append([None if t is None else t.tolist() for t in ctx.saved_tensors])
+        return grad_y * ctx.arguments["times"], None, [None, None]
+
+    ascend_graph.register_op("TxnMix", eager=overload, meta=_mix, backward=backward)
+    a = torch.ones(1).npu().requires_grad_()
+    overload(a, None, [torch.full((1,), v).npu() for v in (5.0, 6.0)], 3)[0].sum().backward()
+    assert seen == [[[1], None, [5], [6], [3], [10], [12]]]
+
+
+def _mix(a: torch.Tensor, b: torch.Tensor | None, cs: list[torch.Tensor], times: int) -> Any:
+    return (a * times if b is None else a * times + b), [c * 2 for c in cs]
+
+
+def test_an_operator_with_lists_is_the_gradient_of_one_with_lists(define: Define) -> None:
+    """Lists and absent tensors take the places that they have: nothing shifts."""
+    overload = define("(Tensor a, Tensor? b, Tensor[] cs, int times) -> (Tensor y, Tensor[] zs)", _mix)
+
+    def gradient(cs: Any, a: Any, grad_y: Any, grad_zs: Any, times: int, b: Any = None) -> Any:
+        return [g * 2 * c / c for g, c in zip(grad_zs, cs, strict=True)], grad_y * times * a / a, grad_y * 1
+
+    grad = define(
+        "(Tensor[] cs, Tensor a, Tensor grad_y, Tensor[] grad_zs, int times, Tensor? b=None) -> (Tensor[] dcs, Tensor da, Tensor db)",
+        gradient,
+    )
+    ascend_graph.register_op("TxnMixGrad", eager=grad, meta=gradient)
+    ascend_graph.register_op("TxnMix", eager=overload, meta=_mix, backward="TxnMixGrad")
+    for b in (None, torch.ones(2).npu().requires_grad_()):
+        for count in (1, 3):
+            a = torch.full((2,), 7.0).npu().requires_grad_()
+            cs = [torch.full((2,), 2.0 + v).npu().requires_grad_() for v in range(count)]
+            y, zs = overload(a, b, cs, 3)
+            (y.sum() + sum(z.sum() for z in zs)).backward()
+            assert a.grad.tolist() == [3, 3]
+            assert [c.grad.tolist() for c in cs] == [[2, 2]] * count
+
+
+@pytest.mark.parametrize(
+    ("backward", "match"),
+    [
+        (
+            lambda ctx: None,
+            r"has the signature \(ctx\): too many positional arguments; it is called with \(ctx, grad0\)",
+        ),
+        (lambda ctx, grad, more: None, "missing a required argument: 'more'"),
+        (lambda ctx, grad, *, gamma: None, "asks for gamma; there are the arguments x, times and the outputs y"),
+        ((lambda ctx, grad: None, lambda ctx, values, output: None), "missing a required argument: 'values'|inputs"),
+        ("TxnNobody", "no operator is registered under that name; register it first"),
+        ("TxnMul(", "names no operator"),
+        ("aten::mul.Tensor", "its argument other is no argument"),
+        ("aten::neg", "Write: backward = aten::neg; unused: times; constant: y"),
+        ("aten::relu_", "it writes to, or hands on, its arguments"),
+    ],
+)
+def test_gradients_that_cannot_be_called_are_refused_at_registration(define: Define, backward: Any, match: str) -> None:
+    overload = define()
+    before = state(overload)
+    with pytest.raises(GradientError, match=match):
+        ascend_graph.register_op("TxnTwice", eager=overload, shape=SHAPE, backward=backward)
+    assert state(overload) == before
+
+
+def test_operators_that_write_take_no_gradient(define: Define) -> None:
+    overload = define("(Tensor(a!) x, int times) -> ()", lambda x, times: x.mul_(times))
+    with pytest.raises(GradientError, match="writes x in place: backward= is for operators that write nothing"):
+        ascend_graph.register_op("TxnTwice", eager=overload, meta=lambda x, times: None, backward=lambda ctx: None)
 
 
 # ------------------------------------------------------------------------------------------- threads, graphs, first graph

@@ -406,3 +406,28 @@ def test_a_number_for_an_input(define: Define, mode: Any) -> None:
         result = mode(lambda x: op.overload(x, 2))(npu(3, dtype=dtype))
         assert result.dtype == dtype
         assert result.tolist() == [3, 4, 5]
+
+
+def test_names_that_run_together_are_operators_of_their_own() -> None:
+    """``a_b::c_`` and ``a::b_c_`` are compiled as themselves, and so is each overload."""
+    names = (("reg_a_b", "c_", ""), ("reg_a", "b_c_", ""), ("reg_a", "b_c_", "again"))
+    libraries, made = [], []
+    ascend_graph.load_prototypes(HEADER)
+    try:
+        for factor, (namespace, name, overload) in enumerate(names, 1):
+            libraries.append(torch.library.Library(namespace, "FRAGMENT"))
+            full_name = f"{name}.{overload}" if overload else name
+            libraries[-1].define(f"{full_name}(Tensor(a!) total, Tensor x) -> Tensor(a!)")
+            libraries[-1].impl(full_name, lambda total, x, factor=factor: total.add_(factor * x), "PrivateUse1")
+            eager = getattr(getattr(getattr(torch.ops, namespace), name), overload or "default")
+            made.append(ascend_graph.register_op("RegAccumulate", eager=eager))
+        for factor, op in enumerate(made, 1):
+            torch._dynamo.reset()
+            compiled = torch.compile(lambda total, x, op=op: op.overload(total, x) * 2, backend="aot_eager")
+            assert compiled(npu(4), npu(4)).tolist() == (npu(4).cpu() * 2 * (1 + factor)).tolist()
+    finally:
+        for op in made:
+            op.unregister()
+        for library in libraries:
+            library._destroy()
+        torch._dynamo.reset()

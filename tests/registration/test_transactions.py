@@ -68,7 +68,7 @@ def faults(monkeypatch: pytest.MonkeyPatch) -> Callable[[int | None], None]:
         failing(planning, name)
     failing(Definition, "put")
     failing(operators, "register_meta")
-    failing(operators, "_KernelHandle")
+    failing(operators, "KernelHandle")
 
     def arm(n: int | None) -> None:
         left[0] = n

@@ -1,0 +1,210 @@
+"""``operators.ini``: what the author says of each operator of a generated library, read, checked and proposed."""
+
+from __future__ import annotations
+
+import configparser
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ascend_graph.codegen.gradients import proposed_gradient
+from ascend_graph.codegen.kernel_launch import find_kernel, propose_declaration
+from ascend_graph.codegen.kernel_source import KernelSources
+from ascend_graph.codegen.rendering import GenerationError
+from ascend_graph.codegen.sample_calls import DTYPE_NAMES
+
+from ascend_graph.eager.dtype_ints import Numbers, dtype_ints, is_dtype_name
+from ascend_graph.eager.errors import EagerError
+from ascend_graph.eager.schema import OperatorSchema, operator_schema
+from ascend_graph.prototypes import AttrType, OpPrototype, ParameterKind
+from ascend_graph.shapes import Relation, RelationError, parse_relation
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """What ``operators.ini`` says of one operator."""
+
+    shape: str = ""
+    backward: str = ""
+    kernel: str = ""
+    #: Whose numbers of dtypes ``Int`` attrs take: ``dst_type: torch, kind: ge``.
+    dtypes: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What the caller says of new operators, by op type."""
+
+    shapes: Mapping[str, str]
+    gradients: Mapping[str, str]
+    kernels: Mapping[str, str]
+
+
+# ------------------------------------------------------------------------------------------------------------ the file
+
+
+def read_declarations(ini: Path, kernels: KernelSources | None) -> dict[str, Declaration]:
+    """What the file says; nothing where there is none yet."""
+    if not ini.exists():
+        return {}
+    parser = configparser.ConfigParser(delimiters=("=",), comment_prefixes=("#",), interpolation=None)
+    try:
+        parser.read_string(ini.read_text(), str(ini))
+    except configparser.Error as error:
+        raise GenerationError(str(error)) from error
+    keys = ("shape", "backward", "dtypes") if kernels is None else ("shape", "backward", "kernel", "dtypes")
+    declared = {}
+    for name in parser.sections():
+        unknown = set(parser[name]) - set(keys)
+        if unknown:
+            raise GenerationError(f"{ini}: [{name}] has {', '.join(sorted(unknown))}; it may have {' and '.join(keys)}")
+        declared[name] = Declaration(**{key: parser[name].get(key, "").strip() for key in keys})
+    return declared
+
+
+def section(name: str, declaration: Declaration) -> str:
+    """The text of one operator's section."""
+    lines = ["", f"[{name}]", f"shape = {declaration.shape}"]
+    if declaration.backward:
+        lines.append(f"backward = {declaration.backward}")
+    if declaration.kernel:
+        lines.append(f"kernel = {declaration.kernel}")
+    if declaration.dtypes:
+        lines.append(f"dtypes = {declaration.dtypes}")
+    return "\n".join(lines) + "\n"
+
+
+def relation_of(schema: OperatorSchema, declaration: Declaration, ini: Path) -> Relation | None:
+    """The declared relation of an operator, of fresh outputs only."""
+    op_type = schema.prototype.op_type
+    if not declaration.shape:
+        return None
+    try:
+        relation = parse_relation(declaration.shape)
+    except RelationError as error:
+        raise RelationError(f"{ini}, [{op_type}]: {error}") from error
+    known = {p.name for p in (*schema.prototype.inputs, *schema.prototype.outputs)}
+    strangers = [n for n in (*relation.inputs, *relation.outputs) if n not in known]
+    expected = [p.name for p in schema.returns]
+    fresh = [t for t in relation.output_tensors if t.name in expected]
+    missing = [n for n in expected if n not in relation.outputs]
+    if strangers or missing:
+        what = (
+            f"{', '.join(strangers)} is no input or output"
+            if strangers
+            else f"the output {', '.join(missing)} is missing"
+        )
+        raise GenerationError(
+            f"{ini}, [{op_type}]: {what}; there are {', '.join(sorted(known))}\n  shape = {declaration.shape}"
+        )
+    attrs = {a.parameter.name for a in schema.arguments if not a.is_tensor}
+    unknown = relation.free_names - attrs
+    if unknown:
+        raise GenerationError(
+            f"{ini}, [{op_type}]: {', '.join(sorted(unknown))} is neither a dimension nor an attr\n  shape = {declaration.shape}"
+        )
+    order = {name: n for n, name in enumerate(expected)}
+    return replace(relation, output_tensors=tuple(sorted(fresh, key=lambda t: order[t.name])))
+
+
+# ----------------------------------------------------------------------------------------------------------- proposals
+
+
+def propose(
+    schemas: Mapping[str, OperatorSchema],
+    declared: Mapping[str, Declaration],
+    given: Given,
+    kernels: KernelSources | None,
+) -> tuple[dict[str, Declaration], list[str]]:
+    """Declarations of operators that have none yet, and in words what of them is only a proposal."""
+    for name in {*given.shapes, *given.gradients, *given.kernels} - schemas.keys():
+        raise GenerationError(f"{name} is no operator of the prototypes; there are {', '.join(schemas)}")
+    new: dict[str, Declaration] = {}
+    proposed = []
+    for op_type, schema in schemas.items():
+        if op_type in declared:
+            continue
+        shape = given.shapes.get(op_type, "")
+        if not shape:
+            shape = _proposed_shape(schema) if kernels is None else _proposed_kernel_shape(schema)
+            if shape and schema.returns:
+                proposed.append(f"shape of {op_type}: {shape}")
+        backward = given.gradients.get(op_type, "")
+        if not backward and (found := proposed_gradient(schema, parse_relation(shape) if shape else None, schemas)):
+            backward = found
+            proposed.append(f"gradient of {op_type}: {found}")
+        kernel = given.kernels.get(op_type, "")
+        if kernels is not None and not kernel:
+            with contextlib.suppress(GenerationError):  # said when the operator is left out
+                kernel = kernel_declaration(schema, kernels, alone=len(schemas) == 1)
+                proposed.append(f"kernel of {op_type}: {kernel}")
+        dtypes = _proposed_dtypes(schema.prototype, shape)
+        if dtypes:
+            proposed.append(f"dtypes of {op_type}: {dtypes}")
+        new[op_type] = Declaration(shape, backward, kernel, dtypes)
+    return new, proposed
+
+
+def _proposed_dtypes(prototype: OpPrototype, shape: str) -> str:
+    """An ``Int`` attr that gives an output's dtype takes torch's numbers; one that is only named like a dtype takes GE's."""
+    relation = None
+    with contextlib.suppress(RelationError):  # said where the relation is read
+        relation = parse_relation(shape) if shape else None
+    found = {a.name: Numbers.GE for a in prototype.attrs if a.type is AttrType.INT and is_dtype_name(a.name)}
+    found |= dtype_ints(prototype, relation)
+    return ", ".join(f"{name}: {numbers.value}" for name, numbers in found.items())
+
+
+def numbered(schema: OperatorSchema, declaration: Declaration, ini: Path) -> OperatorSchema:
+    """The schema with the numbers of dtypes that are said, or proposed."""
+    prototype, place = schema.prototype, f"{ini}, [{schema.prototype.op_type}]"
+    said = {}
+    for entry in (declaration.dtypes or _proposed_dtypes(prototype, declaration.shape)).split(","):
+        name, colon, numbers = (part.strip() for part in entry.partition(":"))
+        if not (name or colon):
+            continue
+        if numbers not in {n.value for n in Numbers}:
+            raise GenerationError(
+                f"{place}: dtypes = {declaration.dtypes}: write each Int attr with whose numbers of dtypes it takes, torch or ge: "
+                f"dtypes = {name or 'dst_type'}: torch"
+            )
+        said[name] = Numbers(numbers)
+    try:
+        return operator_schema(prototype, schema.name, dtype_ints(prototype, None, said))
+    except EagerError as error:
+        raise GenerationError(f"{place}: {error}") from error
+
+
+def kernel_declaration(schema: OperatorSchema, kernels: KernelSources, *, alone: bool) -> str:
+    """What an operator launches, as far as names tell; ``alone``: it is the only one."""
+    kernel = find_kernel(schema, kernels, alone=alone)
+    if kernel is None:
+        raise GenerationError(
+            f"no kernel is called {schema.name}; there are {', '.join(kernels.by_name)}: write kernel = … below "
+            f"[{schema.prototype.op_type}]"
+        )
+    return str(propose_declaration(schema, kernel, kernels))
+
+
+def _proposed_shape(schema: OperatorSchema) -> str:
+    """Every output like an input of its symbol or, without symbols, like the first required input."""
+    inputs = [p for p in schema.prototype.inputs if p.kind is ParameterKind.REQUIRED]
+    if not inputs or any(p.kind is ParameterKind.DYNAMIC for p in schema.returns):
+        return ""
+    source = inputs[0].name
+    in_place = [f"{name}" for name in schema.prototype.in_place]
+    return f"{', '.join(dict.fromkeys([source, *in_place]))} -> {', '.join([*in_place, *[f'{p.name} like {source}' for p in schema.returns]])}"
+
+
+def _proposed_kernel_shape(schema: OperatorSchema) -> str:
+    """All inputs and outputs of one shape: a kernel reads as much of each operand as it is told, whatever it has."""
+    inputs = [p for p in schema.prototype.inputs if p.kind is ParameterKind.REQUIRED]
+    if not inputs or any(p.kind is ParameterKind.DYNAMIC for p in schema.returns):
+        return ""
+    outputs = []
+    for output in schema.returns:
+        dtype = DTYPE_NAMES.get(output.dtypes[0].name) if len(output.dtypes) == 1 else None
+        differs = dtype is not None and output.dtypes != inputs[0].dtypes
+        outputs.append(f"{output.name}[*s]{f': {dtype}' if differs else ''}")
+    return f"{', '.join(f'{p.name}[*s]' for p in inputs)} -> {', '.join([*schema.prototype.in_place, *outputs])}"

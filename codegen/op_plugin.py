@@ -1,0 +1,64 @@
+"""The entries of op-plugin's yaml for those who build into op-plugin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ascend_graph.codegen.rendering import render
+
+from ascend_graph.eager.schema import OperatorSchema, operator_schema
+from ascend_graph.prototypes import OpPrototype, Parameter, ParameterKind
+from ascend_graph.shapes import Relation, parse_relation
+from ascend_graph.shapes.syntax import Dims, Like, Name
+
+
+def op_plugin_entries(prototypes: Iterable[OpPrototype], shapes: Mapping[str, str] | None = None) -> str:
+    """The entries of op-plugin's ``op_plugin_functions.yaml`` (section ``custom``) for those who build into op-plugin.
+
+    ``gen_opapi`` makes op-plugin write the C++: an output is sized like an input where the relation says so; for other
+    outputs the size is left to be written, with the relation beside it.
+
+    >>> from ascend_graph.prototypes import parse_text
+    >>> text = "REG_OP(AddCustom).INPUT(x, ALL()).INPUT(y, ALL()).OUTPUT(z, ALL()).OP_END_FACTORY_REG(AddCustom)"
+    >>> print(op_plugin_entries(parse_text(text).prototypes, {"AddCustom": "x[*s], y[*s] -> z[*s]"}))
+    custom:
+      - func: npu_add_custom(Tensor x, Tensor y) -> Tensor z
+        op_api: all_version
+        gen_opapi:
+          out:
+            size: x
+            dtype: x
+          exec: aclnnAddCustom
+    <BLANKLINE>
+    """
+    views = []
+    for prototype in prototypes:
+        schema = operator_schema(prototype, f"npu_{operator_schema(prototype).name}")
+        relation = parse_relation((shapes or {})[prototype.op_type]) if (shapes or {}).get(prototype.op_type) else None
+        names = ["out"] if len(schema.returns) == 1 else [f"out{n}" for n in range(len(schema.returns))]
+        outputs = [(n, *_op_plugin_size(schema, relation, p)) for n, p in zip(names, schema.returns, strict=True)]
+        views.append(
+            {"schema": str(schema), "outputs": outputs, "exec": schema.aclnn_name, "relation": str(relation or "")}
+        )
+    text: str = render("eager_project/op_plugin_functions.yaml.jinja", operators=views)
+    return text
+
+
+def _op_plugin_size(schema: OperatorSchema, relation: Relation | None, output: Parameter) -> tuple[str, str]:
+    """The size and dtype of an output in op-plugin's words; an empty size is the author's to write."""
+    first = next((p.name for p in schema.prototype.inputs if p.kind is ParameterKind.REQUIRED), "")
+    tensor = next((t for t in relation.output_tensors if t.name == output.name), None) if relation else None
+    if relation is None or tensor is None or len(tensor.alternatives) != 1:
+        return "", first
+    alternative = tensor.alternatives[0]
+    dtype = alternative.dtype.id if isinstance(alternative.dtype, Name) else first
+    if dtype not in relation.inputs and alternative.dtype is not None:
+        dtype = f"at::k{ {'float32': 'Float', 'float16': 'Half', 'int64': 'Long', 'int32': 'Int', 'bool': 'Bool'}.get(dtype, dtype) }"
+    if isinstance(alternative.shape, Like):
+        return str(alternative.shape.input), dtype
+    same = (
+        t.name
+        for t in relation.input_tensors
+        if isinstance(alternative.shape, Dims) and t.alternatives[0].shape == alternative.shape
+    )
+    return next(same, ""), dtype
