@@ -79,3 +79,18 @@ def test_a_sum_of_squares_does_not_overflow_on_the_way() -> None:
 def test_a_product_over_no_dimension_is_new_memory() -> None:
     x = torch.tensor(3.0)
     assert call("ReduceProdD", x, axes=[0]).data_ptr() != x.data_ptr()
+
+
+def test_outputs_of_one_dtype_are_two_tensors() -> None:
+    kernel = find_host_kernel("AddRmsNormCast")
+    assert kernel is not None
+    wide, narrow, *_ = kernel.function(torch.ones(2, 4), torch.ones(2, 4), torch.ones(4))
+    assert torch.equal(wide, narrow)
+    assert wide.data_ptr() != narrow.data_ptr()
+
+
+def test_the_conjugate_of_a_real_tensor_may_be_the_tensor() -> None:
+    kernel = find_host_kernel("Conj")
+    assert kernel is not None
+    assert kernel.views == {"input"}
+    assert call("Conj", torch.tensor([1 + 2j])).tolist() == [1 - 2j]

@@ -212,6 +212,46 @@ def call(op, *args):
 """
 
 
+def test_graph_constants_are_not_written_by_a_python_kernel(package: Path) -> None:
+    result = run(
+        package,
+        """
+        import ascend_graph
+        library = torch.library.Library("pkg", "FRAGMENT")
+        library.define("accumulate(Tensor(a!) acc, Tensor x) -> ()")
+        for key in ("CPU", "PrivateUse1"):
+            library.impl("accumulate", lambda acc, x: [acc.add_(x)] and None, key)
+        op = torch.ops.pkg.accumulate.default
+        ascend_graph.register_op("Accumulate", eager=op)
+
+        def whole(x):
+            acc = torch.zeros(2, device=x.device)
+            op(acc, x)
+            return acc
+
+        def part(x):
+            acc = torch.zeros(2, 2, device=x.device)
+            op(acc[1], x)
+            return acc + 0
+
+        def transposed(x):
+            acc = x.reshape(2, 1) * torch.ones(2, 2, device=x.device)
+            op(acc.t()[1], x)
+            return acc
+
+        for function in (whole, part, transposed):
+            for dynamic in (False, True):
+                torch._dynamo.reset()
+                compiled = torch.compile(function, backend=torchair.get_npu_backend(), dynamic=dynamic)
+                for _ in range(3):
+                    x = torch.tensor([1.0, 5.0]).npu()
+                    print(compiled(x).tolist() == function(x.cpu()).tolist(), x.tolist() == [1, 5])
+        """,
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.split() == ["True"] * 2 * 3 * 2 * 3
+
+
 def test_aclnn_in_place_and_strided(package: Path) -> None:
     result = run(
         package,

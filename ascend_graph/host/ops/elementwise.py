@@ -52,7 +52,6 @@ plain_kernels(
     },
 )
 plain_kernels(["input_x"], {"Erfinv": torch.erfinv, "Trunc": torch.trunc})
-plain_kernels(["input"], {"Conj": torch.conj_physical})
 
 
 def _truncated(x1: T, x2: T) -> T:
@@ -202,6 +201,11 @@ def nan_to_num(x: T, *, nan: float, posinf: float, neginf: float) -> T:
 @host_kernel("Complex", ignores=("Tout",))
 def complex_(real: T, imag: T) -> T:
     return torch.complex(real, imag)
+
+
+@host_kernel("Conj", views=("input",))
+def conj(input: T) -> T:
+    return torch.conj_physical(input)  # a real tensor itself
 
 
 @host_kernel("Real", ignores=("Tout",), views=("input",))

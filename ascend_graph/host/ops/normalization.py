@@ -266,7 +266,7 @@ def add_rms_norm(x1: T, x2: T, gamma: T, *, epsilon: float = 1e-6) -> tuple[T, T
 def add_rms_norm_cast(x1: T, x2: T, gamma: T, *, epsilon: float = 1e-6) -> tuple[T, T, T, T]:
     x = x1 + x2
     y, rstd = _rms_norm(x, gamma, epsilon)
-    return y, y.to(x.dtype), rstd, x
+    return y, y.to(x.dtype, copy=True), rstd, x
 
 
 @host_kernel("RmsNormGrad")

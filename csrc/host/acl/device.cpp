@@ -39,7 +39,10 @@ aclError check_device(const char* function, int32_t id) {
 aclError load_bridge() {
     const char* path = std::getenv("ASCEND_GRAPH_HOST_BRIDGE");
     if (path == nullptr || *path == '\0') return ACL_SUCCESS;  // a program without PyTorch
-    if (dlopen(path, RTLD_NOW | RTLD_GLOBAL) != nullptr) return ACL_SUCCESS;
+    if (void* bridge = dlopen(path, RTLD_NOW | RTLD_GLOBAL)) {
+        const auto ready = reinterpret_cast<int (*)()>(dlsym(bridge, "ascendgraphBridgeReady"));
+        return ready == nullptr ? ACL_SUCCESS : ready();
+    }
     return fail(ACL_ERROR_FAILURE,
                 std::string("aclInit: the host runtime's PyTorch bridge cannot be loaded: ") + dlerror());
 }

@@ -329,6 +329,13 @@ const bool registered = [] {
 }  // namespace
 }  // namespace ascend_graph::host
 
+// Called once the bridge is loaded, not while it is: what is imported may load libraries itself.
+extern "C" __attribute__((visibility("default"))) int ascendgraphBridgeReady() {
+    if (!Py_IsInitialized()) return 0;
+    return ascend_graph::host::with_python(
+        [] { py::module_::import("ascend_graph.host.threads").attr("install")(); });
+}
+
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
     m.doc() = "The host runtime's bridge to PyTorch.";
     m.def("has_kernel", &ascend_graph::host::has_kernel, py::arg("op_type"),

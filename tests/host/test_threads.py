@@ -1,0 +1,95 @@
+"""Compiled GE graphs on several threads: every result right, whoever calls first."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+import torch
+import torchair
+
+from ascend_graph.host import threads
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # compiling warns of much that is not ours
+
+
+def step(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return torch.relu(x * 2 + y) - y
+
+
+def together(count: int, work: Callable[[int], None]) -> list[BaseException]:
+    """Run ``work(0)``, ``work(1)`` … on threads that start at once; what they raised."""
+    barrier, errors = threading.Barrier(count), []
+
+    def one(number: int) -> None:
+        barrier.wait()
+        try:
+            work(number)
+        except BaseException as error:
+            errors.append(error)
+
+    workers = [threading.Thread(target=one, args=(n,)) for n in range(count)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    return errors
+
+
+@pytest.mark.parametrize("warm", [True, False], ids=["compiled", "first call"])
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
+def test_one_graph_on_eight_threads(dynamic: bool, warm: bool) -> None:
+    torch._dynamo.reset()
+    compiled = torch.compile(step, backend=torchair.get_npu_backend(), dynamic=dynamic)
+    if warm:
+        compiled(torch.ones(64).npu(), torch.ones(64).npu())
+
+    def work(number: int) -> None:
+        for i in range(40):
+            size = 3 + (number * 7 + i) % 50 if dynamic else 64
+            x, y = torch.full((size,), number + 1.0), torch.full((size,), float(i))
+            assert torch.equal(compiled(x.npu(), y.npu()).cpu(), step(x, y))
+
+    assert together(8, work) == []
+
+
+def test_graphs_compiled_at_once() -> None:
+    torch._dynamo.reset()
+
+    def work(number: int) -> None:
+        def function(x: torch.Tensor) -> torch.Tensor:
+            return x * number + torch.sin(x)
+
+        compiled = torch.compile(function, backend=torchair.get_npu_backend(), dynamic=bool(number % 2))
+        for size in (3, 4):
+            x = torch.rand(size)
+            torch.testing.assert_close(compiled(x.npu()).cpu(), function(x))
+
+    assert together(4, work) == []
+
+
+def test_who_waits_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    threads._tell.cache_clear()
+    entered, leave = threading.Event(), threading.Event()
+
+    @threads._one_at_a_time
+    def slow() -> None:
+        entered.set()
+        leave.wait(60)
+
+    inside = threading.Thread(target=slow)
+    inside.start()
+    entered.wait(60)
+    quick = threads._one_at_a_time(lambda: None)
+    outside = [threading.Thread(target=quick) for _ in range(2)]
+    for thread in outside:
+        thread.start()
+    while not (text := capsys.readouterr().err):
+        threading.Event().wait(0.01)
+    assert all(thread.is_alive() for thread in outside)
+    leave.set()
+    for thread in (inside, *outside):
+        thread.join()
+    assert "one at a time" in text
+    assert capsys.readouterr().err == ""
