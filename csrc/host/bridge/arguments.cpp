@@ -13,6 +13,16 @@ bool overlap(const at::Tensor& a, const at::Tensor& b) {
            second < first + at::detail::computeStorageNbytes(a.sizes(), a.strides(), a.itemsize());
 }
 
+// npugraph_ex rebuilds the inputs of a captured graph as tensors of its backend, wherever their memory is.
+// The operators of a graph that read memory of the CPU ran once, at the capture: no replay can be right.
+void check_backend(const Operator& op, const at::Tensor& t) {
+    TORCH_CHECK(!t.key_set().has_backend(c10::BackendComponent::PrivateUse1Bit), op.schema().name(), ": a ",
+                t.scalar_type(), " tensor of shape ", t.sizes(),
+                " is the npu backend's, but lies in the memory of ", t.device(),
+                "; a captured graph takes tensors of the device alone: move every input of the compiled "
+                "function to it first, with .npu()");
+}
+
 bool is_generator(const c10::Argument& argument) {
     const auto* optional = argument.type()->castRaw<c10::OptionalType>();
     const auto kind = optional != nullptr ? optional->getElementType()->kind() : argument.type()->kind();
@@ -26,7 +36,7 @@ bool is_written(const c10::Argument& argument) {
 }
 
 Arguments::Arguments(const Operator& op, Stack& stack, const Substitutes& substitutes)
-    : substitutes_(substitutes), device_(kDevice, 0) {
+    : op_(op), substitutes_(substitutes), device_(kDevice, 0) {
     const auto& schema = op.schema();
     c10::IValue* arguments = arguments_of(op, stack);
     for (size_t i = 0; i < schema.arguments().size(); ++i) {
@@ -77,7 +87,11 @@ void Arguments::find_targets(c10::IValue value) {
 }
 
 at::Tensor Arguments::replace(const at::Tensor& t, bool written) {
-    if (!t.defined() || t.device().type() != kDevice) return t;
+    if (!t.defined()) return t;
+    if (t.device().type() != kDevice) {
+        check_backend(op_, t);
+        return t;
+    }
     if (!on_device_) device_ = t.device();
     on_device_ = true;
     if (!written) {

@@ -45,6 +45,7 @@ class Arguments {
     at::Tensor replace(const at::Tensor& t, bool written);
     void replace_generator(c10::IValue& value) const;
 
+    const Operator& op_;
     const Substitutes& substitutes_;
     c10::SmallVector<at::Tensor, 2> targets_;
     Aliases aliases_;
