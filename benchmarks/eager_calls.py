@@ -27,7 +27,7 @@ from ascend_graph.codegen.eager_project import generate_project
 from rich.console import Console
 from rich.table import Table
 
-from ascend_graph.build import torch_library
+from ascend_graph.compilation import torch_library
 from ascend_graph.host.package import build_operator_package
 from ascend_graph.prototypes import parse_file
 

@@ -29,7 +29,7 @@ from rich.table import Table
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 
-from ascend_graph.build import torch_library
+from ascend_graph.compilation import torch_library
 from ascend_graph.registration.fake import register_meta
 from ascend_graph.registration.meta import meta_function
 from ascend_graph.shapes import Relation, parse_relation

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 import ascend_graph.eager
-from ascend_graph.build import CppLibrary, torch_library
+from ascend_graph.compilation import CppLibrary, torch_library
 from ascend_graph.eager.errors import AclnnError, EagerArgumentError, EagerError, MissingFunctionError
 
 NAME = "ascend_graph_eager"

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-from ascend_graph.build import CppLibrary, torch_library
+from ascend_graph.compilation import CppLibrary, torch_library
 from ascend_graph.host.toolkit import HostRuntimeError, source_directory, toolkit_directory
 
 NAME = "ascend_graph_host_bridge"

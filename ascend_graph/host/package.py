@@ -23,9 +23,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ascend_graph.build import CppLibrary
 from ascend_graph.codegen.kernel_source import included_files
 from ascend_graph.codegen.operator_package import INFER_SUFFIX, generate_operator_package
+from ascend_graph.compilation import CppLibrary
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.host.limit import within_limit
 from ascend_graph.host.toolkit import HostRuntimeError, toolkit_directory

@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ascend_graph.build import CppLibrary, jobs
 from ascend_graph.codegen.operator_package import (
     KernelInstance,
     TilingField,
@@ -30,6 +29,7 @@ from ascend_graph.codegen.operator_package import (
     project_kernel,
 )
 from ascend_graph.codegen.rendering import write_if_different
+from ascend_graph.compilation import CppLibrary, jobs
 from ascend_graph.host.package import (
     LIBRARY,
     TRANSLATOR,

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import ascend_graph.host
-from ascend_graph.build import package_directory
+from ascend_graph.compilation import package_directory
 from ascend_graph.errors import AscendGraphError
 
 #: Set, to the toolkit's directory, in every process that runs on the host runtime.

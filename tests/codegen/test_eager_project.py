@@ -15,8 +15,8 @@ from ascend_graph.codegen.eager_project import generate_project, op_plugin_entri
 from click.testing import CliRunner
 
 from ascend_graph import AscendGraphError
-from ascend_graph.build import torch_library
 from ascend_graph.cli import main
+from ascend_graph.compilation import torch_library
 from ascend_graph.host.package import build_operator_package
 from ascend_graph.prototypes import parse_text
 

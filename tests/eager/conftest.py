@@ -16,7 +16,7 @@ import torch_npu  # noqa: F401 - before a package is selected, which torch_npu i
 from ascend_graph.codegen.eager_project import generate_project
 
 from ascend_graph import registered_ops
-from ascend_graph.build import torch_library
+from ascend_graph.compilation import torch_library
 from ascend_graph.eager import EagerOperator, define_operator
 from ascend_graph.eager.library import sanitized
 from ascend_graph.host.package import build_operator_package

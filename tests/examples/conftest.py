@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ascend_graph.build import cache_directory, locked
+from ascend_graph.compilation import cache_directory, locked
 from ascend_graph.host.toolkit import toolkit_directory
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from ascend_graph.codegen.eager_project import generate_project
 
-from ascend_graph.build import cache_directory, locked
+from ascend_graph.compilation import cache_directory, locked
 from ascend_graph.host.toolkit import toolkit_directory
 
 from .conftest import EXAMPLES, PACKAGE, digest, host_python, run

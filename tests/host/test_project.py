@@ -15,8 +15,8 @@ import pytest
 from click.testing import CliRunner
 
 from ascend_graph import AscendGraphError
-from ascend_graph.build import BuildError, CppLibrary
 from ascend_graph.cli import main
+from ascend_graph.compilation import BuildError, CppLibrary
 from ascend_graph.host.package import OperatorPackageError
 from ascend_graph.host.project import build_project_package
 from ascend_graph.prototypes import parse_file

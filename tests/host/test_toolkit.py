@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ascend_graph.build import compiler
+from ascend_graph.compilation import compiler
 from ascend_graph.host.toolkit import toolkit_directory
 
 PROGRAM = r"""

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ascend_graph.build.cache import (
+from ascend_graph.compilation.cache import (
     Entry,
     ReadFile,
     add_entry,
@@ -26,8 +26,8 @@ from ascend_graph.build.cache import (
     scratch_directory,
     writable_cache,
 )
-from ascend_graph.build.progress import announced
-from ascend_graph.build.toolchain import BuildError, compiler, jobs, ninja, toolchain_key
+from ascend_graph.compilation.progress import announced
+from ascend_graph.compilation.toolchain import BuildError, compiler, jobs, ninja, toolchain_key
 
 #: A source that somebody edits while it is compiled is compiled again so often.
 _ATTEMPTS = 3
