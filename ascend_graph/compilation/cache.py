@@ -71,22 +71,34 @@ def _is_at(descriptor: int, path: Path) -> bool:
 
 @contextlib.contextmanager
 def scratch_directory(cache: Path) -> Iterator[Path]:
-    """An empty directory inside the cache, gone afterwards; those of killed builds go first."""
-    for left in cache.glob(f"{_SCRATCH}*"):
+    """An empty directory inside the cache, gone afterwards; what killed builds left goes first."""
+    for left in (*cache.glob(f"{_SCRATCH}*"), *cache.glob("*.lock")):
         _remove_if_unused(left)
-    directory = Path(tempfile.mkdtemp(prefix=_SCRATCH, dir=cache))
-    descriptor = os.open(directory, os.O_RDONLY)
+    directory, descriptor = _locked_directory(cache)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield directory
     finally:
         shutil.rmtree(directory, ignore_errors=True)
         os.close(descriptor)
 
 
-def _remove_if_unused(directory: Path) -> None:
+def _locked_directory(cache: Path) -> tuple[Path, int]:
+    while True:
+        directory = Path(tempfile.mkdtemp(prefix=_SCRATCH, dir=cache))
+        try:
+            descriptor = os.open(directory, os.O_RDONLY)
+        except FileNotFoundError:
+            continue  # taken for a leftover before it was locked
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if _is_at(descriptor, directory):
+            return directory, descriptor
+        os.close(descriptor)
+
+
+def _remove_if_unused(path: Path) -> None:
+    """Remove a directory or lock file that no process holds locked."""
     try:
-        descriptor = os.open(directory, os.O_RDONLY)
+        descriptor = os.open(path, os.O_RDONLY)
     except OSError:
         return
     try:
@@ -94,7 +106,10 @@ def _remove_if_unused(directory: Path) -> None:
     except OSError:
         return  # a build works in it
     else:
-        shutil.rmtree(directory, ignore_errors=True)
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        elif _is_at(descriptor, path):
+            path.unlink(missing_ok=True)
     finally:
         os.close(descriptor)
 

@@ -37,7 +37,10 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     prototypes = [p for p in parse_text(PROTOTYPES).prototypes if p.op_type != "Nowhere"]
     kernels = {p.op_type: directory / "kernels.cpp" for p in prototypes}
     return build_operator_package(
-        directory / "opp", prototypes, kernels, relations={"AddCustom": SHAPES["AddCustom"], **WRITING}
+        directory / "opp",
+        prototypes,
+        kernels,
+        relations={"AddCustom": SHAPES["AddCustom"], "CastTo": "x[*s] -> y[*s]: dst_type", **WRITING},
     )
 
 

@@ -13,9 +13,9 @@ bool share_memory(const at::Tensor& a, const at::Tensor& b) {
 
 // Whether two tensors share memory without being the same view of it, and PyTorch does not notice: kernels
 // refuse dense tensors that overlap.
-bool overlap(const at::Tensor& a, const at::Tensor& b) {
+bool overlap(const at::Tensor& a, const at::Tensor& b, bool reads_first) {
     if (a.is_same(b) || !share_memory(a, b) || a.numel() == 0 || b.numel() == 0) return false;
-    if (a.is_non_overlapping_and_dense() && b.is_non_overlapping_and_dense()) return false;
+    if (!reads_first && a.is_non_overlapping_and_dense() && b.is_non_overlapping_and_dense()) return false;
     const auto* first = static_cast<const char*>(a.const_data_ptr());
     const auto* second = static_cast<const char*>(b.const_data_ptr());
     if (first == second && a.sizes() == b.sizes() && a.strides() == b.strides()) return false;
@@ -123,7 +123,7 @@ at::Tensor Arguments::replace(const at::Tensor& t, const Operator& op, size_t po
         // As on the device, which reads its inputs before it writes: x[:, 1:].sub_(x[:, :-1]) is well
         // defined.
         for (const at::Tensor& target : targets_) {
-            if (overlap(target, t)) return substitutes_.tensor(t).clone();
+            if (overlap(target, t, substitutes_.reads_first)) return substitutes_.tensor(t).clone();
         }
     }
     const at::Tensor* sibling = nullptr;

@@ -24,6 +24,9 @@ using Aliases = c10::SmallVector<Alias, 8>;
 struct Substitutes {
     std::function<at::Tensor(const at::Tensor&)> tensor;
     std::function<c10::IValue(const at::Generator&)> generator;
+    // Whether inputs are read before memory that they share is written also where PyTorch would refuse the
+    // call: npugraph_ex rewrites x[1:] - x[:-1] in place.
+    bool reads_first = false;
 };
 
 // Whether the operator's schema says that it writes this argument.

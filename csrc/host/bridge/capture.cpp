@@ -92,6 +92,7 @@ class Work {
   public:
     Work(const Operator& op, Stack arguments) : op_(op), arguments_(std::move(arguments)) {
         substitutes_.tensor = alias_on_cpu;
+        substitutes_.reads_first = true;
         substitutes_.generator = [this](const at::Generator&) { return cpu_generator(draw_); };
         place_ = [this](const at::Tensor& result, const Arguments&) { return place(result); };
     }

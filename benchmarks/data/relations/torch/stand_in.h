@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 template <typename... Message>
@@ -96,6 +97,15 @@ enum class ScalarType : int64_t {
     NumOptions = 46,
     Promoted = 1000
 };
+}  // namespace at
+
+namespace c10 {
+// Only messages use the names.
+inline std::pair<const char*, const char*> getDtypeNames(at::ScalarType) { return {"", ""}; }
+}  // namespace c10
+
+namespace at {
+
 enum DeviceType { kMeta };
 struct Device {};
 struct TensorOptions {
