@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from .conftest import Build, Toolkit, launch
-from .standalone import HERE
+from .conftest import HERE, Build, Toolkit, launch
 
 SIZE = 8 * 2048
 

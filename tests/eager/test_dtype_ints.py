@@ -35,7 +35,7 @@ def loaded() -> Iterator[None]:
     ascend_graph.load_prototypes(PROTOTYPES)
     yield
     for registered in ascend_graph.registered_ops():
-        if registered.op_type == "CastTo":
+        if registered.op_type == "CastTo" and registered.overload.namespace != "generated_ops":
             registered.unregister()
     torch._dynamo.reset()
 

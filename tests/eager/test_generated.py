@@ -159,5 +159,15 @@ def test_in_place_and_graph_mode(library: Any) -> None:
 
 def test_every_operator_is_registered(library: Any) -> None:
     mine = {r.op_type for r in registered_ops() if r.overload.namespace == "generated_ops"}
-    assert mine == {"Recorder", "Nowhere", "Failing", "Increment", "Gather1", "Probe", *SHAPES, "AddCustomGrad"}
+    assert mine == {
+        "Recorder",
+        "CastTo",
+        "Nowhere",
+        "Failing",
+        "Increment",
+        "Gather1",
+        "Probe",
+        *SHAPES,
+        "AddCustomGrad",
+    }
     assert prototype("AddCustom").op_type in mine

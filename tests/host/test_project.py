@@ -30,7 +30,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = tmp_path_factory.mktemp("opp") / "vendor"
     result = CliRunner().invoke(main, ["build", str(PROJECT), "-o", str(target)], catch_exceptions=False)
     assert result.exit_code == 0, result.output
-    assert result.output == f"operator package: {target}\n"
+    assert result.stdout == f"operator package: {target}\n"
     return target
 
 

@@ -23,6 +23,16 @@ bool overlap(const at::Tensor& a, const at::Tensor& b, bool reads_first) {
            second < first + at::detail::computeStorageNbytes(a.sizes(), a.strides(), a.itemsize());
 }
 
+// npugraph_ex rebuilds the inputs of a captured graph as tensors of its backend, wherever their memory is.
+// The operators of a graph that read memory of the CPU ran once, at the capture: no replay can be right.
+void check_backend(const Operator& op, const at::Tensor& t) {
+    TORCH_CHECK(!t.key_set().has_backend(c10::BackendComponent::PrivateUse1Bit), op.schema().name(), ": a ",
+                t.scalar_type(), " tensor of shape ", t.sizes(),
+                " is the npu backend's, but lies in the memory of ", t.device(),
+                "; a captured graph takes tensors of the device alone: move every input of the compiled "
+                "function to it first, with .npu()");
+}
+
 bool is_generator(const c10::Argument& argument) {
     const auto* optional = argument.type()->castRaw<c10::OptionalType>();
     const auto kind = optional != nullptr ? optional->getElementType()->kind() : argument.type()->kind();
@@ -96,7 +106,11 @@ void Arguments::find_targets(const c10::IValue& value) {
 }
 
 at::Tensor Arguments::replace(const at::Tensor& t, const Operator& op, size_t position) {
-    if (!t.defined() || t.device().type() != kDevice) return t;
+    if (!t.defined()) return t;
+    if (t.device().type() != kDevice) {
+        check_backend(op, t);
+        return t;
+    }
     const c10::Argument& argument = op.schema().arguments()[position];
     TORCH_CHECK_NOT_IMPLEMENTED(!t.key_set().has_any(kForeignLayouts), op.operator_name(), ": argument '",
                                 argument.name(), "' is a ", layout_of(t),
