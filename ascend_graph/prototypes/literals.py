@@ -123,7 +123,7 @@ def _unescape(match: re.Match[str]) -> bytes:
     if body[0] in "01234567":
         return bytes([int(body, 8) & 0xFF])
     if body[0] == "x" and len(body) > 1:
-        return bytes([int(body[-2:], 16)])
+        return bytes([int(body[1:][-2:], 16)])
     if body[0] in "uU" and len(body) > 1:
         code = int(body[1:], 16)
         character = chr(code) if code < 0x110000 and not 0xD800 <= code < 0xE000 else "\ufffd"
@@ -137,6 +137,8 @@ def unquote(literal: str) -> bytes:
 
     >>> unquote(r'"\\xe4\\xb8\\xad"').decode()
     '中'
+    >>> unquote(r'"\\xb"')
+    b'\\x0b'
     """
     body = literal[literal.index(literal[-1]) + 1 : -1]
     parts: list[bytes] = []

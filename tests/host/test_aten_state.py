@@ -72,7 +72,7 @@ IN_PLACE: dict[str, Callable[[Tensor, Tensor], object]] = {
     "mul_out": lambda a, b: torch.mul(b, 2, out=a),
     "sum_out": lambda a, b: torch.sum(b, 0, out=a),
     "mm_out": lambda a, b: torch.mm(b, b, out=a),
-    "copy_from_cpu": lambda a, b: a.copy_(b.cpu()),
+    "copy_from_cpu": lambda a, b: a.copy_(b.to("cpu", copy=True)),
 }
 
 
