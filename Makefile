@@ -49,8 +49,9 @@ format: .venv/linting
 	$(BIN)/clang-format -i $$(git ls-files '*.cpp' '*.h' ':!examples/**/op_proto.h')
 
 # All benchmarks, or one, with its options: make bench NAME=op_db ARGS='--operators "fft.*"'
+# aclnn takes directories: make bench NAME=aclnn HEADERS="DIR…" PROTOTYPES="DIR…"
 bench: .venv/installed
-	$(BIN)/python -m benchmarks $(NAME) $(ARGS)
+	$(BIN)/python -m benchmarks $(NAME) $(if $(HEADERS),--headers $(HEADERS)) $(if $(PROTOTYPES),--prototypes $(PROTOTYPES)) $(ARGS)
 
 clean:
 	rm -rf build dist .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis

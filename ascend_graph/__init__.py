@@ -52,6 +52,7 @@ _PUBLIC = {
     "explain": "ascend_graph.checks.explain",
     "find_prototype": "ascend_graph.prototypes",
     "infer_relation": "ascend_graph.registration.inference",
+    "load_aclnn": "ascend_graph.aclnn",
     "load_prototypes": "ascend_graph.prototypes",
     "parse_relation": "ascend_graph.shapes",
     "raw_ops": "ascend_graph",

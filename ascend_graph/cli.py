@@ -20,8 +20,11 @@ from ascend_graph.errors import AscendGraphError
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
-    from ascend_graph.prototypes import Diagnostic, OpPrototype, ParseResult
+    from ascend_graph.aclnn import AclnnFunction
+    from ascend_graph.headers import Headers
+    from ascend_graph.prototypes import Diagnostic, OpPrototype
 
 #: Work on fewer files than this is done before a progress bar could be read.
 _PROGRESS_FROM = 20
@@ -50,15 +53,13 @@ _PATHS = click.argument("paths", nargs=-1, required=True, type=click.Path(exists
 @_PATHS
 @click.option("--format", "output_format", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def parse(paths: tuple[Path, ...], output_format: str) -> None:
-    """Read the prototypes of headers, directories, op_host/*_def.cpp and msOpGen JSON files.
+    """Read the prototypes and aclnn functions of headers, directories, op_host/*_def.cpp and msOpGen JSON files.
 
     The exit status is 1 if anything could not be read.
     """
     result = _read(paths)
     if output_format == "json":
-        from ascend_graph.prototypes.json_format import result_as_json
-
-        click.echo(json.dumps(result_as_json(result), indent=2, ensure_ascii=False, allow_nan=False))
+        click.echo(json.dumps(result.as_json(), indent=2, ensure_ascii=False, allow_nan=False))
     else:
         from rich.markup import escape
         from rich.table import Table
@@ -74,10 +75,13 @@ def parse(paths: tuple[Path, ...], output_format: str) -> None:
                 ", ".join(attr.name for attr in prototype.attrs),
                 escape(prototype.place),
             )
-        _console().print(table)
+        if result.prototypes or not result.functions:
+            _console().print(table)
+        if result.functions:
+            _console().print(_functions_table(result.functions))
         _print_diagnostics(result.diagnostics)
     _exit_on_errors(result)
-    if not result.prototypes:
+    if not (result.prototypes or result.functions):
         raise click.ClickException(f"no operator is defined in {', '.join(map(str, paths))}")
 
 
@@ -92,10 +96,13 @@ def parse(paths: tuple[Path, ...], output_format: str) -> None:
 )
 @click.option("--format", "output_format", type=click.Choice(["text", "json", "reg-op"]), default="text")
 def show(op_type: str, sources: tuple[Path, ...], output_format: str) -> None:
-    """Show one prototype: what it takes, what it gives, and its raw op."""
+    """Show one prototype: what it takes, what it gives, and its raw op; or one aclnn function."""
     from ascend_graph.prototypes import Catalog
 
     catalog = Catalog()
+    if op_type.startswith("aclnn") and op_type not in catalog:
+        _show_function(op_type, sources, output_format)
+        return
     for source in sources:
         _load_quietly(catalog, source)
     prototype = catalog.find(op_type)
@@ -259,14 +266,17 @@ def build(project: Path | None, output: Path | None, shapes: tuple[str, ...]) ->
 @click.argument("new", type=click.Path(exists=True, path_type=Path))
 @click.option("--format", "output_format", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def diff(old: Path, new: Path, output_format: str) -> None:
-    """Say what changed between two sets of prototypes, such as two CANN versions.
+    """Say what changed between two sets of prototypes and aclnn functions, such as two CANN versions.
 
-    The exit status is 1 if callers of the old raw ops break.
+    The exit status is 1 if callers of the old raw ops or functions break.
     """
-    from ascend_graph.prototypes.diff import Effect, compare
+    from ascend_graph.aclnn.diff import compare as compare_functions
+    from ascend_graph.prototypes.diff import compare
+    from ascend_graph.sources.change import Effect
 
     before, after = _read([old]), _read([new])
     changes = compare(before.prototypes, after.prototypes)
+    changes += compare_functions(before.functions, after.functions)
     breaking = [change for change in changes if change.effect is Effect.BREAKS]
     if output_format == "json":
         found = [{"op": c.op_type, "effect": c.effect.value, "change": c.text} for c in changes]
@@ -321,14 +331,15 @@ def gen_raw_ops(paths: tuple[Path, ...], output: Path, stub: bool) -> None:
     click.echo(f"{output}: {len(result.prototypes) - len(module.skipped)} raw ops, {state}", err=True)
 
 
-def _read(paths: Iterable[Path]) -> ParseResult:
-    from ascend_graph.prototypes.loading import prototype_files, read_all
+def _read(paths: Iterable[Path]) -> Headers:
+    from ascend_graph.headers import read_headers
+    from ascend_graph.prototypes.loading import prototype_files
 
     files: list[Path] = []
     for path in paths:
         files += prototype_files(path) if path.is_dir() else [path]
-    with _progress("reading prototypes", files) as progressing:
-        return read_all(progressing)
+    with _progress("reading headers", files) as progressing:
+        return read_headers(progressing)
 
 
 @contextmanager
@@ -388,12 +399,57 @@ def _show(prototype: OpPrototype) -> None:
     console.print(f"\nraw op: {escape(signature_text(describe(prototype)))}", highlight=False, soft_wrap=True)
 
 
+def _show_function(name: str, sources: tuple[Path, ...], output_format: str) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from ascend_graph.aclnn import AclnnCatalog
+    from ascend_graph.aclnn.json_format import function_as_json
+
+    catalog = AclnnCatalog()
+    for source in sources:
+        _print_diagnostics(catalog.load(source).errors)
+    function = catalog.find(name)
+    if output_format == "reg-op":
+        raise click.UsageError(f"{name} is an aclnn function: it has no REG_OP; write --format text or json")
+    if output_format == "json":
+        click.echo(json.dumps(function_as_json(function), indent=2, ensure_ascii=False))
+        return
+    console = _console()
+    console.print(f"[bold]{function.name}[/bold]  {escape(function.place)}", highlight=False)
+    table = Table(show_edge=False, pad_edge=False)
+    for heading in ("", "name", "type", ""):
+        table.add_column(heading, overflow="fold")
+    for parameter in function.parameters:
+        note = "optional" if parameter.optional else ""
+        if parameter.default:
+            note = f"= {parameter.default}"
+        table.add_row(parameter.direction.value, parameter.name, escape(str(parameter.type)), escape(note))
+    console.print(table)
+
+
+def _functions_table(functions: Iterable[AclnnFunction]) -> Table:
+    from rich.markup import escape
+    from rich.table import Table
+
+    functions = tuple(functions)
+    table = Table(title=f"{len(functions)} aclnn functions", title_justify="left")
+    for heading in ("function", "in", "in and out", "out", "declared at"):
+        table.add_column(heading, overflow="fold")
+    for function in functions:
+        by_direction: dict[str, list[str]] = {"in": [], "inout": [], "out": []}
+        for parameter in function.parameters:
+            by_direction[parameter.direction.value].append(parameter.name)
+        table.add_row(function.name, *map(", ".join, by_direction.values()), escape(function.place))
+    return table
+
+
 def _print_diagnostics(diagnostics: Iterable[Diagnostic]) -> None:
     for diagnostic in diagnostics:
         click.echo(str(diagnostic), err=True)
 
 
-def _exit_on_errors(result: ParseResult) -> None:
+def _exit_on_errors(result: Headers) -> None:
     if result.errors:
         sys.exit(1)
 

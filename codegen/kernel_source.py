@@ -17,7 +17,7 @@ from ascend_graph.codegen.rendering import GenerationError
 
 from ascend_graph.host.ascendc.translate import GLOBAL_MARK, find_kernels
 from ascend_graph.prototypes import DataType
-from ascend_graph.prototypes.source import SourceText, read_source
+from ascend_graph.sources.text import SourceText, read_source
 
 #: The suffixes of files that may define kernels; a file named explicitly is read whatever it is called.
 KERNEL_SUFFIXES = (".asc", ".cce", ".cpp", ".cc", ".h", ".hpp")
@@ -166,7 +166,7 @@ def read_kernels(paths: Iterable[Path], root: Path | None = None) -> KernelSourc
 
     Raises:
         GenerationError: There is no kernel, two different ones have the same name, or a file has more than kernels in it.
-        PrototypeSourceError: A file cannot be read.
+        SourceError: A file cannot be read.
     """
     given = [path.resolve() for path in paths]
     sources: dict[Path, SourceText] = {}

@@ -63,6 +63,7 @@ def test_parse_json(header: Path) -> None:
                 "symbols": [{"name": "T", "dtypes": ["DT_FLOAT"]}],
             }
         ],
+        "functions": [],
         "diagnostics": [],
     }
 
@@ -153,3 +154,58 @@ def test_the_command_needs_no_torch(header: Path) -> None:
         "assert not {'torch', 'torch_npu', 'torchair'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+ACLNN = """
+/** Adds. */
+aclnnStatus aclnnAddCustomGetWorkspaceSize(const aclTensor *x, const aclTensor *yOptional, double alpha,
+                                           aclTensor *out, uint64_t *workspaceSize, aclOpExecutor **executor);
+aclnnStatus aclnnAddCustom(void *workspace, uint64_t workspaceSize, aclOpExecutor *executor, aclrtStream stream);
+"""
+
+
+def test_aclnn_functions(tmp_path: Path) -> None:
+    path = tmp_path / "aclnn_add_custom.h"
+    path.write_text(ACLNN)
+    result = run("parse", path, "--format", "json")
+    assert result.exit_code == 0
+    function = {
+        "name": "aclnnAddCustom",
+        "parameters": [
+            {"name": "x", "type": "const aclTensor *", "direction": "in", "optional": False},
+            {"name": "yOptional", "type": "const aclTensor *", "direction": "in", "optional": True},
+            {"name": "alpha", "type": "double", "direction": "in", "optional": False},
+            {"name": "out", "type": "aclTensor *", "direction": "out", "optional": False},
+        ],
+        "file": str(path),
+        "line": 3,
+    }
+    assert json.loads(result.stdout) == {"prototypes": [], "functions": [function], "diagnostics": []}
+    assert json.loads(run("show", "aclnnAddCustom", "--from", path, "--format", "json").stdout) == function
+    assert "yOptional" in run("show", "aclnnAddCustom", "--from", path).stdout
+    assert "no header declares aclnnNone" in run("show", "aclnnNone", "--from", path).stderr
+    assert "1 aclnn functions" in run("parse", path).stdout
+
+
+def test_diff_of_aclnn_functions(tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    for directory, text in ((old, ACLNN), (new, ACLNN.replace("double alpha", "const aclScalar *alpha, int64_t mode"))):
+        directory.mkdir()
+        (directory / "aclnn_add_custom.h").write_text(text)
+    result = run("diff", old, new, "--format", "json")
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["changes"] == [
+        {"op": "aclnnAddCustom", "effect": "breaks", "change": "parameter 4 is new: int64_t mode"},
+        {"op": "aclnnAddCustom", "effect": "breaks", "change": "alpha was double and is const aclScalar *"},
+    ]
+    assert run("diff", old, old).exit_code == 0
+
+
+def test_headers_that_declare_a_function_differently_are_both_shown(tmp_path: Path) -> None:
+    (tmp_path / "a.h").write_text(ACLNN)
+    (tmp_path / "b.h").write_text(ACLNN.replace("double", "float"))
+    result = run("show", "aclnnAddCustom", "--from", tmp_path)
+    assert result.exit_code == 1
+    assert f"{tmp_path}/a.h:3" in result.stderr
+    assert f"{tmp_path}/b.h:3" in result.stderr
+    assert "declared differently at" in run("parse", tmp_path).stderr

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-WITHOUT_TORCH = ["ascend_graph", "ascend_graph.prototypes", "ascend_graph.shapes", "ascend_graph.gradients", "ascend_graph.codegen", "ascend_graph.cli", "ascend_graph.eager", "ascend_graph.host"]  # fmt: skip
+WITHOUT_TORCH = ["ascend_graph", "ascend_graph.prototypes", "ascend_graph.aclnn", "ascend_graph.sources", "ascend_graph.headers", "ascend_graph.shapes", "ascend_graph.gradients", "ascend_graph.codegen", "ascend_graph.cli", "ascend_graph.eager", "ascend_graph.host"]  # fmt: skip
 WITH_TORCH = ["registration", "eager.operators", "checks", "raw_ops", "host.engine", "host.package"]
 
 

@@ -10,7 +10,6 @@ from ascend_graph.prototypes.catalog import (
     package_directories,
     process_catalog,
 )
-from ascend_graph.prototypes.diagnostics import Diagnostic, Severity
 from ascend_graph.prototypes.dtypes import DataType
 from ascend_graph.prototypes.loading import read_prototypes
 from ascend_graph.prototypes.model import (
@@ -24,7 +23,8 @@ from ascend_graph.prototypes.model import (
     Subgraph,
 )
 from ascend_graph.prototypes.parser import ParseResult, parse_file, parse_text
-from ascend_graph.prototypes.source import PrototypeSourceError
+from ascend_graph.sources import SourceError as PrototypeSourceError
+from ascend_graph.sources.diagnostics import Diagnostic, Severity
 
 __all__ = [
     "Attr",

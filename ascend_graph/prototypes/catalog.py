@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import difflib
-import os
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ascend_graph.errors import AscendGraphError
-from ascend_graph.prototypes.diagnostics import Diagnostic, Severity
 from ascend_graph.prototypes.loading import read_prototypes
 from ascend_graph.prototypes.model import OpPrototype
 from ascend_graph.prototypes.parser import ParseResult
+from ascend_graph.sources.diagnostics import Diagnostic, Severity
+from ascend_graph.sources.installed import existing, named_packages, named_places, opp_roots, vendor_packages
 
 
 class PrototypeSyntaxError(AscendGraphError):
@@ -39,39 +39,10 @@ def package_directories(environment: Mapping[str, str] | None = None) -> tuple[P
     set) the vendors in the order of ``load_priority`` in vendors/config.ini, or by name where there is no such file;
     then the built-in operators.
     """
-    environment = os.environ if environment is None else environment
-    candidates = [
-        Path(part) / "op_proto" / "inc"
-        for part in environment.get("ASCEND_CUSTOM_OPP_PATH", "").split(os.pathsep)
-        if part.strip()
-    ]
-    roots = []
-    if environment.get("ASCEND_OPP_PATH"):
-        roots.append(Path(environment["ASCEND_OPP_PATH"]))
-    if environment.get("ASCEND_HOME_PATH"):
-        roots.append(Path(environment["ASCEND_HOME_PATH"]) / "opp")
-    for root in roots:
-        candidates += [root / "vendors" / vendor / "op_proto" / "inc" for vendor in _vendors(root / "vendors")]
-        candidates.append(root / "built-in" / "op_proto" / "inc")
-    found: dict[Path, Path] = {}
-    for candidate in candidates:
-        if candidate.is_dir():
-            found.setdefault(candidate.resolve(), candidate)
-    return tuple(found.values())
-
-
-def _vendors(directory: Path) -> list[str]:
-    try:
-        for line in (directory / "config.ini").read_text(errors="replace").splitlines():
-            key, _, value = line.partition("=")
-            if key.strip() == "load_priority":
-                return [vendor.strip() for vendor in value.split(",") if vendor.strip()]
-    except OSError:
-        pass
-    try:
-        return sorted(entry.name for entry in directory.iterdir() if entry.is_dir())
-    except OSError:
-        return []
+    packages = list(named_packages(environment))
+    for root in opp_roots(environment):
+        packages += [*vendor_packages(root), root / "built-in"]
+    return existing([package / "op_proto" / "inc" for package in packages])
 
 
 class Catalog:
@@ -95,7 +66,7 @@ class Catalog:
         """Read a header, a directory or a text and add its prototypes.
 
         Raises:
-            PrototypeSourceError: the path cannot be read.
+            SourceError: the path cannot be read.
             PrototypeSyntaxError: nothing could be used, or ``strict`` and anything was wrong. Nothing was added then.
 
         Where some ops could be used and some not, those are added and a ``PrototypeWarning`` tells of the others.
@@ -171,8 +142,7 @@ class Catalog:
             self._package_diagnostics.clear()
 
     def _discover(self) -> None:
-        variables = ("ASCEND_CUSTOM_OPP_PATH", "ASCEND_OPP_PATH", "ASCEND_HOME_PATH")
-        environment = tuple(os.environ.get(variable) for variable in variables)
+        environment = named_places()
         if environment == self._environment:
             return
         directories = package_directories()
@@ -251,7 +221,7 @@ def load_prototypes(source: str | Path, *, strict: bool = False) -> ParseResult:
     'y'
 
     Raises:
-        PrototypeSourceError: the path cannot be read.
+        SourceError: the path cannot be read.
         PrototypeSyntaxError: nothing in it could be used, or ``strict`` and anything was wrong.
     """
     return process_catalog.load(source, strict=strict)

@@ -2,32 +2,13 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from ascend_graph.prototypes.model import Attr, OpPrototype, Parameter, ParameterKind, Subgraph
 from ascend_graph.prototypes.writer import default_text
+from ascend_graph.sources.change import Change, Effect
 
-
-class Effect(enum.Enum):
-    """What a change does to code written for the old prototypes."""
-
-    #: A call that was right fails or means something else, or a node that was right is refused.
-    BREAKS = "breaks"
-    #: Calls keep working; what they compute by default may differ.
-    CHANGES = "changes"
-    #: Everything that worked works the same.
-    EXTENDS = "extends"
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One difference of one op."""
-
-    op_type: str
-    effect: Effect
-    text: str
+__all__ = ["Change", "Effect", "compare"]
 
 
 def compare(old: Iterable[OpPrototype], new: Iterable[OpPrototype]) -> list[Change]:

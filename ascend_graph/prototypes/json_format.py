@@ -1,4 +1,4 @@
-"""Prototypes and diagnostics as the JSON of the command line."""
+"""Prototypes as the JSON of the command line."""
 
 from __future__ import annotations
 
@@ -7,24 +7,14 @@ from typing import Any
 
 from ascend_graph.prototypes.dtypes import DataType
 from ascend_graph.prototypes.model import Attr, AttrValue, DataTypeSymbol, OpPrototype, Parameter
-from ascend_graph.prototypes.parser import ParseResult
-
-
-def result_as_json(result: ParseResult) -> dict[str, Any]:
-    """``{"prototypes": […], "diagnostics": […]}``.
-
-    dtypes are names of ``ge::DataType``, as is the default of a Type attr; floats that JSON cannot hold are the strings
-    ``"inf"``, ``"-inf"``, ``"nan"``; bytes are lists of integers. Keys that say nothing are left out, except for those
-    every prototype has.
-    """
-    return {
-        "prototypes": [prototype_as_json(prototype) for prototype in result.prototypes],
-        "diagnostics": [diagnostic.as_json() for diagnostic in result.diagnostics],
-    }
 
 
 def prototype_as_json(prototype: OpPrototype) -> dict[str, Any]:
     """One prototype.
+
+    dtypes are names of ``ge::DataType``, as is the default of a Type attr; floats that JSON cannot hold are the strings
+    ``"inf"``, ``"-inf"``, ``"nan"``; bytes are lists of integers. Keys that say nothing are left out, except for those
+    every prototype has.
 
     >>> from ascend_graph.prototypes import parse_text
     >>> text = "REG_OP(Id).INPUT(x, TensorType({DT_FLOAT})).OUTPUT(x, TensorType({DT_FLOAT})).OP_END_FACTORY_REG(Id)"

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ascend_graph.errors import AscendGraphError
-from ascend_graph.prototypes.constants import (
+from ascend_graph.prototypes.dtypes import DTYPE_BY_GE_NAME, DTYPE_SYNONYMS, DataType
+from ascend_graph.prototypes.model import AttrType, AttrValue
+from ascend_graph.sources.constants import (
     BOOL,
     CHAR,
     CPP_TYPES,
@@ -32,8 +34,6 @@ from ascend_graph.prototypes.constants import (
     type_named,
     unary,
 )
-from ascend_graph.prototypes.dtypes import DTYPE_BY_GE_NAME, DTYPE_SYNONYMS, DataType
-from ascend_graph.prototypes.model import AttrType, AttrValue
 
 #: Brackets nested deeper than this are no default of an attr.
 MAX_DEPTH = 32

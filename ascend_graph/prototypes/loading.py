@@ -6,11 +6,11 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from ascend_graph.prototypes.diagnostics import Diagnostic, Severity
 from ascend_graph.prototypes.msopgen import parse_msopgen
 from ascend_graph.prototypes.opdef import mentions_op_def, parse_op_defs
 from ascend_graph.prototypes.parser import ParseResult, merge_results, parse_source, parse_text
-from ascend_graph.prototypes.source import PrototypeSourceError, read_source
+from ascend_graph.sources.diagnostics import Diagnostic, Severity
+from ascend_graph.sources.text import SourceError, SourceText, read_source
 
 #: The files of a directory that may hold prototypes; a file named explicitly may have any name.
 HEADER_SUFFIXES = (".h", ".hpp", ".hh")
@@ -31,7 +31,7 @@ def read_prototypes(source: str | Path) -> ParseResult:
     A file of a directory that cannot be read is reported in the diagnostics; one named directly is an error.
 
     Raises:
-        PrototypeSourceError: ``source`` is no text, and no path that can be read.
+        SourceError: ``source`` is no text, and no path that can be read.
     """
     if isinstance(source, str) and is_text(source):
         return parse_text(source)
@@ -39,16 +39,20 @@ def read_prototypes(source: str | Path) -> ParseResult:
     if path.is_dir():
         return read_all(prototype_files(path))
     if not path.exists():
-        raise PrototypeSourceError(
+        raise SourceError(
             f"{source}: there is no such file or directory; pass a header, a directory with headers, or REG_OP text"
         )
     return read_file(path)
 
 
 def read_file(path: Path) -> ParseResult:
-    """Read one file by the form it has: msOpGen JSON, OpDef classes, or REG_OP text."""
-    source = read_source(path)
-    if path.suffix == ".json":
+    """Read one file by the form it has."""
+    return parse_any(read_source(path), path.suffix)
+
+
+def parse_any(source: SourceText, suffix: str) -> ParseResult:
+    """Read a source by the form it has: msOpGen JSON, OpDef classes, or REG_OP text."""
+    if suffix == ".json":
         return parse_msopgen(source)
     if mentions_op_def(source.code):
         classes = parse_op_defs(source)
@@ -75,6 +79,6 @@ def read_all(paths: Iterable[Path]) -> ParseResult:
 def _read_or_report(path: Path) -> ParseResult:
     try:
         return read_file(path)
-    except PrototypeSourceError as error:
+    except SourceError as error:
         message = str(error).removeprefix(f"{path}: ")
         return ParseResult(diagnostics=(Diagnostic(Severity.ERROR, message, str(path)),))

@@ -10,13 +10,13 @@ import json
 import re
 from typing import Any
 
-from ascend_graph.prototypes.constants import BOOL, DOUBLE, ConstantError, Number, integer_literal, unary
-from ascend_graph.prototypes.diagnostics import Severity
 from ascend_graph.prototypes.dtypes import DTYPE_BY_GE_NAME, NAMED_SETS, DataType
 from ascend_graph.prototypes.literals import LiteralError, coerce, read_default
 from ascend_graph.prototypes.model import Attr, AttrType, AttrValue, OpPrototype, Parameter, ParameterKind
 from ascend_graph.prototypes.parser import ParseResult
-from ascend_graph.prototypes.source import SourceText
+from ascend_graph.sources.constants import BOOL, DOUBLE, ConstantError, Number, integer_literal, unary
+from ascend_graph.sources.diagnostics import Severity
+from ascend_graph.sources.text import SourceText
 
 _NAME = re.compile(r"[A-Za-z_]\w*\Z")
 _OP = re.compile(r'"op"\s*:\s*"')

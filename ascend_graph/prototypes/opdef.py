@@ -11,12 +11,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ascend_graph.prototypes.diagnostics import Severity
 from ascend_graph.prototypes.literals import LiteralError, read_default, unquote
 from ascend_graph.prototypes.model import Attr, AttrType, AttrValue, OpPrototype, Parameter, ParameterKind
 from ascend_graph.prototypes.parser import ParseResult
-from ascend_graph.prototypes.source import SourceText
 from ascend_graph.prototypes.types import MAX_ARGUMENT, read_type
+from ascend_graph.sources.diagnostics import Severity
+from ascend_graph.sources.text import SourceText
 
 _CLASS = re.compile(r"\bclass\s+([A-Za-z_]\w*)\s*(?:final\s*)?:\s*public\s+(?:(?:::)?\s*ops\s*::\s*)?OpDef\s*\{")
 _REGISTERED = re.compile(r"\bOP_ADD\s*\(\s*([A-Za-z_]\w*)")

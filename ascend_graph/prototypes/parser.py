@@ -8,14 +8,12 @@ Sources: the macros of the CANN header graph/operator_reg.h, and the headers tha
 
 from __future__ import annotations
 
-import bisect
 import difflib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ascend_graph.prototypes.diagnostics import Diagnostic, Severity
 from ascend_graph.prototypes.literals import LiteralError, read_default
 from ascend_graph.prototypes.model import (
     Attr,
@@ -27,8 +25,9 @@ from ascend_graph.prototypes.model import (
     ParameterKind,
     Subgraph,
 )
-from ascend_graph.prototypes.source import SourceText, read_source
 from ascend_graph.prototypes.types import MAX_ARGUMENT, TypeFacts, read_type
+from ascend_graph.sources.diagnostics import Diagnostic, Severity
+from ascend_graph.sources.text import SourceText, read_source
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +92,7 @@ class _SyntaxProblem(Exception):  # noqa: N818 - never leaves this module
 def parse_source(source: SourceText) -> ParseResult:
     """Read every REG_OP of a source."""
     code = source.code
-    begins = [match.start() for match in _BEGIN.finditer(code)]
-    if source.strings:
-        starts = [start for start, _ in source.strings]
-        begins = [begin for begin in begins if not _inside(source.origin(begin), source.strings, starts)]
+    begins = [match.start() for match in _BEGIN.finditer(code) if not source.is_string(match.start())]
     prototypes: list[OpPrototype] = []
     for index, begin in enumerate(begins):
         if source.full:
@@ -110,11 +106,6 @@ def parse_source(source: SourceText) -> ParseResult:
             source.report(Severity.ERROR, problem.offset, str(problem), definition.op_type)
     diagnostics = sorted(source.diagnostics, key=lambda diagnostic: (diagnostic.line, diagnostic.column))
     return ParseResult(tuple(prototypes), tuple(diagnostics))
-
-
-def _inside(offset: int, spans: list[tuple[int, int]], starts: list[int]) -> bool:
-    index = bisect.bisect_right(starts, offset) - 1
-    return index >= 0 and offset < spans[index][1]
 
 
 def parse_text(text: str, file: str = "") -> ParseResult:
@@ -143,7 +134,7 @@ def parse_file(path: str | Path) -> ParseResult:
     """Read every REG_OP of a file.
 
     Raises:
-        PrototypeSourceError: the file cannot be read as text.
+        SourceError: the file cannot be read as text.
     """
     return parse_source(read_source(Path(path)))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ascend_graph.prototypes import DataType, Severity, parse_text
-from ascend_graph.prototypes.conditions import Condition, evaluate
+from ascend_graph.sources.conditions import Condition, evaluate
 
 OP = "REG_OP({0}).OP_END_FACTORY_REG({0})\n"
 MACROS = {"__cplusplus": "201703L", "TWO": "2", "BIG": "(TWO << 4)", "EMPTY": "", "LOOP": "LOOP + 1"}
@@ -98,7 +98,7 @@ def test_a_decided_branch_inside_an_operator_needs_no_remark() -> None:
 
 def test_an_undecided_branch_inside_an_op_def() -> None:
     from ascend_graph.prototypes.opdef import parse_op_defs
-    from ascend_graph.prototypes.source import SourceText
+    from ascend_graph.sources.text import SourceText
 
     result = parse_op_defs(
         SourceText(

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ascend_graph.prototypes import PrototypeSourceError, Severity, parse_file, parse_text, read_prototypes
-from ascend_graph.prototypes.source import MAX_DIAGNOSTICS
+from ascend_graph.sources.text import MAX_DIAGNOSTICS
 
 GOOD = "REG_OP(Good)\n    .INPUT(x, TensorType({DT_FLOAT}))\n    .OP_END_FACTORY_REG(Good)\n"
 

@@ -24,8 +24,8 @@ from ascend_graph.prototypes import (
 )
 from ascend_graph.prototypes.dtypes import NAMED_SETS
 from ascend_graph.prototypes.msopgen import parse_msopgen
-from ascend_graph.prototypes.source import SourceText
 from ascend_graph.prototypes.writer import literal, quote, reg_op_calls, to_reg_op
+from ascend_graph.sources.text import SourceText
 
 names = st.text(string.ascii_letters + "_", min_size=1, max_size=6).flatmap(
     lambda head: st.text(string.ascii_letters + string.digits + "_", max_size=4).map(lambda tail: head + tail)

@@ -1,7 +1,7 @@
 """One pass over a C++ text: comments, directives, splices and what is switched off become blanks, every offset is kept.
 
 A header is read alone. Conditions that it decides itself are followed. Where a condition depends on names from elsewhere,
-every branch is read, so that operators of all configurations are found; but inside the definition of one operator, where
+every branch is read, so that operators of all configurations are found; but inside the definition of one operator or the declaration of one aclnn function, where
 all branches together are no configuration at all, only what a compiler would read that is given this file alone, and a
 remark says so.
 """
@@ -9,11 +9,12 @@ remark says so.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ascend_graph.prototypes.conditions import ALWAYS, Condition, defined, evaluate, opposite
-from ascend_graph.prototypes.diagnostics import Severity
-from ascend_graph.prototypes.macros import Branch, Macro, in_force
+from ascend_graph.sources.conditions import ALWAYS, Condition, defined, evaluate, opposite
+from ascend_graph.sources.diagnostics import Severity
+from ascend_graph.sources.macros import Branch, Macro, in_force
 
 _LEXEME = re.compile(
     r"""
@@ -41,6 +42,7 @@ _DEFINED_BELOW = re.compile(r"\s*#\s*define\s+([A-Za-z_]\w*)")
 _DEFINITION = re.compile(
     r"\bREG_OP\s*\(\s*(?P<op>\w+)|(?P<end>\bOP_END_FACTORY_REG|\bOP_ADD\s*\()"
     r"|\bclass\s+(?P<class>\w+)[\w\s:]{1,100}\bOpDef\s*\{"
+    r"|\b(?P<function>aclnn\w{1,250}?GetWorkspaceSize)\s*\([^;{}]{0,65536}"
 )
 
 #: Names that every compiler of operators has defined (their text), or that none has (False).
@@ -61,7 +63,7 @@ class Preprocessed:
     code: str = ""
     #: Start and end of each comment, in order.
     comments: list[Span] = field(default_factory=list)
-    #: Start and end of each string that has REG_OP in it: no definition begins there.
+    #: Start and end of each string that looks like a definition: none begins there.
     strings: list[Span] = field(default_factory=list)
     #: Each macro name with its definitions in order.
     macros: dict[str, list[Macro]] = field(default_factory=dict)
@@ -121,7 +123,7 @@ class _Pass:
                     comment = None if start < broken_until else _COMMENT_START.search(text, start, position)
                     broken_until = position
                     position = comment.start() if comment else position
-                if text.find("REG_OP", start, position) >= 0:
+                if any(text.find(word, start, position) >= 0 for word in ("REG_OP", "GetWorkspaceSize")):
                     result.strings.append((start, position))
                 continue
             if first == "#":
@@ -277,31 +279,37 @@ class _Pass:
         self.known.clear()
 
     def _branches_inside_definitions(self, code: str) -> list[Span]:
-        """What to blank of the undecided branches that lie inside the definition of one operator."""
+        """What to blank of the undecided branches that lie inside one definition."""
         blanks: list[Span] = []
         self.undecided.sort(key=lambda conditional: conditional.start)
         waiting = iter(self.undecided)
         conditional = next(waiting, None)
         inside = ""
         done = 0
-        for match in (*_DEFINITION.finditer(code), None):
-            here = len(code) if match is None else match.start()
+        for here, next_inside in (*_definitions(code), (len(code), "")):
             while conditional is not None and conditional.start < here:
                 if inside and conditional.start >= done:
                     left_out = [(branch.start, branch.end) for branch in conditional.branches if not branch.as_alone]
                     self._remark(
                         Severity.WARNING,
                         conditional.start,
-                        f"{inside}: {_shortened(conditional.directive)} is inside the operator, and nothing in this file decides it; read was "
-                        "what a compiler reads with nothing else defined",
+                        f"{inside}: {_shortened(conditional.directive)} is inside the definition, and nothing in this file "
+                        "decides it; read was what a compiler reads with nothing else defined",
                         inside,
                     )
                     blanks += left_out
                     done = max([done, *(end for _, end in left_out)])
                 conditional = next(waiting, None)
-            if match is not None:
-                inside = "" if match["end"] else match["op"] or match["class"]
+            inside = next_inside
         return sorted(blanks)
+
+
+def _definitions(code: str) -> Iterator[tuple[int, str]]:
+    """The places where another definition begins, with its name, or where one ends, with none."""
+    for match in _DEFINITION.finditer(code):
+        yield match.start(), match["op"] or match["class"] or match["function"] or ""
+        if match["function"]:
+            yield match.end(), ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ascend_graph.prototypes.constants import type_named
+from ascend_graph.sources.constants import type_named
 
 #: Macros may name each other this often in a row.
 MAX_DEPTH = 64
@@ -30,7 +30,7 @@ _BRACKET = re.compile(r"""[(),]|"[^"\\\n]*(?:\\.[^"\\\n]*)*"?|'[^'\\\n]*(?:\\.[^
 _OPENING = re.compile(r"\s*\(")
 _BODY_TOKEN = re.compile(r'\s*##\s*|#\s*(?P<text>[A-Za-z_]\w*)|[A-Za-z_]\w*|"[^"\\\n]*(?:\\.[^"\\\n]*)*"?', re.DOTALL)
 _WORD = re.compile(r'[A-Za-z_]\w*|"[^"\\\n]*(?:\\.[^"\\\n]*)*"?', re.DOTALL)
-_DEFINES_OPS = re.compile(r"\bREG_OP\b|\bOP_END_FACTORY_REG\b|\A\s*\.\s*[A-Z_]+\s*\(")
+_DEFINES_OPS = re.compile(r"\bREG_OP\b|\bOP_END_FACTORY_REG\b|\A\s*\.\s*[A-Z_]+\s*\(|GetWorkspaceSize\s*\(")
 
 
 class WorkLimitError(Exception):

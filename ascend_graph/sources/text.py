@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ascend_graph.errors import AscendGraphError
-from ascend_graph.prototypes.diagnostics import Diagnostic, Severity
-from ascend_graph.prototypes.macros import (
+from ascend_graph.sources.diagnostics import Diagnostic, Severity
+from ascend_graph.sources.macros import (
     Budget,
     Expander,
     Macro,
@@ -24,7 +24,7 @@ from ascend_graph.prototypes.macros import (
     in_force,
     op_defining,
 )
-from ascend_graph.prototypes.preprocessor import preprocess
+from ascend_graph.sources.preprocessor import preprocess
 
 #: No operator header comes near this size (all of CANN's together have 3 MB); anything larger is some other file.
 MAX_FILE_BYTES = 128 * 1024 * 1024
@@ -33,7 +33,7 @@ MAX_FILE_BYTES = 128 * 1024 * 1024
 MAX_DIAGNOSTICS = 1000
 
 
-class PrototypeSourceError(AscendGraphError):
+class SourceError(AscendGraphError):
     """A source that cannot be read at all: a missing path, a binary file, a file that is too large."""
 
 
@@ -46,13 +46,14 @@ class SourceText:
     code: str = ""
     #: Start and end of each comment, in order.
     comments: list[tuple[int, int]] = field(default_factory=list)
-    #: Start and end of each string that has REG_OP in it: no definition begins there.
+    #: Start and end of each string that looks like a definition: none begins there.
     strings: list[tuple[int, int]] = field(default_factory=list)
     diagnostics: list[Diagnostic] = field(default_factory=list)
     _line_starts: list[int] | None = None
     #: Each macro and constant with its definitions in order; the constants are looked for when a name is first unknown.
     _names: dict[str, list[Macro]] = field(default_factory=dict)
     _has_constants: bool = False
+    _macros: dict[str, list[Macro]] = field(default_factory=dict)
     _remarked: set[tuple[str, int]] = field(default_factory=set)
     #: Where the code comes from, if macros were replaced in it.
     _pieces: list[Piece] = field(default_factory=list)
@@ -61,12 +62,17 @@ class SourceText:
     def __post_init__(self) -> None:
         found = preprocess(self.text)
         self.code, self.comments, self.strings, self._names = found.code, found.comments, found.strings, found.macros
+        self._macros = self._names
         self._expander = Expander(self._lookup, Budget(len(self.text)))
         for severity, offset, message, op_type in found.remarks[:MAX_DIAGNOSTICS]:
             self.report(severity, offset, message, op_type)
         names = (
             op_defining(found.macros)
-            if any("REG" in (m.body or "") for ms in found.macros.values() for m in ms)
+            if any(
+                "REG" in (m.body or "") or "GetWorkspaceSize" in (m.body or "")
+                for ms in found.macros.values()
+                for m in ms
+            )
             else ()
         )
         if names:
@@ -115,23 +121,24 @@ class SourceText:
         """Whether so much was wrong that reading on serves nobody."""
         return len(self.diagnostics) >= MAX_DIAGNOSTICS
 
-    def expanded(self, text: str, offset: int) -> str:
-        """``text``, which stands at ``offset``, with the file's macros and constants replaced."""
-        if not self._has_constants:
+    def expanded(self, text: str, offset: int, *, constants_too: bool = True) -> str:
+        """``text``, which stands at ``offset``, with the file's macros, and its constants, replaced."""
+        if constants_too and not self._has_constants:
             self._has_constants = True
             declared: dict[str, list[Macro]] = {}
             for name, constant in constants(self.code):
                 declared.setdefault(name, []).append(constant)
             self._names = declared | self._names  # a macro hides a constant of its name
-        if not self._names:
+        names = self._names if constants_too else self._macros
+        if not names:
             return text
         place = self.origin(offset)
         try:
-            return self._expander.text(text, place, self._names)
+            return self._expander.text(text, place, names)
         except WorkLimitError as error:
             if not self.full:
                 self.report(Severity.ERROR, offset, f"{error}; nothing more is replaced in this file")
-            self._names = {}
+            self._names = self._macros = {}
             return text
 
     def _lookup(self, name: str, place: int) -> Macro | None:
@@ -146,6 +153,20 @@ class SourceText:
                 f"compiler takes with nothing else defined, of line {line}",
             )
         return macro
+
+    def is_string(self, offset: int) -> bool:
+        """Whether a place of the code is in one of the ``strings``."""
+        if not self.strings:
+            return False
+        offset = self.origin(offset)
+        index = bisect.bisect_right(self.strings, offset, key=lambda span: span[0]) - 1
+        return index >= 0 and offset < self.strings[index][1]
+
+    def comments_between(self, start: int, end: int) -> str:
+        """The comments between two places of the code, as they are written."""
+        first = bisect.bisect_left(self.comments, (self.origin(start), 0))
+        last = bisect.bisect_left(self.comments, (self.origin(end), 0))
+        return "\n".join([self.text[a:b] for a, b in self.comments[first:last]])
 
     def comment_before(self, offset: int) -> str:
         """The comment that ends right above ``offset``, without its decoration; adjoining ``//`` lines count as one."""
@@ -190,23 +211,23 @@ def read_source(path: Path) -> SourceText:
     GB18030, the encoding of older Chinese headers.
 
     Raises:
-        PrototypeSourceError: the file cannot be opened, is binary, or is larger than ``MAX_FILE_BYTES``.
+        SourceError: the file cannot be opened, is binary, or is larger than ``MAX_FILE_BYTES``.
     """
     try:
         size = path.stat().st_size
         if size > MAX_FILE_BYTES:
-            raise PrototypeSourceError(
+            raise SourceError(
                 f"{path}: {size:,} bytes are no operator header; the limit is {MAX_FILE_BYTES:,}. "
                 "Split the file, or pass its text to parse_text."
             )
         data = path.read_bytes()
     except OSError as error:
-        raise PrototypeSourceError(f"{path}: cannot be read: {error.strerror or error}") from error
+        raise SourceError(f"{path}: cannot be read: {error.strerror or error}") from error
     remark = ""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         text = data.decode("utf-16", errors="replace")
     elif b"\0" in data[:4096]:
-        raise PrototypeSourceError(f"{path}: is a binary file, not a C++ header")
+        raise SourceError(f"{path}: is a binary file, not a C++ header")
     else:
         try:
             text = data.decode("utf-8-sig")

@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ascend_graph.prototypes.constants import LONG, ULONG, ConstantError, Number, binary, integer_literal, unary
-from ascend_graph.prototypes.constants import convert as converted
+from ascend_graph.sources.constants import LONG, ULONG, ConstantError, Number, binary, integer_literal, unary
+from ascend_graph.sources.constants import convert as converted
 
 #: Conditions nested deeper than this, or of more words (those of the macros in them included), are undecided.
 MAX_DEPTH = 32

@@ -1,0 +1,31 @@
+"""C headers → immutable aclnn functions, and the catalog of those a process knows. Pure Python: no torch, no compiler."""
+
+from ascend_graph.aclnn.catalog import (
+    AclnnCatalog,
+    ConflictingDeclarationsError,
+    UnknownFunctionError,
+    find_aclnn,
+    header_directories,
+    load_aclnn,
+    process_catalog,
+)
+from ascend_graph.aclnn.model import AclnnFunction, AclnnParameter, CType, Direction, Value
+from ascend_graph.aclnn.parser import AclnnResult, parse_file, parse_text
+
+__all__ = [
+    "AclnnCatalog",
+    "AclnnFunction",
+    "AclnnParameter",
+    "AclnnResult",
+    "CType",
+    "ConflictingDeclarationsError",
+    "Direction",
+    "UnknownFunctionError",
+    "Value",
+    "find_aclnn",
+    "header_directories",
+    "load_aclnn",
+    "parse_file",
+    "parse_text",
+    "process_catalog",
+]

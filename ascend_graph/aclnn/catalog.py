@@ -1,0 +1,282 @@
+"""The aclnn functions a process knows: those of loaded headers, and those of installed ones, which are read when asked for."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from ascend_graph.aclnn.model import AclnnFunction
+from ascend_graph.aclnn.parser import FIRST_PHASE, AclnnResult, merge_results, parse_file, parse_text
+from ascend_graph.errors import AscendGraphError
+from ascend_graph.sources import Diagnostic, Severity, SourceError
+from ascend_graph.sources.installed import custom_packages, existing, named_places
+
+HEADER_SUFFIXES = (".h", ".hpp", ".hh")
+_VERSION = re.compile(r"v\d+\Z")
+#: A header may be named after a family of functions; a shorter name of one says nothing.
+_SHORTEST_FAMILY = 3
+
+
+class UnknownFunctionError(AscendGraphError, LookupError):
+    """No header that was loaded or is installed declares the function."""
+
+
+class ConflictingDeclarationsError(AscendGraphError):
+    """Two headers declare one function differently, so that nothing says what it takes; both are shown."""
+
+
+def header_directories(environment: Mapping[str, str] | None = None) -> tuple[Path, ...]:
+    """Where installed headers are: those of the custom operator packages, then CANN's own."""
+    environment = os.environ if environment is None else environment
+    candidates = [package / "op_api" / "include" for package in custom_packages(environment)]
+    if environment.get("ASCEND_HOME_PATH"):
+        candidates.append(Path(environment["ASCEND_HOME_PATH"]) / "include" / "aclnnop")
+    return existing(candidates)
+
+
+def is_text(source: str) -> bool:
+    """Whether a string is a header's text and not a path: it has several lines or a bracket."""
+    return "\n" in source or "(" in source
+
+
+def header_files(directory: Path) -> Iterator[Path]:
+    """The headers below a directory, in the order of their names."""
+    for parent, directories, names in os.walk(directory):
+        directories.sort()
+        for name in sorted(names):
+            if name.endswith(HEADER_SUFFIXES):
+                yield Path(parent, name)
+
+
+def read_functions(source: str | Path) -> AclnnResult:
+    """Read a text, a file, or every header below a directory, in the order of their names.
+
+    A file of a directory that cannot be read is reported in the diagnostics; one named directly is an error.
+
+    Raises:
+        SourceError: ``source`` is no text, and no path that can be read.
+    """
+    if isinstance(source, str) and is_text(source):
+        return parse_text(source)
+    path = Path(source).expanduser()
+    if path.is_dir():
+        return merge_results(_read_or_report(file) for file in header_files(path))
+    if not path.exists():
+        raise SourceError(f"{source}: there is no such file or directory; pass an aclnn header, a directory, or a text")
+    return parse_file(path)
+
+
+def _read_or_report(path: Path) -> AclnnResult:
+    try:
+        return parse_file(path)
+    except SourceError as error:
+        message = str(error).removeprefix(f"{path}: ")
+        return AclnnResult(diagnostics=(Diagnostic(Severity.ERROR, message, str(path)),))
+
+
+class AclnnCatalog:
+    """aclnn functions by name. All methods may be called from any thread.
+
+    Declarations that agree count as one. Of different ones nothing can be chosen: a function called with the parameters
+    of another declaration corrupts memory. Such a function is refused, with both declarations, until one of the headers is
+    loaded explicitly: loaded headers go before installed ones. Loading a file again replaces what was read from it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        #: By name, the declarations of loaded sources; texts have no file.
+        self._loaded: dict[str, list[AclnnFunction]] = {}
+        self._loaded_diagnostics: list[Diagnostic] = []
+        self._environment: tuple[str | None, ...] | None = None
+        #: The installed headers by the normalized end of their names, and what was read of them.
+        self._headers: dict[str, list[Path]] = {}
+        self._read: dict[Path, AclnnResult] = {}
+
+    def load(self, source: str | Path) -> AclnnResult:
+        """Read a header, a directory or a text, and add its functions.
+
+        Raises:
+            SourceError: the path cannot be read.
+            ConflictingDeclarationsError: the source declares a function in two ways. Nothing is added.
+        """
+        result = read_functions(source)
+        by_name: dict[str, list[AclnnFunction]] = {}
+        for function in result.functions:
+            by_name.setdefault(function.name, []).append(function)
+        for functions in by_name.values():
+            _only(functions)
+        with self._lock:
+            files = {function.file for function in result.functions if function.file}
+            for functions in self._loaded.values():
+                functions[:] = [function for function in functions if function.file not in files]
+            for name, functions in by_name.items():
+                self._loaded.setdefault(name, []).extend(functions)
+            self._loaded_diagnostics += result.diagnostics
+        return result
+
+    def find(self, name: str) -> AclnnFunction:
+        """The function of that name.
+
+        Of the installed headers those are read whose names say that they may declare it; the others only if none of them
+        does.
+
+        Raises:
+            UnknownFunctionError: no header declares it; the message names those with a similar name.
+            ConflictingDeclarationsError: headers declare it differently.
+        """
+        with self._lock:
+            functions = self._loaded.get(name) or self._installed(name)
+            if functions:
+                return _only(functions)
+            raise UnknownFunctionError(self._unknown(name))
+
+    def get(self, name: str) -> AclnnFunction | None:
+        """The function of that name, or None where no header declares it.
+
+        Raises:
+            ConflictingDeclarationsError: headers declare it differently.
+        """
+        with self._lock:
+            functions = self._loaded.get(name) or self._installed(name)
+            return _only(functions) if functions else None
+
+    @property
+    def headers_read(self) -> tuple[Path, ...]:
+        """The installed headers that were read so far."""
+        with self._lock:
+            return tuple(self._read)
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """All remarks on what was read so far."""
+        with self._lock:
+            installed = [diagnostic for result in self._read.values() for diagnostic in result.diagnostics]
+            return (*self._loaded_diagnostics, *installed)
+
+    def clear(self) -> None:
+        """Forget everything; installed headers are read again when they are needed."""
+        with self._lock:
+            self._loaded.clear()
+            self._loaded_diagnostics.clear()
+            self._environment = None
+            self._headers.clear()
+            self._read.clear()
+
+    # ------------------------------------------------------------------------------------------------------- installed
+
+    def _installed(self, name: str) -> list[AclnnFunction]:
+        self._look()
+        stem = _stem(name)
+        bare = stem.removeprefix("inplace")
+        exact = [stem, bare, _VERSION.sub("", stem), _VERSION.sub("", bare)]
+        families = [bare[:length] for length in range(len(bare) - 1, _SHORTEST_FAMILY - 1, -1)]
+        for keys in (exact, families):
+            paths = [path for key in dict.fromkeys(keys) for path in self._headers.get(key, ())]
+            found = self._declarations(name, paths)
+            if found:
+                return found
+        mentioned = f"{name}{FIRST_PHASE}".encode()
+        rest = [path for paths in self._headers.values() for path in paths if path not in self._read]
+        return self._declarations(name, [path for path in rest if _mentions(path, mentioned)])
+
+    def _look(self) -> None:
+        """Look where the environment says that headers are, if it does not say the same as before."""
+        environment = named_places()
+        if environment == self._environment:
+            return
+        self._headers.clear()
+        self._read.clear()
+        for directory in header_directories():
+            for path in header_files(directory):
+                self._headers.setdefault(_stem(path.stem), []).append(path)
+        self._environment = environment
+
+    def _declarations(self, name: str, paths: Iterable[Path]) -> list[AclnnFunction]:
+        found = []
+        for path in paths:
+            if path not in self._read:
+                self._read[path] = _read_or_report(path)
+            found += [function for function in self._read[path].functions if function.name == name]
+        return found
+
+    def _unknown(self, name: str) -> str:
+        for diagnostic in self.diagnostics:
+            if diagnostic.op_type == name and diagnostic.severity is Severity.ERROR:
+                return f"the declaration of {name} could not be read:\n{diagnostic}"
+        message = f"no header declares {name}"
+        count = sum(map(len, self._headers.values()))
+        if not count:
+            return (
+                f"{message}: no header is installed where ASCEND_CUSTOM_OPP_PATH, ASCEND_OPP_PATH and ASCEND_HOME_PATH say. "
+                f'Load it: load_aclnn("…/aclnn_….h")'
+            )
+        stems = {stem: paths[0].name for stem, paths in self._headers.items()}
+        close = [stems[stem] for stem in difflib.get_close_matches(_stem(name), list(stems), 3, 0.75)]
+        near = f"; headers with a similar name: {', '.join(close)}" if close else ""
+        return f'{message} among the {count} installed headers{near}. Load another: load_aclnn("…/aclnn_….h")'
+
+
+def _stem(name: str) -> str:
+    """``aclnnAddRmsNorm`` and ``aclnn_add_rms_norm`` as ``addrmsnorm``."""
+    return name.removeprefix("aclnn").replace("_", "").lower()
+
+
+def _mentions(path: Path, text: bytes) -> bool:
+    try:
+        return text in path.read_bytes()
+    except OSError:
+        return False
+
+
+def _only(functions: list[AclnnFunction]) -> AclnnFunction:
+    """The one declaration of a function.
+
+    Raises:
+        ConflictingDeclarationsError: there are several that differ.
+    """
+    first = functions[0]
+    other = next((function for function in functions if not function.agrees_with(first)), None)
+    if other is not None:
+        raise ConflictingDeclarationsError(
+            f"{first.name} is declared in two ways, and nothing says which one its library has:\n"
+            f"  {first.place}: {first}\n  {other.place}: {other}\n"
+            'Load the header that belongs to the library, load_aclnn("…"), or remove the other one'
+        )
+    return first
+
+
+#: The functions of this process.
+process_catalog = AclnnCatalog()
+
+
+def load_aclnn(source: str | Path) -> AclnnResult:
+    """Add the functions of an aclnn header, a directory or a text to this process's catalog.
+
+    Raises:
+        SourceError: the path cannot be read.
+        ConflictingDeclarationsError: the source declares a function in two ways.
+
+    >>> load_aclnn('''
+    ... aclnnStatus aclnnReluExampleGetWorkspaceSize(const aclTensor *x, const aclTensor *out, uint64_t *workspaceSize,
+    ...                                              aclOpExecutor **executor);
+    ... aclnnStatus aclnnReluExample(void *workspace, uint64_t workspaceSize, aclOpExecutor *executor, aclrtStream stream);
+    ... ''').functions[0].name
+    'aclnnReluExample'
+    >>> find_aclnn("aclnnReluExample").parameters[1].direction
+    <Direction.OUT: 'out'>
+    """
+    return process_catalog.load(source)
+
+
+def find_aclnn(name: str) -> AclnnFunction:
+    """An aclnn function, of a header that was loaded or is installed.
+
+    Raises:
+        UnknownFunctionError: no header declares it; the message names those with a similar name.
+        ConflictingDeclarationsError: headers declare it differently.
+    """
+    return process_catalog.find(name)
