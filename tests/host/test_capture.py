@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
+from collections.abc import Callable
+
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 
 def _captured(body) -> tuple[torch.npu.NPUGraph, object]:
@@ -140,3 +145,123 @@ def test_copies_of_pinned_memory_are_recorded() -> None:
     assert into.tolist() == [0, 0, 0]
     graph.replay()
     assert into.tolist() == [2, 4, 6]
+
+
+def test_a_capture_with_a_side_stream_is_freed() -> None:
+    def replayed() -> None:
+        x = torch.ones(1 << 20, device="npu")
+        graph, side = torch.npu.NPUGraph(), torch.npu.Stream()
+        with torch.npu.graph(graph):
+            side.wait_stream(torch.npu.current_stream())
+            with torch.npu.stream(side):
+                y = x * 2
+            torch.npu.current_stream().wait_stream(side)
+            z = y + 1
+        graph.replay()
+        assert z[0].item() == 3
+
+    replayed()
+    before = torch.npu.memory_allocated()
+    for _ in range(3):
+        replayed()
+    assert torch.npu.memory_allocated() == before
+
+
+def test_a_side_stream_must_be_joined() -> None:
+    x, side = torch.ones(2, device="npu"), torch.npu.Stream()
+
+    def body() -> None:
+        side.wait_stream(torch.npu.current_stream())
+        with torch.npu.stream(side):
+            x.add(1)
+
+    with pytest.raises(RuntimeError, match="107025"):
+        _captured(body)
+    with torch.npu.stream(side):  # which captures no longer
+        assert (x + 1).tolist() == [2, 2]
+
+
+def test_a_model_that_is_destroyed_ends_its_capture() -> None:
+    acl = ctypes.CDLL("libascendcl.so")
+    stream, model, status = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_int()
+    assert acl.aclrtCreateStream(ctypes.byref(stream)) == 0
+    for _ in range(2):
+        assert acl.aclmdlRICaptureBegin(stream, 0) == 0
+        assert acl.aclmdlRICaptureGetInfo(stream, ctypes.byref(status), ctypes.byref(model)) == 0
+        assert status.value == 1
+        assert acl.ascendgraphAnyCapture()
+        assert acl.aclmdlRIDestroy(model) == 0
+        assert acl.aclmdlRICaptureGetInfo(stream, ctypes.byref(status), ctypes.byref(model)) == 0
+        assert status.value == 0
+        assert not model.value
+        assert acl.aclmdlRICaptureEnd(stream, ctypes.byref(model)) == 107030
+    assert acl.aclrtDestroyStream(stream) == 0
+    torch.npu.synchronize()  # which a capture would refuse
+
+
+def test_streams_joined_through_another_are_joined() -> None:
+    x = torch.ones(2, device="npu")
+    first, second = torch.npu.Stream(), torch.npu.Stream()
+
+    def body() -> torch.Tensor:
+        first.wait_stream(torch.npu.current_stream())
+        with torch.npu.stream(first):
+            y = x + 1
+        second.wait_stream(first)
+        with torch.npu.stream(second):
+            z = y * 2
+        torch.npu.current_stream().wait_stream(second)
+        return z
+
+    graph, z = _captured(body)
+    x.fill_(4)
+    graph.replay()
+    assert z.tolist() == [10, 10]
+
+
+# What a program may do to a list of tensors: operators that make, write or view one, and changes of a tensor itself.
+Step = tuple[str, int, int]
+STEPS: dict[str, Callable[[list[torch.Tensor], torch.Tensor, torch.Tensor], object]] = {
+    "new": lambda ts, a, b: ts.append(a * 2 - 1),
+    "sum": lambda ts, a, b: ts.append(a + b.sum()),
+    "add_": lambda ts, a, b: a.add_(b.sum() / 16),
+    "mul_": lambda ts, a, b: a.mul_(0.5),
+    "copy_": lambda ts, a, b: a.copy_(b.mean().expand_as(a)),
+    "zero_": lambda ts, a, b: a.zero_(),
+    "clone": lambda ts, a, b: ts.append(b.clone()),
+    "row": lambda ts, a, b: ts.append(a[0]) if a.dim() else None,
+    "flip": lambda ts, a, b: ts.append(a.flip(0)) if a.dim() else None,
+    "transposed": lambda ts, a, b: ts.append(a.mT) if a.dim() > 1 else None,
+    "halves": lambda ts, a, b: ts.extend(a.chunk(2)) if a.dim() else None,
+    "shift": lambda ts, a, b: a[1:].add_(a[:-1].clone()) if a.dim() and a.shape[0] > 1 else None,
+    "t_": lambda ts, a, b: a.t_() if a.dim() <= 2 else None,
+    "unsqueeze_": lambda ts, a, b: a.unsqueeze_(0) if a.dim() < 4 else None,
+    "squeeze_": lambda ts, a, b: a.squeeze_(),
+    "data": lambda ts, a, b: setattr(a, "data", b.clone()),
+    "set_": lambda ts, a, b: a.set_(b),
+    "detach": lambda ts, a, b: ts.append(a.detach()),
+    "delete": lambda ts, a, b: ts.pop() if len(ts) > 2 else None,
+}
+programs = st.lists(
+    st.tuples(st.sampled_from(sorted(STEPS)), st.integers(0, 63), st.integers(0, 63)), min_size=1, max_size=12
+)
+
+
+def _run(program: list[Step], x: torch.Tensor) -> list[torch.Tensor]:
+    tensors = [x * 1, x + 1]
+    for name, i, j in program:
+        STEPS[name](tensors, tensors[i % len(tensors)], tensors[j % len(tensors)])
+    return tensors
+
+
+@settings(max_examples=60, deadline=None)
+@given(programs)
+def test_a_replay_is_what_the_program_computes(program: list[Step]) -> None:
+    first, second = torch.arange(12.0).reshape(3, 4), torch.linspace(-1, 1, 12).reshape(3, 4)
+    x = first.npu()
+    graph, results = _captured(lambda: _run(program, x))
+    for values in (first, second, first):
+        x.copy_(values)
+        graph.replay()
+        for result, expected in zip(results, _run(program, values), strict=True):
+            torch.testing.assert_close(result.cpu(), expected)

@@ -41,12 +41,23 @@ aclError begin(aclrtStream handle, std::shared_ptr<Model> model, const char* fun
     if (handle == nullptr)
         return wrong_capture(std::string(function) + ": the default stream cannot capture");
     Stream& stream = stream_of(handle);
-    if (stream.capturing()) return wrong_capture(std::string(function) + ": the stream captures already");
+    if (stream.capturing() != nullptr)
+        return wrong_capture(std::string(function) + ": the stream captures already");
+    std::lock_guard<std::mutex> lock(stream.state);
+    model->begin_capture();
     stream.capture = std::move(model);
-    stream.capture->capturing = true;
     stream.owns_capture = true;
-    ++active_captures;
+    stream.behind.clear();
     return ACL_SUCCESS;
+}
+
+// Whether work of another stream was recorded that the stream which ends the capture has not waited for.
+bool is_unjoined(const Model& model, const Progress& behind) {
+    for (const auto& [id, tasks] : model.recorded) {
+        const auto found = behind.find(id);
+        if (found == behind.end() || found->second < tasks) return true;
+    }
+    return false;
 }
 
 }  // namespace
@@ -74,21 +85,30 @@ ACL_EXPORT aclError aclmdlRICaptureToModelRIBegin(aclrtStream stream, aclmdlRI h
 
 ACL_EXPORT aclError aclmdlRICaptureEnd(aclrtStream handle, aclmdlRI* model) {
     Stream& stream = stream_of(handle);
-    if (!stream.capturing() || !stream.owns_capture || model == nullptr) {
+    const auto captured = stream.capturing();
+    if (captured == nullptr || !stream.owns_capture || model == nullptr) {
         return wrong_capture("aclmdlRICaptureEnd: the stream did not begin a capture");
     }
-    *model = stream.capture.get();
-    stream.capture->capturing = false;
-    stream.capture = nullptr;
+    std::scoped_lock lock(captured->recording, stream.state);
+    captured->end_capture();
+    stream.capture.reset();
     stream.owns_capture = false;
-    --active_captures;
+    if (is_unjoined(*captured, stream.behind)) {
+        std::lock_guard<std::mutex> models_lock(models_mutex);
+        models.erase(captured.get());
+        return fail(
+            ACL_ERROR_RT_STREAM_UNJOINED,
+            "aclmdlRICaptureEnd: another stream recorded work that the capturing stream has not waited "
+            "for; join it with torch.npu.current_stream().wait_stream(other) before the capture ends");
+    }
+    *model = captured.get();
     return ACL_SUCCESS;
 }
 
 ACL_EXPORT aclError aclmdlRICaptureGetInfo(aclrtStream handle, int* status, aclmdlRI* model) {
-    const Stream& stream = stream_of(handle);
-    if (status != nullptr) *status = stream.capturing() ? kCaptureActive : kCaptureNone;
-    if (model != nullptr) *model = stream.capturing() ? stream.capture.get() : nullptr;
+    const auto captured = stream_of(handle).capturing();
+    if (status != nullptr) *status = captured != nullptr ? kCaptureActive : kCaptureNone;
+    if (model != nullptr) *model = captured.get();
     return ACL_SUCCESS;
 }
 
@@ -131,24 +151,28 @@ ACL_EXPORT aclError aclmdlRIDebugPrint(aclmdlRI handle) {
 
 ACL_EXPORT aclError aclmdlRICaptureTaskGrpBegin(aclrtStream handle) {
     Stream& stream = stream_of(handle);
-    if (!stream.capturing() || stream.group_open) {
+    const auto captured = stream.capturing();
+    if (captured == nullptr || stream.group_open) {
         return wrong_capture(
             "aclmdlRICaptureTaskGrpBegin: the stream captures nothing, or a group is open already");
     }
     stream.group_open = true;
-    stream.group_begin = stream.capture->tasks.size();
+    std::lock_guard<std::mutex> lock(captured->recording);
+    stream.group_begin = captured->tasks.size();
     return ACL_SUCCESS;
 }
 
 ACL_EXPORT aclError aclmdlRICaptureTaskGrpEnd(aclrtStream handle, aclrtTaskGrp* group) {
     Stream& stream = stream_of(handle);
-    if (!stream.capturing() || !stream.group_open || group == nullptr) {
+    const auto captured = stream.capturing();
+    if (captured == nullptr || !stream.group_open || group == nullptr) {
         return wrong_capture("aclmdlRICaptureTaskGrpEnd: no group is open on the stream");
     }
     stream.group_open = false;
     // Groups live as long as the process: a handle has no destroy function in ACL, and a graph has few of
     // them.
-    *group = new TaskGroup{stream.capture, stream.group_begin, stream.capture->tasks.size()};
+    std::lock_guard<std::mutex> lock(captured->recording);
+    *group = new TaskGroup{captured, stream.group_begin, captured->tasks.size()};
     return ACL_SUCCESS;
 }
 

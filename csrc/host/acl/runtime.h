@@ -9,7 +9,9 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -23,13 +25,34 @@ struct Task {
     std::function<aclError()> run;
 };
 
-// What a capture records: replayed by aclmdlRIExecuteAsync.
-struct Model {
-    std::vector<Task> tasks;
-    uint32_t id = 0;
-    bool capturing = false;
+// For each stream of a capture, by its id, how many of its tasks are meant.
+using Progress = std::map<int32_t, size_t>;
 
+// How many captures and updates of task groups are open in the process.
+extern std::atomic<int> active_captures;
+
+// What a capture records: replayed by aclmdlRIExecuteAsync. A model that is destroyed ends its capture.
+class Model {
+  public:
+    std::vector<Task> tasks;
+    Progress recorded;
+    uint32_t id = 0;
+    std::mutex recording;  // of tasks: the streams of one capture may be those of several threads
+
+    Model() = default;
+    ~Model() { end_capture(); }
+
+    bool capturing() const { return capturing_; }
+    void begin_capture() {
+        if (!capturing_.exchange(true)) ++active_captures;
+    }
+    void end_capture() {
+        if (capturing_.exchange(false)) --active_captures;
+    }
     aclError replay() const;
+
+  private:
+    std::atomic<bool> capturing_{false};
 };
 
 // A range of a model's tasks whose work can be replaced after the capture (aclmdlRICaptureTaskGrp*).
@@ -42,27 +65,33 @@ struct TaskGroup {
 struct Stream {
     int32_t id = 0;
     int32_t device = 0;
-    // The model this stream records into. A stream that joined the capture of another one keeps the pointer
-    // after the capture's end, so only `capturing()` tells whether it records.
-    std::shared_ptr<Model> capture;
+    std::mutex state;  // of what follows
+    // The model this stream records into, which the list of live models owns: a stream that joined the
+    // capture of another one is not told of its end.
+    std::weak_ptr<Model> capture;
     bool owns_capture = false;
+    // The tasks of the capture that come before this stream's next one.
+    Progress behind;
     size_t group_begin = 0;
     bool group_open = false;
     TaskGroup* update = nullptr;
     size_t update_next = 0;
 
-    bool capturing() const { return capture != nullptr && capture->capturing; }
+    // The model this stream records into now; null if it captures nothing.
+    std::shared_ptr<Model> capturing();
     aclError enqueue(Task task);
+    // As enqueue, for a task that marks a place and does no work: nothing has to be joined on its account.
+    aclError mark(Task task);
 };
 
 struct Event {
     std::chrono::steady_clock::time_point time{};
     bool recorded = false;
-    std::shared_ptr<Model> capture;
+    std::weak_ptr<Model> capture;
+    Progress behind;
 };
 
 Stream& stream_of(aclrtStream handle);
-extern std::atomic<int> active_captures;
 
 aclError fail(aclError code, const std::string& message);
 int32_t current_device();

@@ -18,6 +18,8 @@ std::mutex handles_mutex;
 std::unordered_set<void*> live_streams;
 std::unordered_set<void*> live_events;
 
+std::mutex events_mutex;  // of what events hold
+
 bool alive(const std::unordered_set<void*>& handles, void* handle) {
     std::lock_guard<std::mutex> lock(handles_mutex);
     return handles.count(handle) != 0;
@@ -58,6 +60,13 @@ Stream& stream_of(aclrtStream handle) {
     return handle == nullptr ? default_stream : *static_cast<Stream*>(handle);
 }
 
+std::shared_ptr<Model> Stream::capturing() {
+    if (active_captures.load(std::memory_order_relaxed) == 0) return nullptr;
+    std::lock_guard<std::mutex> lock(state);
+    auto model = capture.lock();
+    return model != nullptr && model->capturing() ? model : nullptr;
+}
+
 aclError Stream::enqueue(Task task) {
     if (update != nullptr) {
         if (update_next >= update->end) {
@@ -72,11 +81,21 @@ aclError Stream::enqueue(Task task) {
         model->tasks[update_next++] = std::move(task);
         return ACL_SUCCESS;
     }
-    if (capturing()) {
-        capture->tasks.push_back(std::move(task));
-        return ACL_SUCCESS;
-    }
-    return task.run();
+    auto model = capturing();
+    if (model == nullptr) return task.run();
+    std::scoped_lock lock(model->recording, state);
+    model->tasks.push_back(std::move(task));
+    behind[id] = ++model->recorded[id];
+    return ACL_SUCCESS;
+}
+
+aclError Stream::mark(Task task) {
+    if (update != nullptr) return enqueue(std::move(task));
+    auto model = capturing();
+    if (model == nullptr) return task.run();
+    std::lock_guard<std::mutex> lock(model->recording);
+    model->tasks.push_back(std::move(task));
+    return ACL_SUCCESS;
 }
 
 }  // namespace ascend_graph::host
@@ -93,8 +112,8 @@ ACL_EXPORT int ascendgraphEnqueue(void* stream, const char* name, int (*run)(voi
 
 ACL_EXPORT bool ascendgraphIsCapturing(void* stream) {
     if (active_captures.load(std::memory_order_relaxed) == 0) return false;
-    const Stream& s = stream_of(stream);
-    return s.capturing() || s.update != nullptr;
+    Stream& s = stream_of(stream);
+    return s.capturing() != nullptr || s.update != nullptr;
 }
 
 ACL_EXPORT bool ascendgraphAnyCapture() { return active_captures.load(std::memory_order_relaxed) != 0; }
@@ -123,8 +142,8 @@ ACL_EXPORT aclError aclrtStreamGetId(aclrtStream stream, int32_t* id) {
 }
 
 // Waiting for a capturing stream would wait for work that has not run: as on a device, an error.
-static aclError synchronize(const Stream& stream, const char* function) {
-    if (!stream.capturing()) return ascendgraphReportKernelFailure();
+static aclError synchronize(Stream& stream, const char* function) {
+    if (stream.capturing() == nullptr) return ascendgraphReportKernelFailure();
     return fail(ACL_ERROR_RT_STREAM_CAPTURE_WRONG,
                 std::string(function) + ": the stream is capturing a model");
 }
@@ -159,19 +178,25 @@ ACL_EXPORT aclError aclrtRecordEvent(aclrtEvent handle, aclrtStream stream) {
     Event* event = event_of(handle);
     if (event == nullptr) return bad_event("aclrtRecordEvent");
     Stream& s = stream_of(stream);
-    event->capture = s.capturing() ? s.capture : nullptr;
     auto record = [event, handle] {
         if (!alive(live_events, handle)) return ACL_SUCCESS;  // destroyed between capture and replay
+        std::lock_guard<std::mutex> lock(events_mutex);
         event->time = std::chrono::steady_clock::now();
         event->recorded = true;
         return ACL_SUCCESS;
     };
-    return s.enqueue({"record event", record});
+    if (aclError error = s.mark({"record event", record})) return error;
+    const auto model = s.capturing();
+    std::scoped_lock lock(events_mutex, s.state);
+    event->capture = model;
+    event->behind = model != nullptr ? s.behind : Progress{};
+    return ACL_SUCCESS;
 }
 
 ACL_EXPORT aclError aclrtResetEvent(aclrtEvent handle, aclrtStream) {
     Event* event = event_of(handle);
     if (event == nullptr) return bad_event("aclrtResetEvent");
+    std::lock_guard<std::mutex> lock(events_mutex);
     *event = Event{};
     return ACL_SUCCESS;
 }
@@ -180,8 +205,20 @@ ACL_EXPORT aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent handle) 
     Event* event = event_of(handle);
     if (event == nullptr) return bad_event("aclrtStreamWaitEvent");
     Stream& s = stream_of(stream);
+    const auto current = s.capturing();
+    std::scoped_lock lock(events_mutex, s.state);
+    const auto model = event->capture.lock();
+    if (model == nullptr || !model->capturing()) return ACL_SUCCESS;
+    if (current != nullptr && current != model) {
+        return fail(ACL_ERROR_RT_CAPTURE_DEPENDENCY,
+                    "aclrtStreamWaitEvent: the stream and the event belong to two captures");
+    }
     // Waiting for work of a capture makes the waiting stream part of that capture.
-    if (event->capture != nullptr && event->capture->capturing && !s.capturing()) s.capture = event->capture;
+    if (current == nullptr) {
+        s.capture = model;
+        s.behind.clear();
+    }
+    for (const auto& [id, tasks] : event->behind) s.behind[id] = std::max(s.behind[id], tasks);
     return ACL_SUCCESS;
 }
 
@@ -208,6 +245,7 @@ ACL_EXPORT aclError aclrtEventElapsedTime(float* ms, aclrtEvent start, aclrtEven
     Event* a = event_of(start);
     Event* b = event_of(end);
     if (a == nullptr || b == nullptr) return bad_event("aclrtEventElapsedTime");
+    std::lock_guard<std::mutex> lock(events_mutex);
     if (ms == nullptr || !a->recorded || !b->recorded) {
         return fail(ACL_ERROR_INVALID_PARAM, "aclrtEventElapsedTime: both events must be recorded first");
     }
@@ -218,6 +256,7 @@ ACL_EXPORT aclError aclrtEventElapsedTime(float* ms, aclrtEvent start, aclrtEven
 ACL_EXPORT aclError aclrtEventGetTimestamp(aclrtEvent handle, uint64_t* microseconds) {
     Event* event = event_of(handle);
     if (event == nullptr) return bad_event("aclrtEventGetTimestamp");
+    std::lock_guard<std::mutex> lock(events_mutex);
     if (microseconds == nullptr || !event->recorded) {
         return fail(ACL_ERROR_INVALID_PARAM, "aclrtEventGetTimestamp: the event must be recorded first");
     }
