@@ -189,7 +189,7 @@ def test_a_model_that_is_destroyed_ends_its_capture() -> None:
         assert acl.aclmdlRICaptureBegin(stream, 0) == 0
         assert acl.aclmdlRICaptureGetInfo(stream, ctypes.byref(status), ctypes.byref(model)) == 0
         assert status.value == 1
-        assert acl.ascendgraphAnyCapture()
+        assert acl.ascendgraphAnyDeferral()
         assert acl.aclmdlRIDestroy(model) == 0
         assert acl.aclmdlRICaptureGetInfo(stream, ctypes.byref(status), ctypes.byref(model)) == 0
         assert status.value == 0
@@ -265,3 +265,78 @@ def test_a_replay_is_what_the_program_computes(program: list[Step]) -> None:
         graph.replay()
         for result, expected in zip(results, _run(program, values), strict=True):
             torch.testing.assert_close(result.cpu(), expected)
+
+
+def _updated(x: torch.Tensor, count: int) -> tuple[torch.npu.NPUGraph, list[tuple[object, object]], torch.Tensor]:
+    """A captured sum of x and `count` products, each of which waits for an event and may be updated, as torch_npu's own
+    NPUGraph(auto_dispatch_capture=True) records attention."""
+    groups: list[tuple[object, object]] = []
+    products = [torch.empty_like(x) for _ in range(count)]
+
+    def body() -> torch.Tensor:
+        total = x * 1
+        stream = torch.npu.current_stream()
+        for product in products:
+            event = torch.npu.ExternalEvent()
+            event.wait(stream)
+            event.reset(stream)
+            torch.npu.graph_task_group_begin(stream)
+            torch.mul(x, 10.0, out=product)
+            groups.append((event, torch.npu.graph_task_group_end(stream)))
+            total += product
+        return total
+
+    graph, total = _captured(body)
+    return graph, [(event, (handle, product)) for (event, handle), product in zip(groups, products, strict=True)], total
+
+
+def _update(x: torch.Tensor, groups: list, factors: list[float]) -> None:
+    stream = torch.npu.Stream()
+    with torch.npu.stream(stream):
+        for (event, (handle, product)), factor in zip(groups, factors, strict=True):
+            torch.npu.graph_task_update_begin(stream, handle)
+            torch.mul(x, factor, out=product)
+            torch.npu.graph_task_update_end(stream)
+            event.record(stream)
+
+
+@pytest.mark.parametrize("updated_first", [True, False])
+def test_a_replay_waits_for_the_updates_of_its_tasks(updated_first: bool) -> None:
+    x = torch.ones(3, device="npu")
+    graph, groups, total = _updated(x, 3)
+    for factors in ([1.0, 2.0, 3.0], [5.0, 7.0, 11.0]):
+        if updated_first:
+            _update(x, groups, factors)
+            graph.replay()
+        else:
+            graph.replay()
+            later = total + 1  # which the stream computes behind the replay
+            assert not torch.npu.current_stream().query()
+            _update(x, groups, factors)
+            assert later.tolist() == [2 + sum(factors)] * 3
+        assert total.tolist() == [1 + sum(factors)] * 3
+
+
+def test_what_would_wait_for_ever_is_refused() -> None:
+    x = torch.ones(3, device="npu")
+    graph, groups, total = _updated(x, 1)
+    graph.replay()
+    with pytest.raises(RuntimeError, match="waits for an event that nothing has recorded yet"):
+        total.cpu()
+    with pytest.raises(RuntimeError, match="waits for an event that nothing has recorded yet"):
+        torch.npu.synchronize()
+    _update(x, groups, [4.0])
+    assert total.tolist() == [5, 5, 5]
+
+
+def test_streams_wait_for_streams_that_wait() -> None:
+    x = torch.ones(3, device="npu")
+    graph, groups, total = _updated(x, 1)
+    graph.replay()
+    side = torch.npu.Stream()
+    side.wait_stream(torch.npu.current_stream())
+    with torch.npu.stream(side):
+        doubled = total * 2
+    _update(x, groups, [4.0])
+    torch.npu.current_stream().wait_stream(side)
+    assert doubled.tolist() == [10, 10, 10]

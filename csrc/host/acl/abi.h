@@ -32,6 +32,7 @@ inline constexpr aclError ACL_ERROR_RT_CONTEXT_NULL = 107002;
 inline constexpr aclError ACL_ERROR_RT_CAPTURE_DEPENDENCY = 107024;
 inline constexpr aclError ACL_ERROR_RT_STREAM_UNJOINED = 107025;
 inline constexpr aclError ACL_ERROR_RT_STREAM_CAPTURE_WRONG = 107030;
+inline constexpr aclError ACL_ERROR_RT_STREAM_SYNC_TIMEOUT = 507046;
 
 enum aclDataType : int {};
 enum aclFormat : int {};

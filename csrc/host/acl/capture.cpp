@@ -62,11 +62,24 @@ bool is_unjoined(const Model& model, const Progress& behind) {
 
 }  // namespace
 
-aclError Model::replay() const {
-    for (const Task& task : tasks) {
-        if (aclError error = task.run()) return error;
+aclError Model::replay(size_t& next) {
+    std::lock_guard<std::recursive_mutex> lock(running_);
+    while (next < tasks.size()) {
+        const aclError error = tasks[next].run();
+        if (error == kWaits) return kWaits;
+        ++next;
+        if (error != ACL_SUCCESS) {
+            next = 0;
+            return error;
+        }
     }
+    next = 0;
     return ACL_SUCCESS;
+}
+
+void Model::replace(size_t place, Task task) {
+    std::lock_guard<std::recursive_mutex> lock(running_);
+    std::swap(tasks[place], task);
 }
 
 }  // namespace ascend_graph::host
@@ -130,7 +143,8 @@ ACL_EXPORT aclError aclmdlRIGetId(aclmdlRI handle, uint32_t* id) {
 ACL_EXPORT aclError aclmdlRIExecuteAsync(aclmdlRI handle, aclrtStream stream) {
     auto model = model_of(handle);
     if (model == nullptr) return not_a_model("aclmdlRIExecuteAsync");
-    return stream_of(stream).enqueue({"model", [model] { return model->replay(); }});
+    return stream_of(stream).enqueue(
+        {"model", [model, next = size_t{0}]() mutable { return model->replay(next); }});
 }
 
 ACL_EXPORT aclError aclmdlRIDestroy(aclmdlRI handle) {

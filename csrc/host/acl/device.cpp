@@ -151,12 +151,6 @@ ACL_EXPORT aclError aclrtSetCurrentContext(aclrtContext context) {
     return aclrtSetDevice(static_cast<int32_t>(reinterpret_cast<intptr_t>(context) - 1));
 }
 
-ACL_EXPORT aclError aclrtSynchronizeDevice() {
-    if (!ascendgraphAnyCapture()) return ascendgraphReportKernelFailure();
-    return fail(ACL_ERROR_RT_STREAM_CAPTURE_WRONG, "aclrtSynchronizeDevice: a stream is capturing a model");
-}
-ACL_EXPORT aclError aclrtSynchronizeDeviceWithTimeout(int32_t) { return aclrtSynchronizeDevice(); }
-
 ACL_EXPORT aclError aclrtDeviceCanAccessPeer(int32_t* can, int32_t id, int32_t peer) {
     if (can == nullptr)
         return fail(ACL_ERROR_INVALID_PARAM, "aclrtDeviceCanAccessPeer: canAccessPeer is null");

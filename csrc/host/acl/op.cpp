@@ -175,7 +175,7 @@ aclError execute(const char* op_type, int input_count, const aclTensorDesc* cons
                     std::string("operator ") + op_type +
                         ": the host runtime runs single operators in processes with PyTorch only");
     }
-    if (ascendgraphIsCapturing(stream)) {
+    if (ascendgraphDeferral(stream) != nullptr) {
         return fail(
             ACL_ERROR_RT_STREAM_CAPTURE_WRONG,
             std::string("operator ") + op_type + ": the aclop interface cannot be captured into a model");

@@ -1,13 +1,14 @@
 // Streams, events and captured models of the host runtime.
 //
 // A stream runs its work at once, on the thread that enqueues it: on a host there is nothing to overlap with,
-// and work that is done when the call returns needs no other synchronisation. While a stream captures, work
-// is recorded into a model instead of being run, exactly as on a device: an in-place operation must not
-// happen during the capture.
+// and work that is done when the call returns needs no other synchronisation. There are two exceptions. While
+// a stream captures, work is recorded into a model instead of being run, exactly as on a device: an in-place
+// operation must not happen during the capture. And work behind an event that is not recorded yet waits for
+// it: a replay may be started before the arguments of its tasks are updated.
 #pragma once
 
 #include <atomic>
-#include <chrono>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -19,6 +20,9 @@
 #include "ascend_graph/host_runtime.h"
 
 namespace ascend_graph::host {
+
+// What a task returns that cannot run before an event is recorded.
+inline constexpr aclError kWaits = -1;
 
 struct Task {
     std::string name;
@@ -49,10 +53,15 @@ class Model {
     void end_capture() {
         if (capturing_.exchange(false)) --active_captures;
     }
-    aclError replay() const;
+    // Runs the tasks from `next` on, one replay at a time; `next` is where a replay goes on that waits, and 0
+    // after its end.
+    aclError replay(size_t& next);
+    // Puts another task in the place of one, between two tasks of a replay.
+    void replace(size_t place, Task task);
 
   private:
     std::atomic<bool> capturing_{false};
+    std::recursive_mutex running_;
 };
 
 // A range of a model's tasks whose work can be replaced after the capture (aclmdlRICaptureTaskGrp*).
@@ -62,7 +71,8 @@ struct TaskGroup {
     size_t end = 0;
 };
 
-struct Stream {
+class Stream {
+  public:
     int32_t id = 0;
     int32_t device = 0;
     std::mutex state;  // of what follows
@@ -79,17 +89,28 @@ struct Stream {
 
     // The model this stream records into now; null if it captures nothing.
     std::shared_ptr<Model> capturing();
+    // Whether the stream waits for an event.
+    bool waits();
+    // Why work is kept instead of being run at once; null if it is run.
+    const char* deferral();
+    // Runs a task, or keeps it: in the model that the stream captures, or behind the event it waits for.
     aclError enqueue(Task task);
     // As enqueue, for a task that marks a place and does no work: nothing has to be joined on its account.
     aclError mark(Task task);
+    // Runs what waits, up to the next event that is not recorded.
+    void advance();
+
+  private:
+    aclError run(Task task);
+
+    std::deque<Task> waiting_;  // begins with the task that waits
 };
 
-struct Event {
-    std::chrono::steady_clock::time_point time{};
-    bool recorded = false;
-    std::weak_ptr<Model> capture;
-    Progress behind;
-};
+// To be called after an event is recorded: streams that waited for it go on.
+void resume_waiting_streams();
+// Waits until `ended`, for as long as another thread may take to record an event; then an error, for on a
+// device the call would not return. Reports what failed before.
+aclError await(const std::function<bool()>& ended, const char* function);
 
 Stream& stream_of(aclrtStream handle);
 

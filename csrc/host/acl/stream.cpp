@@ -1,7 +1,9 @@
-// Streams and events.
+// Streams, and the failures of what they run.
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <mutex>
+#include <thread>
 #include <unordered_set>
 
 #include "acl/runtime.h"
@@ -12,18 +14,16 @@ std::atomic<int> active_captures{0};
 
 namespace {
 
+constexpr const char* kCapturing = "the stream is capturing a model";
+constexpr const char* kWaiting = "the stream waits for an event that nothing has recorded yet";
+
+std::atomic<int> waiting_streams{0};
 std::atomic<int32_t> next_stream_id{1};
 // Handles come from callers; a stale one must be an error, not a crash.
 std::mutex handles_mutex;
-std::unordered_set<void*> live_streams;
-std::unordered_set<void*> live_events;
-
-std::mutex events_mutex;  // of what events hold
-
-bool alive(const std::unordered_set<void*>& handles, void* handle) {
-    std::lock_guard<std::mutex> lock(handles_mutex);
-    return handles.count(handle) != 0;
-}
+std::unordered_set<Stream*> live_streams;
+// Never destroyed: what waits at the process's end may own tensors of an allocator that is gone by then.
+auto& default_stream = *new Stream;
 
 aclError create_stream(aclrtStream* stream) {
     if (stream == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtCreateStream: stream is null");
@@ -36,27 +36,57 @@ aclError create_stream(aclrtStream* stream) {
     return ACL_SUCCESS;
 }
 
-aclError create_event(aclrtEvent* event) {
-    if (event == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtCreateEvent: event is null");
-    auto created = std::make_unique<Event>();
+// `force` gives up what the stream has still to do.
+aclError destroy_stream(aclrtStream handle, bool force) {
+    std::unique_ptr<Stream> stream(static_cast<Stream*>(handle));  // dies outside the lock
     std::lock_guard<std::mutex> lock(handles_mutex);
-    live_events.insert(created.get());
-    *event = created.release();
+    if (live_streams.count(stream.get()) == 0) {
+        stream.release();
+        return fail(ACL_ERROR_INVALID_RESOURCE_HANDLE, "aclrtDestroyStream: not a live stream");
+    }
+    if (stream->waits() && !force) {
+        stream.release();
+        return fail(ACL_ERROR_RT_STREAM_SYNC_TIMEOUT, std::string("aclrtDestroyStream: ") + kWaiting);
+    }
+    if (stream->waits()) --waiting_streams;
+    live_streams.erase(stream.get());
     return ACL_SUCCESS;
 }
 
-Event* event_of(aclrtEvent handle) {
-    return alive(live_events, handle) ? static_cast<Event*>(handle) : nullptr;
+std::vector<Stream*> every_stream() {
+    std::lock_guard<std::mutex> lock(handles_mutex);
+    std::vector<Stream*> streams(live_streams.begin(), live_streams.end());
+    streams.push_back(&default_stream);
+    return streams;
 }
 
-aclError bad_event(const char* function) {
-    return fail(ACL_ERROR_INVALID_RESOURCE_HANDLE, std::string(function) + ": not a live event");
+// Waiting for a capturing stream would wait for work that has not run: as on a device, an error.
+aclError synchronize(Stream& stream, const char* function) {
+    if (stream.capturing() != nullptr) {
+        return fail(ACL_ERROR_RT_STREAM_CAPTURE_WRONG, std::string(function) + ": " + kCapturing);
+    }
+    return await([&] { return !stream.waits(); }, function);
 }
 
 }  // namespace
 
+aclError await(const std::function<bool()>& ended, const char* function) {
+    constexpr std::chrono::seconds kPatience{2};
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    while (!ended()) {
+        if (std::chrono::steady_clock::now() > deadline) {
+            return fail(ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
+                        std::string(function) + ": " + kWaiting +
+                            ", and on a device this call would not return; record the event first (a replay "
+                            "of a captured graph with updated operators goes on after NPUGraph.update)");
+        }
+        std::this_thread::sleep_for(std::chrono::microseconds(200));
+        resume_waiting_streams();  // a word in memory may have been written by any means
+    }
+    return ascendgraphReportKernelFailure();
+}
+
 Stream& stream_of(aclrtStream handle) {
-    static Stream default_stream;
     return handle == nullptr ? default_stream : *static_cast<Stream*>(handle);
 }
 
@@ -65,6 +95,71 @@ std::shared_ptr<Model> Stream::capturing() {
     std::lock_guard<std::mutex> lock(state);
     auto model = capture.lock();
     return model != nullptr && model->capturing() ? model : nullptr;
+}
+
+bool Stream::waits() {
+    if (waiting_streams.load() == 0) return false;
+    std::lock_guard<std::mutex> lock(state);
+    return !waiting_.empty();
+}
+
+const char* Stream::deferral() {
+    if (update != nullptr || capturing() != nullptr) return kCapturing;
+    return waits() ? kWaiting : nullptr;
+}
+
+aclError Stream::run(Task task) {
+    if (waiting_streams.load() != 0) {
+        std::lock_guard<std::mutex> lock(state);
+        if (!waiting_.empty()) {
+            waiting_.push_back(std::move(task));
+            return ACL_SUCCESS;
+        }
+    }
+    const aclError error = task.run();
+    if (error != kWaits) return error;
+    {
+        std::lock_guard<std::mutex> lock(state);
+        if (waiting_.empty()) ++waiting_streams;
+        waiting_.push_back(std::move(task));
+    }
+    resume_waiting_streams();  // the event may have been recorded meanwhile
+    return ACL_SUCCESS;
+}
+
+void Stream::advance() {
+    std::unique_lock<std::mutex> lock(state);
+    while (!waiting_.empty()) {
+        Task& next = waiting_.front();  // stays where it is: others only add behind it
+        lock.unlock();
+        const aclError error = next.run();
+        if (error == kWaits) return;
+        if (error != ACL_SUCCESS) ascendgraphSetError(error, ascendgraphRecentError());
+        lock.lock();
+        const Task done = std::move(waiting_.front());
+        waiting_.pop_front();
+        if (waiting_.empty()) --waiting_streams;
+        lock.unlock();  // what a task owns is released outside the lock
+        lock.lock();
+    }
+}
+
+void resume_waiting_streams() {
+    static std::mutex mutex;
+    static bool resuming = false;
+    static uint64_t asked = 0;
+    if (waiting_streams.load() == 0) return;
+    std::unique_lock<std::mutex> lock(mutex);
+    ++asked;
+    if (resuming) return;  // who resumes looks again: another thread, or a caller of this one
+    resuming = true;
+    for (uint64_t seen = 0; seen != asked;) {
+        seen = asked;
+        lock.unlock();
+        for (Stream* stream : every_stream()) stream->advance();
+        lock.lock();
+    }
+    resuming = false;
 }
 
 aclError Stream::enqueue(Task task) {
@@ -78,11 +173,11 @@ aclError Stream::enqueue(Task task) {
             return fail(ACL_ERROR_INVALID_RESOURCE_HANDLE,
                         "task group update: the group's model was destroyed");
         }
-        model->tasks[update_next++] = std::move(task);
+        model->replace(update_next++, std::move(task));
         return ACL_SUCCESS;
     }
     auto model = capturing();
-    if (model == nullptr) return task.run();
+    if (model == nullptr) return run(std::move(task));
     std::scoped_lock lock(model->recording, state);
     model->tasks.push_back(std::move(task));
     behind[id] = ++model->recorded[id];
@@ -92,7 +187,7 @@ aclError Stream::enqueue(Task task) {
 aclError Stream::mark(Task task) {
     if (update != nullptr) return enqueue(std::move(task));
     auto model = capturing();
-    if (model == nullptr) return task.run();
+    if (model == nullptr) return run(std::move(task));
     std::lock_guard<std::mutex> lock(model->recording);
     model->tasks.push_back(std::move(task));
     return ACL_SUCCESS;
@@ -110,13 +205,12 @@ ACL_EXPORT int ascendgraphEnqueue(void* stream, const char* name, int (*run)(voi
     return stream_of(stream).enqueue({name, [run, owned] { return run(owned.get()); }});
 }
 
-ACL_EXPORT bool ascendgraphIsCapturing(void* stream) {
-    if (active_captures.load(std::memory_order_relaxed) == 0) return false;
-    Stream& s = stream_of(stream);
-    return s.capturing() != nullptr || s.update != nullptr;
-}
+ACL_EXPORT const char* ascendgraphDeferral(void* stream) { return stream_of(stream).deferral(); }
 
-ACL_EXPORT bool ascendgraphAnyCapture() { return active_captures.load(std::memory_order_relaxed) != 0; }
+ACL_EXPORT bool ascendgraphAnyDeferral() {
+    return active_captures.load(std::memory_order_relaxed) != 0 ||
+           waiting_streams.load(std::memory_order_relaxed) != 0;
+}
 
 ACL_EXPORT aclError aclrtCreateStream(aclrtStream* stream) { return create_stream(stream); }
 
@@ -124,28 +218,13 @@ ACL_EXPORT aclError aclrtCreateStreamWithConfig(aclrtStream* stream, uint32_t, u
     return create_stream(stream);
 }
 
-ACL_EXPORT aclError aclrtDestroyStream(aclrtStream stream) {
-    std::lock_guard<std::mutex> lock(handles_mutex);
-    if (live_streams.erase(stream) == 0) {
-        return fail(ACL_ERROR_INVALID_RESOURCE_HANDLE, "aclrtDestroyStream: not a live stream");
-    }
-    delete static_cast<Stream*>(stream);
-    return ACL_SUCCESS;
-}
-
-ACL_EXPORT aclError aclrtDestroyStreamForce(aclrtStream stream) { return aclrtDestroyStream(stream); }
+ACL_EXPORT aclError aclrtDestroyStream(aclrtStream stream) { return destroy_stream(stream, false); }
+ACL_EXPORT aclError aclrtDestroyStreamForce(aclrtStream stream) { return destroy_stream(stream, true); }
 
 ACL_EXPORT aclError aclrtStreamGetId(aclrtStream stream, int32_t* id) {
     if (id == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtStreamGetId: streamId is null");
     *id = stream_of(stream).id;
     return ACL_SUCCESS;
-}
-
-// Waiting for a capturing stream would wait for work that has not run: as on a device, an error.
-static aclError synchronize(Stream& stream, const char* function) {
-    if (stream.capturing() == nullptr) return ascendgraphReportKernelFailure();
-    return fail(ACL_ERROR_RT_STREAM_CAPTURE_WRONG,
-                std::string(function) + ": the stream is capturing a model");
 }
 
 ACL_EXPORT aclError aclrtSynchronizeStream(aclrtStream stream) {
@@ -156,114 +235,22 @@ ACL_EXPORT aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_
     return synchronize(stream_of(stream), "aclrtSynchronizeStreamWithTimeout");
 }
 
-ACL_EXPORT aclError aclrtStreamQuery(aclrtStream stream, int* status) {
+ACL_EXPORT aclError aclrtStreamQuery(aclrtStream handle, int* status) {
     if (status == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtStreamQuery: status is null");
-    if (aclError error = synchronize(stream_of(stream), "aclrtStreamQuery")) return error;
-    *status = 0;  // ACL_STREAM_STATUS_COMPLETE
-    return ACL_SUCCESS;
+    Stream& stream = stream_of(handle);
+    const bool waits = stream.waits();
+    *status = waits ? 1 : 0;  // ACL_STREAM_STATUS_NOT_READY, ACL_STREAM_STATUS_COMPLETE
+    return waits ? ACL_SUCCESS : synchronize(stream, "aclrtStreamQuery");
 }
 
-ACL_EXPORT aclError aclrtCreateEvent(aclrtEvent* event) { return create_event(event); }
-ACL_EXPORT aclError aclrtCreateEventWithFlag(aclrtEvent* event, uint32_t) { return create_event(event); }
-ACL_EXPORT aclError aclrtCreateEventExWithFlag(aclrtEvent* event, uint32_t) { return create_event(event); }
-
-ACL_EXPORT aclError aclrtDestroyEvent(aclrtEvent event) {
-    std::lock_guard<std::mutex> lock(handles_mutex);
-    if (live_events.erase(event) == 0) return bad_event("aclrtDestroyEvent");
-    delete static_cast<Event*>(event);
-    return ACL_SUCCESS;
-}
-
-ACL_EXPORT aclError aclrtRecordEvent(aclrtEvent handle, aclrtStream stream) {
-    Event* event = event_of(handle);
-    if (event == nullptr) return bad_event("aclrtRecordEvent");
-    Stream& s = stream_of(stream);
-    auto record = [event, handle] {
-        if (!alive(live_events, handle)) return ACL_SUCCESS;  // destroyed between capture and replay
-        std::lock_guard<std::mutex> lock(events_mutex);
-        event->time = std::chrono::steady_clock::now();
-        event->recorded = true;
-        return ACL_SUCCESS;
-    };
-    if (aclError error = s.mark({"record event", record})) return error;
-    const auto model = s.capturing();
-    std::scoped_lock lock(events_mutex, s.state);
-    event->capture = model;
-    event->behind = model != nullptr ? s.behind : Progress{};
-    return ACL_SUCCESS;
-}
-
-ACL_EXPORT aclError aclrtResetEvent(aclrtEvent handle, aclrtStream) {
-    Event* event = event_of(handle);
-    if (event == nullptr) return bad_event("aclrtResetEvent");
-    std::lock_guard<std::mutex> lock(events_mutex);
-    *event = Event{};
-    return ACL_SUCCESS;
-}
-
-ACL_EXPORT aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent handle) {
-    Event* event = event_of(handle);
-    if (event == nullptr) return bad_event("aclrtStreamWaitEvent");
-    Stream& s = stream_of(stream);
-    const auto current = s.capturing();
-    std::scoped_lock lock(events_mutex, s.state);
-    const auto model = event->capture.lock();
-    if (model == nullptr || !model->capturing()) return ACL_SUCCESS;
-    if (current != nullptr && current != model) {
-        return fail(ACL_ERROR_RT_CAPTURE_DEPENDENCY,
-                    "aclrtStreamWaitEvent: the stream and the event belong to two captures");
+ACL_EXPORT aclError aclrtSynchronizeDevice() {
+    if (active_captures.load() != 0) {
+        return fail(ACL_ERROR_RT_STREAM_CAPTURE_WRONG,
+                    "aclrtSynchronizeDevice: a stream is capturing a model");
     }
-    // Waiting for work of a capture makes the waiting stream part of that capture.
-    if (current == nullptr) {
-        s.capture = model;
-        s.behind.clear();
-    }
-    for (const auto& [id, tasks] : event->behind) s.behind[id] = std::max(s.behind[id], tasks);
-    return ACL_SUCCESS;
+    return await([] { return waiting_streams.load() == 0; }, "aclrtSynchronizeDevice");
 }
-
-ACL_EXPORT aclError aclrtSynchronizeEvent(aclrtEvent handle) {
-    return event_of(handle) == nullptr ? bad_event("aclrtSynchronizeEvent")
-                                       : ascendgraphReportKernelFailure();
-}
-
-ACL_EXPORT aclError aclrtQueryEventStatus(aclrtEvent handle, int* status) {
-    if (status == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtQueryEventStatus: status is null");
-    if (event_of(handle) == nullptr) return bad_event("aclrtQueryEventStatus");
-    *status = 1;  // ACL_EVENT_RECORDED_STATUS_COMPLETE
-    return ACL_SUCCESS;
-}
-
-ACL_EXPORT aclError aclrtQueryEventWaitStatus(aclrtEvent handle, int* status) {
-    if (status == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtQueryEventWaitStatus: status is null");
-    if (event_of(handle) == nullptr) return bad_event("aclrtQueryEventWaitStatus");
-    *status = 0;  // ACL_EVENT_WAIT_STATUS_COMPLETE
-    return ACL_SUCCESS;
-}
-
-ACL_EXPORT aclError aclrtEventElapsedTime(float* ms, aclrtEvent start, aclrtEvent end) {
-    Event* a = event_of(start);
-    Event* b = event_of(end);
-    if (a == nullptr || b == nullptr) return bad_event("aclrtEventElapsedTime");
-    std::lock_guard<std::mutex> lock(events_mutex);
-    if (ms == nullptr || !a->recorded || !b->recorded) {
-        return fail(ACL_ERROR_INVALID_PARAM, "aclrtEventElapsedTime: both events must be recorded first");
-    }
-    *ms = std::chrono::duration<float, std::milli>(b->time - a->time).count();
-    return ACL_SUCCESS;
-}
-
-ACL_EXPORT aclError aclrtEventGetTimestamp(aclrtEvent handle, uint64_t* microseconds) {
-    Event* event = event_of(handle);
-    if (event == nullptr) return bad_event("aclrtEventGetTimestamp");
-    std::lock_guard<std::mutex> lock(events_mutex);
-    if (microseconds == nullptr || !event->recorded) {
-        return fail(ACL_ERROR_INVALID_PARAM, "aclrtEventGetTimestamp: the event must be recorded first");
-    }
-    *microseconds = static_cast<uint64_t>(
-        std::chrono::duration_cast<std::chrono::microseconds>(event->time.time_since_epoch()).count());
-    return ACL_SUCCESS;
-}
+ACL_EXPORT aclError aclrtSynchronizeDeviceWithTimeout(int32_t) { return aclrtSynchronizeDevice(); }
 
 ACL_EXPORT aclError aclrtLaunchCallback(void (*fn)(void*), void* user_data, int, aclrtStream stream) {
     if (fn == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtLaunchCallback: fn is null");

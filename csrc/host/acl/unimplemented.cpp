@@ -60,8 +60,6 @@ UNIMPLEMENTED(aclmdlRICondHandleCreate)
 UNIMPLEMENTED(aclmdlRICondHandleGetCondPtr)
 UNIMPLEMENTED(aclmdlRIAddCondTask)
 UNIMPLEMENTED(aclmdlRIDebugJsonPrint)
-UNIMPLEMENTED(aclrtValueWait)
-UNIMPLEMENTED(aclrtValueWrite)
 
 // Fault handling, utilisation and limits of the hardware.
 UNIMPLEMENTED(aclrtDeviceTaskAbort)

@@ -92,10 +92,10 @@ void boxed_kernel(const Operator& op, c10::DispatchKeySet, Stack* stack) {
         alias_on_cpu, [](const at::Generator& generator) { return cpu_generator(draw(generator)); }};
     static const Placement place = on_device;
     check_launches();
-    if (ascendgraphAnyCapture()) {
+    if (ascendgraphAnyDeferral()) {
         void* stream = c10_npu::getCurrentNPUStream().stream(false);
-        if (ascendgraphIsCapturing(stream)) {
-            record(op, *stack, stream);
+        if (const char* why = ascendgraphDeferral(stream)) {
+            record(op, *stack, stream, why);
             return;
         }
     }

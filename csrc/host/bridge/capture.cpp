@@ -44,17 +44,17 @@ at::Tensor on_meta(const at::Tensor& t) {
 bool is_copy(const Operator& op) { return op.operator_name().name == "aten::copy_"; }
 
 // A copy between host and device that must have ended when the call returns: not while nothing runs.
-void check_copy(const Operator& op, const c10::IValue* arguments) {
+void check_copy(const Operator& op, const c10::IValue* arguments, const char* why) {
     if (!is_copy(op)) return;
     const at::Tensor &to = arguments[0].toTensor(), &from = arguments[1].toTensor();
     if (to.device().type() == from.device().type() || to.numel() == 0) return;
-    TORCH_CHECK(arguments[2].toBool(), name_of(op), " from ", from.device(), " to ", to.device(),
-                ": the stream is capturing a model, and a copy between host and device waits for the stream; "
-                "copy before or after the capture, or with pinned memory and non_blocking=True");
+    TORCH_CHECK(arguments[2].toBool(), name_of(op), " from ", from.device(), " to ", to.device(), ": ", why,
+                ", and a copy between host and device waits for the stream; copy before or after, or with "
+                "pinned memory and non_blocking=True");
     const at::Tensor& host = to.is_cpu() ? to : from;
-    TORCH_CHECK(host.is_pinned(), name_of(op), " from ", from.device(), " to ", to.device(),
-                ": the stream is capturing a model, and a copy with non_blocking=True of memory that is not "
-                "pinned waits for the stream all the same; use Tensor.pin_memory()");
+    TORCH_CHECK(host.is_pinned(), name_of(op), " from ", from.device(), " to ", to.device(), ": ", why,
+                ", and a copy with non_blocking=True of memory that is not pinned waits for the stream all "
+                "the same; use Tensor.pin_memory()");
 }
 
 // Whether an exception says that a meta kernel does not exist, or would need values.
@@ -67,12 +67,11 @@ bool is_not_implemented(const std::exception& error) {
 }
 
 // Calls the operator on meta tensors, which gives the shapes of its results.
-void infer(const Operator& op, Stack& stack) {
+void infer(const Operator& op, Stack& stack, const char* deferral) {
     const bool of_values = op.hasTag(at::Tag::data_dependent_output);
     const bool of_any_shape = op.hasTag(at::Tag::dynamic_output_shape);
     const auto refuse = [&](const std::string& why) {
-        TORCH_CHECK(false, name_of(op),
-                    " cannot be captured: while the stream is capturing a model nothing is ", "computed, ",
+        TORCH_CHECK(false, name_of(op), " cannot be captured: ", deferral, " and computes nothing, ",
                     of_values || of_any_shape
                         ? "and what the operator returns depends on the values of its arguments"
                         : "and the shapes of its results do not follow from those of its arguments",
@@ -131,10 +130,10 @@ class Work {
 
 }  // namespace
 
-void record(const Operator& op, Stack& stack, void* stream) {
+void record(const Operator& op, Stack& stack, void* stream, const char* why) {
     const size_t count = op.schema().arguments().size();
     c10::IValue* arguments_begin = arguments_of(op, stack);
-    check_copy(op, arguments_begin);
+    check_copy(op, arguments_begin, why);
     Stack recorded(arguments_begin, arguments_begin + count);
 
     Draw drawn;
@@ -154,7 +153,7 @@ void record(const Operator& op, Stack& stack, void* stream) {
         torch::jit::drop(stack, count);
         stack.emplace_back(to);
     } else {
-        infer(op, stack);
+        infer(op, stack, why);
     }
     for (const Alias& alias : arguments.aliases()) {
         if (alias.written && alias.cpu.sizes() != alias.device.sizes())

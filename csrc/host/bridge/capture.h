@@ -1,12 +1,12 @@
-// ATen operators while their stream captures.
+// ATen operators while their stream keeps work: while it captures, or waits for an event.
 #pragma once
 
 #include "arguments.h"
 
 namespace ascend_graph::host {
 
-// While the stream captures nothing may run: the operator's meta kernel gives the results' shapes, and the
-// work is recorded.
-void record(const Operator& op, Stack& stack, void* stream);
+// Nothing may run: the operator's meta kernel gives the results' shapes, and the work is left to the stream.
+// `why` is what ascendgraphDeferral says of it.
+void record(const Operator& op, Stack& stack, void* stream, const char* why);
 
 }  // namespace ascend_graph::host

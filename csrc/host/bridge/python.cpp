@@ -121,8 +121,8 @@ void separate(std::vector<at::Tensor>& results, const std::vector<void*>& places
 
 int run(uint32_t graph_id, void* stream, const GraphTensor* inputs, size_t input_count,
         const GraphTensor* outputs, size_t output_count, OutputSink sink) {
-    if (ascendgraphIsCapturing(stream)) {
-        return ascendgraphFail(kFailure, "a GE graph cannot run on a stream that captures a model");
+    if (const char* why = ascendgraphDeferral(stream)) {
+        return ascendgraphFail(kFailure, ("a GE graph cannot run now: " + std::string(why)).c_str());
     }
     return with_python([&] {
         // The plan works on plain CPU tensors: no autograd, no functionalization, no cost of either.

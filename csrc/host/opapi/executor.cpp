@@ -215,7 +215,7 @@ ACL_EXPORT int ascendgraphAddBoolArray(aclOpExecutor* executor, const aclBoolArr
 
 ACL_EXPORT int ascendgraphRunExecutor(aclOpExecutor* executor, void* stream) {
     if (executor == nullptr) return ascendgraphFail(kParamNullptr, "aclnn: the executor is null");
-    if (!ascendgraphIsCapturing(stream)) {
+    if (ascendgraphDeferral(stream) == nullptr) {
         const std::unique_ptr<aclOpExecutor> owned(executor);
         return run(executor);
     }

@@ -32,10 +32,11 @@ void ascendgraphSetError(int code, const char* message);
 // The failure of a launch that nothing has reported yet, which is reported with this call: 0 if there is
 // none.
 int ascendgraphReportKernelFailure(void);
-// Whether work on `stream` is being recorded into a model.
-bool ascendgraphIsCapturing(void* stream);
-// Whether any stream of the process captures: a cheap test before the one above.
-bool ascendgraphAnyCapture(void);
+// Why work on `stream` is kept instead of being run at once, as a clause ("the stream is capturing a model");
+// null if it is run.
+const char* ascendgraphDeferral(void* stream);
+// Whether any stream of the process keeps work: a cheap test before the one above.
+bool ascendgraphAnyDeferral(void);
 
 // The live device or pinned allocation that contains `p`.
 bool ascendgraphAllocationExtent(const void* p, const void** base, size_t* size);
