@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
+import time
 from collections.abc import Callable
 
 import pytest
@@ -93,3 +95,41 @@ def test_who_waits_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
         thread.join()
     assert "one at a time" in text
     assert capsys.readouterr().err == ""
+
+
+def test_one_captured_graph_on_eight_threads() -> None:
+    """Replays follow each other, as on a device's stream; host functions among their tasks may run Python meanwhile."""
+    acl = ctypes.CDLL("libascendcl.so")
+    called = []
+
+    @ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+    def call(_: int) -> None:
+        called.append(threading.get_ident())
+        time.sleep(1e-4)
+
+    count = torch.zeros(3).npu()
+    graph = torch.npu.NPUGraph()
+    with torch.npu.graph(graph):
+        count += 1
+        stream = ctypes.c_void_p(torch.npu.current_stream().npu_stream)
+        assert acl.aclrtLaunchCallback(call, None, 0, stream) == 0
+        count += 1
+
+    assert together(8, lambda _: [graph.replay() for _ in range(25)] and None) == []
+    assert len(called) == 200
+    assert count.tolist() == [400, 400, 400]
+
+
+def test_eager_operators_on_eight_threads() -> None:
+    def work(number: int) -> None:
+        generator = torch.Generator().manual_seed(number)
+        for _ in range(30):
+            x = torch.rand(5, 7, generator=generator)
+            w = x.npu().requires_grad_()
+            loss = torch.softmax(w @ w.mT, -1).square().sum()
+            loss.backward()
+            expected = x.clone().requires_grad_()
+            torch.softmax(expected @ expected.mT, -1).square().sum().backward()
+            torch.testing.assert_close(w.grad.cpu(), expected.grad)
+
+    assert together(8, work) == []

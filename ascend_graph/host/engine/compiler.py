@@ -42,6 +42,8 @@ _INPUT_TYPES = frozenset({"Data", "RefData"})
 _CONST_TYPES = frozenset({"Const", "Constant"})
 #: Attrs that say how a device lays tensors out.
 _LAYOUT_ATTRS = frozenset({"input_layout_info", "output_layout_info"})
+#: How attrs begin that are no operator's: GE's private ones, and those that torchair's scopes (data_dump …) put on any node.
+_MARKS = ("_", "torchair_")
 _UNKNOWN = -1
 #: Constants that are computed while compiling are kept for the graph's life, so large ones are not.
 _LARGEST_FOLDED = 1 << 16
@@ -163,7 +165,7 @@ class _GraphCompiler:
         attrs = {
             name: attr_value(attr)
             for name, attr in op.attr.items()
-            if not name.startswith("_") and name not in _LAYOUT_ATTRS
+            if not name.startswith(_MARKS) and name not in _LAYOUT_ATTRS
         }
         sources = self._isolated(kernel, self._sources(op, kernel), position)
         step = Step(op.name, kernel, kernel.bind_attrs(attrs), sources, self.size, len(op.output_desc))

@@ -33,6 +33,7 @@ class Heap {
         if (found == blocks_.end()) return false;
         used_ -= found->second;
         blocks_.erase(found);
+        ++releases;
         std::free(p);
         return true;
     }
@@ -57,6 +58,8 @@ class Heap {
         }();
         return bytes;
     }
+
+    std::atomic<uint64_t> releases{0};
 
     size_t used() {
         std::lock_guard<std::mutex> lock(mutex_);
@@ -102,6 +105,8 @@ aclError check_copy(const char* function, const void* dst, size_t capacity, cons
 }
 
 }  // namespace
+
+ACL_EXPORT uint64_t ascendgraphReleases() { return heap().releases.load(std::memory_order_relaxed); }
 
 ACL_EXPORT bool ascendgraphAllocationExtent(const void* p, const void** base, size_t* size) {
     return heap().extent(p, base, size);

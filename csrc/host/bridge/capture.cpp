@@ -16,15 +16,15 @@ namespace {
 std::string name_of(const Operator& op) { return toString(op.operator_name()); }
 
 // What a capture keeps of a tensor: its address and how the operator saw it. What the caller does to the
-// tensor or its storage later (t_, resize_, set_, an assignment to .data) changes neither, as on a device,
-// where an address is recorded. The memory is kept as long as the graph.
+// tensor or its storage later (t_, resize_, set_, an assignment to .data) changes neither, as on a device.
+// Nor does it keep device memory from its allocator, which gives what a capture let go to later operators
+// of it: torch_npu counts on that (backend="npugraphs" compares what is live with what a graph returns).
 at::Tensor snapshot(const at::Tensor& t) {
     if (!t.defined() || !t.has_storage()) return t;
     const c10::Storage& storage = t.storage();
-    auto* owner = new c10::Storage(storage);
-    c10::DataPtr address(
-        const_cast<void*>(storage.data()), owner, [](void* p) { delete static_cast<c10::Storage*>(p); },
-        t.device());
+    void* data = const_cast<void*>(storage.data());
+    auto* owner = t.is_cpu() ? new c10::Storage(storage) : nullptr;
+    c10::DataPtr address(data, owner, [](void* p) { delete static_cast<c10::Storage*>(p); }, t.device());
     c10::Storage fixed(c10::Storage::use_byte_size_t(), storage.nbytes(), std::move(address),
                        /*allocator=*/nullptr, /*resizable=*/false);
     auto made = at::detail::make_tensor<c10::TensorImpl>(std::move(fixed), t.key_set(), t.dtype());
@@ -100,6 +100,7 @@ class Work {
     void add_output(const at::Tensor& output) { outputs_.push_back(output); }
 
     void run() {
+        check_memory();
         at::NoGradGuard no_grad;
         Stack stack = arguments_;
         next_ = 0;
@@ -109,6 +110,29 @@ class Work {
     const Operator& op() const { return op_; }
 
   private:
+    // Refuses what a device would read or write all the same: memory that its allocator has given back.
+    void check_memory() {
+        const uint64_t releases = ascendgraphReleases();
+        if (releases == checked_) return;
+        for (c10::IValue& value : arguments_) {
+            map_tensors(value, [this](const at::Tensor& t) { return check_memory(t), t; });
+        }
+        for (const at::Tensor& t : outputs_) check_memory(t);
+        checked_ = releases;
+    }
+
+    void check_memory(const at::Tensor& t) const {
+        if (!t.defined() || !t.has_storage() || t.storage().nbytes() == 0) return;
+        const void* base = nullptr;
+        size_t size = 0;
+        const auto* data = static_cast<const char*>(t.storage().data());
+        TORCH_CHECK(ascendgraphAllocationExtent(data, &base, &size) &&
+                        data + t.storage().nbytes() <= static_cast<const char*>(base) + size,
+                    "the memory of a tensor of shape ", t.sizes(),
+                    " that the captured graph uses was released; ",
+                    "keep the graph's inputs alive as long as the graph");
+    }
+
     at::Tensor place(const at::Tensor& result) {
         const at::Tensor& output = outputs_.at(next_++);
         // Statistics that a CPU kernel does not compute (batch norm in evaluation) are empty.
@@ -125,6 +149,7 @@ class Work {
     std::vector<at::Tensor> outputs_;  // of the results that are no arguments
     Substitutes substitutes_;
     Placement place_;
+    uint64_t checked_ = ascendgraphReleases();  // when the memory of all of these was last known to be there
     size_t next_ = 0;
 };
 

@@ -40,6 +40,8 @@ bool ascendgraphAnyDeferral(void);
 
 // The live device or pinned allocation that contains `p`.
 bool ascendgraphAllocationExtent(const void* p, const void** base, size_t* size);
+// How many allocations were released: what was live is live as long as this does not change.
+uint64_t ascendgraphReleases(void);
 
 #ifdef __cplusplus
 }  // extern "C"
