@@ -47,7 +47,7 @@ from ascend_graph.prototypes import Parameter, ParameterKind, parse_text, read_p
 from ascend_graph.prototypes.naming import snake_case
 from ascend_graph.prototypes.writer import to_reg_op
 from ascend_graph.shapes import Relation, parse_relation
-from ascend_graph.shapes.lowering import AttrKind
+from ascend_graph.shapes.form import AttrKind
 from ascend_graph.shapes.syntax import Itself
 
 __all__ = ["LAUNCHES", "CppArgument", "CppOperator", "Project", "generate_project", "op_plugin_entries"]

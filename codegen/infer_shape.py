@@ -19,27 +19,11 @@ from ascend_graph.codegen.rendering import GenerationError, cpp_name, cpp_string
 
 from ascend_graph.prototypes.dtypes import DataType
 from ascend_graph.prototypes.model import AttrType, OpPrototype, ParameterKind
-from ascend_graph.shapes import Relation
+from ascend_graph.shapes import Relation, form
 from ascend_graph.shapes.dtypes import CATEGORY, COMPLEX_OF, REAL_OF, promote_names
 from ascend_graph.shapes.errors import RelationError
-from ascend_graph.shapes.form import (
-    Agree,
-    Bind,
-    CheckDtype,
-    Define,
-    Demand,
-    Form,
-    Kind,
-    Leaf,
-    Match,
-    Node,
-    Op,
-    Pattern,
-    SameDtype,
-    Step,
-    below,
-)
-from ascend_graph.shapes.lowering import AttrKind, lower
+from ascend_graph.shapes.form import AttrKind, Kind, Node, Op, below
+from ascend_graph.shapes.lowering import lower
 
 #: The dtypes of the language that GE has.
 GE_DTYPES: Mapping[str, DataType] = {
@@ -102,6 +86,17 @@ _FUNCTIONS = {
     Op.FLOATING: "Floating",
     Op.INTEGRAL_SUM: "IntegralSum",
     Op.REAL: "Real",
+}
+#: Operations that read what a name stands for: the prefix of its variable, and what is made of that.
+_READING = {
+    Op.DIMENSION: ("dim", "Get({})"),
+    Op.GROUP: ("group", "Get({})"),
+    Op.ATTR: ("attr", "{}"),
+    Op.DTYPE_ATTR: ("attr", "DtypeAttr({})"),
+    Op.RANK: ("input", "Rank(ways, {})"),
+    Op.ELEMENTS: ("input", "Elements({})"),
+    Op.PRESENT: ("input", "{}.present"),
+    Op.TENSOR: ("input", "Tensor({})"),
 }
 _COMPARISONS = {
     "==": "Equal",
@@ -199,7 +194,7 @@ class _Generator:
                 raise self.fault(f"attr {name} is a {kind.value}, which a shape cannot depend on")
         try:
             kinds = {name: _KINDS.get(a.type, AttrKind(Kind.OTHER)) for name, (_, a) in self.attrs.items()}
-            self.form: Form = lower(relation, kinds)
+            self.form: form.Form = lower(relation, kinds)
         except RelationError as error:
             raise self.fault(str(error)) from None
         for name in relation.inputs:
@@ -231,7 +226,7 @@ class _Generator:
         lines += self.read_attrs()
         bound: dict[str, str] = {}
         for step in self.form.steps:
-            if isinstance(step, Match):
+            if isinstance(step, form.Match):
                 for item in (item for pattern in step.patterns for item in pattern.items or ()):
                     if item.what in ("dimension", "group", "later", "ellipsis"):
                         kind = "Dim" if item.what in ("dimension", "later") else "Group"
@@ -253,7 +248,7 @@ class _Generator:
         return variable
 
     @staticmethod
-    def bound(item: Bind) -> str:
+    def bound(item: form.Bind) -> str:
         """The variable that an item binds."""
         return "ellipsis" if item.what == "ellipsis" else cpp_name(_PREFIX[item.what], item.name)
 
@@ -267,23 +262,23 @@ class _Generator:
                 lines.append(f"[[maybe_unused]] const {kind} {cpp_name('attr', name)} = {reader.format(n=number)};")
         return lines
 
-    def step(self, step: Step) -> list[str]:
+    def step(self, step: form.Step) -> list[str]:
         match step:
-            case Match(name, patterns):
+            case form.Match(name, patterns):
                 return self.match(name, patterns)
-            case Define(name, node):
+            case form.Define(name, node):
                 kind = "Sizes" if node.kind is Kind.SIZES else "Number"
                 variable = cpp_name("group" if node.kind is Kind.SIZES else "dim", name)
                 holder = "Group" if node.kind is Kind.SIZES else "Dim"
                 return [f"[[maybe_unused]] const {holder} {variable}{{true, {kind}({self.emit(node)})}};"]
-            case Demand(condition, shown):
+            case form.Demand(condition, shown):
                 return [f"Require({self.emit(condition)}, {cpp_string(f'{shown} must hold')});"]
-            case Agree(name, node, _):
+            case form.Agree(name, node, _):
                 variable = cpp_name("later", name)
                 return [f"Agree({variable}, {self.emit(node)});"]
         return []  # dtypes are InferDataType's
 
-    def match(self, name: str, patterns: tuple[Pattern, ...]) -> list[str]:
+    def match(self, name: str, patterns: tuple[form.Pattern, ...]) -> list[str]:
         if all(pattern.items is None for pattern in patterns):
             return []
         lines: list[str] = []
@@ -292,7 +287,7 @@ class _Generator:
             lines += [("else " if position else "") + opening, *self.pattern(name, pattern), "}"]
         return [f"if ({self.input(name)}.present) {{", *lines, "}"]
 
-    def pattern(self, name: str, pattern: Pattern) -> list[str]:
+    def pattern(self, name: str, pattern: form.Pattern) -> list[str]:
         if pattern.items is None:
             return []
         placed, ordered = pattern.placed, pattern.ordered
@@ -322,7 +317,7 @@ class _Generator:
                 lines.append(self.bind(item, f"{sizes}[{sizes}.size() - {len(ordered) - number}]"))
         return [line for line in lines if line]
 
-    def bind(self, item: Bind, value: str) -> str:
+    def bind(self, item: form.Bind, value: str) -> str:
         match item.what:
             case "any":
                 return f"{value};" if item.axes is not None else ""
@@ -336,7 +331,7 @@ class _Generator:
                 return f"Agree({value}, {self.emit(item.node)});"
         return f"Bind({self.bound(item)}, {value});"
 
-    def leaf(self, number: int, leaf: Leaf) -> list[str]:
+    def leaf(self, number: int, leaf: form.Leaf) -> list[str]:
         if leaf.what == "absent":
             return [f"results[{number}] = Absent();"]
         if leaf.what in ("like", "itself"):
@@ -364,27 +359,16 @@ class _Generator:
                 return f"({self.emit(args[0])} ? {kind}({a}) : {kind}({b}))"
             case Op.REFUSED:
                 kind = _TYPES.get(node.kind, "bool" if node.kind is Kind.BOOL else "Number")
-                return f"Refuse<{kind}>({cpp_string(str(value))})"
+                assert isinstance(value, tuple)
+                return f"Refuse<{kind}>({cpp_string(' is '.join(value))})"
             case Op.INTEGER:
                 return f"Number(int64_t{{{value}}})"
-            case Op.DIMENSION:
-                return f"Get({cpp_name('dim', str(value))})"
-            case Op.GROUP:
-                return f"Get({cpp_name('group', str(value))})"
             case Op.ELLIPSIS:
                 return "Get(ellipsis)"
-            case Op.ATTR:
-                return str(cpp_name("attr", str(value)))
-            case Op.RANK:
-                return f"Rank(ways, {self.input(str(value))})"
-            case Op.ELEMENTS:
-                return f"Elements({self.input(str(value))})"
             case Op.ITEMS:
                 return f"Sizes{{{', '.join(f'Number({self.emit(a)})' for a in args)}}}"
             case Op.ALWAYS:
                 return "true" if value else "false"
-            case Op.PRESENT:
-                return f"{self.input(str(value))}.present"
             case Op.GIVEN:
                 return "true"  # an attr of GE always has a value
             case Op.TRUTH:
@@ -405,13 +389,12 @@ class _Generator:
             case Op.DTYPE_OF:
                 assert isinstance(value, tuple)
                 return f"DtypeOf({{{', '.join('&' + self.input(name) for name in value)}}})"
-            case Op.DTYPE_ATTR:
-                return f"DtypeAttr({cpp_name('attr', str(value))})"
-            case Op.TENSOR:
-                return f"Tensor({self.input(str(value))})"
             case Op.PROMOTE:
                 operands = [self.emit(a) if a.op in (Op.TENSOR, Op.SCALAR) else f"Dtype({self.emit(a)})" for a in args]
                 return f"Promote({{{', '.join(operands)}}})"
+        if node.op in _READING:
+            prefix, text = _READING[node.op]
+            return text.format(cpp_name(prefix, str(value)))
         return f"{_FUNCTIONS[node.op]}({', '.join(map(self.emit, args))})"
 
     def is_bool(self, node: Node) -> bool:
@@ -442,21 +425,21 @@ class _Generator:
         steps: list[str] = []
         for step in self.form.steps:
             match step:
-                case CheckDtype(name, allowed) if not any(map(self.asks_for_shape, allowed)):
+                case form.CheckDtype(name, allowed) if not any(map(self.asks_for_shape, allowed)):
                     roots += allowed
                     among = ", ".join(map(self.emit, allowed))
                     steps.append(f"if ({self.input(name)}.present) CheckAmong({self.input(name)}, {{{among}}});")
-                case CheckDtype(name):
+                case form.CheckDtype(name):
                     raise self.fault(f"the dtype of {name} depends on a size")
-                case SameDtype(names, _) if len(names) > 1:
+                case form.SameDtype(names, _) if len(names) > 1:
                     steps.append(f"CheckSame({{{', '.join('&' + self.input(name) for name in names)}}});")
-                case Define(name, node):
+                case form.Define(name, node):
                     if self.asks_for_shape(node):
                         self.of_shapes.add(name)
                     else:
                         roots.append(node)
                         steps += self.step(step)
-                case Demand(condition, _) if not self.asks_for_shape(condition):
+                case form.Demand(condition, _) if not self.asks_for_shape(condition):
                     roots.append(condition)
                     steps += self.step(step)
         for number, output in enumerate(self.form.outputs):
@@ -483,10 +466,10 @@ class _Generator:
     def is_defined_without(self, node: Node) -> bool:
         """Whether a name is a definition that no shape is needed for."""
         return node.value not in self.of_shapes and any(
-            isinstance(step, Define) and step.name == node.value for step in self.form.steps
+            isinstance(step, form.Define) and step.name == node.value for step in self.form.steps
         )
 
-    def output_dtype(self, name: str, leaves: tuple[Leaf, ...]) -> Node | None:
+    def output_dtype(self, name: str, leaves: tuple[form.Leaf, ...]) -> Node | None:
         """The dtype of an output; ``None`` for one that is never there."""
         found: Node | None = None
         for leaf in reversed(leaves):

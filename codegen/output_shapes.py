@@ -14,23 +14,9 @@ from dataclasses import dataclass
 from ascend_graph.codegen.rendering import cpp_name, cpp_string
 
 from ascend_graph.eager.shape_code import SCALAR_TYPES
-from ascend_graph.shapes import Relation, RelationError
-from ascend_graph.shapes.form import (
-    Bind,
-    CheckDtype,
-    Define,
-    Demand,
-    Form,
-    Kind,
-    Leaf,
-    Match,
-    Node,
-    Op,
-    Pattern,
-    Piece,
-    SameDtype,
-)
-from ascend_graph.shapes.lowering import AttrKind, lower
+from ascend_graph.shapes import Relation, RelationError, form
+from ascend_graph.shapes.form import AttrKind, Kind, Node, Op
+from ascend_graph.shapes.lowering import lower
 
 _SYM_COMPARE = {"==": "sym_eq", "!=": "sym_ne", "<": "sym_lt", "<=": "sym_le", ">": "sym_gt", ">=": "sym_ge"}
 _FUNCTIONS = {
@@ -88,17 +74,17 @@ def output_code(
     if any(name not in tensors for name in relation.inputs):
         return None
     try:
-        form = lower(relation, {name: kind for name, (_, kind) in attrs.items()})
+        lowered = lower(relation, {name: kind for name, (_, kind) in attrs.items()})
         # An argument that may be None is a std::optional, with a default that the kernel knows: left to the meta function.
         plain = {name: expression for name, (expression, kind) in attrs.items() if not kind.optional}
-        return _Writer(form, tensors, plain).code()
+        return _Writer(lowered, tensors, plain).code()
     except (_BeyondError, RelationError):
         return None
 
 
 class _Writer:
-    def __init__(self, form: Form, tensors: Mapping[str, CppTensor], attrs: Mapping[str, str]) -> None:
-        self.form, self.tensors, self.attrs = form, tensors, attrs
+    def __init__(self, lowered: form.Form, tensors: Mapping[str, CppTensor], attrs: Mapping[str, str]) -> None:
+        self.form, self.tensors, self.attrs = lowered, tensors, attrs
         self.known: set[str] = set()
         self.ellipses = 0
         self.lines: list[str] = []
@@ -106,18 +92,18 @@ class _Writer:
     def code(self) -> OutputCode:
         for step in self.form.steps:
             match step:
-                case Match(name, (pattern,)):
+                case form.Match(name, (pattern,)):
                     self.input(name, pattern)
-                case CheckDtype(name, allowed):
+                case form.CheckDtype(name, allowed):
                     self.dtype_check(name, allowed)
-                case SameDtype(names, symbol):
+                case form.SameDtype(names, symbol):
                     self.same_dtype(names, symbol)
-                case Define(name, node) if node.kind is Kind.NUMBER or node.kind is Kind.BOOL:
+                case form.Define(name, node) if node.kind is Kind.NUMBER or node.kind is Kind.BOOL:
                     self.lines.append(
                         f"[[maybe_unused]] const c10::SymInt {cpp_name('dim', name)} = {self.size(node)};"
                     )
                     self.known.add(name)
-                case Demand(condition, shown):
+                case form.Demand(condition, shown):
                     self.demand(condition, shown)
                 case _:
                     raise _BeyondError
@@ -126,7 +112,7 @@ class _Writer:
 
     # ---------------------------------------------------------------------------------------------------------- inputs
 
-    def input(self, name: str, pattern: Pattern) -> None:
+    def input(self, name: str, pattern: form.Pattern) -> None:
         given = self.tensors[name]
         if pattern.items is None:
             return
@@ -141,7 +127,7 @@ class _Writer:
             self.lines = [f"if ({given.present}) {{", *[f"    {line}" for line in self.lines], "}"]
         self.lines = outer + self.lines
 
-    def pattern(self, shown: str, value: str, items: Sequence[Bind]) -> None:
+    def pattern(self, shown: str, value: str, items: Sequence[form.Bind]) -> None:
         open_at = next((n for n, item in enumerate(items) if item.many), None)
         fixed = len(items) - (open_at is not None)
         if fixed or open_at is None:
@@ -158,7 +144,7 @@ class _Writer:
         """The leading dimensions so far. No name of the relation gives a variable that ends in an underscore."""
         return f"dim_leading_{self.ellipses}_"
 
-    def open_item(self, shown: str, sizes: str, item: Bind) -> None:
+    def open_item(self, shown: str, sizes: str, item: form.Bind) -> None:
         if item.what == "ellipsis":
             before = self.ellipsis
             self.ellipses += 1
@@ -174,7 +160,7 @@ class _Writer:
             self.known.add(item.name)
             self.lines.append(f"[[maybe_unused]] const c10::SymIntArrayRef {cpp_name('dim', item.name)} = {sizes};")
 
-    def fixed_item(self, shown: str, size: str, item: Bind) -> None:
+    def fixed_item(self, shown: str, size: str, item: form.Bind) -> None:
         match item.what:
             case "any":
                 return
@@ -232,7 +218,7 @@ class _Writer:
 
     # --------------------------------------------------------------------------------------------------------- outputs
 
-    def output(self, leaves: Sequence[Leaf]) -> str:
+    def output(self, leaves: Sequence[form.Leaf]) -> str:
         text = ""
         for leaf in leaves:
             match leaf.what:
@@ -256,13 +242,13 @@ class _Writer:
         given = self.tensors[name]
         return f"given({cpp_string(name)}, {given.name})" if given.optional else given.name
 
-    def shape(self, pieces: Sequence[Piece]) -> str:
+    def shape(self, pieces: Sequence[form.Piece]) -> str:
         texts = [self.piece(piece) for piece in pieces]
         if len(texts) == 1 and pieces[0].node.kind is Kind.SIZES:
             return texts[0]
         return f"shape({{{', '.join(texts)}}})"
 
-    def piece(self, piece: Piece) -> str:
+    def piece(self, piece: form.Piece) -> str:
         if piece.axes is not None:
             raise _BeyondError
         match piece.node.op:

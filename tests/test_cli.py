@@ -89,6 +89,12 @@ def test_parse_reports_errors_and_still_gives_the_rest(header: Path, tmp_path: P
     assert "broken.h:2:6: error" in table.stderr
 
 
+def test_parse_of_sources_that_define_nothing_fails(tmp_path: Path) -> None:
+    (tmp_path / "empty.h").write_text("int x;\n")
+    result = run("parse", tmp_path)
+    assert (result.exit_code, f"no operator is defined in {tmp_path}" in result.stderr) == (1, True)
+
+
 def test_show(header: Path) -> None:
     result = run("show", "AddCustom", "--from", header)
     assert result.exit_code == 0

@@ -13,22 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ascend_graph.eager.schema import Kind as Parameter
-from ascend_graph.shapes import Relation, RelationError
-from ascend_graph.shapes.form import (
-    Bind,
-    CheckDtype,
-    Define,
-    Demand,
-    Form,
-    Kind,
-    Leaf,
-    Match,
-    Node,
-    Op,
-    Piece,
-    SameDtype,
-)
-from ascend_graph.shapes.lowering import AttrKind, lower
+from ascend_graph.shapes import Relation, RelationError, form
+from ascend_graph.shapes.form import AttrKind, Kind, Node, Op
+from ascend_graph.shapes.lowering import lower
 
 # The numbers of the enumerations in csrc/eager/shape_program.h.
 _Item = enum.IntEnum("_Item", "DIMENSION LITERAL ANY ELLIPSIS GROUP ARGUMENT EXPRESSION", start=0)
@@ -163,15 +150,15 @@ def encode(
     if any(name not in tensors for name in relation.inputs):
         return None  # a list of tensors
     try:
-        form = lower(relation, {name: kind for name, (_, kind) in attrs.items()})
-        return _Encoder(form, tensors, {name: position for name, (position, _) in attrs.items()}).code()
+        lowered = lower(relation, {name: kind for name, (_, kind) in attrs.items()})
+        return _Encoder(lowered, tensors, {name: position for name, (position, _) in attrs.items()}).code()
     except (_BeyondError, RelationError):
         return None
 
 
 class _Encoder:
-    def __init__(self, form: Form, tensors: Mapping[str, int], attrs: Mapping[str, int]) -> None:
-        self.form, self.tensors, self.attrs = form, tensors, attrs
+    def __init__(self, lowered: form.Form, tensors: Mapping[str, int], attrs: Mapping[str, int]) -> None:
+        self.form, self.tensors, self.attrs = lowered, tensors, attrs
         self.slots: dict[str, int] = {}
         self.nodes: list[tuple[int, int, int, int]] = []
         self.numbers: dict[Node, int] = {}
@@ -182,19 +169,19 @@ class _Encoder:
         clauses: list[tuple[int, int]] = []
         for step in self.form.steps:
             match step:
-                case Match(name, (pattern,)):
+                case form.Match(name, (pattern,)):
                     items = None if pattern.items is None else tuple(map(self.pattern_item, pattern.items))
                     inputs.append(InputCode(self.tensors[name], items))
-                case CheckDtype(name, allowed):
+                case form.CheckDtype(name, allowed):
                     among = tuple([self.fixed_dtype(node) for node in allowed])
                     checks.append(CheckCode(argument=self.tensors[name], among=among))
-                case SameDtype(names, _):
+                case form.SameDtype(names, _):
                     if len(names) > 1:
                         checks.append(CheckCode(same=tuple([self.tensors[name] for name in names])))
-                case Define(name, node) if node.kind is Kind.NUMBER or node.kind is Kind.BOOL:
+                case form.Define(name, node) if node.kind is Kind.NUMBER or node.kind is Kind.BOOL:
                     number = self.node(node)
                     clauses.append((self.slot(name), number))
-                case Demand(condition, _):
+                case form.Demand(condition, _):
                     clauses.append((-1, self.node(condition)))
                 case _:
                     raise _BeyondError
@@ -206,7 +193,7 @@ class _Encoder:
     def slot(self, name: str) -> int:
         return self.slots.setdefault(name, len(self.slots))
 
-    def pattern_item(self, item: Bind) -> tuple[int, int]:
+    def pattern_item(self, item: form.Bind) -> tuple[int, int]:
         if item.axes is not None:
             raise _BeyondError
         match item.what:
@@ -226,7 +213,7 @@ class _Encoder:
 
     # --------------------------------------------------------------------------------------------------------- outputs
 
-    def branch(self, leaf: Leaf) -> BranchCode:
+    def branch(self, leaf: form.Leaf) -> BranchCode:
         condition = -1 if leaf.condition is None else self.node(leaf.condition)
         if leaf.what == "absent":
             return BranchCode(condition, _Output.ABSENT, 0, (), DtypeCode(_Dtype.FIXED, (0,)))
@@ -238,7 +225,7 @@ class _Encoder:
             raise _BeyondError
         return BranchCode(condition, _Output.FRESH, 0, tuple(map(self.output_item, leaf.pieces)), dtype)
 
-    def output_item(self, piece: Piece) -> tuple[int, int]:
+    def output_item(self, piece: form.Piece) -> tuple[int, int]:
         if piece.axes is not None:
             raise _BeyondError
         match piece.node.op:

@@ -18,7 +18,9 @@ from ascend_graph.errors import AscendGraphError
 from ascend_graph.registration.dtypes import by_torch_dtype
 from ascend_graph.shapes import DtypeSystem, Relation, RelationError, ShapeError
 from ascend_graph.shapes.dtypes import CATEGORY
-from ascend_graph.shapes.program import Leaf, OutputPlan, constant_of, dtype_slot_of
+from ascend_graph.shapes.form import AttrKind, Kind
+from ascend_graph.shapes.program import OutputPlan, PlannedLeaf, constant_of, dtype_slot_of
+from ascend_graph.shapes.relation import kind_of
 from ascend_graph.shapes.syntax import Itself, Tensor, Value, bound_names
 
 MetaFunction = Callable[..., Any]
@@ -142,34 +144,45 @@ def meta_function(
     check = _checker(subject)
     inputs = relation.inputs
 
-    def compiled(present: frozenset[str]) -> _Compiled:
-        program = relation.program(present, fitted.attrs, system=TORCH, check=check, decide=_decide)
+    def compiled(present: frozenset[str], attrs: Mapping[str, AttrKind]) -> _Compiled:
+        program = relation.program(present, attrs, system=TORCH, check=check, decide=_decide)
         return _Compiled(program.steps, program.template, tuple(map(_maker, program.outputs)))
 
     # A relation that fits no call at all is refused here, not at the first call.
-    whole = compiled(frozenset(inputs))
-    variants: dict[tuple[bool, ...], _Compiled] = {(False,) * len(fitted.optional): whole}
+    whole = compiled(frozenset(inputs), fitted.attrs)
+    variants: dict[tuple[object, ...], _Compiled] = {(False,) * len(fitted.optional): whole}
     complete, needed, optional = _completer(schema), fitted.needed, fitted.optional
     given, may_be_absent = _picker((*fitted.attr_positions, *fitted.tensor_positions)), _picker(optional)
+    of_any_kind = _picker(fitted.of_any_kind)
     ges = [n for n, position in enumerate(fitted.attr_positions) if schema.arguments[position].name in ge_numbers]
     if ges:
         given = _with_ge_numbers(given, ges)
     device_of = _device_of(schema)
     single = len(schema.returns) == 1
+    varies = bool(optional or fitted.of_any_kind)
 
-    def variant(absent: tuple[bool, ...]) -> _Compiled:
-        missing = {fitted.names[position] for position, gone in zip(optional, absent, strict=True) if gone}
-        program = variants[absent] = compiled(frozenset(inputs) - missing)
+    def variant(key: tuple[object, ...], values: Sequence[Any]) -> _Compiled:
+        """The program for a call with these arguments absent, and attrs of these classes."""
+        missing = {position for position, gone in zip(optional, key, strict=False) if gone}
+        kinds = dict(fitted.attrs)
+        for name, position in zip(fitted.attrs, fitted.attr_positions, strict=True):
+            if position in missing:
+                kinds[name] = AttrKind(Kind.NONE)
+            elif position in fitted.of_any_kind:
+                kinds[name] = kind_of(values[position])
+        absent = {name for position, name in fitted.names.items() if position in missing}
+        program = variants[key] = compiled(frozenset(inputs) - absent, kinds)
         return program
 
     def meta(*args: Any, **kwargs: Any) -> Any:
         values = args if len(args) >= needed and not kwargs else complete(args, kwargs)
         try:
-            if optional:
-                absent = tuple(map(_IS_NONE, may_be_absent(values)))
-                program = variants.get(absent) or variant(absent)
-            else:
-                program = whole
+            program = whole
+            if varies:
+                key: tuple[object, ...] = tuple(map(_IS_NONE, may_be_absent(values)))
+                if fitted.of_any_kind:
+                    key += tuple(map(type, of_any_kind(values)))
+                program = variants.get(key) or variant(key, values)
             env = [*given(values), *program.template]
             for step in program.steps:
                 step(env)
@@ -247,7 +260,7 @@ def _maker(plan: OutputPlan) -> Maker:
     return choose
 
 
-def _leaf_maker(leaf: Leaf | None) -> Maker:
+def _leaf_maker(leaf: PlannedLeaf | None) -> Maker:
     if leaf is None:
         return lambda env, device: None
     if leaf.number is not None:
@@ -304,13 +317,26 @@ class _Fitted:
     """Where a schema keeps what the relation names."""
 
     tensor_positions: tuple[int, ...]
-    attrs: tuple[str, ...]
+    #: The kinds of the attrs where they are given.
+    attrs: Mapping[str, AttrKind]
     attr_positions: tuple[int, ...]
-    #: The arguments of inputs that may be absent, and the names of inputs by argument.
+    #: The arguments that may be absent, those whose kind is that of a call's value, and the names of inputs by argument.
     optional: tuple[int, ...]
+    of_any_kind: tuple[int, ...]
     names: Mapping[int, str]
     #: How many arguments must be given in place for a call to need no completion.
     needed: int
+
+
+#: How a relation reads an argument by its type, without ``Optional[…]``; of the others the value tells.
+_KINDS = {
+    **dict.fromkeys(("int", "SymInt"), Kind.NUMBER),
+    **dict.fromkeys(("List[int", "List[SymInt"), Kind.SIZES),
+    "bool": Kind.BOOL,
+    "float": Kind.FLOAT,
+    "str": Kind.TEXT,
+    "ScalarType": Kind.DTYPE,
+}
 
 
 def _is_tensor(type_: Any) -> bool:
@@ -357,13 +383,16 @@ def _fit(relation: Relation, schema: torch.FunctionSchema, names: Mapping[str, s
     attrs = {name: entry for name, entry in others.items() if name in relation.attr_names}
     positions = tuple(tensors[name][0] for name in relation.inputs)
     by_position = dict(zip(positions, relation.inputs, strict=True))
-    optional = tuple(p for p in positions if str(schema.arguments[p].type).startswith("Optional["))
     attr_positions = tuple(n for n, _ in attrs.values())
+    optional = tuple(p for p in (*positions, *attr_positions) if str(schema.arguments[p].type).startswith("Optional["))
+    kinds = {name: _KINDS.get(str(a.real_type).removeprefix("Optional[").rstrip("]")) for name, (_, a) in attrs.items()}
+    of_any_kind = tuple(attrs[name][0] for name, kind in kinds.items() if kind is None)
     # The first tensor also counts: it gives the device.
     first = [n for n, _ in tensors.values()][:1]
     required = bool(first) and str(schema.arguments[first[0]].type) == "Tensor"
     needed = max((*positions, *attr_positions, *first), default=-1) + 1 if required else len(schema.arguments)
-    return _Fitted(positions, tuple(attrs), attr_positions, optional, by_position, needed)
+    given = {name: AttrKind(kind or Kind.OTHER) for name, kind in kinds.items()}
+    return _Fitted(positions, given, attr_positions, optional, of_any_kind, by_position, needed)
 
 
 def _fit_output(

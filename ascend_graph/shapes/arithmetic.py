@@ -12,7 +12,6 @@ from typing import Any
 
 from ascend_graph.shapes.dtypes import Operand
 from ascend_graph.shapes.errors import ShapeError
-from ascend_graph.shapes.syntax import Expr
 
 Check = Callable[[Any, Callable[[], str]], None]
 Decide = Callable[[Any], bool]
@@ -94,18 +93,24 @@ def negated(condition: Any) -> Any:
     return condition.__sym_not__() if hasattr(condition, "__sym_not__") else not condition
 
 
-def position_of(items: Any, wanted: Any, node: Expr) -> int:
-    if not isinstance(items, list | tuple) or wanted not in items:
-        raise ShapeError(f"{node}: {show(items)} does not hold {wanted}")
+def item_of(items: Sequence[Any], at: int, shown: object) -> Any:
+    """An element of the list ``shown``; counted from the end below 0."""
+    if not -len(items) <= at < len(items):
+        raise ShapeError(f"{shown} has {len(items)} element(s), there is no {at}: {show(items)}")
+    return items[at]
+
+
+def position_of(items: Sequence[Any], wanted: Any, shown: object) -> int:
+    """Where a list first holds a number."""
+    if wanted not in items:
+        raise ShapeError(f"{shown}: {show(items)} does not hold {wanted}")
     return items.index(wanted)
 
 
-def reshape(source: Sequence[Any], wanted: Any, shown: str, check: Check) -> tuple[Any, ...]:
+def reshape(source: Sequence[Any], wanted: Sequence[Any], shown: str, check: Check) -> tuple[Any, ...]:
     """The sizes wanted, where -1 is what is left of the elements of ``source``; their number must stay."""
-    if not isinstance(wanted, list | tuple):
-        raise ShapeError(f"{shown}: the sizes wanted are {show(wanted)}, not a list")
     for size in wanted:
-        if isinstance(size, bool | str | float) or size is None or (size.__class__ is int and size < -1):
+        if isinstance(size, bool) or (size.__class__ is int and size < -1):
             raise ShapeError(f"{shown}: {show(size)} is no size: {show(list(wanted))}")
     unknown = [n for n, size in enumerate(wanted) if size.__class__ is int and size == -1]
     if len(unknown) > 1:
@@ -123,9 +128,8 @@ def reshape(source: Sequence[Any], wanted: Any, shown: str, check: Check) -> tup
     return tuple([elements // rest if n in unknown else size for n, size in enumerate(wanted)])
 
 
-def axes_of(value: Any, many: bool, rank: int, shown: str) -> tuple[int, ...]:
-    """The axes that an attr names, from 0; one unless ``many``."""
-    axes = tuple(value) if isinstance(value, list | tuple) else (value,)
+def axes_of(axes: Sequence[Any], many: bool, rank: int, shown: str) -> tuple[int, ...]:
+    """The axes of a list, from 0; one unless ``many``."""
     if not many and len(axes) != 1:
         raise ShapeError(f"{shown}: one dimension has one axis, got {list(axes)}")
     for axis in axes:

@@ -86,7 +86,7 @@ class DtypeSystem(Generic[T]):
     Args:
         from_name: The value for a name of :data:`CATEGORY`; raises ``KeyError`` for names it does not have.
         to_name: Its inverse.
-        from_attr: The dtype that the value of an attr means, e.g. torch's number of a ``ScalarType``; ``None`` stays.
+        from_attr: The dtype that the value of an attr means, e.g. torch's number of a ``ScalarType``; ``None`` for what means none.
     """
 
     from_name: Callable[[str], T]
@@ -153,4 +153,6 @@ def _known(name: str) -> str:
 
 
 #: Dtypes that are their own names.
-NAMES: DtypeSystem[str] = DtypeSystem(_known, lambda name: name, lambda value: value)
+NAMES: DtypeSystem[str] = DtypeSystem(
+    _known, lambda name: name, lambda value: value if isinstance(value, str) and value in CATEGORY else None
+)

@@ -1,9 +1,9 @@
-"""The typed form of a shape relation: what the back ends in C++ are made from. No torch.
+"""The typed form of a shape relation: what all back ends are made from. No torch.
 
 A relation is a text whose names mean something only for one operator. :func:`ascend_graph.shapes.lowering.lower` settles
 that once, for a list of inputs and the kinds of the attrs, and gives a :class:`Form`: steps to be taken in order, then
-outputs. The eager C++ program, the generated C++ and GE's ``InferShape`` translate it node by node and decide nothing
-themselves. The semantics are those of the closures that Python runs (:mod:`ascend_graph.shapes.compiler`):
+outputs. Python's closures (:mod:`ascend_graph.shapes.compiler`), the eager C++ program, the generated C++ and GE's
+``InferShape`` translate it node by node and decide nothing themselves:
 
 * **Numbers** are integers of at most 63 bits and a sign. What leaves that range *refuses*, and so does ``//``, ``%`` and
   ``ceildiv`` by 0. Division rounds down and ``%`` has the divisor's sign, as in Python; ``ceildiv`` rounds up. A bool is 0
@@ -26,7 +26,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from ascend_graph.shapes.syntax import Expr
 
 
 class Kind(enum.Enum):
@@ -38,8 +40,23 @@ class Kind(enum.Enum):
     TEXT = "text"
     SIZES = "list of integers"
     DTYPE = "dtype"
-    #: None, or an attr of a kind that no relation can read.
+    #: An attr that is None, for certain.
+    NONE = "None"
+    #: A list of something else, of which only the length is read.
+    LIST = "list"
+    #: An attr of a kind that no relation can read.
     OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class AttrKind:
+    """How an attr is read."""
+
+    kind: Kind
+    #: Whether it may be None.
+    optional: bool = False
+    #: Whether it may also name a dtype by its number.
+    names_dtype: bool = False
 
 
 class Op(enum.Enum):
@@ -47,7 +64,7 @@ class Op(enum.Enum):
 
     # Of any kind
     CHOICE = enum.auto()  # args[1] if args[0] holds, else args[2]
-    REFUSED = enum.auto()  # refuses, for the reason `value`
+    REFUSED = enum.auto()  # refuses: `value` is what is refused and what it is not; args may give what it is
 
     # Numbers
     INTEGER = enum.auto()  # the integer `value`
@@ -72,6 +89,7 @@ class Op(enum.Enum):
     LARGEST = enum.auto()
     POSITION = enum.auto()  # the first of the list args[0] that is args[1]
     FROM_CONDITION = enum.auto()  # 1 or 0
+    INDEX = enum.auto()  # that of the tensor in the list outputs with the index `value`
 
     # Lists of numbers
     GROUP = enum.auto()  # a group, or a definition that is a list
@@ -79,6 +97,8 @@ class Op(enum.Enum):
     ITEMS = enum.auto()  # the numbers args
     ONES = enum.auto()  # as many as args[0] has
     RESHAPE = enum.auto()  # args[1], where -1 is what is left of the elements of args[0]
+    ELEMENT = enum.auto()  # the list args[1] of the lists args[0]
+    OTHER_AXES = enum.auto()  # as axes: those that no other item takes
 
     # Conditions
     ALWAYS = enum.auto()  # `value`
@@ -91,12 +111,13 @@ class Op(enum.Enum):
     AND = enum.auto()
     OR = enum.auto()
 
-    # Texts
+    # Of kinds that are only compared
     TEXT = enum.auto()
+    NOTHING = enum.auto()  # None
 
     # Dtypes
     DTYPE = enum.auto()  # the one named `value`
-    DTYPE_OF = enum.auto()  # that of the first of the inputs `value` that is present
+    DTYPE_OF = enum.auto()  # that of the first of the inputs `value` that is present; of a list its first or args[0]
     DTYPE_ATTR = enum.auto()  # the one that the attr `value` names
     PROMOTE = enum.auto()  # of args: TENSOR, SCALAR or dtypes
     TENSOR = enum.auto()  # an operand of PROMOTE: the input `value`
@@ -114,6 +135,11 @@ class Node:
     kind: Kind
     args: tuple[Node, ...] = ()
     value: int | bool | str | tuple[str, ...] | None = None
+    #: What the relation says, for messages.
+    shown: Expr | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return self.op.name if self.shown is None else str(self.shown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +147,8 @@ class Bind:
     """One item of an input's pattern: what its size, or its sizes, must be."""
 
     #: ``dimension`` and ``group`` bind a name; ``size`` and ``sizes`` are compared with a node; ``later`` is kept under
-    #: the name for an :class:`Agree`; ``ellipsis``; ``any``.
+    #: the name for an :class:`Agree`; ``ellipsis``; ``any``. In a list of tensors ``element`` and ``elements`` bind what
+    #: differs from tensor to tensor.
     what: str
     name: str = ""
     node: Node | None = None
@@ -132,7 +159,7 @@ class Bind:
     @property
     def many(self) -> bool:
         """Whether it stands for any number of dimensions."""
-        return self.what in ("group", "sizes", "ellipsis")
+        return self.what in ("group", "sizes", "ellipsis", "elements")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +187,8 @@ class Match:
 
     input: str
     patterns: tuple[Pattern, ...]
+    #: Of a list of tensors, each of which is matched: the name of its index.
+    index: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,13 +248,16 @@ class Leaf:
     """One alternative of an output."""
 
     condition: Node | None
-    #: ``fresh``, ``like``, ``itself``, ``absent`` or ``number``.
+    #: ``fresh``, ``like``, ``itself``, ``absent``, or ``number`` with that as its only piece.
     what: str
     pieces: tuple[Piece, ...] = ()
     #: The input of ``like`` and ``itself``.
     input: str = ""
+    #: ``None``: that of the input.
     dtype: Node | None = None
     shown: str = ""
+    #: Which tensor of the list that the input is.
+    element: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +266,9 @@ class Output:
 
     name: str
     leaves: tuple[Leaf, ...]
+    #: Of a list of tensors, the name of its index, and how many there are: without a count as many as in the input lists.
+    index: str | None = None
+    count: Node | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +285,7 @@ class Form:
         todo: list[Node | None] = []
         for step in self.steps:
             match step:
-                case Match(_, patterns):
+                case Match(patterns=patterns):
                     for pattern in patterns:
                         todo.append(pattern.condition)
                         for item in pattern.items or ():
@@ -260,6 +295,7 @@ class Form:
                 case Define(_, node) | Demand(node, _) | Agree(_, node, _):
                     todo.append(node)
         for output in self.outputs:
+            todo.append(output.count)
             for leaf in output.leaves:
                 todo += (leaf.condition, leaf.dtype)
                 for piece in leaf.pieces:

@@ -1,4 +1,4 @@
-"""Input patterns → steps that bind the sizes of the inputs, or compare them with what is bound already."""
+"""Input patterns → actions that bind the sizes of the inputs, or compare them with what is bound already."""
 
 from __future__ import annotations
 
@@ -6,127 +6,85 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from ascend_graph.shapes.arithmetic import axes_of, broadcast, show, show_shape
-from ascend_graph.shapes.dtypes import CATEGORY
+from ascend_graph.shapes.arithmetic import axes_of, broadcast, show_shape
 from ascend_graph.shapes.errors import ShapeError
 from ascend_graph.shapes.expressions import Scope
-from ascend_graph.shapes.program import Env, Match, Step, T, Value
-from ascend_graph.shapes.syntax import (
-    Dims,
-    Ellipsis_,
-    Expr,
-    Group,
-    Index,
-    Literal,
-    Name,
-    Size,
-    Tensor,
-    Tuple,
-)
-
-#: What gives a step once everything that inputs bind and that is defined after ``where`` is known.
-Deferred = Callable[[], Step]
+from ascend_graph.shapes.form import Agree, Bind, CheckDtype, Kind, Match, Op, Pattern, SameDtype, Step
+from ascend_graph.shapes.program import Action, Binder, Env, T, Value, known_condition
 
 
 class Patterns(Scope[T]):
-    """The part of the compiler that reads inputs; :meth:`input` is its face."""
+    """The part of the compiler that reads inputs."""
 
-    def input(self, tensor: Tensor, deferred: list[Deferred]) -> list[Step]:
-        branches: list[tuple[Value | None, Match | None]] = []
-        steps: list[Step] = []
+    def match(self, step: Match) -> list[Action]:
+        """What matches an input with the first pattern whose condition holds."""
+        name = step.input
+        branches: list[tuple[Value | None, Binder | None]] = []
         before, certain = set(self.bound), []
-        for alternative in tensor.alternatives:
-            condition = None if alternative.condition is None else self.condition(alternative.condition)
-            match: Match | None = None
-            after: list[Deferred] = []
+        for pattern in step.patterns:
+            condition = None if pattern.condition is None else self.condition(pattern.condition)
+            known = known_condition(condition)
+            if known is False:
+                continue
             self.bound = set(before)
-            if isinstance(alternative.shape, Dims):
-                if tensor.index is None:
-                    match = self.pattern(tensor.name, alternative.shape, after)
-                else:
-                    if len(tensor.alternatives) > 1:
-                        raise self.fault(f"a list of tensors such as {tensor.name} has one shape, not alternatives")
-                    match = self.list_pattern(tensor, alternative.shape)
-            if after and condition is not None:
-                raise self.fault(f"{tensor.name}: a conditional pattern holds names and integers only")
-            deferred += after
-            branches.append((condition, match))
+            bind: Binder | None = None
+            if pattern.items is not None:
+                bind = self.pattern(name, pattern) if step.index is None else self.list_pattern(step, pattern)
+            branches.append((None if known else condition, bind))
             certain.append(self.bound)
+            if known:
+                break
         # What only some of the patterns bind may be empty afterwards.
         self.bound = set.intersection(*certain)
-        branch = self.branch(tensor.name, branches)
-        if branch is not None:
-            steps.append(branch)
-        dtype = next((a.dtype for a in reversed(tensor.alternatives) if a.dtype is not None), None)
-        if dtype is not None:
-            steps += self.input_dtype(tensor.name, dtype)
-        return steps
-
-    def branch(self, name: str, branches: Sequence[tuple[Value | None, Match | None]]) -> Step | None:
-        """The step that matches an input with the first pattern whose condition holds."""
+        self.filled |= set.union(*certain)
         shape, slot = self.shape_of(name), self.input_slot[name]
         if len(branches) > 1:
 
             def choose(env: Env) -> None:
-                for condition, match_ in branches:
+                for condition, bind in branches:
                     if condition is None or condition(env):
-                        if match_ is not None:
-                            match_(env, shape(env))
+                        if bind is not None:
+                            bind(env, shape(env))
                         return
 
-            return choose
-        match = branches[0][1]
-        if match is None:
-            return None
+            return [choose]
+        only = branches[0][1]
+        if only is None:
+            return []
         if name in self.single:
-            return lambda env: match(env, env[slot].shape)
-        return lambda env: match(env, shape(env))
+            return [lambda env: only(env, env[slot].shape)]
+        return [lambda env: only(env, shape(env))]
 
-    def dim_slot(self, name: str) -> int:
-        """The slot of a dimension in a pattern: that of the attr of this name, if there is one."""
-        if name in self.attrs:
-            slot = self.attrs[name]
-            self.origin.setdefault(slot, f"attr {name}")
-            return slot
-        return self.slots[name] if name in self.slots else self.new_slot(name)
-
-    def pattern(self, subject: str, shape: Dims, deferred: list[Deferred], element: _Element | None = None) -> Match:
+    def pattern(self, subject: str, pattern: Pattern, index: str | None = None) -> Binder:
         """A function that binds or compares the sizes of one shape."""
-        ordered = [item for item in shape.items if isinstance(item, Ellipsis_) or item.axis is None]
-        placed = [item for item in shape.items if not isinstance(item, Ellipsis_) and item.axis is not None]
-        shown = f"{subject}{shape}"
-        if not placed:
-            return self.sequence(subject, ordered, shown, deferred, element)
-        picks: list[tuple[Value, bool, Match]] = []
-        for item in placed:
-            assert not isinstance(item, Ellipsis_)
-            assert item.axis is not None
-            one: list[Any] = [Size(item.value) if isinstance(item, Size) else Group(item.value)]
-            picks.append(
-                (
-                    self.value(item.axis),
-                    isinstance(item, Group),
-                    self.sequence(f"{subject} at axis {item.axis}", one, f"{subject}[{item}]", deferred, element),
-                )
-            )
-
+        rest_of_axes = [item for item in pattern.placed if item.axes is not None and item.axes.op is Op.OTHER_AXES]
+        picks: list[tuple[Value, bool, Binder]] = []
+        for item in pattern.placed:
+            assert item.axes is not None
+            shown = f"{subject}[{item.shown}]"
+            picks.append((self.value(item.axes), item.many, self.sequence(shown, [item], shown, index)))
         # In the order of the run: what comes first binds.
-        rest = self.sequence(subject, ordered, shown, deferred, element)
+        rest = self.sequence(subject, pattern.ordered, pattern.shown, index)
+        if not picks:
+            return rest
+        if len(rest_of_axes) > 1:
+            raise self.fault(f"{pattern.shown}: only one group takes the axes that are left")
+        shown = pattern.shown
 
         def match(env: Env, sizes: Sequence[Any]) -> None:
-            taken: dict[int, Any] = {}
-            pending: list[tuple[Match, Sequence[Any]]] = []
+            taken: set[int] = set()
+            pending: list[tuple[Binder, Sequence[Any]]] = []
             everything = None
-            for axis, is_group, bind in picks:
+            for axis, many, bind in picks:
                 value = axis(env)
-                if value is None and is_group:
+                if value is None:
                     everything = bind
                     continue
-                axes = axes_of(value, is_group, len(sizes), shown)
+                axes = axes_of(value, many, len(sizes), shown)
                 for a in axes:
                     if a in taken:
                         raise ShapeError(f"{shown}: axis {a} is named twice")
-                    taken[a] = True
+                    taken.add(a)
                 pending.append((bind, [sizes[a] for a in axes]))
             others = [size for a, size in enumerate(sizes) if a not in taken]
             if everything is not None:  # axes=None takes all that is left
@@ -138,36 +96,28 @@ class Patterns(Scope[T]):
 
         return match
 
-    def sequence(
-        self, subject: str, items: Sequence[Any], shown: str, deferred: list[Deferred], element: _Element | None
-    ) -> Match:
-        middle = next((n for n, item in enumerate(items) if not isinstance(item, Size)), None)
-        fixed = [item for item in items if isinstance(item, Size)]
+    def sequence(self, subject: str, items: Sequence[Bind], shown: str, index: str | None) -> Binder:
+        """What binds or compares sizes in order, of which one item may take any number."""
+        middle = next((n for n, item in enumerate(items) if item.many), None)
+        fixed = [item for item in items if not item.many]
         # Fresh slots of one pattern lie side by side, so that a whole shape binds with one slice assignment.
         slots: list[int] = []
         fresh: list[bool] = []
+        compared: list[Action] = []
         for number, item in enumerate(fixed):
-            from_end = middle is not None and number >= middle
-            position = number - len(fixed) if from_end else number
-            slot = self.size_slot(subject, item, position, deferred, element)
-            fresh.append(
-                slot >= self.first
-                and slot not in self.bound
-                and slot not in slots
-                and self.template[slot - self.first] is None
-            )
+            position = number if middle is None or number < middle else number - len(fixed)
+            slot = self.size_slot(item, f"{subject}[{position}]", index, compared)
+            new = slot >= self.first and slot not in self.bound | self.filled and slot not in slots
+            fresh.append(index is None and new and self.template[slot - self.first] is None)
             slots.append(slot)
-        if element is None:
+        if index is None:
             self.bound.update(slot for slot, new in zip(slots, fresh, strict=True) if new)
         if middle is None:
-            return _match_fixed(slots, fresh if element is None else [False] * len(slots), shown, self.agree)
-        head = _match_fixed(slots[:middle], fresh[:middle] if element is None else [False] * middle, shown, self.agree)
-        tail_slots = slots[middle:]
-        tail = _match_fixed(
-            tail_slots, fresh[middle:] if element is None else [False] * len(tail_slots), shown, self.agree
-        )
-        bind = self.open_item(subject, items[middle], element)
-        before, after = middle, len(tail_slots)
+            return _then(_match_fixed(slots, fresh, shown, self.agree), compared)
+        before, after = middle, len(fixed) - middle
+        head = _match_fixed(slots[:middle], fresh[:middle], shown, self.agree)
+        tail = _match_fixed(slots[middle:], fresh[middle:], shown, self.agree)
+        bind = self.open_item(subject, items[middle])
         if not before and not after:
             return bind
 
@@ -184,72 +134,89 @@ class Patterns(Scope[T]):
             if after:
                 tail(env, sizes[end:])
 
-        return match
+        return _then(match, compared)
 
-    def size_slot(
-        self, subject: str, item: Size, position: int, deferred: list[Deferred], element: _Element | None
-    ) -> int:
-        value = item.value
-        where = f"{subject}[{position}]"
-        if value is None:
-            return self.new_slot()
-        if isinstance(value, Name) and value.id not in self.inputs and not self.is_defined(value.id):
-            slot = self.dim_slot(value.id)
-        elif isinstance(value, Index) and element is not None and value.index == Name(element.index):
-            slot = element.scratch(self, value.name.id, group=False)
-        elif isinstance(value, Literal):
-            slot = self.new_slot(None, value.value)
-            self.origin[slot] = "the relation"
-            self.bound.add(slot)
-            return slot
-        else:
-            if element is not None:
-                raise self.fault(
-                    f"in the list {subject}, a size is a name, name[{element.index}] or an integer, not {value}"
-                )
-            slot = self.new_slot()
-            deferred.append(lambda: self.compare(slot, where, value))
-            return slot
+    def size_slot(self, item: Bind, where: str, index: str | None, compared: list[Action]) -> int:
+        """The slot that one size binds or is compared with; what is computed is compared afterwards."""
+        match item.what:
+            case "dimension":
+                slot = self.slots.get(item.name)
+                if slot is None:
+                    slot = self.slots[item.name] = self.new_slot()
+                    self.sizes_of_inputs.add(slot)
+            case "element":
+                slot = self.element_slot(item.name)
+            case "later":
+                slot = self.slots[f"later {item.name}"] = self.new_slot()
+            case "size" if item.node is not None and item.node.op is Op.INTEGER:
+                slot = self.new_slot(item.node.value)
+                self.origin[slot] = "the relation"
+                self.bound.add(slot)
+            case "size" if item.node is not None and item.node.op is Op.ATTR and item.node.kind is Kind.NUMBER:
+                slot = self.attrs[str(item.node.value)]
+                self.origin.setdefault(slot, f"attr {item.node.value}")
+            case "size":
+                assert item.node is not None
+                slot = self.new_slot()
+                compared.append(self.compare(slot, where, item))
+            case _:
+                slot = self.new_slot()
+        if index is not None and item.what in ("any", "size") and self.template[slot - self.first :][:1] == [None]:
+            self.scratches.append(slot)
         self.origin.setdefault(slot, where)
         return slot
 
-    def compare(self, slot: int, where: str, expression: Expr) -> Step:
-        """Compare a size with what an expression gives once everything is bound."""
-        value, check = self.value(expression), self.check
+    def compare(self, slot: int, where: str, item: Bind | Agree) -> Action:
+        """Compare a size with what a node gives."""
+        assert item.node is not None
+        value, check, shown = self.number(item.node), self.check, item.shown
 
         def compare(env: Env) -> None:
             got, wanted = env[slot], value(env)
             if got is not None and (got == wanted) is not True:
-                check(got == wanted, lambda: f"{where} is {got}, but {expression} is {wanted}")
+                check(got == wanted, lambda: f"{where} is {got}, but {shown} is {wanted}")
 
         return compare
 
-    def open_item(self, subject: str, item: Any, element: _Element | None) -> Match:
-        if isinstance(item, Ellipsis_):
-            if self.ellipsis is None:
-                self.ellipsis = self.new_slot()
-            slot = self.ellipsis
-            self.bound.add(slot)
-            check, decide = self.check, self.decide
+    def open_item(self, subject: str, item: Bind) -> Binder:
+        match item.what:
+            case "ellipsis":
+                return self.leading_item()
+            case "sizes":
+                assert item.node is not None
+                wanted = self.value(item.node)
+                scratch = self.new_slot()
+                self.origin[scratch] = f"attr {item.node}"
+                compare = self.group_binder(scratch, f"{item.node}", subject)
 
-            def bind_ellipsis(env: Env, sizes: Sequence[Any]) -> None:
-                before = env[slot]
-                env[slot] = sizes if before is None else broadcast(before, sizes, check, decide)
+                def bind_sizes(env: Env, sizes: Sequence[Any]) -> None:
+                    env[scratch] = wanted(env)
+                    compare(env, sizes)
 
-            return bind_ellipsis
-        value = item.value
-        if isinstance(value, Index):
-            if element is None or value.index != Name(element.index):
-                raise self.fault(f"*{value} stands only in a list of tensors with that index")
-            slot = element.scratch(self, value.name.id, group=True)
-            name = value.name.id
-        else:
-            name = value.id
-            self.groups.add(name)
-            slot = self.slots[name] if name in self.slots else self.new_slot(name)
-            if name in self.attrs:
-                slot = self.attrs[name]
-            self.bound.add(slot)
+                return bind_sizes
+            case "elements":
+                slot = self.element_slot(item.name)
+            case _:
+                found = self.slots.get(item.name)
+                slot = self.slots[item.name] = self.new_slot() if found is None else found
+                self.sizes_of_inputs.add(slot)
+                self.bound.add(slot)
+        return self.group_binder(slot, item.name, subject)
+
+    def leading_item(self) -> Binder:
+        if self.ellipsis is None:
+            self.ellipsis = self.new_slot()
+        slot = self.ellipsis
+        self.bound.add(slot)
+        check, decide = self.check, self.decide
+
+        def bind_ellipsis(env: Env, sizes: Sequence[Any]) -> None:
+            before = env[slot]
+            env[slot] = sizes if before is None else broadcast(before, sizes, check, decide)
+
+        return bind_ellipsis
+
+    def group_binder(self, slot: int, name: str, subject: str) -> Binder:
         origin = self.origin.setdefault(slot, subject)
         check = self.check
 
@@ -258,8 +225,6 @@ class Patterns(Scope[T]):
             if before is None:
                 env[slot] = sizes
                 return
-            if not isinstance(before, list | tuple):
-                raise ShapeError(f"*{name} is {show(before)} by {origin}, not a list of sizes")
             if len(before) != len(sizes):
                 raise ShapeError(
                     f"*{name} has {len(before)} dimension(s) {show_shape(before)} by {origin}, "
@@ -276,39 +241,49 @@ class Patterns(Scope[T]):
         """Two sizes under one name differ, as far as can be told without asking."""
         bound = env[slot]
         origin = self.origin.get(slot, "an earlier input")
-        name = next((n for n, s in self.slots.items() if s == slot), None)
-        name = name or next((n for n, s in self.attrs.items() if s == slot), None)
+        names = {**self.slots, **self.attrs}
+        name = next((name for name, s in names.items() if s == slot), None)
         what = f"dimension {name}" if name else "this dimension"
         self.check(bound == size, lambda: f"{shown}: dimension {position} is {size}, but {what} is {bound} by {origin}")
 
-    def list_pattern(self, tensor: Tensor, shape: Dims) -> Match:
-        assert tensor.index is not None
-        element = _Element(tensor.index)
-        deferred: list[Deferred] = []
-        match = self.pattern(f"{tensor.name}[{tensor.index}]", shape, deferred, element)
-        index = tensor.index
-        counted = f"len {index}"
-        slot = self.slots[counted] if counted in self.slots else self.new_slot(counted)
-        vectors: list[tuple[int, int]] = []
-        for name, scratch in element.scratches.items():
-            vector = self.slots[name] if name in self.slots else self.new_slot(name)
-            vectors.append((vector, scratch))
-            self.vectors.add(name)
-            self.bound.add(vector)
-        name = tensor.name
+    # -------------------------------------------------------------------------------------------------- lists of tensors
+
+    def element_slot(self, name: str) -> int:
+        """Where a dimension or group that differs per tensor is while one tensor is matched."""
+        if name not in self.elements:
+            self.elements[name] = self.new_slot()
+        return self.elements[name]
+
+    def list_pattern(self, step: Match, pattern: Pattern) -> Binder:
+        name, index = step.input, step.index
+        assert index is not None
+        self.elements, self.scratches = {}, []
+        bind = self.pattern(f"{name}[{index}]", pattern, index)
+        if index not in self.counts:
+            self.counts[index] = self.new_slot()
+        count_slot, index_slot = self.counts[index], self.index(index)
+        scratches, vectors = tuple(self.scratches), list[tuple[int, int]]()
+        for element, scratch in self.elements.items():
+            if element not in self.slots:
+                self.slots[element] = self.new_slot()
+            vectors.append((self.slots[element], scratch))
+            self.bound.add(self.slots[element])
 
         def match_one(env: Env, sizes: Sequence[Any] | None, number: int) -> None:
             if sizes is not None:
+                env[index_slot] = number
+                for scratch in scratches:
+                    env[scratch] = None
                 try:
-                    match(env, sizes)
+                    bind(env, sizes)
                 except ShapeError as error:
                     raise ShapeError(f"{error} ({index} = {number})") from None
 
         def match_list(env: Env, shapes: Sequence[Any]) -> None:
-            count = env[slot]
+            count = env[count_slot]
             if count is not None and count != len(shapes):
                 raise ShapeError(f"{name} has {len(shapes)} tensors, but another list with index {index} has {count}")
-            env[slot] = len(shapes)
+            env[count_slot] = len(shapes)
             if not vectors:
                 for number, sizes in enumerate(shapes):
                     match_one(env, sizes, number)
@@ -327,59 +302,59 @@ class Patterns(Scope[T]):
 
         return match_list
 
-    def input_dtype(self, name: str, dtype: Expr) -> list[Step]:
-        given = self.dtype_of(name)
-        if (
-            isinstance(dtype, Name)
-            and dtype.id not in CATEGORY
-            and dtype.id not in self.inputs
-            and dtype.id not in self.attrs
-        ):
-            users = self.symbols.setdefault(dtype.id, [])
-            users.append(name)
-            if len(users) == 1:
-                return []
-            first, other = users[0], self.dtype_of(users[0])
-            symbol = dtype.id
+    # -------------------------------------------------------------------------------------------------------- demands
 
-            def same(env: Env) -> None:
-                a, b = other(env), given(env)
-                if a != b:
-                    raise ShapeError(f"{first} has dtype {a} and {name} has dtype {b}, but both are {symbol}")
+    def check_input(self, step: Step) -> list[Action]:
+        """What is demanded of inputs beside their patterns."""
+        match step:
+            case SameDtype(names, symbol):
+                return self.same_dtype([name for name in names if name in self.present], names[-1], symbol)
+            case CheckDtype(name, allowed) if name in self.present:
+                options, given = [self.dtype(node) for node in allowed], self.dtype_of(name)
 
-            return [same]
-        options = [self.dtype(d) for d in (dtype.items if isinstance(dtype, Tuple) else (dtype,))]
+                def among(env: Env) -> None:
+                    dtypes = [option(env) for option in options]
+                    got = given(env)
+                    if got is not None and got not in dtypes:
+                        raise ShapeError(f"{name} has dtype {got}; allowed: {', '.join(map(str, dtypes))}")
 
-        def among(env: Env) -> None:
-            allowed = [option(env) for option in options]
-            got = given(env)
-            if got is not None and got not in allowed:
-                raise ShapeError(f"{name} has dtype {got}; allowed: {', '.join(map(str, allowed))}")
+                return [among]
+            case Agree(name):
+                slot = self.slots.get(f"later {name}")
+                return [] if slot is None else [self.compare(slot, self.origin[slot], step)]
+        return []
 
-        return [among]
+    def same_dtype(self, present: Sequence[str], last: str, symbol: str) -> list[Action]:
+        if len(present) < 2 or present[-1] != last:
+            return []
+        first, other, given = present[0], self.dtype_of(present[0]), self.dtype_of(last)
 
+        def same(env: Env) -> None:
+            a, b = other(env), given(env)
+            if a != b:
+                raise ShapeError(f"{first} has dtype {a} and {last} has dtype {b}, but both are {symbol}")
 
-class _Element:
-    """The per-element dimensions of a list of tensors, each matched through a scratch slot."""
-
-    def __init__(self, index: str) -> None:
-        self.index = index
-        self.scratches: dict[str, int] = {}
-
-    def scratch(self, patterns: Patterns[Any], name: str, *, group: bool) -> int:
-        if group:
-            patterns.groups.add(name)
-        if name not in self.scratches:
-            self.scratches[name] = patterns.new_slot()
-        return self.scratches[name]
+        return [same]
 
 
 # ---------------------------------------------------------------------------------------------------- building closures
 
 
+def _then(bind: Binder, actions: Sequence[Action]) -> Binder:
+    if not actions:
+        return bind
+
+    def both(env: Env, sizes: Sequence[Any]) -> None:
+        bind(env, sizes)
+        for action in actions:
+            action(env)
+
+    return both
+
+
 def _match_fixed(
     slots: Sequence[int], fresh: Sequence[bool], shown: str, agree: Callable[[Env, int, Any, str, int], None]
-) -> Match:
+) -> Binder:
     count = len(slots)
 
     def wrong_rank(sizes: Sequence[Any]) -> ShapeError:

@@ -14,12 +14,14 @@ from typing import Any, Generic, TypeVar
 
 from ascend_graph.shapes.arithmetic import Check, Decide
 from ascend_graph.shapes.dtypes import DtypeSystem
+from ascend_graph.shapes.form import AttrKind
 
 T = TypeVar("T")
 Env = list[Any]
 Value = Callable[[Env], Any]
-Step = Callable[[Env], None]
-Match = Callable[[Env, Sequence[Any]], None]
+Action = Callable[[Env], None]
+#: Takes the sizes of an input.
+Binder = Callable[[Env, Sequence[Any]], None]
 
 #: What a run gives per output: shape and dtype, a list of them, a number, or ``None``.
 OutputSpec = tuple[tuple[Any, ...], T] | list[tuple[tuple[Any, ...], T]] | Any | None
@@ -64,7 +66,7 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class PlannedLeaf:
     """One alternative of an output: how to compute its shape and dtype, and where it comes from."""
 
     sizes: Value
@@ -79,12 +81,12 @@ class Leaf:
 class OutputPlan:
     """How to compute one output: the alternatives left after compiling; the last has no condition."""
 
-    branches: tuple[tuple[Value | None, Leaf | None], ...]
+    branches: tuple[tuple[Value | None, PlannedLeaf | None], ...]
     #: For a list of tensors, its length and the slot of its index.
     count: Value | None = None
     index: int = -1
 
-    def leaf(self, env: Env) -> Leaf | None:
+    def leaf(self, env: Env) -> PlannedLeaf | None:
         """The alternative that holds."""
         for condition, leaf in self.branches:
             if condition is None or condition(env):
@@ -113,7 +115,7 @@ class Program(Generic[T]):
 
     __slots__ = ("outputs", "steps", "template")
 
-    def __init__(self, steps: Sequence[Step], outputs: Sequence[OutputPlan], template: Sequence[Any]) -> None:
+    def __init__(self, steps: Sequence[Action], outputs: Sequence[OutputPlan], template: Sequence[Any]) -> None:
         #: What matches the inputs and checks all that the relation demands, to be run in order on an environment.
         self.steps = tuple(steps)
         #: What computes the outputs from the environment after that.
@@ -135,8 +137,8 @@ class Target(Generic[T]):
 
     #: The inputs that are there.
     present: frozenset[str]
-    #: The operator's attrs, in the order in which a run gets their values.
-    attrs: tuple[str, ...]
+    #: The operator's attrs and their kinds, in the order in which a run gets their values.
+    attrs: tuple[tuple[str, AttrKind], ...]
     system: DtypeSystem[T]
     #: Called with every condition that must hold and a function that gives the message.
     check: Check

@@ -10,6 +10,7 @@ from typing import Any
 from ascend_graph.shapes.compiler import compile_program
 from ascend_graph.shapes.dtypes import NAMES, DtypeSystem
 from ascend_graph.shapes.errors import RelationError, ShapeError
+from ascend_graph.shapes.form import AttrKind, Kind
 from ascend_graph.shapes.parser import parse
 from ascend_graph.shapes.program import Given, OutputSpec, Program, Target
 from ascend_graph.shapes.statement import Statement
@@ -56,19 +57,19 @@ class Relation(Statement):
     def program(
         self,
         present: frozenset[str],
-        attrs: tuple[str, ...] = (),
+        attrs: Mapping[str, AttrKind] | None = None,
         *,
         system: DtypeSystem[Any] = NAMES,
         check: Callable[[Any, Callable[[], str]], None] = fail,
         decide: Callable[[Any], bool] = bool,
     ) -> Program[Any]:
-        """The relation compiled for one set of present inputs and one list of attr names.
+        """The relation compiled for one set of present inputs, and attrs of some kinds.
 
         Raises:
             RelationError: A name means nothing for an operator with these inputs and attrs, or an output dimension is
                 given only by inputs that are absent.
         """
-        target = Target(present, attrs, system, check, decide)
+        target = Target(present, tuple((attrs or {}).items()), system, check, decide)
         program = self._programs.get(target)
         if program is None:
             program = self._programs[target] = compile_program(self, target)
@@ -106,9 +107,25 @@ class Relation(Statement):
         if unknown:
             raise RelationError(f"{self} has no input {', '.join(sorted(unknown))}; it has {', '.join(self.inputs)}")
         present = frozenset(name for name, shape in shapes.items() if shape is not None)
-        program = self.program(present, tuple(attrs), system=system, check=check, decide=decide)
+        kinds = {name: kind_of(value) for name, value in attrs.items()}
+        program = self.program(present, kinds, system=system, check=check, decide=decide)
         names = self.inputs
         return program.run([_input(shapes.get(name), dtypes.get(name)) for name in names], list(attrs.values()))
+
+
+_KINDS = {bool: Kind.BOOL, int: Kind.NUMBER, float: Kind.FLOAT, str: Kind.TEXT, type(None): Kind.NONE}
+# Symbolic numbers of a traced graph are recognised by their class's name: nothing here imports torch.
+_SYMBOLIC = {"SymInt": Kind.NUMBER, "SymBool": Kind.BOOL, "SymFloat": Kind.FLOAT}
+
+
+def kind_of(value: object) -> AttrKind:
+    """How a relation reads an attr with this value."""
+    kind = _KINDS.get(type(value)) or _SYMBOLIC.get(type(value).__name__)
+    if kind is None and isinstance(value, list | tuple):
+        kind = Kind.SIZES if all(kind_of(item).kind is Kind.NUMBER for item in value) else Kind.LIST
+    if kind is None:
+        kind = next((kind for class_, kind in _KINDS.items() if isinstance(value, class_)), Kind.OTHER)
+    return AttrKind(kind)
 
 
 def _input(shape: Any, dtype: Any) -> Any:

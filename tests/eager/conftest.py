@@ -40,7 +40,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
         directory / "opp",
         prototypes,
         kernels,
-        relations={"AddCustom": SHAPES["AddCustom"], "CastTo": "x[*s] -> y[*s]: dst_type", **WRITING},
+        relations={"AddCustom": SHAPES["AddCustom"], "CastTo": SHAPES["CastTo"], **WRITING},
     )
 
 

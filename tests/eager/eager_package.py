@@ -82,6 +82,7 @@ SHAPES = {
     "Gather1": "x[n], xs[i][n] -> y[n]",
     "Probe": "x[..., m, k], w[k, q], b[q] -> y[..., m, q]: dtype, z[m * 2 + n, (ceildiv(q, 2) if flag else q // 2)]: promote(x, w) "
     "where m > 0",
+    "CastTo": "x[*s] -> y[*s]: dst_type",
     "Maybe": "x[*s] -> y[*s], z[*s] if with_z else None",
     "Square": "x[*s], b[*s] -> y[*s], index[*s]: int64",
     "SquareGrad": "x[*s], grad_y[*s] -> dx[*s]",

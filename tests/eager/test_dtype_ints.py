@@ -85,6 +85,14 @@ def test_ges_numbers(given: Any, dtype: torch.dtype, number: int, recorded: Reco
     assert agreed(op, given, recorded) == (dtype, number)
 
 
+@pytest.mark.parametrize(
+    ("given", "dtype", "number"), [(None, torch.int8, 2), (torch.float16, torch.float16, 1), (5, torch.float16, 1)]
+)
+def test_a_generated_project(library: Any, given: Any, dtype: torch.dtype, number: int, recorded: Recorded) -> None:
+    """What the generator wrote of the attr is what its own import, the kernel and GE follow."""
+    assert agreed(library.cast_to, given, recorded) == (dtype, number)
+
+
 @pytest.mark.parametrize(("hook", "given"), [(dtype_number, 5), (int, 1)])
 def test_an_operator_of_others(hook: Any, given: int) -> None:
     """The meta function reads the number that the binding says."""

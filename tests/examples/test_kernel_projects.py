@@ -219,6 +219,26 @@ with pytest.raises(ValueError, match="another number of dimensions"):
 with pytest.raises(RuntimeError, match="argument bias is torch.float16; allowed are DT_FLOAT"):
     my_ops.axpy_all(rand(3), rand(3).half(), rand(3), alpha=1.0)
 
+# The relation and the dtypes are those of every route, without a launch and in graphs.
+import torchair
+
+for device in ("npu", "meta"):
+    three, four = torch.zeros(3, device=device), torch.zeros(4, device=device)
+    with pytest.raises(RuntimeError, match=r"total\\[\\*s\\]"):
+        my_ops.axpy_all(three, None, four, alpha=1.0)
+    with pytest.raises(RuntimeError, match="argument x is torch.int32; allowed are DT_FLOAT"):
+        my_ops.axpy_all(three.int(), None, three, alpha=1.0)
+for backend in (torchair.get_npu_backend(), "npugraph_ex", "aot_eager"):
+    torch._dynamo.reset()
+    step = torch.compile(lambda x, total: my_ops.axpy_all(x, None, total, alpha=1.0) * 2, backend=backend, dynamic=False)
+    assert step(rand(3), rand(3)).shape == (3,)
+    with pytest.raises(Exception, match=r"total\\[\\*s\\]"):
+        step(rand(3), rand(4))
+    with pytest.raises(Exception, match="argument x is torch.float16; allowed are DT_FLOAT"):
+        step(rand(3).half(), rand(3))
+    with pytest.raises(Exception, match="::axpy_all writes total in place and has no gradient"):
+        step(rand(3).requires_grad_(), rand(3)).sum().backward()
+
 # What it writes has the contract of PyTorch's own in-place operators.
 with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad is being used in an in-place"):
     my_ops.axpy_all(rand(6, 7), None, leaf.t(), alpha=1.0)

@@ -143,94 +143,16 @@ HOSTILE: list[tuple[OpPrototype, str]] = [
 
 CASES += [arithmetic(number) for number in range(16)]
 
-MAIN = r"""
-#include <iostream>
-#include <string>
-
-namespace {
-// One line per run: op, then per input "present type rank sizes…", then per attr its kind and "count items…", number or text.
-void Read(std::istream &in, gert::ComputeNodeInfo &node, size_t inputs, size_t attrs, size_t outputs,
-          std::deque<std::vector<int64_t>> &kept) {
-    for (size_t n = 0; n < inputs; ++n) {
-        int present = 0, type = 0;
-        size_t rank = 0;
-        in >> present >> type >> rank;
-        gert::Tensor tensor;
-        tensor.SetDataType(static_cast<ge::DataType>(type));
-        for (size_t d = 0; d < rank; ++d) {
-            int64_t size = 0;
-            in >> size;
-            tensor.MutableOriginShape().AppendDim(size);
-        }
-        node.inputs.begin_parameter(present);
-        if (present) node.inputs.add(tensor);
-    }
-    for (size_t n = 0; n < attrs; ++n) {
-        char kind = 0;
-        int64_t number = 0;
-        std::string text;
-        in >> kind;
-        if (kind == 's') {
-            in >> text;
-            node.attrs.add(text);
-            continue;
-        }
-        if (kind == 'f') {
-            float real = 0;
-            in >> real;
-            node.attrs.add(real);
-            continue;
-        }
-        in >> number;
-        if (kind == 'i') node.attrs.add(number);
-        if (kind == 'b') node.attrs.add(number != 0);
-        if (kind != 'l') continue;
-        auto &items = kept.emplace_back(static_cast<size_t>(number));
-        for (int64_t &item : items) in >> item;
-        node.attrs.add(gert::TypedContinuousVector<int64_t>(items.data(), items.size()));
-    }
-    for (size_t n = 0; n < outputs; ++n) {
-        node.outputs.begin_parameter(1);
-        node.outputs.add(gert::Tensor());
-    }
-}
-template <typename ShapeFunction, typename TypeFunction>
-void Run(std::istream &in, size_t inputs, size_t attrs, size_t outputs, ShapeFunction shape, TypeFunction type) {
-    gert::ComputeNodeInfo node("Op", "op");
-    std::deque<std::vector<int64_t>> kept;
-    Read(in, node, inputs, attrs, outputs, kept);
-    gert::InferShapeContext context(node);
-    gert::InferDataTypeContext types(node);
-    if (shape(&context) != ge::GRAPH_SUCCESS || type(&types) != ge::GRAPH_SUCCESS) {
-        std::cout << "null" << std::endl;
-        return;
-    }
-    std::cout << "[";
-    for (size_t n = 0; n < outputs; ++n) {
-        const gert::Shape &found = *context.GetOutputShape(n);
-        std::cout << (n ? ", " : "") << "[[";
-        for (size_t d = 0; d < found.GetDimNum(); ++d) std::cout << (d ? ", " : "") << found[d];
-        std::cout << "], " << static_cast<int>(types.GetOutputDataType(n)) << "]";
-    }
-    std::cout << "]" << std::endl;
-}
-}  // namespace
-
-int main() {
-    std::string op;
-    while (std::cin >> op) {
-@DISPATCH@
-    }
-}
-"""
+#: What reads a call a line and answers with JSON; ``make bench NAME=relations`` runs it too.
+DRIVER = Path(__file__).parents[2] / "benchmarks/data/relations/infer_shape.cpp"
+RELATIONS = [*((p, text) for p, text, _ in CASES), *HOSTILE]
+NUMBERS = {p.op_type: number for number, (p, _) in enumerate(RELATIONS)}
 
 
-def dispatch(p: OpPrototype) -> str:
+def row(p: OpPrototype) -> str:
     space = f"ascend_graph_{p.op_type}"
-    return (
-        f'        if (op == "{p.op_type}") Run(std::cin, {len(p.inputs)}, {len(p.attrs)}, {len(p.outputs)}, '
-        f"{space}::InferShape, {space}::InferDataType);"
-    )
+    functions = f"{space}::InferShape, {space}::InferDataType"
+    return f"    {{{NUMBERS[p.op_type]}, {{{len(p.inputs)}, {len(p.outputs)}, {functions}}}}},"
 
 
 @pytest.fixture(scope="module")
@@ -239,12 +161,8 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if compiler is None:
         pytest.skip("needs a C++ compiler")
     directory = tmp_path_factory.mktemp("infer_shape")
-    source = "".join(
-        infer_shape_source(p, parse_relation(r)) for p, r, _ in [*CASES, *((p, r, {}) for p, r in HOSTILE)]
-    )
-    source += MAIN.replace(
-        "@DISPATCH@", "\n".join(dispatch(p) for p in [*(case[0] for case in CASES), *(p for p, _ in HOSTILE)])
-    )
+    source = "".join(infer_shape_source(p, parse_relation(text)) for p, text in RELATIONS)
+    source += DRIVER.read_text().replace("// @CASES@", "\n".join(row(p) for p, _ in RELATIONS))
     (directory / "all.cpp").write_text(source)
     headers = toolkit_directory() / "include/op_host"
     command = [compiler, "-std=c++17", "-O0", "-Wall", "-Wextra", "-Werror", f"-I{headers}"]
@@ -253,12 +171,11 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def ge_number(name: str) -> int:
-
     return int(GE_DTYPES[name])
 
 
 def line(p: OpPrototype, shapes: dict[str, Any], dtypes: dict[str, Any], attrs: dict[str, Any]) -> str:
-    words: list[Any] = [p.op_type]
+    words: list[Any] = [NUMBERS[p.op_type]]
     for parameter in p.inputs:
         shape = shapes.get(parameter.name)
         words += [0, 0, 0] if shape is None else [1, ge_number(dtypes[parameter.name]), len(shape), *shape]
