@@ -18,7 +18,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,7 +37,7 @@ from ascend_graph.prototypes import (
     parse_file,
 )
 from ascend_graph.prototypes.writer import to_reg_op
-from ascend_graph.shapes import Relation, parse_relation
+from ascend_graph.shapes import NAMES, Relation, parse_relation
 
 if TYPE_CHECKING:
     import torch
@@ -404,6 +404,7 @@ _Specs = Callable[[Sequence[Any], Mapping[str, Any]], Mapping[str, Any]]
 
 def _specs_by_relation(prototype: OpPrototype, relation: Relation) -> _Specs:
     remembered: dict[Any, Mapping[str, Any]] = {}
+    system = replace(NAMES, from_attr=_dtype_attr)
     used = [(i, p.name) for i, p in enumerate(prototype.inputs) if p.name in relation.inputs]
 
     def specs(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -412,7 +413,7 @@ def _specs_by_relation(prototype: OpPrototype, relation: Relation) -> _Specs:
         if found is None:
             shapes = {name: _each(inputs[i], lambda t: tuple(t.shape)) for i, name in used}
             dtypes = {name: _each(inputs[i], _dtype_name) for i, name in used}
-            results = relation.infer(shapes, dtypes, attrs)
+            results = relation.infer(shapes, dtypes, attrs, system=system)
             found = remembered[key] = dict(zip(relation.outputs, results, strict=True))
         return found
 
@@ -452,6 +453,16 @@ def _shape_key(value: Any) -> Any:
     if isinstance(value, list):
         return tuple((t.shape, t.dtype) for t in value)
     return value.shape, value.dtype
+
+
+def _dtype_attr(value: object) -> str | None:
+    """The name of the dtype that an attr of a node means: GE's number of it."""
+    from ascend_graph.host.dtypes import torch_dtype
+
+    try:
+        return str(torch_dtype(value)).removeprefix("torch.") if isinstance(value, int) else None
+    except HostRuntimeError:
+        return None
 
 
 def _dtype_name(tensor: torch.Tensor) -> str:

@@ -8,24 +8,21 @@ from __future__ import annotations
 
 from ascend_graph.shapes.arithmetic import show
 from ascend_graph.shapes.form import Define, Demand, Form, Match, Node, Op, Step, below
-from ascend_graph.shapes.lowering import lower
 from ascend_graph.shapes.outputs import Outputs
 from ascend_graph.shapes.patterns import Patterns
 from ascend_graph.shapes.program import Action, Env, Program, T, Target
 from ascend_graph.shapes.statement import Statement
 
 
-def compile_program(relation: Statement, target: Target[T]) -> Program[T]:
-    """Compile ``relation``; see :meth:`Relation.program`."""
-    form = lower(relation, dict(target.attrs), whole=True)
+def compile_program(relation: Statement, form: Form, target: Target[T]) -> Program[T]:
+    """Compile the form of ``relation``; see :meth:`Relation.program`."""
     return _Compiler(relation, form, target).program()
 
 
 class _Compiler(Patterns[T], Outputs[T]):
     def program(self) -> Program[T]:
-        form: Form = self.form
-        actions = [action for step in form.steps for action in self.step(step)]
-        return Program(actions, [self.output(output) for output in form.outputs], self.template)
+        actions = [action for step in self.form.steps for action in self.step(step)]
+        return Program(actions, [self.output(output) for output in self.form.outputs], self.template)
 
     def step(self, step: Step) -> list[Action]:
         match step:

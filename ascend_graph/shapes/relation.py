@@ -10,7 +10,8 @@ from typing import Any
 from ascend_graph.shapes.compiler import compile_program
 from ascend_graph.shapes.dtypes import NAMES, DtypeSystem
 from ascend_graph.shapes.errors import RelationError, ShapeError
-from ascend_graph.shapes.form import AttrKind, Kind
+from ascend_graph.shapes.form import AttrKind, Form, Kind
+from ascend_graph.shapes.lowering import lower
 from ascend_graph.shapes.parser import parse
 from ascend_graph.shapes.program import Given, OutputSpec, Program, Target
 from ascend_graph.shapes.statement import Statement
@@ -53,6 +54,8 @@ class Relation(Statement):
     #: The text as written; equality is that of the meaning, not of the spacing.
     source: str = field(default="", compare=False, repr=False)
     _programs: dict[Target[Any], Program[Any]] = field(default_factory=dict, init=False, compare=False, repr=False)
+    #: Every operator with this relation has programs of its own, made from one form.
+    _forms: dict[object, Form] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def program(
         self,
@@ -72,7 +75,10 @@ class Relation(Statement):
         target = Target(present, tuple((attrs or {}).items()), system, check, decide)
         program = self._programs.get(target)
         if program is None:
-            program = self._programs[target] = compile_program(self, target)
+            form = self._forms.get(target.attrs)
+            if form is None:
+                form = self._forms[target.attrs] = lower(self, dict(target.attrs), whole=True)
+            program = self._programs[target] = compile_program(self, form, target)
         return program
 
     def infer(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from ascend_graph.shapes.dtypes import CATEGORY
 from ascend_graph.shapes.syntax import Definition, Expr, Name, Tensor, bound_names, expressions, walk
@@ -15,6 +16,8 @@ class Statement:
     input_tensors: tuple[Tensor, ...]
     output_tensors: tuple[Tensor, ...]
     clauses: tuple[Definition | Expr, ...] = ()
+    #: What was found out, by its name: every registration asks again.
+    _facts: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -29,7 +32,10 @@ class Statement:
     @property
     def free_names(self) -> frozenset[str]:
         """The names that no input, definition, index or dtype gives: each must be an attr of the operator."""
-        return frozenset(name.id for name in _uses(self)) - _given_names(self)
+        if "free" not in self._facts:
+            self._facts["free"] = frozenset(name.id for name in _uses(self)) - _given_names(self)
+        found: frozenset[str] = self._facts["free"]
+        return found
 
     @property
     def attr_names(self) -> frozenset[str]:
