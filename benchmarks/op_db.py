@@ -2,8 +2,8 @@
 
 For up to five samples of float32, of one integer dtype, one complex dtype and bool: forward, backward, forward-mode AD,
 out= (ready, empty, strided, of another shape or dtype), in place, and the same with gaps between the values and with
-conjugate and negative bits; arguments on two devices and the database's wrong arguments must be refused. Operators run in
-processes that may die. Prints what is not equal, and a JSON object as the last line.
+conjugate and negative bits; captured in a graph and replayed; arguments on two devices and the database's wrong arguments
+must be refused. Operators run in processes that may die. Prints what is not equal, and a JSON object as the last line.
 
     python -m ascend_graph.host benchmarks/op_db.py [--help]
 """
@@ -20,8 +20,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.data.op_db_explained import EXPLAINED, explanation
-from benchmarks.operators.checks import CHECKS, FOREACH, OPERATORS, Outcome, Plan, Verdict, dtypes_of
+from benchmarks.operators.checks import CHECKS, FOREACH, OPERATORS, Outcome, Plan, dtypes_of
 from benchmarks.operators.checks import database as entries
+from benchmarks.operators.comparison import Verdict
 from benchmarks.operators.pool import Job, Pool, progress
 
 FAULTS = (Verdict.RAISES, Verdict.WRONG, Verdict.LENIENT, Verdict.DIED)
@@ -69,6 +70,9 @@ def run(work: Sequence[Job], plan: Plan, **options: Any) -> dict[str, Any]:
             if done % 50 == 0:
                 progress(f"{done} of {len(work)} operators and dtypes, {time.monotonic() - start:.0f} s")
     unexplained = [o for o in outcomes if o.verdict in FAULTS and not explanation(o)]
+    uncaptured = {(o.message.partition(" (")[0], o.operator) for o in outcomes if o.verdict is Verdict.UNCAPTURED}
+    # What the CPU refuses and a device takes, and the list of explanations says why.
+    wider = [o for o in outcomes if o.verdict is Verdict.LENIENT and explanation(o)]
     reasons = {e: sorted({o.operator for o in outcomes if explanation(o) is e}) for e in EXPLAINED}
     by_check = {
         check: {v.value.replace(" ", "_"): verdicts[check, v] for v in Verdict if verdicts[check, v]}
@@ -83,7 +87,10 @@ def run(work: Sequence[Job], plan: Plan, **options: Any) -> dict[str, Any]:
         "samples": samples,
         "comparisons": sum(verdicts.values()),
         **{v.value.replace(" ", "_"): total(v) for v in Verdict},
+        "lenient": total(Verdict.LENIENT) - len(wider),
+        "wider": len(wider),
         "raising_operators": len({o.operator for o in outcomes if o.verdict is Verdict.RAISES}),
+        "operators_not_captured": dict(Counter(reason for reason, _ in uncaptured)),
         "unexplained": dict(Counter(o.verdict.value for o in unexplained)),
         "explained": {e.why: names for e, names in reasons.items() if names},
         "stale": [e.why for e, names in reasons.items() if not names],

@@ -38,7 +38,7 @@ EXPLAINED: tuple[Explained, ...] = (
     Explained(
         "raises",
         "bfloat16|bool|byte|cdouble|cfloat|chalf|char|double|float|half|int|long|short|to",
-        "forward|backward|forward AD|(noncontiguous|conjugate|negative).*",
+        "forward|captured|backward|forward AD|(noncontiguous|conjugate|negative).*",
         "Only c10::MemoryFormat::Contiguous is supported for creating a npu tensor",
         "the stock torch_npu refuses to allocate in another memory format, on a device too",
     ),
@@ -55,6 +55,34 @@ EXPLAINED: tuple[Explained, ...] = (
         "out.*|.*in place.*",
         "DispatchStub: missing kernel for npu",
         "PyTorch's own kernel asks for a conj_physical of the device that torch_npu has not, on a device too",
+    ),
+    Explained(
+        "raises",
+        "sparse.sampled_addmm|sparse.mm.reduce",
+        "forward|captured|backward|(noncontiguous|conjugate|negative).*",
+        "Could not run 'aten::(sparse_sampled_addmm|_sparse_mm_reduce_impl)' .* 'SparseCsrnpu' backend",
+        "torch_npu has no such kernel for compressed sparse tensors, on a device too",
+    ),
+    Explained(
+        "raises",
+        "to_sparse",
+        "forward|captured|backward|(noncontiguous|conjugate|negative).*",
+        "_to_sparse(\\.\\w+)? (gives a (sparse COO|compressed sparse) tensor|cannot be captured)",
+        "documented: the host runtime makes no sparse tensors from dense ones",
+    ),
+    Explained(
+        "lenient",
+        "native_group_norm",
+        "noncontiguous|noncontiguous backward",
+        "Expected X.is_contiguous",
+        "torch_npu's kernel takes tensors with gaps, PyTorch's CPU kernel alone does not",
+    ),
+    Explained(
+        "lenient",
+        "as_strided_scatter|select_scatter|nn.functional.ctc_loss",
+        "devices",
+        "accepts tensors of two devices",
+        "PyTorch's own code copies the other tensor to the device, on every device",
     ),
 )
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import torch
 
-from benchmarks.operators.checks import Outcome, Verdict, compare
+from benchmarks.operators.checks import Outcome
+from benchmarks.operators.comparison import Verdict, compare
 from benchmarks.operators.trees import tensors
 
 

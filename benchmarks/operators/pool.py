@@ -18,7 +18,8 @@ from typing import Any
 
 import torch
 
-from benchmarks.operators.checks import OPERATORS, Outcome, Plan, Tally, Verdict, check_operator, database
+from benchmarks.operators.checks import OPERATORS, Outcome, Plan, Tally, check_operator, database
+from benchmarks.operators.comparison import Verdict
 
 #: After so many deaths an operator's other comparisons are left.
 DEATHS = 3

@@ -34,6 +34,12 @@ def tensors(tree: Any) -> list[torch.Tensor]:
     return found
 
 
+def memory(t: torch.Tensor) -> torch.Tensor:
+    """The whole memory that a tensor is a part of, as bytes."""
+    storage = t.untyped_storage()
+    return torch.empty(0, dtype=torch.uint8, device=t.device).set_(storage, 0, (storage.nbytes(),), (1,))
+
+
 class Mover:
     """Carries trees to a device, with memory, strides, offsets, aliasing, conjugate and negative bits as they are.
 
@@ -82,9 +88,8 @@ class Mover:
             plain = plain.conj()
         if t.is_neg():
             plain = torch._neg_view(plain)
-        memory = self._storage(plain)
         moved = torch.empty(0, dtype=t.dtype, device=self.device)
-        moved.set_(memory.untyped_storage(), plain.storage_offset(), plain.size(), plain.stride())
+        moved.set_(self._storage(plain).untyped_storage(), plain.storage_offset(), plain.size(), plain.stride())
         if t.is_conj():
             moved = moved.conj()
         return torch._neg_view(moved) if t.is_neg() else moved
@@ -92,9 +97,7 @@ class Mover:
     def _storage(self, t: torch.Tensor) -> torch.Tensor:
         storage = t.untyped_storage()
         if storage._cdata not in self._storages:
-            memory = torch.empty(0, dtype=torch.uint8, device=t.device)
-            memory.set_(storage, 0, (storage.nbytes(),), (1,))
-            self._storages[storage._cdata] = memory.to(self.device, copy=True)
+            self._storages[storage._cdata] = memory(t).to(self.device, copy=True)
         return self._storages[storage._cdata]
 
 

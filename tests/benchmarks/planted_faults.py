@@ -10,7 +10,9 @@ from typing import Any
 
 import torch
 
-from benchmarks.operators.checks import Verdict
+from benchmarks.operators import comparison
+from benchmarks.operators.comparison import Verdict
+from benchmarks.operators.trees import tensors
 
 Kernel = Callable[..., Any]
 
@@ -30,6 +32,22 @@ def _one_value(*args: Any) -> torch.Tensor:
     if result.numel():
         result.view(-1)[-1] *= 1.001
     return result
+
+
+def _all_values(*args: Any) -> torch.Tensor:
+    return _on_cpu(torch.ops.aten.sin.default)(*args) * 1.001
+
+
+def _shifted(*args: Any) -> torch.Tensor:
+    return _on_cpu(torch.ops.aten.cos.default)(*args) + 1e-3
+
+
+def _not_when_captured(x: torch.Tensor) -> torch.Tensor:
+    return x.clone() if torch.npu.is_current_stream_capturing() else _on_cpu(torch.ops.aten.erf.default)(x)
+
+
+def _any_device(x: torch.Tensor, dim: int, index: torch.Tensor, **options: Any) -> torch.Tensor:
+    return torch.gather(x.cpu(), dim, index.cpu()).to("npu")
 
 
 def _no_conjugate(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -88,6 +106,10 @@ def _raises(x: torch.Tensor) -> torch.Tensor:
 #: For each operator of the database the overload whose kernel is planted, and what must be found in which check.
 FAULTS: dict[str, tuple[str, Kernel, Verdict, str]] = {
     "sinh": ("sinh", _one_value, Verdict.WRONG, "forward"),
+    "sin": ("sin", _all_values, Verdict.WRONG, "forward"),
+    "cos": ("cos", _shifted, Verdict.WRONG, "forward"),
+    "erf": ("erf", _not_when_captured, Verdict.WRONG, "captured"),
+    "gather": ("gather", _any_device, Verdict.LENIENT, "devices"),
     "mm": ("mm", _no_conjugate, Verdict.WRONG, "conjugate"),
     "cosh": ("cosh", _no_strides, Verdict.WRONG, "noncontiguous"),
     "erfc": ("erfc", _narrow, Verdict.WRONG, "forward"),
@@ -113,3 +135,33 @@ def plant() -> None:
         for overload, kernel, _, _ in FAULTS.values():
             library.impl(overload, kernel, "PrivateUse1")
     _LIBRARIES.append(library)
+
+
+def spoil_results() -> None:
+    """In the process that calls it, one number of every result on the device is wrong by a thousandth.
+
+    A result without such a number counts as raised: what is then found equal has not been looked at.
+    """
+    attempt = comparison.attempt
+
+    def spoiled(call: Any, tree: Any, device: str, *args: Any, **kwargs: Any) -> Any:
+        result = attempt(call, tree, device, *args, **kwargs)
+        if device == "cpu" or isinstance(result, comparison.Raised):
+            return result
+        for t in tensors(result):
+            number = (
+                (t.is_floating_point() or t.is_complex())
+                and t.layout is torch.strided
+                and t.numel() > 0
+                and not t.is_meta
+            )
+            if number and (size := t.detach().abs().nan_to_num(0, 0, 0).max().item()) > 1e-30:
+                with torch.no_grad():
+                    place = (t.abs() == size).nonzero()[0].tolist()
+                    memory = t.detach().clone()
+                    memory[tuple(place)] *= 1.001
+                    t.set_(memory)
+                return result
+        return comparison.Raised("nothing to spoil")
+
+    comparison.attempt = spoiled

@@ -216,3 +216,30 @@ def test_out_of_another_size_becomes_what_the_cpu_makes_of_it(shape: tuple[int, 
         torch.linalg.inv(matrix.npu(), out=there)
     assert there.stride() == here.stride()
     assert torch.equal(there.cpu(), here)
+
+
+def _smallest_by_minus_one(dtype: torch.dtype, strided: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    smallest = torch.full((40, 2), torch.iinfo(dtype).min, dtype=dtype).npu()
+    divisor = torch.full((40, 2), -1, dtype=dtype).npu()
+    return (smallest[:, 0], divisor[:, 1]) if strided else (smallest, divisor)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int16, torch.int8], ids=str)
+@pytest.mark.parametrize("strided", [True, False])
+def test_the_smallest_integer_divided_by_minus_one_ends_no_process(dtype: torch.dtype, strided: bool) -> None:
+    a, b = _smallest_by_minus_one(dtype, strided)
+    limit = torch.iinfo(dtype).min
+    wraps = {limit} if dtype in (torch.int64, torch.int32) else {limit, -limit - 1}
+    for _ in range(2):
+        assert set(torch.div(a, b, rounding_mode="trunc").flatten().tolist()) <= wraps
+        assert set(torch.div(a, -1, rounding_mode="trunc").flatten().tolist()) <= wraps
+        assert set(torch.div(a, b, rounding_mode="floor").flatten().tolist()) <= wraps
+        assert (a % b).unique().tolist() == [0]
+        assert torch.fmod(a, b).unique().tolist() == [0]
+
+
+def test_integers_divided_by_zero_are_refused() -> None:
+    a = torch.arange(5).npu()
+    for divide in (torch.remainder, torch.fmod, torch.floor_divide):
+        with pytest.raises(RuntimeError, match="ZeroDivisionError|divided by zero"):
+            divide(a, a)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -90,3 +92,21 @@ def test_a_refused_operator_has_written_nothing() -> None:
     with pytest.raises(RuntimeError, match="not implemented for 'Long'"):
         x.uniform_()
     assert x.cpu().tolist() == [0, 1, 2]
+
+
+def test_the_documented_list_is_what_is_widened() -> None:
+    root = Path(__file__).parents[2]
+    words = {"kHalf": "float16", "kBFloat16": "bfloat16", "kContiguous": "tensors with gaps"}
+    source = (root / "csrc/host/bridge/adaptation.cpp").read_text()
+    table = {
+        name: {words[flag] for flag in flags.split(" | ")}
+        for name, flags in re.findall(r'\{"aten::(\w+)", ([\w |]+)\}', source)
+    }
+    assert len(table) == source.count('{"aten::')
+    section = (root / "docs/host-runtime.md").read_text().partition("## What is widened")[2].partition("\n## ")[0]
+    documented = {
+        name: set(what.split(", "))
+        for names, what in re.findall(r"^\| (`.*`) \| (.*) \|$", section, re.M)
+        for name in re.findall(r"`(\w+)`", names)
+    }
+    assert documented == table

@@ -132,6 +132,52 @@ def test_what_depends_on_values_is_refused(body, operator: str) -> None:
     assert x.sum().item() == 3
 
 
+@pytest.mark.parametrize("function", [torch.digamma, torch.linalg.inv, torch.special.i0], ids=lambda f: f.__name__)
+def test_what_torch_npu_computes_on_the_cpu_is_refused(function) -> None:
+    x = torch.eye(3, device="npu")
+    expected = function(x.cpu())
+    assert torch.equal(function(x).cpu(), expected)
+    with pytest.raises(RuntimeError, match=r"aten::\S+ cannot be captured: torch_npu has no kernel of it"):
+        _captured(lambda: function(x))
+    assert torch.equal(function(x).cpu(), expected)
+
+
+def test_helpers_without_meta_kernels_are_recorded() -> None:
+    x = torch.zeros(3, 4, device="npu")
+    graph, (values, indices) = _captured(lambda: torch.cummax(x, 1))
+    x.copy_(torch.tensor([3.0, 1, 4, 1]).expand(3, 4))
+    graph.replay()
+    assert values.tolist() == [[3, 3, 4, 4]] * 3
+    assert indices.tolist() == [[0, 0, 2, 2]] * 3
+
+
+@pytest.mark.parametrize("mode", [0, 1, 2], ids=["sum", "mean", "max"])
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("last", [True, False])
+@pytest.mark.parametrize("operator", [torch._embedding_bag, torch._embedding_bag_forward_only])
+def test_what_an_embedding_bag_keeps_is_the_same_captured(operator, mode: int, weighted: bool, last: bool) -> None:
+    if weighted and mode != 0:
+        pytest.skip("PyTorch takes weights of samples with sums alone")
+    weight, offsets = torch.randn(5, 3).npu(), torch.tensor([0, 1, 4]).npu()
+    indices, there = torch.tensor([0, 2, 2, 4, 1, 0]).npu(), torch.zeros(6, dtype=torch.int64).npu()
+    samples = torch.rand(6).npu() if weighted else None
+    eager = operator(weight, indices, offsets, False, mode, False, samples, last)
+    graph, captured = _captured(lambda: operator(weight, there, offsets, False, mode, False, samples, last))
+    there.copy_(indices)
+    graph.replay()
+    assert [t.tolist() for t in captured] == [t.tolist() for t in eager]
+
+
+def test_batch_normalisation_in_evaluation_has_its_cpu_statistics() -> None:
+    x = torch.randn(4, 3).npu()
+    arguments = (None, None, torch.zeros(3).npu(), torch.ones(3).npu(), False, 0.1, 1e-5)
+    eager = torch.native_batch_norm(x, *arguments)
+    graph, captured = _captured(lambda: torch.native_batch_norm(x, *arguments))
+    graph.replay()
+    assert [t.shape for t in captured] == [t.shape for t in eager]
+    assert torch.equal(captured[0], eager[0])
+
+
 def test_copies_of_pinned_memory_are_recorded() -> None:
     x, into = torch.zeros(3).pin_memory(), torch.zeros(3).pin_memory()
     device = torch.zeros(3, device="npu")

@@ -80,10 +80,27 @@ def test_a_saved_state_repeats_in_the_middle_of_a_sequence(draw: Draw) -> None:
     assert torch.equal(draw(), first)
 
 
-UNCAPTURED = {"dirichlet", "binomial"}  # no meta kernels, and none for the device: they run on the host there
+#: What a device cannot capture: torch_npu's kernels take a seed from the host, or there is none and the CPU computes it.
+SEEDED = {
+    *("randperm", "normal", "exponential_", "bernoulli", "bernoulli_", "alpha_dropout", "feature_dropout", "rrelu"),
+}
+ON_CPU = {"log_normal_", "cauchy_", "geometric_", "poisson", "standard_gamma", "dirichlet", "binomial"}
 
 
-@pytest.mark.parametrize("draw", [DRAWS[name] for name in DRAWS if name not in UNCAPTURED])
+@pytest.mark.parametrize("name", sorted(SEEDED | ON_CPU))
+def test_what_a_device_cannot_draw_in_a_capture_is_refused(name: str) -> None:
+    graph, stream = torch.npu.NPUGraph(), torch.npu.Stream()
+    why = "torch_npu's kernel takes seed and offset from the host" if name in SEEDED else "torch_npu has no kernel"
+    before = torch.npu.get_rng_state()
+    with torch.npu.stream(stream):
+        graph.capture_begin()
+        with pytest.raises(RuntimeError, match=rf"aten::\S+ cannot be captured: {why}"):
+            DRAWS[name]()
+        graph.capture_end()
+    assert torch.equal(torch.npu.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("draw", [DRAWS[name] for name in DRAWS if name not in SEEDED | ON_CPU])
 def test_each_replay_draws_anew_and_repeats_after_a_seed(draw: Draw) -> None:
     graph = torch.npu.NPUGraph()
     with torch.npu.graph(graph):

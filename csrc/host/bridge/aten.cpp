@@ -14,6 +14,7 @@
 #include "adaptation.h"
 #include "ascend_graph/host_runtime.h"
 #include "capture.h"
+#include "divisions.h"
 #include "random.h"
 #include "tensors.h"
 #include "torch_npu/csrc/core/npu/NPUStream.h"
@@ -37,11 +38,14 @@ void copy_memory(const at::Tensor& device, const at::Tensor& cpu) {
 }
 
 // An argument that the CPU kernel resized (`out=`) has other sizes and strides, and new memory where the old
-// was too small: so has the device tensor.
+// was too small; one that it filled with conjugates to come has the bit that says so. So has the device
+// tensor.
 void settle_written(const Arguments& arguments) {
     for (const Alias& alias : arguments.aliases()) {
         if (!alias.written) continue;
         const at::Tensor &device = alias.device, &cpu = alias.cpu;
+        device._set_conj(cpu.is_conj());
+        device._set_neg(cpu.is_neg());
         const bool moved = cpu.storage().data() != device.storage().data();
         if (!moved && cpu.sizes() == device.sizes() && cpu.strides() == device.strides()) continue;
         if (moved) {
@@ -73,7 +77,10 @@ std::string text_of(std::exception& error) {
 
 void run(const Operator& op, Stack& stack, const Substitutes& substitutes, const Placement& place) {
     const Arguments arguments(op, stack, substitutes);
+    survive_divisions();
+    const uint64_t divided = divisions_by_zero();
     call_on_cpu(op, stack);
+    TORCH_CHECK(divisions_by_zero() == divided, op.operator_name(), ": an integer was divided by zero");
     settle_written(arguments);
     if (!arguments.on_device()) return;
     map_results(op, stack, [&](const at::Tensor& result) {
@@ -87,19 +94,33 @@ void run(const Operator& op, Stack& stack, const Substitutes& substitutes, const
     });
 }
 
+const char* deferral(void** stream) {
+    if (!ascendgraphAnyDeferral()) return nullptr;
+    void* current = c10_npu::getCurrentNPUStream().stream(false);
+    if (stream != nullptr) *stream = current;
+    return ascendgraphDeferral(current);
+}
+
 void boxed_kernel(const Operator& op, c10::DispatchKeySet, Stack* stack) {
     static const Substitutes substitutes{
         alias_on_cpu, [](const at::Generator& generator) { return cpu_generator(draw(generator)); }};
     static const Placement place = on_device;
     check_launches();
-    if (ascendgraphAnyDeferral()) {
-        void* stream = c10_npu::getCurrentNPUStream().stream(false);
-        if (const char* why = ascendgraphDeferral(stream)) {
-            record(op, *stack, stream, why);
-            return;
-        }
+    void* stream = nullptr;
+    if (const char* why = deferral(&stream)) {
+        record(op, *stack, stream, why);
+    } else {
+        run(op, *stack, substitutes, place);
     }
-    run(op, *stack, substitutes, place);
+}
+
+void fallback_kernel(const Operator& op, c10::DispatchKeySet keys, Stack* stack) {
+    const char* why = deferral();
+    TORCH_CHECK(why == nullptr, op.operator_name(),
+                " cannot be captured: torch_npu has no kernel of it for the device and computes it on the "
+                "CPU, which waits for the stream, and ",
+                why, "; call it before or after, or write it with operators of the device");
+    boxed_kernel(op, keys, stack);
 }
 
 }  // namespace ascend_graph::host

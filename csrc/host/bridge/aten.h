@@ -17,6 +17,12 @@ void run(const Operator& op, Stack& stack, const Substitutes& substitutes, const
 // The kernel of an operator on device tensors: runs it, or records it while the current stream captures.
 void boxed_kernel(const Operator& op, c10::DispatchKeySet keys, Stack* stack);
 
+// The same for an operator that torch_npu computes on the CPU: it cannot be captured.
+void fallback_kernel(const Operator& op, c10::DispatchKeySet keys, Stack* stack);
+
+// Why the current stream keeps its work, and which it is; null if it runs it.
+const char* deferral(void** stream = nullptr);
+
 // What an exception says; an operator that is written in Python raises Python's.
 std::string text_of(std::exception& error);
 

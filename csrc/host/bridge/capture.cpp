@@ -1,13 +1,12 @@
 #include "capture.h"
 
-#include <torch/csrc/Exceptions.h>
-
 #include <string>
 #include <vector>
 
 #include "ascend_graph/host_runtime.h"
 #include "aten.h"
 #include "random.h"
+#include "shapes.h"
 #include "tensors.h"
 
 namespace ascend_graph::host {
@@ -55,35 +54,6 @@ void check_copy(const Operator& op, const c10::IValue* arguments, const char* wh
     TORCH_CHECK(host.is_pinned(), name_of(op), " from ", from.device(), " to ", to.device(), ": ", why,
                 ", and a copy with non_blocking=True of memory that is not pinned waits for the stream all "
                 "the same; use Tensor.pin_memory()");
-}
-
-// Whether an exception says that a meta kernel does not exist, or would need values.
-bool is_not_implemented(const std::exception& error) {
-    if (dynamic_cast<const c10::NotImplementedError*>(&error) != nullptr) return true;
-    const auto* raised = dynamic_cast<const python_error*>(&error);
-    if (raised == nullptr) return false;
-    pybind11::gil_scoped_acquire gil;
-    return PyErr_GivenExceptionMatches(raised->type, PyExc_NotImplementedError) != 0;
-}
-
-// Calls the operator on meta tensors, which gives the shapes of its results.
-void infer(const Operator& op, Stack& stack, const char* deferral) {
-    const bool of_values = op.hasTag(at::Tag::data_dependent_output);
-    const bool of_any_shape = op.hasTag(at::Tag::dynamic_output_shape);
-    const auto refuse = [&](const std::string& why) {
-        TORCH_CHECK(false, name_of(op), " cannot be captured: ", deferral, " and computes nothing, ",
-                    of_values || of_any_shape
-                        ? "and what the operator returns depends on the values of its arguments"
-                        : "and the shapes of its results do not follow from those of its arguments",
-                    why);
-    };
-    if (of_values) refuse("");
-    try {
-        op.callBoxed(stack);
-    } catch (std::exception& error) {
-        if (of_any_shape || is_not_implemented(error)) refuse(" (" + text_of(error) + ")");
-        throw;
-    }
 }
 
 // An operator's work in a captured graph.
@@ -160,9 +130,11 @@ void record(const Operator& op, Stack& stack, void* stream, const char* why) {
     c10::IValue* arguments_begin = arguments_of(op, stack);
     check_copy(op, arguments_begin, why);
     Stack recorded(arguments_begin, arguments_begin + count);
+    const size_t below = stack.size() - count;
 
     Draw drawn;
-    const Substitutes substitutes{on_meta, [&drawn](const at::Generator& generator) {
+    const Substitutes substitutes{on_meta, [&op, &drawn](const at::Generator& generator) {
+                                      check_captured(op);
                                       drawn = draw(generator);
                                       return c10::IValue();
                                   }};
@@ -177,8 +149,11 @@ void record(const Operator& op, Stack& stack, void* stream, const char* why) {
         on_meta(recorded[1].toTensor()).expand(to.sizes());
         torch::jit::drop(stack, count);
         stack.emplace_back(to);
-    } else {
-        infer(op, stack, why);
+    } else if (!infer(op, stack, why)) {
+        stack.resize(below);
+        stack.insert(stack.end(), recorded.begin(), recorded.end());
+        op.callBoxedForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd, stack);
+        return;
     }
     for (const Alias& alias : arguments.aliases()) {
         if (alias.written && alias.cpu.sizes() != alias.device.sizes())

@@ -9,6 +9,7 @@
 #include "ascend_graph/ge_bridge.h"
 #include "ascend_graph/host_kernel.h"
 #include "ascend_graph/host_runtime.h"
+#include "divisions.h"
 #include "tensors.h"
 
 namespace py = pybind11;
@@ -137,7 +138,10 @@ int run(uint32_t graph_id, void* stream, const GraphTensor* inputs, size_t input
             arguments[i] =
                 py::cast(wrap(in.data, torch_dtype(in.dtype), {in.sizes, static_cast<size_t>(in.rank)}));
         }
+        survive_divisions();
+        const uint64_t divided = divisions_by_zero();
         auto results = plan.run(*arguments).cast<std::vector<at::Tensor>>();
+        TORCH_CHECK(divisions_by_zero() == divided, "graph ", graph_id, ": an integer was divided by zero");
         TORCH_CHECK(results.size() == output_count, "the graph has ", results.size(),
                     " outputs and its caller ", output_count);
         std::vector<void*> places(output_count);

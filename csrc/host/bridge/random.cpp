@@ -2,9 +2,13 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 
+#include <algorithm>
+#include <array>
 #include <mutex>
+#include <string_view>
 
 #include "torch_npu/csrc/aten/NPUGeneratorImpl.h"
+#include "torch_npu/csrc/core/npu/NPUGraphsUtils.h"
 
 namespace ascend_graph::host {
 namespace {
@@ -18,7 +22,22 @@ uint64_t mixed(uint64_t x) {
     return x ^ (x >> 31);
 }
 
+// The operators that torch_npu has kernels of that read seed and offset from device memory
+// (aclnnInplaceUniformTensor, …), besides dropout, which is made of the first here.
+constexpr std::array<std::string_view, 4> kCaptured{"aten::uniform_", "aten::normal_", "aten::random_",
+                                                    "aten::multinomial"};
+
 }  // namespace
+
+void check_captured(const c10::OperatorHandle& op) {
+    if (c10_npu::currentStreamCaptureStatusMayInitCtx() == c10_npu::CaptureStatus::None) return;
+    TORCH_CHECK(std::find(kCaptured.begin(), kCaptured.end(), op.operator_name().name) != kCaptured.end(),
+                op.operator_name(),
+                " cannot be captured: torch_npu's kernel takes seed and offset from the host, where a replay "
+                "could not draw anew; of the operators that draw random numbers uniform_, normal_ with "
+                "numbers for mean and std, random_, multinomial, those made of them (rand, randn, randint) "
+                "and dropout can be");
+}
 
 Draw draw(const at::Generator& device) {
     // What op-plugin's kernels take for a call, whatever its size.

@@ -7,6 +7,7 @@
 
 #include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 
 namespace ascend_graph::host {
 
@@ -18,6 +19,10 @@ struct Draw {
     at::Tensor replayed_seed;
     at::Tensor replayed_offset;
 };
+
+// Refuses an operator whose kernel of torch_npu takes seed and offset from the host while its stream
+// captures.
+void check_captured(const c10::OperatorHandle& op);
 
 // Takes the numbers of one call from a device generator, which moves on.
 Draw draw(const at::Generator& device);

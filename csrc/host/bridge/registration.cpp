@@ -20,6 +20,17 @@ void call(const Operator& op, c10::DispatchKeySet, Stack* stack) {
     op.callBoxedForDispatchKey(alias, *stack);
 }
 
+// An operator that the device has no kernel of, but one composed of others: a capture records those, of which
+// torch_npu may compute some on the CPU.
+template <DispatchKey alias>
+void composed_in_captures(const Operator& op, c10::DispatchKeySet keys, Stack* stack) {
+    if (deferral() != nullptr) {
+        op.callBoxedForDispatchKey(alias, *stack);
+    } else {
+        boxed_kernel(op, keys, stack);
+    }
+}
+
 template <auto kernel>
 void implement(torch::Library& library, const Operator& op) {
     library.impl(toString(op.operator_name()).c_str(), torch::CppFunction::makeFromBoxedFunction<kernel>());
@@ -52,11 +63,11 @@ bool keeps_its_kernel(const std::string& name) {
 }
 
 // The one operator that draws random numbers without taking a generator and has a CPU kernel of its own, as
-// every device has: made of one that takes it, and so draws from the device's.
+// every device has: made of one that takes it, and so draws from the device's, and can be captured.
 std::tuple<at::Tensor, at::Tensor> native_dropout(const at::Tensor& input, double p,
                                                   std::optional<bool> train) {
     if (!train.value_or(true)) return {input.clone(), at::ones_like(input, at::kBool)};
-    at::Tensor mask = at::empty_like(input, at::kBool).bernoulli_(1 - p);
+    const at::Tensor mask = at::empty_like(input, at::kFloat).uniform_().lt_(1 - p).to(at::kBool);
     return {input.mul(mask).mul_(p == 1 ? 0 : 1 / (1 - p)), mask};
 }
 
@@ -102,8 +113,23 @@ struct Libraries {
                     (op.hasTag(at::Tag::nondeterministic_seeded) && !has(DispatchKey::CPU)))) {
             // Those that draw random numbers without a generator are made of some that take the device's.
             implement<call<DispatchKey::CompositeExplicitAutograd>>(backend, op);
-        } else if (has(DispatchKey::CPU) || (has(DispatchKey::PrivateUse1) && explicitly)) {
-            implement<boxed_kernel>(backend, op);
+        } else if (has(DispatchKey::PrivateUse1)) {
+            if (has(DispatchKey::CPU) || explicitly) implement<boxed_kernel>(backend, op);
+        } else if (has(DispatchKey::CPU)) {
+            take_over_fallback(op);
+        }
+    }
+
+    // The device has no kernel of it.
+    void take_over_fallback(const Operator& op) {
+        constexpr auto composed = DispatchKey::CompositeExplicitAutograd;
+        constexpr auto of_out = DispatchKey::CompositeExplicitAutogradNonFunctional;
+        if (op.hasKernelForDispatchKey(composed)) {
+            implement<composed_in_captures<composed>>(backend, op);
+        } else if (op.hasKernelForDispatchKey(of_out)) {
+            implement<composed_in_captures<of_out>>(backend, op);
+        } else {
+            implement<fallback_kernel>(backend, op);
         }
     }
 };
