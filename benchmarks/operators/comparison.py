@@ -68,12 +68,21 @@ def _random(call: Call, tree: Any, expected: Any, shifts: Sequence[int]) -> bool
     return any(difference(attempt(call, tree, "cpu", shift), expected, "cpu") for shift in shifts)
 
 
-class _Zeroed(TorchDispatchMode):
-    """New memory that an operator gives as it found it is filled with zeros."""
+class _Filled(TorchDispatchMode):
+    """New memory that an operator gives as it found it is filled with a number."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self._number = number
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        return result.zero_() if "empty" in func.name() else result
+        return result.fill_(self._number) if "empty" in func.name() else result
+
+
+def _filled(call: Call, tree: Any, number: int) -> Any:
+    with _Filled(number):
+        return attempt(call, tree, "cpu")
 
 
 def _uninitialised(call: Call, tree: Any) -> bool:
@@ -84,9 +93,8 @@ def _uninitialised(call: Call, tree: Any) -> bool:
         filled = attempt(call, tree, "cpu")
     finally:
         torch.use_deterministic_algorithms(was[0], warn_only=was[1])
-    with _Zeroed():
-        if difference(attempt(call, tree, "cpu"), filled, "cpu"):
-            return True
+    if difference(_filled(call, tree, 0), _filled(call, tree, 1), "cpu"):
+        return True
     for left in (0, 0, 0, 1, 2):
         # What lies in the memory that comes next.
         blocks = [torch.full(t.shape, left, dtype=t.dtype) for t in tensors(filled) for _ in range(64)]
