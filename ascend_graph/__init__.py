@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ascend_graph import raw_ops as raw_ops
+    from ascend_graph.aclnn import load_aclnn as load_aclnn
     from ascend_graph.checks.explain import explain as explain
     from ascend_graph.checks.guard import MetaGuard as MetaGuard
     from ascend_graph.checks.guard import MetaMismatchError as MetaMismatchError

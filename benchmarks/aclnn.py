@@ -1,32 +1,44 @@
-"""aclnn headers: how many functions are read, how fast, and whether a compiler reads the same.
+"""aclnn headers: how many functions are read, how fast, whether a compiler reads the same, and whether calls are right.
 
-With directories, ``make bench NAME=aclnn HEADERS="DIR…"``, the aclnn headers below them; without, random declarations in every
-layout that real headers have. A second reader, g++ with a stub that records the types of every function, says what each header
-declares; where the two differ the lines say how.
+With directories, ``make bench NAME=aclnn HEADERS="DIR…" PROTOTYPES="DIR…"``, the aclnn headers and prototypes below them; without,
+random declarations in every layout that real headers have, and random pairs of a prototype and a function. A second reader, g++
+with a stub that records the types of every function, says what each header declares; where the two differ the lines say how.
+
+Each function with a prototype of its name is bound, and called through the eager path in a library that exports it with its
+declared C signature and keeps what it was given: wrong is whatever got something else than what it is bound to, and of random
+pairs whatever is bound to something else than what it is.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from _aclnn_calls import Truth, check, random_pair
 from _aclnn_compiler import compile_headers, disagreements
 from _aclnn_headers import random_header
+from _aclnn_recorder import Recorder, is_recordable
 from _common import run
 from rich.console import Console
 
-from ascend_graph.aclnn import parse_file
+from ascend_graph.aclnn import AclnnFunction, parse_file
 from ascend_graph.aclnn.catalog import header_files
 from ascend_graph.aclnn.parser import FIRST_PHASE
+from ascend_graph.prototypes import OpPrototype, read_prototypes
 from ascend_graph.sources import SourceError
 
+Pair = tuple[OpPrototype, AclnnFunction, "Truth | None"]
+
 RANDOM_HEADERS = 300
+RANDOM_PAIRS = 300
 #: So many headers are compiled as one program.
 TOGETHER = 25
 _SHOWN = 20
@@ -104,7 +116,52 @@ def main() -> dict[str, Any]:
         if not options.headers:
             write_random(Path(name))
         paths = aclnn_headers(options.headers or [Path(name)])
-        return reading(paths)
+        found = reading(paths)
+        pairs = pairs_of(paths, options.prototypes) if options.prototypes else [] if options.headers else random_pairs()
+        return found | calling(pairs, Path(name) / "opp")
+
+
+def pairs_of(paths: list[Path], directories: list[Path]) -> list[Pair]:
+    """Each function that has a prototype of its name; of several declarations or prototypes the first."""
+    prototypes: dict[str, OpPrototype] = {}
+    for directory in directories:
+        for prototype in read_prototypes(directory).prototypes:
+            prototypes.setdefault(prototype.op_type, prototype)
+    functions: dict[str, AclnnFunction] = {}
+    for path in paths:
+        for function in parse_file(path).functions:
+            functions.setdefault(function.name, function)
+    named = {name.removeprefix("aclnn"): function for name, function in functions.items()}
+    return [(prototypes[name], function, None) for name, function in named.items() if name in prototypes]
+
+
+def random_pairs(count: int = RANDOM_PAIRS) -> list[Pair]:
+    """Random pairs, with what is what."""
+    return [random_pair(random.Random(seed), seed) for seed in range(count)]
+
+
+def calling(pairs: list[Pair], directory: Path) -> dict[str, Any]:
+    """Bind and call every function, in a package whose library records."""
+    callable_pairs = [pair for pair in pairs if is_recordable(pair[1])]
+    recorder = Recorder(directory, [function for _, function, _ in callable_pairs])
+    os.environ["ASCEND_CUSTOM_OPP_PATH"] = str(directory)
+    verdicts = [check(recorder, prototype, function, truth=truth) for prototype, function, truth in callable_pairs]
+    kinds = Counter(verdict.kind for verdict in verdicts)
+    refused = [verdict for verdict in verdicts if verdict.kind == "refused"]
+    console = Console(width=160, highlight=False)
+    for verdict in verdicts:
+        if verdict.kind == "wrong":
+            console.print(f"  wrong: {verdict.text}", markup=False)
+    for verdict in refused[:_SHOWN]:
+        console.print(f"  refused: {verdict.text.splitlines()[0]}", markup=False)
+    return {
+        "with_prototype": len(pairs),
+        "bound": kinds["bound"],
+        # What the recorder has no type for, the binding has none for either.
+        "refused": len(refused) + len(pairs) - len(callable_pairs),
+        "refused_with_a_line": sum(verdict.has_proposal for verdict in refused),
+        "wrong": kinds["wrong"],
+    }
 
 
 def reading(paths: list[Path]) -> dict[str, Any]:

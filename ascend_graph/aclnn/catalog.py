@@ -13,7 +13,7 @@ from ascend_graph.aclnn.model import AclnnFunction
 from ascend_graph.aclnn.parser import FIRST_PHASE, AclnnResult, merge_results, parse_file, parse_text
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.sources import Diagnostic, Severity, SourceError
-from ascend_graph.sources.installed import custom_packages, existing, named_places
+from ascend_graph.sources.installed import custom_packages, existing
 
 HEADER_SUFFIXES = (".h", ".hpp", ".hh")
 _VERSION = re.compile(r"v\d+\Z")
@@ -91,10 +91,11 @@ class AclnnCatalog:
         #: By name, the declarations of loaded sources; texts have no file.
         self._loaded: dict[str, list[AclnnFunction]] = {}
         self._loaded_diagnostics: list[Diagnostic] = []
-        self._environment: tuple[str | None, ...] | None = None
-        #: The installed headers by the normalized end of their names, and what was read of them.
+        #: The directories that were looked at, and when each was changed then.
+        self._looked_at: dict[Path, int] | None = None
+        #: The installed headers by the normalized end of their names; what was read of them, and when each was changed then.
         self._headers: dict[str, list[Path]] = {}
-        self._read: dict[Path, AclnnResult] = {}
+        self._read: dict[Path, tuple[int, AclnnResult]] = {}
 
     def load(self, source: str | Path) -> AclnnResult:
         """Read a header, a directory or a text, and add its functions.
@@ -154,7 +155,7 @@ class AclnnCatalog:
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """All remarks on what was read so far."""
         with self._lock:
-            installed = [diagnostic for result in self._read.values() for diagnostic in result.diagnostics]
+            installed = [diagnostic for _, result in self._read.values() for diagnostic in result.diagnostics]
             return (*self._loaded_diagnostics, *installed)
 
     def clear(self) -> None:
@@ -162,7 +163,7 @@ class AclnnCatalog:
         with self._lock:
             self._loaded.clear()
             self._loaded_diagnostics.clear()
-            self._environment = None
+            self._looked_at = None
             self._headers.clear()
             self._read.clear()
 
@@ -184,23 +185,25 @@ class AclnnCatalog:
         return self._declarations(name, [path for path in rest if _mentions(path, mentioned)])
 
     def _look(self) -> None:
-        """Look where the environment says that headers are, if it does not say the same as before."""
-        environment = named_places()
-        if environment == self._environment:
+        """Look where the environment says that headers are, if that or a directory is not as it was."""
+        directories = {directory: _changed(directory) for directory in header_directories()}
+        if directories == self._looked_at:
             return
         self._headers.clear()
-        self._read.clear()
-        for directory in header_directories():
+        for directory in directories:
             for path in header_files(directory):
                 self._headers.setdefault(_stem(path.stem), []).append(path)
-        self._environment = environment
+        known = {path for paths in self._headers.values() for path in paths}
+        self._read = {path: read for path, read in self._read.items() if path in known}
+        self._looked_at = directories
 
     def _declarations(self, name: str, paths: Iterable[Path]) -> list[AclnnFunction]:
         found = []
         for path in paths:
-            if path not in self._read:
-                self._read[path] = _read_or_report(path)
-            found += [function for function in self._read[path].functions if function.name == name]
+            changed = _changed(path)
+            if path not in self._read or self._read[path][0] != changed:
+                self._read[path] = changed, _read_or_report(path)
+            found += [function for function in self._read[path][1].functions if function.name == name]
         return found
 
     def _unknown(self, name: str) -> str:
@@ -223,6 +226,13 @@ class AclnnCatalog:
 def _stem(name: str) -> str:
     """``aclnnAddRmsNorm`` and ``aclnn_add_rms_norm`` as ``addrmsnorm``."""
     return name.removeprefix("aclnn").replace("_", "").lower()
+
+
+def _changed(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _mentions(path: Path, text: bytes) -> bool:

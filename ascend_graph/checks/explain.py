@@ -10,9 +10,10 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ascend_graph.binding import Call, Part
 from ascend_graph.eager.dtype_ints import Numbers
 from ascend_graph.errors import AscendGraphError
-from ascend_graph.prototypes import Attr, DataType, Parameter
+from ascend_graph.prototypes import Attr, DataType, OpPrototype, Parameter
 from ascend_graph.prototypes.writer import reg_op_calls
 from ascend_graph.registration.binding import Binding, Conversion, ReturnSource, Source
 from ascend_graph.registration.register import RegisteredOp, find_registered, registered_ops
@@ -62,6 +63,7 @@ class Explanation:
                 {"argument": arguments[n].name, "may_only_be": repr(arguments[n].default)} for n in binding.unused
             ],
             "dropped_outputs": [prototype.outputs[n].name for n in binding.dropped],
+            "aclnn": None if op.call is None else _call(op.call, prototype),
             "relation": None if op.relation is None else str(op.relation),
             "evidence": dict(op.evidence),
         }
@@ -110,6 +112,17 @@ class Explanation:
         for dropped in facts["dropped_outputs"]:
             table.add_row("—", "", dropped, "", "no return takes it")
         yield table
+        if facts["aclnn"] is not None:
+            call = facts["aclnn"]
+            yield Text(f"\naclnn function\n  {call['function']}: {call['source']}")
+            table = Table(box=None, padding=(0, 2, 0, 2), show_edge=False)
+            for column in ("GE", "", "parameter", "evidence"):
+                table.add_column(column, overflow="fold")
+            for argument in call["arguments"]:
+                table.add_row(escape(argument["from"]), "→", escape(argument["parameter"]), argument["evidence"])
+            for name in call["unused"]:
+                table.add_row(escape(name), "", "—", "the function has nothing for it: only its default")
+            yield table
         yield Text(f"\nShape relation\n  {facts['relation'] or 'none; the meta function decides'}")
         yield Text("\nEvidence")
         for what, why in facts["evidence"].items():
@@ -180,6 +193,32 @@ def _pair(binding: Binding, index: int | None, target: Parameter | Attr, source:
         notes.append(source.reason)
     pair["note"] = "; ".join(notes)
     return pair
+
+
+def _call(call: Call, prototype: OpPrototype) -> dict[str, Any]:
+    sides: dict[Part, Sequence[Parameter | Attr]] = {
+        Part.INPUT: prototype.inputs,
+        Part.ATTR: prototype.attrs,
+        Part.OUTPUT: prototype.outputs,
+    }
+    return {
+        "function": call.function,
+        "declared": None if call.declared is None else call.declared.place,
+        "source": call.source,
+        "arguments": [
+            {
+                "parameter": f"{argument.type}{'' if argument.type.pointers else ' '}{argument.name}",
+                "from": "null"
+                if argument.part is Part.CONSTANT and argument.value is None
+                else repr(argument.value)
+                if argument.part is Part.CONSTANT
+                else f"{sides[argument.part][argument.index].name} ({argument.part.value})",
+                "evidence": argument.evidence.value,
+            }
+            for argument in call.arguments
+        ],
+        "unused": list(call.unused),
+    }
 
 
 def _returned(binding: Binding, position: int, source: ReturnSource) -> dict[str, Any]:

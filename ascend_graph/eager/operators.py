@@ -5,18 +5,23 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
 
+from ascend_graph.aclnn import Value as CValue
+from ascend_graph.binding import BindingError, Call, CallArgument, Part, find_call
+from ascend_graph.binding.call import int_range
 from ascend_graph.eager.allowed import ANY, AllowedDtypes, allowed_dtypes
 from ascend_graph.eager.dtype_ints import Numbers, dtype_ints
 from ascend_graph.eager.errors import EagerArgumentError, EagerError
 from ascend_graph.eager.library import kernels
-from ascend_graph.eager.schema import Kind, OperatorSchema, operator_schema
+from ascend_graph.eager.schema import Kind, OperatorSchema, default_of, operator_schema
 from ascend_graph.eager.shape_code import ShapeCode, attr_kind, encode
 from ascend_graph.prototypes import AttrValue, OpPrototype, Parameter, ParameterKind
 from ascend_graph.registration.dispatch import Definition, forget_kernels
+from ascend_graph.registration.dtypes import ge_dtype
 from ascend_graph.registration.fake import register_meta
 from ascend_graph.registration.meta import TORCH, MetaFunction, meta_function
 from ascend_graph.registration.transaction import Change, Entry, exchange
@@ -29,10 +34,23 @@ class ParameterPlan:
     """Where one parameter of the aclnn function comes from; read by csrc/eager/kernel.cpp."""
 
     kind: int
-    #: The position of the schema argument, or of the output.
+    #: The position of the schema argument, or of the output; -1 for a value that is always the same.
     source: int
-    #: What the argument ``None`` stands for.
+    #: What the argument ``None`` stands for; the value that is always the same.
     default: AttrValue = None
+    #: The values that the C type has, for integers; the bytes and the sort of host memory.
+    low: int = -(2**63)
+    high: int = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class UnusedPlan:
+    """An argument that the function has nothing for; read by csrc/eager/kernel.cpp."""
+
+    position: int
+    kind: int
+    #: What it may only be, besides None.
+    default: AttrValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +68,20 @@ class KernelPlan:
     """How a call of an operator becomes a call of its aclnn function; read by csrc/eager/kernel.cpp."""
 
     function: str
-    #: In the order of the aclnn function: inputs, attrs, outputs.
+    #: In the order of the aclnn function.
     parameters: tuple[ParameterPlan, ...]
+    unused: tuple[UnusedPlan, ...]
     tensors: tuple[TensorPlan, ...]
     #: How many outputs the kernel allocates and returns.
     outputs: int
     #: Whether a relation or a function says which inputs fit: it is asked also where there is nothing to allocate.
     checked: bool
     shapes: ShapeCode | None
+    #: Where the function is declared.
+    declared: str = ""
+    #: Where no header declares the function: what is asked with its library before the first call, and raises if that is none
+    #: whose order is known.
+    confirm: Callable[[str], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +93,8 @@ class PlannedOperator:
     torch_schema: torch.FunctionSchema
     meta: MetaFunction
     plan: KernelPlan
+    #: How the function is called, and why.
+    call: Call
 
     @property
     def name(self) -> str:
@@ -118,6 +144,7 @@ class EagerOperator:
         self.schema = planned.schema
         self.overload: torch._ops.OpOverload = definition.overload
         self.plan = planned.plan
+        self.call = planned.call
         self._changes = list(changes)
 
     def remove(self) -> None:
@@ -140,6 +167,8 @@ def define_operator(
     namespace: str = "ascend",
     name: str | None = None,
     numbers: Mapping[str, Numbers] | None = None,
+    aclnn: str | None = None,
+    aclnn_arguments: Mapping[str, Any] | None = None,
 ) -> EagerOperator:
     """Define the torch operator that calls ``aclnn<OpType>`` on NPU tensors.
 
@@ -151,16 +180,21 @@ def define_operator(
         name: By default the op type in snake case.
         numbers: Of an ``Int`` attr that is a dtype, whose numbers callers give. Without it an attr that the relation takes
             for a dtype has torch's, as an attr of the type ``Type`` has, and any other is what it is.
+        aclnn: The aclnn function, where it is not called after the op type.
+        aclnn_arguments: What the names of its parameters do not settle; see :func:`~ascend_graph.binding.call.bind_call`.
 
     Returns:
         A handle with the ``overload``. All is registered, or nothing.
 
     Raises:
         EagerError: The prototype does not fit aclnn, the operator exists already, or the outputs have no shape.
+        BindingError: The function's declaration does not fit, or CANN's own library has it and no header declares it.
         MetaError: The relation does not fit the prototype.
         BuildError: The kernel does not compile.
     """
-    planned = plan_operator(prototype, shape, namespace=namespace, name=name, numbers=numbers)
+    planned = plan_operator(
+        prototype, shape, namespace=namespace, name=name, numbers=numbers, aclnn=aclnn, aclnn_arguments=aclnn_arguments
+    )
     if operator_exists(planned.name):
         raise EagerError(f"{planned.name} exists already; give another name=, or remove it first")
     definition = planned.definition()
@@ -179,11 +213,17 @@ def plan_operator(
     namespace: str = "ascend",
     name: str | None = None,
     numbers: Mapping[str, Numbers] | None = None,
+    aclnn: str | None = None,
+    aclnn_arguments: Mapping[str, Any] | None = None,
 ) -> PlannedOperator:
     """What :func:`define_operator` would define, with every check but whether the name is free; nothing is registered."""
     relation = parse_relation(shape) if isinstance(shape, str) else shape
-    said = dtype_ints(prototype, relation if isinstance(relation, Relation) else None, numbers)
-    schema = operator_schema(prototype, name, said)
+    operator_schema(prototype, name)  # refuses what no aclnn function takes
+    call = _find_call(prototype, aclnn, aclnn_arguments)
+    # What the function takes as aclDataType is a dtype, whatever the prototype calls it.
+    typed = dict.fromkeys(call.dtype_attrs(prototype), Numbers.TORCH) | dict(numbers or {})
+    said = dtype_ints(prototype, relation if isinstance(relation, Relation) else None, typed)
+    schema = operator_schema(prototype, name, said, call.array_inputs(prototype))
     if not prototype.inputs:
         raise EagerError(
             f"{prototype.op_type} has no inputs, so nothing says on which device it runs; write the operator by hand, with a "
@@ -197,9 +237,18 @@ def plan_operator(
             f'"{_relation_example(schema)}" or a meta function'
         )
     torch_schema = torch._C.parse_schema(f"{namespace}::{schema}")
-    meta, plan = _meta(relation, schema, torch_schema), _plan(schema, relation)
-    kernels()  # compiled here, if it is not
-    return PlannedOperator(namespace, schema, torch_schema, meta, plan)
+    meta, plan = _meta(relation, schema, torch_schema), _plan(schema, relation, call)
+    return PlannedOperator(namespace, schema, torch_schema, meta, plan, call)
+
+
+def _find_call(prototype: OpPrototype, function: str | None, arguments: Mapping[str, Any] | None) -> Call:
+    """How the operator's function is called; the kernel is compiled here, if it is not."""
+    given = {
+        name: int(ge_dtype(value)) if isinstance(value, torch.dtype) else value
+        for name, value in (arguments or {}).items()
+    }
+    library = kernels().library_of(function or f"aclnn{prototype.op_type}")
+    return find_call(prototype, function, given, library or None)
 
 
 def operator_exists(name: str) -> bool:
@@ -248,7 +297,7 @@ def _fresh_outputs(relation: Relation, schema: OperatorSchema) -> Relation:
 def _names(schema: OperatorSchema) -> dict[str, str]:
     """From schema argument to the relation's name for it: the prototype's, unless an input has that already."""
     inputs = {p.name for p in schema.prototype.inputs}
-    return {a.name: a.parameter.name for a in schema.arguments if a.is_tensor or a.parameter.name not in inputs}
+    return {a.name: a.parameter.name for a in schema.arguments if a.is_input or a.parameter.name not in inputs}
 
 
 def _meta(
@@ -311,20 +360,86 @@ def _with_defaults(meta: MetaFunction, defaults: dict[str, Any]) -> MetaFunction
     return completed
 
 
-def _plan(schema: OperatorSchema, relation: Relation | MetaFunction | None) -> KernelPlan:
-    parameters = [ParameterPlan(a.kind, n, a.default) for n, a in enumerate(schema.arguments)]
-    for n, output in enumerate(schema.returns):
-        dynamic = output.kind is ParameterKind.DYNAMIC
-        parameters.append(ParameterPlan(Kind.OUTPUT_LIST if dynamic else Kind.OUTPUT, n))
+def _plan(schema: OperatorSchema, relation: Relation | MetaFunction | None, call: Call) -> KernelPlan:
+    parameters = tuple([_parameter(schema, argument) for argument in call.arguments])
+    positions = {a.parameter.name: n for n, a in enumerate(schema.arguments) if not a.is_tensor}
+    positions |= {a.parameter.name: n for n, a in enumerate(schema.arguments) if a.is_tensor}
+    unused = tuple(
+        UnusedPlan(
+            positions[name], schema.arguments[positions[name]].kind, default_of(schema.arguments[positions[name]])
+        )
+        for name in call.unused
+    )
     tensors = tuple(TensorPlan(n, allowed.mask, allowed.listed) for n, allowed in _allowed(schema))
     shapes = _shape_code(schema, relation) if isinstance(relation, Relation) else None
-    return KernelPlan(schema.aclnn_name, tuple(parameters), tensors, len(schema.returns), relation is not None, shapes)
+    declared = "" if call.declared is None else call.declared.place
+    confirm = partial(_confirm, schema.prototype, call) if call.declared is None else None
+    checked = relation is not None
+    return KernelPlan(
+        call.function, parameters, unused, tensors, len(schema.returns), checked, shapes, declared, confirm
+    )
+
+
+def _confirm(prototype: OpPrototype, call: Call, library: str) -> None:
+    """Raise if a function that no header declared when it was planned is called otherwise than it was planned."""
+    found = find_call(prototype, call.function, None, library)
+    same = [(a.part, a.index, a.type.canonical.base) for a in found.arguments] == [
+        (a.part, a.index, a.type.canonical.base) for a in call.arguments
+    ]
+    if not same or found.unused:
+        raise BindingError(
+            f"{prototype.op_type} ↔ {call.function}: {found.source}, where the parameters are not those of msOpGen's order that "
+            "was taken when there was no header: register the operator again"
+        )
+
+
+#: What a value that is always the same goes as.
+_CONSTANTS = {
+    CValue.INT: Kind.INT,
+    CValue.DTYPE: Kind.INT,
+    CValue.FLOAT: Kind.FLOAT,
+    CValue.BOOL: Kind.BOOL,
+    CValue.STRING: Kind.STRING,
+    CValue.INTS: Kind.INTS,
+    CValue.FLOATS: Kind.FLOATS,
+    CValue.BOOLS: Kind.BOOLS,
+    CValue.SCALAR: Kind.SCALAR,
+    CValue.TENSOR: Kind.TENSOR,
+    CValue.TENSOR_LIST: Kind.TENSOR_LIST,
+    CValue.SCALAR_LIST: Kind.TENSOR_LIST,  # only ever null
+}
+
+
+def _parameter(schema: OperatorSchema, argument: CallArgument) -> ParameterPlan:
+    """Where one argument of the function comes from in a call of the operator."""
+    value, prototype = argument.type.value, schema.prototype
+    low, high = int_range(argument.type) if value in (CValue.INT, CValue.DTYPE) else (-(2**63), 2**63 - 1)
+    if value is CValue.HOST_OUTPUT:
+        name = prototype.outputs[argument.index].name if argument.part is Part.OUTPUT else ""
+        source = next((n for n, output in enumerate(schema.returns) if output.name == name), -1)
+        pointee = argument.type.pointee
+        sort = {CValue.INT: 0, CValue.FLOAT: 1, CValue.BOOL: 2}[pointee.value]
+        return ParameterPlan(Kind.HOST_OUTPUT, source, None, pointee.width, sort)
+    if argument.part is Part.OUTPUT:
+        output = prototype.outputs[argument.index]
+        n = next(n for n, returned in enumerate(schema.returns) if returned.name == output.name)
+        return ParameterPlan(Kind.OUTPUT_LIST if output.kind is ParameterKind.DYNAMIC else Kind.OUTPUT, n)
+    narrow = value is CValue.FLOAT and argument.type.width == 4
+    if argument.part is Part.CONSTANT:
+        return ParameterPlan(Kind.FLOAT32 if narrow else _CONSTANTS[value], -1, argument.value, low, high)
+    declared = (prototype.inputs if argument.part is Part.INPUT else prototype.attrs)[argument.index]
+    n = next(n for n, a in enumerate(schema.arguments) if a.parameter is declared)
+    given = schema.arguments[n]
+    kind = Kind.FLOAT32 if narrow else Kind.SCALAR if value is CValue.SCALAR else given.kind
+    return ParameterPlan(kind, n, given.default, low, high)
 
 
 def _allowed(schema: OperatorSchema) -> list[tuple[int, AllowedDtypes]]:
     """The dtypes of each tensor argument, by its position."""
     return [
-        (n, allowed_dtypes(a.parameter)) for n, a in enumerate(schema.arguments) if isinstance(a.parameter, Parameter)
+        (n, allowed_dtypes(a.parameter))
+        for n, a in enumerate(schema.arguments)
+        if isinstance(a.parameter, Parameter) and a.is_tensor
     ]
 
 

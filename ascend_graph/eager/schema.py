@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from ascend_graph.aclnn import Value
 from ascend_graph.eager.dtype_ints import Numbers
 from ascend_graph.eager.errors import EagerError
 from ascend_graph.prototypes import Attr, AttrType, AttrValue, DataType, OpPrototype, Parameter, ParameterKind
@@ -37,6 +38,12 @@ class Kind(enum.IntEnum):
     OUTPUT = 10
     OUTPUT_LIST = 11
     DTYPES = 12
+    #: An aclScalar made from a number.
+    SCALAR = 13
+    #: A number in 32 bits.
+    FLOAT32 = 14
+    #: Host memory for one number, which goes into an output afterwards.
+    HOST_OUTPUT = 15
 
 
 #: Per attr type that aclnn functions take: the schema's type and the kind of parameter. A dtype is an ``int``, as in
@@ -124,9 +131,14 @@ class SchemaArgument:
     default: AttrValue = None
 
     @property
-    def is_tensor(self) -> bool:
-        """Whether it is an input."""
+    def is_input(self) -> bool:
+        """Whether it is an input; one whose values the function takes is no tensor."""
         return isinstance(self.parameter, Parameter)
+
+    @property
+    def is_tensor(self) -> bool:
+        """Whether it is a tensor or a list of tensors."""
+        return self.kind in (Kind.TENSOR, Kind.TENSOR_LIST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +165,8 @@ class OperatorSchema:
     dtype_ints: Mapping[str, Numbers] = field(default_factory=dict, hash=False)
 
     def __str__(self) -> str:
-        inputs = [a.text for a in self.arguments if a.is_tensor]
-        attrs = [a.text for a in self.arguments if not a.is_tensor]
+        inputs = [a.text for a in self.arguments if a.is_input]
+        attrs = [a.text for a in self.arguments if not a.is_input]
         arguments = ", ".join([*inputs, *(["*", *attrs] if attrs else [])])
         returns = [f"{_tensor_type(p)} {_schema_name(p.name)}" for p in self.returns]
         returned = returns[0] if len(returns) == 1 else f"({', '.join(returns)})"
@@ -167,7 +179,10 @@ class OperatorSchema:
 
 
 def operator_schema(
-    prototype: OpPrototype, name: str | None = None, dtype_ints: Mapping[str, Numbers] | None = None
+    prototype: OpPrototype,
+    name: str | None = None,
+    dtype_ints: Mapping[str, Numbers] | None = None,
+    arrays: Mapping[str, Value] | None = None,
 ) -> OperatorSchema:
     """The schema of the operator that calls ``aclnn<OpType>``.
 
@@ -175,6 +190,7 @@ def operator_schema(
         prototype: The operator.
         name: Its name in torch; the op type in snake case by default, with ``_op`` behind it where that is a keyword.
         dtype_ints: The ``Int`` attrs that are dtypes (:func:`~ascend_graph.eager.dtype_ints.dtype_ints`).
+        arrays: The inputs whose values the function takes on the host, as lists of numbers.
 
     Raises:
         EagerError: The prototype has something that aclnn functions do not take: an attr of an unsupported type, a
@@ -186,7 +202,9 @@ def operator_schema(
     taken: set[str] = set()
     arguments = []
     for index, parameter in enumerate(prototype.inputs):
-        arguments.append(_input(prototype, index, _unique(op_type, parameter.name, taken)))
+        unique = _unique(op_type, parameter.name, taken)
+        array = (arrays or {}).get(parameter.name)
+        arguments.append(_input(prototype, index, unique, array))
     for attr in prototype.attrs:
         as_torchs = (dtype_ints or {}).get(attr.name) is Numbers.TORCH
         arguments.append(_attr(prototype, attr, _unique(op_type, attr.name, taken), as_torchs=as_torchs))
@@ -222,20 +240,29 @@ def _tensor_type(parameter: Parameter) -> str:
     return "Tensor[]" if parameter.kind is ParameterKind.DYNAMIC else "Tensor"
 
 
-def _input(prototype: OpPrototype, index: int, name: str) -> SchemaArgument:
+_ARRAYS = {
+    Value.INTS: ("int[]", Kind.INTS),
+    Value.FLOATS: ("float[]", Kind.FLOATS),
+    Value.BOOLS: ("bool[]", Kind.BOOLS),
+}
+
+
+def _input(prototype: OpPrototype, index: int, name: str, array: Value | None = None) -> SchemaArgument:
     parameter = prototype.inputs[index]
     dynamic = parameter.kind is ParameterKind.DYNAMIC
     alias = ""
     if parameter.name in prototype.in_place:
         alias = f"({chr(ord('a') + prototype.in_place.index(parameter.name) % 26)}!)"
-    text = f"Tensor{alias}{'[]' if dynamic else ''}"
+    text, kind = f"Tensor{alias}{'[]' if dynamic else ''}", Kind.TENSOR_LIST if dynamic else Kind.TENSOR
+    if array is not None:
+        text, kind = _ARRAYS[array]
     if parameter.kind is ParameterKind.OPTIONAL:
         # Only trailing arguments have a default.
         trailing = all(p.kind is ParameterKind.OPTIONAL for p in prototype.inputs[index:])
         text += f"? {name}{'=None' if trailing else ''}"
     else:
         text += f" {name}"
-    return SchemaArgument(name, parameter, Kind.TENSOR_LIST if dynamic else Kind.TENSOR, text)
+    return SchemaArgument(name, parameter, kind, text)
 
 
 def _attr(prototype: OpPrototype, attr: Attr, name: str, *, as_torchs: bool) -> SchemaArgument:

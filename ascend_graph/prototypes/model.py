@@ -35,6 +35,8 @@ class Parameter:
     list_type: bool = False
     #: The names in the type that nothing declares, in the order of the source.
     unknown_types: tuple[str, ...] = ()
+    #: Whether an OpDef says ``ValueDepend``: its aclnn function takes the values, not a tensor. REG_OP has no word for it.
+    value_depend: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -193,7 +193,8 @@ class _ClassReader:
                     parameter = Parameter(name, kind, followed.dtypes, unknown_types=followed.unknown_types)
         if is_output and kind is ParameterKind.OPTIONAL:
             kind = ParameterKind.REQUIRED  # REG_OP has no optional outputs; the package's header says OUTPUT
-        return Parameter(name, kind, parameter.dtypes, unknown_types=parameter.unknown_types)
+        value_depend = not is_output and any(call.method == "ValueDepend" for call in calls)
+        return Parameter(name, kind, parameter.dtypes, unknown_types=parameter.unknown_types, value_depend=value_depend)
 
     def attr(self, name: str, calls: list[_Call], offset: int) -> Attr:
         attr_type: AttrType | None = None

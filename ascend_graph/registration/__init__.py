@@ -1,7 +1,8 @@
 """Making an operator known to torch: schema, binding, meta function, converter, gradient, as one transaction. Imports torch."""
 
+from ascend_graph.binding import BindingError
 from ascend_graph.gradients import GradientError
-from ascend_graph.registration.binding import Argument, Binding, BindingError, Evidence, bind
+from ascend_graph.registration.binding import Argument, Binding, Evidence, bind
 from ascend_graph.registration.comparison import ReplacedConverterWarning
 from ascend_graph.registration.converter import ConversionError, make_converter
 from ascend_graph.registration.dtypes import DtypeError, dtype_number

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ascend_graph.binding.errors import BindingError
 from ascend_graph.eager.dtype_ints import Numbers, is_dtype_name, used_as_dtype
 from ascend_graph.eager.schema import OperatorSchema
-from ascend_graph.errors import AscendGraphError
 from ascend_graph.prototypes import Attr, AttrType, DataType, OpPrototype, Parameter, ParameterKind
 from ascend_graph.prototypes.writer import reg_op_calls
 from ascend_graph.registration.dtypes import NPU_DTYPE_OFFSET, dtype_number, ge_dtype_of_number
@@ -28,10 +28,6 @@ _GE_DTYPE_NUMBERS = frozenset(map(int, DataType))
 
 #: The key of ``arguments=`` that names the prototype's outputs in the order of the schema's returns.
 RETURNS = "->"
-
-
-class BindingError(AscendGraphError, ValueError):
-    """A schema and a prototype do not fit, or fit in more than one way."""
 
 
 class Evidence(enum.Enum):

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from ascend_graph.binding import BindingError, Call
 from ascend_graph.eager.dtype_ints import Numbers
 from ascend_graph.registration.autograd import Find, gradient_of, register_gradient
-from ascend_graph.registration.binding import Binding, BindingError, bind
+from ascend_graph.registration.binding import Binding, bind
 from ascend_graph.registration.comparison import beside
 from ascend_graph.registration.converter import make_converter
 from ascend_graph.registration.dispatch import Definition
@@ -64,6 +65,8 @@ class Plan:
     changes: Changes
     #: In words, where the meta function, the converter and the gradient come from.
     evidence: dict[str, str] = field(default_factory=dict)
+    #: How the aclnn function is called; None where the operator's kernel is its own.
+    call: Call | None = None
 
     @property
     def overload(self) -> Any:
@@ -111,7 +114,8 @@ class _Planner:
         converter = self.plan_converter()
         self.plan_twin()
         self.plan_gradient()
-        return Plan(request, self.binding, self.relation, converter, self.changes, self.evidence)
+        call = None if defined is None else defined.call
+        return Plan(request, self.binding, self.relation, converter, self.changes, self.evidence, call)
 
     @property
     def overload(self) -> Any:
@@ -128,7 +132,13 @@ class _Planner:
         from ascend_graph.eager.operators import operator_exists, plan_operator
 
         request = self.request
-        planned = plan_operator(request.prototype, request.meta or request.shape, numbers=self.numbers())
+        planned = plan_operator(
+            request.prototype,
+            request.meta or request.shape,
+            numbers=self.numbers(),
+            aclnn=request.aclnn,
+            aclnn_arguments=request.aclnn_arguments,
+        )
         definition = self.before.definition
         if definition is None and operator_exists(planned.name):
             raise EagerError(f"{planned.name} exists already; pass it as eager=, or remove it first")
@@ -137,7 +147,7 @@ class _Planner:
         self.changes.definition = definition
         self.changes.kernels = planned.kernels(definition)
         self.changes.gradient = planned.without_gradient(definition)
-        self.evidence["eager"] = f"aclnn{request.op_type}, called by the kernel made from the prototype"
+        self.evidence["eager"] = f"{planned.call.function}, {planned.call.source}"
         given = "the function given" if request.meta is not None else f"the relation given: {request.shape}"
         self.evidence["meta"] = given if planned.schema.returns else "outputs that are inputs"
         return planned

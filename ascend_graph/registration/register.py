@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from ascend_graph.binding import Call
 from ascend_graph.prototypes import OpPrototype
 from ascend_graph.registration.binding import Binding
 from ascend_graph.registration.dispatch import forget_kernels
@@ -47,6 +48,11 @@ class RegisteredOp:
     def binding(self) -> Binding:
         """What feeds what."""
         return self._plan.binding
+
+    @property
+    def call(self) -> Call | None:
+        """How the aclnn function is called; None where the operator's kernel is its own."""
+        return self._plan.call
 
     @property
     def relation(self) -> Relation | None:
@@ -122,6 +128,8 @@ def register_op(
     converter: ConverterFunction | None = None,
     backward: Any = None,
     samples: Iterable[tuple[Sequence[Any], Mapping[str, Any]]] | None = None,
+    aclnn: str | None = None,
+    aclnn_arguments: Mapping[str, Any] | None = None,
     override: bool = False,
 ) -> RegisteredOp:
     """Make an operator known to eager PyTorch, TorchAir's GE graphs and aclgraph, with one call.
@@ -142,6 +150,9 @@ def register_op(
         backward: The gradient: a function, or another operator; see
             :func:`ascend_graph.registration.autograd.gradient_of`.
         samples: Inputs as ``(args, kwargs)`` to run the eager kernel on, where random ones would not do.
+        aclnn: Without ``eager``: the aclnn function, where it is not called after the op type.
+        aclnn_arguments: Without ``eager``: what the names of the function's parameters do not settle, ``{"alpha": 1, "out":
+            "y"}``; see :func:`ascend_graph.binding.bind_call`.
         override: Replace an existing meta function, converter, or registration. A converter that is made from the binding
             and replaces another one is compared with it, call by call; see
             :class:`~ascend_graph.registration.comparison.ReplacedConverterWarning`.
@@ -152,7 +163,7 @@ def register_op(
     Raises:
         UnknownPrototypeError: No prototype of that op type is known.
         SchemaError: ``eager`` is no single overload.
-        BindingError: The schema and the prototype do not fit by name.
+        BindingError: The schema and the prototype, or the prototype and the aclnn function, do not fit by name.
         RelationError, MetaError: The shape relation does not fit.
         InferenceError: No relation explains what the eager kernel returns.
 
@@ -186,6 +197,8 @@ def register_op(
         converter=converter,
         backward=backward,
         samples=samples,
+        aclnn=aclnn,
+        aclnn_arguments=aclnn_arguments,
     )
     with _lock:
         earlier = _registered.get(request.operator)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import torch
@@ -37,6 +37,9 @@ class Request:
     converter: ConverterFunction | None
     backward: Any
     samples: Sequence[tuple[Sequence[Any], Mapping[str, Any]]] | None
+    #: The aclnn function, where it is not called after the op type, and what is said of its parameters.
+    aclnn: str | None = None
+    aclnn_arguments: Mapping[str, Any] = field(default_factory=dict)
 
     def differences(self, other: Request) -> list[str]:
         """The names of the fields in which another request differs."""
@@ -53,6 +56,8 @@ def read_request(
     converter: ConverterFunction | None,
     backward: Any,
     samples: Iterable[tuple[Sequence[Any], Mapping[str, Any]]] | None,
+    aclnn: str | None = None,
+    aclnn_arguments: Mapping[str, Any] | None = None,
 ) -> Request:
     """The request of a call of ``register_op``, whose arguments see there.
 
@@ -69,6 +74,11 @@ def read_request(
     for name, function in (("meta", meta), ("converter", converter)):
         if function is not None and not callable(function):
             raise RegistrationError(f"{op_type}: {name}={function!r} is no function")
+    if overload is not None and (aclnn is not None or aclnn_arguments):
+        raise RegistrationError(
+            f"{op_type}: {operator} has a kernel of its own; aclnn= and aclnn_arguments= are for an operator that registering "
+            "defines: leave eager= out"
+        )
     relation = parse_relation(shape) if isinstance(shape, str) else shape
     return Request(
         op_type,
@@ -81,6 +91,8 @@ def read_request(
         converter,
         backward,
         None if samples is None else _read_samples(op_type, samples),
+        aclnn,
+        dict(aclnn_arguments or {}),
     )
 
 

@@ -165,6 +165,12 @@ struct Function {
 // Shared with the calls in flight: an operator may be unregistered while torch_npu's queue still has some.
 using FunctionPtr = std::shared_ptr<const Function>;
 
+// The path of the library that a function is in.
+inline std::string library_of(void* function) {
+    Dl_info info{};
+    return dladdr(function, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "";
+}
+
 // Finds aclnn<Op> and aclnn<Op>GetWorkspaceSize where CANN and torch_npu look for them.
 inline FunctionPtr find_function(const std::string& name) {
     std::string report;
@@ -332,6 +338,26 @@ class Arguments {
         return own(objects.destroy_bools, objects.create_bools(values.data(), values.size()),
                    "aclCreateBoolArray");
     }
+    // A number as op-plugin converts it: double, int64 or bool.
+    const aclScalar* add(const at::Scalar& value) {
+        static auto* const create =
+            detail::required_symbol<aclScalar*(void*, aclDataType)>("aclCreateScalar");
+        static auto* const destroy = detail::required_symbol<int(const aclScalar*)>("aclDestroyScalar");
+        aclScalar* made = nullptr;
+        if (value.isBoolean()) {
+            bool held = value.toBool();
+            made = create(&held, ACL_BOOL);
+        } else if (value.isIntegral(false)) {
+            int64_t held = value.toLong();
+            made = create(&held, ACL_INT64);
+        } else {
+            double held = value.toDouble();
+            made = create(&held, ACL_DOUBLE);
+        }
+        return own(destroy, made, "aclCreateScalar");
+    }
+    // Host memory for one number, for as long as the call's objects live.
+    int64_t* add_memory() { return &memory_.emplace_back(0); }
     int64_t add(int64_t value) { return value; }
     double add(double value) { return value; }
     bool add(bool value) { return value; }
@@ -376,6 +402,7 @@ class Arguments {
     using Owned = std::pair<int (*)(const void*), const void*>;
     c10::SmallVector<Owned, 8> owned_;
     std::list<std::string> strings_;
+    std::list<int64_t> memory_;
 };
 
 // --------------------------------------------------------------------------------------------------------------

@@ -1,12 +1,12 @@
 // Calls of C functions whose parameters are known at run time only.
 //
-// aclnn functions take integers, booleans and pointers ("integers" here) and doubles. On the System V ABI of
-// x86-64 and on AAPCS64 the two classes fill registers of their own, in order: six or eight for integers,
-// eight for doubles. What does not fit goes to the stack in the order of the parameters, one slot of eight
-// bytes each, and the caller removes it. So a call through the signature f(integer registers…, double
-// registers…, stack slots…) puts every argument where the callee of the true signature looks for it, and a
-// register or slot that the callee does not have is never read. This is the portable subset of what libffi
-// does, without its dependency and without preparing a call description.
+// aclnn functions take integers, booleans and pointers ("integers" here), and doubles and floats. On the
+// System V ABI of x86-64 and on AAPCS64 the two classes fill registers of their own, in order: six or eight
+// for integers, eight for doubles. What does not fit goes to the stack in the order of the parameters, one
+// slot of eight bytes each, and the caller removes it. So a call through the signature f(integer registers…,
+// double registers…, stack slots…) puts every argument where the callee of the true signature looks for it,
+// and a register or slot that the callee does not have is never read. This is the portable subset of what
+// libffi does, without its dependency and without preparing a call description.
 #ifndef ASCEND_GRAPH_EAGER_INVOKE_H
 #define ASCEND_GRAPH_EAGER_INVOKE_H
 
@@ -48,6 +48,16 @@ class Invocation {
             std::memcpy(&bits, &value, sizeof(bits));
             push(bits);
         }
+    }
+
+    // A float has the low half of a double's register or slot.
+    void add(float value) {
+        int32_t low;
+        std::memcpy(&low, &value, sizeof(low));
+        const auto bits = static_cast<int64_t>(low);
+        double wide;
+        std::memcpy(&wide, &bits, sizeof(wide));
+        add(wide);
     }
 
     int call(void* function) const {

@@ -37,13 +37,24 @@ enum class Kind : int64_t {
     kDtype,
     kOutput,
     kOutputList,
-    kDtypes
+    kDtypes,
+    kScalar,
+    kFloat32,
+    kHostOutput
 };
 
 struct Parameter {
     Kind kind;
-    size_t source;          // the schema argument, or the output
-    c10::IValue otherwise;  // what an argument None stands for; None for an absent tensor
+    int64_t source;         // the schema argument, or the output; negative for a constant
+    c10::IValue otherwise;  // what an argument None stands for, or the constant; None for an absent tensor
+    // The values that a C integer may have; of host memory the bytes, and 0 for int, 1 for float, 2 for bool.
+    int64_t low, high;
+};
+
+// An argument that the function has nothing for: it may only be None or this.
+struct UnusedArgument {
+    size_t position;
+    c10::IValue only;
 };
 
 // A schema argument that is a tensor or a list of them.
@@ -57,10 +68,24 @@ struct Plan {
     std::string op;  // ns::name, for messages
     std::string function;
     std::vector<Parameter> parameters;  // in the order of the aclnn function
+    std::vector<UnusedArgument> unused;
     std::vector<TensorArgument> tensors;
     size_t outputs;
     bool checked;                        // whether a relation or a function says which inputs fit
     std::optional<ShapeProgram> shapes;  // without it, the meta function says what to allocate
+    std::string declared;                // where the function is declared; empty where no header does
+    py::object confirm;  // None, or what is asked with the function's library before the first call
+
+    ~Plan() {
+        if (!confirm) return;
+        // Python may be gone when the last kernel goes.
+        if (!Py_IsInitialized()) {
+            confirm.release();
+            return;
+        }
+        py::gil_scoped_acquire gil;
+        confirm = py::object();
+    }
 };
 
 // A Python exception class of ascend_graph.eager, raised across the dispatcher.
@@ -109,6 +134,7 @@ class Kernel : public c10::OperatorKernel {
         const size_t count = op.schema().arguments().size();
         const at::ArrayRef<c10::IValue> arguments = torch::jit::last(*stack, count);
         const at::Device device = check_tensors(op, arguments);
+        if (!plan_->unused.empty()) check_unused(op, arguments);
         const OnDevice on_device(device);
         Outputs outputs = allocate_outputs(op, arguments, device);
         try {
@@ -116,7 +142,7 @@ class Kernel : public c10::OperatorKernel {
         } catch (const AclnnError& error) {
             raise(errors.failed, plan_->op + ": " + error.what() + shown(op, arguments), error.code);
         } catch (const MissingFunction& error) {
-            raise(errors.missing, plan_->op + ": " + error.what());
+            raise(errors.missing, plan_->op + ": " + error.what() + declared());
         }
         torch::jit::drop(*stack, count);
         stack->insert(stack->end(), std::make_move_iterator(outputs.begin()),
@@ -133,6 +159,10 @@ class Kernel : public c10::OperatorKernel {
                     describe_value(arguments[n]);
         }
         return text;
+    }
+
+    std::string declared() const {
+        return plan_->declared.empty() ? "" : "\n  " + plan_->function + " is declared at " + plan_->declared;
     }
 
     [[noreturn]] void refuse(const std::string& what) const {
@@ -160,6 +190,17 @@ class Kernel : public c10::OperatorKernel {
             refuse(text.str());
         });
         return *device;
+    }
+
+    void check_unused(const c10::OperatorHandle& op, at::ArrayRef<c10::IValue> arguments) const {
+        for (const UnusedArgument& argument : plan_->unused) {
+            const c10::IValue& value = arguments[argument.position];
+            if (value.isNone() || (value.isTensor() && !value.toTensor().defined())) continue;
+            if (!argument.only.isNone() && value == argument.only) continue;
+            refuse("argument " + op.schema().arguments()[argument.position].name() + " is " +
+                   describe_value(value) + ", but " + plan_->function +
+                   " has nothing for it: it may only be " + describe_value(argument.only));
+        }
     }
 
     template <typename Visit>
@@ -294,20 +335,75 @@ class Kernel : public c10::OperatorKernel {
 
     void launch_function(at::ArrayRef<c10::IValue> arguments, const Outputs& outputs) {
         const FunctionPtr& function = this->function();
+        c10::SmallVector<HostOutput, 1> written;
         launch(function, [&](Arguments& objects, uint64_t* workspace_size, aclOpExecutor** executor) {
             Invocation call;
-            for (const Parameter& parameter : plan_->parameters)
-                add(parameter, arguments, outputs, objects, call);
+            for (const Parameter& parameter : plan_->parameters) {
+                if (parameter.kind == Kind::kHostOutput) {
+                    int64_t* memory = objects.add_memory();
+                    if (parameter.source >= 0) written.push_back({parameter, memory, {}});
+                    call.add(static_cast<const void*>(memory));
+                } else {
+                    add(parameter, arguments, outputs, objects, call);
+                }
+            }
             call.add(static_cast<const void*>(workspace_size));
             call.add(static_cast<const void*>(executor));
-            return call.call(function->get_workspace_size);
+            const int error = call.call(function->get_workspace_size);
+            // The first phase writes host memory; the second one only has the executor.
+            for (HostOutput& output : written) output.value = output.read();
+            return error;
         });
+        for (const HostOutput& output : written) {
+            const at::Tensor& result = outputs[output.parameter.source].toTensor();
+            if (result.numel() != 1)
+                refuse("the function gives one number, not a tensor " + describe(result));
+            result.fill_(output.value);
+        }
     }
 
-    static void add(const Parameter& parameter, at::ArrayRef<c10::IValue> arguments, const Outputs& outputs,
-                    Arguments& objects, Invocation& call) {
+    // A number that the function writes into host memory.
+    struct HostOutput {
+        const Parameter& parameter;
+        const int64_t* memory;
+        at::Scalar value;
+
+        template <typename T>
+        T as() const {
+            T value;
+            std::memcpy(&value, memory, sizeof(value));
+            return value;
+        }
+        at::Scalar read() const {
+            const int64_t width = parameter.low;
+            if (parameter.high == 1) return width == 4 ? static_cast<double>(as<float>()) : as<double>();
+            if (parameter.high == 2) return as<bool>();
+            switch (width) {
+                case 1:
+                    return static_cast<int64_t>(as<int8_t>());
+                case 2:
+                    return static_cast<int64_t>(as<int16_t>());
+                case 4:
+                    return static_cast<int64_t>(as<int32_t>());
+                default:
+                    return as<int64_t>();
+            }
+        }
+    };
+
+    int64_t ranged(const Parameter& parameter, int64_t value) const {
+        if (value >= parameter.low && value <= parameter.high) return value;
+        refuse(std::to_string(value) + " does not fit a parameter of " + plan_->function +
+               ", which has values from " + std::to_string(parameter.low) + " to " +
+               std::to_string(parameter.high));
+    }
+
+    void add(const Parameter& parameter, at::ArrayRef<c10::IValue> arguments, const Outputs& outputs,
+             Arguments& objects, Invocation& call) const {
         const bool is_output = parameter.kind == Kind::kOutput || parameter.kind == Kind::kOutputList;
-        const c10::IValue& given = is_output ? outputs[parameter.source] : arguments[parameter.source];
+        const c10::IValue& given = parameter.source < 0 ? parameter.otherwise
+                                   : is_output          ? outputs[parameter.source]
+                                                        : arguments[parameter.source];
         const c10::IValue& value = given.isNone() ? parameter.otherwise : given;
         if (value.isNone()) return call.add(static_cast<const void*>(nullptr));
         switch (parameter.kind) {
@@ -318,9 +414,13 @@ class Kernel : public c10::OperatorKernel {
             case Kind::kOutputList:
                 return call.add(static_cast<const void*>(objects.add_list(value.toTensorVector())));
             case Kind::kInt:
-                return call.add(value.toInt());
+                return call.add(ranged(parameter, value.toInt()));
             case Kind::kFloat:
                 return call.add(value.toDouble());
+            case Kind::kFloat32:
+                return call.add(static_cast<float>(value.toDouble()));
+            case Kind::kScalar:
+                return call.add(static_cast<const void*>(objects.add(value.toScalar())));
             case Kind::kBool:
                 return call.add(value.toBool());
             case Kind::kString:
@@ -333,9 +433,11 @@ class Kernel : public c10::OperatorKernel {
             case Kind::kBools:
                 return call.add(static_cast<const void*>(objects.add(value.toBoolList())));
             case Kind::kDtype:
-                return call.add(objects.add(Dtype{value.toInt()}));
+                return call.add(ranged(parameter, objects.add(Dtype{value.toInt()})));
             case Kind::kDtypes:
                 return call.add(static_cast<const void*>(objects.add(Dtypes{value.toIntVector()})));
+            case Kind::kHostOutput:
+                break;  // has memory of its own
         }
     }
 
@@ -343,11 +445,28 @@ class Kernel : public c10::OperatorKernel {
     // later.
     const FunctionPtr& function() {
         if (!found_.load(std::memory_order_acquire)) {
+            // Outside of the lock: a thread that waits for it may hold what Python waits for.
+            const FunctionPtr found = find_function(plan_->function);
+            confirm(*found);
             const std::lock_guard<std::mutex> lock(finding_);
-            if (function_ == nullptr) function_ = find_function(plan_->function);
+            if (function_ == nullptr) function_ = found;
             found_.store(true, std::memory_order_release);
         }
         return function_;
+    }
+
+    // Asks whether the function may be called as planned, where no header said so.
+    void confirm(const Function& function) const {
+        py::gil_scoped_acquire gil;
+        if (!plan_->confirm || plan_->confirm.is_none()) return;
+        try {
+            plan_->confirm(library_of(function.get_workspace_size));
+        } catch (py::error_already_set& error) {
+            error.restore();
+            python_error raised;
+            raised.persist();
+            throw raised;
+        }
     }
 
     std::shared_ptr<const Plan> plan_;
@@ -430,6 +549,12 @@ c10::IValue read_default(Kind kind, const py::handle& value) {
             return value.cast<bool>();
         case Kind::kString:
             return value.cast<std::string>();
+        case Kind::kFloat32:
+            return value.cast<double>();
+        case Kind::kScalar:
+            if (py::isinstance<py::bool_>(value)) return value.cast<bool>();
+            if (py::isinstance<py::int_>(value)) return value.cast<int64_t>();
+            return value.cast<double>();
         case Kind::kInts:
         case Kind::kDtypes:
             return value.cast<std::vector<int64_t>>();
@@ -457,8 +582,16 @@ std::unique_ptr<Registration> register_kernel(const std::string& ns, const std::
     for (const py::handle parameter : description.attr("parameters")) {
         const auto kind = static_cast<Kind>(parameter.attr("kind").cast<int64_t>());
         plan->parameters.push_back(
-            {kind, parameter.attr("source").cast<size_t>(), read_default(kind, parameter.attr("default"))});
+            {kind, parameter.attr("source").cast<int64_t>(), read_default(kind, parameter.attr("default")),
+             parameter.attr("low").cast<int64_t>(), parameter.attr("high").cast<int64_t>()});
     }
+    for (const py::handle unused : description.attr("unused")) {
+        const auto kind = static_cast<Kind>(unused.attr("kind").cast<int64_t>());
+        plan->unused.push_back(
+            {unused.attr("position").cast<size_t>(), read_default(kind, unused.attr("default"))});
+    }
+    plan->declared = description.attr("declared").cast<std::string>();
+    plan->confirm = description.attr("confirm");
     const py::object shapes = description.attr("shapes");
     if (!shapes.is_none()) plan->shapes = read_program(shapes);
     return std::make_unique<Registration>(
@@ -483,6 +616,12 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
     using namespace ascend_graph::eager;
     py::class_<Registration>(m, "Registration").def("close", &Registration::close);
     m.def("register_kernel", &register_kernel);
+    // The library that has an aclnn function; empty if none has it now.
+    m.def("library_of", [](const std::string& name) -> std::string {
+        std::string report;
+        void* const function = ascend_graph::eager::detail::find(name + "GetWorkspaceSize", report);
+        return function == nullptr ? "" : library_of(function);
+    });
     m.def("register_without_gradient", &register_without_gradient);
     m.def("register_bump_versions", &register_bump_versions);
     m.def("set_errors", [](py::object failed, py::object missing, py::object argument) {

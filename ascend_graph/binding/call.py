@@ -1,0 +1,582 @@
+"""Which parameter of an aclnn function is which input, attr or output of a prototype: the plan of a call.
+
+A C function that is called with the wrong parameters does not fail, it corrupts memory. So parameters are matched by name and
+type, never by order alone; what that leaves open is refused. The boxed kernel and generated code call by the same plan.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ascend_graph.aclnn import AclnnFunction, AclnnParameter, CType, Direction, Value
+from ascend_graph.aclnn.roles import is_output_name, is_reference_name
+from ascend_graph.binding.errors import BindingError
+from ascend_graph.prototypes import Attr, AttrType, DataType, OpPrototype, Parameter, ParameterKind
+from ascend_graph.prototypes.writer import reg_op_calls
+from ascend_graph.synonyms import FIRST_TENSOR_NAMES, are_synonyms, normalize
+
+
+class Part(enum.Enum):
+    """What of a prototype an argument of a call is."""
+
+    INPUT = "input"
+    ATTR = "attr"
+    OUTPUT = "output"
+    #: A value that the prototype has nothing for.
+    CONSTANT = "constant"
+
+
+class Evidence(enum.Enum):
+    """Why an argument of a call is what it is."""
+
+    EXPLICIT = "aclnn_arguments="
+    SAME_NAME = "same name"
+    NORMALIZED = "same name but for case and underscores"
+    SUFFIX = "same name but for Optional, Ref or Out"
+    SYNONYM = "synonyms"
+    ONLY_OUTPUT = "the only output left on both sides"
+    FIRST_TENSOR = "the first tensor, and the only input left on both sides"
+    ABSENT = "may be null, and the prototype has nothing for it"
+    HEADER_DEFAULT = "the header's default argument"
+    MSOPGEN = "msOpGen's order"
+
+
+@dataclass(frozen=True, slots=True)
+class CallArgument:
+    """One argument of the function, in its order."""
+
+    #: The function's name for it.
+    name: str
+    type: CType
+    part: Part
+    #: The position among the prototype's inputs, attrs or outputs.
+    index: int = -1
+    #: The value of a constant; None is null, or memory that nobody reads.
+    value: Any = None
+    evidence: Evidence = Evidence.MSOPGEN
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """How an aclnn function is called for an operator."""
+
+    function: str
+    arguments: tuple[CallArgument, ...]
+    #: The declaration that the arguments follow; None where it is msOpGen's order.
+    declared: AclnnFunction | None = None
+    #: The attrs and inputs, by name, that the function has nothing for: a call may only leave them at their default.
+    unused: tuple[str, ...] = ()
+    #: In words, where the order comes from.
+    source: str = field(default="", compare=False)
+
+    def array_inputs(self, prototype: OpPrototype) -> dict[str, Value]:
+        """The inputs that go as arrays of numbers, by name: their values are needed on the host."""
+        return {
+            prototype.inputs[argument.index].name: argument.type.value
+            for argument in self.arguments
+            if argument.part is Part.INPUT and argument.type.value in _ARRAYS
+        }
+
+    def dtype_attrs(self, prototype: OpPrototype) -> tuple[str, ...]:
+        """The ``Int`` attrs that the function takes as a dtype."""
+        attrs = [
+            prototype.attrs[a.index] for a in self.arguments if a.part is Part.ATTR and a.type.value is Value.DTYPE
+        ]
+        return tuple(attr.name for attr in attrs if attr.type is AttrType.INT)
+
+
+_ARRAYS: Mapping[Value, frozenset[DataType]] = {
+    Value.INTS: frozenset(getattr(DataType, f"{sign}INT{bits}") for sign in ("", "U") for bits in (8, 16, 32, 64)),
+    Value.FLOATS: frozenset({DataType.FLOAT, DataType.FLOAT16, DataType.BF16, DataType.DOUBLE}),
+    Value.BOOLS: frozenset({DataType.BOOL}),
+}
+_ATTR_VALUES: Mapping[AttrType, tuple[Value, ...]] = {
+    AttrType.INT: (Value.INT, Value.DTYPE, Value.SCALAR),
+    AttrType.FLOAT: (Value.FLOAT, Value.SCALAR),
+    AttrType.BOOL: (Value.BOOL, Value.SCALAR),
+    AttrType.STRING: (Value.STRING,),
+    AttrType.TYPE: (Value.DTYPE, Value.INT),
+    AttrType.LIST_INT: (Value.INTS,),
+    AttrType.LIST_FLOAT: (Value.FLOATS,),
+    AttrType.LIST_BOOL: (Value.BOOLS,),
+    AttrType.LIST_TYPE: (Value.INTS,),
+}
+#: What msOpGen makes of attrs.
+_GENERATED = {
+    AttrType.INT: CType("int64_t"),
+    AttrType.FLOAT: CType("double"),
+    AttrType.BOOL: CType("bool"),
+    AttrType.STRING: CType("char", 1),
+    AttrType.TYPE: CType("int64_t"),
+    AttrType.LIST_INT: CType("aclIntArray", 1, True),
+    AttrType.LIST_FLOAT: CType("aclFloatArray", 1, True),
+    AttrType.LIST_BOOL: CType("aclBoolArray", 1, True),
+    AttrType.LIST_TYPE: CType("aclIntArray", 1, True),
+}
+_POINTERS = (
+    *(Value.TENSOR, Value.TENSOR_LIST, Value.SCALAR, Value.SCALAR_LIST, Value.INTS, Value.FLOATS, Value.BOOLS),
+    Value.STRING,
+)
+_TENSORS = (Value.TENSOR, Value.TENSOR_LIST)
+_SUFFIXES = ("optional", "ref", "out")
+
+
+def msopgen_call(prototype: OpPrototype, function: str | None = None, source: str = "") -> Call:
+    """The call that msOpGen's functions take: inputs, attrs, outputs; an output that is an input stands once.
+
+    An input that the OpDef calls ValueDepend goes as an array of its values.
+
+    Raises:
+        BindingError: An attr has a type that aclnn functions do not take.
+    """
+    arguments = [CallArgument(p.name, _generated_input(p), Part.INPUT, n) for n, p in enumerate(prototype.inputs)]
+    for n, attr in enumerate(prototype.attrs):
+        if attr.type not in _GENERATED:
+            raise BindingError(
+                f"{prototype.op_type}: attr {attr.name} has the type {attr.type.value}, which aclnn functions do not take; they "
+                f"take {', '.join(kind.value for kind in _GENERATED)}"
+            )
+        arguments.append(CallArgument(attr.name, _GENERATED[attr.type], Part.ATTR, n))
+    for n, output in enumerate(prototype.outputs):
+        if output.name not in prototype.in_place:
+            arguments.append(CallArgument(output.name, _tensor_type(output), Part.OUTPUT, n))
+    return Call(function or f"aclnn{prototype.op_type}", tuple(arguments), source=source)
+
+
+def _tensor_type(parameter: Parameter) -> CType:
+    return CType("aclTensorList" if parameter.kind is ParameterKind.DYNAMIC else "aclTensor", 1, True)
+
+
+def _generated_input(parameter: Parameter) -> CType:
+    if parameter.value_depend and parameter.dtypes and parameter.kind is not ParameterKind.DYNAMIC:
+        for array, dtypes in _ARRAYS.items():
+            if dtypes.issuperset(parameter.dtypes):
+                return CType(
+                    {Value.INTS: "aclIntArray", Value.FLOATS: "aclFloatArray"}.get(array, "aclBoolArray"), 1, True
+                )
+    return _tensor_type(parameter)
+
+
+def bind_call(prototype: OpPrototype, function: AclnnFunction, arguments: Mapping[str, Any] | None = None) -> Call:
+    """The call of a declared function for an operator.
+
+    Args:
+        prototype: The operator.
+        function: The function.
+        arguments: What names do not settle.
+
+            - ``"parameter": "name"`` says which input, attr or output a parameter is;
+            - ``"parameter": value`` fixes it; None is null;
+            - ``"attr": None``: the function has nothing for the attr or the optional input, which then has to stay at its
+              default.
+
+    Raises:
+        BindingError: Something is left over, does not fit or is ambiguous; the message shows both sides and the line to write.
+
+    >>> from ascend_graph.aclnn import parse_text
+    >>> from ascend_graph.prototypes import parse_text as parse_prototypes
+    >>> prototype = parse_prototypes('''REG_OP(Add).INPUT(x1, TensorType::ALL()).INPUT(x2, TensorType::ALL())
+    ...     .OUTPUT(y, TensorType::ALL()).OP_END_FACTORY_REG(Add)''').prototypes[0]
+    >>> function = parse_text('''int aclnnAddGetWorkspaceSize(const aclTensor *self, const aclTensor *other,
+    ...     const aclScalar *alpha, aclTensor *out, uint64_t *workspaceSize, aclOpExecutor **executor);''').functions[0]
+    >>> call = bind_call(prototype, function, {"self": "x1", "other": "x2", "alpha": 1})
+    >>> [(a.name, a.part.value, a.evidence.value) for a in call.arguments][2:]
+    [('alpha', 'constant', 'aclnn_arguments='), ('out', 'output', 'the only output left on both sides')]
+    """
+    return _Matcher(prototype, function, dict(arguments or {})).call()
+
+
+@dataclass(slots=True, eq=False)
+class _Target:
+    """One input, attr or output that the function has to take."""
+
+    part: Part
+    index: int
+    declared: Parameter | Attr
+    in_place: bool = False
+    taken: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.declared.name
+
+    @property
+    def described(self) -> str:
+        if isinstance(self.declared, Attr):
+            return f"attr {self.declared.type.value} {self.name}"
+        return f"{self.part.value} {self.name}{' (written in place)' if self.in_place else ''}"
+
+    def takes(self, value: Value) -> bool:
+        """Whether the types agree."""
+        if isinstance(self.declared, Attr):
+            return value in _ATTR_VALUES.get(self.declared.type, ())
+        if self.declared.kind is ParameterKind.DYNAMIC:
+            return value is Value.TENSOR_LIST
+        if value is Value.TENSOR:
+            return True
+        if self.part is Part.OUTPUT:
+            return value is Value.HOST_OUTPUT
+        return value in _ARRAYS and not self.in_place and _ARRAYS[value].issuperset(self.declared.dtypes)
+
+
+class _Matcher:
+    """The state of one search; what is decided is never taken back."""
+
+    def __init__(self, prototype: OpPrototype, function: AclnnFunction, explicit: dict[str, Any]) -> None:
+        self.prototype, self.function, self.explicit = prototype, function, explicit
+        self.targets = [
+            *(_Target(Part.INPUT, n, p, p.name in prototype.in_place) for n, p in enumerate(prototype.inputs)),
+            *(_Target(Part.ATTR, n, a) for n, a in enumerate(prototype.attrs)),
+            *(_Target(Part.OUTPUT, n, p) for n, p in enumerate(prototype.outputs) if p.name not in prototype.in_place),
+        ]
+        #: Whether the header tells by const which tensors are written; generated ones have const everywhere.
+        self.tells = any(
+            parameter.value in _TENSORS and not parameter.type.const and parameter.direction is not Direction.INOUT
+            for parameter in function.parameters
+        )
+        self.found: dict[int, CallArgument] = {}
+        self.unused: list[str] = []
+
+    def call(self) -> Call:
+        self.take_explicit()
+        self.match(lambda p, t: p.name == t.name, Evidence.SAME_NAME)
+        self.match(lambda p, t: normalize(p.name) == normalize(t.name), Evidence.NORMALIZED)
+        self.match(lambda p, t: _stem(p.name) == normalize(t.name), Evidence.SUFFIX)
+        self.match(lambda p, t: _stem(p.name) == _stem(t.name), Evidence.SUFFIX)
+        self.match(lambda p, t: t.part is not Part.OUTPUT and are_synonyms(_stem(p.name), t.name), Evidence.SYNONYM)
+        self.match_only_output()
+        self.match_pair()
+        self.match_first_tensor()
+        self.fill_absent()
+        self.check_complete()
+        arguments = tuple(self.found[n] for n in range(len(self.function.parameters)))
+        return Call(
+            self.function.name, arguments, self.function, tuple(self.unused), f"declared at {self.function.place}"
+        )
+
+    @property
+    def open(self) -> list[int]:
+        return [n for n in range(len(self.function.parameters)) if n not in self.found]
+
+    @property
+    def free(self) -> list[_Target]:
+        return [target for target in self.targets if not target.taken]
+
+    def agrees(self, target: _Target, parameter: AclnnParameter) -> bool:
+        """Whether the parameter's type, and what the header says of reading and writing, agree with a part of the prototype."""
+        if not _can_be(parameter, target):
+            return False
+        if parameter.value not in _TENSORS:
+            return True
+        if is_reference_name(parameter.name) or parameter.direction is Direction.INOUT:
+            return target.in_place
+        if target.part is Part.OUTPUT:
+            return parameter.direction is Direction.OUT or not self.tells
+        return parameter.direction is Direction.IN or (not self.tells and parameter.type.const)
+
+    def decide(self, position: int, target: _Target, evidence: Evidence) -> None:
+        parameter = self.function.parameters[position]
+        self.found[position] = CallArgument(
+            parameter.name, parameter.type, target.part, target.index, evidence=evidence
+        )
+        target.taken = True
+
+    def fix(self, position: int, value: Any, evidence: Evidence) -> None:
+        parameter = self.function.parameters[position]
+        self.found[position] = CallArgument(parameter.name, parameter.type, Part.CONSTANT, -1, value, evidence)
+
+    # ------------------------------------------------------------------------------------------------- aclnn_arguments=
+
+    def take_explicit(self) -> None:
+        by_name = {parameter.name: n for n, parameter in enumerate(self.function.parameters)}
+        targets = {target.name for target in self.targets}
+        for key, wanted in self.explicit.items():
+            if key in by_name:
+                self.take_parameter(by_name[key], wanted)
+            elif key in targets and wanted is None:
+                self.leave_out(key)
+            else:
+                raise self.refuse(
+                    f"aclnn_arguments= mentions {key!r}, which is no parameter of {self.function.name}: these are "
+                    f"{', '.join(by_name) or 'none'}"
+                )
+
+    def take_parameter(self, position: int, wanted: Any) -> None:
+        parameter = self.function.parameters[position]
+        named = [target for target in self.targets if target.name == wanted] if isinstance(wanted, str) else []
+        if named:
+            # A name may be an input's and an attr's at once: the type decides.
+            target = next((target for target in named if _can_be(parameter, target)), None)
+            if target is None:
+                raise self.refuse(f"{parameter} cannot be the {named[0].described}: the types do not agree")
+            if target.taken:
+                raise self.refuse(f"aclnn_arguments= gives {target.name} twice")
+            return self.decide(position, target, Evidence.EXPLICIT)
+        try:
+            value = constant(parameter, wanted)
+        except ValueError as error:
+            names = ", ".join(target.name for target in self.targets)
+            raise self.refuse(
+                f"aclnn_arguments={{{parameter.name!r}: {wanted!r}}}: {error}, and {self.prototype.op_type} has "
+                f"{names or 'no parameters'}"
+            ) from None
+        return self.fix(position, value, Evidence.EXPLICIT)
+
+    def leave_out(self, name: str) -> None:
+        target = next(target for target in self.targets if target.name == name)
+        if not self.may_be_left_out(target):
+            raise self.refuse(f"aclnn_arguments={{{name!r}: None}}: the {target.described} has no default to stay at")
+        target.taken = True
+        self.unused.append(name)
+
+    # ---------------------------------------------------------------------------------------------------------- rounds
+
+    def match(self, same: Callable[[AclnnParameter, _Target], bool], evidence: Evidence) -> None:
+        possible: dict[int, list[_Target]] = {}
+        free = self.free
+        for position in self.open:
+            parameter = self.function.parameters[position]
+            fitting = [target for target in free if same(parameter, target) and self.agrees(target, parameter)]
+            if fitting:
+                possible[position] = fitting
+        for position, fitting in possible.items():
+            rivals = [other for other, theirs in possible.items() if other != position and fitting[0] in theirs]
+            if len(fitting) == 1 and not rivals:
+                self.decide(position, fitting[0], evidence)
+
+    def match_only_output(self) -> None:
+        """The one output that is left on both sides, whatever the two call it."""
+        targets = [target for target in self.free if target.part is Part.OUTPUT]
+        positions = [n for n in self.open if self.function.parameters[n].direction is Direction.OUT]
+        if len(targets) != 1 or len(positions) != 1:
+            return
+        parameter = self.function.parameters[positions[0]]
+        named = any(
+            target.part is not Part.OUTPUT and _stem(target.name) == _stem(parameter.name) for target in self.targets
+        )
+        if self.agrees(targets[0], parameter) and not named:
+            self.decide(positions[0], targets[0], Evidence.ONLY_OUTPUT)
+
+    def inputs_left(self) -> tuple[list[_Target], list[int]]:
+        """The inputs that are left, and the parameters that may be some."""
+        may_be = (*_ARRAYS, *_TENSORS)
+        positions = [
+            n
+            for n in self.open
+            if self.function.parameters[n].direction is not Direction.OUT
+            and self.function.parameters[n].value in may_be
+        ]
+        return [target for target in self.free if target.part is Part.INPUT], positions
+
+    def match_pair(self) -> None:
+        """``self`` and ``other`` of a function are ``x1`` and ``x2``, where these are all inputs that are left."""
+        targets, positions = self.inputs_left()
+        parameters = [self.function.parameters[n] for n in positions]
+        if [p.name for p in parameters] != ["self", "other"] or [t.name for t in targets] != ["x1", "x2"]:
+            return
+        if all(self.agrees(target, p) for target, p in zip(targets, parameters, strict=True)):
+            for position, target in zip(positions, targets, strict=True):
+                self.decide(position, target, Evidence.SYNONYM)
+
+    def match_first_tensor(self) -> None:
+        """``self`` of the function is the first input, if both come first and are all that is left of inputs."""
+        targets, positions = self.inputs_left()
+        if len(targets) != 1 or len(positions) != 1 or targets[0].index != 0 or positions[0] != 0:
+            return
+        parameter = self.function.parameters[0]
+        if _stem(parameter.name) in FIRST_TENSOR_NAMES and self.agrees(targets[0], parameter):
+            self.decide(0, targets[0], Evidence.FIRST_TENSOR)
+
+    def fill_absent(self) -> None:
+        """What may be null stays null where nothing that is left could be meant; the header's defaults are taken."""
+        for position in self.open:
+            parameter = self.function.parameters[position]
+            if any(_can_be(parameter, target) for target in self.free):
+                continue
+            if parameter.default:
+                try:
+                    value = constant(parameter, literal(parameter.default))
+                except ValueError:
+                    continue
+                self.fix(position, value, Evidence.HEADER_DEFAULT)
+            elif parameter.optional and parameter.value in _POINTERS and parameter.direction is Direction.IN:
+                self.fix(position, None, Evidence.ABSENT)
+
+    # ------------------------------------------------------------------------------------------------------- leftovers
+
+    def check_complete(self) -> None:
+        positions, targets = self.open, self.free
+        if not (positions or targets):
+            return
+        problems = []
+        for n in positions:
+            parameter = self.function.parameters[n]
+            same = next((t for t in targets if _stem(t.name) == _stem(parameter.name)), None)
+            if parameter.value is Value.OTHER or parameter.value is Value.SCALAR_LIST or parameter.type.pointers > 1:
+                problems.append(f"{parameter} has a type that no call is made with here")
+            elif same is not None:
+                problems.append(f"{parameter} cannot be the {same.described}")
+            else:
+                problems.append(f"nothing says what {parameter} is")
+        problems += [
+            f"nothing takes the {target.described}"
+            for target in targets
+            if all(_stem(target.name) != _stem(self.function.parameters[n].name) for n in positions)
+        ]
+        lines = self.proposal(positions, targets)
+        raise self.refuse("; ".join(problems), lines)
+
+    def proposal(self, positions: Iterable[int], targets: Sequence[_Target]) -> dict[str, str]:
+        """What to write; pairs only where names share a word and types agree, "…" for what cannot be told."""
+        lines: dict[str, str] = {}
+        left = list(targets)
+        for n in positions:
+            parameter = self.function.parameters[n]
+            words = _words(parameter.name)
+            near = [t for t in left if self.agrees(t, parameter) and (words & _words(t.name))]
+            lines[parameter.name] = repr(near[0].name) if len(near) == 1 else "…"
+            if len(near) == 1:
+                left.remove(near[0])
+        for target in left:
+            parameters = [self.function.parameters[n] for n in positions]
+            if self.may_be_left_out(target) and not any(_can_be(parameter, target) for parameter in parameters):
+                lines[target.name] = "None"
+        return lines
+
+    @staticmethod
+    def may_be_left_out(target: _Target) -> bool:
+        """Whether there is a default that a call can stay at."""
+        if isinstance(target.declared, Attr):
+            return not target.declared.required and target.declared.default_known
+        return target.part is Part.INPUT and target.declared.kind is ParameterKind.OPTIONAL
+
+    def refuse(self, message: str, lines: Mapping[str, str] | None = None) -> BindingError:
+        text = (
+            f"{self.prototype.op_type} ↔ {self.function.name}: {message}\n{side_by_side(self.prototype, self.function)}"
+        )
+        if lines:
+            merged = {key: repr(value) for key, value in self.explicit.items()} | dict(lines)
+            text += f"\nWrite: aclnn_arguments={{{', '.join(f'{key!r}: {value}' for key, value in merged.items())}}}"
+            text += ', or name another function: aclnn="aclnn…"'
+        return BindingError(text)
+
+
+def side_by_side(prototype: OpPrototype, function: AclnnFunction) -> str:
+    """Both signatures, the prototype on the left, the function on the right, as lines of text."""
+    left = [f"REG_OP({prototype.op_type})", *(f"  {call}" for call in reg_op_calls(prototype))]
+    left = [line if len(line) <= 70 else line[:69] + "…" for line in left]
+    right = [
+        f"{function.name}(  // {function.place}",
+        *(f"  {p}  // {p.direction.value}" for p in function.parameters),
+        ")",
+    ]
+    width = max(map(len, left))
+    height = max(len(left), len(right))
+    left += [""] * (height - len(left))
+    right += [""] * (height - len(right))
+    return "\n".join(f"  {a:<{width}}  │ {b}".rstrip() for a, b in zip(left, right, strict=True))
+
+
+def _stem(name: str) -> str:
+    """A name without case, underscores, and the endings that aclnn functions give.
+
+    >>> [_stem(name) for name in ("biasOptional", "cacheRefOptional", "yOut", "out", "layout", "cout")]
+    ['bias', 'cache', 'y', 'out', 'layout', 'cout']
+    """
+    if is_output_name(name) and len(name) > 3:
+        name = name[: max(name.rfind("Out"), name.rfind("_out"))]
+    stem = normalize(name)
+    for suffix in ("optional", "ref", "optional"):
+        if len(stem) > len(suffix):
+            stem = stem.removesuffix(suffix)
+    return stem
+
+
+def _words(name: str) -> set[str]:
+    """The words of a name, ``cuSeqlensQ`` and ``cu_seqlens_q`` alike; those of one letter and the endings say nothing."""
+    parts: list[str] = []
+    for piece in name.replace("_", " ").split():
+        begin = 0
+        for n in range(1, len(piece)):
+            if piece[n].isupper() and not piece[n - 1].isupper():
+                parts.append(piece[begin:n])
+                begin = n
+        parts.append(piece[begin:])
+    return {part.lower() for part in parts if len(part) > 1} - set(_SUFFIXES)
+
+
+def _can_be(parameter: AclnnParameter, target: _Target) -> bool:
+    """Whether a parameter can be made from a part of the prototype, whatever the names say."""
+    if not target.takes(parameter.value) or (parameter.value is Value.HOST_OUTPUT and parameter.type.pointers != 1):
+        return False
+    return target.part is not Part.OUTPUT or parameter.direction is not Direction.INOUT
+
+
+def literal(text: str) -> Any:
+    """The value of a default argument.
+
+    Raises:
+        ValueError: It is no constant that is understood.
+    """
+    plain = {"nullptr": None, "NULL": None, "true": True, "false": False}
+    if text in plain:
+        return plain[text]
+    if text.startswith('"') and text.endswith('"') and "\\" not in text and '"' not in text[1:-1]:
+        return text[1:-1]
+    for read in (lambda t: int(t, 0), lambda t: float(t.rstrip("fF"))):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    raise ValueError(f"{text} is no constant")
+
+
+def constant(parameter: AclnnParameter, value: Any) -> Any:
+    """A value as the call passes it for a parameter.
+
+    Raises:
+        ValueError: The parameter cannot have it.
+    """
+    kind = parameter.value
+    if value is None and (kind in _POINTERS or kind is Value.HOST_OUTPUT):
+        return None
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if kind is Value.INT and isinstance(value, int) and not isinstance(value, bool):
+        low, high = int_range(parameter.type)
+        if low <= value <= high:
+            return value
+        raise ValueError(f"{parameter} has values from {low} to {high}")
+    if kind is Value.FLOAT and is_number:
+        return float(value)
+    if kind is Value.BOOL and isinstance(value, bool):
+        return value
+    if kind is Value.DTYPE and isinstance(value, int) and not isinstance(value, bool):
+        return int(DataType(value))
+    if kind is Value.SCALAR and isinstance(value, int | float):
+        return value
+    if kind is Value.STRING and isinstance(value, str):
+        return value
+    if isinstance(value, list | tuple):
+        items = tuple(value)
+        if kind is Value.BOOLS and all(isinstance(item, bool) for item in items):
+            return items
+        if kind is Value.INTS and all(isinstance(item, int) and not isinstance(item, bool) for item in items):
+            return items
+        if kind is Value.FLOATS and all(isinstance(item, int | float) and not isinstance(item, bool) for item in items):
+            return tuple(float(item) for item in items)
+    raise ValueError(f"{parameter} takes {kind.value}")
+
+
+def int_range(type_: CType) -> tuple[int, int]:
+    """The least and the greatest value of a type of integers.
+
+    >>> int_range(CType("int8_t")), int_range(CType("uint8_t"))
+    ((-128, 127), (0, 255))
+    """
+    bits = 8 * type_.width
+    if type_.canonical.base.startswith("u"):
+        return 0, min(2**bits, 2**63) - 1  # what schemas carry ends at 2**63
+    return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1

@@ -1,0 +1,9 @@
+"""What a binding may be refused with."""
+
+from __future__ import annotations
+
+from ascend_graph.errors import AscendGraphError
+
+
+class BindingError(AscendGraphError, ValueError):
+    """What is to be bound does not fit, or fits in more than one way."""

@@ -1,0 +1,273 @@
+"""Calls of bound aclnn functions through the eager path, and whether every parameter was given what it is bound to."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from _aclnn_recorder import WRITTEN, Recorder
+
+from ascend_graph.aclnn import AclnnFunction, AclnnParameter, CType, Value
+from ascend_graph.binding import BindingError, CallArgument, Part
+from ascend_graph.eager import EagerError, EagerOperator, define_operator
+from ascend_graph.eager.schema import Kind, SchemaArgument, scalar_types
+from ascend_graph.prototypes import Attr, AttrType, DataType, OpPrototype, Parameter, ParameterKind
+from ascend_graph.registration.meta import TORCH
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of one function."""
+
+    #: bound, refused or wrong.
+    kind: str
+    text: str = ""
+
+    @property
+    def has_proposal(self) -> bool:
+        """Whether a refusal says what to write."""
+        return "Write: " in self.text
+
+
+#: By the function's parameter, the part and the name of the prototype that it is; None of what is no part of it.
+Truth = Mapping[str, "tuple[Part, str] | None"]
+
+
+def check(
+    recorder: Recorder,
+    prototype: OpPrototype,
+    function: AclnnFunction,
+    arguments: Mapping[str, Any] | None = None,
+    truth: Truth | None = None,
+) -> Verdict:
+    """Bind, call and compare."""
+    try:
+        operator = define_operator(
+            prototype, _results(prototype), namespace="aclnn_calls", aclnn=function.name, aclnn_arguments=arguments
+        )
+    except (BindingError, EagerError) as error:
+        return Verdict("refused", str(error))
+    try:
+        problems = _misbound(prototype, operator, truth) if truth is not None else []
+        problems += _called(recorder, prototype, operator)
+    except Exception as error:  # whatever stops a call of a bound function is what is looked for
+        problems = [f"{type(error).__name__}: {error}"]
+    finally:
+        operator.remove()
+    return Verdict("wrong", "; ".join(problems)) if problems else Verdict("bound")
+
+
+def _results(prototype: OpPrototype) -> Callable[..., Any] | None:
+    """A meta function that gives tensors of one element, and two for a list."""
+    returned = [p for p in prototype.outputs if p.name not in prototype.in_place]
+    if not returned:
+        return None
+
+    def meta(*args: Any, **kwargs: Any) -> Any:
+        first = next(
+            t for a in args for t in (a if isinstance(a, list | tuple) else [a]) if isinstance(t, torch.Tensor)
+        )
+        made = [
+            [first.new_empty(1), first.new_empty(1)] if p.kind is ParameterKind.DYNAMIC else first.new_empty(1)
+            for p in returned
+        ]
+        return made[0] if len(made) == 1 else tuple(made)
+
+    return meta
+
+
+def _misbound(prototype: OpPrototype, operator: EagerOperator, truth: Truth) -> list[str]:
+    found = []
+    for argument in operator.call.arguments:
+        expected = truth[argument.name]
+        is_ = None if argument.part is Part.CONSTANT else (argument.part, _name(prototype, argument))
+        if is_ != expected:
+            found.append(f"{argument.name} is taken for {is_}, but is {expected}")
+    return found
+
+
+def _name(prototype: OpPrototype, argument: CallArgument) -> str:
+    sides: dict[Part, Any] = {Part.INPUT: prototype.inputs, Part.ATTR: prototype.attrs, Part.OUTPUT: prototype.outputs}
+    name: str = sides[argument.part][argument.index].name
+    return name
+
+
+def _called(recorder: Recorder, prototype: OpPrototype, operator: EagerOperator) -> list[str]:
+    """Call the operator with values that all differ; where a parameter was given another one than it is bound to."""
+    given = {(a.is_input, a.parameter.name): _value(a, n) for n, a in enumerate(operator.schema.arguments)}
+    positional = [value for (is_input, _), value in given.items() if is_input]
+    by_name = {
+        a.name: given[False, a.parameter.name]
+        for a in operator.schema.arguments
+        if not a.is_input and a.parameter.name not in operator.call.unused
+    }
+    for n, a in enumerate(a for a in operator.schema.arguments if a.is_input):
+        if a.parameter.name in operator.call.unused:
+            positional[n] = None
+    results = operator.overload(*positional, **by_name)
+    results = list(results) if isinstance(results, tuple) else [results]
+    returned = [p.name for p in operator.schema.returns]
+    outputs = dict(zip(returned, results, strict=True)) if returned else {}
+    name, values = recorder.given()
+    if name != operator.call.function:
+        return [f"{name} was called, not {operator.call.function}"]
+    problems = []
+    for argument, got in zip(operator.call.arguments, values, strict=True):
+        if argument.part is Part.CONSTANT:
+            expected = argument.value
+        elif argument.part is Part.OUTPUT:
+            expected = outputs[_name(prototype, argument)]
+        else:
+            expected = given[argument.part is Part.INPUT, _name(prototype, argument)]
+        problems += _compared(argument, expected, got)
+    return problems
+
+
+def _compared(argument: CallArgument, expected: Any, got: Any) -> list[str]:
+    if argument.type.value is Value.HOST_OUTPUT:
+        if got != "host memory":
+            return [f"{argument.name} was given {got}, not host memory"]
+        written = WRITTEN if expected is None else expected.cpu().item()
+        return [] if written in (WRITTEN, True) else [f"{argument.name} was read back as {written}"]
+    if isinstance(expected, torch.dtype):
+        expected = int(next(d for d in DataType if TORCH.from_attr(next(iter(scalar_types(d)), -1)) is expected))
+    if isinstance(expected, torch.Tensor):
+        expected = {"tensor": expected.data_ptr()}
+    elif isinstance(expected, list | tuple):
+        expected = [{"tensor": e.data_ptr()} if isinstance(e, torch.Tensor) else e for e in expected]
+    return (
+        [] if got == expected and type(got) is type(expected) else [f"{argument.name} was given {got}, not {expected}"]
+    )
+
+
+def _value(argument: SchemaArgument, n: int) -> Any:
+    """A value that no other argument has; floats are exact in 32 bits."""
+    parameter = argument.parameter
+    if isinstance(parameter, Parameter) and argument.is_tensor:
+        numbers = [number for dtype in parameter.dtypes for number in scalar_types(dtype)]
+        dtype = next((d for number in numbers if (d := TORCH.from_attr(number)) is not None), torch.float32)
+        if argument.kind is Kind.TENSOR_LIST:
+            return [torch.zeros(n + 2, dtype=dtype).npu(), torch.zeros(n + 3, dtype=dtype).npu()]
+        return torch.zeros(n + 2, dtype=dtype).npu()
+    return {
+        Kind.INT: n + 3,
+        Kind.FLOAT: n + 0.25,
+        Kind.BOOL: True,
+        Kind.STRING: f'text "{n}"',
+        Kind.INTS: [n, -n - 1],
+        Kind.FLOATS: [n + 0.5, -1.5],
+        Kind.BOOLS: [True, n % 2 == 0],
+        Kind.DTYPE: torch.float16,
+        Kind.DTYPES: [torch.float16],
+    }[argument.kind]
+
+
+# ---------------------------------------------------------------------------------------------------------- random pairs
+
+_WORDS = (
+    "query",
+    "key",
+    "weight",
+    "gamma",
+    "beta",
+    "scale",
+    "offset",
+    "mask",
+    "state",
+    "indices",
+    "cache",
+    "token",
+    "bias",
+)
+_STRANGE = ("quux", "frob", "zork", "blip", "wug")
+
+
+def random_pair(rng: random.Random, number: int) -> tuple[OpPrototype, AclnnFunction, Truth]:
+    """A prototype, a function for it, and what is what; some of the function's names or types do not tell."""
+    names = rng.sample([f"{a}_{b}" for a in _WORDS for b in ("one", "two", "q", "kv")] + list(_WORDS), 14)
+    inputs = [_random_input(rng, names.pop(), n) for n in range(rng.randrange(1, 5))]
+    attrs = [_random_attr(rng, names.pop()) for _ in range(rng.randrange(0, 4))]
+    outputs = [Parameter(names.pop()) for _ in range(rng.randrange(0, 3))]
+    if not outputs or rng.random() < 0.2:
+        outputs.insert(0, replace(inputs[0], kind=ParameterKind.REQUIRED))
+        inputs[0] = outputs[0]
+    prototype = OpPrototype(f"Random{number}", tuple(inputs), tuple(attrs), tuple(outputs))
+    parameters: list[AclnnParameter] = []
+    truth: dict[str, tuple[Part, str] | None] = {}
+    generated = rng.random() < 0.3  # const everywhere
+
+    def add(name: str, type_: CType, is_: tuple[Part, str] | None) -> None:
+        if rng.random() < 0.04:
+            name = rng.choice(_STRANGE) + str(len(parameters))
+        parameters.append(AclnnParameter(name, type_))
+        truth[name] = is_
+
+    for p in inputs:
+        in_place = p.name in prototype.in_place
+        base = "aclTensorList" if p.kind is ParameterKind.DYNAMIC else "aclTensor"
+        name = _camel(rng, p.name)
+        if in_place:
+            name += "Ref"
+        elif p.kind is ParameterKind.OPTIONAL and rng.random() < 0.7:
+            name += "Optional"
+        if not in_place and p.kind is not ParameterKind.DYNAMIC and p.dtypes == (DataType.INT64,):
+            base = rng.choice(["aclIntArray", "aclTensor"])
+        add(name, CType(base, 1, generated or not in_place), (Part.INPUT, p.name))
+    for a in attrs:
+        add(_camel(rng, a.name), rng.choice(_ATTR_TYPES[a.type]), (Part.ATTR, a.name))
+    if rng.random() < 0.5:
+        split = rng.randrange(len(parameters))
+        parameters = parameters[split:] + parameters[:split]
+    returned = [p for p in outputs if p.name not in prototype.in_place]
+    for p in returned:
+        name = "out" if len(returned) == 1 and rng.random() < 0.6 else _camel(rng, p.name) + "Out"
+        host = not generated and rng.random() < 0.1
+        type_ = (
+            rng.choice([CType("int64_t", 1), CType("float", 1), CType("bool", 1)])
+            if host
+            else CType("aclTensor", 1, generated)
+        )
+        add(name, type_, (Part.OUTPUT, p.name))
+    if rng.random() < 0.15:
+        add("extraOptional", CType("aclTensor", 1, True), None)
+    if rng.random() < 0.1:
+        add("streamMode", CType("int64_t"), None)
+    if rng.random() < 0.1:
+        parameters.pop(rng.randrange(len(parameters)))
+    function = AclnnFunction(f"aclnnRandom{number}", tuple(parameters))
+    return prototype, function, truth
+
+
+_ATTR_TYPES = {
+    AttrType.INT: [CType("int64_t"), CType("int32_t"), CType("int8_t"), CType("uint64_t"), CType("aclScalar", 1, True)],
+    AttrType.FLOAT: [CType("double"), CType("float"), CType("aclScalar", 1, True)],
+    AttrType.BOOL: [CType("bool")],
+    AttrType.STRING: [CType("char", 1), CType("char", 1, True)],
+    AttrType.LIST_INT: [CType("aclIntArray", 1, True)],
+    AttrType.LIST_FLOAT: [CType("aclFloatArray", 1, True)],
+    AttrType.LIST_BOOL: [CType("aclBoolArray", 1, True)],
+    AttrType.TYPE: [CType("aclDataType"), CType("int64_t")],
+}
+
+
+def _random_input(rng: random.Random, name: str, n: int) -> Parameter:
+    kind = ParameterKind.REQUIRED if n == 0 else rng.choice(list(ParameterKind))
+    dtypes = (DataType.FLOAT, DataType.FLOAT16) if n == 0 else rng.choice([(DataType.FLOAT,), (DataType.INT64,)])
+    return Parameter(name, kind, dtypes)
+
+
+def _random_attr(rng: random.Random, name: str) -> Attr:
+    return Attr(name, rng.choice(list(_ATTR_TYPES)), True)
+
+
+def _camel(rng: random.Random, name: str) -> str:
+    if rng.random() < 0.3:
+        return name
+    head, *rest = name.split("_")
+    return head + "".join(part.capitalize() for part in rest)
+
+
+__all__ = ["Truth", "Verdict", "check", "random_pair"]

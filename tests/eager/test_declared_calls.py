@@ -1,0 +1,199 @@
+"""Calls by a header's declaration: a library that exports the declared C signatures keeps what it was given."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import random
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import ascend_graph
+from ascend_graph import load_prototypes, register_op
+from ascend_graph.aclnn import AclnnFunction
+from ascend_graph.aclnn import parse_text as parse_functions
+from ascend_graph.aclnn import process_catalog as aclnn_catalog
+from ascend_graph.binding import BindingError
+from ascend_graph.eager import EagerArgumentError, MissingFunctionError, define_operator
+from ascend_graph.prototypes import OpPrototype, parse_text
+from ascend_graph.prototypes import process_catalog as prototype_catalog
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+calls = importlib.import_module("_aclnn_calls")
+recorder = importlib.import_module("_aclnn_recorder")
+sys.path.pop(0)
+
+FLOAT = "TensorType({DT_FLOAT})"
+PROTOTYPES = f"""
+REG_OP(DcMixed).INPUT(x, {FLOAT}).OPTIONAL_INPUT(sizes, TensorType({{DT_INT64}})).OUTPUT(y, {FLOAT}).OUTPUT(count, TensorType({{DT_INT64}}))
+    .ATTR(alpha, Float, 0.5).ATTR(small, Int, 1).ATTR(narrow, Float, 0.25).ATTR(flag, Bool, true).ATTR(kind, Int, 1)
+    .OP_END_FACTORY_REG(DcMixed)
+REG_OP(DcAdd).INPUT(x1, {FLOAT}).INPUT(x2, {FLOAT}).OUTPUT(y, {FLOAT}).ATTR(exact, Bool, false).OP_END_FACTORY_REG(DcAdd)
+REG_OP(DcMany).INPUT(x, {FLOAT}).OUTPUT(y, {FLOAT}){"".join(f".ATTR(f{n}, Float, 0)" for n in range(12))}
+    {"".join(f".ATTR(i{n}, Int, 0)" for n in range(9))}.OP_END_FACTORY_REG(DcMany)
+"""
+_FLOATS = ", ".join(f"{'float' if n % 2 else 'double'} f{n}, int{8 if n % 3 else 32}_t i{n}" for n in range(9))
+FUNCTIONS = f"""
+int aclnnDcMixedGetWorkspaceSize(int8_t small, const aclScalar *alpha, const aclIntArray *sizesOptional, float narrow,
+    const aclTensor *x, aclDataType kind, aclTensor *yOut, bool flag, int64_t *count, TAIL
+int aclnnDcAddV2GetWorkspaceSize(const aclTensor *self, const aclTensor *other, const aclScalar *alpha, aclTensor *out, TAIL
+int aclnnDcManyGetWorkspaceSize({_FLOATS}, float f9, double f10, float f11, const aclTensor *x, aclTensor *out, TAIL
+""".replace("TAIL", "uint64_t *workspaceSize, aclOpExecutor **executor);")
+
+
+def declared(name: str) -> AclnnFunction:
+    return next(f for f in parse_functions(FUNCTIONS).functions if f.name == name)
+
+
+def prototype(name: str) -> OpPrototype:
+    return next(p for p in parse_text(PROTOTYPES).prototypes if p.op_type == name)
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    directory = tmp_path_factory.mktemp("recording") / "opp"
+    return recorder.Recorder(directory, parse_functions(FUNCTIONS).functions)
+
+
+@pytest.fixture(autouse=True)
+def _selected(recording: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("ASCEND_CUSTOM_OPP_PATH", str(recording.directory))
+    yield
+    aclnn_catalog.clear()
+
+
+def mixed(x: Any, sizes: Any = None, **attrs: Any) -> Any:
+    return x.new_empty(3), x.new_empty((), dtype=torch.int64)
+
+
+def test_values_arrive_with_the_types_that_the_header_declares(recording: Any) -> None:
+    operator = define_operator(prototype("DcMixed"), mixed, namespace="declared_calls")
+    try:
+        assert str(operator.schema).startswith("dc_mixed(Tensor x, int[]? sizes=None, *, float alpha=0.5")
+        x = torch.ones(2).npu()
+        y, count = operator.overload(x, [4, 5], alpha=1.5, small=-128, narrow=0.1, flag=False, kind=torch.float16)
+        name, given = recording.given()
+        assert name == "aclnnDcMixed"
+        narrow = torch.tensor(0.1).item()  # in 32 bits
+        assert given == [
+            -128,
+            1.5,
+            [4, 5],
+            narrow,
+            {"tensor": x.data_ptr()},
+            1,
+            {"tensor": y.data_ptr()},
+            False,
+            "host memory",
+        ]
+        assert count.item() == recorder.WRITTEN
+        operator.overload(x)
+        assert recording.given()[1][:4] == [1, 0.5, None, 0.25]
+        with pytest.raises(
+            EagerArgumentError, match="300 does not fit a parameter of aclnnDcMixed, which has values from -128 to 127"
+        ):
+            operator.overload(x, small=300)
+    finally:
+        operator.remove()
+
+
+def test_floats_and_integers_of_every_width_in_registers_and_on_the_stack(recording: Any) -> None:
+    verdict = calls.check(recording, prototype("DcMany"), declared("aclnnDcMany"))
+    assert verdict.kind == "bound", verdict.text
+
+
+def test_register_op_by_another_function_with_fixed_values(recording: Any) -> None:
+    load_prototypes(PROTOTYPES)
+    relation = "x1[*s], x2[*s] -> y[*s]"
+    try:
+        with pytest.raises(BindingError, match=r"DcAdd ↔ aclnnDcAddV2: nothing says what const aclScalar \*alpha is"):
+            register_op("DcAdd", shape=relation, aclnn="aclnnDcAddV2")
+        settled = {"alpha": 2, "exact": None}
+        registered = register_op("DcAdd", shape=relation, aclnn="aclnnDcAddV2", aclnn_arguments=settled)
+        try:
+            assert registered is register_op("DcAdd", shape=relation, aclnn="aclnnDcAddV2", aclnn_arguments=settled)
+            with pytest.raises(ascend_graph.AscendGraphError, match="aclnn_arguments: registered"):
+                register_op("DcAdd", shape=relation, aclnn="aclnnDcAddV2", aclnn_arguments={"alpha": 3, "exact": None})
+            x = torch.ones(2).npu()
+            y = registered(x, x)
+            assert recording.given() == ("aclnnDcAddV2", [{"tensor": x.data_ptr()}] * 2 + [2, {"tensor": y.data_ptr()}])
+            with pytest.raises(
+                EagerArgumentError,
+                match="argument exact is True, but aclnnDcAddV2 has nothing for it: it may only be False",
+            ):
+                registered(x, x, exact=True)
+            page = ascend_graph.explain(registered).as_dict()["aclnn"]
+            assert page["declared"].endswith("aclnn_dc_add_v2.h:1")
+            assert [(a["parameter"], a["from"], a["evidence"]) for a in page["arguments"]] == [
+                ("const aclTensor *self", "x1 (input)", "synonyms"),
+                ("const aclTensor *other", "x2 (input)", "synonyms"),
+                ("const aclScalar *alpha", "2", "aclnn_arguments="),
+                ("aclTensor *out", "y (output)", "the only output left on both sides"),
+            ]
+            assert "const aclScalar *alpha" in str(ascend_graph.explain(registered))
+        finally:
+            registered.unregister()
+    finally:
+        prototype_catalog.clear()
+
+
+def test_a_header_that_does_not_fit_registers_nothing(recording: Any) -> None:
+    bad = parse_text(
+        PROTOTYPES.replace("DcMixed", "DcAdd").replace("REG_OP(DcAdd).INPUT(x1", "REG_OP(Other).INPUT(x1")
+    ).prototypes[0]
+    with pytest.raises(BindingError):
+        define_operator(bad, mixed, namespace="declared_calls", aclnn="aclnnDcAddV2")
+    assert not hasattr(torch.ops.declared_calls, "dc_add")
+
+
+def test_a_library_without_what_its_header_declares(recording: Any, tmp_path: Path) -> None:
+    header = tmp_path / "aclnn_dc_missing.h"
+    header.write_text(FUNCTIONS.replace("DcAddV2", "DcMissing"))
+    ascend_graph.load_aclnn(header)
+    operator = define_operator(
+        prototype("DcAdd"), "x1[*s], x2[*s] -> y[*s]", namespace="declared_calls", aclnn="aclnnDcMissing", aclnn_arguments={"alpha": 1, "exact": None}
+    )  # fmt: skip
+    try:
+        x = torch.ones(2).npu()
+        with pytest.raises(MissingFunctionError, match=rf"aclnnDcMissing is declared at {header}:4"):
+            operator.overload(x, x)
+    finally:
+        operator.remove()
+
+
+def test_a_function_of_cann_without_a_header_is_refused_when_it_is_found(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Also where its library is selected after registering, and where a header turns up that says otherwise."""
+    late = parse_text(PROTOTYPES.replace("DcAdd", "DcLate")).prototypes[1]
+    function = parse_functions(FUNCTIONS.replace("DcAddV2", "DcLate")).functions[1]
+    operator = define_operator(late, "x1[*s], x2[*s] -> y[*s]", namespace="declared_calls")
+    try:
+        assert "msOpGen's order, if an operator package has it" in operator.call.source
+        x = torch.ones(2).npu()
+        with pytest.raises(MissingFunctionError):
+            operator.overload(x, x)
+        package = recorder.Recorder(tmp_path / "late", [function])
+        monkeypatch.setenv("ASCEND_CUSTOM_OPP_PATH", str(package.directory))
+        with pytest.raises(BindingError, match=r"DcLate ↔ aclnnDcLate: nothing says what const aclScalar \*alpha is"):
+            operator.overload(x, x)
+        assert package._read() == b""  # it was not called
+    finally:
+        operator.remove()
+
+
+def test_random_pairs_are_bound_rightly_or_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What a function was given is what the operator's truth says, for everything that was bound."""
+    seed = int(os.environ.get("ASCEND_GRAPH_TEST_SEED", random.randrange(2**32)))
+    pairs = [calls.random_pair(random.Random(seed + n), n) for n in range(40)]
+    package = recorder.Recorder(tmp_path / "opp", [function for _, function, _ in pairs])
+    monkeypatch.setenv("ASCEND_CUSTOM_OPP_PATH", str(package.directory))
+    verdicts = [calls.check(package, *pair[:2], truth=pair[2]) for pair in pairs]
+    assert [(verdict.text, seed) for verdict in verdicts if verdict.kind == "wrong"] == []
+    assert Counter(verdict.kind for verdict in verdicts)["bound"] > 10
