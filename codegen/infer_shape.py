@@ -275,7 +275,8 @@ class _Generator:
                 return [f"Require({self.emit(condition)}, {cpp_string(f'{shown} must hold')});"]
             case form.Agree(name, node, _):
                 variable = cpp_name("later", name)
-                return [f"Agree({variable}, {self.emit(node)});"]
+                # What an input that is absent would be compared with is not evaluated.
+                return [f"if ({variable}.bound) Agreed({variable}.size, {self.emit(node)});"]
         return []  # dtypes are InferDataType's
 
     def match(self, name: str, patterns: tuple[form.Pattern, ...]) -> list[str]:

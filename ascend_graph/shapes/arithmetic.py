@@ -42,9 +42,11 @@ MAX_NUMBER = 2**63 - 1
 
 
 def within(number: Any, shown: object) -> Any:
-    """``number``, unless it is beyond 64 bits."""
-    if number.__class__ is int and not -MAX_NUMBER <= number <= MAX_NUMBER:
-        raise ShapeError(f"{shown} is beyond 64 bits: {number if abs(number) < 2**128 else 'a larger number'}")
+    """``number``, unless it is beyond 64 bits; a symbolic one, unless it is for the sizes that are traced."""
+    # Asking a symbolic number itself would be a guard for every operation.
+    known = number if number.__class__ is int else getattr(getattr(number, "node", None), "hint", None)
+    if known.__class__ is int and not -MAX_NUMBER <= known <= MAX_NUMBER:
+        raise ShapeError(f"{shown} is beyond 64 bits: {known if abs(known) < 2**128 else 'a larger number'}")
     return number
 
 

@@ -7,8 +7,8 @@ from operator import itemgetter
 from typing import Any
 
 from ascend_graph.shapes.arithmetic import axes_of, item_of, show
+from ascend_graph.shapes.closures import Scope
 from ascend_graph.shapes.errors import ShapeError
-from ascend_graph.shapes.expressions import Scope
 from ascend_graph.shapes.form import Kind, Leaf, Node, Op, Output, Piece
 from ascend_graph.shapes.program import (
     Env,

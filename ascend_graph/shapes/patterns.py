@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any
 
 from ascend_graph.shapes.arithmetic import axes_of, broadcast, show_shape
+from ascend_graph.shapes.closures import Scope
 from ascend_graph.shapes.errors import ShapeError
-from ascend_graph.shapes.expressions import Scope
 from ascend_graph.shapes.form import Agree, Bind, CheckDtype, Kind, Match, Op, Pattern, SameDtype, Step
 from ascend_graph.shapes.program import Action, Binder, Env, T, Value, known_condition
 

@@ -24,9 +24,13 @@ _LEXEME = re.compile(
     | "[^"\\\n]*(?:\\(?:\r\n|.)[^"\\\n]*)*"?          # string
     | '[^'\\\n]*(?:\\.[^'\\\n]*)*'?                   # character
     | \\[ \t]*\r?\n                                   # line splice
-    | \#(?:[^\n\\/"]+|"(?:[^"\\\n]|\\.)*"|"|/(?![*/])|/\*.*?\*/|//[^\n\\]*|\\(?:\r\n|.)?)*   # directive, with all of these in it
+    | \#                                              # directive, with as many of _DIRECTIVE_PIECES as follow
     """,
     re.DOTALL | re.VERBOSE,
+)
+# Some at a time: the engine keeps a state for every repetition, hundreds of bytes each.
+_DIRECTIVE_PIECES = re.compile(
+    r"""(?:[^\n\\/"]+|"[^"\\\n]*(?:\\.[^"\\\n]*)*"|"|/(?![*/])|/\*.*?\*/|//[^\n\\]*|\\(?:\r\n|.)?){1,1000}""", re.DOTALL
 )
 _RAW_STRING = re.compile(r'(?<![A-Za-z0-9_])(?:u8|[uUL])?R"([^()\\\s]{0,16})\(')
 _COMMENT_START = re.compile(r"/[*/]")
@@ -127,10 +131,13 @@ class _Pass:
                     result.strings.append((start, position))
                 continue
             if first == "#":
+                while (pieces := _DIRECTIVE_PIECES.match(text, position)) is not None:
+                    position = pieces.end()
+                span = (start, position)
                 line_start = text.rfind("\n", 0, start) + 1
                 if text[max(line_start, blanks[-1][1] if blanks else 0) : start].strip():
                     continue  # not the first thing on its line: no directive
-                self._directive(match.group(), start, position)
+                self._directive(text[start:position], start, position)
                 if len(self.open) > MAX_NESTING:
                     message = f"conditionals are nested deeper than {MAX_NESTING}: nothing below this was read"
                     self._remark(Severity.ERROR, start, message)

@@ -139,6 +139,7 @@ HOSTILE: list[tuple[OpPrototype, str]] = [
     (prototype("Modulo", "x", [integer("k")]), "x[n] -> y[n % k]"),
     (prototype("Item", "x", [integers("pad")]), "x[n] -> y[pad[1]]"),
     (prototype("Flag", "x", [flag("f")]), "x[n] -> y[f]"),
+    (prototype("Later", "x w?", [integers("pad")]), "x[n], w[(pad[0])] -> y[n]"),
 ]
 
 CASES += [arithmetic(number) for number in range(16)]
@@ -279,6 +280,9 @@ def test_unknown_sizes_stay_unknown(program: Path) -> None:
         ("Modulo", [(-1,)], "float16", {"k": 0}, None),
         ("Item", [(3,)], "float16", {"pad": [4]}, None),
         ("Flag", [(3,)], "float16", {"f": True}, None),
+        ("Later", [(3,), (4,)], "float16", {"pad": [4]}, [[3]]),
+        ("Later", [(3,), (4,)], "float16", {"pad": []}, None),
+        ("Later", [(3,), None], "float16", {"pad": []}, [[3]]),
         ("Tied", [(3,), (3,)], "float16 int8", {}, None),
         ("Allowed", [(3,)], "float32", {}, None),
         ("Promote", [(3,), (3,)], "int32 uint16", {}, None),
