@@ -29,7 +29,8 @@ def check(case: Case, dynamic: bool) -> None:
     outcome = run_case(case, dynamic=dynamic)
     as_declared = case.variant is Variant.DECLARED and not dynamic  # which TorchAir has promised to convert
     if outcome.result is Result.NOT_CONVERTED and (not as_declared or str(case.op).startswith(NOT_TRACED)):
-        pytest.skip(f"not converted: {outcome.message.splitlines()[0]}")
+        lines = outcome.message.splitlines()
+        pytest.skip(f"not converted: {next((line for line in lines if 'Error: ' in line), lines[0]).strip()}")
     if dynamic and outcome.result is Result.FAILED and str(case.op) == "aten.as_strided_scatter.default":
         pytest.xfail("TorchAir's graph has one stride: it takes the rank of the tensor of sizes for their number")
     # Those of its cases that end at 2**63 - 1.
