@@ -172,8 +172,11 @@ class Patterns(Scope[T]):
         value, check, shown = self.number(item.node), self.check, item.shown
 
         def compare(env: Env) -> None:
-            got, wanted = env[slot], value(env)
-            if got is not None and (got == wanted) is not True:
+            got = env[slot]
+            if got is None:
+                return  # its input has another form here
+            wanted = value(env)
+            if (got == wanted) is not True:
                 check(got == wanted, lambda: f"{where} is {got}, but {shown} is {wanted}")
 
         return compare

@@ -74,6 +74,7 @@ def shapes_of(text: str, shapes: dict[str, Any], attrs: dict[str, Any] | None = 
             [None, (1,)],
         ),
         ("x[n] -> y[k[0]] where len(k) == 2, k[1] == True", {"x": (3,)}, {"k": [4, True]}, [(4,)]),
+        ("x[n] if f else [n, pad[0]] -> y[n]", {"x": (3,)}, {"f": True, "pad": []}, [(3,)]),
         ("x[n] -> y[n] if k is None else [k]", {"x": (3,)}, {"k": None}, [(3,)]),
         ("x[n] -> y[n] if k in (1, 2) and not f else [k] if f else []", {"x": (3,)}, {"k": 3, "f": False}, [()]),
         ("x[*s] -> y[2 * r] where r = rank(x), q = r * 2, q == 4", {"x": (3, 4)}, {}, [(4,)]),
