@@ -1,0 +1,50 @@
+"""Device-generic tests are run for the device, and each outcome is counted once, a death too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.device_tests import main
+
+TESTS = """
+import os
+import unittest
+
+import torch
+from torch.testing._internal.common_device_type import instantiate_device_type_tests
+from torch.testing._internal.common_utils import TestCase
+
+
+class TestToy(TestCase):
+    def test_adds(self, device):
+        self.assertEqual((torch.ones(2, device=device) + 1).device.type, "npu")
+
+    def test_fails(self, device):
+        self.assertEqual(torch.ones(2, device=device), torch.zeros(2, device=device))
+
+    def test_dies(self, device):
+        os.abort()
+
+    @unittest.expectedFailure
+    def test_expected(self, device):
+        raise ValueError
+
+    @unittest.skip("not here")
+    def test_skipped(self, device):
+        raise ValueError
+
+
+instantiate_device_type_tests(TestToy, globals(), only_for="privateuse1")
+"""
+
+
+@pytest.mark.slow
+def test_every_outcome_is_counted(tmp_path: Path) -> None:
+    file = tmp_path / "test_toy.py"
+    file.write_text(TESTS)
+    summary = main([str(file)])
+    counts = {word: summary.get(word) for word in ("passed", "failed", "died", "xfail", "skipped")}
+    assert counts == dict.fromkeys(counts, 1)
+    assert (summary["tests"], summary["rate"]) == (5, 0.5)
