@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import configparser
 import contextlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from ascend_graph.codegen.gradients import proposed_gradient
 from ascend_graph.codegen.kernel_launch import find_kernel, propose_declaration
@@ -14,6 +17,7 @@ from ascend_graph.codegen.kernel_source import KernelSources
 from ascend_graph.codegen.rendering import GenerationError
 from ascend_graph.codegen.sample_calls import DTYPE_NAMES
 
+from ascend_graph.binding import Call, find_call
 from ascend_graph.eager.dtype_ints import Numbers, dtype_ints, is_dtype_name
 from ascend_graph.eager.errors import EagerError
 from ascend_graph.eager.schema import OperatorSchema, operator_schema
@@ -30,6 +34,10 @@ class Declaration:
     kernel: str = ""
     #: Whose numbers of dtypes ``Int`` attrs take: ``dst_type: torch, kind: ge``.
     dtypes: str = ""
+    #: The aclnn function, where it is not called after the op type, and what its parameters' names do not settle:
+    #: ``alpha: 1, out: y, use_locking: None``.
+    aclnn: str = ""
+    aclnn_arguments: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +61,7 @@ def read_declarations(ini: Path, kernels: KernelSources | None) -> dict[str, Dec
         parser.read_string(ini.read_text(), str(ini))
     except configparser.Error as error:
         raise GenerationError(str(error)) from error
-    keys = ("shape", "backward", "dtypes") if kernels is None else ("shape", "backward", "kernel", "dtypes")
+    keys = ("shape", "backward", *(("aclnn", "aclnn_arguments") if kernels is None else ("kernel",)), "dtypes")
     declared = {}
     for name in parser.sections():
         unknown = set(parser[name]) - set(keys)
@@ -70,9 +78,25 @@ def section(name: str, declaration: Declaration) -> str:
         lines.append(f"backward = {declaration.backward}")
     if declaration.kernel:
         lines.append(f"kernel = {declaration.kernel}")
-    if declaration.dtypes:
-        lines.append(f"dtypes = {declaration.dtypes}")
+    for key in ("aclnn", "aclnn_arguments", "dtypes"):
+        if value := getattr(declaration, key):
+            lines.append(f"{key} = {value}")
     return "\n".join(lines) + "\n"
+
+
+def call_of(prototype: OpPrototype, declaration: Declaration) -> Call:
+    """How the operator's aclnn function is called.
+
+    Raises:
+        BindingError: The function's declaration does not fit.
+    """
+    settled: dict[str, Any] = {}
+    for name, text in re.findall(r"(\w+)\s*:\s*((?:\[[^\]]*\]|\"[^\"]*\"|[^,])+)", declaration.aclnn_arguments):
+        try:
+            settled[name] = ast.literal_eval(text.strip())
+        except (ValueError, SyntaxError):
+            settled[name] = text.strip()  # the name of an input, attr or output
+    return find_call(prototype, declaration.aclnn or None, settled)
 
 
 def relation_of(schema: OperatorSchema, declaration: Declaration, ini: Path) -> Relation | None:

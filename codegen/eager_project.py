@@ -12,9 +12,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ascend_graph.codegen import eager_texts
+from ascend_graph.codegen.aclnn_call import CppCall, cpp_call
 from ascend_graph.codegen.declarations import (
     Declaration,
     Given,
+    call_of,
     kernel_declaration,
     numbered,
     propose,
@@ -37,6 +39,8 @@ from ascend_graph.codegen.output_shapes import CppTensor, OutputCode, output_cod
 from ascend_graph.codegen.rendering import GenerationError, cpp_string, identifier, render, write_if_different
 from ascend_graph.codegen.sample_calls import sample_call
 
+from ascend_graph.aclnn import ConflictingDeclarationsError
+from ascend_graph.binding import BindingError, Call
 from ascend_graph.eager.allowed import ANY, AllowedDtypes, allowed_dtypes
 from ascend_graph.eager.errors import EagerError
 from ascend_graph.eager.schema import Kind, OperatorSchema, SchemaArgument, operator_schema
@@ -155,7 +159,8 @@ class CppOperator:
     op_type: str
     name: str
     schema: str
-    aclnn_name: str
+    #: How its aclnn function is called; None where it launches a kernel.
+    call: CppCall | None
     arguments: tuple[CppArgument, ...]
     returns: str
     outputs: int
@@ -418,8 +423,16 @@ def _operators(
             left_out.append((op_type, f"{ini.name} does not say its output shapes: write shape = … below [{op_type}]"))
             continue
         relation = relation_of(schema, declaration, ini)
-        operator = _cpp_operator(schema, relation, declaration)
-        if kernels is not None:
+        call = None
+        if kernels is None:
+            try:
+                call = call_of(schema.prototype, declaration)
+                operator = _cpp_operator(schema, relation, declaration, call)
+            except (BindingError, ConflictingDeclarationsError, GenerationError) as error:
+                left_out.append((op_type, str(error)))
+                continue
+        else:
+            operator = _cpp_operator(schema, relation, declaration)
             try:
                 text = declaration.kernel or kernel_declaration(schema, kernels, alone=len(schemas) == 1)
                 launch = plan_launch(operator, text, kernels, relation, f"{ini}, [{op_type}]")
@@ -459,8 +472,14 @@ def _cpp_name(name: str) -> str:
     return f"{identifier(name)}_" if name in _RESERVED or name.startswith("dim_") else identifier(name)
 
 
-def _cpp_operator(schema: OperatorSchema, relation: Relation | None, declaration: Declaration) -> CppOperator:
+def _cpp_operator(
+    schema: OperatorSchema, relation: Relation | None, declaration: Declaration, call: Call | None = None
+) -> CppOperator:
     arguments = tuple(_cpp_argument(a) for a in schema.arguments)
+    written = {
+        f"{'input' if a.argument.is_input else 'attr'} {a.argument.parameter.name}": (a.argument, a.value, a.aclnn)
+        for a in arguments
+    }
     lists = tuple(p.kind is ParameterKind.DYNAMIC for p in schema.returns)
     types = ["std::vector<at::Tensor>" if is_list else "at::Tensor" for is_list in lists]
     returns = "void" if not types else types[0] if len(types) == 1 else f"std::tuple<{', '.join(types)}>"
@@ -468,7 +487,7 @@ def _cpp_operator(schema: OperatorSchema, relation: Relation | None, declaration
         identifier(schema.prototype.op_type),
         identifier(schema.name),
         cpp_string(str(schema)),
-        schema.aclnn_name,
+        None if call is None else cpp_call(call, schema, written),
         arguments,
         returns,
         len(lists),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from ascend_graph.codegen.rendering import render
+from ascend_graph.codegen.rendering import GenerationError, render
 
+from ascend_graph.aclnn import ConflictingDeclarationsError
+from ascend_graph.binding import BindingError, Call, Part, find_call, msopgen_call
 from ascend_graph.eager.schema import OperatorSchema, operator_schema
 from ascend_graph.prototypes import OpPrototype, Parameter, ParameterKind
 from ascend_graph.shapes import Relation, parse_relation
@@ -16,7 +19,8 @@ def op_plugin_entries(prototypes: Iterable[OpPrototype], shapes: Mapping[str, st
     """The entries of op-plugin's ``op_plugin_functions.yaml`` (section ``custom``) for those who build into op-plugin.
 
     ``gen_opapi`` makes op-plugin write the C++: an output is sized like an input where the relation says so; for other
-    outputs the size is left to be written, with the relation beside it.
+    outputs the size is left to be written, with the relation beside it. What op-plugin's generator cannot pass as the function's
+    header declares it is a comment instead of an entry.
 
     >>> from ascend_graph.prototypes import parse_text
     >>> text = "REG_OP(AddCustom).INPUT(x, ALL()).INPUT(y, ALL()).OUTPUT(z, ALL()).OP_END_FACTORY_REG(AddCustom)"
@@ -31,17 +35,53 @@ def op_plugin_entries(prototypes: Iterable[OpPrototype], shapes: Mapping[str, st
           exec: aclnnAddCustom
     <BLANKLINE>
     """
-    views = []
+    views: list[dict[str, Any]] = []
+    left_out: list[str] = []
     for prototype in prototypes:
         schema = operator_schema(prototype, f"npu_{operator_schema(prototype).name}")
         relation = parse_relation((shapes or {})[prototype.op_type]) if (shapes or {}).get(prototype.op_type) else None
         names = ["out"] if len(schema.returns) == 1 else [f"out{n}" for n in range(len(schema.returns))]
         outputs = [(n, *_op_plugin_size(schema, relation, p)) for n, p in zip(names, schema.returns, strict=True)]
-        views.append(
-            {"schema": str(schema), "outputs": outputs, "exec": schema.aclnn_name, "relation": str(relation or "")}
-        )
-    text: str = render("eager_project/op_plugin_functions.yaml.jinja", operators=views)
+        try:
+            entry = _exec(find_call(prototype), schema, names)
+        except (BindingError, ConflictingDeclarationsError, GenerationError) as error:
+            left_out.append(f"{prototype.op_type}: {str(error).splitlines()[0]}")
+            continue
+        views.append({"schema": str(schema), "outputs": outputs, "exec": entry, "relation": str(relation or "")})
+    text: str = render("eager_project/op_plugin_functions.yaml.jinja", operators=views, left_out=left_out)
     return text
+
+
+def _exec(call: Call, schema: OperatorSchema, outputs: Sequence[str]) -> str:
+    """The function, with its parameters where they are not in the schema's order.
+
+    Raises:
+        GenerationError: op-plugin passes an argument as another C type than the header declares.
+    """
+    prototype = schema.prototype
+    usual = {(a.part, a.index): a.type.canonical for a in msopgen_call(prototype).arguments}
+    arguments = {(a.is_input, a.parameter.name): a.name for a in schema.arguments}
+    written = []
+    for argument in call.arguments:
+        expected = usual.get((argument.part, argument.index))
+        plain = expected is not None and (expected.base, expected.pointers) == (
+            argument.type.canonical.base,
+            argument.type.pointers,
+        )
+        if not plain:
+            raise GenerationError(
+                f"op-plugin's generator does not pass {argument.type} {argument.name} of {call.function}"
+            )
+        if argument.part is Part.OUTPUT:
+            position = [p.name for p in schema.returns].index(prototype.outputs[argument.index].name)
+            written.append(outputs[position])
+        else:
+            side = prototype.inputs if argument.part is Part.INPUT else prototype.attrs
+            written.append(arguments[argument.part is Part.INPUT, side[argument.index].name])
+    if call.unused:
+        raise GenerationError(f"{call.function} has nothing for {', '.join(call.unused)}")
+    in_order = [*(a.name for a in schema.arguments), *outputs] == written
+    return call.function if in_order else ", ".join([call.function, *written])
 
 
 def _op_plugin_size(schema: OperatorSchema, relation: Relation | None, output: Parameter) -> tuple[str, str]:

@@ -22,6 +22,7 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <limits>
 #include <list>
 #include <memory>
 #include <optional>
@@ -30,6 +31,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <type_traits>
 #include <typeinfo>
 #include <utility>
 #include <vector>
@@ -171,11 +173,23 @@ inline std::string library_of(void* function) {
     return dladdr(function, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "";
 }
 
-// Finds aclnn<Op> and aclnn<Op>GetWorkspaceSize where CANN and torch_npu look for them.
-inline FunctionPtr find_function(const std::string& name) {
+// Finds aclnn<Op> and aclnn<Op>GetWorkspaceSize where CANN and torch_npu look for them. `package_only`: no
+// header declares it, so that its parameters are known only if a custom operator package has it.
+inline FunctionPtr find_function(const std::string& name, bool package_only = false) {
     std::string report;
     void* const get_workspace_size = detail::find(name + "GetWorkspaceSize", report);
     void* const run = get_workspace_size == nullptr ? nullptr : detail::find(name, report);
+    if (run != nullptr && package_only) {
+        const std::string library = library_of(get_workspace_size);
+        constexpr std::string_view kPackage = "/libcust_opapi.so";
+        if (library.size() < kPackage.size() ||
+            library.compare(library.size() - kPackage.size(), kPackage.size(), kPackage) != 0) {
+            throw MissingFunction(
+                name + " is in " + library +
+                ", which is no custom operator package's, and no header declared it when this "
+                "library was generated: its parameters are not known");
+        }
+    }
     if (run != nullptr) return std::make_shared<const Function>(Function{name, get_workspace_size, run});
     const std::string missing = name + (get_workspace_size == nullptr ? "GetWorkspaceSize" : "");
     const auto value = [](const char* variable) {
@@ -356,6 +370,8 @@ class Arguments {
         }
         return own(destroy, made, "aclCreateScalar");
     }
+    const void* add(std::nullptr_t) { return nullptr; }
+    float add(float value) { return value; }
     // Host memory for one number, for as long as the call's objects live.
     int64_t* add_memory() { return &memory_.emplace_back(0); }
     int64_t add(int64_t value) { return value; }
@@ -532,6 +548,19 @@ inline std::string describe(const Dtypes& dtypes) { return c10::str(dtypes.value
 template <typename T>
 std::string describe(const T& value) {
     return c10::str(value);
+}
+
+inline std::string describe(std::nullptr_t) { return "None"; }
+
+// An integer that a C parameter can hold; the others are refused, not cut.
+template <typename T>
+int64_t ranged(const char* name, int64_t value) {
+    const bool fits = std::is_unsigned_v<T> && sizeof(T) == 8
+                          ? value >= 0
+                          : value >= static_cast<int64_t>(std::numeric_limits<T>::min()) &&
+                                value <= static_cast<int64_t>(std::numeric_limits<T>::max());
+    TORCH_CHECK(fits, name, " is ", value, ", which does not fit its parameter of the aclnn function");
+    return value;
 }
 
 // Calls an aclnn function with arguments of known types: those of `Arguments::add`, in the function's order.

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+from ascend_graph.codegen.eager_project import generate_project, op_plugin_entries
 
 import ascend_graph
 from ascend_graph import load_prototypes, register_op
@@ -20,6 +21,7 @@ from ascend_graph.aclnn import AclnnFunction
 from ascend_graph.aclnn import parse_text as parse_functions
 from ascend_graph.aclnn import process_catalog as aclnn_catalog
 from ascend_graph.binding import BindingError
+from ascend_graph.compilation import torch_library
 from ascend_graph.eager import EagerArgumentError, MissingFunctionError, define_operator
 from ascend_graph.prototypes import OpPrototype, parse_text
 from ascend_graph.prototypes import process_catalog as prototype_catalog
@@ -197,3 +199,59 @@ def test_random_pairs_are_bound_rightly_or_refused(monkeypatch: pytest.MonkeyPat
     verdicts = [calls.check(package, *pair[:2], truth=pair[2]) for pair in pairs]
     assert [(verdict.text, seed) for verdict in verdicts if verdict.kind == "wrong"] == []
     assert Counter(verdict.kind for verdict in verdicts)["bound"] > 10
+
+
+GENERATED = f"""
+REG_OP(DcMany).INPUT(x, {FLOAT}).OUTPUT(y, {FLOAT}){"".join(f".ATTR(f{n}, Float, 0)" for n in range(12))}
+    {"".join(f".ATTR(i{n}, Int, 0)" for n in range(9))}.OP_END_FACTORY_REG(DcMany)
+REG_OP(DcAdd).INPUT(x1, {FLOAT}).INPUT(x2, {FLOAT}).OUTPUT(y, {FLOAT}).ATTR(exact, Bool, false).OP_END_FACTORY_REG(DcAdd)
+REG_OP(DcMixed).INPUT(x, {FLOAT}).OPTIONAL_INPUT(sizes, TensorType({{DT_INT64}})).OUTPUT(y, {FLOAT}).OUTPUT(count, TensorType({{DT_INT64}}))
+    .ATTR(alpha, Float, 0.5).ATTR(small, Int, 1).ATTR(narrow, Float, 0.25).ATTR(flag, Bool, true).ATTR(kind, Int, 1)
+    .OP_END_FACTORY_REG(DcMixed)
+"""
+SETTLED = (
+    "[DcAdd]\nshape = x1[*s], x2[*s] -> y[*s]\naclnn = aclnnDcAddV2\naclnn_arguments = alpha: 2, out: y, exact: None\n"
+)
+
+
+def test_generated_libraries_call_by_the_same_plan(recording: Any, tmp_path: Path) -> None:
+    (tmp_path / "op_proto.h").write_text(GENERATED)
+    project_directory = tmp_path / "dc_generated"
+    shapes = {"DcMany": "x[*s] -> y[*s]", "DcMixed": "x[*s] -> y[*s], count[]: int64"}
+    project = generate_project(project_directory, tmp_path / "op_proto.h", shapes=shapes)
+    assert set(project.operators) == {"DcMany", "DcAdd"}
+    left_out = dict(project.skipped)
+    assert left_out["DcMixed"].endswith(
+        "takes the values of the input sizes, which generated kernels do not; use register_op"
+    )
+    written = (project_directory / "csrc/generated/operators.cpp").read_text()
+    assert "// aclnnDcAdd: no header declares aclnnDcAdd: msOpGen's order, if an operator package has it." in written
+    assert 'find_function("aclnnDcAdd", true)' in written
+    assert "// aclnnDcMany: declared in aclnn_dc_many.h." in written
+    (project_directory / "dc_generated/operators.ini").write_text(SETTLED + "[DcMany]\nshape = x[*s] -> y[*s]\n")
+    project = generate_project(project_directory)
+    assert set(project.operators) == {"DcMany", "DcAdd"}
+    sources = project_directory / "csrc/generated"
+    library = torch_library("_dc_generated", sorted(sources.glob("*.cpp")), headers=sorted(sources.rglob("*.h")), include_directories=[sources])  # fmt: skip
+    torch.ops.load_library(library.build())
+    add, many = torch.ops.dc_generated.dc_add, torch.ops.dc_generated.dc_many
+    x = torch.ones(2).npu()
+    y = add(x, x)
+    assert recording.given() == ("aclnnDcAddV2", [{"tensor": x.data_ptr()}] * 2 + [2, {"tensor": y.data_ptr()}])
+    with pytest.raises(RuntimeError, match="dc_add: aclnnDcAddV2 has nothing for exact"):
+        add(x, x, exact=True)
+    values = {f"f{n}": n + 0.25 for n in range(12)} | {f"i{n}": -n for n in range(9)}
+    y = many(x, **values)
+    expected = [values[name] for n in range(9) for name in (f"f{n}", f"i{n}")] + [values[f"f{n}"] for n in (9, 10, 11)]
+    assert recording.given() == ("aclnnDcMany", [*expected, {"tensor": x.data_ptr()}, {"tensor": y.data_ptr()}])
+    with pytest.raises(RuntimeError, match="i1 is 300, which does not fit its parameter"):
+        many(x, **(values | {"i1": 300}))
+
+
+def test_op_plugin_entries_name_the_parameters_where_the_order_differs(tmp_path: Path) -> None:
+    text = f"REG_OP(DcSwap).INPUT(x, {FLOAT}).OUTPUT(y, {FLOAT}).ATTR(n, Int, 1).OP_END_FACTORY_REG(DcSwap)"
+    ascend_graph.load_aclnn("int aclnnDcSwapGetWorkspaceSize(int64_t n, const aclTensor *x, aclTensor *out, uint64_t *s, aclOpExecutor **e);")  # fmt: skip
+    assert "exec: aclnnDcSwap, n, x, out\n" in op_plugin_entries(parse_text(text).prototypes)
+    ascend_graph.load_aclnn("int aclnnDcFloatGetWorkspaceSize(const aclTensor *x, float n, aclTensor *out, uint64_t *s, aclOpExecutor **e);")  # fmt: skip
+    entries = op_plugin_entries(parse_text(text.replace("DcSwap", "DcFloat").replace("Int, 1", "Float, 1")).prototypes)
+    assert "# DcFloat: op-plugin's generator does not pass float n of aclnnDcFloat" in entries
