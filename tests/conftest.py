@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
-from ascend_graph.host.toolkit import is_active
+from ascend_graph.host.toolkit import TIMEOUT_VARIABLE, is_active
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -12,3 +14,4 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(
             "the tests run on the host runtime: make test, or python -m ascend_graph.host -m pytest …"
         )
+    os.environ.setdefault(TIMEOUT_VARIABLE, "120")  # a kernel that never ends fails its test, not the suite

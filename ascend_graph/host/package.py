@@ -27,6 +27,7 @@ from ascend_graph.codegen.kernel_source import included_files
 from ascend_graph.codegen.operator_package import INFER_SUFFIX, generate_operator_package
 from ascend_graph.compilation import CppLibrary
 from ascend_graph.errors import AscendGraphError
+from ascend_graph.host.limit import within_limit
 from ascend_graph.host.toolkit import HostRuntimeError, toolkit_directory
 from ascend_graph.prototypes import (
     DataType,
@@ -495,7 +496,7 @@ def _python_operator(
     op_type = prototype.op_type
 
     def call(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Sequence[Any]:
-        result = function(*inputs, **attrs)
+        result = within_limit(f"{op_type}: the Python kernel", lambda: function(*inputs, **attrs))
         results = () if result is None else result if isinstance(result, (tuple, list)) else (result,)
         if len(results) == len(sources):
             return results

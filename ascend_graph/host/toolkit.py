@@ -6,6 +6,7 @@ so whatever follows ``ASCEND_HOME_PATH`` finds what it looks for.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import sys
@@ -18,6 +19,9 @@ from ascend_graph.errors import AscendGraphError
 
 #: Set, to the toolkit's directory, in every process that runs on the host runtime.
 ACTIVE_VARIABLE = "ASCEND_GRAPH_HOST"
+
+#: Seconds that a kernel, a tiling or a shape function of an author may take.
+TIMEOUT_VARIABLE = "ASCEND_GRAPH_KERNEL_TIMEOUT"
 
 
 class HostRuntimeError(AscendGraphError):
@@ -79,12 +83,34 @@ def check_torch_build() -> None:
         )
 
 
+def kernel_timeout(environment: Mapping[str, str]) -> float | None:
+    """The seconds after which authors' code (kernels, tiling and shape functions) is ended; None for no limit.
+
+    Raises:
+        HostRuntimeError: ``ASCEND_GRAPH_KERNEL_TIMEOUT`` is no number of seconds from 0.001 to 1e9.
+    """
+    text = environment.get(TIMEOUT_VARIABLE, "")
+    if not text:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 1e-3 <= seconds <= 1e9:
+        raise HostRuntimeError(f"{TIMEOUT_VARIABLE}={text}: write seconds, from 0.001 to 1e9; unset it for no limit")
+    return seconds
+
+
 def host_environment(environment: Mapping[str, str], bridge: Path | None) -> dict[str, str]:
     """``environment`` with the host toolkit selected.
 
     The task queue is off: the kernels that stand in for the device read memory at once, so work queued on another thread
     would be read before it is done.
+
+    Raises:
+        HostRuntimeError: ``ASCEND_GRAPH_KERNEL_TIMEOUT`` is malformed.
     """
+    kernel_timeout(environment)
     toolkit = toolkit_directory()
     library_path = [str(toolkit / "lib64"), *filter(None, environment.get("LD_LIBRARY_PATH", "").split(":"))]
     # `bisheng`, and the `python3` of authors' build scripts: the one that has this package.

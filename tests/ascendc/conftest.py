@@ -19,9 +19,7 @@ import pytest
 from ascend_graph.host.ascendc import driver, translate
 from ascend_graph.host.toolkit import toolkit_directory
 
-from .standalone import SOURCES, assemble
-
-HERE = Path(__file__).parent
+from .standalone import LIBRARY, SOURCES, assemble
 
 
 @dataclass(frozen=True)
@@ -61,9 +59,9 @@ def cache(request: pytest.FixtureRequest) -> Path:
 @pytest.fixture(scope="session")
 def tools(cache: Path) -> Toolkit:
     installed = toolkit_directory()
-    runtime = _digest(SOURCES / "runtime", SOURCES / "include", HERE / "seam.cpp")
+    runtime = _digest(SOURCES / "include", *LIBRARY)
     headers = installed / "include"
-    key = _digest(headers, SOURCES / "runtime", HERE / "seam.cpp", Path(driver.__file__), Path(translate.__file__))
+    key = _digest(headers, *LIBRARY, Path(driver.__file__), Path(translate.__file__))
     home = cache / f"home-{runtime}"
     library = assemble(home)
     return Toolkit(home, key, ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL))

@@ -10,6 +10,9 @@ from ascend_graph.host.toolkit import toolkit_directory
 
 HERE = Path(__file__).resolve().parent
 SOURCES = HERE.parents[1] / "csrc/ascendc"
+HOST = HERE.parents[1] / "csrc/host"
+#: What the runtime library is made of: the product's, with a seam of its own in place of libascendcl's.
+LIBRARY = (*sorted((SOURCES / "runtime").glob("*.cpp")), HOST / "acl/guard.cpp", HERE / "seam.cpp")
 RUNTIME = "libascendc_runtime.so"
 
 
@@ -21,9 +24,9 @@ def assemble(home: Path) -> Path:
         shutil.rmtree(home, ignore_errors=True)
         library.parent.mkdir(parents=True)
         partial = library.with_suffix(".partial")
-        sources = [*sorted((SOURCES / "runtime").glob("*.cpp")), HERE / "seam.cpp"]
-        flags = ["-std=c++17", "-O2", "-fPIC", "-shared", "-pthread", f"-I{SOURCES / 'include'}"]
-        subprocess.run(["g++", *flags, *map(str, sources), "-o", str(partial)], check=True, timeout=300)
+        includes = [SOURCES / "include", HOST, HOST / "include"]
+        flags = ["-std=c++17", "-O2", "-fPIC", "-shared", "-pthread", *(f"-I{path}" for path in includes)]
+        subprocess.run(["g++", *flags, *map(str, LIBRARY), "-o", str(partial)], check=True, timeout=300)
         partial.rename(library)
     # Everything else is the installed toolkit's; the compiler finds the runtime from where it lies itself.
     shutil.copytree(installed / "bin", home / "bin", dirs_exist_ok=True)

@@ -86,8 +86,8 @@ BROKEN = {
     "flag": ("CrossCoreSetFlag<0, PIPE_MTE3>(16);", r"CrossCoreSetFlag: flag 16; valid: 0 to 15"),
     "wait for ever": ("CrossCoreWaitFlag(3);", r"CrossCoreWaitFlag waits for ever: every other block has ended or waits too"),
     # beyond the headers
-    "null pointer": ("TBuf<> b; pipe.InitBuffer(b, 32); *(volatile __gm__ int*)nullptr = 1;", r"an access to memory that is not mapped"),
-    "division": ("TBuf<> b; pipe.InitBuffer(b, 32); volatile int zero = 0; gm.SetValue(0, 7 / zero);", r"an integer division by zero"),
+    "null pointer": ("TBuf<> b; pipe.InitBuffer(b, 32); *(volatile __gm__ int*)nullptr = 1;", r"accesses memory through a null or bad pointer"),
+    "division": ("TBuf<> b; pipe.InitBuffer(b, 32); volatile int zero = 0; gm.SetValue(0, 7 / zero);", r"divides by zero"),
 }  # fmt: skip
 
 

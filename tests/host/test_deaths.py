@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
+
+import pytest
+
+from ascend_graph.host.package import build_operator_package
+from ascend_graph.prototypes import parse_text
+
 
 
 def run(code: str, seconds: float = 300, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -37,3 +45,115 @@ def test_npugraph_ex_refuses_tensors_of_the_cpu() -> None:
     )
     assert many.startswith("aten::_foreach_copy_: a Long tensor of shape []")
     assert right == "[3.0, 3.0, 3.0]"
+
+
+PROTOTYPES = "".join(
+    f"""
+REG_OP({name})
+    .INPUT(x, TensorType({{DT_FLOAT}}))
+    .OUTPUT(y, TensorType({{DT_FLOAT}}))
+    .OP_END_FACTORY_REG({name})
+"""
+    for name in ("SpinPython", "SpinCpp", "NullCpp", "GoodCpp")
+)
+
+KERNELS = """
+#include "host_kernels.h"
+static volatile int never = 0;
+void host_kernels::SpinCpp(const SpinCppArgs&) { while (!never) {} }
+void host_kernels::NullCpp(const NullCppArgs& a) { *static_cast<volatile float*>(nullptr) = a.x.as<float>()[0]; }
+void host_kernels::GoodCpp(const GoodCppArgs& a) { a.y.as<float>()[0] = a.x.as<float>()[0] + 1; }
+"""
+
+PYTHON_KERNEL = """
+def spin(x):
+    while True:
+        try:
+            while True:
+                pass
+        except Exception:
+            continue
+"""
+
+PRELUDE = """
+import torch, torch_npu, ascend_graph
+ops = {name: ascend_graph.register_op(name, shape="x[n] -> y[n]") for name in ("SpinPython", "SpinCpp", "NullCpp", "GoodCpp")}
+def call(name):
+    try:
+        return getattr(torch.ops.ascend, {"SpinPython": "spin_python", "SpinCpp": "spin_cpp", "NullCpp": "null_cpp", "GoodCpp": "good_cpp"}[name])(torch.ones(1).npu()).tolist()
+    except RuntimeError as error:
+        return str(error)
+    except KeyboardInterrupt:
+        return "KeyboardInterrupt"
+assert call("GoodCpp") == [2.0]
+"""
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("opp")
+    kernels = directory / "kernels.cpp"
+    kernels.write_text(KERNELS)
+    (directory / "endless_kernel.py").write_text(PYTHON_KERNEL)
+    sys.path.insert(0, str(directory))
+    try:
+        import endless_kernel
+    finally:
+        sys.path.remove(str(directory))
+    cpp = dict.fromkeys(("SpinCpp", "NullCpp", "GoodCpp"), kernels)
+    prototypes = parse_text(PROTOTYPES).prototypes
+    return build_operator_package(directory / "vendor", prototypes, {"SpinPython": endless_kernel.spin, **cpp})
+
+
+def test_kernels_of_packages_end_at_the_limit(package: Path) -> None:
+    code = PRELUDE + "for name in ('SpinPython', 'SpinCpp', 'NullCpp', 'GoodCpp'): print(call(name))"
+    result = run(code, ASCEND_CUSTOM_OPP_PATH=str(package), ASCEND_GRAPH_KERNEL_TIMEOUT="1")
+    assert result.returncode == 0, result.stderr
+    python, cpp, null, good = [line for line in result.stdout.splitlines() if line]
+    limit = "did not end in 1 seconds, the limit of ASCEND_GRAPH_KERNEL_TIMEOUT"
+    assert f"SpinPython: the Python kernel {limit}" in python
+    assert f"SpinCpp: the host kernel {limit}" in cpp
+    assert "NullCpp: the host kernel accesses memory through a null or bad pointer" in null
+    assert good == "[2.0]"
+
+
+def test_ctrl_c_ends_kernels_of_packages(package: Path) -> None:
+    code = PRELUDE + (
+        "for name in ('SpinPython', 'SpinCpp'):\n    print('running', flush=True)\n    print(call(name), flush=True)\n"
+        "print(call('GoodCpp'))"
+    )
+    environment = {**os.environ, "ASCEND_CUSTOM_OPP_PATH": str(package), "ASCEND_GRAPH_KERNEL_TIMEOUT": ""}
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment)
+    try:
+        assert process.stdout is not None
+        for _ in range(2):
+            assert process.stdout.readline() == "running\n"
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(1.5)
+            process.send_signal(signal.SIGINT)
+            assert process.stdout.readline() == "KeyboardInterrupt\n"
+        assert process.stdout.readline() == "[2.0]\n"
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("value", ["soon", "0", "-1", "nan", "1e10"])
+def test_a_malformed_limit_is_refused(value: str) -> None:
+    message = f"ASCEND_GRAPH_KERNEL_TIMEOUT={value}: write seconds, from 0.001 to 1e9; unset it for no limit"
+    launched = [sys.executable, "-m", "ascend_graph.host", "--quiet", "-c", "pass"]
+    environment = {**os.environ, "ASCEND_GRAPH_KERNEL_TIMEOUT": value}
+    result = subprocess.run(launched, capture_output=True, text=True, check=False, timeout=300, env=environment)
+    assert (result.returncode, message in result.stderr) == (2, True), result.stderr
+    acl = run(
+        """
+        import ctypes
+        acl = ctypes.CDLL("libascendcl.so")
+        acl.aclGetRecentErrMsg.restype = ctypes.c_char_p
+        print(acl.aclInit(None), acl.aclGetRecentErrMsg().decode())
+        """,
+        ASCEND_GRAPH_KERNEL_TIMEOUT=value,
+        ASCEND_GRAPH_HOST_BRIDGE="",
+    )
+    assert acl.stdout == f"100000 aclInit: {message}\n"

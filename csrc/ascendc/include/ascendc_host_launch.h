@@ -9,10 +9,12 @@
 
 #ifdef __cplusplus
 #include <cstddef>
+#include <cstdint>
 extern "C" {
 #else
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #endif
 
 typedef void* aclrtStream;
@@ -30,6 +32,16 @@ aclError ascendgraphLaunchHost(aclrtStream stream, void (*fn)(void*), void* arg,
 // synchronisation returns `code`, and aclGetRecentErrMsg then returns `message`, which is copied. Called also
 // by a launch that is refused before it reaches a stream.
 void ascendgraphSetError(int code, const char* message);
+
+// Runs `body(state)`, code of the module of `code`, and returns 0, or the number of the signal that ended it:
+// a fault of the processor, SIGINT, or SIGALRM at the time limit, which counts from `since` (0: from now on).
+// See host_runtime.h.
+int ascendgraphGuard(void (*body)(void* state), void* state, const void* code, int64_t since);
+uint64_t ascendgraphHold(void);
+void ascendgraphRelease(uint64_t held);
+int64_t ascendgraphNow(void);
+const char* ascendgraphEndText(int ended);
+bool ascendgraphInterruptIsRaised(void);
 
 // The allocation that contains `p`, when the runtime made it: returns true and sets its start and its size in
 // bytes. Weak: without it only the sizes given to GlobalTensor::SetGlobalBuffer are checked.

@@ -1,6 +1,5 @@
 // Blocks in threads: the pool, the launch of a kernel, waits between blocks, and broken rules as ACL errors.
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -35,7 +34,7 @@ constexpr uint32_t most_threads = 512;
 
 // Read by every call of the API: no look-up of the library's thread storage, just an offset.
 __attribute__((tls_model("initial-exec"))) thread_local Block* this_block = nullptr;
-thread_local sigjmp_buf* this_fault = nullptr;
+thread_local std::mutex* this_lock = nullptr;  // of global memory, held by the block
 
 struct Cancelled {};  // another block failed: unwind quietly
 struct Restart {
@@ -105,38 +104,17 @@ struct Memories {
     }
 };
 
-// --- faults
-// ----------------------------------------------------------------------------------------------------------
+// A runtime that kernels call is not left in the middle, whatever happens to the kernel.
+class Hold {
+  public:
+    Hold() : held_(ascendgraphHold()) {}
+    Hold(const Hold&) = delete;
+    Hold& operator=(const Hold&) = delete;
+    ~Hold() { ascendgraphRelease(held_); }
 
-// Raw pointers and integer division are beyond what headers can check. A fault inside a block ends the block;
-// a fault anywhere else goes on to whoever handled it before.
-struct FaultHandler {
-    static constexpr int signals[] = {SIGSEGV, SIGBUS, SIGFPE};
-    struct sigaction before[3];
-
-    static FaultHandler& get() {
-        static FaultHandler handler;
-        return handler;
-    }
-    FaultHandler() {
-        struct sigaction action = {};
-        action.sa_sigaction = [](int signal, siginfo_t* info, void* context) {
-            get().handle(signal, info, context);
-        };
-        action.sa_flags = SA_SIGINFO | SA_NODEFER;
-        sigemptyset(&action.sa_mask);
-        for (size_t i = 0; i < 3; ++i) sigaction(signals[i], &action, &before[i]);
-    }
-    void handle(int signal, siginfo_t* info, void* context) {
-        if (this_fault != nullptr) siglongjmp(*this_fault, signal);
-        const auto& old = before[std::find(signals, signals + 3, signal) - signals];
-        if ((old.sa_flags & SA_SIGINFO) != 0 && old.sa_sigaction != nullptr)
-            return old.sa_sigaction(signal, info, context);
-        if (old.sa_handler != SIG_DFL && old.sa_handler != SIG_IGN) return old.sa_handler(signal);
-        ::signal(signal, SIG_DFL);  // the instruction runs again and ends the process as it would have
-    }
+  private:
+    const uint64_t held_;
 };
-constexpr int FaultHandler::signals[];
 
 }  // namespace
 
@@ -151,7 +129,7 @@ class Runner {
 
     // Empty when every block ended well.
     Violation run() {
-        FaultHandler::get();
+        const Hold hold;  // where a kernel is launched by code that may be left, too
         KernelType type = KernelType::undeclared;
         for (;;) {
             reset(type);
@@ -168,6 +146,7 @@ class Runner {
     // Waits until `ready`, under the lock. `what` says what is awaited, for the message of a wait that cannot
     // end.
     void wait(const std::function<bool()>& ready, const char* what, const Where& where) {
+        const Hold hold;
         std::unique_lock<std::mutex> lock(mutex_);
         if (cancelled()) throw Cancelled{};
         if (ready()) return;
@@ -183,6 +162,7 @@ class Runner {
     }
     template <typename F>
     void change(const F& f) {
+        const Hold hold;
         std::lock_guard<std::mutex> lock(mutex_);
         f();
         changed_.notify_all();
@@ -229,6 +209,7 @@ class Runner {
         check_flag(0, flag, where);
         const std::pair<uint32_t, int> mine{job_of(*this_block), flag};
         wait([&] { return flags_[mine] > 0; }, "CrossCoreWaitFlag", where);
+        const Hold hold;
         std::lock_guard<std::mutex> lock(mutex_);
         --flags_[mine];
     }
@@ -238,6 +219,7 @@ class Runner {
     }
     void wait_event(int64_t block, int event, const Where& where) {
         wait([&] { return events_[{block, event}] > 0; }, "IBWait", where);
+        const Hold hold;
         std::lock_guard<std::mutex> lock(mutex_);
         --events_[{block, event}];
     }
@@ -245,9 +227,12 @@ class Runner {
     // A block that polls memory waits without saying so: give every other block a thread.
     void poll() {
         if (polled_.exchange(true)) return std::this_thread::yield();
+        const Hold hold;
         std::lock_guard<std::mutex> lock(mutex_);
         start_more(jobs());
     }
+
+    bool interrupted() const { return interrupted_; }
 
     static thread_local Runner* mine;
 
@@ -365,8 +350,9 @@ class Runner {
     }
 
     void run_block(uint32_t job) {
-        static thread_local Memories memories;
-        Block block;
+        // A block that is left by a jump is not destroyed: the jump may have come in the middle of anything.
+        alignas(Block) char storage[sizeof(Block)];
+        Block& block = *new (storage) Block;
         block.kernel = kernel_;
         block.index = job / per_group();
         block.count = blocks_;
@@ -379,22 +365,45 @@ class Runner {
             block.sub_index = block.core == Core::aiv ? job % per_group() - 1 : 0;
         }
         block.where = Where("", 0);
-        Violation failure{"", 0};
-        KernelType restart = KernelType::undeclared;
-        sigjmp_buf fault;
+        Run run{*this, block};
         Block* const outer_block = this_block;
         Runner* const outer_runner = mine;
-        sigjmp_buf* const outer_fault = this_fault;
-        const int signal = sigsetjmp(fault, 1);
-        if (signal == 0) {
+        const int ended = ascendgraphGuard([](void* r) { static_cast<Run*>(r)->run(); }, &run,
+                                           reinterpret_cast<const void*>(body_), start_);
+        this_block = outer_block;
+        mine = outer_runner;
+        if (ended == 0) {
+            block.~Block();
+        } else {
+            if (this_lock != nullptr) std::exchange(this_lock, nullptr)->unlock();
+            run.failure = describe_end(block, ended);
+        }
+        if (run.failure.what.empty() && run.restart == KernelType::undeclared) return;
+        std::lock_guard<std::mutex> lock(mutex_);
+        if (failure_.what.empty()) {
+            failure_ = run.failure;
+            interrupted_ = ended == SIGINT;
+        }
+        if (run.restart != KernelType::undeclared) restart_ = run.restart;
+        changed_.notify_all();
+    }
+
+    // One block in its thread.
+    struct Run {
+        Runner& runner;
+        Block& block;
+        Violation failure{"", 0};
+        KernelType restart = KernelType::undeclared;
+
+        void run() {
+            static thread_local Memories memories;
             try {
                 for (size_t i = 0; i < static_cast<size_t>(Memory::count); ++i)
                     block.memories_[i] = memories.get(i);
                 this_block = &block;
-                mine = this;
-                this_fault = &fault;
-                body_(arguments_);
-                this_fault = nullptr;
+                mine = &runner;
+                runner.body_(runner.arguments_);
+                const Hold hold;
                 block.check_tiling_key();
                 block.check_balance();
             } catch (const Violation& violation) {
@@ -403,32 +412,24 @@ class Runner {
                 restart = wish.type;
             } catch (const Cancelled&) {
             } catch (const std::exception& error) {
-                failure = {format("kernel %s, block %u: %s", kernel_, block.index, error.what()),
-                           aicore_exception};
+                failure = broken(block, error.what());
+            } catch (...) {
+                failure = broken(block, "throws what is no std::exception");
             }
-        } else {
-            failure = describe_fault(block, signal);
         }
-        this_block = outer_block;
-        mine = outer_runner;
-        this_fault = outer_fault;
-        if (failure.what.empty() && restart == KernelType::undeclared) return;
-        std::lock_guard<std::mutex> lock(mutex_);
-        if (failure_.what.empty()) failure_ = failure;
-        if (restart != KernelType::undeclared) restart_ = restart;
-        changed_.notify_all();
-    }
+    };
 
-    static Violation describe_fault(const Block& block, int signal) {
-        const char* what =
-            signal == SIGFPE
-                ? "an integer division by zero, or one that overflows"
-                : "an access to memory that is not mapped, through a raw pointer or a bad address";
+    static Violation broken(const Block& block, const std::string& rule, int code = aicore_exception) {
         try {
-            fail(block, block.where, std::string(what) + " (after the API call named here)");
+            fail(block, block.where, rule);
         } catch (const Violation& violation) {
-            return violation;
+            return {violation.what, code};
         }
+    }
+    static Violation describe_end(const Block& block, int ended) {
+        const char* called = *block.where.file == '\0' ? "" : " (after the API call named here)";
+        return broken(block, std::string(ascendgraphEndText(ended)) + called,
+                      ended == SIGALRM ? aicore_timeout : aicore_exception);
     }
 
     // Under the lock: when nothing runs or will start and no waiter can go on, no waiter ever will.
@@ -452,12 +453,14 @@ class Runner {
     std::optional<uint64_t> tiling_key_;
     Body body_;
     const void* arguments_;
+    const int64_t start_ = ascendgraphNow();
 
     std::mutex mutex_;
     std::condition_variable changed_;
     KernelType type_ = KernelType::undeclared;
     KernelType restart_ = KernelType::undeclared;
     Violation failure_{"", 0};
+    bool interrupted_ = false;
     uint32_t next_ = 0;      // the first block that no thread has taken
     uint32_t running_ = 0;   // blocks that run and do not wait
     uint32_t starting_ = 0;  // threads on their way to their first block
@@ -552,20 +555,7 @@ void Block::check_tiling_key() {
 }
 
 int catch_faults(void (*body)(void* state), void* state) {
-    FaultHandler::get();
-    sigjmp_buf fault;
-    sigjmp_buf* const outer = this_fault;
-    const int signal = sigsetjmp(fault, 1);
-    if (signal == 0) {
-        struct Restore {
-            sigjmp_buf* outer;
-            ~Restore() { this_fault = outer; }
-        } restore{outer};
-        this_fault = &fault;
-        body(state);
-    }
-    this_fault = outer;
-    return signal;
+    return ascendgraphGuard(body, state, reinterpret_cast<const void*>(body), 0);
 }
 
 Core ask_core() {
@@ -599,9 +589,15 @@ std::mutex& global_lock(size_t slot) {
 }
 }  // namespace
 GlobalLock::GlobalLock(const void* address) : slot_((reinterpret_cast<uintptr_t>(address) >> 12) % 64) {
+    const Hold hold;
     global_lock(slot_).lock();
+    this_lock = &global_lock(slot_);
 }
-GlobalLock::~GlobalLock() { global_lock(slot_).unlock(); }
+GlobalLock::~GlobalLock() {
+    const Hold hold;
+    this_lock = nullptr;
+    global_lock(slot_).unlock();
+}
 
 size_t allocation_rest(const void* p) {
     const void* base = nullptr;
@@ -623,8 +619,9 @@ struct alignas(std::max_align_t) Header {
 thread_local std::optional<uint64_t> next_tiling_key;
 void run_launch(void* bytes) {
     const auto* header = static_cast<const Header*>(bytes);
-    const Violation failure =
-        Runner(header->kernel, header->blocks, header->tiling_key, header->body, header + 1).run();
+    Runner runner(header->kernel, header->blocks, header->tiling_key, header->body, header + 1);
+    const Violation failure = runner.run();
+    if (runner.interrupted() && ascendgraphInterruptIsRaised()) return;
     if (!failure.what.empty()) ascendgraphSetError(failure.code, failure.what.c_str());
 }
 }  // namespace

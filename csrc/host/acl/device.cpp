@@ -87,6 +87,11 @@ ACL_EXPORT const char* aclGetRecentErrMsg() {
 }
 
 ACL_EXPORT aclError aclInit(const char*) {
+    if (ascendgraphKernelTimeout() < 0) {
+        return fail(ACL_ERROR_INVALID_PARAM, std::string("aclInit: ASCEND_GRAPH_KERNEL_TIMEOUT=") +
+                                                 std::getenv("ASCEND_GRAPH_KERNEL_TIMEOUT") +
+                                                 ": write seconds, from 0.001 to 1e9; unset it for no limit");
+    }
     if (initialised.exchange(true)) return ACL_ERROR_REPEAT_INITIALIZE;
     const aclError error = load_bridge();
     if (error != ACL_SUCCESS) initialised = false;

@@ -19,7 +19,22 @@ namespace {
 
 constexpr int kFailure = 500001;  // ACL_ERROR_FAILURE
 
-// Calls Python from a thread of any kind; an exception becomes the recent error.
+// Whether this thread is the one in which Python handles signals, and SIGINT is KeyboardInterrupt there.
+bool interrupt_is_raised() {
+    if (!Py_IsInitialized()) return false;
+    py::gil_scoped_acquire gil;
+    try {
+        const auto signals = py::module_::import("signal");
+        const auto threads = py::module_::import("threading");
+        return threads.attr("current_thread")().is(threads.attr("main_thread")()) &&
+               signals.attr("getsignal")(signals.attr("SIGINT")).is(signals.attr("default_int_handler"));
+    } catch (const py::error_already_set&) {
+        return false;
+    }
+}
+
+// Calls Python from a thread of any kind; an exception becomes the recent error. KeyboardInterrupt goes on as
+// soon as the interpreter does: an error of the call would hide it.
 template <typename F>
 int with_python(F&& body) {
     py::gil_scoped_acquire gil;
@@ -27,6 +42,10 @@ int with_python(F&& body) {
         body();
         return 0;
     } catch (py::error_already_set& e) {
+        if (e.matches(PyExc_KeyboardInterrupt) && interrupt_is_raised()) {
+            PyErr_SetInterrupt();
+            return 0;
+        }
         std::string text;
         try {
             text = py::module_::import("ascend_graph.host.engine")
@@ -327,6 +346,7 @@ const bool registered = [] {
     ascendgraphSetGraphEngine({compile, run, remove, describe});
     ascendgraphSetPythonCaller(call_python);
     ascendgraphSetOperatorRunner(run_operator);
+    ascendgraphSetInterruptHook(interrupt_is_raised);
     return true;
 }();
 

@@ -173,7 +173,8 @@ inline Block& enter(const Where& where) {
 Core ask_core();
 void declare_kernel_type(KernelType type);
 
-// Runs `body(state)` and returns 0, or the signal's number when a fault of the processor ended it.
+// Runs `body(state)` and returns 0, or the signal's number when a fault of the processor, the time limit or
+// Ctrl-C ended it: see ascendgraphGuard.
 int catch_faults(void (*body)(void* state), void* state);
 
 // Points where blocks wait for one another. A wait that can never end is a Violation in every waiting block.

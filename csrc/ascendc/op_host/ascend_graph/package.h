@@ -31,16 +31,15 @@ struct OperatorFailure : std::runtime_error {
     int code;
 };
 
-// Calls an author's function. A fault of the processor in it is a failure of the call, not the end of the
-// process.
+// Calls an author's function. A fault of the processor in it, one that never ends, and Ctrl-C are a failure
+// of the call, not the end of the process.
 template <typename F>
 void call_author(int code, const std::string& what, F&& function) {
-    const int signal = ascendc_host::catch_faults([](void* f) { (*static_cast<F*>(f))(); }, &function);
-    if (signal == 0) return;
-    throw OperatorFailure(code,
-                          what + (signal == SIGFPE ? " divides by zero"
-                                                   : " accesses memory through a null or bad pointer; an "
-                                                     "input, attr or shape that is not there is null"));
+    const int ended = ascendc_host::catch_faults([](void* f) { (*static_cast<F*>(f))(); }, &function);
+    if (ended == 0) return;
+    const char* hint =
+        ended == SIGSEGV || ended == SIGBUS ? "; an input, attr or shape that is not there is null" : "";
+    throw OperatorFailure(code, what + " " + ascendgraphEndText(ended) + hint);
 }
 
 // Device memory for the length of a call.

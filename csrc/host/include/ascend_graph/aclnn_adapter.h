@@ -6,7 +6,9 @@
 #ifndef ASCEND_GRAPH_ACLNN_ADAPTER_H
 #define ASCEND_GRAPH_ACLNN_ADAPTER_H
 
+#include <csignal>
 #include <exception>
+#include <string>
 #include <tuple>
 #include <type_traits>
 
@@ -106,20 +108,31 @@ aclnnStatus get_workspace_size(const char* op_type, KernelEntry entry, ascendgra
     return 0;
 }
 
-// Runs a kernel body; what it throws becomes an error of the call.
+// Runs a kernel body; what it throws becomes an error of the call, and so does a fault of the processor in it
+// or a body that never ends.
 template <typename F>
 int guarded(const char* op_type, F&& body) {
     constexpr int kInner = 561000;  // ACLNN_ERR_INNER
-    try {
-        body();
-        return 0;
-    } catch (const std::exception& e) {
-        return ascendgraphFail(kInner,
-                               (std::string(op_type) + ": the host kernel failed: " + e.what()).c_str());
-    } catch (...) {
-        return ascendgraphFail(kInner,
-                               (std::string(op_type) + ": the host kernel threw no std::exception").c_str());
-    }
+    struct Run {
+        F& body;
+        std::string failure;
+    } run{body, {}};
+    const auto call = [](void* p) {
+        auto& run = *static_cast<Run*>(p);
+        try {
+            run.body();
+        } catch (const std::exception& e) {
+            run.failure = std::string("failed: ") + e.what();
+        } catch (...) {
+            run.failure = "threw no std::exception";
+        }
+    };
+    void (*const entry)(void*) = call;
+    const int ended = ascendgraphGuard(entry, &run, reinterpret_cast<const void*>(entry), 0);
+    if (ended == SIGINT && ascendgraphInterruptIsRaised()) return 0;
+    if (ended != 0) run.failure = ascendgraphEndText(ended);
+    if (run.failure.empty()) return 0;
+    return ascendgraphFail(kInner, (std::string(op_type) + ": the host kernel " + run.failure).c_str());
 }
 
 }  // namespace ascend_graph::host

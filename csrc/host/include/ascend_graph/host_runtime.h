@@ -6,6 +6,7 @@
 #ifndef ASCEND_GRAPH_HOST_RUNTIME_H
 #define ASCEND_GRAPH_HOST_RUNTIME_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -42,6 +43,28 @@ bool ascendgraphAnyDeferral(void);
 bool ascendgraphAllocationExtent(const void* p, const void** base, size_t* size);
 // How many allocations were released: what was live is live as long as this does not change.
 uint64_t ascendgraphReleases(void);
+
+// Authors' code (kernels, tiling and shape functions) may do anything. Runs `body(state)`, which may throw,
+// and returns 0 when it returned, or the number of the signal that ended it: SIGSEGV, SIGBUS and SIGFPE,
+// SIGSTKFLT where its stack was exhausted, SIGINT for Ctrl-C, SIGALRM at the limit of
+// ASCEND_GRAPH_KERNEL_TIMEOUT. Then it was left by a jump: destructors of its frames have not run.
+// `code` is a function in the author's module; the limit counts from `since`, a time of ascendgraphNow, or
+// from now on where that is 0.
+int ascendgraphGuard(void (*body)(void* state), void* state, const void* code, int64_t since);
+// From the first of these calls to the second the thread is not taken out of what ascendgraphGuard entered:
+// for a runtime that kernels call.
+uint64_t ascendgraphHold(void);
+void ascendgraphRelease(uint64_t held);
+// Nanoseconds of a clock that goes on.
+int64_t ascendgraphNow(void);
+// How it ended, as the predicate of a sentence: "did not end in 5 seconds, …".
+const char* ascendgraphEndText(int ended);
+// The limit in seconds: 0 for none, negative where ASCEND_GRAPH_KERNEL_TIMEOUT is malformed.
+double ascendgraphKernelTimeout(void);
+// Whether the interpreter raises a SIGINT that has just been handled as KeyboardInterrupt, on this thread,
+// when it continues: then nothing else need report it. The bridge to PyTorch supplies the answer.
+bool ascendgraphInterruptIsRaised(void);
+void ascendgraphSetInterruptHook(bool (*is_raised)(void));
 
 #ifdef __cplusplus
 }  // extern "C"
