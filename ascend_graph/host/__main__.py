@@ -2,6 +2,7 @@
 
     python -m ascend_graph.host [--force] [--opp DIR]… [--quiet] script.py args…
     python -m ascend_graph.host [options] script.sh args…
+    python -m ascend_graph.host [options] ./program args…
     python -m ascend_graph.host [options] -m module args…
     python -m ascend_graph.host [options] -c code args…
 
@@ -107,7 +108,17 @@ def launch(arguments: list[str]) -> NoReturn:
     if command[0].endswith(".sh"):  # an author's build or run script
         shell = shutil.which("bash") or "/bin/sh"
         os.execve(shell, [shell, *command], environment)
+    if _is_program(Path(command[0])):
+        os.execve(command[0], command, environment)
     os.execve(sys.executable, [sys.executable, *command], environment)
+
+
+def _is_program(path: Path) -> bool:
+    """Whether it is a compiled program, which no interpreter runs."""
+    if not path.is_file() or not os.access(path, os.X_OK):
+        return False
+    with path.open("rb") as file:
+        return file.read(4) == b"\x7fELF"
 
 
 def main() -> NoReturn:

@@ -23,22 +23,15 @@ constexpr int kVectorCores = 48;
 
 thread_local std::string recent_error;
 thread_local std::string reported_error;
-thread_local int32_t device = 0;
-thread_local bool device_set = false;
 std::atomic<bool> initialised{false};
-
-aclError check_device(const char* function, int32_t id) {
-    if (id >= 0 && id < device_count()) return ACL_SUCCESS;
-    return fail(ACL_ERROR_INVALID_DEVICE, std::string(function) + ": device " + std::to_string(id) +
-                                              " is not in 0.." + std::to_string(device_count() - 1));
-}
 
 // The bridge holds what must be compiled against the installed PyTorch: kernels for ATen operators and the GE
 // executor. It is loaded here because initialisation is the first thing PyTorch's backend does and happens
-// before any kernel runs.
+// before any kernel runs. A program without Python, of which it is an extension, has no use for it.
 aclError load_bridge() {
     const char* path = std::getenv("ASCEND_GRAPH_HOST_BRIDGE");
-    if (path == nullptr || *path == '\0') return ACL_SUCCESS;  // a program without PyTorch
+    if (path == nullptr || *path == '\0' || dlsym(RTLD_DEFAULT, "Py_IsInitialized") == nullptr)
+        return ACL_SUCCESS;
     if (void* bridge = dlopen(path, RTLD_NOW | RTLD_GLOBAL)) {
         const auto ready = reinterpret_cast<int (*)()>(dlsym(bridge, "ascendgraphBridgeReady"));
         return ready == nullptr ? ACL_SUCCESS : ready();
@@ -57,7 +50,11 @@ aclError fail(aclError code, const std::string& message) {
     return code;
 }
 
-int32_t current_device() { return device; }
+aclError check_device(const char* function, int32_t id) {
+    if (id >= 0 && id < device_count()) return ACL_SUCCESS;
+    return fail(ACL_ERROR_INVALID_DEVICE, std::string(function) + ": device " + std::to_string(id) +
+                                              " is not in 0.." + std::to_string(device_count() - 1));
+}
 
 int32_t device_count() {
     static const auto count = static_cast<int32_t>(environment_number("ASCEND_GRAPH_HOST_DEVICES", 1));
@@ -103,26 +100,6 @@ ACL_EXPORT aclError aclFinalize() {
     return ACL_SUCCESS;
 }
 
-ACL_EXPORT aclError aclrtSetDevice(int32_t id) {
-    if (aclError error = check_device("aclrtSetDevice", id)) return error;
-    device = id;
-    device_set = true;
-    return ACL_SUCCESS;
-}
-
-ACL_EXPORT aclError aclrtResetDevice(int32_t id) {
-    if (aclError error = check_device("aclrtResetDevice", id)) return error;
-    device_set = false;
-    return ACL_SUCCESS;
-}
-
-ACL_EXPORT aclError aclrtGetDevice(int32_t* id) {
-    if (id == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtGetDevice: deviceId is null");
-    if (!device_set) return ACL_ERROR_RT_CONTEXT_NULL;  // torch_npu asks to find out: not worth an error text
-    *id = device;
-    return ACL_SUCCESS;
-}
-
 ACL_EXPORT aclError aclrtGetDeviceCount(uint32_t* count) {
     if (count == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtGetDeviceCount: count is null");
     *count = static_cast<uint32_t>(device_count());
@@ -143,19 +120,6 @@ ACL_EXPORT aclError aclrtGetPrimaryCtxState(int32_t id, uint32_t* flags, int32_t
     return ACL_SUCCESS;
 }
 
-// A device has one context, named by the device's number plus one.
-ACL_EXPORT aclError aclrtGetCurrentContext(aclrtContext* context) {
-    if (context == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtGetCurrentContext: context is null");
-    if (!device_set)
-        return fail(ACL_ERROR_RT_CONTEXT_NULL, "aclrtGetCurrentContext: the thread has set no device");
-    *context = reinterpret_cast<aclrtContext>(static_cast<intptr_t>(device) + 1);
-    return ACL_SUCCESS;
-}
-
-ACL_EXPORT aclError aclrtSetCurrentContext(aclrtContext context) {
-    return aclrtSetDevice(static_cast<int32_t>(reinterpret_cast<intptr_t>(context) - 1));
-}
-
 ACL_EXPORT aclError aclrtDeviceCanAccessPeer(int32_t* can, int32_t id, int32_t peer) {
     if (can == nullptr)
         return fail(ACL_ERROR_INVALID_PARAM, "aclrtDeviceCanAccessPeer: canAccessPeer is null");
@@ -170,6 +134,27 @@ ACL_EXPORT aclError aclrtDeviceEnablePeerAccess(int32_t peer, uint32_t) {
 ACL_EXPORT aclError aclrtDeviceGetBareTgid(int32_t* pid) {
     if (pid == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtDeviceGetBareTgid: pid is null");
     *pid = getpid();
+    return ACL_SUCCESS;
+}
+
+// A host program beside its device: 1, ACL_HOST.
+ACL_EXPORT aclError aclrtGetRunMode(int* mode) {
+    if (mode == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtGetRunMode: runMode is null");
+    *mode = 1;
+    return ACL_SUCCESS;
+}
+ACL_EXPORT aclError aclrtGetVersion(int32_t* major, int32_t* minor, int32_t* patch) {
+    if (major == nullptr || minor == nullptr || patch == nullptr)
+        return fail(ACL_ERROR_INVALID_PARAM, "aclrtGetVersion: a result pointer is null");
+    *major = 1;  // of ACL's interface, not of CANN
+    *minor = *patch = 0;
+    return ACL_SUCCESS;
+}
+ACL_EXPORT aclError aclrtDeviceGetStreamPriorityRange(int32_t* least, int32_t* greatest) {
+    if (least == nullptr || greatest == nullptr)
+        return fail(ACL_ERROR_INVALID_PARAM, "aclrtDeviceGetStreamPriorityRange: a result pointer is null");
+    *least = 7;
+    *greatest = 0;
     return ACL_SUCCESS;
 }
 

@@ -192,3 +192,60 @@ ACL_EXPORT aclError aclrtPointerGetAttributes(const void* p, PointerAttributes* 
     attributes->type = heap().extent(p, &base, &size) ? kDevice : kUnregistered;
     return ACL_SUCCESS;
 }
+
+// Memory is had in pages, and mapped in larger ones by choice: aclrtMemGranularityOptions.
+ACL_EXPORT aclError aclrtMemGetAllocationGranularity(const void* properties, int option,
+                                                     size_t* granularity) {
+    if (properties == nullptr || granularity == nullptr) {
+        return fail(ACL_ERROR_INVALID_PARAM, "aclrtMemGetAllocationGranularity: prop or granularity is null");
+    }
+    if (option != 0 && option != 1) {
+        return fail(ACL_ERROR_INVALID_PARAM, "aclrtMemGetAllocationGranularity: option " +
+                                                 std::to_string(option) +
+                                                 "; valid: 0 (minimum), 1 (recommended)");
+    }
+    *granularity = size_t{2} << 20;
+    return ACL_SUCCESS;
+}
+
+// `height` rows of `width` bytes, whose beginnings are `…pitch` bytes apart.
+namespace {
+aclError copy_rows(const char* function, void* dst, size_t dst_pitch, const void* src, size_t src_pitch,
+                   size_t width, size_t height, aclrtStream stream) {
+    if (dst == nullptr || src == nullptr)
+        return fail(ACL_ERROR_INVALID_PARAM, std::string(function) + ": null address");
+    if (width == 0 || height == 0 || width > dst_pitch || width > src_pitch) {
+        return fail(ACL_ERROR_INVALID_PARAM,
+                    std::string(function) + ": " + std::to_string(height) + " rows of " +
+                        std::to_string(width) + " bytes do not fit in pitches of " +
+                        std::to_string(dst_pitch) + " and " + std::to_string(src_pitch));
+    }
+    return stream_of(stream).enqueue({"memcpy2d", [=] {
+                                          for (size_t row = 0; row < height; ++row) {
+                                              std::memmove(static_cast<char*>(dst) + row * dst_pitch,
+                                                           static_cast<const char*>(src) + row * src_pitch,
+                                                           width);
+                                          }
+                                          return ACL_SUCCESS;
+                                      }});
+}
+}  // namespace
+ACL_EXPORT aclError aclrtMemcpy2d(void* dst, size_t dst_pitch, const void* src, size_t src_pitch,
+                                  size_t width, size_t height, aclrtMemcpyKind) {
+    return copy_rows("aclrtMemcpy2d", dst, dst_pitch, src, src_pitch, width, height, nullptr);
+}
+ACL_EXPORT aclError aclrtMemcpy2dAsync(void* dst, size_t dst_pitch, const void* src, size_t src_pitch,
+                                       size_t width, size_t height, aclrtMemcpyKind, aclrtStream stream) {
+    return copy_rows("aclrtMemcpy2dAsync", dst, dst_pitch, src, src_pitch, width, height, stream);
+}
+
+// A host's caches are coherent.
+ACL_EXPORT aclError aclrtMallocCached(void** p, size_t size, int) {
+    return allocate("aclrtMallocCached", p, size);
+}
+ACL_EXPORT aclError aclrtMemFlush(void* p, size_t) {
+    return p != nullptr ? ACL_SUCCESS : fail(ACL_ERROR_INVALID_PARAM, "aclrtMemFlush: null address");
+}
+ACL_EXPORT aclError aclrtMemInvalidate(void* p, size_t) {
+    return p != nullptr ? ACL_SUCCESS : fail(ACL_ERROR_INVALID_PARAM, "aclrtMemInvalidate: null address");
+}

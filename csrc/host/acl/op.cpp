@@ -54,8 +54,12 @@ ACL_EXPORT void aclSetTensorDescName(aclTensorDesc* desc, const char* name) {
 ACL_EXPORT aclError aclSetTensorFormat(aclTensorDesc*, aclFormat) { return ACL_SUCCESS; }
 ACL_EXPORT aclError aclSetTensorShape(aclTensorDesc*, int, const int64_t*) { return ACL_SUCCESS; }
 ACL_EXPORT aclError aclSetTensorPlaceMent(aclTensorDesc*, int) { return ACL_SUCCESS; }
-ACL_EXPORT aclDataType aclGetTensorDescType(const aclTensorDesc* desc) { return desc->dtype; }
-ACL_EXPORT aclFormat aclGetTensorDescFormat(const aclTensorDesc* desc) { return desc->format; }
+ACL_EXPORT aclDataType aclGetTensorDescType(const aclTensorDesc* desc) {
+    return desc == nullptr ? static_cast<aclDataType>(-1) : desc->dtype;
+}
+ACL_EXPORT aclFormat aclGetTensorDescFormat(const aclTensorDesc* desc) {
+    return desc == nullptr ? static_cast<aclFormat>(-1) : desc->format;
+}
 ACL_EXPORT size_t aclGetTensorDescNumDims(const aclTensorDesc* desc) {
     return desc == nullptr ? 0 : desc->dims.size();
 }
@@ -67,6 +71,65 @@ ACL_EXPORT aclError aclGetTensorDescDimV2(const aclTensorDesc* desc, size_t inde
     return ACL_SUCCESS;
 }
 
+ACL_EXPORT const char* aclGetTensorDescName(aclTensorDesc* desc) {
+    return desc == nullptr ? "" : desc->name.c_str();
+}
+ACL_EXPORT size_t aclGetTensorDescElementCount(const aclTensorDesc* desc) {
+    size_t count = desc != nullptr;
+    if (desc != nullptr) {
+        for (int64_t size : desc->dims) count *= size > 0 ? static_cast<size_t>(size) : 0;
+    }
+    return count;
+}
+ACL_EXPORT size_t aclDataTypeSize(aclDataType dtype) {
+    switch (static_cast<int>(dtype)) {
+        case 2:
+        case 4:
+        case 12:
+        case 34:
+        case 35:
+        case 36:
+        case 37:
+            return 1;
+        case 1:
+        case 6:
+        case 7:
+        case 27:
+            return 2;
+        case 0:
+        case 3:
+        case 8:
+        case 33:
+            return 4;
+        case 9:
+        case 10:
+        case 11:
+        case 16:
+            return 8;
+        case 17:
+            return 16;
+        default:
+            return 0;
+    }
+}
+ACL_EXPORT size_t aclGetTensorDescSize(const aclTensorDesc* desc) {
+    return desc == nullptr ? 0 : aclGetTensorDescElementCount(desc) * aclDataTypeSize(desc->dtype);
+}
+
+ACL_EXPORT void* aclGetDataBufferAddr(const aclDataBuffer* buffer) {
+    return buffer == nullptr ? nullptr : buffer->data;
+}
+ACL_EXPORT size_t aclGetDataBufferSizeV2(const aclDataBuffer* buffer) {
+    return buffer == nullptr ? 0 : buffer->size;
+}
+ACL_EXPORT uint32_t aclGetDataBufferSize(const aclDataBuffer* buffer) {
+    return static_cast<uint32_t>(aclGetDataBufferSizeV2(buffer));
+}
+ACL_EXPORT aclError aclUpdateDataBuffer(aclDataBuffer* buffer, void* data, size_t size) {
+    if (buffer == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclUpdateDataBuffer: dataBuffer is null");
+    *buffer = {data, size};
+    return ACL_SUCCESS;
+}
 ACL_EXPORT aclDataBuffer* aclCreateDataBuffer(void* data, size_t size) {
     return new aclDataBuffer{data, size};
 }

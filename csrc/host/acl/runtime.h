@@ -115,7 +115,10 @@ aclError await(const std::function<bool()>& ended, const char* function);
 Stream& stream_of(aclrtStream handle);
 
 aclError fail(aclError code, const std::string& message);
+// Of the thread's current context; 0 where it has none.
 int32_t current_device();
+// An error that names `function` where the device is not there.
+aclError check_device(const char* function, int32_t id);
 int32_t device_count();
 // Reads a non-negative integer from the environment; `fallback` where it is unset or no number.
 uint64_t environment_number(const char* name, uint64_t fallback);

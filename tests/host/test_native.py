@@ -1,0 +1,87 @@
+"""Programs in C++ that use ACL without Python: compiled against the toolkit's headers, run by the launcher."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from ascend_graph.host.toolkit import toolkit_directory
+
+PROGRAM = r"""
+#include <cstdio>
+#include <cstring>
+#include <thread>
+#include "acl/acl.h"
+#define CHECK(e) do { if (!(e)) { const char* m = aclGetRecentErrMsg(); std::printf("line %d: %s: %s\n", __LINE__, #e, m ? m : ""); return 1; } } while (0)
+int main(int argc, char** argv) {
+    CHECK(argc == 2 && std::strcmp(argv[1], "--flag") == 0);
+    CHECK(aclInit(nullptr) == 0);
+    CHECK(aclInit(nullptr) == ACL_ERROR_REPEAT_INITIALIZE);
+    // A thread begins without a context; a device's own is not the program's to destroy.
+    aclrtContext none = nullptr, first = nullptr, second = nullptr, now = nullptr;
+    int32_t device = -1;
+    CHECK(aclrtGetCurrentContext(&none) == 107002 && aclrtGetDevice(&device) == 107002);
+    CHECK(aclrtSetDevice(0) == 0 && aclrtGetCurrentContext(&first) == 0 && first != nullptr);
+    CHECK(aclrtSetDevice(0) == 0 && aclrtGetCurrentContext(&now) == 0 && now == first);
+    CHECK(aclrtDestroyContext(first) == 107000 && aclrtDestroyContext(nullptr) == 100000);
+    CHECK(aclrtCreateContext(&second, 1) == 0 && second != first);
+    CHECK(aclrtGetCurrentContext(&now) == 0 && now == second && aclrtGetDevice(&device) == 0 && device == 1);
+    CHECK(aclrtCreateContext(&now, 9) == 200002 && aclrtCreateContext(nullptr, 0) == 100000);
+    // Contexts are a thread's own.
+    int failures = 0;
+    std::thread([&] {
+        aclrtContext other = nullptr;
+        failures += aclrtGetCurrentContext(&other) != 107002;
+        failures += aclrtSetCurrentContext(first) != 0 || aclrtGetDevice(&device) != 0 || device != 0;
+    }).join();
+    CHECK(failures == 0);
+    CHECK(aclrtGetDevice(&device) == 0 && device == 1);
+    CHECK(aclrtSetCurrentContext(first) == 0 && aclrtGetDevice(&device) == 0 && device == 0);
+    CHECK(aclrtSetCurrentContext(second) == 0 && aclrtDestroyContext(second) == 0);
+    CHECK(aclrtDestroyContext(second) == 107000 && aclrtSetCurrentContext(second) == 107000);
+    CHECK(aclrtGetCurrentContext(&now) == 107002);
+    CHECK(aclrtSetCurrentContext(&device) == 107000 && aclrtSetCurrentContext(nullptr) == 100000);
+    CHECK(aclrtSetCurrentContext(first) == 0);
+
+    void *a = nullptr, *b = nullptr;
+    char host[12] = "abcdefghijk", back[8] = {};
+    CHECK(aclrtMalloc(&a, 64, ACL_MEM_MALLOC_HUGE_FIRST) == 0 && aclrtMallocCached(&b, 64, ACL_MEM_MALLOC_NORMAL_ONLY) == 0);
+    CHECK(aclrtMemcpy2d(a, 32, host, 4, 3, 2, ACL_MEMCPY_HOST_TO_DEVICE) == 0);  // abc, efg
+    aclrtStream stream = nullptr;
+    CHECK(aclrtCreateStream(&stream) == 0);
+    CHECK(aclrtMemcpy2dAsync(back, 3, a, 32, 3, 2, ACL_MEMCPY_DEVICE_TO_HOST, stream) == 0);
+    CHECK(aclrtSynchronizeStream(stream) == 0 && std::strcmp(back, "abcefg") == 0);
+    CHECK(aclrtMemcpy2d(a, 2, host, 4, 3, 2, ACL_MEMCPY_HOST_TO_DEVICE) == 100000);
+    CHECK(aclrtMemFlush(b, 64) == 0 && aclrtMemInvalidate(nullptr, 1) == 100000);
+    CHECK(aclrtDestroyStream(stream) == 0 && aclrtDestroyStream(stream) == 200005);
+    CHECK(aclrtFree(a) == 0 && aclrtFree(a) == 100000 && aclrtFree(b) == 0);
+    int32_t major = 0, minor = 0, patch = 0;
+    CHECK(aclrtGetVersion(&major, &minor, &patch) == 0 && major >= 1);
+    CHECK(aclrtResetDevice(0) == 0 && aclrtGetDevice(&device) == 107002 && aclFinalize() == 0);
+    std::puts("ok");
+}
+"""
+
+
+def test_a_program_without_python(tmp_path: Path) -> None:
+    source, program = tmp_path / "main.cpp", tmp_path / "a.out"
+    source.write_text(PROGRAM)
+    home = toolkit_directory()
+    command = [
+        "g++",
+        "-std=c++17",
+        "-pthread",
+        source,
+        "-o",
+        program,
+        f"-I{home}/include",
+        f"-L{home}/lib64",
+        "-lascendcl",
+    ]
+    subprocess.run(command, check=True, timeout=300)
+    environment = {**os.environ, "ASCEND_GRAPH_HOST_DEVICES": "2"}
+    launched = [sys.executable, "-m", "ascend_graph.host", "--quiet", str(program), "--flag"]
+    result = subprocess.run(launched, capture_output=True, text=True, check=False, timeout=300, env=environment)
+    assert (result.returncode, result.stdout) == (0, "ok\n"), result.stdout + result.stderr
