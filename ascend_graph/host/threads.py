@@ -10,12 +10,9 @@ a thread wait: on a device nobody does.
 from __future__ import annotations
 
 import functools
-import importlib.abc
-import importlib.machinery
-import importlib.util
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
@@ -46,12 +43,16 @@ def _tell() -> None:
     )
 
 
-def _guard_graphs(module: ModuleType) -> None:
+def guard_graphs(module: ModuleType) -> Iterator[None]:
+    """Let one thread at a time into the graphs of ``torchair._ge_concrete_graph.fx2ge_converter``."""
+    yield
     graph = module.GeConcreteGraph
     graph.__call__ = _one_at_a_time(graph.__call__)
 
 
-def _guard_generated_code(module: ModuleType) -> None:
+def guard_generated_code(module: ModuleType) -> Iterator[None]:
+    """Let one thread at a time into the graphs that ``torchair.npu_fx_compiler`` keeps as code."""
+    yield
     make = module._compile_py_code
 
     @functools.wraps(make)
@@ -62,55 +63,3 @@ def _guard_generated_code(module: ModuleType) -> None:
         return made
 
     module._compile_py_code = compile_code  # type: ignore[attr-defined]
-
-
-_GUARDS: dict[str, Callable[[ModuleType], None]] = {
-    "torchair._ge_concrete_graph.fx2ge_converter": _guard_graphs,
-    "torchair.npu_fx_compiler": _guard_generated_code,
-}
-
-
-class _Loader(importlib.abc.Loader):
-    """Another loader, and a guard for the module that it makes."""
-
-    def __init__(self, loader: importlib.abc.Loader, guard: Callable[[ModuleType], None]) -> None:
-        self._loader, self._guard = loader, guard
-
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
-        return self._loader.create_module(spec)
-
-    def exec_module(self, module: ModuleType) -> None:
-        self._loader.exec_module(module)
-        self._guard(module)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._loader, name)
-
-
-class _Finder(importlib.abc.MetaPathFinder):
-    """Finds the modules that are to be guarded, as the other finders do."""
-
-    def __init__(self) -> None:
-        self._missing = dict(_GUARDS)
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        guard = self._missing.pop(fullname, None)
-        if guard is None:
-            return None
-        spec = importlib.util.find_spec(fullname)  # not by this finder, which has forgotten the name
-        if spec is not None and spec.loader is not None:
-            spec.loader = _Loader(spec.loader, guard)
-        return spec
-
-
-def install() -> None:
-    """Guard TorchAir's graphs, whether it is imported already or later. A second call does nothing."""
-    if any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        return
-    finder = _Finder()
-    for name in _GUARDS:
-        if name in sys.modules:
-            finder._missing.pop(name)(sys.modules[name])
-    sys.meta_path.insert(0, finder)

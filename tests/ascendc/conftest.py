@@ -19,6 +19,7 @@ import pytest
 from ascend_graph.host.ascendc import driver, translate
 from ascend_graph.host.toolkit import toolkit_directory
 
+from . import standalone
 from .standalone import LIBRARY, SOURCES, assemble
 
 
@@ -59,7 +60,7 @@ def cache(request: pytest.FixtureRequest) -> Path:
 @pytest.fixture(scope="session")
 def tools(cache: Path) -> Toolkit:
     installed = toolkit_directory()
-    runtime = _digest(SOURCES / "include", *LIBRARY)
+    runtime = _digest(SOURCES / "include", Path(standalone.__file__), *LIBRARY)
     headers = installed / "include"
     key = _digest(headers, *LIBRARY, Path(driver.__file__), Path(translate.__file__))
     home = cache / f"home-{runtime}"

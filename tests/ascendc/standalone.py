@@ -25,7 +25,9 @@ def assemble(home: Path) -> Path:
         library.parent.mkdir(parents=True)
         partial = library.with_suffix(".partial")
         includes = [SOURCES / "include", HOST, HOST / "include"]
-        flags = ["-std=c++17", "-O2", "-fPIC", "-shared", "-pthread", *(f"-I{path}" for path in includes)]
+        # Bound to its own seam, also where the process has loaded the product's libascendcl.so before.
+        flags = ["-std=c++17", "-O2", "-fPIC", "-shared", "-pthread", "-Wl,-Bsymbolic"]
+        flags += [f"-I{path}" for path in includes]
         subprocess.run(["g++", *flags, *map(str, LIBRARY), "-o", str(partial)], check=True, timeout=300)
         partial.rename(library)
     # Everything else is the installed toolkit's; the compiler finds the runtime from where it lies itself.

@@ -7,13 +7,13 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 from pathlib import Path
 
 import pytest
 
 from ascend_graph.host.package import build_operator_package
 from ascend_graph.prototypes import parse_text
-
 
 
 def run(code: str, seconds: float = 300, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -82,7 +82,7 @@ def call(name):
     try:
         return getattr(torch.ops.ascend, {"SpinPython": "spin_python", "SpinCpp": "spin_cpp", "NullCpp": "null_cpp", "GoodCpp": "good_cpp"}[name])(torch.ones(1).npu()).tolist()
     except RuntimeError as error:
-        return str(error)
+        return str(error).splitlines()[0]
     except KeyboardInterrupt:
         return "KeyboardInterrupt"
 assert call("GoodCpp") == [2.0]
@@ -122,8 +122,12 @@ def test_ctrl_c_ends_kernels_of_packages(package: Path) -> None:
         "for name in ('SpinPython', 'SpinCpp'):\n    print('running', flush=True)\n    print(call(name), flush=True)\n"
         "print(call('GoodCpp'))"
     )
+    # What a shell starts in the background ignores SIGINT, and so do its children.
+    code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n" + code
     environment = {**os.environ, "ASCEND_CUSTOM_OPP_PATH": str(package), "ASCEND_GRAPH_KERNEL_TIMEOUT": ""}
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment)
+    deadline = threading.Timer(300, process.kill)
+    deadline.start()
     try:
         assert process.stdout is not None
         for _ in range(2):
@@ -135,6 +139,7 @@ def test_ctrl_c_ends_kernels_of_packages(package: Path) -> None:
         assert process.stdout.readline() == "[2.0]\n"
         assert process.wait(60) == 0
     finally:
+        deadline.cancel()
         process.kill()
         process.communicate()
 
@@ -157,3 +162,59 @@ def test_a_malformed_limit_is_refused(value: str) -> None:
         ASCEND_GRAPH_HOST_BRIDGE="",
     )
     assert acl.stdout == f"100000 aclInit: {message}\n"
+
+
+USE_WHEEL = {
+    "torchair": """
+        import torchair
+        model = torch.compile(lambda t: t + 1, backend=torchair.get_npu_backend(), dynamic=False)
+        model(x)
+    """,
+    "npugraph_ex": """
+        model = torch.compile(lambda t: t + 1, backend="npugraph_ex", dynamic=False)
+        model(x)
+    """,
+    "torchair, imported before the device is used": """
+        import torchair.core._backend
+    """,
+}
+
+
+@pytest.mark.parametrize("first", USE_WHEEL)
+def test_signals_do_what_they_did_before_the_wheel_was_used(first: str) -> None:
+    """TorchAir and npugraph_ex replace the handlers of both by one that ignores the signal from then on."""
+    start, device = "import signal, os, torch, torch_npu", "x = torch.ones(3).npu()"
+    use = textwrap.dedent(USE_WHEEL[first])
+    ready = f"{use}\n{device}" if "before" in first else f"{device}\n{use}"
+    end = """
+handled = []
+try:
+    for _ in range(2):
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+            for _ in range(100000): pass
+        except KeyboardInterrupt:
+            handled.append("KeyboardInterrupt")
+finally:
+    print(handled, x.add(1).tolist(), flush=True)
+os.kill(os.getpid(), signal.SIGTERM)
+import time
+time.sleep(60)
+"""
+    interruptible = "signal.signal(signal.SIGINT, signal.default_int_handler)"
+    result = run("\n".join([start, interruptible, ready, end]))
+    assert result.stdout == "['KeyboardInterrupt', 'KeyboardInterrupt'] [2.0, 2.0, 2.0]\n", result.stderr
+    assert result.returncode == -signal.SIGTERM
+
+
+def test_handlers_of_the_program_are_kept() -> None:
+    result = run(
+        """
+        import os, signal, torch, torch_npu
+        signal.signal(signal.SIGTERM, lambda *_: print("mine", flush=True))
+        x = torch.ones(3).npu()
+        torch.compile(lambda t: t + 1, backend="npugraph_ex", dynamic=False)(x)
+        os.kill(os.getpid(), signal.SIGTERM)
+        """
+    )
+    assert (result.returncode, result.stdout) == (0, "mine\n"), result.stderr

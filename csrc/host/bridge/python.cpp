@@ -19,18 +19,32 @@ namespace {
 
 constexpr int kFailure = 500001;  // ACL_ERROR_FAILURE
 
-// Whether this thread is the one in which Python handles signals, and SIGINT is KeyboardInterrupt there.
+// Raises the exception in the main thread as soon as the interpreter continues there.
+void raise_later(py::error_already_set& error) {
+    struct Raised {
+        PyObject *type, *value, *trace;
+    };
+    auto* raised = new Raised;
+    error.restore();
+    PyErr_Fetch(&raised->type, &raised->value, &raised->trace);
+    Py_AddPendingCall(
+        [](void* p) {
+            const std::unique_ptr<Raised> raised(static_cast<Raised*>(p));
+            PyErr_Restore(raised->type, raised->value, raised->trace);
+            return -1;
+        },
+        raised);
+}
+
+// Whether Python, in whose main thread we are, answers the signal that came with an exception: it does so
+// when it continues.
 bool interrupt_is_raised() {
     if (!Py_IsInitialized()) return false;
     py::gil_scoped_acquire gil;
-    try {
-        const auto signals = py::module_::import("signal");
-        const auto threads = py::module_::import("threading");
-        return threads.attr("current_thread")().is(threads.attr("main_thread")()) &&
-               signals.attr("getsignal")(signals.attr("SIGINT")).is(signals.attr("default_int_handler"));
-    } catch (const py::error_already_set&) {
-        return false;
-    }
+    if (PyErr_CheckSignals() == 0) return false;
+    py::error_already_set error;
+    raise_later(error);
+    return true;
 }
 
 // Calls Python from a thread of any kind; an exception becomes the recent error. KeyboardInterrupt goes on as
@@ -42,8 +56,8 @@ int with_python(F&& body) {
         body();
         return 0;
     } catch (py::error_already_set& e) {
-        if (e.matches(PyExc_KeyboardInterrupt) && interrupt_is_raised()) {
-            PyErr_SetInterrupt();
+        if (e.matches(PyExc_KeyboardInterrupt)) {
+            raise_later(e);
             return 0;
         }
         std::string text;
@@ -357,7 +371,7 @@ const bool registered = [] {
 extern "C" __attribute__((visibility("default"))) int ascendgraphBridgeReady() {
     if (!Py_IsInitialized()) return 0;
     return ascend_graph::host::with_python(
-        [] { py::module_::import("ascend_graph.host.threads").attr("install")(); });
+        [] { py::module_::import("ascend_graph.host.wheels").attr("install")(); });
 }
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {

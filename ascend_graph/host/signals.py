@@ -1,0 +1,32 @@
+"""SIGINT and SIGTERM as the program has them, also where TorchAir and npugraph_ex are imported.
+
+Both put handlers of their own in the place of the program's, which finalize, then *ignore* the signal and send it again: the
+first one does nothing but that, every further one nothing at all. Ctrl-C does not end a kernel, and a process that is told to
+end goes on. What they finalize is finalized at exit as well.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from types import FrameType, ModuleType
+from typing import Any
+
+_Handler = Callable[[int, FrameType | None], Any] | int | None
+
+_DEFAULTS: dict[signal.Signals, _Handler] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+
+
+def keep_handlers(module: ModuleType) -> Iterator[None]:
+    """Give back the handlers that were in force before ``module`` was imported, or Python's own where it had been already."""
+
+    def replaced(number: signal.Signals) -> bool:
+        return hasattr(module, "_signal_handler") and signal.getsignal(number) is module._signal_handler
+
+    before = {
+        number: default if replaced(number) else signal.getsignal(number) for number, default in _DEFAULTS.items()
+    }
+    yield
+    for number, handler in before.items():
+        if replaced(number):
+            signal.signal(number, _DEFAULTS[number] if handler is None else handler)  # None: not set by Python
