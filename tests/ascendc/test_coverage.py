@@ -9,7 +9,7 @@ import pytest
 
 from ascend_graph.host.ascendc import coverage
 
-from .conftest import HERE
+from .standalone import HERE
 
 DOCUMENT = HERE.parents[1] / "docs/ascendc.md"
 

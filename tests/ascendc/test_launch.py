@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from .conftest import HERE, Build, Toolkit, launch
+from .conftest import Build, Toolkit, launch
+from .standalone import HERE
 
 SIZE = 8 * 2048
 
