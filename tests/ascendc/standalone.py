@@ -12,7 +12,7 @@ HERE = Path(__file__).resolve().parent
 SOURCES = HERE.parents[1] / "csrc/ascendc"
 HOST = HERE.parents[1] / "csrc/host"
 #: What the runtime library is made of: the product's, with a seam of its own in place of libascendcl's.
-LIBRARY = (*sorted((SOURCES / "runtime").glob("*.cpp")), HOST / "acl/guard.cpp", HERE / "seam.cpp")
+LIBRARY = (*sorted((SOURCES / "runtime").glob("*.cpp")), *sorted((HOST / "acl/guard").glob("*")), HERE / "seam.cpp")
 RUNTIME = "libascendc_runtime.so"
 
 
@@ -28,7 +28,11 @@ def assemble(home: Path) -> Path:
         # Bound to its own seam, also where the process has loaded the product's libascendcl.so before.
         flags = ["-std=c++17", "-O2", "-fPIC", "-shared", "-pthread", "-Wl,-Bsymbolic"]
         flags += [f"-I{path}" for path in includes]
-        subprocess.run(["g++", *flags, *map(str, LIBRARY), "-o", str(partial)], check=True, timeout=300)
+        subprocess.run(
+            ["g++", *flags, *(str(p) for p in LIBRARY if p.suffix == ".cpp"), "-o", str(partial)],
+            check=True,
+            timeout=300,
+        )
         partial.rename(library)
     # Everything else is the installed toolkit's; the compiler finds the runtime from where it lies itself.
     shutil.copytree(installed / "bin", home / "bin", dirs_exist_ok=True)

@@ -218,3 +218,39 @@ def test_handlers_of_the_program_are_kept() -> None:
         """
     )
     assert (result.returncode, result.stdout) == (0, "mine\n"), result.stderr
+
+
+def test_swapped_memory_is_memory() -> None:
+    """torch_npu begins it with a page of the host's memory, and takes as much as it asked for from there."""
+    result = run(
+        """
+        import os, torch, torch_npu
+        def total(count):
+            made = [torch_npu.empty_with_swapped_memory([n], dtype=torch.float32, device=torch.device("npu:0")) for n in range(1, count)]
+            for n, tensor in enumerate(made): tensor.fill_(n)
+            copy = torch.cat([tensor + 1 for tensor in made]).cpu()
+            return copy.double().sum().item()
+        print(total(60), total(400), flush=True)
+        """
+    )
+    want = [sum((n + 1.0) ** 2 for n in range(count - 1)) for count in (60, 400)]
+    assert (result.returncode, result.stdout.split()) == (0, [str(w) for w in want]), result.stderr
+
+
+def test_a_process_ends_as_it_wants_to() -> None:
+    """Whatever was used (a GE graph, a captured one, threads) does not change how a process ends."""
+    use = """
+        import atexit, os, sys, threading, torch, torch_npu, torchair
+        atexit.register(lambda: print("atexit", flush=True))
+        x = torch.ones(3).npu()
+        def add(t): return torch.relu(t) + 1
+        torch.compile(add, backend=torchair.get_npu_backend(), dynamic=False)(x)
+        torch._dynamo.reset()
+        torch.compile(add, backend="npugraph_ex", dynamic=False)(x)
+        threads = [threading.Thread(target=lambda: x.add(1).sum().item()) for _ in range(4)]
+        for thread in threads: thread.start()
+        threading.Thread(target=lambda: [x.mul(2) for _ in range(10**9)], daemon=True).start()
+    """
+    for end, code, said in (("", 0, "atexit\n"), ("sys.exit(3)", 3, "atexit\n"), ("os._exit(4)", 4, "")):
+        result = run(textwrap.dedent(use) + end)
+        assert (result.returncode, result.stdout) == (code, said), result.stderr

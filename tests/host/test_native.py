@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -57,6 +59,28 @@ int main(int argc, char** argv) {
     CHECK(aclrtMemFlush(b, 64) == 0 && aclrtMemInvalidate(nullptr, 1) == 100000);
     CHECK(aclrtDestroyStream(stream) == 0 && aclrtDestroyStream(stream) == 200005);
     CHECK(aclrtFree(a) == 0 && aclrtFree(a) == 100000 && aclrtFree(b) == 0);
+    // Host memory begins with a page, and is not the device's.
+    CHECK(aclrtMalloc(&a, 100, ACL_MEM_MALLOC_HUGE_FIRST) == 0 && aclrtMallocHost(&b, 100) == 0);
+    CHECK(reinterpret_cast<uintptr_t>(b) % 4096 == 0 && aclrtFree(b) == 100000 && aclrtFreeHost(a) == 100000);
+    size_t free_bytes = 0, total = 0, rest = 0;
+    CHECK(aclrtGetMemInfo(ACL_HBM_MEM, &free_bytes, &total) == 0 && free_bytes < total);
+    CHECK(aclrtFree(a) == 0 && aclrtGetMemInfo(ACL_HBM_MEM, &rest, &total) == 0 && rest == free_bytes + 512);
+    CHECK(aclrtFreeHost(b) == 0 && aclrtGetMemInfo(ACL_HBM_MEM, &rest, &total) == 0 && rest == free_bytes + 512);
+    aclrtRunMode mode = ACL_DEVICE;
+    CHECK(aclrtGetRunMode(&mode) == 0 && mode == ACL_HOST);
+    aclrtStreamStatus status = ACL_STREAM_STATUS_NOT_READY;
+    CHECK(aclrtCtxGetCurrentDefaultStream(&stream) == 0 && stream != nullptr);
+    CHECK(aclrtStreamQuery(stream, &status) == 0 && status == ACL_STREAM_STATUS_COMPLETE);
+    CHECK(aclrtDestroyStream(stream) == 200005);
+    CHECK(aclrtGetPhyDevIdByLogicDevId(1, &device) == 0 && device == 1 && aclrtGetLogicDevIdByPhyDevId(2, &device) == 200002);
+    ACL_APP_LOG(ACL_INFO, "%d", 1);
+    for (uint32_t bits = 0; bits < 65536; ++bits) {
+        const float value = aclFloat16ToFloat(static_cast<aclFloat16>(bits));
+        CHECK(value != value ? (bits & 0x7c00) == 0x7c00 && (bits & 0x3ff) != 0 : aclFloatToFloat16(value) == bits);
+    }
+    CHECK(aclFloat16ToFloat(0x3c01) == 1 + 1 / 1024.f && aclFloat16ToFloat(0x8001) == -1 / 16777216.f);
+    CHECK(aclFloatToFloat16(1 + 1 / 2048.f) == 0x3c00 && aclFloatToFloat16(1 + 3 / 2048.f) == 0x3c02);
+    CHECK(aclFloatToFloat16(65519.f) == 0x7bff && aclFloatToFloat16(65520.f) == 0x7c00 && aclFloatToFloat16(-1e-9f) == 0x8000);
     int32_t major = 0, minor = 0, patch = 0;
     CHECK(aclrtGetVersion(&major, &minor, &patch) == 0 && major >= 1);
     CHECK(aclrtResetDevice(0) == 0 && aclrtGetDevice(&device) == 107002 && aclFinalize() == 0);
@@ -85,3 +109,11 @@ def test_a_program_without_python(tmp_path: Path) -> None:
     launched = [sys.executable, "-m", "ascend_graph.host", "--quiet", str(program), "--flag"]
     result = subprocess.run(launched, capture_output=True, text=True, check=False, timeout=300, env=environment)
     assert (result.returncode, result.stdout) == (0, "ok\n"), result.stdout + result.stderr
+
+
+def test_what_the_header_declares_is_there() -> None:
+    home = toolkit_directory()
+    declared = re.findall(r"^\w[\w* ]*?\b(acl\w+)\(", (home / "include/acl/host_acl.h").read_text(), re.MULTILINE)
+    assert len(declared) > 80
+    library = ctypes.CDLL(str(home / "lib64/libascendcl.so"))
+    assert [name for name in declared if not hasattr(library, name)] == []

@@ -124,3 +124,14 @@ ACL_EXPORT aclError aclrtSetCurrentContext(aclrtContext handle) {
     make_current(found->second.get());
     return ACL_SUCCESS;
 }
+
+ACL_EXPORT aclError aclrtCtxGetCurrentDefaultStream(aclrtStream* stream) {
+    if (stream == nullptr)
+        return fail(ACL_ERROR_INVALID_PARAM, "aclrtCtxGetCurrentDefaultStream: stream is null");
+    if (!has_current()) {
+        return fail(ACL_ERROR_RT_CONTEXT_NULL,
+                    "aclrtCtxGetCurrentDefaultStream: the thread has set no device and no context");
+    }
+    *stream = &stream_of(nullptr);
+    return ACL_SUCCESS;
+}

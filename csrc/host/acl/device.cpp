@@ -106,11 +106,21 @@ ACL_EXPORT aclError aclrtGetDeviceCount(uint32_t* count) {
     return ACL_SUCCESS;
 }
 
-ACL_EXPORT aclError aclrtGetLogicDevIdByUserDevId(int32_t user, int32_t* logical) {
-    if (logical == nullptr)
-        return fail(ACL_ERROR_INVALID_PARAM, "aclrtGetLogicDevIdByUserDevId: logicDevId is null");
-    *logical = user;
-    return check_device("aclrtGetLogicDevIdByUserDevId", user);
+// A device has one number, whoever counts.
+static aclError same_device(const char* function, int32_t id, int32_t* result) {
+    if (result == nullptr)
+        return fail(ACL_ERROR_INVALID_PARAM, std::string(function) + ": the result pointer is null");
+    *result = id;
+    return check_device(function, id);
+}
+ACL_EXPORT aclError aclrtGetLogicDevIdByUserDevId(int32_t id, int32_t* logical) {
+    return same_device("aclrtGetLogicDevIdByUserDevId", id, logical);
+}
+ACL_EXPORT aclError aclrtGetLogicDevIdByPhyDevId(int32_t id, int32_t* logical) {
+    return same_device("aclrtGetLogicDevIdByPhyDevId", id, logical);
+}
+ACL_EXPORT aclError aclrtGetPhyDevIdByLogicDevId(int32_t id, int32_t* physical) {
+    return same_device("aclrtGetPhyDevIdByLogicDevId", id, physical);
 }
 
 ACL_EXPORT aclError aclrtGetPrimaryCtxState(int32_t id, uint32_t* flags, int32_t* active) {

@@ -1,10 +1,12 @@
 // Device and pinned memory on the host's heap, with the extent of every allocation known.
 #include <sys/sysinfo.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "acl/runtime.h"
 
@@ -12,41 +14,53 @@ using namespace ascend_graph::host;
 
 namespace {
 
-constexpr size_t kAlignment = 512;  // what the vector and cube units of the 910B ask of global memory
+// Where memory lies, and how it begins there: what the vector and cube units of the 910B ask of global
+// memory, and a page of the host, from which torch_npu takes swapped memory without asking for more.
+enum class Place { kDevice, kHost };
+size_t alignment(Place place) {
+    static const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    return place == Place::kDevice ? 512 : page;
+}
 
 class Heap {
   public:
-    void* allocate(size_t size) {
-        const size_t rounded = (std::max<size_t>(size, 1) + kAlignment - 1) / kAlignment * kAlignment;
+    struct Block {
+        size_t size = 0;
+        Place place = Place::kDevice;
+    };
+
+    void* allocate(size_t size, Place place) {
+        const size_t unit = alignment(place);
+        const size_t rounded = (std::max<size_t>(size, 1) + unit - 1) / unit * unit;
         std::lock_guard<std::mutex> lock(mutex_);
-        if (rounded < size || rounded > capacity() - std::min(used_, capacity())) return nullptr;
-        void* p = std::aligned_alloc(kAlignment, rounded);
+        if (rounded < size) return nullptr;
+        if (place == Place::kDevice && rounded > capacity() - std::min(used_, capacity())) return nullptr;
+        void* p = std::aligned_alloc(unit, rounded);
         if (p == nullptr) return nullptr;
-        blocks_.emplace(static_cast<char*>(p), rounded);
-        used_ += rounded;
+        blocks_.emplace(static_cast<char*>(p), Block{rounded, place});
+        if (place == Place::kDevice) used_ += rounded;
         return p;
     }
 
-    bool release(void* p) {
+    bool release(void* p, Place place) {
         std::lock_guard<std::mutex> lock(mutex_);
         auto found = blocks_.find(static_cast<char*>(p));
-        if (found == blocks_.end()) return false;
-        used_ -= found->second;
+        if (found == blocks_.end() || found->second.place != place) return false;
+        if (place == Place::kDevice) used_ -= found->second.size;
         blocks_.erase(found);
         ++releases;
         std::free(p);
         return true;
     }
 
-    bool extent(const void* p, const void** base, size_t* size) {
+    // The block that contains `p`, and where it begins; size 0 where there is none.
+    std::pair<const void*, Block> find(const void* p) {
         std::lock_guard<std::mutex> lock(mutex_);
         auto after = blocks_.upper_bound(static_cast<char*>(const_cast<void*>(p)));
-        if (after == blocks_.begin()) return false;
-        auto block = std::prev(after);
-        if (static_cast<const char*>(p) >= block->first + block->second) return false;
-        *base = block->first;
-        *size = block->second;
-        return true;
+        if (after == blocks_.begin()) return {};
+        const auto& [begin, block] = *std::prev(after);
+        if (static_cast<const char*>(p) >= begin + block.size) return {};
+        return {begin, block};
     }
 
     // The device's memory: the machine's, or ASCEND_GRAPH_HOST_MEMORY bytes.
@@ -68,8 +82,8 @@ class Heap {
 
   private:
     std::mutex mutex_;
-    std::map<char*, size_t> blocks_;
-    size_t used_ = 0;
+    std::map<char*, Block> blocks_;
+    size_t used_ = 0;  // of the device
 };
 
 // Never destroyed: allocations are released by static destructors of other libraries.
@@ -78,19 +92,26 @@ Heap& heap() {
     return instance;
 }
 
-aclError allocate(const char* function, void** p, size_t size) {
+aclError allocate(const char* function, void** p, size_t size, Place place) {
     if (p == nullptr)
         return fail(ACL_ERROR_INVALID_PARAM, std::string(function) + ": the result pointer is null");
-    *p = heap().allocate(size);
+    *p = heap().allocate(size, place);
     if (*p != nullptr) return ACL_SUCCESS;
-    return fail(ACL_ERROR_RT_MEMORY_ALLOCATION,
-                std::string(function) + ": out of memory: " + std::to_string(size) + " bytes asked for, " +
-                    std::to_string(heap().used()) + " of " + std::to_string(Heap::capacity()) + " in use");
+    const std::string asked =
+        std::string(function) + ": out of memory: " + std::to_string(size) + " bytes asked for";
+    if (place == Place::kHost) return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, asked);
+    return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, asked + ", " + std::to_string(heap().used()) + " of " +
+                                                    std::to_string(Heap::capacity()) + " in use");
 }
 
-aclError release(const char* function, void* p) {
-    if (heap().release(p)) return ACL_SUCCESS;
-    return fail(ACL_ERROR_INVALID_PARAM, std::string(function) + ": not the start of a live allocation");
+aclError release(const char* function, void* p, Place place) {
+    if (heap().release(p, place)) return ACL_SUCCESS;
+    const auto [begin, block] = heap().find(p);
+    const char* other = begin != p || p == nullptr ? ""
+                        : place == Place::kDevice  ? "; it is the host's: aclrtFreeHost frees it"
+                                                   : "; it is the device's: aclrtFree frees it";
+    return fail(ACL_ERROR_INVALID_PARAM,
+                std::string(function) + ": not the start of a live allocation of its kind" + other);
 }
 
 aclError check_copy(const char* function, const void* dst, size_t capacity, const void* src, size_t count) {
@@ -109,19 +130,30 @@ aclError check_copy(const char* function, const void* dst, size_t capacity, cons
 ACL_EXPORT uint64_t ascendgraphReleases() { return heap().releases.load(std::memory_order_relaxed); }
 
 ACL_EXPORT bool ascendgraphAllocationExtent(const void* p, const void** base, size_t* size) {
-    return heap().extent(p, base, size);
+    const auto [begin, block] = heap().find(p);
+    if (begin == nullptr) return false;
+    *base = begin;
+    *size = block.size;
+    return true;
 }
 
-ACL_EXPORT aclError aclrtMalloc(void** p, size_t size, int) { return allocate("aclrtMalloc", p, size); }
+ACL_EXPORT aclError aclrtMalloc(void** p, size_t size, int) {
+    return allocate("aclrtMalloc", p, size, Place::kDevice);
+}
 ACL_EXPORT aclError aclrtMallocAlign32(void** p, size_t size, int) {
-    return allocate("aclrtMallocAlign32", p, size);
+    return allocate("aclrtMallocAlign32", p, size, Place::kDevice);
 }
-ACL_EXPORT aclError aclrtMallocHost(void** p, size_t size) { return allocate("aclrtMallocHost", p, size); }
+ACL_EXPORT aclError aclrtMallocWithCfg(void** p, size_t size, int, void*) {
+    return allocate("aclrtMallocWithCfg", p, size, Place::kDevice);
+}
+ACL_EXPORT aclError aclrtMallocHost(void** p, size_t size) {
+    return allocate("aclrtMallocHost", p, size, Place::kHost);
+}
 ACL_EXPORT aclError aclrtMallocHostWithCfg(void** p, uint64_t size, void*) {
-    return allocate("aclrtMallocHostWithCfg", p, size);
+    return allocate("aclrtMallocHostWithCfg", p, size, Place::kHost);
 }
-ACL_EXPORT aclError aclrtFree(void* p) { return release("aclrtFree", p); }
-ACL_EXPORT aclError aclrtFreeHost(void* p) { return release("aclrtFreeHost", p); }
+ACL_EXPORT aclError aclrtFree(void* p) { return release("aclrtFree", p, Place::kDevice); }
+ACL_EXPORT aclError aclrtFreeHost(void* p) { return release("aclrtFreeHost", p, Place::kHost); }
 
 ACL_EXPORT aclError aclrtGetMemInfo(int, size_t* free_bytes, size_t* total) {
     if (free_bytes == nullptr || total == nullptr) {
@@ -185,11 +217,10 @@ struct PointerAttributes {  // aclrtPtrAttributes
 ACL_EXPORT aclError aclrtPointerGetAttributes(const void* p, PointerAttributes* attributes) {
     if (attributes == nullptr)
         return fail(ACL_ERROR_INVALID_PARAM, "aclrtPointerGetAttributes: attributes is null");
-    const void* base = nullptr;
-    size_t size = 0;
-    constexpr int kDevice = 1, kUnregistered = 2;  // aclrtMemLocationType
+    constexpr int kHost = 0, kDevice = 1, kUnregistered = 2;  // aclrtMemLocationType
     *attributes = {};
-    attributes->type = heap().extent(p, &base, &size) ? kDevice : kUnregistered;
+    const auto [begin, block] = heap().find(p);
+    attributes->type = begin == nullptr ? kUnregistered : block.place == Place::kHost ? kHost : kDevice;
     return ACL_SUCCESS;
 }
 
@@ -241,7 +272,7 @@ ACL_EXPORT aclError aclrtMemcpy2dAsync(void* dst, size_t dst_pitch, const void* 
 
 // A host's caches are coherent.
 ACL_EXPORT aclError aclrtMallocCached(void** p, size_t size, int) {
-    return allocate("aclrtMallocCached", p, size);
+    return allocate("aclrtMallocCached", p, size, Place::kDevice);
 }
 ACL_EXPORT aclError aclrtMemFlush(void* p, size_t) {
     return p != nullptr ? ACL_SUCCESS : fail(ACL_ERROR_INVALID_PARAM, "aclrtMemFlush: null address");

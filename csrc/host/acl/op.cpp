@@ -14,6 +14,8 @@
 
 using namespace ascend_graph::host;
 
+extern "C" size_t aclDataTypeSize(aclDataType dtype);
+
 struct aclTensorDesc {
     aclDataType dtype;
     aclFormat format;
@@ -80,37 +82,6 @@ ACL_EXPORT size_t aclGetTensorDescElementCount(const aclTensorDesc* desc) {
         for (int64_t size : desc->dims) count *= size > 0 ? static_cast<size_t>(size) : 0;
     }
     return count;
-}
-ACL_EXPORT size_t aclDataTypeSize(aclDataType dtype) {
-    switch (static_cast<int>(dtype)) {
-        case 2:
-        case 4:
-        case 12:
-        case 34:
-        case 35:
-        case 36:
-        case 37:
-            return 1;
-        case 1:
-        case 6:
-        case 7:
-        case 27:
-            return 2;
-        case 0:
-        case 3:
-        case 8:
-        case 33:
-            return 4;
-        case 9:
-        case 10:
-        case 11:
-        case 16:
-            return 8;
-        case 17:
-            return 16;
-        default:
-            return 0;
-    }
 }
 ACL_EXPORT size_t aclGetTensorDescSize(const aclTensorDesc* desc) {
     return desc == nullptr ? 0 : aclGetTensorDescElementCount(desc) * aclDataTypeSize(desc->dtype);
@@ -195,6 +166,12 @@ ACL_EXPORT aclError aclopSetAttrListListInt(aclopAttr*, const char* name, int, c
     return fail(ACL_ERROR_API_NOT_SUPPORT, std::string("aclopSetAttrListListInt: attr ") +
                                                (name == nullptr ? "" : name) +
                                                ": lists of lists are not implemented by the host runtime");
+}
+
+ACL_EXPORT aclError aclopSetAttrListString(aclopAttr*, const char* name, int, const char* const*) {
+    return fail(ACL_ERROR_API_NOT_SUPPORT, std::string("aclopSetAttrListString: attr ") +
+                                               (name == nullptr ? "" : name) +
+                                               ": lists of strings are not implemented by the host runtime");
 }
 
 namespace {

@@ -16,6 +16,9 @@ typedef void* aclrtEvent;
 typedef void* aclrtContext;
 typedef void* aclmdlRI;
 typedef uint16_t aclFloat16;
+typedef struct aclDataBuffer aclDataBuffer;
+typedef struct aclTensorDesc aclTensorDesc;
+typedef struct aclopAttr aclopAttr;
 
 static const int ACL_ERROR_NONE = 0;
 static const int ACL_SUCCESS = 0;
@@ -80,12 +83,36 @@ typedef enum aclrtMemMallocPolicy {
     ACL_MEM_MALLOC_NORMAL_ONLY_P2P,
 } aclrtMemMallocPolicy;
 
+typedef enum aclrtRunMode { ACL_DEVICE, ACL_HOST } aclrtRunMode;
+typedef enum aclrtMemAttr {
+    ACL_DDR_MEM,
+    ACL_HBM_MEM,
+    ACL_DDR_MEM_HUGE,
+    ACL_DDR_MEM_NORMAL,
+    ACL_HBM_MEM_HUGE,
+    ACL_HBM_MEM_NORMAL,
+} aclrtMemAttr;
+typedef enum aclrtStreamStatus {
+    ACL_STREAM_STATUS_COMPLETE = 0,
+    ACL_STREAM_STATUS_NOT_READY = 1,
+    ACL_STREAM_STATUS_RESERVED = 0xFFFF,
+} aclrtStreamStatus;
+typedef enum aclrtEventRecordedStatus {
+    ACL_EVENT_RECORDED_STATUS_NOT_READY = 0,
+    ACL_EVENT_RECORDED_STATUS_COMPLETE = 1,
+} aclrtEventRecordedStatus;
+typedef enum { ACL_DEBUG = 0, ACL_INFO = 1, ACL_WARNING = 2, ACL_ERROR = 3 } aclLogLevel;
+typedef enum aclCompileType { ACL_COMPILE_SYS, ACL_COMPILE_UNREGISTERED } aclopCompileType;
+typedef enum aclEngineType { ACL_ENGINE_SYS, ACL_ENGINE_AICORE, ACL_ENGINE_VECTOR } aclopEngineType;
+
 typedef enum aclrtCallbackBlockType { ACL_CALLBACK_NO_BLOCK, ACL_CALLBACK_BLOCK } aclrtCallbackBlockType;
 typedef void (*aclrtCallback)(void* userData);
 
 aclError aclInit(const char* configPath);
 aclError aclFinalize(void);
 const char* aclGetRecentErrMsg(void);
+void aclAppLog(aclLogLevel logLevel, const char* func, const char* file, uint32_t line, const char* fmt, ...);
+#define ACL_APP_LOG(level, ...) aclAppLog(level, __func__, __FILE__, __LINE__, __VA_ARGS__)
 
 aclError aclrtSetDevice(int32_t deviceId);
 aclError aclrtResetDevice(int32_t deviceId);
@@ -100,6 +127,11 @@ aclError aclrtDestroyContext(aclrtContext context);
 aclError aclrtGetCurrentContext(aclrtContext* context);
 aclError aclrtSetCurrentContext(aclrtContext context);
 aclError aclrtSynchronizeDevice(void);
+aclError aclrtGetRunMode(aclrtRunMode* runMode);
+aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t* free, size_t* total);
+aclError aclrtGetPhyDevIdByLogicDevId(const int32_t logicDevId, int32_t* const phyDevId);
+aclError aclrtGetLogicDevIdByPhyDevId(const int32_t phyDevId, int32_t* const logicDevId);
+aclError aclrtCtxGetCurrentDefaultStream(aclrtStream* stream);
 
 aclError aclrtMalloc(void** devPtr, size_t size, aclrtMemMallocPolicy policy);
 aclError aclrtMallocCached(void** devPtr, size_t size, aclrtMemMallocPolicy policy);
@@ -126,13 +158,55 @@ aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_t timeout);
 aclError aclrtLaunchCallback(aclrtCallback fn, void* userData, aclrtCallbackBlockType blockType,
                              aclrtStream stream);
 
+aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus* status);
+aclError aclrtSubscribeReport(uint64_t threadId, aclrtStream stream);
+aclError aclrtUnSubscribeReport(uint64_t threadId, aclrtStream stream);
+aclError aclrtProcessReport(int32_t timeout);
+
 aclError aclrtCreateEvent(aclrtEvent* event);
+aclError aclrtCreateEventWithFlag(aclrtEvent* event, uint32_t flag);
+aclError aclrtQueryEventStatus(aclrtEvent event, aclrtEventRecordedStatus* status);
 aclError aclrtDestroyEvent(aclrtEvent event);
 aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream);
 aclError aclrtResetEvent(aclrtEvent event, aclrtStream stream);
 aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event);
 aclError aclrtSynchronizeEvent(aclrtEvent event);
 aclError aclrtEventElapsedTime(float* ms, aclrtEvent startEvent, aclrtEvent endEvent);
+
+float aclFloat16ToFloat(aclFloat16 value);
+aclFloat16 aclFloatToFloat16(float value);
+size_t aclDataTypeSize(aclDataType dataType);
+
+// Single operators by their type.
+aclDataBuffer* aclCreateDataBuffer(void* data, size_t size);
+aclError aclDestroyDataBuffer(const aclDataBuffer* dataBuffer);
+aclError aclUpdateDataBuffer(aclDataBuffer* dataBuffer, void* data, size_t size);
+void* aclGetDataBufferAddr(const aclDataBuffer* dataBuffer);
+size_t aclGetDataBufferSizeV2(const aclDataBuffer* dataBuffer);
+aclTensorDesc* aclCreateTensorDesc(aclDataType dataType, int numDims, const int64_t* dims, aclFormat format);
+void aclDestroyTensorDesc(const aclTensorDesc* desc);
+void aclSetTensorDescName(aclTensorDesc* desc, const char* name);
+aclDataType aclGetTensorDescType(const aclTensorDesc* desc);
+aclFormat aclGetTensorDescFormat(const aclTensorDesc* desc);
+size_t aclGetTensorDescSize(const aclTensorDesc* desc);
+size_t aclGetTensorDescElementCount(const aclTensorDesc* desc);
+size_t aclGetTensorDescNumDims(const aclTensorDesc* desc);
+aclError aclGetTensorDescDimV2(const aclTensorDesc* desc, size_t index, int64_t* dimSize);
+aclopAttr* aclopCreateAttr(void);
+void aclopDestroyAttr(const aclopAttr* attr);
+aclError aclopSetAttrBool(aclopAttr* attr, const char* attrName, uint8_t attrValue);
+aclError aclopSetAttrInt(aclopAttr* attr, const char* attrName, int64_t attrValue);
+aclError aclopSetAttrFloat(aclopAttr* attr, const char* attrName, float attrValue);
+aclError aclopSetAttrString(aclopAttr* attr, const char* attrName, const char* attrValue);
+aclError aclopSetAttrDataType(aclopAttr* attr, const char* attrName, aclDataType attrValue);
+aclError aclopSetAttrListInt(aclopAttr* attr, const char* attrName, int numValues, const int64_t* values);
+aclError aclopSetAttrListFloat(aclopAttr* attr, const char* attrName, int numValues, const float* values);
+aclError aclopSetAttrListBool(aclopAttr* attr, const char* attrName, int numValues, const uint8_t* values);
+aclError aclopCompileAndExecute(const char* opType, int numInputs, const aclTensorDesc* const inputDesc[],
+                                const aclDataBuffer* const inputs[], int numOutputs,
+                                const aclTensorDesc* const outputDesc[], aclDataBuffer* const outputs[],
+                                const aclopAttr* attr, aclopEngineType engineType,
+                                aclopCompileType compileFlag, const char* opPath, aclrtStream stream);
 
 #ifdef __cplusplus
 }
