@@ -54,7 +54,7 @@ REG_OP({name})
     .OUTPUT(y, TensorType({{DT_FLOAT}}))
     .OP_END_FACTORY_REG({name})
 """
-    for name in ("SpinPython", "SpinCpp", "NullCpp", "GoodCpp")
+    for name in ("SpinPython", "SpinCpp", "SpinAsc", "NullCpp", "GoodCpp")
 )
 
 KERNELS = """
@@ -63,6 +63,14 @@ static volatile int never = 0;
 void host_kernels::SpinCpp(const SpinCppArgs&) { while (!never) {} }
 void host_kernels::NullCpp(const NullCppArgs& a) { *static_cast<volatile float*>(nullptr) = a.x.as<float>()[0]; }
 void host_kernels::GoodCpp(const GoodCppArgs& a) { a.y.as<float>()[0] = a.x.as<float>()[0] + 1; }
+"""
+
+LAUNCHED_KERNEL = """
+#include "kernel_operator.h"
+#include "host_kernels.h"
+static volatile int never = 0;
+extern "C" __global__ __aicore__ void spin_asc() { while (!never) {} }
+void host_kernels::SpinAsc(const SpinAscArgs&) { spin_asc<<<2, nullptr, nullptr>>>(); }
 """
 
 PYTHON_KERNEL = """
@@ -76,13 +84,13 @@ def spin(x):
 """
 
 PRELUDE = """
-import torch, torch_npu, ascend_graph
-ops = {name: ascend_graph.register_op(name, shape="x[n] -> y[n]") for name in ("SpinPython", "SpinCpp", "NullCpp", "GoodCpp")}
+import re, torch, torch_npu, ascend_graph
+ops = {name: ascend_graph.register_op(name, shape="x[n] -> y[n]") for name in ("SpinPython", "SpinCpp", "SpinAsc", "NullCpp", "GoodCpp")}
 def call(name):
     try:
-        return getattr(torch.ops.ascend, {"SpinPython": "spin_python", "SpinCpp": "spin_cpp", "NullCpp": "null_cpp", "GoodCpp": "good_cpp"}[name])(torch.ones(1).npu()).tolist()
+        return getattr(torch.ops.ascend, re.sub("(?<=[a-z])(?=[A-Z])", "_", name).lower())(torch.ones(1).npu()).tolist()
     except RuntimeError as error:
-        return str(error).splitlines()[0]
+        return " ".join(str(error).split())
     except KeyboardInterrupt:
         return "KeyboardInterrupt"
 assert call("GoodCpp") == [2.0]
@@ -94,6 +102,8 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("opp")
     kernels = directory / "kernels.cpp"
     kernels.write_text(KERNELS)
+    launched = directory / "spin_asc.asc"
+    launched.write_text(LAUNCHED_KERNEL)
     (directory / "endless_kernel.py").write_text(PYTHON_KERNEL)
     sys.path.insert(0, str(directory))
     try:
@@ -102,24 +112,28 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
         sys.path.remove(str(directory))
     cpp = dict.fromkeys(("SpinCpp", "NullCpp", "GoodCpp"), kernels)
     prototypes = parse_text(PROTOTYPES).prototypes
-    return build_operator_package(directory / "vendor", prototypes, {"SpinPython": endless_kernel.spin, **cpp})
+    return build_operator_package(
+        directory / "vendor", prototypes, {"SpinPython": endless_kernel.spin, "SpinAsc": launched, **cpp}
+    )
 
 
 def test_kernels_of_packages_end_at_the_limit(package: Path) -> None:
-    code = PRELUDE + "for name in ('SpinPython', 'SpinCpp', 'NullCpp', 'GoodCpp'): print(call(name))"
+    code = PRELUDE + "for name in ('SpinPython', 'SpinCpp', 'SpinAsc', 'NullCpp', 'GoodCpp'): print(call(name))"
     result = run(code, ASCEND_CUSTOM_OPP_PATH=str(package), ASCEND_GRAPH_KERNEL_TIMEOUT="1")
     assert result.returncode == 0, result.stderr
-    python, cpp, null, good = [line for line in result.stdout.splitlines() if line]
+    python, cpp, asc, null, good = [line for line in result.stdout.splitlines() if line]
     limit = "did not end in 1 seconds, the limit of ASCEND_GRAPH_KERNEL_TIMEOUT"
     assert f"SpinPython: the Python kernel {limit}" in python
     assert f"SpinCpp: the host kernel {limit}" in cpp
+    assert "kernel spin_asc, block " in asc
+    assert f"of 2: {limit}" in asc
     assert "NullCpp: the host kernel accesses memory through a null or bad pointer" in null
     assert good == "[2.0]"
 
 
 def test_ctrl_c_ends_kernels_of_packages(package: Path) -> None:
     code = PRELUDE + (
-        "for name in ('SpinPython', 'SpinCpp'):\n    print('running', flush=True)\n    print(call(name), flush=True)\n"
+        "for name in ('SpinPython', 'SpinCpp', 'SpinAsc'):\n    print('running', flush=True)\n    print(call(name), flush=True)\n"
         "print(call('GoodCpp'))"
     )
     # What a shell starts in the background ignores SIGINT, and so do its children.
@@ -130,7 +144,7 @@ def test_ctrl_c_ends_kernels_of_packages(package: Path) -> None:
     deadline.start()
     try:
         assert process.stdout is not None
-        for _ in range(2):
+        for _ in range(3):
             assert process.stdout.readline() == "running\n"
             with pytest.raises(subprocess.TimeoutExpired):
                 process.wait(1.5)
@@ -249,7 +263,6 @@ def test_a_process_ends_as_it_wants_to() -> None:
         torch.compile(add, backend="npugraph_ex", dynamic=False)(x)
         threads = [threading.Thread(target=lambda: x.add(1).sum().item()) for _ in range(4)]
         for thread in threads: thread.start()
-        threading.Thread(target=lambda: [x.mul(2) for _ in range(10**9)], daemon=True).start()
     """
     for end, code, said in (("", 0, "atexit\n"), ("sys.exit(3)", 3, "atexit\n"), ("os._exit(4)", 4, "")):
         result = run(textwrap.dedent(use) + end)
