@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 def _captured(body) -> tuple[torch.npu.NPUGraph, object]:
     graph = torch.npu.NPUGraph()
-    with torch.npu.graph(graph):
+    # Torch leaves its capture's stream current where the capture fails.
+    with torch.npu.stream(torch.npu.current_stream()), torch.npu.graph(graph):
         result = body()
     return graph, result
 
