@@ -36,11 +36,14 @@ _STREAMS = ("aclrtStream", "void *")
 _LAST = ("uint64_t *", "aclOpExecutor **")
 _OPENING = re.compile(r"\s*\(")
 _PHASE = re.compile(r"\b(\w+)\s*\(([^();{}]*)\)")
-_BRACKET = re.compile(r"[()\[\]{};]")
-_SEPARATOR = re.compile(r"[(){}\[\]<>,]|->")
+_QUOTED = r"""|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'"""
+_BRACKET = re.compile(rf"[()\[\]{{}};]{_QUOTED}")
+_SEPARATOR = re.compile(rf"[(){{}}\[\]<>,=]|->{_QUOTED}")
 _ARRAY = re.compile(r"\s*\[[^\]]*\]")
 _TOKEN = re.compile(r"\s*([A-Za-z_]\w*|::|.)", re.DOTALL)
 _ATTRIBUTE = re.compile(r"__attribute__\s*\(\(.*?\)\)|\[\[.*?\]\]", re.DOTALL)
+#: A template or a reference: no type of C, and none that a call is made with here.
+_CPP_TYPE = re.compile(r"\s*((?:const\s+)?[\w:\s]+(?:<[^()]*>\s*[&*\s]*|&+))\s*(\w+)?\s*\Z")
 _COMMENTED_NAME = re.compile(r"/\*\s*([A-Za-z_]\w*)\s*\*/")
 
 #: What may not stand where a declaration has its return type: behind it comes a call.
@@ -270,16 +273,20 @@ def _split(code: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """The parameters between two brackets."""
     if not code[start:end].strip() or code[start:end].strip() == "void":
         return
-    depth, begin = 0, start
+    depth, begin, is_default = 0, start, False
     for match in _SEPARATOR.finditer(code, start, end):
         token = match.group()
+        if token in "<>" and is_default:
+            continue  # a comparison, as far as that can be told
         if token in "({[<":
             depth += 1
         elif token in ")}]>":
             depth -= 1
+        elif token == "=":
+            is_default = True
         elif token == "," and depth <= 0:
             yield begin, match.start()
-            begin = match.end()
+            begin, is_default = match.end(), False
     yield begin, end
 
 
@@ -303,6 +310,10 @@ def _read_parameter(text: str) -> AclnnParameter:
     """
     declared, equals, default = text.partition("=")
     declared = _ATTRIBUTE.sub(" ", declared)
+    if "<" in declared or "&" in declared:
+        declared = " ".join(declared.split())
+        if (template := _CPP_TYPE.match(declared)) is not None:
+            return AclnnParameter(template[2] or "", CType(template[1].strip()), default=default.strip())
     pointers = 0
     if "[" in declared:
         declared, arrays = _ARRAY.subn("", declared)

@@ -85,6 +85,28 @@ def test_calls_and_other_functions_are_none() -> None:
     assert not result.diagnostics
 
 
+def test_cpp_headers_with_defaults_templates_and_attributes() -> None:
+    text = """namespace a {
+    [[nodiscard]] ACLNN_API aclnnStatus aclnnFooGetWorkspaceSize(
+        const aclTensor* x /* in */, /// doc, with (brackets)
+        const std::vector<std::pair<int, int>>& pairs, enum aclDataType dtype = aclDataType::ACL_FLOAT,
+        bool flag = (1 > 0), bool less = 1 < 2, const char* mode = "a,b(\\"", char sign = ')', aclTensor* out = nullptr,
+        uint64_t* size = nullptr, aclOpExecutor** executor = nullptr) noexcept;
+    int32_t aclnnFoo(void *, uint64_t, aclOpExecutor *, const aclrtStream); }"""
+    result = parse_text(text)
+    assert not result.diagnostics
+    assert [(p.name, str(p.type), p.default) for p in result.functions[0].parameters] == [
+        ("x", "const aclTensor *", ""),
+        ("pairs", "const std::vector<std::pair<int, int>>&", ""),
+        ("dtype", "aclDataType", "aclDataType::ACL_FLOAT"),
+        ("flag", "bool", "(1 > 0)"),
+        ("less", "bool", "1 < 2"),
+        ("mode", "const char *", '"a,b(\\""'),
+        ("sign", "char", "')'"),
+        ("out", "aclTensor *", "nullptr"),
+    ]
+
+
 def test_macros_and_conditions() -> None:
     text = f"""
     #define TAIL {LAST}
@@ -198,6 +220,7 @@ def test_two_declarations_in_one_file_are_both_kept() -> None:
         "/*" + "@param [in" * 100_000 + "*/" + declared("const aclTensor *x"),
         "#define A(x) x, x\n" + declared("A(A(A(A(A(A(A(A(A(A(A(A(A(A(A(A(A(A(A(A(A(A(int a)))))))))))))))))))))"),
         declared("const aclTensor *x")[:90] * 20_000,
+        *(declared(f"{piece * 4000}!") for piece in ("a<", "a<b> ", "& ", "a::", " ", "= ", '"')),
     ],
     ids=lambda text: text[:30],
 )
