@@ -7,6 +7,8 @@
 #include <cstring>
 #include <optional>
 
+#include "ascend_graph/host_runtime.h"
+
 namespace ascend_graph::host {
 namespace {
 
@@ -17,8 +19,6 @@ std::atomic<uint64_t> by_zero{0};
 // The registers of a signal's context in the order of the processor's numbers.
 constexpr int kRegisters[] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
                               REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
-
-struct sigaction previous;
 
 template <typename T>
 T load(const uint8_t* place) {
@@ -84,15 +84,11 @@ void write(greg_t& target, unsigned bits, uint64_t value) {
     target = static_cast<greg_t>(kept | value);
 }
 
-void on_division(int signal, siginfo_t* info, void* context) {
+bool goes_on(void* info, void* context) {
     auto* registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
-    const auto division = info->si_code == FPE_INTDIV ? decode(registers) : std::nullopt;
-    if (!division.has_value()) {
-        // Another's: the instruction runs once more, or the signal is sent again, to whom it belonged.
-        sigaction(signal, &previous, nullptr);
-        if (info->si_code <= 0) raise(signal);
-        return;
-    }
+    const bool divides = static_cast<siginfo_t*>(info)->si_code == FPE_INTDIV;
+    const auto division = divides ? decode(registers) : std::nullopt;
+    if (!division.has_value()) return false;
     const bool zero = division->divisor == 0;
     if (zero) by_zero.fetch_add(1, std::memory_order_relaxed);
     // Else the quotient does not fit, and is the dividend.
@@ -100,6 +96,7 @@ void on_division(int signal, siginfo_t* info, void* context) {
     write(registers[REG_RAX], division->bits, zero ? 0 : dividend);
     write(registers[REG_RDX], division->bits, 0);
     registers[REG_RIP] = reinterpret_cast<greg_t>(division->next);
+    return true;
 }
 
 #endif
@@ -108,13 +105,7 @@ void on_division(int signal, siginfo_t* info, void* context) {
 
 void survive_divisions() {
 #if defined(__x86_64__)
-    struct sigaction current;
-    if (sigaction(SIGFPE, nullptr, &current) != 0 || current.sa_sigaction == on_division) return;
-    struct sigaction ours = {};
-    ours.sa_sigaction = on_division;
-    ours.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
-    previous = current;
-    sigaction(SIGFPE, &ours, nullptr);
+    ascendgraphHandleDivisions(goes_on);
 #endif
 }
 

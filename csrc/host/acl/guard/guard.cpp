@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "acl/abi.h"
+#include "acl/guard/signals.h"
 #include "acl/guard/watchdog.h"
 #include "ascend_graph/host_runtime.h"
 
@@ -138,6 +139,11 @@ ACL_EXPORT int ascendgraphGuard(void (*body)(void* state), void* state, const vo
         body(state);
     }
     return ended;
+}
+
+ACL_EXPORT void ascendgraphHandleDivisions(bool (*goes_on)(void* info, void* context)) {
+    Watchdog::get();  // handles signals from its first use on
+    handle_divisions(goes_on);
 }
 
 ACL_EXPORT uint64_t ascendgraphHold(void) { return self == nullptr ? 0 : self->section.exchange(0); }

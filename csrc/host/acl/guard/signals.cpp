@@ -75,6 +75,7 @@ void on_stop(int, siginfo_t*, void* context) {
 // section ends the section; a fault anywhere else goes on to whoever handled it before.
 constexpr int kFaults[] = {SIGSEGV, SIGBUS, SIGFPE};
 struct sigaction before_fault[std::size(kFaults)];
+std::atomic<DivisionHandler> division_handler{nullptr};
 
 void on_fault(int signal, siginfo_t* info, void* context) {
     if (self != nullptr && self->jump != nullptr) {
@@ -82,6 +83,10 @@ void on_fault(int signal, siginfo_t* info, void* context) {
         const uintptr_t stack = stack_pointer(context);
         const uintptr_t distance = address > stack ? address - stack : stack - address;
         siglongjmp(*self->jump, signal == SIGSEGV && distance < 65536 ? SIGSTKFLT : signal);
+    }
+    if (signal == SIGFPE) {
+        const DivisionHandler goes_on = division_handler.load(std::memory_order_relaxed);
+        if (goes_on != nullptr && goes_on(info, context)) return;
     }
     const auto& old = before_fault[std::find(std::begin(kFaults), std::end(kFaults), signal) - kFaults];
     if ((old.sa_flags & SA_SIGINFO) != 0 && old.sa_sigaction != nullptr)
@@ -138,6 +143,13 @@ std::pair<uintptr_t, uintptr_t> module_of(const void* code) {
 void handle_signals() {
     handle(kStop, on_stop, nullptr);
     for (size_t i = 0; i < std::size(kFaults); ++i) handle(kFaults[i], on_fault, &before_fault[i]);
+}
+
+void handle_divisions(DivisionHandler goes_on) {
+    division_handler.store(goes_on, std::memory_order_relaxed);
+    struct sigaction current;
+    if (sigaction(SIGFPE, nullptr, &current) != 0 || current.sa_sigaction == on_fault) return;
+    handle(SIGFPE, on_fault, nullptr);  // not passed on to who took it over, who would pass it back
 }
 
 void make_leave(Thread& thread, uint64_t section, int reason) {

@@ -8,6 +8,10 @@ namespace ascend_graph::host::guard {
 // Once in a process, before a section is entered.
 void handle_signals();
 
+// See ascendgraphHandleDivisions.
+using DivisionHandler = bool (*)(void* info, void* context);
+void handle_divisions(DivisionHandler goes_on);
+
 // Makes the thread leave `section` with `reason`, the number of a signal, as soon as that is harmless; asked
 // for again and again until it has.
 void make_leave(Thread& thread, uint64_t section, int reason);

@@ -51,6 +51,10 @@ uint64_t ascendgraphReleases(void);
 // `code` is a function in the author's module; the limit counts from `since`, a time of ascendgraphNow, or
 // from now on where that is 0.
 int ascendgraphGuard(void (*body)(void* state), void* state, const void* code, int64_t since);
+// Who is asked about a division that the processor refuses (SIGFPE) anywhere else: true if the thread goes
+// on, with the registers of `context`. `info` and `context` are those of a signal handler. To be called again
+// before such code runs, for others take the signal over, too.
+void ascendgraphHandleDivisions(bool (*goes_on)(void* info, void* context));
 // From the first of these calls to the second the thread is not taken out of what ascendgraphGuard entered:
 // for a runtime that kernels call.
 uint64_t ascendgraphHold(void);
