@@ -76,6 +76,18 @@ def test_memory_that_is_gone_is_refused() -> None:
         graph.replay()
 
 
+def test_memory_of_others_may_go() -> None:
+    x, number, other = torch.ones(4, device="npu"), torch.tensor(3.0), torch.ones(1 << 20, device="npu")
+    graph = torch.npu.NPUGraph()
+    with torch.npu.graph(graph):
+        y = x - number
+        y -= 1.0
+    del number, other
+    torch.npu.empty_cache()
+    graph.replay()
+    assert y.tolist() == [-3, -3, -3, -3]
+
+
 def test_tensors_are_printed_and_saved_by_each_replay(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     x = torch.arange(3.0).npu()
     graph = torch.npu.NPUGraph()

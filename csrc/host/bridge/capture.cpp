@@ -80,7 +80,8 @@ class Work {
     const Operator& op() const { return op_; }
 
   private:
-    // Refuses what a device would read or write all the same: memory that its allocator has given back.
+    // Refuses what a device would read or write all the same: memory that its allocator has given back. A
+    // snapshot of host memory owns it.
     void check_memory() {
         const uint64_t releases = ascendgraphReleases();
         if (releases == checked_) return;
@@ -92,7 +93,7 @@ class Work {
     }
 
     void check_memory(const at::Tensor& t) const {
-        if (!t.defined() || !t.has_storage() || t.storage().nbytes() == 0) return;
+        if (!t.defined() || t.is_cpu() || !t.has_storage() || t.storage().nbytes() == 0) return;
         const void* base = nullptr;
         size_t size = 0;
         const auto* data = static_cast<const char*>(t.storage().data());
