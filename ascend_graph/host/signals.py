@@ -8,6 +8,7 @@ end goes on. What they finalize is finalized at exit as well.
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from types import FrameType, ModuleType
 from typing import Any
@@ -27,6 +28,8 @@ def keep_handlers(module: ModuleType) -> Iterator[None]:
         number: default if replaced(number) else signal.getsignal(number) for number, default in _DEFAULTS.items()
     }
     yield
+    if threading.current_thread() is not threading.main_thread():
+        return  # Python lets the main thread alone set handlers; neither did the module, unless it was imported before
     for number, handler in before.items():
         if replaced(number):
             signal.signal(number, _DEFAULTS[number] if handler is None else handler)  # None: not set by Python

@@ -51,8 +51,9 @@ def guard_graphs(module: ModuleType) -> Iterator[None]:
 
 
 def guard_generated_code(module: ModuleType) -> Iterator[None]:
-    """Let one thread at a time into the graphs that ``torchair.npu_fx_compiler`` keeps as code."""
+    """Let one thread at a time into the graphs that ``torchair.npu_fx_compiler`` keeps as code, and into what it patches once."""
     yield
+    module.add_npu_patch = _one_at_a_time(module.add_npu_patch)  # type: ignore[attr-defined]
     make = module._compile_py_code
 
     @functools.wraps(make)

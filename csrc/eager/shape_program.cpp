@@ -223,8 +223,9 @@ class Run {
         }
     }
 
-    // Numbers have 63 bits and a sign.
-    static bool within(bool overflow, int64_t value) { return !overflow && value != INT64_MIN; }
+    // Numbers have 63 bits and a sign. By reference: which argument is evaluated first is the compiler's
+    // affair.
+    static bool within(bool overflow, const int64_t& value) { return !overflow && value != INT64_MIN; }
 
     // Rounds as Python does: down, whatever the signs.
     static bool divide(NodeKind kind, int64_t a, int64_t b, int64_t& value) {

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -133,3 +135,26 @@ def test_eager_operators_on_eight_threads() -> None:
             torch.testing.assert_close(w.grad.cpu(), expected.grad)
 
     assert together(8, work) == []
+
+
+def test_the_first_graphs_of_a_process_compiled_at_once() -> None:
+    """TorchAir patches PyTorch at its first compilation, which is not safe for two threads by itself."""
+    code = """
+import threading, warnings
+warnings.simplefilter("ignore")
+import torch, torch_npu, torchair
+backend = torchair.get_npu_backend()
+errors = []
+def work(number):
+    try:
+        x = torch.rand(4)
+        torch.testing.assert_close(torch.compile(lambda x: x * number + 1, backend=backend)(x.npu()).cpu(), x * number + 1)
+    except Exception as error:
+        errors.append(error)
+threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+assert not errors, errors
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

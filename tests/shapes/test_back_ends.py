@@ -58,6 +58,13 @@ def test_symbolic_sizes_say_what_ints_say(differential: Any) -> None:
     assert report.runs["symbolic"] > 30
 
 
+def test_numbers_of_the_eager_program_end_at_63_bits(differential: Any) -> None:
+    found = [differential.case_of("x[n] -> y[n * (n - 9223372036854775807 - 1)]", "Ends")]
+    report = differential.compare(found, [differential.Programs()], calls=40)
+    faultless(report)
+    assert report.refusals > 0
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [2, 3])
 def test_more_relations(differential: Any, seed: int) -> None:
