@@ -4,6 +4,8 @@ CPU."""
 from __future__ import annotations
 
 import copy
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -250,17 +252,27 @@ def test_training_with_a_compiled_optimizer(name: str) -> None:
         assert_close(q.detach().cpu(), p.detach())
 
 
+DROPOUT = """
+import torch, torch_npu, torchair, warnings
+import torch.nn.functional as F
+warnings.simplefilter("ignore")
+torch.npu.manual_seed(0)
+x = torch.ones(64, 64, device="npu", requires_grad=True)
+run = torch.compile(lambda x: F.dropout(x, 0.25, True), backend=torchair.get_npu_backend(), dynamic=False)
+y, z = run(x), run(x)
+kept = y.detach() != 0
+assert torch.allclose(y.detach()[kept].cpu(), torch.tensor(1 / 0.75))
+assert 0.7 < kept.float().mean().item() < 0.8
+assert not torch.equal(y.detach().cpu(), z.detach().cpu())
+y.sum().backward()
+assert torch.equal(x.grad.cpu() != 0, kept.cpu())
+"""
+
+
 def test_dropout_keeps_the_expectation_and_its_mask_in_the_gradient() -> None:
-    torch.npu.manual_seed(0)
-    x = torch.ones(64, 64, device="npu", requires_grad=True)
-    run = compiled(lambda x: F.dropout(x, 0.25, True))
-    y, z = run(x), run(x)
-    kept = y.detach() != 0
-    assert torch.allclose(y.detach()[kept].cpu(), torch.tensor(1 / 0.75))
-    assert 0.7 < kept.float().mean().item() < 0.8
-    assert not torch.equal(y.detach().cpu(), z.detach().cpu())
-    y.sum().backward()
-    assert torch.equal(x.grad.cpu() != 0, kept.cpu())
+    """In a process of its own: torchair and npugraph_ex register rival meta functions of native_dropout, and the last wins."""
+    done = subprocess.run([sys.executable, "-c", DROPOUT], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 INDEXING: dict[str, Callable[..., Any]] = {
