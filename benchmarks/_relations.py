@@ -492,7 +492,12 @@ def compile_all(jobs: Sequence[tuple[Path, Sequence[str]]], workers: int) -> lis
 def run_native(program: Path, lines: Sequence[str]) -> list[Any]:
     """One JSON value for every line."""
     done = subprocess.run(
-        [program], input="\n".join(lines) + "\n", capture_output=True, text=True, check=False, timeout=600
+        [program],
+        input="".join(f"{line}\n" for line in lines),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
     )
     assert done.returncode == 0, f"{program.name} ended with {done.returncode}: {done.stderr[-2000:]}"
     found = [json.loads(text) for text in done.stdout.splitlines()]

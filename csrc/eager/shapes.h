@@ -126,7 +126,15 @@ inline c10::SymInt floor_divide(const c10::SymInt& a, const c10::SymInt& b) {
         [](const auto& x, const auto& y) { return x / y; });
 }
 inline c10::SymInt modulo(const c10::SymInt& a, const c10::SymInt& b) {
-    return subtract(a, multiply(floor_divide(a, b), b));
+    TORCH_SYM_CHECK(b.sym_ne(int64_t{0}), "a size is divided by zero");
+    return combine(
+        a, b,
+        [](int64_t x, int64_t y, int64_t* r) {
+            const int64_t rest = y == -1 ? 0 : x % y;  // a product with the quotient could go beyond 64 bits
+            *r = rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
+            return false;
+        },
+        [](const auto& x, const auto& y) { return x - x / y * y; });
 }
 inline c10::SymInt ceil_divide(const c10::SymInt& a, const c10::SymInt& b) {
     return negate(floor_divide(negate(a), b));

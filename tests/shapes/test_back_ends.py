@@ -58,6 +58,19 @@ def test_symbolic_sizes_say_what_ints_say(differential: Any) -> None:
     assert report.runs["symbolic"] > 30
 
 
+@pytest.mark.slow  # it compiles a package
+def test_numbers_end_at_63_bits_everywhere(differential: Any) -> None:
+    texts = [
+        "y[n * (n - 9223372036854775807 - 1)]",
+        "y[-(9223372036854775807 - n) % 5]",
+        "y[(9223372036854775807 + n) % 5]",
+    ]
+    found = [differential.case_of(f"x[n] -> {text}", f"Ends{i}") for i, text in enumerate(texts)]
+    report = differential.compare(found, all_of(differential), calls=40)
+    faultless(report)
+    assert report.refusals > 0
+
+
 def test_numbers_of_the_eager_program_end_at_63_bits(differential: Any) -> None:
     found = [differential.case_of("x[n] -> y[n * (n - 9223372036854775807 - 1)]", "Ends")]
     report = differential.compare(found, [differential.Programs()], calls=40)
