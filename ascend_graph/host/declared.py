@@ -189,7 +189,7 @@ def run_case(case: Case, *, dynamic: bool = False) -> Outcome:
         try:
             args, kwargs = case.inputs()
             expected = _reference(case.op, args, kwargs)
-        except Exception as error:
+        except Exception as error:  # what the CPU makes of arguments that nobody chose for it
             outcome.message = str(error)
             if case.variant is not Variant.DECLARED:  # not every operator takes every shape
                 outcome.result = Result.NO_REFERENCE
@@ -204,7 +204,7 @@ def run_case(case: Case, *, dynamic: bool = False) -> Outcome:
                 results = compiled(case.op, args, kwargs)
                 runs.append((results, args, kwargs))
             outcome.result = Result.NO_REFERENCE
-        except Exception as error:
+        except Exception as error:  # TorchAir's, PyTorch's or ours: what it was is the outcome
             outcome.message = str(error)
             if seen:
                 unsupported = "has no kernel for GE operator" in outcome.message

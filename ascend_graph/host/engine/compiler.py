@@ -89,7 +89,7 @@ class _GraphCompiler:
                 self._add(op, position)
             except GraphCompileError:
                 raise
-            except Exception as error:
+            except Exception as error:  # of kernels, which anybody may write: all is reported, with the node
                 raise GraphCompileError(f"node {op.name} ({op.type}): {error_text(error)}") from error
         outputs = [output for op in self.nodes if op.type == "NetOutput" for output in self._net_output(op)]
         inputs = [self.inputs[i] for i in sorted(self.inputs)]
@@ -305,7 +305,7 @@ class _GraphCompiler:
         function = functools.partial(kernel.infer, **step.attrs) if kernel.infer is not None else step.function()
         try:
             results = step.outputs(function(*arguments))
-        except Exception:
+        except Exception:  # whatever a kernel does that meets tensors without data
             try:  # a kernel may need data, whatever it is: one of NumPy, or of an extension
                 results = step.outputs(function(*[_zeros(a) for a in arguments]))
             except Exception:

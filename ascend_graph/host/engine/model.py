@@ -35,12 +35,13 @@ def read_graph(model: bytes) -> GraphDef:
     Raises:
         GraphCompileError: there is none.
     """
+    from google.protobuf.message import DecodeError
     from torchair._ge_concrete_graph.ge_ir_pb2 import ModelDef
 
     definition = ModelDef()
     try:
         definition.ParseFromString(model)
-    except Exception as error:
+    except DecodeError as error:
         raise GraphCompileError(f"not a serialised ge.proto.ModelDef: {error}") from error
     if not definition.graph:
         raise GraphCompileError("the model holds no graph")

@@ -184,7 +184,7 @@ class Program:
                     closure(slots)
                     for slot in unused:
                         slots[slot] = None
-            except Exception as error:
+            except Exception as error:  # of kernels, which anybody may write: all is reported, with the node
                 assert closure is not None
                 raise by_closure[closure].error(error, slots) from error
             return [slots[i] for i in outputs]

@@ -199,24 +199,24 @@ def geglu(x: T, *, dim: int = -1, approximate: int = 1, activate_left: bool = Fa
 
 
 @host_kernel("SoftmaxV2")
-def softmax(x: T, *, axes: list[int] = [-1], half_to_float: bool = False) -> T:  # noqa: B006
+def softmax(x: T, *, axes: list[int] = [-1], half_to_float: bool = False) -> T:
     (axis,) = axes
     return torch.softmax(x, axis, dtype=torch.float32 if half_to_float else None)
 
 
 @host_kernel("SoftmaxGrad")
-def softmax_grad(softmax: T, grad_softmax: T, *, axes: list[int] = [-1]) -> T:  # noqa: B006
+def softmax_grad(softmax: T, grad_softmax: T, *, axes: list[int] = [-1]) -> T:
     (axis,) = axes
     return aten._softmax_backward_data(grad_softmax, softmax, axis, softmax.dtype)
 
 
 @host_kernel("LogSoftmaxV2")
-def log_softmax(logits: T, *, axes: list[int] = [-1]) -> T:  # noqa: B006
+def log_softmax(logits: T, *, axes: list[int] = [-1]) -> T:
     (axis,) = axes
     return torch.log_softmax(logits, axis)
 
 
 @host_kernel("LogSoftmaxGrad")
-def log_softmax_grad(grad: T, x: T, *, axis: list[int] = [-1]) -> T:  # noqa: B006
+def log_softmax_grad(grad: T, x: T, *, axis: list[int] = [-1]) -> T:
     (dim,) = axis
     return aten._log_softmax_backward_data(grad, x, dim, x.dtype)

@@ -143,7 +143,7 @@ def avg_pool(
     ksize: list[int],
     strides: list[int],
     padding_mode: str = "CALCULATED",
-    pads: list[int] = [0, 0, 0, 0],  # noqa: B006
+    pads: list[int] = [0, 0, 0, 0],
     data_format: str = "NCHW",
     global_pooling: bool = False,
     ceil_mode: bool = False,
@@ -164,7 +164,7 @@ def avg_pool_grad(
     ksize: list[int],
     strides: list[int],
     padding_mode: str = "CALCULATED",
-    pads: list[int] = [0, 0, 0, 0],  # noqa: B006
+    pads: list[int] = [0, 0, 0, 0],
     data_format: str = "NCHW",
     global_pooling: bool = False,
     ceil_mode: bool = False,
@@ -209,7 +209,7 @@ def max_pool_with_argmax_v1(
     strides: list[int],
     pads: list[int],
     dtype: int = 3,
-    dilation: list[int] = [1, 1, 1, 1],  # noqa: B006
+    dilation: list[int] = [1, 1, 1, 1],
     ceil_mode: bool = False,
 ) -> tuple[T, T]:
     # The lists are NHWC, whatever the layout of the tensor is. A device gives the positions as bits; here they are
@@ -228,7 +228,7 @@ def max_pool_grad_with_argmax_v1(
     ksize: list[int],
     strides: list[int],
     pads: list[int],
-    dilation: list[int] = [1, 1, 1, 1],  # noqa: B006
+    dilation: list[int] = [1, 1, 1, 1],
     ceil_mode: bool = False,
 ) -> T:
     window = (sizes[1:3] for sizes in (ksize, strides, pads, dilation))
@@ -243,7 +243,7 @@ def max_pool_with_argmax_v3(
     strides: list[int],
     pads: list[int],
     dtype: int = 3,
-    dilation: list[int] = [1, 1],  # noqa: B006
+    dilation: list[int] = [1, 1],
     ceil_mode: bool = False,
     data_format: str = "NCHW",
 ) -> tuple[T, T]:
@@ -261,7 +261,7 @@ def max_pool_grad_with_argmax_v3(
     ksize: list[int],
     strides: list[int],
     pads: list[int],
-    dilation: list[int] = [1, 1],  # noqa: B006
+    dilation: list[int] = [1, 1],
     ceil_mode: bool = False,
     data_format: str = "NCHW",
 ) -> T:
@@ -278,7 +278,7 @@ def max_pool_3d_with_argmax(
     ksize: list[int],
     strides: list[int],
     pads: list[int],
-    dilation: list[int] = [1, 1, 1],  # noqa: B006
+    dilation: list[int] = [1, 1, 1],
     ceil_mode: bool = False,
     data_format: str = "NCDHW",
     dtype: int = 3,

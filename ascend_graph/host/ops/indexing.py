@@ -53,7 +53,7 @@ def gather_nd(x: T, indices: T) -> T:
 
 
 @host_kernel("IndexByTensor", dynamic=("indices",))
-def index_by_tensor(x: T, indices: list[T], *, indices_mask: list[int] = []) -> T:  # noqa: B006
+def index_by_tensor(x: T, indices: list[T], *, indices_mask: list[int] = []) -> T:
     return aten.index(x, _placed(indices, indices_mask))
 
 

@@ -87,9 +87,9 @@ def transpose_batch_mat_mul(
     bias: T | None = None,
     scale: T | None = None,
     *,
-    perm_x1: list[int] = [],  # noqa: B006
-    perm_x2: list[int] = [],  # noqa: B006
-    perm_y: list[int] = [],  # noqa: B006
+    perm_x1: list[int] = [],
+    perm_x2: list[int] = [],
+    perm_y: list[int] = [],
 ) -> T:
     if scale is not None:
         raise ValueError("scale, of a quantised result, is not supported")

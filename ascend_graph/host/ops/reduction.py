@@ -92,7 +92,7 @@ def reduce_std_with_mean(
     x: T,
     mean: T,
     *,
-    dim: list[int] = [],  # noqa: B006
+    dim: list[int] = [],
     unbiased: bool = True,
     keepdim: bool = False,
     invert: bool = False,
@@ -106,13 +106,13 @@ def reduce_std_with_mean(
 
 
 @host_kernel("ReduceStdV2", ignores=("is_mean_out",))
-def reduce_std_v2(x: T, *, dim: list[int] = [], correction: int = 1, keepdim: bool = False) -> tuple[T, T]:  # noqa: B006
+def reduce_std_v2(x: T, *, dim: list[int] = [], correction: int = 1, keepdim: bool = False) -> tuple[T, T]:
     std, mean = torch.std_mean(x, dim or None, correction=correction, keepdim=keepdim)
     return std, mean
 
 
 @host_kernel("LpNormV2")
-def lp_norm(x: T, *, p: float = 2.0, axes: list[int] = [], keepdim: bool = False, epsilon: float = 1e-12) -> T:  # noqa: B006
+def lp_norm(x: T, *, p: float = 2.0, axes: list[int] = [], keepdim: bool = False, epsilon: float = 1e-12) -> T:
     if epsilon > 1e-6:
         raise ValueError(f"epsilon={epsilon} is not supported; only values that vanish, such as 0 and 1e-12, are")
     order = float("inf") if p >= _INFINITE_ORDER else float("-inf") if p <= -_INFINITE_ORDER else p

@@ -48,7 +48,7 @@ def reshape(x: T, shape: T, *, axis: int = 0, num_axes: int = -1) -> T:
 
 
 @host_kernel("Squeeze", views=("x",))
-def squeeze(x: T, *, axis: list[int] = []) -> T:  # noqa: B006
+def squeeze(x: T, *, axis: list[int] = []) -> T:
     wrong = [dim for dim in axis if x.size(dim) != 1]
     if wrong:
         raise ValueError(f"dimensions {wrong} to squeeze are not of size 1")
@@ -56,7 +56,7 @@ def squeeze(x: T, *, axis: list[int] = []) -> T:  # noqa: B006
 
 
 @host_kernel("Unsqueeze", views=("x",))
-def unsqueeze(x: T, *, axes: list[int] = []) -> T:  # noqa: B006
+def unsqueeze(x: T, *, axes: list[int] = []) -> T:
     rank = x.dim() + len(axes)
     for axis in sorted(axis % rank for axis in axes):
         x = x.unsqueeze(axis)
@@ -79,7 +79,7 @@ def transpose(x: T, perm: T) -> T:
 
 
 @host_kernel("Permute", views=("x",))
-def permute(x: T, *, order: list[int] = [0]) -> T:  # noqa: B006
+def permute(x: T, *, order: list[int] = [0]) -> T:
     return x.permute(order).contiguous()
 
 
@@ -289,7 +289,7 @@ def reverse(x: T, axis: T) -> T:
 
 
 @host_kernel("Roll")
-def roll(x: T, *, shifts: list[int], dims: list[int] = []) -> T:  # noqa: B006
+def roll(x: T, *, shifts: list[int], dims: list[int] = []) -> T:
     return torch.roll(x, shifts, dims or ())
 
 
