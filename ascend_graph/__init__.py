@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ascend_graph.checks.explain import explain as explain
     from ascend_graph.checks.guard import MetaGuard as MetaGuard
     from ascend_graph.checks.guard import MetaMismatchError as MetaMismatchError
+    from ascend_graph.dispatch.meta import MetaError as MetaError
     from ascend_graph.errors import AscendGraphError as AscendGraphError
     from ascend_graph.prototypes import find_prototype as find_prototype
     from ascend_graph.prototypes import load_prototypes as load_prototypes
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from ascend_graph.registration.inference import InferenceError as InferenceError
     from ascend_graph.registration.inference import NarrowRelationWarning as NarrowRelationWarning
     from ascend_graph.registration.inference import infer_relation as infer_relation
-    from ascend_graph.registration.meta import MetaError as MetaError
     from ascend_graph.shapes import Relation as Relation
     from ascend_graph.shapes import RelationError as RelationError
     from ascend_graph.shapes import ShapeError as ShapeError
@@ -41,7 +41,7 @@ _PUBLIC = {
     "Argument": "ascend_graph.registration",
     "AscendGraphError": "ascend_graph.errors",
     "InferenceError": "ascend_graph.registration.inference",
-    "MetaError": "ascend_graph.registration.meta",
+    "MetaError": "ascend_graph.dispatch.meta",
     "MetaGuard": "ascend_graph.checks.guard",
     "MetaMismatchError": "ascend_graph.checks.guard",
     "NarrowRelationWarning": "ascend_graph.registration.inference",

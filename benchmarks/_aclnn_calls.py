@@ -12,10 +12,11 @@ from _aclnn_recorder import WRITTEN, Recorder
 
 from ascend_graph.aclnn import AclnnFunction, AclnnParameter, CType, Value
 from ascend_graph.binding import BindingError, CallArgument, Part
+from ascend_graph.binding.dtypes import scalar_types
+from ascend_graph.binding.own_schema import Kind, SchemaArgument
+from ascend_graph.dispatch.meta import TORCH
 from ascend_graph.eager import EagerError, EagerOperator, define_operator
-from ascend_graph.eager.schema import Kind, SchemaArgument, scalar_types
 from ascend_graph.prototypes import Attr, AttrType, DataType, OpPrototype, Parameter, ParameterKind
-from ascend_graph.registration.meta import TORCH
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from ascend_graph.codegen.infer_shape import GE_DTYPES, infer_shape_source
 from ascend_graph.codegen.output_shapes import CppTensor, output_code
 from ascend_graph.codegen.rendering import GenerationError
 
-from ascend_graph.eager.schema import Kind as Parameter_
+from ascend_graph.binding.own_schema import Kind as Parameter_
 from ascend_graph.eager.shape_code import SCALAR_TYPES, attr_kind, encode
 from ascend_graph.prototypes.model import Attr, AttrType, OpPrototype, Parameter, ParameterKind
 from ascend_graph.shapes import Relation, RelationError, ShapeError, parse_relation
@@ -686,7 +686,7 @@ def compare_symbolic(report: Report, all_cases: Sequence[Case], *, seed: int = 0
     from torch._dynamo.source import ConstantSource
     from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 
-    from ascend_graph.registration.meta import _checker, _decide
+    from ascend_graph.dispatch.meta import _checker, _decide
 
     rng = random.Random(seed)
     check = _checker("symbolic")

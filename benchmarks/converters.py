@@ -38,12 +38,12 @@ from rich.markup import escape
 from rich.table import Table
 
 import ascend_graph
+from ascend_graph.binding.dtypes import STORED_AS
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.prototypes import OpPrototype, parse_text
 from ascend_graph.prototypes.catalog import process_catalog
 from ascend_graph.prototypes.writer import to_reg_op
 from ascend_graph.registration.comparison import Nodes, RefusedError, ReplacedConverterWarning, build_nodes
-from ascend_graph.registration.dtypes import STORED_AS
 from ascend_graph.registration.torchair import existing_converter
 
 sys.path.insert(0, str(Path(__file__).parent))

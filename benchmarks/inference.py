@@ -34,8 +34,8 @@ from rich.table import Table
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from ascend_graph.dispatch.meta import meta_function
 from ascend_graph.registration.inference import InferenceError, infer_relation, signature_of
-from ascend_graph.registration.meta import meta_function
 from ascend_graph.shapes import Relation, ShapeError
 from benchmarks.data.npu_references import HOST_KERNELS, REFERENCES
 from benchmarks.data.npu_relations import BRANCH_FREE

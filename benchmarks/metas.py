@@ -30,8 +30,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 
 from ascend_graph.compilation import torch_library
-from ascend_graph.registration.fake import register_meta
-from ascend_graph.registration.meta import meta_function
+from ascend_graph.dispatch.fake import register_meta
+from ascend_graph.dispatch.meta import meta_function
 from ascend_graph.shapes import Relation, parse_relation
 from ascend_graph.shapes.samples import SampleError, sample
 from benchmarks.data.npu_relations import BRANCH_FREE, MENDS, SMALL_BRANCHES, Entry, Mend
@@ -205,7 +205,7 @@ class Caller:
 
 def _number_name(value: object) -> object:
     """The dtype that a number of a ScalarType means, by name: the sampler knows names only."""
-    from ascend_graph.registration.meta import TORCH
+    from ascend_graph.dispatch.meta import TORCH
 
     dtype = TORCH.from_attr(value)
     return None if dtype is None else TORCH.to_name(dtype)

@@ -12,7 +12,7 @@ from ascend_graph.codegen.rendering import GenerationError, cpp_string
 
 from ascend_graph.aclnn import Value
 from ascend_graph.binding import Call, CallArgument, Part
-from ascend_graph.eager.schema import Kind, OperatorSchema, SchemaArgument, default_of
+from ascend_graph.binding.own_schema import Kind, OperatorSchema, SchemaArgument, default_of
 
 
 @dataclass(frozen=True, slots=True)

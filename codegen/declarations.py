@@ -18,9 +18,9 @@ from ascend_graph.codegen.rendering import GenerationError
 from ascend_graph.codegen.sample_calls import DTYPE_NAMES
 
 from ascend_graph.binding import Call, find_call
-from ascend_graph.eager.dtype_ints import Numbers, dtype_ints, is_dtype_name
-from ascend_graph.eager.errors import EagerError
-from ascend_graph.eager.schema import OperatorSchema, operator_schema
+from ascend_graph.binding.dtype_ints import Numbers, dtype_ints, is_dtype_name
+from ascend_graph.binding.errors import EagerError
+from ascend_graph.binding.own_schema import OperatorSchema, operator_schema
 from ascend_graph.prototypes import AttrType, OpPrototype, ParameterKind
 from ascend_graph.shapes import Relation, RelationError, parse_relation
 

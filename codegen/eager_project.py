@@ -41,9 +41,9 @@ from ascend_graph.codegen.sample_calls import sample_call
 
 from ascend_graph.aclnn import ConflictingDeclarationsError
 from ascend_graph.binding import BindingError, Call
-from ascend_graph.eager.allowed import ANY, AllowedDtypes, allowed_dtypes
-from ascend_graph.eager.errors import EagerError
-from ascend_graph.eager.schema import Kind, OperatorSchema, SchemaArgument, operator_schema
+from ascend_graph.binding.allowed import ANY, AllowedDtypes, allowed_dtypes
+from ascend_graph.binding.errors import EagerError
+from ascend_graph.binding.own_schema import Kind, OperatorSchema, SchemaArgument, operator_schema
 from ascend_graph.eager.shape_code import attr_kind
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.gradients import parse_wiring

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from ascend_graph.codegen.rendering import GenerationError, cpp_string, python_docstring, python_literal
 
-from ascend_graph.eager.dtype_ints import Numbers
-from ascend_graph.eager.schema import Kind, SchemaArgument, default_of
+from ascend_graph.binding.dtype_ints import Numbers
+from ascend_graph.binding.own_schema import Kind, SchemaArgument, default_of
 from ascend_graph.gradients import Feed
 from ascend_graph.prototypes import AttrValue, Parameter, ParameterKind
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ascend_graph.codegen.rendering import GenerationError
 
-from ascend_graph.eager.schema import ATTR_KINDS, OperatorSchema, SchemaArgument
+from ascend_graph.binding.own_schema import ATTR_KINDS, OperatorSchema, SchemaArgument
 from ascend_graph.gradients import (
     Argument,
     Feed,

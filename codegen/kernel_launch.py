@@ -24,7 +24,8 @@ from ascend_graph.codegen.kernel_source import (
 from ascend_graph.codegen.operator_package import CPP_KEYWORDS, aclnn_parameters
 from ascend_graph.codegen.rendering import GenerationError, identifier, render
 
-from ascend_graph.eager.schema import Kind, OperatorSchema, dtype_number
+from ascend_graph.binding.dtypes import torch_number
+from ascend_graph.binding.own_schema import Kind, OperatorSchema
 from ascend_graph.prototypes import DataType, Parameter, ParameterKind
 from ascend_graph.prototypes.dtypes import NAMED_SETS
 from ascend_graph.shapes import Relation
@@ -422,7 +423,7 @@ def _scalar_types(parameter: Parameter) -> tuple[str, ...]:
 
     if set(parameter.dtypes) >= set(NAMED_SETS["ALL"]):
         return ()
-    numbers = [ENUMERATORS.get(dtype_number(dtype)) for dtype in parameter.dtypes]
+    numbers = [ENUMERATORS.get(torch_number(dtype)) for dtype in parameter.dtypes]
     return tuple(f"at::ScalarType::{name}" for name in numbers if name)
 
 

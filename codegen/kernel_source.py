@@ -15,8 +15,8 @@ from pathlib import Path
 
 from ascend_graph.codegen.rendering import GenerationError
 
-from ascend_graph.host.ascendc.translate import GLOBAL_MARK, find_kernels
 from ascend_graph.prototypes import DataType
+from ascend_graph.sources.kernels import GLOBAL_MARK, find_kernels
 from ascend_graph.sources.text import SourceText, read_source
 
 #: The suffixes of files that may define kernels; a file named explicitly is read whatever it is called.

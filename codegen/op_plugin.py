@@ -9,7 +9,7 @@ from ascend_graph.codegen.rendering import GenerationError, render
 
 from ascend_graph.aclnn import ConflictingDeclarationsError
 from ascend_graph.binding import BindingError, Call, Part, find_call, msopgen_call
-from ascend_graph.eager.schema import OperatorSchema, operator_schema
+from ascend_graph.binding.own_schema import OperatorSchema, operator_schema
 from ascend_graph.prototypes import OpPrototype, Parameter, ParameterKind
 from ascend_graph.shapes import Relation, parse_relation
 from ascend_graph.shapes.syntax import Dims, Like, Name

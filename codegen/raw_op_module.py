@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from ascend_graph.codegen.rendering import identifier, python_docstring, python_literal, render
+
 from ascend_graph.prototypes.model import OpPrototype, ParameterKind
 from ascend_graph.raw_ops.description import ATTR_FIELDS, RawOp, describe
-
-from .rendering import identifier, python_docstring, python_literal, render
 
 #: The names that the generated module itself uses.
 _MODULE_NAMES = frozenset(

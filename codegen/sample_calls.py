@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ascend_graph.eager.schema import ATTR_KINDS, Kind
+from ascend_graph.binding.own_schema import ATTR_KINDS, Kind
 from ascend_graph.prototypes import Attr, Parameter, ParameterKind
 from ascend_graph.shapes import parse_relation
 from ascend_graph.shapes.syntax import Dims, Ellipsis_, Group, Literal, Name, Size

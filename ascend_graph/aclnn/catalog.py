@@ -6,16 +6,16 @@ import difflib
 import os
 import re
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ascend_graph.aclnn.model import AclnnFunction
 from ascend_graph.aclnn.parser import FIRST_PHASE, AclnnResult, merge_results, parse_file, parse_text
 from ascend_graph.errors import AscendGraphError
-from ascend_graph.sources import Diagnostic, Severity, SourceError
+from ascend_graph.sources import Diagnostic, Severity
 from ascend_graph.sources.installed import custom_packages, existing
+from ascend_graph.sources.reading import HEADER_SUFFIXES, Reader
 
-HEADER_SUFFIXES = (".h", ".hpp", ".hh")
 _VERSION = re.compile(r"v\d+\Z")
 #: A header may be named after a family of functions; a shorter name of one says nothing.
 _SHORTEST_FAMILY = 3
@@ -43,39 +43,19 @@ def is_text(source: str) -> bool:
     return "\n" in source or "(" in source
 
 
-def header_files(directory: Path) -> Iterator[Path]:
-    """The headers below a directory, in the order of their names."""
-    for parent, directories, names in os.walk(directory):
-        directories.sort()
-        for name in sorted(names):
-            if name.endswith(HEADER_SUFFIXES):
-                yield Path(parent, name)
-
-
-def read_functions(source: str | Path) -> AclnnResult:
-    """Read a text, a file, or every header below a directory, in the order of their names.
-
-    A file of a directory that cannot be read is reported in the diagnostics; one named directly is an error.
-
-    Raises:
-        SourceError: ``source`` is no text, and no path that can be read.
-    """
-    if isinstance(source, str) and is_text(source):
-        return parse_text(source)
-    path = Path(source).expanduser()
-    if path.is_dir():
-        return merge_results(_read_or_report(file) for file in header_files(path))
-    if not path.exists():
-        raise SourceError(f"{source}: there is no such file or directory; pass an aclnn header, a directory, or a text")
-    return parse_file(path)
-
-
-def _read_or_report(path: Path) -> AclnnResult:
-    try:
-        return parse_file(path)
-    except SourceError as error:
-        message = str(error).removeprefix(f"{path}: ")
-        return AclnnResult(diagnostics=(Diagnostic(Severity.ERROR, message, str(path)),))
+_READER = Reader(
+    is_text,
+    parse_text,
+    parse_file,
+    lambda path: path.name.endswith(HEADER_SUFFIXES),
+    merge_results,
+    lambda diagnostic: AclnnResult(diagnostics=(diagnostic,)),
+    "an aclnn header, a directory, or a text",
+)
+#: Read a text, a file, or all headers of a directory; see :meth:`~ascend_graph.sources.reading.Reader.read`.
+read_functions = _READER.read
+#: The headers below a directory, in the order of their names.
+header_files = _READER.files
 
 
 class AclnnCatalog:
@@ -202,7 +182,7 @@ class AclnnCatalog:
         for path in paths:
             changed = _changed(path)
             if path not in self._read or self._read[path][0] != changed:
-                self._read[path] = changed, _read_or_report(path)
+                self._read[path] = changed, _READER.read_or_report(path)
             found += [function for function in self._read[path][1].functions if function.name == name]
         return found
 

@@ -14,9 +14,10 @@ from typing import Any
 from ascend_graph.aclnn import AclnnFunction, AclnnParameter, CType, Direction, Value
 from ascend_graph.aclnn.roles import is_output_name, is_reference_name
 from ascend_graph.binding.errors import BindingError
+from ascend_graph.binding.matching import only_pairs
+from ascend_graph.binding.synonyms import FIRST_TENSOR_NAMES, are_synonyms, normalize
 from ascend_graph.prototypes import Attr, AttrType, DataType, OpPrototype, Parameter, ParameterKind
 from ascend_graph.prototypes.writer import reg_op_calls
-from ascend_graph.synonyms import FIRST_TENSOR_NAMES, are_synonyms, normalize
 
 
 class Part(enum.Enum):
@@ -335,17 +336,12 @@ class _Matcher:
     # ---------------------------------------------------------------------------------------------------------- rounds
 
     def match(self, same: Callable[[AclnnParameter, _Target], bool], evidence: Evidence) -> None:
-        possible: dict[int, list[_Target]] = {}
-        free = self.free
+        free, possible = self.free, {}
         for position in self.open:
             parameter = self.function.parameters[position]
-            fitting = [target for target in free if same(parameter, target) and self.agrees(target, parameter)]
-            if fitting:
-                possible[position] = fitting
-        for position, fitting in possible.items():
-            rivals = [other for other, theirs in possible.items() if other != position and fitting[0] in theirs]
-            if len(fitting) == 1 and not rivals:
-                self.decide(position, fitting[0], evidence)
+            possible[position] = [t for t in free if same(parameter, t) and self.agrees(t, parameter)]
+        for position, target in only_pairs(possible):
+            self.decide(position, target, evidence)
 
     def match_only_output(self) -> None:
         """The one output that is left on both sides, whatever the two call it."""

@@ -7,3 +7,7 @@ from ascend_graph.errors import AscendGraphError
 
 class BindingError(AscendGraphError, ValueError):
     """What is to be bound does not fit, or fits in more than one way."""
+
+
+class EagerError(AscendGraphError):
+    """A prototype cannot become an eager operator."""

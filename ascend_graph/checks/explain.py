@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ascend_graph.binding import Call, Part
-from ascend_graph.eager.dtype_ints import Numbers
+from ascend_graph.binding.arguments import Binding, Conversion, ReturnSource, Source
+from ascend_graph.binding.dtype_ints import Numbers
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.prototypes import Attr, DataType, OpPrototype, Parameter
 from ascend_graph.prototypes.writer import reg_op_calls
-from ascend_graph.registration.binding import Binding, Conversion, ReturnSource, Source
 from ascend_graph.registration.register import RegisteredOp, find_registered, registered_ops
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ascend_graph.eager.errors import AclnnError, EagerArgumentError, EagerError, MissingFunctionError
-from ascend_graph.eager.schema import OperatorSchema, SchemaArgument, operator_schema
+from ascend_graph.binding.errors import EagerError
+from ascend_graph.binding.own_schema import OperatorSchema, SchemaArgument, operator_schema
+from ascend_graph.eager.errors import AclnnError, EagerArgumentError, MissingFunctionError
 
 if TYPE_CHECKING:
     from ascend_graph.eager.operators import EagerOperator, define_operator

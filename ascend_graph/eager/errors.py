@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from ascend_graph.errors import AscendGraphError
-
-
-class EagerError(AscendGraphError):
-    """A prototype cannot become an eager operator."""
+from ascend_graph.binding.errors import EagerError
 
 
 class EagerArgumentError(EagerError, RuntimeError):

@@ -10,8 +10,9 @@ from pathlib import Path
 from types import ModuleType
 
 import ascend_graph.eager
+from ascend_graph.binding.errors import EagerError
 from ascend_graph.compilation import CppLibrary, torch_library
-from ascend_graph.eager.errors import AclnnError, EagerArgumentError, EagerError, MissingFunctionError
+from ascend_graph.eager.errors import AclnnError, EagerArgumentError, MissingFunctionError
 
 NAME = "ascend_graph_eager"
 

@@ -12,19 +12,20 @@ import torch
 
 from ascend_graph.aclnn import Value as CValue
 from ascend_graph.binding import BindingError, Call, CallArgument, Part, find_call
+from ascend_graph.binding.allowed import ANY, AllowedDtypes, allowed_dtypes
 from ascend_graph.binding.call import int_range
-from ascend_graph.eager.allowed import ANY, AllowedDtypes, allowed_dtypes
-from ascend_graph.eager.dtype_ints import Numbers, dtype_ints
-from ascend_graph.eager.errors import EagerArgumentError, EagerError
+from ascend_graph.binding.dtype_ints import Numbers, dtype_ints
+from ascend_graph.binding.dtypes import ge_dtype
+from ascend_graph.binding.errors import EagerError
+from ascend_graph.binding.own_schema import Kind, OperatorSchema, default_of, operator_schema
+from ascend_graph.dispatch.definition import Definition, forget_kernels
+from ascend_graph.dispatch.fake import register_meta
+from ascend_graph.dispatch.meta import TORCH, MetaFunction, meta_function
+from ascend_graph.dispatch.transaction import Change, Entry, exchange
+from ascend_graph.eager.errors import EagerArgumentError
 from ascend_graph.eager.library import kernels
-from ascend_graph.eager.schema import Kind, OperatorSchema, default_of, operator_schema
 from ascend_graph.eager.shape_code import ShapeCode, attr_kind, encode
 from ascend_graph.prototypes import AttrValue, OpPrototype, Parameter, ParameterKind
-from ascend_graph.registration.dispatch import Definition, forget_kernels
-from ascend_graph.registration.dtypes import ge_dtype
-from ascend_graph.registration.fake import register_meta
-from ascend_graph.registration.meta import TORCH, MetaFunction, meta_function
-from ascend_graph.registration.transaction import Change, Entry, exchange
 from ascend_graph.shapes import Relation, parse_relation
 from ascend_graph.shapes.syntax import Itself, Value
 

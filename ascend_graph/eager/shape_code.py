@@ -12,7 +12,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ascend_graph.eager.schema import Kind as Parameter
+from ascend_graph.binding.own_schema import Kind as Parameter
 from ascend_graph.shapes import Relation, RelationError, form
 from ascend_graph.shapes.form import AttrKind, Kind, Node, Op
 from ascend_graph.shapes.lowering import lower

@@ -11,9 +11,9 @@ import enum
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from ascend_graph.binding.synonyms import are_synonyms, normalize
 from ascend_graph.gradients.signature import Argument, Result, Signature
 from ascend_graph.gradients.wiring import GradientError, Wiring
-from ascend_graph.synonyms import are_synonyms, normalize
 
 
 class Feed(enum.Enum):

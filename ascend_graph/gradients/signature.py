@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ascend_graph.binding.synonyms import normalize
 from ascend_graph.prototypes import DataType, Parameter
 from ascend_graph.shapes import Relation
 from ascend_graph.shapes.dtypes import CATEGORY
 from ascend_graph.shapes.syntax import Name
-from ascend_graph.synonyms import normalize
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,16 @@
 """Making an operator known to torch: schema, binding, meta function, converter, gradient, as one transaction. Imports torch."""
 
 from ascend_graph.binding import BindingError
+from ascend_graph.binding.arguments import Argument, Binding, Evidence, bind
+from ascend_graph.binding.dtypes import DtypeError, dtype_number
+from ascend_graph.binding.op_schema import OpSchema, SchemaError, read_schema
+from ascend_graph.dispatch.fake import register_meta
+from ascend_graph.dispatch.meta import MetaError, meta_function
 from ascend_graph.gradients import GradientError
-from ascend_graph.registration.binding import Argument, Binding, Evidence, bind
 from ascend_graph.registration.comparison import ReplacedConverterWarning
 from ascend_graph.registration.converter import ConversionError, make_converter
-from ascend_graph.registration.dtypes import DtypeError, dtype_number
-from ascend_graph.registration.fake import register_meta
-from ascend_graph.registration.meta import MetaError, meta_function
 from ascend_graph.registration.register import RegisteredOp, register_op, registered_ops
 from ascend_graph.registration.request import RegistrationError
-from ascend_graph.registration.schema import OpSchema, SchemaError, read_schema
 from ascend_graph.registration.torchair import ConverterError
 
 __all__ = [

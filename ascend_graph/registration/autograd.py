@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch._library.utils import is_functional_schema
 
+from ascend_graph.binding.arguments import Binding
+from ascend_graph.binding.op_schema import OpSchema, read_schema, single_overload
 from ascend_graph.gradients import (
     Argument,
     Feed,
@@ -23,8 +25,6 @@ from ascend_graph.gradients import (
     parse_wiring,
     plan_gradient,
 )
-from ascend_graph.registration.binding import Binding
-from ascend_graph.registration.schema import OpSchema, read_schema, single_overload
 from ascend_graph.shapes import Relation
 
 Backward = Callable[..., Any]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ascend_graph.binding.arguments import Binding, Conversion, Hook, Source
+from ascend_graph.binding.dtypes import PACKED_DTYPES, STORED_AS, ge_dtype
+from ascend_graph.binding.op_schema import ArgumentKind
+from ascend_graph.binding.ties import Tie, TieKind
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.prototypes import Attr, DataType, Parameter, ParameterKind
 from ascend_graph.raw_ops import NodeStyle, describe, make_raw_op
 from ascend_graph.raw_ops.description import is_index_type
-from ascend_graph.registration.binding import Binding, Conversion, Hook, Source
-from ascend_graph.registration.dtypes import PACKED_DTYPES, STORED_AS, ge_dtype
-from ascend_graph.registration.schema import ArgumentKind
-from ascend_graph.registration.ties import Tie, TieKind
 from ascend_graph.registration.torchair import ConverterFunction, torchair
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from ascend_graph.registration.fake import existing_meta
+from ascend_graph.dispatch.fake import existing_meta
 from ascend_graph.registration.running import KernelError, Runner, bind
 from ascend_graph.registration.search import InferenceError, Inferred, NarrowRelationWarning, Search, Trial
 from ascend_graph.shapes import parse_relation

@@ -4,37 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from ascend_graph.binding import BindingError, Call
-from ascend_graph.eager.dtype_ints import Numbers
+from ascend_graph.binding.arguments import Binding, bind
+from ascend_graph.binding.dtype_ints import Numbers
+from ascend_graph.binding.dtypes import dtype_number
+from ascend_graph.binding.errors import EagerError
+from ascend_graph.binding.op_schema import read_schema
+from ascend_graph.dispatch.definition import Definition
+from ascend_graph.dispatch.fake import MetaHandle, check_takes_meta, existing_meta, register_meta
+from ascend_graph.dispatch.meta import MetaFunction, meta_function
+from ascend_graph.dispatch.transaction import Change, Entry
+from ascend_graph.eager.operators import PlannedOperator, operator_exists, plan_operator
 from ascend_graph.registration.autograd import Find, gradient_of, register_gradient
-from ascend_graph.registration.binding import Binding, bind
 from ascend_graph.registration.comparison import beside
 from ascend_graph.registration.converter import make_converter
-from ascend_graph.registration.dispatch import Definition
-from ascend_graph.registration.dtypes import dtype_number
-from ascend_graph.registration.fake import MetaHandle, check_takes_meta, existing_meta, register_meta
 from ascend_graph.registration.functionalize import needs_twin, register_twin
 from ascend_graph.registration.inference import infer_relation
-from ascend_graph.registration.meta import MetaFunction, meta_function
 from ascend_graph.registration.request import RegistrationError, Request
-from ascend_graph.registration.schema import read_schema
 from ascend_graph.registration.torchair import (
     ConverterFunction,
     ConverterHandle,
     existing_converter,
     register_converter,
 )
-from ascend_graph.registration.transaction import Change, Entry
 from ascend_graph.registration.without_gradient import say_so_in_graphs
 from ascend_graph.shapes import Relation
 from ascend_graph.shapes.syntax import Itself
-
-if TYPE_CHECKING:
-    from ascend_graph.eager.operators import PlannedOperator
 
 
 @dataclass(slots=True, eq=False)
@@ -127,10 +126,6 @@ class _Planner:
 
     def plan_operator(self) -> PlannedOperator:
         """The operator that registering defines: its schema, meta function and kernel."""
-        # eager.operators makes its meta functions with this package: imported here, where both are complete.
-        from ascend_graph.eager import EagerError
-        from ascend_graph.eager.operators import operator_exists, plan_operator
-
         request = self.request
         planned = plan_operator(
             request.prototype,

@@ -2,7 +2,7 @@
 
 A call is read into a :class:`~ascend_graph.registration.request.Request`, planned
 (:mod:`~ascend_graph.registration.planning`: everything is decided and checked, nothing changed), and its changes are
-exchanged for those in force (:mod:`~ascend_graph.registration.transaction`: all of them or none).
+exchanged for those in force (:mod:`~ascend_graph.dispatch.transaction`: all of them or none).
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import Any
 import torch
 
 from ascend_graph.binding import Call
+from ascend_graph.binding.arguments import Binding
+from ascend_graph.binding.op_schema import single_overload
+from ascend_graph.dispatch.definition import forget_kernels
+from ascend_graph.dispatch.meta import MetaFunction
+from ascend_graph.dispatch.transaction import exchange
 from ascend_graph.prototypes import OpPrototype
-from ascend_graph.registration.binding import Binding
-from ascend_graph.registration.dispatch import forget_kernels
-from ascend_graph.registration.meta import MetaFunction
 from ascend_graph.registration.planning import Plan, plan
 from ascend_graph.registration.request import RegistrationError, Request, read_request
-from ascend_graph.registration.schema import single_overload
 from ascend_graph.registration.torchair import ConverterFunction
-from ascend_graph.registration.transaction import exchange
 from ascend_graph.shapes import Relation
 
 
@@ -144,7 +144,7 @@ def register_op(
         shape: The shape relation, in the prototype's names or in the schema's, or a callable as for ``meta``. Without it,
             in this order: a meta function that exists is kept; outputs that are inputs need none; the eager kernel is
             run on small inputs, or on ``samples``, and the one simple relation that explains every run is taken.
-        arguments: What names do not settle; see :func:`ascend_graph.registration.binding.bind`.
+        arguments: What names do not settle; see :func:`ascend_graph.binding.arguments.bind`.
         meta: A meta function, as ``torch.library.register_fake`` takes.
         converter: A converter, as ``torchair.register_fx_node_ge_converter`` takes.
         backward: The gradient: a function, or another operator; see

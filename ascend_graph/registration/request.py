@@ -8,11 +8,11 @@ from typing import Any
 
 import torch
 
-from ascend_graph.eager import operator_schema
+from ascend_graph.binding.op_schema import single_overload
+from ascend_graph.binding.own_schema import operator_schema
+from ascend_graph.dispatch.meta import MetaFunction
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.prototypes import OpPrototype, find_prototype
-from ascend_graph.registration.meta import MetaFunction
-from ascend_graph.registration.schema import single_overload
 from ascend_graph.registration.torchair import ConverterFunction
 from ascend_graph.shapes import Relation, parse_relation
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
+from ascend_graph.dispatch.meta import TORCH
 from ascend_graph.errors import AscendGraphError
-from ascend_graph.registration.meta import TORCH
 from ascend_graph.registration.running import Returned, Run, Runner
 from ascend_graph.shapes import Relation, RelationError, ShapeError, parse_relation
 from ascend_graph.shapes.domains import Domain, Signature, attr_values, domains, restored, safe_name

@@ -18,6 +18,7 @@ import pytest
 
 from ascend_graph.host.ascendc import driver, translate
 from ascend_graph.host.toolkit import toolkit_directory
+from ascend_graph.sources import kernels
 
 from . import standalone
 from .standalone import LIBRARY, SOURCES, assemble
@@ -62,7 +63,7 @@ def tools(cache: Path) -> Toolkit:
     installed = toolkit_directory()
     runtime = _digest(SOURCES / "include", Path(standalone.__file__), *LIBRARY)
     headers = installed / "include"
-    key = _digest(headers, *LIBRARY, Path(driver.__file__), Path(translate.__file__))
+    key = _digest(headers, *LIBRARY, Path(driver.__file__), Path(translate.__file__), Path(kernels.__file__))
     home = cache / f"home-{runtime}"
     library = assemble(home)
     return Toolkit(home, key, ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL))

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ascend_graph.host.ascendc import driver, translate
+from ascend_graph.sources.kernels import find_kernels
 
 
 def launched(callee: str, configuration: str) -> str:
@@ -49,7 +50,7 @@ def test_any_text_is_answered(text: str) -> None:
         return
     if "<<<" not in text:
         assert result == text
-    translate.find_kernels(text)
+    find_kernels(text)
     translate.declare_cores(text)
 
 
@@ -77,7 +78,7 @@ __ascendc_global__ __attribute__((aligned(16))) void in_a(const Tiling tiling, u
 }
 __ascendc_global__ void outside() {}
 """
-    kernels = translate.find_kernels(text)
+    kernels = find_kernels(text)
     assert [(kernel.namespace, kernel.name) for kernel in kernels] == [
         ("a::b::c", "plain"),
         ("a", "in_a"),

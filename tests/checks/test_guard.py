@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from ascend_graph.checks.guard import MetaGuard, MetaMismatchError
+from ascend_graph.dispatch.fake import MetaHandle, register_meta
+from ascend_graph.dispatch.meta import meta_function
 from ascend_graph.errors import AscendGraphError
-from ascend_graph.registration.fake import MetaHandle, register_meta
-from ascend_graph.registration.meta import meta_function
 from ascend_graph.shapes import parse_relation
 
 Make = Callable[..., Any]

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import ascend_graph
-from ascend_graph.registration.dispatch import RemovedOperatorError
+from ascend_graph.dispatch.definition import RemovedOperatorError
 
 # Compiling warns of much that is torch's and torchair's own affair.
 pytestmark = pytest.mark.filterwarnings("default")

@@ -12,8 +12,8 @@ from eager_package import PROTOTYPES, prototype
 
 import ascend_graph
 from ascend_graph import AscendGraphError, dtype_number
+from ascend_graph.binding.dtype_ints import Numbers, dtype_ints
 from ascend_graph.eager import EagerError, define_operator, operator_schema
-from ascend_graph.eager.dtype_ints import Numbers, dtype_ints
 from ascend_graph.prototypes import DataType, parse_text
 from ascend_graph.registration import BindingError, RegistrationError
 from ascend_graph.shapes import parse_relation

@@ -14,6 +14,8 @@ from eager_package import prototype
 from torch._subclasses import FakeTensorMode
 
 from ascend_graph import AscendGraphError
+from ascend_graph.dispatch.definition import RemovedOperatorError
+from ascend_graph.dispatch.meta import MetaError
 from ascend_graph.eager import (
     AclnnError,
     EagerArgumentError,
@@ -23,8 +25,6 @@ from ascend_graph.eager import (
     define_operator,
 )
 from ascend_graph.prototypes import parse_text
-from ascend_graph.registration.dispatch import RemovedOperatorError
-from ascend_graph.registration.meta import MetaError
 from ascend_graph.shapes import RelationError
 
 Define = Callable[..., EagerOperator]

@@ -13,6 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ascend_graph import AscendGraphError, parse_relation
+from ascend_graph.binding.arguments import bind
+from ascend_graph.binding.op_schema import read_schema
 from ascend_graph.eager import OperatorSchema, operator_schema
 from ascend_graph.gradients import (
     Argument,
@@ -28,8 +30,6 @@ from ascend_graph.gradients import (
 )
 from ascend_graph.prototypes import parse_text
 from ascend_graph.registration.autograd import signature_of
-from ascend_graph.registration.binding import bind
-from ascend_graph.registration.schema import read_schema
 
 
 def forward(

@@ -11,8 +11,8 @@ from torch._dispatch.python import enable_python_dispatcher
 from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 
-from ascend_graph.registration.fake import MetaHandle, existing_meta, register_meta
-from ascend_graph.registration.meta import TORCH, MetaError, meta_function
+from ascend_graph.dispatch.fake import MetaHandle, existing_meta, register_meta
+from ascend_graph.dispatch.meta import TORCH, MetaError, meta_function
 from ascend_graph.shapes import RelationError, ShapeError, parse_relation
 from ascend_graph.shapes.dtypes import CATEGORY, Operand, promote_names
 

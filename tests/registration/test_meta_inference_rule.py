@@ -15,8 +15,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 
 import ascend_graph
+from ascend_graph.dispatch.meta import meta_function
 from ascend_graph.host.ops import host_kernel
-from ascend_graph.registration.meta import meta_function
 from ascend_graph.shapes import parse_relation
 
 pytest.importorskip("torch_npu", reason="TorchAir comes with torch_npu", exc_type=ImportError)

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 import torch
 
+from ascend_graph.binding.arguments import Conversion
+from ascend_graph.binding.dtypes import PACKED_DTYPES
+from ascend_graph.binding.errors import EagerError
 from ascend_graph.eager import operator_schema
-from ascend_graph.eager.errors import EagerError
 from ascend_graph.prototypes import OpPrototype, ParameterKind, parse_text
 from ascend_graph.registration import BindingError, bind, make_converter, read_schema
-from ascend_graph.registration.binding import Conversion
-from ascend_graph.registration.dtypes import PACKED_DTYPES
 from ascend_graph.registration.torchair import torchair
 
 with warnings.catch_warnings():

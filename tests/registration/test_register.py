@@ -16,6 +16,7 @@ import torch
 
 import ascend_graph
 from ascend_graph import AscendGraphError
+from ascend_graph.dispatch.fake import existing_meta
 from ascend_graph.host.ops import host_kernel
 from ascend_graph.registration import (
     BindingError,
@@ -26,7 +27,6 @@ from ascend_graph.registration import (
     SchemaError,
     make_converter,
 )
-from ascend_graph.registration.fake import existing_meta
 from ascend_graph.registration.torchair import existing_converter
 
 with warnings.catch_warnings():

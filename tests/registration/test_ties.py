@@ -12,9 +12,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ascend_graph.binding.ties import TieKind, find_ties
 from ascend_graph.prototypes import DataType, OpPrototype, parse_text
 from ascend_graph.registration import ConversionError, bind, make_converter, read_schema
-from ascend_graph.registration.ties import TieKind, find_ties
 from ascend_graph.registration.torchair import torchair
 from ascend_graph.shapes import parse_relation
 

@@ -18,10 +18,10 @@ from torch._subclasses.functional_tensor import FunctionalTensorMode
 
 import ascend_graph
 from ascend_graph import AscendGraphError
+from ascend_graph.dispatch.definition import Definition, RemovedOperatorError
 from ascend_graph.eager import operators
 from ascend_graph.prototypes import OpPrototype, parse_text
 from ascend_graph.registration import RegistrationError, planning, request
-from ascend_graph.registration.dispatch import Definition, RemovedOperatorError
 from ascend_graph.registration.torchair import existing_converter, torchair
 
 with warnings.catch_warnings():

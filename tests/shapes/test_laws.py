@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 
-from ascend_graph.registration.meta import meta_function
+from ascend_graph.dispatch.meta import meta_function
 from ascend_graph.shapes import RelationError, ShapeError, parse_relation
 from ascend_graph.shapes.samples import SampleError, sample
 

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.host.ascendc import translate
+from ascend_graph.sources import kernels
 
 
 class CompilerOptionError(AscendGraphError):
@@ -189,7 +190,7 @@ def _compile_kernel_source(
     if dependencies and "-MF" not in dependencies:
         dependencies = [*dependencies, "-MF", str(target.with_suffix(".d"))]
     marks = [
-        f"-D__global__={translate.GLOBAL_MARK}",
+        f"-D__global__={kernels.GLOBAL_MARK}",
         *(f"-D{name}={mark}" for name, mark in translate.CORE_MARKS.items()),
     ]
     # What every kernel source can say without an include: the qualifiers, and launches.
@@ -218,11 +219,11 @@ def _compile_kernel_source(
         text = translate.device_code(text)
     if command.stubs is not None:
         command.stubs.mkdir(parents=True, exist_ok=True)
-        kernels = translate.find_kernels(text)
-        for kernel in kernels:
+        found = kernels.find_kernels(text)
+        for kernel in found:
             _write_if_changed(command.stubs / f"aclrtlaunch_{kernel.name}.h", translate.launch_header(kernel))
-        text += "\n" + "".join(map(translate.launch_stub, kernels))
-    text = re.sub(rf"\b{translate.GLOBAL_MARK}\b|\[aicore\]", "", translate.rewrite_launches(text))
+        text += "\n" + "".join(map(translate.launch_stub, found))
+    text = re.sub(rf"\b{kernels.GLOBAL_MARK}\b|\[aicore\]", "", translate.rewrite_launches(text))
     preprocessed.write_text(text, encoding="utf-8", errors="surrogateescape")
     if command.preprocess_only:
         if command.output is None:

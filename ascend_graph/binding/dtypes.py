@@ -38,6 +38,22 @@ _BY_SCALAR_TYPE = {
 #: torch_npu numbers a dtype that torch does not have as this plus ``ge::DataType``.
 NPU_DTYPE_OFFSET = 256
 
+# The numbers of c10::ScalarType that are names and no more: no operator computes with tensors of these.
+_WITHOUT_ARITHMETIC = frozenset({12, 13, 14, 16, 45})
+_SCALAR_TYPE = {dtype: n for n, dtype in _BY_SCALAR_TYPE.items() if n not in _WITHOUT_ARITHMETIC}
+# The numbers of c10::ScalarType that tensors of a dtype may have beside, or instead of, its own: torch has no such dtype and
+# stores its bytes, or has one of no arithmetic.
+_HELD_AS = {
+    DataType.QINT8: (12,),
+    DataType.QUINT8: (13,),
+    DataType.QINT32: (14,),
+    DataType.HIFLOAT8: (0,),
+    DataType.FLOAT8_E8M0: (0, 44),
+    DataType.INT4: (3, 16),
+    DataType.FLOAT4_E2M1: (0, 45),
+    DataType.FLOAT4_E1M2: (0,),
+}
+
 _NAMES = {
     "float32": DataType.FLOAT,
     "float64": DataType.DOUBLE,
@@ -81,6 +97,20 @@ def ge_dtype_of_number(number: int) -> DataType | None:
         except ValueError:
             return None
     return _BY_SCALAR_TYPE.get(number)
+
+
+def torch_number(dtype: DataType) -> int:
+    """The number that stands for a dtype in a schema: torch's, or torch_npu's where torch does not have the dtype.
+
+    >>> torch_number(DataType.FLOAT16), torch_number(DataType.HIFLOAT8)
+    (5, 290)
+    """
+    return _SCALAR_TYPE.get(dtype, NPU_DTYPE_OFFSET + dtype)
+
+
+def scalar_types(dtype: DataType) -> tuple[int, ...]:
+    """The numbers of c10::ScalarType that a tensor of a dtype has; none where torch cannot hold one."""
+    return _HELD_AS.get(dtype) or ((_SCALAR_TYPE[dtype],) if dtype in _SCALAR_TYPE else ())
 
 
 @lru_cache(maxsize=1)

@@ -14,8 +14,8 @@ from torch._library.utils import can_generate_trivial_fake_impl
 from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_map_only
 
-from ascend_graph.registration.dispatch import forget_kernels
-from ascend_graph.registration.meta import MetaError, MetaFunction
+from ascend_graph.dispatch.definition import forget_kernels
+from ascend_graph.dispatch.meta import MetaError, MetaFunction
 
 
 @dataclass(slots=True, eq=False)
@@ -99,7 +99,7 @@ def register_meta(overload: torch._ops.OpOverload, function: MetaFunction, *, ov
     Args:
         overload: One overload, such as ``torch.ops.npu.npu_swiglu.default``; not a packet.
         function: Takes the schema's arguments, returns tensors without data;
-            :func:`~ascend_graph.registration.meta.meta_function` makes one.
+            :func:`~ascend_graph.dispatch.meta.meta_function` makes one.
         override: Replace a meta function that exists.
 
     Raises:

@@ -14,8 +14,8 @@ from typing import Any
 
 import torch
 
+from ascend_graph.binding.dtypes import by_torch_dtype
 from ascend_graph.errors import AscendGraphError
-from ascend_graph.registration.dtypes import by_torch_dtype
 from ascend_graph.shapes import DtypeSystem, Relation, RelationError, ShapeError
 from ascend_graph.shapes.dtypes import CATEGORY
 from ascend_graph.shapes.form import AttrKind, Kind

@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from ascend_graph.aclnn import Value
-from ascend_graph.eager.dtype_ints import Numbers
-from ascend_graph.eager.errors import EagerError
+from ascend_graph.binding.dtype_ints import Numbers
+from ascend_graph.binding.dtypes import torch_number
+from ascend_graph.binding.errors import EagerError
 from ascend_graph.prototypes import Attr, AttrType, AttrValue, DataType, OpPrototype, Parameter, ParameterKind
 from ascend_graph.prototypes.naming import snake_case
 
@@ -62,43 +63,6 @@ ATTR_KINDS = MappingProxyType(
         AttrType.LIST_TYPE: ("int[]", Kind.DTYPES),
     }
 )
-
-# The numbers of c10::ScalarType (c10/core/ScalarType.h), which schemas carry as the default of a dtype.
-_SCALAR_TYPE = {
-    DataType.UINT8: 0,
-    DataType.INT8: 1,
-    DataType.INT16: 2,
-    DataType.INT32: 3,
-    DataType.INT64: 4,
-    DataType.FLOAT16: 5,
-    DataType.FLOAT: 6,
-    DataType.DOUBLE: 7,
-    DataType.COMPLEX32: 8,
-    DataType.COMPLEX64: 9,
-    DataType.COMPLEX128: 10,
-    DataType.BOOL: 11,
-    DataType.BF16: 15,
-    DataType.FLOAT8_E5M2: 23,
-    DataType.FLOAT8_E4M3FN: 24,
-    DataType.UINT16: 27,
-    DataType.UINT32: 28,
-    DataType.UINT64: 29,
-    DataType.FLOAT8_E8M0: 44,
-}
-# The numbers of c10::ScalarType that tensors of a dtype may have beside, or instead of, its own: torch has no such dtype and
-# stores its bytes, or has one of no arithmetic.
-_STORED_AS = {
-    DataType.QINT8: (12,),
-    DataType.QUINT8: (13,),
-    DataType.QINT32: (14,),
-    DataType.HIFLOAT8: (0,),
-    DataType.FLOAT8_E8M0: (0, 44),
-    DataType.INT4: (3, 16),
-    DataType.FLOAT4_E2M1: (0, 45),
-    DataType.FLOAT4_E1M2: (0,),
-}
-#: torch_npu numbers a dtype that torch does not have as this plus ge::DataType's number.
-NPU_DTYPE_OFFSET = 256
 
 _GE_NUMBERS = frozenset(map(int, DataType))
 
@@ -189,7 +153,7 @@ def operator_schema(
     Args:
         prototype: The operator.
         name: Its name in torch; the op type in snake case by default, with ``_op`` behind it where that is a keyword.
-        dtype_ints: The ``Int`` attrs that are dtypes (:func:`~ascend_graph.eager.dtype_ints.dtype_ints`).
+        dtype_ints: The ``Int`` attrs that are dtypes (:func:`~ascend_graph.binding.dtype_ints.dtype_ints`).
         arrays: The inputs whose values the function takes on the host, as lists of numbers.
 
     Raises:
@@ -289,16 +253,6 @@ def _attr(prototype: OpPrototype, attr: Attr, name: str, *, as_torchs: bool) -> 
     return SchemaArgument(name, attr, kind, f"{type_} {name}={shown}", None)
 
 
-def dtype_number(dtype: DataType) -> int:
-    """The number that stands for a dtype in a schema: torch's, or torch_npu's where torch does not have the dtype."""
-    return _SCALAR_TYPE.get(dtype, NPU_DTYPE_OFFSET + dtype)
-
-
-def scalar_types(dtype: DataType) -> tuple[int, ...]:
-    """The numbers of c10::ScalarType that a tensor of a dtype has; none where torch cannot hold one."""
-    return _STORED_AS.get(dtype) or ((_SCALAR_TYPE[dtype],) if dtype in _SCALAR_TYPE else ())
-
-
 def default_of(argument: SchemaArgument) -> AttrValue:
     """The default of an attr's argument, as its kernel takes it; ``None`` for inputs and required attrs."""
     attr = argument.parameter
@@ -311,10 +265,10 @@ def _default(attr: Attr, kind: Kind) -> AttrValue:
     """The default as the kernel takes it: dtypes as numbers, no default as the empty value of the type."""
     value = attr.default
     if kind is Kind.DTYPE:
-        return dtype_number(DataType(value) if isinstance(value, int) else DataType.UNDEFINED)
+        return torch_number(DataType(value) if isinstance(value, int) else DataType.UNDEFINED)
     if attr.type in (AttrType.LIST_INT, AttrType.LIST_FLOAT, AttrType.LIST_BOOL, AttrType.LIST_TYPE):
         items = value if isinstance(value, tuple) else ()
-        return tuple(dtype_number(v) if isinstance(v, DataType) else v for v in items)
+        return tuple(torch_number(v) if isinstance(v, DataType) else v for v in items)
     if value is None:
         return {AttrType.INT: 0, AttrType.FLOAT: 0.0, AttrType.BOOL: False}.get(attr.type, "")
     return bool(value) if attr.type is AttrType.BOOL else value

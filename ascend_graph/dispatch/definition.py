@@ -8,8 +8,8 @@ from typing import Any, NoReturn
 
 import torch
 
+from ascend_graph.dispatch.transaction import Change
 from ascend_graph.errors import AscendGraphError
-from ascend_graph.registration.transaction import Change
 
 
 class RemovedOperatorError(AscendGraphError, RuntimeError):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 
-from ascend_graph.eager.errors import EagerError
+from ascend_graph.binding.errors import EagerError
 from ascend_graph.prototypes import AttrType, OpPrototype
 from ascend_graph.shapes import Relation
 from ascend_graph.shapes.syntax import Call, Conditional, Expr, Name, Tensor

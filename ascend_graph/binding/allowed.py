@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ascend_graph.eager.schema import scalar_types
+from ascend_graph.binding.dtypes import scalar_types
 from ascend_graph.prototypes import Parameter
 
 #: Every number of c10::ScalarType: the prototype does not say, or not in words that are understood.

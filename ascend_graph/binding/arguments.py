@@ -11,16 +11,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ascend_graph.binding.dtype_ints import Numbers, is_dtype_name, used_as_dtype
+from ascend_graph.binding.dtypes import NPU_DTYPE_OFFSET, dtype_number, ge_dtype_of_number
 from ascend_graph.binding.errors import BindingError
-from ascend_graph.eager.dtype_ints import Numbers, is_dtype_name, used_as_dtype
-from ascend_graph.eager.schema import OperatorSchema
+from ascend_graph.binding.matching import only_pairs
+from ascend_graph.binding.op_schema import ArgumentKind, OpSchema, SchemaArgument, SchemaReturn
+from ascend_graph.binding.own_schema import OperatorSchema
+from ascend_graph.binding.synonyms import FIRST_TENSOR_NAMES, are_synonyms, normalize
+from ascend_graph.binding.ties import Tie, find_ties
 from ascend_graph.prototypes import Attr, AttrType, DataType, OpPrototype, Parameter, ParameterKind
 from ascend_graph.prototypes.writer import reg_op_calls
-from ascend_graph.registration.dtypes import NPU_DTYPE_OFFSET, dtype_number, ge_dtype_of_number
-from ascend_graph.registration.schema import ArgumentKind, OpSchema, SchemaArgument, SchemaReturn
-from ascend_graph.registration.ties import Tie, find_ties
 from ascend_graph.shapes import Relation
-from ascend_graph.synonyms import FIRST_TENSOR_NAMES, are_synonyms, normalize
 
 Hook = Callable[[Any], Any] | Mapping[Any, Any]
 
@@ -256,7 +257,7 @@ def bind(
         BindingError: Something is left over or ambiguous; the message shows both signatures and the line to write.
 
     >>> from ascend_graph.prototypes import parse_text
-    >>> from ascend_graph.registration.schema import read_schema
+    >>> from ascend_graph.binding.op_schema import read_schema
     >>> import torch
     >>> prototype = parse_text('''REG_OP(LogCumSum)
     ...     .INPUT(x, TensorType({DT_FLOAT})).OUTPUT(y, TensorType({DT_FLOAT})).ATTR(axis, Int, -1)
@@ -383,18 +384,14 @@ class _Matcher:
 
     def match(self, same: Callable[[SchemaArgument, _Target], bool], evidence: Evidence) -> None:
         free = [target for target in self.targets if target.source is None]
-        possible: dict[int, list[_Target]] = {}
+        possible = {}
         for position in self.open:
             argument = self.schema.arguments[position]
             found = [target for target in free if same(argument, target) and target.accepts(argument)]
             # A name that is both an input and an attr: tensors go to the input, the rest to the attr.
-            fitting = [target for target in found if target.is_input == argument.is_tensor] or found
-            if fitting:
-                possible[position] = fitting
-        for position, found in possible.items():
-            rivals = [other for other, theirs in possible.items() if other != position and found[0] in theirs]
-            if len(found) == 1 and not rivals:
-                self.decide(position, found[0], evidence)
+            possible[position] = [target for target in found if target.is_input == argument.is_tensor] or found
+        for position, target in only_pairs(possible):
+            self.decide(position, target, evidence)
 
     def match_first_tensor(self) -> None:
         """``self`` or ``input`` of the schema is the first input, if both are still free."""
