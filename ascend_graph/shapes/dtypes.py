@@ -27,9 +27,19 @@ CATEGORY: Mapping[str, int] = {
     **dict.fromkeys(("qint8", "quint8", "qint32"), _INT),
 }
 
-_SIGNED = ("int8", "int16", "int32", "int64")
 REAL_OF = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
 COMPLEX_OF = {"float16": "complex32", "bfloat16": "complex64", "float32": "complex64", "float64": "complex128"}
+
+
+#: What promotes within each category, the smaller first; uint8 and bfloat16 stand beside these.
+_ORDER = {
+    _INT: ("int8", "int16", "int32", "int64"),
+    _FLOAT: ("float16", "float32", "float64"),
+    _COMPLEX: ("complex32", "complex64", "complex128"),
+}
+_PROMOTING = frozenset(("bool", "uint8", "bfloat16", *(name for order in _ORDER.values() for name in order)))
+#: These meet only floating dtypes; all that is in neither set, such as float8, promotes with nothing but itself.
+_UNSIGNED = frozenset(("uint16", "uint32", "uint64", "uint4", "uint2", "uint1"))
 
 
 def promote_names(a: str, b: str) -> str:
@@ -37,36 +47,26 @@ def promote_names(a: str, b: str) -> str:
 
     >>> promote_names("uint8", "int8"), promote_names("float16", "bfloat16"), promote_names("int64", "float16")
     ('int16', 'float32', 'float16')
+
+    Raises:
+        ValueError: There is none: one is float8, quantized, or a wide unsigned integer beside another integer.
     """
     if a == b:
         return a
-    ca, cb = CATEGORY[a], CATEGORY[b]
-    if ca != cb:
-        low, high = (a, b) if ca < cb else (b, a)
-        if CATEGORY[high] == _COMPLEX and CATEGORY[low] == _FLOAT:
-            return promote_names(COMPLEX_OF.get(low, "complex64"), high)
+    low, high = (a, b) if CATEGORY[a] <= CATEGORY[b] else (b, a)
+    if low in _UNSIGNED and high in (*_ORDER[_FLOAT], "bfloat16", "float4_e2m1fn_x2"):
         return high
-    if ca == _INT:
-        return _promote_integers(a, b)
-    if ca == _FLOAT:
-        order = ("float16", "float32", "float64")
-        if a in order and b in order:
-            return order[max(order.index(a), order.index(b))]
-        if "float64" in (a, b):
-            return "float64"
-        if "float32" in (a, b) or {a, b} == {"float16", "bfloat16"}:
-            return "float32"
+    if not {a, b} <= _PROMOTING:
         raise ValueError(f"{a} and {b} have no common dtype")
-    order = ("complex32", "complex64", "complex128")
-    return order[max(order.index(a), order.index(b))]
-
-
-def _promote_integers(a: str, b: str) -> str:
-    if a in _SIGNED and b in _SIGNED:
-        return _SIGNED[max(_SIGNED.index(a), _SIGNED.index(b))]
-    if "uint8" in (a, b) and (other := b if a == "uint8" else a) in _SIGNED:
-        return other if other != "int8" else "int16"
-    raise ValueError(f"{a} and {b} have no common dtype")
+    category = CATEGORY[high]
+    if CATEGORY[low] != category:
+        return promote_names(COMPLEX_OF[low], high) if low in COMPLEX_OF and category == _COMPLEX else high
+    if {a, b} == {"uint8", "int8"}:
+        return "int16"
+    if {a, b} == {"bfloat16", "float16"}:
+        return "float32"
+    order = _ORDER[category]
+    return order[max(order.index(name) if name in order else 0 for name in (a, b))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +118,14 @@ class DtypeSystem(Generic[T]):
 
     @staticmethod
     def _combine(higher: str, lower: str) -> str:
+        if CATEGORY[lower] != _COMPLEX:
+            return promote_names(higher, lower)
         # A complex number beside a half tensor gives complex half, not the default complex.
-        if CATEGORY[lower] == _COMPLEX and CATEGORY[higher] == _FLOAT:
-            return COMPLEX_OF.get(higher, lower)
-        return lower
+        if CATEGORY[higher] != _FLOAT:
+            return lower
+        if higher not in COMPLEX_OF:
+            raise ValueError(f"{higher} and {lower} have no common dtype")
+        return COMPLEX_OF[higher]
 
     def _number(self, value: object) -> str:
         if isinstance(value, bool):

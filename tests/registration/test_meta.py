@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -277,15 +278,29 @@ def test_a_relation_that_never_fits_is_refused_before_registration(define: Defin
 TORCH_DTYPES = [name for name in CATEGORY if isinstance(getattr(torch, name, None), torch.dtype)]
 
 
+def answer(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a function returns, or ``None`` where it refuses."""
+    try:
+        return function(*arguments)
+    except (ValueError, RuntimeError):
+        return None
+
+
 def test_promotion_is_that_of_torch() -> None:
-    names = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"]
-    names += ["complex32", "complex64", "complex128"]
-    for a in names:
-        for b in names:
-            assert getattr(torch, promote_names(a, b)) == torch.promote_types(getattr(torch, a), getattr(torch, b)), (
-                a,
-                b,
-            )
+    for a, b in itertools.product(TORCH_DTYPES, repeat=2):
+        ours = answer(promote_names, a, b)
+        torchs = answer(torch.promote_types, getattr(torch, a), getattr(torch, b))
+        assert (ours and getattr(torch, ours)) == torchs, (a, b)
+
+
+@pytest.mark.parametrize("ranks", [(1, 1), (0, 1), (1, 0), (0, 0)])
+@pytest.mark.filterwarnings("ignore:ComplexHalf")
+def test_result_type_of_every_two_dtypes_is_that_of_torch(ranks: tuple[int, int]) -> None:
+    dtypes = [getattr(torch, name) for name in TORCH_DTYPES if not name.startswith(("q", "bits"))]
+    for pair in itertools.product(dtypes, repeat=2):
+        tensors = [torch.empty([1] * rank, dtype=t, device="meta") for rank, t in zip(ranks, pair, strict=True)]
+        operands = [Operand(t.dtype, t.ndim > 0) for t in tensors]
+        assert answer(TORCH.promote, operands) == answer(torch.result_type, *tensors), pair
 
 
 @pytest.mark.parametrize("a", [torch.bool, torch.uint8, torch.int64, torch.float16, torch.float32, torch.complex64])
