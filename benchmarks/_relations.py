@@ -2,7 +2,7 @@
 
 The reference is what Python infers (:meth:`ascend_graph.shapes.Relation.infer`). With all sizes known, the eager C++ program,
 the C++ of generated packages and GE's ``InferShape`` and ``InferDataType`` have to give the same shapes and dtypes and to
-refuse the same calls. With sizes of -1 and ranks of -2 ``InferShape`` has to be sound: not refuse what Python accepts for
+refuse the same calls; and Python what the text says, read on its own (:mod:`benchmarks._reading`). With sizes of -1 and ranks of -2 ``InferShape`` has to be sound: not refuse what Python accepts for
 some sizes, and not contradict it. Everything generated has to compile. None of it needs PyTorch: the generated package's
 code is compiled with stand-ins for the few types that it uses (``data/relations/torch``).
 """
@@ -679,6 +679,22 @@ class Report:
     differences: list[str] = field(default_factory=list)
     unsound: list[str] = field(default_factory=list)
     does_not_compile: list[str] = field(default_factory=list)
+
+
+def compare_reading(report: Report, all_cases: Sequence[Case], *, seed: int = 0, calls: int = 8) -> None:
+    """What the text of the relation says, evaluated as it stands, without the form that all back ends share; needs PyTorch."""
+    from benchmarks._reading import read
+
+    rng = random.Random(seed)
+    for case in all_cases:
+        for _ in range(calls):
+            call = random_call(case, rng)
+            answer = reference(case, call)
+            said = read(case.relation, call.shapes, call.dtypes, call.attrs, ("to",))
+            report.runs["text"] += 1
+            report.refusals += said is None
+            if said != answer.outputs:
+                report.differences.append(f"text: says {said}, Python {answer.outputs}: {shown(case, call)}")
 
 
 def compare_symbolic(report: Report, all_cases: Sequence[Case], *, seed: int = 0, calls: int = 1) -> None:

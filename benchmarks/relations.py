@@ -2,7 +2,7 @@
 
 ``relations``: how many; of each ``covered`` says how many a back end takes on (the others are left to the meta function, or
 refused when the code is generated). ``runs``: calls whose answer was compared with Python's for ints; ``differences``: those
-that differ in a shape, a dtype or a refusal. ``unsound``: answers of InferShape for sizes of -1 and ranks of -2 that contradict
+that differ in a shape, a dtype or a refusal; the run ``text`` compares Python's with the relation's text, read on its own. ``unsound``: answers of InferShape for sizes of -1 and ranks of -2 that contradict
 Python for some sizes, or refuse what Python accepts. ``does_not_compile``: programs, of 150 relations each. ``informative`` is
 the share of the answers for unknown sizes that say something of some output.
 
@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks._common import run
-from benchmarks._relations import InferShapes, Packages, Programs, cases, compare, compare_symbolic
+from benchmarks._relations import InferShapes, Packages, Programs, cases, compare, compare_reading, compare_symbolic
 
 RELATIONS = 2000
 CALLS = 8
@@ -33,6 +33,7 @@ def main() -> dict[str, Any]:
     found = cases(seed, count)
     report = compare(found, [InferShapes(), Programs(), Packages()], seed=seed, calls=CALLS)
     compare_symbolic(report, found, seed=seed)
+    compare_reading(report, found, seed=seed, calls=CALLS)
     table = Table("back end", "relations", "runs")
     for name, runs in report.runs.items():
         table.add_row(name, str(report.covered.get(name, len(found))), str(runs))

@@ -2,38 +2,21 @@
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
-import sys
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from ascend_graph.shapes import nodes
+from ascend_graph.shapes.form import Op
+from ascend_graph.shapes.lowering import _Lowering
+from benchmarks import _relations as differential
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 
 
-@pytest.fixture(scope="module")
-def differential() -> Iterator[Any]:
-    """The module that `make bench NAME=relations` runs."""
-    name = "relations_differential"
-    spec = importlib.util.spec_from_file_location(name, ROOT / "benchmarks/_relations.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look it up
-    try:
-        spec.loader.exec_module(module)
-        yield module
-    finally:
-        del sys.modules[name]
-
-
-def all_of(module: Any) -> list[Any]:
-    return [module.InferShapes(), module.Programs(), module.Packages()]
+def all_back_ends() -> list[Any]:
+    return [differential.InferShapes(), differential.Programs(), differential.Packages()]
 
 
 def faultless(report: Any) -> None:
@@ -42,16 +25,36 @@ def faultless(report: Any) -> None:
     assert report.does_not_compile == []
 
 
-def test_all_back_ends_say_what_python_says(differential: Any) -> None:
+def test_all_back_ends_say_what_python_says() -> None:
     found = differential.cases(20, 80)
-    report = differential.compare(found, all_of(differential), calls=10, batch=50)
+    report = differential.compare(found, all_back_ends(), calls=10, batch=50)
     faultless(report)
     assert report.covered["infer_shape"] > 60
     assert min(report.runs[backend] for backend in ("eager_program", "generated_package")) > 30
     assert report.informative > 0.5 * report.unknown > 50
 
 
-def test_symbolic_sizes_say_what_ints_say(differential: Any) -> None:
+def test_python_says_what_the_text_says() -> None:
+    report = differential.Report()
+    differential.compare_reading(report, differential.cases(23, 150), calls=8)
+    faultless(report)
+    assert report.runs["text"] - report.refusals > 300
+
+
+@pytest.mark.parametrize("planted", ["kind", "operator", "default dtype"])
+def test_a_fault_of_what_all_back_ends_share_is_found(monkeypatch: pytest.MonkeyPatch, planted: str) -> None:
+    if planted == "kind":  # a bool is a size
+        monkeypatch.setattr(nodes.Expressions, "size", nodes.Expressions.number)
+    elif planted == "operator":
+        monkeypatch.setitem(nodes._ARITHMETIC, "//", Op.CEIL_DIVIDE)
+    else:
+        monkeypatch.setattr(_Lowering, "default_dtype", lambda self, _: self.dtype_of(self.inputs[-1]))
+    report = differential.Report()
+    differential.compare_reading(report, differential.cases(24, 100), calls=8)
+    assert report.differences
+
+
+def test_symbolic_sizes_say_what_ints_say() -> None:
     report = differential.Report()
     differential.compare_symbolic(report, differential.cases(21, 60))
     faultless(report)
@@ -59,19 +62,19 @@ def test_symbolic_sizes_say_what_ints_say(differential: Any) -> None:
 
 
 @pytest.mark.slow  # it compiles a package
-def test_numbers_end_at_63_bits_everywhere(differential: Any) -> None:
+def test_numbers_end_at_63_bits_everywhere() -> None:
     texts = [
         "y[n * (n - 9223372036854775807 - 1)]",
         "y[-(9223372036854775807 - n) % 5]",
         "y[(9223372036854775807 + n) % 5]",
     ]
     found = [differential.case_of(f"x[n] -> {text}", f"Ends{i}") for i, text in enumerate(texts)]
-    report = differential.compare(found, all_of(differential), calls=40)
+    report = differential.compare(found, all_back_ends(), calls=40)
     faultless(report)
     assert report.refusals > 0
 
 
-def test_numbers_of_the_eager_program_end_at_63_bits(differential: Any) -> None:
+def test_numbers_of_the_eager_program_end_at_63_bits() -> None:
     found = [differential.case_of("x[n] -> y[n * (n - 9223372036854775807 - 1)]", "Ends")]
     report = differential.compare(found, [differential.Programs()], calls=40)
     faultless(report)
@@ -80,10 +83,11 @@ def test_numbers_of_the_eager_program_end_at_63_bits(differential: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [2, 3])
-def test_more_relations(differential: Any, seed: int) -> None:
+def test_more_relations(seed: int) -> None:
     found = differential.cases(seed, 1000)
-    report = differential.compare(found, all_of(differential), seed=seed, calls=8)
+    report = differential.compare(found, all_back_ends(), seed=seed, calls=8)
     differential.compare_symbolic(report, found, seed=seed)
+    differential.compare_reading(report, found, seed=seed)
     faultless(report)
 
 
@@ -117,7 +121,7 @@ def planted(backend: str, right: str, wrong: str, *, slow: bool = True) -> Any:
         planted("generated_package", "add(", "subtract(", slow=False),
     ],
 )
-def test_a_wrong_rule_is_found(differential: Any, backend: str, right: str, wrong: str) -> None:
+def test_a_wrong_rule_is_found(backend: str, right: str, wrong: str) -> None:
     spoiled = 0
 
     def change(name: str, source: str) -> str:
@@ -126,7 +130,7 @@ def test_a_wrong_rule_is_found(differential: Any, backend: str, right: str, wron
         spoiled += right in source
         return source.replace(right, wrong)
 
-    one = [b for b in all_of(differential) if b.name == backend]
+    one = [b for b in all_back_ends() if b.name == backend]
     # Of the random ones few have a size that two ways know to differ.
     found = [*differential.cases(22, 80), differential.case_of("x[n] -> y[2 if n > 3 else 3]", "TwoWays")]
     report = differential.compare(found, one, calls=12, batch=81, change=change)
@@ -135,9 +139,8 @@ def test_a_wrong_rule_is_found(differential: Any, backend: str, right: str, wron
     assert report.differences or report.unsound
 
 
-def test_a_wrong_rule_of_the_eager_program_is_found(differential: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_rule_of_the_eager_program_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     from ascend_graph.eager import shape_code
-    from ascend_graph.shapes.form import Op
 
     monkeypatch.setitem(shape_code._SAME, Op.ADD, shape_code._SAME[Op.MULTIPLY])
     report = differential.compare(differential.cases(22, 80), [differential.Programs()], calls=12, batch=80)

@@ -1,0 +1,432 @@
+"""What a shape relation says, read from its syntax alone, as docs/shapes.md has it: the reference of all back ends.
+
+Nothing here is shared with :mod:`ascend_graph.shapes` but the parser: no kinds, no lowering, no typed form. Every expression
+is evaluated as it stands, with the call's own values, so that a fault of the lowering, which all back ends have in common,
+is seen. It is for known sizes, and without lists of tensors.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from ascend_graph.shapes import Relation, syntax
+from ascend_graph.shapes.syntax import Binary, Call, Conditional, Expr, Index, Literal, Name, Tuple, Unary
+
+Sizes = tuple[int, ...]
+Spec = tuple[Sizes, str] | None
+
+#: Numbers have 63 bits and a sign.
+LARGEST = 2**63 - 1
+_COMPARISONS = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "in": lambda a, b: a in b,
+    "not in": lambda a, b: a not in b,
+}
+
+
+class Refused(Exception):  # noqa: N818
+    """The relation does not hold for the call, or asks for what it does not have."""
+
+
+def read(
+    relation: Relation,
+    shapes: Mapping[str, Sizes | None],
+    dtypes: Mapping[str, str],
+    attrs: Mapping[str, Any],
+    dtype_attrs: Iterable[str] = (),
+) -> tuple[Spec, ...] | None:
+    """The outputs' shapes and dtypes, or ``None`` where the relation refuses the call.
+
+    Args:
+        relation: The relation.
+        shapes: The inputs' sizes; ``None`` for one that is absent.
+        dtypes: The inputs' dtypes by torch's names.
+        attrs: The attrs' values; of ``dtype_attrs`` torch's names of dtypes.
+    """
+    values = {name: getattr(torch, value) if name in dtype_attrs else value for name, value in attrs.items()}
+    tensors = {name: getattr(torch, dtypes[name]) for name, shape in shapes.items() if shape is not None}
+    try:
+        return _Call(relation, shapes, tensors, values).outputs()
+    except Refused:
+        return None
+
+
+def number(value: Any) -> int:
+    """An integer of 63 bits and a sign; a bool is 0 or 1."""
+    if not isinstance(value, int) or abs(value) > LARGEST:
+        raise Refused
+    return int(value)
+
+
+def size(value: Any) -> int:
+    """An integer that is no bool."""
+    if isinstance(value, bool):
+        raise Refused
+    return number(value)
+
+
+class _Call:
+    def __init__(
+        self,
+        relation: Relation,
+        shapes: Mapping[str, Sizes | None],
+        dtypes: Mapping[str, torch.dtype],
+        attrs: Mapping[str, Any],
+    ) -> None:
+        self.relation, self.shapes, self.dtypes, self.attrs = relation, shapes, dtypes, attrs
+        self.names: dict[str, Any] = {}
+        self.broadcast: list[Sizes] = []
+        self.later: list[tuple[int, Expr]] = []
+        self.symbols: dict[str, torch.dtype] = {}
+
+    def outputs(self) -> tuple[Spec, ...]:
+        for tensor in self.relation.input_tensors:
+            if self.shapes[tensor.name] is not None:
+                self.match(tensor)
+        if self.broadcast:
+            self.ellipsis()
+        for clause in self.relation.clauses:
+            if isinstance(clause, syntax.Definition):
+                self.names[clause.name] = self.value(clause.value)
+            elif not self.holds(clause):
+                raise Refused
+        for found, wanted in self.later:
+            if found != number(self.value(wanted)):
+                raise Refused
+        return tuple(self.output(tensor) for tensor in self.relation.output_tensors)
+
+    # ---------------------------------------------------------------------------------------------------------- inputs
+
+    def chosen(self, tensor: syntax.Tensor) -> syntax.Alternative:
+        return next(a for a in tensor.alternatives if a.condition is None or self.holds(a.condition))
+
+    def match(self, tensor: syntax.Tensor) -> None:
+        shape = self.chosen(tensor).shape
+        if isinstance(shape, syntax.Dims):
+            self.pattern(shape.items, self.shapes[tensor.name] or ())
+        dtype = next((a.dtype for a in reversed(tensor.alternatives) if a.dtype is not None), None)
+        mine = self.dtypes[tensor.name]
+        match dtype:
+            case None:
+                return
+            case Name(symbol) if symbol not in self.attrs and symbol not in self.shapes and not _named_dtype(symbol):
+                allowed: Sequence[torch.dtype] = [self.symbols.setdefault(symbol, mine)]
+            case Tuple(items):
+                allowed = [self.dtype(item) for item in items]
+            case _:
+                allowed = [self.dtype(dtype)]
+        if mine not in allowed:
+            raise Refused
+
+    def pattern(self, items: Sequence[syntax.Dim], shape: Sizes) -> None:
+        """Give each item its part of the shape: those with axes first, the one of any length what is left."""
+        free = list(range(len(shape)))
+        placed: list[tuple[syntax.Dim, Sizes]] = []
+        for item in items:
+            if isinstance(item, syntax.Ellipsis_) or item.axis is None:
+                continue
+            axes = self.axes(item.axis, len(shape))
+            if isinstance(item, syntax.Size) and len(axes) != 1:
+                raise Refused
+            for axis in axes:
+                if axis not in free:
+                    raise Refused
+                free.remove(axis)
+            placed.append((item, tuple(shape[axis] for axis in axes)))
+        rest = [item for item in items if isinstance(item, syntax.Ellipsis_) or item.axis is None]
+        wide = len(free) - sum(isinstance(item, syntax.Size) for item in rest)
+        if wide < 0 or (wide > 0 and all(isinstance(item, syntax.Size) for item in rest)):
+            raise Refused
+        for item in rest:
+            taken, free = (free[:1], free[1:]) if isinstance(item, syntax.Size) else (free[:wide], free[wide:])
+            placed.append((item, tuple(shape[axis] for axis in taken)))
+        for item, part in sorted(placed, key=lambda pair: items.index(pair[0])):
+            self.bind(item, part)
+
+    def bind(self, item: syntax.Dim, part: Sizes) -> None:
+        if isinstance(item, syntax.Ellipsis_):
+            self.broadcast.append(part)
+            return
+        value = item.value
+        one = isinstance(item, syntax.Size)
+        if value is None:
+            return
+        if isinstance(value, Name) and value.id not in self.attrs:
+            found: Any = part[0] if one else part
+            if self.names.setdefault(value.id, found) != found:
+                raise Refused
+        elif not one:
+            if part != tuple(map(size, self.value(value))):
+                raise Refused
+        elif isinstance(value, Name | Literal):
+            if part[0] != number(self.value(value)):
+                raise Refused
+        else:
+            self.later.append((part[0], value))
+
+    def ellipsis(self) -> None:
+        rank = max(map(len, self.broadcast))
+        aligned = [(1,) * (rank - len(part)) + part for part in self.broadcast]
+        found = []
+        for column in zip(*aligned, strict=True):
+            others = {n for n in column if n != 1}
+            if len(others) > 1:
+                raise Refused
+            found.append(others.pop() if others else 1)
+        self.names["..."] = tuple(found)
+
+    def axes(self, axis: Expr, rank: int) -> list[int]:
+        value = self.value(axis)
+        found = [number(a) for a in (value if isinstance(value, list | tuple) else [value])]
+        if any(not -rank <= a < rank for a in found):
+            raise Refused
+        return [a % rank for a in found]
+
+    # --------------------------------------------------------------------------------------------------------- outputs
+
+    def output(self, tensor: syntax.Tensor) -> Spec:
+        chosen = self.chosen(tensor)
+        last = next((a.dtype for a in reversed(tensor.alternatives) if a.dtype is not None), None)
+        match chosen.shape:
+            case syntax.Absent():
+                return None
+            case syntax.Itself():
+                return self.like(tensor.name, chosen.dtype)
+            case syntax.Like(Name(name)):
+                return self.like(name, chosen.dtype)
+            case syntax.Dims(items):
+                dtype = chosen.dtype or last
+                found = next(iter(self.dtypes.values()), None) if dtype is None else self.dtype(dtype)
+                if found is None:
+                    raise Refused
+                return self.fresh(items), _text(found)
+        raise NotImplementedError(str(chosen.shape))
+
+    def like(self, name: str, dtype: Expr | None) -> Spec:
+        shape = self.shapes[name]
+        if shape is None:
+            raise Refused
+        return tuple(shape), _text(self.dtypes[name] if dtype is None else self.dtype(dtype))
+
+    def fresh(self, items: Sequence[syntax.Dim]) -> Sizes:
+        pieces: list[tuple[Sizes, Expr | None]] = []
+        for item in items:
+            if isinstance(item, syntax.Ellipsis_):
+                pieces.append((self.sizes(Name("...")), None))
+                continue
+            assert item.value is not None
+            group = isinstance(item, syntax.Group)
+            pieces.append((self.sizes(item.value) if group else (size(self.value(item.value)),), item.axis))
+        rank = sum(len(part) for part, _ in pieces)
+        shape: dict[int, int] = {}
+        for part, axis in pieces:
+            if axis is None:
+                continue
+            axes = self.axes(axis, rank)
+            if len(axes) != len(part):
+                raise Refused
+            for place, n in zip(axes, part, strict=True):
+                if place in shape:
+                    raise Refused
+                shape[place] = n
+        others = iter([n for part, axis in pieces if axis is None for n in part])
+        found = tuple(shape[place] if place in shape else next(others) for place in range(rank))
+        if any(n < 0 for n in found):
+            raise Refused
+        return found
+
+    # ----------------------------------------------------------------------------------------------------- expressions
+
+    def holds(self, test: Expr) -> bool:
+        return bool(self.value(test))
+
+    def value(self, node: Expr) -> Any:
+        """The value of an expression; of an input's name whether the input is there."""
+        match node:
+            case Literal(value):
+                return value
+            case Name(name):
+                return self.named(name)
+            case Index(name, index):
+                items, place = self.value(name), number(self.value(index))
+                if not -len(items) <= place < len(items):
+                    raise Refused
+                return items[place]
+            case Unary("not", operand):
+                return not self.holds(operand)
+            case Unary(_, operand):
+                return number(-number(self.value(operand)))
+            case Binary("and", left, right):
+                first = self.value(left)
+                return self.value(right) if first else first
+            case Binary("or", left, right):
+                first = self.value(left)
+                return first if first else self.value(right)
+            case Binary(("is" | "is not") as test, left, _):
+                return (self.value(left) in (None, False) and self.absent(left)) == (test == "is")
+            case Binary(test, left, right) if test in _COMPARISONS:
+                sides = [_plain(self.value(side)) for side in (left, right)]
+                return _COMPARISONS[test](*sides)
+            case Binary(sign, left, right):
+                return self.arithmetic(sign, number(self.value(left)), number(self.value(right)))
+            case Conditional(then, condition, otherwise):
+                return self.value(then if self.holds(condition) else otherwise)
+            case Tuple(items):
+                return tuple(self.value(item) for item in items)
+            case Call(function, arguments):
+                return self.call(function, arguments)
+        raise NotImplementedError(str(node))
+
+    def absent(self, node: Expr) -> bool:
+        """Whether what a name stands for is not there."""
+        assert isinstance(node, Name)
+        return self.attrs[node.id] is None if node.id in self.attrs else self.shapes[node.id] is None
+
+    def named(self, name: str) -> Any:
+        if name in self.attrs:
+            return self.attrs[name]
+        if name in self.names:
+            return self.names[name]
+        if name in self.shapes:
+            return self.shapes[name] is not None
+        found = _named_dtype(name)
+        if found is None:
+            raise Refused
+        return found
+
+    def arithmetic(self, sign: str, a: int, b: int) -> int:
+        if sign in ("//", "%") and b == 0:
+            raise Refused
+        functions = {
+            "+": operator.add,
+            "-": operator.sub,
+            "*": operator.mul,
+            "//": operator.floordiv,
+            "%": operator.mod,
+        }
+        return number(functions[sign](a, b))
+
+    def sizes(self, node: Expr) -> Sizes:
+        return tuple(size(n) for n in self.value(node))
+
+    def call(self, function: str, arguments: Sequence[Expr]) -> Any:
+        if function in ("promote", "floating", "integral_sum", "real"):
+            return self.dtype(Call(function, tuple(arguments)))
+        if function in ("rank", "numel", "dtype"):
+            (tensor,) = arguments
+            assert isinstance(tensor, Name)
+            shape = self.shapes[tensor.id]
+            if shape is None:
+                raise Refused
+            if function == "dtype":
+                return self.dtypes[tensor.id]
+            return len(shape) if function == "rank" else self.folded("*", 1, shape)
+        values = [self.sizes(a) if isinstance(a, Tuple) else self.value(a) for a in arguments]
+        match function, values:
+            case "len", [items]:
+                return len(items)
+            case "sum", [items]:
+                return self.folded("+", 0, items)
+            case "prod", [items]:
+                return self.folded("*", 1, items)
+            case (("min" | "max"), [list() | tuple() as items]):
+                if not items:
+                    raise Refused
+                return (min if function == "min" else max)(map(number, items))
+            case (("min" | "max"), _):
+                return (min if function == "min" else max)(map(number, values))
+            case "ceildiv", [a, b]:
+                if number(b) == 0:
+                    raise Refused
+                return number(-(-number(a) // number(b)))
+            case "index", [items, wanted]:
+                if wanted not in items:
+                    raise Refused
+                return list(items).index(wanted)
+            case "ones", [items]:
+                return (1,) * len(items)
+            case "reshape", [items, wanted]:
+                return self.reshape(items, tuple(map(size, wanted)))
+        raise NotImplementedError(function)
+
+    def folded(self, sign: str, start: int, items: Iterable[Any]) -> int:
+        for item in items:
+            start = self.arithmetic(sign, start, number(item))
+        return start
+
+    def reshape(self, items: Sizes, wanted: Sizes) -> Sizes:
+        elements = self.folded("*", 1, items)
+        if wanted.count(-1) > 1 or any(n < -1 for n in wanted):
+            raise Refused
+        known = self.folded("*", 1, [n for n in wanted if n != -1])
+        if -1 not in wanted:
+            if known != elements:
+                raise Refused
+            return wanted
+        if known == 0 or elements % known:
+            raise Refused
+        return tuple(elements // known if n == -1 else n for n in wanted)
+
+    # ---------------------------------------------------------------------------------------------------------- dtypes
+
+    def dtype(self, node: Expr) -> torch.dtype:
+        match node:
+            case Conditional(then, condition, otherwise):
+                return self.dtype(then if self.holds(condition) else otherwise)
+            case Name(name) if name in self.shapes and name not in self.attrs:
+                return self.dtype(Call("dtype", (node,)))
+            case Name(name) if name in self.symbols:
+                return self.symbols[name]
+            case Call("promote", arguments):
+                return self.promoted([self.operand(a) for a in arguments])
+            case Call("floating", (inner,)):
+                found = self.dtype(inner)
+                return found if found.is_floating_point or found.is_complex else torch.get_default_dtype()
+            case Call("integral_sum", (inner,)):
+                found = self.dtype(inner)
+                return found if found.is_floating_point or found.is_complex else torch.int64
+            case Call("real", (inner,)):
+                return self.dtype(inner).to_real()
+        found = self.value(node)
+        if not isinstance(found, torch.dtype):
+            raise Refused
+        return found
+
+    def operand(self, node: Expr) -> Any:
+        """What ``torch.result_type`` is given for it: a tensor of its rank, or a number."""
+        if isinstance(node, Name) and node.id in self.shapes and node.id not in self.attrs:
+            shape = self.shapes[node.id]
+            return torch.empty((1,) * len(shape or ()), dtype=self.dtype(node), device="meta")
+        if isinstance(node, Name) and node.id in self.attrs and isinstance(self.attrs[node.id], int | float):
+            return self.attrs[node.id]
+        return torch.empty(1, dtype=self.dtype(node), device="meta")
+
+    def promoted(self, operands: Sequence[Any]) -> torch.dtype:
+        assert len(operands) == 2, "result_type is of two"
+        try:
+            return torch.result_type(*operands)
+        except RuntimeError:
+            raise Refused from None
+
+
+def _plain(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _named_dtype(name: str) -> torch.dtype | None:
+    """The dtype that prints as this name: ``float32``, but not ``float`` or ``int``, which may be dimensions."""
+    found = getattr(torch, name, None)
+    return found if isinstance(found, torch.dtype) and _text(found) == name else None
+
+
+def _text(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
