@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ascend_graph.registration import Argument as Argument
     from ascend_graph.registration import RegisteredOp as RegisteredOp
     from ascend_graph.registration import dtype_number as dtype_number
+    from ascend_graph.registration import register_aclnn as register_aclnn
     from ascend_graph.registration import register_op as register_op
     from ascend_graph.registration import registered_ops as registered_ops
     from ascend_graph.registration.inference import InferenceError as InferenceError
@@ -57,6 +58,7 @@ _PUBLIC = {
     "load_prototypes": "ascend_graph.prototypes",
     "parse_relation": "ascend_graph.shapes",
     "raw_ops": "ascend_graph",
+    "register_aclnn": "ascend_graph.registration",
     "register_op": "ascend_graph.registration",
     "registered_ops": "ascend_graph.registration",
 }

@@ -10,10 +10,12 @@ from typing import Any
 import torch
 from _aclnn_recorder import WRITTEN, Recorder
 
-from ascend_graph.aclnn import AclnnFunction, AclnnParameter, CType, Value
-from ascend_graph.binding import BindingError, CallArgument, Part
+from ascend_graph import register_aclnn
+from ascend_graph.aclnn import AclnnFunction, AclnnParameter, CType, Value, find_aclnn
+from ascend_graph.binding import BindingError, Call, CallArgument, Part
+from ascend_graph.binding.declared import derive
 from ascend_graph.binding.dtypes import scalar_types
-from ascend_graph.binding.own_schema import Kind, SchemaArgument
+from ascend_graph.binding.own_schema import Kind, OperatorSchema, SchemaArgument
 from ascend_graph.dispatch.meta import TORCH
 from ascend_graph.eager import EagerError, EagerOperator, define_operator
 from ascend_graph.prototypes import Attr, AttrType, DataType, OpPrototype, Parameter, ParameterKind
@@ -61,6 +63,33 @@ def check(
     return Verdict("wrong", "; ".join(problems)) if problems else Verdict("bound")
 
 
+def check_derived(recorder: Recorder, function: AclnnFunction) -> Verdict:
+    """Make an operator of the declaration alone, call it, and compare."""
+    try:
+        declared = derive(find_aclnn(function.name))
+        registered = register_aclnn(
+            function.name, shape=_results(declared.schema.prototype), name=f"aclnn_derived::{declared.schema.name}"
+        )
+    except (BindingError, EagerError) as error:
+        return Verdict("refused", str(error))
+    try:
+        problems = _called(recorder, registered.called, Called(declared.schema, registered.overload, declared.call))
+    except Exception as error:  # whatever stops a call is what is looked for
+        problems = [f"{type(error).__name__}: {error}"]
+    finally:
+        registered.unregister()
+    return Verdict("wrong", "; ".join(problems)) if problems else Verdict("bound", str(declared.schema))
+
+
+@dataclass(frozen=True)
+class Called:
+    """An operator and how its function is called."""
+
+    schema: OperatorSchema
+    overload: Any
+    call: Call
+
+
 def _results(prototype: OpPrototype) -> Callable[..., Any] | None:
     """A meta function that gives tensors of one element, and two for a list."""
     returned = [p for p in prototype.outputs if p.name not in prototype.in_place]
@@ -96,18 +125,20 @@ def _name(prototype: OpPrototype, argument: CallArgument) -> str:
     return name
 
 
-def _called(recorder: Recorder, prototype: OpPrototype, operator: EagerOperator) -> list[str]:
+def _called(recorder: Recorder, prototype: OpPrototype, operator: EagerOperator | Called) -> list[str]:
     """Call the operator with values that all differ; where a parameter was given another one than it is bound to."""
     given = {(a.is_input, a.parameter.name): _value(a, n) for n, a in enumerate(operator.schema.arguments)}
-    positional = [value for (is_input, _), value in given.items() if is_input]
-    by_name = {
-        a.name: given[False, a.parameter.name]
+    unused = operator.call.unused
+    positional = [
+        None if a.parameter.name in unused else given[a.is_input, a.parameter.name]
         for a in operator.schema.arguments
-        if not a.is_input and a.parameter.name not in operator.call.unused
+        if not a.keyword
+    ]
+    by_name = {
+        a.name: given[a.is_input, a.parameter.name]
+        for a in operator.schema.arguments
+        if a.keyword and a.parameter.name not in unused
     }
-    for n, a in enumerate(a for a in operator.schema.arguments if a.is_input):
-        if a.parameter.name in operator.call.unused:
-            positional[n] = None
     results = operator.overload(*positional, **by_name)
     results = list(results) if isinstance(results, tuple) else [results]
     returned = [p.name for p in operator.schema.returns]
@@ -163,6 +194,7 @@ def _value(argument: SchemaArgument, n: int) -> Any:
         Kind.BOOLS: [True, n % 2 == 0],
         Kind.DTYPE: torch.float16,
         Kind.DTYPES: [torch.float16],
+        Kind.SCALAR: n + 0.75,
     }[argument.kind]
 
 
@@ -271,4 +303,4 @@ def _camel(rng: random.Random, name: str) -> str:
     return head + "".join(part.capitalize() for part in rest)
 
 
-__all__ = ["Truth", "Verdict", "check", "random_pair"]
+__all__ = ["Truth", "Verdict", "check", "check_derived", "random_pair"]

@@ -6,7 +6,8 @@ with a stub that records the types of every function, says what each header decl
 
 Each function with a prototype of its name is bound, and called through the eager path in a library that exports it with its
 declared C signature and keeps what it was given: wrong is whatever got something else than what it is bound to, and of random
-pairs whatever is bound to something else than what it is.
+pairs whatever is bound to something else than what it is. Each function is made an operator by its declaration alone too
+(``register_aclnn_derived``), and called and compared in the same way.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from _aclnn_calls import Truth, check, random_pair
+from _aclnn_calls import Truth, check, check_derived, random_pair
 from _aclnn_compiler import compile_headers, disagreements
 from _aclnn_headers import random_header
 from _aclnn_recorder import Recorder, is_recordable
@@ -118,7 +119,16 @@ def main() -> dict[str, Any]:
         paths = aclnn_headers(options.headers or [Path(name)])
         found = reading(paths)
         pairs = pairs_of(paths, options.prototypes) if options.prototypes else [] if options.headers else random_pairs()
-        return found | calling(pairs, Path(name) / "opp")
+        return found | calling(pairs, Path(name) / "opp") | deriving(functions_of(paths), Path(name) / "derived")
+
+
+def functions_of(paths: list[Path]) -> list[AclnnFunction]:
+    """Each function; of several declarations the first."""
+    functions: dict[str, AclnnFunction] = {}
+    for path in paths:
+        for function in parse_file(path).functions:
+            functions.setdefault(function.name, function)
+    return list(functions.values())
 
 
 def pairs_of(paths: list[Path], directories: list[Path]) -> list[Pair]:
@@ -127,11 +137,7 @@ def pairs_of(paths: list[Path], directories: list[Path]) -> list[Pair]:
     for directory in directories:
         for prototype in read_prototypes(directory).prototypes:
             prototypes.setdefault(prototype.op_type, prototype)
-    functions: dict[str, AclnnFunction] = {}
-    for path in paths:
-        for function in parse_file(path).functions:
-            functions.setdefault(function.name, function)
-    named = {name.removeprefix("aclnn"): function for name, function in functions.items()}
+    named = {function.name.removeprefix("aclnn"): function for function in functions_of(paths)}
     return [(prototypes[name], function, None) for name, function in named.items() if name in prototypes]
 
 
@@ -162,6 +168,22 @@ def calling(pairs: list[Pair], directory: Path) -> dict[str, Any]:
         "refused_with_a_line": sum(verdict.has_proposal for verdict in refused),
         "wrong": kinds["wrong"],
     }
+
+
+def deriving(functions: list[AclnnFunction], directory: Path) -> dict[str, Any]:
+    """Make an operator of each declaration alone, and call it, in a package whose library records."""
+    recorded = [function for function in functions if is_recordable(function)]
+    recorder = Recorder(directory, recorded)
+    os.environ["ASCEND_CUSTOM_OPP_PATH"] = str(directory)
+    verdicts = [(function, check_derived(recorder, function)) for function in recorded]
+    console = Console(width=160, highlight=False)
+    for function, verdict in verdicts:
+        if verdict.kind != "bound":
+            console.print(
+                f"  not derived: {function.name}: {verdict.kind}: {verdict.text.splitlines()[0]}", markup=False
+            )
+    kinds = Counter(verdict.kind for _, verdict in verdicts)
+    return {"register_aclnn_derived": kinds["bound"], "register_aclnn_wrong": kinds["wrong"]}
 
 
 def reading(paths: list[Path]) -> dict[str, Any]:

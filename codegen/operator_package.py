@@ -47,6 +47,8 @@ class AclnnParameter:
     reader: str
     default: str
     required: bool
+    #: The name in the header, whose ending says what is written and what may be null.
+    header_name: str = ""
 
 
 def aclnn_parameters(prototype: OpPrototype) -> tuple[AclnnParameter, ...]:
@@ -55,10 +57,11 @@ def aclnn_parameters(prototype: OpPrototype) -> tuple[AclnnParameter, ...]:
     Raises:
         GenerationError: a name is no identifier, or an attr has a type that aclnn functions do not take.
     """
-    inputs = [_tensor(p) for p in prototype.inputs]
+    inputs = [replace(_tensor(p), header_name=_ending(p, prototype)) for p in prototype.inputs]
     attrs = [_attr(prototype, a) for a in prototype.attrs]
     # Whether an output may be left out is not in a prototype: kernels see one that is as a tensor without elements.
-    outputs = [replace(_tensor(p), required=False) for p in prototype.outputs if p.name not in prototype.in_place]
+    fresh = [p for p in prototype.outputs if p.name not in prototype.in_place]
+    outputs = [replace(_tensor(p), required=False, header_name="Out") for p in fresh]
     seen: set[str] = set()
     unique = []
     for parameter in (*inputs, *attrs, *outputs):  # an attr may be called like an input
@@ -66,8 +69,16 @@ def aclnn_parameters(prototype: OpPrototype) -> tuple[AclnnParameter, ...]:
         while name in seen:
             name += "_"
         seen.add(name)
-        unique.append(replace(parameter, name=name))
-    return tuple(unique)
+        unique.append(replace(parameter, name=name, header_name=f"{name}{parameter.header_name}"))
+    names = [parameter.header_name for parameter in unique]
+    return tuple(replace(p, header_name=p.name if names.count(p.header_name) > 1 else p.header_name) for p in unique)
+
+
+def _ending(parameter: Parameter, prototype: OpPrototype) -> str:
+    """What generated headers append to the name of an input."""
+    if parameter.name in prototype.in_place:
+        return "Ref"
+    return "Optional" if parameter.kind is ParameterKind.OPTIONAL else ""
 
 
 def _cpp_name(name: str) -> str:

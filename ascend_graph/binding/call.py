@@ -43,6 +43,7 @@ class Evidence(enum.Enum):
     ABSENT = "may be null, and the prototype has nothing for it"
     HEADER_DEFAULT = "the header's default argument"
     MSOPGEN = "msOpGen's order"
+    DERIVED = "the schema is made from it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +162,9 @@ def _generated_input(parameter: Parameter) -> CType:
     return _tensor_type(parameter)
 
 
-def bind_call(prototype: OpPrototype, function: AclnnFunction, arguments: Mapping[str, Any] | None = None) -> Call:
+def bind_call(
+    prototype: OpPrototype, function: AclnnFunction, arguments: Mapping[str, Any] | None = None, *, schema: str = ""
+) -> Call:
     """The call of a declared function for an operator.
 
     Args:
@@ -173,6 +176,8 @@ def bind_call(prototype: OpPrototype, function: AclnnFunction, arguments: Mappin
             - ``"parameter": value`` fixes it; None is null;
             - ``"attr": None``: the function has nothing for the attr or the optional input, which then has to stay at its
               default.
+        schema: The torch schema that the prototype was made from, if it was: the author says by ``Tensor(a!)`` what the caller
+            passes in, outputs of the function too.
 
     Raises:
         BindingError: Something is left over, does not fit or is ambiguous; the message shows both sides and the line to write.
@@ -187,7 +192,7 @@ def bind_call(prototype: OpPrototype, function: AclnnFunction, arguments: Mappin
     >>> [(a.name, a.part.value, a.evidence.value) for a in call.arguments][2:]
     [('alpha', 'constant', 'aclnn_arguments='), ('out', 'output', 'the only output left on both sides')]
     """
-    return _Matcher(prototype, function, dict(arguments or {})).call()
+    return _Matcher(prototype, function, dict(arguments or {}), schema).call()
 
 
 @dataclass(slots=True, eq=False)
@@ -226,8 +231,8 @@ class _Target:
 class _Matcher:
     """The state of one search; what is decided is never taken back."""
 
-    def __init__(self, prototype: OpPrototype, function: AclnnFunction, explicit: dict[str, Any]) -> None:
-        self.prototype, self.function, self.explicit = prototype, function, explicit
+    def __init__(self, prototype: OpPrototype, function: AclnnFunction, explicit: dict[str, Any], schema: str) -> None:
+        self.prototype, self.function, self.explicit, self.schema = prototype, function, explicit, schema
         self.targets = [
             *(_Target(Part.INPUT, n, p, p.name in prototype.in_place) for n, p in enumerate(prototype.inputs)),
             *(_Target(Part.ATTR, n, a) for n, a in enumerate(prototype.attrs)),
@@ -274,6 +279,8 @@ class _Matcher:
             return True
         if is_reference_name(parameter.name) or parameter.direction is Direction.INOUT:
             return target.in_place
+        if self.schema and target.in_place and parameter.direction is Direction.OUT:
+            return True
         if target.part is Part.OUTPUT:
             return parameter.direction is Direction.OUT or not self.tells
         return parameter.direction is Direction.IN or (not self.tells and parameter.type.const)
@@ -450,19 +457,26 @@ class _Matcher:
         return target.part is Part.INPUT and target.declared.kind is ParameterKind.OPTIONAL
 
     def refuse(self, message: str, lines: Mapping[str, str] | None = None) -> BindingError:
-        text = (
-            f"{self.prototype.op_type} ↔ {self.function.name}: {message}\n{side_by_side(self.prototype, self.function)}"
-        )
+        subject = self.schema.partition("(")[0] or self.prototype.op_type
+        text = f"{subject} ↔ {self.function.name}: {message}\n{side_by_side(self.left(), self.function)}"
         if lines:
             merged = {key: repr(value) for key, value in self.explicit.items()} | dict(lines)
             text += f"\nWrite: aclnn_arguments={{{', '.join(f'{key!r}: {value}' for key, value in merged.items())}}}"
-            text += ', or name another function: aclnn="aclnn…"'
+            text += "" if self.schema else ', or name another function: aclnn="aclnn…"'
         return BindingError(text)
 
+    def left(self) -> list[str]:
+        """What is bound to the function, as lines of text."""
+        if not self.schema:
+            return [f"REG_OP({self.prototype.op_type})", *(f"  {call}" for call in reg_op_calls(self.prototype))]
+        head, _, tail = self.schema.partition("(")
+        inside, _, returns = tail.rpartition("->")
+        items = [item.strip() for item in inside.rstrip(" )").split(", ")]
+        return [f"{head}(", *(f"  {item}" for item in items), f") -> {returns.strip()}"]
 
-def side_by_side(prototype: OpPrototype, function: AclnnFunction) -> str:
-    """Both signatures, the prototype on the left, the function on the right, as lines of text."""
-    left = [f"REG_OP({prototype.op_type})", *(f"  {call}" for call in reg_op_calls(prototype))]
+
+def side_by_side(left: Sequence[str], function: AclnnFunction) -> str:
+    """Both sides, the function on the right, as lines of text."""
     left = [line if len(line) <= 70 else line[:69] + "…" for line in left]
     right = [
         f"{function.name}(  // {function.place}",

@@ -12,7 +12,7 @@ import keyword
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from ascend_graph.aclnn import Value
@@ -93,6 +93,8 @@ class SchemaArgument:
     text: str
     #: What ``None`` stands for: an attr's default that a schema cannot express.
     default: AttrValue = None
+    #: Whether it is keyword-only; such arguments come last.
+    keyword: bool = False
 
     @property
     def is_input(self) -> bool:
@@ -107,7 +109,7 @@ class SchemaArgument:
 
 @dataclass(frozen=True, slots=True)
 class OperatorSchema:
-    """A schema made from a prototype.
+    """A schema made from a prototype, or from an aclnn function and what would be its prototype.
 
     >>> from ascend_graph.prototypes import parse_text
     >>> prototype = parse_text('''
@@ -127,12 +129,16 @@ class OperatorSchema:
     returns: tuple[Parameter, ...]
     #: The ``Int`` attrs that are dtypes.
     dtype_ints: Mapping[str, Numbers] = field(default_factory=dict, hash=False)
+    #: The schema as its author wrote it, where one did; it has no namespace.
+    text: str = ""
 
     def __str__(self) -> str:
-        inputs = [a.text for a in self.arguments if a.is_input]
-        attrs = [a.text for a in self.arguments if not a.is_input]
-        arguments = ", ".join([*inputs, *(["*", *attrs] if attrs else [])])
-        returns = [f"{_tensor_type(p)} {_schema_name(p.name)}" for p in self.returns]
+        if self.text:
+            return self.text
+        positional = [a.text for a in self.arguments if not a.keyword]
+        keyword = [a.text for a in self.arguments if a.keyword]
+        arguments = ", ".join([*positional, *(["*", *keyword] if keyword else [])])
+        returns = [f"{_tensor_type(p)} {plain_name(p.name)}" for p in self.returns]
         returned = returns[0] if len(returns) == 1 else f"({', '.join(returns)})"
         return f"{self.name}({arguments}) -> {returned}"
 
@@ -171,7 +177,8 @@ def operator_schema(
         arguments.append(_input(prototype, index, unique, array))
     for attr in prototype.attrs:
         as_torchs = (dtype_ints or {}).get(attr.name) is Numbers.TORCH
-        arguments.append(_attr(prototype, attr, _unique(op_type, attr.name, taken), as_torchs=as_torchs))
+        made = _attr(prototype, attr, _unique(op_type, attr.name, taken), as_torchs=as_torchs)
+        arguments.append(replace(made, keyword=True))
     returns = tuple(p for p in prototype.outputs if p.name not in prototype.in_place)
     for output in returns:
         _check_name(op_type, output.name)
@@ -187,13 +194,14 @@ def _check_name(op_type: str, name: str) -> str:
     return name
 
 
-def _schema_name(name: str) -> str:
+def plain_name(name: str) -> str:
+    """A name as schemas may have it: with an underscore behind a word that they keep for themselves."""
     return f"{name}_" if name in _RESERVED else name
 
 
 def _unique(op_type: str, name: str, taken: set[str]) -> str:
     """A name may be an input's and an attr's at once; the second gets an underscore."""
-    unique = _schema_name(_check_name(op_type, name))
+    unique = plain_name(_check_name(op_type, name))
     while unique in taken:
         unique += "_"
     taken.add(unique)
@@ -247,7 +255,7 @@ def _attr(prototype: OpPrototype, attr: Attr, name: str, *, as_torchs: bool) -> 
     if attr.required or not attr.default_known:
         return SchemaArgument(name, attr, kind, f"{type_} {name}")
     default = _default(attr, kind)
-    shown = _literal(kind, default)
+    shown = schema_literal(kind, default)
     if shown is None:
         return SchemaArgument(name, attr, kind, f"{type_}? {name}=None", default)
     return SchemaArgument(name, attr, kind, f"{type_} {name}={shown}", None)
@@ -274,15 +282,17 @@ def _default(attr: Attr, kind: Kind) -> AttrValue:
     return bool(value) if attr.type is AttrType.BOOL else value
 
 
-def _literal(kind: Kind, value: AttrValue) -> str | None:
+def schema_literal(kind: Kind, value: AttrValue) -> str | None:
     """The default in a schema, or ``None`` where schemas have no text for it."""
     if isinstance(value, tuple):
-        items = [_literal(kind, item) for item in value]
+        items = [schema_literal(kind, item) for item in value]
         return None if None in items else f"[{', '.join(item for item in items if item is not None)}]"
     if isinstance(value, bool):
         return str(value)
     if isinstance(value, int | float) and kind in (Kind.FLOAT, Kind.FLOATS):
         return repr(float(value)) if math.isfinite(value) else None
+    if isinstance(value, float) and kind is Kind.SCALAR and math.isfinite(value):
+        return repr(value)
     if isinstance(value, int):
         return str(int(value)) if abs(value) < 2**63 else None
     if isinstance(value, str):

@@ -20,6 +20,7 @@ from ascend_graph.registration.register import RegisteredOp, find_registered, re
 
 if TYPE_CHECKING:
     from rich.console import ConsoleOptions, RenderResult
+    from rich.table import Table
 
 
 class ExplainError(AscendGraphError, LookupError):
@@ -35,13 +36,14 @@ class Explanation:
     def as_dict(self) -> dict[str, Any]:
         """Everything on the page as values that JSON has: ``json.dumps(explain(op).as_dict())``."""
         op = self._op
-        binding, prototype = op.binding, op.prototype
+        binding, prototype = op.binding, op.binding.prototype
+        in_graphs = op.prototype is not None
         arguments = binding.schema.arguments
         return {
             "operator": binding.schema.qualified_name,
             "schema": binding.schema.text,
             "op_type": op.op_type,
-            "prototype": {"text": reg_op_calls(prototype), "place": prototype.place},
+            "prototype": {"text": reg_op_calls(prototype), "place": prototype.place} if in_graphs else None,
             "registered": op.registered,
             "inputs": [
                 _pair(binding, n, parameter, source)
@@ -63,7 +65,7 @@ class Explanation:
                 {"argument": arguments[n].name, "may_only_be": repr(arguments[n].default)} for n in binding.unused
             ],
             "dropped_outputs": [prototype.outputs[n].name for n in binding.dropped],
-            "aclnn": None if op.call is None else _call(op.call, prototype),
+            "aclnn": None if op.call is None else _call(op.call, op.called),
             "relation": None if op.relation is None else str(op.relation),
             "evidence": dict(op.evidence),
         }
@@ -89,10 +91,37 @@ class Explanation:
         if not facts["registered"]:
             yield Text("not registered any more", style="yellow")
         yield Text(f"\nSchema\n  {facts['schema']}")
-        yield Text(f"\nPrototype ({facts['prototype']['place']})\n  REG_OP({facts['op_type']})")
-        for call in facts["prototype"]["text"]:
-            yield Text(f"    {call}")
-        yield Text("\nBinding")
+        if facts["prototype"] is None:
+            yield Text("\nPrototype\n  none: no op_type= says which GE operator it is")
+        else:
+            yield Text(f"\nPrototype ({facts['prototype']['place']})\n  REG_OP({facts['op_type']})")
+            for call in facts["prototype"]["text"]:
+                yield Text(f"    {call}")
+            yield Text("\nBinding")
+            yield self._bound(facts)
+        if facts["aclnn"] is not None:
+            call = facts["aclnn"]
+            yield Text(f"\naclnn function\n  {call['function']}: {call['source']}")
+            table = Table(box=None, padding=(0, 2, 0, 2), show_edge=False)
+            source = "GE" if facts["prototype"] is not None else "operator"
+            for column in (source, "", "parameter", "evidence"):
+                table.add_column(column, overflow="fold")
+            for argument in call["arguments"]:
+                table.add_row(escape(argument["from"]), "→", escape(argument["parameter"]), argument["evidence"])
+            for name in call["unused"]:
+                table.add_row(escape(name), "", "—", "the function has nothing for it: only its default")
+            yield table
+        yield Text(f"\nShape relation\n  {facts['relation'] or 'none; the meta function decides'}")
+        yield Text("\nEvidence")
+        for what, why in facts["evidence"].items():
+            yield Text(f"  {what}: {why}")
+
+    @staticmethod
+    def _bound(facts: dict[str, Any]) -> Table:
+        """What feeds what in a graph, as a table."""
+        from rich.markup import escape
+        from rich.table import Table
+
         table = Table(box=None, padding=(0, 2, 0, 2), show_edge=False)
         for column in ("torch", "", "GE", "evidence", "note"):
             table.add_column(column, overflow="fold")
@@ -111,22 +140,7 @@ class Explanation:
             )
         for dropped in facts["dropped_outputs"]:
             table.add_row("—", "", dropped, "", "no return takes it")
-        yield table
-        if facts["aclnn"] is not None:
-            call = facts["aclnn"]
-            yield Text(f"\naclnn function\n  {call['function']}: {call['source']}")
-            table = Table(box=None, padding=(0, 2, 0, 2), show_edge=False)
-            for column in ("GE", "", "parameter", "evidence"):
-                table.add_column(column, overflow="fold")
-            for argument in call["arguments"]:
-                table.add_row(escape(argument["from"]), "→", escape(argument["parameter"]), argument["evidence"])
-            for name in call["unused"]:
-                table.add_row(escape(name), "", "—", "the function has nothing for it: only its default")
-            yield table
-        yield Text(f"\nShape relation\n  {facts['relation'] or 'none; the meta function decides'}")
-        yield Text("\nEvidence")
-        for what, why in facts["evidence"].items():
-            yield Text(f"  {what}: {why}")
+        return table
 
 
 def explain(operator: Any) -> Explanation:

@@ -225,10 +225,30 @@ def plan_operator(
     typed = dict.fromkeys(call.dtype_attrs(prototype), Numbers.TORCH) | dict(numbers or {})
     said = dtype_ints(prototype, relation if isinstance(relation, Relation) else None, typed)
     schema = operator_schema(prototype, name, said, call.array_inputs(prototype))
+    return plan_call(schema, call, relation, namespace=namespace)
+
+
+def plan_call(
+    schema: OperatorSchema, call: Call, relation: Relation | MetaFunction | None, *, namespace: str = "ascend"
+) -> PlannedOperator:
+    """The operator of a schema that calls a function in one way; nothing is registered.
+
+    Args:
+        schema: The schema, made from a prototype or from the function.
+        call: How the function is called.
+        relation: The shapes of its outputs, in the names of what the schema was made from; or a meta function.
+        namespace: The operator's.
+
+    Raises:
+        EagerError: Nothing says on which device it runs, or what shape an output has.
+        MetaError: The relation does not fit.
+    """
+    prototype = schema.prototype
     if not prototype.inputs:
         raise EagerError(
             f"{prototype.op_type} has no inputs, so nothing says on which device it runs; write the operator by hand, with a "
-            "device argument, or use the raw op in a converter"
+            "device argument, or use the raw op in a converter; of an aclnn function, schema= may have its output as an argument "
+            "Tensor(a!) that the caller passes in"
         )
     if isinstance(relation, Relation):
         relation = _fresh_outputs(relation, schema)

@@ -9,7 +9,7 @@ from ascend_graph.dispatch.meta import MetaError, meta_function
 from ascend_graph.gradients import GradientError
 from ascend_graph.registration.comparison import ReplacedConverterWarning
 from ascend_graph.registration.converter import ConversionError, make_converter
-from ascend_graph.registration.register import RegisteredOp, register_op, registered_ops
+from ascend_graph.registration.register import RegisteredOp, register_aclnn, register_op, registered_ops
 from ascend_graph.registration.request import RegistrationError
 from ascend_graph.registration.torchair import ConverterError
 
@@ -33,6 +33,7 @@ __all__ = [
     "make_converter",
     "meta_function",
     "read_schema",
+    "register_aclnn",
     "register_meta",
     "register_op",
     "registered_ops",

@@ -18,7 +18,7 @@ from ascend_graph.dispatch.definition import Definition
 from ascend_graph.dispatch.fake import MetaHandle, check_takes_meta, existing_meta, register_meta
 from ascend_graph.dispatch.meta import MetaFunction, meta_function
 from ascend_graph.dispatch.transaction import Change, Entry
-from ascend_graph.eager.operators import PlannedOperator, operator_exists, plan_operator
+from ascend_graph.eager.operators import PlannedOperator, operator_exists, plan_call, plan_operator
 from ascend_graph.registration.autograd import Find, gradient_of, register_gradient
 from ascend_graph.registration.comparison import beside
 from ascend_graph.registration.converter import make_converter
@@ -101,12 +101,13 @@ class _Planner:
         request = self.request
         defined = self.plan_operator() if request.overload is None else None
         schema = request.overload._schema if defined is None else defined.torch_schema
+        bound_to_own = defined is not None and defined.schema.prototype is request.prototype
         self.binding = bind(
             read_schema(schema),
             request.prototype,
             request.arguments,
             relation=self.relation,
-            own=None if defined is None else defined.schema,
+            own=defined.schema if defined is not None and bound_to_own else None,
         )
         if defined is None:
             self.plan_meta()
@@ -126,17 +127,23 @@ class _Planner:
 
     def plan_operator(self) -> PlannedOperator:
         """The operator that registering defines: its schema, meta function and kernel."""
-        request = self.request
-        planned = plan_operator(
-            request.prototype,
-            request.meta or request.shape,
-            numbers=self.numbers(),
-            aclnn=request.aclnn,
-            aclnn_arguments=request.aclnn_arguments,
-        )
+        request, declared = self.request, self.request.declared
+        if declared is not None:
+            namespace = request.operator.partition("::")[0]
+            planned = plan_call(declared.schema, declared.call, request.meta or request.shape, namespace=namespace)
+            self.evidence["schema"] = "the one given" if declared.schema.text else "made from the declaration"
+        else:
+            planned = plan_operator(
+                request.prototype,
+                request.meta or request.shape,
+                numbers=self.numbers(),
+                aclnn=request.aclnn,
+                aclnn_arguments=request.aclnn_arguments,
+            )
         definition = self.before.definition
         if definition is None and operator_exists(planned.name):
-            raise EagerError(f"{planned.name} exists already; pass it as eager=, or remove it first")
+            way = "give another name=" if declared is not None else "pass it as eager="
+            raise EagerError(f"{planned.name} exists already; {way}, or remove it first")
         if definition is None or definition.schema != str(planned.schema):
             definition = planned.definition()
         self.changes.definition = definition
@@ -246,6 +253,9 @@ class _Planner:
             converter = request.converter
         elif existing is not None and not self.override:
             self.evidence["converter"] = f"kept: {_qualified(existing)}"
+            return None
+        elif not request.in_graphs:
+            self.evidence["converter"] = "none: no op_type= says which GE operator it is; aclgraph needs none"
             return None
         else:
             self.evidence["converter"] = "made from the binding"

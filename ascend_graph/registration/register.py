@@ -21,7 +21,7 @@ from ascend_graph.dispatch.meta import MetaFunction
 from ascend_graph.dispatch.transaction import exchange
 from ascend_graph.prototypes import OpPrototype
 from ascend_graph.registration.planning import Plan, plan
-from ascend_graph.registration.request import RegistrationError, Request, read_request
+from ascend_graph.registration.request import RegistrationError, Request, read_aclnn_request, read_request
 from ascend_graph.registration.torchair import ConverterFunction
 from ascend_graph.shapes import Relation
 
@@ -36,13 +36,13 @@ class RegisteredOp:
 
     @property
     def op_type(self) -> str:
-        """The GE op type."""
+        """The GE op type; the aclnn function where no GE operator is known."""
         return self._plan.request.op_type
 
     @property
-    def prototype(self) -> OpPrototype:
-        """The prototype that it was bound to."""
-        return self._plan.request.prototype
+    def prototype(self) -> OpPrototype | None:
+        """The prototype that it was bound to; None where no GE operator is known."""
+        return self._plan.request.prototype if self._plan.request.in_graphs else None
 
     @property
     def binding(self) -> Binding:
@@ -53,6 +53,11 @@ class RegisteredOp:
     def call(self) -> Call | None:
         """How the aclnn function is called; None where the operator's kernel is its own."""
         return self._plan.call
+
+    @property
+    def called(self) -> OpPrototype:
+        """The inputs, attrs and outputs that the aclnn function is called with: of the prototype, or of the schema."""
+        return self._plan.request.called
 
     @property
     def relation(self) -> Relation | None:
@@ -200,6 +205,89 @@ def register_op(
         aclnn=aclnn,
         aclnn_arguments=aclnn_arguments,
     )
+    return _register(request, override)
+
+
+def register_aclnn(
+    function: str,
+    *,
+    shape: str | Relation | Callable[..., Any] | None = None,
+    schema: str | None = None,
+    op_type: str | None = None,
+    name: str | None = None,
+    arguments: Mapping[str, Any] | None = None,
+    aclnn_arguments: Mapping[str, Any] | None = None,
+    meta: MetaFunction | None = None,
+    converter: ConverterFunction | None = None,
+    backward: Any = None,
+    override: bool = False,
+) -> RegisteredOp:
+    """Make an aclnn function an operator, without a prototype: eager, aclgraph, export, and GE graphs once ``op_type`` is given.
+
+    It is :func:`register_op` by another source: the header that declares the function in the place of a prototype, and otherwise
+    the same checks, the same kernel and the same transaction.
+
+    Args:
+        function: The function, ``"aclnnAddRmsNorm"``, of a header that is loaded (:func:`ascend_graph.load_aclnn`) or installed.
+        shape: The shape relation of the outputs, in the schema's names or the header's, or a callable as for ``meta``. None where
+            nothing is returned.
+        schema: The operator's schema, ``"add_rms_norm(Tensor x1, Tensor x2, …) -> (Tensor y, Tensor rstd)"``; its arguments are
+            the function's parameters by name. An output of the function may be an argument ``Tensor(a!) out`` that the caller
+            passes in. Without it the schema is made from the declaration: tensors and values in the function's order, ``aclScalar``
+            as ``Scalar``, ``aclIntArray`` as ``int[]``, ``aclDataType`` as ``ScalarType``, what is read and written as
+            ``Tensor(a!)``, outputs as returns, what may be null with the default None.
+        op_type: The GE operator that a graph has in its place, by its prototype.
+        name: The operator's name, with or without a namespace; ``ascend::`` and the function's in snake case by default.
+        arguments: With ``op_type``: what names do not settle between the schema and the prototype; see
+            :func:`ascend_graph.binding.arguments.bind`.
+        aclnn_arguments: What names do not settle between ``schema`` and the function (:func:`ascend_graph.binding.bind_call`);
+            without ``schema`` the values of parameters that the operator shall not have, ``{"cubeMathType": 1}``.
+        meta: A meta function, as ``torch.library.register_fake`` takes.
+        converter: A converter, as ``torchair.register_fx_node_ge_converter`` takes.
+        backward: The gradient; see :func:`register_op`.
+        override: Replace an existing converter or registration.
+
+    Returns:
+        What was decided, and how to take it back.
+
+    Raises:
+        UnknownFunctionError: No header declares the function.
+        ConflictingDeclarationsError: Two headers declare it differently.
+        BindingError: The schema does not fit the declaration, or a parameter has a type that no call is made with.
+        EagerError: The outputs have no shape, or the operator exists already.
+        RelationError, MetaError: The shape relation does not fit.
+        RegistrationError: The operator is registered differently, or what is asked for contradicts itself.
+
+    >>> import ascend_graph
+    >>> _ = ascend_graph.load_aclnn('''
+    ... aclnnStatus aclnnLerpExampleGetWorkspaceSize(const aclTensor *self, const aclTensor *end, const aclScalar *weight,
+    ...     aclTensor *out, uint64_t *workspaceSize, aclOpExecutor **executor);
+    ... aclnnStatus aclnnLerpExample(void *workspace, uint64_t workspaceSize, aclOpExecutor *executor, aclrtStream stream);
+    ... ''')
+    >>> op = register_aclnn("aclnnLerpExample", shape="self[*s], end[*s] -> out[*s]")
+    >>> print(op.overload._schema)
+    ascend::lerp_example(Tensor self, Tensor end, Scalar weight) -> Tensor out
+    >>> op(torch.empty(2, 3, device="meta"), torch.empty(2, 3, device="meta"), 0.5).shape
+    torch.Size([2, 3])
+    >>> op.unregister()
+    """
+    request = read_aclnn_request(
+        function,
+        shape=shape,
+        schema=schema,
+        op_type=op_type,
+        name=name,
+        arguments=arguments,
+        meta=meta,
+        converter=converter,
+        backward=backward,
+        aclnn_arguments=aclnn_arguments,
+    )
+    return _register(request, override)
+
+
+def _register(request: Request, override: bool) -> RegisteredOp:
+    """Plan a request and put it in force, or do nothing if it is."""
     with _lock:
         earlier = _registered.get(request.operator)
         if earlier is not None:

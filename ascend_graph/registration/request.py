@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import torch
 
-from ascend_graph.binding.op_schema import single_overload
+from ascend_graph.aclnn import AclnnFunction, find_aclnn
+from ascend_graph.binding.declared import Declared, bind_schema, derive
+from ascend_graph.binding.dtypes import ge_dtype
+from ascend_graph.binding.op_schema import read_schema, single_overload
 from ascend_graph.binding.own_schema import operator_schema
 from ascend_graph.dispatch.meta import MetaFunction
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.prototypes import OpPrototype, find_prototype
 from ascend_graph.registration.torchair import ConverterFunction
 from ascend_graph.shapes import Relation, parse_relation
+from ascend_graph.shapes.syntax import renamed
 
 
 class RegistrationError(AscendGraphError):
@@ -40,6 +44,16 @@ class Request:
     #: The aclnn function, where it is not called after the op type, and what is said of its parameters.
     aclnn: str | None = None
     aclnn_arguments: Mapping[str, Any] = field(default_factory=dict)
+    #: The operator that ``register_aclnn`` makes from a function; ``prototype`` is then the one that ``op_type=`` names, or what
+    #: would be the function's.
+    declared: Declared | None = None
+    #: Whether there is a GE operator.
+    in_graphs: bool = True
+
+    @property
+    def called(self) -> OpPrototype:
+        """The inputs, attrs and outputs that the call of the aclnn function is made of."""
+        return self.prototype if self.declared is None else self.declared.schema.prototype
 
     def differences(self, other: Request) -> list[str]:
         """The names of the fields in which another request differs."""
@@ -66,7 +80,7 @@ def read_request(
     """
     prototype = find_prototype(op_type)
     overload = None if eager is None else single_overload(eager)
-    operator = f"ascend::{operator_schema(prototype).name}" if overload is None else overload.name()
+    operator = f"{NAMESPACE}::{operator_schema(prototype).name}" if overload is None else overload.name()
     if callable(shape) and not isinstance(shape, Relation):
         if meta is not None:
             raise RegistrationError(f"{op_type}: shape= is a function and meta= is given too; pass one of them")
@@ -94,6 +108,107 @@ def read_request(
         aclnn,
         dict(aclnn_arguments or {}),
     )
+
+
+def read_aclnn_request(
+    function: str,
+    *,
+    shape: str | Relation | Callable[..., Any] | None,
+    schema: str | None,
+    op_type: str | None,
+    name: str | None,
+    arguments: Mapping[str, Any] | None,
+    meta: MetaFunction | None,
+    converter: ConverterFunction | None,
+    backward: Any,
+    aclnn_arguments: Mapping[str, Any] | None,
+) -> Request:
+    """The request of a call of ``register_aclnn``, whose arguments see there.
+
+    Raises:
+        RegistrationError: The arguments contradict each other.
+        UnknownFunctionError: No header declares the function.
+        BindingError: The schema and the declaration do not fit.
+    """
+    declaration = find_aclnn(function)
+    fixed = {
+        key: int(ge_dtype(value)) if isinstance(value, torch.dtype) else value
+        for key, value in (aclnn_arguments or {}).items()
+    }
+    namespace, separator, rest = (name or schema or "").partition("(")[0].strip().rpartition("::")
+    namespace = namespace if separator else NAMESPACE
+    relation = parse_relation(shape) if isinstance(shape, str) else shape if isinstance(shape, Relation) else None
+    if schema is None:
+        outputs = () if relation is None else {*relation.outputs} - {*relation.inputs}
+        declared = derive(declaration, rest or None, fixed, outputs)
+    else:
+        if name is not None:
+            raise RegistrationError(
+                f"{function}: name={name!r} and schema={schema!r}: the schema has the name; leave name= out"
+            )
+        declared = _given_schema(declaration, namespace, schema, fixed)
+    if arguments and op_type is None:
+        raise RegistrationError(
+            f"{function}: arguments= is for a prototype, which op_type= names; what the function's parameters are is said in "
+            "aclnn_arguments="
+        )
+    if callable(shape) and not isinstance(shape, Relation):
+        if meta is not None:
+            raise RegistrationError(f"{function}: shape= is a function and meta= is given too; pass one of them")
+        meta = shape
+    for what, given in (("meta", meta), ("converter", converter)):
+        if given is not None and not callable(given):
+            raise RegistrationError(f"{function}: {what}={given!r} is no function")
+    prototype = declared.schema.prototype if op_type is None else find_prototype(op_type)
+    return Request(
+        op_type or function,
+        f"{namespace}::{declared.schema.name}",
+        None,
+        prototype,
+        None if relation is None else _in_schema_names(relation, declared),
+        dict(arguments or {}),
+        meta,
+        converter,
+        backward,
+        None,
+        None,
+        dict(aclnn_arguments or {}),
+        declared,
+        op_type is not None,
+    )
+
+
+#: Where operators are defined that have no other name.
+NAMESPACE = "ascend"
+
+
+def _given_schema(function: AclnnFunction, namespace: str, text: str, arguments: Mapping[str, Any]) -> Declared:
+    bare = text.strip().removeprefix(f"{namespace}::")
+    try:
+        parsed = torch._C.parse_schema(f"{namespace}::{bare}")
+    except RuntimeError as error:
+        raise RegistrationError(f"{function.name}: schema={text!r} is none: {str(error).strip()}") from None
+    if parsed.overload_name:
+        raise RegistrationError(
+            f"{function.name}: schema={text!r} names the overload {parsed.overload_name}; one operator is one overload, the default"
+        )
+    return bind_schema(function, read_schema(parsed), bare, arguments)
+
+
+def _in_schema_names(relation: Relation, declared: Declared) -> Relation:
+    """The relation in the schema's names, if it speaks the header's."""
+    own = {a.name for a in declared.schema.arguments} | {p.name for p in declared.schema.prototype.outputs}
+    mentioned = {*relation.inputs, *relation.outputs, *relation.free_names}
+    names = {old: new for old, new in declared.names.items() if old != new and old in mentioned and old not in own}
+    if not names:
+        return relation
+    in_names = replace(
+        relation,
+        input_tensors=renamed(relation.input_tensors, names),
+        output_tensors=renamed(relation.output_tensors, names),
+        clauses=renamed(relation.clauses, names),
+    )
+    return parse_relation(str(in_names))
 
 
 def _read_samples(op_type: str, samples: Iterable[Any]) -> tuple[tuple[tuple[Any, ...], dict[str, Any]], ...]:

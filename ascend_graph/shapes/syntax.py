@@ -6,8 +6,9 @@ relation is compiled for an operator (:mod:`ascend_graph.shapes.program`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, TypeVar
 
 # --------------------------------------------------------------------------------------------------------- expressions
 
@@ -365,3 +366,24 @@ def bound_names(tensor: Tensor) -> frozenset[str]:
                 elif isinstance(value, Index) and value.index == Name(tensor.index or ""):
                     found.add(value.name.id)
     return frozenset(found)
+
+
+Node = TypeVar("Node")
+
+
+def renamed(node: Node, names: Mapping[str, str]) -> Node:
+    """A node, or a tuple of nodes, with other names for what it names."""
+    return _renamed(node, names)  # type: ignore[no-any-return]
+
+
+def _renamed(node: Any, names: Mapping[str, str]) -> Any:
+    if isinstance(node, Name):
+        return replace(node, id=names.get(node.id, node.id))
+    if isinstance(node, tuple):
+        return tuple(_renamed(part, names) for part in node)
+    if not is_dataclass(node) or isinstance(node, type):
+        return node
+    changed = {f.name: _renamed(getattr(node, f.name), names) for f in fields(node) if f.init}
+    if isinstance(node, Tensor | Definition):
+        changed["name"] = names.get(node.name, node.name)
+    return replace(node, **changed)
