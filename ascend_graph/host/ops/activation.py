@@ -177,15 +177,22 @@ def glu_grad(y_grad: T, x: T, *, dim: int = -1) -> T:
     return aten.glu_backward(y_grad, x, dim)
 
 
+def _halves(x: T, dim: int) -> tuple[T, T]:
+    if x.size(dim) % 2:
+        raise ValueError(f"dimension {dim} of {tuple(x.shape)} is odd: it is split into halves")
+    first, second = x.chunk(2, dim)
+    return first, second
+
+
 @host_kernel("SwiGlu")
 def swiglu(x: T, *, dim: int = -1) -> T:
-    left, right = x.float().chunk(2, dim)
+    left, right = _halves(x.float(), dim)
     return (F.silu(left) * right).to(x.dtype)
 
 
 @host_kernel("SwiGluGrad")
 def swiglu_grad(y_grad: T, x: T, *, dim: int = -1) -> T:
-    left, right = x.float().chunk(2, dim)
+    left, right = _halves(x.float(), dim)
     grad = y_grad.float()
     return torch.cat([aten.silu_backward(grad * right, left), grad * F.silu(left)], dim).to(x.dtype)
 

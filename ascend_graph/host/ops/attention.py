@@ -1,4 +1,4 @@
-"""Attention and what transformers put around it: rotary embeddings and the gating of experts."""
+"""Attention of training, and rotary embeddings."""
 
 # mypy: disable-error-code="no-untyped-call"
 
@@ -201,37 +201,6 @@ def _summed_over_shared(grad: T, heads: int) -> T:
     return grad if grad.size(1) == heads else grad.unflatten(1, (heads, -1)).sum(2)
 
 
-@host_kernel("PromptFlashAttention", ignores=("inner_precise",))
-def prompt_flash_attention(
-    query: T,
-    key: T,
-    value: T,
-    pse_shift: T | None = None,
-    atten_mask: T | None = None,
-    actual_seq_lengths: T | None = None,
-    actual_seq_lengths_kv: T | None = None,
-    deq_scale1: T | None = None,
-    quant_scale1: T | None = None,
-    deq_scale2: T | None = None,
-    quant_scale2: T | None = None,
-    quant_offset2: T | None = None,
-    *,
-    num_heads: int,
-    scale_value: float = 1.0,
-    pre_tokens: int = 214748647,
-    next_tokens: int = 0,
-    input_layout: str = "BSH",
-    num_key_value_heads: int = 0,
-    sparse_mode: int = 0,
-) -> T:
-    _reject(actual_seq_lengths=actual_seq_lengths, actual_seq_lengths_kv=actual_seq_lengths_kv, deq_scale1=deq_scale1)
-    _reject(quant_scale1=quant_scale1, deq_scale2=deq_scale2, quant_scale2=quant_scale2, quant_offset2=quant_offset2)
-    sparse = (atten_mask, sparse_mode, pre_tokens, next_tokens)
-    return _attention(
-        query, key, value, num_heads, num_key_value_heads or num_heads, input_layout, scale_value, pse_shift, sparse
-    )[0]
-
-
 def _rotated(x: T, interleaved: bool) -> T:
     if interleaved:
         even, odd = x[..., ::2], x[..., 1::2]
@@ -259,6 +228,21 @@ def rotary_position_embedding(x: T, cos: T, sin: T, rotate: T | None = None, *, 
     return _rotary(x, cos, sin, mode)
 
 
+@host_kernel("RotaryPositionEmbeddingGrad")
+def rotary_position_embedding_grad(dy: T, cos: T, sin: T, x: T | None = None, *, mode: int = 0) -> tuple[T, T, T]:
+    """The gradients by x, cos and sin; the last two only where x is given."""
+    if mode not in (0, 1):
+        raise ValueError(f"mode {mode} is not supported; 0, half, and 1, interleaved, are")
+    grad = dy.float()
+    dx = (grad * cos.float() - _rotated(grad * sin.float(), mode == 1)).to(dy.dtype)
+    if x is None:
+        return dx, cos.new_empty(0), sin.new_empty(0)
+    wide = x.float()
+    dcos = (grad * wide).sum_to_size(cos.shape).to(cos.dtype)
+    dsin = (grad * _rotated(wide, mode == 1)).sum_to_size(sin.shape).to(sin.dtype)
+    return dx, dcos, dsin
+
+
 @host_kernel("InterleaveRope")
 def interleave_rope(x: T, cos: T, sin: T) -> T:
     halves = x.unflatten(-1, (-1, 2)).transpose(-1, -2).flatten(-2)
@@ -275,13 +259,3 @@ def apply_rotary_pos_emb(
         raise ValueError(f"rotary_mode {rotary_mode!r} is not supported; half and interleave are")
     mode = modes[rotary_mode]
     return query.copy_(_rotary(query, cos, sin, mode)), key.copy_(_rotary(key, cos, sin, mode))
-
-
-@host_kernel("MoeGatingTopKSoftmax")
-def moe_gating_top_k_softmax(x: T, finished: T | None = None, *, k: int) -> tuple[T, T, T]:
-    values, experts = torch.topk(torch.softmax(x.float(), -1), k, -1)
-    if finished is not None:
-        experts = torch.where(finished.reshape(-1, 1).bool(), x.size(-1), experts.reshape(-1, k)).reshape(experts.shape)
-    count = experts.numel() // k if k else 0
-    rows = torch.arange(count * k, dtype=torch.int32, device=x.device).reshape(k, count).t().reshape(experts.shape)
-    return values.to(x.dtype), experts.to(torch.int32), rows.contiguous()

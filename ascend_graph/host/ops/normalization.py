@@ -244,6 +244,8 @@ def group_norm_grad(dy: T, mean: T, rstd: T, x: T, gamma: T, *, num_groups: int)
 
 def _rms_norm(x: T, gamma: T, epsilon: float) -> tuple[T, T]:
     """The normalized tensor in float32, and 1/rms with the normalized dimensions kept as 1."""
+    if x.shape[x.dim() - gamma.dim() :] != gamma.shape:
+        raise ValueError(f"gamma of shape {tuple(gamma.shape)} is not the end of the input's, {tuple(x.shape)}")
     wide = _wide(x)
     rstd = torch.rsqrt(wide.square().mean(list(range(x.dim() - gamma.dim(), x.dim())), keepdim=True) + epsilon)
     return wide * rstd * _wide(gamma), rstd

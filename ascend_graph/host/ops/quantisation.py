@@ -1,4 +1,4 @@
-"""Quantisation to 8-bit integers and products of quantised matrices."""
+"""Quantisation to integers of 8 and 4 bits and to 8-bit floats, and products of quantised matrices."""
 
 from __future__ import annotations
 
@@ -9,30 +9,114 @@ from ascend_graph.host.ops.registry import host_kernel
 
 T = torch.Tensor
 
-_INT8, _LARGEST = 2, 127
+_INT8, _INT32, _UINT8, _INT4, _E5M2, _E4M3 = 2, 3, 4, 29, 35, 36
+_FLOAT8 = {_E5M2: torch.float8_e5m2, _E4M3: torch.float8_e4m3fn}
+#: The smallest and the largest number of what is quantised to; int32 holds eight numbers of 4 bits.
+_RANGES = {_INT8: (-128, 127), _UINT8: (0, 255), _INT32: (-8, 7), _INT4: (-8, 7)}
 _ROUND = {"round": torch.round, "rint": torch.round, "floor": torch.floor, "ceil": torch.ceil, "trunc": torch.trunc}
+_PACKED = 8
 
 
-def _only_int8(dst_type: int) -> None:
-    if dst_type != _INT8:
-        raise ValueError(f"dst_type {dst_type} is not supported; {_INT8}, int8, is")
+def _range_of(dst_type: int) -> tuple[float, float]:
+    if dst_type in _FLOAT8:
+        largest = torch.finfo(_FLOAT8[dst_type]).max
+        return -largest, largest
+    if dst_type not in _RANGES:
+        raise ValueError(
+            f"dst_type {dst_type} is not supported; {_INT8} (int8), {_UINT8} (uint8), {_INT32} (int4 in int32), "
+            f"{_E5M2} (float8_e5m2) and {_E4M3} (float8_e4m3fn) are"
+        )
+    return _RANGES[dst_type]
 
 
-def _saturated(x: T) -> T:
-    return x.clamp(-_LARGEST - 1, _LARGEST).to(torch.int8)
+def saturated(x: T, dst_type: int = _INT8, round_mode: str = "rint") -> T:
+    """Numbers rounded and cut to the range of a dtype; numbers of 4 bits lie eight in an int32, the first in the lowest bits."""
+    if round_mode not in _ROUND:
+        raise ValueError(f"round_mode {round_mode!r} is not one of {', '.join(_ROUND)}")
+    low, high = _range_of(dst_type)
+    if dst_type in _FLOAT8:
+        return x.clamp(low, high).to(_FLOAT8[dst_type])
+    whole = _ROUND[round_mode](x).clamp(low, high)
+    return packed(whole.to(torch.int32)) if dst_type in (_INT32, _INT4) else whole.to(torch_dtype(dst_type))
+
+
+def packed(numbers: T) -> T:
+    """Numbers of 4 bits, eight in an int32."""
+    if numbers.size(-1) % _PACKED:
+        raise ValueError(
+            f"the last dimension of {tuple(numbers.shape)} is no multiple of {_PACKED}: so many are packed"
+        )
+    nibbles = (numbers.to(torch.int64) & 15).unflatten(-1, (-1, _PACKED))
+    joined = (nibbles << torch.arange(0, 32, 4, device=numbers.device)).sum(-1)
+    return torch.where(joined >= 1 << 31, joined - (1 << 32), joined).to(torch.int32)
+
+
+def unpacked(numbers: T) -> T:
+    """The reverse of ``packed``, as float32."""
+    nibbles = (numbers.to(torch.int64).unsqueeze(-1) >> torch.arange(0, 32, 4, device=numbers.device)) & 15
+    return torch.where(nibbles > 7, nibbles - 16, nibbles).flatten(-2).float()
+
+
+def dynamic(x: T, dst_type: int = _INT8, dims: int | list[int] = -1, largest: float = 0.0) -> tuple[T, T]:
+    """Numbers by a scale of their own for each row, so that the largest becomes the dtype's largest, and the scales."""
+    scale = x.abs().amax(dims, keepdim=True) / (largest or _range_of(dst_type)[1])
+    return saturated(x / torch.where(scale == 0, 1, scale), dst_type), scale
+
+
+def _by_group(values: T, rows: int, ends: T) -> T:
+    """Of values for each group those for each row; rows from one group's end belong to the next."""
+    numbers = torch.searchsorted(ends.contiguous().long(), torch.arange(rows, device=ends.device), right=True)
+    return values[numbers.clamp(max=values.size(0) - 1)]
+
+
+def _smoothed(x: T, smooth_scales: T | None, group_index: T | None) -> T:
+    if smooth_scales is None:
+        return x.float()
+    scales = smooth_scales.float()
+    if group_index is not None:
+        rows = x.numel() // x.size(-1)
+        if scales.size(0) != group_index.numel():
+            raise ValueError(f"smooth_scales {tuple(scales.shape)} has no row for each of {group_index.numel()} groups")
+        scales = _by_group(scales, rows, group_index).reshape(x.shape)
+    elif scales.shape != x.shape[-1:]:
+        raise ValueError(f"smooth_scales of shape {tuple(scales.shape)} does not suit rows of {x.size(-1)}")
+    return x.float() * scales
 
 
 @host_kernel("DynamicQuant")
 def dynamic_quant(
     x: T, smooth_scales: T | None = None, group_index: T | None = None, *, dst_type: int = _INT8
 ) -> tuple[T, T]:
-    """Each row by its own scale, so that its largest absolute value becomes 127."""
-    _only_int8(dst_type)
-    if group_index is not None:
-        raise ValueError("group_index is not supported on the host")
-    wide = x.float() if smooth_scales is None else x.float() * smooth_scales.float()
-    scale = wide.abs().amax(-1, keepdim=True) / _LARGEST
-    return _saturated(torch.round(wide / torch.where(scale == 0, 1, scale))), scale.squeeze(-1)
+    y, scale = dynamic(_smoothed(x, smooth_scales, group_index), dst_type)
+    return y, scale.squeeze(-1)
+
+
+@host_kernel("DynamicQuantV2")
+def dynamic_quant_v2(
+    x: T,
+    smooth_scales: T | None = None,
+    group_index: T | None = None,
+    *,
+    dst_type: int = _INT8,
+    is_symmetrical: bool = False,
+    quant_mode: str = "pertoken",
+    dst_type_max: float = 0.0,
+) -> tuple[T, T, T]:
+    """As DynamicQuant, for rows, columns or the whole; not symmetrical: the range from the least to the largest number."""
+    wide = _smoothed(x, smooth_scales, group_index)
+    dims = {"pertoken": [-1], "perchannel": [-2], "pertensor": list(range(x.dim()))}.get(quant_mode)
+    if dims is None:
+        raise ValueError(f"quant_mode {quant_mode!r} is not one of pertoken, perchannel, pertensor")
+    shape = (1,) if quant_mode == "pertensor" else wide.amax(dims).shape
+    if is_symmetrical:
+        y, scale = dynamic(wide, dst_type, dims, dst_type_max)
+        return y, scale.reshape(shape), x.new_empty(0, dtype=torch.float32)
+    low, high = _range_of(dst_type)
+    top, bottom = wide.amax(dims, keepdim=True), wide.amin(dims, keepdim=True)
+    scale = (top - bottom) / (high - low)
+    offset = high - top / torch.where(scale == 0, 1, scale)
+    y = saturated(wide / torch.where(scale == 0, 1, scale) + offset, dst_type)
+    return y, scale.reshape(shape), offset.reshape(shape)
 
 
 @host_kernel("AscendQuantV2")
@@ -46,19 +130,30 @@ def ascend_quant(
     dst_type: int = _INT8,
     axis: int = -1,
 ) -> T:
-    _only_int8(dst_type)
-    if round_mode not in _ROUND:
-        raise ValueError(f"round_mode {round_mode!r} is not one of {', '.join(_ROUND)}")
     factor = _along(scale, x, axis).float()
     y = x.float() * (factor.square() if sqrt_mode else factor)
     if offset is not None:
         y = y + _along(offset, x, axis).float()
-    return _saturated(_ROUND[round_mode](y))
+    return saturated(y, dst_type, round_mode)
+
+
+@host_kernel("Quantize")
+def quantize(x: T, scales: T, zero_points: T | None = None, *, dtype: str | int, axis: int = 1) -> T:
+    """Numbers divided by their scale; int32 is a dtype of its own here."""
+    y = x.float() / _along(scales, x, axis).float()
+    if zero_points is not None:
+        y = y + _along(zero_points, x, axis).float()
+    names = {"torch.qint8": _INT8, "torch.quint8": _UINT8, "torch.qint32": _INT32}
+    number = names.get(dtype, -1) if isinstance(dtype, str) else dtype
+    if number == _INT32:
+        return torch.round(y.double()).clamp(-(2**31), 2**31 - 1).to(torch.int32)
+    return saturated(y, number)
 
 
 @host_kernel("AscendAntiQuantV2")
 def ascend_anti_quant(x: T, scale: T, offset: T | None = None, *, dst_type: int = 1, sqrt_mode: bool = False) -> T:
-    shifted = x.float() if offset is None else x.float() + offset.float()
+    numbers = unpacked(x) if x.dtype == torch.int32 else x.float()
+    shifted = numbers if offset is None else numbers + offset.float()
     factor = scale.float()
     return (shifted * (factor.square() if sqrt_mode else factor)).to(torch_dtype(dst_type))
 
@@ -67,7 +162,32 @@ def _along(values: T, x: T, axis: int) -> T:
     """Values of one dimension along an axis of ``x``."""
     if values.dim() != 1 or values.numel() == 1:
         return values
+    if values.numel() != x.size(axis):
+        raise ValueError(f"{values.numel()} scales or offsets; axis {axis} of {tuple(x.shape)} has {x.size(axis)}")
     return values.reshape([-1 if dim == axis % x.dim() else 1 for dim in range(x.dim())])
+
+
+@host_kernel("TransQuantParamV2")
+def trans_quant_param(scale: T, offset: T | None = None, *, round_mode: int = 0) -> T:
+    """A scale in 19 bits, the upper ones of a float32, and an offset in 9 bits, in one int64."""
+    if round_mode not in (0, 1):
+        raise ValueError(f"round_mode {round_mode} is not 0 (cut) or 1 (rounded)")
+    bits = scale.float().contiguous().view(torch.int32).to(torch.int64) & 0xFFFFFFFF
+    if round_mode:
+        bits = bits + 0x0FFF + ((bits >> 13) & 1)
+    y = (bits & 0xFFFFE000) | (1 << 46)
+    if offset is not None:
+        y = (y & 0x4000FFFFFFFF) | ((torch.round(offset.float()).clamp(-256, 255).to(torch.int64) & 0x1FF) << 37)
+    return y
+
+
+def unpacked_parameter(y: T) -> tuple[T, T]:
+    """The scale and the offset that TransQuantParamV2 packed."""
+    bits = y.view(torch.int64)
+    low = bits & 0xFFFFFFFF
+    scale = torch.where(low >= 1 << 31, low - (1 << 32), low).to(torch.int32).view(torch.float32)
+    offset = (bits >> 37) & 0x1FF
+    return scale, torch.where(offset > 255, offset - 512, offset).float()
 
 
 @host_kernel("QuantBatchMatmulV3")
@@ -84,13 +204,21 @@ def quant_batch_matmul(
     transpose_x2: bool = False,
 ) -> T:
     """An integer product, its bias, and a scale for each column and optionally each row."""
+    a, b = _matrix(x1, transpose_x1), _matrix(x2, transpose_x2)
+    if a.size(-1) != b.size(-2):
+        raise ValueError(f"x1 {tuple(a.shape)} and x2 {tuple(b.shape)} are no matrices that can be multiplied")
     if scale.dtype in (torch.int64, torch.uint64):
-        raise ValueError("a scale packed by TransQuantParamV2 is not supported on the host; float32 and bfloat16 are")
-    a = x1.transpose(-1, -2) if transpose_x1 else x1
-    b = x2.transpose(-1, -2) if transpose_x2 else x2
+        scale, offset = unpacked_parameter(scale)
+    if scale.numel() not in (1, b.size(-1)):
+        raise ValueError(f"scale has {scale.numel()} numbers; 1 or {b.size(-1)}, the columns of x2, are expected")
+    if pertoken_scale is not None and pertoken_scale.numel() != a.size(-2):
+        raise ValueError(f"pertoken_scale has {pertoken_scale.numel()} numbers for {a.size(-2)} rows")
     y = a.double() @ b.double()  # sums of products of 8-bit integers are exact in float64
     if bias is not None and not bias.dtype.is_floating_point:
         y = y + bias.double()
+    target = torch_dtype(dtype)
+    if target is torch.int32:
+        return y.to(target)
     y = y * scale.double()
     if pertoken_scale is not None:
         y = y * pertoken_scale.double().unsqueeze(-1)
@@ -98,5 +226,259 @@ def quant_batch_matmul(
         y = y + bias.double()
     if offset is not None:
         y = y + offset.double()
-    target = torch_dtype(dtype)
-    return _saturated(torch.round(y)) if target is torch.int8 else y.to(target)
+    return saturated(y) if target is torch.int8 else y.to(target)
+
+
+def _matrix(x: T, transposed: bool) -> T:
+    """A matrix of numbers; int32 holds eight numbers of 4 bits, in the dimension that is dense."""
+    if x.dtype == torch.int32:
+        across = x.dim() > 1 and x.stride(-1) != 1 and x.stride(-2) == 1
+        x = unpacked(x.transpose(-1, -2)).transpose(-1, -2) if across else unpacked(x)
+    return x.transpose(-1, -2) if transposed else x
+
+
+@host_kernel("WeightQuantBatchMatmulV2", ignores=("inner_precise",))
+def weight_quant_batch_matmul(
+    x: T,
+    weight: T,
+    antiquant_scale: T,
+    antiquant_offset: T | None = None,
+    quant_scale: T | None = None,
+    quant_offset: T | None = None,
+    bias: T | None = None,
+    *,
+    transpose_x: bool = False,
+    transpose_weight: bool = False,
+    antiquant_group_size: int = 0,
+    dtype: int = -1,
+) -> T:
+    """A product with a weight that is dequantised: by one scale, by column, or by groups of its rows."""
+    a = x.transpose(-1, -2) if transpose_x else x
+    w = _matrix(weight, transpose_weight).float()
+    if a.size(-1) != w.size(-2):
+        raise ValueError(f"x {tuple(a.shape)} and weight {tuple(w.shape)} are no matrices that can be multiplied")
+    scale, offset = (
+        _weight_parameter(p, w, transpose_weight, antiquant_group_size) for p in (antiquant_scale, antiquant_offset)
+    )
+    assert scale is not None
+    y = a.float() @ ((w if offset is None else w + offset) * scale).to(x.dtype).float()
+    if bias is not None:
+        y = y + bias.float()
+    if quant_scale is None:
+        return y.to(x.dtype)
+    if quant_scale.dtype in (torch.int64, torch.uint64):
+        quant_scale, quant_offset = unpacked_parameter(quant_scale)
+    y = y * quant_scale.float()
+    return saturated(y if quant_offset is None else y + quant_offset.float())
+
+
+def _weight_parameter(values: T | None, weight: T, transposed: bool, group_size: int) -> T | None:
+    """One number for each of the weight's: [1], [columns] or [1, columns], or [groups of rows, columns]."""
+    if values is None:
+        return None
+    wide = values.float()
+    if wide.numel() in (1, weight.size(-1)):
+        return wide.reshape(1, -1)
+    if group_size <= 0:
+        raise ValueError(f"antiquant_scale of shape {tuple(values.shape)} does not suit {weight.size(-1)} columns")
+    if transposed:
+        wide = wide.transpose(-1, -2)
+    return wide.repeat_interleave(group_size, -2)[..., : weight.size(-2), :]
+
+
+def _gated(x: T, activate_left: bool, mode: int = 0, limit: float = 7.0, alpha: float = 1.702, bias: float = 1.0) -> T:
+    """One half as gate of the other: silu (mode 0); cut, with another slope, of pairs (1) or halves (2)."""
+    if x.size(-1) % 2:
+        raise ValueError(f"the last dimension of {tuple(x.shape)} is odd: it is split into halves")
+    if mode not in (0, 1, 2):
+        raise ValueError(f"swiglu_mode {mode} is not 0, 1 or 2")
+    first, second = (x[..., ::2], x[..., 1::2]) if mode == 1 else x.chunk(2, -1)
+    gate, other = (first, second) if activate_left or mode == 1 else (second, first)
+    if mode == 0:
+        return torch.nn.functional.silu(gate) * other
+    gate, other = gate.clamp(max=limit), other.clamp(-limit, limit)
+    return gate * torch.sigmoid(alpha * gate) * (other + bias)
+
+
+def _counts_to_ends(counts: T, rows: int) -> T:
+    ends = counts.long().cumsum(0)
+    if not ends.is_meta and ends.numel() and int(ends[-1]) > rows:
+        raise ValueError(f"group_index {counts.tolist()}: there are {rows} rows")
+    return ends
+
+
+def _of_group(values: T | None, rows: int, ends: T | None) -> T | None:
+    """Parameters for all rows, or [groups, columns] for each row its group's."""
+    if values is None:
+        return None
+    wide = values.float()
+    return wide if ends is None else _by_group(wide.reshape(ends.numel(), -1), rows, ends)
+
+
+@host_kernel("DequantSwigluQuant")
+def dequant_swiglu_quant(
+    x: T,
+    weight_scale: T | None = None,
+    activation_scale: T | None = None,
+    bias: T | None = None,
+    quant_scale: T | None = None,
+    quant_offset: T | None = None,
+    group_index: T | None = None,
+    *,
+    activate_left: bool = False,
+    quant_mode: str = "static",
+    dst_type: int = _INT8,
+    round_mode: str = "rint",
+    activate_dim: int = -1,
+    swiglu_mode: int = 0,
+    clamp_limit: float = 7.0,
+    glu_alpha: float = 1.702,
+    glu_bias: float = 1.0,
+) -> tuple[T, T]:
+    """Integers to floats, a gated unit, and back: by given scales (static) or by each row's own (dynamic)."""
+    if activate_dim not in (-1, x.dim() - 1):
+        raise ValueError(f"activate_dim {activate_dim} is not supported; the last dimension, -1, is")
+    if quant_mode not in ("static", "dynamic"):
+        raise ValueError(f"quant_mode {quant_mode!r} is not static or dynamic")
+    flat = x.reshape(-1, x.size(-1))
+    rows = flat.size(0)
+    ends = None if group_index is None else _counts_to_ends(group_index, rows)
+    wide = flat.float()
+    if bias is not None and not bias.dtype.is_floating_point:
+        wide = wide + bias.float()
+    weight = _of_group(weight_scale, rows, ends)
+    if weight is not None:
+        wide = wide * weight
+    if activation_scale is not None:
+        wide = wide * activation_scale.float().reshape(-1, 1)
+    if bias is not None and bias.dtype.is_floating_point:
+        wide = wide + bias.float()
+    y = _gated(wide, activate_left, swiglu_mode, clamp_limit, glu_alpha, glu_bias)
+    return _quantised_rows(
+        y, _of_group(quant_scale, rows, ends), _of_group(quant_offset, rows, ends), quant_mode, dst_type, x.shape[:-1]
+    )
+
+
+def _quantised_rows(
+    y: T, scale: T | None, offset: T | None, mode: str, dst_type: int, shape: torch.Size
+) -> tuple[T, T]:
+    """Rows by given scales or their own, in the input's shape, and the rows' scales."""
+    if mode == "dynamic":
+        quantised, own = dynamic(y if scale is None else y * scale, dst_type)
+    else:
+        if scale is None:
+            raise ValueError("static quantisation needs scales")
+        scaled = y / scale
+        quantised = saturated(scaled if offset is None else scaled + offset, dst_type)
+        own = y.new_zeros(y.size(0), 1)
+    return quantised.reshape(*shape, -1), own.reshape(shape)
+
+
+@host_kernel("SwiGluQuant")
+def swiglu_quant(
+    x: T,
+    smooth_scales: T | None = None,
+    offsets: T | None = None,
+    group_index: T | None = None,
+    *,
+    activate_left: bool = False,
+    quant_mode: str = "static",
+    group_list_type: int = 0,
+    dst_type: int = _INT8,
+) -> tuple[T, T]:
+    """A gated unit and its quantisation; groups are the ends of their rows (group_list_type 0) or numbers of rows (1)."""
+    if group_list_type not in (0, 1) or quant_mode not in ("static", "dynamic"):
+        raise ValueError(f"group_list_type {group_list_type} (0, 1), quant_mode {quant_mode!r} (static, dynamic)")
+    flat = x.reshape(-1, x.size(-1)).float()
+    rows = flat.size(0)
+    ends = group_index if group_index is None or group_list_type == 0 else _counts_to_ends(group_index, rows)
+    y = _gated(flat, activate_left)
+    scale, offset = _of_group(smooth_scales, rows, ends), _of_group(offsets, rows, ends)
+    if quant_mode == "dynamic":
+        return _quantised_rows(y, scale, None, quant_mode, dst_type, x.shape[:-1])
+    if scale is None:
+        raise ValueError("static quantisation needs smooth_scales")
+    scaled = y * scale
+    quantised = saturated(scaled if offset is None else scaled + offset, dst_type)
+    return quantised.reshape(*x.shape[:-1], -1), flat.new_zeros(x.shape[:-1])
+
+
+def _normalised(x: T, gamma: T, beta: T | None, epsilon: float) -> T:
+    if x.shape[x.dim() - gamma.dim() :] != gamma.shape:
+        raise ValueError(f"gamma of shape {tuple(gamma.shape)} is not the end of the input's, {tuple(x.shape)}")
+    wide = x.float()
+    y = wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + epsilon) * gamma.float()
+    return y if beta is None else y + beta.float()
+
+
+@host_kernel("AddRmsNormDynamicQuant")
+def add_rms_norm_dynamic_quant(
+    x1: T,
+    x2: T,
+    gamma: T,
+    smooth_scale1: T | None = None,
+    smooth_scale2: T | None = None,
+    beta: T | None = None,
+    *,
+    epsilon: float = 1e-6,
+    output_mask: list[bool] | None = None,
+    dst_type: int = _INT8,
+) -> tuple[T, T, T, T, T]:
+    """The norm of a sum, quantised by one or two smoothing scales; results that are not asked for are zeros."""
+    x = x1 + x2
+    y = _normalised(x, gamma, beta, epsilon)
+    wanted = output_mask or [True, smooth_scale1 is not None and smooth_scale2 is not None]
+    results = []
+    for smooth, is_wanted in zip((smooth_scale1, smooth_scale2), wanted, strict=True):
+        quantised, scale = dynamic(y if smooth is None else y * smooth.float(), dst_type)
+        if not is_wanted:
+            quantised, scale = torch.zeros_like(quantised), torch.zeros_like(scale)
+        results.append((quantised, scale.squeeze(-1)))
+    (y1, scale1), (y2, scale2) = results
+    return y1, y2, x, scale1, scale2
+
+
+@host_kernel("AddRmsNormQuant")
+def add_rms_norm_quant(
+    x1: T,
+    x2: T,
+    gamma: T,
+    scales1: T,
+    scales2: T | None = None,
+    zero_points1: T | None = None,
+    zero_points2: T | None = None,
+    beta: T | None = None,
+    *,
+    axis: int = -1,
+    epsilon: float = 1e-6,
+    div_mode: bool = True,
+    dst_type: int = _INT8,
+) -> tuple[T, T, T]:
+    """The norm of a sum, quantised by one or two scales; the second result is zeros where it has none."""
+    if axis != -1:
+        raise ValueError(f"axis {axis} is not supported; -1 is")
+    x = x1 + x2
+    y = _normalised(x, gamma, beta, epsilon)
+
+    def quantised(scales: T | None, zero_points: T | None) -> T:
+        if scales is None:
+            return torch.zeros_like(saturated(y, dst_type))
+        scaled = y / scales.float() if div_mode else y * scales.float()
+        return saturated(scaled if zero_points is None else scaled + zero_points.float(), dst_type)
+
+    return quantised(scales1, zero_points1), quantised(scales2, zero_points2), x
+
+
+@host_kernel("RmsNormQuant")
+def rms_norm_quant(
+    x: T,
+    gamma: T,
+    scale: T,
+    beta: T | None = None,
+    offset: T | None = None,
+    *,
+    epsilon: float = 1e-6,
+    dst_type: int = _INT8,
+) -> T:
+    y = _normalised(x, gamma, beta, epsilon) * scale.float()
+    return saturated(y if offset is None else y + offset.float(), dst_type)

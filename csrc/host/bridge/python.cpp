@@ -47,10 +47,11 @@ bool interrupt_is_raised() {
     return true;
 }
 
-// Calls Python from a thread of any kind; an exception becomes the recent error. KeyboardInterrupt goes on as
-// soon as the interpreter does: an error of the call would hide it.
+// Calls Python from a thread of any kind; an exception becomes the recent error, and its `acl_code`, or else
+// `code`, is returned.
+// KeyboardInterrupt goes on as soon as the interpreter does: an error of the call would hide it.
 template <typename F>
-int with_python(F&& body) {
+int with_python(F&& body, int code = kFailure) {
     py::gil_scoped_acquire gil;
     try {
         body();
@@ -68,9 +69,10 @@ int with_python(F&& body) {
         } catch (const std::exception&) {
             text = e.what();
         }
-        return ascendgraphFail(kFailure, text.c_str());
+        if (py::hasattr(e.value(), "acl_code")) code = e.value().attr("acl_code").cast<int>();
+        return ascendgraphFail(code, text.c_str());
     } catch (const std::exception& e) {
-        return ascendgraphFail(kFailure, e.what());
+        return ascendgraphFail(code, e.what());
     }
 }
 
@@ -276,6 +278,66 @@ int run_operator(const char* op_type, const NamedValue* inputs, size_t input_cou
     });
 }
 
+bool is_four_bits(int32_t ge_dtype) {
+    return ge_dtype == 29 || ge_dtype == 40 || ge_dtype == 41;  // int4, float4_e2m1, float4_e1m2
+}
+
+// As for a kernel, but of elements that PyTorch has no dtype for the bytes, with the dtype's number beside
+// them. Elements of four bits lie two in a byte, in the dimension without a stride.
+py::object to_python_bytes(const Tensor& t) {
+    if (scalar_type_of(t.dtype).has_value()) return py::cast(to_torch(t));
+    std::vector<int64_t> sizes(t.sizes, t.sizes + t.rank), strides(t.strides, t.strides + t.rank);
+    for (size_t d = 0; is_four_bits(t.dtype) && d < sizes.size(); ++d) {
+        if (strides[d] == 1) {
+            sizes[d] /= 2;
+        } else {
+            strides[d] /= 2;
+        }
+    }
+    py::object tensor = py::cast(wrap(t.data, at::kByte, sizes, strides));
+    tensor.attr("ge_dtype") = t.dtype;
+    return tensor;
+}
+
+py::object to_python_bytes(const Value& value) {
+    if (value.kind == ValueKind::kTensor) return to_python_bytes(*value.tensors);
+    if (value.kind != ValueKind::kTensorList) return to_python(value);
+    py::list tensors;
+    for (size_t i = 0; i < value.count; ++i) tensors.append(to_python_bytes(value.tensors[i]));
+    return tensors;
+}
+
+// The first half of an aclnn call of the host's own: what Python makes of the arguments is called by the
+// second.
+int prepare_function(const char* function, const Value* values, size_t count, ascendgraphPrepared* prepared) {
+    constexpr int kParamInvalid = 161002;  // ACLNN_ERR_PARAM_INVALID
+    return with_python(
+        [&] {
+            at::AutoDispatchBelowADInplaceOrView below_autograd;
+            py::list arguments;
+            for (size_t i = 0; i < count; ++i) arguments.append(to_python_bytes(values[i]));
+            static const py::handle prepare =  // leaked: it may be called while the interpreter ends
+                py::object(py::module_::import("ascend_graph.host.opapi.call").attr("prepare")).release();
+            prepared->state = prepare(function, arguments).release().ptr();
+            prepared->run = [](void* state, void*, uint64_t) {
+                constexpr int kInner = 561000;  // ACLNN_ERR_INNER
+                return with_python(
+                    [&] {
+                        at::AutoDispatchBelowADInplaceOrView below_autograd;
+                        survive_divisions();
+                        py::handle(static_cast<PyObject*>(state))();
+                    },
+                    kInner);
+            };
+            prepared->destroy = [](void* state) {
+                if (!Py_IsInitialized()) return;  // a captured graph that outlives the interpreter
+                py::gil_scoped_acquire gil;
+                Py_DECREF(static_cast<PyObject*>(state));
+            };
+        },
+        kParamInvalid);
+}
+
 // The reverse of to_python, keeping what the values point at alive for the call.
 struct Call {
     std::vector<Value> values;
@@ -359,6 +421,7 @@ void call_kernel(const std::string& op_type, const py::sequence& arguments,
 const bool registered = [] {
     ascendgraphSetGraphEngine({compile, run, remove, describe});
     ascendgraphSetPythonCaller(call_python);
+    ascendgraphSetFunctionPreparer(prepare_function);
     ascendgraphSetOperatorRunner(run_operator);
     ascendgraphSetInterruptHook(interrupt_is_raised);
     return true;

@@ -15,6 +15,8 @@
 
 using namespace ascend_graph::host;
 
+extern "C" float aclFloat16ToFloat(uint16_t value);  // libascendcl.so
+
 namespace {
 
 // Memory for the copies of one call's arguments: a block of its own that most calls fit into, then the heap.
@@ -124,6 +126,14 @@ Kernels& kernels() {
 }
 
 ascendgraphPythonCaller python_caller = nullptr;
+ascendgraphFunctionPreparer function_preparer = nullptr;
+
+int needs_pytorch(const char* op_type) {
+    return ascendgraphFail(
+        ACL_ERROR_API_NOT_SUPPORT,
+        (std::string(op_type) + ": its kernel is a Python function, which needs a process with PyTorch")
+            .c_str());
+}
 
 int run(void* state) {
     const auto* executor = static_cast<aclOpExecutor*>(state);
@@ -176,6 +186,41 @@ ACL_EXPORT int ascendgraphAddTensorList(aclOpExecutor* executor, const aclTensor
     return 0;
 }
 
+ACL_EXPORT int ascendgraphAddScalar(aclOpExecutor* executor, const aclScalar* scalar) {
+    if (scalar == nullptr) {
+        executor->add(ValueKind::kAbsent);
+        return 0;
+    }
+    const auto as = [&](auto zero) {
+        std::memcpy(&zero, scalar->value, sizeof zero);
+        return zero;
+    };
+    switch (scalar->dtype) {
+        case 0:
+            return ascendgraphAddFloat(executor, as(float{}));
+        case 1:
+            return ascendgraphAddFloat(executor, aclFloat16ToFloat(as(uint16_t{})));
+        case 2:
+            return ascendgraphAddInt(executor, as(int8_t{}));
+        case 3:
+            return ascendgraphAddInt(executor, as(int32_t{}));
+        case 4:
+            return ascendgraphAddInt(executor, as(uint8_t{}));
+        case 6:
+            return ascendgraphAddInt(executor, as(int16_t{}));
+        case 9:
+            return ascendgraphAddInt(executor, as(int64_t{}));
+        case 11:
+            return ascendgraphAddFloat(executor, as(double{}));
+        case 12:
+            return ascendgraphAddBool(executor, as(uint8_t{}) != 0);
+        default:
+            return ascendgraphFail(
+                kParamInvalid, (std::string("aclnn") + executor->op_type + ": an aclScalar of aclDataType " +
+                                std::to_string(scalar->dtype) + " is not supported")
+                                   .c_str());
+    }
+}
 ACL_EXPORT int ascendgraphAddInt(aclOpExecutor* executor, int64_t value) {
     executor->add(ValueKind::kInt).i = value;
     return 0;
@@ -230,6 +275,22 @@ ACL_EXPORT int ascendgraphPrepareExecutor(aclOpExecutor* executor, ascendgraphPr
     return error;
 }
 
+ACL_EXPORT int ascendgraphPrepareFunction(aclOpExecutor** executor) {
+    aclOpExecutor* created = *executor;
+    const int error =
+        function_preparer == nullptr
+            ? needs_pytorch((std::string("aclnn") + created->op_type).c_str())
+            : function_preparer(created->op_type, created->values, created->count, &created->prepared);
+    if (error != 0) {
+        delete created;
+        *executor = nullptr;
+    }
+    return error;
+}
+ACL_EXPORT void ascendgraphSetFunctionPreparer(ascendgraphFunctionPreparer preparer) {
+    function_preparer = preparer;
+}
+
 ACL_EXPORT int ascendgraphRunPrepared(aclOpExecutor* executor, void* workspace, uint64_t workspace_size,
                                       void* stream) {
     if (executor != nullptr) {
@@ -254,11 +315,6 @@ ACL_EXPORT void ascendgraphSetPythonCaller(ascendgraphPythonCaller caller) { pyt
 
 ACL_EXPORT int ascendgraphCallPython(const char* package_dir, const char* op_type, const Value* values,
                                      size_t count) {
-    if (python_caller == nullptr) {
-        return ascendgraphFail(
-            ACL_ERROR_API_NOT_SUPPORT,
-            (std::string(op_type) + ": its kernel is a Python function, which needs a process with PyTorch")
-                .c_str());
-    }
+    if (python_caller == nullptr) return needs_pytorch(op_type);
     return python_caller(package_dir, op_type, values, count);
 }

@@ -23,6 +23,7 @@ aclOpExecutor* ascendgraphCreateExecutor(const char* op_type, ascend_graph::host
 int ascendgraphAddTensor(aclOpExecutor* executor, const aclTensor* tensor, const char* required_name);
 int ascendgraphAddTensorList(aclOpExecutor* executor, const aclTensorList* tensors,
                              const char* required_name);
+int ascendgraphAddScalar(aclOpExecutor* executor, const aclScalar* value);
 int ascendgraphAddInt(aclOpExecutor* executor, int64_t value);
 int ascendgraphAddFloat(aclOpExecutor* executor, double value);
 int ascendgraphAddBool(aclOpExecutor* executor, bool value);
@@ -34,18 +35,13 @@ void ascendgraphDestroyExecutor(aclOpExecutor* executor);
 // Runs the executor in the order of `stream` and destroys it after its last run.
 aclnnStatus ascendgraphRunExecutor(aclOpExecutor* executor, void* stream);
 
-// What the first half of an aclnn call prepared for the second: `run` may be called any number of times,
-// `destroy` once.
-struct ascendgraphPrepared {
-    void* state;
-    uint64_t workspace_size;
-    int (*run)(void* state, void* workspace, uint64_t workspace_size);
-    void (*destroy)(void* state);
-};
 using ascendgraphPrepare = int (*)(const ascend_graph::host::Value* values, size_t count,
                                    ascendgraphPrepared* prepared);
 // Prepares the executor with its arguments, which stay where they are as long as it lives.
 int ascendgraphPrepareExecutor(aclOpExecutor* executor, ascendgraphPrepare prepare, uint64_t* workspace_size);
+// Prepares an executor of one of the host's own aclnn functions, by the name that it was created with. On
+// failure the executor is gone, and null.
+aclnnStatus ascendgraphPrepareFunction(aclOpExecutor** executor);
 // ascendgraphRunExecutor for an executor that was prepared.
 aclnnStatus ascendgraphRunPrepared(aclOpExecutor* executor, void* workspace, uint64_t workspace_size,
                                    void* stream);
@@ -74,17 +70,20 @@ int add_argument(aclOpExecutor* executor, const Argument<T>& a) {
         return ascendgraphAddBoolArray(executor, a.value);
     else if constexpr (std::is_same_v<T, char*>)
         return ascendgraphAddString(executor, a.value);
+    else if constexpr (std::is_same_v<T, const aclScalar*>)
+        return ascendgraphAddScalar(executor, a.value);
     else if constexpr (std::is_same_v<T, bool>)
         return ascendgraphAddBool(executor, a.value);
-    else if constexpr (std::is_same_v<T, double>)
+    else if constexpr (std::is_floating_point_v<T>)
         return ascendgraphAddFloat(executor, a.value);
     else {
-        static_assert(std::is_same_v<T, int64_t>, "no aclnn parameter type");
+        static_assert(std::is_integral_v<T>, "no aclnn parameter type");
         return ascendgraphAddInt(executor, a.value);
     }
 }
 
 inline constexpr aclnnStatus kParamNullptr = 161001;  // ACLNN_ERR_PARAM_NULLPTR
+inline constexpr aclnnStatus kParamInvalid = 161002;  // ACLNN_ERR_PARAM_INVALID
 
 // `prepare` is null where a call needs neither preparation nor workspace.
 template <typename... T>

@@ -129,6 +129,20 @@ int ascendgraphCallPython(const char* package_dir, const char* op_type,
 using ascendgraphPythonCaller = int (*)(const char* package_dir, const char* op_type,
                                         const ascend_graph::host::Value* values, size_t count);
 void ascendgraphSetPythonCaller(ascendgraphPythonCaller caller);
+
+// What the first half of an aclnn call prepared for the second: `run` may be called any number of times,
+// `destroy` once.
+struct ascendgraphPrepared {
+    void* state;
+    uint64_t workspace_size;
+    int (*run)(void* state, void* workspace, uint64_t workspace_size);
+    void (*destroy)(void* state);
+};
+// Checks the arguments of one of the host's own aclnn functions and prepares its kernel, which is a Python
+// function. The bridge to PyTorch supplies it.
+using ascendgraphFunctionPreparer = int (*)(const char* function, const ascend_graph::host::Value* values,
+                                            size_t count, ascendgraphPrepared* prepared);
+void ascendgraphSetFunctionPreparer(ascendgraphFunctionPreparer preparer);
 }
 
 #endif  // ASCEND_GRAPH_HOST_KERNEL_H

@@ -1,0 +1,218 @@
+"""Calls of aclnn functions: the first half checks and binds the arguments, the second runs the kernel and writes."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import torch
+
+from ascend_graph.host.dtypes import ge_dtype
+from ascend_graph.host.engine.model import error_text
+from ascend_graph.host.opapi.table import Function, Output, functions
+from ascend_graph.host.ops import HostKernel, find_host_kernel
+from ascend_graph.host.toolkit import HostRuntimeError
+
+T = torch.Tensor
+_MOST_ACCEPTED = 4096
+
+
+class NullParameterError(HostRuntimeError):
+    """A parameter of an aclnn function is null that must not be."""
+
+    acl_code = 161001  # ACLNN_ERR_PARAM_NULLPTR
+
+
+def prepare(name: str, arguments: Sequence[Any]) -> Callable[[], None]:
+    """Check the arguments of aclnn``name`` and give what runs it, any number of times.
+
+    Args:
+        name: the function's, without ``aclnn``.
+        arguments: in the order of its parameters; CPU tensors for aclTensor.
+
+    Raises:
+        NullParameterError: a parameter is null that must not be.
+        HostRuntimeError: what is written to does not fit what the kernel computes, or the kernel does not support what it
+            is called with.
+    """
+    call = _bound(name).call(arguments)
+    call.check()
+    # Where a graph breaks, Dynamo would trace into the kernel, which is no part of the model.
+    run: Callable[[], None] = torch.compiler.disable(call.run)
+    return run
+
+
+@cache
+def _bound(name: str) -> _Bound:
+    function = functions()[name]
+    kernel = find_host_kernel(function.op_type)
+    if kernel is None:
+        raise HostRuntimeError(f"aclnn{name}: the host runtime has no kernel for {function.op_type}")
+    return _Bound(function, kernel)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """A function and its kernel."""
+
+    function: Function
+    kernel: HostKernel
+    #: Calls whose shapes, dtypes and attrs were found to fit.
+    accepted: dict[Any, None] = field(default_factory=dict)
+
+    def call(self, arguments: Sequence[Any]) -> _Call:
+        function, kernel = self.function, self.kernel
+        values = {p.name: value for p, value in zip(function.parameters, arguments, strict=True)}
+        for name in function.absent:
+            if not _is_absent(values[name]):
+                raise HostRuntimeError(f"aclnn{function.name}: {name} is not supported on the host; null, and 0, are")
+        inputs: list[Any] = []
+        for position, name in enumerate(kernel.inputs):
+            given = _value(function.inputs[position], values) if position < len(function.inputs) else None
+            if given is None and name in kernel.required_inputs:
+                raise NullParameterError(
+                    f"aclnn{function.name}: {ast.unparse(function.inputs[position])} must not be null"
+                )
+            inputs.append(
+                _as_list(given) if name in kernel.dynamic_inputs else _as_input(given, f"aclnn{function.name}")
+            )
+        attrs = {name: _value(expression, values) for name, expression in function.attrs.items()}
+        attrs = {name: value for name, value in attrs.items() if value is not None}
+        return _Call(self, inputs, kernel.bind_attrs(attrs), values)
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A function with its arguments."""
+
+    bound: _Bound
+    inputs: list[Any]
+    attrs: Mapping[str, Any]
+    values: Mapping[str, Any]
+
+    def check(self) -> None:
+        """Run the kernel on tensors without data, once for each combination of shapes, dtypes and attrs."""
+        kernel, accepted = self.bound.kernel, self.bound.accepted
+        if kernel.data_dependent or kernel.value_inputs:
+            return
+        key = (*map(_signature, self.inputs), *map(_signature, self.attrs.values()), *map(_signature, self._targets()))
+        if key in accepted:
+            return
+        results = self._results(map(_without_data, self.inputs))
+        for output, target, result in self._written(results):
+            _check_fit(f"aclnn{self.bound.function.name}: {output.name}", target, result)
+        if len(accepted) == _MOST_ACCEPTED:
+            accepted.clear()
+        accepted[key] = None
+
+    def run(self) -> None:
+        """Run the kernel and write what it computed."""
+        results = self._results(self.inputs)
+        written = list(self._written(results))
+        for output, target, result in written:  # all fit, or nothing is written
+            _check_fit(f"aclnn{self.bound.function.name}: {output.name}", target, result)
+        for _, target, result in written:
+            for place, value in zip(_listed(target), _listed(result), strict=True):
+                place.copy_(value)
+
+    def _results(self, inputs: Iterable[Any]) -> Any:
+        try:
+            return self.bound.kernel.function(*inputs, **self.attrs)
+        except Exception as error:  # whatever PyTorch or a kernel says of what they do not support
+            raise HostRuntimeError(f"aclnn{self.bound.function.name}: {error_text(error)}") from error
+
+    def _targets(self) -> list[Any]:
+        return [self.values[o.name] for o in self.bound.function.outputs if o.name is not None]
+
+    def _written(self, results: Any) -> list[tuple[Output, Any, Any]]:
+        """Outputs that are asked for, the caller's tensors for them, and what was computed."""
+        written = []
+        for output, result in zip(self.bound.function.outputs, _tuple(results), strict=False):
+            if output.name is None:
+                continue
+            target = self.values[output.name]
+            if output.optional and (_is_absent(target) or _is_absent(result)):
+                continue
+            if target is None:
+                raise NullParameterError(f"aclnn{self.bound.function.name}: {output.name} must not be null")
+            written.append((output, target, result))
+        return written
+
+
+def _value(expression: ast.expr, values: Mapping[str, Any]) -> Any:
+    """What an expression of the table means for a call."""
+    match expression:
+        case ast.Name(id=name):
+            return values[name]
+        case ast.Call(func=ast.Name(id="dtype_of"), args=[ast.Name(id=name)]):
+            tensor = values[name]
+            return None if tensor is None else getattr(tensor, "ge_dtype", None) or int(ge_dtype(tensor.dtype))
+        case ast.Call(func=ast.Name(id="is_null"), args=[ast.Name(id=name)]):
+            return values[name] is None
+        case ast.List(elts=elements):
+            return [_value(element, values) for element in elements]
+    return ast.literal_eval(expression)
+
+
+def _is_absent(value: Any) -> bool:
+    if isinstance(value, T):
+        return value.numel() == 0
+    return all(map(_is_absent, value)) if isinstance(value, list) else not value
+
+
+def _as_list(value: Any) -> list[T]:
+    return [] if value is None else value if isinstance(value, list) else [value]
+
+
+def _as_input(value: Any, function: str) -> T | None:
+    """A kernel's input: of a list of tensors the only one; where the function has numbers, a tensor of them on the host."""
+    if not isinstance(value, list):
+        return None if value is None else value
+    if value and isinstance(value[0], T):
+        if len(value) > 1:
+            raise HostRuntimeError(f"{function}: a list of {len(value)} tensors is not supported on the host; one is")
+        return value[0]
+    if not value:
+        return None
+    dtype = {bool: torch.bool, float: torch.float32, int: torch.int64}[type(value[0])]
+    return torch.tensor(value, dtype=dtype, device="cpu")
+
+
+def _signature(value: Any) -> Any:
+    if isinstance(value, T):
+        # Few numbers in the host's memory may mean anything: they are compared.
+        return (value.dtype, value.shape, value.stride(), getattr(value, "ge_dtype", None))
+    return tuple(map(_signature, value)) if isinstance(value, list) else value
+
+
+def _without_data(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_data(item) for item in value]
+    if not isinstance(value, T):
+        return value
+    bare = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
+    if hasattr(value, "ge_dtype"):
+        bare.ge_dtype = value.ge_dtype  # type: ignore[attr-defined]
+    return bare
+
+
+def _tuple(results: Any) -> Sequence[Any]:
+    return () if results is None else results if isinstance(results, tuple) else (results,)
+
+
+def _listed(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, (list, tuple)) else (value,)
+
+
+def _check_fit(what: str, target: Any, result: Any) -> None:
+    targets, results = _listed(target), _listed(result)
+    if len(targets) != len(results):
+        raise HostRuntimeError(f"{what} has {len(targets)} tensors; the operator computes {len(results)}")
+    for place, value in zip(targets, results, strict=True):
+        if place.shape != value.shape or place.dtype != value.dtype:
+            raise HostRuntimeError(
+                f"{what} is {place.dtype} of shape {tuple(place.shape)}; the operator computes {value.dtype} of shape {tuple(value.shape)}"
+            )

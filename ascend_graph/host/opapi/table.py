@@ -1,0 +1,130 @@
+"""The table of aclnn functions: C parameters, and the kernel that they are handed to.
+
+It is read when libopapi is built, by a Python without any package: nothing but the standard library is imported.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+TABLE = Path(__file__).with_name("functions.txt")
+
+#: C's types by the table's, which leave out ``const`` and the pointer of ACL's objects.
+C_TYPES: Mapping[str, str] = {
+    **{name: f"const {name}*" for name in ("aclTensor", "aclTensorList", "aclScalar")},
+    **{name: f"const {name}*" for name in ("aclIntArray", "aclFloatArray", "aclBoolArray")},
+    "string": "char*",
+    "aclDataType": "int32_t",
+    **{name: name for name in ("int64_t", "int32_t", "int8_t", "double", "float", "bool")},
+}
+
+
+class TableError(ValueError):
+    """A line of the table that cannot be read, or that is against itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A C parameter."""
+
+    type: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The parameter that receives an output of the kernel; none for an output that nobody reads."""
+
+    name: str | None
+    #: The caller may pass null, or a tensor without elements, for an output that it does not want.
+    optional: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """An aclnn function: ``aclnn<name>GetWorkspaceSize`` has the parameters, ``aclnn<name>`` runs the kernel."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    #: The GE operator whose kernel it is.
+    op_type: str
+    #: What its inputs are given, by position, and its attrs: expressions over the parameters.
+    inputs: tuple[ast.expr, ...]
+    attrs: Mapping[str, ast.expr]
+    outputs: tuple[Output, ...]
+    #: Parameters that a host kernel has no use for: null, without elements, or 0.
+    absent: tuple[str, ...]
+
+
+@cache
+def functions() -> Mapping[str, Function]:
+    """All functions of the table by name, without ``aclnn``.
+
+    Raises:
+        TableError: the table is malformed.
+    """
+    found: dict[str, Function] = {}
+    for function in read(TABLE.read_text()):
+        if function.name in found:
+            raise TableError(f"aclnn{function.name} is declared twice")
+        found[function.name] = function
+    return found
+
+
+#: What may be called in the place of an attr.
+_CALLS = frozenset({"dtype_of", "is_null"})
+_ENTRY = re.compile(
+    r"aclnn(?P<name>\w+)\((?P<parameters>[^)]*)\) = (?P<call>.+?)(?: -> (?P<outputs>[\w?, ]+?))?(?: without (?P<absent>[\w, ]+))?$"
+)
+
+
+def read(text: str) -> Iterator[Function]:
+    """The functions that a table declares, in its order.
+
+    >>> [function] = read("aclnnCeil(aclTensor self, aclTensor out)\\n    = Ceil(self) -> out")
+    >>> function.name, function.op_type, function.outputs
+    ('Ceil', 'Ceil', (Output(name='out', optional=False),))
+    """
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    entries: list[str] = []
+    for line in lines:
+        if line[0].isspace() and entries:
+            entries[-1] += " " + line.strip()
+        else:
+            entries.append(line.strip())
+    return map(_function, entries)
+
+
+def _function(entry: str) -> Function:
+    match = _ENTRY.match(entry)
+    if match is None:
+        raise TableError(f"not of the form 'aclnnX(type name, …) = Kernel(…) -> output, …': {entry}")
+    parameters = tuple(_parameter(text, entry) for text in match["parameters"].split(", "))
+    names = {p.name for p in parameters}
+    call = ast.parse(match["call"], mode="eval").body
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        raise TableError(f"no call of a kernel: {match['call']}")
+    attrs = {keyword.arg or "": keyword.value for keyword in call.keywords}
+    outputs = tuple(
+        Output(None if text == "_" else text.rstrip("?"), text.endswith("?"))
+        for text in (match["outputs"] or "").split(", ")
+        if text
+    )
+    used = {node.id for part in (*call.args, *attrs.values()) for node in ast.walk(part) if isinstance(node, ast.Name)}
+    absent = tuple((match["absent"] or "").split(", ")) if match["absent"] else ()
+    unknown = (used - _CALLS | {o.name for o in outputs if o.name} | {*absent}) - names
+    if unknown:
+        raise TableError(f"aclnn{match['name']} has no parameter {', '.join(sorted(unknown))}")
+    return Function(match["name"], parameters, call.func.id, tuple(call.args), attrs, outputs, absent)
+
+
+def _parameter(text: str, entry: str) -> Parameter:
+    kind, _, name = text.strip().partition(" ")
+    if kind not in C_TYPES or not name.isidentifier():
+        raise TableError(f"'{text}' is no parameter; types are {', '.join(C_TYPES)}: {entry}")
+    return Parameter(kind, name)

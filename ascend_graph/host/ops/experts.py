@@ -1,0 +1,284 @@
+"""Mixtures of experts: gating, and the order of tokens by expert and back."""
+
+from __future__ import annotations
+
+import torch
+
+from ascend_graph.host.ops.registry import host_kernel
+
+T = torch.Tensor
+
+
+def _top(scores: T, k: int, name: str) -> tuple[T, T]:
+    """The k largest of each row, of equal ones the first."""
+    if not 1 <= k <= scores.size(-1):
+        raise ValueError(f"{name} {k} is not from 1 to the number of experts, {scores.size(-1)}")
+    values, order = scores.sort(dim=-1, descending=True, stable=True)
+    return values[..., :k].contiguous(), order[..., :k].contiguous()
+
+
+def _without_finished(experts: T, finished: T | None, count: int) -> T:
+    """Rows that are finished have the number of experts in the place of each."""
+    if finished is not None:
+        experts = experts.masked_fill(finished.bool().reshape(*experts.shape[:-1], 1), count)
+    return experts.to(torch.int32)
+
+
+@host_kernel("MoeGatingTopKSoftmax")
+def moe_gating_top_k_softmax(x: T, finished: T | None = None, *, k: int) -> tuple[T, T, T]:
+    values, experts = _top(torch.softmax(x.float(), -1), k, "k")
+    count = experts.numel() // k
+    rows = torch.arange(count * k, dtype=torch.int32, device=x.device).reshape(k, count).t().reshape(experts.shape)
+    return values.to(x.dtype), _without_finished(experts, finished, x.size(-1)), rows.contiguous()
+
+
+@host_kernel("MoeGatingTopKSoftmaxV2")
+def moe_gating_top_k_softmax_v2(
+    x: T, finished: T | None = None, *, k: int, renorm: int = 0, output_softmax: bool = False
+) -> tuple[T, T, T]:
+    """The softmax of all scores and then the largest (renorm 0), or the softmax of the largest (1)."""
+    if renorm not in (0, 1):
+        raise ValueError(f"renorm {renorm} is not 0 or 1")
+    if renorm:
+        largest, experts = _top(x.float(), k, "k")
+        values, softmax = torch.softmax(largest, -1), x.new_empty(0, dtype=torch.float32)
+    else:
+        softmax = torch.softmax(x.float(), -1)
+        values, experts = _top(softmax, k, "k")
+    softmax = softmax if output_softmax else x.new_empty(0, dtype=torch.float32)
+    return values.to(x.dtype), _without_finished(experts, finished, x.size(-1)), softmax
+
+
+@host_kernel("MoeGatingTopK")
+def moe_gating_top_k(
+    x: T,
+    bias: T | None = None,
+    input_ids: T | None = None,
+    tid2eid: T | None = None,
+    *,
+    k: int,
+    k_group: int = 1,
+    group_count: int = 1,
+    group_select_mode: int = 0,
+    renorm: int = 0,
+    norm_type: int = 0,
+    out_flag: bool = False,
+    routed_scaling_factor: float = 1.0,
+    eps: float = 1e-20,
+) -> tuple[T, T, T]:
+    """The best experts of the best groups, by softmax (norm_type 0) or sigmoid (1); the bias counts for the choice alone."""
+    if input_ids is not None or tid2eid is not None:
+        raise ValueError("input_ids and tid2eid are not supported on the host")
+    if norm_type not in (0, 1) or renorm != 0 or group_select_mode not in (0, 1):
+        raise ValueError(
+            f"norm_type {norm_type} (0, 1), renorm {renorm} (0), group_select_mode {group_select_mode} (0, 1)"
+        )
+    experts_in_group, rest = divmod(x.size(-1), group_count)
+    if rest or not 1 <= k_group <= group_count or k > k_group * experts_in_group:
+        raise ValueError(f"k {k}, k_group {k_group}, group_count {group_count} do not suit {x.size(-1)} experts")
+    normalised = torch.sigmoid(x.float()) if norm_type else torch.softmax(x.float(), -1)
+    scores = normalised if bias is None else normalised + bias.float()
+    if group_count > 1:
+        groups = scores.unflatten(-1, (group_count, experts_in_group))
+        by_group = groups.amax(-1) if group_select_mode == 0 else groups.topk(2, -1).values.sum(-1)
+        chosen = _top(by_group, k_group, "k_group")[1]
+        kept = torch.zeros_like(by_group, dtype=torch.bool).scatter(-1, chosen, True)
+        scores = groups.masked_fill(~kept.unsqueeze(-1), -torch.inf).flatten(-2)
+    experts = _top(scores, k, "k")[1]
+    values = normalised.gather(-1, experts)
+    if norm_type == 1:
+        values = values / (values.sum(-1, keepdim=True) + eps)
+    values = (values * routed_scaling_factor).to(x.dtype)
+    return values, experts.to(torch.int32), normalised if out_flag else x.new_empty(0, dtype=torch.float32)
+
+
+@host_kernel("MoeComputeExpertTokens")
+def moe_compute_expert_tokens(sorted_experts: T, *, num_experts: int) -> T:
+    """For each expert how many rows it and those before it have."""
+    experts = torch.arange(num_experts, dtype=sorted_experts.dtype, device=sorted_experts.device)
+    return torch.searchsorted(sorted_experts.contiguous(), experts, right=True).to(sorted_experts.dtype)
+
+
+def _inverse(order: T) -> T:
+    places = torch.arange(order.numel(), dtype=order.dtype, device=order.device)
+    return torch.empty_like(order).scatter_(0, order.long(), places)
+
+
+@host_kernel("MoeInitRouting")
+def moe_init_routing(x: T, row_idx: T, expert_idx: T, *, active_num: int) -> tuple[T, T, T]:
+    experts, order = expert_idx.reshape(-1).sort(stable=True)
+    sources = row_idx.reshape(-1)[order]
+    active = min(active_num, x.size(0)) * expert_idx.size(-1)
+    return x[sources[:active].long() % x.size(0)], _inverse(sources), experts
+
+
+@host_kernel("MoeInitRoutingV3")
+def moe_init_routing_v3(
+    x: T,
+    expert_idx: T,
+    scale: T | None = None,
+    offset: T | None = None,
+    *,
+    active_num: int = -1,
+    expert_capacity: int = -1,
+    expert_num: int = -1,
+    drop_pad_mode: int = 0,
+    expert_tokens_num_type: int = 0,
+    expert_tokens_num_flag: bool = False,
+    quant_mode: int = -1,
+    active_expert_range: list[int] | None = None,
+    row_idx_type: int = 0,
+) -> tuple[T, T, T, T]:
+    """Tokens in the order of their experts, where each came from, and how many each expert has.
+
+    Rows of experts out of the active range have nowhere to go; rows that no token reaches are zeros.
+    """
+    if quant_mode not in (-1, 0, 1):
+        raise ValueError(f"quant_mode {quant_mode} is not supported; -1 (none), 0 (static) and 1 (dynamic) are")
+    if drop_pad_mode not in (0, 1) or expert_tokens_num_type not in (0, 1, 2) or row_idx_type not in (0, 1):
+        raise ValueError(
+            f"drop_pad_mode {drop_pad_mode} (0, 1), expert_tokens_num_type {expert_tokens_num_type} (0, 1, 2), "
+            f"row_idx_type {row_idx_type} (0, 1)"
+        )
+    start, end = active_expert_range or (0, expert_num)
+    if not 0 <= start < end <= expert_num:
+        raise ValueError(f"active_expert_range [{start}, {end}) is not within the {expert_num} experts")
+    if drop_pad_mode == 1 and not 0 < expert_capacity <= x.size(0):
+        raise ValueError(f"expert_capacity {expert_capacity} is not from 1 to the number of rows, {x.size(0)}")
+    if quant_mode == 0 and (scale is None or offset is None):
+        raise ValueError("quant_mode 0 needs scale and offset")
+    k, experts = expert_idx.size(-1), expert_idx.reshape(-1).long()
+    here = (experts >= start) & (experts < end)
+    sorted_experts, order = torch.where(here, experts, 1 << 31).sort(stable=True)
+    kept = sorted_experts < end
+    counts = (experts.unsqueeze(-1) == torch.arange(start, end, device=x.device)).sum(0)
+    if drop_pad_mode == 0:
+        rows = experts.numel() if active_num <= 0 else min(active_num, experts.numel())
+        places = torch.where(kept, torch.arange(experts.numel(), device=x.device), -1)
+        shape: tuple[int, ...] = (rows, x.size(1))
+    else:
+        first = counts.cumsum(0) - counts
+        rank = (
+            torch.arange(experts.numel(), device=x.device) - first[(sorted_experts - start).clamp(0, end - start - 1)]
+        )
+        places = torch.where(kept & (rank < expert_capacity), sorted_experts * expert_capacity + rank, -1)
+        rows, shape = expert_num * expert_capacity, (expert_num, expert_capacity, x.size(1))
+    gathered = torch.full_like(experts, -1).scatter(0, order, places).to(torch.int32)
+    expanded_row_idx = order.to(torch.int32) if row_idx_type == 1 else gathered
+    sources = _sources(places, order, rows)
+    expanded_x, expanded_scale = _expanded(x, sources, k, expert_idx, scale, offset, quant_mode, start)
+    return (
+        expanded_x.reshape(shape),
+        expanded_row_idx,
+        _token_counts(counts, expert_tokens_num_type, expert_num, start),
+        expanded_scale,
+    )
+
+
+def _sources(places: T, order: T, rows: int) -> T:
+    """For each row of the result the (token, choice) that comes there, or -1."""
+    spare = torch.full((rows + 1,), -1, dtype=torch.int64, device=order.device)  # the last takes what has no place
+    return spare.scatter(0, torch.where((places >= 0) & (places < rows), places, rows), order)[:rows]
+
+
+def _expanded(
+    x: T, sources: T, k: int, expert_idx: T, scale: T | None, offset: T | None, quant_mode: int, start: int
+) -> tuple[T, T]:
+    empty = (sources < 0).unsqueeze(-1)
+    tokens = sources.clamp(min=0) // k
+    rows = x[tokens].masked_fill(empty, 0)
+    if quant_mode == -1:
+        if scale is None:
+            return rows, x.new_zeros(sources.numel(), dtype=torch.float32)
+        return rows, scale.reshape(-1)[tokens].masked_fill(empty.squeeze(-1), 0)
+    wide = rows.float()
+    if quant_mode == 0:
+        assert scale is not None
+        assert offset is not None
+        y = torch.round(wide * scale.float().reshape(-1)[0] + offset.float().reshape(-1)[0])
+        return y.clamp(-128, 127).to(torch.int8).masked_fill(empty, 0), x.new_zeros(
+            sources.numel(), dtype=torch.float32
+        )
+    if scale is not None:
+        own = expert_idx.reshape(-1).long()[sources.clamp(min=0)] - start
+        wide = wide * (scale.float() if scale.size(0) == 1 else scale.float()[own.clamp(0, scale.size(0) - 1)])
+    largest = wide.abs().amax(-1, keepdim=True) / 127
+    y = torch.round(wide / torch.where(largest == 0, 1, largest)).clamp(-128, 127).to(torch.int8)
+    return y.masked_fill(empty, 0), largest.squeeze(-1)
+
+
+def _token_counts(counts: T, kind: int, expert_num: int, start: int) -> T:
+    if kind == 0:
+        return counts.cumsum(0)
+    if kind == 1:
+        return counts
+    experts = torch.arange(counts.numel(), device=counts.device) + start
+    order = (counts == 0).to(torch.int64).argsort(stable=True)  # experts with tokens first, in their order
+    pairs = torch.stack([experts, counts], -1)[order].masked_fill((counts[order] == 0).unsqueeze(-1), 0)
+    return torch.cat([pairs, pairs.new_zeros(expert_num - counts.numel(), 2)])
+
+
+@host_kernel("MoeFinalizeRoutingV2", ignores=("K",))
+def moe_finalize_routing(
+    expanded_x: T,
+    expanded_row_idx: T,
+    x1: T | None = None,
+    x2: T | None = None,
+    bias: T | None = None,
+    scales: T | None = None,
+    expert_idx: T | None = None,
+    *,
+    drop_pad_mode: int = 0,
+) -> T:
+    """Each token's rows, weighted and summed up, and two residuals; places are in columns (modes 0, 1) or rows (2, 3)."""
+    if drop_pad_mode not in (0, 1, 2, 3):
+        raise ValueError(f"drop_pad_mode {drop_pad_mode} is not 0, 1, 2 or 3")
+    if x1 is None and x2 is not None:
+        raise ValueError("skip2 (x2) is given without skip1 (x1)")
+    if bias is not None and expert_idx is None:
+        raise ValueError("bias needs the experts of the rows (expert_idx)")
+    k = scales.size(1) if scales is not None else expert_idx.size(1) if expert_idx is not None else 1
+    rows = expanded_x.reshape(-1, expanded_x.size(-1))
+    count = expanded_row_idx.numel() // k
+    places = expanded_row_idx.reshape(k, count).t() if drop_pad_mode < 2 else expanded_row_idx.reshape(count, k)
+    if not rows.is_meta and bool(((places < -1) | (places >= rows.size(0))).any()):
+        raise ValueError(
+            f"expanded_row_idx {places.flatten().tolist()}: there are rows 0 to {rows.size(0) - 1}, and -1"
+        )
+    parts = rows.float()[places.clamp(min=0).long()].masked_fill((places < 0).unsqueeze(-1), 0)
+    if bias is not None and expert_idx is not None:
+        parts = parts + bias.float()[expert_idx.long()]
+    if scales is not None:
+        parts = parts * scales.float().unsqueeze(-1)
+    y = parts.sum(1)
+    for skip in (x1, x2):
+        if skip is not None:
+            y = y + skip.float()
+    return y.to(expanded_x.dtype)
+
+
+@host_kernel("MoeReRouting", data_dependent=False)
+def moe_re_routing(
+    tokens: T,
+    expert_token_num_per_rank: T,
+    per_token_scales: T | None = None,
+    *,
+    expert_token_num_type: int = 1,
+    idx_type: int = 0,
+) -> tuple[T, T, T, T]:
+    """Tokens that come in order of rank, then expert, in order of expert, then rank."""
+    if expert_token_num_type != 1 or idx_type != 0:
+        raise ValueError(
+            f"expert_token_num_type {expert_token_num_type} (1), idx_type {idx_type} (0): no other is supported"
+        )
+    counts = expert_token_num_per_rank
+    total = tokens.size(0)
+    if tokens.is_meta:
+        order = torch.empty(total, dtype=torch.int64, device=tokens.device)
+    else:
+        if int(counts.sum()) != total or bool((counts < 0).any()):
+            raise ValueError(f"expert_token_num_per_rank has {int(counts.sum())} tokens in all; tokens has {total}")
+        experts = torch.arange(counts.size(1), device=tokens.device).repeat(counts.size(0))
+        order = experts.repeat_interleave(counts.reshape(-1).long()).argsort(stable=True)
+    scales = tokens.new_empty(0, dtype=torch.float32) if per_token_scales is None else per_token_scales[order]
+    return tokens[order], scales, order.to(torch.int32), counts.sum(0).to(counts.dtype)

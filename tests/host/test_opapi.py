@@ -1,0 +1,148 @@
+"""CANN's aclnn functions by the C interface: the table, what is exported, and what is refused."""
+
+from __future__ import annotations
+
+import ast
+import ctypes
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from ascend_graph.host.opapi.source import source
+from ascend_graph.host.opapi.table import Function, TableError, functions, read
+from ascend_graph.host.ops import find_host_kernel
+from ascend_graph.host.toolkit import toolkit_directory
+
+PARAM_NULLPTR, PARAM_INVALID = 161001, 161002
+FLOAT = 0
+
+
+@pytest.fixture(scope="module")
+def library() -> ctypes.CDLL:
+    torch.npu.init()
+    found = ctypes.CDLL(str(toolkit_directory() / "lib64" / "libopapi.so"))
+    for name in ("aclCreateTensor", "aclCreateIntArray"):
+        getattr(found, name).restype = ctypes.c_void_p
+    return found
+
+
+@pytest.fixture(scope="module")
+def recent_error() -> object:
+    found = ctypes.CDLL(str(toolkit_directory() / "lib64" / "libascendcl.so")).aclGetRecentErrMsg
+    found.restype = ctypes.c_char_p
+    return found
+
+
+def acl_tensor(library: ctypes.CDLL, t: torch.Tensor) -> ctypes.c_void_p:
+    sizes, strides = (ctypes.c_int64 * t.dim())(*t.shape), (ctypes.c_int64 * t.dim())(*t.stride())
+    return ctypes.c_void_p(
+        library.aclCreateTensor(
+            sizes, ctypes.c_uint64(t.dim()), FLOAT, strides, ctypes.c_int64(0), 2, sizes, ctypes.c_uint64(t.dim()),
+            ctypes.c_void_p(t.data_ptr()),
+        )
+    )  # fmt: skip
+
+
+def rms_norm(library: ctypes.CDLL, *tensors: torch.Tensor | None) -> int:
+    """x, gamma, y and rstd by the two functions; the error code of the first that fails."""
+    x, gamma, y, rstd = (None if t is None else acl_tensor(library, t) for t in tensors)
+    size, executor = ctypes.c_uint64(), ctypes.c_void_p()
+    error = library.aclnnRmsNormGetWorkspaceSize(
+        x, gamma, ctypes.c_double(1e-6), y, rstd, ctypes.byref(size), ctypes.byref(executor)
+    )
+    for t in (x, gamma, y, rstd):
+        library.aclDestroyTensor(t)
+    return int(error or library.aclnnRmsNorm(None, size, executor, None))
+
+
+def test_a_program_calls_a_function_by_its_c_signature(library: ctypes.CDLL) -> None:
+    x, gamma = torch.randn(3, 8), torch.rand(8)
+    y, rstd = torch.empty(8, 3).t(), torch.empty(3, 1)  # strided: what a caller allocates may be
+    assert rms_norm(library, x, gamma, y, rstd) == 0
+    torch.testing.assert_close(rstd, torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-6))
+    torch.testing.assert_close(y, x * rstd * gamma)
+
+
+@pytest.mark.parametrize(
+    ("y", "rstd", "code", "text"),
+    [
+        ((3, 8), None, PARAM_NULLPTR, "aclnnRmsNorm: rstd must not be null"),
+        ((3, 7), (3, 1), PARAM_INVALID, "aclnnRmsNorm: y is torch.float32 of shape (3, 7)"),
+        ((3, 8), (3,), PARAM_INVALID, "aclnnRmsNorm: rstd is torch.float32 of shape (3,)"),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_anything_is_written(
+    library: ctypes.CDLL, recent_error: ctypes._NamedFuncPointer, y: tuple[int, ...], rstd: tuple[int, ...] | None,
+    code: int, text: str,
+) -> None:  # fmt: skip
+    outputs = [None if shape is None else torch.full(shape, 7.0) for shape in (y, rstd)]
+    assert rms_norm(library, torch.randn(3, 8), torch.rand(8), *outputs) == code
+    assert text in recent_error().decode()
+    assert all(bool((t == 7).all()) for t in outputs if t is not None)
+
+
+def test_a_required_input_must_not_be_null(library: ctypes.CDLL, recent_error: ctypes._NamedFuncPointer) -> None:
+    assert rms_norm(library, torch.randn(3, 8), None, torch.empty(3, 8), torch.empty(3, 1)) == PARAM_NULLPTR
+    assert "aclnnRmsNorm: gamma must not be null" in recent_error().decode()
+
+
+@pytest.mark.parametrize("function", functions().values(), ids=functions())
+def test_an_entry_of_the_table_suits_its_kernel(library: ctypes.CDLL, function: Function) -> None:
+    for name in ("GetWorkspaceSize", ""):
+        assert hasattr(library, f"aclnn{function.name}{name}"), "make setup builds the table's functions"
+    kernel = find_host_kernel(function.op_type)
+    assert kernel is not None, f"no kernel for {function.op_type}"
+    assert len(function.inputs) <= len(kernel.inputs)
+    given = dict(zip(kernel.inputs, function.inputs, strict=False))
+    assert kernel.required_inputs <= set(given)
+    assert kernel.takes_any_attr or set(function.attrs) <= kernel.attrs | kernel.ignored_attrs
+    assert kernel.required_attrs <= set(function.attrs)
+    kinds = {p.name: p.type for p in function.parameters}
+    for name, expression in given.items():
+        if isinstance(expression, ast.Name):
+            assert kinds[expression.id].startswith("acl"), f"input {name} is given {expression.id}, no object of ACL"
+    for expression in function.attrs.values():
+        if isinstance(expression, ast.Name):
+            assert kinds[expression.id] not in ("aclTensor", "aclTensorList")
+    assert all(kinds[o.name] in ("aclTensor", "aclTensorList") for o in function.outputs if o.name is not None)
+
+
+def test_every_parameter_of_a_function_is_used() -> None:
+    """What a table leaves out would be ignored, whatever a caller says with it."""
+    unused = {
+        f"{function.name}.{p.name}"
+        for function in functions().values()
+        for p in function.parameters
+        if p.name not in _used(function)
+    }
+    assert unused == set()
+
+
+def _used(function: Function) -> Iterator[str]:
+    for expression in (*function.inputs, *function.attrs.values()):
+        yield from (node.id for node in ast.walk(expression) if isinstance(node, ast.Name))
+    yield from (o.name for o in function.outputs if o.name is not None)
+    yield from function.absent
+
+
+def test_the_declared_types_are_those_of_c() -> None:
+    [line] = [line for line in source().splitlines() if line.startswith("ACLNN aclnnRmsNormGetWorkspaceSize(")]
+    assert line == (
+        "ACLNN aclnnRmsNormGetWorkspaceSize(const aclTensor* x, const aclTensor* gamma, double epsilon, const aclTensor* y, "
+        "const aclTensor* rstd, uint64_t* workspace_size_, aclOpExecutor** executor_) {"
+    )
+
+
+@pytest.mark.parametrize(
+    ("entry", "text"),
+    [
+        ("aclnnX(aclTensor x, aclTensor y) Ceil(x) -> y", "not of the form"),
+        ("aclnnX(tensor x, aclTensor y)\n  = Ceil(x) -> y", "'tensor x' is no parameter"),
+        ("aclnnX(aclTensor x, aclTensor y)\n  = Ceil(z) -> y", "has no parameter z"),
+        ("aclnnX(aclTensor x, aclTensor y)\n  = Ceil(x) -> out", "has no parameter out"),
+    ],
+)
+def test_a_malformed_table_is_refused(entry: str, text: str) -> None:
+    with pytest.raises(TableError, match=text):
+        list(read(entry))

@@ -1,0 +1,13 @@
+"""TorchAir is imported once, here: its imports warn of deprecations, which are errors in tests."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    import torch_npu.dynamo.torchair  # noqa: F401

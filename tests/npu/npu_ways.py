@@ -1,0 +1,103 @@
+"""Runs an operator of torch_npu by every way into it, and compares with a reference on the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torchair
+
+T = torch.Tensor
+
+#: Relative and absolute tolerances by the dtype of a result.
+TOLERANCES = {
+    torch.float32: (1e-4, 1e-5),
+    torch.float16: (2e-3, 2e-3),
+    torch.bfloat16: (1.6e-2, 1.6e-2),
+    torch.int8: (0, 1),  # a tie of rounding
+}
+
+
+def tree_map(function: Callable[[T], Any], value: Any) -> Any:
+    if isinstance(value, T):
+        return function(value)
+    return type(value)(tree_map(function, item) for item in value) if isinstance(value, (list, tuple)) else value
+
+
+def to_npu(value: Any) -> Any:
+    """The same with every tensor on the device, in memory of its own."""
+    return tree_map(lambda t: t.clone().npu(), value)
+
+
+def listed(value: Any) -> list[Any]:
+    if value is None:
+        return []
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def assert_equal(results: Any, expected: Any, way: str) -> None:
+    actual, wanted = listed(results), listed(expected)
+    assert len(actual) == len(wanted), f"{way}: {len(actual)} results, expected {len(wanted)}"
+    for number, (a, b) in enumerate(zip(actual, wanted, strict=True)):
+        if b is None:  # not determined
+            continue
+        got = a.cpu()
+        assert got.shape == b.shape, f"{way}, result {number}: shape {tuple(got.shape)}, expected {tuple(b.shape)}"
+        assert got.dtype == b.dtype, f"{way}, result {number}: {got.dtype}, expected {b.dtype}"
+        rtol, atol = TOLERANCES.get(b.dtype, (0, 0))
+        message = f"{way}, result {number}"
+        torch.testing.assert_close(
+            got.double(), b.double(), rtol=rtol, atol=atol, equal_nan=True, msg=lambda text, m=message: f"{m}: {text}"
+        )
+
+
+def check(
+    function: Callable[..., Any], args: Sequence[Any], expected: Any, ways: str = "eager captured ge npugraph_ex"
+) -> None:
+    """Compare by every way.
+
+    Args:
+        function: of the arguments; what it returns is compared, so an operator that writes returns what it wrote to.
+        args: CPU tensors and other values.
+        expected: CPU tensors; None for a result that is not determined.
+        ways: which ways; ``ge`` and ``npugraph_ex`` need a converter and a meta function in the wheel.
+    """
+    for way in ways.split():
+        assert_equal(_WAYS[way](function, args), expected, way)
+
+
+def _eager(function: Callable[..., Any], args: Sequence[Any]) -> Any:
+    return function(*to_npu(args))
+
+
+def _captured(function: Callable[..., Any], args: Sequence[Any]) -> Any:
+    """Captured while the arguments are zeros, and replayed with what belongs there."""
+    static = tree_map(lambda t: torch.zeros_like(t, device="npu"), list(args))
+    graph = torch.npu.NPUGraph()
+    with torch.npu.graph(graph):
+        results = function(*static)
+    _fill(static, list(args))
+    graph.replay()
+    return tree_map(lambda t: t.cpu(), results)
+
+
+def _fill(targets: Any, sources: Any) -> None:
+    for target, source in zip(targets, sources, strict=True):
+        if isinstance(target, T):
+            target.copy_(source)
+        elif isinstance(target, (list, tuple)):
+            _fill(target, source)
+
+
+def _ge(function: Callable[..., Any], args: Sequence[Any]) -> Any:
+    torch._dynamo.reset()
+    return torch.compile(function, backend=torchair.get_npu_backend(), dynamic=False, fullgraph=True)(*to_npu(args))
+
+
+def _npugraph_ex(function: Callable[..., Any], args: Sequence[Any]) -> Any:
+    torch._dynamo.reset()
+    return torch.compile(function, backend="npugraph_ex", dynamic=False, fullgraph=True)(*to_npu(args))
+
+
+_WAYS = {"eager": _eager, "captured": _captured, "ge": _ge, "npugraph_ex": _npugraph_ex}

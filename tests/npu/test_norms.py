@@ -1,0 +1,66 @@
+"""Norms and what is fused with them, against their documented formulas.
+
+https://www.hiascend.com/document, torch_npu.npu_rms_norm, npu_add_rms_norm, npu_add_rms_norm_cast.
+"""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch_npu
+from npu_ways import check
+
+T = torch.Tensor
+DTYPES = [torch.float32, torch.float16, torch.bfloat16]
+
+
+def rms(x: T, gamma: T, epsilon: float = 1e-6) -> tuple[T, T]:
+    """The norm in float32, and one over the root of the mean square."""
+    dims = tuple(range(-gamma.dim(), 0))
+    rstd = 1 / torch.sqrt(x.float().pow(2).mean(dims, keepdim=True) + epsilon)
+    return x.float() * rstd * gamma.float(), rstd
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("shape", "gamma"), [((3, 8), (8,)), ((2, 3, 4), (3, 4)), ((5,), (5,))])
+def test_rms_norm(dtype: torch.dtype, shape: tuple[int, ...], gamma: tuple[int, ...]) -> None:
+    x, g = torch.randn(shape).to(dtype), torch.rand(gamma).to(dtype)
+    y, rstd = rms(x, g, 1e-5)
+    check(lambda x, g: torch_npu.npu_rms_norm(x, g, 1e-5), [x, g], (y.to(dtype), rstd), "eager captured")
+
+
+def test_rms_norm_in_graphs() -> None:
+    x, g = torch.randn(3, 8), torch.rand(8)
+    check(lambda x, g: torch_npu.npu_rms_norm(x, g), [x, g], rms(x, g), "ge npugraph_ex")
+
+
+def test_gradient_of_rms_norm() -> None:
+    x, g, grad = torch.randn(3, 8), torch.rand(8), torch.randn(3, 8)
+
+    def gradients(x: T, g: T, grad: T) -> tuple[T, ...]:
+        x, g = x.detach().requires_grad_(), g.detach().requires_grad_()
+        y = torch_npu.npu_rms_norm(x, g)[0] if x.device.type == "npu" else rms(x, g)[0]
+        return torch.autograd.grad(y, (x, g), grad)
+
+    check(gradients, [x, g, grad], gradients(x, g, grad), "eager captured")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_add_rms_norm(dtype: torch.dtype) -> None:
+    a, b, g = torch.randn(2, 3, 8).to(dtype), torch.randn(2, 3, 8).to(dtype), torch.rand(8).to(dtype)
+    total = a + b
+    y, rstd = rms(total, g)
+    ways = "eager captured ge npugraph_ex" if dtype is torch.float16 else "eager"
+    check(lambda a, b, g: torch_npu.npu_add_rms_norm(a, b, g), [a, b, g], (y.to(dtype), rstd, total), ways)
+
+
+def test_add_rms_norm_cast() -> None:
+    a, b, g = (torch.randn(3, 8).half(), torch.randn(3, 8).half(), torch.rand(8).half())
+    y, rstd = rms(a + b, g)
+    check(lambda a, b, g: torch_npu.npu_add_rms_norm_cast(a, b, g), [a, b, g], (y, y.half(), rstd, a + b))
+
+
+@pytest.mark.parametrize("gamma", [(5,), (3, 8)])
+def test_a_gamma_of_another_shape_is_refused(gamma: tuple[int, ...]) -> None:
+    with pytest.raises(RuntimeError, match=r"RmsNorm.*gamma"):
+        torch_npu.npu_rms_norm(torch.randn(3, 7).npu(), torch.rand(gamma).npu())
