@@ -111,6 +111,9 @@ class Expressions:
         match node:
             case Conditional(then, condition, otherwise):
                 return choice(self.condition(condition), self.spread(then, leaf), self.spread(otherwise, leaf))
+            case Binary(("or" | "and") as operator, Binary(inner, first, second), right) if inner == operator:
+                # The left side stands twice below, so a chain is taken from its other end, which says the same.
+                return self.spread(Binary(operator, first, Binary(operator, second, right)), leaf)
             case Binary("or", left, right) if self.kind(node) is not Kind.BOOL:
                 return choice(self.condition(left), self.spread(left, leaf), self.spread(right, leaf))
             case Binary("and", left, right) if self.kind(node) is not Kind.BOOL:

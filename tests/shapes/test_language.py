@@ -113,6 +113,14 @@ def test_dtypes(dtype: str, attrs: dict[str, Any], wanted: str) -> None:
     assert specs == (((3,), wanted),)
 
 
+@pytest.mark.parametrize(
+    ("operator", "operands", "size"), [("or", ["n"] * 31 + ["k"], 3), ("and", ["k"] * 31 + ["n"], 0)]
+)
+def test_chains_of_or_and_and_are_as_long_as_any(operator: str, operands: list[str], size: int) -> None:
+    relation = parse_relation(f"x[n] -> y[{f' {operator} '.join(operands)}]")
+    assert relation.infer({"x": (0,)}, {"x": "float32"}, {"k": 3}) == (((size,), "float32"),)
+
+
 def test_a_last_dtype_holds_for_all_alternatives_but_like() -> None:
     relation = parse_relation("x[n], w[m] -> y[n] if c else [m]: int8, z like w if c else [0]: int8")
     shapes, dtypes = {"x": (3,), "w": (4,)}, {"x": "float16", "w": "float32"}
