@@ -255,6 +255,14 @@ def test_what_is_wrong_with_a_graph(message: str) -> None:
         graph.compile()
 
 
+def test_all_kernels_that_are_missing_are_named_at_once() -> None:
+    graph = sum_graph()
+    for name, op_type in [("a", "NoSuchOp"), ("b", "NoSuchOp"), ("c", "NorThis")]:
+        graph.add(name, op_type, [("x", "x:0")])
+    with pytest.raises(GraphCompileError, match=r"operators NoSuchOp \(node a and 1 more\), NorThis \(node c\); write"):
+        graph.compile()
+
+
 def test_bytes_that_are_no_graph() -> None:
     with pytest.raises(GraphCompileError, match="not a serialised"):
         compile_model(b"\xff\xff\xff", {})

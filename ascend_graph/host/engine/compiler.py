@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 _INPUT_TYPES = frozenset({"Data", "RefData"})
 _CONST_TYPES = frozenset({"Const", "Constant"})
+#: Nodes that nothing computes.
+_STRUCTURE = _INPUT_TYPES | _CONST_TYPES | {"ConstPlaceHolder", "NetOutput", "NoOp"}
 #: Attrs that say how a device lays tensors out.
 _LAYOUT_ATTRS = frozenset({"input_layout_info", "output_layout_info"})
 #: How attrs begin that are no operator's: GE's private ones, and those that torchair's scopes (data_dump …) put on any node.
@@ -84,6 +86,7 @@ class _GraphCompiler:
         self.shapes: dict[int, torch.Tensor] = {}
 
     def compile(self) -> Plan:
+        self._check_kernels()
         for position, op in enumerate(self.nodes):
             try:
                 self._add(op, position)
@@ -98,9 +101,23 @@ class _GraphCompiler:
         is_static = all(slot in self.shapes for slot, _ in outputs)
         return Plan(is_static, tuple(spec for _, spec in outputs), program.runner())
 
+    def _check_kernels(self) -> None:
+        """Name all that the host runtime lacks for the graph at once."""
+        missing: dict[str, list[str]] = {}
+        for op in self.nodes:
+            if op.subgraph_name:
+                raise GraphCompileError(f"node {op.name} ({op.type}): the host runtime has no operators with subgraphs")
+            if op.type not in _STRUCTURE and find_kernel(op.type) is None:
+                missing.setdefault(op.type, []).append(op.name)
+        if not missing:
+            return
+        shown = ", ".join(f"{type_} ({_nodes(names)})" for type_, names in missing.items())
+        raise GraphCompileError(
+            f"the host runtime has no kernel for GE operator{'s' if len(missing) > 1 else ''} {shown}; write one in an "
+            "operator package (ascend_graph.host.package) or with ascend_graph.host.ops.host_kernel"
+        )
+
     def _add(self, op: OpDef, position: int) -> None:
-        if op.subgraph_name:
-            raise GraphCompileError(f"node {op.name} ({op.type}): the host runtime has no operators with subgraphs")
         if op.type in _INPUT_TYPES:
             self._add_input(op)
         elif op.type in _CONST_TYPES:
@@ -110,7 +127,7 @@ class _GraphCompiler:
             self.parameters[slot] = parameter
             self.memory.add(slot)
             self._learn(slot, parameter)
-        elif op.type not in ("NetOutput", "NoOp"):
+        elif op.type not in _STRUCTURE:
             self._add_step(op, position)
 
     def _net_output(self, op: OpDef) -> Iterator[tuple[int, OutputSpec]]:
@@ -157,11 +174,7 @@ class _GraphCompiler:
 
     def _add_step(self, op: OpDef, position: int) -> None:
         kernel = find_kernel(op.type)
-        if kernel is None:
-            raise GraphCompileError(
-                f"node {op.name}: the host runtime has no kernel for GE operator {op.type}; give it one in an operator package "
-                "(ascend_graph.host.package) or with ascend_graph.host.ops.host_kernel"
-            )
+        assert kernel is not None, op.type
         attrs = {
             name: attr_value(attr)
             for name, attr in op.attr.items()
@@ -318,3 +331,8 @@ def _zeros(value: Any) -> Any:
     if isinstance(value, list):
         return [_zeros(item) for item in value]
     return torch.zeros_like(value, device="cpu") if isinstance(value, torch.Tensor) and value.is_meta else value
+
+
+def _nodes(names: list[str]) -> str:
+    """Nodes of one type, for a message: the first, and how many more."""
+    return f"node {names[0]}" + (f" and {len(names) - 1} more" if len(names) > 1 else "")
