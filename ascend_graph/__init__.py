@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ascend_graph import raw_ops as raw_ops
     from ascend_graph.aclnn import load_aclnn as load_aclnn
+    from ascend_graph.binding import BindingWarning as BindingWarning
     from ascend_graph.checks.explain import explain as explain
     from ascend_graph.checks.guard import MetaGuard as MetaGuard
     from ascend_graph.checks.guard import MetaMismatchError as MetaMismatchError
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 _PUBLIC = {
     "Argument": "ascend_graph.registration",
     "AscendGraphError": "ascend_graph.errors",
+    "BindingWarning": "ascend_graph.binding",
     "InferenceError": "ascend_graph.registration.inference",
     "MetaError": "ascend_graph.dispatch.meta",
     "MetaGuard": "ascend_graph.checks.guard",

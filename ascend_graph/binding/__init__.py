@@ -1,11 +1,12 @@
 """What feeds what: the prototype's inputs, attrs and outputs, and the parameters of an aclnn function. No torch."""
 
 from ascend_graph.binding.call import Call, CallArgument, Evidence, Part, bind_call, msopgen_call
-from ascend_graph.binding.errors import BindingError
+from ascend_graph.binding.errors import BindingError, BindingWarning
 from ascend_graph.binding.finding import find_call
 
 __all__ = [
     "BindingError",
+    "BindingWarning",
     "Call",
     "CallArgument",
     "Evidence",

@@ -17,7 +17,7 @@ from ascend_graph.binding.errors import BindingError
 from ascend_graph.binding.matching import only_pairs
 from ascend_graph.binding.op_schema import ArgumentKind, OpSchema, SchemaArgument, SchemaReturn
 from ascend_graph.binding.own_schema import OperatorSchema
-from ascend_graph.binding.synonyms import FIRST_TENSOR_NAMES, are_synonyms, normalize
+from ascend_graph.binding.synonyms import FIRST_TENSOR_NAMES, are_synonyms, likely_same, normalize, words
 from ascend_graph.binding.ties import Tie, find_ties
 from ascend_graph.prototypes import Attr, AttrType, DataType, OpPrototype, Parameter, ParameterKind
 from ascend_graph.prototypes.writer import reg_op_calls
@@ -29,6 +29,8 @@ _GE_DTYPE_NUMBERS = frozenset(map(int, DataType))
 
 #: The key of ``arguments=`` that names the prototype's outputs in the order of the schema's returns.
 RETURNS = "->"
+#: The value of ``arguments=`` for what GE has nothing for, and only the shapes of outputs need.
+SHAPE_ONLY = "shape only"
 
 
 class Evidence(enum.Enum):
@@ -43,6 +45,8 @@ class Evidence(enum.Enum):
     RELATION = "named by the shape relation"
     ONLY = "the only one"
     POSITION = "order of the returns, which have no names"
+    #: Nothing says it, and nothing asks: the converter is not made from the binding.
+    UNSETTLED = "not asked"
 
 
 class Conversion(enum.Enum):
@@ -100,6 +104,8 @@ class ReturnSource:
     output: int | None
     evidence: Evidence
     argument: int | None = None
+    #: Of a return that is no output: a function of all arguments by name that computes it; None where graphs do not have it.
+    compute: Callable[[Mapping[str, Any]], Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +134,10 @@ class Binding:
     unused: tuple[int, ...] = ()
     #: Outputs that no return takes.
     dropped: tuple[int, ...] = ()
+    #: Arguments that only the shapes of outputs need.
+    shape_only: tuple[int, ...] = ()
+    #: What is left unsaid although it may matter, each with the line to write.
+    doubts: tuple[str, ...] = ()
     #: Inputs of one dtype.
     ties: tuple[Tie, ...] = ()
 
@@ -195,6 +205,10 @@ class _Target:
         )
 
 
+_STRIDES = frozenset({"stride", "strides"})
+#: Words for what a tensor has by itself.
+_PROPERTIES = _STRIDES | {"dim", "dims", "size", "sizes", "shape", "len", "length", "rank", "numel"}
+
 _K = ArgumentKind
 _NUMBERS = (_K.INT, _K.BOOL, _K.SCALAR)
 #: What may feed an attr as it is: the kinds of an element, and the list depths. A hook makes anything of anything.
@@ -234,6 +248,7 @@ def bind(
     *,
     relation: Relation | None = None,
     own: OperatorSchema | None = None,
+    complete: bool = True,
 ) -> Binding:
     """Bind a schema to a prototype by name.
 
@@ -246,12 +261,16 @@ def bind(
             - ``"torch name": ("GE name", hook)`` also converts each value, with a function or a table of the allowed ones;
             - ``"torch name": Argument(…)`` says more;
             - ``"torch name": None``: GE has nothing for the argument, which then has to stay at its default;
+            - ``"torch name": "shape only"``: GE has nothing for it, and only the shapes of outputs need it;
+            - ``"torch name": "GE output"`` of an argument ``Tensor(a!)``: the caller passes the output in;
             - ``"GE name": value`` is for what the schema has not: the value of an attr or a constant input, or a function
               of all arguments (a mapping by torch name) that computes it;
-            - ``"->": ("GE output", …)`` names the output of each return.
+            - ``"->": ("GE output", …)`` names the output of each return; of a return that is none, a function of all arguments
+              computes it, and None says that graphs do not have it.
         relation: The shape relation, in the prototype's names or the schema's: it may name the outputs, and says which
             inputs are promoted to one dtype and which attrs are dtypes.
         own: Where the schema was made from the prototype: what it was made as. It says whose numbers of dtypes it takes.
+        complete: Whether nothing may be left over, as a converter needs it; otherwise what cannot be told is left open.
 
     Raises:
         BindingError: Something is left over or ambiguous; the message shows both signatures and the line to write.
@@ -266,7 +285,8 @@ def bind(
     >>> binding.argument_names()
     {'self': 'x', 'dim': 'axis'}
     """
-    return _Matcher(schema, prototype, dict(arguments or {}), relation, own).binding().with_relation(relation)
+    matcher = _Matcher(schema, prototype, dict(arguments or {}), relation, own, complete)
+    return matcher.binding().with_relation(relation)
 
 
 class _Matcher:
@@ -279,8 +299,10 @@ class _Matcher:
         explicit: dict[str, Any],
         relation: Relation | None,
         own: OperatorSchema | None,
+        complete: bool,
     ) -> None:
         self.schema, self.prototype, self.explicit, self.own = schema, prototype, explicit, own
+        self.complete = complete
         self.output_names = relation.outputs if relation is not None else ()
         self.dtype_names = used_as_dtype(relation)
         self.inputs = [_Target(parameter, n) for n, parameter in enumerate(prototype.inputs)]
@@ -288,6 +310,9 @@ class _Matcher:
         self.targets = [*self.inputs, *self.attrs]
         self.open = list(range(len(schema.arguments)))
         self.ignored: list[int] = []
+        self.shape_only: list[int] = []
+        #: The outputs that the caller passes in, by the argument.
+        self.passed_in: dict[int, tuple[int, Evidence]] = {}
 
     def binding(self) -> Binding:
         self.take_explicit()
@@ -295,7 +320,10 @@ class _Matcher:
         self.match(lambda a, t: normalize(a.name) == normalize(t.name), Evidence.NORMALIZED)
         self.match_first_tensor()
         self.match(lambda a, t: are_synonyms(a.name, t.name), Evidence.SYNONYM)
-        self.check_complete()
+        self.match_passed_in()
+        doubts = self.doubts() if self.complete else ()
+        if self.complete:
+            self.check_complete()
         returns, mutations = self.returns()
         used = {r.output for r in returns} | {m.output for m in mutations}
         written = {m.argument for m in mutations if m.in_place}
@@ -314,6 +342,8 @@ class _Matcher:
             tuple(copied),
             tuple(sorted([*self.open, *self.ignored])),
             tuple(n for n in range(len(self.prototype.outputs)) if n not in used),
+            shape_only=tuple(sorted(self.shape_only)),
+            doubts=doubts,
         )
 
     def is_copied(self, name: str, source: Source, written: set[int]) -> bool:
@@ -341,6 +371,10 @@ class _Matcher:
             self.ignored.append(position)
             self.open.remove(position)
             return
+        if wanted == SHAPE_ONLY:
+            self.shape_only.append(position)
+            self.open.remove(position)
+            return
         if isinstance(wanted, str):
             wanted = Argument(wanted)
         elif isinstance(wanted, tuple) and len(wanted) == 2:
@@ -352,10 +386,13 @@ class _Matcher:
         ):
             raise self.refuse(
                 f"arguments={{{argument.name!r}: {wanted!r}}}: write the GE name, (GE name, function or table), "
-                "ascend_graph.Argument(…), or None"
+                "ascend_graph.Argument(…), None, or 'shape only'"
             )
         name = wanted.name
         candidates = [target for target in self.targets if target.name == name]
+        if not candidates and argument.mutated and name in (names := [o.name for o in self.prototype.outputs]):
+            self.pass_in(position, names.index(name), Evidence.EXPLICIT)
+            return
         if not candidates:
             raise self.refuse(f"{self.prototype.op_type} has no input or attr {name!r}; it has {_names(self.targets)}")
         # A name that is both an input and an attr: tensors go to the input.
@@ -401,6 +438,31 @@ class _Matcher:
         argument = self.schema.arguments[first]
         if argument.name in FIRST_TENSOR_NAMES and self.inputs[0].accepts(argument):
             self.decide(first, self.inputs[0], Evidence.FIRST_TENSOR)
+
+    def pass_in(self, position: int, output: int, evidence: Evidence) -> None:
+        self.passed_in[position] = output, evidence
+        self.open.remove(position)
+
+    def match_passed_in(self) -> None:
+        """An argument that the schema writes and no input takes may be an output that the caller passes in."""
+        inputs = {p.name for p in self.prototype.inputs}
+        rounds: tuple[tuple[Callable[[str, str], bool], Evidence], ...] = (
+            (lambda a, o: a == o, Evidence.SAME_NAME),
+            (lambda a, o: normalize(a) == normalize(o), Evidence.NORMALIZED),
+            (are_synonyms, Evidence.SYNONYM),
+        )
+        for same, evidence in rounds:
+            taken = {output for output, _ in self.passed_in.values()}
+            free = [n for n, o in enumerate(self.prototype.outputs) if o.name not in inputs and n not in taken]
+            possible = {
+                position: [
+                    n for n in free if same(self.schema.arguments[position].name, self.prototype.outputs[n].name)
+                ]
+                for position in self.open
+                if self.schema.arguments[position].mutated
+            }
+            for position, output in only_pairs(possible):
+                self.pass_in(position, output, evidence)
 
     def decide(self, position: int, target: _Target, evidence: Evidence, wanted: Argument | None = None) -> None:
         argument = self.schema.arguments[position]
@@ -507,27 +569,74 @@ class _Matcher:
             for n in dtypes
         ]
         suggestion = self.suggestion([*stuck, *doubtful], hungry, free)
-        raise self.refuse("; ".join(problems), suggestion | {arguments[n].name: "None" for n in dtypes})
+        hint = "; 'shape only' is for an argument that only shapes need" if stuck else ""
+        raise self.refuse("; ".join(problems) + hint, suggestion | {arguments[n].name: "None" for n in dtypes})
 
-    def suggestion(self, stuck: Iterable[int], hungry: Sequence[_Target], free: Sequence[_Target]) -> dict[str, str]:
-        """What to write: leftovers that fit, in order, required ones first; a proposal to read, never a decision."""
-        left = [*hungry, *[target for target in free if target not in hungry]]
-        lines = {}
-        optional = [n for n in self.open if n not in set(stuck)]
-        for position in [*stuck, *(optional if hungry else [])]:
-            argument = self.schema.arguments[position]
-            target = next((t for t in left if t.accepts(argument) and t.is_input == argument.is_tensor), None)
-            if target is not None:
-                left.remove(target)
-                lines[argument.name] = repr(target.name)
-            elif argument.has_default or argument.optional:
-                lines[argument.name] = "None"
-            else:
-                lines[argument.name] = "…"
-        for target in left:
-            if target.must_be_fed:
-                lines[target.name] = "…"
-        return lines
+    def suggestion(self, stuck: Sequence[int], hungry: Sequence[_Target], free: Sequence[_Target]) -> dict[str, str]:
+        """What to write: pairs only where names most likely mean the same and types agree, "…" for what cannot be told."""
+        arguments = self.schema.arguments
+        near = {n: [t for t in free if self.goes_with(arguments[n], t)] for n in (self.open if hungry else stuck)}
+        pairs = {n: repr(target.name) for n, target in only_pairs(near)}
+        paired = {target.name for _, target in only_pairs(near)}
+        inputs = {p.name for p in self.prototype.inputs}
+        outputs = [o.name for o in self.prototype.outputs if o.name not in inputs]
+        near_outputs = {
+            n: [o for o in outputs if likely_same(arguments[n].name, o)] for n in stuck if arguments[n].mutated
+        }
+        pairs |= {n: repr(name) for n, name in only_pairs(near_outputs) if n not in pairs}
+        lines = {arguments[n].name: pairs.get(n, "…") for n in sorted({*stuck, *pairs})}
+        return lines | {target.name: "…" for target in hungry if target.name not in paired}
+
+    @staticmethod
+    def goes_with(argument: SchemaArgument, target: _Target) -> bool:
+        """Whether an argument most likely is an input or attr that has another name."""
+        return (
+            target.is_input == argument.is_tensor
+            and target.accepts(argument)
+            and likely_same(argument.name, target.name)
+        )
+
+    def doubts(self) -> tuple[str, ...]:
+        """What is unsaid although everything is bound: inputs and attrs that may be what an argument that goes nowhere is."""
+        arguments = self.schema.arguments
+        found = []
+        idle = [n for n in self.open if arguments[n].has_default or arguments[n].optional]
+        free = [target for target in self.targets if target.source is None and not target.must_be_fed]
+        for n in idle:
+            argument = arguments[n]
+            fitting = [t for t in free if t.is_input == argument.is_tensor and t.accepts(argument)]
+            if argument.default is not None or not fitting:
+                continue
+            likely = [t for t in fitting if self.goes_with(argument, t)]
+            names = ", ".join(t.name for t in fitting)
+            line = repr(likely[0].name) if len(likely) == 1 else "…"
+            found.append(
+                f"argument {argument.type_text} {argument.name} goes nowhere, and nothing feeds {names}. "
+                f"Write: arguments={{{argument.name!r}: {line}}}, or {{{argument.name!r}: None}} if it stays at None in graphs"
+            )
+        for target in free:
+            owner = self.property_owner(target)
+            if isinstance(target.parameter, Attr) and owner is not None:
+                default = _shown(target.parameter.default)
+                found.append(
+                    f"attr {target.name} stays at {default}, but looks like a property of {owner}. Write: "
+                    f"arguments={{{target.name!r}: lambda arguments: …}}, or {{{target.name!r}: {default}}} if it shall be that"
+                )
+        return tuple(f"{self.schema.qualified_name} ↔ {self.prototype.op_type}: {doubt}" for doubt in found)
+
+    def property_owner(self, target: _Target) -> str | None:
+        """What an attr of integers looks like a stride or a size of: an input by its name, or in words some tensor."""
+        if not isinstance(target.parameter, Attr) or target.parameter.type not in (AttrType.INT, AttrType.LIST_INT):
+            return None
+        named = words(target.name)
+        if not _PROPERTIES.intersection(named):
+            return None
+        own = tuple(word for word in named if word not in _PROPERTIES and not word.isdigit())
+        owner = next((i.name for i in self.inputs if words(i.name) and words(i.name) == own), None)
+        # A stride by itself is a parameter, as of a convolution.
+        if owner is None and _STRIDES.intersection(named) and len(named) > 1:
+            return "a tensor"
+        return owner
 
     # -------------------------------------------------------------------------------------------------------- outputs
 
@@ -550,13 +659,21 @@ class _Matcher:
                 found[n] = ReturnSource(
                     in_place[arguments[value.alias_of]], Evidence.IN_PLACE, arguments[value.alias_of]
                 )
+        passed_in = {self.schema.arguments[n].name: n for n in self.passed_in}
+        for n, value in enumerate(returned):
+            if value.alias_of in passed_in:
+                position = passed_in[value.alias_of]
+                found[n] = ReturnSource(*self.passed_in[position], position)
         mutated_returns = {r.argument for r in found.values()}
-        taken |= set(in_place.values())
+        taken |= set(in_place.values()) | {output for output, _ in self.passed_in.values()}
 
         explicit = self.explicit.get(RETURNS)
         names = self.explicit_returns(explicit) if explicit is not None else ()
         for n, value in enumerate(returned):
             if n in found and not names:
+                continue
+            if names and not isinstance(names[n], str):
+                found[n] = ReturnSource(None, Evidence.EXPLICIT, compute=names[n])
                 continue
             choice = self.named_output(n, value, names, by_name)
             if choice is not None:
@@ -567,9 +684,16 @@ class _Matcher:
         mutated_elsewhere = [
             position
             for position, argument in enumerate(self.schema.arguments)
-            if argument.mutated and position not in in_place and position not in mutated_returns
+            if argument.mutated
+            and position not in in_place
+            and position not in mutated_returns
+            and position not in self.passed_in
         ]
-        if open_returns:
+        if open_returns and not self.complete:
+            fits = len(open_returns) == len(open_outputs) == 1
+            output, evidence = (open_outputs[0], Evidence.ONLY) if fits else (None, Evidence.UNSETTLED)
+            found |= {n: ReturnSource(output, evidence) for n in open_returns}
+        elif open_returns:
             # Which place an op's rewritten inputs have among its returns is a matter of taste: both orders occur.
             mixed = len(open_returns) > 1 and any(outputs[n].name in self.prototype.in_place for n in open_outputs)
             fits = len(open_returns) == len(open_outputs) and self.kinds_agree(open_returns, open_outputs)
@@ -585,13 +709,14 @@ class _Matcher:
                 found[n] = ReturnSource(output, evidence, None if owner is None else arguments[owner])
             open_outputs = []
         mutations = [Mutation(position, output, True) for position, output in in_place.items()]
+        mutations += [Mutation(position, output, False) for position, (output, _) in self.passed_in.items()]
         for position in mutated_elsewhere:
             owner_return = next((r for r in found.values() if r.argument == position and r.output is not None), None)
             if owner_return is not None and owner_return.output is not None:
                 mutations.append(Mutation(position, owner_return.output, False))
             elif len(open_outputs) == 1 and len(mutated_elsewhere) == 1:
                 mutations.append(Mutation(position, open_outputs[0], False))
-            else:
+            elif self.complete:
                 argument = self.schema.arguments[position]
                 raise self.refuse(
                     f"the schema writes {argument.name}, but no output of {self.prototype.op_type} holds its new value "
@@ -599,20 +724,23 @@ class _Matcher:
                 )
         return [found[n] for n in range(len(returned))], mutations
 
-    def explicit_returns(self, value: Any) -> tuple[str, ...]:
-        names = (value,) if isinstance(value, str) else tuple(value)
+    def explicit_returns(self, value: Any) -> tuple[Any, ...]:
+        names = tuple(value) if isinstance(value, tuple | list) else (value,)
         known = [output.name for output in self.prototype.outputs]
-        if len(names) != len(self.schema.returns) or any(name not in known for name in names):
+        good = all(name is None or callable(name) or (isinstance(name, str) and name in known) for name in names)
+        if len(names) != len(self.schema.returns) or not good:
             raise self.refuse(
                 f"arguments={{{RETURNS!r}: {value!r}}}: name one output for each of the {len(self.schema.returns)} "
-                f"return(s); outputs: {', '.join(known) or 'none'}"
+                f"return(s); outputs: {', '.join(known) or 'none'}; of a return that is none, write a function of all arguments "
+                "that computes it, or None if graphs do not have it"
             )
-        if len(set(names)) != len(names):
+        outputs = [name for name in names if isinstance(name, str)]
+        if len(set(outputs)) != len(outputs):
             raise self.refuse(f"arguments={{{RETURNS!r}: {value!r}}} names an output twice")
         return names
 
     def named_output(
-        self, position: int, value: SchemaReturn, names: tuple[str, ...], by_name: Mapping[str, int]
+        self, position: int, value: SchemaReturn, names: tuple[Any, ...], by_name: Mapping[str, int]
     ) -> tuple[int, Evidence] | None:
         if names:
             return by_name[names[position]], Evidence.EXPLICIT
@@ -634,12 +762,13 @@ class _Matcher:
 
     def output_proposal(self, found: Mapping[int, ReturnSource], returns: Sequence[int], left: Sequence[int]) -> str:
         outputs = self.prototype.outputs
-        rest = iter(left)
-        names = []
-        for n in range(len(self.schema.returns)):
-            index = found[n].output if n in found else next(rest, None)
-            names.append("…" if index is None else repr(outputs[index].name))
-        return f"({', '.join(names)}{',' if len(names) == 1 else ''})"
+        near = {n: [m for m in left if likely_same(self.schema.returns[n].name, outputs[m].name)] for n in returns}
+        settled = dict(only_pairs(near)) | {n: r.output for n, r in found.items()}
+        if len(returns) == len(left) == 1:
+            settled |= {returns[0]: left[0]}
+        names = [settled.get(n) for n in range(len(self.schema.returns))]
+        texts = ["…" if index is None else repr(outputs[index].name) for index in names]
+        return f"({', '.join(texts)}{',' if len(texts) == 1 else ''})"
 
     # --------------------------------------------------------------------------------------------------------- errors
 

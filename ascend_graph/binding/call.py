@@ -15,7 +15,7 @@ from ascend_graph.aclnn import AclnnFunction, AclnnParameter, CType, Direction, 
 from ascend_graph.aclnn.roles import is_output_name, is_reference_name
 from ascend_graph.binding.errors import BindingError
 from ascend_graph.binding.matching import only_pairs
-from ascend_graph.binding.synonyms import FIRST_TENSOR_NAMES, are_synonyms, normalize
+from ascend_graph.binding.synonyms import FIRST_TENSOR_NAMES, are_synonyms, likely_same, normalize
 from ascend_graph.prototypes import Attr, AttrType, DataType, OpPrototype, Parameter, ParameterKind
 from ascend_graph.prototypes.writer import reg_op_calls
 
@@ -123,7 +123,6 @@ _POINTERS = (
     Value.STRING,
 )
 _TENSORS = (Value.TENSOR, Value.TENSOR_LIST)
-_SUFFIXES = ("optional", "ref", "out")
 
 
 def msopgen_call(prototype: OpPrototype, function: str | None = None, source: str = "") -> Call:
@@ -433,16 +432,18 @@ class _Matcher:
         raise self.refuse("; ".join(problems), lines)
 
     def proposal(self, positions: Iterable[int], targets: Sequence[_Target]) -> dict[str, str]:
-        """What to write; pairs only where names share a word and types agree, "…" for what cannot be told."""
-        lines: dict[str, str] = {}
+        """What to write; pairs only where names most likely mean the same and types agree, "…" for what cannot be told."""
+        lines = dict.fromkeys((self.function.parameters[n].name for n in positions), "…")
         left = list(targets)
-        for n in positions:
-            parameter = self.function.parameters[n]
-            words = _words(parameter.name)
-            near = [t for t in left if self.agrees(t, parameter) and (words & _words(t.name))]
-            lines[parameter.name] = repr(near[0].name) if len(near) == 1 else "…"
-            if len(near) == 1:
-                left.remove(near[0])
+        near = {
+            n: [
+                t for t in left if self.agrees(t, p) and (likely_same(p.name, t.name) or _stem(p.name) == _stem(t.name))
+            ]
+            for n, p in ((n, self.function.parameters[n]) for n in positions)
+        }
+        for n, target in only_pairs(near):
+            lines[self.function.parameters[n].name] = repr(target.name)
+            left.remove(target)
         for target in left:
             parameters = [self.function.parameters[n] for n in positions]
             if self.may_be_left_out(target) and not any(_can_be(parameter, target) for parameter in parameters):
@@ -503,19 +504,6 @@ def _stem(name: str) -> str:
         if len(stem) > len(suffix):
             stem = stem.removesuffix(suffix)
     return stem
-
-
-def _words(name: str) -> set[str]:
-    """The words of a name, ``cuSeqlensQ`` and ``cu_seqlens_q`` alike; those of one letter and the endings say nothing."""
-    parts: list[str] = []
-    for piece in name.replace("_", " ").split():
-        begin = 0
-        for n in range(1, len(piece)):
-            if piece[n].isupper() and not piece[n - 1].isupper():
-                parts.append(piece[begin:n])
-                begin = n
-        parts.append(piece[begin:])
-    return {part.lower() for part in parts if len(part) > 1} - set(_SUFFIXES)
 
 
 def _can_be(parameter: AclnnParameter, target: _Target) -> bool:

@@ -9,5 +9,9 @@ class BindingError(AscendGraphError, ValueError):
     """What is to be bound does not fit, or fits in more than one way."""
 
 
+class BindingWarning(UserWarning):
+    """A binding is complete, but leaves something unsaid that may change what a graph computes; it says what to write."""
+
+
 class EagerError(AscendGraphError):
     """A prototype cannot become an eager operator."""

@@ -5,6 +5,8 @@ The one table of synonyms. A pair found here is used only where it is the only p
 
 from __future__ import annotations
 
+import re
+
 #: Each row is one meaning; names are in normalized form (see :func:`normalize`).
 _MEANINGS = (
     ("self", "input", "x"),
@@ -36,7 +38,7 @@ _MEANINGS = (
 )
 
 #: Endings that prototypes add to a name without changing what it means.
-_ENDINGS = ("ref", "optional", "in")
+_ENDINGS = ("ref", "optional", "opt", "in")
 
 #: What a schema calls its first tensor, whatever the prototype calls its first input.
 FIRST_TENSOR_NAMES = frozenset({"self", "input", "x", "inputs"})
@@ -61,3 +63,66 @@ def are_synonyms(a: str, b: str) -> bool:
     if any(first in row and second in row for row in _MEANINGS):
         return True
     return any(first == second + ending or second == first + ending for ending in _ENDINGS)
+
+
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+#: Last words that say how a value is passed, not what it is.
+_FILLERS = frozenset({"opt", "optional", "ref", "npu", "flag", "tensor"})
+_VOWELS = "aeiou"
+
+
+def words(name: str) -> tuple[str, ...]:
+    """The words of a name, without last ones that only say how it is passed.
+
+    >>> words("cuSeqlensQ"), words("cu_seqlens_q_opt"), words("gamma1"), words("blockIDs")
+    (('cu', 'seqlens', 'q'), ('cu', 'seqlens', 'q'), ('gamma', '1'), ('block', 'ids'))
+    """
+    joined = re.sub(r"(?<=[A-Z])s(?![a-z])", "S", name)  # the plural of an abbreviation is no word
+    found = [word.lower() for word in _WORD.findall(joined)]
+    while len(found) > 1 and found[-1] in _FILLERS:
+        found.pop()
+    return tuple(found)
+
+
+def likely_same(a: str, b: str) -> bool:
+    """Whether two names most likely mean the same: word by word the same, in any order, or abbreviated, or synonyms.
+
+    A word that only one of them has makes them different things: a scale and a smooth scale, tokens drafted and tokens read.
+
+    >>> [likely_same(a, b) for a, b in (("conv_state", "convStates"), ("compress_ratio", "cmpRatio"), ("bias_opt", "bias"))]
+    [True, True, True]
+    >>> [likely_same(a, b) for a, b in (("total_draft_tokens", "total_input_tokens"), ("scale", "smooth_scale"))]
+    [False, False]
+    """
+    first, second = list(words(a)), list(words(b))
+    if not first or len(first) != len(second):
+        return bool(first or second) and are_synonyms(a, b)
+    for word in first:
+        # A word that is the same goes before one that is alike.
+        found = word if word in second else next((other for other in second if _alike(word, other)), None)
+        if found is None:
+            return False
+        second.remove(found)
+    return True
+
+
+def _alike(a: str, b: str) -> bool:
+    """Whether one word is the plural, an abbreviation or a misspelling of the other, or a synonym."""
+    short, long = sorted((a, b), key=len)
+    if len(short) < 3 or not (short + long).isalpha():
+        return False
+    if are_synonyms(a, b) or (long.startswith(short) and long[len(short) :] not in "abcdefghijklmnopqrtuvwxyz"):
+        return True
+    if short[0] != long[0]:
+        return False
+    consonants = long[0] + "".join(c for c in long[1:] if c not in _VOWELS)
+    if all(c not in _VOWELS for c in short[1:]) and _is_within(short, consonants):
+        return True
+    # One letter left out of a long word.
+    return len(short) > 4 and len(long) - len(short) == 1 and _is_within(short, long)
+
+
+def _is_within(short: str, long: str) -> bool:
+    """Whether all letters of one word are in another, in their order."""
+    rest = iter(long)
+    return all(letter in rest for letter in short)

@@ -64,6 +64,8 @@ class Explanation:
             "unused_arguments": [
                 {"argument": arguments[n].name, "may_only_be": repr(arguments[n].default)} for n in binding.unused
             ],
+            "shape_only_arguments": [arguments[n].name for n in binding.shape_only],
+            "doubts": list(binding.doubts) if in_graphs else [],
             "dropped_outputs": [prototype.outputs[n].name for n in binding.dropped],
             "aclnn": None if op.call is None else _call(op.call, op.called),
             "relation": None if op.relation is None else str(op.relation),
@@ -115,6 +117,8 @@ class Explanation:
         yield Text("\nEvidence")
         for what, why in facts["evidence"].items():
             yield Text(f"  {what}: {why}")
+        for doubt in facts["doubts"]:
+            yield Text(f"  doubtful: {doubt}", style="yellow")
 
     @staticmethod
     def _bound(facts: dict[str, Any]) -> Table:
@@ -138,6 +142,8 @@ class Explanation:
             table.add_row(
                 unused["argument"], "", "—", "", escape(f"GE has nothing for it: only {unused['may_only_be']}")
             )
+        for name in facts["shape_only_arguments"]:
+            table.add_row(name, "", "—", "arguments=", "only the shapes of outputs need it")
         for dropped in facts["dropped_outputs"]:
             table.add_row("—", "", dropped, "", "no return takes it")
         return table
@@ -238,7 +244,11 @@ def _call(call: Call, prototype: OpPrototype) -> dict[str, Any]:
 def _returned(binding: Binding, position: int, source: ReturnSource) -> dict[str, Any]:
     returned = binding.schema.returns[position]
     output = binding.prototype.outputs[source.output].name if source.output is not None else "—"
-    note = "" if source.argument is None else f"the argument {binding.schema.arguments[source.argument].name} itself"
+    note = "computed from the arguments" if source.compute is not None else "no GE output: graphs do not have it"
+    if source.output is not None:
+        note = (
+            "" if source.argument is None else f"the argument {binding.schema.arguments[source.argument].name} itself"
+        )
     name = f"return {position}{f' {returned.name}' if returned.name else ''}"
     return {"return": name, "output": output, "evidence": source.evidence.value, "note": note}
 

@@ -478,17 +478,23 @@ class _Maker:
         single = len(binding.prototype.outputs) == 1
         order = [r.output for r in binding.returns]
         assigned = [(m.argument, m.output) for m in binding.mutations if not m.in_place]
-        identity = not assigned and order == list(range(len(binding.prototype.outputs)))
-        if identity and order:
+        if order and not assigned and order == list(range(len(binding.prototype.outputs))):
             return lambda made, values: made
         assign = self.raw.Assign
+        names = [argument.name for argument in binding.schema.arguments]
+        returned = [(r.output, r.compute) for r in binding.returns]
 
         def pick(made: Any, values: Sequence[Any]) -> Any:
             outputs = (made,) if single else made
             for position, output in assigned:
                 assign(values[position], outputs[output])
-            picked = tuple([outputs[n] for n in order if n is not None])
-            return picked[0] if len(picked) == 1 else picked or None
+            picked = []
+            for number, compute in returned:
+                if number is not None:
+                    picked.append(outputs[number])
+                else:
+                    picked.append(None if compute is None else compute(dict(zip(names, values, strict=True))))
+            return picked[0] if len(picked) == 1 else tuple(picked) or None
 
         return pick
 

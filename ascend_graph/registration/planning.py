@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,7 +13,7 @@ from ascend_graph.binding import BindingError, Call
 from ascend_graph.binding.arguments import Binding, bind
 from ascend_graph.binding.dtype_ints import Numbers
 from ascend_graph.binding.dtypes import dtype_number
-from ascend_graph.binding.errors import EagerError
+from ascend_graph.binding.errors import BindingWarning, EagerError
 from ascend_graph.binding.op_schema import read_schema
 from ascend_graph.dispatch.definition import Definition
 from ascend_graph.dispatch.fake import MetaHandle, check_takes_meta, existing_meta, register_meta
@@ -108,6 +109,7 @@ class _Planner:
             request.arguments,
             relation=self.relation,
             own=defined.schema if defined is not None and bound_to_own else None,
+            complete=request.converter is None,
         )
         if defined is None:
             self.plan_meta()
@@ -262,6 +264,8 @@ class _Planner:
             if existing is not None:
                 self.evidence["converter"] += f"; its nodes are compared with those of {_qualified(existing)}"
             converter = make_converter(self.binding)
+            for doubt in self.binding.doubts:
+                warnings.warn(doubt, BindingWarning, stacklevel=6)
 
         def around(ours: ConverterFunction) -> ConverterFunction:
             """What says where a converter made from the binding differs from the one that it replaces."""

@@ -118,12 +118,18 @@ def test_refused_with_both_sides_and_the_line_to_write(calls: str, parameters: s
 def test_proposals_share_a_word_or_are_left_open() -> None:
     declared = prototype(
         ".INPUT(x, FLOAT).OUTPUT(y, FLOAT).OUTPUT(y_scale, FLOAT).ATTR(mode, Int, 0).ATTR(use_locking, Bool, false)"
+        ".REQUIRED_ATTR(compress_ratio, Int)"
     )
     with pytest.raises(BindingError) as caught:
-        bind_call(declared, function("const aclTensor *x, int64_t streams, aclTensor *output, aclTensor *outputScale"))
+        bind_call(
+            declared,
+            function(
+                "const aclTensor *x, int64_t streams, aclTensor *output, aclTensor *outputScale, int64_t cmpRatio"
+            ),
+        )
     assert str(caught.value).endswith(
-        "Write: aclnn_arguments={'streams': …, 'output': …, 'outputScale': 'y_scale', 'use_locking': None}, or name another "
-        'function: aclnn="aclnn…"'
+        "Write: aclnn_arguments={'streams': …, 'output': …, 'outputScale': …, 'cmpRatio': 'compress_ratio', 'use_locking': None}, "
+        'or name another function: aclnn="aclnn…"'
     )
 
 

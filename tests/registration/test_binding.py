@@ -88,9 +88,9 @@ def test_order_never_matters(left: list[str], right: list[str]) -> None:
 @pytest.mark.parametrize(
     ("signature", "calls", "arguments", "match"),
     [
-        ("(Tensor a) -> Tensor", ["INPUT(b, F)", Y], {}, r"Write: arguments=\{'a': 'b'\}"),
+        ("(Tensor a) -> Tensor", ["INPUT(b, F)", Y], {}, r"Write: arguments=\{'a': …, 'b': …\}"),
         # Two tensors that could be either: never by position.
-        ("(Tensor a, Tensor b) -> Tensor", ["INPUT(c, F)", "INPUT(d, F)", Y], {}, "'a': 'c', 'b': 'd'"),
+        ("(Tensor a, Tensor b) -> Tensor", ["INPUT(c, F)", "INPUT(d, F)", Y], {}, "'a': …, 'b': …, 'c': …, 'd': …"),
         ("(Tensor x, int n) -> Tensor", ["INPUT(x, F)", Y], {}, "nothing takes the argument int n"),
         (
             "(Tensor x) -> Tensor",
@@ -119,7 +119,7 @@ def test_order_never_matters(left: list[str], right: list[str]) -> None:
         ("(Tensor x) -> Tensor", ["INPUT(x, F)", Y], {"x": None}, "has no default to stay at"),
         ("(Tensor x) -> Tensor", ["INPUT(x, F)", Y], {"x": 3}, r"arguments=\{'x': 3\}: write the GE name"),
         ("(Tensor x) -> (Tensor, Tensor)", ["INPUT(x, F)", Y], {}, r"2 return\(s\) without a name, 1 output\(s\) left"),
-        ("(Tensor x) -> Tensor", ["INPUT(x, F)", Y, "OUTPUT(z, F)"], {}, r"'->': \('y',\)"),
+        ("(Tensor x) -> Tensor", ["INPUT(x, F)", Y, "OUTPUT(z, F)"], {}, r"'->': \(…,\)\}"),
         ("(Tensor x) -> Tensor", ["INPUT(x, F)", Y], {"->": "w"}, "name one output for each of the 1 return"),
         (
             "(Tensor x) -> (Tensor, Tensor)",
@@ -198,17 +198,19 @@ def test_explicit_forms() -> None:
 
 def test_the_suggested_line_settles_it() -> None:
     """What an error says to write is what makes the call work."""
-    signature = schema("(Tensor a, int count) -> (Tensor, Tensor)")
-    op = prototype("INPUT(b, F)", Y, "OUTPUT(z, F)", "OUTPUT(w, F)", "REQUIRED_ATTR(num, Int)")
-    arguments: dict[str, Any] = {}
-    for _ in range(3):
-        try:
-            bind(signature, op, arguments)
-            break
-        except BindingError as error:
-            line = str(error).rpartition("Write: arguments=")[2]
-            arguments = eval(line)
-    assert bind(signature, op, arguments).dropped == (2,)
+    signature = schema("(Tensor conv_state, int compress_ratio, Tensor weight_npu) -> (Tensor, Tensor)")
+    op = prototype("INPUT(convStates, F)", "INPUT(weight, F)", Y, "OUTPUT(z, F)", "REQUIRED_ATTR(cmpRatio, Int)")
+    with pytest.raises(BindingError) as caught:
+        bind(signature, op)
+    arguments = eval(str(caught.value).rpartition("Write: arguments=")[2])
+    assert arguments == {"conv_state": "convStates", "compress_ratio": "cmpRatio", "weight_npu": "weight"}
+    assert bind(signature, op, arguments).argument_names() == arguments
+
+
+def test_returns_without_names_are_not_proposed_by_position() -> None:
+    op = prototype("INPUT(x, F)", Y, "OUTPUT(z, F)", "OUTPUT(w, F)")
+    with pytest.raises(BindingError, match=r"Write: arguments=\{'->': \(…, …\)\}"):
+        bind(schema("(Tensor x) -> (Tensor, Tensor)"), op)
 
 
 def test_outputs_follow_a_relation() -> None:
@@ -278,7 +280,10 @@ def test_whatever_is_bound_is_accounted_for(
     except BindingError:
         return
     fed = [s.argument for s in (*binding.inputs, *binding.attrs) if s is not None]
-    assert sorted([*fed, *binding.unused]) == list(range(len(signature.arguments))), "each argument once"
+    passed_in = [m.argument for m in binding.mutations if m.argument not in fed]
+    assert sorted([*fed, *passed_in, *binding.unused]) == list(range(len(signature.arguments))), "each argument once"
+    filled = [m.output for m in binding.mutations]
+    assert len(set(filled)) == len(filled), "an output holds one argument's new value"
     for parameter, source in zip(op.inputs, binding.inputs, strict=True):
         assert source is not None or parameter.kind is ParameterKind.OPTIONAL
     for attr, source in zip(op.attrs, binding.attrs, strict=True):
@@ -289,3 +294,72 @@ def test_whatever_is_bound_is_accounted_for(
     assert len(outputs) == len(signature.returns)
     assert len(set(outputs)) == len(outputs)
     assert {m.argument for m in binding.mutations} == {n for n, a in enumerate(signature.arguments) if a.mutated}
+
+
+def test_outputs_that_the_caller_passes_in() -> None:
+    op = prototype("INPUT(x, F)", "OUTPUT(compressCos, F)", "OUTPUT(sin, F)", Y)
+    written = bind(schema("(Tensor x, Tensor(a!) compress_cos, Tensor(b!) sine) -> Tensor"), op, {"sine": "sin"})
+    assert [(m.argument, m.output, m.in_place) for m in written.mutations] == [(2, 1, False), (1, 0, False)]
+    assert (written.returns[0].output, written.dropped, written.unused) == (2, (), ())
+    returned = bind(schema("(Tensor x, Tensor(a!) sin) -> (Tensor(a!), Tensor, Tensor)"), op, {"->": ("sin", "y", "compressCos")})  # fmt: skip
+    assert [(r.output, r.argument) for r in returned.returns] == [(1, 1), (2, None), (0, None)]
+    with pytest.raises(BindingError, match=r"takes the argument Tensor\(a!\) cosine(.|\n)*'cosine': …"):
+        bind(schema("(Tensor x, Tensor(a!) cosine, Tensor z) -> Tensor"), op)
+
+
+def test_arguments_that_only_shapes_need_and_returns_that_are_no_output() -> None:
+    op = prototype("INPUT(x, F)", Y)
+    signature = schema("(Tensor x, int rows) -> (Tensor, Tensor, Tensor)")
+    with pytest.raises(BindingError, match="'shape only' is for an argument that only shapes need"):
+        bind(signature, op, {"->": ("y", None, None)})
+    binding = bind(signature, op, {"rows": "shape only", "->": ("y", None, lambda arguments: arguments["x"])})
+    assert (binding.shape_only, binding.unused) == ((1,), ())
+    assert [(r.output, r.compute is not None) for r in binding.returns] == [(0, False), (None, False), (None, True)]
+    with pytest.raises(BindingError, match="of a return that is none, write a function of all arguments"):
+        bind(signature, op, {"rows": "shape only", "->": ("y", "w", None)})
+
+
+@pytest.mark.parametrize(
+    ("signature", "calls", "doubt", "settled"),
+    [
+        (
+            "(Tensor x, Tensor? shift=None) -> Tensor",
+            ["INPUT(x, F)", "OPTIONAL_INPUT(bias, F)", Y],
+            "argument Tensor? shift goes nowhere, and nothing feeds bias. Write: arguments={'shift': …}, or {'shift': None} if",
+            {"shift": None},
+        ),
+        (
+            "(Tensor x, float? scale_factor=None) -> Tensor",
+            ["INPUT(x, F)", "ATTR(scaleFact, Float, 1.0)", Y],
+            "nothing feeds scaleFact. Write: arguments={'scale_factor': 'scaleFact'}, or",
+            {"scale_factor": "scaleFact"},
+        ),
+        (
+            "(Tensor kv_cache) -> Tensor",
+            ["INPUT(kv_cache, F)", "ATTR(kvCacheStride0, Int, 0)", Y],
+            "attr kvCacheStride0 stays at 0, but looks like a property of kv_cache. Write: arguments={'kvCacheStride0': lambda",
+            {"kvCacheStride0": lambda arguments: 3},
+        ),
+        (
+            "(Tensor x) -> Tensor",
+            ["INPUT(x, F)", "ATTR(x_size, Int, 7)", "ATTR(stride, Int, 1)", "ATTR(head_dim, Int, 1)", Y],
+            "attr x_size stays at 7, but looks like a property of x. ",
+            {"x_size": 7},
+        ),
+    ],
+)
+def test_what_is_left_unsaid_is_a_doubt(signature: str, calls: list[str], doubt: str, settled: dict[str, Any]) -> None:
+    op = prototype(*calls)
+    doubts = bind(schema(signature), op).doubts
+    assert len(doubts) == 1
+    assert doubt in doubts[0]
+    assert bind(schema(signature), op, settled).doubts == ()
+
+
+def test_without_a_converter_to_make_nothing_has_to_be_settled() -> None:
+    op = prototype("INPUT(a, F)", "INPUT(b, F)", Y, "OUTPUT(z, F)", "REQUIRED_ATTR(n, Int)")
+    binding = bind(schema("(Tensor a, Tensor w, int k, Layout l) -> (Tensor, Tensor)"), op, complete=False)
+    assert binding.argument_names() == {"a": "a"}
+    assert [r.output for r in binding.returns] == [None, None]
+    with pytest.raises(BindingError, match="has no input or attr 'q'"):
+        bind(schema("(Tensor a) -> Tensor"), op, {"a": "q"}, complete=False)

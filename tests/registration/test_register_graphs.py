@@ -431,3 +431,56 @@ def test_names_that_run_together_are_operators_of_their_own() -> None:
         for library in libraries:
             library._destroy()
         torch._dynamo.reset()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_outputs_passed_in_arguments_for_shapes_and_returns_that_are_computed(define: Define, mode: Any) -> None:
+    def kernel(x: Any, rows: int, low: Any) -> Any:
+        low.copy_(x - 1)
+        return x + 1, x.clone()
+
+    op = define(
+        "RegTwo",
+        "(Tensor x, int rows, Tensor(a!) low) -> (Tensor high, Tensor same)",
+        kernel,
+        arguments={"rows": "shape only", "->": ("high", lambda arguments: arguments["x"])},
+        shape="x[n, d] -> high[rows, d], same[n, d] where rows == n",
+    )
+    page = ascend_graph.explain(op).as_dict()
+    assert page["shape_only_arguments"] == ["rows"]
+    assert [r["note"] for r in page["returns"]] == ["", "computed from the arguments"]
+
+    def f(x: torch.Tensor) -> Any:
+        low = torch.zeros_like(x)
+        high, same = op.overload(x, 2, low)
+        return low * 1, high, same * 2
+
+    x = npu(2, 3)
+    for made, expected in zip(mode(f)(x), f(x), strict=True):
+        assert torch.equal(made.cpu(), expected.cpu())
+
+
+def test_with_a_converter_of_ones_own_names_need_not_fit(define: Define) -> None:
+    def convert(a: Any, k: int, *, meta_outputs: Any = None) -> Any:
+        return ascend_graph.raw_ops.RegTwo(a)[k]
+
+    op = define(
+        "RegTwo",
+        "(Tensor a, int k) -> Tensor",
+        lambda a, k: _two(a)[k],
+        meta=lambda a, k: torch.empty_like(a),
+        converter=convert,
+    )
+    assert op.binding.returns[0].output is None
+    x = npu(2, 3)
+    assert torch.equal(ge(lambda x: op.overload(x, 1))(x).cpu(), x.cpu() + 1)
+
+
+def test_what_is_left_unsaid_is_warned_of(define: Define) -> None:
+    schema, shape = "(Tensor x, float factor, *, Tensor? shift=None) -> Tensor", "x[*s] -> y[*s]"
+    line = r"Write: arguments=\{'shift': …\}, or \{'shift': None\} if it stays at None"
+    with pytest.warns(ascend_graph.BindingWarning, match=line) as caught:
+        op = define("RegScale", schema, lambda x, factor, *, shift=None: x * factor, shape=shape)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    assert "goes nowhere" in str(ascend_graph.explain(op))
