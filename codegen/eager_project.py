@@ -539,7 +539,11 @@ def _runtime_headers(launch: str) -> list[Path]:
     for directory in ascend_graph.eager.__path__:
         sources = Path(directory) / "csrc"
         if (sources / "aclnn.h").is_file():
-            names = ("aclnn.h",) if launch == "aclnn" else ("kernel_launch.h", "device_bytes.h", "launch.h")
+            names = (
+                ("aclnn.h", "executor_cache.h")
+                if launch == "aclnn"
+                else ("kernel_launch.h", "device_bytes.h", "launch.h")
+            )
             return [sources / name for name in (*names, "autograd.h", "device.h", "shapes.h")]
     raise GenerationError(
         "the sources of the eager kernels are not installed; install ascend-graph from a wheel or with 'pip install -e .'"

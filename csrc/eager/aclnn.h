@@ -15,13 +15,10 @@
 #include <c10/core/DeviceGuard.h>
 #include <c10/util/SmallVector.h>
 #include <dlfcn.h>
-#include <torch_npu/csrc/core/NPUStorageImpl.h>
 
-#include <atomic>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
-#include <iterator>
 #include <limits>
 #include <list>
 #include <memory>
@@ -32,22 +29,21 @@
 #include <string_view>
 #include <thread>
 #include <type_traits>
-#include <typeinfo>
 #include <utility>
 #include <vector>
 
 #include "device.h"
+#include "executor_cache.h"
 
 // What op_plugin/utils/op_api_common_base.h declares. That header is not included: it takes longer to compile
 // than all the rest, and wants the version of torch_npu as a macro.
-struct aclOpExecutor;
 struct aclTensor;
 struct aclScalar;
+struct aclScalarList;
 struct aclIntArray;
 struct aclFloatArray;
 struct aclBoolArray;
 struct aclTensorList;
-void* GetOpApiFuncAddr(const char* name);
 aclTensor* ConvertType(const at::Tensor& tensor);
 aclDataType ConvertType(const at::ScalarType dtype);
 aclrtStream GetAclStream();
@@ -163,6 +159,7 @@ struct Function {
     std::string name;
     void* get_workspace_size;
     void* run;
+    bool is_kept;  // whether libopapi.so keeps executors of earlier calls
 };
 // Shared with the calls in flight: an operator may be unregistered while torch_npu's queue still has some.
 using FunctionPtr = std::shared_ptr<const Function>;
@@ -190,7 +187,10 @@ inline FunctionPtr find_function(const std::string& name, bool package_only = fa
                 "library was generated: its parameters are not known");
         }
     }
-    if (run != nullptr) return std::make_shared<const Function>(Function{name, get_workspace_size, run});
+    if (run != nullptr) {
+        const bool is_kept = detail::ExecutorCache::get().takes(name.c_str());
+        return std::make_shared<const Function>(Function{name, get_workspace_size, run, is_kept});
+    }
     const std::string missing = name + (get_workspace_size == nullptr ? "GetWorkspaceSize" : "");
     const auto value = [](const char* variable) {
         const std::string set = detail::environment(variable);
@@ -247,66 +247,6 @@ struct Objects {
     }
 };
 
-// Dtypes as schemas carry them: torch's numbers, or this plus aclDataType's number for a dtype that torch
-// does not have.
-inline constexpr int64_t kNpuDtypes = 256;
-struct Dtype {
-    int64_t value;
-};
-struct Dtypes {
-    at::IntArrayRef values;
-};
-
-namespace detail {
-
-// torch_npu's storages, which know their format. The library does not export the class's type_info, so it is
-// recognised by name, once.
-inline const torch_npu::NPUStorageImpl* npu_storage(const c10::StorageImpl* storage) {
-    static std::atomic<const std::type_info*> known{nullptr};
-    const std::type_info* type = &typeid(*storage);
-    if (type != known.load(std::memory_order_relaxed)) {
-        if (std::string_view(type->name()) != "N9torch_npu14NPUStorageImplE") return nullptr;
-        known.store(type, std::memory_order_relaxed);
-    }
-    return static_cast<const torch_npu::NPUStorageImpl*>(storage);
-}
-
-// What op-plugin's ConvertType makes of a tensor, without its detours, for the tensors of nearly all calls:
-// of a common dtype, with data, stored as they are seen. Null for all others.
-inline aclTensor* convert_plain(const Objects& objects, const at::Tensor& tensor) {
-    const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
-    // By at::ScalarType's number, up to BFloat16.
-    constexpr aclDataType kDtypes[] = {ACL_UINT8,        ACL_INT8,         ACL_INT16,        ACL_INT32,
-                                       ACL_INT64,        ACL_FLOAT16,      ACL_FLOAT,        ACL_DOUBLE,
-                                       ACL_COMPLEX32,    ACL_COMPLEX64,    ACL_COMPLEX128,   ACL_BOOL,
-                                       ACL_DT_UNDEFINED, ACL_DT_UNDEFINED, ACL_DT_UNDEFINED, ACL_BF16};
-    const auto number = static_cast<size_t>(tensor.scalar_type());
-    const aclDataType dtype = number < std::size(kDtypes) ? kDtypes[number] : ACL_DT_UNDEFINED;
-    if (dtype == ACL_DT_UNDEFINED || !tensor.is_privateuseone() || !impl->has_storage()) return nullptr;
-    const c10::StorageImpl* storage = impl->unsafe_storage().unsafeGetStorageImpl();
-    const auto* npu = npu_storage(storage);
-    if (npu == nullptr || storage->data() == nullptr) return nullptr;
-    switch (npu->npu_desc_.npu_format_) {
-        case ACL_FORMAT_ND:
-        case ACL_FORMAT_NCHW:
-        case ACL_FORMAT_NHWC:
-        case ACL_FORMAT_NCDHW:
-            break;
-        default:
-            return nullptr;
-    }
-    const at::IntArrayRef sizes = tensor.sizes();
-    constexpr aclFormat kByRank[] = {ACL_FORMAT_ND,  ACL_FORMAT_ND,   ACL_FORMAT_ND,
-                                     ACL_FORMAT_NCL, ACL_FORMAT_NCHW, ACL_FORMAT_NCDHW};
-    const aclFormat format = sizes.size() < std::size(kByRank) ? kByRank[sizes.size()] : ACL_FORMAT_ND;
-    const auto elements = static_cast<int64_t>(storage->nbytes() / tensor.itemsize());
-    return objects.create_tensor(sizes.data(), sizes.size(), dtype, tensor.strides().data(),
-                                 tensor.storage_offset(), format, &elements, 1,
-                                 const_cast<void*>(storage->data()));
-}
-
-}  // namespace detail
-
 // Makes the aclnn objects of one call and destroys them with itself.
 class Arguments {
   public:
@@ -320,8 +260,13 @@ class Arguments {
     // Sizes, strides, offset, format and storage as op-plugin converts them; null for an undefined tensor.
     const aclTensor* add(const at::Tensor& tensor) {
         if (!tensor.defined()) return nullptr;
-        aclTensor* plain = detail::convert_plain(objects, tensor);
-        return own(objects.destroy_tensor, plain != nullptr ? plain : ConvertType(tensor), "aclCreateTensor");
+        const auto plain = detail::PlainTensor::of(tensor);
+        // What op-plugin's ConvertType makes of it, without its detours.
+        aclTensor* made = !plain ? ConvertType(tensor)
+                                 : objects.create_tensor(plain->sizes.data(), plain->sizes.size(),
+                                                         plain->dtype, plain->strides.data(), plain->offset,
+                                                         plain->format, &plain->elements, 1, plain->data);
+        return own(objects.destroy_tensor, made, "aclCreateTensor");
     }
     const aclTensor* add(const std::optional<at::Tensor>& tensor) { return tensor ? add(*tensor) : nullptr; }
 
@@ -433,15 +378,44 @@ struct Call {
     Call& operator=(const Call&) = delete;
     ~Call() {
         // A launched executor belongs to the runtime; one that was never launched still belongs to the call.
-        if (executor != nullptr && arguments.objects.destroy_executor != nullptr)
+        if (executor != nullptr && !found && arguments.objects.destroy_executor != nullptr)
             arguments.objects.destroy_executor(executor);
     }
 
-    template <typename GetWorkspaceSize>
-    void prepare(GetWorkspaceSize&& get_workspace_size) {
+    template <typename AddToKey, typename GetWorkspaceSize>
+    void prepare(AddToKey&& add_to_key, GetWorkspaceSize&& get_workspace_size) {
         stream = GetAclStream();
-        at_npu::native::ApplyDeterministicLevel(c10_npu::GetDeterministicLevel(),
-                                                at::globalContext().deterministicAlgorithms(), true);
+        const auto level = c10_npu::GetDeterministicLevel();
+        const bool deterministic = at::globalContext().deterministicAlgorithms();
+        at_npu::native::ApplyDeterministicLevel(level, deterministic, true);
+        if (function.is_kept) {
+            CallKey key;
+            // A name of our own, for other callers have keys in the same cache.
+            key.add(std::string_view("ascend_graph"));
+            key.add(static_cast<int64_t>(reinterpret_cast<intptr_t>(function.get_workspace_size)));
+            key.add(static_cast<int64_t>(level));
+            key.add(deterministic);
+            key.add(static_cast<int64_t>(core_limits()));
+            key.add(static_cast<int64_t>(c10_npu::current_device()));
+            key.add(static_cast<int64_t>(reinterpret_cast<intptr_t>(stream)));
+            add_to_key(key);
+            if (key.is_whole()) return prepare_kept(key, get_workspace_size);
+        }
+        prepare_new(get_workspace_size);
+    }
+
+    template <typename GetWorkspaceSize>
+    void prepare_kept(CallKey& key, GetWorkspaceSize&& get_workspace_size) {
+        const ExecutorCache& cache = ExecutorCache::get();
+        const Keeping keeping(cache, key);
+        executor = cache.find(key.bytes(), key.size(), &workspace_size);
+        found = executor != nullptr;
+        if (!found) return prepare_new(get_workspace_size);
+        workspace = GetWorkSpaceAddr(workspace_size);
+    }
+
+    template <typename GetWorkspaceSize>
+    void prepare_new(GetWorkspaceSize&& get_workspace_size) {
         const int error = get_workspace_size(arguments, &workspace_size, &executor);
         if (error != 0) fail(function.name + "GetWorkspaceSize", error);
         workspace = GetWorkSpaceAddr(workspace_size);
@@ -474,6 +448,7 @@ struct Call {
     const std::thread::id thread;
     Arguments arguments;
     aclOpExecutor* executor = nullptr;
+    bool found = false;  // the executor is the cache's
     uint64_t workspace_size = 0;
     void* workspace = nullptr;
     aclrtStream stream = nullptr;
@@ -500,19 +475,20 @@ class HugeMemory {
 }  // namespace detail
 
 // Calls `get_workspace_size(arguments, &workspace_size, &executor)`, which calls aclnn<Op>GetWorkspaceSize
-// and returns its result, then launches aclnn<Op> on the current stream.
-template <typename GetWorkspaceSize>
-void launch(const FunctionPtr& function, GetWorkspaceSize&& get_workspace_size) {
+// and returns its result, then launches aclnn<Op> on the current stream. `add_to_key(key)` says all that the
+// executor depends on: where one of an equal call is kept, the first function is not called.
+template <typename AddToKey, typename GetWorkspaceSize>
+void launch(const FunctionPtr& function, AddToKey&& add_to_key, GetWorkspaceSize&& get_workspace_size) {
     const detail::HugeMemory huge_memory;
     if (OpApiGetTaskQueueEnable() == 0) {
         // RunAclCall launches before it returns, so that nothing needs to be on the heap.
         detail::Call call(*function);
-        call.prepare(get_workspace_size);
+        call.prepare(add_to_key, get_workspace_size);
         RunAclCall(function->name, [&call] { return call.launch(); });
         call.check();
     } else {
         const auto call = std::make_shared<detail::Call>(*function);
-        call->prepare(get_workspace_size);
+        call->prepare(add_to_key, get_workspace_size);
         RunAclCall(function->name, [call, function] { return call->launch(); });
         call->check();  // where torch_npu launched it at once after all
     }
@@ -567,11 +543,13 @@ int64_t ranged(const char* name, int64_t value) {
 template <typename... T>
 void call(const char* op, const FunctionPtr& function, const T&... values) {
     try {
-        launch(function, [&](Arguments& objects, uint64_t* workspace_size, aclOpExecutor** executor) {
-            using GetWorkspaceSize = int(decltype(objects.add(values))..., uint64_t*, aclOpExecutor**);
-            return reinterpret_cast<GetWorkspaceSize*>(function->get_workspace_size)(
-                objects.add(values)..., workspace_size, executor);
-        });
+        launch(
+            function, [&](CallKey& key) { (key.add(values), ...); },
+            [&](Arguments& objects, uint64_t* workspace_size, aclOpExecutor** executor) {
+                using GetWorkspaceSize = int(decltype(objects.add(values))..., uint64_t*, aclOpExecutor**);
+                return reinterpret_cast<GetWorkspaceSize*>(function->get_workspace_size)(
+                    objects.add(values)..., workspace_size, executor);
+            });
     } catch (const AclnnError& error) {
         std::string text = std::string(op) + ": " + error.what() + "\n  arguments:";
         ((text += " " + describe(values)), ...);

@@ -336,24 +336,41 @@ class Kernel : public c10::OperatorKernel {
     void launch_function(at::ArrayRef<c10::IValue> arguments, const Outputs& outputs) {
         const FunctionPtr& function = this->function();
         c10::SmallVector<HostOutput, 1> written;
-        launch(function, [&](Arguments& objects, uint64_t* workspace_size, aclOpExecutor** executor) {
-            Invocation call;
-            for (const Parameter& parameter : plan_->parameters) {
-                if (parameter.kind == Kind::kHostOutput) {
-                    int64_t* memory = objects.add_memory();
-                    if (parameter.source >= 0) written.push_back({parameter, memory, {}});
-                    call.add(static_cast<const void*>(memory));
-                } else {
-                    add(parameter, arguments, outputs, objects, call);
+        launch(
+            function,
+            [&](CallKey& key) {
+                for (const Parameter& parameter : plan_->parameters) {
+                    if (parameter.kind == Kind::kHostOutput) return key.refuse();
+                    visit(parameter, arguments, outputs, [&key](const auto& value) { add_to(key, value); });
                 }
-            }
-            call.add(static_cast<const void*>(workspace_size));
-            call.add(static_cast<const void*>(executor));
-            const int error = call.call(function->get_workspace_size);
-            // The first phase writes host memory; the second one only has the executor.
-            for (HostOutput& output : written) output.value = output.read();
-            return error;
-        });
+            },
+            [&](Arguments& objects, uint64_t* workspace_size, aclOpExecutor** executor) {
+                Invocation call;
+                for (const Parameter& parameter : plan_->parameters) {
+                    if (parameter.kind == Kind::kHostOutput) {
+                        int64_t* memory = objects.add_memory();
+                        if (parameter.source >= 0) written.push_back({parameter, memory, {}});
+                        call.add(static_cast<const void*>(memory));
+                        continue;
+                    }
+                    visit(parameter, arguments, outputs, [&](const auto& value) {
+                        const auto made = add_to(objects, value);
+                        if constexpr (std::is_same_v<std::decay_t<decltype(value)>, Dtype>) {
+                            call.add(ranged(parameter, made));
+                        } else if constexpr (std::is_pointer_v<decltype(made)>) {
+                            call.add(static_cast<const void*>(made));
+                        } else {
+                            call.add(made);
+                        }
+                    });
+                }
+                call.add(static_cast<const void*>(workspace_size));
+                call.add(static_cast<const void*>(executor));
+                const int error = call.call(function->get_workspace_size);
+                // The first phase writes host memory; the second one only has the executor.
+                for (HostOutput& output : written) output.value = output.read();
+                return error;
+            });
         for (const HostOutput& output : written) {
             const at::Tensor& result = outputs[output.parameter.source].toTensor();
             if (result.numel() != 1)
@@ -398,44 +415,58 @@ class Kernel : public c10::OperatorKernel {
                std::to_string(parameter.high));
     }
 
-    void add(const Parameter& parameter, at::ArrayRef<c10::IValue> arguments, const Outputs& outputs,
-             Arguments& objects, Invocation& call) const {
+    // A list of tensors, told from other vectors.
+    struct Tensors {
+        const std::vector<at::Tensor>& values;
+    };
+    template <typename Target, typename T>
+    static auto add_to(Target& target, const T& value) {
+        if constexpr (std::is_same_v<T, Tensors>) {
+            return target.add_list(value.values);
+        } else {
+            return target.add(value);
+        }
+    }
+
+    // Calls `see(value)` with what goes to a parameter of the function.
+    template <typename See>
+    void visit(const Parameter& parameter, at::ArrayRef<c10::IValue> arguments, const Outputs& outputs,
+               See&& see) const {
         const bool is_output = parameter.kind == Kind::kOutput || parameter.kind == Kind::kOutputList;
         const c10::IValue& given = parameter.source < 0 ? parameter.otherwise
                                    : is_output          ? outputs[parameter.source]
                                                         : arguments[parameter.source];
         const c10::IValue& value = given.isNone() ? parameter.otherwise : given;
-        if (value.isNone()) return call.add(static_cast<const void*>(nullptr));
+        if (value.isNone()) return see(nullptr);
         switch (parameter.kind) {
             case Kind::kTensor:
             case Kind::kOutput:
-                return call.add(static_cast<const void*>(objects.add(value.toTensor())));
+                return see(value.toTensor());
             case Kind::kTensorList:
             case Kind::kOutputList:
-                return call.add(static_cast<const void*>(objects.add_list(value.toTensorVector())));
+                return see(Tensors{value.toTensorVector()});
             case Kind::kInt:
-                return call.add(ranged(parameter, value.toInt()));
+                return see(ranged(parameter, value.toInt()));
             case Kind::kFloat:
-                return call.add(value.toDouble());
+                return see(value.toDouble());
             case Kind::kFloat32:
-                return call.add(static_cast<float>(value.toDouble()));
+                return see(static_cast<float>(value.toDouble()));
             case Kind::kScalar:
-                return call.add(static_cast<const void*>(objects.add(value.toScalar())));
+                return see(value.toScalar());
             case Kind::kBool:
-                return call.add(value.toBool());
+                return see(value.toBool());
             case Kind::kString:
-                return call.add(static_cast<const void*>(objects.add(value.toStringView())));
+                return see(value.toStringView());
             case Kind::kInts:
-                return call.add(static_cast<const void*>(objects.add(at::IntArrayRef(value.toIntVector()))));
+                return see(at::IntArrayRef(value.toIntVector()));
             case Kind::kFloats:
-                return call.add(
-                    static_cast<const void*>(objects.add(at::ArrayRef<double>(value.toDoubleVector()))));
+                return see(at::ArrayRef<double>(value.toDoubleVector()));
             case Kind::kBools:
-                return call.add(static_cast<const void*>(objects.add(value.toBoolList())));
+                return see(value.toBoolList());
             case Kind::kDtype:
-                return call.add(ranged(parameter, objects.add(Dtype{value.toInt()})));
+                return see(Dtype{value.toInt()});
             case Kind::kDtypes:
-                return call.add(static_cast<const void*>(objects.add(Dtypes{value.toIntVector()})));
+                return see(Dtypes{value.toIntVector()});
             case Kind::kHostOutput:
                 break;  // has memory of its own
         }

@@ -1,118 +1,18 @@
 // Executors of aclnn calls and the table of kernels that operator packages bring.
-#include <algorithm>
+#include "opapi/executor.h"
+
 #include <cstring>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <type_traits>
 #include <unordered_map>
-#include <vector>
+#include <utility>
 
 #include "acl/abi.h"
-#include "ascend_graph/aclnn_adapter.h"
-#include "opapi/dtype.h"
-#include "opapi/meta.h"
 
 using namespace ascend_graph::host;
 
 extern "C" float aclFloat16ToFloat(uint16_t value);  // libascendcl.so
-
-namespace {
-
-// Memory for the copies of one call's arguments: a block of its own that most calls fit into, then the heap.
-class Arena {
-  public:
-    Arena() = default;
-    Arena(const Arena&) = delete;
-    Arena& operator=(const Arena&) = delete;
-
-    // Not initialised.
-    template <typename T>
-    T* allocate(size_t count) {
-        static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
-        const size_t size = (count * sizeof(T) + kAlignment - 1) / kAlignment * kAlignment;
-        if (size > static_cast<size_t>(end_ - next_)) {
-            const size_t block = std::max(size, sizeof(own_));
-            next_ = more_.emplace_back(new char[block]).get();
-            end_ = next_ + block;
-        }
-        T* allocated = reinterpret_cast<T*>(next_);
-        next_ += size;
-        return allocated;
-    }
-
-    template <typename T>
-    T* copy(const T* values, size_t count) {
-        T* copied = allocate<T>(count);
-        std::copy_n(values, count, copied);
-        return copied;
-    }
-
-  private:
-    static constexpr size_t kAlignment = alignof(std::max_align_t);
-    // With it the executor stays below the sizes that malloc serves at once from a thread's cache.
-    alignas(kAlignment) char own_[768];
-    char* next_ = own_;
-    char* end_ = own_ + sizeof(own_);
-    std::vector<std::unique_ptr<char[]>> more_;
-};
-
-}  // namespace
-
-// Owns a copy of every argument.
-struct aclOpExecutor {
-    aclOpExecutor(const char* name, KernelEntry kernel)
-        : entry(kernel), op_type(arena.copy(name, std::strlen(name) + 1)) {}
-    aclOpExecutor(const aclOpExecutor&) = delete;
-    aclOpExecutor& operator=(const aclOpExecutor&) = delete;
-    ~aclOpExecutor() {
-        if (prepared.destroy != nullptr) prepared.destroy(prepared.state);
-    }
-
-    Arena arena;
-    KernelEntry entry;
-    const char* op_type;
-    Value* values = nullptr;
-    size_t count = 0;
-    size_t capacity = 0;
-    ascendgraphPrepared prepared{};
-    void* workspace = nullptr;
-    uint64_t workspace_size = 0;
-
-    void copy(const aclTensor& source, Tensor& target) {
-        const auto* dims = arena.copy(source.sizes(), 2 * source.rank);
-        char* data = static_cast<char*>(source.storage);
-        if (data != nullptr) data += source.offset * static_cast<int64_t>(item_size(source.dtype));
-        target = {data, source.dtype, static_cast<int32_t>(source.rank), dims, dims + source.rank};
-    }
-
-    Value& add(ValueKind kind, uint64_t length = 0) {
-        if (count == capacity) {
-            capacity = std::max<size_t>(8, 2 * capacity);
-            auto* grown = arena.allocate<Value>(capacity);
-            std::copy_n(values, count, grown);
-            values = grown;
-        }
-        Value& added = values[count++] = Value{};
-        added.kind = kind;
-        added.count = length;
-        return added;
-    }
-
-    // Null where the array is: an absent argument.
-    template <typename Array>
-    Value* add_array(ValueKind kind, const Array* array) {
-        if (array != nullptr) return &add(kind, array->values.size());
-        add(ValueKind::kAbsent);
-        return nullptr;
-    }
-
-    int missing(const char* name) const {
-        return ascendgraphFail(
-            kParamNullptr,
-            (std::string("aclnn") + op_type + ": required parameter '" + name + "' is null").c_str());
-    }
-};
 
 namespace {
 
@@ -141,6 +41,11 @@ int run(void* state) {
     if (prepared.run != nullptr)
         return prepared.run(prepared.state, executor->workspace, executor->workspace_size);
     return executor->entry(executor->values, executor->count);
+}
+
+// The next call that is equal may have it, or it is gone.
+void done(std::unique_ptr<aclOpExecutor> executor) {
+    if (KeptCall* const place = std::exchange(executor->place, nullptr)) keep(place, std::move(executor));
 }
 
 }  // namespace
@@ -260,16 +165,20 @@ ACL_EXPORT int ascendgraphAddBoolArray(aclOpExecutor* executor, const aclBoolArr
 
 ACL_EXPORT int ascendgraphRunExecutor(aclOpExecutor* executor, void* stream) {
     if (executor == nullptr) return ascendgraphFail(kParamNullptr, "aclnn: the executor is null");
+    std::unique_ptr<aclOpExecutor> owned(executor);
     if (ascendgraphDeferral(stream) == nullptr) {
-        const std::unique_ptr<aclOpExecutor> owned(executor);
-        return run(executor);
+        const int status = run(executor);
+        if (status == 0) done(std::move(owned));
+        return status;
     }
-    return ascendgraphEnqueue(stream, executor->op_type, run, executor,
-                              [](void* state) { delete static_cast<aclOpExecutor*>(state); });
+    return ascendgraphEnqueue(stream, executor->op_type, run, owned.release(), [](void* state) {
+        done(std::unique_ptr<aclOpExecutor>(static_cast<aclOpExecutor*>(state)));
+    });
 }
 
 ACL_EXPORT int ascendgraphPrepareExecutor(aclOpExecutor* executor, ascendgraphPrepare prepare,
                                           uint64_t* workspace_size) {
+    executor->never_keep();
     const int error = prepare(executor->values, executor->count, &executor->prepared);
     if (error == 0) *workspace_size = executor->prepared.workspace_size;
     return error;
@@ -277,6 +186,7 @@ ACL_EXPORT int ascendgraphPrepareExecutor(aclOpExecutor* executor, ascendgraphPr
 
 ACL_EXPORT int ascendgraphPrepareFunction(aclOpExecutor** executor) {
     aclOpExecutor* created = *executor;
+    created->never_keep();
     const int error =
         function_preparer == nullptr
             ? needs_pytorch((std::string("aclnn") + created->op_type).c_str())

@@ -1,0 +1,140 @@
+// The executor of one aclnn call: copies of its arguments, and what runs them.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "ascend_graph/aclnn_adapter.h"
+#include "opapi/dtype.h"
+#include "opapi/executor_cache.h"
+#include "opapi/meta.h"
+
+namespace ascend_graph::host {
+
+// Memory for the copies of one call's arguments: a block of its own that most calls fit into, then the heap.
+class Arena {
+  public:
+    Arena() = default;
+    Arena(const Arena&) = delete;
+    Arena& operator=(const Arena&) = delete;
+
+    // Not initialised.
+    template <typename T>
+    T* allocate(size_t count) {
+        static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
+        const size_t size = (count * sizeof(T) + kAlignment - 1) / kAlignment * kAlignment;
+        if (size > static_cast<size_t>(end_ - next_)) {
+            const size_t block = std::max(size, sizeof(own_));
+            next_ = more_.emplace_back(new char[block]).get();
+            end_ = next_ + block;
+        }
+        T* allocated = reinterpret_cast<T*>(next_);
+        next_ += size;
+        return allocated;
+    }
+
+    template <typename T>
+    T* copy(const T* values, size_t count) {
+        T* copied = allocate<T>(count);
+        std::copy_n(values, count, copied);
+        return copied;
+    }
+
+  private:
+    static constexpr size_t kAlignment = alignof(std::max_align_t);
+    // With it the executor stays below the sizes that malloc serves at once from a thread's cache.
+    alignas(kAlignment) char own_[768];
+    char* next_ = own_;
+    char* end_ = own_ + sizeof(own_);
+    std::vector<std::unique_ptr<char[]>> more_;
+};
+
+// Owns a copy of every argument.
+struct Executor {
+    Executor(const char* name, KernelEntry kernel)
+        : entry(kernel), op_type(arena.copy(name, std::strlen(name) + 1)), place(claim_kept_call()) {}
+    Executor(const Executor&) = delete;
+    Executor& operator=(const Executor&) = delete;
+    ~Executor() {
+        if (place != nullptr) give_up(place);
+        if (prepared.destroy != nullptr) prepared.destroy(prepared.state);
+    }
+
+    Arena arena;
+    KernelEntry entry;
+    const char* op_type;
+    Value* values = nullptr;
+    size_t count = 0;
+    size_t capacity = 0;
+    ascendgraphPrepared prepared{};
+    void* workspace = nullptr;
+    uint64_t workspace_size = 0;
+    KeptCall* place;                    // where it goes when it has run; null where it is not kept
+    std::vector<int64_t> byte_offsets;  // of an executor that may be kept: of its tensors, in their storages
+
+    void copy(const aclTensor& source, Tensor& target) {
+        const auto* dims = arena.copy(source.sizes(), 2 * source.rank);
+        char* data = static_cast<char*>(source.storage);
+        const int64_t offset = source.offset * static_cast<int64_t>(item_size(source.dtype));
+        if (data != nullptr) data += offset;
+        if (place != nullptr) byte_offsets.push_back(offset);
+        target = {data, source.dtype, static_cast<int32_t>(source.rank), dims, dims + source.rank};
+    }
+
+    Value& add(ValueKind kind, uint64_t length = 0) {
+        if (count == capacity) {
+            capacity = std::max<size_t>(8, 2 * capacity);
+            auto* grown = arena.allocate<Value>(capacity);
+            std::copy_n(values, count, grown);
+            values = grown;
+        }
+        Value& added = values[count++] = Value{};
+        added.kind = kind;
+        added.count = length;
+        return added;
+    }
+
+    // Null where the array is: an absent argument.
+    template <typename Array>
+    Value* add_array(ValueKind kind, const Array* array) {
+        if (array != nullptr) return &add(kind, array->values.size());
+        add(ValueKind::kAbsent);
+        return nullptr;
+    }
+
+    int missing(const char* name) const {
+        return ascendgraphFail(
+            kParamNullptr,
+            (std::string("aclnn") + op_type + ": required parameter '" + name + "' is null").c_str());
+    }
+
+    // What was prepared knows the tensors' addresses.
+    void never_keep() {
+        if (place != nullptr) give_up(std::exchange(place, nullptr));
+    }
+    size_t tensor_count() const { return byte_offsets.size(); }
+    // The same call with its tensors in other storages, in the order of the arguments.
+    void move_to(void* const* storages) {
+        size_t n = 0;
+        for (Value* value = values; value != values + count; ++value) {
+            if (value->kind != ValueKind::kTensor && value->kind != ValueKind::kTensorList) continue;
+            for (auto* tensor = const_cast<Tensor*>(value->tensors); tensor != value->tensors + value->count;
+                 ++tensor, ++n) {
+                char* const storage = static_cast<char*>(storages[n]);
+                tensor->data = storage == nullptr ? nullptr : storage + byte_offsets[n];
+            }
+        }
+    }
+};
+
+}  // namespace ascend_graph::host
+
+struct aclOpExecutor : ascend_graph::host::Executor {
+    using Executor::Executor;
+};
