@@ -15,7 +15,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +40,7 @@ from ascend_graph.host.package import (
     staged_package,
     write_package_files,
 )
+from ascend_graph.host.repository import Includes, Repository, code_of
 from ascend_graph.host.toolkit import toolkit_directory
 from ascend_graph.prototypes import Attr, AttrType, DataType, OpPrototype, Parameter, ParameterKind
 from ascend_graph.prototypes.naming import snake_case
@@ -52,7 +53,6 @@ DESCRIBE_LIMIT = 60.0
 _HOST_SUFFIXES = frozenset({".cpp", ".cc", ".cxx"})
 _KERNEL_SUFFIXES = _HOST_SUFFIXES | {".asc", ".cce"}
 _HEADER_SUFFIXES = frozenset({".h", ".hpp", ".inl", ".inc"})
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 #: What a kernel calls the elements of a tensor; other dtypes have no type there.
 _KERNEL_TYPES = {
@@ -70,6 +70,9 @@ _KERNEL_TYPES = {
     DataType.UINT32: "uint32_t",
     DataType.UINT64: "uint64_t",
 }
+#: What AddConfig calls the chips whose vector unit works on registers; their kernels use another API.
+_REGISTER_SOCS = frozenset({"ascend950", "ascend910_95", "mc62", "mc62cm12a"})
+_ADD_CONFIG = re.compile(r'\bAddConfig\s*\(\s*"(\w+)"')
 _FORMATS = {"FORMAT_NCHW": 0, "FORMAT_NHWC": 1, "FORMAT_ND": 2, "FORMAT_NC1HWC0": 3, "FORMAT_FRACTAL_NZ": 29}
 
 
@@ -83,8 +86,11 @@ class ProjectOperator:
     infers_shapes: bool
     #: The source of the kernel by its stem, where the definition names it.
     kernel_file: str
-    #: The instances of a kernel that is a template: tiling key, and dtypes and numbers as template arguments.
-    instances: tuple[tuple[int, tuple[DataType | int, ...]], ...] = ()
+    #: The instances of a kernel that is a template: tiling key and template arguments, dtypes by their numbers.
+    instances: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    #: By template parameter: whether it is declared as a dtype, and the parameter of the operator whose dtype it is.
+    template_dtypes: tuple[bool, ...] = ()
+    template_bounds: tuple[int | None, ...] = ()
 
     @property
     def kernel(self) -> str:
@@ -160,6 +166,8 @@ class ProjectSources:
     host: tuple[Path, ...]
     kernel: tuple[Path, ...]
     headers: tuple[Path, ...]
+    repository: Repository
+    includes: Includes
 
     @staticmethod
     def find(project: Path) -> ProjectSources:
@@ -170,13 +178,20 @@ class ProjectSources:
         """
         if not project.is_dir():
             raise OperatorPackageError(f"{project} is no directory; give that of a project, with op_host and op_kernel")
+        repository = Repository.around(project)
         host_directory, kernel_directory = project / "op_host", project / "op_kernel"
         if host_directory.is_dir() and kernel_directory.is_dir():
-            host = _files(host_directory.rglob("*"), _HOST_SUFFIXES)
-            kernel = _files(kernel_directory.rglob("*"), _KERNEL_SUFFIXES)
-            headers = _files([*host_directory.rglob("*"), *kernel_directory.rglob("*")], _HEADER_SUFFIXES)
+            host_files = [
+                path
+                for path in host_directory.rglob("*")
+                if not repository.is_other_architecture(path) and not _is_aside(path.relative_to(host_directory))
+            ]
+            kernel_files = [path for path in kernel_directory.rglob("*") if not repository.is_other_architecture(path)]
+            host = _files(host_files, _HOST_SUFFIXES)
+            kernel = _files(kernel_files, _KERNEL_SUFFIXES)
+            headers = _files([*host_files, *kernel_files], _HEADER_SUFFIXES)
         else:
-            code = {path: _code(path) for path in _files(project.iterdir(), _KERNEL_SUFFIXES)}
+            code = {path: code_of(path) for path in _files(project.iterdir(), _KERNEL_SUFFIXES)}
             kernel = tuple(path for path, text in code.items() if "__global__" in text)
             host = tuple(path for path, text in code.items() if path not in kernel and "register/" in text)
             headers = _files(project.iterdir(), _HEADER_SUFFIXES)
@@ -185,7 +200,9 @@ class ProjectSources:
             hint = f"; projects lie in {', '.join(map(str, inside))}" if inside else ""
             missing = "definition (a source with OP_ADD) in op_host" if not host else "kernel in op_kernel"
             raise OperatorPackageError(f"{project} is no operator project: there is no {missing}{hint}")
-        return ProjectSources(project, host, kernel, headers)
+        given = (*dict.fromkeys(path.parent for path in (*host, *headers)), project)
+        includes = repository.includes(host, given, _host_include_directories())
+        return ProjectSources(project, (*host, *includes.helpers), kernel, headers, repository, includes)
 
     def describe(self, work: Path) -> Description:
         """What the sources of op_host define: they are compiled and asked.
@@ -194,6 +211,7 @@ class ProjectSources:
             BuildError: a source does not compile.
             OperatorPackageError: nothing is defined, or something that no kernel can be built for.
         """
+        self._refuse_other_devices()
         describe = toolkit_directory() / "include/op_host/ascend_graph/describe.cpp"
         library = self.host_library("libdefinitions", describe, work).build(time_limit=COMPILE_LIMIT)
         with tempfile.TemporaryDirectory(prefix="ascend-graph-") as scratch:
@@ -216,11 +234,18 @@ class ProjectSources:
                 raise OperatorPackageError(f"{self.project}: the definitions {ended}: {run.stderr.strip()[-2000:]}")
             return _description(json.loads(result.read_text()), self.project)
 
+    def _refuse_other_devices(self) -> None:
+        """Refuse what is for other devices alone before it is compiled: its tiling functions would not be there."""
+        named = {soc for path in self.host for soc in _ADD_CONFIG.findall(code_of(path))}
+        if named and named <= _REGISTER_SOCS:
+            raise OperatorPackageError(f"{self.project}: {_other_devices(named)}")
+
     def host_library(self, name: str, source: Path, work: Path) -> CppLibrary:
         """A library of the project's host sources and one more."""
         toolkit = toolkit_directory()
         generated = tuple(sorted((work / "op_api/include").glob("*.h")))
         directories = {path.parent: None for path in (*self.host, *self.headers)}
+        found = dict.fromkeys(self.includes.directories)
         return CppLibrary(
             name=name,
             sources=(source, *self.host),
@@ -229,14 +254,19 @@ class ProjectSources:
                 work / "op_api/include",
                 *directories,
                 self.project,
-                toolkit / "include/op_host",
-                toolkit / "include",
+                *(path for path in found if path not in directories),
+                *_host_include_directories(),
             ),
             library_directories=(toolkit / "lib64",),
             libraries=("opapi", "ascendcl", "ascendc_runtime", "dl"),
             # Packages are loaded into one process: what is not exported must not be shared between them.
-            flags=("-fvisibility=hidden", "-fno-gnu-unique", "-w"),
+            flags=("-fvisibility=hidden", "-fno-gnu-unique", "-w", *self.definitions(self.host, self.includes)),
         )
+
+    def definitions(self, sources: Iterable[Path], includes: Includes) -> tuple[str, ...]:
+        """The compiler's options for what the repository's build files define."""
+        found = self.repository.definitions((*sources, *includes.files))
+        return tuple(f"-D{name}={value}" for name, value in found)
 
     def kernels(
         self, operator: ProjectOperator, tilings: Sequence[TilingStructure], work: Path
@@ -251,6 +281,9 @@ class ProjectSources:
         count = len(prototype.inputs) + len(prototype.outputs) + 2
         _check_parameters(operator, source, code, count)
         toolkit = toolkit_directory()
+        given = (source.parent, self.project / "op_kernel", self.project)
+        includes = self.repository.includes([source], given, _kernel_include_directories())
+        installed = _installed_side_by_side(operator, includes, work)
         libraries = []
         for index, dtypes in enumerate(operator.combinations):
             name = f"{operator.kernel}_{index}"
@@ -262,7 +295,7 @@ class ProjectSources:
                 count,
                 macros=_macros(prototype, dtypes),
                 tilings=tilings,
-                instances=_instances(operator, dtypes),
+                instances=_instances(operator, dtypes, code),
             )
             write_if_different(path, text)
             libraries.append(
@@ -270,7 +303,7 @@ class ProjectSources:
                     name=name,
                     sources=(path,),
                     headers=(*self.kernel, *self.headers, *_toolkit_headers(), *TRANSLATOR),
-                    include_directories=(source.parent, self.project / "op_kernel", self.project, toolkit / "include"),
+                    include_directories=(*given, *includes.directories, *installed, *_kernel_include_directories()),
                     library_directories=(toolkit / "lib64",),
                     libraries=("ascendcl", "ascendc_runtime"),
                     # As above; and the classes of a kernel have the same names for every combination of dtypes.
@@ -282,7 +315,7 @@ class ProjectSources:
 
     def _kernel_source(self, operator: ProjectOperator) -> tuple[Path, str]:
         function = re.compile(rf"__global__[^;{{}}()]*\b{operator.kernel}\s*\(")
-        found = {path: text for path in self.kernel if function.search(text := _code(path))}
+        found = {path: text for path in self.kernel if function.search(text := code_of(path))}
         named = {path: text for path, text in found.items() if path.stem == (operator.kernel_file or operator.kernel)}
         chosen = named or found
         op_type = operator.prototype.op_type
@@ -298,12 +331,41 @@ class ProjectSources:
         return next(iter(chosen.items()))
 
 
+def _other_devices(socs: Iterable[str]) -> str:
+    return f"AddConfig names {', '.join(sorted(socs))} alone; the host stands for an Atlas A2, ascend910b"
+
+
+def _host_include_directories() -> tuple[Path, ...]:
+    host, include = toolkit_directory() / "include/op_host", toolkit_directory() / "include"
+    return host, include, host / "op_common", host / "op_common/op_host", host / "exe_graph"
+
+
+def _kernel_include_directories() -> tuple[Path, ...]:
+    include = toolkit_directory() / "include"
+    return include, include / "op_common"
+
+
+def _is_aside(path: Path) -> bool:
+    """Whether a file below op_host is something else than a definition, tiling or shapes: aclnn functions, configurations."""
+    return not {"op_api", "op_graph", "config", "tests"}.isdisjoint(path.parts[:-1])
+
+
+def _installed_side_by_side(operator: ProjectOperator, includes: Includes, work: Path) -> tuple[Path, ...]:
+    """Directories to look in where a kernel includes another operator's as CANN's build installs them, side by side."""
+    if not includes.siblings:
+        return ()
+    tree = work / "op_impl/host/src/ascendc"
+    own = tree / operator.kernel
+    (own / "inner").mkdir(parents=True, exist_ok=True)
+    for name, directory in includes.siblings:
+        link = tree / name
+        if not link.exists():
+            link.symlink_to(directory)
+    return own, own / "inner"
+
+
 def _files(paths: Any, suffixes: frozenset[str]) -> tuple[Path, ...]:
     return tuple(sorted(path for path in paths if path.suffix in suffixes and path.is_file()))
-
-
-def _code(path: Path) -> str:
-    return _COMMENT.sub(" ", path.read_text(encoding="utf-8", errors="replace"))
 
 
 def _toolkit_headers() -> tuple[Path, ...]:
@@ -330,14 +392,33 @@ def _check_parameters(operator: ProjectOperator, source: Path, code: str, count:
         )
 
 
-def _instances(operator: ProjectOperator, dtypes: Sequence[DataType]) -> list[KernelInstance]:
+def _instances(operator: ProjectOperator, dtypes: Sequence[DataType], code: str) -> list[KernelInstance]:
     """The instances that can be meant where the operator's parameters have these dtypes."""
+    is_type = _template_types(operator, code)
     instances = {}
     for key, arguments in operator.instances:
-        if all(a in dtypes and a in _KERNEL_TYPES for a in arguments if isinstance(a, DataType)):
-            texts = (_KERNEL_TYPES[a] if isinstance(a, DataType) else str(a) for a in arguments)
+        texts = []
+        for value, as_type, bound in zip(arguments, is_type, operator.template_bounds, strict=True):
+            if bound is not None and value != dtypes[bound]:
+                break
+            if not as_type:
+                texts.append(str(value))
+            elif value in dtypes and DataType(value) in _KERNEL_TYPES:
+                texts.append(_KERNEL_TYPES[DataType(value)])
+            else:
+                break
+        else:
             instances[key] = KernelInstance(key, tuple(texts))
     return list(instances.values())
+
+
+def _template_types(operator: ProjectOperator, code: str) -> tuple[bool, ...]:
+    """Which template parameters of the kernel are types: what is declared as a dtype may be passed on as its number."""
+    head = re.search(rf"\btemplate\s*<([^;{{}}()]*)>[^;{{}}()]*__global__[^;{{}}()]*\b{operator.kernel}\s*\(", code)
+    written = [] if head is None else [p.split() for p in head[1].split(",")]
+    if len(written) != len(operator.template_dtypes):
+        return operator.template_dtypes
+    return tuple(words[:1] in (["typename"], ["class"]) for words in written)
 
 
 def _macros(prototype: OpPrototype, dtypes: Sequence[DataType]) -> list[tuple[str, str]]:
@@ -397,6 +478,8 @@ def _operator(found: Mapping[str, Any], template: Mapping[str, Any] | None, proj
             raise OperatorPackageError(
                 f"{op_type}: {parameter['name']} is {parameter['kind']}; it must be one of {', '.join(_KINDS)}"
             )
+    if found["socs"] and _REGISTER_SOCS.issuperset(found["socs"]):
+        raise OperatorPackageError(f"{op_type}: {_other_devices(found['socs'])}")
     if found["communicates"]:
         raise OperatorPackageError(f"{op_type}: it communicates (MC2), which the host runtime does not build")
     combinations = tuple(tuple(DataType(number) for number in one) for one in found["combinations"])
@@ -411,13 +494,32 @@ def _operator(found: Mapping[str, Any], template: Mapping[str, Any] | None, proj
     )
     attrs = tuple(_attr(one) for one in found["attrs"])
     prototype = OpPrototype(op_type, inputs, attrs, outputs, file=str(project))
-    instances = () if template is None else tuple(_instance(one, template["dtypes"]) for one in template["instances"])
-    return ProjectOperator(prototype, combinations, found["infer_shape"], found["kernel_file"], instances)
+    if template is None:
+        return ProjectOperator(prototype, combinations, found["infer_shape"], found["kernel_file"])
+    return ProjectOperator(
+        prototype,
+        combinations,
+        found["infer_shape"],
+        found["kernel_file"],
+        instances=tuple((one["key"], tuple(one["arguments"])) for one in template["instances"]),
+        template_dtypes=tuple(template["dtypes"]),
+        template_bounds=tuple(_bound(one, op_type, inputs, outputs) for one in template["bounds"]),
+    )
 
 
-def _instance(found: Mapping[str, Any], dtypes: Sequence[bool]) -> tuple[int, tuple[DataType | int, ...]]:
-    arguments = zip(found["arguments"], dtypes, strict=True)
-    return found["key"], tuple(DataType(value) if is_dtype else value for value, is_dtype in arguments)
+def _bound(
+    found: Sequence[Any] | None, op_type: str, inputs: Sequence[Parameter], outputs: Sequence[Parameter]
+) -> int | None:
+    """The place among all parameters of the one that ASCENDC_TPL_INPUT or ASCENDC_TPL_OUTPUT names."""
+    if found is None:
+        return None
+    is_output, index = found
+    if index >= len(outputs if is_output else inputs):
+        what = "OUTPUT" if is_output else "INPUT"
+        raise OperatorPackageError(
+            f"{op_type}: ASCENDC_TPL_{what}({index}): it has {len(outputs if is_output else inputs)}"
+        )
+    return int(index) + (len(inputs) if is_output else 0)
 
 
 def _attr(found: Mapping[str, Any]) -> Attr:

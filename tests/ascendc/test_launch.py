@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ascend_graph.host.toolkit import toolkit_directory
+
 from .conftest import Build, Toolkit, launch
 from .standalone import HERE
 
@@ -251,3 +253,45 @@ def test_module_runs_as_program() -> None:
         timeout=60,
     )
     assert (result.returncode, result.stderr) == (1, "error: bisheng: no input files\n")
+
+
+def test_libraries_may_stand_before_sources(tools: Toolkit, tmp_path: Path) -> None:
+    """The device's linker takes them in any order, and needs each that is named, whether a symbol of it is used or not."""
+    (tmp_path / "host.cpp").write_text("int host() { return 1; }\n")
+    result = tools.bisheng("-###", "-shared", "-lz", "host.cpp", "-Wl,-z,now", "-o", "out.so", cwd=tmp_path)
+    link = result.stderr.splitlines()[-1].split()
+    (source,) = [one for one in link if one.endswith("-host.o")]
+    order = [link.index(one) for one in ("-Wl,--no-as-needed", source, "-lz", "-Wl,-z,now")]
+    assert order == sorted(order), link
+
+
+def test_functions_of_host_and_device(tools: Toolkit, tmp_path: Path) -> None:
+    source = """
+    #define HOST_DEVICE __forceinline__ [host, aicore]
+    struct Shape { HOST_DEVICE static int rank() { return 2; } [aicore] inline int size() { return 1; } };
+    #if !defined(__CCE__) || __NPU_ARCH__ != 2201
+    #error not a device compiler
+    #endif
+    int host() { return Shape::rank() + Shape().size(); }
+    """
+    (tmp_path / "both.asc").write_text(source)
+    result = tools.bisheng("-c", "both.asc", "-o", "both.o", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["info"], "| 0     910B2"),
+        (["info", "-l"], "NPU ID                         : 0"),
+        (["info", "-t", "board", "-i", "0", "-c", "0"], "Chip Name                      : 910B2"),
+        (["info", "-m"], "Ascend 910B2"),
+    ],
+)
+def test_npu_smi_answers_build_scripts_and_says_what_it_is(arguments: list[str], expected: str) -> None:
+    program = toolkit_directory() / "bin/npu-smi"
+    result = subprocess.run([program, *arguments], capture_output=True, text=True, check=True)
+    assert expected in result.stdout
+    assert result.stderr == "npu-smi: the host runtime of ascend_graph; there is no NPU\n"
+    refused = subprocess.run([program, "info", "-t", "topo"], capture_output=True, text=True, check=False)
+    assert (refused.returncode, "topo is not answered on the host" in refused.stderr) == (1, True)

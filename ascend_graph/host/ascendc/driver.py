@@ -39,6 +39,8 @@ _WITH_VALUE = frozenset(
 )
 _ONLY_PREPROCESSING = frozenset({"-MD", "-MMD", "-MP"})
 _ONLY_PREPROCESSING_WITH_VALUE = frozenset({"-MF", "-MT", "-MQ"})
+#: Where a function may run: ``[aicore]``, ``[host, aicore]``.
+_CORE_ATTRIBUTE = r"\[\s*(?:host\s*,\s*aicore|aicore(?:\s*,\s*host)?)\s*\]"
 _NEWEST_HOME = "ASCEND_HOME_PATH"
 
 
@@ -223,7 +225,7 @@ def _compile_kernel_source(
         for kernel in found:
             _write_if_changed(command.stubs / f"aclrtlaunch_{kernel.name}.h", translate.launch_header(kernel))
         text += "\n" + "".join(map(translate.launch_stub, found))
-    text = re.sub(rf"\b{kernels.GLOBAL_MARK}\b|\[aicore\]", "", translate.rewrite_launches(text))
+    text = re.sub(rf"\b{kernels.GLOBAL_MARK}\b|{_CORE_ATTRIBUTE}", "", translate.rewrite_launches(text))
     preprocessed.write_text(text, encoding="utf-8", errors="surrogateescape")
     if command.preprocess_only:
         if command.output is None:
@@ -270,7 +272,10 @@ def run(arguments: Sequence[str]) -> None:
         if command.compile_only or command.preprocess_only:
             return
         flags = [option for option in command.options if option.startswith(("-f", "-m", "-O", "-g", "-pthread"))]
-        steps.run([*flags, *link, *_libraries(home), "-o", command.output or "a.out"])
+        # The device compiler links what is named, in whatever order: its linker has no --as-needed of its own.
+        inputs = [link[index] for index in command.sources]
+        rest = [one for index, one in enumerate(link) if index not in command.sources]
+        steps.run([*flags, "-Wl,--no-as-needed", *inputs, *rest, *_libraries(home), "-o", command.output or "a.out"])
 
 
 def _libraries(home: Home) -> list[str]:

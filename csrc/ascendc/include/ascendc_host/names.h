@@ -214,7 +214,10 @@ constexpr int32_t TOTAL_L1_SIZE = 512 * 1024;
 constexpr int32_t TOTAL_L0A_SIZE = 64 * 1024;
 constexpr int32_t TOTAL_L0B_SIZE = 64 * 1024;
 constexpr int32_t TOTAL_L0C_SIZE = 128 * 1024;
-constexpr int32_t K_MAX_SHAPE_DIM = 8;
+// A macro, which sources may define before: 0 keeps no shapes in tensors.
+#ifndef K_MAX_SHAPE_DIM
+#define K_MAX_SHAPE_DIM 8
+#endif
 constexpr int32_t K_MAX_DIM = 8;
 constexpr int32_t NCHW_CONV_ADDR_LIST_SIZE = 16;
 constexpr int32_t MRG_SORT_ELEMENT_LEN = 4;

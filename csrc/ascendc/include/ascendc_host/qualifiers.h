@@ -9,6 +9,9 @@
 #define __global__
 #endif
 #define __host_aicore__
+#ifndef __forceinline__
+#define __forceinline__ inline __attribute__((always_inline))
+#endif
 // The compiler driver keeps these, to declare the kernel's type in its body.
 #ifndef __vector__
 #define __vector__
@@ -52,6 +55,9 @@
 // cores.
 #ifndef __NPU_ARCH__
 #define __NPU_ARCH__ 2201
+#endif
+#ifndef __CCE__
+#define __CCE__ 1
 #endif
 #ifndef __CCE_AICORE__
 #define __CCE_AICORE__ 220

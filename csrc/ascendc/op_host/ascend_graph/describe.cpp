@@ -63,9 +63,13 @@ std::string operation(const ops::OpDef& op) {
     const Definition definition(op);
     const gert::OpFunctions& functions = gert::OpFunctions::all()[op.type];
     std::string file;
-    for (const auto& [soc, config] : op.ai_core.configs) {
+    std::vector<std::string> socs;
+    for (const auto& [soc, config] : op.ai_core.configs) socs.push_back(soc);
+    const auto& configs = op.ai_core.configs;
+    const bool has_own = configs.count(ascend_graph::host::kDevice) != 0;
+    for (const auto& [soc, config] : configs) {
         const auto named = config.extended.find("opFile.value");
-        if (named != config.extended.end() && (file.empty() || soc == ascend_graph::host::kDevice))
+        if (named != config.extended.end() && (has_own ? soc == ascend_graph::host::kDevice : file.empty()))
             file = named->second;
     }
     return "{\"type\": " + json(op.type) + ", \"inputs\": " + list(definition.inputs, parameter) +
@@ -75,7 +79,8 @@ std::string operation(const ops::OpDef& op) {
                 [](const auto& one) {
                     return list(one, [](ge::DataType dtype) { return json(static_cast<int64_t>(dtype)); });
                 }) +
-           ", \"kernel_file\": " + json(file) + ", \"communicates\": " + json(op.mc2.used) +
+           ", \"socs\": " + json(socs) + ", \"kernel_file\": " + json(file) +
+           ", \"communicates\": " + json(op.mc2.used) +
            ", \"infer_shape\": " + json(functions.infer_shape != nullptr) + "}";
 }
 
@@ -100,6 +105,16 @@ std::string template_table(const ascendc_host::TemplateTable& table) {
            list(table.parameters,
                 [](const auto& one) {
                     return json(one.kind == ascendc_host::TemplateParameter::Kind::dtype);
+                }) +
+           ", \"bounds\": " +
+           list(table.parameters,
+                [](const auto& one) {
+                    const bool is_output = one.bound >= one.output;
+                    const uint64_t index = one.bound - (is_output        ? one.output
+                                                        : one.bound == 0 ? 0
+                                                                         : one.input);
+                    return one.bound == 0 ? std::string("null")
+                                          : "[" + json(is_output) + ", " + std::to_string(index) + "]";
                 }) +
            ", \"instances\": " +
            list(table.instances,

@@ -17,6 +17,7 @@
 #include "acl/host_acl.h"
 #include "ascend_graph/aclnn_adapter.h"
 #include "ascend_graph/definition.h"
+#include "ascend_graph/log.h"
 #include "ascendc_host/runtime.h"
 
 namespace ascend_graph::host {
@@ -131,7 +132,8 @@ class Operator {
         call_author(kInferShapeFailed, type_ + ": the InferShape function",
                     [&] { status = functions_.infer_shape(&shapes); });
         if (status != ge::GRAPH_SUCCESS)
-            fail(kInferShapeFailed, "the InferShape function returned " + status_text(status));
+            fail(kInferShapeFailed,
+                 "the InferShape function returned " + status_text(status) + take_logged_errors());
         infer_dtypes(node, arguments);
         for (size_t i = 0; i < definition_.outputs.size(); ++i) {
             const gert::Tensor& output = *node.outputs.at(i);
@@ -262,7 +264,8 @@ class Operator {
             call_author(kInferShapeFailed, type_ + ": the InferDataType function",
                         [&] { status = functions_.infer_dtype(&dtypes); });
             if (status != ge::GRAPH_SUCCESS)
-                fail(kInferShapeFailed, "the InferDataType function returned " + status_text(status));
+                fail(kInferShapeFailed,
+                     "the InferDataType function returned " + status_text(status) + take_logged_errors());
             return;
         }
         const size_t c = find_combination(inputs);
@@ -316,7 +319,8 @@ class Operator {
                 call_author(kTilingFailed, type_ + ": the TilingParse function",
                             [&] { status = functions_.tiling_parse(&context); });
                 if (status != ge::GRAPH_SUCCESS)
-                    fail(kTilingFailed, "the TilingParse function returned " + status_text(status));
+                    fail(kTilingFailed,
+                         "the TilingParse function returned " + status_text(status) + take_logged_errors());
             }
             compile_info_ = std::move(info);
         }
@@ -395,7 +399,8 @@ class Operator::Call {
         call_author(kTilingFailed, op_.type_ + ": the tiling function",
                     [&] { status = functions.tiling(&context); });
         if (status != ge::GRAPH_SUCCESS)
-            op_.fail(kTilingFailed, "the tiling function returned " + Operator::status_text(status));
+            op_.fail(kTilingFailed,
+                     "the tiling function returned " + Operator::status_text(status) + take_logged_errors());
         const gert::TilingData& data = *context.GetRawTilingData();
         if (data.GetDataSize() > data.GetCapacity()) {
             op_.fail(kTilingFailed, "the tiling function made " + std::to_string(data.GetDataSize()) +

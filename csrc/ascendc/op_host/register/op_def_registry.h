@@ -161,10 +161,25 @@ class OpAICoreDef {
     OpAICoreDef& SetTilingParse(gert::OpImplKernelRegistry::TilingParseFunc function) {
         return tiling_parse = function, *this;
     }
-    OpAICoreDef& SetCheckSupport(optiling::OP_CHECK_FUNC) { return *this; }
-    OpAICoreDef& SetOpSelectFormat(optiling::OP_CHECK_FUNC) { return *this; }
-    OpAICoreDef& SetOpSupportInfo(optiling::OP_CHECK_FUNC) { return *this; }
-    OpAICoreDef& SetOpSpecInfo(optiling::OP_CHECK_FUNC) { return *this; }
+    // Functions that only a compilation for the device asks; they return int32_t or ge::graphStatus.
+    template <typename Status>
+    using Check = Status (*)(const ge::Operator&, ge::AscendString&);
+    template <typename Status>
+    OpAICoreDef& SetCheckSupport(Check<Status>) {
+        return *this;
+    }
+    template <typename Status>
+    OpAICoreDef& SetOpSelectFormat(Check<Status>) {
+        return *this;
+    }
+    template <typename Status>
+    OpAICoreDef& SetOpSupportInfo(Check<Status>) {
+        return *this;
+    }
+    template <typename Status>
+    OpAICoreDef& SetOpSpecInfo(Check<Status>) {
+        return *this;
+    }
     template <typename Function>
     OpAICoreDef& SetParamGeneralize(Function) {
         return *this;

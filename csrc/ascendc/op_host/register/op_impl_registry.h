@@ -3,11 +3,15 @@
 #ifndef ASCEND_GRAPH_REGISTER_OP_IMPL_REGISTRY_H
 #define ASCEND_GRAPH_REGISTER_OP_IMPL_REGISTRY_H
 
+// What CANN's header brings along, and sources rely on.
+#include <functional>
 #include <initializer_list>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "exe_graph/runtime/infer_datatype_context.h"
 #include "exe_graph/runtime/infer_shape_context.h"
@@ -15,6 +19,7 @@
 #include "exe_graph/runtime/tiling_context.h"
 #include "exe_graph/runtime/tiling_parse_context.h"
 #include "graph/operator.h"
+#include "securec.h"
 
 namespace gert {
 

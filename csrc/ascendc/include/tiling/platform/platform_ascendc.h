@@ -4,9 +4,37 @@
 
 #include <cstdint>
 
+// The architectures of NPUs, by the numbers of their instruction sets.
+enum class NpuArch : uint32_t {
+    DAV_1001 = 1001,
+    DAV_2002 = 2002,
+    DAV_2102 = 2102,
+    DAV_2103 = 2103,
+    DAV_2201 = 2201,
+    DAV_3002 = 3002,
+    DAV_3003 = 3003,
+    DAV_3102 = 3102,
+    DAV_3113 = 3113,
+    DAV_3505 = 3505,
+    DAV_3510 = 3510,
+    DAV_5102 = 5102,
+    DAV_RESV = 0xFFFFFFFF,
+};
+
 namespace platform_ascendc {
 
-enum class CoreMemType { L0_A = 0, L0_B = 1, L0_C = 2, L1 = 3, L2 = 4, UB = 5, HBM = 6, RESERVED };
+enum class CoreMemType {
+    L0_A = 0,
+    L0_B = 1,
+    L0_C = 2,
+    L1 = 3,
+    L2 = 4,
+    UB = 5,
+    HBM = 6,
+    FB = 7,
+    BT = 8,
+    RESERVED
+};
 enum class SocVersion {
     ASCEND910 = 0,
     ASCEND910B,
@@ -14,6 +42,7 @@ enum class SocVersion {
     ASCEND310B,
     ASCEND910_93,
     ASCEND950,
+    ASCEND910_95 = ASCEND950,
     RESERVED_VERSION = 99999
 };
 
@@ -38,6 +67,7 @@ class PlatformAscendC {
         return CalcTschBlockDim(sliceNum, aicCoreNum, aivCoreNum);
     }
     SocVersion GetSocVersion() const { return SocVersion::ASCEND910B; }
+    NpuArch GetCurNpuArch() const { return NpuArch::DAV_2201; }
     uint32_t GetLibApiWorkSpaceSize() const { return 16 * 1024 * 1024; }
     void GetCoreMemSize(const CoreMemType& type, uint64_t& size) const {
         switch (type) {

@@ -35,6 +35,23 @@ struct TemplateParameter {
     Kind kind;
     unsigned bits;
     std::vector<uint64_t> values;
+    // The input or output whose dtype it is, as ASCENDC_TPL_INPUT and ASCENDC_TPL_OUTPUT have it; 0 for none.
+    uint64_t bound = 0;
+
+    static constexpr uint64_t input = uint64_t{1} << 32, output = uint64_t{2} << 32;
+
+    // One of the values named; where several say whose dtype it is, the first counts.
+    static TemplateParameter choice(std::string name, Kind kind, unsigned bits,
+                                    const std::vector<uint64_t>& named) {
+        TemplateParameter made{std::move(name), kind, bits, {}};
+        for (uint64_t value : named) {
+            if (value < input)
+                made.values.push_back(value);
+            else if (made.bound == 0)
+                made.bound = value;
+        }
+        return made;
+    }
 
     // The numbers that a range (0), a mixture (1) or a list (2) stands for: first the number of ranges, then
     // their ends.
@@ -127,10 +144,11 @@ class TemplateTable {
 
 }  // namespace ascendc_host
 
-#define ASCENDC_TPL_PARAMETER(name, kind, bits, ...)                                \
-    ::ascendc_host::TemplateParameter {                                             \
-        #name, ::ascendc_host::TemplateParameter::Kind::kind, bits, { __VA_ARGS__ } \
-    }
+#define ASCENDC_TPL_PARAMETER(name, kind, bits, ...)                                                      \
+    ::ascendc_host::TemplateParameter::choice(#name, ::ascendc_host::TemplateParameter::Kind::kind, bits, \
+                                              {__VA_ARGS__})
+#define ASCENDC_TPL_INPUT(index) (::ascendc_host::TemplateParameter::input + (index))
+#define ASCENDC_TPL_OUTPUT(index) (::ascendc_host::TemplateParameter::output + (index))
 #define ASCENDC_TPL_UI_RANGE 0
 #define ASCENDC_TPL_UI_MIX 1
 #define ASCENDC_TPL_UI_LIST 2

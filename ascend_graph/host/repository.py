@@ -1,0 +1,266 @@
+"""Repositories of operator projects: which projects lie in one, and where the files are that their sources include.
+
+A repository's build files name include directories by variables and functions of their own. What they amount to is in
+the sources themselves: an include names the end of a path, and the repository has the file or has not. So the
+directories are found from the includes, the nearest file first, and no build file is run.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path, PurePosixPath
+
+from ascend_graph.compilation import compiler
+
+#: Directories with the code of one architecture of NPUs are called arch22, arch35 and so on.
+_ARCHITECTURE = re.compile(r"arch\d+")
+#: Those of the device that the host stands for, dav-2201.
+HOST_ARCHITECTURES = frozenset({"arch22"})
+
+#: What marks the upper directories of a repository that is no git checkout.
+_MARKS = ("CMakeLists.txt", "build.sh", "setup.py", "pyproject.toml", ".gitmodules")
+_MOST_UNMARKED = 2
+_SUFFIXES = frozenset({".h", ".hpp", ".hh", ".inl", ".inc", ".cuh", ".cpp", ".cc", ".cxx", ".asc", ".cce"})
+_SOURCES = (".cpp", ".cc", ".cxx")
+#: Directories without code of an operator; they count where the project itself lies in one.
+_ASIDE = frozenset({"tests", "test", "ut", "st", "docs", "doc", "build", "build_out", "output", "out"})
+#: Directories of stand-ins, whose files come after any other of the same name.
+_STAND_INS = frozenset({"stub", "stubs", "mock", "fake"})
+#: Hand-written aclnn functions and other forms of an operator; none is a part of its tiling, shapes or kernel.
+_OTHER_FORMS = frozenset({"op_api", "op_graph", "op_kernel_aicpu", "framework", "fusion_pass", "op_kernel"})
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"(?P<own>[^"\n]+)"|<(?P<system>[^>\n]+)>)', re.MULTILINE)
+#: A definition with a value, a number or a text, as build files write it: NAME=1, -DNAME="TEXT".
+_BUILD_DEFINITION = re.compile(r'(?:^|[\s"])(?:-D)?([A-Z][A-Z0-9_]{3,})=(\\?"[\w. -]*\\?"|\d+)(?=[\s)"])')
+_MACRO_NAME = re.compile(r"\b[A-Z][A-Z0-9_]{3,}\b")
+_DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+
+
+def code_of(path: Path) -> str:
+    """A source's text without comments."""
+    return _COMMENT.sub(" ", path.read_text(encoding="utf-8", errors="replace"))
+
+
+@dataclass(frozen=True, slots=True)
+class Includes:
+    """What sources include from their repository."""
+
+    #: Where the compiler is to look, in this order.
+    directories: tuple[Path, ...] = ()
+    #: The repository's files that they include, directly or not.
+    files: tuple[Path, ...] = ()
+    #: Sources of the helpers whose headers they include.
+    helpers: tuple[Path, ...] = ()
+    #: What an include finds only where CANN's build puts the kernels: ``../<operator>/…``, by operator.
+    siblings: tuple[tuple[str, Path], ...] = ()
+    #: Includes that neither the repository nor the toolkit has, with the file that has them.
+    missing: tuple[tuple[str, Path], ...] = ()
+
+
+@dataclass(frozen=True)
+class Repository:
+    """The files around an operator project."""
+
+    root: Path
+    #: What of it is built; the way there is looked at, whatever its directories are called.
+    start: Path
+    architectures: frozenset[str] = HOST_ARCHITECTURES
+
+    @staticmethod
+    def around(directory: Path) -> Repository:
+        """The repository that a directory lies in: a git checkout, or as far up as build files go."""
+        outer = [
+            parent for parent in (directory, *directory.parents) if parent not in (Path.home(), *Path.home().parents)
+        ]
+        root, unmarked = directory, 0
+        for parent in outer:
+            if (parent / ".git").exists():
+                return Repository(parent, directory)
+            unmarked = 0 if any((parent / mark).is_file() for mark in _MARKS) else unmarked + 1
+            if unmarked == 0:
+                root = parent
+            if unmarked > _MOST_UNMARKED:
+                break
+        return Repository(root, directory)
+
+    def is_other_architecture(self, path: Path) -> bool:
+        """Whether a file is for another architecture than the host's device."""
+        return any(
+            _ARCHITECTURE.fullmatch(part) and part not in self.architectures
+            for part in path.relative_to(self.root).parts[:-1]
+        )
+
+    def projects(self) -> tuple[Path, ...]:
+        """The directories with ``op_host`` and ``op_kernel``, but for those in directories of tests."""
+        found = {file.parents[i] for file in self._files for i in range(len(file.parents)) if _is_host(file.parents, i)}
+        return tuple(sorted(path for path in found if (path / "op_kernel").is_dir()))
+
+    def submodules(self) -> tuple[Path, ...]:
+        """The submodules that are not checked out."""
+        modules = self.root / ".gitmodules"
+        if not modules.is_file():
+            return ()
+        paths = re.findall(r"^\s*path\s*=\s*(\S+)\s*$", modules.read_text(errors="replace"), re.MULTILINE)
+        directories = (self.root / path for path in paths)
+        return tuple(path for path in directories if not path.is_dir() or not any(path.iterdir()))
+
+    def includes(self, sources: Sequence[Path], given: Sequence[Path], toolkit: Sequence[Path]) -> Includes:
+        """What sources include.
+
+        Args:
+            sources: where to begin.
+            given: directories that the compiler looks in before any that is found here.
+            toolkit: the toolkit's directories; what they have is not looked for in the repository.
+        """
+        directories: dict[Path, None] = dict.fromkeys(given)
+        files: dict[Path, None] = {}
+        helpers: dict[Path, None] = {}
+        siblings: dict[str, Path] = {}
+        missing: dict[str, Path] = {}
+        todo = list(sources)
+        while todo:
+            source = todo.pop(0)
+            for text, is_system in _included(source):
+                path = self._near(source, text, directories)
+                if path is None and not _in_any(text, (*toolkit, *(_system_directories() if is_system else ()))):
+                    path = self._by_its_end(source, text, directories)
+                if path is None and text.startswith("../"):
+                    operator, path = self._beside(text)
+                    if path is not None and operator is not None:
+                        siblings[operator] = path.parents[len(PurePosixPath(text.lstrip("./")).parts) - 2]
+                if path is None:
+                    if not _in_any(text, (*toolkit, *_system_directories())):
+                        missing.setdefault(text, source)
+                    continue
+                if path in files or self.is_other_architecture(path):
+                    continue
+                files[path] = None
+                todo.append(path)
+                for helper in self._helpers(path):
+                    if helper not in helpers and helper not in sources:
+                        helpers[helper] = None
+                        todo.append(helper)
+        own = set(given)
+        return Includes(
+            tuple(path for path in directories if path not in own),
+            tuple(files),
+            tuple(helpers),
+            tuple(siblings.items()),
+            tuple(missing.items()),
+        )
+
+    def definitions(self, files: Iterable[Path]) -> tuple[tuple[str, str], ...]:
+        """Macros that files use without defining them, with the first value that the repository's build files give."""
+        files = tuple(files)
+        used = {name for path in files for name in _MACRO_NAME.findall(code_of(path))}
+        defined = {name for path in files for name in _DEFINE.findall(code_of(path))}
+        return tuple((name, value) for name, value in self._build_definitions.items() if name in used - defined)
+
+    @cached_property
+    def _build_definitions(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for directory, names, files in os.walk(self.root):
+            here = Path(directory)
+            names[:] = sorted(n for n in names if self._is_looked_at(here / n))
+            for name in sorted(files):
+                if name == "CMakeLists.txt" or name.endswith(".cmake"):
+                    for macro, value in _BUILD_DEFINITION.findall((here / name).read_text(errors="replace")):
+                        found.setdefault(macro, value.replace("\\", ""))
+        return found
+
+    def _is_looked_at(self, directory: Path) -> bool:
+        name = directory.name
+        return self.start.is_relative_to(directory) or not (name.startswith(".") or name in _ASIDE)
+
+    def _near(self, source: Path, text: str, directories: Iterable[Path]) -> Path | None:
+        for directory in (source.parent, *directories):
+            path = Path(os.path.normpath(directory / text))
+            if path.is_relative_to(self.root) and path.is_file():
+                return path
+        return None
+
+    def _by_its_end(self, source: Path, text: str, directories: dict[Path, None]) -> Path | None:
+        """The nearest file whose path ends like the include; the directory above is one to look in from then on."""
+        if text.startswith("../"):
+            return None
+        parts = PurePosixPath(os.path.normpath(text)).parts
+        candidates = [path for path in self._by_name.get(parts[-1], ()) if path.parts[-len(parts) :] == parts]
+        if not candidates:
+            return None
+        path = min(candidates, key=lambda one: self._distance(source, one))
+        if not self.is_other_architecture(path):
+            directories[path.parents[len(parts) - 1]] = None
+        return path
+
+    def _beside(self, text: str) -> tuple[str | None, Path | None]:
+        """The file of ``../<operator>/<file>`` where CANN's build puts the ``op_kernel`` of all operators side by side."""
+        operator, *rest = PurePosixPath(text.lstrip("./")).parts
+        if not rest:
+            return None, None
+        end = (operator, "op_kernel", *rest)
+        found = [path for path in self._by_name.get(rest[-1], ()) if path.parts[-len(end) :] == end]
+        return operator, min(found, default=None)
+
+    def _helpers(self, header: Path) -> Iterator[Path]:
+        """The sources of what a header declares: those with its name, the nearest directory with any."""
+        if header.suffix in _SOURCES or "op_kernel" in header.parts:
+            return
+        candidates = [
+            path
+            for suffix in _SOURCES
+            for path in self._by_name.get(header.stem + suffix, ())
+            if not _OTHER_FORMS.intersection(path.relative_to(self.root).parts)
+            and not _STAND_INS.intersection(path.relative_to(self.root).parts)
+            and not self.is_other_architecture(path)
+        ]
+        if candidates:
+            yield min(candidates, key=lambda one: self._distance(header, one))
+
+    def _distance(self, source: Path, path: Path) -> tuple[bool, int, int, str]:
+        common = len(Path(os.path.commonpath([source, path])).parts)
+        stand_in = bool(_STAND_INS.intersection(path.relative_to(self.root).parts))
+        return stand_in, -common, len(path.parts), str(path)
+
+    @cached_property
+    def _files(self) -> tuple[Path, ...]:
+        found = []
+        for directory, names, files in os.walk(self.root):
+            here = Path(directory)
+            names[:] = sorted(n for n in names if self._is_looked_at(here / n))
+            found += [here / name for name in sorted(files) if Path(name).suffix in _SUFFIXES]
+        return tuple(found)
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[Path]]:
+        found: dict[str, list[Path]] = {}
+        for path in self._files:
+            found.setdefault(path.name, []).append(path)
+        return found
+
+
+def _is_host(parents: Sequence[Path], index: int) -> bool:
+    return index > 0 and parents[index - 1].name == "op_host"
+
+
+@cache
+def _included(path: Path) -> tuple[tuple[str, bool], ...]:
+    return tuple((m["own"] or m["system"], m["own"] is None) for m in _INCLUDE.finditer(code_of(path)))
+
+
+def _in_any(text: str, directories: Iterable[Path]) -> bool:
+    return any((directory / text).is_file() for directory in directories)
+
+
+@cache
+def _system_directories() -> tuple[Path, ...]:
+    """Where the compiler finds headers by itself."""
+    done = subprocess.run(
+        [*compiler(), "-x", "c++", "-E", "-v", os.devnull], capture_output=True, text=True, check=False
+    )
+    _, _, listed = done.stderr.partition("search starts here:")
+    return tuple(Path(line.strip()) for line in listed.splitlines() if line.startswith(" /"))

@@ -1,0 +1,1 @@
+#include "toolchain/slog.h"

@@ -1,0 +1,23 @@
+// Ops::Base::bfloat16: the upper half of a float, by its bits.
+#ifndef ASCEND_GRAPH_OP_HOST_BFLOAT16_H
+#define ASCEND_GRAPH_OP_HOST_BFLOAT16_H
+
+#include <cstdint>
+#include <type_traits>
+
+#include "ascendc_host/numbers.h"
+
+namespace Ops::Base {
+
+struct bfloat16 {
+    uint16_t value = 0;
+
+    bfloat16() = default;
+    template <typename T, typename = std::enable_if_t<std::is_arithmetic_v<T>>>
+    explicit bfloat16(T number) : value(bfloat16_t(static_cast<float>(number)).bits) {}
+    operator float() const { return bfloat16_t(value, nullptr); }
+};
+
+}  // namespace Ops::Base
+
+#endif  // ASCEND_GRAPH_OP_HOST_BFLOAT16_H

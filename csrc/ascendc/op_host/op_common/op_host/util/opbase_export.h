@@ -1,0 +1,3 @@
+#ifndef OPBASE_API
+#define OPBASE_API
+#endif

@@ -1,0 +1,1 @@
+#include "register/op_def_registry.h"

@@ -1,0 +1,152 @@
+"""Repositories of operator projects: where their files are, and what a survey says of them."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from ascend_graph.cli import main
+from ascend_graph.host.package import OperatorPackageError
+from ascend_graph.host.project import ProjectSources
+from ascend_graph.host.repository import Repository
+from ascend_graph.host.survey import Kind, State, SurveyError, survey
+from ascend_graph.prototypes import parse_file
+
+PROJECT = Path(__file__).parent / "project"
+
+
+def write(root: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    return write(
+        tmp_path / "repository",
+        {
+            "CMakeLists.txt": 'target_compile_definitions(host PRIVATE SUB_MODULE="TILING" OTHER="${X}" UNUSED=1)',
+            "common/inc/shared/helper.h": '#include "shared/deep.h"\ninline const char* module_name() { return SUB_MODULE; }\n#ifdef OTHER\n#endif',
+            "common/inc/shared/deep.h": "",
+            "common/src/helper.cpp": '#include "missing/header.h"',
+            "common/stub/shared/helper.h": "",
+            "tests/ut/shared/helper.h": "",
+            "math/CMakeLists.txt": "",
+            "math/add/op_host/add_def.cpp": '#include "shared/helper.h"\n// #include "no/such.h"\n#include <vector>',
+            "math/add/op_host/arch22/add_tiling.cpp": "",
+            "math/add/op_host/arch35/add_tiling.cpp": "",
+            "math/add/op_host/op_api/aclnn_add.cpp": "",
+            "math/add/op_kernel/add.cpp": '#include "../sub/sub_base.h"\n__global__',
+            "math/add/op_kernel/arch35/add.cpp": "__global__",
+            "math/sub/op_host/sub_def.cpp": 'this->AICore().AddConfig("ascend950");',
+            "math/sub/op_kernel/sub.cpp": "__global__",
+            "math/sub/op_kernel/sub_base.h": "",
+        },
+    )
+
+
+def test_files_of_a_repository_are_found_from_what_includes_name(repository: Path) -> None:
+    sources = ProjectSources.find(repository / "math/add")
+    assert sources.repository.root == repository
+    assert [str(p.relative_to(repository)) for p in sources.host] == [
+        "math/add/op_host/add_def.cpp",
+        "math/add/op_host/arch22/add_tiling.cpp",
+        "common/src/helper.cpp",
+    ]
+    assert [str(p.relative_to(repository)) for p in sources.kernel] == ["math/add/op_kernel/add.cpp"]
+    # The stand-in and the test's file are not taken for the header.
+    assert sources.includes.directories == (repository / "common/inc",)
+    assert sources.includes.missing == (("missing/header.h", repository / "common/src/helper.cpp"),)
+    assert sources.definitions(sources.host, sources.includes) == ('-DSUB_MODULE="TILING"',)
+
+
+def test_operators_are_found_side_by_side_as_they_are_installed(repository: Path) -> None:
+    around = Repository.around(repository / "math/add")
+    includes = around.includes([repository / "math/add/op_kernel/add.cpp"], [], [])
+    assert includes.siblings == (("sub", repository / "math/sub/op_kernel"),)
+    assert includes.missing == ()
+
+
+def test_projects_of_a_repository(repository: Path) -> None:
+    assert Repository.around(repository).projects() == (repository / "math/add", repository / "math/sub")
+    assert Repository.around(repository / "math/sub").root == repository
+
+
+def test_submodules_that_are_not_checked_out_are_known(repository: Path) -> None:
+    write(
+        repository,
+        {".gitmodules": '[submodule "x"]\n\tpath = third_party/x\n[submodule "y"]\n\tpath = y\n', "y/a.h": ""},
+    )
+    assert Repository.around(repository).submodules() == (repository / "third_party/x",)
+
+
+def test_an_operator_of_another_device_is_refused_before_it_is_compiled(repository: Path, tmp_path: Path) -> None:
+    with pytest.raises(OperatorPackageError, match="AddConfig names ascend950 alone; the host stands for an Atlas A2"):
+        ProjectSources.find(repository / "math/sub").describe(tmp_path)
+
+
+def test_a_survey_names_what_stops_each_project(repository: Path, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    before = sorted(repository.rglob("*"))
+    arguments = ["survey", str(repository), "-o", str(work), "--format", "json", "--kind", "operator", "-j", "2"]
+    result = CliRunner().invoke(main, arguments, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert (found["found"], found["built"], found["ran"]) == (2, 0, 0)
+    add, sub = found["projects"]
+    assert (add["path"], add["kind"], add["state"]) == ("math/add", "operator project", "failed")
+    assert (add["cause"], add["missing"], add["step"]) == ("header missing/header.h", "missing/header.h", "build")
+    assert "common/src/helper.cpp:1" in add["error"]
+    assert "missing/header.h: No such file" in Path(add["log"]).read_text()
+    assert (sub["state"], sub["cause"]) == ("other device", "for other devices")
+    assert found["causes"] == {"header missing/header.h": 1, "for other devices": 1}
+    assert sorted(repository.rglob("*")) == before
+
+
+def test_what_does_not_end_is_ended(tmp_path: Path) -> None:
+    setup = "# NpuExtension\nimport time\ntime.sleep(600)\n"
+    root = write(tmp_path / "repository", {"pkg/setup.py": setup, "README.md": "", "build.sh": ""})
+    found = survey(root, tmp_path / "work", kinds=[Kind.EXTENSION], time_limit=4)
+    (one,) = found.results
+    assert (one.path, one.state, one.error) == ("pkg", State.FAILED, "did not end in 4 seconds")
+    assert one.seconds < 60
+
+
+def test_a_survey_of_nothing_says_so(tmp_path: Path) -> None:
+    with pytest.raises(SurveyError, match="no operator project, extension, sample"):
+        survey(tmp_path, tmp_path / "work")
+
+
+def test_projects_of_a_repository_become_one_package(repository: Path, tmp_path: Path) -> None:
+    """What builds is in the package, what does not is named, and the exit status says so."""
+    shutil.copytree(PROJECT, repository / "math/good")
+    target = tmp_path / "opp"
+    result = CliRunner().invoke(main, ["build", str(repository), "-o", str(target)], catch_exceptions=False)
+    assert result.exit_code == 1, result.output
+    assert "1 of 3 projects built" in result.stdout
+    assert "missing/header.h" in result.stdout
+    assert {p.op_type for p in parse_file(target / "op_proto/inc/op_proto.h").prototypes} >= {"Everything", "Faulty"}
+    # The functions are found through the one library, and their kernels beside it.
+    library = ctypes.CDLL(str(target / "op_api/lib/libcust_opapi.so"))
+    assert library.aclnnEverythingGetWorkspaceSize
+    assert (target / "op_impl/host/kernels/everything_0.so").exists()
+    assert not list(target.glob("parts*"))
+
+
+def test_projects_are_chosen_by_the_names_of_their_directories(repository: Path, tmp_path: Path) -> None:
+    arguments = ["build", str(repository), "-o", str(tmp_path / "opp")]
+    result = CliRunner().invoke(main, [*arguments, "--ops", "add,mul"])
+    assert result.exit_code == 1
+    assert "has no project called mul; there are: add, sub" in result.output
+    result = CliRunner().invoke(main, [*arguments, "--ops", "sub"])
+    assert "none of the 1 projects" in result.output
+    assert "AddConfig names ascend950 alone" in result.output
+    assert not (tmp_path / "opp").exists()
