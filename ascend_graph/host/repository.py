@@ -19,12 +19,12 @@ from ascend_graph.compilation import compiler
 
 #: Directories with the code of one architecture of NPUs are called arch22, arch35 and so on.
 _ARCHITECTURE = re.compile(r"arch\d+")
-#: Those of the device that the host stands for, dav-2201.
-HOST_ARCHITECTURES = frozenset({"arch22"})
+#: Those of the device that the host stands for, dav-2201: by its instructions, or by its generation.
+HOST_ARCHITECTURES = frozenset({"arch22", "arch32"})
 
 #: What marks the upper directories of a repository that is no git checkout.
 _MARKS = ("CMakeLists.txt", "build.sh", "setup.py", "pyproject.toml", ".gitmodules")
-_MOST_UNMARKED = 2
+_MOST_UNMARKED = 4
 _SUFFIXES = frozenset({".h", ".hpp", ".hh", ".inl", ".inc", ".cuh", ".cpp", ".cc", ".cxx", ".asc", ".cce"})
 _SOURCES = (".cpp", ".cc", ".cxx")
 #: Directories without code of an operator; they count where the project itself lies in one.
@@ -35,7 +35,9 @@ _STAND_INS = frozenset({"stub", "stubs", "mock", "fake"})
 _OTHER_FORMS = frozenset({"op_api", "op_graph", "op_kernel_aicpu", "framework", "fusion_pass", "op_kernel"})
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"(?P<own>[^"\n]+)"|<(?P<system>[^>\n]+)>)', re.MULTILINE)
 #: A definition with a value, a number or a text, as build files write it: NAME=1, -DNAME="TEXT".
-_BUILD_DEFINITION = re.compile(r'(?:^|[\s"])(?:-D)?([A-Z][A-Z0-9_]{3,})=(\\?"[\w. -]*\\?"|\d+)(?=[\s)"])')
+_BUILD_DEFINITION = re.compile(r'(?:^|[\s"])(?:-D)?([A-Z][A-Z0-9_]{3,})=(\\?"[^"\n$]*"|\d+|\$<\S*>)(?=[\s)"])')
+#: A text inside a generator expression.
+_TEXT = re.compile(r'"[^"\n$]*"')
 _MACRO_NAME = re.compile(r"\b[A-Z][A-Z0-9_]{3,}\b")
 _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -170,7 +172,9 @@ class Repository:
             for name in sorted(files):
                 if name == "CMakeLists.txt" or name.endswith(".cmake"):
                     for macro, value in _BUILD_DEFINITION.findall((here / name).read_text(errors="replace")):
-                        found.setdefault(macro, value.replace("\\", ""))
+                        text = _TEXT.search(value) if value.startswith("$") else None
+                        if text is not None or not value.startswith("$"):
+                            found.setdefault(macro, text[0] if text is not None else value.replace("\\", ""))
         return found
 
     def _is_looked_at(self, directory: Path) -> bool:

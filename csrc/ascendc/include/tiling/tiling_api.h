@@ -288,6 +288,17 @@ ASCENDC_TMP_SIZE(Clamp)
 #undef ASCENDC_TMP_SIZE
 
 template <typename Shape>
+void GetPowerMaxMinTmpSize(const Shape&, const Shape&, bool, uint32_t, bool, uint32_t& maxValue,
+                           uint32_t& minValue) {
+    maxValue = minValue = least_temporary_space;
+}
+template <typename Shape>
+void GetBroadCastMaxMinTmpSize(const platform_ascendc::PlatformAscendC&, const Shape&, const Shape&, uint32_t,
+                               bool, uint32_t& maxValue, uint32_t& minValue) {
+    maxValue = minValue = least_temporary_space;
+}
+
+template <typename Shape>
 uint32_t GetSoftMaxMaxTmpSize(const Shape&, uint32_t, bool) {
     return least_temporary_space;
 }

@@ -76,6 +76,10 @@ inline void log(int level, const std::string& subject, const char* format, ...) 
     va_end(arguments);
 }
 
+inline void log(int level, const std::string& text) {
+    if (is_logged(level)) log_text(level, text);
+}
+
 // Whom a message is about: a name, or the node of a context.
 inline std::string subject_of(const std::string& name) { return name; }
 inline std::string subject_of(const char* name) { return name == nullptr ? "nil" : name; }

@@ -50,7 +50,7 @@ inline std::string ToString(const std::vector<const gert::Shape*>& shapes) {
 #endif
 
 #define ASCEND_GRAPH_LOG(level, subject, ...) \
-    ::ascend_graph::host::log(level, ::ascend_graph::host::subject_of(subject), __VA_ARGS__)
+    ::ascend_graph::host::log(level, ::ascend_graph::host::subject_of(subject) __VA_OPT__(, ) __VA_ARGS__)
 
 #define OP_LOGD(opName, ...) ASCEND_GRAPH_LOG(DLOG_DEBUG, opName, __VA_ARGS__)
 #define OP_LOGI(opName, ...) ASCEND_GRAPH_LOG(DLOG_INFO, opName, __VA_ARGS__)
