@@ -24,7 +24,7 @@ HOST_ARCHITECTURES = frozenset({"arch22", "arch32"})
 
 #: What marks the upper directories of a repository that is no git checkout.
 _MARKS = ("CMakeLists.txt", "build.sh", "setup.py", "pyproject.toml", ".gitmodules")
-_MOST_UNMARKED = 4
+_MOST_UNMARKED = 2
 _SUFFIXES = frozenset({".h", ".hpp", ".hh", ".inl", ".inc", ".cuh", ".cpp", ".cc", ".cxx", ".asc", ".cce"})
 _SOURCES = (".cpp", ".cc", ".cxx")
 #: Directories without code of an operator; they count where the project itself lies in one.
@@ -221,9 +221,15 @@ class Repository:
             if not _OTHER_FORMS.intersection(path.relative_to(self.root).parts)
             and not _STAND_INS.intersection(path.relative_to(self.root).parts)
             and not self.is_other_architecture(path)
+            and self._belongs_to(path, header)
         ]
         if candidates:
             yield min(candidates, key=lambda one: self._distance(header, one))
+
+    def _belongs_to(self, source: Path, header: Path) -> bool:
+        """Whether they lie in one part of the repository, and the source is no other operator's own."""
+        part = Path(os.path.commonpath([source, header]))
+        return part != self.root and "op_host" not in source.relative_to(part).parts
 
     def _distance(self, source: Path, path: Path) -> tuple[bool, int, int, str]:
         common = len(Path(os.path.commonpath([source, path])).parts)

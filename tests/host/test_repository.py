@@ -120,6 +120,23 @@ def test_what_does_not_end_is_ended(tmp_path: Path) -> None:
     assert one.seconds < 60
 
 
+def test_a_survey_runs_the_tests_of_an_extension(tmp_path: Path) -> None:
+    """All of its own tests must pass; a repository may be the extension itself."""
+    for name, code, state in (("good", "", State.RAN), ("bad", "raise ValueError('no')", State.BUILT)):
+        root = write(tmp_path / name, {"setup.py": "# NpuExtension", "test/test_a.py": "", "test/test_b.py": code})
+        found = survey(root, tmp_path / f"work_{name}", kinds=[Kind.EXTENSION])
+        (one,) = found.results
+        assert (one.path, one.state, found.ran) == (".", state, int(state is State.RAN)), one
+        assert one.error == ("ValueError: no" if code else "")
+        assert one.step == ("run" if code else "")
+
+
+def test_helpers_are_not_taken_from_other_operators(repository: Path) -> None:
+    write(repository, {"math/sub/op_host/deep.cpp": "", "math/add/op_host/sub_def.h": '#include "shared/deep.h"'})
+    sources = ProjectSources.find(repository / "math/add")
+    assert not [path for path in sources.host if "sub" in path.parts]
+
+
 def test_a_survey_of_nothing_says_so(tmp_path: Path) -> None:
     with pytest.raises(SurveyError, match="no operator project, extension, sample"):
         survey(tmp_path, tmp_path / "work")
