@@ -64,3 +64,20 @@ def test_add_rms_norm_cast() -> None:
 def test_a_gamma_of_another_shape_is_refused(gamma: tuple[int, ...]) -> None:
     with pytest.raises(RuntimeError, match=r"RmsNorm.*gamma"):
         torch_npu.npu_rms_norm(torch.randn(3, 7).npu(), torch.rand(gamma).npu())
+
+
+def test_gemma_rms_norm() -> None:
+    x, g = torch.randn(3, 8).half(), torch.rand(8).half()
+    y, rstd = rms(x, g.float() + 1)
+    check(lambda x, g: torch_npu.npu_gemma_rms_norm(x, g), [x, g], (y.half(), rstd), "eager captured")
+
+
+def test_add_rms_norm_in_place() -> None:
+    a, b, g = torch.randn(3, 8).half(), torch.randn(3, 8).half(), torch.rand(8).half()
+    y, rstd = rms(a + b, g)
+    check(
+        lambda a, b, g: (torch_npu.npu_add_rms_norm_v2(a, b, g), a, b),
+        [a, b, g],
+        (rstd, y.half(), a + b),
+        "eager captured",
+    )

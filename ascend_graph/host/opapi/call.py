@@ -148,7 +148,7 @@ def _value(expression: ast.expr, values: Mapping[str, Any]) -> Any:
         case ast.Name(id=name):
             return values[name]
         case ast.Call(func=ast.Name(id="dtype_of"), args=[ast.Name(id=name)]):
-            tensor = values[name]
+            tensor = values[name][0] if isinstance(values[name], list) else values[name]
             return None if tensor is None else getattr(tensor, "ge_dtype", None) or int(ge_dtype(tensor.dtype))
         case ast.Call(func=ast.Name(id="is_null"), args=[ast.Name(id=name)]):
             return values[name] is None

@@ -12,6 +12,7 @@ from ascend_graph.host.ops import (
     elementwise,
     experts,
     foreach,
+    grouped,
     indexing,
     inference_attention,
     loss,
@@ -19,6 +20,7 @@ from ascend_graph.host.ops import (
     normalization,
     quantisation,
     reduction,
+    sampling,
     shape,
     spectral,
 )
@@ -35,6 +37,7 @@ __all__ = [
     "experts",
     "find_host_kernel",
     "foreach",
+    "grouped",
     "host_kernel",
     "host_kernels",
     "indexing",
@@ -45,6 +48,7 @@ __all__ = [
     "plain_kernels",
     "quantisation",
     "reduction",
+    "sampling",
     "shape",
     "spectral",
 ]

@@ -5,6 +5,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 
@@ -12,66 +15,149 @@ from ascend_graph.host.ops.registry import host_kernel
 
 T = torch.Tensor
 
-#: Where batch, heads, sequence and head dimension are in a layout of four dimensions.
-_PERMUTATIONS = {"BNSD": (0, 1, 2, 3), "BSND": (0, 2, 1, 3)}
 #: GE repeats the statistics of the softmax to fill a block of memory.
 _STATISTICS_WIDTH = 8
+_LAYOUTS = ("BSH", "SBH", "BNSD", "BSND", "TND")
 
 
 def _heads(x: T, layout: str, heads: int) -> T:
-    """A tensor of any layout as [batch, heads, sequence, head dimension]."""
-    if layout == "BSH":
-        return x.reshape(x.size(0), x.size(1), heads, -1).transpose(1, 2)
-    if layout == "SBH":
-        return x.reshape(x.size(0), x.size(1), heads, -1).permute(1, 2, 0, 3)
-    if layout in _PERMUTATIONS:
-        return x.permute(_PERMUTATIONS[layout])
-    raise ValueError(f"input_layout {layout!r} is not supported; BSH, SBH, BNSD and BSND are")
+    """A tensor of any layout as [batch, heads, sequence, head dimension]; sequences that follow each other are a batch of one."""
+    match layout:
+        case "BSH":
+            return x.reshape(x.size(0), x.size(1), heads, -1).transpose(1, 2)
+        case "SBH":
+            return x.reshape(x.size(0), x.size(1), heads, -1).permute(1, 2, 0, 3)
+        case "BNSD":
+            return x
+        case "BSND":
+            return x.transpose(1, 2)
+        case "TND":
+            return x.transpose(0, 1).unsqueeze(0)
+    raise ValueError(f"input_layout {layout!r} is not one of {', '.join(_LAYOUTS)}")
 
 
 def _laid_out(x: T, layout: str) -> T:
     """The reverse of ``_heads``."""
-    if layout == "BSH":
-        return x.transpose(1, 2).flatten(2)
-    if layout == "SBH":
-        return x.permute(2, 0, 1, 3).flatten(2)
-    return x.permute(_PERMUTATIONS[layout]).contiguous()
+    match layout:
+        case "BSH":
+            return x.transpose(1, 2).flatten(2)
+        case "SBH":
+            return x.permute(2, 0, 1, 3).flatten(2)
+        case "BNSD":
+            return x.contiguous()
+        case "BSND":
+            return x.transpose(1, 2).contiguous()
+    return x[0].transpose(0, 1).contiguous()
 
 
-def _masked_out(scores: T, mask: T | None, sparse_mode: int, before: int, after: int) -> T | None:
+@dataclass(frozen=True, slots=True)
+class _Masking:
     """Which scores do not count: masks are true there; bands are of tokens before and after the query's own.
 
-    Modes: 0 the mask, within the band; 1 the mask alone; 2 and 3 causal, from the first and to the last key.
+    Modes: 0 the mask, within the band; 1 the mask alone; 2 and 3 causal, from the first and to the last key; 4 a band that
+    ends at the last key; 5 and 6 causal to the last key, and the first keys for all.
     """
-    queries, keys = scores.shape[-2:]
-    if sparse_mode not in (0, 1, 2, 3):
-        raise ValueError(f"sparse_mode {sparse_mode} is not supported; 0, 1, 2 and 3 are")
-    if mask is None:
-        if sparse_mode:
-            raise ValueError(f"sparse_mode {sparse_mode} needs atten_mask")
-        return None
-    distance = torch.arange(keys, device=scores.device) - torch.arange(queries, device=scores.device).unsqueeze(1)
-    if sparse_mode >= 2:
-        return distance > (keys - queries if sparse_mode == 3 else 0)
-    masked = mask.bool()
-    if sparse_mode == 0:
-        masked = masked | (distance > after) | (distance < -before)
-    return masked
+
+    mask: T | None
+    mode: int
+    before: int
+    after: int
+    prefix: Sequence[int] = ()
+
+    def __post_init__(self) -> None:
+        if self.mode not in (0, 1, 2, 3, 4, 5, 6):
+            raise ValueError(f"sparse_mode {self.mode} is not supported; 0 to 6 are")
+        if self.mode and self.mask is None:
+            raise ValueError(f"sparse_mode {self.mode} needs atten_mask")
+
+    def of(self, sequence: int | None, batch: int, queries: int, keys: int, device: torch.device) -> T | None:
+        """For scores of [batch, heads, queries, keys]; ``sequence`` is the number of one of several of other lengths."""
+        if self.mask is None:
+            return None
+        if self.mode in (0, 1):
+            if self.mask.size(-2) < queries or self.mask.size(-1) < keys:
+                raise ValueError(
+                    f"atten_mask of shape {tuple(self.mask.shape)} is smaller than {queries} queries and {keys} keys"
+                )
+            masked = self.mask[..., :queries, :keys].bool()
+            return masked | self._outside(queries, keys, 0, device) if self.mode == 0 else masked
+        if self.mode == 2:
+            return _Masking(self.mask, 2, queries + keys, 0)._outside(queries, keys, 0, device)
+        if self.mode == 4:
+            return self._outside(queries, keys, keys - queries, device)
+        causal = _Masking(self.mask, 3, queries + keys, 0)._outside(queries, keys, keys - queries, device)
+        if self.mode == 3:
+            return causal
+        numbers = self.prefix[sequence : sequence + 1] if sequence is not None else self.prefix
+        if len(numbers) not in (1, batch):
+            raise ValueError(f"prefix {list(self.prefix)}: a number for each of {batch} sequences is needed")
+        first = torch.tensor(numbers, device=device).reshape(-1, 1, 1, 1)
+        return causal & (torch.arange(keys, device=device) >= first)
+
+    def _outside(self, queries: int, keys: int, shift: int, device: torch.device) -> T:
+        distance = torch.arange(keys, device=device) - torch.arange(queries, device=device).unsqueeze(1) - shift
+        return (distance > self.after) | (distance < -self.before)
 
 
-def _scores(query: T, key: T, scale: float, bias: T | None, sparse: tuple[T | None, int, int, int]) -> T:
-    scores = query.float() @ key.float().transpose(-1, -2) * scale
-    if bias is not None:
-        scores = scores + bias.float()
-    masked = _masked_out(scores, *sparse)
-    return scores if masked is None else scores.masked_fill(masked, -math.inf)
+class _Part(NamedTuple):
+    """Sequences of one length: a slice of the queries and of the keys, and what is added to and left out of their scores."""
+
+    queries: slice
+    keys: slice
+    bias: T | None
+    masked: T | None
 
 
-def _softmax(scores: T) -> tuple[T, T, T]:
+def _numbers(x: T | None) -> list[int]:
+    return [] if x is None or x.is_meta else [int(n) for n in x.reshape(-1).tolist()]
+
+
+def _parts(
+    query: T, key: T, layout: str, ends: tuple[T | None, T | None], pse: T | None, masking: _Masking
+) -> Iterator[_Part]:
+    """All sequences at once, or one after the other where they follow each other."""
+    batch, queries, keys = query.size(0), query.size(2), key.size(2)
+    if layout != "TND":
+        bias = None if pse is None else pse[..., :queries, :keys]
+        yield _Part(slice(0, queries), slice(0, keys), bias, masking.of(None, batch, queries, keys, query.device))
+        return
+    q_ends, k_ends = _numbers(ends[0]), _numbers(ends[1])
+    if query.is_meta:
+        return
+    if not q_ends or len(q_ends) != len(k_ends) or q_ends[-1] > queries or k_ends[-1] > keys:
+        raise ValueError(
+            f"actual_seq_qlen {q_ends} and actual_seq_kvlen {k_ends} do not suit {queries} queries and {keys} keys"
+        )
+    q_start = k_start = 0
+    for number, (q_end, k_end) in enumerate(zip(q_ends, k_ends, strict=True)):
+        if q_end < q_start or k_end < k_start:
+            raise ValueError(f"actual_seq_qlen {q_ends} and actual_seq_kvlen {k_ends} must not fall")
+        s, t = q_end - q_start, k_end - k_start
+        bias = None if pse is None else pse[number if pse.size(0) > 1 else 0][..., :s, :t]
+        yield _Part(slice(q_start, q_end), slice(k_start, k_end), bias, masking.of(number, 1, s, t, query.device))
+        q_start, k_start = q_end, k_end
+
+
+def _scores(query: T, key: T, scale: float, part: _Part, pse_type: int) -> T:
+    """Bias and then scale (pse_type 0), or scale and then bias (1)."""
+    scores = query.float() @ key.float().transpose(-1, -2)
+    if part.bias is None:
+        scores = scores * scale
+    else:
+        scores = (scores + part.bias.float()) * scale if pse_type == 0 else scores * scale + part.bias.float()
+    return scores if part.masked is None else scores.masked_fill(part.masked, -math.inf)
+
+
+def _softmax(scores: T, sink: T | None = None) -> tuple[T, T, T]:
     """Probabilities, row maxima and row sums; a row in which nothing counts is all zeros."""
     top = scores.amax(-1, keepdim=True)
+    if sink is not None:
+        sink = sink.float().reshape(-1, 1, 1)
+        top = torch.maximum(top, sink)
     weights = torch.exp(scores - torch.where(top == -math.inf, 0, top))
     total = weights.sum(-1, keepdim=True)
+    if sink is not None:
+        total = total + torch.exp(sink - top)
     return weights / torch.where(total == 0, 1, total), top, total
 
 
@@ -80,36 +166,33 @@ def _shared(kv: T, heads: int) -> T:
     return kv.repeat_interleave(heads // kv.size(1), 1) if kv.size(1) != heads else kv
 
 
-def _attention(
-    query: T,
-    key: T,
-    value: T,
-    heads: int,
-    kv_heads: int,
-    layout: str,
-    scale: float,
-    bias: T | None,
-    sparse: tuple[T | None, int, int, int],
-) -> tuple[T, T, T, T]:
-    """Attention in the input's layout, its probabilities, and the maxima and sums of the softmax."""
-    q = _heads(query, layout, heads)
-    k = _shared(_heads(key, layout, kv_heads), q.size(1))
-    v = _shared(_heads(value, layout, kv_heads), q.size(1))
-    probabilities, top, total = _softmax(_scores(q, k, scale, bias, sparse))
-    return _laid_out((probabilities @ v.float()).to(query.dtype), layout), probabilities, top, total
-
-
-def _reject(**inputs: T | None) -> None:
-    present = [name for name, value in inputs.items() if value is not None]
-    if present:
-        raise ValueError(f"{', '.join(present)}: not supported on the host")
-
-
 def _kv_heads(key: T, query: T, heads: int, layout: str) -> int:
     """The number of heads that keys have: as many as fit at the query's head dimension."""
     if layout in ("BSH", "SBH"):
         return key.size(-1) * heads // query.size(-1)
     return key.size(layout.index("N"))
+
+
+def _check(
+    query: T, key: T, heads: int, layout: str, keep_prob: float, pse_type: int, starts: Sequence[T | None]
+) -> None:
+    if layout not in _LAYOUTS:
+        raise ValueError(f"input_layout {layout!r} is not one of {', '.join(_LAYOUTS)}")
+    if layout in ("BNSD", "BSND", "TND") and query.size(layout.index("N")) != heads:
+        raise ValueError(f"head_num {heads} is not the N of query {tuple(query.shape)} in layout {layout}")
+    kv_heads = _kv_heads(key, query, heads, layout)
+    if not kv_heads or heads % kv_heads:
+        raise ValueError(f"the {kv_heads} heads of the keys do not divide head_num {heads}")
+    if keep_prob != 1.0:
+        raise ValueError(f"keep_prob={keep_prob} is not supported; attention without dropout, 1.0, is")
+    if pse_type not in (0, 1) or any(any(_numbers(start)) for start in starts):
+        raise ValueError(f"pse_type {pse_type}: 0 and 1 are supported, and q_start_idx and kv_start_idx of 0")
+
+
+def _reject(**inputs: T | None) -> None:
+    present = [name for name, value in inputs.items() if value is not None and value.numel()]
+    if present:
+        raise ValueError(f"{', '.join(present)}: not supported on the host")
 
 
 @host_kernel("FlashAttentionScore", ignores=("inner_precise",))
@@ -126,6 +209,7 @@ def flash_attention_score(
     actual_seq_kvlen: T | None = None,
     q_start_idx: T | None = None,
     kv_start_idx: T | None = None,
+    sink: T | None = None,
     *,
     scale_value: float = 1.0,
     keep_prob: float = 1.0,
@@ -134,20 +218,24 @@ def flash_attention_score(
     head_num: int,
     input_layout: str,
     sparse_mode: int = 0,
+    pse_type: int = 0,
 ) -> tuple[T, T, T, T]:
-    _reject(real_shift=real_shift, drop_mask=drop_mask, padding_mask=padding_mask, prefix=prefix)
-    _reject(actual_seq_qlen=actual_seq_qlen, actual_seq_kvlen=actual_seq_kvlen)
-    _keep_all(keep_prob)
-    sparse = (atten_mask, sparse_mode, pre_tockens, next_tockens)
+    """The maxima and sums of the softmax, nothing, and the result."""
+    _reject(drop_mask=drop_mask, padding_mask=padding_mask)
+    _check(query, key, head_num, input_layout, keep_prob, pse_type, (q_start_idx, kv_start_idx))
     kv_heads = _kv_heads(key, query, head_num, input_layout)
-    y, _, top, total = _attention(query, key, value, head_num, kv_heads, input_layout, scale_value, None, sparse)
-    wide = (*top.shape[:-1], _STATISTICS_WIDTH)
-    return top.expand(wide).contiguous(), total.expand(wide).contiguous(), query.new_empty(0), y
-
-
-def _keep_all(keep_prob: float) -> None:
-    if keep_prob != 1.0:
-        raise ValueError(f"keep_prob={keep_prob} is not supported; attention without dropout, 1.0, is")
+    q = _heads(query, input_layout, head_num)
+    k, v = (_shared(_heads(x, input_layout, kv_heads), q.size(1)) for x in (key, value))
+    masking = _Masking(atten_mask, sparse_mode, pre_tockens, next_tockens, _numbers(prefix))
+    y = q.new_zeros(*q.shape[:3], v.size(-1))
+    top, total = (q.new_zeros(*q.shape[:3], _STATISTICS_WIDTH, dtype=torch.float32) for _ in range(2))
+    for part in _parts(q, k, input_layout, (actual_seq_qlen, actual_seq_kvlen), real_shift, masking):
+        scores = _scores(q[:, :, part.queries], k[:, :, part.keys], scale_value, part, pse_type)
+        probabilities, top[:, :, part.queries], total[:, :, part.queries] = _softmax(scores, sink)
+        y[:, :, part.queries] = (probabilities @ v[:, :, part.keys].float()).to(y.dtype)
+    if input_layout == "TND":
+        top, total = (_laid_out(x, "TND") for x in (top, total))
+    return top, total, query.new_empty(0), _laid_out(y, input_layout)
 
 
 @host_kernel("FlashAttentionScoreGrad", ignores=("inner_precise",))
@@ -169,6 +257,7 @@ def flash_attention_score_grad(
     actual_seq_kvlen: T | None = None,
     q_start_idx: T | None = None,
     kv_start_idx: T | None = None,
+    sink: T | None = None,
     *,
     scale_value: float = 1.0,
     keep_prob: float = 1.0,
@@ -177,28 +266,46 @@ def flash_attention_score_grad(
     head_num: int,
     input_layout: str,
     sparse_mode: int = 0,
-) -> tuple[T, T, T, T]:
-    _reject(pse_shift=pse_shift, drop_mask=drop_mask, padding_mask=padding_mask, prefix=prefix)
-    _reject(actual_seq_qlen=actual_seq_qlen, actual_seq_kvlen=actual_seq_kvlen)
-    _keep_all(keep_prob)
+    pse_type: int = 0,
+) -> tuple[T, ...]:
+    """The gradients by query, key, value, bias and, where there is one, the sink; the scores are computed once more."""
+    _reject(drop_mask=drop_mask, padding_mask=padding_mask)
+    _check(query, key, head_num, input_layout, keep_prob, pse_type, (q_start_idx, kv_start_idx))
     kv_heads = _kv_heads(key, query, head_num, input_layout)
     q = _heads(query, input_layout, head_num).float()
     k, v = (_shared(_heads(x, input_layout, kv_heads), q.size(1)).float() for x in (key, value))
     grad = _heads(dy, input_layout, head_num).float()
-    sparse = (atten_mask, sparse_mode, pre_tockens, next_tockens)
-    probabilities, _, _ = _softmax(_scores(q, k, scale_value, None, sparse))
-    dp = grad @ v.transpose(-1, -2)
-    ds = probabilities * (dp - (dp * probabilities).sum(-1, keepdim=True)) * scale_value
-    gradients = (ds @ k, ds.transpose(-1, -2) @ q, probabilities.transpose(-1, -2) @ grad)
-    dq, dk, dv = (
+    masking = _Masking(atten_mask, sparse_mode, pre_tockens, next_tockens, _numbers(prefix))
+    dq, dk, dv = (torch.zeros_like(x) for x in (q, k, v))
+    dpse = query.new_zeros(0) if pse_shift is None else torch.zeros_like(pse_shift, dtype=torch.float32)
+    dsink = query.new_zeros(0, dtype=torch.float32) if sink is None else torch.zeros_like(sink, dtype=torch.float32)
+    for number, part in enumerate(_parts(q, k, input_layout, (actual_seq_qlen, actual_seq_kvlen), pse_shift, masking)):
+        qs, ks, vs, gs = q[:, :, part.queries], k[:, :, part.keys], v[:, :, part.keys], grad[:, :, part.queries]
+        probabilities, top, total = _softmax(_scores(qs, ks, scale_value, part, pse_type), sink)
+        dp = gs @ vs.transpose(-1, -2)
+        mean = (dp * probabilities).sum(-1, keepdim=True)
+        ds = probabilities * (dp - mean)
+        dq[:, :, part.queries] = ds @ ks * scale_value
+        dk[:, :, part.keys] = ds.transpose(-1, -2) @ qs * scale_value
+        dv[:, :, part.keys] = probabilities.transpose(-1, -2) @ gs
+        if pse_shift is not None and part.bias is not None:
+            by_bias = (ds * scale_value if pse_type == 0 else ds).sum_to_size(
+                part.bias.shape if input_layout != "TND" else (1, *part.bias.shape)
+            )
+            place = dpse if input_layout != "TND" else dpse[number if pse_shift.size(0) > 1 else 0].unsqueeze(0)
+            place[..., : part.bias.size(-2), : part.bias.size(-1)] += by_bias
+        if sink is not None:
+            share = torch.exp(sink.float().reshape(-1, 1, 1) - top) / total
+            dsink += (-share * mean).sum((0, 2, 3))
+    gradients = (
         _laid_out(_summed_over_shared(g, heads), input_layout).to(query.dtype)
-        for g, heads in zip(gradients, (q.size(1), kv_heads, kv_heads), strict=True)
+        for g, heads in zip((dq, dk, dv), (q.size(1), kv_heads, kv_heads), strict=True)
     )
-    return dq, dk, dv, query.new_empty(0)
+    return (*gradients, dpse.to(query.dtype), *([] if sink is None else [dsink]))
 
 
 def _summed_over_shared(grad: T, heads: int) -> T:
-    return grad if grad.size(1) == heads else grad.unflatten(1, (heads, -1)).sum(2)
+    return grad if grad.size(1) == heads else grad.reshape(grad.size(0), heads, -1, *grad.shape[2:]).sum(2)
 
 
 def _rotated(x: T, interleaved: bool) -> T:

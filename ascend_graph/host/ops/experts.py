@@ -257,7 +257,22 @@ def moe_finalize_routing(
     return y.to(expanded_x.dtype)
 
 
-@host_kernel("MoeReRouting", data_dependent=False)
+@host_kernel("MoeFinalizeRouting")
+def moe_finalize_routing_v1(
+    expanded_x: T,
+    x1: T | None = None,
+    x2: T | None = None,
+    bias: T | None = None,
+    scales: T | None = None,
+    expanded_row_idx: T | None = None,
+    expanded_expert_idx: T | None = None,
+) -> T:
+    if expanded_row_idx is None:
+        raise ValueError("expanded_src_to_dst_row is required")
+    return moe_finalize_routing(expanded_x, expanded_row_idx, x1, x2, bias, scales, expanded_expert_idx)
+
+
+@host_kernel("MoeReRouting")
 def moe_re_routing(
     tokens: T,
     expert_token_num_per_rank: T,
@@ -282,3 +297,60 @@ def moe_re_routing(
         order = experts.repeat_interleave(counts.reshape(-1).long()).argsort(stable=True)
     scales = tokens.new_empty(0, dtype=torch.float32) if per_token_scales is None else per_token_scales[order]
     return tokens[order], scales, order.to(torch.int32), counts.sum(0).to(counts.dtype)
+
+
+@host_kernel("MoeTokenPermute")
+def moe_token_permute(tokens: T, indices: T, *, num_out_tokens: int = 0, padded_mode: bool = False) -> tuple[T, T]:
+    """Each token once for each of its experts, in the experts' order, and the place of each (token, choice)."""
+    _not_padded(padded_mode)
+    k = indices.size(1) if indices.dim() == 2 else 1
+    order = indices.reshape(-1).argsort(stable=True)
+    count = order.numel() if num_out_tokens <= 0 else min(num_out_tokens, order.numel())
+    return tokens[order[:count] // k], _inverse(order).to(torch.int32)
+
+
+@host_kernel("MoeTokenPermuteGrad")
+def moe_token_permute_grad(dy: T, sorted_indices: T, *, num_topk: int, padded_mode: bool = False) -> T:
+    _not_padded(padded_mode)
+    rows = _rows_of(dy, sorted_indices)
+    return rows.float().reshape(-1, num_topk, rows.size(-1)).sum(1).to(dy.dtype)
+
+
+@host_kernel("MoeTokenUnpermute", ignores=("restore_shape",))
+def moe_token_unpermute(
+    permuted_tokens: T, sorted_indices: T, probs: T | None = None, *, padded_mode: bool = False
+) -> T:
+    """Each token's rows, weighted and summed up."""
+    _not_padded(padded_mode)
+    k = 1 if probs is None else probs.size(1)
+    rows = _rows_of(permuted_tokens, sorted_indices).float().reshape(-1, k, permuted_tokens.size(-1))
+    return (rows if probs is None else rows * probs.float().unsqueeze(-1)).sum(1).to(permuted_tokens.dtype)
+
+
+@host_kernel("MoeTokenUnpermuteGrad", ignores=("restore_shape",))
+def moe_token_unpermute_grad(
+    permuted_tokens: T, dy: T, sorted_indices: T, probs: T | None = None, *, padded_mode: bool = False
+) -> tuple[T, T]:
+    _not_padded(padded_mode)
+    k = 1 if probs is None else probs.size(1)
+    grad = dy.float().repeat_interleave(k, 0)
+    weighted = grad if probs is None else grad * probs.float().reshape(-1, 1)
+    dx = torch.zeros_like(permuted_tokens, dtype=torch.float32)
+    kept = (sorted_indices < dx.size(0)).unsqueeze(-1)
+    dx.index_add_(0, sorted_indices.long().clamp(max=dx.size(0) - 1), weighted * kept)
+    if probs is None:
+        return dx.to(permuted_tokens.dtype), dy.new_empty(0)
+    dprobs = (_rows_of(permuted_tokens, sorted_indices).float() * grad).sum(-1).reshape(probs.shape)
+    return dx.to(permuted_tokens.dtype), dprobs.to(probs.dtype)
+
+
+def _not_padded(padded_mode: bool) -> None:
+    if padded_mode:
+        raise ValueError("padded_mode is not supported")
+
+
+def _rows_of(x: T, places: T) -> T:
+    """The rows at places, zeros for those that were cut off."""
+    if not x.is_meta and places.numel() and int(places.min()) < 0:
+        raise ValueError(f"sorted_indices {places.tolist()} must not be negative")
+    return x[places.long().clamp(max=x.size(0) - 1)].masked_fill((places >= x.size(0)).unsqueeze(-1), 0)

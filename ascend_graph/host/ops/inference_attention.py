@@ -254,7 +254,7 @@ class _Cache:
 
 
 def _numbers(x: T | None) -> list[int] | None:
-    return None if x is None or x.is_meta or x.numel() == 0 else [int(n) for n in x.tolist()]
+    return None if x is None or x.is_meta or x.numel() == 0 else [int(n) for n in x.reshape(-1).tolist()]
 
 
 @dataclass(frozen=True, slots=True)

@@ -257,6 +257,20 @@ def rms_norm(x: T, gamma: T, *, epsilon: float = 1e-6) -> tuple[T, T]:
     return y.to(x.dtype), rstd
 
 
+@host_kernel("GemmaRmsNorm")
+def gemma_rms_norm(x: T, gamma: T, *, epsilon: float = 1e-6) -> tuple[T, T]:
+    y, rstd = _rms_norm(x, _wide(gamma) + 1, epsilon)
+    return y.to(x.dtype), rstd
+
+
+@host_kernel("InplaceAddRmsNorm", writes={"x1": 0, "x2": 2})
+def inplace_add_rms_norm(x1: T, x2: T, gamma: T, *, epsilon: float = 1e-6) -> tuple[T, T, T]:
+    """The norm of the sum comes to x1, the sum to x2."""
+    x = x1 + x2
+    y, rstd = _rms_norm(x, gamma, epsilon)
+    return x1.copy_(y), rstd, x2.copy_(x)
+
+
 @host_kernel("AddRmsNorm")
 def add_rms_norm(x1: T, x2: T, gamma: T, *, epsilon: float = 1e-6) -> tuple[T, T, T]:
     x = x1 + x2
