@@ -71,7 +71,7 @@ def _product(
     weight = unpacked(w) if w.dtype == torch.int32 else w
     if antiquant[0] is not None:
         wide = weight.float() if antiquant[1] is None else weight.float() + _by_rows(antiquant[1], weight)
-        y = x.float() @ (wide * _by_rows(antiquant[0], weight)).to(x.dtype).float()
+        y = x.float() @ (wide * _by_rows(antiquant[0], weight))
         return y if bias is None else y + bias.float()
     if x.dtype.is_floating_point:
         y = x.float() @ weight.float()

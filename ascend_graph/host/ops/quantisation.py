@@ -261,7 +261,7 @@ def weight_quant_batch_matmul(
         _weight_parameter(p, w, transpose_weight, antiquant_group_size) for p in (antiquant_scale, antiquant_offset)
     )
     assert scale is not None
-    y = a.float() @ ((w if offset is None else w + offset) * scale).to(x.dtype).float()
+    y = a.float() @ ((w if offset is None else w + offset) * scale)
     if bias is not None:
         y = y + bias.float()
     if quant_scale is None:
@@ -424,16 +424,14 @@ def add_rms_norm_dynamic_quant(
     output_mask: list[bool] | None = None,
     dst_type: int = _INT8,
 ) -> tuple[T, T, T, T, T]:
-    """The norm of a sum, quantised by one or two smoothing scales; results that are not asked for are zeros."""
+    """The norm of a sum, quantised by one or two smoothing scales; results that are not asked for are empty."""
     x = x1 + x2
     y = _normalised(x, gamma, beta, epsilon)
     wanted = output_mask or [True, smooth_scale1 is not None and smooth_scale2 is not None]
     results = []
     for smooth, is_wanted in zip((smooth_scale1, smooth_scale2), wanted, strict=True):
         quantised, scale = dynamic(y if smooth is None else y * smooth.float(), dst_type)
-        if not is_wanted:
-            quantised, scale = torch.zeros_like(quantised), torch.zeros_like(scale)
-        results.append((quantised, scale.squeeze(-1)))
+        results.append((quantised, scale.squeeze(-1)) if is_wanted else (quantised.new_empty(0), scale.new_empty(0)))
     (y1, scale1), (y2, scale2) = results
     return y1, y2, x, scale1, scale2
 
@@ -454,7 +452,7 @@ def add_rms_norm_quant(
     div_mode: bool = True,
     dst_type: int = _INT8,
 ) -> tuple[T, T, T]:
-    """The norm of a sum, quantised by one or two scales; the second result is zeros where it has none."""
+    """The norm of a sum, quantised by one or two scales; the second result is empty where it has none."""
     if axis != -1:
         raise ValueError(f"axis {axis} is not supported; -1 is")
     x = x1 + x2
@@ -462,7 +460,7 @@ def add_rms_norm_quant(
 
     def quantised(scales: T | None, zero_points: T | None) -> T:
         if scales is None:
-            return torch.zeros_like(saturated(y, dst_type))
+            return saturated(y, dst_type).new_empty(0)
         scaled = y / scales.float() if div_mode else y * scales.float()
         return saturated(scaled if zero_points is None else scaled + zero_points.float(), dst_type)
 
