@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ascend_graph.codegen import eager_texts
+from ascend_graph.codegen import declared_functions, eager_texts
 from ascend_graph.codegen.aclnn_call import CppCall, cpp_call
 from ascend_graph.codegen.declarations import (
     Declaration,
@@ -199,7 +199,7 @@ def generate_project(
 
     Args:
         directory: The project; its last part is the package's name and the operators' namespace.
-        sources: A header with REG_OPs, or whatever :func:`ascend_graph.prototypes.read_prototypes` reads, and for
+        sources: A header with REG_OPs, headers of aclnn functions, which become operators by their declarations, or whatever :func:`ascend_graph.prototypes.read_prototypes` reads, and for
             ``launch="kernel"`` sources of Ascend C kernels or a directory with some; several where they are apart. They
             are copied into the project. ``None`` takes the project's own copies. Kernels without prototypes get proposed
             ones.
@@ -232,18 +232,41 @@ def generate_project(
     kernel_sources = None
     if launch == "kernel":
         given, kernel_sources = _kernel_sources(target, given)
-    text, drafts = _header(header, given, kernel_sources)
-    schemas, skipped = _schemas(text)
-    if not schemas:
-        reasons = "; ".join(f"{name}: {why}" for name, why in skipped) or "there is no REG_OP in it"
-        raise GenerationError(f"nothing to generate from {', '.join(map(str, given)) or header}: {reasons}")
+    declarations_of = target / package / declared_functions.FILE
+    functions = declared_functions.aclnn_headers(given) if launch == "aclnn" else []
+    declared_text = "\n".join(path.read_text(errors="replace") for path in functions)
+    if not functions and launch == "aclnn" and declarations_of.exists():
+        declared_text = declarations_of.read_text(errors="replace")
+    given = [path for path in given if path not in functions]
+    only_functions = bool(declared_text) and not header.exists() and not _has_prototypes(given)
+    text, drafts = (_NO_PROTOTYPES, []) if only_functions else _header(header, given, kernel_sources)
     ini = target / package / "operators.ini"
     declared = read_declarations(ini, kernel_sources)
+    schemas, skipped = _schemas(text)
+    said = {name: declaration.shape for name, declaration in declared.items()} | dict(shapes or {})
+    by_function, not_derived, nulls = declared_functions.declared_operators(declared_text, said)
+    for name, operator in by_function.items():
+        if any(schema.name == operator.schema.name for schema in schemas.values()):
+            not_derived.append((name, f"another operator is {operator.schema.name}"))
+        else:
+            schemas[name] = operator.schema
+    skipped += not_derived
+    if not schemas:
+        reasons = (
+            "; ".join(f"{name}: {why}" for name, why in skipped) or "there is no REG_OP and no aclnn function in it"
+        )
+        raise GenerationError(f"nothing to generate from {', '.join(map(str, given)) or header}: {reasons}")
     new, proposed = propose(schemas, declared, Given(shapes or {}, gradients or {}, kernels or {}), kernel_sources)
+    proposed += [text for text in nulls if text.rpartition(":")[0].rpartition(" of ")[2] in new]
     declarations = {**declared, **new}
-    schemas = {name: numbered(s, declarations.get(name, Declaration()), ini) for name, s in schemas.items()}
+    schemas = {
+        name: s if name in by_function else numbered(s, declarations.get(name, Declaration()), ini)
+        for name, s in schemas.items()
+    }
     unsaid = {name for name in schemas if not (declared.get(name, Declaration()).kernel or (kernels or {}).get(name))}
-    operators, left_out = _operators(schemas, declarations, ini, kernel_sources, unsaid)
+    operators, left_out = _operators(
+        schemas, declarations, ini, kernel_sources, unsaid, {name: o.call for name, o in by_function.items()}
+    )
     if not operators and kernel_sources is not None:
         reasons = "; ".join(f"{name}: {why}" for name, why in (*skipped, *left_out))
         raise GenerationError(f"{reasons}{'' if ini.exists() else '; for a new project: --kernel OP=…'}")
@@ -265,6 +288,8 @@ def generate_project(
         "chevrons": any(o.launch.source.suffix != ".cpp" for o in operators if o.launch),
         "samples": {o.op_type: sample_call(o) for o in operators},
         "declarations": declarations,
+        "declared": by_function,
+        "prototypes": text != _NO_PROTOTYPES,
         **{name: getattr(eager_texts, name) for name in _TEXTS},
     }
     generated: dict[str, str | bytes] = {
@@ -277,6 +302,8 @@ def generate_project(
         **{f"csrc/generated/ascend_graph/{path.name}": path.read_text() for path in _runtime_headers(launch)},
         f"{package}/op_proto.h": text,
     }
+    if declared_text:
+        generated[f"{package}/{declared_functions.FILE}"] = declared_text
     if values["gradients"]:
         generated["csrc/generated/gradients.cpp"] = render("eager_project/gradients.cpp.jinja", **values)
     own = {
@@ -377,6 +404,14 @@ def _header(header: Path, sources: Sequence[Path], kernels: KernelSources | None
     return text, drafts
 
 
+#: The op_proto.h of a project that is made of aclnn headers alone.
+_NO_PROTOTYPES = "// No prototypes: the operators are declared in aclnn.h.\n"
+
+
+def _has_prototypes(sources: Sequence[Path]) -> bool:
+    return any(read_prototypes(source).prototypes for source in sources)
+
+
 def _schemas(text: str) -> tuple[dict[str, OperatorSchema], list[tuple[str, str]]]:
     found: dict[str, OperatorSchema] = {}
     skipped: list[tuple[str, str]] = []
@@ -414,6 +449,7 @@ def _operators(
     ini: Path,
     kernels: KernelSources | None,
     proposed: Set[str],
+    calls: Mapping[str, Call],
 ) -> tuple[list[CppOperator], list[tuple[str, str]]]:
     """The operators, and those that are left out: no shape is said, or the kernel in ``proposed`` does not fit."""
     operators, left_out = [], []
@@ -422,11 +458,15 @@ def _operators(
         if schema.returns and not declaration.shape:
             left_out.append((op_type, f"{ini.name} does not say its output shapes: write shape = … below [{op_type}]"))
             continue
+        if op_type in calls and (declaration.aclnn or declaration.aclnn_arguments or declaration.dtypes):
+            raise GenerationError(
+                f"{ini}, [{op_type}]: aclnn, aclnn_arguments and dtypes are for prototypes; this operator is the function itself"
+            )
         relation = relation_of(schema, declaration, ini)
         call = None
         if kernels is None:
             try:
-                call = call_of(schema.prototype, declaration)
+                call = calls.get(op_type) or call_of(schema.prototype, declaration)
                 operator = _cpp_operator(schema, relation, declaration, call)
             except (BindingError, ConflictingDeclarationsError, GenerationError) as error:
                 left_out.append((op_type, str(error)))

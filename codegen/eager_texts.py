@@ -207,7 +207,8 @@ def docstring(op: CppOperator) -> str:
 
 
 def _summary(op: CppOperator) -> str:
-    return f"GE's {op.op_type}{f': {op.relation}' if op.relation else ''}."
+    kind = "The function " if op.op_type.startswith("aclnn") else "GE's "
+    return f"{kind}{op.op_type}{f': {op.relation}' if op.relation else ''}."
 
 
 def python_name(argument: SchemaArgument) -> str:

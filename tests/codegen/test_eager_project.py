@@ -331,3 +331,70 @@ def test_numbers_that_make_no_sense(tmp_path: Path, dtypes: str, match: str) -> 
     (project / "my_ops/operators.ini").write_text(f"[CastTo]\nshape = x -> y like x\ndtypes = {dtypes}\n")
     with pytest.raises(AscendGraphError, match=match):
         generate_project(project)
+
+
+TAIL = "uint64_t *workspaceSize, aclOpExecutor **executor);\n"
+ACLNN = f"""#include "aclnn/acl_meta.h"
+int aclnnGenLerpGetWorkspaceSize(const aclTensor *self, int64_t dim, const aclTensor *endOptional, const aclScalar *weight,
+    const aclIntArray *sizesOptional, aclDataType outType, int8_t small, float eps, char *mode, aclTensor *out, {TAIL}
+int aclnnInplaceGenAddGetWorkspaceSize(aclTensor *selfRef, const aclTensor *other, {TAIL}
+int aclnnGenCountGetWorkspaceSize(const aclTensor *self, int64_t *count, {TAIL}
+int aclnnGenEyeGetWorkspaceSize(int64_t n, aclTensor *out, {TAIL}
+"""
+LERP = "aclnnGenLerp=self[*s] -> out[*s]: out_type"
+
+
+def test_aclnn_headers_are_sources_as_prototypes_are(tmp_path: Path) -> None:
+    (tmp_path / "aclnn_gen.h").write_text(ACLNN)
+    project = tmp_path / "gen_ops"
+    arguments = ["new", str(project), "--from", str(tmp_path / "aclnn_gen.h"), "--shape", LERP]
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 0, result.output
+    assert "2 operators" in result.output
+    assert "proposed, check operators.ini: sizesOptional of aclnnGenLerp: always null" in result.output
+    assert "left out: aclnnGenEye: it reads no tensor" in result.output
+    assert "left out: aclnnGenCount: count of its aclnn function is host memory" in result.output
+    code = (project / "csrc/generated/operators.cpp").read_text()
+    assert (
+        'm.def("gen_lerp(Tensor self, Tensor? end=None, *, int dim, float weight, int out_type, int small, float eps, str mode) '
+        '-> Tensor out"' in code
+    )
+    assert (
+        'call("gen_ops::gen_lerp", function, self, dim, end, at::Scalar(weight), nullptr, Dtype{out_type}, '
+        'ascend_graph::eager::ranged<int8_t>("small", small), static_cast<float>(eps), mode, outputs);' in code
+    )
+    assert "inplace_gen_add(Tensor(a!) self, Tensor other) -> ()" in code
+    assert (project / "gen_ops/aclnn.h").read_text() == ACLNN
+    generated = (project / "gen_ops/_generated.py").read_text()
+    assert "register_op" not in generated
+    assert "load_prototypes" not in generated
+    assert generate_project(project).written == ()
+
+    ini = project / "gen_ops/operators.ini"
+    ini.write_text(ini.read_text().replace("shape = self -> self", "shape = self -> self\naclnn = aclnnOther"))
+    with pytest.raises(
+        AscendGraphError, match=r"\[aclnnInplaceGenAdd\]: aclnn, aclnn_arguments and dtypes are for prototypes"
+    ):
+        generate_project(project)
+
+
+def test_prototypes_and_aclnn_headers_in_one_project(tmp_path: Path, header: Path) -> None:
+    (tmp_path / "aclnn_gen.h").write_text(ACLNN)
+    shapes = {"aclnnGenLerp": LERP.partition("=")[2], "AddCustom": "x[*s], y[*s] -> z[*s]"}
+    project = generate_project(tmp_path / "both_ops", [header, tmp_path / "aclnn_gen.h"], shapes=shapes)
+    assert project.operators == ("AddCustom", "AddCustomGrad", "aclnnGenLerp", "aclnnInplaceGenAdd")
+    assert 'register_op("AddCustom"' in (project.directory / "both_ops/_generated.py").read_text()
+    (tmp_path / "aclnn_bad.h").write_text(ACLNN.replace("aclnnGenLerp", "aclnnGenEye"))
+    with pytest.raises(AscendGraphError, match="aclnnGenEye is declared in two ways"):
+        generate_project(tmp_path / "bad_ops", tmp_path / "aclnn_bad.h")
+
+
+def test_in_a_project_of_aclnn_headers_relations_may_be_more_than_cpp_does(tmp_path: Path) -> None:
+    (tmp_path / "aclnn_gen.h").write_text(
+        f"int aclnnGenCatGetWorkspaceSize(const aclTensorList *xs, aclTensor *out, {TAIL}"
+    )
+    shapes = {"aclnnGenCat": "xs[i][n[i], d] -> out[sum(n), d]"}
+    project = generate_project(tmp_path / "cat_ops", tmp_path / "aclnn_gen.h", shapes=shapes)
+    generated = (project.directory / "cat_ops/_generated.py").read_text()
+    assert "register_meta(\n    torch.ops.cat_ops.gen_cat.default," in generated
+    ast.parse(generated)
