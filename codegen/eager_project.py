@@ -253,7 +253,7 @@ def generate_project(
     skipped += not_derived
     if not schemas:
         reasons = (
-            "; ".join(f"{name}: {why}" for name, why in skipped) or "there is no REG_OP and no aclnn function in it"
+            "; ".join(f"{name}: {why}" for name, why in skipped) or "there is no REG_OP in it, and no aclnn function"
         )
         raise GenerationError(f"nothing to generate from {', '.join(map(str, given)) or header}: {reasons}")
     new, proposed = propose(schemas, declared, Given(shapes or {}, gradients or {}, kernels or {}), kernel_sources)
