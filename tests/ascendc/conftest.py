@@ -63,10 +63,18 @@ def tools(cache: Path) -> Toolkit:
     installed = toolkit_directory()
     runtime = _digest(SOURCES / "include", Path(standalone.__file__), *LIBRARY)
     headers = installed / "include"
-    key = _digest(headers, *LIBRARY, Path(driver.__file__), Path(translate.__file__), Path(kernels.__file__))
+    key = _digest(
+        headers,
+        *LIBRARY,
+        Path(standalone.__file__),
+        Path(driver.__file__),
+        Path(translate.__file__),
+        Path(kernels.__file__),
+    )
     home = cache / f"home-{runtime}"
     library = assemble(home)
-    return Toolkit(home, key, ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL))
+    # For the kernels' libraries alone: in the global scope the seam could stand before the host runtime's own functions.
+    return Toolkit(home, key, ctypes.CDLL(str(library), mode=ctypes.RTLD_LOCAL))
 
 
 Build = Callable[..., ctypes.CDLL]
@@ -94,7 +102,8 @@ def build(tools: Toolkit, cache: Path) -> Build:
                 raise AssertionError(f"{name} does not compile:\n{result.stderr}")
             (directory / "out.so").rename(library)
             shutil.rmtree(directory)
-        return ctypes.CDLL(str(library))
+        # Its own dependencies before what the process has: the seam, not the host runtime.
+        return ctypes.CDLL(str(library), mode=ctypes.RTLD_LOCAL | os.RTLD_DEEPBIND)
 
     return compile_kernel
 

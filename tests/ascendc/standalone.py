@@ -14,6 +14,8 @@ HOST = HERE.parents[1] / "csrc/host"
 #: What the runtime library is made of: the product's, with a seam of its own in place of libascendcl's.
 LIBRARY = (*sorted((SOURCES / "runtime").glob("*.cpp")), *sorted((HOST / "acl/guard").glob("*")), HERE / "seam.cpp")
 RUNTIME = "libascendc_runtime.so"
+#: How kernels name it when they are loaded, for the process may have the product's under the other name.
+LOADED_AS = "libascendc_standalone.so"
 
 
 def assemble(home: Path) -> Path:
@@ -26,13 +28,14 @@ def assemble(home: Path) -> Path:
         partial = library.with_suffix(".partial")
         includes = [SOURCES / "include", HOST, HOST / "include"]
         # Bound to its own seam, also where the process has loaded the product's libascendcl.so before.
-        flags = ["-std=c++17", "-O2", "-fPIC", "-shared", "-pthread", "-Wl,-Bsymbolic"]
+        flags = ["-std=c++17", "-O2", "-fPIC", "-shared", "-pthread", "-Wl,-Bsymbolic", f"-Wl,-soname,{LOADED_AS}"]
         flags += [f"-I{path}" for path in includes]
         subprocess.run(
             ["g++", *flags, *(str(p) for p in LIBRARY if p.suffix == ".cpp"), "-o", str(partial)],
             check=True,
             timeout=300,
         )
+        library.with_name(LOADED_AS).symlink_to(RUNTIME)
         partial.rename(library)
     # Everything else is the installed toolkit's; the compiler finds the runtime from where it lies itself.
     shutil.copytree(installed / "bin", home / "bin", dirs_exist_ok=True)
