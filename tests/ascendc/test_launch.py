@@ -279,6 +279,29 @@ def test_functions_of_host_and_device(tools: Toolkit, tmp_path: Path) -> None:
     assert result.returncode == 0, result.stderr
 
 
+def test_headers_by_their_other_names(tools: Toolkit, tmp_path: Path) -> None:
+    """Kernels include parts of the API by the names that CANN has for them, and may do without shapes in tensors."""
+    source = """
+    #define K_MAX_SHAPE_DIM 0
+    #include "kernel_operator_list_tensor_intf.h"
+    #include "lib/matrix/matmul/matmul.h"
+    #include "lib/matrix/matmul/tiling.h"
+    #include "op_common/op_kernel/math_util.h"
+    #include "securec.h"
+    static_assert(sizeof(AscendC::ShapeInfo::shape) == 0);
+    extern "C" int sums(int a) {
+        using namespace AscendC;
+        char text[8];
+        if (memset_s(text, sizeof text, 0, 9) != ERANGE_AND_RESET || snprintf_s(text, 8, 7, "%d", a) != 1) return -1;
+        return Ceil(uint64_t(a), uint64_t(4)) * 1000 + CeilDiv(a, 2) * 10 + Ops::Base::CeilAlign(a, 3) % 10;
+    }
+    """
+    (tmp_path / "sums.asc").write_text(source)
+    result = tools.bisheng("-shared", "-fPIC", "sums.asc", "-o", "sums.so", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert ctypes.CDLL(str(tmp_path / "sums.so")).sums(5) == 2000 + 30 + 6
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [

@@ -246,6 +246,8 @@ template <typename T, typename U>
 constexpr auto DivCeil(T a, U b) -> decltype(a / b) {
     return b == 0 ? 0 : (a + b - 1) / b;
 }
+// Of scalars; that of tensors is with the other functions of mathematics.
+inline uint32_t Ceil(uint32_t a, uint32_t b) { return (a + b - 1) / b; }
 template <typename T, typename U>
 constexpr auto CeilDivision(T a, U b) -> decltype(a / b) {
     return DivCeil(a, b);
