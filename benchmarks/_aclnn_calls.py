@@ -194,6 +194,7 @@ def _value(argument: SchemaArgument, n: int) -> Any:
         Kind.BOOLS: [True, n % 2 == 0],
         Kind.DTYPE: torch.float16,
         Kind.DTYPES: [torch.float16],
+        Kind.SCALARS: [n + 3, n + 0.25, True],
         Kind.SCALAR: n + 0.75,
     }[argument.kind]
 
@@ -279,9 +280,9 @@ _ATTR_TYPES = {
     AttrType.FLOAT: [CType("double"), CType("float"), CType("aclScalar", 1, True)],
     AttrType.BOOL: [CType("bool")],
     AttrType.STRING: [CType("char", 1), CType("char", 1, True)],
-    AttrType.LIST_INT: [CType("aclIntArray", 1, True)],
-    AttrType.LIST_FLOAT: [CType("aclFloatArray", 1, True)],
-    AttrType.LIST_BOOL: [CType("aclBoolArray", 1, True)],
+    AttrType.LIST_INT: [CType("aclIntArray", 1, True), CType("aclScalarList", 1, True)],
+    AttrType.LIST_FLOAT: [CType("aclFloatArray", 1, True), CType("aclScalarList", 1, True)],
+    AttrType.LIST_BOOL: [CType("aclBoolArray", 1, True), CType("aclScalarList", 1, True)],
     AttrType.TYPE: [CType("aclDataType"), CType("int64_t")],
 }
 

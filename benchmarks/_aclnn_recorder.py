@@ -66,7 +66,12 @@ void put(const aclScalar *value) {
     default: kept += "\"a scalar of dtype " + std::to_string(value->dtype) + "\"";
   }
 }
-void put(const aclScalarList *value) { kept += value == nullptr ? "null" : "\"scalars\""; }
+void put(const aclScalarList *value) {
+  if (value == nullptr) { kept += "null"; return; }
+  kept += '[';
+  for (const aclScalar *scalar : value->scalars) { if (scalar != value->scalars.front()) kept += ','; put(scalar); }
+  kept += ']';
+}
 template <typename T, std::enable_if_t<std::is_arithmetic_v<T> && !std::is_same_v<T, char>, int> = 0> void put(T *value) {
   if (value == nullptr) { kept += "null"; return; }
   *value = static_cast<T>(@WRITTEN@);

@@ -32,9 +32,20 @@ from rich.console import Console
 
 from ascend_graph.aclnn import AclnnFunction, parse_file
 from ascend_graph.aclnn.catalog import header_files
-from ascend_graph.aclnn.parser import FIRST_PHASE
+from ascend_graph.aclnn.parser import FIRST_PHASE, MAX_BYTES
 from ascend_graph.prototypes import OpPrototype, read_prototypes
 from ascend_graph.sources import SourceError
+
+#: What fills a header of the largest size that is read, one line of each.
+LARGE = {
+    "declarations": "int aclnnF{0}GetWorkspaceSize(const aclTensor *x, aclTensor *out, uint64_t *s, aclOpExecutor **e);\n"
+    "int aclnnF{0}(void *w, uint64_t s, aclOpExecutor *e, aclrtStream t);\n",
+    "wrong declarations": "int aclnnF{0}GetWorkspaceSize(const aclTensor 3, aclOpExecutor **e);\n",
+    "open brackets": "int aclnnF{0}GetWorkspaceSize(const aclTensor *x, ",
+    "macros": "#define M{0} int aclnnF{0}GetWorkspaceSize(const aclTensor *x)\n",
+    "conditions": "#if A{0}\nint aclnnF{0}GetWorkspaceSize(const aclTensor *x);\n#endif\n",
+    "comments": "/* {0} */\n",
+}
 
 Pair = tuple[OpPrototype, AclnnFunction, "Truth | None"]
 
@@ -59,6 +70,16 @@ print(json.dumps({
     # Not ru_maxrss: that counts the memory of the process this one was forked from.
     "peak_mb": int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) / 1024,
 }))
+"""
+
+
+#: A file that is refused counts as read.
+_READ = """
+    from ascend_graph.errors import AscendGraphError
+    try:
+        parse_file(path)
+    except AscendGraphError:
+        pass
 """
 
 
@@ -91,6 +112,35 @@ def measure_reading(paths: list[Path]) -> dict[str, float]:
     return best
 
 
+def measure_large(directory: Path) -> dict[str, float]:
+    """Seconds and memory for the worst header of the largest size that is read, and for one of 50 MB."""
+    found = []
+    for n, line in enumerate((*LARGE.values(), LARGE["declarations"])):
+        size = MAX_BYTES if n < len(LARGE) else 50_000_000
+        path = directory / f"large_{n}.h"
+        with path.open("w") as file:
+            written = k = 0
+            while written + len(line) + 32 < size or (n == len(LARGE) and written < size):
+                written += file.write(line.format(k))
+                k += 1
+        run = subprocess.run(
+            [sys.executable, "-c", _MEASURED.replace("    parse_file(path)", _READ)],
+            input=str(path),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        found.append(json.loads(run.stdout))
+        path.unlink()
+    *largest, refused = found
+    return {
+        "large_seconds": round(max(one["parse"] for one in largest), 2),
+        "large_peak_mb": round(max(one["peak_mb"] for one in largest), 1),
+        "refused_50mb_seconds": round(refused["parse"], 3),
+        "refused_50mb_peak_mb": round(refused["peak_mb"], 1),
+    }
+
+
 def compare_with_compiler(paths: list[Path]) -> tuple[int, list[str], list[Path]]:
     """How many functions the compiler reads as we do, where it does not, and the headers it does not take."""
     agreeing, differing, failed = 0, [], []
@@ -119,7 +169,10 @@ def main() -> dict[str, Any]:
         paths = aclnn_headers(options.headers or [Path(name)])
         found = reading(paths)
         pairs = pairs_of(paths, options.prototypes) if options.prototypes else [] if options.headers else random_pairs()
-        return found | calling(pairs, Path(name) / "opp") | deriving(functions_of(paths), Path(name) / "derived")
+        large = {} if options.headers else measure_large(Path(name))
+        return (
+            found | large | calling(pairs, Path(name) / "opp") | deriving(functions_of(paths), Path(name) / "derived")
+        )
 
 
 def functions_of(paths: list[Path]) -> list[AclnnFunction]:

@@ -39,9 +39,10 @@ from ascend_graph.codegen.output_shapes import CppTensor, OutputCode, output_cod
 from ascend_graph.codegen.rendering import GenerationError, cpp_string, identifier, render, write_if_different
 from ascend_graph.codegen.sample_calls import sample_call
 
-from ascend_graph.aclnn import ConflictingDeclarationsError
-from ascend_graph.binding import BindingError, Call
+from ascend_graph.aclnn import ConflictingDeclarationsError, Value
+from ascend_graph.binding import BindingError, Call, Part
 from ascend_graph.binding.allowed import ANY, AllowedDtypes, allowed_dtypes
+from ascend_graph.binding.dtype_ints import Numbers, dtype_ints
 from ascend_graph.binding.errors import EagerError
 from ascend_graph.binding.own_schema import Kind, OperatorSchema, SchemaArgument, operator_schema
 from ascend_graph.eager.shape_code import attr_kind
@@ -52,7 +53,7 @@ from ascend_graph.prototypes.naming import snake_case
 from ascend_graph.prototypes.writer import to_reg_op
 from ascend_graph.shapes import Relation, parse_relation
 from ascend_graph.shapes.form import AttrKind
-from ascend_graph.shapes.syntax import Itself
+from ascend_graph.shapes.syntax import Dims, Itself
 
 __all__ = ["LAUNCHES", "CppArgument", "CppOperator", "Project", "generate_project", "op_plugin_entries"]
 
@@ -100,7 +101,7 @@ _CPP = {
     Kind.BOOL: ("bool", "std::optional<bool>", "{}"),
     Kind.STRING: ("c10::string_view", "std::optional<c10::string_view>", "{}"),
     Kind.INTS: ("at::IntArrayRef", "at::OptionalIntArrayRef", "{}"),
-    Kind.FLOATS: ("at::ArrayRef<double>", "at::OptionalArrayRef<double>", "{}"),
+    Kind.FLOATS: ("at::ArrayRef<double>", "std::optional<at::ArrayRef<double>>", "{}"),
     Kind.BOOLS: ("c10::List<bool>", "std::optional<c10::List<bool>>", "{}"),
     Kind.DTYPE: ("int64_t", "std::optional<int64_t>", "Dtype{{{}}}"),
     Kind.DTYPES: ("at::IntArrayRef", "at::OptionalIntArrayRef", "Dtypes{{{}}}"),
@@ -467,7 +468,9 @@ def _operators(
         if kernels is None:
             try:
                 call = calls.get(op_type) or call_of(schema.prototype, declaration)
-                operator = _cpp_operator(schema, relation, declaration, call)
+                _check_numbers(schema, call, relation)
+                called = schema if op_type in calls else _as_called(schema, call, relation)
+                operator = _cpp_operator(called, relation, declaration, call)
             except (BindingError, ConflictingDeclarationsError, GenerationError) as error:
                 left_out.append((op_type, str(error)))
                 continue
@@ -483,16 +486,45 @@ def _operators(
                 continue
             operator = replace(operator, launch=launch)
         operators.append(operator)
-    return _with_gradients(operators, schemas, declarations, ini), left_out
+    return _with_gradients(operators, declarations, ini), left_out
+
+
+def _check_numbers(schema: OperatorSchema, call: Call, relation: Relation | None) -> None:
+    """Refuse a relation that gives a shape to an output which is one number in host memory."""
+    outputs = schema.prototype.outputs
+    numbers = {
+        outputs[a.index].name for a in call.arguments if a.part is Part.OUTPUT and a.type.value is Value.HOST_OUTPUT
+    }
+    for output in relation.output_tensors if relation is not None else ():
+        shapes = [alternative.shape for alternative in output.alternatives]
+        if output.name in numbers and not all(isinstance(shape, Dims) and not shape.items for shape in shapes):
+            raise GenerationError(
+                f"{output.name} of its aclnn function is host memory for one number, and the relation gives it a shape: {output}; "
+                f"write {output.name}[] with its dtype"
+            )
+
+
+def _as_called(schema: OperatorSchema, call: Call, relation: Relation | None) -> OperatorSchema:
+    """The schema with lists of numbers for the inputs whose values the function takes, and with what it takes as dtypes."""
+    arrays = call.array_inputs(schema.prototype)
+    dtypes = dict.fromkeys(call.dtype_attrs(schema.prototype), Numbers.TORCH) | dict(schema.dtype_ints)
+    if not arrays and dtypes == dict(schema.dtype_ints):
+        return schema
+    shaped = [t.name for t in relation.input_tensors if t.name in arrays] if relation is not None else []
+    if shaped:
+        raise GenerationError(
+            f"{call.function} takes the values of {shaped[0]}, a list of numbers in the schema; the relation {relation} takes it for a "
+            "tensor: leave it out there, or use register_op"
+        )
+    return operator_schema(schema.prototype, schema.name, dtype_ints(schema.prototype, None, dtypes), arrays)
 
 
 def _with_gradients(
     operators: Sequence[CppOperator],
-    schemas: Mapping[str, OperatorSchema],
     declarations: Mapping[str, Declaration],
     ini: Path,
 ) -> list[CppOperator]:
-    known = {o.op_type: schemas[o.op_type] for o in operators}
+    known = {o.op_type: o.op_schema for o in operators}
     complete = []
     for operator in operators:
         declaration = declarations.get(operator.op_type, Declaration())
@@ -509,7 +541,7 @@ def _with_gradients(
 
 
 def _cpp_name(name: str) -> str:
-    return f"{identifier(name)}_" if name in _RESERVED or name.startswith("dim_") else identifier(name)
+    return f"{identifier(name)}_" if name in _RESERVED or name.startswith(("dim_", "host_")) else identifier(name)
 
 
 def _cpp_operator(
@@ -556,6 +588,9 @@ def _shapes(relation: Relation, arguments: Sequence[CppArgument]) -> OutputCode 
 def _cpp_argument(argument: SchemaArgument) -> CppArgument:
     name = _cpp_name(argument.name)
     parameter = argument.parameter
+    if isinstance(parameter, Parameter) and not argument.is_tensor:
+        plain, optional, aclnn = _CPP[argument.kind]
+        return CppArgument(name, optional if parameter.kind is ParameterKind.OPTIONAL else plain, name, name, argument)
     if isinstance(parameter, Parameter):
         type_ = {
             ParameterKind.REQUIRED: "const at::Tensor&",

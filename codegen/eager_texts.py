@@ -146,6 +146,11 @@ def _optional(argument: SchemaArgument) -> bool:
     return isinstance(argument.parameter, Parameter) and argument.parameter.kind is ParameterKind.OPTIONAL
 
 
+def _may_be_none(argument: SchemaArgument) -> bool:
+    """Whether a value is optional in C++: None stands for a default, or for an input that is absent."""
+    return argument.default is not None or (_optional(argument) and not argument.is_tensor)
+
+
 # ------------------------------------------------------------------------------------------------------------- bindings
 
 
@@ -163,7 +168,7 @@ def binding_type(argument: CppArgument) -> str:
         if given.kind is Kind.DTYPE
         else argument.type
     )
-    if given.default is not None and (given.kind in _LISTS or given.kind is Kind.DTYPE):
+    if _may_be_none(given) and (given.kind in _LISTS or given.kind is Kind.DTYPE):
         plain = f"std::optional<{plain}>"
     return plain if plain == argument.type else f"const {plain}&"
 
@@ -172,7 +177,7 @@ def binding_value(argument: CppArgument) -> str:
     """What a pybind function hands on."""
     given, name = argument.argument, argument.name
     convert = {Kind.DTYPE: "dtype_number({})", Kind.BOOLS: "booleans({})"}.get(given.kind)
-    if given.default is None:
+    if not _may_be_none(given):
         return convert.format(name) if convert else name
     if convert:
         return f"{name}.has_value() ? std::make_optional({convert.format('*' + name)}) : std::nullopt"
@@ -181,8 +186,8 @@ def binding_value(argument: CppArgument) -> str:
 
 def binding_arguments(op: CppOperator) -> list[str]:
     """The names and defaults of a pybind function's parameters."""
-    tensors = [a for a in op.arguments if a.argument.is_tensor]
-    attrs = [a for a in op.arguments if not a.argument.is_tensor]
+    tensors = [a for a in op.arguments if a.argument.is_input]
+    attrs = [a for a in op.arguments if not a.argument.is_input]
     texts = [f'py::arg("{a.argument.name}"){" = py::none()" if "=None" in a.argument.text else ""}' for a in tensors]
     if attrs:
         texts.append("py::kw_only()")
@@ -228,6 +233,9 @@ def python_definition(op: CppOperator) -> str:
                 ParameterKind.OPTIONAL: "Tensor | None",
                 ParameterKind.DYNAMIC: "Sequence[Tensor]",
             }[parameter.kind]
+            if not argument.is_tensor:
+                optional = parameter.kind is ParameterKind.OPTIONAL
+                annotation = f"{_PYTHON[argument.kind]}{' | None' if optional else ''}"
             tensors.append(f"{name}: {annotation}{' = None' if '=None' in argument.text else ''}")
         elif argument.default is not None:
             attrs.append(f"{name}: {_PYTHON[argument.kind]} | None = None")

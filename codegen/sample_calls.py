@@ -29,7 +29,10 @@ def sample_call(operator: CppOperator) -> str:
     for cpp in operator.arguments:
         argument = cpp.argument
         parameter = argument.parameter
-        if isinstance(parameter, Parameter):
+        if isinstance(parameter, Parameter) and not argument.is_tensor:
+            one = {Kind.INTS: "[1]", Kind.FLOATS: "[1.0]", Kind.BOOLS: "[True]"}[argument.kind]
+            parts.append(f'"{argument.name}": {one}')
+        elif isinstance(parameter, Parameter):
             tensor = f"_tensor({shapes.get(parameter.name, default)}, torch.{_sample_dtype(parameter, operator)})"
             if parameter.kind is ParameterKind.DYNAMIC:
                 tensor = f"[{tensor}, {tensor}]"

@@ -27,6 +27,10 @@ MAX_DECLARATION = 64 * 1024
 MAX_PARAMETERS = 256
 MAX_PARAMETER = 4096
 _MAX_NAME = 256
+#: All headers of CANN together have 3 MB; reading more takes seconds and memory for something else.
+MAX_BYTES = 16 * 1024 * 1024
+#: CANN 8.1 has 769 functions in all its headers together.
+MAX_FUNCTIONS = 10_000
 #: What stands before the name is looked at this far back: attributes, macros and the return type.
 _MAX_HEAD = 2000
 
@@ -93,6 +97,8 @@ def parse_text(text: str, file: str = "") -> AclnnResult:
     >>> [parameter.direction.value for parameter in result.functions[0].parameters]
     ['in', 'in', 'in', 'out']
     """
+    if len(text) > MAX_BYTES:
+        return AclnnResult(diagnostics=(Diagnostic(Severity.ERROR, _too_large(len(text)), file, 1, 1),))
     return parse_source(SourceText(text, file))
 
 
@@ -100,14 +106,17 @@ def parse_file(path: str | Path) -> AclnnResult:
     """Read every aclnn function of a file.
 
     Raises:
-        SourceError: the file cannot be read as text.
+        SourceError: the file cannot be read as text, or is larger than ``MAX_BYTES``.
     """
-    return parse_source(read_source(Path(path)))
+    return parse_source(read_source(Path(path), MAX_BYTES))
 
 
 def parse_source(source: SourceText) -> AclnnResult:
     """Read every aclnn function of a source."""
     code = source.code
+    if len(code) > MAX_BYTES and FIRST_PHASE in code:
+        source.report(Severity.ERROR, 0, _too_large(len(source.text)))
+        return AclnnResult(diagnostics=tuple(source.diagnostics))
     found: list[AclnnFunction] = []
     places: list[int] = []
     position = code.find(FIRST_PHASE)
@@ -117,6 +126,10 @@ def parse_source(source: SourceText) -> AclnnResult:
         following = code.find(FIRST_PHASE, after)
         if source.full:
             source.report(Severity.ERROR, position, "too many problems: the rest was not read")
+            break
+        if len(found) == MAX_FUNCTIONS:
+            message = f"more than {MAX_FUNCTIONS:,} functions are no header's: the rest was not read"
+            source.report(Severity.ERROR, position, message)
             break
         declaration = _declared(code, position, following if following >= 0 else len(code))
         position = following
@@ -142,6 +155,10 @@ def parse_source(source: SourceText) -> AclnnResult:
     functions = _without_repetitions(source, found, places)
     diagnostics = sorted(source.diagnostics, key=lambda diagnostic: (diagnostic.line, diagnostic.column))
     return AclnnResult(tuple(functions), tuple(diagnostics))
+
+
+def _too_large(size: int) -> str:
+    return f"{size:,} characters are no aclnn header: no function was read; the limit is {MAX_BYTES:,}"
 
 
 def merge_results(results: Iterable[AclnnResult]) -> AclnnResult:

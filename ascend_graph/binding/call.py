@@ -101,9 +101,9 @@ _ATTR_VALUES: Mapping[AttrType, tuple[Value, ...]] = {
     AttrType.BOOL: (Value.BOOL, Value.SCALAR),
     AttrType.STRING: (Value.STRING,),
     AttrType.TYPE: (Value.DTYPE, Value.INT),
-    AttrType.LIST_INT: (Value.INTS,),
-    AttrType.LIST_FLOAT: (Value.FLOATS,),
-    AttrType.LIST_BOOL: (Value.BOOLS,),
+    AttrType.LIST_INT: (Value.INTS, Value.SCALAR_LIST),
+    AttrType.LIST_FLOAT: (Value.FLOATS, Value.SCALAR_LIST),
+    AttrType.LIST_BOOL: (Value.BOOLS, Value.SCALAR_LIST),
     AttrType.LIST_TYPE: (Value.INTS,),
 }
 #: What msOpGen makes of attrs.
@@ -123,6 +123,8 @@ _POINTERS = (
     Value.STRING,
 )
 _TENSORS = (Value.TENSOR, Value.TENSOR_LIST)
+#: Why an array that a function makes is not returned.
+NO_READER = "is an array that the function makes, and no function of libopapi.so reads what is in one"
 
 
 def msopgen_call(prototype: OpPrototype, function: str | None = None, source: str = "") -> Call:
@@ -417,7 +419,9 @@ class _Matcher:
         for n in positions:
             parameter = self.function.parameters[n]
             same = next((t for t in targets if _stem(t.name) == _stem(parameter.name)), None)
-            if parameter.value is Value.OTHER or parameter.value is Value.SCALAR_LIST or parameter.type.pointers > 1:
+            if parameter.value is Value.HOST_OUTPUT and parameter.type.pointers > 1:
+                problems.append(f"{parameter} {NO_READER}")
+            elif parameter.value is Value.OTHER:
                 problems.append(f"{parameter} has a type that no call is made with here")
             elif same is not None:
                 problems.append(f"{parameter} cannot be the {same.described}")
@@ -559,6 +563,8 @@ def constant(parameter: AclnnParameter, value: Any) -> Any:
         return value
     if isinstance(value, list | tuple):
         items = tuple(value)
+        if kind is Value.SCALAR_LIST and all(isinstance(item, int | float) for item in items):
+            return items
         if kind is Value.BOOLS and all(isinstance(item, bool) for item in items):
             return items
         if kind is Value.INTS and all(isinstance(item, int) and not isinstance(item, bool) for item in items):

@@ -13,7 +13,7 @@ from typing import Any
 
 from ascend_graph.aclnn import AclnnFunction, AclnnParameter, Direction, Value
 from ascend_graph.aclnn.roles import is_output_name
-from ascend_graph.binding.call import Call, CallArgument, Evidence, Part, bind_call, constant, literal
+from ascend_graph.binding.call import NO_READER, Call, CallArgument, Evidence, Part, bind_call, constant, literal
 from ascend_graph.binding.errors import BindingError
 from ascend_graph.binding.op_schema import ArgumentKind, OpSchema
 from ascend_graph.binding.op_schema import SchemaArgument as GivenArgument
@@ -29,13 +29,14 @@ _VALUES = {
     Value.STRING: ("str", Kind.STRING, AttrType.STRING),
     Value.DTYPE: ("ScalarType", Kind.DTYPE, AttrType.TYPE),
     Value.SCALAR: ("Scalar", Kind.SCALAR, AttrType.FLOAT),
+    Value.SCALAR_LIST: ("Scalar[]", Kind.SCALARS, AttrType.LIST_FLOAT),
     Value.INTS: ("int[]", Kind.INTS, AttrType.LIST_INT),
     Value.FLOATS: ("float[]", Kind.FLOATS, AttrType.LIST_FLOAT),
     Value.BOOLS: ("bool[]", Kind.BOOLS, AttrType.LIST_BOOL),
 }
 _TENSORS = (Value.TENSOR, Value.TENSOR_LIST)
 #: Values that may be null.
-_POINTERS = (Value.STRING, Value.SCALAR, Value.INTS, Value.FLOATS, Value.BOOLS)
+_POINTERS = (Value.STRING, Value.SCALAR, Value.SCALAR_LIST, Value.INTS, Value.FLOATS, Value.BOOLS)
 _ENDING = re.compile(r"(?<=[a-z0-9_])(?:Optional|Ref)\d*\Z|_(?:optional|ref)\Z")
 
 
@@ -183,6 +184,8 @@ class _Derivation:
         known = parameter.value in (*_VALUES, *_TENSORS)
         known = known or (parameter.value is Value.HOST_OUTPUT and parameter.type.pointers == 1)
         if not known:
+            if parameter.type.pointers == 2 and parameter.value is Value.HOST_OUTPUT:
+                raise self.refuse(f"{parameter} {NO_READER}")
             line = f"aclnn_arguments={{{parameter.name!r}: None}}"
             nothing = f"; where it may be null: {line}" if parameter.type.pointers == 1 else ""
             raise self.refuse(f"{parameter} has a type that no call is made with here{nothing}")
@@ -283,6 +286,7 @@ _GIVEN = {
     (ArgumentKind.STR, 0): (Kind.STRING, AttrType.STRING),
     (ArgumentKind.SCALAR, 0): (Kind.SCALAR, AttrType.FLOAT),
     (ArgumentKind.DTYPE, 0): (Kind.DTYPE, AttrType.TYPE),
+    (ArgumentKind.SCALAR, 1): (Kind.SCALARS, AttrType.LIST_FLOAT),
     (ArgumentKind.INT, 1): (Kind.INTS, AttrType.LIST_INT),
     (ArgumentKind.FLOAT, 1): (Kind.FLOATS, AttrType.LIST_FLOAT),
     (ArgumentKind.BOOL, 1): (Kind.BOOLS, AttrType.LIST_BOOL),
@@ -342,10 +346,11 @@ def bind_schema(
     made_kinds = {a.parameter.name: a.kind for a in made if not a.is_input}
     for argument in call.arguments:
         given_kind = made_kinds.get(prototype.attrs[argument.index].name) if argument.part is Part.ATTR else None
-        if given_kind is Kind.SCALAR and argument.type.value is not Value.SCALAR:
+        wanted = {Kind.SCALAR: Value.SCALAR, Kind.SCALARS: Value.SCALAR_LIST}.get(given_kind) if given_kind else None
+        if wanted is not None and argument.type.value is not wanted:
             name = prototype.attrs[argument.index].name
             raise BindingError(
-                f"{schema.qualified_name} ↔ {function.name}: {name} is a Scalar, which may be an int, a float or a bool, and "
+                f"{schema.qualified_name} ↔ {function.name}: {name} is {wanted.value}, which may be ints, floats or bools, and "
                 f"{argument.type} {argument.name} takes {argument.type.value.value}\n  schema: {text}"
             )
     operator = OperatorSchema(schema.name.partition("::")[2], prototype, tuple(made), tuple(outputs), text=text)

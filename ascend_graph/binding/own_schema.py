@@ -45,6 +45,8 @@ class Kind(enum.IntEnum):
     FLOAT32 = 14
     #: Host memory for one number, which goes into an output afterwards.
     HOST_OUTPUT = 15
+    #: An aclScalarList made from numbers.
+    SCALARS = 16
 
 
 #: Per attr type that aclnn functions take: the schema's type and the kind of parameter. A dtype is an ``int``, as in

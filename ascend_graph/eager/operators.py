@@ -427,7 +427,7 @@ _CONSTANTS = {
     CValue.SCALAR: Kind.SCALAR,
     CValue.TENSOR: Kind.TENSOR,
     CValue.TENSOR_LIST: Kind.TENSOR_LIST,
-    CValue.SCALAR_LIST: Kind.TENSOR_LIST,  # only ever null
+    CValue.SCALAR_LIST: Kind.SCALARS,
 }
 
 
@@ -439,7 +439,7 @@ def _parameter(schema: OperatorSchema, argument: CallArgument) -> ParameterPlan:
         name = prototype.outputs[argument.index].name if argument.part is Part.OUTPUT else ""
         source = next((n for n, output in enumerate(schema.returns) if output.name == name), -1)
         pointee = argument.type.pointee
-        sort = {CValue.INT: 0, CValue.FLOAT: 1, CValue.BOOL: 2}[pointee.value]
+        sort = {CValue.FLOAT: 1, CValue.BOOL: 2}.get(pointee.value, 3 if pointee.canonical.base.startswith("u") else 0)
         return ParameterPlan(Kind.HOST_OUTPUT, source, None, pointee.width, sort)
     if argument.part is Part.OUTPUT:
         output = prototype.outputs[argument.index]
@@ -451,7 +451,8 @@ def _parameter(schema: OperatorSchema, argument: CallArgument) -> ParameterPlan:
     declared = (prototype.inputs if argument.part is Part.INPUT else prototype.attrs)[argument.index]
     n = next(n for n, a in enumerate(schema.arguments) if a.parameter is declared)
     given = schema.arguments[n]
-    kind = Kind.FLOAT32 if narrow else Kind.SCALAR if value is CValue.SCALAR else given.kind
+    made = {CValue.SCALAR: Kind.SCALAR, CValue.SCALAR_LIST: Kind.SCALARS}
+    kind = Kind.FLOAT32 if narrow else made.get(value, given.kind)
     return ParameterPlan(kind, n, given.default, low, high)
 
 

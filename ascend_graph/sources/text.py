@@ -204,20 +204,21 @@ def _undecorate(comment: str) -> str:
     return "\n".join([line.rstrip() for line in _STAR.sub("", body).split("\n")])
 
 
-def read_source(path: Path) -> SourceText:
-    """Read one file.
+def read_source(path: Path, limit: int | None = None) -> SourceText:
+    """Read one file of at most ``limit`` bytes, ``MAX_FILE_BYTES`` by default.
 
     UTF-8 (with or without a byte order mark) and UTF-16 with one are read as what they are, everything else as
     GB18030, the encoding of older Chinese headers.
 
     Raises:
-        SourceError: the file cannot be opened, is binary, or is larger than ``MAX_FILE_BYTES``.
+        SourceError: the file cannot be opened, is binary, or is larger than the limit.
     """
     try:
         size = path.stat().st_size
-        if size > MAX_FILE_BYTES:
+        limit = MAX_FILE_BYTES if limit is None else limit
+        if size > limit:
             raise SourceError(
-                f"{path}: {size:,} bytes are no operator header; the limit is {MAX_FILE_BYTES:,}. "
+                f"{path}: {size:,} bytes are no operator header; the limit is {limit:,}. "
                 "Split the file, or pass its text to parse_text."
             )
         data = path.read_bytes()

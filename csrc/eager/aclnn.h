@@ -315,6 +315,36 @@ class Arguments {
         }
         return own(destroy, made, "aclCreateScalar");
     }
+    // Numbers, each as above.
+    const aclScalarList* add(at::ArrayRef<at::Scalar> values) {
+        static auto* const create =
+            detail::required_symbol<aclScalarList*(const aclScalar* const*, uint64_t)>("aclCreateScalarList");
+        static auto* const destroy =
+            detail::required_symbol<int(const aclScalarList*)>("aclDestroyScalarList");
+        c10::SmallVector<const aclScalar*, 8> elements;
+        const size_t before = owned_.size();
+        for (const at::Scalar& value : values) elements.push_back(add(value));
+        aclScalarList* list = create(elements.data(), elements.size());
+        if (list != nullptr) owned_.resize(before);  // the list owns its elements now
+        return own(destroy, list, "aclCreateScalarList");
+    }
+    const aclScalarList* add(const std::vector<at::Scalar>& values) {
+        return add(at::ArrayRef<at::Scalar>(values));
+    }
+    // A value that may be absent is null then.
+    template <typename T>
+    auto add(const c10::OptionalArrayRef<T>& values) {
+        return values.has_value() ? add(*values) : nullptr;
+    }
+    template <typename T>
+    auto add(const std::optional<T>& value) {
+        return value ? add(*value) : nullptr;
+    }
+    // Host memory that the function writes.
+    template <typename T, std::enable_if_t<std::is_arithmetic_v<T>, int> = 0>
+    T* add(T* memory) {
+        return memory;
+    }
     const void* add(std::nullptr_t) { return nullptr; }
     float add(float value) { return value; }
     // Host memory for one number, for as long as the call's objects live.
@@ -527,6 +557,45 @@ std::string describe(const T& value) {
 }
 
 inline std::string describe(std::nullptr_t) { return "None"; }
+inline std::string describe(const std::vector<at::Scalar>& values) {
+    return c10::str(at::ArrayRef<at::Scalar>(values));
+}
+template <typename T>
+std::string describe(const c10::OptionalArrayRef<T>& values) {
+    return values.has_value() ? c10::str(*values) : "None";
+}
+template <typename T>
+std::string describe(const std::optional<T>& value) {
+    return value ? describe(*value) : "None";
+}
+template <typename T>
+std::string describe(T*) {
+    return "host memory";
+}
+
+// Numbers of any kind as what an aclScalarList is made from.
+template <typename Numbers>
+std::vector<at::Scalar> scalars_of(const Numbers& numbers) {
+    std::vector<at::Scalar> made;
+    for (const auto number : numbers) made.emplace_back(number);
+    return made;
+}
+inline std::vector<at::Scalar> scalars_of(const c10::List<bool>& numbers) {
+    std::vector<at::Scalar> made;
+    for (const bool number : numbers) made.emplace_back(number);
+    return made;
+}
+
+// A number that a function wrote into host memory, as an output of its operator.
+template <typename T>
+void read_back(const char* op, const at::Tensor& output, T number) {
+    TORCH_CHECK(output.numel() == 1, op, ": the function gives one number, not a tensor ", describe(output));
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+        output.fill_(static_cast<int64_t>(number));
+    } else {
+        output.fill_(number);
+    }
+}
 
 // An integer that a C parameter can hold; the others are refused, not cut.
 template <typename T>

@@ -11,6 +11,7 @@
 #include <ATen/core/List.h>
 #include <ATen/core/Tensor.h>
 #include <acl/acl_base.h>
+#include <c10/util/OptionalArrayRef.h>
 #include <torch_npu/csrc/core/NPUStorageImpl.h>
 
 #include <array>
@@ -21,6 +22,7 @@
 #include <string>
 #include <string_view>
 #include <typeinfo>
+#include <vector>
 
 struct aclOpExecutor;
 void* GetOpApiFuncAddr(const char* name);
@@ -67,7 +69,7 @@ struct PlainTensor {
     void* data;        // of the storage
 
     // Nothing for all others.
-    static std::optional<PlainTensor> of(const at::Tensor& tensor) {
+    static inline __attribute__((always_inline)) std::optional<PlainTensor> of(const at::Tensor& tensor) {
         const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
         // By at::ScalarType's number, up to BFloat16.
         constexpr aclDataType kDtypes[] = {ACL_UINT8,        ACL_INT8,         ACL_INT16,        ACL_INT32,
@@ -127,20 +129,24 @@ class CallKey {
     void add(const at::Tensor& tensor) {
         if (!tensor.defined()) return add(nullptr);
         const auto plain = detail::PlainTensor::of(tensor);
-        if (!plain || addressed_ == kAddresses) {
+        const size_t rank = plain ? plain->sizes.size() : 0;
+        if (!plain || addressed_ == kAddresses || kWords - count_ < 5 + 2 * rank) {
             whole_ = false;
             return;
         }
-        put(kTensor, static_cast<uint64_t>(plain->dtype) << 32 | plain->sizes.size());
         // Two tensors in one memory are another call than two in two: a kernel may be chosen by that.
         size_t same = 0;
         while (same < addressed_ && addresses_[same] != plain->data) ++same;
         addresses_[addressed_++] = plain->data;
-        put(same);
-        put(static_cast<uint64_t>(plain->offset));
-        put(static_cast<uint64_t>(plain->elements));
-        put(plain->sizes.data(), plain->sizes.size() * sizeof(int64_t));
-        put(plain->strides.data(), plain->strides.size() * sizeof(int64_t));
+        uint64_t* word = words_.data() + count_;
+        *word++ = kTensor;
+        *word++ = static_cast<uint64_t>(plain->dtype) << 32 | rank;
+        *word++ = same;
+        *word++ = static_cast<uint64_t>(plain->offset);
+        *word++ = static_cast<uint64_t>(plain->elements);
+        for (const int64_t size : plain->sizes) *word++ = static_cast<uint64_t>(size);
+        for (const int64_t stride : plain->strides) *word++ = static_cast<uint64_t>(stride);
+        count_ = static_cast<size_t>(word - words_.data());
     }
     void add(const std::optional<at::Tensor>& tensor) { tensor ? add(*tensor) : add(nullptr); }
     template <typename Tensors>
@@ -157,6 +163,7 @@ class CallKey {
         put(kFloats, values.size());
         put(values.data(), values.size() * sizeof(double));
     }
+    void add(const std::vector<at::Scalar>& values) { add(at::ArrayRef<at::Scalar>(values)); }
     void add(at::ArrayRef<at::Scalar> values) {
         put(kScalars, values.size());
         for (const at::Scalar& value : values) add(value);
@@ -174,6 +181,19 @@ class CallKey {
         }
         add(value.toDouble());
     }
+    template <typename T>
+    void add(const c10::OptionalArrayRef<T>& values) {
+        values.has_value() ? add(*values) : add(nullptr);
+    }
+    template <typename T>
+    void add(const std::optional<T>& value) {
+        value ? add(*value) : add(nullptr);
+    }
+    // What is written into host memory is written by the first phase, which may not be skipped.
+    template <typename T>
+    void add(T*) {
+        whole_ = false;
+    }
     void add(std::nullptr_t) { put(kNull); }
     void add(int64_t value) { put(kInt, static_cast<uint64_t>(value)); }
     void add(bool value) { put(kBool, value); }
@@ -189,9 +209,6 @@ class CallKey {
     }
     void add(Dtype dtype) { put(kInt, static_cast<uint64_t>(dtype.value)); }
     void add(const Dtypes& dtypes) { add(dtypes.values); }
-
-    // What is written at once, and may not be skipped: the call is always made.
-    void refuse() { whole_ = false; }
 
   private:
     enum Tag : uint64_t {

@@ -40,14 +40,16 @@ enum class Kind : int64_t {
     kDtypes,
     kScalar,
     kFloat32,
-    kHostOutput
+    kHostOutput,
+    kScalars
 };
 
 struct Parameter {
     Kind kind;
     int64_t source;         // the schema argument, or the output; negative for a constant
     c10::IValue otherwise;  // what an argument None stands for, or the constant; None for an absent tensor
-    // The values that a C integer may have; of host memory the bytes, and 0 for int, 1 for float, 2 for bool.
+    // The values that a C integer may have; of host memory the bytes, and 0 for int, 1 for float, 2 for bool,
+    // 3 for an int without sign.
     int64_t low, high;
 };
 
@@ -340,7 +342,7 @@ class Kernel : public c10::OperatorKernel {
             function,
             [&](CallKey& key) {
                 for (const Parameter& parameter : plan_->parameters) {
-                    if (parameter.kind == Kind::kHostOutput) return key.refuse();
+                    if (parameter.kind == Kind::kHostOutput) return key.add(&parameter);
                     visit(parameter, arguments, outputs, [&key](const auto& value) { add_to(key, value); });
                 }
             },
@@ -395,13 +397,14 @@ class Kernel : public c10::OperatorKernel {
             const int64_t width = parameter.low;
             if (parameter.high == 1) return width == 4 ? static_cast<double>(as<float>()) : as<double>();
             if (parameter.high == 2) return as<bool>();
+            const bool is_signed = parameter.high == 0;
             switch (width) {
                 case 1:
-                    return static_cast<int64_t>(as<int8_t>());
+                    return is_signed ? int64_t{as<int8_t>()} : int64_t{as<uint8_t>()};
                 case 2:
-                    return static_cast<int64_t>(as<int16_t>());
+                    return is_signed ? int64_t{as<int16_t>()} : int64_t{as<uint16_t>()};
                 case 4:
-                    return static_cast<int64_t>(as<int32_t>());
+                    return is_signed ? int64_t{as<int32_t>()} : int64_t{as<uint32_t>()};
                 default:
                     return as<int64_t>();
             }
@@ -453,6 +456,11 @@ class Kernel : public c10::OperatorKernel {
                 return see(static_cast<float>(value.toDouble()));
             case Kind::kScalar:
                 return see(value.toScalar());
+            case Kind::kScalars: {
+                std::vector<at::Scalar> numbers;
+                for (const c10::IValue& number : value.toListRef()) numbers.push_back(number.toScalar());
+                return see(at::ArrayRef<at::Scalar>(numbers));
+            }
             case Kind::kBool:
                 return see(value.toBool());
             case Kind::kString:
@@ -586,6 +594,11 @@ c10::IValue read_default(Kind kind, const py::handle& value) {
             if (py::isinstance<py::bool_>(value)) return value.cast<bool>();
             if (py::isinstance<py::int_>(value)) return value.cast<int64_t>();
             return value.cast<double>();
+        case Kind::kScalars: {
+            c10::impl::GenericList numbers(c10::NumberType::get());
+            for (const py::handle number : value) numbers.push_back(read_default(Kind::kScalar, number));
+            return numbers;
+        }
         case Kind::kInts:
         case Kind::kDtypes:
             return value.cast<std::vector<int64_t>>();

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ascend_graph.aclnn import Direction, Value, parse_file, parse_text
+from ascend_graph.aclnn import Direction, Value, parse_file, parse_text, parser
 from ascend_graph.sources import Severity, SourceError
 from ascend_graph.sources.text import MAX_DIAGNOSTICS
 from benchmarks._aclnn_compiler import compile_headers, disagreements
@@ -245,6 +245,36 @@ def test_damaged_headers_raise_nothing(seed: int) -> None:
         )
     for diagnostic in parse_text(text[: rng.randrange(len(text) + 1)]).diagnostics:
         assert str(diagnostic)
+
+
+def test_more_than_a_header_has_is_not_read_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    large = tmp_path / "aclnn_large.h"
+    with large.open("wb") as file:
+        file.truncate(parser.MAX_BYTES + 1)
+    with pytest.raises(SourceError, match=f"are no operator header; the limit is {parser.MAX_BYTES:,}"):
+        parse_file(large)
+    monkeypatch.setattr(parser, "MAX_FUNCTIONS", 3)
+    many = "".join(declared("const aclTensor *x", f"aclnnA{n}") for n in range(5))
+    result = parse_text(many)
+    assert [function.name for function in result.functions] == ["aclnnA0", "aclnnA1", "aclnnA2"]
+    assert [str(d).partition("\n")[0].partition(": ")[2] for d in result.errors] == [
+        "error: more than 3 functions are no header's: the rest was not read"
+    ]
+    monkeypatch.setattr(parser, "MAX_BYTES", len(many) - 1)
+    assert parse_text(many).functions == ()
+    assert "the limit is" in parse_text(many).errors[0].message
+
+
+def test_a_truncated_header_says_where_it_ends() -> None:
+    """Whatever is cut off, what stands whole before it is read, and the rest is no function."""
+    whole = declared("const aclTensor *x", "aclnnA") + declared("const aclTensor *y, double p", "aclnnB")
+    first = len(declared("const aclTensor *x", "aclnnA"))
+    for end in range(first, len(whole), 7):
+        result = parse_text(whole[:end])
+        assert result.functions[0].name == "aclnnA"
+        if "aclnnBGetWorkspaceSize(" in whole[:end] and ");" not in whole[first:end]:
+            assert [d.line for d in result.errors], whole[:end]
+            assert "is not closed" in str(result.errors[0])
 
 
 def test_files_that_are_no_headers(tmp_path: Path) -> None:

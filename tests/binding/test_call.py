@@ -102,7 +102,7 @@ def test_bound(calls: str, parameters: str, expected: dict[str, Any]) -> None:
         (".INPUT(x, FLOAT).OUTPUT(y1, FLOAT).OUTPUT(y2, FLOAT)", "const aclTensor *x, aclTensor *valuesOut, aclTensor *indicesOut", "nothing says what aclTensor *valuesOut is"),
         # Types that no call is made with.
         (".INPUT(x, FLOAT).OUTPUT(y, FLOAT)", "const aclTensor *x, HcclComm comm, aclTensor *out", "HcclComm comm has a type that no call is made with"),
-        (".INPUT(x, FLOAT).OUTPUT(y, FLOAT)", "const aclTensor *x, aclTensor *out, aclIntArray **sizes", "has a type that no call is made with"),
+        (".INPUT(x, FLOAT).OUTPUT(y, FLOAT)", "const aclTensor *x, aclTensor *out, aclIntArray **sizes", "is an array that the function makes"),
     ],
 )  # fmt: skip
 def test_refused_with_both_sides_and_the_line_to_write(calls: str, parameters: str, message: str) -> None:

@@ -39,12 +39,19 @@ REG_OP(DcMixed).INPUT(x, {FLOAT}).OPTIONAL_INPUT(sizes, TensorType({{DT_INT64}})
 REG_OP(DcAdd).INPUT(x1, {FLOAT}).INPUT(x2, {FLOAT}).OUTPUT(y, {FLOAT}).ATTR(exact, Bool, false).OP_END_FACTORY_REG(DcAdd)
 REG_OP(DcMany).INPUT(x, {FLOAT}).OUTPUT(y, {FLOAT}){"".join(f".ATTR(f{n}, Float, 0)" for n in range(12))}
     {"".join(f".ATTR(i{n}, Int, 0)" for n in range(9))}.OP_END_FACTORY_REG(DcMany)
+REG_OP(DcLists).INPUT(x, {FLOAT}).INPUT(sizes, TensorType({{DT_INT64}})).OPTIONAL_INPUT(factors, {FLOAT})
+    .OUTPUT(y, {FLOAT}).OUTPUT(small, TensorType({{DT_UINT8}})).OUTPUT(flag, TensorType({{DT_BOOL}}))
+    .OUTPUT(mean, {FLOAT}).ATTR(weights, ListFloat, {{0.5, 2}}).REQUIRED_ATTR(counts, ListInt).ATTR(masks, ListBool, {{}})
+    .ATTR(unused, ListInt, {{1, 2}}).OP_END_FACTORY_REG(DcLists)
 """
 _FLOATS = ", ".join(f"{'float' if n % 2 else 'double'} f{n}, int{8 if n % 3 else 32}_t i{n}" for n in range(9))
 FUNCTIONS = f"""
 int aclnnDcMixedGetWorkspaceSize(int8_t small, const aclScalar *alpha, const aclIntArray *sizesOptional, float narrow,
     const aclTensor *x, aclDataType kind, aclTensor *yOut, bool flag, int64_t *count, TAIL
 int aclnnDcAddV2GetWorkspaceSize(const aclTensor *self, const aclTensor *other, const aclScalar *alpha, aclTensor *out, TAIL
+int aclnnDcListsGetWorkspaceSize(const aclTensor *x, const aclScalarList *weights, const aclIntArray *sizes,
+    const aclFloatArray *factorsOptional, const aclScalarList *counts, const aclScalarList *masks, const aclScalarList *fixed,
+    uint8_t *small, bool *flag, float *mean, int64_t *ignored, aclTensor *yOut, TAIL
 int aclnnDcManyGetWorkspaceSize({_FLOATS}, float f9, double f10, float f11, const aclTensor *x, aclTensor *out, TAIL
 """.replace("TAIL", "uint64_t *workspaceSize, aclOpExecutor **executor);")
 
@@ -103,6 +110,54 @@ def test_values_arrive_with_the_types_that_the_header_declares(recording: Any) -
             operator.overload(x, small=300)
     finally:
         operator.remove()
+
+
+LISTS = {"fixed": [1, 0.5, False], "ignored": None, "unused": None}
+
+
+def check_lists(recording: Any, call: Any) -> None:
+    """What aclnnDcLists is given, by whatever operator calls it, and what it writes into host memory."""
+    x = torch.ones(2).npu()
+    y, small, flag, mean = call(x, [4, 5], [0.5, 0.25], counts=[7, 8], masks=[True, False])
+    name, given = recording.given()
+    tensor, *values, out = given
+    assert (name, tensor, out) == ("aclnnDcLists", {"tensor": x.data_ptr()}, {"tensor": y.data_ptr()})
+    lists = [[0.5, 2.0], [4, 5], [0.5, 0.25], [7, 8], [True, False], [1, 0.5, False]]
+    assert values == [*lists, *["host memory"] * 4]
+    assert [type(v) for v in values[3]] == [int, int]
+    assert [type(v) for v in values[4]] == [bool, bool]
+    assert (small.item(), flag.item(), mean.item()) == (recorder.WRITTEN, True, recorder.WRITTEN)
+    call(x, [], counts=[], weights=[1.5])
+    assert recording.given()[1][1:6] == [[1.5], [], None, [], []]
+    with pytest.raises((EagerArgumentError, RuntimeError), match="aclnnDcLists has nothing for"):
+        call(x, [], counts=[], unused=[1])
+
+
+def test_lists_of_scalars_and_values_of_inputs_and_host_memory_of_every_type(recording: Any) -> None:
+    def results(x: Any, sizes: Any, factors: Any = None, **attrs: Any) -> Any:
+        kinds = (torch.uint8, torch.bool, torch.float32)
+        return x.new_empty(3), *(x.new_empty((), dtype=kind) for kind in kinds)
+
+    operator = define_operator(prototype("DcLists"), results, namespace="declared_calls", aclnn_arguments=LISTS)
+    try:
+        assert "int[] sizes, float[]? factors=None, *, float[] weights=[0.5, 2.0], int[] counts" in str(operator.schema)
+        check_lists(recording, operator.overload)
+    finally:
+        operator.remove()
+
+
+def test_an_array_that_the_function_makes_is_refused() -> None:
+    ascend_graph.load_aclnn(
+        "int aclnnDcMakesGetWorkspaceSize(const aclTensor *x1, aclIntArray **shape, aclTensor *out, uint64_t *s, aclOpExecutor **e);"
+    )
+    with pytest.raises(
+        BindingError, match=r"aclIntArray \*\*shape is an array that the function makes, and no function of"
+    ):
+        define_operator(prototype("DcAdd"), mixed, namespace="declared_calls", aclnn="aclnnDcMakes")
+    with pytest.raises(
+        BindingError, match=r"aclIntArray \*\*shape is an array that the function makes, and no function of"
+    ):
+        ascend_graph.register_aclnn("aclnnDcMakes", shape="x1[*s] -> out[*s]")
 
 
 def test_floats_and_integers_of_every_width_in_registers_and_on_the_stack(recording: Any) -> None:
@@ -208,8 +263,13 @@ REG_OP(DcAdd).INPUT(x1, {FLOAT}).INPUT(x2, {FLOAT}).OUTPUT(y, {FLOAT}).ATTR(exac
 REG_OP(DcMixed).INPUT(x, {FLOAT}).OPTIONAL_INPUT(sizes, TensorType({{DT_INT64}})).OUTPUT(y, {FLOAT}).OUTPUT(count, TensorType({{DT_INT64}}))
     .ATTR(alpha, Float, 0.5).ATTR(small, Int, 1).ATTR(narrow, Float, 0.25).ATTR(flag, Bool, true).ATTR(kind, Int, 1)
     .OP_END_FACTORY_REG(DcMixed)
+{PROTOTYPES[PROTOTYPES.index("REG_OP(DcLists)") :]}
 """
-SETTLED = (
+LISTS_INI = (
+    "[DcLists]\nshape = x[*s] -> y[*s], small[]: uint8, flag[]: bool, mean[]: float32\n"
+    "aclnn_arguments = fixed: [1, 0.5, False], ignored: None, unused: None\n"
+)
+SETTLED = LISTS_INI + (
     "[DcAdd]\nshape = x1[*s], x2[*s] -> y[*s]\naclnn = aclnnDcAddV2\naclnn_arguments = alpha: 2, out: y, exact: None\n"
 )
 
@@ -219,18 +279,17 @@ def test_generated_libraries_call_by_the_same_plan(recording: Any, tmp_path: Pat
     project_directory = tmp_path / "dc_generated"
     shapes = {"DcMany": "x[*s] -> y[*s]", "DcMixed": "x[*s] -> y[*s], count[]: int64"}
     project = generate_project(project_directory, tmp_path / "op_proto.h", shapes=shapes)
-    assert set(project.operators) == {"DcMany", "DcAdd"}
-    left_out = dict(project.skipped)
-    assert left_out["DcMixed"].endswith(
-        "takes the values of the input sizes, which generated kernels do not; use register_op"
-    )
+    assert set(project.operators) == {"DcMany", "DcAdd", "DcMixed"}
     written = (project_directory / "csrc/generated/operators.cpp").read_text()
     assert "// aclnnDcAdd: no header declares aclnnDcAdd: msOpGen's order, if an operator package has it." in written
     assert 'find_function("aclnnDcAdd", true)' in written
     assert "// aclnnDcMany: declared in aclnn_dc_many.h." in written
-    (project_directory / "dc_generated/operators.ini").write_text(SETTLED + "[DcMany]\nshape = x[*s] -> y[*s]\n")
-    project = generate_project(project_directory)
-    assert set(project.operators) == {"DcMany", "DcAdd"}
+    mixed_ini = "[DcMixed]\nshape = x[*s] -> y[*s], count[]: int64\n"
+    (project_directory / "dc_generated/operators.ini").write_text(
+        SETTLED + mixed_ini + "[DcMany]\nshape = x[*s] -> y[*s]\n"
+    )
+    project = generate_project(project_directory, bindings="both")
+    assert set(project.operators) == {"DcMany", "DcAdd", "DcMixed", "DcLists"}
     sources = project_directory / "csrc/generated"
     library = torch_library("_dc_generated", sorted(sources.glob("*.cpp")), headers=sorted(sources.rglob("*.h")), include_directories=[sources])  # fmt: skip
     torch.ops.load_library(library.build())
@@ -246,6 +305,12 @@ def test_generated_libraries_call_by_the_same_plan(recording: Any, tmp_path: Pat
     assert recording.given() == ("aclnnDcMany", [*expected, {"tensor": x.data_ptr()}, {"tensor": y.data_ptr()}])
     with pytest.raises(RuntimeError, match="i1 is 300, which does not fit its parameter"):
         many(x, **(values | {"i1": 300}))
+    check_lists(recording, torch.ops.dc_generated.dc_lists)
+    y, count = torch.ops.dc_generated.dc_mixed(x, [3], small=-3, kind=torch.float16)
+    assert recording.given()[1][:6] == [-3, 0.5, [3], 0.25, {"tensor": x.data_ptr()}, 1]
+    assert count.item() == recorder.WRITTEN
+    torch.ops.dc_generated.dc_mixed(x)
+    assert recording.given()[1][2] is None
 
 
 def test_op_plugin_entries_name_the_parameters_where_the_order_differs(tmp_path: Path) -> None:

@@ -92,7 +92,8 @@ struct Said {
     KeptCall* place = nullptr;  // looked for, and empty: for the executor that is made next
     std::vector<void*> storages;
 };
-thread_local Said said;
+// Every call asks several times: without a look-up.
+__attribute__((tls_model("initial-exec"))) thread_local Said said;
 
 }  // namespace
 
@@ -114,7 +115,7 @@ ACL_EXPORT void UnInitPTACacheThreadLocal() {
     said.storages.clear();
 }
 ACL_EXPORT void InitPTACacheThreadLocal() {
-    UnInitPTACacheThreadLocal();
+    if (said.open) UnInitPTACacheThreadLocal();
     said.open = true;
 }
 // Every function of an operator package: what a kernel does is its second phase's.
