@@ -1,8 +1,8 @@
-"""Every operator of ``torch.ops.npu`` on the host runtime: eager, in GE graphs, in captured graphs.
+"""Every operator of ``torch.ops.npu`` on the host runtime: eager, captured, in GE graphs and in npugraph_ex.
 
-An operator counts as equal where a test of ``tests/npu`` compares it with a reference by that way: this program runs these
-tests, and notes which operators ran in the ones that pass. The others are called with guessed arguments, in a process
-that may die, to see whether a kernel is missing, and which.
+An operator counts as equal where a test of ``tests/npu`` compares it with a reference by that way and passes: this program runs
+these tests, and notes which operators each of them calls. The others are called with guessed arguments, in processes
+that may die, to see whether a kernel is missing, and which (``--no-guess`` leaves that out).
 """
 
 from __future__ import annotations
@@ -15,24 +15,29 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+from _common import run
 
 ROOT = Path(__file__).parent.parent
-#: A name of an operator that works with several devices, or with the ranks of a group.
-DISTRIBUTED = re.compile(
-    r"all_?gather|all_?reduce|all_?to_?all|reduce_scatter|distribute|_ffn$|ffn_to|attention_to|_gmm_alltoall|barrier"
+TESTS = ROOT / "tests" / "npu"
+#: In the name of an operator that works with several devices, or with the ranks of a group.
+SEVERAL = re.compile(
+    r"all_?gather|all_?reduce|all_?to_?all|reduce_scatter|distribute|_to_ffn|ffn_to_|gmm_alltoall|barrier|worker"
 )
 MISSING = re.compile(
-    r"(aclnn\w+) or aclnn\w+ not in|no kernel for GE operator (\w+)|(aclnn\w+)(?:GetWorkspaceSize)? (?:or|not) "
+    r"(aclnn\w+) or aclnn\w+ not in|no kernel for GE operator (\w+)|(aclnn\w+) is not|function (aclnn\w+)"
 )
 
-RECORDER = """
-import json, os, sys
+RECORDER = r"""
+import json, sys
 import pytest, torch
 from torch.utils._python_dispatch import TorchDispatchMode
 import npu_ways
 
-seen, current = {}, {"way": None, "names": set()}
+passed, failed, current = {}, set(), {}
 
 class Watch(TorchDispatchMode):
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
@@ -40,153 +45,148 @@ class Watch(TorchDispatchMode):
             current["names"].add(function._schema.name.removeprefix("npu::"))
         return function(*args, **(kwargs or {}))
 
-def watched(way, run):
-    def call(function, args):
-        if way == "eager":
-            with Watch():
-                return run(function, args)
-        return run(function, args)
-    return call
-
-npu_ways._WAYS["eager"] = watched("eager", npu_ways._WAYS["eager"])
-original = npu_ways.check
-
 class Plugin:
     def pytest_runtest_setup(self, item):
-        current["names"], current["ways"] = set(), []
+        current.update(names=set(), ways=set())
 
     def pytest_runtest_makereport(self, item, call):
-        if call.when == "call" and call.excinfo is None:
+        if call.when != "call":
+            return
+        if call.excinfo is None:
             for name in current["names"]:
-                seen.setdefault(name, set()).update(current["ways"])
+                passed.setdefault(name, set()).update(current["ways"])
+        elif not item.get_closest_marker("xfail"):
+            failed.update(current["names"])
+
+eager, original = npu_ways._WAYS["eager"], npu_ways.check
 
 def check(function, args, expected, ways="eager captured ge npugraph_ex"):
+    with Watch():
+        eager(function, args)  # to know the names
     original(function, args, expected, ways)
-    if "eager" not in ways.split():
-        npu_ways._WAYS["eager"](function, args)  # to know the names
-    current["ways"] += ways.split()
+    current["ways"].update(ways.split())
 
 npu_ways.check = check
-status = pytest.main(["-q", "--no-header", "-p", "no:cacheprovider", sys.argv[1]], plugins=[Plugin()])
-json.dump({name: sorted(ways) for name, ways in seen.items()}, open(sys.argv[2], "w"))
+pytest.main(["-q", "--no-header", "-p", "no:cacheprovider", sys.argv[1]], plugins=[Plugin()])
+with open(sys.argv[2], "w") as file:
+    json.dump([{name: sorted(ways) for name, ways in passed.items()}, sorted(failed)], file)
 """
 
-GUESS = """
-import itertools, json, sys
+GUESS = r"""
+import json, sys
 import torch, torch_npu
 
-name = sys.argv[1]
-packet = getattr(torch.ops.npu, name)
-schema = getattr(packet, packet.overloads()[0])._schema
-makers = [
-    lambda: torch.rand(4, 64, dtype=torch.float16), lambda: torch.rand(4, 64), lambda: torch.rand(2, 4, 8, 64, dtype=torch.float16),
-    lambda: torch.zeros(4, dtype=torch.int32), lambda: torch.zeros(4, 64, dtype=torch.int8), lambda: torch.rand(64),
+MAKERS = [
+    lambda: torch.rand(4, 64, dtype=torch.float16), lambda: torch.rand(4, 64),
+    lambda: torch.rand(2, 4, 8, 64, dtype=torch.float16), lambda: torch.zeros(4, dtype=torch.int32),
+    lambda: torch.zeros(4, 64, dtype=torch.int8), lambda: torch.rand(64),
 ]
-numbers = {"int": 1, "float": 1.0, "bool": False, "str": "BSND", "number": 1.0, "Scalar": 1.0}
-messages = []
-for make in makers:
-    arguments, options = [], {}
-    for argument in schema.arguments:
-        if argument.has_default_value():
-            continue
-        kind = str(argument.type)
-        if kind.startswith("Optional"):
-            value = None
-        elif kind == "Tensor":
-            value = make().npu()
-        elif kind == "List[Tensor]":
-            value = [make().npu()]
-        elif kind.startswith("List[int]"):
-            value = [1, 1]
-        else:
-            value = numbers.get(kind, 1)
-        if argument.kwarg_only:
-            options[argument.name] = value
-        else:
-            arguments.append(value)
-    try:
-        packet(*arguments, **options)
-        messages.append("runs")
-        break
-    except Exception as error:
-        messages.append(f"{type(error).__name__}: {error}"[:600])
-print(json.dumps(messages))
+NUMBERS = {"int": 1, "float": 1.0, "bool": False, "str": "BSND", "number": 1.0}
+
+def value_of(kind, make):
+    if kind.startswith("Optional"):
+        return None
+    if kind == "Tensor":
+        return make().npu()
+    if kind == "List[Tensor]":
+        return [make().npu()]
+    return [1, 1] if kind.startswith("List") else NUMBERS.get(kind, 1)
+
+def tried(name):
+    packet = getattr(torch.ops.npu, name)
+    schema = getattr(packet, packet.overloads()[0])._schema
+    messages = []
+    for make in MAKERS:
+        given = [(a, value_of(str(a.type), make)) for a in schema.arguments if not a.has_default_value()]
+        try:
+            packet(*(v for a, v in given if not a.kwarg_only), **{a.name: v for a, v in given if a.kwarg_only})
+            torch.npu.synchronize()
+            return [*messages, "runs"]
+        except Exception as error:
+            messages.append(f"{type(error).__name__}: {error}"[:600])
+    return messages
+
+for name in sys.argv[1:]:
+    print(json.dumps(["begin", name]), flush=True)
+    print(json.dumps(["end", name, tried(name)]), flush=True)
+"""
+
+NAMES = """
+import json, torch, torch_npu
+print(json.dumps(sorted({s.name[5:] for s in torch._C._jit_get_all_schemas() if s.name.startswith("npu::")})))
 """
 
 
-def compared() -> dict[str, list[str]]:
-    """By operator the ways in which a test that passes compares it."""
+def on_host(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """A process on the host runtime."""
+    command = [sys.executable, "-m", "ascend_graph.host", "--quiet", *arguments]
+    return subprocess.run(command, text=True, check=False, **options)
+
+
+def compared() -> tuple[dict[str, list[str]], list[str]]:
+    """By operator the ways in which tests compare it; and the operators of tests that fail."""
     with tempfile.TemporaryDirectory() as directory:
-        program, result = Path(directory) / "record.py", Path(directory) / "seen.json"
+        program, result = Path(directory) / "record.py", Path(directory) / "result.json"
         program.write_text(RECORDER)
-        environment = {**os.environ, "PYTHONPATH": str(ROOT / "tests" / "npu")}
-        command = [
-            sys.executable,
-            "-m",
-            "ascend_graph.host",
-            "--quiet",
-            str(program),
-            str(ROOT / "tests" / "npu"),
-            str(result),
-        ]
-        subprocess.run(command, env=environment, check=False, cwd=ROOT)
-        found: dict[str, list[str]] = json.loads(result.read_text())
-        return found
+        on_host(str(program), str(TESTS), str(result), env={**os.environ, "PYTHONPATH": str(TESTS)}, cwd=ROOT)
+        passed, failed = json.loads(result.read_text())
+        return passed, failed
 
 
-def guessed(name: str) -> str:
-    """What becomes of an operator that no test compares."""
-    command = [sys.executable, "-m", "ascend_graph.host", "--quiet", "-c", GUESS, name]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
-    if done.returncode != 0 or not done.stdout.strip():
-        return f"died ({done.returncode})" if done.returncode < 0 else f"refused: {done.stderr[-200:]}"
-    messages = json.loads(done.stdout.strip().splitlines()[-1])
+def guessed(listed: Sequence[str]) -> dict[str, str]:
+    """What becomes of operators that no test compares. One that ends its process is left out in the next."""
+    outcomes: dict[str, str] = {}
+    while rest := [name for name in listed if name not in outcomes]:
+        done = on_host("-c", GUESS, *rest, capture_output=True)
+        lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith(('["begin"', '["end"'))]
+        outcomes |= {line[1]: outcome(line[2]) for line in lines if line[0] == "end"}
+        if done.returncode == 0:
+            break
+        if not lines or lines[-1][0] == "end":
+            raise RuntimeError(f"the guesses end with {done.returncode}: {done.stderr[-1000:]}")
+        outcomes[lines[-1][1]] = f"died ({done.returncode})"
+    return outcomes
+
+
+def outcome(messages: Sequence[str]) -> str:
+    """What counts of what the calls with several kinds of arguments said."""
     for message in messages:
         if match := MISSING.search(message):
             return f"no kernel: {next(filter(None, match.groups()))}"
-    return str(messages[-1])
+    return messages[-1]
 
 
-def names() -> list[str]:
-    """All operators of torch.ops.npu."""
-    code = "import torch, torch_npu, json; print(json.dumps(sorted({s.name[5:] for s in torch._C._jit_get_all_schemas() if s.name.startswith('npu::')})))"
-    command = [sys.executable, "-m", "ascend_graph.host", "--quiet", "-c", code]
-    listed: list[str] = json.loads(
-        subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1]
-    )
-    return listed
-
-
-def main() -> None:
+def main() -> dict[str, Any]:
+    """Print what is asked for, and give the summary."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--guess", action="store_true", help="call the operators that no test compares; minutes")
+    parser.add_argument("--no-guess", action="store_true", help="do not call the operators that no test compares")
     parser.add_argument("--show", action="store_true", help="print every operator")
     options = parser.parse_args()
-    operators, tested = names(), compared()
-    rest = [name for name in operators if name not in tested]
-    outcomes = {name: guessed(name) if options.guess and not DISTRIBUTED.search(name) else "" for name in rest}
+    operators = json.loads(on_host("-c", NAMES, capture_output=True).stdout.splitlines()[-1])
+    tested, failed = compared()
+    several = [name for name in operators if name not in tested and SEVERAL.search(name)]
+    rest = [name for name in operators if name not in tested and name not in several]
+    outcomes = {} if options.no_guess else guessed(rest)
     if options.show:
         for name in operators:
-            print(
-                f"{name:60} {' '.join(tested[name]) if name in tested else 'several devices' if DISTRIBUTED.search(name) else outcomes[name]}"
-            )
-    counts = Counter(way for ways in tested.values() for way in ways)
-    summary = {
+            what = " ".join(tested.get(name, [])) or ("several devices" if name in several else outcomes.get(name, ""))
+            print(f"{name:55} {what.splitlines()[0] if what else ''}"[:180])
+    ways = Counter(way for found in tested.values() for way in found)
+    words = Counter(re.split(r"[ :]", what)[0] for what in outcomes.values())
+    return {
         "operators": len(operators),
-        "eager_equal": counts["eager"],
-        "ge_equal": counts["ge"],
-        "aclgraph_equal": counts["npugraph_ex"],
-        "captured_equal": counts["captured"],
-        "several_devices": sum(bool(DISTRIBUTED.search(name)) for name in rest),
+        "eager_equal": ways["eager"],
+        "captured_equal": ways["captured"],
+        "ge_equal": ways["ge"],
+        "aclgraph_equal": ways["npugraph_ex"],
+        "wrong": len(failed),
+        "died": words["died"],
+        "no_kernel": words["no"],
+        "several_devices": len(several),
+        "runs_without_reference": words["runs"],
+        "refused": sum(words.values()) - words["died"] - words["no"] - words["runs"],
     }
-    if options.guess:
-        summary |= {
-            "died": sum(outcome.startswith("died") for outcome in outcomes.values()),
-            "no_kernel": sum(outcome.startswith("no kernel") for outcome in outcomes.values()),
-            "runs_without_reference": sum(outcome == "runs" for outcome in outcomes.values()),
-        }
-    print(json.dumps(summary))
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -58,3 +58,20 @@ def test_a_cache_of_another_dtype_is_refused() -> None:
     key, cache = torch.randn(1, 2, 32).half().npu(), torch.zeros(3, 8, 2, 32).npu()
     with pytest.raises(RuntimeError, match=r"key_cache is torch.float32, what is written to it torch.float16"):
         torch_npu.npu_scatter_pa_kv_cache(key, key, cache, cache, torch.tensor([0]).npu(), cache_mode="Norm")
+
+
+def test_scatter_nd_update() -> None:
+    cache, places, rows = torch.randn(5, 4, 3), torch.tensor([[0, 1], [4, 3], [2, 2]]), torch.randn(3, 3)
+    expected = cache.clone()
+    for place, row in zip(places.tolist(), rows, strict=True):
+        expected[tuple(place)] = row
+    check(lambda c, p, r: torch_npu.npu_scatter_nd_update_(c, p, r), [cache, places, rows], expected, "eager captured")
+
+
+def test_scatter_update() -> None:
+    """Each batch's rows to a place of its own along an axis."""
+    cache, places, rows = torch.randn(3, 2, 8, 4), torch.tensor([5, 0, 7]), torch.randn(3, 2, 1, 4)
+    expected = cache.clone()
+    for batch, place in enumerate(places.tolist()):
+        expected[batch, :, place : place + 1] = rows[batch]
+    check(lambda c, p, r: torch_npu.scatter_update_(c, p, r, 2), [cache, places, rows], expected, "eager captured")

@@ -217,3 +217,17 @@ def test_moe_token_permute_and_back() -> None:
 
     inputs = [tokens, indices, probs, grad]
     check(run, inputs, run(*inputs), "eager")
+
+
+@pytest.mark.parametrize("renorm", [0, 1])
+def test_moe_gating_top_k_softmax_v2(renorm: int) -> None:
+    x = torch.randn(5, 8)
+    experts = torch.tensor([best(row, 3) for row in x])
+    softmax = torch.softmax(x, -1)
+    values = torch.softmax(x.gather(1, experts), -1) if renorm else softmax.gather(1, experts)
+    check(
+        lambda x: torch_npu.npu_moe_gating_top_k_softmax_v2(x, k=3, renorm=renorm, output_softmax=not renorm),
+        [x],
+        (values, experts.to(I32), None if renorm else softmax),
+        "eager captured",
+    )

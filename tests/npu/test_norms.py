@@ -81,3 +81,12 @@ def test_add_rms_norm_in_place() -> None:
         (rstd, y.half(), a + b),
         "eager captured",
     )
+
+
+def test_group_norm_silu() -> None:
+    x, g, b = torch.randn(2, 6, 5), torch.rand(6), torch.randn(6)
+    groups = x.reshape(2, 3, -1)
+    mean, rstd = groups.mean(-1), 1 / torch.sqrt(groups.var(-1, correction=0) + 1e-5)
+    normal = ((groups - mean[..., None]) * rstd[..., None]).reshape(2, 6, 5) * g[:, None] + b[:, None]
+    expected = (normal * torch.sigmoid(normal), mean, rstd)
+    check(lambda x, g, b: torch_npu.npu_group_norm_silu(x, g, b, 3, 1e-5), [x, g, b], expected, "eager captured")

@@ -80,3 +80,15 @@ def test_apply_rotary_pos_emb(dtype: torch.dtype, mode: str) -> None:
         expected,
         ways,
     )
+
+
+def test_interleave_rope() -> None:
+    """Pairs that lie beside each other come half a head apart, and are rotated as such."""
+    x, (cos, sin) = torch.randn(2, 4, 3, 64).half(), angles(2, 1, 3, 64, dtype=torch.float16)
+    apart = torch.cat([x[..., ::2], x[..., 1::2]], -1)
+    check(
+        lambda x, c, s: torch_npu.npu_interleave_rope(x, c, s),
+        [x, cos, sin],
+        rotate(apart, cos, sin),
+        "eager captured ge",
+    )

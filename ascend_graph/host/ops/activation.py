@@ -31,8 +31,9 @@ plain_kernels(
 
 
 @host_kernel("GeluV2")
-def gelu_v2(x: T, *, approximate: str = "none") -> T:
-    return F.gelu(x, approximate=approximate)
+def gelu_v2(x: T, *, approximate: str | int = "none") -> T:
+    """aclnn has numbers for the approximations."""
+    return F.gelu(x, approximate={0: "none", 1: "tanh"}.get(approximate, approximate))  # type: ignore[arg-type]
 
 
 @host_kernel("GeluGrad")
@@ -203,6 +204,12 @@ def geglu(x: T, *, dim: int = -1, approximate: int = 1, activate_left: bool = Fa
     gated, other = (left, right) if activate_left else (right, left)
     gelu = F.gelu(gated, approximate="tanh" if approximate else "none")
     return gelu * other, gelu
+
+
+@host_kernel("GeluMul")
+def gelu_mul(x: T, *, approximate: str = "none") -> T:
+    left, right = _halves(x.float(), -1)
+    return (F.gelu(left, approximate=approximate) * right).to(x.dtype)
 
 
 @host_kernel("SoftmaxV2")

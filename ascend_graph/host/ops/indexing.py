@@ -109,6 +109,8 @@ def scatter_update(var: T, indices: T, updates: T) -> T:
 def scatter(var: T, indices: T, updates: T, *, reduce: str, axis: int = 0) -> T:
     """Write updates, a cache line for each batch, at the positions that indices give along an axis."""
     _only_update("reduce", reduce)
+    if var.is_meta:
+        return var
     dim = axis % var.dim()
     pairs = ints(indices)
     places = list(zip(pairs[::2], pairs[1::2], strict=True)) if indices.dim() == 2 else list(enumerate(pairs))
