@@ -137,7 +137,8 @@ def guessed(listed: Sequence[str]) -> dict[str, str]:
     """What becomes of operators that no test compares. One that ends its process is left out in the next."""
     outcomes: dict[str, str] = {}
     while rest := [name for name in listed if name not in outcomes]:
-        done = on_host("-c", GUESS, *rest, capture_output=True)
+        with tempfile.TemporaryDirectory() as directory:  # some operators write files
+            done = on_host("-c", GUESS, *rest, capture_output=True, cwd=directory)
         lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith(('["begin"', '["end"'))]
         outcomes |= {line[1]: outcome(line[2]) for line in lines if line[0] == "end"}
         if done.returncode == 0:
