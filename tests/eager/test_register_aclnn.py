@@ -291,3 +291,22 @@ def test_every_type_arrives_as_the_header_declares_it(tmp_path: Path, monkeypatc
         op.unregister()
     finally:
         aclnn_catalog.clear()
+
+
+RMS_NORM = f"""
+aclnnStatus aclnnRmsNormGetWorkspaceSize(const aclTensor *x, const aclTensor *gamma, double epsilon, const aclTensor *yOut,
+                                         const aclTensor *rstdOut, {TAIL}
+aclnnStatus aclnnRmsNorm(void *workspace, uint64_t workspaceSize, aclOpExecutor *executor, aclrtStream stream);
+"""
+
+
+@compiles
+def test_a_function_of_canns_own_library(register: Any) -> None:
+    ascend_graph.load_aclnn(RMS_NORM)
+    op = register("aclnnRmsNorm", shape="x[*s, d], gamma[d] -> yOut[*s, d], rstdOut[*s, 1]: float32")
+    assert str(op.overload._schema).endswith("(Tensor x, Tensor gamma, float epsilon) -> (Tensor y, Tensor rstd)")
+    x, gamma = floats(3, 4), floats(4)
+    norm = torch.rsqrt(x.cpu().square().mean(-1, keepdim=True) + 1e-5)
+    for f in (op.overload, torch.compile(op.overload, backend="npugraph_ex")):
+        y, rstd = f(x, gamma, 1e-5)
+        torch.testing.assert_close((y.cpu(), rstd.cpu()), (x.cpu() * norm * gamma.cpu(), norm))
