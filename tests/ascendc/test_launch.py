@@ -288,6 +288,8 @@ def test_headers_by_their_other_names(tools: Toolkit, tmp_path: Path) -> None:
     #include "lib/matrix/matmul/tiling.h"
     #include "op_common/op_kernel/math_util.h"
     #include "securec.h"
+    #include "tiling/tiling_api.h"
+    static_assert(AscendC::BLOCK_CUBE == 16 && matmul_tiling::PlatformInfo().l1Size == 0);
     static_assert(sizeof(AscendC::ShapeInfo::shape) == 0);
     extern "C" int sums(int a) {
         using namespace AscendC;

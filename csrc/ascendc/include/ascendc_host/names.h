@@ -7,6 +7,7 @@
 #include "numbers.h"
 #include "qualifiers.h"
 #include "runtime.h"
+#include "sizes.h"
 
 enum pipe_t {
     PIPE_S = 0,
@@ -206,7 +207,6 @@ constexpr int32_t DEFAULT_BLK_STRIDE = 1;
 constexpr int32_t DEFAULT_REPEAT_STRIDE = 8;
 constexpr int32_t HALF_DEFAULT_REPEAT_STRIDE = 4;
 constexpr int32_t MAX_REPEAT_TIMES = 255;
-constexpr int32_t BLOCK_CUBE = 16;
 constexpr int32_t CUBE_MAX_SIZE = 256;
 constexpr int32_t TOTAL_UB_SIZE = 192 * 1024;
 constexpr int32_t TOTAL_VEC_LOCAL_SIZE = 184 * 1024;

@@ -8,6 +8,7 @@
 #include <iostream>
 #include <vector>
 
+#include "../ascendc_host/sizes.h"
 #include "../kernel_tiling/kernel_tiling.h"
 #include "platform/platform_ascendc.h"
 
@@ -52,11 +53,22 @@ enum class TPosition : int32_t {
 enum class CubeFormat : int32_t { ND = 0, NZ, ZN, ZZ, NN, ND_ALIGN, SCALAR, VECTOR };
 enum class MatrixTraverse : int32_t { NOSET = 0, FIRSTM = 1, FIRSTN = 2 };
 
+// The device, for those who do not have its PlatformAscendC.
+struct PlatformInfo {
+    platform_ascendc::SocVersion socVersion = platform_ascendc::SocVersion::ASCEND910B;
+    uint64_t l1Size = 0;
+    uint64_t l0CSize = 0;
+    uint64_t ubSize = 0;
+    uint64_t l0ASize = 0;
+    uint64_t l0BSize = 0;
+};
+
 // One core: the whole shape in base blocks that fit the cube's buffers.
 class MatmulApiTiling {
   public:
     MatmulApiTiling() = default;
     explicit MatmulApiTiling(const platform_ascendc::PlatformAscendC&) {}
+    explicit MatmulApiTiling(const PlatformInfo&) {}
     virtual ~MatmulApiTiling() = default;
 
     int32_t SetAType(TPosition, CubeFormat, DataType type, bool = false) { return set_bytes(a_bytes_, type); }
