@@ -1,1 +1,5 @@
-// A library whose name must exist and from which nothing is used.
+// Nothing: a library that is only there to be found by its name. One function, for who unwinds stacks wants
+// every library to say how.
+namespace {
+[[gnu::used]] void nothing() {}
+}  // namespace

@@ -99,7 +99,7 @@ class _GraphCompiler:
         values = {**self.constants, **self.parameters}
         program = Program(self.steps, self.size, values, inputs, [slot for slot, _ in outputs], self.shapes)
         is_static = all(slot in self.shapes for slot, _ in outputs)
-        return Plan(is_static, tuple(spec for _, spec in outputs), program.runner())
+        return Plan(is_static, tuple(spec for _, spec in outputs), program.runner(), program.traced_runner())
 
     def _check_kernels(self) -> None:
         """Name all that the host runtime lacks for the graph at once."""

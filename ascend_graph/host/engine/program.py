@@ -38,6 +38,8 @@ class Plan:
     is_static: bool
     outputs: tuple[OutputSpec, ...]
     run: Run
+    #: As ``run``, with every node a range of PyTorch's profiler.
+    traced: Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +161,16 @@ class Program:
     #: Tensors without data for the slots whose shapes are known.
     shapes: Mapping[int, torch.Tensor]
 
-    def runner(self) -> Run:
+    def traced_runner(self) -> Run:
+        """As :meth:`runner`, with every node a range of PyTorch's profiler; made when it is first called."""
+        made = functools.cache(functools.partial(self.runner, traced=True))
+
+        def run(*inputs: torch.Tensor) -> Sequence[torch.Tensor]:
+            return made()(*inputs)
+
+        return run
+
+    def runner(self, *, traced: bool = False) -> Run:
         """A function of the graph's inputs; it may be called on several threads at once."""
         template: Slots = [None] * self.size
         for slot, tensor in self.values.items():
@@ -167,7 +178,7 @@ class Program:
         positions, outputs = tuple(self.inputs), tuple(self.outputs)
         # TorchAir hands a number, which the graph declares without dimensions, over as a tensor of one.
         numbers = tuple(p for p in positions if p in self.shapes and self.shapes[p].dim() == 0)
-        by_closure = {step.closure(self._inferred(step)): step for step in self.steps}
+        by_closure = {self._closure(step, traced): step for step in self.steps}
         program = [(closure, tuple(slots)) for closure, slots in zip(by_closure, self._last_uses(), strict=True)]
 
         def run(*inputs: torch.Tensor) -> Sequence[torch.Tensor]:
@@ -190,6 +201,18 @@ class Program:
             return [slots[i] for i in outputs]
 
         return run
+
+    def _closure(self, step: Step, traced: bool) -> Callable[[Slots], None]:
+        closure = step.closure(self._inferred(step))
+        if not traced:
+            return closure
+        name = f"{step.kernel.op_type}: {step.node}"
+
+        def range_of_the_profiler(slots: Slots) -> None:
+            with torch.profiler.record_function(name):
+                closure(slots)
+
+        return range_of_the_profiler
 
     def _inferred(self, step: Step) -> list[torch.Size | None]:
         known = [self.shapes.get(slot) for slot in range(step.first_target, step.first_target + step.targets)]

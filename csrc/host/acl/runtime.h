@@ -26,7 +26,10 @@ inline constexpr aclError kWaits = -1;
 
 struct Task {
     std::string name;
-    std::function<aclError()> run;
+    std::function<aclError()> body;
+
+    // Runs the body, and tells who traces.
+    aclError run() const;
 };
 
 // For each stream of a capture, by its id, how many of its tasks are meant.

@@ -68,7 +68,19 @@ aclError synchronize(Stream& stream, const char* function) {
     return await([&] { return !stream.waits(); }, function);
 }
 
+// Set once, by the bridge.
+std::atomic<void* (*)(const char*)> begin_range{nullptr};
+std::atomic<void (*)(void*)> end_range{nullptr};
+
 }  // namespace
+
+aclError Task::run() const {
+    auto* const begin = begin_range.load(std::memory_order_acquire);
+    void* range = begin == nullptr ? nullptr : begin(name.c_str());
+    const aclError error = body();
+    if (range != nullptr) end_range.load()(range);
+    return error;
+}
 
 aclError await(const std::function<bool()>& ended, const char* function) {
     constexpr std::chrono::seconds kPatience{2};
@@ -203,6 +215,11 @@ ACL_EXPORT int ascendgraphEnqueue(void* stream, const char* name, int (*run)(voi
         if (destroy != nullptr) destroy(p);
     });
     return stream_of(stream).enqueue({name, [run, owned] { return run(owned.get()); }});
+}
+
+ACL_EXPORT void ascendgraphSetTracer(void* (*begin)(const char*), void (*end)(void*)) {
+    end_range.store(end);
+    begin_range.store(begin, std::memory_order_release);
 }
 
 ACL_EXPORT const char* ascendgraphDeferral(void* stream) { return stream_of(stream).deferral(); }

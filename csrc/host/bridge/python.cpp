@@ -11,6 +11,7 @@
 #include "ascend_graph/host_runtime.h"
 #include "divisions.h"
 #include "tensors.h"
+#include "trace.h"
 
 namespace py = pybind11;
 
@@ -93,6 +94,7 @@ py::object engine() { return py::module_::import("ascend_graph.host.engine"); }
 struct CompiledPlan {
     py::object plan;
     py::object run;
+    py::object traced;
 };
 
 // Leaked: graphs may outlive the interpreter's own shutdown.
@@ -113,7 +115,7 @@ int compile(uint32_t graph_id, const void* model, size_t size, const char* const
             sink.output(sink.context, output.attr("dtype").cast<int32_t>(), sizes.data(), sizes.size());
         }
         sink.is_static(sink.context, plan.attr("is_static").cast<bool>());
-        plans()[graph_id] = {plan, plan.attr("run")};
+        plans()[graph_id] = {plan, plan.attr("run"), plan.attr("traced")};
     });
 }
 
@@ -175,7 +177,8 @@ int run(uint32_t graph_id, void* stream, const GraphTensor* inputs, size_t input
         }
         survive_divisions();
         const uint64_t divided = divisions_by_zero();
-        auto results = plan.run(*arguments).cast<std::vector<at::Tensor>>();
+        const py::object& graph = is_traced() ? plan.traced : plan.run;
+        auto results = graph(*arguments).cast<std::vector<at::Tensor>>();
         TORCH_CHECK(divisions_by_zero() == divided, "graph ", graph_id, ": an integer was divided by zero");
         TORCH_CHECK(results.size() == output_count, "the graph has ", results.size(),
                     " outputs and its caller ", output_count);
@@ -424,6 +427,7 @@ const bool registered = [] {
     ascendgraphSetFunctionPreparer(prepare_function);
     ascendgraphSetOperatorRunner(run_operator);
     ascendgraphSetInterruptHook(interrupt_is_raised);
+    trace_streams();
     return true;
 }();
 

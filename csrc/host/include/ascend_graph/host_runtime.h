@@ -39,6 +39,10 @@ const char* ascendgraphDeferral(void* stream);
 // Whether any stream of the process keeps work: a cheap test before the one above.
 bool ascendgraphAnyDeferral(void);
 
+// Who is told of each piece of work that a stream runs, on the thread that runs it: `begin` returns what
+// `end` is given afterwards, null where nobody listens. The bridge to PyTorch supplies them.
+void ascendgraphSetTracer(void* (*begin)(const char* name), void (*end)(void* range));
+
 // The live device or pinned allocation that contains `p`.
 bool ascendgraphAllocationExtent(const void* p, const void** base, size_t* size);
 // How many allocations were released: what was live is live as long as this does not change.
