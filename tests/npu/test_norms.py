@@ -90,3 +90,17 @@ def test_group_norm_silu() -> None:
     normal = ((groups - mean[..., None]) * rstd[..., None]).reshape(2, 6, 5) * g[:, None] + b[:, None]
     expected = (normal * torch.sigmoid(normal), mean, rstd)
     check(lambda x, g, b: torch_npu.npu_group_norm_silu(x, g, b, 3, 1e-5), [x, g, b], expected, "eager captured")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_add_layer_norm(dtype: torch.dtype) -> None:
+    a, b, g, c = (torch.randn(shape).to(dtype) for shape in ((2, 3, 8), (2, 3, 8), (8,), (8,)))
+    total = a.float() + b.float()
+    mean, variance = total.mean(-1, keepdim=True), total.var(-1, correction=0, keepdim=True)
+    y = torch.nn.functional.layer_norm(total, (8,), g.float(), c.float(), 1e-5)
+    check(
+        lambda a, b, g, c: torch_npu.npu_add_layer_norm(a, b, g, c, 1e-5, True),
+        [a, b, g, c],
+        (y.to(dtype), mean, 1 / torch.sqrt(variance + 1e-5), total.to(dtype)),
+        "eager captured",
+    )

@@ -245,6 +245,18 @@ def test_rms_norm_quant() -> None:
     )
 
 
+@pytest.mark.parametrize("div_mode", [True, False])
+def test_rms_norm_quant_v2(div_mode: bool) -> None:
+    x, gamma, scale = torch.randn(3, 8).half(), torch.rand(8).half(), (torch.rand(8) + 0.1).half()
+    y = norm(x, gamma)
+    check(
+        lambda x, g, s: torch_npu.npu_rms_norm_quant_v2(x, g, s, div_mode=div_mode)[0],
+        [x, gamma, scale],
+        rounded(y / scale.float() if div_mode else y * scale.float()),
+        "eager captured",
+    )
+
+
 @pytest.mark.parametrize(
     ("call", "text"),
     [

@@ -257,6 +257,32 @@ def rms_norm(x: T, gamma: T, *, epsilon: float = 1e-6) -> tuple[T, T]:
     return y.to(x.dtype), rstd
 
 
+@host_kernel("AddLayerNorm")
+def add_layer_norm(
+    x1: T,
+    x2: T,
+    gamma: T,
+    beta: T,
+    bias: T | None = None,
+    *,
+    epsilon: float = 1e-5,
+    additional_output: bool = False,
+) -> tuple[T, T, T, T]:
+    """The norm of a sum, its mean and 1/deviation, and the sum where it is asked for."""
+    if gamma.shape != x1.shape[-1:] or beta.shape != gamma.shape:
+        raise ValueError(
+            f"gamma {tuple(gamma.shape)} and beta {tuple(beta.shape)} are not the rows of {tuple(x1.shape)}"
+        )
+    total = _wide(x1) + _wide(x2)
+    if bias is not None:
+        total = total + _wide(bias)
+    mean = total.mean(-1, keepdim=True)
+    rstd = torch.rsqrt(total.var(-1, correction=0, keepdim=True) + epsilon)
+    y = (total - mean) * rstd * _wide(gamma) + _wide(beta)
+    dtype = torch.promote_types(x1.dtype, x2.dtype)
+    return y.to(dtype), mean, rstd, total.to(dtype) if additional_output else total.new_empty(0)
+
+
 @host_kernel("GemmaRmsNorm")
 def gemma_rms_norm(x: T, gamma: T, *, epsilon: float = 1e-6) -> tuple[T, T]:
     y, rstd = _rms_norm(x, _wide(gamma) + 1, epsilon)

@@ -476,7 +476,10 @@ def rms_norm_quant(
     offset: T | None = None,
     *,
     epsilon: float = 1e-6,
+    div_mode: bool = False,
     dst_type: int = _INT8,
 ) -> T:
-    y = _normalised(x, gamma, beta, epsilon) * scale.float()
+    """The norm, multiplied or divided by the scale."""
+    y = _normalised(x, gamma, beta, epsilon)
+    y = y / scale.float() if div_mode else y * scale.float()
     return saturated(y if offset is None else y + offset.float(), dst_type)
