@@ -79,7 +79,7 @@ def derive(
     add_rms_norm(Tensor x, Tensor? bias=None, *, Scalar alpha, float epsilon, ScalarType out_type) -> Tensor y
     """
     function = _with_outputs(function, outputs)
-    if not any(p.value in _TENSORS and p.direction is not Direction.OUT for p in function.parameters):
+    if not any(map(_says_the_device, function.parameters)):
         function = _with_outputs_passed_in(function)
     return _Derivation(function, dict(fixed or {})).declared(name or snake_case(function.name.removeprefix("aclnn")))
 
@@ -97,9 +97,19 @@ def _with_outputs(function: AclnnFunction, outputs: Collection[str]) -> AclnnFun
     return replace(function, parameters=tuple(parameters))
 
 
+def _says_the_device(parameter: AclnnParameter) -> bool:
+    """Whether PyTorch finds the device of a call by it: an argument of tensors, but no list that may be None."""
+    if parameter.direction is Direction.OUT or parameter.value not in _TENSORS:
+        return False
+    return not (parameter.optional and parameter.value is Value.TENSOR_LIST)
+
+
 def _with_outputs_passed_in(function: AclnnFunction) -> AclnnFunction:
     """A function that reads no tensor, as one whose caller passes the outputs in: nothing else says on which device they are."""
-    parameters = [replace(p, direction=Direction.INOUT) if p.value in _TENSORS else p for p in function.parameters]
+    parameters = [
+        replace(p, direction=Direction.INOUT) if p.value in _TENSORS and p.direction is Direction.OUT else p
+        for p in function.parameters
+    ]
     return replace(function, parameters=tuple(parameters))
 
 
