@@ -192,7 +192,7 @@ def test_the_same_is_one_registration_and_another_is_refused(register: Any) -> N
         ),
         ("aclnnAddCustom", {"schema": "f(Tensor x, Device y) -> Tensor"}, BindingError, "Device y is nothing that an aclnn"),
         ("aclnnAddTo", {"schema": "f(Tensor(a!) w, Tensor x) -> Tensor(a!)"}, BindingError, "returns are new tensors"),
-        ("aclnnSquare", {"schema": "f(Tensor x, Tensor? b, Scalar scale) -> (Tensor, Tensor)"}, BindingError, "scale is a Scalar"),
+        ("aclnnSquare", {"schema": "f(Tensor x, Tensor? b, Scalar scale) -> (Tensor, Tensor)"}, BindingError, "scale is a scalar, which may be ints"),
         ("aclnnSquare", {"aclnn_arguments": {"scale": "x"}}, BindingError, "double scale takes a float; names of arguments are for schema="),
         ("aclnnSquare", {"aclnn_arguments": {"nope": 1}}, BindingError, "aclnn_arguments= mentions nope; parameters are x, bOptional"),
         ("aclnnSquare", {"arguments": {"x": "x"}}, RegistrationError, "arguments= is for a prototype, which op_type= names"),
