@@ -31,7 +31,7 @@ LIMIT_SECONDS = 30
 DAMAGED = 60
 
 _WORKER = """
-import json, re, resource, signal, sys, tempfile, time
+import ctypes, gc, json, re, resource, signal, sys, tempfile, time
 from pathlib import Path
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.prototypes import parse_text, read_prototypes
@@ -42,6 +42,8 @@ def expired(*_):
 signal.signal(signal.SIGALRM, expired)
 for line in sys.stdin:
     case = json.loads(line)
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)  # what earlier texts left free is not this one's
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
     failure = ""
     signal.alarm(int(sys.argv[1]))
