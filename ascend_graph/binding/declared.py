@@ -70,7 +70,7 @@ def derive(
         outputs: The names of outputs, for a header that does not tell what is written: generated ones have const everywhere.
 
     Raises:
-        BindingError: A parameter has a type that no call is made with.
+        BindingError: A parameter has a type that no call is made with, or no argument says on which device a call runs.
 
     >>> from ascend_graph.aclnn import parse_text
     >>> print(derive(parse_text('''int aclnnAddRmsNormGetWorkspaceSize(const aclTensor *x, const aclTensor *biasOptional,
@@ -81,6 +81,11 @@ def derive(
     function = _with_outputs(function, outputs)
     if not any(map(_says_the_device, function.parameters)):
         function = _with_outputs_passed_in(function)
+    if not any(map(_says_the_device, function.parameters)):
+        raise BindingError(
+            f"{function.name}: nothing says on which device a call of it runs: it has no tensor, and a list that may be None "
+            f"is none to PyTorch; call it from C++\n  {function.place}: {function}"
+        )
     return _Derivation(function, dict(fixed or {})).declared(name or snake_case(function.name.removeprefix("aclnn")))
 
 
