@@ -102,7 +102,7 @@ def tried(name):
             packet(*(v for a, v in given if not a.kwarg_only), **{a.name: v for a, v in given if a.kwarg_only})
             torch.npu.synchronize()
             return [*messages, "runs"]
-        except Exception as error:
+        except Exception as error:  # of arguments that are guessed: what it was is the outcome
             messages.append(f"{type(error).__name__}: {error}"[:600])
     return messages
 

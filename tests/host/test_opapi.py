@@ -5,14 +5,16 @@ from __future__ import annotations
 import ast
 import ctypes
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 import torch
 
+from ascend_graph.host.opapi.call import _Bound
 from ascend_graph.host.opapi.source import source
 from ascend_graph.host.opapi.table import Function, TableError, functions, read
 from ascend_graph.host.ops import find_host_kernel
-from ascend_graph.host.toolkit import toolkit_directory
+from ascend_graph.host.toolkit import HostRuntimeError, toolkit_directory
 
 PARAM_NULLPTR, PARAM_INVALID = 161001, 161002
 FLOAT = 0
@@ -85,6 +87,16 @@ def test_what_does_not_fit_is_refused_before_anything_is_written(
 def test_a_required_input_must_not_be_null(library: ctypes.CDLL, recent_error: ctypes._NamedFuncPointer) -> None:
     assert rms_norm(library, torch.randn(3, 8), None, torch.empty(3, 8), torch.empty(3, 1)) == PARAM_NULLPTR
     assert "aclnnRmsNorm: gamma must not be null" in recent_error().decode()
+
+
+def test_a_kernel_that_computes_too_little_leaves_no_output_as_it_was() -> None:
+    kernel = find_host_kernel("RmsNorm")
+    assert kernel is not None
+    short = _Bound(functions()["RmsNorm"], replace(kernel, function=lambda x, gamma, **attrs: x))
+    x, y = torch.ones(2, 4), torch.full((2, 4), 7.0)
+    with pytest.raises(HostRuntimeError, match="aclnnRmsNorm: the kernel computes no rstd"):
+        short.call([x, torch.ones(4), 1e-6, y, torch.ones(2, 1)]).run()
+    assert y.eq(7).all()
 
 
 @pytest.mark.parametrize("function", functions().values(), ids=functions())

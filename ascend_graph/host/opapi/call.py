@@ -129,8 +129,12 @@ class _Call:
 
     def _written(self, results: Any) -> list[tuple[Output, Any, Any]]:
         """Outputs that are asked for, the caller's tensors for them, and what was computed."""
+        outputs, computed = self.bound.function.outputs, _tuple(results)
+        lacking = [o.name for o in outputs[len(computed) :] if o.name is not None and not o.optional]
+        if lacking:
+            raise HostRuntimeError(f"aclnn{self.bound.function.name}: the kernel computes no {', '.join(lacking)}")
         written = []
-        for output, result in zip(self.bound.function.outputs, _tuple(results), strict=False):
+        for output, result in zip(outputs, computed, strict=False):  # a function may have fewer than its kernel
             if output.name is None:
                 continue
             target = self.values[output.name]
