@@ -7,6 +7,7 @@ import sys
 
 import hypothesis
 import pytest
+import torch._functorch.config
 
 from ascend_graph.host.toolkit import TIMEOUT_VARIABLE, is_active
 
@@ -19,6 +20,8 @@ def pytest_configure(config: pytest.Config) -> None:
     # No example has a time limit of its own: other work on the machine would fail it.
     hypothesis.settings.register_profile("suite", deadline=None, print_blob=True)
     hypothesis.settings.load_profile("suite")
+    # PyTorch forbids operators whose results are their arguments where the variable CI is set, and warns elsewhere: here always.
+    torch._functorch.config.error_on_custom_op_aliasing = True
     os.environ.setdefault(TIMEOUT_VARIABLE, "120")  # a kernel that never ends fails its test, not the suite
 
 

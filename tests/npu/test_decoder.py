@@ -64,7 +64,6 @@ def reference(model: torch.nn.Module, tokens: T) -> T:
 
 
 # Operators return what they write to, which PyTorch warns of where they are traced.
-@pytest.mark.filterwarnings("ignore:npu..npu_:UserWarning")
 @pytest.mark.parametrize("way", ["eager", "ge", "npugraph_ex"])
 def test_prompts_and_single_tokens(way: str) -> None:
     serving = example()

@@ -66,7 +66,6 @@ def test_gradient_of_rotary_mul(mode: str) -> None:
 
 
 # Operators return what they write to, which PyTorch warns of where they are traced.
-@pytest.mark.filterwarnings("ignore:npu..npu_:UserWarning")
 @pytest.mark.parametrize("mode", ["half", "interleave"])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_apply_rotary_pos_emb(dtype: torch.dtype, mode: str) -> None:
