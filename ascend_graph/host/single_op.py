@@ -35,7 +35,8 @@ def run_operator(op_type: str, inputs: Sequence[Named], attrs: Mapping[str, Any]
             f"the host runtime has no kernel for GE operator {op_type}; give it one in an operator package "
             "(ascend_graph.host.package)"
         )
-    results = kernel.function(*_arrange(kernel, inputs), **kernel.bind_attrs(attrs))
+    public = {name: value for name, value in attrs.items() if not name.startswith("_")}  # the rest is for compilers
+    results = kernel.function(*_arrange(kernel, inputs), **kernel.bind_attrs(public))
     for (name, target), result in zip(outputs, _flat(results), strict=False):
         if target is None or target is result:
             continue
@@ -47,27 +48,30 @@ def run_operator(op_type: str, inputs: Sequence[Named], attrs: Mapping[str, Any]
 
 
 def _arrange(kernel: HostKernel, inputs: Sequence[Named]) -> list[Any]:
-    """The inputs in the kernel's order: by name where they have names, otherwise by position."""
+    """The inputs in the kernel's order: by name, or, without one, the next after the input before."""
     arranged: dict[str, Any] = {name: [] if name in kernel.dynamic_inputs else None for name in kernel.inputs}
-    positions = iter(kernel.inputs)
     surplus = len(inputs) - len(kernel.inputs)
+    position = 0
     for name, tensor in inputs:
         owner = next((d for d in kernel.dynamic_inputs if name.startswith(d) and name[len(d) :].isdigit()), None)
         if owner is not None:
             arranged[owner].append(tensor)
             continue
-        parameter = name if name in arranged else next(positions, None)
-        if parameter is None:
+        if name in arranged:
+            position = kernel.inputs.index(name)
+        elif position >= len(kernel.inputs):
             raise HostRuntimeError(
                 f"{kernel.op_type} takes {len(kernel.inputs)} inputs ({', '.join(kernel.inputs)}), got more"
             )
+        parameter = kernel.inputs[position]
         if parameter in kernel.dynamic_inputs:
             arranged[parameter].append(tensor)
             if surplus > 0:  # a list without names takes what the other inputs leave
                 surplus -= 1
-                positions = iter([parameter, *positions])
+                continue
         else:
             arranged[parameter] = tensor
+        position += 1
     return list(arranged.values())
 
 

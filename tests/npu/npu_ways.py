@@ -15,6 +15,7 @@ TOLERANCES = {
     torch.float32: (1e-4, 1e-5),
     torch.float16: (2e-3, 2e-3),
     torch.bfloat16: (1.6e-2, 1.6e-2),
+    torch.complex64: (1e-4, 1e-5),
     torch.int8: (0, 1),  # a tie of rounding
 }
 
@@ -36,6 +37,10 @@ def listed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
+def _wide(x: T) -> T:
+    return (torch.view_as_real(x) if x.is_complex() else x).double()
+
+
 def assert_equal(results: Any, expected: Any, way: str) -> None:
     actual, wanted = listed(results), listed(expected)
     assert len(actual) == len(wanted), f"{way}: {len(actual)} results, expected {len(wanted)}"
@@ -48,7 +53,7 @@ def assert_equal(results: Any, expected: Any, way: str) -> None:
         rtol, atol = TOLERANCES.get(b.dtype, (0, 0))
         message = f"{way}, result {number}"
         torch.testing.assert_close(
-            got.double(), b.double(), rtol=rtol, atol=atol, equal_nan=True, msg=lambda text, m=message: f"{m}: {text}"
+            _wide(got), _wide(b), rtol=rtol, atol=atol, equal_nan=True, msg=lambda text, m=message: f"{m}: {text}"
         )
 
 

@@ -30,6 +30,13 @@ plain_kernels(
 )
 
 
+@host_kernel("MishGrad")
+def mish_grad(grad: T, x: T, tanhx: T | None = None) -> T:
+    wide = x.float()
+    tanh = torch.tanh(F.softplus(wide)) if tanhx is None else tanhx.float()
+    return (grad.float() * (tanh + wide * torch.sigmoid(wide) * (1 - tanh.square()))).to(x.dtype)
+
+
 @host_kernel("GeluV2")
 def gelu_v2(x: T, *, approximate: str | int = "none") -> T:
     """aclnn has numbers for the approximations."""

@@ -136,6 +136,42 @@ def conv_backprop_filter(
     return _backward(*wide, _spatial(strides, data_format), pads, steps, groups, 1)
 
 
+@host_kernel("DepthwiseConv2DBackpropInput", values=("input_size",))
+def depthwise_conv_backprop_input(
+    input_size: T,
+    filter: T,
+    out_backprop: T,
+    *,
+    strides: list[int],
+    pads: list[int],
+    dilations: list[int] | None = None,
+    data_format: str = "NHWC",
+) -> T:
+    x = out_backprop.new_empty(ints(input_size))
+    steps = _spatial(dilations or [1] * x.dim(), data_format)
+    weight = filter.transpose(0, 1).reshape(-1, 1, *filter.shape[2:])  # from [filters of a channel, channels, …]
+    return _backward(out_backprop, x, weight, _spatial(strides, data_format), pads, steps, x.size(1), 0)
+
+
+@host_kernel("DepthwiseConv2DBackpropFilter", values=("filter_size",))
+def depthwise_conv_backprop_filter(
+    input: T,
+    filter_size: T,
+    out_backprop: T,
+    *,
+    strides: list[int],
+    pads: list[int],
+    dilations: list[int] | None = None,
+    data_format: str = "NHWC",
+) -> T:
+    count, channels, *kernel = ints(filter_size)
+    weight = input.new_empty(channels * count, 1, *kernel)
+    steps = _spatial(dilations or [1] * input.dim(), data_format)
+    wide = (out_backprop.float(), input.float(), weight.float())
+    grad = _backward(*wide, _spatial(strides, data_format), pads, steps, channels, 1)
+    return grad.reshape(channels, count, *kernel).transpose(0, 1).contiguous()
+
+
 @host_kernel("AvgPoolV2")
 def avg_pool(
     x: T,

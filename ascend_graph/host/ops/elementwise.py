@@ -250,3 +250,10 @@ def assign_add(ref: T, value: T) -> T:
 @host_kernel("AssignSub", writes=("var",), ignores=("use_locking",))
 def assign_sub(var: T, value: T) -> T:
     return var.sub_(value)
+
+
+@host_kernel("StrideAdd")
+def stride_add(x1: T, x2: T, *, x1_c1_offset: int, x2_c1_offset: int, c1_len: int) -> T:
+    """The sum of channels, which are counted in blocks of 16."""
+    first, second = (x.narrow(1, offset * 16, c1_len * 16) for x, offset in ((x1, x1_c1_offset), (x2, x2_c1_offset)))
+    return first + second

@@ -30,7 +30,7 @@ def gather(x: T, indices: T, *, batch_dims: int = 0) -> T:
     return _gathered(x, indices, batch_dims, batch_dims)
 
 
-@host_kernel("GatherV2", values=("axis",), ignores=("is_preprocessed", "negative_index_support", "impl_mode"))
+@host_kernel("GatherV2", values=("axis",), ignores=("is_preprocessed", "negative_index_support", "impl_mode", "mode"))
 def gather_v2(x: T, indices: T, axis: T, *, batch_dims: int = 0) -> T:
     return _gathered(x, indices, int(axis), batch_dims)
 
@@ -196,3 +196,77 @@ def where(x: T) -> T:
 @host_kernel("MaskedSelect", data_dependent=True)
 def masked_select(x: T, mask: T) -> T:
     return torch.masked_select(x, mask)
+
+
+@host_kernel("IndexAdd", ignores=("mode",))
+def index_add(var: T, indices: T, updates: T, *, axis: int = 0, alpha: float = 1) -> T:
+    return var.index_add(axis, indices.reshape(-1), updates, alpha=alpha)
+
+
+@host_kernel("ArgMaxGrad")
+def arg_max_grad(var: T, indices: T, updates: T, *, dimension: int = 0) -> T:
+    """Of each line along a dimension one element is replaced."""
+    dim = dimension % var.dim()
+    shape = [1 if d == dim else size for d, size in enumerate(var.shape)]
+    return var.scatter(dim, indices.reshape(shape).to(torch.int64), updates.reshape(shape).to(var.dtype))
+
+
+@host_kernel("MaskedFillRange")
+def masked_fill_range(x: T, start: T, end: T, value: T, *, axis: int = -1) -> T:
+    """In each row, of the first dimension, the elements from each start to its end get the range's value."""
+    if axis % x.dim() != x.dim() - 1 or (x.dim() > 1 and start.size(1) != x.size(0)):
+        raise ValueError(
+            f"axis {axis} is not the last one, -1, or start {tuple(start.shape)} is not [ranges, {x.size(0)}]"
+        )
+    places, y = torch.arange(x.size(-1), device=x.device), x.clone()
+    for first, last, filling in zip(start.unbind(0), end.unbind(0), value.reshape(-1).unbind(0), strict=True):
+        inside = (places >= first.unsqueeze(-1)) & (places < last.unsqueeze(-1))
+        shape = (x.size(0), *[1] * (x.dim() - 2), -1) if x.dim() > 1 else (-1,)
+        y = torch.where(inside.reshape(shape), filling.to(x.dtype), y)
+    return y
+
+
+@host_kernel("OneHotD")
+def one_hot_of_depth(x: T, on_value: T, off_value: T, *, axis: int = -1, depth: int) -> T:
+    classes = torch.arange(depth, device=x.device)
+    dim = axis % (x.dim() + 1)
+    chosen = x.unsqueeze(dim) == classes.reshape(-1, *[1] * (x.dim() - dim))
+    return torch.where(chosen, on_value.reshape(()), off_value.reshape(()))
+
+
+@host_kernel("SortV2", ignores=("stable",))
+def sort_v2(x: T, *, axis: int = -1, descending: bool = False) -> T:
+    return x.sort(dim=axis, descending=descending, stable=True).values
+
+
+@host_kernel("RepeatInterleaveGrad")
+def repeat_interleave_grad(y_grad: T, repeats: T, *, axis: int = -1) -> T:
+    """The sum of each element's copies."""
+    dim = axis % y_grad.dim()
+    shape = list(y_grad.shape)
+    shape[dim] = repeats.numel()
+    result = y_grad.new_zeros(shape)
+    if y_grad.is_meta:
+        return result
+    if int(repeats.sum()) != y_grad.size(dim):
+        raise ValueError(f"repeats {repeats.tolist()} are not {y_grad.size(dim)} in all, the size of dimension {dim}")
+    sources = torch.arange(repeats.numel()).repeat_interleave(repeats.reshape(-1))
+    return result.index_add(dim, sources, y_grad)
+
+
+_SIGNS = torch.tensor([1 << i for i in range(8)], dtype=torch.uint8)
+
+
+@host_kernel("SignBitsPack")
+def sign_bits_pack(x: T, *, size: int) -> T:
+    """A bit for each number, set from zero on, the first in the lowest bit."""
+    count = -(-x.numel() // 8)
+    bits = torch.nn.functional.pad((x.reshape(-1) >= 0).to(torch.uint8), (0, count * 8 - x.numel()))
+    return (bits.reshape(count, 8) * _SIGNS.to(x.device)).sum(1, dtype=torch.uint8).reshape(size, -1)
+
+
+@host_kernel("SignBitsUnpack")
+def sign_bits_unpack(x: T, *, size: int, dtype: int) -> T:
+    """1 for each bit that is set, -1 for the others."""
+    bits = x.reshape(-1, 1) & _SIGNS.to(x.device)
+    return torch.where(bits != 0, 1.0, -1.0).to(torch_dtype(dtype)).reshape(size, -1)

@@ -22,7 +22,8 @@ def _product(x1: T, x2: T, transpose_x1: bool, transpose_x2: bool, bias: T | Non
     return y if bias is None else (y + bias).to(y.dtype)
 
 
-@host_kernel("MatMul", "MatMulV2", "MatMulV3", ignores=("offset_x",))
+# cube_math_type, of aclnn functions, lets a device round float32 to fewer bits.
+@host_kernel("MatMul", "MatMulV2", "MatMulV3", ignores=("offset_x", "cube_math_type"))
 def mat_mul(
     x1: T,
     x2: T,
@@ -37,7 +38,7 @@ def mat_mul(
     return _product(x1, x2, transpose_x1, transpose_x2, bias)
 
 
-@host_kernel("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", ignores=("offset_x",))
+@host_kernel("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", ignores=("offset_x", "cube_math_type"))
 def batch_mat_mul(
     x1: T, x2: T, bias: T | None = None, offset_w: T | None = None, *, adj_x1: bool = False, adj_x2: bool = False
 ) -> T:
@@ -97,3 +98,9 @@ def transpose_batch_mat_mul(
     b = x2.permute(perm_x2) if perm_x2 else x2
     y = _product(a, b, False, False, bias)
     return y.permute(perm_y).contiguous() if perm_y else y
+
+
+@host_kernel("Addmm", ignores=("cube_math_type",))
+def add_mm(x: T, mat1: T, mat2: T, *, beta: float = 1, alpha: float = 1) -> T:
+    y = _product(mat1, mat2, False, False, None).float() * alpha
+    return (y + beta * x.float() if beta else y).to(mat1.dtype)

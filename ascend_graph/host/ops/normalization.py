@@ -319,3 +319,102 @@ def rms_norm_grad(dy: T, x: T, rstd: T, gamma: T) -> tuple[T, T]:
     dims = list(range(x.dim() - gamma.dim(), x.dim()))
     dx = (scaled - normal * (scaled * normal).mean(dims, keepdim=True)) * rstd
     return dx.to(x.dtype), (grad * normal).sum(list(range(x.dim() - gamma.dim())))
+
+
+@host_kernel("AddLayerNormGrad")
+def add_layer_norm_grad(dy: T, x1: T, x2: T, rstd: T, mean: T, gamma: T, dsum: T | None = None) -> tuple[T, T, T]:
+    """The gradient of both of the sum's parts, of gamma and of beta; what comes to the sum itself is added."""
+    x = _wide(x1) + _wide(x2)
+    dx, dgamma, dbeta = _layer_norm_gradients(_wide(dy), (x - mean) * rstd, rstd, gamma)
+    if dsum is not None:
+        dx = dx + _wide(dsum)
+    return dx.to(x1.dtype), dgamma, dbeta
+
+
+def _layer_norm_gradients(dy: T, normal: T, rstd: T, gamma: T) -> tuple[T, T, T]:
+    """Of the input, of gamma and of beta, whose dimensions are the last ones."""
+    inner = list(range(dy.dim() - gamma.dim(), dy.dim()))
+    outer = list(range(dy.dim() - gamma.dim()))
+    scaled = dy * _wide(gamma)
+    centred = scaled - scaled.mean(inner, keepdim=True) - normal * (scaled * normal).mean(inner, keepdim=True)
+    return (
+        (centred * rstd, (dy * normal).sum(outer), dy.sum(outer))
+        if outer
+        else (centred * rstd, dy * normal, dy.clone())
+    )
+
+
+@host_kernel("DeepNorm")
+def deep_norm(x: T, gx: T, beta: T, gamma: T, *, alpha: float = 0.3, epsilon: float = 1e-6) -> tuple[T, T, T]:
+    """The mean, 1/deviation and norm of ``alpha * x + gx``."""
+    total = alpha * _wide(x) + _wide(gx)
+    inner = list(range(x.dim() - gamma.dim(), x.dim()))
+    mean = total.mean(inner, keepdim=True)
+    rstd = torch.rsqrt((total - mean).square().mean(inner, keepdim=True) + epsilon)
+    return mean, rstd, ((total - mean) * rstd * _wide(gamma) + _wide(beta)).to(x.dtype)
+
+
+@host_kernel("DeepNormGrad")
+def deep_norm_grad(dy: T, x: T, gx: T, gamma: T, mean: T, rstd: T, *, alpha: float = 0.3) -> tuple[T, T, T, T]:
+    normal = (alpha * _wide(x) + _wide(gx) - mean) * rstd
+    grad, dgamma, dbeta = _layer_norm_gradients(_wide(dy), normal, rstd, gamma)
+    return (alpha * grad).to(x.dtype), grad.to(x.dtype), dbeta, dgamma
+
+
+@host_kernel("LayerNormV3", ignores=("begin_params_axis",))
+def layer_norm_v3(x: T, gamma: T, beta: T, *, begin_norm_axis: int = 0, epsilon: float = 1e-5) -> tuple[T, T, T]:
+    shape = x.shape[begin_norm_axis:]
+    y, mean, rstd = torch.native_layer_norm(
+        _wide(x), shape, _wide(gamma).reshape(shape), _wide(beta).reshape(shape), epsilon
+    )
+    return y.to(x.dtype), mean, rstd
+
+
+@host_kernel("BNTrainingReduce", "BatchNormReduce")
+def bn_training_reduce(x: T) -> tuple[T, T]:
+    """The sum of each channel, and of its squares."""
+    dims = [0, *range(2, x.dim())]
+    return _wide(x).sum(dims), _wide(x).square().sum(dims)
+
+
+@host_kernel("GroupNormSwish", ignores=("data_format",))
+def group_norm_swish(
+    x: T,
+    gamma: T,
+    beta: T,
+    *,
+    num_groups: int,
+    eps: float = 1e-5,
+    activate_swish: bool = True,
+    swish_scale: float = 1.0,
+) -> tuple[T, T, T]:
+    y, mean, rstd = _group_norm(_wide(x), gamma, beta, num_groups, eps)
+    if activate_swish:
+        y = y * torch.sigmoid(swish_scale * y)
+    return y.to(x.dtype), mean.to(gamma.dtype), rstd.to(gamma.dtype)
+
+
+@host_kernel("GroupNormSwishGrad", ignores=("data_format", "dgamma_is_require", "dbeta_is_require"))
+def group_norm_swish_grad(
+    dy: T, mean: T, rstd: T, x: T, gamma: T, beta: T, *, num_groups: int, swish_scale: float = 1.0
+) -> tuple[T, T, T]:
+    n, c = x.shape[:2]
+    size = x.numel() // (n * c)
+    grouped = _wide(x).reshape(n, num_groups, -1)
+    normal = ((grouped - _wide(mean).unsqueeze(-1)) * _wide(rstd).unsqueeze(-1)).reshape(x.shape)
+    y = normal * _channels(gamma, x) + _channels(beta, x)
+    gate = torch.sigmoid(swish_scale * y)
+    grad = _wide(dy) * gate * (1 + swish_scale * y * (1 - gate))
+    dx, dgamma, dbeta = aten.native_group_norm_backward(
+        grad.contiguous(),
+        _wide(x).contiguous(),
+        _wide(mean),
+        _wide(rstd),
+        _wide(gamma),
+        n,
+        c,
+        size,
+        num_groups,
+        [True] * 3,
+    )
+    return dx.to(x.dtype), dgamma.to(gamma.dtype), dbeta.to(beta.dtype)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from ascend_graph.host.dtypes import torch_dtype
+from ascend_graph.host.ops.normalization import rms_norm_grad
 from ascend_graph.host.ops.registry import host_kernel
 
 T = torch.Tensor
@@ -483,3 +484,24 @@ def rms_norm_quant(
     y = _normalised(x, gamma, beta, epsilon)
     y = y / scale.float() if div_mode else y * scale.float()
     return saturated(y if offset is None else y + offset.float(), dst_type)
+
+
+@host_kernel("RmsNormGradQuant")
+def rms_norm_grad_quant(
+    dy: T,
+    x: T,
+    rstd: T,
+    gamma: T,
+    scale_x: T,
+    offset_x: T | None = None,
+    *,
+    quant_mode: str = "static",
+    div_mode: bool = True,
+    dst_type: int = _INT8,
+) -> tuple[T, T]:
+    """The gradient, quantised by a given scale."""
+    if quant_mode != "static":
+        raise ValueError(f"quant_mode {quant_mode!r} is not supported; static is")
+    dx, dgamma = rms_norm_grad(dy.float(), x.float(), rstd, gamma)
+    scaled = dx / scale_x.float() if div_mode else dx * scale_x.float()
+    return saturated(scaled if offset_x is None else scaled + offset_x.float(), dst_type), dgamma

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -187,3 +188,20 @@ def sort(x: T, *, axis: int = -1, descending: bool = False, stable: bool = False
 def search_sorted(sorted_sequence: T, values: T, sorter: T | None = None, *, dtype: int = 9, right: bool = False) -> T:
     order: Any = None if sorter is None else sorter.to(torch.int64)
     return torch.searchsorted(sorted_sequence, values, right=right, sorter=order).to(torch_dtype(dtype))
+
+
+@host_kernel("LpNormReduceV2", ignores=("epsilon",))
+def lp_norm_reduce(x: T, *, p: float = 2.0, axes: list[int] | None = None, keepdim: bool = False) -> T:
+    """The sum of the powers, or their greatest or smallest, that LpNormUpdateV2 makes a norm of."""
+    dims = list(axes or range(x.dim()))
+    wide = x.abs()
+    if math.isinf(p):
+        return wide.amax(dims, keepdim) if p > 0 else wide.amin(dims, keepdim)
+    if p == 0:
+        return (wide != 0).to(x.dtype).sum(dims, keepdim)
+    return wide.pow(p).sum(dims, keepdim)
+
+
+@host_kernel("LpNormUpdateV2", ignores=("epsilon",))
+def lp_norm_update(x: T, *, p: float = 2.0) -> T:
+    return x.clone() if p == 0 or math.isinf(p) else x.pow(1 / p)

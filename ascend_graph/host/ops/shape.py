@@ -375,3 +375,9 @@ def _padded_indices(x: T, pairs: list[tuple[int, int]], mode: str) -> Iterator[T
             wrapped = [p % period for p in positions]
             found = [p if p < size else period - p - (1 - offset) for p in wrapped]
         yield torch.tensor(found, dtype=torch.int64)
+
+
+@host_kernel("ConfusionTransposeD", views=("x",))
+def confusion_transpose(x: T, *, perm: list[int], shape: list[int], transpose_first: bool) -> T:
+    """A permutation and another shape, in either order."""
+    return x.permute(perm).reshape(shape) if transpose_first else x.reshape(shape).permute(perm)
