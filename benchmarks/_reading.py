@@ -74,6 +74,12 @@ def size(value: Any) -> int:
     return number(value)
 
 
+def _many(alternative: syntax.Alternative) -> list[syntax.Dim]:
+    """The items of a pattern that stand for any number of dimensions."""
+    items = alternative.shape.items if isinstance(alternative.shape, syntax.Dims) else ()
+    return [item for item in items if not isinstance(item, syntax.Size)]
+
+
 class _Call:
     def __init__(
         self,
@@ -84,14 +90,25 @@ class _Call:
     ) -> None:
         self.relation, self.shapes, self.dtypes, self.attrs = relation, shapes, dtypes, attrs
         self.names: dict[str, Any] = {}
+        #: Groups whose length is known: lists that are attrs, and what an input that was matched may have bound.
+        self.groups = {name for name, value in attrs.items() if isinstance(value, list | tuple)}
         self.broadcast: list[Sizes] = []
         self.later: list[tuple[int, Expr]] = []
         self.symbols: dict[str, torch.dtype] = {}
 
     def outputs(self) -> tuple[Spec, ...]:
-        for tensor in self.relation.input_tensors:
+        waiting = list(self.relation.input_tensors)
+        while waiting:  # one with several items of any length waits for those that say how long all but one of them are
+            tensor = next(t for t in waiting if all(len(self.open_items(a)) < 2 for a in t.alternatives))
+            waiting.remove(tensor)
             if self.shapes[tensor.name] is not None:
                 self.match(tensor)
+            self.groups |= {
+                str(item.value)
+                for a in tensor.alternatives
+                for item in _many(a)
+                if not isinstance(item, syntax.Ellipsis_)
+            }
         if self.broadcast:
             self.ellipsis()
         for clause in self.relation.clauses:
@@ -105,6 +122,13 @@ class _Call:
         return tuple(self.output(tensor) for tensor in self.relation.output_tensors)
 
     # ---------------------------------------------------------------------------------------------------------- inputs
+
+    def open_items(self, alternative: syntax.Alternative) -> list[syntax.Dim]:
+        """The items of any length of which nothing else says how long they are."""
+        return [item for item in _many(alternative) if self.is_open(item)]
+
+    def is_open(self, item: syntax.Dim) -> bool:
+        return isinstance(item, syntax.Ellipsis_) or (item.axis is None and str(item.value) not in self.groups)
 
     def chosen(self, tensor: syntax.Tensor) -> syntax.Alternative:
         return next(a for a in tensor.alternatives if a.condition is None or self.holds(a.condition))
@@ -143,11 +167,17 @@ class _Call:
                 free.remove(axis)
             placed.append((item, tuple(shape[axis] for axis in axes)))
         rest = [item for item in items if isinstance(item, syntax.Ellipsis_) or item.axis is None]
-        wide = len(free) - sum(isinstance(item, syntax.Size) for item in rest)
-        if wide < 0 or (wide > 0 and all(isinstance(item, syntax.Size) for item in rest)):
+        wide = [n for n, item in enumerate(rest) if not isinstance(item, syntax.Size)]
+        unknown = next((n for n in wide if self.is_open(rest[n])), wide[-1] if wide else None)
+        lengths = [
+            1 if n not in wide else 0 if n == unknown else len(self.value(rest[n].value)) for n in range(len(rest))
+        ]
+        if len(free) < sum(lengths) or (len(free) > sum(lengths) and unknown is None):
             raise Refused
-        for item in rest:
-            taken, free = (free[:1], free[1:]) if isinstance(item, syntax.Size) else (free[:wide], free[wide:])
+        if unknown is not None:
+            lengths[unknown] = len(free) - sum(lengths)
+        for item, length in zip(rest, lengths, strict=True):
+            taken, free = free[:length], free[length:]
             placed.append((item, tuple(shape[axis] for axis in taken)))
         for item, part in sorted(placed, key=lambda pair: items.index(pair[0])):
             self.bind(item, part)

@@ -139,6 +139,8 @@ class Grammar:
         items = [self.pattern_item() for _ in range(self.rng.choice((0, 1, 1, 2, 2, 3)))]
         if self.chance(0.45):
             items.insert(self.rng.randint(0, len(items)), self.open_item())
+            if self.chance(0.3):
+                items.insert(self.rng.randint(0, len(items)), self.open_item())
         if not self.plain and self.chance(0.1):
             items.insert(self.rng.randint(0, len(items)), f"{self.dim()}@{self.axis()}")
         if not self.plain and self.chance(0.08):

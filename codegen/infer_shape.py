@@ -81,6 +81,7 @@ _FUNCTIONS = {
     Op.POSITION: "Position",
     Op.FROM_CONDITION: "FromCondition",
     Op.ONES: "Ones",
+    Op.RANGE: "Range",
     Op.RESHAPE: "Reshape",
     Op.SCALAR: "Scalar",
     Op.FLOATING: "Floating",
@@ -385,6 +386,8 @@ class _Generator:
                 return f"({self.emit(args[0])} {'&&' if node.op is Op.AND else '||'} {self.emit(args[1])})"
             case Op.TEXT:
                 return f"std::string({cpp_string(str(value))})"
+            case Op.NOTHING:
+                return "ge::DT_UNDEFINED"  # of an output that is not there
             case Op.DTYPE:
                 return f"ge::DataType({int(GE_DTYPES[str(value)])})"
             case Op.DTYPE_OF:
@@ -470,6 +473,13 @@ class _Generator:
             isinstance(step, form.Define) and step.name == node.value for step in self.form.steps
         )
 
+    def may_refuse(self, dtype: Node) -> bool:
+        """Whether a dtype is none for some inputs, as that of an absent one."""
+        return any(
+            n.op in (Op.PROMOTE, Op.REFUSED) or (n.op is Op.DTYPE_OF and all(map(self.optional, n.value or ())))  # type: ignore[arg-type]
+            for n in below(dtype)
+        )
+
     def output_dtype(self, name: str, leaves: tuple[form.Leaf, ...]) -> Node | None:
         """The dtype of an output; ``None`` for one that is never there."""
         found: Node | None = None
@@ -477,6 +487,13 @@ class _Generator:
             dtype = leaf.dtype
             if leaf.condition is None:
                 found = dtype
+            elif (
+                dtype is None
+                and found is not None
+                and self.may_refuse(found)
+                and not self.asks_for_shape(leaf.condition)
+            ):
+                found = Node(Op.CHOICE, Kind.DTYPE, (leaf.condition, Node(Op.NOTHING, Kind.DTYPE), found))
             elif dtype is None or found is None:
                 # An output that is not there has whatever dtype it has when it is.
                 found = dtype or found

@@ -78,7 +78,8 @@ class Scope(Generic[T]):
         self.givers: dict[str, list[str]] = {}
         for match in matches:
             for item in [item for pattern in match.patterns for item in pattern.items or ()]:
-                self.givers.setdefault("..." if item.what == "ellipsis" else item.name, []).append(match.input)
+                if item.axes is None or item.axes.op is not Op.RANGE:  # which takes as many as are known
+                    self.givers.setdefault("..." if item.what == "ellipsis" else item.name, []).append(match.input)
         self.first = len(self.attrs) + len(form.inputs)
         self.template: list[Any] = []
         #: Of dimensions, groups and definitions, and of indices of lists and how many tensors these have.
@@ -296,6 +297,9 @@ class Scope(Generic[T]):
             case Op.ONES:
                 like = self.value(node.args[0])
                 return lambda env: (1,) * len(like(env))
+            case Op.RANGE:
+                first, as_many = self.number(node.args[0]), self.value(node.args[1])
+                return lambda env: tuple(range(first(env), first(env) + len(as_many(env))))
             case Op.RESHAPE:
                 source, wanted = map(self.value, node.args)
                 return lambda env: reshape(source(env), wanted(env), str(node), self.check)
@@ -355,9 +359,12 @@ class Scope(Generic[T]):
                 return compare(tuple(a(env)), tuple(b(env)))
 
             return same
+        mixed = {arg.kind for arg in node.args} == {Kind.BOOL, Kind.NUMBER}
 
         def compared(env: Env) -> Any:
             x, y = a(env), b(env)
+            if mixed:  # a symbolic size is not compared with a bool
+                x, y = (int(v) if v.__class__ is bool else v for v in (x, y))
             try:
                 return compare(x, y)
             except TypeError:

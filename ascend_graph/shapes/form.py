@@ -96,6 +96,7 @@ class Op(enum.Enum):
     ELLIPSIS = enum.auto()
     ITEMS = enum.auto()  # the numbers args
     ONES = enum.auto()  # as many as args[0] has
+    RANGE = enum.auto()  # from args[0] upwards, as many as args[1] has
     RESHAPE = enum.auto()  # args[1], where -1 is what is left of the elements of args[0]
     ELEMENT = enum.auto()  # the list args[1] of the lists args[0]
     OTHER_AXES = enum.auto()  # as axes: those that no other item takes

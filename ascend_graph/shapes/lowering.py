@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from ascend_graph.shapes import form, syntax
 from ascend_graph.shapes.form import AttrKind, Kind, Node, Op
-from ascend_graph.shapes.nodes import MAX_NODES, BeyondError, Expressions, refused
+from ascend_graph.shapes.nodes import MAX_NODES, BeyondError, Expressions, integer, refused
 from ascend_graph.shapes.statement import Statement
 from ascend_graph.shapes.syntax import Expr, Index, Name, Tensor
 
@@ -46,7 +46,7 @@ class _Lowering(Expressions):
             if tensor.index is not None and not self.whole:
                 raise self.beyond(f"{tensor.name} is a list of tensors")
         steps: list[form.Step] = []
-        for tensor in relation.input_tensors:
+        for tensor in self.matching_order():
             steps += self.input(tensor)
         for clause in relation.clauses:
             if isinstance(clause, syntax.Definition):
@@ -59,6 +59,63 @@ class _Lowering(Expressions):
 
     # ---------------------------------------------------------------------------------------------------------- inputs
 
+    def matching_order(self) -> Iterator[Tensor]:
+        """The inputs as they stand, but one with several items of any length after those that bind all of them but one."""
+        waiting = list(self.relation.input_tensors)
+        while waiting:
+            found = next((t for t in waiting if all(len(self.open_items(a)) < 2 for a in t.alternatives)), None)
+            if found is None:
+                tensor = waiting[0]
+                items = next(items for items in map(self.open_items, tensor.alternatives) if len(items) > 1)
+                raise self.fault(
+                    f"input {tensor.name} has {len(items)} items of any length, {', '.join(map(str, items))}; all but one must "
+                    f"be known: a group of another input, an attr that is a list, or a group with '@axes'"
+                )
+            waiting.remove(found)
+            yield found
+
+    def open_items(self, alternative: syntax.Alternative) -> list[syntax.Dim]:
+        """The items of a pattern whose lengths only the pattern itself can tell."""
+        if not isinstance(alternative.shape, syntax.Dims):
+            return []
+        return [i for i in alternative.shape.items if self.any_length(i) and not self.length_known(i)]
+
+    @staticmethod
+    def any_length(item: syntax.Dim) -> bool:
+        return isinstance(item, syntax.Ellipsis_) or (isinstance(item, syntax.Group) and item.axis is None)
+
+    def length_known(self, item: syntax.Dim) -> bool:
+        """Whether an item is a group that an input before has bound, or a list that is an attr."""
+        match item:
+            case syntax.Group(Name(name)):
+                return name in self.groups or (name in self.attrs and self.attrs[name].kind is not Kind.NONE)
+        return False
+
+    def items(self, shape: syntax.Dims, tensor: Tensor) -> tuple[form.Bind, ...]:
+        """The items of a pattern; of several that may have any length all but one get the axes where they are."""
+        open_ = [n for n, item in enumerate(shape.items) if self.any_length(item)]
+        if len(open_) > 1 and any(not isinstance(i, syntax.Ellipsis_) and i.axis is not None for i in shape.items):
+            raise self.fault(f"input {tensor.name}: beside an item with '@' only one item may have any length")
+        free = next((n for n in open_ if not self.length_known(shape.items[n])), open_[-1] if open_ else 0)
+        placed = {n: self.axes_between(shape.items, n, free) for n in open_ if n != free}
+        return tuple([self.item(item, tensor, placed.get(n)) for n, item in enumerate(shape.items)])
+
+    def axes_between(self, items: tuple[syntax.Dim, ...], number: int, free: int) -> Node:
+        """The axes of a group of known length, which are counted from the end of the pattern where ``free`` is not."""
+        group = items[number]
+        assert isinstance(group, syntax.Group)
+        between = items[:number] if number < free else items[number:]
+        start = integer(
+            sum(1 for item in between if not isinstance(item, syntax.Ellipsis_ | syntax.Group) and item.axis is None)
+        )
+        for item in between:
+            if isinstance(item, syntax.Group) and item.axis is None:
+                length = Node(Op.LENGTH, Kind.NUMBER, (self.sizes(item.value),))
+                start = Node(Op.ADD, Kind.NUMBER, (start, length))
+        if number > free:
+            start = Node(Op.NEGATE, Kind.NUMBER, (start,))
+        return Node(Op.RANGE, Kind.SIZES, (start, self.sizes(group.value)), shown=group.value)
+
     def input(self, tensor: Tensor) -> list[form.Step]:
         before, patterns = (set(self.dims), set(self.groups)), []
         after = (set(self.dims), set(self.groups))
@@ -69,7 +126,7 @@ class _Lowering(Expressions):
             if isinstance(alternative.shape, syntax.Dims):
                 if tensor.index is not None and len(tensor.alternatives) > 1:
                     raise self.fault(f"a list of tensors such as {tensor.name} has one shape, not alternatives")
-                items = tuple([self.item(item, tensor) for item in alternative.shape.items])
+                items = self.items(alternative.shape, tensor)
                 if condition is not None and any(item.what == "later" for item in items):
                     raise self.fault(f"{tensor.name}: a conditional pattern holds names and integers only")
             after = (after[0] | self.dims, after[1] | self.groups)
@@ -87,12 +144,13 @@ class _Lowering(Expressions):
             steps.append(form.CheckDtype(tensor.name, tuple([self.dtype(option) for option in options])))
         return steps
 
-    def item(self, item: syntax.Dim, tensor: Tensor) -> form.Bind:
+    def item(self, item: syntax.Dim, tensor: Tensor, axes: Node | None = None) -> form.Bind:
         shown = str(item)
         if isinstance(item, syntax.Ellipsis_):
             self.ellipsis = True
             return form.Bind("ellipsis", shown=shown)
-        axes = None if item.axis is None else self.axes(item.axis, many=isinstance(item, syntax.Group))
+        if item.axis is not None:
+            axes = self.axes(item.axis, many=isinstance(item, syntax.Group))
         value = item.value
         each = isinstance(value, Index) and value.index == Name(tensor.index or "")
         if isinstance(item, syntax.Group):
