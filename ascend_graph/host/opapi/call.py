@@ -156,6 +156,8 @@ def _value(expression: ast.expr, values: Mapping[str, Any]) -> Any:
             return None if tensor is None else getattr(tensor, "ge_dtype", None) or int(ge_dtype(tensor.dtype))
         case ast.Call(func=ast.Name(id="is_null"), args=[ast.Name(id=name)]):
             return values[name] is None
+        case ast.Call(func=ast.Name(id="rows_of"), args=[ast.Name(id=name)]):
+            return None if values[name] is None else values[name].size(0)
         case ast.List(elts=elements):
             return [_value(element, values) for element in elements]
     return ast.literal_eval(expression)

@@ -77,7 +77,7 @@ def functions() -> Mapping[str, Function]:
 
 
 #: What may be called in the place of an attr.
-_CALLS = frozenset({"dtype_of", "is_null"})
+_CALLS = frozenset({"dtype_of", "is_null", "rows_of"})
 _ENTRY = re.compile(
     r"aclnn(?P<name>\w+)\((?P<parameters>[^)]*)\) = (?P<call>.+?)(?: -> (?P<outputs>[\w?, ]+?))?(?: without (?P<absent>[\w, ]+))?$"
 )

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch.nn import functional as F
 
@@ -241,3 +243,95 @@ def log_softmax(logits: T, *, axes: list[int] = [-1]) -> T:
 def log_softmax_grad(grad: T, x: T, *, axis: list[int] = [-1]) -> T:
     (dim,) = axis
     return aten._log_softmax_backward_data(grad, x, dim, x.dtype)
+
+
+@host_kernel("ClippedSwiglu")
+def clipped_swiglu(
+    x: T,
+    group_index: T | None = None,
+    *,
+    dim: int = -1,
+    alpha: float = 1.702,
+    limit: float = 7.0,
+    bias: float = 1.0,
+    interleaved: bool = True,
+) -> T:
+    """The gated unit of GPT-OSS: of pairs or of halves of a dimension; rows behind the groups are zeros."""
+    axis = dim % x.dim()
+    shape = list(x.shape)
+    shape[axis] //= 2
+    rows = math.prod(x.shape[:axis])
+    flat = x.float().reshape(rows, -1)
+    gate, other = (flat[:, ::2], flat[:, 1::2]) if interleaved else flat.chunk(2, -1)
+    gate, other = gate.clamp(max=limit), other.clamp(-limit, limit)
+    y = gate * torch.sigmoid(alpha * gate) * (other + bias)
+    if group_index is not None:
+        y = y * (torch.arange(rows, device=x.device) < group_index.sum()).unsqueeze(-1)
+    return y.reshape(shape).to(x.dtype)
+
+
+@host_kernel("GeGluGradV2")
+def ge_glu_grad_v2(dy: T, x: T, gelu: T, *, dim: int = -1, approximate: int = 1, activate_left: bool = False) -> T:
+    first, second = x.float().chunk(2, dim)
+    gate, other = (first, second) if activate_left else (second, first)
+    grad = dy.float()
+    of_gate = torch.ops.aten.gelu_backward(grad * other, gate, approximate="tanh" if approximate else "none")
+    of_other = grad * gelu.float()
+    return torch.cat([of_gate, of_other] if activate_left else [of_other, of_gate], dim).to(x.dtype)
+
+
+_MASKED = -10000.0
+
+
+@host_kernel("ScaledMaskedSoftmax")
+def scaled_masked_softmax(x: T, mask: T | None = None, *, scale: float = 1.0, fixed_triu_mask: bool = False) -> T:
+    if fixed_triu_mask:
+        raise ValueError("fixed_triu_mask is not supported; False is")
+    scores = x.float() * scale
+    if mask is not None:
+        scores = torch.where(mask.bool(), _MASKED, scores)
+    return torch.softmax(scores, -1).to(x.dtype)
+
+
+@host_kernel("ScaledMaskedSoftmaxGrad")
+def scaled_masked_softmax_grad(
+    y_grad: T, y: T, mask: T | None = None, *, scale: float = 1.0, fixed_triu_mask: bool = False
+) -> T:
+    if fixed_triu_mask:
+        raise ValueError("fixed_triu_mask is not supported; False is")
+    wide, grad = y.float(), y_grad.float()
+    dx = wide * (grad - (grad * wide).sum(-1, keepdim=True)) * scale
+    return (dx if mask is None else torch.where(mask.bool(), 0, dx)).to(y_grad.dtype)
+
+
+@host_kernel("MaskedSoftmaxWithRelPosBias", ignores=("inner_precision_mode",))
+def masked_softmax_with_rel_pos_bias(
+    x: T, atten_mask: T | None, relative_pos_bias: T, *, scale_value: float = 1.0
+) -> T:
+    """The softmax of windows' scores with a bias for each head and a mask for each window, both added."""
+    scores = x.float() * scale_value + relative_pos_bias.float()
+    return torch.softmax(scores if atten_mask is None else scores + atten_mask.float(), -1).to(x.dtype)
+
+
+@host_kernel("MaskedCausalConv1d")
+def masked_causal_conv1d(x: T, weight: T, mask: T | None = None) -> T:
+    """Of [length, batch, channels] each channel by itself, over the tokens before; what the mask leaves out is 0."""
+    y = _causal(x.float(), weight.float())
+    return (y if mask is None else y * mask.t().unsqueeze(-1)).to(x.dtype)
+
+
+def _causal(x: T, weight: T) -> T:
+    width = weight.size(0)
+    padded = F.pad(x, (0, 0, 0, 0, width - 1, 0))
+    return torch.stack([padded[k : k + x.size(0)] * weight[k] for k in range(width)]).sum(0)
+
+
+@host_kernel("MaskedCausalConv1dBackward")
+def masked_causal_conv1d_backward(grad_y: T, x: T, weight: T, mask: T | None = None) -> tuple[T, T]:
+    grad = grad_y.float() if mask is None else grad_y.float() * mask.t().unsqueeze(-1)
+    length, width = x.size(0), weight.size(0)
+    ahead = F.pad(grad, (0, 0, 0, 0, 0, width - 1))
+    before = F.pad(x.float(), (0, 0, 0, 0, width - 1, 0))
+    dx = torch.stack([ahead[width - 1 - k : width - 1 - k + length] * weight[k].float() for k in range(width)]).sum(0)
+    dw = torch.stack([(grad * before[k : k + length]).sum((0, 1)) for k in range(width)])
+    return dx.to(grad_y.dtype), dw.to(grad_y.dtype)

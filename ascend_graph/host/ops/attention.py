@@ -366,3 +366,55 @@ def apply_rotary_pos_emb(
         raise ValueError(f"rotary_mode {rotary_mode!r} is not supported; half and interleave are")
     mode = modes[rotary_mode]
     return query.copy_(_rotary(query, cos, sin, mode)), key.copy_(_rotary(key, cos, sin, mode))
+
+
+@host_kernel("AttentionUpdate", dynamic=("lse", "local_out"))
+def attention_update(lse: list[T], local_out: list[T], *, update_type: int = 0) -> tuple[T, T]:
+    """Results over parts of the keys as one, by the logarithms of their sums."""
+    if update_type not in (0, 1) or len(lse) != len(local_out):
+        raise ValueError(f"update_type {update_type} (0, 1), {len(lse)} lse for {len(local_out)} local_out")
+    sums = torch.stack([part.float() for part in lse])
+    total = torch.logsumexp(sums, 0)
+    weights = torch.exp(sums - total).unsqueeze(-1)
+    y = (torch.stack([part.float() for part in local_out]) * weights).sum(0).to(local_out[0].dtype)
+    return y, total if update_type == 1 else total.new_empty(0)
+
+
+@host_kernel("RingAttentionUpdate")
+def ring_attention_update(
+    prev_attn_out: T,
+    prev_softmax_max: T,
+    prev_softmax_sum: T,
+    cur_attn_out: T,
+    cur_softmax_max: T,
+    cur_softmax_sum: T,
+    actual_seq_qlen: T | None = None,
+    *,
+    input_layout: str = "SBH",
+    input_softmax_layout: str = "",
+) -> tuple[T, T, T]:
+    """The attention to two parts of the keys as one; each row has its maximum and its sum eight times."""
+    if input_layout not in ("SBH", "TND") or input_softmax_layout not in ("", input_layout):
+        raise ValueError(
+            f"input_layout {input_layout!r} (SBH, TND), input_softmax_layout {input_softmax_layout!r} (the same)"
+        )
+    if input_layout == "TND" and input_softmax_layout != "TND":
+        raise ValueError("input_layout TND needs input_softmax_layout TND on the host")
+    largest = torch.maximum(prev_softmax_max, cur_softmax_max)
+    before = prev_softmax_sum * torch.exp(prev_softmax_max - largest)
+    now = cur_softmax_sum * torch.exp(cur_softmax_max - largest)
+    total = before + now
+    y = sum(
+        out.float() * _of_heads(part / total, out, input_layout)
+        for out, part in ((prev_attn_out, before), (cur_attn_out, now))
+    )
+    assert isinstance(y, T)
+    return y.to(prev_attn_out.dtype), largest, total
+
+
+def _of_heads(factor: T, out: T, layout: str) -> T:
+    """A factor for each row and head, [batch, heads, length, 8] or [tokens, heads, 8], for each number of the result."""
+    if layout == "TND":
+        return factor[..., :1]
+    width = out.size(-1) // factor.size(1)
+    return factor[..., 0].permute(2, 0, 1).repeat_interleave(width, -1)

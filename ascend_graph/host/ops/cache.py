@@ -79,3 +79,168 @@ def _put(tokens: T, cache: T, slots: T, packed: bool) -> None:
         cache[pages, :, places] = rows.reshape(rows.size(0), cache.size(1), cache.size(3))
     else:
         cache[pages, places] = rows.reshape(rows.size(0), *cache.shape[2:])
+
+
+@host_kernel("ScatterPaCache", writes={"key_cache": 0})
+def scatter_pa_cache(
+    key: T,
+    key_cache: T,
+    slot_mapping: T,
+    compress_lens: T | None = None,
+    compress_seq_offset: T | None = None,
+    seq_lens: T | None = None,
+    *,
+    cache_mode: str = "Norm",
+) -> T:
+    """Each token's keys to the place that ``slot_mapping`` names."""
+    if compress_lens is not None or compress_seq_offset is not None or seq_lens is not None or cache_mode != "Norm":
+        raise ValueError(
+            f"compressed caches (compress_lens, seq_lens), cache_mode {cache_mode!r}: only Norm is supported"
+        )
+    _check_pages("key_cache", key, key_cache, False)
+    if slot_mapping.numel() != key.size(0):
+        raise ValueError(f"slot_mapping has {slot_mapping.numel()} numbers for {key.size(0)} keys")
+    if not key.is_meta:
+        _put(key, key_cache, _slots(slot_mapping, key_cache, False), False)
+    return key_cache
+
+
+@host_kernel("GatherPaKvCache", writes={"key": 0, "value": 1})
+def gather_pa_kv_cache(
+    key_cache: T,
+    value_cache: T,
+    block_tables: T,
+    seq_lens: T,
+    key: T,
+    value: T,
+    seq_offset: T | None = None,
+    *,
+    cache_mode: str = "Norm",
+    is_seq_lens_cumsum: bool = False,
+) -> tuple[T, T]:
+    """The tokens of each sequence, one sequence after the other, from the pages that its row of ``block_tables`` names."""
+    if cache_mode not in ("Norm", "PA_NZ"):
+        raise ValueError(f"cache_mode {cache_mode!r} is not one of Norm, PA_NZ")
+    if key.is_meta:
+        return key, value
+    packed = cache_mode == "PA_NZ"
+    block = key_cache.size(2 if packed else 1)
+    lengths = (seq_lens.diff() if is_seq_lens_cumsum else seq_lens).tolist()
+    starts = [0] * len(lengths) if seq_offset is None else seq_offset.tolist()
+    pages, places = [], []
+    for row, (length, start) in enumerate(zip(lengths, starts, strict=True)):
+        if length < 0 or start < 0 or start + length > block_tables.size(1) * block:
+            raise ValueError(
+                f"sequence {row} has tokens {start} to {start + length}; its pages have {block_tables.size(1) * block}"
+            )
+        tokens = torch.arange(start, start + length)
+        pages.append(block_tables[row].long()[tokens // block])
+        places.append(tokens % block)
+    page, place = torch.cat(pages), torch.cat(places)
+    if page.numel() and not 0 <= int(page.min()) <= int(page.max()) < key_cache.size(0):
+        raise ValueError(f"block_tables name pages {int(page.min())} to {int(page.max())} of {key_cache.size(0)}")
+    if page.numel() > key.size(0):
+        raise ValueError(f"key has {key.size(0)} rows for {page.numel()} tokens")
+    for target, cache in ((key, key_cache), (value, value_cache)):
+        rows = cache[page, :, place] if packed else cache[page, place]
+        target[: page.numel()] = rows.reshape(page.numel(), *target.shape[1:])
+    return key, value
+
+
+def rotated(x: T) -> T:
+    """The halves of the last dimension exchanged, the second negated."""
+    first, second = x.chunk(2, -1)
+    return torch.cat([-second, first], -1)
+
+
+_PACKED = ("PA_NZ", "PA_BLK_NZ")
+_BY_BLOCK = ("PA_BLK_BNSD", "PA_BLK_NZ")
+
+
+@host_kernel("KvRmsNormRopeCache", writes={"k_cache": 0, "ckv_cache": 1})
+def kv_rms_norm_rope_cache(
+    kv: T,
+    gamma: T,
+    cos: T,
+    sin: T,
+    index: T,
+    k_cache: T,
+    ckv_cache: T,
+    k_rope_scale: T | None = None,
+    c_kv_scale: T | None = None,
+    k_rope_offset: T | None = None,
+    c_kv_offset: T | None = None,
+    v: T | None = None,
+    *,
+    epsilon: float = 1e-5,
+    cache_mode: str = "Norm",
+    is_output_kv: bool = False,
+) -> tuple[T, T, T, T]:
+    """The first part normalised, the rest rotated, after its pairs were parted into halves; both go to the caches."""
+    if cache_mode not in ("Norm", "PA", "PA_BNSD", *_PACKED, *_BY_BLOCK):
+        raise ValueError(
+            f"cache_mode {cache_mode!r} is not one of Norm, PA, PA_BNSD, {', '.join((*_PACKED, *_BY_BLOCK))}"
+        )
+    if v is not None:
+        raise ValueError("v is not supported on the host")
+    size = gamma.numel()
+    if kv.dim() != 4 or kv.size(1) != 1 or kv.size(-1) != size + cos.size(-1):
+        raise ValueError(f"kv {tuple(kv.shape)} is not [batch, 1, length, {size} + {cos.size(-1)}]")
+    wide = kv.float()
+    normal, rope = wide[..., :size], wide[..., size:]
+    c_kv = normal * torch.rsqrt(normal.square().mean(-1, keepdim=True) + epsilon) * gamma.float()
+    halves = torch.cat([rope[..., ::2], rope[..., 1::2]], -1)
+    k_rope = halves * cos.float() + rotated(halves) * sin.float()
+    if not kv.is_meta:
+        for values, cache, scale, offset in (
+            (k_rope, k_cache, k_rope_scale, k_rope_offset),
+            (c_kv, ckv_cache, c_kv_scale, c_kv_offset),
+        ):
+            _to_cache(values[:, 0], cache, index, cache_mode, scale, offset)
+    if is_output_kv:
+        return k_cache, ckv_cache, k_rope.to(kv.dtype), c_kv.to(kv.dtype)
+    return k_cache, ckv_cache, kv.new_empty(0), kv.new_empty(0)
+
+
+def _to_cache(values: T, cache: T, index: T, mode: str, scale: T | None, offset: T | None) -> None:
+    """Rows of [batch, length, numbers] to a cache, as numbers of 8 bits where there is a scale."""
+    if scale is not None:
+        values = values * scale.float()
+        values = torch.round(values if offset is None else values + offset.float()).clamp(-128, 127)
+    batch, length, size = values.shape
+    rows = values.reshape(-1, size).to(cache.dtype)
+    if mode == "Norm":
+        if cache.shape[:2] != (batch, 1) or index.shape != (batch, length):
+            raise ValueError(f"index {tuple(index.shape)} and cache {tuple(cache.shape)} do not suit {batch} sequences")
+        lines, slots = torch.arange(batch).repeat_interleave(length), index.reshape(-1).long()
+        _check_slots(slots, cache.size(2))
+        kept = slots >= 0
+        cache[lines[kept], 0, slots[kept]] = rows[kept]
+        return
+    block = cache.size(1)
+    if mode in _BY_BLOCK:
+        starts = index.reshape(batch, -1)
+        blocks = -(-length // block)
+        if starts.size(1) != blocks:
+            raise ValueError(f"index has {starts.size(1)} blocks for a sequence; {length} tokens are in {blocks}")
+        places = torch.arange(length)
+        first = starts[:, places // block]
+        slots = torch.where(first < 0, -1, first + places % block).reshape(-1).long()
+    else:
+        slots = index.reshape(-1).long()
+    if slots.numel() != rows.size(0):
+        raise ValueError(f"index has {slots.numel()} numbers for {rows.size(0)} tokens")
+    _check_slots(slots, cache.size(0) * block)
+    kept = slots >= 0
+    pages, places = slots[kept] // block, slots[kept] % block
+    if mode in _PACKED:  # in memory [blocks, size / last, block size, last]
+        last = 32 // cache.element_size()
+        view = cache.view(cache.size(0), size // last, block, last)
+        view[pages, :, places] = rows[kept].reshape(-1, size // last, last)
+    else:
+        cache.view(cache.size(0), block, size)[pages, places] = rows[kept]
+
+
+def _check_slots(slots: T, count: int) -> None:
+    if bool(((slots < -1) | (slots >= count)).any()):
+        raise ValueError(f"index {slots.tolist()}: the cache has places 0 to {count - 1}")

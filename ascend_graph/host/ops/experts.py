@@ -354,3 +354,227 @@ def _rows_of(x: T, places: T) -> T:
     if not x.is_meta and places.numel() and int(places.min()) < 0:
         raise ValueError(f"sorted_indices {places.tolist()} must not be negative")
     return x[places.long().clamp(max=x.size(0) - 1)].masked_fill((places >= x.size(0)).unsqueeze(-1), 0)
+
+
+@host_kernel("MoeGatingTopKBackward")
+def moe_gating_top_k_backward(
+    x_norm: T,
+    grad_y: T,
+    expert_idx: T,
+    *,
+    renorm: int = 0,
+    norm_type: int = 0,
+    routed_scaling_factor: float = 1.0,
+    eps: float = 1e-20,
+) -> T:
+    """The gradient of the scores, from the normalised ones."""
+    if norm_type not in (0, 1) or renorm != 0:
+        raise ValueError(f"norm_type {norm_type} (0, 1), renorm {renorm} (0): no other is supported")
+    norm, places = x_norm.float(), expert_idx.long()
+    grad = grad_y.float() * routed_scaling_factor
+    chosen = norm.gather(-1, places)
+    if norm_type == 1:
+        total = chosen.sum(-1, keepdim=True) + eps
+        grad = grad / total - (grad * chosen).sum(-1, keepdim=True) / total.square()
+    of_norm = torch.zeros_like(norm).scatter(-1, places, grad)
+    if norm_type == 1:
+        return (of_norm * norm * (1 - norm)).to(grad_y.dtype)
+    return (norm * (of_norm - (of_norm * norm).sum(-1, keepdim=True))).to(grad_y.dtype)
+
+
+@host_kernel("MoeUpdateExpert")
+def moe_update_expert(
+    expert_ids: T,
+    eplb_table: T,
+    expert_scales: T | None = None,
+    pruning_threshold: T | None = None,
+    active_mask: T | None = None,
+    *,
+    local_rank_id: int = -1,
+    world_size: int = -1,
+    balance_mode: int = 0,
+) -> tuple[T, T]:
+    """Of experts that have several instances one, by the rank (balance_mode 0) or the token's number (1); and who is active."""
+    if balance_mode not in (0, 1):
+        raise ValueError(f"balance_mode {balance_mode} is not 0 or 1")
+    if balance_mode == 0 and not 0 <= local_rank_id < world_size:
+        raise ValueError(f"local_rank_id {local_rank_id} is not one of {world_size} ranks (world_size)")
+    if (expert_scales is None) != (pruning_threshold is None) or (active_mask is not None and expert_scales is None):
+        raise ValueError("expert_scales and pruning_threshold go together, and active_mask with both")
+    rows = expert_ids.long()
+    if not rows.is_meta and bool(((rows < 0) | (rows >= eplb_table.size(0))).any()):
+        raise ValueError(f"expert_ids: eplb_table has experts 0 to {eplb_table.size(0) - 1}")
+    counts = eplb_table[rows, 0].long()
+    if balance_mode == 0:
+        place = local_rank_id // -(-world_size // counts)
+    else:
+        place = torch.arange(rows.size(0), device=rows.device).unsqueeze(1) % counts
+    balanced = eplb_table[rows, 1 + place].to(expert_ids.dtype)
+    active = torch.ones(rows.shape, dtype=torch.bool, device=rows.device)
+    if expert_scales is not None and pruning_threshold is not None:
+        scales = expert_scales.float()
+        active = scales >= scales.sum(1, keepdim=True) * pruning_threshold.float().reshape(1, -1)
+    if active_mask is not None:
+        active = active & active_mask.unsqueeze(1)
+    return balanced, active
+
+
+@host_kernel("MoeInitRoutingQuantV2")
+def moe_init_routing_quant_v2(
+    x: T,
+    expert_idx: T,
+    scale: T | None = None,
+    offset: T | None = None,
+    *,
+    active_num: int = 0,
+    expert_capacity: int = 0,
+    expert_num: int = 0,
+    drop_pad_mode: int = 0,
+    expert_tokens_num_mode: int = 0,
+    expert_tokens_before_capacity_flag: bool = False,
+    quant_mode: int = 0,
+) -> tuple[T, T, T, T, T]:
+    """Quantised tokens in the order of their experts, where each came, and how many each expert has: summed up (1) or each (2)."""
+    if drop_pad_mode != 0 or expert_tokens_before_capacity_flag:
+        raise ValueError(f"drop_pad_mode {drop_pad_mode} is not supported; 0 is")
+    if expert_tokens_num_mode not in (0, 1, 2) or quant_mode not in (0, 1):
+        raise ValueError(f"expert_tokens_num_mode {expert_tokens_num_mode} (0, 1, 2), quant_mode {quant_mode} (0, 1)")
+    rows, places, counts, own = moe_init_routing_v3(
+        x, expert_idx, scale, offset, active_num=active_num, expert_num=expert_num, quant_mode=quant_mode,
+        expert_tokens_num_type=0 if expert_tokens_num_mode == 1 else 1,
+    )  # fmt: skip
+    empty = counts.new_empty(0, dtype=torch.int32)
+    counts = counts.to(torch.int32) if expert_tokens_num_mode else empty
+    return rows, places, counts, empty, own if quant_mode == 1 else own.new_empty(0)
+
+
+@host_kernel("MoeTokenPermuteWithRoutingMap")
+def moe_token_permute_with_routing_map(
+    tokens: T, routing_map: T, probs: T | None = None, *, num_out_tokens: int, drop_and_pad: bool = False
+) -> tuple[T, T, T]:
+    """Each expert's tokens, one expert after the other, their probabilities, and the place of each (token, choice).
+
+    With ``drop_and_pad`` an expert has a fixed number of tokens, its own first, and the places are the tokens'.
+    """
+    by_expert = routing_map.bool().t()
+    experts, count = by_expert.shape
+    if drop_and_pad:
+        capacity = num_out_tokens // experts
+        if capacity > count:
+            raise ValueError(f"num_out_tokens {num_out_tokens}: {capacity} tokens for each expert, there are {count}")
+        order = by_expert.to(torch.int8).argsort(dim=-1, descending=True, stable=True)[:, :capacity]
+        flat = order.reshape(-1)
+        given = None if probs is None else probs.t().gather(1, order).reshape(-1)
+        return tokens[flat], _or_empty(given, tokens), flat.to(torch.int32)
+    if routing_map.is_meta:
+        flat = torch.empty(num_out_tokens, dtype=torch.int64, device=tokens.device)
+        given = None if probs is None else probs.new_empty(num_out_tokens)
+    else:
+        own, flat = by_expert.nonzero(as_tuple=True)
+        if flat.numel() != num_out_tokens:
+            raise ValueError(f"num_out_tokens is {num_out_tokens}; routing_map has {flat.numel()}")
+        given = None if probs is None else probs[flat, own]
+    return tokens[flat], _or_empty(given, tokens), flat.argsort(stable=True).to(torch.int32)
+
+
+def _or_empty(given: T | None, like: T) -> T:
+    return like.new_empty(0) if given is None else given
+
+
+@host_kernel("MoeTokenPermuteWithRoutingMapGrad")
+def moe_token_permute_with_routing_map_grad(
+    permuted_token_output_grad: T,
+    permuted_probs_output_grad: T | None,
+    sorted_indices: T,
+    routing_map: T,
+    *,
+    num_experts: int,
+    tokens_num: int,
+    drop_and_pad: bool = False,
+) -> tuple[T, T]:
+    dy, places = permuted_token_output_grad, sorted_indices.long()
+    if drop_and_pad:
+        dx = dy.new_zeros(tokens_num, dy.size(-1), dtype=torch.float32).index_add_(0, places, dy.float())
+    else:
+        dx = dy.float()[places].reshape(tokens_num, -1, dy.size(-1)).sum(1)
+    if permuted_probs_output_grad is None:
+        return dx.to(dy.dtype), dy.new_empty(0)
+    of_probs = permuted_probs_output_grad.new_zeros(num_experts, tokens_num)
+    if drop_and_pad:
+        of_probs = of_probs.scatter(
+            1, places.reshape(num_experts, -1), permuted_probs_output_grad.reshape(num_experts, -1)
+        )
+    else:
+        of_probs = of_probs.masked_scatter(routing_map.bool().t(), permuted_probs_output_grad)
+    return dx.to(dy.dtype), of_probs.t().contiguous()
+
+
+@host_kernel("MoeTokenUnpermuteWithRoutingMap")
+def moe_token_unpermute_with_routing_map(
+    permuted_tokens: T,
+    sorted_indices: T,
+    routing_map: T | None = None,
+    probs: T | None = None,
+    *,
+    drop_and_pad: bool = False,
+    restore_shape: list[int],
+) -> tuple[T, T, T, T]:
+    """Each token's rows, weighted and summed up; and, with ``drop_and_pad``, the rows by token and their tokens."""
+    places, rows = sorted_indices.long(), permuted_tokens.float()
+    if drop_and_pad:
+        token, row = places.sort(stable=True)
+        weights = None
+        if probs is not None:
+            weights = probs.t().gather(1, places.reshape(probs.size(1), -1)).reshape(-1)
+            rows = rows * weights.float().unsqueeze(-1)
+        y = rows.new_zeros(restore_shape).index_add_(0, places, rows)
+        return (
+            y.to(permuted_tokens.dtype), row.to(torch.int32), token.to(torch.int32), _or_empty(weights, permuted_tokens),
+        )  # fmt: skip
+    rows = rows[places].reshape(restore_shape[0], -1, permuted_tokens.size(-1))
+    weights = None
+    if probs is not None:
+        if routing_map is None:
+            raise ValueError("probs need routing_map")
+        weights = probs.new_empty(sorted_indices.numel()) if probs.is_meta else probs.masked_select(routing_map.bool())
+        rows = rows * weights.float().reshape(restore_shape[0], -1, 1)
+    return (
+        rows.sum(1).to(permuted_tokens.dtype),
+        sorted_indices.clone(),
+        sorted_indices.clone(),
+        _or_empty(weights, probs if probs is not None else permuted_tokens),
+    )
+
+
+@host_kernel("MoeTokenUnpermuteWithRoutingMapGrad", ignores=("restore_shape",))
+def moe_token_unpermute_with_routing_map_grad(
+    unpermuted_tokens_grad: T,
+    out_index: T,
+    permuted_token_id: T,
+    routing_map: T | None = None,
+    permuted_tokens: T | None = None,
+    probs: T | None = None,
+    *,
+    drop_and_pad: bool = False,
+) -> tuple[T, T]:
+    dy, rows = unpermuted_tokens_grad.float(), out_index.long()
+    if drop_and_pad:
+        tokens = permuted_token_id.long()
+    else:
+        tokens = torch.arange(dy.size(0), device=dy.device).repeat_interleave(rows.numel() // dy.size(0))
+    grad = dy[tokens]  # for each (token, choice), whose row is out_index
+    if probs is None:
+        return torch.zeros_like(grad).index_copy(0, rows, grad).to(unpermuted_tokens_grad.dtype), dy.new_empty(0)
+    if permuted_tokens is None or routing_map is None:
+        raise ValueError("probs need permuted_tokens and routing_map")
+    of_weights = (permuted_tokens.float()[rows] * grad).sum(-1).to(unpermuted_tokens_grad.dtype)
+    if drop_and_pad:
+        experts = rows // (rows.numel() // probs.size(1))
+        weights = probs[tokens, experts]
+        dprobs = torch.zeros_like(probs, dtype=of_weights.dtype).index_put((tokens, experts), of_weights)
+    else:
+        chosen = routing_map.bool()
+        weights = probs.new_empty(rows.numel()) if probs.is_meta else probs.masked_select(chosen)
+        dprobs = torch.zeros_like(probs, dtype=of_weights.dtype).masked_scatter(chosen, of_weights)
+    dx = torch.zeros_like(grad).index_copy(0, rows, grad * weights.float().unsqueeze(-1))
+    return dx.to(unpermuted_tokens_grad.dtype), dprobs

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from ascend_graph.host.dtypes import torch_dtype
-from ascend_graph.host.ops.quantisation import saturated, unpacked, unpacked_parameter
+from ascend_graph.host.ops.quantisation import dynamic, quant_matmul_dequant, saturated, unpacked, unpacked_parameter
 from ascend_graph.host.ops.registry import host_kernel
 
 T = torch.Tensor
@@ -201,3 +201,255 @@ def _over_sums(x: T, weight: T, group_list: T, kind: int, target: torch.dtype) -
         for group, start, end in _spans(group_list, kind, x.size(1)):
             y[group] = (x[:, start:end].float() @ weight[start:end].float()).to(target)
     return y
+
+
+@host_kernel("GroupedMatmulAdd", writes={"y": 0})
+def grouped_matmul_add(
+    x: T,
+    weight: T,
+    group_list: T,
+    y: T,
+    *,
+    transpose_x: bool = True,
+    transpose_weight: bool = False,
+    group_type: int = 2,
+    group_list_type: int = 0,
+) -> T:
+    """The product of each group's rows of both matrices, added to y [groups * rows, columns]."""
+    if group_type != 2 or not transpose_x or transpose_weight:
+        raise ValueError(
+            f"group_type {group_type} (2), transpose_x {transpose_x} (True), transpose_weight {transpose_weight} (False)"
+        )
+    if not y.is_meta:
+        y.add_(_over_sums(x.t(), weight, group_list, group_list_type, torch.float32).reshape(y.shape))
+    return y
+
+
+@host_kernel(
+    "GroupedMatmulSwigluQuantV2",
+    "GroupedMatmulSwigluQuant",
+    dynamic=("weight", "weight_scale", "weight_assist_matrix"),
+    ignores=("tuning_config",),
+)
+def grouped_matmul_swiglu_quant(
+    x: T,
+    x_scale: T,
+    group_list: T,
+    weight: list[T],
+    weight_scale: list[T],
+    weight_assist_matrix: list[T],
+    bias: T | None = None,
+    smooth_scale: T | None = None,
+    *,
+    dequant_mode: int = 0,
+    dequant_dtype: int = 0,
+    quant_mode: int = 0,
+    quant_dtype: int = 1,
+    transpose_weight: bool = False,
+    group_list_type: int = 0,
+) -> tuple[T, T]:
+    """Each group's rows of 8-bit integers with its weight, a gated unit, and 8 bits again; rows behind the groups are zeros."""
+    if dequant_mode != 0 or quant_mode != 0 or any(t.numel() for t in weight_assist_matrix):
+        raise ValueError(
+            f"dequant_mode {dequant_mode} (0), quant_mode {quant_mode} (0), weight_assist_matrix (none): no other is supported"
+        )
+    if x.dtype is not torch.int8 or bias is not None or smooth_scale is not None:
+        raise ValueError(f"x is {x.dtype} (torch.int8), bias and smooth_scale are not supported")
+    weights = [w for given in weight for w in (given.unbind(0) if given.dim() == 3 else (given,))]
+    scales = [s for given in weight_scale for s in (given.unbind(0) if given.dim() == 2 else (given,))]
+    columns = scales[0].size(-1)
+    y, own = x.new_zeros(x.size(0), columns // 2, dtype=torch.int8), x_scale.new_zeros(x.size(0), dtype=torch.float32)
+    if x.is_meta:
+        return y, own
+    for group, start, end in _spans(group_list, group_list_type, x.size(0)):
+        if not 0 <= group < len(weights):
+            raise ValueError(f"group_list names group {group}; there are {len(weights)} weights")
+        w = weights[group].transpose(-1, -2) if transpose_weight else weights[group]
+        if w.dtype is not torch.int8:
+            raise ValueError(f"weight is {w.dtype}; torch.int8 is supported")
+        product = (x[start:end].double() @ w.double()) * scales[group].double()
+        gate, other = (product * x_scale[start:end].double().reshape(-1, 1)).float().chunk(2, -1)
+        numbers, scale = dynamic(F.silu(gate) * other)
+        y[start:end], own[start:end] = numbers, scale.squeeze(-1)
+    return y, own
+
+
+@host_kernel("GroupedMatmulFinalizeRouting", ignores=("tuning_config",))
+def grouped_matmul_finalize_routing(
+    x: T,
+    w: T,
+    scale: T | None = None,
+    bias: T | None = None,
+    pertoken_scale: T | None = None,
+    group_list: T | None = None,
+    shared_input: T | None = None,
+    logit: T | None = None,
+    row_index: T | None = None,
+    offset: T | None = None,
+    *,
+    dtype: int = 0,
+    shared_input_weight: float = 1.0,
+    shared_input_offset: int = 0,
+    transpose_x: bool = False,
+    transpose_w: bool = False,
+    output_bs: int = 0,
+    group_list_type: int = 1,
+) -> T:
+    """Each group's rows with its weight, times their logits, summed up at the rows that they belong to, and a shared part."""
+    if group_list is None or scale is None or pertoken_scale is None or row_index is None or logit is None:
+        raise ValueError("group_list, scale, pertoken_scale, row_index and logit are required")
+    if bias is not None or offset is not None or transpose_x:
+        raise ValueError("bias, offset and transpose_x are not supported")
+    weight = w.transpose(-1, -2) if transpose_w else w
+    if weight.dtype is not torch.int8 or x.dtype is not torch.int8:
+        raise ValueError(f"x is {x.dtype}, w {weight.dtype}; torch.int8 is supported")
+    y = x.new_zeros(output_bs or x.size(0), weight.size(-1), dtype=torch.float32)
+    if x.is_meta:
+        return y
+    if shared_input is not None:
+        y[shared_input_offset : shared_input_offset + shared_input.size(0)] += (
+            shared_input.float() * shared_input_weight
+        )
+    for group, start, end in _spans(group_list, group_list_type, x.size(0)):
+        rows = (x[start:end].double() @ weight[group].double()) * scale[group].double()
+        rows = rows * pertoken_scale[start:end].double().unsqueeze(-1) * logit[start:end].double().unsqueeze(-1)
+        y.index_add_(0, row_index[start:end].long(), rows.float())
+    return y
+
+
+@host_kernel("QuantGroupedMatmulDequant")
+def quant_grouped_matmul_dequant(
+    x: T,
+    quantized_weight: T,
+    weight_scale: T,
+    group_list: T,
+    bias: T | None = None,
+    x_scale: T | None = None,
+    x_offset: T | None = None,
+    smooth_scale: T | None = None,
+    *,
+    x_quant_mode: str = "pertoken",
+    transpose_weight: bool = True,
+) -> T:
+    """QuantMatmulDequant for each group's rows, the groups given by their ends."""
+    columns = weight_scale.size(-1)
+    y = x.new_zeros(x.size(0), columns)
+    if x.is_meta:
+        return y
+    for group, start, end in _spans(group_list, 0, x.size(0)):
+        of_group = [None if given is None else given[group] for given in (bias, smooth_scale)]
+        y[start:end] = quant_matmul_dequant(
+            x[start:end], quantized_weight[group], weight_scale[group], of_group[0],
+            None if x_scale is None else x_scale if x_scale.numel() == 1 else x_scale[start:end], x_offset, of_group[1],
+            x_quant_mode=x_quant_mode, transpose_weight=transpose_weight,
+        )  # fmt: skip
+    return y
+
+
+_OF_FFN: dict[str, Callable[[T], T]] = {
+    "fastgelu": lambda x: x * torch.sigmoid(1.702 * x),
+    "gelu": F.gelu,
+    "relu": torch.relu,
+    "silu": F.silu,
+}
+_GATED: dict[str, Callable[[T], T]] = {"geglu": F.gelu, "swiglu": F.silu, "reglu": torch.relu}
+
+
+def _activated(x: T, activation: str) -> T:
+    if activation in _GATED:
+        first, second = x.chunk(2, -1)
+        return _GATED[activation](first) * second
+    if activation not in _OF_FFN:
+        raise ValueError(f"activation {activation!r} is not one of {', '.join((*_OF_FFN, *_GATED))}")
+    return _OF_FFN[activation](x)
+
+
+@host_kernel("FFN", ignores=("inner_precise",))
+def ffn(
+    x: T,
+    weight1: T,
+    weight2: T,
+    expert_tokens: T | None = None,
+    bias1: T | None = None,
+    bias2: T | None = None,
+    scale: T | None = None,
+    offset: T | None = None,
+    deq_scale1: T | None = None,
+    deq_scale2: T | None = None,
+    antiquant_scale1: T | None = None,
+    antiquant_scale2: T | None = None,
+    antiquant_offset1: T | None = None,
+    antiquant_offset2: T | None = None,
+    *,
+    activation: str,
+    output_dtype: int = 0,
+    tokens_index_flag: bool = False,
+) -> T:
+    """Two products with an activation between; with experts each has its rows, given by their number or their end."""
+    quantised = x.dtype is torch.int8
+    target = (torch.float16, torch.bfloat16)[output_dtype] if quantised else x.dtype
+    flat = x.reshape(-1, x.size(-1))
+
+    def run(rows: T, expert: int | None) -> T:
+        def of(values: T | None) -> T | None:
+            return values if values is None or expert is None else values[expert]
+
+        def product(a: T, weight: T, bias: T | None, dequant: T | None, anti: tuple[T | None, T | None]) -> T:
+            w = of(weight)
+            assert w is not None
+            return _product(a, w, of(dequant), None, (of(anti[0]), of(anti[1])), None, of(bias))
+
+        hidden = product(rows, weight1, bias1, deq_scale1, (antiquant_scale1, antiquant_offset1))
+        hidden = _activated(hidden.float(), activation)
+        if quantised:
+            factor, shift = of(scale), of(offset)
+            if factor is None:
+                raise ValueError("x of int8 needs scale")
+            hidden = saturated(hidden * factor.float() + (0 if shift is None else shift.float()))
+        elif antiquant_scale1 is not None or weight1.dtype.is_floating_point:
+            hidden = hidden.to(x.dtype)
+        return product(hidden, weight2, bias2, deq_scale2, (antiquant_scale2, antiquant_offset2)).to(target)
+
+    if expert_tokens is None or not expert_tokens.numel():
+        y = run(flat, None)
+        return y.reshape(*x.shape[:-1], y.size(-1))
+    y = flat.new_zeros(flat.size(0), weight2.size(-1), dtype=target)
+    if x.is_meta:
+        return y.reshape(*x.shape[:-1], -1)
+    spans = _spans(expert_tokens, 0 if tokens_index_flag else 1, flat.size(0))
+    if spans[-1][2] != flat.size(0):
+        raise ValueError(f"expert_tokens {expert_tokens.tolist()} are not all {flat.size(0)} rows")
+    for expert, start, end in spans:
+        y[start:end] = run(flat[start:end], expert)
+    return y.reshape(*x.shape[:-1], -1)
+
+
+@host_kernel("AddLora")
+def add_lora(
+    y: T,
+    x: T,
+    weight_b: T,
+    indices: T,
+    weight_a: T | None = None,
+    *,
+    layer_idx: int = 0,
+    scale: float = 1e-3,
+    y_offset: int = 0,
+    y_slice_size: int = -1,
+) -> T:
+    """To a slice of each row of y its row of x times the two matrices of its adapter; one behind the last is none."""
+    adapters = weight_b.size(0)
+    if not y.is_meta and bool(((indices < 0) | (indices > adapters)).any()):
+        raise ValueError(f"indices {indices.tolist()}: there are adapters 0 to {adapters - 1}, and {adapters} for none")
+    places = indices.long().clamp(max=adapters - 1)
+    hidden = x.float()
+    if weight_a is not None:
+        hidden = torch.einsum("nk,nrk->nr", hidden, weight_a[places, layer_idx].float())
+    part = torch.einsum("nr,nor->no", hidden, weight_b[places, layer_idx].float()) * scale
+    part = part.masked_fill((indices >= adapters).unsqueeze(-1), 0)
+    size = part.size(-1) if y_slice_size < 0 else y_slice_size
+    result = y.float()
+    result = torch.cat(
+        [result[:, :y_offset], result[:, y_offset : y_offset + size] + part[:, :size], result[:, y_offset + size :]], 1
+    )
+    return result.to(y.dtype)

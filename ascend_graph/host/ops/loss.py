@@ -185,3 +185,76 @@ def cross_entropy_loss_grad(
         kept = (target != ignore_index).unsqueeze(1)
         of_log = of_log - torch.where(kept, classes * dy.unsqueeze(1), 0) * label_smoothing / count
     return (of_log - wide.exp() * of_log.sum(1, keepdim=True)).to(grad_loss.dtype)
+
+
+@host_kernel("FusedLinearOnlineMaxSum")
+def fused_linear_online_max_sum(
+    input: T,
+    weight: T,
+    target: T,
+    *,
+    vocab_start_index: int,
+    vocab_end_index: int,
+    vocab_parallel_logits_out_flag: bool = False,
+) -> tuple[T, T, T, T, T, T]:
+    """What a part of the vocabulary gives for the cross entropy of a linear layer: maxima, sums, the target's score."""
+    logits = input.float() @ weight.float().t()
+    largest = logits.amax(-1)
+    shifted = logits - largest.unsqueeze(-1)
+    elsewhere = (target < vocab_start_index) | (target > vocab_end_index)
+    masked = torch.where(elsewhere, 0, target - vocab_start_index)
+    predicted = torch.where(elsewhere, 0, shifted.gather(1, masked.long().unsqueeze(1)).squeeze(1))
+    count = -(-target.numel() // 8)
+    bits = F.pad(elsewhere.to(torch.uint8), (0, count * 8 - target.numel()), value=1).reshape(count, 8)
+    packed = (bits << torch.arange(7, -1, -1, dtype=torch.uint8, device=bits.device)).sum(1, dtype=torch.uint8)
+    given = logits.to(input.dtype) if vocab_parallel_logits_out_flag else input.new_empty(0)
+    return largest, shifted.exp().sum(-1), predicted, packed, masked, given
+
+
+@host_kernel("FusedCrossEntropyLossWithMaxSum")
+def fused_cross_entropy_loss_with_max_sum(
+    logits_max: T,
+    sum_exp_logits: T,
+    predicted_logits: T,
+    input: T | None = None,
+    weight: T | None = None,
+    vocab_parallel_logits: T | None = None,
+    *,
+    label_smoothing: float = 0.0,
+) -> tuple[T, T]:
+    if label_smoothing or input is not None or weight is not None:
+        raise ValueError(f"label_smoothing {label_smoothing}, input and weight: only 0 and None are supported")
+    loss = sum_exp_logits.log() - predicted_logits
+    if vocab_parallel_logits is None:
+        return loss, loss.new_empty(0)
+    scores = vocab_parallel_logits.float() - logits_max.unsqueeze(-1)
+    return loss, scores.exp() / sum_exp_logits.unsqueeze(-1)
+
+
+@host_kernel("FusedLinearCrossEntropyLossGrad")
+def fused_linear_cross_entropy_loss_grad(
+    grad: T,
+    input: T,
+    weight: T,
+    target_mask: T,
+    masked_target: T,
+    logits_max: T | None = None,
+    sum_exp_logits: T | None = None,
+    softmax: T | None = None,
+    *,
+    label_smoothing: float = 0.0,
+) -> tuple[T, T]:
+    if label_smoothing:
+        raise ValueError(f"label_smoothing {label_smoothing} is not supported; 0 is")
+    if softmax is None:
+        if logits_max is None or sum_exp_logits is None:
+            raise ValueError("without softmax, logits_max and sum_exp_logits are needed")
+        scores = input.float() @ weight.float().t() - logits_max.unsqueeze(-1)
+        softmax = scores.exp() / sum_exp_logits.unsqueeze(-1)
+    shifts = torch.arange(7, -1, -1, device=grad.device)
+    elsewhere = ((target_mask.to(torch.int64).unsqueeze(-1) >> shifts) & 1).reshape(-1)[: grad.numel()]
+    rows = torch.arange(grad.numel(), device=grad.device)
+    of_logits = softmax.index_put((rows, masked_target.long()), -(1.0 - elsewhere), accumulate=True) * grad.unsqueeze(
+        -1
+    )
+    return (of_logits @ weight.float()).to(input.dtype), (of_logits.t() @ input.float()).to(weight.dtype)

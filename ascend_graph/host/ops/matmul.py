@@ -51,7 +51,7 @@ def _no_offset(offset_w: T | None) -> None:
         raise ValueError("offset_w, of quantised weights, is not supported")
 
 
-@host_kernel("FusedMatMul", ignores=("enable_hf32",))
+@host_kernel("FusedMatMul", ignores=("enable_hf32", "cube_math_type"))
 def fused_mat_mul(
     x1: T,
     x2: T,
@@ -81,7 +81,7 @@ def fused_mat_mul(
     raise ValueError(f"fused_op_type {fused_op_type!r} {'without' if x3 is None else 'with'} x3 is not supported")
 
 
-@host_kernel("TransposeBatchMatMul", ignores=("enable_hf32", "batch_split_factor"))
+@host_kernel("TransposeBatchMatMul", ignores=("cube_math_type", "enable_hf32"))
 def transpose_batch_mat_mul(
     x1: T,
     x2: T,
@@ -91,13 +91,22 @@ def transpose_batch_mat_mul(
     perm_x1: list[int] = [],
     perm_x2: list[int] = [],
     perm_y: list[int] = [],
+    batch_split_factor: int = 1,
 ) -> T:
+    """Products of batches, permuted before and after; in parts, the batches of a row lie side by side."""
     if scale is not None:
         raise ValueError("scale, of a quantised result, is not supported")
     a = x1.permute(perm_x1) if perm_x1 else x1
     b = x2.permute(perm_x2) if perm_x2 else x2
     y = _product(a, b, False, False, bias)
-    return y.permute(perm_y).contiguous() if perm_y else y
+    if batch_split_factor == 1:
+        return y.permute(perm_y).contiguous() if perm_y else y
+    if perm_y != [1, 0, 2] or y.size(0) % batch_split_factor:
+        raise ValueError(
+            f"batch_split_factor {batch_split_factor} needs perm_y [1, 0, 2], not {perm_y}, and divides {y.size(0)} batches"
+        )
+    parts: T = y.unflatten(0, (batch_split_factor, -1))  # [parts, batches of a part, rows, columns]
+    return parts.permute(0, 2, 1, 3).flatten(2)
 
 
 @host_kernel("Addmm", ignores=("cube_math_type",))

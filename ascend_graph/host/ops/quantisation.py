@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from ascend_graph.host.dtypes import torch_dtype
+from ascend_graph.host.ops.indexing import scatter
 from ascend_graph.host.ops.normalization import rms_norm_grad
 from ascend_graph.host.ops.registry import host_kernel
 
@@ -505,3 +506,174 @@ def rms_norm_grad_quant(
     dx, dgamma = rms_norm_grad(dy.float(), x.float(), rstd, gamma)
     scaled = dx / scale_x.float() if div_mode else dx * scale_x.float()
     return saturated(scaled if offset_x is None else scaled + offset_x.float(), dst_type), dgamma
+
+
+@host_kernel("GroupQuant")
+def group_quant(x: T, scale: T, group_index: T, offset: T | None = None, *, dst_type: int = _INT8) -> T:
+    """Rows by the scales of their group; the groups are given by their ends."""
+    if group_index.numel() != scale.size(0) or scale.size(1) != x.size(1):
+        raise ValueError(
+            f"scale {tuple(scale.shape)} is not [{group_index.numel()} groups, {x.size(1)} columns] of group_index and x"
+        )
+    if not x.is_meta:
+        ends = group_index.tolist()
+        if ends != sorted(ends) or (ends and (ends[0] < 0 or ends[-1] != x.size(0))):
+            raise ValueError(f"group_index {ends} must not decrease, and end with the number of rows, {x.size(0)}")
+    y = x.float() * _by_group(scale.float(), x.size(0), group_index)
+    return saturated(y if offset is None else y + offset.float(), dst_type)
+
+
+@host_kernel("GeluQuant")
+def gelu_quant(
+    x: T,
+    input_scale: T | None = None,
+    input_offset: T | None = None,
+    *,
+    approximate: str = "none",
+    quant_mode: str = "dynamic",
+    round_mode: str = "rint",
+    dst_type: int = _INT8,
+) -> tuple[T, T]:
+    """GELU, quantised by a given scale (static) or each row's own (dynamic)."""
+    if quant_mode not in ("static", "dynamic") or approximate not in ("none", "tanh"):
+        raise ValueError(f"quant_mode {quant_mode!r} (static, dynamic), approximate {approximate!r} (none, tanh)")
+    y = torch.nn.functional.gelu(x.float(), approximate=approximate)
+    if input_scale is not None:
+        y = y * input_scale.float()
+    if quant_mode == "dynamic":
+        quantised, scale = dynamic(y, dst_type)
+        return quantised, scale.squeeze(-1)
+    if input_scale is None:
+        raise ValueError("static quantisation needs input_scale")
+    return saturated(y if input_offset is None else y + input_offset.float(), dst_type, round_mode), y.new_empty(0)
+
+
+@host_kernel("DequantBias")
+def dequant_bias(
+    x: T, weight_scale: T, activation_scale: T | None = None, bias: T | None = None, *, output_dtype: int
+) -> T:
+    """Sums of integers to floats, by a scale for each column and row; a bias of integers belongs to the sums."""
+    y = x.double()
+    if bias is not None and not bias.dtype.is_floating_point:
+        y = y + bias.double()
+    y = y * weight_scale.double()
+    if activation_scale is not None:
+        y = y * activation_scale.double().unsqueeze(-1)
+    if bias is not None and bias.dtype.is_floating_point:
+        y = y + bias.double()
+    return y.to(torch_dtype(output_dtype))
+
+
+@host_kernel("DynamicBlockQuant")
+def dynamic_block_quant(
+    x: T,
+    *,
+    min_scale: float = 0.0,
+    round_mode: str = "rint",
+    dst_type: int = _INT8,
+    row_block_size: int = 1,
+    col_block_size: int = 128,
+    dst_type_max: float = 0.0,
+) -> tuple[T, T]:
+    """Blocks of rows and columns by scales of their own."""
+    rows, columns = x.shape[-2:]
+    down, across = -(-rows // row_block_size), -(-columns // col_block_size)
+    padded = torch.nn.functional.pad(x.float(), (0, across * col_block_size - columns, 0, down * row_block_size - rows))
+    blocks = padded.unflatten(-1, (across, col_block_size)).unflatten(-3, (down, row_block_size))
+    largest = blocks.abs().amax((-1, -3))
+    limit = dst_type_max or _range_of(dst_type)[1]
+    scale = (largest / limit).clamp(min=min_scale)
+    wide = scale.repeat_interleave(row_block_size, -2).repeat_interleave(col_block_size, -1)[..., :rows, :columns]
+    return saturated(x.float() / torch.where(wide == 0, 1, wide), dst_type, round_mode), scale
+
+
+@host_kernel("QuantScatter", writes=("data",))
+def quant_scatter(
+    data: T,
+    indices: T,
+    updates: T,
+    quant_scales: T,
+    quant_zero_points: T | None = None,
+    *,
+    axis: int = 0,
+    quant_axis: int = 1,
+    reduce: str | int = "update",
+) -> T:
+    """Updates, quantised by scales for the last dimension, to the places along an axis."""
+    if quant_axis % updates.dim() != updates.dim() - 1:
+        raise ValueError(f"quant_axis {quant_axis} is not the last one of updates, {updates.dim() - 1}")
+    if reduce not in ("update", 1):  # 1 is what aclnnInplaceQuantScatter has
+        raise ValueError(f"reduce {reduce!r} is not update")
+    y = updates.float() / quant_scales.float().reshape(-1)
+    if quant_zero_points is not None:
+        y = y + quant_zero_points.float().reshape(-1)
+    return scatter(data, indices, saturated(y).to(data.dtype), reduce="update", axis=axis)
+
+
+@host_kernel("FlatQuant")
+def flat_quant(
+    x: T, kronecker_p1: T, kronecker_p2: T, *, clip_ratio: float = 1.0, dst_type: int = _INT32
+) -> tuple[T, T]:
+    """Each matrix of a batch between two others, as numbers of 4 bits by one scale."""
+    y = (kronecker_p1.float() @ (x.float() @ kronecker_p2.float())).to(x.dtype).float()
+    scale = y.abs().amax((-2, -1), keepdim=True) / (7 * clip_ratio)
+    return saturated(y / torch.where(scale == 0, 1, scale), dst_type), scale.reshape(-1)
+
+
+@host_kernel("QuantMatmulDequant")
+def quant_matmul_dequant(
+    x: T,
+    quantized_weight: T,
+    weight_scale: T,
+    bias: T | None = None,
+    x_scale: T | None = None,
+    x_offset: T | None = None,
+    smooth_scale: T | None = None,
+    *,
+    x_quant_mode: str = "pertoken",
+    transpose_weight: bool = True,
+) -> T:
+    """x quantised, by each row or as a whole, times a weight of integers, and back to floats."""
+    if x_quant_mode not in ("pertoken", "pertensor") or x_offset is not None:
+        raise ValueError(f"x_quant_mode {x_quant_mode!r} (pertoken, pertensor), x_offset (None): no other is supported")
+    numbers, scale = _quantised_for_product(x, x_scale, smooth_scale, x_quant_mode)
+    w = (quantized_weight.transpose(-1, -2) if transpose_weight else quantized_weight).double()
+    y = numbers.double() @ w
+    if bias is not None:
+        y = y + bias.double()
+    return (y * weight_scale.double() * scale.double()).to(x.dtype)
+
+
+def _quantised_for_product(x: T, x_scale: T | None, smooth_scale: T | None, mode: str) -> tuple[T, T]:
+    wide = x.float() if smooth_scale is None else x.float() * smooth_scale.float()
+    if x_scale is not None:
+        scale = x_scale.float().reshape(-1, 1)
+        return saturated(wide / scale), scale
+    if mode == "pertensor":
+        raise ValueError("x_quant_mode 'pertensor' needs x_scale")
+    return dynamic(wide)
+
+
+@host_kernel("FusedQuantMatMul")
+def fused_quant_mat_mul(
+    x1: T,
+    x2: T,
+    x1_scale: T | None = None,
+    x2_scale: T | None = None,
+    bias: T | None = None,
+    *,
+    dtype: int,
+    transpose_x1: bool = False,
+    transpose_x2: bool = False,
+    fused_op_type: str = "",
+) -> T:
+    """A quantised product and what is applied to it."""
+    if x2_scale is None:
+        raise ValueError("x2_scale is required")
+    approximate = {"gelu_erf": "none", "gelu_tanh": "tanh"}.get(fused_op_type)
+    if approximate is None:
+        raise ValueError(f"fused_op_type {fused_op_type!r} is not one of gelu_erf, gelu_tanh")
+    y = quant_batch_matmul(
+        x1, x2, x2_scale, None, bias, x1_scale, dtype=0, transpose_x1=transpose_x1, transpose_x2=transpose_x2
+    )
+    return torch.nn.functional.gelu(y, approximate=approximate).to(torch_dtype(dtype))

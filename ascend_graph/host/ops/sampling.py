@@ -28,3 +28,34 @@ def apply_top_k_top_p(logits: T, p: T | None = None, k: T | None = None) -> T:
         left_out[:, -1] = False
         values = values.masked_fill(left_out, -torch.inf)
     return torch.empty_like(values).scatter_(1, order, values).to(logits.dtype)
+
+
+@host_kernel("AdvanceStep", writes={"input_tokens": 0, "input_positions": 1, "seq_lens": 2, "slot_mapping": 3})
+def advance_step(
+    input_tokens: T,
+    sampled_token_ids: T,
+    input_positions: T,
+    seq_lens: T,
+    slot_mapping: T,
+    block_tables: T,
+    *,
+    num_seqs: int,
+    num_queries: int,
+    block_size: int,
+) -> tuple[T, T, T, T]:
+    """One token further in each sequence, and the place of the token in the pages of its row of ``block_tables``."""
+    if not 0 < num_queries <= num_seqs or block_tables.size(0) < num_queries or block_size <= 0:
+        raise ValueError(f"num_queries {num_queries} is not from 1 to num_seqs, {num_seqs}; block_size {block_size}")
+    if not input_tokens.is_meta:
+        positions = seq_lens[:num_queries].clone()
+        if int(positions.min()) < 0 or int(positions.max()) // block_size >= block_tables.size(1):
+            raise ValueError(
+                f"seq_lens {positions.tolist()}: a row of block_tables has {block_tables.size(1) * block_size}"
+            )
+        rows = torch.arange(num_queries)
+        pages = block_tables[rows, positions.long() // block_size]
+        input_tokens[:num_queries] = sampled_token_ids.reshape(-1)[:num_queries]
+        input_positions[:num_queries] = positions
+        seq_lens[:num_queries] = positions + 1
+        slot_mapping[:num_queries] = pages * block_size + positions % block_size
+    return input_tokens, input_positions, seq_lens, slot_mapping
