@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -141,6 +141,20 @@ class _Op:
     snake_name: str
     place: str
     parameters: tuple[AclnnParameter, ...]
+    #: Whether its author wrote the aclnn function; the generated one has CANN's name for those beneath, then.
+    is_inner: bool = False
+
+    @property
+    def function(self) -> str:
+        return f"aclnnInner{self.op_type}" if self.is_inner else f"aclnn{self.op_type}"
+
+    @property
+    def header(self) -> str:
+        return f"aclnn_inner_{self.snake_name}.h" if self.is_inner else f"aclnn_{self.snake_name}.h"
+
+    @property
+    def guard(self) -> str:
+        return self.header.upper().replace(".", "_") + "_"
 
 
 def generate_operator_package(
@@ -171,12 +185,13 @@ def generate_operator_package(
     return directory / "op_impl/host/include/host_kernels.h", directory / "op_impl/host/src/op_api.cpp"
 
 
-def _op(prototype: OpPrototype) -> _Op:
+def _op(prototype: OpPrototype, hand_written: Collection[str] = ()) -> _Op:
     return _Op(
         identifier(prototype.op_type),
         snake_case(prototype.op_type),
         Path(prototype.file).name,
         aclnn_parameters(prototype),
+        f"aclnn{prototype.op_type}" in hand_written,
     )
 
 
@@ -188,10 +203,7 @@ def _common_files(ops: Sequence[_Op], directory: Path) -> dict[Path, str]:
             raise GenerationError(
                 f"{other} and {op.op_type} would both have the header aclnn_{op.snake_name}.h; rename one of them"
             )
-    texts = {
-        directory / f"op_api/include/aclnn_{op.snake_name}.h": render("operator_package/aclnn.h.jinja", op=op)
-        for op in ops
-    }
+    texts = {directory / "op_api/include" / op.header: render("operator_package/aclnn.h.jinja", op=op) for op in ops}
     return texts | {directory / "version.info": "Version=8.5.0\n"}
 
 
@@ -200,12 +212,16 @@ def _common_files(ops: Sequence[_Op], directory: Path) -> dict[Path, str]:
 INFER_SUFFIX = ":infer"
 
 
-def generate_project_package(prototypes: Iterable[OpPrototype], directory: Path) -> Path:
+def generate_project_package(
+    prototypes: Iterable[OpPrototype], directory: Path, hand_written: Collection[str] = ()
+) -> Path:
     """Write the generated files of a package that is made from an operator project.
 
     Args:
         prototypes: what the project defines.
         directory: the package; ``op_api/include`` and ``op_impl/host/src`` are written.
+        hand_written: aclnn functions that the project's own sources define; the generated ones of these operators are
+            called ``aclnnInner<Op>``, as CANN's build calls them.
 
     Returns:
         The source that defines the aclnn functions.
@@ -213,7 +229,7 @@ def generate_project_package(prototypes: Iterable[OpPrototype], directory: Path)
     Raises:
         GenerationError: an operator cannot be expressed; nothing was written then.
     """
-    ops = [_op(p) for p in prototypes]
+    ops = [_op(p, hand_written) for p in prototypes]
     source = directory / "op_impl/host/src/op_api.cpp"
     texts = {
         source: render("operator_package/project_api.cpp.jinja", ops=ops, infer_suffix=INFER_SUFFIX),

@@ -58,6 +58,8 @@ class CppLibrary:
     flags: tuple[str, ...] = ()
     #: Anything else the result depends on, e.g. versions of packages.
     depends_on: tuple[str, ...] = ()
+    #: Options of the link, after the libraries.
+    link_options: tuple[str, ...] = ()
     #: The command that compiles Ascend C sources (``.asc``).
     kernel_compiler: tuple[str, ...] = ()
     #: Directories whose headers ``depends_on`` stands for.
@@ -75,7 +77,8 @@ class CppLibrary:
                 digest.update(path.name.encode(errors="surrogateescape") + b"\0" + path.read_bytes() + b"\0")
             except OSError as error:
                 raise BuildError(f"{self.name}: the source {path} cannot be read: {error.strerror or error}") from None
-        for text in (*self.libraries, *self.flags, *self.depends_on, *self.kernel_compiler, *toolchain_key()):
+        options = (*self.libraries, *self.flags, *self.link_options)
+        for text in (*options, *self.depends_on, *self.kernel_compiler, *toolchain_key()):
             digest.update(text.encode(errors="surrogateescape") + b"\0")
         return digest.hexdigest()[:16]
 
@@ -185,7 +188,7 @@ class CppLibrary:
         search = [o for d in self.library_directories for o in (f"-L{d}", "-Xlinker", "-rpath", "-Xlinker", str(d))]
         objects = [f"{i}.o" for i in range(len(self.sources))]
         options = ["-std=c++17", "-O2", "-fPIC", *self.flags, *include]
-        link = [*search, *(f"-l{name}" for name in self.libraries)]
+        link = [*search, *(f"-l{name}" for name in self.libraries), *self.link_options]
         lines = [
             "rule compile",
             f"  command = {_command(compiler(), options)} -MD -MF ${{out}}.d -c $in -o $out",

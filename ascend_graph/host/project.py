@@ -29,7 +29,8 @@ from ascend_graph.codegen.operator_package import (
     project_kernel,
 )
 from ascend_graph.codegen.rendering import write_if_different
-from ascend_graph.compilation import CppLibrary, jobs
+from ascend_graph.compilation import BuildError, CppLibrary, jobs
+from ascend_graph.host.handwritten import HandWritten, LeftOutError, announce, check_loads, first_line
 from ascend_graph.host.package import (
     LIBRARY,
     TRANSLATOR,
@@ -140,11 +141,10 @@ def build_project_package(
             check_relation(by_name[name].prototype, relation)
         kernels = [library for o in description.operators for library in sources.kernels(o, description.tilings, work)]
         prototypes = [o.prototype for o in description.operators]
-        functions = sources.host_library("libcust_opapi", generate_project_package(prototypes, work), work)
+        install_functions(sources, prototypes, work)
         with ThreadPoolExecutor(jobs()) as pool:
-            built = list(pool.map(lambda one: one.build(time_limit=COMPILE_LIMIT), [functions, *kernels]))
-        install_library(built[0], work / LIBRARY)
-        for kernel, library in zip(kernels, built[1:], strict=True):
+            built = list(pool.map(lambda one: one.build(time_limit=COMPILE_LIMIT), kernels))
+        for kernel, library in zip(kernels, built, strict=True):
             install_library(library, work / "op_impl/host/kernels" / f"{kernel.name}.so")
         metadata = {
             name: {
@@ -156,6 +156,30 @@ def build_project_package(
         }
         write_package_files(work, prototypes, metadata)
     return target
+
+
+def install_functions(sources: ProjectSources, prototypes: Sequence[OpPrototype], work: Path) -> None:
+    """Build the aclnn functions of a package: the generated ones, and those that the project's authors wrote.
+
+    What does not compile or does not link of the latter is left out, with a warning: the operators do not need them.
+    """
+    written = HandWritten.of(sources.project, sources.repository)
+    if written is not None:
+        try:
+            library = written.build(_host_include_directories(), COMPILE_LIMIT)
+            source = generate_project_package(prototypes, work, written.functions)
+            functions = sources.host_library("libcust_opapi", source, work, beside=library)
+            install_library(functions.build(time_limit=COMPILE_LIMIT), work / LIBRARY)
+            install_library(library, work / LIBRARY.with_name(library.name))
+            check_loads(work / LIBRARY)
+            written.install_headers(work / "op_api/include")
+            return
+        except (BuildError, LeftOutError) as error:
+            for path in (work / "op_api").glob("*/*"):
+                path.unlink()
+            announce(f"{sources.project.name}: its own aclnn functions are left out: {first_line(str(error))}")
+    functions = sources.host_library("libcust_opapi", generate_project_package(prototypes, work), work)
+    install_library(functions.build(time_limit=COMPILE_LIMIT), work / LIBRARY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,9 +264,10 @@ class ProjectSources:
         if named and named <= _REGISTER_SOCS:
             raise OperatorPackageError(f"{self.project}: {_other_devices(named)}")
 
-    def host_library(self, name: str, source: Path, work: Path) -> CppLibrary:
-        """A library of the project's host sources and one more."""
+    def host_library(self, name: str, source: Path, work: Path, *, beside: Path | None = None) -> CppLibrary:
+        """A library of the project's host sources and one more, which needs the one beside it."""
         toolkit = toolkit_directory()
+        linked = () if beside is None else ("-Wl,--no-as-needed", f"-L{beside.parent}", f"-l:{beside.name}")
         generated = tuple(sorted((work / "op_api/include").glob("*.h")))
         directories = {path.parent: None for path in (*self.host, *self.headers)}
         found = dict.fromkeys(self.includes.directories)
@@ -261,6 +286,7 @@ class ProjectSources:
             libraries=("opapi", "ascendcl", "ascendc_runtime", "dl"),
             # Packages are loaded into one process: what is not exported must not be shared between them.
             flags=("-fvisibility=hidden", "-fno-gnu-unique", "-w", *self.definitions(self.host, self.includes)),
+            link_options=(*linked, "-Wl,-rpath,$ORIGIN") if beside is not None else (),
         )
 
     def definitions(self, sources: Iterable[Path], includes: Includes) -> tuple[str, ...]:

@@ -111,13 +111,16 @@ class Repository:
         directories = (self.root / path for path in paths)
         return tuple(path for path in directories if not path.is_dir() or not any(path.iterdir()))
 
-    def includes(self, sources: Sequence[Path], given: Sequence[Path], toolkit: Sequence[Path]) -> Includes:
+    def includes(
+        self, sources: Sequence[Path], given: Sequence[Path], toolkit: Sequence[Path], *, form: str | None = None
+    ) -> Includes:
         """What sources include.
 
         Args:
             sources: where to begin.
             given: directories that the compiler looks in before any that is found here.
             toolkit: the toolkit's directories; what they have is not looked for in the repository.
+            form: the directories of other forms of an operator (``op_api``) whose sources are helpers here.
         """
         directories: dict[Path, None] = dict.fromkeys(given)
         files: dict[Path, None] = {}
@@ -143,7 +146,7 @@ class Repository:
                     continue
                 files[path] = None
                 todo.append(path)
-                for helper in self._helpers(path):
+                for helper in self._helpers(path, form):
                     if helper not in helpers and helper not in sources:
                         helpers[helper] = None
                         todo.append(helper)
@@ -210,9 +213,13 @@ class Repository:
         found = [path for path in self._by_name.get(rest[-1], ()) if path.parts[-len(end) :] == end]
         return operator, min(found, default=None)
 
-    def _helpers(self, header: Path) -> Iterator[Path]:
+    def _helpers(self, header: Path, form: str | None) -> Iterator[Path]:
         """The sources of what a header declares: those with its name, the nearest directory with any."""
         if header.suffix in _SOURCES or "op_kernel" in header.parts:
+            return
+        beside = [header.with_suffix(suffix) for suffix in _SOURCES]
+        if form is not None and form in header.relative_to(self.root).parts:
+            yield from [path for path in beside if path.is_file()][:1]
             return
         candidates = [
             path

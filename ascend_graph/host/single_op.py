@@ -1,6 +1,7 @@
-"""Single operators of the aclop interface, run by the graph engine's kernels.
+"""Single operators without a graph, run by the graph engine's kernels: a GE operator type, tensors and attrs.
 
-torch_npu sends operators here that have no aclnn function: a GE operator type, tensors and attrs, without a graph.
+torch_npu sends operators here that have no aclnn function, through the aclop interface; and hand-written aclnn functions
+launch operators that no operator package has.
 """
 
 from __future__ import annotations
@@ -10,20 +11,20 @@ from typing import Any
 
 import torch
 
-from ascend_graph.host.engine import find_kernel
+from ascend_graph.host.engine import describe_operator, find_kernel
 from ascend_graph.host.ops import HostKernel
 from ascend_graph.host.toolkit import HostRuntimeError
 
 Named = tuple[str, Any]
 
 
-def run_operator(op_type: str, inputs: Sequence[Named], attrs: Mapping[str, Any], outputs: Sequence[Named]) -> None:
+def run_operator(op_type: str, inputs: Sequence[Named], attrs: Sequence[Named], outputs: Sequence[Named]) -> None:
     """Run one operator and write its outputs.
 
     Args:
         op_type: GE's operator type.
         inputs: name (may be empty) and CPU tensor, or None for an absent optional input, in the prototype's order.
-        attrs: by name.
+        attrs: name and value; without names in the prototype's order.
         outputs: name and the CPU tensor to write.
 
     Raises:
@@ -35,7 +36,8 @@ def run_operator(op_type: str, inputs: Sequence[Named], attrs: Mapping[str, Any]
             f"the host runtime has no kernel for GE operator {op_type}; give it one in an operator package "
             "(ascend_graph.host.package)"
         )
-    public = {name: value for name, value in attrs.items() if not name.startswith("_")}  # the rest is for compilers
+    named = _named(op_type, attrs)
+    public = {name: value for name, value in named.items() if not name.startswith("_")}  # the rest is for compilers
     results = kernel.function(*_arrange(kernel, inputs), **kernel.bind_attrs(public))
     for (name, target), result in zip(outputs, _flat(results), strict=False):
         if target is None or target is result:
@@ -45,6 +47,15 @@ def run_operator(op_type: str, inputs: Sequence[Named], attrs: Mapping[str, Any]
                 f"{op_type}: output {name or '?'} has shape {tuple(result.shape)}; the caller allocated {tuple(target.shape)}"
             )
         target.copy_(result.reshape(target.shape))
+
+
+def _named(op_type: str, attrs: Sequence[Named]) -> Mapping[str, Any]:
+    if all(name for name, _ in attrs):
+        return dict(attrs)
+    known = [name for role, name, _ in describe_operator(op_type) if role == "a"]
+    if len(attrs) > len(known):
+        raise HostRuntimeError(f"{op_type} has {len(known)} attrs ({', '.join(known)}), got {len(attrs)}")
+    return {name or known[i]: value for i, (name, value) in enumerate(attrs) if value is not None}
 
 
 def _arrange(kernel: HostKernel, inputs: Sequence[Named]) -> list[Any]:

@@ -22,7 +22,10 @@ def is_text(source: str) -> bool:
 
 def read_file(path: Path) -> ParseResult:
     """Read one file by the form it has."""
-    return parse_any(read_source(path), path.suffix)
+    source = read_source(path)
+    if mentions_op_def(source.code):
+        source.add_included(path)
+    return parse_any(source, path.suffix)
 
 
 def parse_any(source: SourceText, suffix: str) -> ParseResult:

@@ -24,6 +24,13 @@ _BEGIN = re.compile(r'(?:\bthis\s*->\s*|(?<![\w.>:]))(Input|Output|Attr)\s*\(\s*
 _METHOD = re.compile(r"\s*\.\s*([A-Za-z_]\w*)\s*\(")
 _BRACKET = re.compile(r"""[(){}]|"[^"\\\n]*(?:\\.[^"\\\n]*)*"?|'(?:[^'\\\n]|\\.){1,64}'""", re.DOTALL)
 _NAME = re.compile(r"[A-Za-z_]\w*\Z")
+#: Vectors of dtypes that are made of another's elements, and of one dtype as often as wanted.
+_VECTOR = r"(?:std\s*::\s*)?vector\s*<\s*(?:ge\s*::\s*)?DataType\s*>\s*"
+_ALL_OF = re.compile(_VECTOR + r"[({]\s*(\w+)\s*\.\s*c?begin\s*\(\s*\)\s*,\s*\1\s*\.\s*c?end\s*\(\s*\)\s*[)}]")
+_REPEATED = re.compile(_VECTOR + r"\(\s*(?:\{[^{}]*\}|\w+)(?:\s*\.\s*size\s*\(\s*\))?\s*,\s*((?:\w+\s*::\s*)*\w+)\s*\)")
+_MADE_OF = re.compile(_VECTOR + r"(?=[({])")
+#: What no list of dtypes has: members, template arguments, and calls of functions with arguments.
+_COMPUTED = re.compile(r"\.\s*[A-Za-z_]|->|[\w>]\s*<")
 
 _KINDS = {kind.name: kind for kind in ParameterKind}
 _ATTR_TYPES = {
@@ -103,6 +110,11 @@ def _closing(code: str, opening: int, limit: int) -> int | None:
     return None
 
 
+def _plain(text: str) -> str:
+    """The list of dtypes in a text that makes a vector of it."""
+    return _MADE_OF.sub("", _REPEATED.sub(r"\1", _ALL_OF.sub(r"\1", text)))
+
+
 class _ClassReader:
     """The reading of one class."""
 
@@ -174,11 +186,17 @@ class _ClassReader:
                 if len(call.argument) > MAX_ARGUMENT:
                     self.warn(call.offset, f"type of {name}: the limit is {MAX_ARGUMENT:,} characters")
                     continue
-                facts = read_type(call.argument)
-                text = call.argument
+                text = _plain(call.argument)
+                facts = read_type(text)
                 if facts.unknown or facts.symbol:
-                    text = self.source.expanded(text, call.offset)
+                    text = _plain(self.source.expanded(text, call.offset))
                     facts = read_type(text)
+                if facts.problems and _COMPUTED.search(text):
+                    self.warn(
+                        call.offset, f"type of {name}: {argument[:80]} is computed; a build of the project says it"
+                    )
+                    parameter = Parameter(name, kind, unknown_types=(argument[:80],))
+                    continue
                 for problem_offset, message in facts.problems:
                     self.warn(
                         call.offset + (problem_offset if text is call.argument else 0), f"type of {name}: {message}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import bisect
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -141,6 +142,15 @@ class SourceText:
             self._names = self._macros = {}
             return text
 
+    def add_included(self, path: Path) -> None:
+        """Take what the headers declare that a file at ``path`` includes by their place: macros and constants."""
+        self._names = {name: list(definitions) for name, definitions in self._names.items()}
+        for match in _INCLUDE.finditer(self.text):
+            for name, macro in _declared_in(path.parent / match[1], set(), 0):
+                mine = self._names.setdefault(name, [])
+                mine.insert(0, Macro(match.start(), macro.parameters, macro.body))
+                mine.sort(key=lambda one: one.offset)
+
     def _lookup(self, name: str, place: int) -> Macro | None:
         macro, doubtful = in_force(self._names.get(name, ()), place)
         if doubtful and macro is not None and not self.full and (name, place) not in self._remarked:
@@ -239,3 +249,27 @@ def read_source(path: Path, limit: int | None = None) -> SourceText:
     if remark:
         source.diagnostics.insert(0, Diagnostic(Severity.WARNING, remark, str(path)))
     return source
+
+
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
+_DEEPEST_INCLUDE = 8
+_MOST_INCLUDED_BYTES = 1 << 20
+
+
+def _declared_in(path: Path, seen: set[Path], depth: int) -> Iterator[tuple[str, Macro]]:
+    """The macros and constants of a header and of those that it includes; nothing of what is not there."""
+    if depth > _DEEPEST_INCLUDE or path in seen:
+        return
+    seen.add(path)
+    try:
+        if path.stat().st_size > _MOST_INCLUDED_BYTES:
+            return
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except (OSError, ValueError):
+        return
+    for match in _INCLUDE.finditer(text):
+        yield from _declared_in(path.parent / match[1], seen, depth + 1)
+    found = preprocess(text)
+    yield from constants(found.code)
+    for name, definitions in found.macros.items():
+        yield name, definitions[-1]

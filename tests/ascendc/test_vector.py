@@ -26,6 +26,33 @@ def _pack(bits: np.ndarray) -> np.ndarray:
     return np.packbits(bits, bitorder="little")
 
 
+FLASH = """
+    static constexpr SoftmaxConfig config = {{false, 0, 0, SoftmaxMode::{mode}}};
+    SoftMaxShapeInfo shape = {{4, 64, 4, 60}};
+    const auto tiling = SoftMaxFlashV2TilingFunc(shape, 4, 4, 1024);
+    ICachePreLoad(2);
+    const auto facts = t.ReinterpretCast<float>();
+    const auto sum = facts, max = facts[32], factor = facts[64];
+    SoftmaxFlashV2<float, false, true, false, false, config>(x, sum, max, x, factor, sum, max, tiling, shape);
+    SoftmaxFlashV2<float, true, true, false, false, config>(y, sum, max, y, factor, sum, max, t, tiling, shape);
+    for (int i = 0; i < 4; ++i) {{
+        Muls(x[i * 64], x[i * 64], factor.GetValue(i * {width}) / sum.GetValue(i * {width}), 64);
+        Muls(y[i * 64], y[i * 64], 1 / sum.GetValue(i * {width}), 64);
+    }}
+    Add(z, x, y, n);"""
+
+
+def _flash(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """The two parts of a row as one softmax, added to each other; what is beyond 60 elements is scaled alone."""
+    first, second = (part.reshape(4, 64).astype(np.float64) for part in (x, y))
+    row = np.concatenate((first[:, :60], second[:, :60]), 1)
+    powers = np.exp(row - row.max(1, keepdims=True))
+    total = powers.sum(1, keepdims=True)
+    factor = np.exp(first[:, :60].max(1, keepdims=True) - row.max(1, keepdims=True))
+    rest = first[:, 60:] * factor / total + second[:, 60:] / total
+    return np.concatenate(((powers[:, :60] + powers[:, 60:]) / total, rest), 1).ravel()
+
+
 CASES: list[Case] = []
 
 # --- Compare and Select ----------------------------------------------------------------------------------------------
@@ -345,6 +372,9 @@ CASES += [
          "for (int i = 0; i < 4; ++i) Muls(z[i * 64], z[i * 64], s.GetValue(i * 8), 64);"
          "for (int i = 0; i < 4; ++i) { Ln(z[i * 64], z[i * 64], 64); Adds(z[i * 64], z[i * 64], m.GetValue(i * 8), 64); }",
          lambda x, y, z: x, x256, rtol=1e-5, atol=1e-5),
+    # The second of two parts, with the maximum and the sum of the first; in place, one fact a row, then a block of them.
+    Case("SoftmaxFlashV2 packed", FLASH.format(mode="SOFTMAX_OUTPUT_WITHOUT_BRC", width=1), _flash, x256, y256, rtol=1e-5, atol=1e-6),
+    Case("SoftmaxFlashV2 blocks", FLASH.format(mode="SOFTMAX_NORMAL", width=8), _flash, x256, y256, rtol=1e-5, atol=1e-6),
     Case("scalar helpers", "z.SetValue(0, ScalarGetCountOfValue<1>(7)); z.SetValue(1, ScalarCountLeadingZero(1));"
          "z.SetValue(2, ScalarGetSFFValue<1>(8)); z.SetValue(3, CountBitsCntSameAsSignBit(-1)); z.SetValue(4, GetBitCount<0>(~1ull));"
          "z.SetValue(5, GetSFFValue<0>(7)); z.SetValue(6, CountLeadingZero(0)); SetCtrlSpr<3, 5>(6); z.SetValue(7, GetCtrlSpr<3, 5>());"

@@ -196,3 +196,53 @@ def test_msopgen_type_names(tmp_path: Path) -> None:
     assert DataType.COMPLEX64 in found.dtypes
     assert found.unknown_types == ("weird",)
     assert "'weird' is no dtype" in result.diagnostics[0].message
+
+
+TYPES_OF_INCLUDES = """
+#include "../common/types.h"
+static const std::vector<ge::DataType> INDEX = {ge::DT_INT32, ge::DT_INT64};
+static const auto COUNTED = std::vector<ge::DataType>(INDEX.size(), ge::DT_BOOL);
+class Typed : public OpDef {
+  public:
+    explicit Typed(const char* name) : OpDef(name) {
+        this->Input("a").DataType(FLOATS).Format(X);
+        this->Input("b").DataType(HALF_LIST);
+        this->Input("c").DataType(std::vector<ge::DataType>(INDEX.begin(), INDEX.end()));
+        this->Input("d").DataType(std::vector<ge::DataType>(4, ge::DT_UINT8));
+        this->Input("e").DataType(COUNTED);
+        this->Input("f").DataType(std::vector<ge::DataType>{ge::DT_INT8, ge::DT_INT16});
+        this->Input("g").DataType({gen.Sequence("g")});
+        this->Output("y").Follow("a");
+    }
+};
+OP_ADD(Typed);
+"""
+
+
+def test_dtypes_of_included_constants_and_vectors(tmp_path: Path) -> None:
+    """Constants and macros of headers beside the file; vectors of other vectors, and of one dtype; the rest is no guess."""
+    (tmp_path / "common").mkdir()
+    (tmp_path / "common/types.h").write_text(
+        '#include "more.h"\n#define HALF_LIST {ge::DT_FLOAT16, ge::DT_BF16}\n#include "types.h"\n#include "absent.h"\n'
+    )
+    (tmp_path / "common/more.h").write_text(
+        "inline const std::vector<ge::DataType> FLOATS{ge::DT_FLOAT, ge::DT_DOUBLE};\n"
+    )
+    source = tmp_path / "op_host/typed_def.cpp"
+    source.parent.mkdir()
+    source.write_text(TYPES_OF_INCLUDES)
+    found = read_prototypes(source)
+    names = {p.name: [d.name for d in p.dtypes] for p in (*found.prototypes[0].inputs, *found.prototypes[0].outputs)}
+    assert names == {
+        "a": ["FLOAT", "DOUBLE"],
+        "b": ["FLOAT16", "BF16"],
+        "c": ["INT32", "INT64"],
+        "d": ["UINT8"],
+        "e": ["BOOL"],
+        "f": ["INT8", "INT16"],
+        "g": [],
+        "y": ["FLOAT", "DOUBLE"],
+    }
+    assert [d.message for d in found.diagnostics] == [
+        'Typed: type of g: {gen.Sequence("g")} is computed; a build of the project says it'
+    ]

@@ -48,6 +48,7 @@ _GROUPS = {
     "reduce.h": "Reductions",
     "reshape.h": "Gather, scatter and transposition",
     "scalar.h": "Scalars and global memory",
+    "softmax.h": "Softmax of flash attention",
     "sort.h": "Sorting",
     "sync.h": "Blocks and synchronisation",
     "tensor.h": "Tensors",

@@ -14,6 +14,7 @@
 #include "ascendc_host/reduce.h"
 #include "ascendc_host/reshape.h"
 #include "ascendc_host/scalar.h"
+#include "ascendc_host/softmax.h"
 #include "ascendc_host/sort.h"
 #include "ascendc_host/sync.h"
 #include "ascendc_host/tik2.h"

@@ -175,8 +175,23 @@ ACL_EXPORT aclError aclopSetAttrListString(aclopAttr*, const char* name, int, co
 }
 
 namespace {
-
 ascendgraphOperatorRunner runner = nullptr;
+}  // namespace
+
+ACL_EXPORT void ascendgraphSetOperatorRunner(ascendgraphOperatorRunner value) { runner = value; }
+
+ACL_EXPORT int ascendgraphRunOperator(const char* op_type, const NamedValue* inputs, size_t input_count,
+                                      const NamedValue* attrs, size_t attr_count, const NamedValue* outputs,
+                                      size_t output_count) {
+    if (runner == nullptr) {
+        return fail(ACL_ERROR_OP_NOT_FOUND,
+                    std::string("operator ") + op_type +
+                        ": the host runtime runs single operators in processes with PyTorch only");
+    }
+    return runner(op_type, inputs, input_count, attrs, attr_count, outputs, output_count);
+}
+
+namespace {
 
 // Shapes and strides of one call's tensors.
 class Tensors {
@@ -210,11 +225,6 @@ aclError execute(const char* op_type, int input_count, const aclTensorDesc* cons
                  const aclTensorDesc* const* output_descs, const aclDataBuffer* const* outputs,
                  const aclopAttr* attr, aclrtStream stream) {
     if (op_type == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclopCompileAndExecute: opType is null");
-    if (runner == nullptr) {
-        return fail(ACL_ERROR_OP_NOT_FOUND,
-                    std::string("operator ") + op_type +
-                        ": the host runtime runs single operators in processes with PyTorch only");
-    }
     if (ascendgraphDeferral(stream) != nullptr) {
         return fail(
             ACL_ERROR_RT_STREAM_CAPTURE_WRONG,
@@ -226,12 +236,11 @@ aclError execute(const char* op_type, int input_count, const aclTensorDesc* cons
     for (int i = 0; i < output_count; ++i) out.push_back(tensors.describe(output_descs[i], outputs[i]));
     static const std::vector<NamedValue> none;
     const auto& attrs = attr == nullptr ? none : attr->values;
-    return runner(op_type, in.data(), in.size(), attrs.data(), attrs.size(), out.data(), out.size());
+    return ascendgraphRunOperator(op_type, in.data(), in.size(), attrs.data(), attrs.size(), out.data(),
+                                  out.size());
 }
 
 }  // namespace
-
-ACL_EXPORT void ascendgraphSetOperatorRunner(ascendgraphOperatorRunner value) { runner = value; }
 
 ACL_EXPORT aclError aclopCompileAndExecute(const char* op_type, int input_count,
                                            const aclTensorDesc* const* input_descs,

@@ -276,7 +276,7 @@ int run_operator(const char* op_type, const NamedValue* inputs, size_t input_cou
             return list;
         };
         py::module_::import("ascend_graph.host.single_op")
-            .attr("run_operator")(op_type, pairs(inputs, input_count), py::dict(pairs(attrs, attr_count)),
+            .attr("run_operator")(op_type, pairs(inputs, input_count), pairs(attrs, attr_count),
                                   pairs(outputs, output_count));
     });
 }

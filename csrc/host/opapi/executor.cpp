@@ -54,6 +54,13 @@ ACL_EXPORT aclOpExecutor* ascendgraphCreateExecutor(const char* op_type, KernelE
     return new aclOpExecutor(op_type, entry);
 }
 
+ACL_EXPORT aclOpExecutor* ascendgraphCreatePrepared(const char* name, const ascendgraphPrepared* prepared) {
+    auto* executor = new aclOpExecutor(name, nullptr);
+    executor->never_keep();
+    executor->prepared = *prepared;
+    return executor;
+}
+
 ACL_EXPORT void ascendgraphDestroyExecutor(aclOpExecutor* executor) { delete executor; }
 ACL_EXPORT int aclDestroyAclOpExecutor(aclOpExecutor* executor) {
     delete executor;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 
 #include "acl/abi.h"
 #include "ascend_graph/host_runtime.h"
@@ -59,17 +60,17 @@ ACL_EXPORT aclScalar* aclCreateScalar(void* value, int dtype) {
 }
 ACL_EXPORT aclIntArray* aclCreateIntArray(const int64_t* value, uint64_t size) {
     if (size != 0 && value == nullptr) return null_argument<aclIntArray>("aclCreateIntArray: value is null");
-    return new aclIntArray{{value, value + size}};
+    return new aclIntArray{{{value, value + size}}};
 }
 ACL_EXPORT aclFloatArray* aclCreateFloatArray(const float* value, uint64_t size) {
     if (size != 0 && value == nullptr)
         return null_argument<aclFloatArray>("aclCreateFloatArray: value is null");
-    return new aclFloatArray{{value, value + size}};
+    return new aclFloatArray{{{value, value + size}}};
 }
 ACL_EXPORT aclBoolArray* aclCreateBoolArray(const bool* value, uint64_t size) {
     if (size != 0 && value == nullptr)
         return null_argument<aclBoolArray>("aclCreateBoolArray: value is null");
-    return new aclBoolArray{{value, value + size}};
+    return new aclBoolArray{{{value, value + size}}};
 }
 ACL_EXPORT aclTensorList* aclCreateTensorList(const aclTensor* const* value, uint64_t size) {
     if (size != 0 && value == nullptr)
@@ -111,21 +112,53 @@ ACL_EXPORT int aclGetViewShape(const aclTensor* tensor, int64_t** sizes, uint64_
     std::copy_n(tensor->sizes(), tensor->rank, *sizes);
     return 0;
 }
+ACL_EXPORT int aclGetViewStrides(const aclTensor* tensor, int64_t** strides, uint64_t* rank) {
+    if (tensor == nullptr || strides == nullptr || rank == nullptr) {
+        return ascendgraphFail(kParamNullptr, "aclGetViewStrides: null argument");
+    }
+    *rank = tensor->rank;
+    *strides = new int64_t[tensor->rank];
+    std::copy_n(tensor->strides(), tensor->rank, *strides);
+    return 0;
+}
+ACL_EXPORT int aclGetViewOffset(const aclTensor* tensor, int64_t* offset) {
+    if (tensor == nullptr || offset == nullptr)
+        return ascendgraphFail(kParamNullptr, "aclGetViewOffset: null argument");
+    *offset = tensor->offset;
+    return 0;
+}
 ACL_EXPORT int aclGetDataType(const aclTensor* tensor, int* dtype) {
     if (tensor == nullptr || dtype == nullptr)
         return ascendgraphFail(kParamNullptr, "aclGetDataType: null argument");
     *dtype = tensor->dtype;
     return 0;
 }
-ACL_EXPORT int aclGetIntArraySize(const aclIntArray* array, uint64_t* size) {
-    if (array == nullptr || size == nullptr)
-        return ascendgraphFail(kParamNullptr, "aclGetIntArraySize: null argument");
-    *size = array->values.size();
+namespace {
+template <typename List>
+int count(const char* function, const List* list, size_t length, uint64_t* size) {
+    if (list == nullptr || size == nullptr)
+        return ascendgraphFail(kParamNullptr, (std::string(function) + ": null argument").c_str());
+    *size = length;
     return 0;
 }
+template <typename Array>
+size_t length_of(const Array* array) {
+    return array == nullptr ? 0 : array->values.size();
+}
+}  // namespace
+
+ACL_EXPORT int aclGetIntArraySize(const aclIntArray* array, uint64_t* size) {
+    return count("aclGetIntArraySize", array, length_of(array), size);
+}
+ACL_EXPORT int aclGetFloatArraySize(const aclFloatArray* array, uint64_t* size) {
+    return count("aclGetFloatArraySize", array, length_of(array), size);
+}
+ACL_EXPORT int aclGetBoolArraySize(const aclBoolArray* array, uint64_t* size) {
+    return count("aclGetBoolArraySize", array, length_of(array), size);
+}
 ACL_EXPORT int aclGetTensorListSize(const aclTensorList* list, uint64_t* size) {
-    if (list == nullptr || size == nullptr)
-        return ascendgraphFail(kParamNullptr, "aclGetTensorListSize: null argument");
-    *size = list->tensors.size();
-    return 0;
+    return count("aclGetTensorListSize", list, list == nullptr ? 0 : list->tensors.size(), size);
+}
+ACL_EXPORT int aclGetScalarListSize(const aclScalarList* list, uint64_t* size) {
+    return count("aclGetScalarListSize", list, list == nullptr ? 0 : list->scalars.size(), size);
 }

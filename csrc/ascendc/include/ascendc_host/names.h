@@ -242,24 +242,12 @@ constexpr bool SupportType() {
     return (std::is_same<T, Others>::value || ...);
 }
 
-template <typename T, typename U>
-constexpr auto DivCeil(T a, U b) -> decltype(a / b) {
-    return b == 0 ? 0 : (a + b - 1) / b;
-}
-// Of scalars; that of tensors is with the other functions of mathematics.
-inline uint32_t Ceil(uint32_t a, uint32_t b) { return (a + b - 1) / b; }
-template <typename T, typename U>
-constexpr auto CeilDivision(T a, U b) -> decltype(a / b) {
-    return DivCeil(a, b);
-}
-template <typename T, typename U>
-constexpr auto AlignUp(T a, U b) -> decltype(a / b) {
-    return DivCeil(a, b) * b;
-}
-template <typename T, typename U>
-constexpr auto CeilAlign(T a, U b) -> decltype(a / b) {
-    return DivCeil(a, b) * b;
-}
+// Of scalars, and not templates, as CANN's: a kernel's own functions of these names are preferred to them.
+constexpr uint32_t DivCeil(uint32_t a, uint32_t b) { return b == 0 ? 0 : (a + b - 1) / b; }
+constexpr uint32_t AlignUp(uint32_t a, uint32_t b) { return DivCeil(a, b) * b; }
+constexpr uint32_t ConstCeil(uint32_t a, uint32_t b) { return DivCeil(a, b); }
+inline uint32_t Ceil(uint32_t a, uint32_t b) { return DivCeil(a, b); }
+constexpr int32_t CeilDivision(int32_t a, int32_t b) { return b == 0 ? 0 : (a + b - 1) / b; }
 
 // The physical memory behind a position. CO2 is the unified buffer, where unified cores keep results of the
 // cube.

@@ -14,6 +14,7 @@
 
 using half = _Float16;
 using float16_t = _Float16;
+using float32_t = float;
 
 // A truncated float with arithmetic by conversion, as the scalar unit does it.
 struct bfloat16_t {

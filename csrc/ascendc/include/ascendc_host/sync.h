@@ -137,6 +137,9 @@ inline void SetNextTaskStart() {}
 inline void WaitPreTaskEnd() {}
 inline void InitSocState() {}
 
+// Instructions are where they are needed.
+inline void ICachePreLoad(int64_t) {}
+
 // There is one memory, so caches need no care; but code that cares may be waiting for another block.
 template <typename T, CacheLine line, DcciDst destination = DcciDst::CACHELINE_ALL>
 void DataCacheCleanAndInvalid(const GlobalTensor<T>&) {

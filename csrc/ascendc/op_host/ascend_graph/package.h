@@ -107,6 +107,10 @@ class Operator {
     class Call;
     std::unique_ptr<Call> prepare(const Value* values, size_t count);
 
+    // What a hand-written aclnn function asks: values are a request (0 run, 1 check the tiling, 2 infer), the
+    // numbers of inputs, attrs and outputs, then these. What it leaves out at the end is absent.
+    void launch(const Value* values);
+
     // Writes dtype, rank and sizes of each output, as int64, into the tensors after inputs and attrs.
     void infer(const Value* values, size_t count) {
         const size_t inputs = definition_.inputs.size(), attrs = definition_.op.attrs.size();
@@ -357,6 +361,19 @@ class Operator::Call {
 
     size_t workspace_bytes() const { return workspace_bytes_; }
 
+    // Refuses tensors with gaps, which a launch on a device would read as if they had none.
+    void check_memory() const {
+        const auto parameters = op_.definition_.parameters();
+        for (size_t i = 0; i < arguments_.size(); ++i) {
+            for (const Tensor& tensor : arguments_[i]) {
+                if (tensor.is_contiguous() || parameters[i]->ignore_contiguous) continue;
+                op_.fail(kParamInvalid, "parameter " + parameters[i]->name +
+                                            " has gaps in its memory; call l0op::Contiguous before, or "
+                                            "l0op::ViewCopy after");
+            }
+        }
+    }
+
     void run(void* workspace, size_t bytes) const {
         if (empty_) return;
         if (bytes < workspace_bytes_ || (workspace == nullptr && workspace_bytes_ != 0)) {
@@ -487,6 +504,37 @@ inline std::unique_ptr<Operator::Call> Operator::prepare(const Value* values, si
     return std::make_unique<Call>(*this, std::move(arguments), values + inputs);
 }
 
+inline void Operator::launch(const Value* values) {
+    const Value* part = values + 4;
+    std::vector<Value> own;
+    const auto take = [&](int64_t given, size_t known, const char* what) {
+        if (given > static_cast<int64_t>(known))
+            fail(kParamInvalid,
+                 "it takes " + std::to_string(known) + " " + what + ", given " + std::to_string(given));
+        own.insert(own.end(), part, part + given);
+        own.resize(own.size() + known - static_cast<size_t>(given));
+        part += given;
+    };
+    take(values[1].i, definition_.inputs.size(), "inputs");
+    take(values[2].i, definition_.op.attrs.size(), "attrs");
+    const bool infers = values[0].i == 2,
+               all = values[3].i == static_cast<int64_t>(definition_.outputs.size());
+    for (size_t i = 0; i < definition_.outputs.size(); ++i) {
+        const bool is_input = !infers && definition_.in_place(i) >= 0;
+        if (is_input && !all) continue;
+        if (part == values + 4 + values[1].i + values[2].i + values[3].i)
+            fail(kParamInvalid, "output " + definition_.outputs[i].name + " is not given");
+        if (!is_input) own.push_back(*part);
+        ++part;
+    }
+    if (infers) return infer(own.data(), own.size());
+    const auto call = prepare(own.data(), own.size());
+    call->check_memory();
+    if (values[0].i != 0) return;
+    const DeviceBuffer workspace(call->workspace_bytes());
+    call->run(workspace.data(), call->workspace_bytes());
+}
+
 // Runs `body`; what it throws becomes an error of the call.
 template <typename F>
 int reported(const std::string& op_type, F&& body) {
@@ -507,6 +555,10 @@ inline int run_operator(Operator& op, const Value* values, size_t count) {
         const DeviceBuffer workspace(call->workspace_bytes());
         call->run(workspace.data(), call->workspace_bytes());
     });
+}
+
+inline int launch_operator(Operator& op, const Value* values, size_t) {
+    return reported(op.type(), [&] { op.launch(values); });
 }
 
 inline int infer_operator(Operator& op, const Value* values, size_t count) {

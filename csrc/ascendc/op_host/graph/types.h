@@ -59,6 +59,9 @@ enum C_Format {
 namespace ge {
 
 using char_t = char;
+// Sizes of shapes that are not known: of a dimension, and of how many there are.
+constexpr int64_t UNKNOWN_DIM = -1;
+constexpr int64_t UNKNOWN_DIM_NUM = -2;
 using float32_t = float;
 
 enum DataType {

@@ -38,6 +38,16 @@ aclnnStatus aclDestroyBoolArray(const aclBoolArray* array);
 aclnnStatus aclDestroyTensorList(const aclTensorList* array);
 aclnnStatus aclDestroyScalarList(const aclScalarList* array);
 
+// The caller frees `viewDims` and `stridesValue` with delete[].
+aclnnStatus aclGetViewShape(const aclTensor* tensor, int64_t** viewDims, uint64_t* viewDimsNum);
+aclnnStatus aclGetViewStrides(const aclTensor* tensor, int64_t** stridesValue, uint64_t* stridesNum);
+aclnnStatus aclGetViewOffset(const aclTensor* tensor, int64_t* offset);
+aclnnStatus aclGetIntArraySize(const aclIntArray* array, uint64_t* size);
+aclnnStatus aclGetFloatArraySize(const aclFloatArray* array, uint64_t* size);
+aclnnStatus aclGetBoolArraySize(const aclBoolArray* array, uint64_t* size);
+aclnnStatus aclGetTensorListSize(const aclTensorList* tensorList, uint64_t* size);
+aclnnStatus aclGetScalarListSize(const aclScalarList* scalarList, uint64_t* size);
+
 #ifdef __cplusplus
 }
 #endif

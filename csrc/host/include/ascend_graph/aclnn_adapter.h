@@ -39,6 +39,8 @@ using ascendgraphPrepare = int (*)(const ascend_graph::host::Value* values, size
                                    ascendgraphPrepared* prepared);
 // Prepares the executor with its arguments, which stay where they are as long as it lives.
 int ascendgraphPrepareExecutor(aclOpExecutor* executor, ascendgraphPrepare prepare, uint64_t* workspace_size);
+// An executor of what is prepared already.
+aclOpExecutor* ascendgraphCreatePrepared(const char* name, const ascendgraphPrepared* prepared);
 // Prepares an executor of one of the host's own aclnn functions, by the name that it was created with. On
 // failure the executor is gone, and null.
 aclnnStatus ascendgraphPrepareFunction(aclOpExecutor** executor);

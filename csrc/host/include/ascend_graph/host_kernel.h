@@ -107,8 +107,8 @@ void ascendgraphRegisterKernel(const char* op_type, ascend_graph::host::KernelEn
 // Null where no loaded package has the operator.
 ascend_graph::host::KernelEntry ascendgraphFindKernel(const char* op_type);
 
-// Runs an operator by its GE type on behalf of the aclop interface: inputs and outputs are tensors (or
-// absent), attrs any value. A name may be empty: then the position counts.
+// Runs an operator by its GE type, as the aclop interface and hand-written aclnn functions do: inputs and
+// outputs are tensors (or absent), attrs any value. A name may be empty: then the position counts.
 namespace ascend_graph::host {
 struct NamedValue {
     const char* name;
@@ -121,6 +121,9 @@ using ascendgraphOperatorRunner = int (*)(const char* op_type, const ascend_grap
                                           size_t output_count);
 // The bridge to PyTorch supplies it.
 void ascendgraphSetOperatorRunner(ascendgraphOperatorRunner runner);
+int ascendgraphRunOperator(const char* op_type, const ascend_graph::host::NamedValue* inputs,
+                           size_t input_count, const ascend_graph::host::NamedValue* attrs, size_t attr_count,
+                           const ascend_graph::host::NamedValue* outputs, size_t output_count);
 
 // Runs the Python function that `package_dir` carries for `op_type`.
 int ascendgraphCallPython(const char* package_dir, const char* op_type,

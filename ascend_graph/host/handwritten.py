@@ -1,0 +1,122 @@
+"""The aclnn functions that an operator project's authors wrote themselves, in ``op_api`` or ``op_host/op_api``.
+
+They are C++ over an executor: they check their arguments, make tensors and launch operators by their types. They are
+compiled against the headers of ``opdev/`` into a library beside that of the generated functions; the generated ones of
+the same operators are called ``aclnnInner<Op>`` then.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ascend_graph.compilation import CppLibrary
+from ascend_graph.errors import AscendGraphError
+from ascend_graph.host.repository import Includes, Repository, code_of
+from ascend_graph.host.toolkit import toolkit_directory
+
+_DIRECTORIES = (Path("op_api"), Path("op_host/op_api"))
+_DEFINITION = re.compile(r"\baclnnStatus\s+(aclnn\w+?)GetWorkspaceSize\s*\([^;{}]*\)\s*\{")
+_FORM = "op_api"
+_SUFFIXES = (".cpp", ".cc", ".cxx")
+_LOAD_LIMIT = 60.0
+
+
+class LeftOutError(AscendGraphError):
+    """The library of hand-written functions does not load: what it calls is nowhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class HandWritten:
+    """The sources of a project's own aclnn functions."""
+
+    project: Path
+    repository: Repository
+    sources: tuple[Path, ...]
+    #: The functions, by the names of their second halves: ``aclnnAdd``.
+    functions: frozenset[str]
+
+    @staticmethod
+    def of(project: Path, repository: Repository) -> HandWritten | None:
+        """Those of a project; None where it has none."""
+        found = [
+            path
+            for directory in _DIRECTORIES
+            for path in sorted((project / directory).rglob("*"))
+            if path.suffix in _SUFFIXES and path.is_file() and not repository.is_other_architecture(path)
+        ]
+        functions = frozenset(name for path in found for name in _DEFINITION.findall(code_of(path)))
+        return HandWritten(project, repository, tuple(found), functions) if functions else None
+
+    def build(self, toolkit: Sequence[Path], time_limit: float) -> Path:
+        """Compile the functions and what they call of the repository.
+
+        Args:
+            toolkit: the toolkit's directories of headers.
+            time_limit: seconds that it may take.
+
+        Raises:
+            BuildError: a source does not compile.
+        """
+        given = tuple(dict.fromkeys(path.parent for path in self.sources))
+        includes = self.repository.includes(self.sources, given, toolkit, form=_FORM)
+        lib64 = toolkit_directory() / "lib64"
+        common = toolkit_directory() / "include/op_host/ascend_graph/op_api/op_api.cpp"
+        digest = hashlib.sha256(str(self.project).encode()).hexdigest()[:8]
+        return CppLibrary(
+            name=f"libcust_aclnn_{self.project.name}_{digest}",
+            sources=(common, *self.sources, *includes.helpers),
+            headers=(),
+            include_directories=(*given, self.project, *includes.directories, *toolkit),
+            library_directories=(lib64,),
+            libraries=("opapi", "ascendcl"),
+            flags=("-fno-gnu-unique", "-w", *self._definitions(includes)),
+            # Other packages have functions of the same names, each its own.
+            link_options=("-Wl,-Bsymbolic",),
+        ).build(time_limit=time_limit)
+
+    def install_headers(self, directory: Path) -> None:
+        """Copy the headers that declare the functions."""
+        for header in (path for place in _DIRECTORIES for path in sorted((self.project / place).rglob("*.h"))):
+            code = code_of(header)
+            if any(f"{name}GetWorkspaceSize" in code for name in self.functions):
+                shutil.copyfile(header, directory / header.name)
+
+    def _definitions(self, includes: Includes) -> tuple[str, ...]:
+        found = self.repository.definitions((*self.sources, *includes.files))
+        return tuple(f"-D{name}={value}" for name, value in found)
+
+
+def check_loads(library: Path) -> None:
+    """Load a library in a process of its own.
+
+    Raises:
+        LeftOutError: it does not load; the message names what is missing.
+    """
+    load = "import ctypes, os, sys; ctypes.CDLL(sys.argv[1], os.RTLD_NOW)"
+    done = subprocess.run([sys.executable, "-c", load, str(library)], capture_output=True, text=True, check=False,
+                          timeout=_LOAD_LIMIT)  # fmt: skip
+    if done.returncode != 0:
+        said = done.stderr.strip().splitlines()[-1:] or [f"ended with status {done.returncode}"]
+        symbol = re.search(r"undefined symbol: (\S+)", said[0])
+        if symbol is None:
+            raise LeftOutError(said[0])
+        readable = subprocess.run(["c++filt", symbol[1]], capture_output=True, text=True, check=False).stdout.strip()
+        raise LeftOutError(f"undefined symbol: {readable or symbol[1]}")
+
+
+def announce(text: str) -> None:
+    """A line for who waits for a build."""
+    print(f"ascend_graph: {text}", file=sys.stderr, flush=True)
+
+
+def first_line(error: str) -> str:
+    """The line of a compiler's output that says what is wrong."""
+    lines = error.splitlines()
+    return next((line.strip() for line in lines if " error: " in line), lines[0] if lines else "")

@@ -1,0 +1,53 @@
+// What hand-written aclnn functions ask about the device: an Ascend 910B.
+#ifndef ASCEND_GRAPH_OP_API_PLATFORM_H
+#define ASCEND_GRAPH_OP_API_PLATFORM_H
+
+#include <string>
+
+#include "graph/ascend_string.h"
+#include "platform/platform_infos_def.h"
+
+namespace op {
+
+enum class SocVersion {
+    ASCEND910 = 0,
+    ASCEND910B,
+    ASCEND910_93,
+    ASCEND910_95,
+    ASCEND950 = ASCEND910_95,
+    ASCEND910E,
+    ASCEND310,
+    ASCEND310P,
+    ASCEND310B,
+    ASCEND310C,
+    ASCEND610LITE,
+    KIRINX90,
+    KIRIN9030,
+    ASCEND350,
+    RESERVED_VERSION = 99999
+};
+
+class PlatformInfo {
+  public:
+    SocVersion GetSocVersion() const { return SocVersion::ASCEND910B; }
+    const std::string& GetSocLongVersion() const {
+        static const std::string name = "Ascend910B2";
+        return name;
+    }
+    NpuArch GetCurNpuArch() const { return platform_ascendc::PlatformAscendC().GetCurNpuArch(); }
+    int32_t GetDeviceId() const { return 0; }
+    int64_t GetBlockSize() const { return 32; }
+    uint32_t GetCubeCoreNum() const { return platform_ascendc::PlatformAscendC().GetCoreNumAic(); }
+    uint32_t GetVectorCoreNum() const { return platform_ascendc::PlatformAscendC().GetCoreNumAiv(); }
+    bool Valid() const { return true; }
+    fe::PlatFormInfos* GetPlatformInfos() const { return fe::PlatFormInfos::get(); }
+};
+inline const PlatformInfo& GetCurrentPlatformInfo() {
+    static const PlatformInfo info;
+    return info;
+}
+ge::AscendString ToString(SocVersion version);
+
+}  // namespace op
+
+#endif  // ASCEND_GRAPH_OP_API_PLATFORM_H

@@ -1,0 +1,2 @@
+#pragma once
+#include "ascend_graph/op_api/dtypes.h"

@@ -1,0 +1,90 @@
+// Any real dtype, any strides, shapes that broadcast are refused: what the operator cannot do alone.
+#include "aclnn_scale_add.h"
+
+#include "aclnn_kernels/cast.h"
+#include "aclnn_kernels/contiguous.h"
+#include "aclnn_kernels/transpose.h"
+#include "opdev/data_type_utils.h"
+#include "opdev/op_dfx.h"
+#include "opdev/op_log.h"
+#include "opdev/platform.h"
+#include "opdev/shape_utils.h"
+#include "scale_add.h"
+
+using namespace op;
+
+static const std::initializer_list<DataType> SUPPORTED = {DataType::DT_FLOAT, DataType::DT_FLOAT16,
+                                                          DataType::DT_INT32, DataType::DT_BF16};
+
+extern "C" aclnnStatus aclnnScaleAddGetWorkspaceSize(const aclTensor* self, const aclTensor* otherOptional,
+                                                     const aclScalar* alpha, bool negative,
+                                                     const aclIntArray* perm, aclTensor* out,
+                                                     uint64_t* workspaceSize, aclOpExecutor** executor) {
+    L2_DFX_PHASE_1(aclnnScaleAdd, DFX_IN(self, otherOptional, alpha, negative), DFX_OUT(out));
+    auto unique = CREATE_EXECUTOR();
+    CHECK_RET(unique.get() != nullptr, ACLNN_ERR_INNER_CREATE_EXECUTOR);
+    OP_CHECK(self != nullptr && out != nullptr, OP_LOGE(ACLNN_ERR_PARAM_NULLPTR, "self and out are needed"),
+             return ACLNN_ERR_PARAM_NULLPTR);
+    OP_CHECK(CheckType(self->GetDataType(), SUPPORTED) && CanCast(DataType::DT_FLOAT, out->GetDataType()),
+             OP_LOGE(ACLNN_ERR_PARAM_INVALID, "self is %s, out is %s; they can be %s",
+                     ToString(self->GetDataType()).GetString(), ToString(out->GetDataType()).GetString(),
+                     ToString(SUPPORTED).GetString()),
+             return ACLNN_ERR_PARAM_INVALID);
+    OP_CHECK(GetCurrentPlatformInfo().GetSocVersion() == SocVersion::ASCEND910B,
+             OP_LOGE(ACLNN_ERR_PARAM_INVALID, "another device"), return ACLNN_ERR_PARAM_INVALID);
+    if (self->IsEmpty()) {
+        *workspaceSize = 0;
+        unique.ReleaseTo(executor);
+        return ACLNN_SUCCESS;
+    }
+    auto x = l0op::Contiguous(self, unique.get());
+    CHECK_RET(x != nullptr, ACLNN_ERR_INNER_NULLPTR);
+    x = l0op::Cast(x, DataType::DT_FLOAT, unique.get());
+    CHECK_RET(x != nullptr, ACLNN_ERR_INNER_NULLPTR);
+    const aclTensor* other = nullptr;
+    if (otherOptional != nullptr) {
+        OP_CHECK(otherOptional->GetViewShape() == self->GetViewShape(),
+                 OP_LOGE(ACLNN_ERR_PARAM_INVALID, "other has shape %s, self %s",
+                         ToString(otherOptional->GetViewShape()).GetString(),
+                         ToString(self->GetViewShape()).GetString()),
+                 return ACLNN_ERR_PARAM_INVALID);
+        other = l0op::Cast(l0op::Contiguous(otherOptional, unique.get()), DataType::DT_FLOAT, unique.get());
+    }
+    auto y = l0op::ScaleAdd(x, other, alpha->ToFloat(), unique.get());
+    CHECK_RET(y != nullptr, ACLNN_ERR_INNER_TILING_ERROR);
+    if (negative) y = l0op::Neg(y, unique.get());
+    if (perm != nullptr && perm->Size() != 0) y = l0op::Transpose(y, perm, unique.get());
+    CHECK_RET(y != nullptr, ACLNN_ERR_INNER_NULLPTR);
+    y = l0op::Cast(y, out->GetDataType(), unique.get());
+    CHECK_RET(l0op::ViewCopy(y, out, unique.get()) != nullptr, ACLNN_ERR_INNER_NULLPTR);
+    *workspaceSize = unique->GetWorkspaceSize();
+    unique.ReleaseTo(executor);
+    return ACLNN_SUCCESS;
+}
+
+extern "C" aclnnStatus aclnnScaleAdd(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                                     aclrtStream stream) {
+    L2_DFX_PHASE_2(aclnnScaleAdd);
+    return CommonOpExecutorRun(workspace, workspaceSize, executor, stream);
+}
+
+// Forgets l0op::Contiguous, and calls the function that CANN generates.
+extern "C" aclnnStatus aclnnInnerScaleAddGetWorkspaceSize(const aclTensor* x, const aclTensor* other,
+                                                          double factor, const aclTensor* y,
+                                                          uint64_t* workspaceSize, aclOpExecutor** executor);
+extern "C" aclnnStatus aclnnInnerScaleAdd(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                                          aclrtStream stream);
+extern "C" aclnnStatus aclnnScaleAddRawGetWorkspaceSize(const aclTensor* self, aclTensor* out,
+                                                        uint64_t* workspaceSize, aclOpExecutor** executor) {
+    L2_DFX_PHASE_1(aclnnScaleAddRaw, DFX_IN(self), DFX_OUT(out));
+    if (self->GetViewShape().GetDimNum() == 1)
+        return aclnnInnerScaleAddGetWorkspaceSize(self, nullptr, 3.0, out, workspaceSize, executor);
+    auto unique = CREATE_EXECUTOR();
+    CHECK_RET(l0op::ScaleAdd(self, nullptr, 1.0f, unique.get()) != nullptr, ACLNN_ERR_PARAM_INVALID);
+    return ACLNN_ERR_INNER;
+}
+extern "C" aclnnStatus aclnnScaleAddRaw(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                                        aclrtStream stream) {
+    L2_DFX_PHASE_2(aclnnScaleAddRaw);
+    return aclnnInnerScaleAdd(workspace, workspaceSize, executor, stream);
+}
