@@ -50,7 +50,7 @@ def _flash(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
     total = powers.sum(1, keepdims=True)
     factor = np.exp(first[:, :60].max(1, keepdims=True) - row.max(1, keepdims=True))
     rest = first[:, 60:] * factor / total + second[:, 60:] / total
-    return np.concatenate(((powers[:, :60] + powers[:, 60:]) / total, rest), 1).ravel()
+    return np.concatenate(((powers[:, :60] + powers[:, 60:]) / total, rest), 1).astype(np.float32).ravel()
 
 
 CASES: list[Case] = []
