@@ -1,7 +1,8 @@
 """A decoder of a language model as serving code for Ascend is written: fused norms, rotary embeddings, keys and values in
-pages, one attention operator for prompts and single tokens, gated units, and linear layers of 8-bit integers (W8A8).
+pages, one attention operator for prompts and single tokens, gated units, and linear layers of 8-bit integers (W8A8);
+with experts, a mixture of gated units, of which each token goes to two.
 
-    python -m ascend_graph.host examples/serving/decoder.py [eager | ge | npugraph_ex]
+    python -m ascend_graph.host examples/serving/decoder.py [eager | ge | npugraph_ex] [experts]
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ class Config:
     block_size: int = 128
     blocks: int = 8
     longest: int = 256
+    experts: int = 0
+    experts_of_token: int = 2
 
 
 class Linear(nn.Module):
@@ -49,8 +52,67 @@ class Linear(nn.Module):
         )
 
 
+class Unit(nn.Module):
+    """A gated unit."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+        self.gate_up = Linear(config.hidden, 2 * config.intermediate)
+        self.down = Linear(config.intermediate, config.hidden)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[tokens, hidden] to the same."""
+        return self.down(torch_npu.npu_swiglu(self.gate_up(x)))
+
+
+class Experts(nn.Module):
+    """Gated units, of which a router gives some to each token."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+        self.config = config
+        units = [Unit(config) for _ in range(config.experts)]
+        self.router = nn.Parameter(torch.randn(config.hidden, config.experts).bfloat16() / math.sqrt(config.hidden))
+        for name in ("gate_up", "down"):
+            layers = [getattr(unit, name) for unit in units]
+            self.register_buffer(name, torch.stack([layer.weight for layer in layers]))
+            self.register_buffer(f"{name}_scale", torch.stack([layer.scale for layer in layers]))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[tokens, hidden] to the same: quantised rows in the order of their experts, and back."""
+        c = self.config
+        weights, experts, _ = torch_npu.npu_moe_gating_top_k_softmax((x @ self.router).float(), k=c.experts_of_token)
+        rows, places, ends, scales = torch_npu.npu_moe_init_routing_v2(
+            x,
+            experts,
+            active_num=experts.numel(),
+            expert_num=c.experts,
+            expert_tokens_num_type=0,
+            expert_tokens_num_flag=True,
+            quant_mode=1,
+            active_expert_range=[0, c.experts],
+            row_idx_type=0,
+        )
+        rows, scales = torch_npu.npu_grouped_matmul_swiglu_quant_v2(
+            rows, [self.gate_up], [self.gate_up_scale], scales, ends, group_list_type=0
+        )[:2]
+        (rows,) = torch_npu.npu_grouped_matmul(
+            [rows],
+            [self.down],
+            scale=[self.down_scale.bfloat16()],
+            per_token_scale=[scales],
+            group_list=ends,
+            split_item=2,
+            group_type=0,
+            group_list_type=0,
+            output_dtype=torch.bfloat16,
+        )
+        weights = (weights / weights.sum(-1, keepdim=True)).bfloat16()
+        return torch_npu.npu_moe_finalize_routing(rows, None, None, None, weights, places, experts, drop_pad_mode=2)
+
+
 class Layer(nn.Module):
-    """Attention and a gated unit."""
+    """Attention and a gated unit, or several of which each token goes to some."""
 
     def __init__(self, config: Config) -> None:
         super().__init__()
@@ -59,8 +121,7 @@ class Layer(nn.Module):
         self.norms = nn.ParameterList([nn.Parameter(torch.rand(c.hidden).bfloat16() + 0.5) for _ in range(2)])
         self.qkv = Linear(c.hidden, (c.heads + 2 * c.kv_heads) * c.width)
         self.out = Linear(c.heads * c.width, c.hidden)
-        self.gate_up = Linear(c.hidden, 2 * c.intermediate)
-        self.down = Linear(c.intermediate, c.hidden)
+        self.unit = Experts(c) if c.experts else Unit(c)
         pages = (c.blocks, c.block_size, c.kv_heads, c.width)
         self.register_buffer("keys", torch.zeros(pages, dtype=torch.bfloat16))
         self.register_buffer("values", torch.zeros(pages, dtype=torch.bfloat16))
@@ -141,7 +202,7 @@ class Decoder(nn.Module):
         y, _ = torch_npu.npu_rms_norm(residual, self.layers[0].norms[0])
         for number, layer in enumerate(self.layers):
             y, _, residual = torch_npu.npu_add_rms_norm(residual, layer.attention(y, angles, step), layer.norms[1])
-            unit = layer.down(torch_npu.npu_swiglu(layer.gate_up(y)))
+            unit = layer.unit(y)
             last = number + 1 == len(self.layers)
             following = self.norm if last else self.layers[number + 1].norms[0]
             y, _, residual = torch_npu.npu_add_rms_norm(residual, unit, following)
@@ -187,8 +248,9 @@ def compiled(model: nn.Module, way: str) -> nn.Module:
 def main() -> None:
     """Generate a few tokens."""
     torch.manual_seed(0)
-    config = Config()
-    model = compiled(Decoder(config).eval().npu(), sys.argv[1] if len(sys.argv) > 1 else "eager")
+    way, *rest = sys.argv[1:] or ["eager"]
+    config = Config(experts=int(rest[0]) if rest else 0)
+    model = compiled(Decoder(config).eval().npu(), way)
     prompts = torch.randint(0, config.vocabulary, (2, 5))
     with torch.no_grad():
         tokens = call(model, prefill(config, prompts)).argmax(-1)

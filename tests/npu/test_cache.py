@@ -65,7 +65,12 @@ def test_scatter_nd_update() -> None:
     expected = cache.clone()
     for place, row in zip(places.tolist(), rows, strict=True):
         expected[tuple(place)] = row
-    check(lambda c, p, r: torch_npu.npu_scatter_nd_update_(c, p, r), [cache, places, rows], expected, "eager captured")
+    check(
+        lambda c, p, r: torch_npu.npu_scatter_nd_update_(c, p, r),
+        [cache, places, rows],
+        expected,
+        "eager captured ge npugraph_ex",
+    )
 
 
 def test_scatter_update() -> None:
@@ -74,4 +79,9 @@ def test_scatter_update() -> None:
     expected = cache.clone()
     for batch, place in enumerate(places.tolist()):
         expected[batch, :, place : place + 1] = rows[batch]
-    check(lambda c, p, r: torch_npu.scatter_update_(c, p, r, 2), [cache, places, rows], expected, "eager captured")
+    check(
+        lambda c, p, r: torch_npu.scatter_update_(c, p, r, 2),
+        [cache, places, rows],
+        expected,
+        "eager captured ge npugraph_ex",
+    )

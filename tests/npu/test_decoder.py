@@ -43,6 +43,29 @@ def rotated(x: T, angle: T) -> T:
     return (x.float() * cos + torch.cat([-b, a], -1) * sin).bfloat16()
 
 
+def gated(unit: torch.nn.Module, x: T) -> T:
+    gate, up = linear(unit.gate_up, x).float().chunk(2, -1)
+    return linear(unit.down, (F.silu(gate) * up).bfloat16())
+
+
+def mixed(experts: torch.nn.Module, x: T) -> T:
+    """Every expert for every token, by the weights of the two best, 0 for the others."""
+    scores = torch.softmax((x @ experts.router).float(), -1)
+    best = scores.topk(2, -1)
+    weights = torch.zeros_like(scores).scatter(-1, best.indices, best.values / best.values.sum(-1, keepdim=True))
+    y = torch.zeros_like(x, dtype=torch.float32)
+    for n in range(experts.config.experts):
+        scale = x.float().abs().amax(-1, keepdim=True) / 127
+        gate, up = (
+            torch.round(x.float() / scale) @ experts.gate_up[n].float() * experts.gate_up_scale[n] * scale
+        ).chunk(2, -1)
+        hidden = F.silu(gate) * up
+        own = hidden.abs().amax(-1, keepdim=True) / 127
+        rows = torch.round(hidden / own) @ experts.down[n].float() * experts.down_scale[n] * own
+        y = y + weights[..., n : n + 1] * rows
+    return y.bfloat16()
+
+
 def reference(model: torch.nn.Module, tokens: T) -> T:
     """Logits of the last token, all of the sequence computed at once, no cache."""
     c, length = model.config, tokens.size(1)
@@ -58,18 +81,19 @@ def reference(model: torch.nn.Module, tokens: T) -> T:
         scores = scores.masked_fill(torch.ones(length, length, dtype=torch.bool).triu(1), -torch.inf)
         y = (scores.softmax(-1) @ v).bfloat16().transpose(1, 2).flatten(2)
         x = x + linear(layer.out, y)
-        gate, up = linear(layer.gate_up, norm(x, layer.norms[1])).float().chunk(2, -1)
-        x = x + linear(layer.down, (F.silu(gate) * up).bfloat16())
+        y = norm(x, layer.norms[1])
+        x = x + (mixed(layer.unit, y) if c.experts else gated(layer.unit, y))
     return linear(model.head, norm(x, model.norm)[:, -1])
 
 
 # Operators return what they write to, which PyTorch warns of where they are traced.
+@pytest.mark.parametrize("experts", [0, 4])
 @pytest.mark.parametrize("way", ["eager", "ge", "npugraph_ex"])
-def test_prompts_and_single_tokens(way: str) -> None:
+def test_prompts_and_single_tokens(way: str, experts: int) -> None:
     serving = example()
     torch.manual_seed(0)
     torch._dynamo.reset()
-    config = serving.Config()
+    config = serving.Config(experts=experts)
     model = serving.Decoder(config).eval()
     tokens = torch.randint(0, config.vocabulary, (2, 7))
     with torch.no_grad():

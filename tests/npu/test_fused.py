@@ -394,6 +394,125 @@ def advance(*args: T) -> Any:
     return args[0], args[2], args[3], args[4]
 
 
+def rope_from_table(positions: T, q: T, k: T, table: T, sections: list[int], half: bool) -> Any:
+    """Token by token, a pair of numbers after the other."""
+    size = table.size(1) // 2
+    angles = torch.zeros(q.size(0), 2, size)
+    for token in range(q.size(0)):
+        for n in range(size):
+            kind = [i for i, s in enumerate(sections) for _ in range(s)][n] if sections else 0
+            place = int(positions[kind, token] if sections else positions[token])
+            angles[token, :, n] = table[place, [n, size + n]]
+
+    def turned(x: T) -> T:
+        y = x.float().reshape(x.size(0), -1, 16).clone()
+        for n in range(size):
+            a, b = (n, size + n) if half else (2 * n, 2 * n + 1)
+            first, second = y[..., a].clone(), y[..., b].clone()
+            cos, sin = angles[:, :1, n], angles[:, 1:, n]
+            y[..., a], y[..., b] = first * cos - second * sin, second * cos + first * sin
+        return y.reshape(x.shape).to(x.dtype)
+
+    return turned(q), turned(k)
+
+
+def table() -> T:
+    angles = torch.rand(20, 8) * 6
+    return torch.cat([angles.cos(), angles.sin()], -1)
+
+
+def delta_rule(q: T, k: T, v: T, state: T, beta: T, lengths: T, places: T, accepted: T, g: T) -> Any:
+    state, y, start = state.clone(), torch.zeros_like(v), 0
+    for length, count in zip(lengths.tolist(), accepted.tolist(), strict=True):
+        for head in range(v.size(1)):
+            s = state[int(places[start + count - 1]), head].float()
+            written = []
+            for n in range(start, start + length):
+                key, query = k[n, head // 2].float(), q[n, head // 2].float()
+                s = torch.exp(g[n, head]) * s
+                s = s + torch.outer(beta[n, head].float() * (v[n, head].float() - s @ key), key)
+                y[n, head] = (s @ query * 0.25).to(y.dtype)
+                written.append((int(places[n]), s.to(state.dtype)))
+            for place, value in written:
+                state[place, head] = value
+        start += length
+    return y, state
+
+
+def delta_args() -> list[T]:
+    return [
+        torch.randn(5, 2, 16).bfloat16() / 4, torch.randn(5, 2, 16).bfloat16() / 4, torch.randn(5, 4, 8).bfloat16(),
+        torch.randn(6, 4, 8, 16).bfloat16(), torch.rand(5, 4).bfloat16(), i32(3, 2), i32(4, 1, 0, 5, 2), i32(2, 1),
+        -torch.rand(5, 4),
+    ]  # fmt: skip
+
+
+def recurrent(q: T, k: T, v: T, state: T, beta: T, lengths: T, places: T, accepted: T, g: T) -> Any:
+    options = {"actual_seq_lengths": lengths, "ssm_state_indices": places, "num_accepted_tokens": accepted, "g": g}
+    return npu.npu_recurrent_gated_delta_rule(q, k, v, state, beta=beta, scale=0.25, **options), state
+
+
+def recurrent_functional(q: T, k: T, v: T, state: T, beta: T, lengths: T, places: T, accepted: T, g: T) -> Any:
+    options = {"actual_seq_lengths": lengths, "ssm_state_indices": places, "num_accepted_tokens": accepted, "g": g}
+    return npu.npu_recurrent_gated_delta_rule_functional(q, k, v, state, beta=beta, scale=0.25, **options)
+
+
+def sinkhorn(x: T) -> T:
+    y = torch.softmax(x, -1) + 1e-6
+    for n in range(39):
+        y = y / (y.sum(-2 if n % 2 == 0 else -1, keepdim=True) + 1e-6)
+    return y
+
+
+def streams(x: T, res: T, out: T, post: T) -> T:
+    y = torch.zeros_like(x)
+    for a in range(4):
+        for b in range(4):
+            y[..., b, :] = y[..., b, :] + res[..., a, b, None] * x[..., a, :]
+        y[..., a, :] = y[..., a, :] + post[..., a, None] * out
+    return y
+
+
+def stream_args() -> list[T]:
+    return [torch.randn(1, 3, 4, 16).half(), torch.rand(1, 3, 4, 4), torch.randn(1, 3, 16).half(), torch.rand(1, 3, 4)]
+
+
+def wide(function: Callable[..., Any]) -> Callable[..., Any]:
+    """In float32, the results in the dtypes of the arguments."""
+
+    def run(*args: T) -> Any:
+        results = listed(function(*(a.float() for a in args)))
+        return [r.to(a.dtype) for r, a in zip(results, args, strict=False)]
+
+    return run
+
+
+def lines(caches: list[T], index: T, rows: T) -> list[T]:
+    caches = [c.clone() for c in caches]
+    for n, place in enumerate(index.tolist()):
+        caches[n][:, place : place + 1] = rows[n]
+    return caches
+
+
+def attention_of(q: T, k: T, v: T) -> T:
+    return torch.softmax(q @ k.transpose(-1, -2) * 0.25, -1) @ v
+
+
+def attention_args() -> list[T]:
+    return [torch.randn(2, 4, 3, 16), torch.randn(2, 4, 3, 16), torch.randn(2, 4, 5, 16), torch.randn(2, 4, 5, 16)]
+
+
+def attention_gradients(name: str) -> Callable[..., Any]:
+    def run(grad: T, q: T, k: T, v: T) -> Any:
+        y, top, total = npu.npu_fusion_attention(q, k, v, 4, "BNSD", scale=0.25)[:3]
+        function = getattr(npu, name)
+        return function(q, k, v, grad, 4, "BNSD", softmax_max=top, softmax_sum=total, attention_in=y, scale_value=0.25)[
+            :3
+        ]
+
+    return run
+
+
 CASES: dict[str, tuple[Callable[..., Any], Callable[[], list[Any]], Callable[..., Any], str]] = {
     # Caches
     **{
@@ -711,6 +830,66 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[[], list[Any]], Callable[...
     "_amp_foreach_non_finite_check": (
         lambda x, y: torch.tensor(npu._amp_foreach_non_finite_check([x, y])), lambda: [torch.randn(3), torch.randn(4)],
         lambda x, y: torch.tensor(False), EAGER,
+    ),
+    # Attention, and what stands in its place
+    "npu_fusion_attention_v3": (
+        lambda g, q, k, v: npu.npu_fusion_attention_v3(q, k, v, 4, "BNSD", scale=0.25)[0], attention_args,
+        lambda g, q, k, v: attention_of(q, k, v), NO_GE,
+    ),
+    "npu_fusion_attention_grad_v2": (
+        attention_gradients("npu_fusion_attention_grad_v2"), attention_args, of(attention_of, 0, 1, 2), BOTH,
+    ),
+    "npu_fusion_attention_grad_v3": (
+        attention_gradients("npu_fusion_attention_grad_v3"), attention_args, of(attention_of, 0, 1, 2), NO_GE,
+    ),
+    "npu_mrope": (
+        lambda p, q, k, c: npu.npu_mrope(p, q, k, c, 16, mrope_section=[0, 0, 0], rotary_mode="half"),
+        lambda: [torch.tensor([3, 0, 7, 19]), torch.randn(4, 48), torch.randn(4, 16), table()],
+        lambda p, q, k, c: rope_from_table(p, q, k, c, [], True), NO_GE,
+    ),
+    "npu_mrope-sections": (
+        lambda p, q, k, c: npu.npu_mrope(p, q, k, c, 16, mrope_section=[2, 3, 3], rotary_mode="interleave"),
+        lambda: [torch.randint(0, 20, (3, 4)), torch.randn(4, 48), torch.randn(4, 16), table()],
+        lambda p, q, k, c: rope_from_table(p, q, k, c, [2, 3, 3], False), NO_GE,
+    ),
+    "npu_recurrent_gated_delta_rule": (recurrent, delta_args, delta_rule, ALL),
+    "npu_recurrent_gated_delta_rule_functional": (recurrent_functional, delta_args, delta_rule, ALL),
+    "npu_mhc_sinkhorn": (lambda x: npu.npu_mhc_sinkhorn(x)[0], lambda: [torch.randn(1, 6, 4, 4)], sinkhorn, NO_GE),
+    "npu_mhc_post": (npu.npu_mhc_post, stream_args, wide(streams), NO_GE),
+    "npu_scatter_list": (
+        lambda a, b, n, r: npu.npu_scatter_list([a, b], n, r),
+        lambda: [torch.randn(2, 8, 32), torch.randn(2, 8, 32), i32(5, 0), torch.randn(2, 2, 1, 32)],
+        lambda a, b, n, r: lines([a, b], n, r), BOTH,
+    ),
+    "npu_scatter_list_": (
+        lambda a, b, n, r: (npu.npu_scatter_list_([a, b], n, r), a, b)[1:],
+        lambda: [torch.randn(2, 8, 32), torch.randn(2, 8, 32), i32(5, 0), torch.randn(2, 2, 1, 32)],
+        lambda a, b, n, r: lines([a, b], n, r), BOTH,
+    ),
+    "npu_scatter_pa_kv_cache_functional": (
+        lambda k, s, c: npu.npu_scatter_pa_kv_cache_functional(k, k, c, c + 1, s, cache_mode="Norm"),
+        lambda: [torch.randn(3, 2, 16).half(), i32(5, 0, 10), torch.randn(3, 4, 2, 16).half()],
+        lambda k, s, c: (to_slots(k, s, c), to_slots(k, s, c + 1)), ALL,
+    ),
+    "npu_moe_token_unpermute": (
+        lambda x, n, p: npu.npu_moe_token_unpermute(x, n, p), lambda: [torch.randn(10, 8), torch.randperm(10).to(I32), torch.rand(5, 2)],
+        lambda x, n, p: (x[n.long()].reshape(5, 2, 8) * p.unsqueeze(-1)).sum(1), BOTH,
+    ),
+    "npu_moe_token_unpermute_grad": (
+        lambda g, x, n, p: npu.npu_moe_token_unpermute_grad(x, g, n, p),
+        lambda: [torch.randn(5, 8), torch.randn(10, 8), torch.randperm(10).to(I32), torch.rand(5, 2)],
+        of(lambda x, n, p: (x[n.long()].reshape(5, 2, 8) * p.unsqueeze(-1)).sum(1), 0, 2), NO_GE,
+    ),
+    "npu_moe_token_permute_grad": (
+        lambda g, x, i, n: npu.npu_moe_token_permute_grad(x, g, i, n),
+        lambda: [torch.randn(10, 8), torch.randn(5, 8), torch.randint(0, 4, (5, 2)), torch.randperm(10).to(I32)],
+        lambda g, x, i, n: g[n.long()].reshape(5, 2, 8).sum(1), NO_GE,
+    ),
+    "npu_add_rms_norm_v2_functional": (
+        lambda x, y, w: npu.npu_add_rms_norm_v2_functional(x, y, w), lambda: [torch.randn(3, 8), torch.randn(3, 8), torch.rand(8)],
+        lambda x, y, w: (
+            torch.rsqrt((x + y).square().mean(-1, keepdim=True) + 1e-6), rms(x + y, w, 1e-6), x + y,
+        ), ALL,
     ),
 }  # fmt: skip
 

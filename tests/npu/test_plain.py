@@ -41,6 +41,12 @@ def filled(function: Callable[..., Any]) -> Reference:
     return run
 
 
+def dropped_and_back(x: T) -> T:
+    y, mask = npu._npu_dropout(x, 0.5)
+    kept = torch.where(y == 0, 0, 2 * x)  # what is not dropped is doubled
+    return (y - npu.npu_dropout_backward(x, mask, 0.5)).abs() + (y - kept).abs()
+
+
 def image(*shape: int) -> T:
     return torch.randn(shape)
 
@@ -266,6 +272,49 @@ CASES: dict[str, tuple[Reference, Callable[[], list[Any]], Reference, str]] = {
     "npu_sign_bits_unpack": (
         lambda x: npu.npu_sign_bits_unpack(x, 2, torch.float32), lambda: [torch.tensor([159, 15], dtype=torch.uint8)],
         lambda x: torch.tensor([[1.0, 1, 1, 1, 1, -1, -1, 1], [1, 1, 1, 1, -1, -1, -1, -1]]), EAGER,
+    ),
+    "npu_scatter_nd_update": (
+        npu.npu_scatter_nd_update, lambda: [image(5, 4), torch.tensor([[1], [4]]), image(2, 4)],
+        lambda x, n, u: x.index_copy(0, n.flatten(), u), ALL,
+    ),
+    "scatter_update": (
+        lambda x, n, u: npu.scatter_update(x, n, u, 1), lambda: [image(2, 6, 4), torch.tensor([3, 0]), image(2, 1, 4)],
+        lambda x, n, u: torch.stack([x[0].index_copy(0, torch.tensor([3]), u[0]), x[1].index_copy(0, torch.tensor([0]), u[1])]), ALL,
+    ),
+    # Memory
+    "empty_with_format": (
+        lambda x: npu.empty_with_format([3, 4], dtype=torch.float32, device=x.device).copy_(x), lambda: [image(3, 4)], lambda x: x, "eager captured",
+    ),
+    "unsafe_empty_with_format": (
+        lambda x: npu.unsafe_empty_with_format([3, 4], dtype=torch.float32, device=x.device).copy_(x), lambda: [image(3, 4)], lambda x: x, "eager captured",
+    ),
+    "empty_with_swapped_memory": (
+        lambda x: npu.empty_with_swapped_memory([3, 4], dtype=torch.float32, device=x.device).fill_(2), lambda: [image(3, 4)],
+        lambda x: torch.full_like(x, 2), "eager captured",
+    ),
+    "npu_convert_weight_to_int4pack": (
+        npu.npu_convert_weight_to_int4pack, lambda: [torch.tensor([[1, -1, 7, -8, 0, 2, -2, 3]], dtype=torch.int32)],
+        lambda x: torch.tensor([[0x3E2087F1]], dtype=torch.int32), EAGER,
+    ),
+    # Dropout: what is kept is scaled, and the gradient is the same function of what comes back
+    "_npu_dropout": (
+        dropped_and_back,
+        lambda: [image(64, 8)], torch.zeros_like, EAGER,
+    ),
+    "npu_dropout_do_mask": (
+        lambda x, m: npu.npu_dropout_do_mask(x, m, 0.5)[0], lambda: [image(16, 8), torch.full((16,), 0b01010101, dtype=torch.uint8)],
+        lambda x, m: x * torch.tensor([2.0, 0.0]).repeat(4), EAGER,
+    ),
+    "npu_dropout_backward": (
+        lambda x, m: npu.npu_dropout_backward(x, m, 0.5), lambda: [image(16, 8), torch.full((16,), 0b01010101, dtype=torch.uint8)],
+        lambda x, m: x * torch.tensor([2.0, 0.0]).repeat(4), EAGER,
+    ),
+    "_npu_dropout_gen_mask": (
+        lambda x: npu._npu_dropout_gen_mask(x, [128], 0.0, 1, 0), lambda: [image(128)],
+        lambda x: torch.full((16,), 255, dtype=torch.uint8), "eager captured npugraph_ex",
+    ),
+    "batch_norm_reduce": (
+        lambda x: npu.batch_norm_reduce(x, 1e-5), lambda: [image(3, 4, 5)], lambda x: (x.sum((0, 2)), x.square().sum((0, 2))), "eager captured npugraph_ex",
     ),
     # Spectra
     "fft_r2c_backward": (

@@ -75,7 +75,7 @@ def test_quantize(div_mode: bool, axis: int) -> None:
         lambda x, s, z: torch_npu.npu_quantize(x, s, z.to(torch.int32) if div_mode else z, torch.qint8, axis, div_mode),
         [x, scales, points],
         y,
-        "eager captured",
+        "eager captured ge npugraph_ex",
     )
 
 
@@ -85,7 +85,7 @@ def test_anti_quant() -> None:
         lambda x, s, o: torch_npu.npu_anti_quant(x, s, offset=o, dst_dtype=torch.float16),
         [x, scale, offset],
         ((x.float() + offset) * scale).half(),
-        "eager captured",
+        "eager captured ge npugraph_ex",
     )
 
 
@@ -98,7 +98,12 @@ def test_trans_quant_param(round_mode: int) -> None:
         bits = (kept + ((rest > 0x1000) | ((rest == 0x1000) & (kept % 2 == 1)))) << 13
     whole = torch.tensor([-256, -256, -2, 0, 1, 7, 255, 255])
     y = (bits & 0xFFFFE000) | (1 << 46) | ((whole & 0x1FF) << 37)
-    check(lambda s, o: torch_npu.npu_trans_quant_param(s, o, round_mode), [scale, offset], y, "eager captured")
+    check(
+        lambda s, o: torch_npu.npu_trans_quant_param(s, o, round_mode),
+        [scale, offset],
+        y,
+        "eager captured ge npugraph_ex",
+    )
 
 
 @pytest.mark.parametrize("transposed", [False, True])

@@ -418,3 +418,118 @@ def _of_heads(factor: T, out: T, layout: str) -> T:
         return factor[..., :1]
     width = out.size(-1) // factor.size(1)
     return factor[..., 0].permute(2, 0, 1).repeat_interleave(width, -1)
+
+
+@host_kernel("RecurrentGatedDeltaRule", writes={"state": 1})
+def recurrent_gated_delta_rule(
+    query: T,
+    key: T,
+    value: T,
+    beta: T | None,
+    state: T,
+    actual_seq_lengths: T | None = None,
+    ssm_state_indices: T | None = None,
+    g: T | None = None,
+    gk: T | None = None,
+    num_accepted_tokens: T | None = None,
+    *,
+    scale_value: float = 1.0,
+) -> tuple[T, T]:
+    """Linear attention, a token after the other: the state decays, forgets the key's value and takes the new one.
+
+    A sequence begins with the state of its last accepted token; each token's state goes to the place that it names.
+    """
+    if actual_seq_lengths is None or ssm_state_indices is None:
+        raise ValueError("actual_seq_lengths and ssm_state_indices are required")
+    y = torch.zeros_like(value)
+    if value.is_meta:
+        return y, state
+    lengths, places = actual_seq_lengths.tolist(), ssm_state_indices.reshape(-1).tolist()
+    if sum(lengths) != value.size(0) or len(places) < value.size(0):
+        raise ValueError(
+            f"actual_seq_lengths {lengths}, {len(places)} ssm_state_indices: there are {value.size(0)} tokens"
+        )
+    if places and not 0 <= min(places) <= max(places) < state.size(0):
+        raise ValueError(f"ssm_state_indices {places}: there are states 0 to {state.size(0) - 1}")
+    accepted = [1] * len(lengths) if num_accepted_tokens is None else num_accepted_tokens.tolist()
+    repeats = value.size(1) // query.size(1)
+    q, k = (x.float().repeat_interleave(repeats, 1) for x in (query, key))
+    start = 0
+    for length, count in zip(lengths, accepted, strict=True):
+        if not 1 <= count <= max(length, 1):
+            raise ValueError(f"num_accepted_tokens {accepted}: from 1 to the sequence's length, {length}")
+        current = state[places[start + count - 1]].float() if length else state[0].float()
+        for t in range(start, start + length):
+            if g is not None:
+                current = current * g[t].float().exp().reshape(-1, 1, 1)
+            if gk is not None:
+                current = current * gk[t].float().exp().unsqueeze(1)
+            change = value[t].float() - torch.einsum("nvk,nk->nv", current, k[t])
+            if beta is not None:
+                change = change * beta[t].float().unsqueeze(-1)
+            current = current + change.unsqueeze(-1) * k[t].unsqueeze(1)
+            y[t] = (torch.einsum("nvk,nk->nv", current, q[t]) * scale_value).to(y.dtype)
+            state[places[t]] = current.to(state.dtype)
+        start += length
+    return y, state
+
+
+@host_kernel("RopeWithSinCosCache")
+def rope_with_sin_cos_cache(
+    positions: T,
+    query: T,
+    key: T,
+    cos_sin_cache: T,
+    *,
+    mrope_section: list[int] | None = None,
+    head_size: int,
+    is_neox_style: bool = True,
+) -> tuple[T, T]:
+    """Rotary embeddings from a table of cosines and sines; positions of several kinds have a section of it each."""
+    if (
+        not positions.is_meta
+        and positions.numel()
+        and not (int(positions.min()) >= 0 and int(positions.max()) < cos_sin_cache.size(0))
+    ):
+        raise ValueError(f"positions {positions.tolist()}: the cache has 0 to {cos_sin_cache.size(0) - 1}")
+    cos, sin = cos_sin_cache.float()[positions.long()].chunk(2, -1)
+    if positions.dim() == 2:
+        sections = mrope_section or []
+        if len(sections) != positions.size(0) or sum(sections) != cos.size(-1):
+            raise ValueError(f"mrope_section {sections} are not {positions.size(0)} parts of {cos.size(-1)}")
+        cos, sin = (
+            torch.cat([part[n] for n, part in enumerate(table.split(sections, -1))], -1) for table in (cos, sin)
+        )
+
+    def rotated(x: T) -> T:
+        heads = x.float().unflatten(-1, (-1, head_size))
+        size = 2 * cos.size(-1)
+        turning, rest = heads[..., :size], heads[..., size:]
+        first, second = turning.chunk(2, -1) if is_neox_style else (turning[..., ::2], turning[..., 1::2])
+        c, s = cos.unsqueeze(-2), sin.unsqueeze(-2)
+        pair = (first * c - second * s, second * c + first * s)
+        done = torch.cat(pair, -1) if is_neox_style else torch.stack(pair, -1).flatten(-2)
+        return torch.cat([done, rest], -1).flatten(-2).to(x.dtype)
+
+    return rotated(query), rotated(key)
+
+
+# Hyper-connections: residual streams that are mixed by a doubly stochastic matrix.
+
+
+@host_kernel("MhcSinkhorn")
+def mhc_sinkhorn(x: T, *, eps: float = 1e-6, num_iters: int = 20) -> T:
+    """A matrix whose rows and columns are brought to a sum of 1, in turns."""
+    y = torch.softmax(x.float(), -1) + eps
+    y = y / (y.sum(-2, keepdim=True) + eps)
+    for _ in range(num_iters - 1):
+        y = y / (y.sum(-1, keepdim=True) + eps)
+        y = y / (y.sum(-2, keepdim=True) + eps)
+    return y
+
+
+@host_kernel("MhcPost")
+def mhc_post(x: T, h_res: T, h_out: T, h_post: T) -> T:
+    """The streams mixed, and a layer's result given to each."""
+    mixed = torch.einsum("...ij,...id->...jd", h_res.float(), x.float())
+    return (mixed + h_post.float().unsqueeze(-1) * h_out.float().unsqueeze(-2)).to(x.dtype)

@@ -229,6 +229,7 @@ def moe_finalize_routing(
     expert_idx: T | None = None,
     *,
     drop_pad_mode: int = 0,
+    k: int = 1,
 ) -> T:
     """Each token's rows, weighted and summed up, and two residuals; places are in columns (modes 0, 1) or rows (2, 3)."""
     if drop_pad_mode not in (0, 1, 2, 3):
@@ -237,7 +238,9 @@ def moe_finalize_routing(
         raise ValueError("skip2 (x2) is given without skip1 (x1)")
     if bias is not None and expert_idx is None:
         raise ValueError("bias needs the experts of the rows (expert_idx)")
-    k = scales.size(1) if scales is not None else expert_idx.size(1) if expert_idx is not None else 1
+    by_token = expert_idx if scales is None else scales
+    if by_token is not None:  # k is for a call without them
+        k = by_token.size(1)
     rows = expanded_x.reshape(-1, expanded_x.size(-1))
     count = expanded_row_idx.numel() // k
     places = expanded_row_idx.reshape(k, count).t() if drop_pad_mode < 2 else expanded_row_idx.reshape(count, k)

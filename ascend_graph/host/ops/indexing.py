@@ -125,6 +125,8 @@ def scatter_list(
 ) -> list[T]:
     """Write updates[i] into var[i] at indice[i] along an axis, where mask is set."""
     _only_update("reduce", reduce)
+    if indice.is_meta:
+        return var
     enabled = [True] * len(var) if mask is None else mask.reshape(-1).bool().tolist()
     starts = indice.tolist() if indice.dim() == 2 else [[start, updates.size(axis)] for start in indice.tolist()]
     for i, tensor in enumerate(var):
