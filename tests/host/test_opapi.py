@@ -66,6 +66,21 @@ def test_a_program_calls_a_function_by_its_c_signature(library: ctypes.CDLL) -> 
     torch.testing.assert_close(y, x * rstd * gamma)
 
 
+@pytest.mark.parametrize("alpha", [1.0, -2.5])
+def test_add_of_shapes_that_broadcast(
+    library: ctypes.CDLL, recent_error: ctypes._NamedFuncPointer, alpha: float
+) -> None:
+    x, other, out = torch.randn(3, 8), torch.randn(8), torch.empty(3, 8)
+    library.aclCreateScalar.restype = ctypes.c_void_p
+    scalar = ctypes.c_void_p(library.aclCreateScalar(ctypes.byref(ctypes.c_float(alpha)), FLOAT))
+    size, executor = ctypes.c_uint64(), ctypes.c_void_p()
+    tensors = [acl_tensor(library, t) for t in (x, other, out)]
+    places = ctypes.byref(size), ctypes.byref(executor)
+    assert library.aclnnAddGetWorkspaceSize(*tensors[:2], scalar, tensors[2], *places) == 0, recent_error()
+    assert library.aclnnAdd(None, size, executor, None) == 0
+    torch.testing.assert_close(out, x + alpha * other)
+
+
 @pytest.mark.parametrize(
     ("y", "rstd", "code", "text"),
     [

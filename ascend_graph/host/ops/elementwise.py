@@ -151,7 +151,8 @@ def axpy_v2(x1: T, x2: T, alpha: T) -> T:
 
 @host_kernel("Axpy")
 def axpy(x1: T, x2: T, *, alpha: float) -> T:
-    return (wide(x1) + wide(x2) * alpha).to(x1.dtype)
+    is_whole = float(alpha).is_integer() and not (x2.is_floating_point() or x2.is_complex())
+    return (wide(x1) + wide(x2) * (int(alpha) if is_whole else alpha)).to(torch.promote_types(x1.dtype, x2.dtype))
 
 
 @host_kernel("Sxpy")
