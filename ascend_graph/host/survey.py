@@ -70,6 +70,8 @@ class Result:
     cause: str
     #: The header, name or program that is missing, where that is the cause.
     missing: str
+    #: Why its hand-written aclnn functions are not in what was built; empty where they are, or there are none.
+    left_out: str
     seconds: float
     log: str
 
@@ -249,9 +251,10 @@ def _attempt(root: Path, item: _Found, work: Path, copy: _Copy, time_limit: floa
         state = State.OTHER_DEVICE
     cause, missing = _cause(error, failed)
     path = item.path.relative_to(root)
-    return Result(
-        str(path), item.kind, state, failed, error, cause, missing, round(time.monotonic() - started, 1), str(log)
-    )
+    without = _LEFT_OUT.search(_text(log))
+    left_out = without[1] if without is not None else ""
+    seconds = round(time.monotonic() - started, 1)
+    return Result(str(path), item.kind, state, failed, error, cause, missing, left_out, seconds, str(log))
 
 
 def _operator_steps(path: Path, work: Path, copy: _Copy) -> Iterable[_Step]:
@@ -327,6 +330,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 _WRONG = re.compile(r"^.*(\[?\b(?:test|case|verify|result|accuracy|precision)[^\n]*\b(?:failed|error)\b|\[ERROR\]).*$",
                     re.MULTILINE | re.IGNORECASE)  # fmt: skip
 _OTHER_DEVICE = re.compile(r"the host stands for")
+_LEFT_OUT = re.compile(r"^ascend_graph: .*: its own aclnn functions are left out: (.*)$", re.MULTILINE)
 _NAMES = r"[\u2018'`](?:(?:typename|class|struct)\s+)?(?P<name>[^\u2019'`]+)[\u2019'`]"
 #: The form of an error, and what is missing by it.
 _FORMS: tuple[tuple[re.Pattern[str], str], ...] = (

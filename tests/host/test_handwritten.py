@@ -13,6 +13,7 @@ import pytest
 
 from ascend_graph.aclnn import parse_file
 from ascend_graph.host.project import build_project_package
+from ascend_graph.host.survey import State, survey
 
 PROJECT = Path(__file__).parent / "handwritten"
 
@@ -149,15 +150,15 @@ def test_memory_with_gaps_is_not_launched_on(package: Path) -> None:
     ],
     ids=["does not compile", "does not link"],
 )
-def test_what_cannot_be_built_is_left_out(
-    change: tuple[str, str], said: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_built_is_left_out(change: tuple[str, str], said: str, tmp_path: Path) -> None:
+    """The package is built without, with the generated function; the log and a survey say why."""
     project = shutil.copytree(PROJECT, tmp_path / "project")
     for source in (project / "op_api").glob("*.cpp"):
         source.write_text(source.read_text().replace(*change))
-    package = build_project_package(tmp_path / "vendor", project)
-    error = capfd.readouterr().err
-    assert "project: its own aclnn functions are left out" in error
-    assert said in error
-    functions = parse_file(package / "op_api/include/aclnn_scale_add.h").functions
+    (one,) = survey(project, tmp_path / "work").results
+    assert one.state is State.LOADED, one.error
+    assert said in one.left_out
+    log = Path(one.log)
+    assert "project: its own aclnn functions are left out" in log.read_text()
+    functions = parse_file(log.parent / "package/op_api/include/aclnn_scale_add.h").functions
     assert [p.name for p in functions[0].parameters][:3] == ["x", "otherOptional", "factor"]
