@@ -24,7 +24,7 @@ def bridge_library() -> CppLibrary:
         headers=[*sorted(sources.glob("*.h")), *sorted((toolkit / "include/ascend_graph").glob("*.h"))],
         include_directories=[toolkit / "include"],
         library_directories=[toolkit / "lib64"],
-        libraries=["ascendcl", "opapi", "ge_runner"],
+        libraries=["ascendcl", "opapi", "ge_runner", "hccl"],
     )
 
 

@@ -9,7 +9,8 @@ from ascend_graph.host.ops.registry import host_kernel
 T = torch.Tensor
 
 
-def _product(x1: T, x2: T, transpose_x1: bool, transpose_x2: bool, bias: T | None) -> T:
+def product(x1: T, x2: T, transpose_x1: bool, transpose_x2: bool, bias: T | None) -> T:
+    """A matrix product as devices round it."""
     a = x1.transpose(-1, -2) if transpose_x1 else x1
     b = x2.transpose(-1, -2) if transpose_x2 else x2
     if a.dtype is torch.float16 and b.dtype is torch.float16:
@@ -35,7 +36,7 @@ def mat_mul(
     opImplMode: int = 0,  # noqa: N803
 ) -> T:
     _no_offset(offset_w)
-    return _product(x1, x2, transpose_x1, transpose_x2, bias)
+    return product(x1, x2, transpose_x1, transpose_x2, bias)
 
 
 @host_kernel("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", ignores=("offset_x", "cube_math_type"))
@@ -43,7 +44,7 @@ def batch_mat_mul(
     x1: T, x2: T, bias: T | None = None, offset_w: T | None = None, *, adj_x1: bool = False, adj_x2: bool = False
 ) -> T:
     _no_offset(offset_w)
-    return _product(x1, x2, adj_x1, adj_x2, bias)
+    return product(x1, x2, adj_x1, adj_x2, bias)
 
 
 def _no_offset(offset_w: T | None) -> None:
@@ -63,8 +64,8 @@ def fused_mat_mul(
     fused_op_type: str = "",
 ) -> T:
     if (fused_op_type, x3) == ("16cast32", None):  # sums and results are float32: nothing is rounded between them
-        return _product(x1.float(), x2.float(), transpose_x1, transpose_x2, None if bias is None else bias.float())
-    y = _product(x1, x2, transpose_x1, transpose_x2, bias)
+        return product(x1.float(), x2.float(), transpose_x1, transpose_x2, None if bias is None else bias.float())
+    y = product(x1, x2, transpose_x1, transpose_x2, bias)
     match fused_op_type, x3:
         case "", None:
             return y
@@ -98,7 +99,7 @@ def transpose_batch_mat_mul(
         raise ValueError("scale, of a quantised result, is not supported")
     a = x1.permute(perm_x1) if perm_x1 else x1
     b = x2.permute(perm_x2) if perm_x2 else x2
-    y = _product(a, b, False, False, bias)
+    y = product(a, b, False, False, bias)
     if batch_split_factor == 1:
         return y.permute(perm_y).contiguous() if perm_y else y
     if perm_y != [1, 0, 2] or y.size(0) % batch_split_factor:
@@ -111,5 +112,5 @@ def transpose_batch_mat_mul(
 
 @host_kernel("Addmm", ignores=("cube_math_type",))
 def add_mm(x: T, mat1: T, mat2: T, *, beta: float = 1, alpha: float = 1) -> T:
-    y = _product(mat1, mat2, False, False, None).float() * alpha
+    y = product(mat1, mat2, False, False, None).float() * alpha
     return (y + beta * x.float() if beta else y).to(mat1.dtype)

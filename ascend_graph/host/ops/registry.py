@@ -46,6 +46,8 @@ class HostKernel:
     other_inputs: tuple[tuple[str, ...], ...] = ()
     #: Only the shapes and dtypes of the inputs matter, as in Shape.
     shapes_only: bool = False
+    #: Other processes take part: it is called with data by runs of a graph alone.
+    communicates: bool = False
     #: Same inputs, same outputs and nothing else: a node whose inputs are constants is computed once.
     pure: bool = False
 
@@ -99,6 +101,8 @@ def host_kernel(
     data_dependent: bool = False,
     shapes_only: bool = False,
     other_inputs: Sequence[Sequence[str]] = (),
+    communicates: bool = False,
+    infer: Callable[..., Any] | None = None,
 ) -> Callable[[F], F]:
     """Register a function as the host kernel of GE operators.
 
@@ -112,6 +116,8 @@ def host_kernel(
         data_dependent: whether the shapes of the outputs depend on values of any input, as in NonZero.
         shapes_only: whether only the shapes and dtypes of the inputs matter, as in Shape.
         other_inputs: names that other versions of the prototype have for the inputs, all of them in order.
+        communicates: whether other processes take part, so that it runs with every run of a graph, and not to infer shapes.
+        infer: what gives the shapes and dtypes of the outputs, where the function itself does not on meta tensors.
 
     The function's positional parameters are GE's input names (a trailing underscore is dropped: ``from_``), those
     with a
@@ -152,7 +158,9 @@ def host_kernel(
                     data_dependent=data_dependent,
                     shapes_only=shapes_only,
                     other_inputs=tuple(map(tuple, other_inputs)),
-                    pure=not writes,
+                    communicates=communicates,
+                    infer=infer,
+                    pure=not writes and not communicates,
                 )
             )
         return function

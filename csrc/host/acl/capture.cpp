@@ -143,8 +143,14 @@ ACL_EXPORT aclError aclmdlRIGetId(aclmdlRI handle, uint32_t* id) {
 ACL_EXPORT aclError aclmdlRIExecuteAsync(aclmdlRI handle, aclrtStream stream) {
     auto model = model_of(handle);
     if (model == nullptr) return not_a_model("aclmdlRIExecuteAsync");
-    return stream_of(stream).enqueue(
-        {"model", [model, next = size_t{0}]() mutable { return model->replay(next); }});
+    return stream_of(stream).enqueue({"model", [model, next = size_t{0}]() mutable {
+                                          aclError error = ACL_SUCCESS;
+                                          await_remote([&] {
+                                              error = model->replay(next);
+                                              return error != kWaits;
+                                          });
+                                          return error;
+                                      }});
 }
 
 ACL_EXPORT aclError aclmdlRIDestroy(aclmdlRI handle) {

@@ -218,11 +218,61 @@ ACL_EXPORT aclError aclrtGetDeviceResLimit(int32_t id, int type, uint32_t* value
     *value = type == 0 ? kCubeCores : kVectorCores;  // ACL_RT_DEV_RES_CUBE_CORE, ACL_RT_DEV_RES_VECTOR_CORE
     return ACL_SUCCESS;
 }
-ACL_EXPORT aclError aclrtGetStreamResLimit(aclrtStream, int type, uint32_t* value) {
-    return aclrtGetDeviceResLimit(current_device(), type, value);
+
+// How many cores a stream's kernels may use. There are none here that it could take away: the numbers are
+// kept and given back, for programs set what they read.
+namespace {
+using Limits = std::array<uint32_t, 2>;  // 0 is the device's own number
+std::mutex limits_mutex;
+std::map<aclrtStream, Limits> stream_limits;
+thread_local Limits thread_limits{};
+
+aclError read_limit(const char* function, const Limits& limits, int type, uint32_t* value) {
+    if (value == nullptr) return fail(ACL_ERROR_INVALID_PARAM, std::string(function) + ": value is null");
+    if (type != 0 && type != 1)
+        return fail(ACL_ERROR_INVALID_PARAM,
+                    std::string(function) + ": type is " + std::to_string(type) + "; it must be 0 or 1");
+    if (limits[type] == 0) return aclrtGetDeviceResLimit(current_device(), type, value);
+    *value = limits[type];
+    return ACL_SUCCESS;
+}
+
+Limits limits_of(aclrtStream stream) {
+    std::lock_guard<std::mutex> lock(limits_mutex);
+    const auto found = stream_limits.find(stream);
+    return found == stream_limits.end() ? Limits{} : found->second;
+}
+}  // namespace
+
+ACL_EXPORT aclError aclrtGetStreamResLimit(aclrtStream stream, int type, uint32_t* value) {
+    return read_limit("aclrtGetStreamResLimit", limits_of(stream), type, value);
+}
+ACL_EXPORT aclError aclrtSetStreamResLimit(aclrtStream stream, int type, uint32_t value) {
+    uint32_t most = 0;
+    if (aclError error = read_limit("aclrtSetStreamResLimit", Limits{}, type, &most)) return error;
+    if (value == 0 || value > most) {
+        return fail(ACL_ERROR_INVALID_PARAM, "aclrtSetStreamResLimit: value is " + std::to_string(value) +
+                                                 "; it must be 1 to " + std::to_string(most));
+    }
+    std::lock_guard<std::mutex> lock(limits_mutex);
+    stream_limits[stream][type] = value;
+    return ACL_SUCCESS;
+}
+ACL_EXPORT aclError aclrtResetStreamResLimit(aclrtStream stream) {
+    std::lock_guard<std::mutex> lock(limits_mutex);
+    stream_limits.erase(stream);
+    return ACL_SUCCESS;
+}
+ACL_EXPORT aclError aclrtUseStreamResInCurrentThread(aclrtStream stream) {
+    thread_limits = limits_of(stream);
+    return ACL_SUCCESS;
+}
+ACL_EXPORT aclError aclrtUnuseStreamResInCurrentThread(aclrtStream) {
+    thread_limits = Limits{};
+    return ACL_SUCCESS;
 }
 ACL_EXPORT aclError aclrtGetResInCurrentThread(int type, uint32_t* value) {
-    return aclrtGetDeviceResLimit(current_device(), type, value);
+    return read_limit("aclrtGetResInCurrentThread", thread_limits, type, value);
 }
 
 // A name-based identifier: the runtime's name and the device's number.

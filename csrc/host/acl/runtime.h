@@ -5,6 +5,11 @@
 // a stream captures, work is recorded into a model instead of being run, exactly as on a device: an in-place
 // operation must not happen during the capture. And work behind an event that is not recorded yet waits for
 // it: a replay may be started before the arguments of its tasks are updated.
+//
+// Collectives are the third: what other processes have to answer is under way when the call returns, and its
+// stream waits for it (remote.cpp). What a stream does behind them without computing, records and waits of
+// events and more collectives, is kept and goes on by itself. Whoever gives such a stream something to
+// compute waits on the spot: nothing computes on a thread that the program does not know of.
 #pragma once
 
 #include <atomic>
@@ -31,6 +36,12 @@ struct Task {
     // Runs the body, and tells who traces.
     aclError run() const;
 };
+
+// Waits on this thread until `ended`, or until nothing is under way that other processes answer; whether it
+// has ended.
+bool await_remote(const std::function<bool()>& ended);
+// Whether work of this process waits for other processes.
+bool remote_is_under_way();
 
 // For each stream of a capture, by its id, how many of its tasks are meant.
 using Progress = std::map<int32_t, size_t>;
@@ -100,17 +111,26 @@ class Stream {
     aclError enqueue(Task task);
     // As enqueue, for a task that marks a place and does no work: nothing has to be joined on its account.
     aclError mark(Task task);
+    // As enqueue, for a task that other processes answer: it returns kWaits until they have.
+    aclError communicate(Task task);
     // Runs what waits, up to the next event that is not recorded.
     void advance();
 
   private:
     aclError run(Task task);
+    aclError record(Model& model, Task task);
+    // Waits for the collectives that the stream is behind.
+    void await_collectives();
 
     std::deque<Task> waiting_;  // begins with the task that waits
 };
 
 // To be called after an event is recorded: streams that waited for it go on.
 void resume_waiting_streams();
+// Whether another thread is at it.
+bool others_resume_streams();
+// To be called when streams have gone on: those who wait for that look again.
+void announce_progress();
 // Waits until `ended`, for as long as another thread may take to record an event; then an error, for on a
 // device the call would not return. Reports what failed before.
 aclError await(const std::function<bool()>& ended, const char* function);

@@ -84,8 +84,16 @@ aclError Task::run() const {
 
 aclError await(const std::function<bool()>& ended, const char* function) {
     constexpr std::chrono::seconds kPatience{2};
-    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    auto deadline = std::chrono::steady_clock::now() + kPatience;
     while (!ended()) {
+        if (remote_is_under_way()) {
+            if (await_remote(ended)) break;
+            if (remote_is_under_way()) {
+                return fail(ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
+                            std::string(function) + ": interrupted while it waits for other processes");
+            }
+            deadline = std::chrono::steady_clock::now() + kPatience;
+        }
         if (std::chrono::steady_clock::now() > deadline) {
             return fail(ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
                         std::string(function) + ": " + kWaiting +
@@ -117,7 +125,12 @@ bool Stream::waits() {
 
 const char* Stream::deferral() {
     if (update != nullptr || capturing() != nullptr) return kCapturing;
+    await_collectives();
     return waits() ? kWaiting : nullptr;
+}
+
+void Stream::await_collectives() {
+    if (waits() && remote_is_under_way()) await_remote([this] { return !waits(); });
 }
 
 aclError Stream::run(Task task) {
@@ -156,22 +169,40 @@ void Stream::advance() {
     }
 }
 
+namespace {
+std::atomic<std::thread::id> resuming{};
+}  // namespace
+
+bool others_resume_streams() {
+    const std::thread::id thread = resuming.load();
+    return thread != std::thread::id{} && thread != std::this_thread::get_id();
+}
+
 void resume_waiting_streams() {
     static std::mutex mutex;
-    static bool resuming = false;
     static uint64_t asked = 0;
     if (waiting_streams.load() == 0) return;
     std::unique_lock<std::mutex> lock(mutex);
     ++asked;
-    if (resuming) return;  // who resumes looks again: another thread, or a caller of this one
-    resuming = true;
+    // Who resumes looks again: another thread, or a caller of this one.
+    if (resuming.load() != std::thread::id{}) return;
+    resuming = std::this_thread::get_id();
     for (uint64_t seen = 0; seen != asked;) {
         seen = asked;
         lock.unlock();
         for (Stream* stream : every_stream()) stream->advance();
         lock.lock();
     }
-    resuming = false;
+    resuming = std::thread::id{};
+    lock.unlock();
+    announce_progress();
+}
+
+aclError Stream::record(Model& model, Task task) {
+    std::scoped_lock lock(model.recording, state);
+    model.tasks.push_back(std::move(task));
+    behind[id] = ++model.recorded[id];
+    return ACL_SUCCESS;
 }
 
 aclError Stream::enqueue(Task task) {
@@ -189,11 +220,15 @@ aclError Stream::enqueue(Task task) {
         return ACL_SUCCESS;
     }
     auto model = capturing();
-    if (model == nullptr) return run(std::move(task));
-    std::scoped_lock lock(model->recording, state);
-    model->tasks.push_back(std::move(task));
-    behind[id] = ++model->recorded[id];
-    return ACL_SUCCESS;
+    if (model != nullptr) return record(*model, std::move(task));
+    await_collectives();
+    return run(std::move(task));
+}
+
+aclError Stream::communicate(Task task) {
+    if (update != nullptr) return enqueue(std::move(task));
+    auto model = capturing();
+    return model != nullptr ? record(*model, std::move(task)) : run(std::move(task));
 }
 
 aclError Stream::mark(Task task) {
@@ -215,6 +250,12 @@ ACL_EXPORT int ascendgraphEnqueue(void* stream, const char* name, int (*run)(voi
         if (destroy != nullptr) destroy(p);
     });
     return stream_of(stream).enqueue({name, [run, owned] { return run(owned.get()); }});
+}
+
+ACL_EXPORT int ascendgraphCommunicate(void* stream, const char* name, int (*run)(void*), void* state,
+                                      void (*destroy)(void*)) {
+    std::shared_ptr<void> owned(state, destroy);
+    return stream_of(stream).communicate({name, [run, owned] { return run(owned.get()); }});
 }
 
 ACL_EXPORT void ascendgraphSetTracer(void* (*begin)(const char*), void (*end)(void*)) {

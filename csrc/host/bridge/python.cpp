@@ -12,6 +12,7 @@
 #include "divisions.h"
 #include "tensors.h"
 #include "trace.h"
+#include "with_python.h"
 
 namespace py = pybind11;
 
@@ -48,11 +49,9 @@ bool interrupt_is_raised() {
     return true;
 }
 
-// Calls Python from a thread of any kind; an exception becomes the recent error, and its `acl_code`, or else
-// `code`, is returned.
-// KeyboardInterrupt goes on as soon as the interpreter does: an error of the call would hide it.
-template <typename F>
-int with_python(F&& body, int code = kFailure) {
+}  // namespace
+
+int with_python(const std::function<void()>& body, int code) {
     py::gil_scoped_acquire gil;
     try {
         body();
@@ -76,6 +75,8 @@ int with_python(F&& body, int code = kFailure) {
         return ascendgraphFail(code, e.what());
     }
 }
+
+namespace {
 
 at::ScalarType torch_dtype(int32_t ge_dtype) {
     const auto dtype = scalar_type_of(ge_dtype);

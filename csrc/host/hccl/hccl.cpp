@@ -1,5 +1,526 @@
-// libhccl.so: collective communication, of which the host runtime has none. torchair links to one function.
-#include "acl/abi.h"
+// libhccl.so: HCCL's functions. Each checks what it is given and puts its collective on the stream.
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <utility>
 
-// Before every run torchair sets whether collectives are deterministic; where there are none they are.
-ACL_EXPORT int HcclSetConfig(int, int64_t) { return 0; }
+#include "ascend_graph/host_runtime.h"
+#include "hccl/communicator.h"
+
+ACL_EXPORT aclError aclrtGetDevice(int32_t* id);
+
+namespace ascend_graph::host {
+namespace {
+
+std::mutex mutex;  // of all communicators
+auto& communicators = *new std::map<HcclComm, std::shared_ptr<Communicator>>;
+int unnamed = 0;
+
+HcclResult refuse(HcclResult code, const std::string& text) {
+    ascendgraphFail(code, text.c_str());
+    return code;
+}
+
+std::shared_ptr<Communicator> communicator_of(HcclComm handle) {
+    std::lock_guard<std::mutex> lock(mutex);
+    const auto found = communicators.find(handle);
+    return found == communicators.end() ? nullptr : found->second;
+}
+
+HcclResult no_transport(const char* function) {
+    return refuse(HCCL_E_UNAVAIL,
+                  std::string(function) +
+                      ": collectives of the host runtime need a process with PyTorch; this one "
+                      "has not loaded the bridge to it");
+}
+
+uint32_t element_size(HcclDataType dtype) {
+    switch (dtype) {
+        case HCCL_DATA_TYPE_INT8:
+        case HCCL_DATA_TYPE_UINT8:
+        case HCCL_DATA_TYPE_FP8E4M3:
+        case HCCL_DATA_TYPE_FP8E5M2:
+            return 1;
+        case HCCL_DATA_TYPE_INT16:
+        case HCCL_DATA_TYPE_UINT16:
+        case HCCL_DATA_TYPE_FP16:
+        case HCCL_DATA_TYPE_BFP16:
+            return 2;
+        case HCCL_DATA_TYPE_INT32:
+        case HCCL_DATA_TYPE_UINT32:
+        case HCCL_DATA_TYPE_FP32:
+            return 4;
+        case HCCL_DATA_TYPE_INT64:
+        case HCCL_DATA_TYPE_UINT64:
+        case HCCL_DATA_TYPE_FP64:
+            return 8;
+    }
+    return 0;
+}
+
+// The dtypes that the emulated device reduces (Ascend 910B: HCCL's reference, "HcclAllReduce").
+HcclResult check_reduction(const char* function, HcclDataType dtype, HcclReduceOp op) {
+    static const std::map<int, const char*> names{
+        {HCCL_DATA_TYPE_INT8, "int8"},     {HCCL_DATA_TYPE_INT16, "int16"},  {HCCL_DATA_TYPE_INT32, "int32"},
+        {HCCL_DATA_TYPE_INT64, "int64"},   {HCCL_DATA_TYPE_FP16, "float16"}, {HCCL_DATA_TYPE_FP32, "float32"},
+        {HCCL_DATA_TYPE_BFP16, "bfloat16"}};
+    const auto name = names.find(dtype);
+    if (name == names.end()) {
+        return refuse(HCCL_E_NOT_SUPPORT,
+                      std::string(function) + ": HcclDataType " + std::to_string(dtype) +
+                          " cannot be reduced; int8, int16, int32, int64, float16, float32 "
+                          "and bfloat16 can");
+    }
+    if (op < HCCL_REDUCE_SUM || op > HCCL_REDUCE_MIN) {
+        return refuse(HCCL_E_PARA, std::string(function) + ": HcclReduceOp " + std::to_string(op) +
+                                       " is none of sum (0), prod (1), max (2) and min (3)");
+    }
+    if (op == HCCL_REDUCE_PROD && (dtype == HCCL_DATA_TYPE_INT16 || dtype == HCCL_DATA_TYPE_BFP16)) {
+        return refuse(HCCL_E_NOT_SUPPORT, std::string(function) + ": prod of " + name->second +
+                                              " is not supported on this device; sum, max and min are");
+    }
+    return HCCL_SUCCESS;
+}
+
+// Sends and receives between HcclGroupStart and HcclGroupEnd, which go out at once.
+struct Grouped {
+    std::shared_ptr<Communicator> communicator;
+    aclrtStream stream;
+    std::shared_ptr<OwnedCall> call;
+};
+thread_local int open_groups = 0;
+thread_local std::vector<Grouped> grouped;
+
+// A collective in the order of a stream. Its task is run until the others have answered; in a captured graph,
+// by every replay.
+struct Enqueued {
+    std::shared_ptr<Communicator> communicator;
+    std::shared_ptr<const OwnedCall> call;
+    std::shared_ptr<Job> job;
+
+    aclError run() {
+        if (job == nullptr) job = communicator->begin(call);
+        if (!job->done) return ASCENDGRAPH_WAITS;
+        const auto ended = std::move(job);
+        job = nullptr;
+        return ended->error == ACL_SUCCESS ? ACL_SUCCESS : ascendgraphFail(ended->error, ended->text.c_str());
+    }
+};
+
+HcclResult enqueue(std::shared_ptr<Communicator> communicator, std::shared_ptr<OwnedCall> owned,
+                   aclrtStream stream) {
+    owned->call.sends = owned->sends.data();
+    owned->call.send_count = owned->sends.size();
+    owned->call.receives = owned->receives.data();
+    owned->call.receive_count = owned->receives.size();
+    const char* function = owned->function;
+    const aclError error = ascendgraphCommunicate(
+        stream, function, [](void* p) { return static_cast<Enqueued*>(p)->run(); },
+        new Enqueued{std::move(communicator), std::move(owned), nullptr},
+        [](void* p) { delete static_cast<Enqueued*>(p); });
+    return error == ACL_SUCCESS ? HCCL_SUCCESS : HCCL_E_INTERNAL;
+}
+
+// What every collective begins with: its communicator, and a call to be filled in.
+class Entry {
+  public:
+    Entry(const char* function, HcclComm comm, Collective kind, HcclDataType dtype)
+        : communicator_(communicator_of(comm)), owned_(std::make_shared<OwnedCall>()), function_(function) {
+        owned_->function = function;
+        call().kind = kind;
+        call().dtype = dtype;
+        if (communicator_ == nullptr) {
+            error_ = refuse(HCCL_E_PARA, std::string(function) + ": comm is no live communicator");
+        } else if (element_size(dtype) == 0) {
+            error_ = refuse(HCCL_E_NOT_SUPPORT, std::string(function) + ": HcclDataType " +
+                                                    std::to_string(dtype) + " is not supported");
+        }
+    }
+
+    CollectiveCall& call() { return owned_->call; }
+    bool failed() const { return error_ != HCCL_SUCCESS; }
+    HcclResult error() const { return error_; }
+    uint32_t ranks() const { return communicator_->ranks; }
+
+    Entry& buffers(const void* send, void* recv, uint64_t count) {
+        call().send = const_cast<void*>(send);
+        call().recv = recv;
+        call().count = count;
+        return *this;
+    }
+    Entry& reduces(HcclReduceOp op) {
+        if (!failed()) error_ = check_reduction(function_, static_cast<HcclDataType>(call().dtype), op);
+        call().reduction = op;
+        return *this;
+    }
+    Entry& root(uint32_t rank, const char* argument = "root") {
+        check_rank(rank, argument);
+        call().root = rank;
+        return *this;
+    }
+    Entry& sends(const void* data, uint64_t count, uint32_t rank) {
+        check_rank(rank, "destRank");
+        owned_->sends.push_back({const_cast<void*>(data), bytes(count), rank});
+        return *this;
+    }
+    Entry& receives(const void* data, uint64_t count, uint32_t rank) {
+        check_rank(rank, "srcRank");
+        owned_->receives.push_back({const_cast<void*>(data), bytes(count), rank});
+        return *this;
+    }
+    // A piece for each rank, at displacements of the buffer in elements.
+    Entry& sends_pieces(const void* data, const uint64_t* counts, const uint64_t* displacements) {
+        for (uint32_t i = 0; !failed() && i < ranks(); ++i) sends(at(data, displacements[i]), counts[i], i);
+        return *this;
+    }
+    Entry& receives_pieces(const void* data, const uint64_t* counts, const uint64_t* displacements) {
+        for (uint32_t i = 0; !failed() && i < ranks(); ++i)
+            receives(at(data, displacements[i]), counts[i], i);
+        return *this;
+    }
+
+    HcclResult enqueue(aclrtStream stream) {
+        if (failed()) return error_;
+        if (open_groups == 0 || call().kind != Collective::kExchange) {
+            return host::enqueue(std::move(communicator_), std::move(owned_), stream);
+        }
+        for (Grouped& other : grouped) {
+            if (other.communicator != communicator_ || other.stream != stream) continue;
+            auto append = [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); };
+            append(other.call->sends, owned_->sends);
+            append(other.call->receives, owned_->receives);
+            return HCCL_SUCCESS;
+        }
+        grouped.push_back({std::move(communicator_), stream, std::move(owned_)});
+        return HCCL_SUCCESS;
+    }
+
+  private:
+    void check_rank(uint32_t rank, const char* argument) {
+        if (failed() || rank < ranks()) return;
+        error_ =
+            refuse(HCCL_E_PARA, std::string(function_) + ": " + argument + " is " + std::to_string(rank) +
+                                    ", and the communicator has ranks 0 to " + std::to_string(ranks() - 1));
+    }
+    uint64_t bytes(uint64_t elements) const {
+        return elements * element_size(static_cast<HcclDataType>(owned_->call.dtype));
+    }
+    const void* at(const void* data, uint64_t element) const {
+        return static_cast<const char*>(data) + bytes(element);
+    }
+
+    std::shared_ptr<Communicator> communicator_;
+    std::shared_ptr<OwnedCall> owned_;
+    const char* function_;
+    HcclResult error_ = HCCL_SUCCESS;
+};
+
+HcclResult connect(const char* function, uint32_t ranks, const HcclRootInfo* root, uint32_t rank,
+                   const std::string& given_name, uint32_t timeout, HcclComm* comm) {
+    if (transport() == nullptr) return no_transport(function);
+    if (root == nullptr || comm == nullptr)
+        return refuse(HCCL_E_PTR, std::string(function) + ": rootInfo or comm is null");
+    if (ranks == 0 || rank >= ranks) {
+        return refuse(HCCL_E_PARA, std::string(function) + ": rank is " + std::to_string(rank) + " of " +
+                                       std::to_string(ranks) + " ranks");
+    }
+    const std::string address(root->internal, strnlen(root->internal, sizeof root->internal));
+    void* group = nullptr;
+    int32_t device = 0;
+    aclrtGetDevice(&device);
+    if (const aclError error = transport()->connect(address.c_str(), ranks, rank, device, timeout, &group))
+        return refuse(HCCL_E_INTERNAL, std::string(function) + ": " + ascendgraphRecentError());
+    std::lock_guard<std::mutex> lock(mutex);
+    const std::string name =
+        given_name.empty() ? "hccl_" + std::to_string(unnamed++) + "_" + address : given_name;
+    auto made = std::make_shared<Communicator>(name, ranks, rank, group);
+    *comm = made.get();
+    communicators.emplace(*comm, std::move(made));
+    return HCCL_SUCCESS;
+}
+
+// Seconds that a collective may take: CANN's variable, and its default.
+uint32_t execution_timeout() {
+    const char* text = std::getenv("HCCL_EXEC_TIMEOUT");
+    char* end = nullptr;
+    const unsigned long seconds = text == nullptr ? 0 : std::strtoul(text, &end, 10);
+    return end == nullptr || end == text || *end != '\0' ? 1836 : static_cast<uint32_t>(seconds);
+}
+
+}  // namespace
+}  // namespace ascend_graph::host
+
+using namespace ascend_graph::host;
+
+// torchair sets before every run whether collectives are deterministic; these always are.
+ACL_EXPORT int HcclSetConfig(int, int64_t) { return HCCL_SUCCESS; }
+
+ACL_EXPORT uint32_t HcclGetCommConfigCapability() { return kConfigCapability; }
+
+ACL_EXPORT HcclResult HcclGetRootInfo(HcclRootInfo* info) {
+    if (info == nullptr) return refuse(HCCL_E_PTR, "HcclGetRootInfo: rootInfo is null");
+    if (transport() == nullptr) return no_transport("HcclGetRootInfo");
+    std::memset(info, 0, sizeof *info);
+    if (transport()->serve(info->internal, sizeof info->internal) != ACL_SUCCESS)
+        return refuse(HCCL_E_INTERNAL, std::string("HcclGetRootInfo: ") + ascendgraphRecentError());
+    return HCCL_SUCCESS;
+}
+
+ACL_EXPORT HcclResult HcclCommInitRootInfo(uint32_t ranks, const HcclRootInfo* root, uint32_t rank,
+                                           HcclComm* comm) {
+    return connect("HcclCommInitRootInfo", ranks, root, rank, "", execution_timeout(), comm);
+}
+
+ACL_EXPORT HcclResult HcclCommInitRootInfoConfig(uint32_t ranks, const HcclRootInfo* root, uint32_t rank,
+                                                 const HcclCommConfig* config, HcclComm* comm) {
+    if (config == nullptr) return refuse(HCCL_E_PTR, "HcclCommInitRootInfoConfig: config is null");
+    constexpr int32_t kNotSet = -1;
+    const uint32_t timeout =
+        config->timeout == kNotSet ? execution_timeout() : static_cast<uint32_t>(config->timeout);
+    const std::string name(config->name, strnlen(config->name, sizeof config->name));
+    return connect("HcclCommInitRootInfoConfig", ranks, root, rank, name, timeout, comm);
+}
+
+ACL_EXPORT HcclResult HcclCommDestroy(HcclComm comm) {
+    std::shared_ptr<Communicator> doomed = communicator_of(comm);  // dies outside the lock
+    if (doomed == nullptr) return refuse(HCCL_E_PARA, "HcclCommDestroy: comm is no live communicator");
+    std::lock_guard<std::mutex> lock(mutex);
+    communicators.erase(comm);
+    return HCCL_SUCCESS;
+}
+
+ACL_EXPORT HcclResult HcclGetCommName(HcclComm comm, char* name) {
+    const auto found = communicator_of(comm);
+    if (found == nullptr || name == nullptr)
+        return refuse(HCCL_E_PARA, "HcclGetCommName: comm is no live communicator, or commName is null");
+    constexpr size_t kLength = 128;
+    std::strncpy(name, found->name.c_str(), kLength - 1);
+    name[kLength - 1] = '\0';
+    return HCCL_SUCCESS;
+}
+
+ACL_EXPORT HcclResult HcomGetCommHandleByGroup(const char* group, HcclComm* comm) {
+    if (group == nullptr || comm == nullptr)
+        return refuse(HCCL_E_PTR, "HcomGetCommHandleByGroup: group or commHandle is null");
+    std::string known;
+    std::lock_guard<std::mutex> lock(mutex);
+    for (const auto& [handle, communicator] : communicators) {
+        if (communicator->name == group) {
+            *comm = handle;
+            return HCCL_SUCCESS;
+        }
+        known += (known.empty() ? "" : ", ") + communicator->name;
+    }
+    return refuse(HCCL_E_PARA, std::string("HcomGetCommHandleByGroup: no communicator is named ") + group +
+                                   "; there are: " + (known.empty() ? "none" : known));
+}
+
+ACL_EXPORT HcclResult HcclGetRankSize(HcclComm comm, uint32_t* ranks) {
+    const auto found = communicator_of(comm);
+    if (found == nullptr || ranks == nullptr)
+        return refuse(HCCL_E_PARA, "HcclGetRankSize: comm is no live communicator, or rankSize is null");
+    *ranks = found->ranks;
+    return HCCL_SUCCESS;
+}
+
+ACL_EXPORT HcclResult HcclGetRankId(HcclComm comm, uint32_t* rank) {
+    const auto found = communicator_of(comm);
+    if (found == nullptr || rank == nullptr)
+        return refuse(HCCL_E_PARA, "HcclGetRankId: comm is no live communicator, or rank is null");
+    *rank = found->rank;
+    return HCCL_SUCCESS;
+}
+
+ACL_EXPORT HcclResult HcclGetCommAsyncError(HcclComm comm, HcclResult* error) {
+    const auto found = communicator_of(comm);
+    if (found == nullptr || error == nullptr)
+        return refuse(HCCL_E_PARA,
+                      "HcclGetCommAsyncError: comm is no live communicator, or asyncError is null");
+    const std::string failure = found->failure();
+    *error = failure.empty() ? HCCL_SUCCESS : refuse(HCCL_E_REMOTE, failure);  // the text is asked for next
+    return HCCL_SUCCESS;
+}
+
+ACL_EXPORT const char* HcclGetErrorString(HcclResult code) {
+    switch (code) {
+        case HCCL_SUCCESS:
+            return "no error";
+        case HCCL_E_PARA:
+            return "parameter error";
+        case HCCL_E_PTR:
+            return "null pointer";
+        case HCCL_E_NOT_SUPPORT:
+            return "not supported";
+        case HCCL_E_UNAVAIL:
+            return "unavailable";
+        case HCCL_E_TIMEOUT:
+            return "timeout";
+        case HCCL_E_REMOTE:
+            return "a collective failed";
+        default:
+            return "internal error";
+    }
+}
+
+ACL_EXPORT HcclResult HcclAllReduce(void* send, void* recv, uint64_t count, HcclDataType dtype,
+                                    HcclReduceOp op, HcclComm comm, aclrtStream stream) {
+    return Entry("HcclAllReduce", comm, Collective::kAllReduce, dtype)
+        .buffers(send, recv, count)
+        .reduces(op)
+        .enqueue(stream);
+}
+
+ACL_EXPORT HcclResult HcclReduce(void* send, void* recv, uint64_t count, HcclDataType dtype, HcclReduceOp op,
+                                 uint32_t root, HcclComm comm, aclrtStream stream) {
+    return Entry("HcclReduce", comm, Collective::kReduce, dtype)
+        .buffers(send, recv, count)
+        .reduces(op)
+        .root(root)
+        .enqueue(stream);
+}
+
+ACL_EXPORT HcclResult HcclBroadcast(void* buffer, uint64_t count, HcclDataType dtype, uint32_t root,
+                                    HcclComm comm, aclrtStream stream) {
+    return Entry("HcclBroadcast", comm, Collective::kBroadcast, dtype)
+        .buffers(nullptr, buffer, count)
+        .root(root)
+        .enqueue(stream);
+}
+
+ACL_EXPORT HcclResult HcclBarrier(HcclComm comm, aclrtStream stream) {
+    return Entry("HcclBarrier", comm, Collective::kBarrier, HCCL_DATA_TYPE_INT8).enqueue(stream);
+}
+
+ACL_EXPORT HcclResult HcclAllGather(void* send, void* recv, uint64_t count, HcclDataType dtype, HcclComm comm,
+                                    aclrtStream stream) {
+    return Entry("HcclAllGather", comm, Collective::kAllGather, dtype)
+        .buffers(send, recv, count)
+        .enqueue(stream);
+}
+
+ACL_EXPORT HcclResult HcclAllGatherV(const void* send, uint64_t count, const void* recv, const void* counts,
+                                     const void* displacements, HcclDataType dtype, HcclComm comm,
+                                     aclrtStream stream) {
+    return Entry("HcclAllGatherV", comm, Collective::kAllGatherV, dtype)
+        .buffers(send, nullptr, count)
+        .receives_pieces(recv, static_cast<const uint64_t*>(counts),
+                         static_cast<const uint64_t*>(displacements))
+        .enqueue(stream);
+}
+
+ACL_EXPORT HcclResult HcclReduceScatter(void* send, void* recv, uint64_t count, HcclDataType dtype,
+                                        HcclReduceOp op, HcclComm comm, aclrtStream stream) {
+    return Entry("HcclReduceScatter", comm, Collective::kReduceScatter, dtype)
+        .buffers(send, recv, count)
+        .reduces(op)
+        .enqueue(stream);
+}
+
+ACL_EXPORT HcclResult HcclReduceScatterV(const void* send, const void* counts, const void* displacements,
+                                         const void* recv, uint64_t count, HcclDataType dtype,
+                                         HcclReduceOp op, HcclComm comm, aclrtStream stream) {
+    return Entry("HcclReduceScatterV", comm, Collective::kReduceScatterV, dtype)
+        .buffers(nullptr, const_cast<void*>(recv), count)
+        .reduces(op)
+        .sends_pieces(send, static_cast<const uint64_t*>(counts), static_cast<const uint64_t*>(displacements))
+        .enqueue(stream);
+}
+
+ACL_EXPORT HcclResult HcclScatter(void* send, void* recv, uint64_t count, HcclDataType dtype, uint32_t root,
+                                  HcclComm comm, aclrtStream stream) {
+    return Entry("HcclScatter", comm, Collective::kScatter, dtype)
+        .buffers(send, recv, count)
+        .root(root)
+        .enqueue(stream);
+}
+
+ACL_EXPORT HcclResult HcclAlltoAllV(const void* send, const void* send_counts, const void* send_displacements,
+                                    HcclDataType send_type, const void* recv, const void* recv_counts,
+                                    const void* recv_displacements, HcclDataType recv_type, HcclComm comm,
+                                    aclrtStream stream) {
+    if (send_type != recv_type)
+        return refuse(HCCL_E_PARA, "HcclAlltoAllV: sendType and recvType differ; they must be the same");
+    auto numbers = [](const void* p) { return static_cast<const uint64_t*>(p); };
+    return Entry("HcclAlltoAllV", comm, Collective::kExchange, send_type)
+        .sends_pieces(send, numbers(send_counts), numbers(send_displacements))
+        .receives_pieces(recv, numbers(recv_counts), numbers(recv_displacements))
+        .enqueue(stream);
+}
+
+ACL_EXPORT HcclResult HcclAlltoAllVC(const void* send, const void* matrix, HcclDataType send_type,
+                                     const void* recv, HcclDataType recv_type, HcclComm comm,
+                                     aclrtStream stream) {
+    const auto found = communicator_of(comm);
+    if (found == nullptr) return refuse(HCCL_E_PARA, "HcclAlltoAllVC: comm is no live communicator");
+    const auto* counts = static_cast<const uint64_t*>(matrix);  // row i: what rank i sends to each
+    const uint32_t n = found->ranks;
+    std::vector<uint64_t> sent(counts + found->rank * n, counts + (found->rank + 1) * n), received(n);
+    for (uint32_t i = 0; i < n; ++i) received[i] = counts[i * n + found->rank];
+    auto displacements = [](const std::vector<uint64_t>& of) {
+        std::vector<uint64_t> sums(of.size(), 0);
+        std::partial_sum(of.begin(), of.end() - 1, sums.begin() + 1);
+        return sums;
+    };
+    return HcclAlltoAllV(send, sent.data(), displacements(sent).data(), send_type, recv, received.data(),
+                         displacements(received).data(), recv_type, comm, stream);
+}
+
+ACL_EXPORT HcclResult HcclAlltoAll(const void* send, uint64_t send_count, HcclDataType send_type,
+                                   const void* recv, uint64_t recv_count, HcclDataType recv_type,
+                                   HcclComm comm, aclrtStream stream) {
+    const auto found = communicator_of(comm);
+    if (found == nullptr) return refuse(HCCL_E_PARA, "HcclAlltoAll: comm is no live communicator");
+    if (send_type != recv_type || send_count != recv_count) {
+        return refuse(HCCL_E_PARA, "HcclAlltoAll: what is sent (" + std::to_string(send_count) +
+                                       " of HcclDataType " + std::to_string(send_type) +
+                                       ") and what is received (" + std::to_string(recv_count) + " of " +
+                                       std::to_string(recv_type) + ") must be the same");
+    }
+    std::vector<uint64_t> counts(found->ranks, send_count), displacements(found->ranks);
+    for (uint32_t i = 0; i < found->ranks; ++i) displacements[i] = i * send_count;
+    return HcclAlltoAllV(send, counts.data(), displacements.data(), send_type, recv, counts.data(),
+                         displacements.data(), recv_type, comm, stream);
+}
+
+ACL_EXPORT HcclResult HcclSend(void* buffer, uint64_t count, HcclDataType dtype, uint32_t to, HcclComm comm,
+                               aclrtStream stream) {
+    return Entry("HcclSend", comm, Collective::kExchange, dtype).sends(buffer, count, to).enqueue(stream);
+}
+
+ACL_EXPORT HcclResult HcclRecv(void* buffer, uint64_t count, HcclDataType dtype, uint32_t from, HcclComm comm,
+                               aclrtStream stream) {
+    return Entry("HcclRecv", comm, Collective::kExchange, dtype)
+        .receives(buffer, count, from)
+        .enqueue(stream);
+}
+
+ACL_EXPORT HcclResult HcclBatchSendRecv(HcclSendRecvItem* items, uint32_t count, HcclComm comm,
+                                        aclrtStream stream) {
+    if (items == nullptr || count == 0) return refuse(HCCL_E_PARA, "HcclBatchSendRecv: there are no items");
+    // Items have dtypes of their own: all are bytes.
+    Entry entry("HcclBatchSendRecv", comm, Collective::kExchange, HCCL_DATA_TYPE_UINT8);
+    for (uint32_t i = 0; i < count && !entry.failed(); ++i) {
+        const HcclSendRecvItem& item = items[i];
+        const uint64_t bytes = item.count * element_size(item.dtype);
+        item.type == 0 ? entry.sends(item.buf, bytes, item.peer) : entry.receives(item.buf, bytes, item.peer);
+    }
+    return entry.enqueue(stream);
+}
+
+ACL_EXPORT HcclResult HcclGroupStart() {
+    ++open_groups;
+    return HCCL_SUCCESS;
+}
+
+ACL_EXPORT HcclResult HcclGroupEnd() {
+    if (open_groups == 0) return refuse(HCCL_E_PARA, "HcclGroupEnd: no group is open on this thread");
+    if (--open_groups > 0) return HCCL_SUCCESS;
+    HcclResult first = HCCL_SUCCESS;
+    for (Grouped& g : std::exchange(grouped, {})) {
+        const HcclResult error = enqueue(std::move(g.communicator), std::move(g.call), g.stream);
+        if (first == HCCL_SUCCESS) first = error;
+    }
+    return first;
+}

@@ -25,6 +25,15 @@ const char* ascendgraphRecentError(void);
 // an ACL error code.
 int ascendgraphEnqueue(void* stream, const char* name, int (*run)(void* state), void* state,
                        void (*destroy)(void* state));
+// As ascendgraphEnqueue, for work that other processes have to answer: `run` begins it, returns
+// ASCENDGRAPH_WAITS until they have, and is called again when something of the kind has ended. It is
+// announced with ascendgraphRemoteBegins when it begins, and with ascendgraphRemoteEnds, by any thread, when
+// it ends.
+#define ASCENDGRAPH_WAITS (-1)
+int ascendgraphCommunicate(void* stream, const char* name, int (*run)(void* state), void* state,
+                           void (*destroy)(void* state));
+void ascendgraphRemoteBegins(void);
+void ascendgraphRemoteEnds(void);
 // Runs `fn` with a copy of `arg_size` bytes at `arg`, in the order of `stream`. `fn` reports a failure with
 // ascendgraphSetError; as on a device, whatever comes next reports it: a synchronisation, or another
 // operator.

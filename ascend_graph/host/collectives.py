@@ -1,0 +1,70 @@
+"""The processes of a communicator: how they find each other, and the gloo process group that serves them.
+
+The bridge calls this for libhccl; see ``csrc/host/hccl/communicator.h`` for why it is gloo, and why it is made in Python.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from functools import cache
+from itertools import count
+from typing import Any
+
+from torch._C._distributed_c10d import PrefixStore, ProcessGroupGloo, TCPStore
+
+_LOOPBACK = "127.0.0.1"
+_numbers = count()
+
+
+def _connect_timeout() -> timedelta:
+    """CANN's variable, and its default."""
+    return timedelta(seconds=int(os.environ.get("HCCL_CONNECT_TIMEOUT") or 120))
+
+
+@cache
+def _server() -> TCPStore:
+    """This process's store, where the ranks of every communicator meet that it is the root of."""
+    return TCPStore(_LOOPBACK, 0, is_master=True, wait_for_workers=False)
+
+
+def serve() -> str:
+    """The address of a communicator to be: that of the store, and a key of its own."""
+    return f"{_LOOPBACK}:{_server().port}/{next(_numbers)}"
+
+
+def _parse(address: str) -> tuple[str, int, str]:
+    place, separator, key = address.partition("/")
+    host, _, port = place.rpartition(":")
+    if not separator or not host or not port.isdigit():
+        raise ValueError(
+            f"rootInfo holds {address[:64]!r}, no address of the host runtime; pass on what HcclGetRootInfo gave to the root"
+        )
+    return host, int(port), key
+
+
+def connect(address: str, ranks: int, rank: int, device: int) -> tuple[ProcessGroupGloo, list[int]]:
+    """The process group of ``ranks`` processes that were given ``address``, and their process ids.
+
+    Raises:
+        ValueError: the address is none of :func:`serve`, or two ranks use one device.
+        DistError: not all ranks were there within HCCL_CONNECT_TIMEOUT seconds.
+    """
+    host, port, key = _parse(address)
+    timeout = _connect_timeout()
+    store = PrefixStore(key, TCPStore(host, port, is_master=False, timeout=timeout))
+    store.set(f"rank{rank}", f"{os.getpid()} {device}")
+    members = [store.get(f"rank{i}").decode().split() for i in range(ranks)]
+    devices = [int(member[1]) for member in members]
+    for i, used in enumerate(devices):
+        first = devices.index(used)
+        if first != i:
+            raise ValueError(
+                f"ranks {first} and {i} use one device, npu:{used}; each rank needs its own: set "
+                f"ASCEND_GRAPH_HOST_DEVICES={ranks} or more, and call torch.npu.set_device with the local rank"
+            )
+    options: Any = ProcessGroupGloo._Options()  # type: ignore[attr-defined]
+    options._devices = [ProcessGroupGloo.create_device(hostname=_LOOPBACK)]
+    options._timeout = timeout
+    options._threads = 1
+    return ProcessGroupGloo(store, rank, ranks, options), [int(member[0]) for member in members]

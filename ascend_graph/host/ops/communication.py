@@ -1,0 +1,330 @@
+"""Collectives in graphs: the calling process's part in them, through libhccl as outside of graphs."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from functools import cache
+from itertools import accumulate
+
+import torch
+
+from ascend_graph.host.dtypes import torch_dtype
+from ascend_graph.host.ops.matmul import product
+from ascend_graph.host.ops.registry import host_kernel
+from ascend_graph.host.ops.shape import ints
+from ascend_graph.host.toolkit import toolkit_directory
+
+T = torch.Tensor
+
+#: HcclDataType's and HcclReduceOp's numbers.
+_DTYPES = {
+    torch.int8: 0,
+    torch.int16: 1,
+    torch.int32: 2,
+    torch.float16: 3,
+    torch.float32: 4,
+    torch.int64: 5,
+    torch.uint64: 6,
+    torch.uint8: 7,
+    torch.bool: 7,
+    torch.uint16: 8,
+    torch.uint32: 9,
+    torch.float64: 10,
+    torch.bfloat16: 11,
+}
+_REDUCTIONS = {"sum": 0, "prod": 1, "max": 2, "min": 3}
+
+
+@cache
+def _library(name: str) -> ctypes.CDLL:
+    library = ctypes.CDLL(str(toolkit_directory() / "lib64" / name))
+    library.ascendgraphRecentError.restype = ctypes.c_char_p
+    return library
+
+
+class Group:
+    """A communicator by its name; its methods return when this process's part is done.
+
+    Raises:
+        RuntimeError: there is no such communicator, or a collective failed.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._hccl = _library("libhccl.so")
+        self._handle = ctypes.c_void_p()
+        self._check(self._hccl.HcomGetCommHandleByGroup(name.encode(), ctypes.byref(self._handle)))
+        ranks, rank = ctypes.c_uint32(), ctypes.c_uint32()
+        self._check(self._hccl.HcclGetRankSize(self._handle, ctypes.byref(ranks)))
+        self._check(self._hccl.HcclGetRankId(self._handle, ctypes.byref(rank)))
+        self.ranks, self.rank = ranks.value, rank.value
+
+    def _check(self, error: int) -> None:
+        if error != 0:
+            raise RuntimeError(_library("libascendcl.so").ascendgraphRecentError().decode())
+
+    def _run(self, function: str, *arguments: object) -> None:
+        stream = ctypes.c_void_p()  # the default one: what comes before a graph's node is done when it runs
+        self._check(self._hccl[function](*arguments, self._handle, stream))
+        self._check(_library("libascendcl.so").aclrtSynchronizeStream(stream))
+
+    def all_reduce(self, x: T, reduction: str) -> T:
+        """The reduction of all ranks' ``x``."""
+        x, y = x.contiguous(), torch.empty(x.shape, dtype=x.dtype)
+        self._run("HcclAllReduce", _at(x), _at(y), _count(x), _dtype(x), _reduction(reduction))
+        return y
+
+    def all_gather(self, x: T) -> T:
+        """All ranks' ``x``, one after the other along the first dimension."""
+        x, y = x.contiguous(), torch.empty(_times(x.shape, self.ranks), dtype=x.dtype)
+        self._run("HcclAllGather", _at(x), _at(y), _count(x), _dtype(x))
+        return y
+
+    def reduce_scatter(self, x: T, reduction: str) -> T:
+        """This rank's part, along the first dimension, of the reduction of all ranks' ``x``."""
+        if x.size(0) % self.ranks:
+            raise ValueError(f"the first dimension of {tuple(x.shape)} is no multiple of {self.ranks} ranks")
+        x, y = x.contiguous(), torch.empty((x.size(0) // self.ranks, *x.shape[1:]), dtype=x.dtype)
+        self._run("HcclReduceScatter", _at(x), _at(y), _count(y), _dtype(x), _reduction(reduction))
+        return y
+
+    def broadcast(self, x: T, root: int) -> T:
+        """``x`` of the rank ``root``."""
+        y = x.clone(memory_format=torch.contiguous_format)
+        self._run("HcclBroadcast", _at(y), _count(y), _dtype(y), ctypes.c_uint32(root))
+        return y
+
+    def all_to_all(
+        self,
+        x: T,
+        sent: Sequence[int],
+        sent_from: Sequence[int],
+        received: Sequence[int],
+        received_at: Sequence[int],
+    ) -> T:
+        """The elements that every rank sends to this one; counts and places by rank."""
+        x = x.contiguous()
+        y = torch.zeros(max((a + b for a, b in zip(received, received_at, strict=True)), default=0), dtype=x.dtype)
+        self._run(
+            "HcclAlltoAllV",
+            _at(x),
+            _numbers(sent),
+            _numbers(sent_from),
+            _dtype(x),
+            _at(y),
+            _numbers(received),
+            _numbers(received_at),
+            _dtype(y),
+        )
+        return y
+
+    def send(self, x: T, to: int) -> None:
+        """Send ``x`` to a rank."""
+        x = x.contiguous()
+        self._run("HcclSend", _at(x), _count(x), _dtype(x), ctypes.c_uint32(to))
+
+    def receive(self, y: T, source: int) -> None:
+        """Receive ``y`` from a rank."""
+        self._run("HcclRecv", _at(y), _count(y), _dtype(y), ctypes.c_uint32(source))
+
+
+def _at(t: T) -> ctypes.c_void_p:
+    return ctypes.c_void_p(t.data_ptr())
+
+
+def _count(t: T) -> ctypes.c_uint64:
+    return ctypes.c_uint64(t.numel())
+
+
+def _dtype(t: T) -> int:
+    if t.dtype not in _DTYPES:
+        raise ValueError(f"{t.dtype} has no HcclDataType; these have: {', '.join(map(str, _DTYPES))}")
+    return _DTYPES[t.dtype]
+
+
+def _reduction(name: str) -> int:
+    if name not in _REDUCTIONS:
+        raise ValueError(f"reduction {name!r} is not one of {', '.join(_REDUCTIONS)}")
+    return _REDUCTIONS[name]
+
+
+def _numbers(values: Sequence[int]) -> ctypes.Array[ctypes.c_uint64]:
+    return (ctypes.c_uint64 * len(values))(*values)
+
+
+def _times(shape: Sequence[int], ranks: int) -> tuple[int, ...]:
+    return (shape[0] * ranks, *shape[1:])
+
+
+def _places(counts: Sequence[int], displacements: T | None) -> list[int]:
+    return [0, *accumulate(counts)][:-1] if displacements is None else ints(displacements)
+
+
+@host_kernel("HcomAllReduce", ignores=("fusion", "fusion_id"), communicates=True)
+def hcom_all_reduce(x: T, *, reduction: str, group: str) -> T:
+    return torch.empty_like(x) if x.is_meta else Group(group).all_reduce(x, reduction)
+
+
+@host_kernel("HcomAllGather", ignores=("fusion", "fusion_id"), communicates=True)
+def hcom_all_gather(x: T, *, rank_size: int, group: str) -> T:
+    return x.new_empty(_times(x.shape, rank_size)) if x.is_meta else Group(group).all_gather(x)
+
+
+@host_kernel("HcomReduceScatter", ignores=("fusion", "fusion_id"), communicates=True)
+def hcom_reduce_scatter(x: T, *, reduction: str, group: str, rank_size: int) -> T:
+    if x.is_meta:
+        return x.new_empty((x.size(0) // rank_size, *x.shape[1:]))
+    return Group(group).reduce_scatter(x, reduction)
+
+
+@host_kernel("HcomBroadcast", dynamic=("x",), ignores=("fusion", "fusion_id"), communicates=True)
+def hcom_broadcast(x: list[T], *, root_rank: int, group: str) -> tuple[list[T]]:
+    return ([torch.empty_like(t) if t.is_meta else Group(group).broadcast(t, root_rank) for t in x],)
+
+
+@host_kernel("HcomAllToAll", communicates=True)
+def hcom_all_to_all(x: T, *, group: str) -> T:
+    if x.is_meta:
+        return torch.empty_like(x)
+    communicator = Group(group)
+    counts = [x.numel() // communicator.ranks] * communicator.ranks
+    places = _places(counts, None)
+    return communicator.all_to_all(x, counts, places, counts, places).view(x.shape)
+
+
+@host_kernel("HcomAllToAllV", values=("recv_counts", "recv_displacements"), communicates=True)
+def hcom_all_to_all_v(
+    send_data: T,
+    send_counts: T,
+    send_displacements: T,
+    recv_counts: T,
+    recv_displacements: T,
+    *,
+    group: str,
+) -> T:
+    received = ints(recv_counts)
+    row = max(send_data[0].numel(), 1) if send_data.dim() > 1 and send_data.size(0) else 1
+    shape = (sum(received) // row, *(send_data.shape[1:] if row > 1 else ()))
+    if send_data.is_meta:
+        return send_data.new_empty(shape)
+    flat = Group(group).all_to_all(
+        send_data, ints(send_counts), ints(send_displacements), received, ints(recv_displacements)
+    )
+    return flat.view(shape)
+
+
+@host_kernel("HcomSend", ignores=("sr_tag",), communicates=True)
+def hcom_send(x: T, *, group: str, dest_rank: int) -> tuple[()]:
+    if not x.is_meta:
+        Group(group).send(x, dest_rank)
+    return ()
+
+
+def _received(*, group: str, src_rank: int, shape: list[int], dtype: int) -> T:
+    return torch.empty(shape, dtype=torch_dtype(dtype))
+
+
+@host_kernel("HcomReceive", ignores=("sr_tag",), communicates=True, infer=_received)
+def hcom_receive(*, group: str, src_rank: int, shape: list[int], dtype: int) -> T:
+    y = _received(group=group, src_rank=src_rank, shape=shape, dtype=dtype)
+    Group(group).receive(y, src_rank)
+    return y
+
+
+def _checkproduct(x1: T, x2: T, is_trans_a: bool, most_k: int, least_k: int = 0) -> None:
+    """What CANN's reference says of the matrices that are multiplied and communicated at once."""
+    if x1.dtype not in (torch.float16, torch.bfloat16) or x2.dtype != x1.dtype:
+        raise ValueError(f"x1 is {x1.dtype} and x2 {x2.dtype}; both must be float16, or both bfloat16")
+    if is_trans_a:
+        raise ValueError("x1 cannot be transposed")
+    if not least_k <= x1.size(-1) <= most_k:
+        raise ValueError(f"x1 of shape {tuple(x1.shape)}: its last dimension must be {least_k} to {most_k}")
+
+
+def _check_bias(bias: T | None) -> None:
+    if bias is not None and not bias.is_meta and bool(bias.count_nonzero()):
+        raise ValueError("a bias other than zero is not supported by the device; add it to the result")
+
+
+@host_kernel(
+    "MatmulAllReduce",
+    ignores=("comm_turn", "stream_mode", "group_size", "antiquant_group_size", "y_dtype"),
+    communicates=True,
+)
+def matmul_all_reduce(
+    x1: T,
+    x2: T,
+    bias: T | None = None,
+    x3: T | None = None,
+    antiquant_scale: T | None = None,
+    antiquant_offset: T | None = None,
+    dequant_scale: T | None = None,
+    pertoken_scale: T | None = None,
+    comm_quant_scale_1: T | None = None,
+    comm_quant_scale_2: T | None = None,
+    *,
+    group: str,
+    reduce_op: str = "sum",
+    is_trans_a: bool = False,
+    is_trans_b: bool = False,
+    comm_quant_mode: int = 0,
+    comm_mode: str = "ai_cpu",
+) -> T:
+    """The sum over the ranks of each one's product."""
+    scales = (antiquant_scale, antiquant_offset, dequant_scale, pertoken_scale, comm_quant_scale_1, comm_quant_scale_2)
+    if any(scale is not None for scale in scales) or comm_quant_mode or comm_mode != "ai_cpu":
+        raise ValueError("quantised products and quantised communication are not supported on the host")
+    if reduce_op != "sum":
+        raise ValueError(f"reduce_op {reduce_op!r} is not supported by the device; it must be 'sum'")
+    _checkproduct(x1, x2, is_trans_a, most_k=65535)
+    y = product(x1, x2, False, is_trans_b, bias)
+    if x3 is not None:
+        y = y + x3
+    return y if y.is_meta else Group(group).all_reduce(y, reduce_op)
+
+
+@host_kernel("MatmulReduceScatter", ignores=("comm_turn", "stream_mode"), communicates=True)
+def matmul_reduce_scatter(
+    x1: T,
+    x2: T,
+    bias: T | None = None,
+    *,
+    group: str,
+    reduce_op: str = "sum",
+    is_trans_a: bool = False,
+    is_trans_b: bool = False,
+    rank_size: int = 0,
+) -> T:
+    """This rank's rows of the sum over the ranks of each one's product."""
+    if reduce_op != "sum":
+        raise ValueError(f"reduce_op {reduce_op!r} is not supported by the device; it must be 'sum'")
+    _checkproduct(x1, x2, is_trans_a, least_k=256, most_k=65534)
+    _check_bias(bias)
+    ranks = rank_size or Group(group).ranks
+    y = product(x1, x2, False, is_trans_b, None)
+    if y.size(0) % ranks:
+        raise ValueError(f"x1 of shape {tuple(x1.shape)}: its rows are no multiple of {ranks} ranks")
+    return y[: y.size(0) // ranks] if y.is_meta else Group(group).reduce_scatter(y, reduce_op)
+
+
+@host_kernel("AllGatherMatmul", ignores=("comm_turn", "stream_mode"), communicates=True)
+def all_gather_matmul(
+    x1: T,
+    x2: T,
+    bias: T | None = None,
+    *,
+    group: str,
+    is_trans_a: bool = False,
+    is_trans_b: bool = False,
+    gather_index: int = 0,
+    rank_size: int = 0,
+    is_gather_out: bool = True,
+) -> tuple[T, T]:
+    """The product of all ranks' rows, and those rows."""
+    if gather_index != 0:
+        raise ValueError(f"gather_index {gather_index} is not supported by the device; it must be 0")
+    _checkproduct(x1, x2, is_trans_a, least_k=256, most_k=65534)
+    _check_bias(bias)
+    ranks = rank_size or Group(group).ranks
+    rows = x1.new_empty(_times(x1.shape, ranks)) if x1.is_meta else Group(group).all_gather(x1)
+    return product(rows, x2, False, is_trans_b, None), rows if is_gather_out else rows.new_empty(0)

@@ -1,0 +1,66 @@
+// Communicators: this process's part in a group of processes, and the thread that does it.
+//
+// The transport is gloo, as PyTorch ships it: it is in every installed PyTorch, and what a program computes
+// with backend="hccl" is to the last bit what it computes with "gloo" on the CPU. PyTorch's headers give no
+// way to it from C++, for they do not come with gloo's: the bridge, an extension of Python, makes the process
+// group there and calls it through c10d::Backend. A communicator's ranks find each other through a TCPStore
+// that the process of its root serves for all communicators it is the root of: HcclRootInfo holds the
+// address.
+//
+// A collective blocks the thread that takes part in it. Each communicator has one, so that collectives of one
+// communicator follow each other and those of two do not wait for one another, as streams of a device.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ascend_graph/collectives.h"
+#include "hccl/abi.h"
+
+namespace ascend_graph::host {
+
+// A collective call with what it points at.
+struct OwnedCall {
+    const char* function;
+    CollectiveCall call{};
+    std::vector<Piece> sends, receives;
+};
+
+// A collective under way.
+struct Job {
+    explicit Job(std::shared_ptr<const OwnedCall> call) : call(std::move(call)) {}
+    const std::shared_ptr<const OwnedCall> call;
+    std::atomic<bool> done{false};
+    aclError error = ACL_SUCCESS;
+    std::string text;
+};
+
+class Communicator {
+  public:
+    const std::string name;
+    const uint32_t ranks, rank;
+
+    Communicator(std::string name, uint32_t ranks, uint32_t rank, void* group);
+    // Collectives that have begun fail, here or at the others.
+    ~Communicator();
+
+    // Begins a collective; it is announced as remote work until it is done.
+    std::shared_ptr<Job> begin(std::shared_ptr<const OwnedCall> call);
+    // Why the communicator is of no use any more; "" as long as it is.
+    std::string failure() const;
+
+  private:
+    struct State;
+    std::shared_ptr<State> state_;
+};
+
+// The transport that the bridge supplied; null in a process without it.
+const Transport* transport();
+
+}  // namespace ascend_graph::host

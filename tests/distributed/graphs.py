@@ -1,0 +1,125 @@
+"""Run by torchrun: collectives in GE graphs and in captured graphs give what they give outside of graphs."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable
+
+import torch
+import torch.distributed as dist
+import torch.distributed._functional_collectives as functional
+import torch_npu
+from torch import Tensor
+from torch_npu.dynamo import torchair
+
+RANK = 0
+RANKS = 1
+NAMES: dict[str, str] = {}
+
+
+def backend(mode: str) -> Callable[..., object]:
+    config = torchair.CompilerConfig()
+    if mode == "aclgraph":
+        config.mode = "reduce-overhead"
+    return torchair.get_npu_backend(compiler_config=config)
+
+
+def data(*sizes: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    return torch.randn(*sizes, generator=torch.Generator().manual_seed(RANK)).to(dtype).npu()
+
+
+def group() -> dist.ProcessGroup:
+    return dist.distributed_c10d._get_default_group()
+
+
+def all_reduce(x: Tensor) -> Tensor:
+    return functional.all_reduce(x * 2, "sum", group()) + 1
+
+
+def all_reduce_max(x: Tensor) -> Tensor:
+    return functional.all_reduce(x, "max", group()) - x
+
+
+def all_gather(x: Tensor) -> Tensor:
+    return functional.all_gather_tensor(x + 1, 0, group()) * 3
+
+
+def reduce_scatter(x: Tensor) -> Tensor:
+    return functional.reduce_scatter_tensor(x * x, "sum", 0, group()) + 1
+
+
+def broadcast(x: Tensor) -> Tensor:
+    return functional.broadcast(x * 2, 1, group()) + x
+
+
+def all_to_all(x: Tensor) -> Tensor:
+    return functional.all_to_all_single(x + 1, None, None, group()) * 2
+
+
+def products(x: Tensor) -> Tensor:
+    """TorchAir's products with communication."""
+    w = torch.ones(x.size(1), 8, dtype=x.dtype, device=x.device)
+    whole, rows = torch_npu.npu_all_gather_base_mm(x, w, NAMES["world"], RANKS)
+    parts = torch_npu.npu_mm_reduce_scatter_base(x, w, NAMES["world"], RANKS)
+    return torch.cat([torch_npu.npu_mm_all_reduce_base(x, w, NAMES["world"]), whole, parts, rows[:, :8]])
+
+
+def check_products(dtype: torch.dtype) -> None:
+    """Products with communication are products, and communication."""
+    x = data(RANKS * 2, 256, dtype=dtype)
+    w = torch.ones(256, 8, dtype=dtype).npu()
+    rows = torch.empty(RANKS * x.size(0), 256, dtype=dtype, device="npu")
+    dist.all_gather_into_tensor(rows, x)
+    reduced = (x.float() @ w.float()).to(dtype)
+    dist.all_reduce(reduced)
+    mine = reduced.chunk(RANKS)[RANK]
+    torch.testing.assert_close(
+        products(x), torch.cat([reduced, (rows.float() @ w.float()).to(dtype), mine, rows[:, :8]]), rtol=0, atol=0
+    )
+
+
+FUNCTIONS = (all_reduce, all_reduce_max, all_gather, reduce_scatter, broadcast, all_to_all)
+
+
+def check(mode: str, function: Callable[[Tensor], Tensor], dtype: torch.dtype) -> None:
+    if mode == "eager":
+        check_products(dtype)
+        return
+    torch._dynamo.reset()
+    compiled = torch.compile(function, backend=backend(mode), fullgraph=True, dynamic=False)
+    with torch.no_grad():
+        for step in range(3):
+            x = data(RANKS * 2, 256 if function is products else 8, dtype=dtype) + step
+            torch.testing.assert_close(compiled(x), function(x), rtol=0, atol=0)
+
+
+def main() -> None:
+    """Every function in every mode; a difference names both and ends the process with 1."""
+    global RANK, RANKS
+    dist.init_process_group("hccl")
+    RANK, RANKS = dist.get_rank(), dist.get_world_size()
+    torch.npu.set_device(RANK)
+    NAMES["world"] = group()._get_backend(torch.device("npu")).get_hccl_comm_name(RANK)
+    wrong, count = [], 0
+    for mode in sys.argv[1:] or ["eager", "ge", "aclgraph"]:
+        cases: list[tuple[Callable[[Tensor], Tensor], torch.dtype]] = [
+            (products, torch.float16),
+            (products, torch.bfloat16),
+        ]
+        if mode != "eager":
+            cases += [(f, dtype) for f in FUNCTIONS for dtype in (torch.float32, torch.float16)]
+        for function, dtype in cases:
+            count += 1
+            try:
+                check(mode, function, dtype)
+            except Exception:  # of any kind: it is reported with its case, and the other cases run
+                wrong.append(f"rank {RANK}: {function} {dtype} in {mode}: {traceback.format_exc()}")
+    dist.barrier()
+    dist.destroy_process_group()
+    print("\n".join(wrong) or f"rank {RANK}: {count} cases are equal", flush=True)
+    sys.exit(bool(wrong))
+
+
+if __name__ == "__main__":
+    main()
