@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from ascend_graph.checks.explain import explain as explain
     from ascend_graph.checks.guard import MetaGuard as MetaGuard
     from ascend_graph.checks.guard import MetaMismatchError as MetaMismatchError
+    from ascend_graph.checks.opcheck import opcheck as opcheck
+    from ascend_graph.checks.report import CheckError as CheckError
+    from ascend_graph.checks.samples import Sample as Sample
     from ascend_graph.dispatch.meta import MetaError as MetaError
     from ascend_graph.errors import AscendGraphError as AscendGraphError
     from ascend_graph.prototypes import find_prototype as find_prototype
@@ -43,6 +46,7 @@ _PUBLIC = {
     "Argument": "ascend_graph.registration",
     "AscendGraphError": "ascend_graph.errors",
     "BindingWarning": "ascend_graph.binding",
+    "CheckError": "ascend_graph.checks.report",
     "InferenceError": "ascend_graph.registration.inference",
     "MetaError": "ascend_graph.dispatch.meta",
     "MetaGuard": "ascend_graph.checks.guard",
@@ -51,6 +55,7 @@ _PUBLIC = {
     "RegisteredOp": "ascend_graph.registration",
     "Relation": "ascend_graph.shapes",
     "RelationError": "ascend_graph.shapes",
+    "Sample": "ascend_graph.checks.samples",
     "ShapeError": "ascend_graph.shapes",
     "dtype_number": "ascend_graph.registration",
     "explain": "ascend_graph.checks.explain",
@@ -58,6 +63,7 @@ _PUBLIC = {
     "infer_relation": "ascend_graph.registration.inference",
     "load_aclnn": "ascend_graph.aclnn",
     "load_prototypes": "ascend_graph.prototypes",
+    "opcheck": "ascend_graph.checks.opcheck",
     "parse_relation": "ascend_graph.shapes",
     "raw_ops": "ascend_graph",
     "register_aclnn": "ascend_graph.registration",

@@ -225,6 +225,60 @@ def infer(operator: str, modules: tuple[str, ...], device: str | None) -> None:
     click.echo(str(infer_overload(overload, device=device or kernel_device(overload))))
 
 
+@main.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def run(command: tuple[str, ...]) -> None:
+    """Run a script, "-m MODULE", "-c CODE", a program or a build script on the host runtime, without an NPU."""
+    from ascend_graph.host.__main__ import launch
+
+    launch(list(command))
+
+
+@main.command()
+@click.argument("module", metavar="MODULE")
+@click.argument("operators", metavar="[OP]…", nargs=-1)
+@click.option("--check", "checks", multiple=True, metavar="NAME", help="Only this check; may be repeated.")
+@click.option("--count", default=6, show_default=True, help="Random calls of each operator, beside the special ones.")
+@click.option("--seed", default=0, show_default=True, help="The same seed draws the same calls.")
+@click.option("--timeout", default=300.0, show_default=True, help="Seconds that one operator may take.")
+@click.option(
+    "--format", "output_format", type=click.Choice(["text", "json", "junit"]), default="text", show_default=True
+)
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="A file for the reports.")
+def check(
+    module: str,
+    operators: tuple[str, ...],
+    checks: tuple[str, ...],
+    count: int,
+    seed: int,
+    timeout: float,
+    output_format: str,
+    output: Path | None,
+) -> None:
+    """Check the operators that MODULE (or a .py file) registers: in eager mode, in graphs, their meta functions and gradients.
+
+    Calls are drawn from their shape relations and prototypes. Operators that crash or hang are reported. The exit status is 1 if
+    anything failed.
+    """
+    from ascend_graph.checks.report import as_text, junit
+    from ascend_graph.checks.running import Request, check_module
+
+    console = _console(stderr=True)
+    request = Request(module, operators, checks, count, seed, timeout)
+    reports = check_module(request, started=lambda name: console.print(f"checking {name}", markup=False))
+    if output_format == "json":
+        text = json.dumps([report.as_dict() for report in reports], indent=2, ensure_ascii=False)
+    else:
+        text = junit(reports) if output_format == "junit" else as_text(reports)
+    if output is not None:
+        output.write_text(text + "\n", encoding="utf-8")
+    else:
+        click.echo(text)
+    failed = [report.operator for report in reports if not report.ok]
+    if failed:
+        raise click.ClickException(f"{len(failed)} of {len(reports)} operators failed: {', '.join(failed)}")
+
+
 @main.command()
 @click.argument("project", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option(

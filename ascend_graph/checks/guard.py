@@ -82,7 +82,7 @@ class MetaGuard(TorchDispatchMode):
         if not isinstance(func, torch._ops.OpOverload) or not self.watches(func):
             return func(*args, **kwargs)
         # The shapes of before: an operator may resize what it is given.
-        promise = _Promise(func, args, kwargs)
+        promise = Promise(func, args, kwargs)
         result = func(*args, **kwargs)
         self.checked += 1
         for mismatch in promise.compare(result, strides=self.strides):
@@ -100,7 +100,7 @@ def _key(operator: object) -> str:
     raise AscendGraphError(f"the guard watches overloads, packets or namespaces such as 'npu'; got {operator!r}")
 
 
-class _Promise:
+class Promise:
     """What the meta function says of one call."""
 
     def __init__(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:

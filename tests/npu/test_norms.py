@@ -109,3 +109,18 @@ def test_add_layer_norm(dtype: torch.dtype) -> None:
         (y.to(dtype), mean, 1 / torch.sqrt(variance + 1e-5), total.to(dtype)),
         "eager captured npugraph_ex",
     )
+
+
+def test_group_norms_read_weights_by_their_strides() -> None:
+    x, weights = torch.randn(2, 4, 3, 5), torch.randn(3, 8)
+
+    def results(gamma: torch.Tensor, beta: torch.Tensor) -> list[torch.Tensor]:
+        given = x.npu().requires_grad_()
+        y = torch_npu.npu_group_norm_silu(given.detach(), gamma, beta, 2)[0]
+        swish = torch_npu.npu_group_norm_swish(given, 2, gamma, beta)[0]
+        return [t.detach().cpu() for t in (y, swish, torch.autograd.grad(swish.sum(), given)[0])]
+
+    whole = weights.npu()
+    strided, contiguous = results(whole[0, ::2], whole[1, ::2]), results(weights[0, ::2].npu(), weights[1, ::2].npu())
+    for a, b in zip(strided, contiguous, strict=True):
+        torch.testing.assert_close(a, b)

@@ -190,9 +190,9 @@ def layer_norm_grad_v3(dy: T, x: T, rstd: T, mean: T, gamma: T) -> tuple[T, T, T
 def _group_norm(x: T, gamma: T | None, beta: T | None, groups: int, eps: float) -> tuple[T, T, T]:
     n, c = x.shape[:2]
     size = x.numel() // (n * c) if n * c else 1
-    y, mean, rstd = torch.native_group_norm(
-        _wide(x).contiguous(), _wide_or_none(gamma), _wide_or_none(beta), n, c, size, groups, eps
-    )
+    # ATen's kernel reads weights as if they were contiguous.
+    weight, bias = (None if w is None else w.contiguous() for w in (_wide_or_none(gamma), _wide_or_none(beta)))
+    y, mean, rstd = torch.native_group_norm(_wide(x).contiguous(), weight, bias, n, c, size, groups, eps)
     return y.to(x.dtype), mean, rstd
 
 
@@ -230,9 +230,9 @@ def group_norm_grad(dy: T, mean: T, rstd: T, x: T, gamma: T, *, num_groups: int)
     dx, dgamma, dbeta = aten.native_group_norm_backward(
         _wide(dy).contiguous(),
         _wide(x).contiguous(),
-        _wide(mean),
-        _wide(rstd),
-        _wide(gamma),
+        _wide(mean).contiguous(),
+        _wide(rstd).contiguous(),
+        _wide(gamma).contiguous(),
         n,
         c,
         x.numel() // (n * c),
@@ -408,9 +408,9 @@ def group_norm_swish_grad(
     dx, dgamma, dbeta = aten.native_group_norm_backward(
         grad.contiguous(),
         _wide(x).contiguous(),
-        _wide(mean),
-        _wide(rstd),
-        _wide(gamma),
+        _wide(mean).contiguous(),
+        _wide(rstd).contiguous(),
+        _wide(gamma).contiguous(),
         n,
         c,
         size,

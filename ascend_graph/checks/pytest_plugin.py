@@ -1,0 +1,77 @@
+"""The checks of ``opcheck`` as tests, one for each operator and check.
+
+``pytest -p ascend_graph.checks.pytest_plugin --check-operators my_ops``; or ``pytest_plugins = ["ascend_graph.checks.pytest_plugin"]``
+in a conftest.py. It does not load itself: pytest would rewrite the asserts of the whole package in every run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The option; it may be repeated."""
+    parser.getgroup("ascend-graph").addoption(
+        "--check-operators",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="collect a test for each check of each operator that MODULE registers with ascend_graph",
+    )
+
+
+def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Adds the checks of the modules behind the tests that were collected."""
+    for module in config.getoption("--check-operators"):
+        items += _checks(session, module)
+
+
+def _checks(session: pytest.Session, module: str) -> Iterator[pytest.Item]:
+    import importlib
+
+    from ascend_graph.checks.opcheck import ALONE, CHECKS
+    from ascend_graph.registration.register import registered_ops
+
+    before = {id(op) for op in registered_ops()}
+    importlib.import_module(module)
+    operators = [op for op in registered_ops() if id(op) not in before] or registered_ops()
+    if not operators:
+        raise pytest.UsageError(f"--check-operators {module}: the module registers no operator with ascend_graph")
+    for operator in operators:
+        for check in (*CHECKS, *ALONE):
+            yield OperatorCheck.from_parent(
+                session, name=f"{module}::{operator.overload}[{check}]", operator=operator, check=check
+            )
+
+
+class OperatorCheck(pytest.Item):
+    """One check of one operator."""
+
+    def __init__(self, *, operator: Any, check: str, **rest: Any) -> None:
+        super().__init__(**rest)
+        self.operator, self.check = operator, check
+
+    def runtest(self) -> None:
+        """Make the check; a check with nothing to do is a test that is skipped."""
+        from ascend_graph.checks.opcheck import opcheck
+        from ascend_graph.checks.report import State
+
+        report = opcheck(self.operator, checks=[self.check])
+        skipped: Iterable[Any] = [o for o in report.outcomes if o.state is State.SKIPPED]
+        for outcome in skipped:
+            pytest.skip(outcome.message)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """One sentence and the call; the traceback would be ours, not the operator's."""
+        from ascend_graph.checks.report import CheckError
+
+        if isinstance(excinfo.value, CheckError):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Any, None, str]:
+        """Where it is shown."""
+        return self.path, None, self.name

@@ -1,0 +1,141 @@
+"""Checking the operators of a module in processes of their own: what crashes or hangs is reported, and the rest goes on. No torch."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ascend_graph.checks.report import Outcome, Report, State
+from ascend_graph.errors import AscendGraphError
+
+
+class ModuleError(AscendGraphError):
+    """The module cannot be imported, or registers nothing that is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to check.
+
+    Attributes:
+        module: A module, or a .py file, that registers operators when it is imported.
+        operators: Op types or names; all without one.
+        checks: The checks to make; all without one.
+        limit: Seconds that one operator may take.
+    """
+
+    module: str
+    operators: tuple[str, ...] = ()
+    checks: tuple[str, ...] = ()
+    count: int = 6
+    seed: int = 0
+    limit: float = 300.0
+
+
+def check_module(request: Request, started: Callable[[str], None] = lambda _: None) -> list[Report]:
+    """The reports of all operators of a module.
+
+    Args:
+        request: What to check.
+        started: Is told the name of each operator before it is checked.
+
+    Raises:
+        ModuleError: The module cannot be imported, or it registers none of the operators.
+    """
+    reports: list[Report] = []
+    while True:
+        current, ended = "", True
+        for line in _lines(request, [r.operator for r in reports]):
+            match line:
+                case {"error": message}:
+                    raise ModuleError(f"{request.module} cannot be imported: {message}")
+                case {"operators": [], "registered": known}:
+                    asked = f"none of {', '.join(request.operators)}" if request.operators else "no operator"
+                    raise ModuleError(
+                        f"{request.module} registers {asked}; it registers: {', '.join(known) or 'nothing'}"
+                    )
+                case {"start": str(name)}:
+                    current, ended = name, False
+                    started(name)
+                case {"report": dict(report)}:
+                    reports.append(_report(report))
+                    ended = True
+                case {"died": _} if ended and current:
+                    pass  # on its way out, with everything said
+                case {"died": str(how)}:
+                    if not current:
+                        raise ModuleError(f"{request.module}: the process that imports it {how}")
+                    reports.append(Report(current, (Outcome("process", State.FAILED, message=f"checking it {how}"),)))
+        if ended:
+            return reports
+
+
+def _report(data: dict[str, Any]) -> Report:
+    outcomes = [
+        Outcome(c["check"], State(c["state"]), c["calls"], c["message"], c["sample"], c["seconds"])
+        for c in data["checks"]
+    ]
+    return Report(data["operator"], tuple(outcomes), tuple(data["notes"]))
+
+
+def _lines(request: Request, done: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """What a worker writes, and at last how it died if it did."""
+    from ascend_graph.host.toolkit import is_active, real_cann
+
+    reading, writing = os.pipe()
+    asked = {
+        "module": request.module,
+        "operators": request.operators,
+        "checks": request.checks,
+        "count": request.count,
+        "seed": request.seed,
+        "done": list(done),
+    }
+    launcher = [] if is_active() or real_cann(os.environ) else ["-m", "ascend_graph.host", "--quiet"]
+    command = [sys.executable, *launcher, "-m", "ascend_graph.checks.worker", json.dumps(asked), str(writing)]
+    worker = subprocess.Popen(command, pass_fds=(writing,), stdout=2, start_new_session=True)
+    os.close(writing)
+    try:
+        yield from _read(reading, worker, request.limit)
+    finally:
+        os.close(reading)
+        if worker.poll() is None:
+            os.killpg(worker.pid, signal.SIGKILL)
+            worker.wait()
+
+
+def _read(reading: int, worker: subprocess.Popen[bytes], limit: float) -> Iterator[dict[str, Any]]:
+    rest, running = b"", False
+    until = time.monotonic() + limit
+    while True:
+        # Only an operator has a limit: what comes before may compile for minutes.
+        ready, _, _ = select.select([reading], [], [], max(until - time.monotonic(), 0.0) if running else None)
+        if not ready:
+            os.killpg(worker.pid, signal.SIGKILL)
+            worker.wait()
+            yield {"died": f"did not end within {limit:g} s"}
+            return
+        read = os.read(reading, 1 << 16)
+        *lines, rest = (rest + read).split(b"\n")
+        for line in lines:
+            said = json.loads(line)
+            if "start" in said:
+                running, until = True, time.monotonic() + limit
+            yield said
+        if not read:
+            break
+    code = worker.wait()
+    if code < 0 or code > 1:
+        yield {
+            "died": f"ended the process by {signal.Signals(-code).name}"
+            if code < 0
+            else f"ended the process with {code}"
+        }

@@ -1,0 +1,78 @@
+"""Checks the operators that a module registers, one after the other, and writes what it finds line by line.
+
+``ascend-graph check`` starts it: an operator that crashes takes this process along, and the next one goes on behind it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import runpy
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Check the operators of a request (JSON) and write lines (JSON) to a file descriptor.
+
+    The lines are ``{"operators": […]}``, and for each of them ``{"start": name}`` and ``{"report": {…}}``.
+    """
+    request = json.loads(arguments[0])
+    with os.fdopen(int(arguments[1]), "w", buffering=1) as lines:
+        try:
+            _import(request["module"])
+        except Exception as error:  # whatever the module does
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            _say(lines, {"error": f"{type(error).__name__}: {error} ({where.filename}:{where.lineno})"})
+            return 1
+        _check(lines, request)
+    return 0
+
+
+def _import(module: str) -> None:
+    if module.endswith(".py"):
+        runpy.run_path(module)
+    else:
+        sys.path.insert(0, str(Path.cwd()))
+        importlib.import_module(module)
+
+
+def _say(lines: TextIO, what: dict[str, Any]) -> None:
+    lines.write(json.dumps(what) + "\n")
+
+
+def _check(lines: TextIO, request: dict[str, Any]) -> None:
+    from ascend_graph.checks.opcheck import opcheck
+    from ascend_graph.checks.report import Outcome, Report, State
+    from ascend_graph.errors import AscendGraphError
+    from ascend_graph.registration.register import registered_ops
+
+    found = {str(op.overload): op for op in registered_ops()}
+    named = request["operators"]
+    chosen = {
+        name: op for name, op in found.items() if not named or {name, op.op_type, op.overload.name()} & set(named)
+    }
+    _say(lines, {"operators": list(chosen), "registered": list(found)})
+    for name, op in chosen.items():
+        if name in request["done"]:
+            continue
+        _say(lines, {"start": name})
+        try:
+            report = opcheck(
+                op,
+                checks=request["checks"] or None,
+                count=request["count"],
+                seed=request["seed"],
+                raise_exception=False,
+            )
+        except AscendGraphError as error:
+            report = Report(name, (Outcome("samples", State.FAILED, message=str(error)),))
+        _say(lines, {"report": report.as_dict()})
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,96 @@
+"""``ascend-graph check``, ``run`` and the pytest plugin, as users start them: in processes of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from ascend_graph.cli import main
+
+MODULE = '''
+import os
+import torch, torch_npu, ascend_graph
+
+ascend_graph.load_prototypes("""
+REG_OP(CmdTwice).INPUT(x, TensorType({DT_FLOAT})).OUTPUT(y, TensorType({DT_FLOAT})).OP_END_FACTORY_REG(CmdTwice)
+REG_OP(CmdCrash).INPUT(x, TensorType({DT_FLOAT})).OUTPUT(y, TensorType({DT_FLOAT})).OP_END_FACTORY_REG(CmdCrash)
+REG_OP(CmdHang).INPUT(x, TensorType({DT_FLOAT})).OUTPUT(y, TensorType({DT_FLOAT})).OP_END_FACTORY_REG(CmdHang)
+REG_OP(CmdView).INPUT(x, TensorType({DT_FLOAT})).OUTPUT(y, TensorType({DT_FLOAT})).OP_END_FACTORY_REG(CmdView)
+""")
+library = torch.library.Library("cmd", "DEF")
+
+def hang(x):
+    import time
+    time.sleep(1000)
+
+for name, kernel in {
+    "twice": lambda x: x * 2, "crash": lambda x: os.abort(), "hang": hang, "view": lambda x: x.view(x.shape)
+}.items():
+    library.define(f"{name}(Tensor x) -> Tensor")
+    library.impl(name, kernel, "PrivateUse1")
+    op_type = f"Cmd{name.capitalize()}"
+    ascend_graph.register_op(op_type, eager=getattr(torch.ops.cmd, name), shape="x[*s] -> y[*s]")
+'''
+
+
+@pytest.fixture(scope="module")
+def module(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("operators") / "my_ops.py"
+    path.write_text(MODULE)
+    return path
+
+
+def test_what_crashes_and_what_hangs_is_reported_and_the_rest_goes_on(module: Path, tmp_path: Path) -> None:
+    output = tmp_path / "report.json"
+    options = ["--check", "arguments", "--check", "meta", "--timeout", "5", "--format", "json", "-o", str(output)]
+    result = CliRunner().invoke(main, ["check", str(module), *options])
+    assert result.exit_code == 1
+    assert "3 of 4 operators failed: cmd.crash.default, cmd.hang.default, cmd.view.default" in result.output
+    reports = {report["operator"]: report for report in json.loads(output.read_text())}
+    found = {name: [(c["check"], c["state"]) for c in report["checks"]] for name, report in reports.items()}
+    assert found == {
+        "cmd.twice.default": [("arguments", "passed"), ("meta", "passed")],
+        "cmd.crash.default": [("process", "failed")],
+        "cmd.hang.default": [("process", "failed")],
+        "cmd.view.default": [("arguments", "failed"), ("meta", "failed")],
+    }
+    assert reports["cmd.crash.default"]["checks"][0]["message"] == "checking it ended the process by SIGABRT"
+    assert reports["cmd.hang.default"]["checks"][0]["message"] == "checking it did not end within 5 s"
+
+
+def test_modules_that_cannot_be_checked(module: Path, tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text("import no_such_module")
+    for arguments, message in (
+        ([str(tmp_path / "broken.py")], "cannot be imported: ModuleNotFoundError: No module named 'no_such_module'"),
+        ([str(module), "NoSuchOp"], "registers none of NoSuchOp; it registers: cmd.twice.default, cmd.crash.default"),
+    ):
+        result = CliRunner().invoke(main, ["check", *arguments])
+        assert result.exit_code == 1
+        assert message in result.output
+
+
+def test_the_pytest_plugin(module: Path, tmp_path: Path) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    plugin = ["-p", "ascend_graph.checks.pytest_plugin", "--check-operators", "my_ops"]
+    chosen = ["-k", "(twice or view) and (meta or arguments)"]
+    command = [sys.executable, "-m", "pytest", "-q", *plugin, *chosen]
+    environment = os.environ | {"PYTHONPATH": str(module.parent)}
+    result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert result.returncode == 1, result.stdout + result.stderr
+    assert "2 failed, 2 passed" in result.stdout
+    assert "arguments: return 0 is memory of argument x, and the schema does not say so" in result.stdout
+    assert "laws.py" not in result.stdout
+
+
+def test_run_is_the_launcher(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("import sys, torch, torch_npu; print((torch.ones(2).npu() + 1).cpu().tolist(), sys.argv[1:])")
+    command = [sys.executable, "-m", "ascend_graph.cli", "run", "--quiet", str(script), "--quiet", "-x"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.stdout == "[2.0, 2.0] ['--quiet', '-x']\n", result.stderr

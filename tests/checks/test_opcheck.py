@@ -1,0 +1,431 @@
+"""opcheck against an operator that is right, and against the same operator made wrong in one way after another."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+import torch
+
+import ascend_graph
+from ascend_graph.checks.opcheck import ALONE, CHECKS, opcheck
+from ascend_graph.checks.report import CheckError, Outcome, Report, State, junit
+from ascend_graph.checks.samples import Drawer, Sample, SampleError
+from ascend_graph.host.ops import host_kernel
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    import torch_npu  # noqa: F401 - torchair can only be imported after it
+    import torchair  # noqa: F401
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # compiling warns of much that is torch's and torchair's own affair
+
+HEADER = """
+REG_OP(ChkScale)
+    .INPUT(x, TensorType({DT_FLOAT, DT_FLOAT16}))
+    .OPTIONAL_INPUT(bias, TensorType({DT_FLOAT, DT_FLOAT16}))
+    .OUTPUT(y, TensorType({DT_FLOAT, DT_FLOAT16}))
+    .ATTR(factor, Float, 2.0)
+    .ATTR(negate, Bool, false)
+    .OP_END_FACTORY_REG(ChkScale)
+
+REG_OP(ChkScaleGrad)
+    .INPUT(dy, TensorType({DT_FLOAT, DT_FLOAT16}))
+    .OUTPUT(dx, TensorType({DT_FLOAT, DT_FLOAT16}))
+    .ATTR(factor, Float, 2.0)
+    .ATTR(negate, Bool, false)
+    .OP_END_FACTORY_REG(ChkScaleGrad)
+"""
+SCHEMA = "scale(Tensor x, Tensor? bias=None, *, float factor=2.0, bool negate=False) -> Tensor"
+RELATION = "x[*s, n]: T, bias[n]: T -> y[*s, n]"
+
+
+def refuse_dtypes(x: Any, bias: Any) -> None:
+    for tensor in (x, bias):
+        if tensor is not None and tensor.dtype not in (torch.float32, torch.float16):
+            raise TypeError(f"{tensor.dtype} is not float32 or float16")
+
+
+def scale(x: Any, bias: Any = None, *, factor: float = 2.0, negate: bool = False) -> Any:
+    """What the operator is."""
+    refuse_dtypes(x, bias)
+    y = x * (-factor if negate else factor)
+    return y if bias is None else y + bias
+
+
+#: The kernel of graphs, which tests exchange.
+graph_kernel: dict[str, Callable[..., Any]] = {"scale": scale}
+
+
+@host_kernel("ChkScale")
+def _graph_scale(x, bias=None, *, factor=2.0, negate=False):
+    return graph_kernel["scale"](x, bias, factor=factor, negate=negate)
+
+
+@host_kernel("ChkScaleGrad")
+def _graph_scale_grad(dy, *, factor=2.0, negate=False):
+    return dy * (-factor if negate else factor)
+
+
+class Operator:
+    """Defines and registers the operator, with one piece or another exchanged."""
+
+    def __init__(self, number: int) -> None:
+        self.namespace = f"chk{number}"
+        self.library = torch.library.Library(self.namespace, "DEF")
+        self.registered: Any = None
+
+    def make(self, kernel: Callable[..., Any] = scale, schema: str = SCHEMA, **options: Any) -> Any:
+        self.library.define(schema)
+        self.library.impl("scale", kernel, "PrivateUse1")
+        overload = getattr(torch.ops, self.namespace).scale
+        if "meta" not in options:
+            options.setdefault("shape", RELATION)
+        self.registered = ascend_graph.register_op("ChkScale", eager=overload, **options)
+        return self.registered
+
+    def close(self) -> None:
+        if self.registered is not None:
+            self.registered.unregister()
+        self.library._destroy()
+
+
+_number = iter(range(10_000))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _prototypes() -> None:
+    ascend_graph.load_prototypes(HEADER)
+
+
+@pytest.fixture
+def operator() -> Iterator[Operator]:
+    made = Operator(next(_number))
+    yield made
+    made.close()
+
+
+def gradient(ctx: Any, dy: Any) -> Any:
+    attrs = ctx.arguments
+    return dy * (-attrs["factor"] if attrs["negate"] else attrs["factor"]), dy.reshape(-1, dy.shape[-1]).sum(0)
+
+
+def states(report: Report) -> dict[str, State]:
+    return {o.check: o.state for o in report.outcomes}
+
+
+def test_what_is_right_passes(operator: Operator) -> None:
+    found = opcheck(operator.make(backward=gradient), reference=scale)
+    assert states(found) == dict.fromkeys([*CHECKS, *ALONE], State.PASSED)
+    assert min(o.calls for o in found.outcomes) > 0
+    assert found.notes == ()
+
+
+def test_without_a_gradient_or_a_reference_these_are_not_checked(operator: Operator) -> None:
+    found = states(opcheck(operator.make(), count=2))
+    assert {name for name, state in found.items() if state is State.SKIPPED} == {
+        "reference", "gradient", "gradient_in_graphs",
+    }  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------------------ planted faults
+
+
+def eager(change: Callable[..., Any]) -> dict[str, Any]:
+    """A kernel that calls the right one through ``change(right, x, bias, factor, negate)``."""
+
+    def kernel(x: Any, bias: Any = None, *, factor: float = 2.0, negate: bool = False) -> Any:
+        refuse_dtypes(x, bias)
+        return change(lambda: scale(x, bias, factor=factor, negate=negate), x, bias, factor, negate)
+
+    return {"kernel": kernel}
+
+
+def in_graphs(kernel: Callable[..., Any]) -> dict[str, Any]:
+    return {"graph": kernel}
+
+
+def metas(function: Callable[..., Any]) -> dict[str, Any]:
+    return {"meta": lambda x, bias=None, *, factor=2.0, negate=False: function(x, bias)}
+
+
+def backwards(function: Callable[..., Any]) -> dict[str, Any]:
+    return {"backward": function}
+
+
+def poke(address: int) -> None:
+    ctypes.memset(address, 0x11, 4)
+
+
+def writes_behind(right: Any, x: Any, *_: Any) -> Any:
+    y = right()
+    if y.numel():
+        poke(y.data_ptr() + y.untyped_storage().nbytes())
+    return y
+
+
+def writes_before(right: Any, x: Any, *_: Any) -> Any:
+    if x.storage_offset():
+        poke(x.data_ptr() - 4)
+    return right()
+
+
+def skips_the_last(right: Any, *_: Any) -> Any:
+    whole = right()
+    y = torch.empty_like(whole)
+    y.view(-1)[:-1] = whole.view(-1)[:-1]
+    return y
+
+
+def reads_as_contiguous(right: Any, x: Any, bias: Any, factor: float, negate: bool) -> Any:
+    strides = torch.empty(x.shape, device="meta").stride()
+    return scale(x.as_strided(x.shape, strides), bias, factor=factor, negate=negate)
+
+
+def wants_contiguous(right: Any, x: Any, *_: Any) -> Any:
+    if not x.is_contiguous():
+        raise RuntimeError("x must be contiguous")
+    return right()
+
+
+def writes(tensor: str) -> Callable[..., Any]:
+    def change(right: Any, x: Any, bias: Any, *_: Any) -> Any:
+        y = right()
+        target = {"x": x, "bias": bias}[tensor]
+        if target is not None:
+            target.mul_(3)
+        return y
+
+    return change
+
+
+def counts() -> Callable[..., Any]:
+    calls = iter(range(1_000_000))
+    return lambda right, *_: right() + next(calls)
+
+
+def half_in_steps(right: Any, x: Any, *_: Any) -> Any:
+    return (right() * 16).round() / 16 if x.dtype is torch.float16 else right()
+
+
+def without_bias(right: Any, x: Any, bias: Any, factor: float, negate: bool) -> Any:
+    return torch.zeros_like(x) if bias is None else right()
+
+
+def drops_the_attr(
+    x: Any, bias: Any = None, *, factor: float = 2.0, negate: bool = False, meta_outputs: Any = None
+) -> Any:
+    """A converter."""
+    return ascend_graph.raw_ops.ChkScale(x, bias, factor=factor)
+
+
+def drops_the_bias(
+    x: Any, bias: Any = None, *, factor: float = 2.0, negate: bool = False, meta_outputs: Any = None
+) -> Any:
+    return ascend_graph.raw_ops.ChkScale(x, None, factor=factor, negate=negate)
+
+
+def raises(*_: Any, **__: Any) -> Any:
+    raise RuntimeError("not written yet")
+
+
+def wants_static_sizes(
+    x: Any, bias: Any = None, *, factor: float = 2.0, negate: bool = False, meta_outputs: Any = None
+) -> Any:
+    if any(size == -1 or not isinstance(size, int) for size in x.symsize):
+        raise RuntimeError("sizes must be known")
+    return ascend_graph.raw_ops.ChkScale(x, bias, factor=factor, negate=negate)
+
+
+#: A name, what is exchanged, and the checks of which one must find it.
+PLANTED: dict[str, tuple[dict[str, Any], str]] = {
+    # The kernel computes something else.
+    "wrong factor": (eager(lambda right, x, bias, factor, negate: scale(x, bias, factor=2 * factor, negate=negate)), "reference"),
+    "forgets an attr": (eager(lambda right, x, bias, factor, negate: scale(x, bias, factor=factor)), "reference"),
+    "forgets an input": (eager(lambda right, x, bias, factor, negate: scale(x, factor=factor, negate=negate)), "reference"),
+    "an absent input is zero": (eager(without_bias), "reference"),
+    "half precision in steps": (eager(half_in_steps), "reference"),
+    "large tensors": (eager(lambda right, x, *_: right() + (x.numel() > 30)), "reference"),
+    "sizes of 1": (eager(lambda right, x, *_: right() + (1 in x.shape)), "reference"),
+    "rank 1": (eager(lambda right, x, *_: right() + (x.dim() == 1)), "reference"),
+    # The kernel returns something else.
+    "wrong shape": (eager(lambda right, *_: right().unsqueeze(0)), "meta"),
+    "wrong shape of empty tensors": (eager(lambda right, x, *_: right() if x.numel() else right().new_empty(0)), "meta"),
+    "wrong dtype": (eager(lambda right, *_: right().double()), "meta"),
+    "wrong dtype in half": (eager(lambda right, *_: right().float()), "meta"),
+    "transposed strides": (eager(lambda right, *_: right().transpose(0, -1).contiguous().transpose(0, -1)), "meta"),
+    # Memory.
+    "returns its input": (eager(lambda right, x, *_: x), "arguments"),
+    "returns a view": (eager(lambda right, x, *_: x.view(x.shape)), "arguments"),
+    "returns its input where it may": (eager(lambda right, x, b, factor, n: x if factor == 1.0 and not n and b is None else right()),
+                                       "arguments"),
+    "writes x": (eager(writes("x")), "arguments"),
+    "writes an optional input": (eager(writes("bias")), "arguments"),
+    "resizes x": (eager(lambda right, x, *_: (right(), x.resize_(1))[0]), "arguments"),
+    "never written": (eager(lambda right, x, *_: torch.empty_like(x)), "repeats"),
+    "the last element is not written": (eager(skips_the_last), "repeats"),
+    "reads what is not written": (eager(lambda right, x, *_: right() + torch.empty_like(x)), "repeats"),
+    "random": (eager(lambda right, x, *_: right() + torch.rand(1).to(x)), "repeats reference"),
+    "state between calls": (eager(counts()), "repeats"),
+    "writes behind its output": (eager(writes_behind), "outside"),
+    "writes before its input": (eager(writes_before), "outside"),
+    "strides are ignored": (eager(reads_as_contiguous), "layout"),
+    "offsets are ignored": (eager(lambda right, x, b, factor, negate: scale(x.as_strided(x.shape, x.stride(), 0), b, factor=factor,
+                                                                         negate=negate)), "outside"),
+    "only contiguous": (eager(wants_contiguous), "layout"),
+    "any dtype": ({"kernel": lambda x, bias=None, *, factor=2.0, negate=False: (
+        x * (-factor if negate else factor) + (0 if bias is None else bias)).to(x.dtype)}, "dtypes"),
+    # The meta function.
+    "meta: shape": (metas(lambda x, bias: x.new_empty(x.shape[:-1])), "meta"),
+    "meta: dtype": (metas(lambda x, bias: torch.empty_like(x, dtype=torch.float32)), "meta"),
+    "meta: dtype with bias": (metas(lambda x, bias: torch.empty_like(x, dtype=x.dtype if bias is None else torch.int32)), "meta"),
+    "meta: strides": (metas(lambda x, bias: torch.empty_like(x.transpose(0, -1).contiguous()).transpose(0, -1)), "meta"),
+    "meta: alias": (metas(lambda x, bias: x), "meta"),
+    "meta: device": (metas(lambda x, bias: torch.empty_like(x, device="cpu")), "meta"),
+    "meta: refuses a rank": (metas(lambda x, bias: torch.empty_like(x) if x.dim() > 1 else raises()), "meta"),
+    "meta: asks for a size": (metas(lambda x, bias: x.new_empty([int(n) for n in x.shape])), "recompilations"),
+    "meta: another shape for one size": (metas(lambda x, bias: x.new_empty((0,)) if x.shape[-1] == 7 else torch.empty_like(x)), "meta"),
+    # Graphs.
+    "graph: other values": (in_graphs(lambda x, bias, factor, negate: scale(x, bias, factor=factor + 1, negate=negate)), "ge"),
+    "graph: no bias": (in_graphs(lambda x, bias, factor, negate: scale(x, factor=factor, negate=negate)), "ge"),
+    "graph: an attr forgotten": ({"converter": drops_the_attr}, "ge"),
+    "graph: an input forgotten": ({"converter": drops_the_bias}, "ge"),
+    "graph: no converter": ({"converter": raises}, "ge"),
+    "graph: static sizes alone": ({"converter": wants_static_sizes}, "ge_dynamic"),
+    "capture: waits for the device": (eager(lambda right, x, *_: right() + 0 * x.cpu().sum().to(x)), "npugraph_ex"),
+    "capture: a value is kept": (eager(lambda right, x, *_: right() + 0 * float(x.sum())), "npugraph_ex"),
+    # Gradients.
+    "gradient: sign": (backwards(lambda ctx, dy: tuple(-g for g in gradient(ctx, dy))), "gradient"),
+    "gradient: factor": (backwards(lambda ctx, dy: (dy, gradient(ctx, dy)[1])), "gradient"),
+    "gradient: none of bias": (backwards(lambda ctx, dy: (gradient(ctx, dy)[0], None)), "gradient"),
+    "gradient: not summed": (backwards(lambda ctx, dy: (gradient(ctx, dy)[0], dy.reshape(-1, dy.shape[-1])[0])), "gradient"),
+}  # fmt: skip
+
+
+def planted_report(operator: Operator, name: str, *, every: bool = False) -> Report:
+    """The report on an operator with a planted fault, by the checks that must find it or by every check."""
+    change, wanted = PLANTED[name]
+    options = {"backward": gradient, **change}
+    graph_kernel["scale"] = options.pop("graph", scale)
+    samples: list[Any] | None = None
+    if "meta" in options:  # there is no relation that calls could be drawn from
+        shapes = [(4,), (2, 3, 7), (3, 5), (4, 6), (8, 9)]
+        samples = [Sample((torch.randn(shape), bias)) for shape in shapes for bias in (None, torch.randn(shape[-1]))]
+        samples += [(torch.randn(2, 3).half(),)]
+    if "gradient" not in wanted:
+        del options["backward"]
+    try:
+        checks = None if every else wanted.split()
+        return opcheck(operator.make(**options), samples, reference=scale, checks=checks, raise_exception=False)
+    finally:
+        graph_kernel["scale"] = scale
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_planted_fault_is_found(operator: Operator, name: str) -> None:
+    report = planted_report(operator, name)
+    assert not report.ok, f"{PLANTED[name][1]} does not find it"
+    assert all(o.message and o.sample for o in report.failures)
+
+
+@pytest.mark.parametrize("in_eager_mode", [False, True])
+def test_a_gradient_that_is_wrong_in_graphs_alone_is_found(operator: Operator, in_eager_mode: bool) -> None:
+    def by_mode(ctx: Any, dy: Any) -> Any:
+        dx, bias = gradient(ctx, dy)
+        wrong = torch.compiler.is_compiling() is not in_eager_mode
+        return (dx * 2 if wrong else dx), bias
+
+    report = opcheck(operator.make(backward=by_mode), checks=["gradient_in_graphs"], raise_exception=False)
+    assert [o.check for o in report.failures] == ["gradient_in_graphs"]
+
+
+def test_gradients_are_compared_with_differences_where_there_is_no_reference(operator: Operator) -> None:
+    def wrong(ctx: Any, dy: Any) -> Any:
+        return dy, gradient(ctx, dy)[1]
+
+    report = opcheck(operator.make(backward=wrong), checks=["gradient"], raise_exception=False)
+    assert "along a random direction" in report.failures[0].message
+
+
+# -------------------------------------------------------------------------------------------------- samples and reports
+
+
+def test_the_smallest_call_is_shown(operator: Operator) -> None:
+    wrong = eager(lambda right, x, *_: right() + (x.numel() > 1))
+    report = opcheck(operator.make(**wrong), reference=scale, checks=["reference"], raise_exception=False)
+    assert report.failures[0].sample.count("2") == 1 + 1  # of x, and the factor
+
+
+def test_calls_that_are_refused_are_notes_and_all_of_them_an_error(operator: Operator) -> None:
+    def flat_alone(right: Any, x: Any, *_: Any) -> Any:
+        if x.dim() > 1:
+            raise ValueError("x has one dimension")
+        return right()
+
+    op = operator.make(**eager(flat_alone))
+    report = opcheck(op, checks=["arguments"])
+    assert "ValueError: x has one dimension" in report.notes[0]
+    with pytest.raises(SampleError, match="refuses each of 1 calls.*x has one dimension"):
+        opcheck(op, [(torch.ones(2, 2),)])
+
+
+def test_given_samples_and_operators_that_nobody_registered() -> None:
+    with torch.library._scoped_library("chk_plain", "DEF") as library:
+        library.define("twice(Tensor x, int times=2) -> Tensor")
+        library.impl("twice", lambda x, times=2: x * times, "CompositeExplicitAutograd")
+        op = torch.ops.chk_plain.twice
+        given = [(torch.ones(3),), Sample((torch.ones(2),), {"times": 3})]
+        report = opcheck(op, given, reference=lambda x, times=2: x * times, checks=["arguments", "reference", "layout"])
+        assert [o.calls for o in report.outcomes] == [2, 2, 2]
+        assert opcheck("chk_plain::twice", given, checks=["repeats"]).ok
+        with pytest.raises(SampleError, match="not registered with ascend_graph.*give samples="):
+            opcheck(op)
+        with pytest.raises(SampleError, match="names 'meta_', the checks|names 'meta_'; the checks are arguments"):
+            opcheck(op, given, checks=["meta_"])
+        with pytest.raises(SampleError, match="there is no call"):
+            opcheck(op, [])
+    with pytest.raises(SampleError, match="opcheck takes an operator"):
+        opcheck(len)
+
+
+def test_an_operator_without_a_relation_needs_samples(operator: Operator) -> None:
+    op = operator.make(meta=lambda x, bias=None, *, factor=2.0, negate=False: torch.empty_like(x))
+    with pytest.raises(SampleError, match="has no shape relation"):
+        opcheck(op)
+    assert opcheck(op, [(torch.ones(2, 3),)], checks=["meta", "ge"]).ok
+
+
+def test_drawing_is_repeatable_and_covers_what_the_prototype_says(operator: Operator) -> None:
+    drawer = Drawer(operator.make(), seed=3)
+    assert str(drawer.draw(0)) == str(Drawer(operator.registered, seed=3).draw(0))
+    assert drawer.optional() == ["bias"]
+    assert drawer.combinations() == [dict.fromkeys(("x", "bias"), d) for d in (torch.float32, torch.float16)]
+    two = [drawer.draw(1, values=n) for n in range(2)]
+    assert [t.dim() for t in two[0].tensors] == [t.dim() for t in two[1].tensors]
+
+
+def test_the_report_as_text_data_and_junit() -> None:
+    report = Report(
+        "npu::op",
+        (
+            Outcome("meta", State.PASSED, 3, seconds=0.5),
+            Outcome("ge", State.FAILED, 1, "return 0: [1] <&>\x00", "(x)", 1.0),
+            Outcome("export", State.SKIPPED, message="nothing to do"),
+        ),
+        ("a note",),
+    )
+    text = str(report)
+    for part in ("npu::op", "3 calls", "return 0: [1] <&>", "with (x)", "nothing to do", "note: a note"):
+        assert part in text
+    assert json.loads(json.dumps(report.as_dict()))["checks"][1]["state"] == "failed"
+    suite = ElementTree.fromstring(junit([report])).find("testsuite")
+    assert suite is not None
+    assert [suite.attrib[name] for name in ("tests", "failures", "skipped")] == ["3", "1", "1"]
+    assert [len(case) for case in suite] == [0, 1, 1]
+    with pytest.raises(CheckError, match=r"npu::op\n  ge: return 0"):
+        report.raise_on_failure()
