@@ -378,7 +378,7 @@ CASES += [
     Case("scalar helpers", "z.SetValue(0, ScalarGetCountOfValue<1>(7)); z.SetValue(1, ScalarCountLeadingZero(1));"
          "z.SetValue(2, ScalarGetSFFValue<1>(8)); z.SetValue(3, CountBitsCntSameAsSignBit(-1)); z.SetValue(4, GetBitCount<0>(~1ull));"
          "z.SetValue(5, GetSFFValue<0>(7)); z.SetValue(6, CountLeadingZero(0)); SetCtrlSpr<3, 5>(6); z.SetValue(7, GetCtrlSpr<3, 5>());"
-         "ResetCtrlSpr<3, 5>(); z.SetValue(8, GetCtrlSpr<0, 63>()); z.SetValue(9, DivCeil(7, 2) * 100 + AlignUp(7, 4));",
+         "ResetCtrlSpr<3, 5>(); z.SetValue(8, GetCtrlSpr<0, 63>()); z.SetValue(9, DivCeil(7, 2) * 100 + AlignUp(7, 4) + unlikely(likely(false)));",
          lambda x, y, z: np.array([3, 63, 3, 63, 1, 3, 64, 6, 0, 408], "i8"), np.zeros(10, "i8"), types=("int64_t",) * 3),
 ]  # fmt: skip
 

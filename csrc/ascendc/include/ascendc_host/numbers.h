@@ -16,6 +16,13 @@ using half = _Float16;
 using float16_t = _Float16;
 using float32_t = float;
 
+#ifndef unlikely
+constexpr bool unlikely(bool value) { return __builtin_expect(value, false); }
+#endif
+#ifndef likely
+constexpr bool likely(bool value) { return __builtin_expect(value, true); }
+#endif
+
 // A truncated float with arithmetic by conversion, as the scalar unit does it.
 struct bfloat16_t {
     uint16_t bits;
