@@ -11,7 +11,7 @@ DEMO := build/add_custom
 # The editable install also puts the directory above this one on the path, where anything may lie.
 ONLY_THIS_TREE = @sed -i '\|^$(abspath ..)$$|d' .venv/lib/python*/site-packages/_editable_skbc_ascend_graph.pth
 
-.PHONY: demo test test-slow sanitize lint format bench clean setup compiler
+.PHONY: demo test test-slow test-versions symbols sanitize lint format bench clean setup compiler
 .DELETE_ON_ERROR:
 
 setup: .venv/installed
@@ -25,6 +25,15 @@ test: .venv/installed
 # The long sweeps: every declared case of the wheel's converters, a million calls, a generated wheel built and installed.
 test-slow: .venv/installed
 	$(HOST) -m pytest -m slow $(ARGS)
+
+# Other versions of torch_npu, each in an environment of its own (build/versions): demo, suite and symbols; VERSIONS="2.12.0.post3 …"
+# chooses, the tested ones otherwise; ARGS=--record writes the table of docs/versions.md.
+test-versions: .venv/installed
+	$(BIN)/python benchmarks/versions.py $(VERSIONS) $(ARGS)
+
+# What every known wheel of torch_npu links, against what the host runtime exports; ARGS='--record --download VERSION…' for new ones.
+symbols: .venv/installed
+	$(BIN)/python benchmarks/symbols.py $(ARGS)
 
 # The host runtime, the eager kernel and generated libraries with AddressSanitizer and UndefinedBehaviorSanitizer, below the
 # stock wheels: an error ends the run. Leaks are not looked for, for the interpreter and PyTorch keep what they have at exit:

@@ -202,6 +202,24 @@ def _by_operator(option: str, texts: Iterable[str], example: str) -> dict[str, s
 
 
 @main.command()
+def doctor() -> None:
+    """Say what of this installation works together: Python, torch and torch_npu, the compiler, CANN.
+
+    The exit status is 1 if something has to be done.
+    """
+    import os
+
+    from ascend_graph.checks.doctor import examine
+
+    findings = list(examine(os.environ))
+    width = max(len(finding.subject) for finding in findings)
+    for finding in findings:
+        click.echo(f"{'!!' if finding.is_wrong else 'ok'}  {finding.subject:{width}}  {finding.text}")
+    if any(finding.is_wrong for finding in findings):
+        raise SystemExit(1)
+
+
+@main.command()
 @click.argument("operator", metavar="NAMESPACE::OP[.OVERLOAD]")
 @click.option(
     "--import",

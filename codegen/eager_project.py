@@ -54,6 +54,7 @@ from ascend_graph.prototypes.writer import to_reg_op
 from ascend_graph.shapes import Relation, parse_relation
 from ascend_graph.shapes.form import AttrKind
 from ascend_graph.shapes.syntax import Dims, Itself
+from ascend_graph.versions import requirement
 
 __all__ = ["LAUNCHES", "CppArgument", "CppOperator", "Project", "generate_project", "op_plugin_entries"]
 
@@ -291,6 +292,7 @@ def generate_project(
         "declarations": declarations,
         "declared": by_function,
         "prototypes": text != _NO_PROTOTYPES,
+        "tested": requirement(),
         **{name: getattr(eager_texts, name) for name in _TEXTS},
     }
     generated: dict[str, str | bytes] = {
@@ -619,7 +621,7 @@ def _runtime_headers(launch: str) -> list[Path]:
                 if launch == "aclnn"
                 else ("kernel_launch.h", "device_bytes.h", "launch.h")
             )
-            return [sources / name for name in (*names, "autograd.h", "device.h", "shapes.h")]
+            return [sources / name for name in (*names, "autograd.h", "device.h", "shapes.h", "versions.h")]
     raise GenerationError(
         "the sources of the eager kernels are not installed; install ascend-graph from a wheel or with 'pip install -e .'"
     )

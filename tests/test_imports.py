@@ -33,7 +33,19 @@ def test_can_be_imported_first(module: str) -> None:
 #: The packages and modules of this one, each above those that may import it, as docs/architecture.md draws them. The first
 #: ones are read without torch; what they import of it, functions import that are given something of torch's.
 WITHOUT = ["errors", "sources", "prototypes", "aclnn", "shapes", "binding", "gradients", "headers"]
-ORDER = [*WITHOUT, "compilation", "raw_ops", "dispatch", "eager", "registration", "codegen", "host", "checks", "cli"]
+ORDER = [
+    *WITHOUT,
+    "versions",
+    "compilation",
+    "raw_ops",
+    "dispatch",
+    "eager",
+    "registration",
+    "codegen",
+    "host",
+    "checks",
+    "cli",
+]
 
 
 def _places() -> dict[str, list[Path]]:

@@ -27,7 +27,8 @@ from ascend_graph.compilation.cache import (
     writable_cache,
 )
 from ascend_graph.compilation.progress import announced
-from ascend_graph.compilation.toolchain import BuildError, compiler, jobs, ninja, toolchain_key
+from ascend_graph.compilation.toolchain import BuildError, compiler, jobs, ninja, options_of, toolchain_key
+from ascend_graph.versions import cxx_flags
 
 #: A source that somebody edits while it is compiled is compiled again so often.
 _ATTEMPTS = 3
@@ -187,8 +188,9 @@ class CppLibrary:
         include = [f"-I{directory}" for directory in self.include_directories]
         search = [o for d in self.library_directories for o in (f"-L{d}", "-Xlinker", "-rpath", "-Xlinker", str(d))]
         objects = [f"{i}.o" for i in range(len(self.sources))]
-        options = ["-std=c++17", "-O2", "-fPIC", *self.flags, *include]
-        link = [*search, *(f"-l{name}" for name in self.libraries), *self.link_options]
+        standard = [] if any(flag.startswith("-std=") for flag in self.flags) else ["-std=c++17"]
+        options = [*standard, "-O2", "-fPIC", *self.flags, *options_of("CXXFLAGS"), *include]
+        link = [*search, *(f"-l{name}" for name in self.libraries), *self.link_options, *options_of("LDFLAGS")]
         lines = [
             "rule compile",
             f"  command = {_command(compiler(), options)} -MD -MF ${{out}}.d -c $in -o $out",
@@ -255,7 +257,7 @@ def torch_library(
         ),
         library_directories=(*library_directories, torch / "lib", torch_npu / "lib"),
         libraries=(*libraries, "torch_npu", "torch_python", "torch", "torch_cpu", "c10"),
-        flags=(f"-DTORCH_EXTENSION_NAME={name}", "-DTORCH_API_INCLUDE_EXTENSION_H", "-w"),
+        flags=(*cxx_flags(torch), f"-DTORCH_EXTENSION_NAME={name}", "-DTORCH_API_INCLUDE_EXTENSION_H", "-w"),
         depends_on=(*versions, sys.implementation.cache_tag or "", sys.prefix),
         versioned_directories=(torch, torch_npu),
     )

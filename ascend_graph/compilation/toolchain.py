@@ -20,6 +20,8 @@ _COMPILER_VARIABLES = (
     "LIBRARY_PATH",
     "GCC_EXEC_PREFIX",
     "COMPILER_PATH",
+    "CXXFLAGS",
+    "LDFLAGS",
 )
 
 
@@ -52,6 +54,19 @@ def _compiler(chosen: str, path: str) -> tuple[str, ...]:
     raise BuildError(
         f"no C++ compiler: looked for {names} on PATH; install one with C++17 (on Debian: g++), or set CXX to its command"
     )
+
+
+def options_of(variable: str) -> list[str]:
+    """The options that ``$CXXFLAGS`` or ``$LDFLAGS`` adds to those of a library.
+
+    Raises:
+        BuildError: they are no words of a shell.
+    """
+    text = os.environ.get(variable, "")
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise BuildError(f"{variable}={text!r} is no list of options: {error}; write them as for a shell") from None
 
 
 @cache

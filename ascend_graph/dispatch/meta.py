@@ -83,6 +83,7 @@ TORCH: DtypeSystem[torch.dtype] = DtypeSystem(
     to_name=lambda dtype: str(dtype).removeprefix("torch."),
     from_attr=_from_attr,
     default_float=lambda: str(torch.get_default_dtype()).removeprefix("torch."),
+    complex_of_bfloat16="bcomplex32" if "bcomplex32" in _BY_NAME else "complex64",
 )
 
 # ------------------------------------------------------------------------------------------------------- meta functions

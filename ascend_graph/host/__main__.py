@@ -22,11 +22,11 @@ from typing import NoReturn
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.host.toolkit import (
     HostRuntimeError,
-    check_torch_build,
     host_environment,
     real_cann,
     toolkit_directory,
 )
+from ascend_graph.versions import check
 
 _USAGE = (__doc__ or "").split("\n\n")[1].rstrip()
 
@@ -96,7 +96,9 @@ def launch(arguments: list[str]) -> NoReturn:
     if importlib.util.find_spec("torch") and importlib.util.find_spec("torch_npu"):
         from ascend_graph.host.bridge import bridge_library
 
-        check_torch_build()
+        remark = check(os.environ)
+        if remark and not quiet:
+            print(f"ascend_graph: {remark}", file=sys.stderr)
         bridge = bridge_library().build()
     environment = host_environment(os.environ, bridge)
     if packages:

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import ascend_graph.host
-from ascend_graph.compilation import package_directory
 from ascend_graph.errors import AscendGraphError
 
 #: Set, to the toolkit's directory, in every process that runs on the host runtime.
@@ -66,21 +64,6 @@ def real_cann(environment: Mapping[str, str]) -> str | None:
             return f"LD_LIBRARY_PATH has {entry}/libascendcl.so"
     default = Path("/usr/local/Ascend/ascend-toolkit/latest")
     return str(default) if default.exists() else None
-
-
-def check_torch_build() -> None:
-    """Refuse a torch that torch_npu cannot be loaded beside: its process would abort without a word about the cause.
-
-    Raises:
-        HostRuntimeError: the installed torch is a CUDA build.
-    """
-    version = (package_directory("torch") / "version.py").read_text()
-    cuda = re.search(r"^cuda\b.*= '(.+)'", version, re.MULTILINE)
-    if cuda is not None:
-        raise HostRuntimeError(
-            f"the installed torch is built for CUDA {cuda[1]}; torch_npu loads beside PyTorch's CPU build only. "
-            "Install that: pip install --force-reinstall torch==2.13.0+cpu --index-url <PyTorch's CPU wheels>"
-        )
 
 
 def kernel_timeout(environment: Mapping[str, str]) -> float | None:

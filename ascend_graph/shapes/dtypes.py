@@ -23,21 +23,24 @@ CATEGORY: Mapping[str, int] = {
     **dict.fromkeys(("float16", "bfloat16", "float32", "float64"), _FLOAT),
     **dict.fromkeys(("float8_e5m2", "float8_e4m3fn", "float8_e8m0fnu", "hifloat8"), _FLOAT),
     **dict.fromkeys(("float6_e3m2fn", "float6_e2m3fn", "float4_e2m1fn_x2", "float4_e1m2fn_x2"), _FLOAT),
-    **dict.fromkeys(("complex32", "complex64", "complex128"), _COMPLEX),
+    **dict.fromkeys(("complex32", "bcomplex32", "complex64", "complex128"), _COMPLEX),
     **dict.fromkeys(("qint8", "quint8", "qint32"), _INT),
 }
 
-REAL_OF = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
+REAL_OF = {"complex32": "float16", "bcomplex32": "bfloat16", "complex64": "float32", "complex128": "float64"}
+#: torch has a complex type of bfloat16 from 2.14 on, GE has none: see ``DtypeSystem.complex_of_bfloat16``.
 COMPLEX_OF = {"float16": "complex32", "bfloat16": "complex64", "float32": "complex64", "float64": "complex128"}
 
 
-#: What promotes within each category, the smaller first; uint8 and bfloat16 stand beside these.
+#: What promotes within each category, the smaller first; uint8, bfloat16 and bcomplex32 stand beside these.
 _ORDER = {
     _INT: ("int8", "int16", "int32", "int64"),
     _FLOAT: ("float16", "float32", "float64"),
     _COMPLEX: ("complex32", "complex64", "complex128"),
 }
-_PROMOTING = frozenset(("bool", "uint8", "bfloat16", *(name for order in _ORDER.values() for name in order)))
+_PROMOTING = frozenset(
+    ("bool", "uint8", "bfloat16", "bcomplex32", *(name for order in _ORDER.values() for name in order))
+)
 #: These meet only floating dtypes; all that is in neither set, such as float8, promotes with nothing but itself.
 _UNSIGNED = frozenset(("uint16", "uint32", "uint64", "uint4", "uint2", "uint1"))
 
@@ -59,12 +62,16 @@ def promote_names(a: str, b: str) -> str:
     if not {a, b} <= _PROMOTING:
         raise ValueError(f"{a} and {b} have no common dtype")
     category = CATEGORY[high]
+    if {a, b} == {"bfloat16", "bcomplex32"}:
+        return "bcomplex32"
     if CATEGORY[low] != category:
         return promote_names(COMPLEX_OF[low], high) if low in COMPLEX_OF and category == _COMPLEX else high
     if {a, b} == {"uint8", "int8"}:
         return "int16"
     if {a, b} == {"bfloat16", "float16"}:
         return "float32"
+    if {a, b} == {"bcomplex32", "complex32"}:
+        return "complex64"
     order = _ORDER[category]
     return order[max(order.index(name) if name in order else 0 for name in (a, b))]
 
@@ -94,6 +101,8 @@ class DtypeSystem(Generic[T]):
     from_attr: Callable[[Any], T | None]
     #: The dtype that integers become where a floating one is needed (``torch.get_default_dtype``).
     default_float: Callable[[], str] = lambda: "float32"
+    #: What a bfloat16 tensor becomes beside a complex number.
+    complex_of_bfloat16: str = "complex64"
 
     def promote(self, operands: Iterable[Operand[T]]) -> T:
         """The result dtype of an elementwise operator, as ``torch.result_type``.
@@ -116,8 +125,7 @@ class DtypeSystem(Generic[T]):
         assert result is not None
         return self.from_name(result)
 
-    @staticmethod
-    def _combine(higher: str, lower: str) -> str:
+    def _combine(self, higher: str, lower: str) -> str:
         if CATEGORY[lower] != _COMPLEX:
             return promote_names(higher, lower)
         # A complex number beside a half tensor gives complex half, not the default complex.
@@ -125,7 +133,7 @@ class DtypeSystem(Generic[T]):
             return lower
         if higher not in COMPLEX_OF:
             raise ValueError(f"{higher} and {lower} have no common dtype")
-        return COMPLEX_OF[higher]
+        return self.complex_of_bfloat16 if higher == "bfloat16" else COMPLEX_OF[higher]
 
     def _number(self, value: object) -> str:
         if isinstance(value, bool):

@@ -34,6 +34,7 @@
 
 #include "device.h"
 #include "executor_cache.h"
+#include "versions.h"
 
 // What op_plugin/utils/op_api_common_base.h declares. That header is not included: it takes longer to compile
 // than all the rest, and wants the version of torch_npu as a macro.
@@ -51,13 +52,6 @@ void* GetWorkSpaceAddr(uint64_t size);
 void InitExecSubTheadCtx(aclrtStream stream);
 void RunAclCall(const std::string& name, const std::function<int()>& launch);
 uint32_t OpApiGetTaskQueueEnable();
-namespace c10_npu {
-uint32_t GetDeterministicLevel();
-}  // namespace c10_npu
-namespace at_npu::native {
-void ApplyDeterministicLevel(int64_t level, bool enabled, bool is_opapi);
-}  // namespace at_npu::native
-extern "C" __attribute__((weak)) const char* aclGetRecentErrMsg();
 
 namespace ascend_graph::eager {
 
@@ -415,16 +409,14 @@ struct Call {
     template <typename AddToKey, typename GetWorkspaceSize>
     void prepare(AddToKey&& add_to_key, GetWorkspaceSize&& get_workspace_size) {
         stream = GetAclStream();
-        const auto level = c10_npu::GetDeterministicLevel();
-        const bool deterministic = at::globalContext().deterministicAlgorithms();
-        at_npu::native::ApplyDeterministicLevel(level, deterministic, true);
+        const Determinism determinism = apply_determinism();
         if (function.is_kept) {
             CallKey key;
             // A name of our own, for other callers have keys in the same cache.
             key.add(std::string_view("ascend_graph"));
             key.add(static_cast<int64_t>(reinterpret_cast<intptr_t>(function.get_workspace_size)));
-            key.add(static_cast<int64_t>(level));
-            key.add(deterministic);
+            key.add(determinism.level);
+            key.add(determinism.wanted);
             key.add(static_cast<int64_t>(core_limits()));
             key.add(static_cast<int64_t>(c10_npu::current_device()));
             key.add(static_cast<int64_t>(reinterpret_cast<intptr_t>(stream)));

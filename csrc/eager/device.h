@@ -8,25 +8,17 @@
 
 #include <optional>
 
+#include "versions.h"
+
 namespace c10_npu {
 c10::DeviceIndex current_device();
 }  // namespace c10_npu
-namespace at_npu::native {
-#ifndef __PULGIN_NATIVE_NPU_UTILS_OP_PREPARATION__  // torch_npu/csrc/framework/utils/OpPreparation.h
-class OpPreparation {
-  public:
-    static at::Tensor apply_tensor_without_format(c10::IntArrayRef sizes, const c10::TensorOptions& options);
-};
-#endif
-}  // namespace at_npu::native
 
 namespace ascend_graph::eager {
 
 // An output of an operator: on an NPU allocated as op-plugin does it, without the dispatcher's detour.
 inline at::Tensor allocate(at::IntArrayRef sizes, const at::TensorOptions& options) {
-    return options.device().is_privateuseone()
-               ? at_npu::native::OpPreparation::apply_tensor_without_format(sizes, options)
-               : at::empty(sizes, options);
+    return options.device().is_privateuseone() ? allocate_on_npu(sizes, options) : at::empty(sizes, options);
 }
 inline at::Tensor allocate(c10::SymIntArrayRef sizes, const at::TensorOptions& options) {
     return options.device().is_privateuseone() ? allocate(C10_AS_INTARRAYREF_SLOW(sizes), options)

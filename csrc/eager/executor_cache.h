@@ -24,13 +24,10 @@
 #include <typeinfo>
 #include <vector>
 
+#include "versions.h"
+
 struct aclOpExecutor;
 void* GetOpApiFuncAddr(const char* name);
-// Limits of cores, where torch_npu has them.
-namespace c10_npu {
-__attribute__((weak)) bool is_core_control_enabled();
-__attribute__((weak)) uint32_t GetResInCurrentThread(int type);
-}  // namespace c10_npu
 
 namespace ascend_graph::eager {
 

@@ -28,7 +28,7 @@ exec g++ "$@"
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     directory = tmp_path / "cache"
     monkeypatch.setenv("ASCEND_GRAPH_CACHE", str(directory))
-    for variable in ("CXX", "CPATH", "CPLUS_INCLUDE_PATH", "MAX_JOBS"):
+    for variable in ("CXX", "CXXFLAGS", "LDFLAGS", "CPATH", "CPLUS_INCLUDE_PATH", "MAX_JOBS"):
         monkeypatch.delenv(variable, raising=False)
     return directory
 
@@ -202,6 +202,7 @@ def test_sources_that_change_meanwhile_are_compiled_as_they_are_now(tmp_path: Pa
         ("CXX", "/bin/false", r"the compiler /bin/false does not run.*set CXX"),
         ("CXX", "no-such-compiler", r"looked for no-such-compiler on PATH.*set CXX"),
         ("CXX", "g++ 'open", r"CXX=.* is no command"),
+        ("CXXFLAGS", "-DA='open", r"CXXFLAGS=.* is no list of options"),
         ("MAX_JOBS", "abc", r"MAX_JOBS='abc' is no number of compilers"),
         ("MAX_JOBS", "0", r"MAX_JOBS='0' is no number of compilers"),
         ("ASCEND_GRAPH_CACHE", "/dev/null/cache", r"cannot be written: Not a directory.*set ASCEND_GRAPH_CACHE"),
@@ -234,6 +235,17 @@ def test_a_compiler_with_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("CXX", "env ANSWER=1 g++ -DVALUE=9")
     assert compiler()[1:] == ("ANSWER=1", "g++", "-DVALUE=9")
     assert answer(answering(tmp_path, "VALUE").build()) == 9
+
+
+def test_options_of_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    library = answering(tmp_path, "VALUE")
+    monkeypatch.setenv("CXXFLAGS", "-DVALUE=5")
+    monkeypatch.setenv("LDFLAGS", "-Wl,-soname,of-the-environment.so")
+    path = library.build()
+    assert answer(path) == 5
+    assert b"of-the-environment.so" in path.read_bytes()
+    monkeypatch.setenv("CXXFLAGS", "-DVALUE=6")
+    assert answer(library.build()) == 6
 
 
 def test_a_source_that_does_not_compile_leaves_nothing(tmp_path: Path, cache: Path) -> None:

@@ -51,3 +51,13 @@ def test_unimplemented_functions_fail_with_their_name() -> None:
     assert acl.aclrtMapMem(None, 0, 0, None, 0) == 200001  # ACL_ERROR_API_NOT_SUPPORT
     assert acl.aclGetRecentErrMsg() == b"aclrtMapMem is not implemented by the host runtime"
     assert acl.aclGetRecentErrMsg() is None
+
+
+def test_functions_of_older_wheels_fail_with_their_name() -> None:
+    import ctypes
+
+    acl = ctypes.CDLL(str(toolkit_directory() / "lib64/libascendcl.so"))
+    hccl = ctypes.CDLL(str(toolkit_directory() / "lib64/libhccl.so"))
+    acl.aclGetRecentErrMsg.restype = ctypes.c_char_p
+    assert hccl.HcclCommInitAll(1, None, None) == 5  # HCCL_E_NOT_SUPPORT
+    assert acl.aclGetRecentErrMsg() == b"HcclCommInitAll is not implemented by the host runtime"

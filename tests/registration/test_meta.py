@@ -294,7 +294,7 @@ def test_promotion_is_that_of_torch() -> None:
 
 
 @pytest.mark.parametrize("ranks", [(1, 1), (0, 1), (1, 0), (0, 0)])
-@pytest.mark.filterwarnings("ignore:ComplexHalf")
+@pytest.mark.filterwarnings("ignore:ComplexHalf", "ignore:BComplex32")
 def test_result_type_of_every_two_dtypes_is_that_of_torch(ranks: tuple[int, int]) -> None:
     dtypes = [getattr(torch, name) for name in TORCH_DTYPES if not name.startswith(("q", "bits"))]
     for pair in itertools.product(dtypes, repeat=2):

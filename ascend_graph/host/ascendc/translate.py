@@ -188,6 +188,15 @@ def _signature(kernel: Kernel) -> str:
     return f"uint32_t aclrtlaunch_{kernel.name}({', '.join(parameters)})"
 
 
+#: As ascendc_host/half.h says.
+_HALF = """\
+#if defined(__aarch64__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 13
+typedef __fp16 half;
+#else
+typedef _Float16 half;
+#endif"""
+
+
 def launch_header(kernel: Kernel) -> str:
     """The text of ``aclrtlaunch_<kernel>.h``: the launch function of a kernel for C and C++."""
     guard = f"HEADER_ACLRTLAUNCH_{kernel.name.upper()}_H"
@@ -202,7 +211,7 @@ def launch_header(kernel: Kernel) -> str:
 #else
 typedef void* aclrtStream;
 #endif
-{"typedef _Float16 half;" if half else ""}
+{_HALF if half else ""}
 #ifndef ACLRT_LAUNCH_KERNEL
 #define ACLRT_LAUNCH_KERNEL(kernel_func) aclrtlaunch_##kernel_func
 #endif

@@ -12,8 +12,10 @@
 #include <limits>
 #include <type_traits>
 
-using half = _Float16;
-using float16_t = _Float16;
+#include "half.h"
+
+using half = ascendc_host::Float16;
+using float16_t = half;
 using float32_t = float;
 
 #ifndef unlikely

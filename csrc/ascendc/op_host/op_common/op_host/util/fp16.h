@@ -6,6 +6,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "ascendc_host/half.h"
+
 namespace Ops::Base {
 
 // Arithmetic is done in float and rounded once.
@@ -17,7 +19,7 @@ struct fp16_t {
     fp16_t(const T& value) : val(bits_of(static_cast<float>(value))) {}
 
     float toFloat() const {
-        _Float16 half;
+        ascendc_host::Float16 half;
         std::memcpy(&half, &val, sizeof half);
         return static_cast<float>(half);
     }
@@ -36,7 +38,7 @@ struct fp16_t {
 
   private:
     static uint16_t bits_of(float value) {
-        const auto half = static_cast<_Float16>(value);
+        const auto half = static_cast<ascendc_host::Float16>(value);
         uint16_t bits;
         std::memcpy(&bits, &half, sizeof bits);
         return bits;

@@ -1,0 +1,134 @@
+"""What differs between versions of torch and torch_npu, and with which this was tested: everything else asks here.
+
+What C++ has to know of a version stands in ``csrc/eager/versions.h``.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ascend_graph.errors import AscendGraphError
+
+#: The versions of torch_npu that were tested, each beside the torch of its number: docs/versions.md.
+TESTED = ("2.14.0", "2.13.0")
+
+#: Set to 1, another version is tried all the same.
+UNTESTED_VARIABLE = "ASCEND_GRAPH_UNTESTED"
+
+
+class VersionError(AscendGraphError):
+    """The installed torch and torch_npu do not go together, or are none that was tested."""
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """A package as it is installed, read without importing it."""
+
+    name: str
+    directory: Path
+    #: As its own files say.
+    version: str
+    #: As the installation says; two where one was installed over the other.
+    recorded: tuple[str, ...]
+
+
+def installed(name: str) -> Installed | None:
+    """An installed package that has a ``version.py``, as torch and torch_npu have; None where there is none."""
+    spec = importlib.util.find_spec(name)
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    directory = Path(next(iter(spec.submodule_search_locations)))
+    recorded = tuple(
+        dict.fromkeys(
+            distribution.version
+            for distribution in importlib.metadata.distributions(name=name, path=[str(directory.parent)])
+        )
+    )
+    try:
+        text = (directory / "version.py").read_text()
+    except OSError:
+        text = ""
+    own = re.search(r"^__version__ = '([^']+)'", text, re.MULTILINE)
+    return Installed(name, directory, own[1] if own else (*recorded, "unknown")[0], recorded)
+
+
+def release(version: str) -> str:
+    """The numbers that a version begins with, without its post release and build.
+
+    >>> release("2.12.0.post3"), release("2.13.0+cpu")
+    ('2.12.0', '2.13.0')
+    """
+    found = re.match(r"\d+(\.\d+)*", version)
+    return found[0] if found else version
+
+
+def _series(version: str) -> str:
+    return ".".join(release(version).split(".")[:2])
+
+
+def requirement() -> str:
+    """The range of torch and torch_npu that was tested, as requirements write it: ``>=2.13,<2.15``."""
+    numbers = sorted(tuple(map(int, release(version).split("."))) for version in TESTED)
+    lowest = ".".join(map(str, numbers[0] if numbers[0][2] else numbers[0][:2]))
+    return f">={lowest},<{numbers[-1][0]}.{numbers[-1][1] + 1}"
+
+
+def check(environment: Mapping[str, str]) -> str | None:
+    """Refuse an installation of torch and torch_npu that cannot work or was not tested; a remark on another post release.
+
+    Raises:
+        VersionError: two versions of one package are installed over each other, torch is a CUDA build, torch_npu is made
+            for another torch, or nobody tested its version and ``ASCEND_GRAPH_UNTESTED`` is not 1.
+    """
+    torch, torch_npu = installed("torch"), installed("torch_npu")
+    if torch is None or torch_npu is None:
+        return None
+    for package in (torch, torch_npu):
+        if len(package.recorded) > 1 or any(release(v) != release(package.version) for v in package.recorded):
+            raise VersionError(
+                f"{package.directory.parent} has {package.name} {' and '.join(package.recorded)} installed over each other, "
+                f"and files of {package.version}: remove it until pip finds none (pip uninstall {package.name}), then install one"
+            )
+    number = release(torch_npu.version)
+    cuda = re.search(r"^cuda\b.*= '(.+)'", (torch.directory / "version.py").read_text(), re.MULTILINE)
+    if cuda is not None:
+        raise VersionError(
+            f"the installed torch is built for CUDA {cuda[1]}; torch_npu loads beside PyTorch's CPU build only. "
+            f"Install that: pip install --force-reinstall torch=={number}+cpu --index-url <PyTorch's CPU wheels>"
+        )
+    if release(torch.version) != number:
+        raise VersionError(
+            f"torch_npu {torch_npu.version} is made for torch {number}, and torch {torch.version} is installed; "
+            f"install that: pip install torch=={number}, or the torch_npu of torch {release(torch.version)}"
+        )
+    if torch_npu.version in TESTED:
+        return None
+    tested = f"tested are torch_npu {', '.join(TESTED)}, each with the torch of its number"
+    if _series(number) in map(_series, TESTED):
+        return f"torch_npu {torch_npu.version} was not tested; {tested}"
+    if environment.get(UNTESTED_VARIABLE) == "1":
+        return f"torch_npu {torch_npu.version} was not tested and may not work ({UNTESTED_VARIABLE}=1); {tested}"
+    raise VersionError(
+        f"torch_npu {torch_npu.version} was not tested; {tested}. To try it all the same, set {UNTESTED_VARIABLE}=1"
+    )
+
+
+def cxx_flags(torch: Path) -> tuple[str, ...]:
+    """How C++ is compiled that links the torch in the directory ``torch``: its standard, and its ABI of strings."""
+    try:
+        extensions = (torch / "utils/cpp_extension.py").read_text()
+    except OSError:
+        extensions = ""
+    # What it compiles with, not what an example in its documentation does.
+    standard = max(map(int, re.findall(r"cflags\b.*-std=c\+\+(\d\d)\b", extensions)), default=17)
+    try:
+        # An exception's constructor that takes a string, as its mangled name says.
+        old = b"_ZN3c105ErrorC2ENS_14SourceLocationESs" in (torch / "lib/libc10.so").read_bytes()
+    except OSError:
+        old = False
+    return f"-std=c++{standard}", f"-D_GLIBCXX_USE_CXX11_ABI={int(not old)}"

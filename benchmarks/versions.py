@@ -1,0 +1,257 @@
+"""Every version of torch_npu that is said to work, tried: an environment for each, the demo, the suite, the symbols.
+
+``python benchmarks/versions.py [VERSION…]`` (``make test-versions VERSIONS="…"``) needs no torch itself. For each version it
+makes ``build/versions/VERSION/env`` with that torch_npu, the torch of its number and this tree, and runs in it what is
+run on the main version: the demo, the tests that are not slow (``--tests`` chooses files), ``benchmarks/symbols.py``.
+Prints a table and, as its last line, JSON; writes that to ``benchmarks/data/versions.json`` (``--record``) and from it the
+table of ``docs/versions.md``. Environments are kept for the next run and deleted with ``--delete``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ET
+import zipfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+TREE = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(TREE))
+
+from ascend_graph.versions import TESTED, UNTESTED_VARIABLE, release  # noqa: E402
+from benchmarks._torch_without_cuda import remove_cuda  # noqa: E402
+
+PLACE = TREE / "build/versions"
+DATA = TREE / "benchmarks/data/versions.json"
+DOCUMENT = TREE / "docs/versions.md"
+_BEGIN, _END = "<!-- table: make test-versions -->", "<!-- end of table -->"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What was found of one version."""
+
+    version: str
+    torch: str = ""
+    python: str = ""
+    machine: str = ""
+    imports: bool = False
+    demo_rows: int = 0
+    demo_rows_equal: int = 0
+    passed: int = 0
+    failed: int = 0
+    skipped_for_version: int = 0
+    missing_symbols: int = 0
+    tests: str = ""
+    date: str = ""
+    seconds: int = 0
+    failures: tuple[str, ...] = ()
+
+
+class _Run:
+    """The commands of one version, each with a log beside its environment."""
+
+    def __init__(self, version: str) -> None:
+        self.version = version
+        self.place = PLACE / version
+        self.python = self.place / "env/bin/python"
+        self.environment = {**os.environ, UNTESTED_VARIABLE: "1"}
+        self.environment.pop("PYTHONDONTWRITEBYTECODE", None)  # the wheels' files warn when they are compiled
+
+    def __call__(self, log: str, command: Sequence[str | Path]) -> tuple[int, str]:
+        path = self.place / f"{log}.log"
+        with path.open("w") as file:
+            status = subprocess.run(
+                command, cwd=TREE, stdout=file, stderr=subprocess.STDOUT, check=False, env=self.environment
+            ).returncode
+        return status, path.read_text(errors="replace")
+
+    def pip(self, *arguments: str | Path) -> None:
+        status, text = self("pip", [self.python, "-m", "pip", "--disable-pip-version-check", "-q", *arguments])
+        if status != 0:
+            raise RuntimeError(f"{self.version}: pip {' '.join(map(str, arguments))} failed:\n{text[-2000:]}")
+
+
+def _requirements(torch: Path) -> list[str]:
+    """What torch asks for besides CUDA, and what this package's tests ask for besides torch."""
+    metadata = next(torch.glob("torch-*.dist-info/METADATA")).read_text()
+    own = [
+        line.partition(" ")[2].partition(";")[0]
+        for line in metadata.splitlines()
+        if line.startswith("Requires-Dist:") and "extra ==" not in line
+    ]
+    cuda = re.compile(r"(nvidia|cuda|triton|pytorch-triton)")
+    project = (TREE / "pyproject.toml").read_text()
+    ours = re.findall(
+        r'^    "((?!torch|ascend)[a-z]\w*[^"]*)",',
+        project.partition("dependencies = [")[2].partition("lint = [")[0],
+        re.MULTILINE,
+    )
+    return [*(r for r in own if not cuda.match(r.strip())), *ours]
+
+
+def _environment(run: _Run) -> None:
+    """Make the environment of a version, unless it is there."""
+    done = run.place / "env/made"
+    if done.exists():
+        _install_tree(run)
+        return
+    for name in ("env", "demo"):
+        shutil.rmtree(run.place / name, ignore_errors=True)
+    run.place.mkdir(parents=True, exist_ok=True)
+    subprocess.run([sys.executable, "-m", "venv", run.place / "env"], check=True)
+    wheels = run.place / "wheels"
+    number = release(run.version)
+    try:
+        run.pip("download", "--no-deps", "-d", wheels, f"torch=={number}+cpu")
+    except RuntimeError:  # only a CUDA build is offered
+        run.pip("download", "--no-deps", "-d", wheels, f"torch=={number}")
+    site = _site(run)
+    with zipfile.ZipFile(next(wheels.glob("torch-*.whl"))) as archive:
+        archive.extractall(site)
+    for program in (site / "torch/bin").glob("*"):
+        program.chmod(0o755)
+    shutil.rmtree(wheels)
+    remove_cuda(site)
+    run.pip("install", *_requirements(site))
+    run.pip("install", "--no-deps", f"torch_npu=={run.version}")
+    _install_tree(run)
+    done.touch()
+
+
+def _install_tree(run: _Run) -> None:
+    run.pip("install", "--no-deps", "-e", TREE)
+    # The editable install also puts the directory above this tree on the path, where anything may lie.
+    for path in _site(run).glob("_editable_skbc_ascend_graph.pth"):
+        path.write_text("".join(f"{line}\n" for line in path.read_text().splitlines() if line != str(TREE.parent)))
+
+
+def _site(run: _Run) -> Path:
+    return next((run.place / "env/lib").glob("python*/site-packages"))
+
+
+def _tests(run: _Run, tests: Sequence[str]) -> dict[str, object]:
+    report = run.place / "tests.xml"
+    report.unlink(missing_ok=True)
+    pytest = ["-m", "pytest", "-q", "-m", "not slow", "-p", "no:cacheprovider", f"--junitxml={report}", *tests]
+    run("tests", [run.python, "-m", "ascend_graph.host", "--quiet", *pytest])
+    if not report.exists():
+        return {"failures": ("no report: see tests.log",), "failed": 1}
+    cases = list(ET.parse(report).getroot().iter("testcase"))
+    bad = [c for c in cases if c.find("failure") is not None or c.find("error") is not None]
+    skipped = [c for c in cases if c.find("skipped") is not None]
+    for_version = [c for c in skipped if re.search(r"torch(_npu)? \d", c.find("skipped").get("message", ""))]  # type: ignore[union-attr]
+    return {
+        "passed": len(cases) - len({id(c) for c in [*bad, *skipped]}),
+        "failed": len(bad),
+        "skipped_for_version": len(for_version),
+        "failures": tuple(sorted({f"{c.get('classname')}::{c.get('name')}" for c in bad})),
+    }
+
+
+def _try(version: str, tests: Sequence[str]) -> Result:
+    started = time.monotonic()
+    run = _Run(version)
+    _environment(run)
+    found: dict[str, object] = {}
+    code = (
+        "import platform, torch, torch_npu, torchair; print('VERSIONS', torch.__version__, platform.python_version())"
+    )
+    status, text = run("import", [run.python, "-m", "ascend_graph.host", "--quiet", "-c", code])
+    versions = re.search(r"VERSIONS (\S+) (\S+)", text)
+    if versions is not None:
+        relative = run.place.relative_to(TREE)
+        found |= {"imports": status == 0, "torch": versions[1], "python": versions[2]}
+        options = [f"BIN={relative}/env/bin", f"DEMO={relative}/demo", "-o", ".venv/installed"]
+        _, text = run("demo", ["make", "-s", "demo", *options])
+        rows = re.findall(r"│ *(yes|no)\b", text)
+        found |= {"demo_rows": len(rows), "demo_rows_equal": rows.count("yes")}
+        found |= _tests(run, tests)
+    _, text = run("symbols", [run.python, "benchmarks/symbols.py", "--wheels", _site(run)])
+    missing = re.search(r'"missing": (\d+)', text)
+    return Result(
+        version,
+        machine=platform.machine(),
+        missing_symbols=int(missing[1]) if missing else -1,
+        tests=" ".join(tests) or "all that are not slow",
+        date=datetime.date.today().isoformat(),
+        seconds=round(time.monotonic() - started),
+        **found,  # type: ignore[arg-type]
+    )
+
+
+def table(results: Sequence[Result]) -> str:
+    """The results as Markdown, newest version first."""
+    lines = [
+        "| torch_npu | torch | Python, machine | imports | demo rows equal | passed | failed | skipped for the version | missing symbols | date |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for r in results:
+        cells = [
+            r.version, r.torch, f"{r.python}, {r.machine}", "yes" if r.imports else "no", f"{r.demo_rows_equal} of {r.demo_rows}",
+            r.passed, r.failed, r.skipped_for_version, r.missing_symbols, r.date,
+        ]  # fmt: skip
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+    for tests in sorted({r.tests for r in results}):
+        versions = [r.version for r in results if r.tests == tests]
+        lines.append(f"\nTests with {', '.join(versions)}: {tests}.")
+    lines += [f"\nFailed with {r.version}: {', '.join(r.failures)}." for r in results if r.failures]
+    return "\n".join(lines)
+
+
+def recorded() -> list[Result]:
+    """What was found last of each version, newest version first."""
+    entries = json.loads(DATA.read_text()) if DATA.exists() else []
+    results = [Result(**{**entry, "failures": tuple(entry["failures"])}) for entry in entries]
+    return sorted(results, key=lambda r: [int(n) for n in re.findall(r"\d+", r.version)], reverse=True)
+
+
+def _record(results: Sequence[Result]) -> None:
+    """Put results into the data and the document."""
+    kept = {r.version: r for r in recorded()} | {r.version: r for r in results}
+    DATA.write_text(json.dumps([asdict(r) for r in kept.values()], indent=1) + "\n")
+    document(recorded())
+
+
+def document(results: Sequence[Result]) -> None:
+    """Write the table of ``docs/versions.md``."""
+    text = DOCUMENT.read_text()
+    before, _, rest = text.partition(_BEGIN)
+    DOCUMENT.write_text(f"{before}{_BEGIN}\n{table(results)}\n{_END}{rest.partition(_END)[2]}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Try versions of torch_npu.")
+    parser.add_argument("versions", nargs="*", metavar="VERSION", help=f"default: {' '.join(TESTED)}")
+    parser.add_argument("--tests", nargs="*", default=[], metavar="FILE", help="test files; default: all")
+    parser.add_argument(
+        "--record", action="store_true", help="write benchmarks/data/versions.json and docs/versions.md"
+    )
+    parser.add_argument("--delete", action="store_true", help="delete each environment when it is done")
+    arguments = parser.parse_args()
+    results = []
+    for version in arguments.versions or TESTED:
+        result = _try(version, arguments.tests)
+        results.append(result)
+        print(table([result]).splitlines()[2], *(f"\n  failed: {f}" for f in result.failures), flush=True)
+        if arguments.record:
+            _record([result])
+        if arguments.delete:
+            shutil.rmtree(PLACE / version / "env", ignore_errors=True)
+    print(table(results))
+    print(json.dumps([asdict(r) for r in results]))
+    return int(any(not r.imports or r.failed or r.missing_symbols or r.demo_rows_equal != r.demo_rows for r in results))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

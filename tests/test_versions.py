@@ -1,0 +1,172 @@
+"""What is said of an installation of torch and torch_npu: which go on, which are refused, and how C++ is compiled for them."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from ascend_graph.versions import TESTED, cxx_flags, requirement
+from benchmarks import symbols, versions
+
+TREE = Path(__file__).resolve().parents[1]
+CHECK = "import os; from ascend_graph.versions import check; print(check(os.environ))"
+
+
+def install(site: Path, name: str, version: str, *, files: str | None = None, cuda: str | None = None) -> None:
+    """What an installed package is looked at for."""
+    (site / name).mkdir(parents=True, exist_ok=True)
+    (site / name / "__init__.py").touch()
+    text = f"__version__ = '{files or version}'\ncuda: Optional[str] = {cuda!r}\n"
+    (site / name / "version.py").write_text(text)
+    information = site / f"{name}-{version}.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+
+
+def checked(site: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    variables = {**os.environ, "PYTHONPATH": str(site), **environment}
+    return subprocess.run([sys.executable, "-c", CHECK], capture_output=True, text=True, check=False, env=variables)
+
+
+def test_a_tested_pair_is_said_nothing_of(tmp_path: Path) -> None:
+    install(tmp_path, "torch", "2.13.0+cpu")
+    install(tmp_path, "torch_npu", "2.13.0")
+    assert checked(tmp_path).stdout == "None\n"
+
+
+def test_another_post_release_is_a_remark(tmp_path: Path) -> None:
+    install(tmp_path, "torch", "2.13.0+cpu")
+    install(tmp_path, "torch_npu", "2.13.0.post1")
+    said = checked(tmp_path).stdout
+    assert said.startswith("torch_npu 2.13.0.post1 was not tested; tested are torch_npu 2.14.0, ")
+
+
+@pytest.mark.parametrize(
+    ("packages", "message"),
+    [
+        (
+            [("torch", "2.13.0", None, "13.0"), ("torch_npu", "2.13.0", None, None)],
+            "torch is built for CUDA 13.0; torch_npu loads beside PyTorch's CPU build only. Install that: "
+            "pip install --force-reinstall torch==2.13.0+cpu",
+        ),
+        (
+            [("torch", "2.14.0+cpu", None, None), ("torch_npu", "2.13.0", None, None)],
+            "torch_npu 2.13.0 is made for torch 2.13.0, and torch 2.14.0+cpu is installed; install that: pip install torch==2.13.0",
+        ),
+        (
+            [("torch", "2.13.0+cpu", "2.14.0", None), ("torch_npu", "2.13.0", None, None)],
+            "torch 2.13.0+cpu installed over each other, and files of 2.14.0: remove it until pip finds none",
+        ),
+        (
+            [("torch", "2.1.0", None, None), ("torch_npu", "2.1.0.post17", None, None)],
+            "torch_npu 2.1.0.post17 was not tested; tested are torch_npu 2.14.0, ",
+        ),
+    ],
+)
+def test_what_cannot_work_is_refused(
+    tmp_path: Path, packages: list[tuple[str, str, str | None, str | None]], message: str
+) -> None:
+    for name, version, files, cuda in packages:
+        install(tmp_path, name, version, files=files, cuda=cuda)
+    result = checked(tmp_path)
+    assert result.returncode == 1
+    assert message in result.stderr
+
+
+def test_two_versions_of_one_package(tmp_path: Path) -> None:
+    install(tmp_path, "torch", "2.14.0")
+    install(tmp_path, "torch", "2.13.0")
+    install(tmp_path, "torch_npu", "2.13.0")
+    assert re.search(r"has torch 2\.1[34]\.0 and 2\.1[34]\.0 installed over each other", checked(tmp_path).stderr)
+
+
+def test_an_untested_version_can_be_tried(tmp_path: Path) -> None:
+    install(tmp_path, "torch", "2.1.0")
+    install(tmp_path, "torch_npu", "2.1.0.post17")
+    assert "set ASCEND_GRAPH_UNTESTED=1" in checked(tmp_path).stderr
+    tried = checked(tmp_path, ASCEND_GRAPH_UNTESTED="1").stdout
+    assert tried.startswith("torch_npu 2.1.0.post17 was not tested and may not work (ASCEND_GRAPH_UNTESTED=1)")
+
+
+def test_the_launcher_says_it(tmp_path: Path) -> None:
+    install(tmp_path, "torch", "2.12.0")
+    install(tmp_path, "torch_npu", "2.13.0")
+    result = subprocess.run(
+        [sys.executable, "-m", "ascend_graph.host", "--force", "-c", "pass"],
+        capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(tmp_path)},
+    )  # fmt: skip
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith("ascend_graph.host: torch_npu 2.13.0 is made for torch 2.13.0")
+
+
+@pytest.mark.parametrize(
+    ("extensions", "library", "flags"),
+    [
+        ("cflags += ['-std=c++20']", b"_ZN3c105ErrorC2ENS_14SourceLocationENSt7__cxx1112", ("-std=c++20", "1")),
+        (
+            ">>> args={'cxx': ['-std=c++20']}\ncommon_cflags += ['-std=c++17']",
+            b"\0_ZN3c105ErrorC2ENS_14SourceLocationESs\0",
+            ("-std=c++17", "0"),
+        ),
+        (None, None, ("-std=c++17", "1")),
+    ],
+)
+def test_how_cpp_is_compiled(
+    tmp_path: Path, extensions: str | None, library: bytes | None, flags: tuple[str, str]
+) -> None:
+    for directory in ("utils", "lib"):
+        (tmp_path / directory).mkdir()
+    if extensions is not None:
+        (tmp_path / "utils/cpp_extension.py").write_text(extensions)
+    if library is not None:
+        (tmp_path / "lib/libc10.so").write_bytes(library)
+    assert cxx_flags(tmp_path) == (flags[0], f"-D_GLIBCXX_USE_CXX11_ABI={flags[1]}")
+
+
+def test_the_installed_torch_says_the_same() -> None:
+    abi = cxx_flags(Path(torch.__file__).parent)[1]
+    assert abi == f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}"
+
+
+def test_what_was_tested_is_in_the_project_and_in_the_document() -> None:
+    project = (TREE / "pyproject.toml").read_text()
+    assert f'"torch{requirement()}"' in project
+    assert f'"torch_npu{requirement()}"' in project
+    results = {r.version: r for r in versions.recorded()}
+    assert {v for v, r in results.items() if r.imports and r.demo_rows and not r.missing_symbols} >= set(TESTED)
+    assert versions.table(versions.recorded()) in (TREE / "docs/versions.md").read_text()
+
+
+def test_every_known_wheel_finds_what_it_links() -> None:
+    from ascend_graph.host.toolkit import toolkit_directory
+
+    wheels = symbols.load()
+    assert {name for w in wheels for name in w.name.split()} >= {*TESTED, *symbols.MACHINES}
+    assert symbols.missing(wheels, symbols.exported(toolkit_directory() / "lib64")) == {}
+
+
+@pytest.mark.parametrize(
+    ("symbol", "canns"),
+    [
+        ("aclrtMalloc", True),
+        ("HcclAllReduce", True),
+        ("rtKernelLaunch", True),
+        ("strcpy_s", True),
+        ("_ZN2ge5GraphC1EPKc", True),
+        ("_ZN2at6native5emptyEv", False),
+        ("_ZNK3c1010TensorImpl5sizesEv", False),
+        ("_ZNSt6vectorIiE4pushEv", False),
+        ("PyList_New", False),
+        ("THPVariableClass", False),
+        ("pthread_create", False),
+        ("memcpy", False),
+    ],
+)
+def test_whose_a_symbol_is(symbol: str, canns: bool) -> None:
+    assert symbols.is_canns(symbol) is canns
