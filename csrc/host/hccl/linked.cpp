@@ -3,7 +3,7 @@
 #include "acl/abi.h"
 #include "ascend_graph/host_runtime.h"
 
-// All devices of one process: torch_npu links it and does not call it.
+// Communicators of all devices in one process, which the host runtime has not: a process is a rank.
 ACL_EXPORT int HcclCommInitAll() {
     constexpr int kNotSupported = 5;
     ascendgraphFail(ACL_ERROR_API_NOT_SUPPORT, "HcclCommInitAll is not implemented by the host runtime");
