@@ -8,8 +8,10 @@ without data. Where a shape depends on data, or on a size that is not known, the
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -58,12 +60,54 @@ def compile_model(model: bytes, options: Mapping[str, str]) -> Plan:
         GraphCompileError: the graph is malformed, or has an operator without a host kernel.
     """
     del options  # they tune a device
+    if _looks:
+        _looks[-1].add(read_graph(model))
+        raise GraphCompileError("the graph is only looked at")
     with torch.no_grad():
         return _GraphCompiler(read_graph(model)).compile()
 
 
+@dataclass
+class Look:
+    """What graphs lack that are only looked at."""
+
+    graphs: int = 0
+    #: The names of nodes by GE operator.
+    missing: dict[str, list[str]] = field(default_factory=dict)
+
+    def add(self, graph: GraphDef) -> None:
+        """Note a graph."""
+        self.graphs += 1
+        for type_, names in missing_kernels(graph).items():
+            self.missing.setdefault(type_, []).extend(names)
+
+
+#: While there are any, graphs are noted in the last one.
+_looks: list[Look] = []
+
+
+@contextlib.contextmanager
+def only_looked_at() -> Iterator[Look]:
+    """No graph is compiled meanwhile, in no thread; each is noted and refused."""
+    _looks.append(Look())
+    try:
+        yield _looks[-1]
+    finally:
+        _looks.pop()
+
+
+def missing_kernels(graph: GraphDef) -> dict[str, list[str]]:
+    """The GE operators of a graph that have no host kernel, and the names of their nodes."""
+    missing: dict[str, list[str]] = {}
+    for op in ordered_nodes(graph):
+        if op.type not in _STRUCTURE and find_kernel(op.type) is None:
+            missing.setdefault(op.type, []).append(op.name)
+    return missing
+
+
 class _GraphCompiler:
     def __init__(self, graph: GraphDef) -> None:
+        self.graph = graph
         #: The graph's outputs are read after everything else.
         self.nodes = sorted(ordered_nodes(graph), key=lambda op: op.type == "NetOutput")
         #: Per edge the last node that reads it, as an index into ``nodes``.
@@ -103,12 +147,10 @@ class _GraphCompiler:
 
     def _check_kernels(self) -> None:
         """Name all that the host runtime lacks for the graph at once."""
-        missing: dict[str, list[str]] = {}
         for op in self.nodes:
             if op.subgraph_name:
                 raise GraphCompileError(f"node {op.name} ({op.type}): the host runtime has no operators with subgraphs")
-            if op.type not in _STRUCTURE and find_kernel(op.type) is None:
-                missing.setdefault(op.type, []).append(op.name)
+        missing = missing_kernels(self.graph)
         if not missing:
             return
         shown = ", ".join(f"{type_} ({_nodes(names)})" for type_, names in missing.items())
