@@ -133,6 +133,7 @@ class Recorder:
             "-O1",
             "-w",
             f"-I{_SOURCES}",
+            f"-I{_SOURCES / 'include'}",
             str(source),
             "-o",
             str(library),

@@ -88,9 +88,9 @@ def _argument(
     if narrow:
         return f"static_cast<float>({plain})"
     if value is Value.SCALAR:
-        return f"at::Scalar({plain})"
+        return taken if given.kind is Kind.SCALAR else f"at::Scalar({plain})"
     if value is Value.SCALAR_LIST:
-        return f"ascend_graph::eager::scalars_of({plain})"
+        return taken if given.kind is Kind.SCALARS else f"ascend_graph::eager::scalars_of({plain})"
     if value is Value.INT and type_.canonical.base != "int64_t" and given.kind is Kind.INT:
         return f'ascend_graph::eager::ranged<{type_.canonical.base}>("{argument.name}", {plain})'
     return taken

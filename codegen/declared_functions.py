@@ -15,13 +15,11 @@ from ascend_graph.aclnn.parser import FIRST_PHASE
 from ascend_graph.binding import BindingError, Call
 from ascend_graph.binding.declared import derive
 from ascend_graph.binding.errors import EagerError
-from ascend_graph.binding.own_schema import OperatorSchema, operator_schema
+from ascend_graph.binding.own_schema import Kind, OperatorSchema, SchemaArgument, operator_schema
 from ascend_graph.shapes import RelationError, parse_relation
 
 #: Where a project keeps the declarations.
 FILE = "aclnn.h"
-#: What C++ parameters of generated kernels cannot be without: null goes in their place.
-_NULL = (Value.INTS, Value.FLOATS, Value.BOOLS, Value.SCALAR, Value.STRING, Value.SCALAR_LIST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +41,7 @@ def declared_operators(
 ) -> tuple[dict[str, DeclaredOperator], list[tuple[str, str]], list[str]]:
     """The operators of a header's functions by the functions' names; what is left out, and what is only a proposal.
 
-    Tensors are positional, values are keyword-only, as in every generated library. What may be null and is no tensor is null.
+    Tensors are positional, values are keyword-only, as in every generated library. A list of scalars that may be null is null.
 
     Args:
         text: The header.
@@ -80,10 +78,11 @@ def declared_operators(
 
 
 def _nulls(function: AclnnFunction) -> dict[str, Any]:
+    """The lists of scalars that may be null: PyTorch's dispatcher hands no optional one to C++."""
     return {
         p.name: None
         for p in function.parameters
-        if p.optional and not p.default and p.value in _NULL and p.direction is Direction.IN
+        if p.optional and not p.default and p.value is Value.SCALAR_LIST and p.direction is Direction.IN
     }
 
 
@@ -100,5 +99,13 @@ def _operator(function: AclnnFunction, shape: str) -> DeclaredOperator:
     ):
         raise EagerError("it reads no tensor, so nothing says that it runs on the NPU")
     derived = derive(function, None, _nulls(function), outputs)
-    schema = operator_schema(derived.schema.prototype, derived.schema.name)
+    made = operator_schema(derived.schema.prototype, derived.schema.name)
+    # What a prototype has no word for is as the declaration says: scalars of any type, and what may be null.
+    exact: dict[str, SchemaArgument] = {
+        a.parameter.name: replace(a, keyword=True)
+        for a in derived.schema.arguments
+        if a.kind in (Kind.SCALAR, Kind.SCALARS) or a.is_null
+    }
+    arguments = tuple([a if a.is_input else exact.get(a.parameter.name, a) for a in made.arguments])
+    schema = replace(made, arguments=arguments)
     return DeclaredOperator(schema, replace(derived.call, declared=replace(function, file=FILE)))

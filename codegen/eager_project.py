@@ -106,6 +106,8 @@ _CPP = {
     Kind.BOOLS: ("c10::List<bool>", "std::optional<c10::List<bool>>", "{}"),
     Kind.DTYPE: ("int64_t", "std::optional<int64_t>", "Dtype{{{}}}"),
     Kind.DTYPES: ("at::IntArrayRef", "at::OptionalIntArrayRef", "Dtypes{{{}}}"),
+    Kind.SCALAR: ("const at::Scalar&", "const std::optional<at::Scalar>&", "{}"),
+    Kind.SCALARS: ("at::ArrayRef<at::Scalar>", "std::optional<at::ArrayRef<at::Scalar>>", "{}"),
 }
 #: The functions of eager_texts that templates call.
 _TEXTS = (
@@ -583,7 +585,7 @@ def _shapes(relation: Relation, arguments: Sequence[CppArgument]) -> OutputCode 
         if given.kind is Kind.TENSOR:
             tensors[name] = CppTensor(argument.name, argument.type.startswith("const std::optional"))
         elif not given.is_tensor and name not in tensors:
-            attrs[name] = argument.name, attr_kind(given.kind, given.default is not None)
+            attrs[name] = argument.name, attr_kind(given.kind, given.default is not None or given.is_null)
     return output_code(relation, tensors, attrs)
 
 
@@ -603,7 +605,7 @@ def _cpp_argument(argument: SchemaArgument) -> CppArgument:
         return CppArgument(name, type_, name, name, argument, None if allowed.mask == ANY else allowed)
     plain, optional, aclnn = _CPP[argument.kind]
     if argument.default is None:
-        return CppArgument(name, plain, name, aclnn.format(name), argument)
+        return CppArgument(name, optional if argument.is_null else plain, name, aclnn.format(name), argument)
     default = eager_texts.cpp_value(argument.kind, argument.default)
     value = f"{name}.has_value() ? {plain}(*{name}) : {plain}({default})"
     return CppArgument(name, optional, value, aclnn.format(value), argument)

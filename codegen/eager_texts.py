@@ -16,7 +16,13 @@ from ascend_graph.prototypes import AttrValue, Parameter, ParameterKind
 if TYPE_CHECKING:
     from ascend_graph.codegen.eager_project import CppArgument, CppOperator
 
-_LISTS = {Kind.INTS: "int64_t", Kind.DTYPES: "int64_t", Kind.FLOATS: "double", Kind.BOOLS: "bool"}
+_LISTS = {
+    Kind.INTS: "int64_t",
+    Kind.DTYPES: "int64_t",
+    Kind.FLOATS: "double",
+    Kind.BOOLS: "bool",
+    Kind.SCALARS: "at::Scalar",
+}
 _FROM_IVALUE = {
     Kind.INT: "toInt()",
     Kind.DTYPE: "toInt()",
@@ -27,6 +33,7 @@ _FROM_IVALUE = {
     Kind.DTYPES: "toIntVector()",
     Kind.FLOATS: "toDoubleVector()",
     Kind.BOOLS: "toBoolList()",
+    Kind.SCALAR: "toScalar()",
 }
 _PYTHON = {
     Kind.INT: "int",
@@ -38,6 +45,8 @@ _PYTHON = {
     Kind.DTYPES: "Sequence[int]",
     Kind.FLOATS: "Sequence[float]",
     Kind.BOOLS: "Sequence[bool]",
+    Kind.SCALAR: "float | int",
+    Kind.SCALARS: "Sequence[float | int]",
 }
 
 
@@ -51,7 +60,9 @@ def cpp_value(kind: Kind, value: AttrValue) -> str:
     if isinstance(value, str):
         text: str = cpp_string(value)
         return text
-    if isinstance(value, float | int) and kind in (Kind.FLOAT, Kind.FLOATS):
+    if isinstance(value, float | int) and (
+        kind in (Kind.FLOAT, Kind.FLOATS) or (kind in (Kind.SCALAR, Kind.SCALARS) and isinstance(value, float))
+    ):
         if math.isnan(value):
             return "std::numeric_limits<double>::quiet_NaN()"
         return (
@@ -76,6 +87,10 @@ def attr_value(argument: CppArgument) -> str:
         Kind.DTYPES: f"{name}.vec()",
         Kind.FLOATS: f"{name}.vec()",
     }
+    if kind is Kind.SCALARS or argument.argument.is_null:
+        raise GenerationError(
+            f"attr {argument.argument.name} is one that C++ does not keep for a gradient: null, or a list of scalars"
+        )
     if argument.argument.default is None:
         return str(value.get(kind, name))
     if kind in _LISTS:
@@ -148,7 +163,7 @@ def _optional(argument: SchemaArgument) -> bool:
 
 def _may_be_none(argument: SchemaArgument) -> bool:
     """Whether a value is optional in C++: None stands for a default, or for an input that is absent."""
-    return argument.default is not None or (_optional(argument) and not argument.is_tensor)
+    return argument.default is not None or argument.is_null or (_optional(argument) and not argument.is_tensor)
 
 
 # ------------------------------------------------------------------------------------------------------------- bindings
@@ -193,7 +208,7 @@ def binding_arguments(op: CppOperator) -> list[str]:
         texts.append("py::kw_only()")
     for a in attrs:
         default = ""
-        if a.argument.default is not None:
+        if a.argument.default is not None or a.argument.is_null:
             default = " = py::none()"
         elif "=" in a.argument.text:
             value = cpp_value(a.argument.kind, default_of(a.argument))
@@ -237,7 +252,7 @@ def python_definition(op: CppOperator) -> str:
                 optional = parameter.kind is ParameterKind.OPTIONAL
                 annotation = f"{_PYTHON[argument.kind]}{' | None' if optional else ''}"
             tensors.append(f"{name}: {annotation}{' = None' if '=None' in argument.text else ''}")
-        elif argument.default is not None:
+        elif argument.default is not None or argument.is_null:
             attrs.append(f"{name}: {_PYTHON[argument.kind]} | None = None")
         else:
             default = f" = {python_literal(default_of(argument))}" if "=" in argument.text else ""

@@ -104,6 +104,11 @@ class SchemaArgument:
         return isinstance(self.parameter, Parameter)
 
     @property
+    def is_null(self) -> bool:
+        """Whether it is no input and None as its default, which the function gets as null."""
+        return not self.is_input and self.default is None and self.text.endswith("=None")
+
+    @property
     def is_tensor(self) -> bool:
         """Whether it is a tensor or a list of tensors."""
         return self.kind in (Kind.TENSOR, Kind.TENSOR_LIST)

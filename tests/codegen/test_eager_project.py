@@ -336,7 +336,9 @@ def test_numbers_that_make_no_sense(tmp_path: Path, dtypes: str, match: str) -> 
 TAIL = "uint64_t *workspaceSize, aclOpExecutor **executor);\n"
 ACLNN = f"""#include "aclnn/acl_meta.h"
 int aclnnGenLerpGetWorkspaceSize(const aclTensor *self, int64_t dim, const aclTensor *endOptional, const aclScalar *weight,
-    const aclIntArray *sizesOptional, aclDataType outType, int8_t small, float eps, char *mode, aclTensor *out, {TAIL}
+    const aclIntArray *sizesOptional, aclDataType outType, int8_t small, float eps, char *mode, const aclScalar *upperOptional,
+    const aclFloatArray *stepsOptional, const aclBoolArray *masksOptional, char *wayOptional, const aclScalarList *factors,
+    const aclScalarList *limitsOptional, aclTensor *out, {TAIL}
 int aclnnInplaceGenAddGetWorkspaceSize(aclTensor *selfRef, const aclTensor *other, {TAIL}
 int aclnnGenCountGetWorkspaceSize(const aclTensor *self, int64_t *count, {TAIL}
 int aclnnGenEyeGetWorkspaceSize(int64_t n, aclTensor *out, {TAIL}
@@ -351,17 +353,19 @@ def test_aclnn_headers_are_sources_as_prototypes_are(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, arguments)
     assert result.exit_code == 0, result.output
     assert "2 operators" in result.output
-    assert "proposed, check operators.ini: sizesOptional of aclnnGenLerp: always null" in result.output
+    assert "proposed, check operators.ini: limitsOptional of aclnnGenLerp: always null" in result.output
     assert "left out: aclnnGenEye: it reads no tensor" in result.output
     assert "left out: aclnnGenCount: count of its aclnn function is host memory" in result.output
     code = (project / "csrc/generated/operators.cpp").read_text()
     assert (
-        'm.def("gen_lerp(Tensor self, Tensor? end=None, *, int dim, float weight, int out_type, int small, float eps, str mode) '
+        'm.def("gen_lerp(Tensor self, Tensor? end=None, *, int dim, Scalar weight, int[]? sizes=None, int out_type, int small, '
+        "float eps, str mode, Scalar? upper=None, float[]? steps=None, bool[]? masks=None, str? way=None, Scalar[] factors) "
         '-> Tensor out"' in code
     )
     assert (
-        'call("gen_ops::gen_lerp", function, self, dim, end, at::Scalar(weight), nullptr, Dtype{out_type}, '
-        'ascend_graph::eager::ranged<int8_t>("small", small), static_cast<float>(eps), mode, outputs);' in code
+        'call("gen_ops::gen_lerp", function, self, dim, end, weight, sizes, Dtype{out_type}, '
+        'ascend_graph::eager::ranged<int8_t>("small", small), static_cast<float>(eps), mode, upper, steps, masks, way, factors, '
+        "nullptr, outputs);" in code
     )
     assert "inplace_gen_add(Tensor(a!) self, Tensor other) -> ()" in code
     assert (project / "gen_ops/aclnn.h").read_text() == ACLNN

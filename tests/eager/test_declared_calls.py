@@ -45,6 +45,11 @@ REG_OP(DcLists).INPUT(x, {FLOAT}).INPUT(sizes, TensorType({{DT_INT64}})).OPTIONA
     .ATTR(unused, ListInt, {{1, 2}}).OP_END_FACTORY_REG(DcLists)
 """
 _FLOATS = ", ".join(f"{'float' if n % 2 else 'double'} f{n}, int{8 if n % 3 else 32}_t i{n}" for n in range(9))
+NULLABLE = """
+int aclnnDcNullGetWorkspaceSize(const aclTensor *x, const aclScalar *alpha, const aclScalar *upperOptional,
+    const aclIntArray *sizesOptional, const aclFloatArray *stepsOptional, const aclBoolArray *masksOptional, char *wayOptional,
+    const aclScalarList *factors, aclTensor *out, TAIL
+"""
 FUNCTIONS = f"""
 int aclnnDcMixedGetWorkspaceSize(int8_t small, const aclScalar *alpha, const aclIntArray *sizesOptional, float narrow,
     const aclTensor *x, aclDataType kind, aclTensor *yOut, bool flag, int64_t *count, TAIL
@@ -53,7 +58,7 @@ int aclnnDcListsGetWorkspaceSize(const aclTensor *x, const aclScalarList *weight
     const aclFloatArray *factorsOptional, const aclScalarList *counts, const aclScalarList *masks, const aclScalarList *fixed,
     uint8_t *small, bool *flag, float *mean, int64_t *ignored, aclTensor *yOut, TAIL
 int aclnnDcManyGetWorkspaceSize({_FLOATS}, float f9, double f10, float f11, const aclTensor *x, aclTensor *out, TAIL
-""".replace("TAIL", "uint64_t *workspaceSize, aclOpExecutor **executor);")
+{NULLABLE}""".replace("TAIL", "uint64_t *workspaceSize, aclOpExecutor **executor);")
 
 
 def declared(name: str) -> AclnnFunction:
@@ -278,18 +283,20 @@ def test_generated_libraries_call_by_the_same_plan(recording: Any, tmp_path: Pat
     (tmp_path / "op_proto.h").write_text(GENERATED)
     project_directory = tmp_path / "dc_generated"
     shapes = {"DcMany": "x[*s] -> y[*s]", "DcMixed": "x[*s] -> y[*s], count[]: int64"}
-    project = generate_project(project_directory, tmp_path / "op_proto.h", shapes=shapes)
-    assert set(project.operators) == {"DcMany", "DcAdd", "DcMixed"}
+    (tmp_path / "aclnn_dc_null.h").write_text(FUNCTIONS[FUNCTIONS.index("int aclnnDcNull") :])
+    sources = [tmp_path / "op_proto.h", tmp_path / "aclnn_dc_null.h"]
+    project = generate_project(project_directory, sources, shapes=shapes)
+    assert set(project.operators) == {"DcMany", "DcAdd", "DcMixed", "aclnnDcNull"}
     written = (project_directory / "csrc/generated/operators.cpp").read_text()
     assert "// aclnnDcAdd: no header declares aclnnDcAdd: msOpGen's order, if an operator package has it." in written
     assert 'find_function("aclnnDcAdd", true)' in written
     assert "// aclnnDcMany: declared in aclnn_dc_many.h." in written
     mixed_ini = "[DcMixed]\nshape = x[*s] -> y[*s], count[]: int64\n"
     (project_directory / "dc_generated/operators.ini").write_text(
-        SETTLED + mixed_ini + "[DcMany]\nshape = x[*s] -> y[*s]\n"
+        SETTLED + mixed_ini + "[DcMany]\nshape = x[*s] -> y[*s]\n[aclnnDcNull]\nshape = x[*s] -> out[*s]\n"
     )
     project = generate_project(project_directory, bindings="both")
-    assert set(project.operators) == {"DcMany", "DcAdd", "DcMixed", "DcLists"}
+    assert set(project.operators) == {"DcMany", "DcAdd", "DcMixed", "DcLists", "aclnnDcNull"}
     sources = project_directory / "csrc/generated"
     library = torch_library("_dc_generated", sorted(sources.glob("*.cpp")), headers=sorted(sources.rglob("*.h")), include_directories=[sources])  # fmt: skip
     torch.ops.load_library(library.build())
@@ -311,6 +318,22 @@ def test_generated_libraries_call_by_the_same_plan(recording: Any, tmp_path: Pat
     assert count.item() == recorder.WRITTEN
     torch.ops.dc_generated.dc_mixed(x)
     assert recording.given()[1][2] is None
+    check_nulls(recording, torch.ops.dc_generated.dc_null)
+
+
+def check_nulls(recording: Any, call: Any) -> None:
+    """What aclnnDcNull is given: scalars with their own types, and null where nothing is given."""
+    x = torch.ones(2).npu()
+    y = call(x, alpha=2, factors=[1, 0.5, True])
+    assert recording.given() == (
+        "aclnnDcNull",
+        [{"tensor": x.data_ptr()}, 2, *[None] * 5, [1, 0.5, True], {"tensor": y.data_ptr()}],
+    )
+    assert type(recording.given()[1][1]) is int
+    call(x, alpha=2.5, upper=3, sizes=[4, 5], steps=[0.5], masks=[True, False], way="up", factors=[])
+    assert recording.given()[1][1:8] == [2.5, 3, [4, 5], [0.5], [True, False], "up", []]
+    call(x, alpha=True, upper=0.5, sizes=[], steps=[], masks=[], way="", factors=[2])
+    assert recording.given()[1][1:8] == [True, 0.5, [], [], [], "", [2]]
 
 
 def test_op_plugin_entries_name_the_parameters_where_the_order_differs(tmp_path: Path) -> None:
