@@ -314,10 +314,10 @@ def masked_softmax_with_rel_pos_bias(
 
 
 @host_kernel("MaskedCausalConv1d")
-def masked_causal_conv1d(x: T, weight: T, mask: T | None = None) -> T:
+def masked_causal_conv1d(input: T, weight: T, mask: T | None = None) -> T:
     """Of [length, batch, channels] each channel by itself, over the tokens before; what the mask leaves out is 0."""
-    y = _causal(x.float(), weight.float())
-    return (y if mask is None else y * mask.t().unsqueeze(-1)).to(x.dtype)
+    y = _causal(input.float(), weight.float())
+    return (y if mask is None else y * mask.t().unsqueeze(-1)).to(input.dtype)
 
 
 def _causal(x: T, weight: T) -> T:

@@ -368,15 +368,15 @@ def apply_rotary_pos_emb(
     return query.copy_(_rotary(query, cos, sin, mode)), key.copy_(_rotary(key, cos, sin, mode))
 
 
-@host_kernel("AttentionUpdate", dynamic=("lse", "local_out"))
-def attention_update(lse: list[T], local_out: list[T], *, update_type: int = 0) -> tuple[T, T]:
-    """Results over parts of the keys as one, by the logarithms of their sums."""
-    if update_type not in (0, 1) or len(lse) != len(local_out):
-        raise ValueError(f"update_type {update_type} (0, 1), {len(lse)} lse for {len(local_out)} local_out")
+@host_kernel("AttentionUpdate", dynamic=("lse", "go"))
+def attention_update(lse: list[T], go: list[T], *, update_type: int = 0, sp: int = 0) -> tuple[T, T]:
+    """Results over parts of the keys as one, by the logarithms of their sums; ``sp``, if given, is how many parts there are."""
+    if update_type not in (0, 1) or len(lse) != len(go) or sp not in (0, len(lse)):
+        raise ValueError(f"update_type {update_type} (0, 1), sp {sp}, {len(lse)} lse for {len(go)} results")
     sums = torch.stack([part.float() for part in lse])
     total = torch.logsumexp(sums, 0)
     weights = torch.exp(sums - total).unsqueeze(-1)
-    y = (torch.stack([part.float() for part in local_out]) * weights).sum(0).to(local_out[0].dtype)
+    y = (torch.stack([part.float() for part in go]) * weights).sum(0).to(go[0].dtype)
     return y, total if update_type == 1 else total.new_empty(0)
 
 

@@ -199,7 +199,8 @@ def kv_rms_norm_rope_cache(
             _to_cache(values[:, 0], cache, index, cache_mode, scale, offset)
     if is_output_kv:
         return k_cache, ckv_cache, k_rope.to(kv.dtype), c_kv.to(kv.dtype)
-    return k_cache, ckv_cache, kv.new_empty(0), kv.new_empty(0)
+    # Outputs with their shapes, which nobody writes.
+    return k_cache, ckv_cache, kv.new_empty(k_rope.shape), kv.new_empty(c_kv.shape)
 
 
 def _to_cache(values: T, cache: T, index: T, mode: str, scale: T | None, offset: T | None) -> None:

@@ -428,9 +428,9 @@ def ffn(
 def add_lora(
     y: T,
     x: T,
-    weight_b: T,
+    weightB: T,  # noqa: N803 - GE's name
     indices: T,
-    weight_a: T | None = None,
+    weightA: T | None = None,  # noqa: N803
     *,
     layer_idx: int = 0,
     scale: float = 1e-3,
@@ -438,14 +438,14 @@ def add_lora(
     y_slice_size: int = -1,
 ) -> T:
     """To a slice of each row of y its row of x times the two matrices of its adapter; one behind the last is none."""
-    adapters = weight_b.size(0)
+    adapters = weightB.size(0)
     if not y.is_meta and bool(((indices < 0) | (indices > adapters)).any()):
         raise ValueError(f"indices {indices.tolist()}: there are adapters 0 to {adapters - 1}, and {adapters} for none")
     places = indices.long().clamp(max=adapters - 1)
     hidden = x.float()
-    if weight_a is not None:
-        hidden = torch.einsum("nk,nrk->nr", hidden, weight_a[places, layer_idx].float())
-    part = torch.einsum("nr,nor->no", hidden, weight_b[places, layer_idx].float()) * scale
+    if weightA is not None:
+        hidden = torch.einsum("nk,nrk->nr", hidden, weightA[places, layer_idx].float())
+    part = torch.einsum("nr,nor->no", hidden, weightB[places, layer_idx].float()) * scale
     part = part.masked_fill((indices >= adapters).unsqueeze(-1), 0)
     size = part.size(-1) if y_slice_size < 0 else y_slice_size
     result = y.float()

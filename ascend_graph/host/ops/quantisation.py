@@ -550,15 +550,15 @@ def gelu_quant(
 
 @host_kernel("DequantBias")
 def dequant_bias(
-    x: T, weight_scale: T, activation_scale: T | None = None, bias: T | None = None, *, output_dtype: int
+    x: T, weight_scale: T, activate_scale: T | None = None, bias: T | None = None, *, output_dtype: int
 ) -> T:
     """Sums of integers to floats, by a scale for each column and row; a bias of integers belongs to the sums."""
     y = x.double()
     if bias is not None and not bias.dtype.is_floating_point:
         y = y + bias.double()
     y = y * weight_scale.double()
-    if activation_scale is not None:
-        y = y * activation_scale.double().unsqueeze(-1)
+    if activate_scale is not None:
+        y = y * activate_scale.double().unsqueeze(-1)
     if bias is not None and bias.dtype.is_floating_point:
         y = y + bias.double()
     return y.to(torch_dtype(output_dtype))
@@ -612,9 +612,17 @@ def quant_scatter(
 
 @host_kernel("FlatQuant")
 def flat_quant(
-    x: T, kronecker_p1: T, kronecker_p2: T, *, clip_ratio: float = 1.0, dst_type: int = _INT32
+    x: T,
+    kronecker_p1: T,
+    kronecker_p2: T,
+    *,
+    clip_ratio: float = 1.0,
+    dst_type: int = _INT32,
+    dst_type_max: float = 0.0,
 ) -> tuple[T, T]:
     """Each matrix of a batch between two others, as numbers of 4 bits by one scale."""
+    if dst_type_max:
+        raise ValueError(f"dst_type_max {dst_type_max} is not supported; 0 is")
     y = (kronecker_p1.float() @ (x.float() @ kronecker_p2.float())).to(x.dtype).float()
     scale = y.abs().amax((-2, -1), keepdim=True) / (7 * clip_ratio)
     return saturated(y / torch.where(scale == 0, 1, scale), dst_type), scale.reshape(-1)
@@ -654,13 +662,13 @@ def _quantised_for_product(x: T, x_scale: T | None, smooth_scale: T | None, mode
     return dynamic(wide)
 
 
-@host_kernel("FusedQuantMatMul")
+@host_kernel("FusedQuantMatMul", ignores=("compute_type", "group_size"))
 def fused_quant_mat_mul(
     x1: T,
     x2: T,
+    bias: T | None = None,
     x1_scale: T | None = None,
     x2_scale: T | None = None,
-    bias: T | None = None,
     *,
     dtype: int,
     transpose_x1: bool = False,
