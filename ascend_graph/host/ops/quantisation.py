@@ -669,6 +669,12 @@ def fused_quant_mat_mul(
     bias: T | None = None,
     x1_scale: T | None = None,
     x2_scale: T | None = None,
+    y_scale: T | None = None,
+    x1_offset: T | None = None,
+    x2_offset: T | None = None,
+    y_offset: T | None = None,
+    x2_table: T | None = None,
+    x3: T | None = None,
     *,
     dtype: int,
     transpose_x1: bool = False,
@@ -676,6 +682,16 @@ def fused_quant_mat_mul(
     fused_op_type: str = "",
 ) -> T:
     """A quantised product and what is applied to it."""
+    others = {
+        "y_scale": y_scale,
+        "x1_offset": x1_offset,
+        "x2_offset": x2_offset,
+        "y_offset": y_offset,
+        "x2_table": x2_table,
+        "x3": x3,
+    }
+    if given := [name for name, value in others.items() if value is not None]:
+        raise ValueError(f"{', '.join(given)}: not supported; x1, x2, bias, x1_scale and x2_scale are")
     if x2_scale is None:
         raise ValueError("x2_scale is required")
     approximate = {"gelu_erf": "none", "gelu_tanh": "tanh"}.get(fused_op_type)
