@@ -41,7 +41,7 @@ from ascend_graph.host.package import (
     staged_package,
     write_package_files,
 )
-from ascend_graph.host.repository import Includes, Repository, code_of
+from ascend_graph.host.repository import Includes, Repository, code_of, defined_operators
 from ascend_graph.host.toolkit import toolkit_directory
 from ascend_graph.prototypes import Attr, AttrType, DataType, OpPrototype, Parameter, ParameterKind
 from ascend_graph.prototypes.naming import snake_case
@@ -74,6 +74,9 @@ _KERNEL_TYPES = {
 #: What AddConfig calls the chips whose vector unit works on registers; their kernels use another API.
 _REGISTER_SOCS = frozenset({"ascend950", "ascend910_95", "mc62", "mc62cm12a"})
 _ADD_CONFIG = re.compile(r'\bAddConfig\s*\(\s*"(\w+)"')
+#: How a source registers a function that launches the operator through aclnn, and how it registers all others.
+_FALLBACK = re.compile(r"\.\s*(?:OpExecuteFunc|Op2StageExecuteFuncs)\s*\(")
+_FUNCTION = re.compile(r"\bOP_ADD\s*\(|\.\s*(?:Tiling|InferShape|InferDataType)\s*\(")
 _FORMATS = {"FORMAT_NCHW": 0, "FORMAT_NHWC": 1, "FORMAT_ND": 2, "FORMAT_NC1HWC0": 3, "FORMAT_FRACTAL_NZ": 29}
 
 
@@ -211,7 +214,7 @@ class ProjectSources:
                 if not repository.is_other_architecture(path) and not _is_aside(path.relative_to(host_directory))
             ]
             kernel_files = [path for path in kernel_directory.rglob("*") if not repository.is_other_architecture(path)]
-            host = _files(host_files, _HOST_SUFFIXES)
+            host = tuple(path for path in _files(host_files, _HOST_SUFFIXES) if not _is_fallback(code_of(path)))
             kernel = _files(kernel_files, _KERNEL_SUFFIXES)
             headers = _files([*host_files, *kernel_files], _HEADER_SUFFIXES)
         else:
@@ -224,6 +227,8 @@ class ProjectSources:
             hint = f"; projects lie in {', '.join(map(str, inside))}" if inside else ""
             missing = "definition (a source with OP_ADD) in op_host" if not host else "kernel in op_kernel"
             raise OperatorPackageError(f"{project} is no operator project: there is no {missing}{hint}")
+        defined = {name for path in host for name in defined_operators(code_of(path))}
+        host = (*host, *repository.registrations(defined, host))
         given = (*dict.fromkeys(path.parent for path in (*host, *headers)), project)
         includes = repository.includes(host, given, _host_include_directories())
         return ProjectSources(project, (*host, *includes.helpers), kernel, headers, repository, includes)
@@ -305,7 +310,7 @@ class ProjectSources:
         source, code = self._kernel_source(operator)
         prototype = operator.prototype
         count = len(prototype.inputs) + len(prototype.outputs) + 2
-        _check_parameters(operator, source, code, count)
+        is_template = _check_parameters(operator, source, code, count)
         toolkit = toolkit_directory()
         given = (source.parent, self.project / "op_kernel", self.project)
         includes = self.repository.includes([source], given, _kernel_include_directories())
@@ -321,7 +326,7 @@ class ProjectSources:
                 count,
                 macros=_macros(prototype, dtypes),
                 tilings=tilings,
-                instances=_instances(operator, dtypes, code),
+                instances=_instances(operator, dtypes, code) if is_template else (),
             )
             write_if_different(path, text)
             libraries.append(
@@ -376,6 +381,11 @@ def _is_aside(path: Path) -> bool:
     return not {"op_api", "op_graph", "config", "tests"}.isdisjoint(path.parts[:-1])
 
 
+def _is_fallback(code: str) -> bool:
+    """Whether a source holds what the graph engine may call in place of the kernel, and nothing else."""
+    return bool(_FALLBACK.search(code)) and not _FUNCTION.search(code)
+
+
 def _installed_side_by_side(operator: ProjectOperator, includes: Includes, work: Path) -> tuple[Path, ...]:
     """Directories to look in where a kernel includes another operator's as CANN's build installs them, side by side."""
     if not includes.siblings:
@@ -398,8 +408,8 @@ def _toolkit_headers() -> tuple[Path, ...]:
     return tuple(sorted(path for path in (toolkit_directory() / "include").rglob("*") if path.is_file()))
 
 
-def _check_parameters(operator: ProjectOperator, source: Path, code: str, count: int) -> None:
-    """Refuse a kernel that the launch could not call, with more to say than the compiler has."""
+def _check_parameters(operator: ProjectOperator, source: Path, code: str, count: int) -> bool:
+    """Refuse a kernel that the launch could not call, with more to say than the compiler has; is it a template?"""
     head = rf"(?P<before>[^;{{}}]*)__global__[^;{{}}()]*\b{operator.kernel}\s*\((?P<parameters>[^()]*)\)"
     heads = list(re.finditer(head, code))  # more than one where some are left out by the preprocessor
     op_type = operator.prototype.op_type
@@ -416,6 +426,8 @@ def _check_parameters(operator: ProjectOperator, source: Path, code: str, count:
             f"{source}: {operator.kernel} takes {given[0]} parameters; {op_type} calls it with {count}: "
             f"{', '.join([*names, 'workspace', 'tiling'])}"
         )
+    # Where no definition of it is seen, what op_host declares decides.
+    return is_template or not heads
 
 
 def _instances(operator: ProjectOperator, dtypes: Sequence[DataType], code: str) -> list[KernelInstance]:

@@ -40,6 +40,10 @@ _BUILD_DEFINITION = re.compile(r'(?:^|[\s"])(?:-D)?([A-Z][A-Z0-9_]{3,})=(\\?"[^"
 _TEXT = re.compile(r'"[^"\n$]*"')
 _MACRO_NAME = re.compile(r"\b[A-Z][A-Z0-9_]{3,}\b")
 _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
+_OP_ADD = re.compile(r"\bOP_ADD\s*\(\s*(\w+)")
+#: The functions of an operator that a source registers: each by a macro of its own, or all by IMPL_OP.
+_FUNCTIONS = ("TILING", "INFERSHAPE")
+_IMPL_OP = re.compile(r"^[ \t]*IMPL_OP(?:_(?:OP)?(TILING|INFERSHAPE))?\s*\(\s*(\w+)", re.MULTILINE)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
@@ -102,6 +106,37 @@ class Repository:
         found = {file.parents[i] for file in self._files for i in range(len(file.parents)) if _is_host(file.parents, i)}
         return tuple(sorted(path for path in found if (path / "op_kernel").is_dir()))
 
+    @cached_property
+    def _operators(self) -> frozenset[Path]:
+        return frozenset(self.projects())
+
+    def registrations(self, operators: Iterable[str], known: Iterable[Path]) -> tuple[Path, ...]:
+        """The sources of other projects that register the tiling and shapes of these operators, where no known one does.
+
+        Operators that share such functions register them together, in the sources of one of the projects.
+        """
+        has = {one for path in known for one in _registered(code_of(path))}
+        wanted = {(operator, function) for operator in operators for function in _FUNCTIONS} - has
+        found = {
+            min(paths, key=lambda path: self._distance(self.start, path))
+            for one, paths in (self._registrations if wanted else {}).items()
+            if one in wanted
+        }
+        return tuple(sorted(found))
+
+    @cached_property
+    def _registrations(self) -> dict[tuple[str, str], list[Path]]:
+        found: dict[tuple[str, str], list[Path]] = {}
+        for path in self._files:
+            inside = path.relative_to(self.root).parts
+            if path.suffix not in _SOURCES or "op_host" not in inside or self.is_other_architecture(path):
+                continue
+            text = path.read_text(encoding="utf-8", errors="replace")
+            if _OTHER_FORMS.isdisjoint(inside) and not defined_operators(text):
+                for one in _registered(text):
+                    found.setdefault(one, []).append(path)
+        return found
+
     def submodules(self) -> tuple[Path, ...]:
         """The submodules that are not checked out."""
         modules = self.root / ".gitmodules"
@@ -142,7 +177,7 @@ class Repository:
                     if not _in_any(text, (*toolkit, *_system_directories())):
                         missing.setdefault(text, source)
                     continue
-                if path in files or self.is_other_architecture(path):
+                if path in files or (self.is_other_architecture(path) and not _names_architecture(text)):
                     continue
                 files[path] = None
                 todo.append(path)
@@ -200,7 +235,8 @@ class Repository:
         if not candidates:
             return None
         path = min(candidates, key=lambda one: self._distance(source, one))
-        if not self.is_other_architecture(path):
+        # What says itself that it is another architecture's is meant: tiling functions choose between them as they run.
+        if not self.is_other_architecture(path) or _names_architecture(text):
             directories[path.parents[len(parts) - 1]] = None
         return path
 
@@ -236,7 +272,8 @@ class Repository:
     def _belongs_to(self, source: Path, header: Path) -> bool:
         """Whether they lie in one part of the repository, and the source is no other operator's own."""
         part = Path(os.path.commonpath([source, header]))
-        return part != self.root and "op_host" not in source.relative_to(part).parts
+        between = source.relative_to(part).parents
+        return part != self.root and not any(part / one in self._operators for one in between if one.name)
 
     def _distance(self, source: Path, path: Path) -> tuple[bool, int, int, str]:
         common = len(Path(os.path.commonpath([source, path])).parts)
@@ -258,6 +295,21 @@ class Repository:
         for path in self._files:
             found.setdefault(path.name, []).append(path)
         return found
+
+
+def defined_operators(code: str) -> frozenset[str]:
+    """The operators that a source defines, with OP_ADD."""
+    return frozenset(_OP_ADD.findall(code))
+
+
+def _registered(code: str) -> frozenset[tuple[str, str]]:
+    """What a source registers: operators, each with one of their functions."""
+    found = _IMPL_OP.findall(code)
+    return frozenset((operator, one) for what, operator in found for one in ([what] if what else _FUNCTIONS))
+
+
+def _names_architecture(include: str) -> bool:
+    return any(_ARCHITECTURE.fullmatch(part) for part in PurePosixPath(include).parts[:-1])
 
 
 def _is_host(parents: Sequence[Path], index: int) -> bool:

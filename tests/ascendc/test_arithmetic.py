@@ -160,6 +160,9 @@ CASES += [
     Case("Add registers", "SetVectorMask<half, MaskMode::NORMAL>(0, 0xffff); Add<half, false>(z, x, y, MASK_PLACEHOLDER, 2,"
          " {1, 1, 1, 8, 8, 8}); ResetMask();", _masked(128, np.arange(128) < 16, np.add), _values("half", 256), _values("half", 256),
          _values("half", 256), HALF),
+    Case("Add with members", "AscendCUtils::SetMask<half>(16); Add<half, false>(z, x, y, MASK_PLACEHOLDER, 2,"
+         " {1, 1, 1, 8, 8, 8}); AscendCUtils::ResetMask();", _masked(128, np.arange(128) < 16, np.add), _values("half", 256),
+         _values("half", 256), _values("half", 256), HALF),
     Case("Add counter registers", "SetMaskCount(); SetVectorMask<half, MaskMode::COUNTER>(0, 130);"
          "Add<half, false>(z, x, y, MASK_PLACEHOLDER, 1, {1, 1, 1, 8, 8, 8}); SetMaskNorm(); ResetMask();",
          lambda x, y, z: np.where(np.arange(256) < 130, x + y, z), _values("half", 256), _values("half", 256), _values("half", 256), HALF),

@@ -220,7 +220,7 @@ def _small(*shape: int, seed: int) -> np.ndarray:
     return np.random.default_rng(seed).integers(-4, 5, shape)
 
 
-SHAPES = [(16, 16, 16), (32, 32, 32), (48, 64, 80), (20, 24, 40), (33, 17, 50), (2, 3, 4)]
+SHAPES = [(16, 16, 16), (32, 32, 32), (48, 64, 80), (20, 24, 40), (33, 17, 50), (2, 3, 4), (70, 45, 300)]
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -246,6 +246,18 @@ def test_product(library: ctypes.CDLL, tools: Toolkit, kernel: str, source: type
     z = np.zeros((m, n), target)
     assert launch(library, kernel, 1, x, y, z, m, n, k) == 0, tools.message()
     np.testing.assert_array_equal(z, result(a @ b).astype(target))
+
+
+def test_an_element_is_the_same_wherever_it_lies(library: ctypes.CDLL, tools: Toolkit) -> None:
+    """Products are added in the order of k for every element, also in rows and columns that fill no vector."""
+    m, n, k = 31, 45, 290
+    draw = np.random.default_rng(5)
+    x = np.repeat(draw.standard_normal((1, k)).astype(np.float16), m, axis=0)
+    y = np.repeat(draw.standard_normal((k, 1)).astype(np.float16), n, axis=1)
+    z = np.zeros((m, n), np.float32)
+    assert launch(library, "half_float", 1, x, y, z, m, n, k) == 0, tools.message()
+    assert np.unique(z.view(np.uint32)).size == 1
+    np.testing.assert_allclose(z, x.astype(np.float64) @ y.astype(np.float64), rtol=1e-5, atol=1e-5)
 
 
 def test_fractions_stay(library: ctypes.CDLL, matmul: ctypes.CDLL, tools: Toolkit) -> None:
@@ -331,6 +343,8 @@ MATMUL = """
 using namespace matmul;
 static constexpr MatmulConfig config = GetMDLConfig();
 static_assert(GetNormalConfig().doNorm && GetBasicConfig(16, 16, 16).basicK == 16);
+static_assert(GetMDLConfig(true, false, 2, false, false, false, true).doMTE2Preload == 2 && !GetMDLConfig().doNorm);
+static_assert(GetSpecialMDLConfig().doSpecialMDL && GetIBShareNormConfig().doIBShareNorm && !CFG_IBSHARE_NORM.doNorm);
 
 template <typename AT, typename BT, typename CT, CubeFormat format>
 __aicore__ inline void Run(GM_ADDR a, GM_ADDR b, GM_ADDR c, GM_ADDR bias, const TCubeTiling& tiling, bool at, bool bt, int how) {

@@ -101,6 +101,11 @@ extern "C" __global__ __aicore__ void types(GM_ADDR z, uint32_t which) {
     if ASCEND_IS_AIV out.SetValue(GetBlockIdx(), 1 + GetSubBlockIdx());
     if ASCEND_IS_NOT_AIV out.SetValue(8 + GetBlockIdx(), GetTaskRation());
 }
+extern "C" __global__ __mix__(1, 2) void core_type(GM_ADDR z) {
+    OUT(int32_t, 16);
+    if (g_coreType == AIV) out.SetValue(GetBlockIdx(), 1 + GetSubBlockIdx());
+    if (g_coreType != AscendC::AIV) out.SetValue(8 + GetBlockIdx(), 10 + (AscendC::g_coreType == AscendC::AIC));
+}
 extern "C" __global__ __vector__ void qualified_vector(GM_ADDR z) {
     OUT(int32_t, 8);
     if ASCEND_IS_AIV out.SetValue(GetBlockIdx(), 1);
@@ -239,6 +244,9 @@ def test_kernel_types(library: ctypes.CDLL, which: int, vector: list[int], cube:
 
 def test_qualifiers(library: ctypes.CDLL) -> None:
     z = np.zeros(8, np.int32)
+    sixteen = np.zeros(16, np.int32)
+    assert launch(library, "core_type", 2, sixteen) == 0
+    assert sixteen.tolist() == [1, 2, 1, 2, 0, 0, 0, 0, 11, 11, 0, 0, 0, 0, 0, 0]
     assert launch(library, "qualified_vector", 2, z) == 0
     assert z.tolist() == [1, 1, 0, 0, 2, 2, 0, 0]
     z[:] = 0

@@ -68,6 +68,65 @@ def test_files_of_a_repository_are_found_from_what_includes_name(repository: Pat
     assert sources.definitions(sources.host, sources.includes) == ('-DSUB_MODULE="TILING"',)
 
 
+def test_functions_that_operators_share_are_found_where_they_are_registered(repository: Path) -> None:
+    """Tiling and shapes of several operators stand in the sources of one; what a project registers itself comes first."""
+    register = "IMPL_OP_OPTILING({0}).Tiling(f);\nIMPL_OP_INFERSHAPE({0}).InferShape(g);"
+    write(
+        repository,
+        {
+            "math/add/op_host/add_def.cpp": "OP_ADD(Add);",
+            "math/add/op_host/add_infershape.cpp": "IMPL_OP_INFERSHAPE(Add).InferShape(g);",
+            "math/sub/op_host/sub_tiling.cpp": "IMPL_OP_OPTILING(Sub).Tiling(f);\nIMPL_OP_OPTILING(Add).Tiling(f);",
+            "math/sub/op_host/sub_infershape.cpp": register.format("Add"),
+            "math/sub/op_host/arch35/sub_tiling.cpp": register.format("Add"),
+            "math/sub/op_host/whole_def.cpp": "OP_ADD(Whole);" + register.format("Add"),
+            "math/sub/tests/op_host/sub_tiling.cpp": register.format("Add"),
+            "math/sub/op_host/op_api/sub_tiling.cpp": register.format("Add"),
+        },
+    )
+    around = Repository.around(repository / "math/add")
+    own = [repository / "math/add/op_host/add_infershape.cpp"]
+    found = around.registrations(["Add"], own)
+    assert {path.name for path in found} <= {"sub_tiling.cpp", "sub_infershape.cpp"}
+    assert {path.parent for path in found} == {repository / "math/sub/op_host"}
+    assert around.registrations(["Sub", "Add"], [*own, repository / "math/sub/op_host/sub_tiling.cpp"]) == ()
+    hosts = [str(p.relative_to(repository)) for p in ProjectSources.find(repository / "math/add").host]
+    assert set(hosts) > {"math/add/op_host/add_def.cpp", "math/add/op_host/add_infershape.cpp"}
+    assert any(name.startswith("math/sub/op_host/sub_") for name in hosts)
+
+
+def test_an_include_that_names_another_architecture_is_followed(repository: Path) -> None:
+    """A tiling function that serves several architectures reads the structures of all of them."""
+    write(
+        repository,
+        {
+            "math/add/op_host/add_def.cpp": '#include "math/add/op_kernel/arch35/data.h"',
+            "math/add/op_kernel/arch35/data.h": '#include "shared/deep.h"',
+        },
+    )
+    sources = ProjectSources.find(repository / "math/add")
+    assert {repository, repository / "common/inc"} <= set(sources.includes.directories)
+    assert sources.includes.missing == ()
+
+
+def test_helpers_of_a_common_directory_count_wherever_they_lie_in_it(repository: Path) -> None:
+    """An op_host that belongs to no operator holds helpers."""
+    (repository / "common/src/helper.cpp").unlink()
+    write(repository, {"common/src/op_host/helper.cpp": ""})
+    hosts = ProjectSources.find(repository / "math/add").host
+    assert repository / "common/src/op_host/helper.cpp" in hosts
+
+
+def test_functions_for_the_graph_engine_alone_are_left_out(repository: Path) -> None:
+    execute = '#include "exe_graph/runtime/op_execute_context.h"\nIMPL_OP(Add).OpExecuteFunc(f);'
+    write(
+        repository, {"math/add/op_host/fallback.cpp": execute, "math/add/op_host/both.cpp": f"{execute}\nOP_ADD(Add);"}
+    )
+    names = {path.name for path in ProjectSources.find(repository / "math/add").host}
+    assert "both.cpp" in names
+    assert "fallback.cpp" not in names
+
+
 def test_operators_are_found_side_by_side_as_they_are_installed(repository: Path) -> None:
     around = Repository.around(repository / "math/add")
     includes = around.includes([repository / "math/add/op_kernel/add.cpp"], [], [])

@@ -1,4 +1,4 @@
-// Conversion between half and float in bulk, and the product of matrices.
+// Conversion between half and float in bulk.
 #include "ascendc_host/numbers.h"
 
 #if defined(__x86_64__)
@@ -23,15 +23,6 @@ half combine_one(half a, half b) {
 template <HalfOp op>
 void combine_plain(const half* a, const half* b, half* to, size_t count) {
     for (size_t i = 0; i < count; ++i) to[i] = combine_one<op>(a[i], b[i]);
-}
-
-void multiply_add_plain(const float* a, const float* b, float* c, size_t m, size_t n, size_t k) {
-    for (size_t row = 0; row < m; ++row) {
-        for (size_t i = 0; i < k; ++i) {
-            const float factor = a[row * k + i];
-            for (size_t column = 0; column < n; ++column) c[row * n + column] += factor * b[i * n + column];
-        }
-    }
 }
 
 #if defined(__x86_64__)
@@ -65,45 +56,6 @@ __attribute__((target("avx,f16c"))) void combine_f16c(const half* a, const half*
                          _mm256_cvtps_ph(z, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
     }
     for (; i < count; ++i) to[i] = combine_one<op>(a[i], b[i]);
-}
-// Four rows of C stay in registers, sixteen columns at a time, while k runs.
-__attribute__((target("avx2,fma"))) void multiply_add_fma(const float* a, const float* b, float* c, size_t m,
-                                                          size_t n, size_t k) {
-    size_t row = 0;
-    for (; row + 4 <= m; row += 4) {
-        size_t column = 0;
-        for (; column + 16 <= n; column += 16) {
-            __m256 sum[4][2];
-            for (int r = 0; r < 4; ++r) {
-                sum[r][0] = _mm256_loadu_ps(c + (row + r) * n + column);
-                sum[r][1] = _mm256_loadu_ps(c + (row + r) * n + column + 8);
-            }
-            for (size_t i = 0; i < k; ++i) {
-                const __m256 low = _mm256_loadu_ps(b + i * n + column);
-                const __m256 high = _mm256_loadu_ps(b + i * n + column + 8);
-                for (int r = 0; r < 4; ++r) {
-                    const __m256 factor = _mm256_broadcast_ss(a + (row + r) * k + i);
-                    sum[r][0] = _mm256_fmadd_ps(factor, low, sum[r][0]);
-                    sum[r][1] = _mm256_fmadd_ps(factor, high, sum[r][1]);
-                }
-            }
-            for (int r = 0; r < 4; ++r) {
-                _mm256_storeu_ps(c + (row + r) * n + column, sum[r][0]);
-                _mm256_storeu_ps(c + (row + r) * n + column + 8, sum[r][1]);
-            }
-        }
-        for (; column < n; ++column) {
-            for (int r = 0; r < 4; ++r) {
-                for (size_t i = 0; i < k; ++i)
-                    c[(row + r) * n + column] += a[(row + r) * k + i] * b[i * n + column];
-            }
-        }
-    }
-    multiply_add_plain(a + row * k, b, c + row * n, m - row, n, k);
-}
-bool has_fma() {
-    static const bool has = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    return has;
 }
 bool has_f16c() {
     static const bool has = __builtin_cpu_supports("avx") && __builtin_cpu_supports("f16c");
@@ -146,13 +98,6 @@ void combine(HalfOp op, const half* a, const half* b, half* to, size_t count) {
         case HalfOp::mul:
             return combine_as<HalfOp::mul>(a, b, to, count);
     }
-}
-
-void multiply_add(const float* a, const float* b, float* c, size_t m, size_t n, size_t k) {
-#if defined(__x86_64__)
-    if (has_fma()) return multiply_add_fma(a, b, c, m, n, k);
-#endif
-    multiply_add_plain(a, b, c, m, n, k);
 }
 
 }  // namespace ascendc_host

@@ -111,6 +111,17 @@ constexpr bool widens = std::is_same<To, float>::value && !std::is_same<Wide<Fro
 template <typename To, typename From>
 constexpr bool narrows = !std::is_same<Wide<To>, To>::value && std::is_same<From, float>::value;
 
+// A run of elements to memory that lies apart from it.
+template <typename To, typename From>
+void convert_run(const From* from, To* to, size_t count, RoundMode mode) {
+    const bool nearest = mode == RoundMode::CAST_NONE || mode == RoundMode::CAST_RINT;
+    if constexpr (widens<To, From>) return ascendc_host::widen(from, to, count);
+    if constexpr (narrows<To, From>) {
+        if (nearest) return ascendc_host::narrow(from, to, count);
+    }
+    for (size_t i = 0; i < count; ++i) to[i] = convert<To>(from[i], mode);
+}
+
 template <typename T, typename U>
 void cast_repeats(const LocalTensor<T>& dst, const LocalTensor<U>& src, RoundMode mode, const Mask& mask,
                   uint32_t repeats, const UnaryRepeatParams& p, const Where& where) {
@@ -136,16 +147,11 @@ void Cast(const LocalTensor<T>& dst, const LocalTensor<U>& src, const RoundMode&
     ascendc_host::enter(where);
     const U* from = detail::vector_operand(src, uint64_t(count) * sizeof(U), "Cast", "src", where);
     T* to = detail::vector_operand(dst, uint64_t(count) * sizeof(T), "Cast", "dst", where);
-    const bool nearest = roundMode == RoundMode::CAST_NONE || roundMode == RoundMode::CAST_RINT;
     // A tensor may be cast in place to a type of its size or a smaller one: elements go in order.
     const bool apart = reinterpret_cast<const uint8_t*>(from + count) <= reinterpret_cast<uint8_t*>(to) ||
                        reinterpret_cast<uint8_t*>(to + count) <= reinterpret_cast<const uint8_t*>(from);
-    if constexpr (detail::widens<T, U>) {
-        if (apart) return ascendc_host::widen(from, to, count);
-    } else if constexpr (detail::narrows<T, U>) {
-        if (apart && nearest) return ascendc_host::narrow(from, to, count);
-    }
-    if (apart || sizeof(T) <= sizeof(U)) {
+    if (apart) return detail::convert_run(from, to, count, roundMode);
+    if (sizeof(T) <= sizeof(U)) {
         for (uint32_t i = 0; i < count; ++i) to[i] = detail::convert<T>(from[i], roundMode);
     } else {
         for (uint32_t i = count; i-- > 0;) to[i] = detail::convert<T>(from[i], roundMode);

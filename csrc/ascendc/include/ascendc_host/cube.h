@@ -420,30 +420,20 @@ void unpack_b(const LocalTensor<S>& filter, uint32_t k, uint32_t n, std::vector<
     const uint32_t columns = (n + 15) / 16;
     b.resize(size_t(k) * n);
     const S* from = filter.use(uint64_t((k + c0 - 1) / c0) * columns * 16 * c0, "Mmad", "filter", where);
-    W run[c0];
+    W fractal[16 * c0];
     for (uint32_t first = 0; first < k; first += c0) {
         const uint32_t count = std::min(c0, k - first);
-        for (uint32_t j = 0; j < n; ++j) {
-            const S* at = from + ((uint64_t(first / c0) * columns + j / 16) * 16 + j % 16) * c0;
+        for (uint32_t left = 0; left < n; left += 16) {
+            const S* at = from + (uint64_t(first / c0) * columns + left / 16) * 16 * c0;
             if constexpr (std::is_same<W, float>::value && !std::is_same<S, float>::value) {
-                ascendc_host::widen(at, run, count);
+                ascendc_host::widen(at, fractal, 16 * c0);
             } else {
-                for (uint32_t i = 0; i < count; ++i) run[i] = static_cast<W>(at[i]);
+                for (uint32_t i = 0; i < 16 * c0; ++i) fractal[i] = static_cast<W>(at[i]);
             }
-            for (uint32_t i = 0; i < count; ++i) b[size_t(first + i) * n + j] = run[i];
-        }
-    }
-}
-inline void multiply(const std::vector<float>& a, const std::vector<float>& b, std::vector<float>& c,
-                     uint32_t m, uint32_t n, uint32_t k) {
-    ascendc_host::multiply_add(a.data(), b.data(), c.data(), m, n, k);
-}
-inline void multiply(const std::vector<int32_t>& a, const std::vector<int32_t>& b, std::vector<int32_t>& c,
-                     uint32_t m, uint32_t n, uint32_t k) {
-    for (size_t i = 0; i < m; ++i) {
-        for (size_t l = 0; l < k; ++l) {
-            for (size_t j = 0; j < n; ++j)
-                c[i * n + j] = add_op()(c[i * n + j], mul_op()(a[i * k + l], b[l * n + j]));
+            const uint32_t wide = std::min(16u, n - left);
+            for (uint32_t i = 0; i < count; ++i) {
+                for (uint32_t j = 0; j < wide; ++j) b[size_t(first + i) * n + left + j] = fractal[j * c0 + i];
+            }
         }
     }
 }
@@ -466,27 +456,30 @@ void mmad(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const LocalTensor
     if (params.kDirectionAlign && sizeof(U) == 4) columns = (k + 15) / 16 * 2;
     const uint32_t rows = (m + 15) / 16 * 16;
     T* results = dst.use(uint64_t((n + 15) / 16) * 16 * rows, "Mmad", "dst", where);
-    const auto at = [&](uint32_t i, uint32_t j) { return (uint64_t(j / 16) * rows + i) * 16 + j % 16; };
     using W = Sum<U>;
     static thread_local std::vector<W> a, b, c;
     unpack_a(fm, m, k, columns, a, where);
     unpack_b(filter, k, n, b, where);
-    c.assign(size_t(m) * n, W(0));
+    c.resize(size_t(m) * n);
     const T* biases = bias == nullptr ? nullptr : bias->use(n, "Mmad", "bias", where);
     const bool keep = params.isBias || (!params.cmatrixInitVal && !params.cmatrixSource);
-    for (uint32_t i = 0; i < m; ++i) {
-        for (uint32_t j = 0; j < n; ++j) {
-            if (biases != nullptr) {
-                c[size_t(i) * n + j] = static_cast<W>(biases[j]);
-            } else if (keep) {
-                c[size_t(i) * n + j] = static_cast<W>(results[at(i, j)]);
-            }
+    // A run of 16 columns of a row lies together in L0C.
+    const auto by_runs = [&](const auto& each) {
+        for (uint32_t i = 0; i < m; ++i) {
+            for (uint32_t j = 0; j < n; j += 16)
+                each(c.data() + size_t(i) * n + j, results + (uint64_t(j / 16) * rows + i) * 16, j,
+                     std::min(16u, n - j));
         }
-    }
-    multiply(a, b, c, m, n, k);
-    for (uint32_t i = 0; i < m; ++i) {
-        for (uint32_t j = 0; j < n; ++j) results[at(i, j)] = static_cast<T>(c[size_t(i) * n + j]);
-    }
+    };
+    by_runs([&](W* to, const T* from, uint32_t column, uint32_t count) {
+        if (biases != nullptr) from = biases + column;
+        for (uint32_t j = 0; j < count; ++j)
+            to[j] = biases != nullptr || keep ? static_cast<W>(from[j]) : W(0);
+    });
+    ascendc_host::multiply_add(a.data(), b.data(), c.data(), m, n, k);
+    by_runs([](const W* from, T* to, uint32_t, uint32_t count) {
+        for (uint32_t j = 0; j < count; ++j) to[j] = static_cast<T>(from[j]);
+    });
 }
 
 }  // namespace detail
@@ -526,18 +519,13 @@ inline float scale_of(uint64_t word) {
     std::memcpy(&scale, &bits, sizeof scale);
     return scale;
 }
+// Whether a mode changes the type alone.
+constexpr bool is_cast(QuantMode_t mode) { return mode == NoQuant || mode == F322F16 || mode == F322BF16; }
 template <typename T, typename U>
 T fix_element(U value, bool relu, QuantMode_t mode, const uint64_t* scales, uint64_t scalar,
               uint32_t column) {
     if (relu && value < U(0)) value = U(0);
-    switch (mode) {
-        case NoQuant:
-        case F322F16:
-        case F322BF16:
-            return convert<T>(value, RoundMode::CAST_NONE);
-        default:
-            break;
-    }
+    if (is_cast(mode)) return convert<T>(value, RoundMode::CAST_NONE);
     const bool by_column = mode == VDEQF16 || mode == VQF322B8_PRE || mode == VREQ8;
     const float scale = scale_of(by_column && scales != nullptr ? scales[column] : scalar);
     const float scaled = static_cast<float>(value) * scale;
@@ -563,12 +551,20 @@ void fixpipe(const LocalTensor<U>& src, const FixpipeParamsV220& p, CO2Layout la
         for (uint32_t i = 0; i < p.mSize; ++i) {
             for (uint32_t first = 0; first < p.nSize; first += width) {
                 const uint32_t count = std::min<uint32_t>(width, p.nSize - first);
-                for (uint32_t j = 0; j < count; ++j) {
+                // In L0C 16 columns of a row lie together.
+                for (uint32_t j = 0; j < count; j += 16) {
                     const uint32_t column = first + j;
+                    const uint32_t together = std::min(16u, count - j);
                     const uint64_t at = uint64_t(matrix) * p.srcNdStride * 256 +
                                         (uint64_t(column / 16) * p.srcStride + i) * 16 + column % 16;
-                    run[j] = fix_element<T>(src.use(at + 1, "Fixpipe", "src", where)[at], p.reluEn,
-                                            p.quantPre, scales, p.deqScalar, column);
+                    const U* from = src.use(at + together, "Fixpipe", "src", where) + at;
+                    if (is_cast(p.quantPre) && !p.reluEn) {
+                        convert_run(from, run + j, together, RoundMode::CAST_NONE);
+                    } else {
+                        for (uint32_t l = 0; l < together; ++l)
+                            run[j + l] = fix_element<T>(from[l], p.reluEn, p.quantPre, scales, p.deqScalar,
+                                                        column + l);
+                    }
                 }
                 // NZ: columns of `width` elements, dstStride units of 32 bytes apart.
                 const uint64_t to =

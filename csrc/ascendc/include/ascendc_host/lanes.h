@@ -87,6 +87,34 @@ inline void ResetMask() {
 inline void SetMaskCount() { ascendc_host::current().counter_mode = true; }
 inline void SetMaskNorm() { ascendc_host::current().counter_mode = false; }
 
+// The same as members, and sizes, by which older sources call them.
+class AscendCUtils {
+  public:
+    template <typename T, bool isSetMask = true>
+    static void SetMask(uint64_t maskHigh, uint64_t maskLow) {
+        if (isSetMask) SetVectorMask<T>(maskHigh, maskLow);
+    }
+    template <typename T, bool isSetMask = true>
+    static void SetMask(int32_t len) {
+        if (isSetMask) SetVectorMask<T>(len);
+    }
+    template <typename T>
+    static void SetMaskCount() {
+        AscendC::SetMaskCount();
+    }
+    template <typename T>
+    static void SetMaskNorm() {
+        AscendC::SetMaskNorm();
+    }
+    template <bool isSetMask = true>
+    static void ResetMask() {
+        if (isSetMask) AscendC::ResetMask();
+    }
+    static int32_t GetBitSize(int32_t byteSize) { return byteSize * 8; }
+    static int32_t GetC0Size() { return 32; }
+    static int32_t GetC0Count(int32_t dtypeSize) { return GetC0Size() / dtypeSize; }
+};
+
 namespace detail {
 
 using ascendc_host::Block;

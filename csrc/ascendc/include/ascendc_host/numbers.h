@@ -85,8 +85,10 @@ void narrow(const float* from, half* to, size_t count);
 enum class HalfOp { add, sub, mul };
 void combine(HalfOp op, const half* a, const half* b, half* to, size_t count);
 
-// c[m, n] += a[m, k] * b[k, n], all by rows. Defined in the runtime library.
+// c[m, n] += a[m, k] * b[k, n], all by rows, in the order of k. Integers wrap. Defined in the runtime
+// library.
 void multiply_add(const float* a, const float* b, float* c, size_t m, size_t n, size_t k);
+void multiply_add(const int32_t* a, const int32_t* b, int32_t* c, size_t m, size_t n, size_t k);
 
 inline void widen(const bfloat16_t* from, float* to, size_t count) {
     for (size_t i = 0; i < count; ++i) to[i] = from[i];

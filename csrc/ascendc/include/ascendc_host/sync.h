@@ -40,6 +40,12 @@ inline void declare_kernel_type(KernelMetaType type) {
     }
 }
 
+// Which core this is, to be compared with AIC and AIV: a question like ASCEND_IS_AIC, not a constant.
+struct CoreTypeQuestion {
+    operator KernelCore() const { return ASCEND_IS_AIC ? AIC : AIV; }
+};
+constexpr CoreTypeQuestion g_coreType;
+
 inline int64_t GetBlockIdx() { return ascendc_host::current().block_idx(); }
 inline int64_t GetBlockNum() { return ascendc_host::current().count; }
 inline int64_t GetSubBlockIdx() { return ascendc_host::current().sub_index; }
@@ -172,5 +178,7 @@ template <typename Event>
 void set_flag(pipe_t, pipe_t, Event) {}
 template <typename Event>
 void wait_flag(pipe_t, pipe_t, Event) {}
+
+using AscendC::g_coreType;
 
 #endif  // ASCENDC_HOST_SYNC_H

@@ -10,6 +10,17 @@
 
 enum class CubeFormat { ND = 0, NZ, ZN, ZZ, NN, ND_ALIGN, SCALAR, VECTOR };
 enum class LayoutMode { NONE = 0, BSNGD, SBNGD, BNGS1S2, NORMAL };
+enum class BatchMode { NONE = 0, BATCH_LESS_THAN_L1, BATCH_LARGE_THAN_L1, SINGLE_LARGE_THAN_L1 };
+enum BatchOutMode { SINGLE_BATCH = 0, MULTI_BATCH, DYNAMIC };
+enum class IterateOrder { ORDER_M = 0, ORDER_N, UNDEF };
+enum class ScheduleType { INNER_PRODUCT = 0, OUTER_PRODUCT };
+enum IterateMode : uint8_t {
+    ITERATE_MODE_NORMAL = 1,
+    ITERATE_MODE_ALL = 2,
+    ITERATE_MODE_BATCH = 4,
+    ITERATE_MODE_N_BATCH = 8,
+    ITERATE_MODE_DEFAULT = 255
+};
 
 namespace AscendC {
 
@@ -43,24 +54,128 @@ struct MatmulConfig {
     bool intrinsicsCheck = false;
     bool isNBatch = false;
     bool enVecND2NZ = false;
-    uint32_t doSpecialBasicBlock = 0;
+    bool doSpecialBasicBlock = false;
     uint32_t doMTE2Preload = 0;
     uint32_t singleCoreM = 0;
     uint32_t singleCoreN = 0;
     uint32_t singleCoreK = 0;
-    bool enUnitFlag = false;
+    uint32_t stepM = 0;
+    uint32_t stepN = 0;
+    uint32_t baseMN = 0;
+    uint32_t singleCoreMN = 0;
+    bool enUnitFlag = true;
+    bool isPerTensor = false;
+    bool hasAntiQuantOffset = false;
+    bool doIBShareNorm = false;
+    bool doSpecialMDL = false;
+    bool enableInit = true;
+    BatchMode batchMode = BatchMode::NONE;
+    bool enableEnd = true;
+    bool enableGetTensorC = true;
+    bool enableSetOrgShape = true;
+    bool enableSetBias = true;
+    bool enableSetTail = true;
+    bool enableQuantVector = true;
+    bool enableSetDefineData = true;
+    uint8_t iterateMode = ITERATE_MODE_DEFAULT;
+    bool enableReuse = true;
+    bool enableUBReuse = true;
+    bool enableL1CacheUB = false;
+    bool intraBlockPartSum = false;
+    IterateOrder iterateOrder = IterateOrder::UNDEF;
+    ScheduleType scheduleType = ScheduleType::INNER_PRODUCT;
+    bool enableDoubleCache = false;
+    bool isBiasBatch = true;
+    bool enableStaticPadZeros = false;
+    bool isPartialOutput = false;
+    bool enableMixDualMaster = false;
     bool isA2B2Shared = false;
     bool isEnableChannelSplit = false;
     bool enableKdimReorderLoad = false;
+    bool isCO1Shared = false;
+    uint32_t sharedCO1BufferSize = 64 * 1024;
+    BatchOutMode bmmOutMode = SINGLE_BATCH;
+    bool enableL1BankConflictOptimise = false;
+    bool enableRelu = false;
 };
-constexpr MatmulConfig CFG_NORM{};
-constexpr MatmulConfig CFG_MDL{false, false, true};
-constexpr MatmulConfig MM_CFG_BB{false, true};
-constexpr MatmulConfig GetNormalConfig(bool = false, bool = false) { return CFG_NORM; }
-constexpr MatmulConfig GetMDLConfig(bool = false, bool = false, uint32_t = 0) { return CFG_MDL; }
-constexpr MatmulConfig GetBasicConfig(uint32_t m, uint32_t n, uint32_t k) {
-    return {false, true, false, m, n, k};
+constexpr MatmulConfig GetNormalConfig(
+    bool intrinsicsLimit = false, bool batchLoop = false, bool isVecND2NZ = false,
+    BatchMode bmmMode = BatchMode::BATCH_LESS_THAN_L1, bool isMsgReuse = true,
+    IterateOrder iterateOrder = IterateOrder::UNDEF, ScheduleType scheduleType = ScheduleType::INNER_PRODUCT,
+    bool enUnitFlag = true, bool enableMixDualMaster = false, BatchOutMode bmmOutMode = SINGLE_BATCH) {
+    MatmulConfig config;
+    config.intrinsicsCheck = intrinsicsLimit;
+    config.isNBatch = batchLoop;
+    config.enVecND2NZ = isVecND2NZ;
+    config.batchMode = bmmMode;
+    config.enableReuse = isMsgReuse;
+    config.iterateOrder = iterateOrder;
+    config.scheduleType = scheduleType;
+    config.enUnitFlag = enUnitFlag;
+    config.enableMixDualMaster = enableMixDualMaster;
+    config.bmmOutMode = bmmOutMode;
+    return config;
 }
+constexpr MatmulConfig GetMDLConfig(bool intrinsicsLimit = false, bool batchLoop = false,
+                                    uint32_t doMTE2Preload = 0, bool isVecND2NZ = false,
+                                    bool isPerTensor = false, bool hasAntiQuantOffset = false,
+                                    bool enUnitFlag = false, bool isMsgReuse = true,
+                                    bool enableUBReuse = true, bool enableL1CacheUB = false,
+                                    bool enableMixDualMaster = false, bool enableKdimReorderLoad = false,
+                                    bool enableL1BankConflictOptimise = false) {
+    MatmulConfig config;
+    config.doNorm = false;
+    config.doMultiDataLoad = true;
+    config.intrinsicsCheck = intrinsicsLimit;
+    config.isNBatch = batchLoop;
+    config.doMTE2Preload = doMTE2Preload;
+    config.enVecND2NZ = isVecND2NZ;
+    config.isPerTensor = isPerTensor;
+    config.hasAntiQuantOffset = hasAntiQuantOffset;
+    config.enUnitFlag = enUnitFlag;
+    config.enableReuse = isMsgReuse;
+    config.enableUBReuse = enableUBReuse;
+    config.enableL1CacheUB = enableL1CacheUB;
+    config.enableMixDualMaster = enableMixDualMaster;
+    config.enableKdimReorderLoad = enableKdimReorderLoad;
+    config.enableL1BankConflictOptimise = enableL1BankConflictOptimise;
+    return config;
+}
+constexpr MatmulConfig GetSpecialMDLConfig(bool intrinsicsLimit = false, bool batchLoop = false,
+                                           uint32_t doMTE2Preload = 0, bool isVecND2NZ = false,
+                                           bool isPerTensor = false, bool hasAntiQuantOffset = false) {
+    MatmulConfig config =
+        GetMDLConfig(intrinsicsLimit, batchLoop, doMTE2Preload, isVecND2NZ, isPerTensor, hasAntiQuantOffset);
+    config.doMultiDataLoad = false;
+    config.doSpecialMDL = true;
+    return config;
+}
+constexpr MatmulConfig GetBasicConfig(uint32_t basicM, uint32_t basicN, uint32_t basicK,
+                                      bool intrinsicsLimit = false, bool batchLoop = false,
+                                      BatchMode bmmMode = BatchMode::BATCH_LESS_THAN_L1) {
+    MatmulConfig config = GetNormalConfig(intrinsicsLimit, batchLoop, false, bmmMode);
+    config.doNorm = config.enUnitFlag = false;
+    config.doBasicBlock = true;
+    config.basicM = basicM;
+    config.basicN = basicN;
+    config.basicK = basicK;
+    return config;
+}
+constexpr MatmulConfig GetIBShareNormConfig(bool intrinsicsLimit = false, bool batchLoop = false,
+                                            bool isVecND2NZ = false,
+                                            BatchMode bmmMode = BatchMode::BATCH_LESS_THAN_L1,
+                                            bool isDoubleCache = false, bool enUnitFlag = true) {
+    MatmulConfig config = GetNormalConfig(intrinsicsLimit, batchLoop, isVecND2NZ, bmmMode);
+    config.doNorm = false;
+    config.doIBShareNorm = true;
+    config.enableDoubleCache = isDoubleCache;
+    config.enUnitFlag = enUnitFlag;
+    return config;
+}
+constexpr MatmulConfig CFG_NORM = GetNormalConfig();
+constexpr MatmulConfig CFG_MDL = GetMDLConfig();
+constexpr MatmulConfig MM_CFG_BB = GetBasicConfig(128, 128, 128);
+constexpr MatmulConfig CFG_IBSHARE_NORM = GetIBShareNormConfig();
 
 namespace detail {
 
@@ -314,7 +429,7 @@ class MatmulImpl {
         const int rows_a = a_.is_local() ? single_m_ : org_m_;
         const int kb = b_.is_local() ? single_k_ : org_kb_;
         const int columns_b = b_.is_local() ? single_n_ : org_n_;
-        std::vector<W> a, b;
+        static thread_local std::vector<W> a, b;
         for (int first = 0; first < single_k_; first += panel) {
             const int k = std::min(panel, single_k_ - first);
             a.resize(size_t(m) * k);
@@ -323,13 +438,14 @@ class MatmulImpl {
                     a_.transposed() ? rows_a : ka, "A", where);
             b_.read(b.data(), first, column, k, n, B_TYPE::format, b_.transposed() ? columns_b : kb,
                     b_.transposed() ? kb : columns_b, "B", where);
-            detail::multiply(a, b, c_, m, n, k);
+            ascendc_host::multiply_add(a.data(), b.data(), c_.data(), m, n, k);
         }
     }
-    DstT result(size_t at) const {
-        if (quantised_)
-            return detail::convert<DstT>(static_cast<float>(c_[at]) * quant_scale_, RoundMode::CAST_NONE);
-        return detail::convert<DstT>(c_[at], RoundMode::CAST_NONE);
+    void results(size_t at, DstT* to, int count) const {
+        if (!quantised_) return detail::convert_run(c_.data() + at, to, count, RoundMode::CAST_NONE);
+        for (int j = 0; j < count; ++j)
+            to[j] =
+                detail::convert<DstT>(static_cast<float>(c_[at + j]) * quant_scale_, RoundMode::CAST_NONE);
     }
     void write(const GlobalTensor<DstT>& gm, uint8_t atomic, int row_length, int row, int column, int m,
                int n, const Where& where) {
@@ -342,7 +458,7 @@ class MatmulImpl {
         const uint64_t high = uint64_t((org_m_ + 15) / 16 * 16);
         std::vector<DstT> run(n);
         for (int i = 0; i < m; ++i) {
-            for (int j = 0; j < n; ++j) run[j] = result(size_t(i) * n + j);
+            results(size_t(i) * n, run.data(), n);
             const int step = C_TYPE::format == CubeFormat::NZ ? c0 : n;
             for (int j = 0; j < n; j += step) {
                 const int count = std::min(step, n - j);
@@ -359,12 +475,14 @@ class MatmulImpl {
     }
     void write_local(const LocalTensor<DstT>& local, int row_length, int m, int n, const Where& where) {
         const uint64_t high = uint64_t((m + 15) / 16 * 16);
+        constexpr int step = C_TYPE::format == CubeFormat::NZ ? 16 : std::numeric_limits<int>::max();
         for (int i = 0; i < m; ++i) {
-            for (int j = 0; j < n; ++j) {
-                const uint64_t at = C_TYPE::format == CubeFormat::NZ
-                                        ? (uint64_t(j / 16) * high + i) * 16 + j % 16
-                                        : uint64_t(i) * row_length + j;
-                local.use(at + 1, "Matmul", "C", where)[at] = result(size_t(i) * n + j);
+            for (int j = 0; j < n;) {
+                const int count = std::min(step, n - j);
+                const uint64_t at = C_TYPE::format == CubeFormat::NZ ? (uint64_t(j / 16) * high + i) * 16
+                                                                     : uint64_t(i) * row_length + j;
+                results(size_t(i) * n + j, local.use(at + count, "Matmul", "C", where) + at, count);
+                j += count;
             }
         }
     }
@@ -401,11 +519,14 @@ void register_objects(TPipe* pipe, Object& object, Tiling* tiling, Rest&&... res
 namespace matmul {
 using namespace AscendC;
 }
+using AscendC::CFG_IBSHARE_NORM;
 using AscendC::CFG_MDL;
 using AscendC::CFG_NORM;
 using AscendC::GetBasicConfig;
+using AscendC::GetIBShareNormConfig;
 using AscendC::GetMDLConfig;
 using AscendC::GetNormalConfig;
+using AscendC::GetSpecialMDLConfig;
 using AscendC::MatmulConfig;
 using AscendC::MM_CFG_BB;
 

@@ -11,10 +11,42 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace ascendc_host {
+
+// Structures whose fields are to be written somewhere else too, since SetDataPtr named the place.
+struct TilingCopy {
+    const char* begin;
+    size_t size;
+    char* data;
+};
+inline std::vector<TilingCopy>& tiling_copies() {
+    static thread_local std::vector<TilingCopy> copies;
+    return copies;
+}
+// Copies of what lies at an address end there: it has become another structure.
+inline void forget_tiling_data(const void* begin) {
+    auto& copies = tiling_copies();
+    for (size_t i = copies.size(); i-- > 0;) {
+        const auto* at = static_cast<const char*>(begin);
+        if (at >= copies[i].begin && at < copies[i].begin + copies[i].size)
+            copies.erase(copies.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+}
+inline void forget_tiling_data() { tiling_copies().clear(); }
+// Part of a structure, or of one inside it, has been written.
+inline void tiling_data_written(const void* part, size_t size) {
+    const auto* at = static_cast<const char*>(part);
+    for (const TilingCopy& one : tiling_copies())
+        if (at >= one.begin && at < one.begin + one.size) std::memcpy(one.data + (at - one.begin), at, size);
+}
 
 // The class itself is the data: it is written to a buffer as its bytes.
 template <typename Tiling>
@@ -25,6 +57,17 @@ class TilingBytes {
             std::memcpy(buffer, static_cast<const Tiling*>(this), sizeof(Tiling));
     }
     size_t GetDataSize() const { return sizeof(Tiling); }
+    // From now on what is set is written to `data` at once.
+    void SetDataPtr(void* data) {
+        forget_tiling_data(this);
+        if (data != nullptr)
+            tiling_copies().push_back(
+                {reinterpret_cast<const char*>(this), sizeof(Tiling), static_cast<char*>(data)});
+    }
+
+    TilingBytes() {
+        if (!tiling_copies().empty()) forget_tiling_data(this);
+    }
 };
 
 // One field as a kernel declares it; `count` is the length of an array, 0 where there is none.
@@ -105,19 +148,23 @@ struct RegisteredTiling {
 #define TILING_DATA_FIELD_DEF(type, name)                               \
   public:                                                               \
     type name = 0;                                                      \
-    void set_##name(type ascendc_value) { this->name = ascendc_value; } \
+    void set_##name(type ascendc_value) {                               \
+        this->name = ascendc_value;                                     \
+        ::ascendc_host::tiling_data_written(&this->name, sizeof(type)); \
+    }                                                                   \
     type get_##name() const { return name; }                            \
     ASCENDC_TILING_FIELD(::ascendc_host::number_name<type>(), name, 0)  \
     static_assert(std::is_arithmetic<type>::value, #name " is a number");
-#define TILING_DATA_FIELD_DEF_ARR(type, size, name)                       \
-  public:                                                                 \
-    type name[size] = {};                                                 \
-    void set_##name(const type* ascendc_values) {                         \
-        std::memcpy(this->name, ascendc_values, sizeof(type) * (size));   \
-    }                                                                     \
-    type* get_##name() { return name; }                                   \
-    const type* get_##name() const { return name; }                       \
-    ASCENDC_TILING_FIELD(::ascendc_host::number_name<type>(), name, size) \
+#define TILING_DATA_FIELD_DEF_ARR(type, size, name)                             \
+  public:                                                                       \
+    type name[size] = {};                                                       \
+    void set_##name(const type* ascendc_values) {                               \
+        std::memcpy(this->name, ascendc_values, sizeof(type) * (size));         \
+        ::ascendc_host::tiling_data_written(this->name, sizeof(type) * (size)); \
+    }                                                                           \
+    type* get_##name() { return name; }                                         \
+    const type* get_##name() const { return name; }                             \
+    ASCENDC_TILING_FIELD(::ascendc_host::number_name<type>(), name, size)       \
     static_assert(std::is_arithmetic<type>::value, #name " is an array of numbers");
 #define TILING_DATA_FIELD_DEF_STRUCT(type, name) \
   public:                                        \

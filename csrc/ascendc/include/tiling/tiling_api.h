@@ -145,6 +145,7 @@ class MatmulApiTiling {
         tiling.shareL0CSize = base_m_ * base_n_ * 4;
         tiling.dbL0A = tiling.dbL0B = 2;
         tiling.dbL0C = 1;
+        ascendc_host::tiling_data_written(&tiling, sizeof tiling);
         return 0;
     }
     static int32_t up(int32_t value, int32_t to) { return (value + to - 1) / to * to; }

@@ -198,6 +198,7 @@ class Operator {
         }
         for (size_t i = 0; i < definition_.op.attrs.size(); ++i)
             add_attr(node.attrs, definition_.op.attrs[i], attrs[i]);
+        for (const auto& add : functions_.private_attrs) add(node.attrs);
         return node;
     }
 
@@ -415,6 +416,7 @@ class Operator::Call {
         ge::graphStatus status = ge::GRAPH_SUCCESS;
         call_author(kTilingFailed, op_.type_ + ": the tiling function",
                     [&] { status = functions.tiling(&context); });
+        ascendc_host::forget_tiling_data();
         if (status != ge::GRAPH_SUCCESS)
             op_.fail(kTilingFailed,
                      "the tiling function returned " + Operator::status_text(status) + take_logged_errors());

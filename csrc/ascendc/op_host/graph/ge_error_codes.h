@@ -7,6 +7,10 @@
 namespace ge {
 
 using graphStatus = uint32_t;
+using Status = uint32_t;
+
+constexpr Status SUCCESS = 0;
+constexpr Status FAILED = 0xFFFFFFFF;
 
 constexpr graphStatus GRAPH_SUCCESS = 0;
 constexpr graphStatus GRAPH_FAILED = 0xFFFFFFFF;

@@ -12,6 +12,8 @@
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
+#include <vector>
 
 #include "exe_graph/runtime/infer_datatype_context.h"
 #include "exe_graph/runtime/infer_shape_context.h"
@@ -41,6 +43,8 @@ struct OpFunctions {
     OpImplKernelRegistry::InferDataTypeKernelFunc infer_dtype = nullptr;
     size_t tiling_capacity = 0;    // what the registration asked for; 0 if it did not
     std::set<size_t> data_inputs;  // inputs whose values its functions read
+    // Attrs that are in no definition; its functions read their values after those of the definition.
+    std::vector<std::function<void(RuntimeAttrs&)>> private_attrs;
 
     // By operator type. One table for the sources of a package.
     static std::map<std::string, OpFunctions>& all() {
@@ -81,8 +85,33 @@ class OpImplRegisterV2 {
     OpImplRegisterV2& TilingInputsDataDependency(std::initializer_list<int32_t> inputs) {
         return InputsDataDependency(inputs);
     }
+    OpImplRegisterV2& PrivateAttr(const char*) {
+        return private_attr([](RuntimeAttrs& attrs) { attrs.add_absent(); });
+    }
+    OpImplRegisterV2& PrivateAttr(const char*, int64_t value) { return with_default(value); }
+    OpImplRegisterV2& PrivateAttr(const char*, float value) { return with_default(value); }
+    OpImplRegisterV2& PrivateAttr(const char*, bool value) { return with_default(value); }
+    OpImplRegisterV2& PrivateAttr(const char*, const char* value) { return with_default(std::string(value)); }
+    OpImplRegisterV2& PrivateAttr(const char*, const std::vector<int64_t>& value) { return with_list(value); }
+    OpImplRegisterV2& PrivateAttr(const char*, const std::vector<float>& value) { return with_list(value); }
+    // What the graph engine would ask for instead, or beside; nothing here does.
+    OpImplRegisterV2& OutputShapeDependOnCompute(std::initializer_list<int32_t>) { return *this; }
 
   private:
+    OpImplRegisterV2& private_attr(std::function<void(RuntimeAttrs&)> add) {
+        functions_->private_attrs.push_back(std::move(add));
+        return *this;
+    }
+    template <typename T>
+    OpImplRegisterV2& with_default(T value) {
+        return private_attr([value](RuntimeAttrs& attrs) { attrs.add(value); });
+    }
+    template <typename T>
+    OpImplRegisterV2& with_list(std::vector<T> values) {
+        const auto kept = std::make_shared<const std::vector<T>>(std::move(values));
+        return private_attr(
+            [kept](RuntimeAttrs& attrs) { attrs.add(TypedContinuousVector<T>(kept->data(), kept->size())); });
+    }
     OpFunctions* functions_;
 };
 

@@ -41,11 +41,36 @@ static ge::graphStatus Tile(gert::TilingContext* context) {
     context->SetTilingKey(size);
     context->SetBlockDim(context->GetCompileInfo<CompileInfo>()->cores == 48 ? 2 : 1);
     context->GetWorkspaceSizes(1)[0] = 1024 + sizeof(float) * tiling.get_total();
-    tiling.SaveToBuffer(context->GetRawTilingData()->GetData(), context->GetRawTilingData()->GetCapacity());
-    context->GetRawTilingData()->SetDataSize(tiling.GetDataSize());
-    return ge::GRAPH_SUCCESS;
+    gert::TilingData* raw = context->GetRawTilingData();
+    if (size == sizeof(float)) {
+        tiling.SaveToBuffer(raw->GetData(), raw->GetCapacity());
+    } else {
+        // Field by field, where the kernel will find them.
+        EverythingTiling direct;
+        direct.SetDataPtr(raw->GetData());
+        direct.set_total(tiling.get_total());
+        direct.weights.set_values(weights);
+        direct.weights.set_shift(tiling.weights.get_shift());
+        direct.cube.set_M(1000);
+        direct.set_flag(tiling.get_flag());
+        direct.set_lists(tiling.get_lists());
+        EverythingTiling other;  // is another structure, and not written there
+        other.set_total(0);
+    }
+    raw->SetDataSize(tiling.GetDataSize());
+    // The attrs of no definition come after the others.
+    const bool are_there = attrs->GetAttrNum() == 10 && *attrs->GetInt(6) == 7 &&
+                           strcmp(attrs->GetStr(7), "text") == 0 &&
+                           attrs->GetListInt(8)->GetData()[1] == -2 && attrs->GetInt(9) == nullptr;
+    return are_there ? ge::SUCCESS : ge::FAILED;
 }
 }  // namespace optiling
+
+IMPL_OP(Everything)
+    .PrivateAttr("_first", int64_t{7})
+    .PrivateAttr("_second", "text")
+    .PrivateAttr("_third", std::vector<int64_t>{1, -2})
+    .PrivateAttr("_absent");
 
 namespace ge {
 static graphStatus InferShape(gert::InferShapeContext* context) {

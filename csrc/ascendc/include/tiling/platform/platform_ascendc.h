@@ -3,6 +3,9 @@
 #define ASCENDC_HOST_PLATFORM_ASCENDC_H
 
 #include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
 
 // The architectures of NPUs, by the numbers of their instruction sets.
 enum class NpuArch : uint32_t {

@@ -38,6 +38,7 @@ class RuntimeAttrs {
     size_t GetAttrNum() const { return attrs_.size(); }
 
     // How the host runtime fills it; addresses of what is in it stay as they are.
+    void add_absent() { attrs_.emplace_back(kAbsent); }
     void add(int64_t value) { attrs_.emplace_back().integer = value; }
     void add(float value) { attrs_.emplace_back(kFloat).number = value; }
     void add(bool value) { attrs_.emplace_back(kBool).flag = value; }
@@ -48,6 +49,7 @@ class RuntimeAttrs {
 
   private:
     enum Kind : unsigned {
+        kAbsent = 0,
         kInt = 1,
         kFloat = 2,
         kBool = 4,

@@ -25,6 +25,9 @@ std::string GetOpInfo(const T& subject) {
     return ::ascend_graph::host::subject_of(subject);
 }
 
+inline const char* GetSafeStr(const std::string& text) { return text.c_str(); }
+inline const char* GetSafeStr(const char* text) { return text == nullptr ? "nil" : text; }
+
 inline std::string ToString(ge::DataType type) { return ge::TypeUtils::DataTypeToSerialString(type); }
 inline std::string ToString(ge::Format format) { return ge::TypeUtils::FormatToSerialString(format); }
 inline std::string ToString(const gert::Shape& shape) {
