@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ascend_graph.errors import AscendGraphError
 
@@ -132,3 +134,54 @@ def cxx_flags(torch: Path) -> tuple[str, ...]:
     except OSError:
         old = False
     return f"-std=c++{standard}", f"-D_GLIBCXX_USE_CXX11_ABI={int(not old)}"
+
+
+# ------------------------------------------------------------------------------------------------- torch's tables
+
+# A meta function can be put over another from torch 2.13 on without a word, from 2.8 on with one, and before that not at
+# all: there an operator's entry holds one function, and the dispatcher alone takes a second.
+
+
+def fake_kernels(entry: Any) -> list[Any]:
+    """The meta functions that an operator's entry (``FakeImplHolder``) holds; the last one is in force."""
+    kernels = getattr(entry, "kernels", None)
+    if kernels is not None:
+        return list(kernels)
+    return [] if entry.kernel is None else [entry.kernel]
+
+
+def register_fake(library: Any, name: str, function: Callable[..., Any]) -> None:
+    """Put a meta function over those that the operator ``name`` of a library's namespace has, until the library goes."""
+    if _takes_override(library._register_fake):
+        library._register_fake(name, function, _stacklevel=2, allow_override=True)
+        return
+    from torch._library.fake_impl import construct_meta_kernel
+    from torch._library.simple_registry import singleton
+    from torch._library.utils import Kernel, RegistrationHandle, get_source
+
+    qualified = f"{library.ns}::{name}"
+    entry = singleton.find(qualified).fake_impl
+    kernel = Kernel(function, get_source(2))
+    entry.kernels = [*fake_kernels(entry), kernel]
+    entry.kernel = kernel
+
+    def forget() -> None:
+        entry.kernels.remove(kernel)
+        entry.kernel = entry.kernels[-1] if entry.kernels else None
+        if not entry.kernels:
+            del entry.kernels
+
+    library._registration_handles.append(RegistrationHandle(forget))
+    override_kernel(library, qualified, construct_meta_kernel(qualified, entry), "Meta")
+
+
+def override_kernel(library: Any, name: str, function: Callable[..., Any], key: str) -> None:
+    """Register a kernel in Python over one that Python registered before."""
+    if _takes_override(library.impl):
+        library.impl(name, function, key, allow_override=True)
+    else:
+        library.m.impl(name, key, function, False)  # what library.impl does when it has nothing to refuse
+
+
+def _takes_override(method: Callable[..., Any]) -> bool:
+    return "allow_override" in inspect.signature(method).parameters

@@ -7,11 +7,13 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
+from torch._library.simple_registry import singleton
 
-from ascend_graph.versions import TESTED, cxx_flags, requirement
+from ascend_graph.versions import TESTED, cxx_flags, fake_kernels, register_fake, requirement
 from benchmarks import symbols, versions
 
 TREE = Path(__file__).resolve().parents[1]
@@ -132,6 +134,41 @@ def test_how_cpp_is_compiled(
 def test_the_installed_torch_says_the_same() -> None:
     abi = cxx_flags(Path(torch.__file__).parent)[1]
     assert abi == f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}"
+
+
+def test_meta_functions_are_stacked_where_torch_holds_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch before 2.8: an entry has one function, and a library's impl refuses a second."""
+
+    class Before28:
+        """What is used of torch.library.Library."""
+
+        def __init__(self) -> None:
+            self.ns, self.m, self._registration_handles = "t", self, []
+            self.kernels: list[str] = []
+
+        def impl(self, name: str, key: str, function: object, with_keyset: bool) -> None:
+            self.kernels.append(f"{name} {key}")
+
+        def _register_fake(self, name: str, function: object, _stacklevel: int = 1) -> None:
+            raise RuntimeError("there is one already")
+
+    def first() -> None: ...
+    def second() -> None: ...
+
+    entry = SimpleNamespace(kernel=None)
+    monkeypatch.setattr(singleton, "find", lambda name: SimpleNamespace(fake_impl=entry))
+    assert fake_kernels(entry) == []
+    libraries = [Before28(), Before28()]
+    for library, function in zip(libraries, (first, second), strict=True):
+        register_fake(library, "op", function)
+        assert library.kernels == ["t::op Meta"]
+    assert [k.func for k in fake_kernels(entry)] == [first, second]
+    assert entry.kernel.func is second
+    assert __file__ in entry.kernel.source
+    libraries[0]._registration_handles[0].destroy()
+    assert (entry.kernel.func, len(fake_kernels(entry))) == (second, 1)
+    libraries[1]._registration_handles[0].destroy()
+    assert (entry.kernel, fake_kernels(entry)) == (None, [])
 
 
 def test_what_was_tested_is_in_the_project_and_in_the_document() -> None:

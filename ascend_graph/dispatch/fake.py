@@ -16,6 +16,7 @@ from torch.utils._pytree import tree_map_only
 
 from ascend_graph.dispatch.definition import forget_kernels
 from ascend_graph.dispatch.meta import MetaError, MetaFunction
+from ascend_graph.versions import fake_kernels, override_kernel, register_fake
 
 
 @dataclass(slots=True, eq=False)
@@ -31,7 +32,7 @@ class MetaHandle:
     @property
     def on_top(self) -> bool:
         """Whether nobody has registered another one since."""
-        kernels = _simple_registry.find(self.overload.name()).fake_impl.kernels
+        kernels = fake_kernels(_simple_registry.find(self.overload.name()).fake_impl)
         return self._library is not None and bool(kernels) and kernels[-1].func is self.function
 
     def remove(self) -> None:
@@ -58,7 +59,7 @@ def existing_meta(overload: torch._ops.OpOverload) -> str | None:
     """
     name = overload.name()
     fake = _simple_registry.find(name).fake_impl
-    if len(fake.kernels) == 1 and _only_complains(name, overload):
+    if len(fake_kernels(fake)) == 1 and _only_complains(name, overload):
         return None
     if fake.kernel is not None:
         return f"register_fake at {fake.kernel.source}"
@@ -117,10 +118,10 @@ def register_meta(overload: torch._ops.OpOverload, function: MetaFunction, *, ov
             # Replacing was asked for; torch warns of it all the same.
             warnings.filterwarnings("ignore", message=".*Overriding a previously registered kernel.*")
             # torch.library.register_fake would write into the definition of a custom_op, for good.
-            library._register_fake(name.partition("::")[2], function)
+            register_fake(library, name.partition("::")[2], function)
             if hasattr(function, "relation"):
                 # For meta tensors torch wraps the function in a context for sizes that depend on data; a relation has none.
-                library.impl(name, function, "Meta", allow_override=True)
+                override_kernel(library, name, function, "Meta")
     except BaseException:
         library._destroy()
         raise
@@ -143,7 +144,7 @@ def _set_trampoline(overload: torch._ops.OpOverload, function: Callable[..., Any
     library = torch.library.Library(overload.namespace, "IMPL")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*Overriding a previously registered kernel.*")
-        library.impl(overload.name(), function, "Meta", allow_override=True)
+        override_kernel(library, overload.name(), function, "Meta")
     library._destroy()
 
 

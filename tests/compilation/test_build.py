@@ -301,3 +301,27 @@ def test_the_launcher_checks_its_arguments_before_it_compiles(arguments: list[st
     assert done.returncode == 2
     assert message in done.stderr
     assert not cache.exists()
+
+
+def test_another_build_of_one_version_of_torch_npu_is_compiled_for_anew(tmp_path: Path) -> None:
+    """Post releases differ, and so do two builds that have one number: in the list of their files."""
+
+    def key(directory: str, version: str, digest: str) -> str:
+        site = tmp_path / directory
+        for name, number, record in (("torch", "2.13.0", ""), ("torch_npu", version, f"torch_npu/lib.so,{digest},1\n")):
+            (site / name).mkdir(parents=True)
+            (site / name / "__init__.py").touch()
+            information = site / f"{name}-{number}.dist-info"
+            information.mkdir()
+            (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {number}\n")
+            (information / "RECORD").write_text(record)
+        code = "from ascend_graph.compilation import torch_library; print(torch_library('l', []).key())"
+        environment = {**os.environ, "PYTHONPATH": str(site)}
+        return subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
+        ).stdout
+
+    first = key("first", "2.13.0", "sha256=a")
+    assert key("again", "2.13.0", "sha256=a") == first
+    assert key("rebuilt", "2.13.0", "sha256=b") != first
+    assert key("post", "2.13.0.post1", "sha256=a") != first

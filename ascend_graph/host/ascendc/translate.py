@@ -188,9 +188,12 @@ def _signature(kernel: Kernel) -> str:
     return f"uint32_t aclrtlaunch_{kernel.name}({', '.join(parameters)})"
 
 
-#: As ascendc_host/half.h says.
+#: The half of kernels; a program in C, or one that does not see the toolkit's headers, has the compiler's.
 _HALF = """\
-#if defined(__aarch64__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 13
+#if defined(__cplusplus) && defined(__has_include) && __has_include("ascendc_host/half.h")
+#include "ascendc_host/half.h"
+typedef ascendc_host::Float16 half;
+#elif defined(__aarch64__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 13
 typedef __fp16 half;
 #else
 typedef _Float16 half;

@@ -77,13 +77,15 @@ using Wide = typename WideOf<T>::type;
 template <typename T>
 constexpr bool is_float = std::is_floating_point<T>::value || !std::is_same<Wide<T>, T>::value;
 
-// Defined in the runtime library, with the conversion instructions of the CPU that runs it.
-void widen(const half* from, float* to, size_t count);
-void narrow(const float* from, half* to, size_t count);
+// Defined in the runtime library, with the conversion instructions of the CPU that runs it. What has half in
+// its type has a name of its own: the compiler of a kernel may have another half than the runtime's.
+void widen(const half* from, float* to, size_t count) __asm__("ascendcHostWidenHalf");
+void narrow(const float* from, half* to, size_t count) __asm__("ascendcHostNarrowHalf");
 
 // to[i] = a[i] op b[i] in float, rounded once: without the way through a buffer of floats.
 enum class HalfOp { add, sub, mul };
-void combine(HalfOp op, const half* a, const half* b, half* to, size_t count);
+void combine(HalfOp op, const half* a, const half* b, half* to,
+             size_t count) __asm__("ascendcHostCombineHalf");
 
 // c[m, n] += a[m, k] * b[k, n], all by rows, in the order of k. Integers wrap. Defined in the runtime
 // library.
