@@ -10,7 +10,11 @@ never saw (``held_out``: those left over, and what only backward passes call); a
 branch in their hand-written meta functions, which are the truth there (``npu``): their kernels are those of the host
 runtime, or references in ``data/npu_references.py``.
 
-    python -m ascend_graph.host benchmarks/inference.py [seen] [held_out] [npu]
+A fourth set, ``everyday``, has operators as authors write them (``data/everyday.py``), with the calls that each takes. A relation
+is ``right`` there if it accepts all of these and says what the kernel returns; one that accepts a part is ``narrower`` if the search
+said so, and ``silent`` if not. Every second one was kept aside while the search was made.
+
+    python -m ascend_graph.host benchmarks/inference.py [seen] [held_out] [npu] [everyday]
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ import random
 import sys
 import time
 import warnings
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -32,11 +36,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from ascend_graph.dispatch.meta import meta_function
 from ascend_graph.registration.inference import InferenceError, infer_relation, signature_of
 from ascend_graph.shapes import Relation, ShapeError
+from benchmarks.data.everyday import OPERATORS, Everyday
 from benchmarks.data.npu_references import HOST_KERNELS, REFERENCES
 from benchmarks.data.npu_relations import BRANCH_FREE
 from benchmarks.metas import Caller, overload
@@ -292,10 +297,64 @@ def results(sets: Container[str]) -> Iterator[tuple[str, Result]]:
             yield name, (apart if device == "cpu" else judge)(func, kernel, truth, device)
 
 
-def main(sets: Sequence[str] = ("seen", "held_out", "npu")) -> dict[str, Any]:
+#: Calls of an everyday operator that a relation is compared with.
+CALLS = 150
+
+
+def everyday(aside: bool) -> dict[str, Any]:
+    """Judge the everyday operators, those kept aside or the others; ``right``, ``narrower``, ``silent``, ``refused``, ``wrong``."""
+    library = torch.library.Library("everyday", "FRAGMENT")
+    outcomes: Counter[str] = Counter()
+    start = time.perf_counter()
+    for op in OPERATORS:
+        if op.aside != aside:
+            continue
+        library.define(op.schema)
+        func = getattr(torch.ops.everyday, op.name).default
+        began = time.perf_counter()
+        outcome, text = judge_everyday(func, op)
+        outcomes[outcome] += 1
+        print(f"{outcome:8} {time.perf_counter() - began:5.1f} s  {op.name}  {text}", file=sys.stderr)
+    library._destroy()
+    kinds = ("right", "narrower", "silent", "refused", "wrong")
+    return {
+        "ops": sum(outcomes.values()),
+        **{kind: outcomes[kind] for kind in kinds},
+        "seconds": round(time.perf_counter() - start, 1),
+    }
+
+
+def judge_everyday(func: Any, op: Everyday) -> tuple[str, str]:
+    """What the search found for one everyday operator, against calls that it takes."""
+    try:
+        found = infer_relation(op.kernel, func._schema)
+    except InferenceError as error:
+        return "refused", str(error).splitlines()[0]
+    meta = meta_function(found.relation, func._schema)
+    rng, accepted = random.Random(1), 0
+    for _ in range(CALLS):
+        args = op.call(rng)
+        try:
+            said = meta(*tree_map_only(torch.Tensor, lambda t: t.to("meta"), list(args)))
+        except ShapeError:
+            continue
+        accepted += 1
+        promised, real = ([(t.shape, t.dtype) for t in tree_leaves(r)] for r in (said, op.kernel(*args)))
+        if promised != real:
+            return "wrong", f"{found.relation} says {promised}, was {real}"
+    if accepted == CALLS:
+        return "right", str(found.relation)
+    return ("narrower" if found.narrower else "silent"), f"{found.relation} accepts {accepted} of {CALLS}"
+
+
+def main(sets: Sequence[str] = ("seen", "held_out", "npu", "everyday")) -> dict[str, Any]:
     """Judge every overload, print the table, return the summary."""
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
+    if list(sets) == ["everyday"]:
+        summary: dict[str, Any] = {"everyday": everyday(False), "everyday_aside": everyday(True)}
+        print(json.dumps(summary))
+        return summary
     table = Table("operator", "outcome", "seconds", "accepted", "strides", "relation", "remark")
     found: dict[str, list[Result]] = defaultdict(list)
     for name, result in results(sets):
@@ -314,10 +373,12 @@ def main(sets: Sequence[str] = ("seen", "held_out", "npu")) -> dict[str, Any]:
             escape((result.narrower or result.remark)[:160]),
         )
     Console(width=240).print(table)
-    summary: dict[str, Any] = {}
-    for name in sets:
+    summary = {}
+    if "everyday" in sets:
+        summary = {"everyday": everyday(False), "everyday_aside": everyday(True)}
+    for name, results_ in found.items():
         prefix = "" if name == "seen" else f"{name}_"
-        summary |= {f"{prefix}{key}": value for key, value in counts(found[name]).items()}
+        summary |= {f"{prefix}{key}": value for key, value in counts(results_).items()}
     print(json.dumps(summary))
     return summary
 
@@ -340,4 +401,4 @@ def counts(found: Sequence[Result]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or ("seen", "held_out", "npu"))
+    main(sys.argv[1:] or ("seen", "held_out", "npu", "everyday"))

@@ -21,11 +21,14 @@ from ascend_graph.dispatch.meta import MetaFunction, meta_function
 from ascend_graph.dispatch.transaction import Change, Entry
 from ascend_graph.eager.operators import PlannedOperator, operator_exists, plan_call, plan_operator
 from ascend_graph.registration.autograd import Find, gradient_of, register_gradient
+from ascend_graph.registration.batching import Loops, read_loops, register_batching
 from ascend_graph.registration.comparison import beside
 from ascend_graph.registration.converter import make_converter
+from ascend_graph.registration.cost import flop_formula, register_flops
 from ascend_graph.registration.functionalize import needs_twin, register_twin
 from ascend_graph.registration.inference import infer_relation
 from ascend_graph.registration.request import RegistrationError, Request
+from ascend_graph.registration.sharding import register_sharding_rule
 from ascend_graph.registration.torchair import (
     ConverterFunction,
     ConverterHandle,
@@ -33,8 +36,8 @@ from ascend_graph.registration.torchair import (
     register_converter,
 )
 from ascend_graph.registration.without_gradient import say_so_in_graphs
-from ascend_graph.shapes import Relation
-from ascend_graph.shapes.syntax import Itself
+from ascend_graph.shapes import Relation, parse_relation
+from ascend_graph.shapes.syntax import Itself, renamed
 
 
 @dataclass(slots=True, eq=False)
@@ -47,10 +50,14 @@ class Changes:
     converter: Entry | None = None
     twin: Entry | None = None
     gradient: Change | None = None
+    batching: Entry | None = None
+    sharding: Entry | None = None
+    cost: Entry | None = None
 
     def __iter__(self) -> Iterator[Change]:
         """In the order in which they are put in force."""
         every = (self.definition, *self.kernels, self.meta, self.converter, self.twin, self.gradient)
+        every += (self.batching, self.sharding, self.cost)
         return (change for change in every if change is not None)
 
 
@@ -67,6 +74,8 @@ class Plan:
     evidence: dict[str, str] = field(default_factory=dict)
     #: How the aclnn function is called; None where the operator's kernel is its own.
     call: Call | None = None
+    #: The dimensions that are declared independent or reduced, in the schema's names; None where nothing is declared.
+    loops: Loops | None = None
 
     @property
     def overload(self) -> Any:
@@ -116,8 +125,50 @@ class _Planner:
         converter = self.plan_converter()
         self.plan_twin()
         self.plan_gradient()
+        loops = self.plan_loops(schema)
         call = None if defined is None else defined.call
-        return Plan(request, self.binding, self.relation, converter, self.changes, self.evidence, call)
+        return Plan(request, self.binding, self.relation, converter, self.changes, self.evidence, call, loops)
+
+    # --------------------------------------------------------------------------------------------- independent dimensions
+
+    def plan_loops(self, schema: torch.FunctionSchema) -> Loops | None:
+        """What is declared of dimensions, and what follows: rules of vmap and of DTensor, and the number of operations."""
+        request = self.request
+        if request.batch is None and not request.reduce and request.flops is None:
+            return None
+        if self.relation is None:
+            raise RegistrationError(
+                f"{request.op_type}: batch=, reduce= and flops= speak of the dimensions of a shape relation, and there is none: pass shape="
+            )
+        relation = self.in_schema_names(returned_outputs(self.relation, self.binding))
+        if request.flops is not None:
+            operations = flop_formula(request.operator, relation, request.flops, schema)
+            self.changes.cost = Entry(lambda: register_flops(self.overload, operations), stacks=False)
+            self.evidence["flops"] = request.flops
+        if request.batch is None and not request.reduce:
+            return None
+        if any(a.alias_info is not None and a.alias_info.is_write for a in schema.arguments):
+            raise RegistrationError(
+                f"{request.op_type}: {request.operator} writes to its arguments; batch= and reduce= are for others"
+            )
+        loops = read_loops(request.operator, relation, request.batch or (), request.reduce)
+        if request.batch is not None:
+            self.changes.batching = Entry(lambda: register_batching(self.overload, loops), stacks=False)
+        self.changes.sharding = Entry(lambda: register_sharding_rule(self.overload, loops), stacks=False)
+        return loops
+
+    def in_schema_names(self, relation: Relation) -> Relation:
+        """The relation with the inputs and attrs called as in the schema."""
+        names = {theirs: own for own, theirs in self.relation_names(relation).items() if own != theirs}
+        if not names:
+            return relation
+        changed = replace(
+            relation,
+            input_tensors=renamed(relation.input_tensors, names),
+            output_tensors=renamed(relation.output_tensors, names),
+            clauses=renamed(relation.clauses, names),
+        )
+        return parse_relation(str(changed))
 
     @property
     def overload(self) -> Any:

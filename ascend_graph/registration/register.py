@@ -20,6 +20,7 @@ from ascend_graph.dispatch.definition import forget_kernels
 from ascend_graph.dispatch.meta import MetaFunction
 from ascend_graph.dispatch.transaction import exchange
 from ascend_graph.prototypes import OpPrototype
+from ascend_graph.registration.batching import check_loops
 from ascend_graph.registration.planning import Plan, plan
 from ascend_graph.registration.request import RegistrationError, Request, read_aclnn_request, read_request
 from ascend_graph.registration.torchair import ConverterFunction
@@ -135,6 +136,9 @@ def register_op(
     samples: Iterable[tuple[Sequence[Any], Mapping[str, Any]]] | None = None,
     aclnn: str | None = None,
     aclnn_arguments: Mapping[str, Any] | None = None,
+    batch: Sequence[str] | None = None,
+    reduce: Sequence[str] | Mapping[str, str] | None = None,
+    flops: str | None = None,
     override: bool = False,
 ) -> RegisteredOp:
     """Make an operator known to eager PyTorch, TorchAir's GE graphs and aclgraph, with one call.
@@ -158,6 +162,13 @@ def register_op(
         aclnn: Without ``eager``: the aclnn function, where it is not called after the op type.
         aclnn_arguments: Without ``eager``: what the names of the function's parameters do not settle, ``{"alpha": 1, "out":
             "y"}``; see :func:`ascend_graph.binding.bind_call`.
+        batch: Dimensions, groups or ``"..."`` of the relation of which every index is computed by itself, ``("b", "s")``. It is
+            checked by running the operator on wholes and on parts where a kernel of it runs here, forward and gradient, and gives
+            the rules of ``torch.vmap`` and of DTensor. ``()`` says that there is none: vmap then is a loop, which is announced.
+        reduce: Dimensions over which the results of parts are added, ``("k",)``, or ``{"k": "sum"}`` with sum, max or min; checked
+            the same way. DTensor gets partial results of it.
+        flops: The number of floating-point operations of a call over the relation's dimensions and attrs, ``"2 * m * n * k"``, for
+            ``torch.utils.flop_counter``.
         override: Replace an existing meta function, converter, or registration. A converter that is made from the binding
             and replaces another one is compared with it, call by call; see
             :class:`~ascend_graph.registration.comparison.ReplacedConverterWarning`.
@@ -171,6 +182,7 @@ def register_op(
         BindingError: The schema and the prototype, or the prototype and the aclnn function, do not fit by name.
         RelationError, MetaError: The shape relation does not fit.
         InferenceError: No relation explains what the eager kernel returns.
+        BatchError: A dimension of ``batch`` or ``reduce`` is none, or is not what is declared; with the call that shows it.
 
     Warns:
         NarrowRelationWarning: the relation found by running refuses shapes that the kernel takes.
@@ -204,6 +216,9 @@ def register_op(
         samples=samples,
         aclnn=aclnn,
         aclnn_arguments=aclnn_arguments,
+        batch=batch,
+        reduce=reduce,
+        flops=flops,
     )
     return _register(request, override)
 
@@ -302,9 +317,40 @@ def _register(request: Request, override: bool) -> RegisteredOp:
         finally:
             if planned.overload is not None:
                 forget_kernels(planned.overload)
+        try:
+            _check_loops(planned)
+        except BaseException:
+            exchange(tuple(planned.changes), () if earlier is None else tuple(earlier._plan.changes))
+            forget_kernels(planned.overload)
+            raise
         _registered.pop(request.operator, None)
         registered = _registered[request.operator] = RegisteredOp(planned)
         return registered
+
+
+def _check_loops(planned: Plan) -> None:
+    """Check what is declared of dimensions, where the operator has a kernel that runs here."""
+    if planned.loops is None:
+        return
+    device = next(
+        (d for key, d in (("CPU", "cpu"), ("PrivateUse1", "npu")) if _has_kernel(planned.overload, key, d)), None
+    )
+    if device is None:
+        planned.evidence["batch"] = f"declared: {planned.loops.written}; not checked, as no kernel of it runs here"
+        return
+    cuts = check_loops(planned.overload, planned.loops, device=device, samples=planned.request.samples)
+    planned.evidence["batch"] = (
+        f"declared: {planned.loops.written}; the operator was compared with its parts {cuts} times"
+    )
+
+
+def _has_kernel(overload: Any, key: str, device: str) -> bool:
+    if not torch._C._dispatch_has_kernel_for_dispatch_key(overload.name(), key):
+        return (
+            torch._C._dispatch_has_kernel_for_dispatch_key(overload.name(), "CompositeExplicitAutograd")
+            and key == "CPU"
+        )
+    return device == "cpu" or torch.get_device_module(device).is_available()
 
 
 def _already(before: Request, now: Request, differences: Iterable[str]) -> str:

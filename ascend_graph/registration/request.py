@@ -49,6 +49,10 @@ class Request:
     declared: Declared | None = None
     #: Whether there is a GE operator.
     in_graphs: bool = True
+    #: The dimensions of the relation that are independent, those that are reduced and how, and how many operations a call has.
+    batch: tuple[str, ...] | None = None
+    reduce: Mapping[str, str] = field(default_factory=dict)
+    flops: str | None = None
 
     @property
     def called(self) -> OpPrototype:
@@ -72,6 +76,9 @@ def read_request(
     samples: Iterable[tuple[Sequence[Any], Mapping[str, Any]]] | None,
     aclnn: str | None = None,
     aclnn_arguments: Mapping[str, Any] | None = None,
+    batch: Sequence[str] | None = None,
+    reduce: Sequence[str] | Mapping[str, str] | None = None,
+    flops: str | None = None,
 ) -> Request:
     """The request of a call of ``register_op``, whose arguments see there.
 
@@ -94,6 +101,9 @@ def read_request(
             "defines: leave eager= out"
         )
     relation = parse_relation(shape) if isinstance(shape, str) else shape
+    for what, given in (("batch", batch), ("reduce", reduce)):
+        if isinstance(given, str):
+            raise RegistrationError(f'{op_type}: {what}={given!r} is a text; write {what}=("{given}",)')
     return Request(
         op_type,
         operator,
@@ -107,6 +117,9 @@ def read_request(
         None if samples is None else _read_samples(op_type, samples),
         aclnn,
         dict(aclnn_arguments or {}),
+        batch=None if batch is None else tuple(batch),
+        reduce=dict(reduce) if isinstance(reduce, Mapping) else dict.fromkeys(reduce or (), "sum"),
+        flops=flops,
     )
 
 

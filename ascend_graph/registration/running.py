@@ -42,6 +42,8 @@ class Returned:
     shape: tuple[int, ...]
     dtype: torch.dtype
     strides: tuple[int, ...]
+    #: The input whose memory it has, though the schema does not say so.
+    alias: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +147,7 @@ class _Kernel:
         return [self.placed(item) for item in value] if isinstance(value, list) else value
 
     def described(self, result: Any, values: Mapping[str, Any]) -> tuple[Any, ...]:
-        """The outputs, if they are as many and of the kinds that the schema says, and alias nothing."""
+        """The outputs, if they are as many and of the kinds that the schema says; whether they are inputs is told."""
         lists = ["List[" in str(r.type) for r in self.schema.returns]
         several = isinstance(result, list | tuple) and lists != [True]
         outputs = tuple(result) if several else (result,)
@@ -173,12 +175,8 @@ class _Kernel:
             raise KernelError(f"output {number} of {name} is {tensor.layout}; a relation describes strided tensors")
         owner = given.get(tensor.untyped_storage().data_ptr())
         declared = self.schema.returns[number].alias_info is not None
-        if owner is not None and tensor.untyped_storage().nbytes() and not declared:
-            raise KernelError(
-                f"output {number} of {name} is an alias of its input {owner}, which the schema does not declare: "
-                f"return a new tensor, or write Tensor(a) in the schema"
-            )
-        return Returned(tuple(tensor.shape), tensor.dtype, tuple(tensor.stride()))
+        aliased = owner is not None and tensor.untyped_storage().nbytes() and not declared
+        return Returned(tuple(tensor.shape), tensor.dtype, tuple(tensor.stride()), owner if owner and aliased else "")
 
 
 # -------------------------------------------------------------------------------------------------------------- workers

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -13,9 +15,20 @@ import torch
 
 from ascend_graph.dispatch.meta import TORCH
 from ascend_graph.errors import AscendGraphError
-from ascend_graph.registration.running import Returned, Run, Runner
+from ascend_graph.registration.running import KernelError, Returned, Run, Runner
+from ascend_graph.registration.survey import Survey
 from ascend_graph.shapes import Relation, RelationError, ShapeError, parse_relation
-from ascend_graph.shapes.domains import Domain, Signature, attr_values, domains, restored, safe_name
+from ascend_graph.shapes.conditions import learn
+from ascend_graph.shapes.domains import (
+    Domain,
+    Signature,
+    attr_values,
+    domains,
+    neighbours,
+    plain_values,
+    restored,
+    safe_name,
+)
 from ascend_graph.shapes.samples import SampleError, sample
 from ascend_graph.shapes.solver import Explanation, Observation, Solver, bounds, restrictions, selectors
 from ascend_graph.shapes.syntax import Like, Name, bound_names
@@ -27,12 +40,18 @@ STRUCTURES = 8
 RUNS, FRESH_RUNS = 24, 12
 
 _SIZES = (2, 3, 4, 5, 6, 7, 9, 11, 13)
+#: Sizes that are often multiples of each other, or alike.
+_ROUND = (1, 2, 2, 4, 4, 4, 8, 8, 12, 3, 6, 16)
 _ATTR_DTYPES = (torch.float32, torch.float64, torch.float16, torch.int64, torch.int32)
 _KINDS: Mapping[str, Sequence[torch.dtype]] = {
     "float": (torch.float32, torch.float64, torch.bfloat16, torch.float16),
     "int": (torch.int64, torch.int32, torch.uint8),
     "bool": (torch.bool,),
     "complex": (torch.complex64, torch.complex128),
+    # For kernels that take no others.
+    "half": (torch.float16, torch.bfloat16),
+    "int32": (torch.int32,),
+    "byte": (torch.uint8, torch.int8),
 }
 
 
@@ -64,8 +83,10 @@ class Inferred:
     narrower: str = ""
     #: Whether that is so for shapes of tensors with dimensions, whatever the attrs are.
     narrow: bool = False
-    #: Outputs whose strides the relation does not say.
+    #: Outputs whose strides the relation does not say, or that are an input at times.
     strides: tuple[str, ...] = ()
+    #: How many numbers of dimensions were met with which this is so.
+    refused: int = 0
 
     def __str__(self) -> str:
         notes = [note for note in (self.narrower, *self.strides) if note]
@@ -81,6 +102,8 @@ class _Evidence:
     observations: list[Observation] = field(default_factory=list)
     values: list[dict[str, Any]] = field(default_factory=list)
     outputs: list[tuple[Any, ...]] = field(default_factory=list)
+    #: Inputs that the kernel refused.
+    refused: list[Observation] = field(default_factory=list)
     failed: str = ""
 
 
@@ -92,43 +115,118 @@ class Search:
         self.trials: list[Trial] = []
         #: Every run that succeeded, of whatever domain: a relation must not differ from any.
         self.seen: list[tuple[dict[str, Any], tuple[Any, ...]]] = []
+        self.known: set[str] = set()
         #: Optional tensors that were tried and change neither shapes nor dtypes.
         self.harmless: set[str] = set()
+        #: How many runs returned an input, and what is wrong with it.
+        self.aliased, self.clean, self.alias = 0, 0, ""
+        #: Whether the dtype rules hold for floating tensors only.
+        self.only_floats = False
 
     # ---------------------------------------------------------------------------------------------------------- driver
 
     def run(self) -> Inferred:
         """Try the domains, wider ones first, with every choice of tensor kinds."""
         for kinds in self.kinds():
-            best: tuple[tuple[int, bool], Inferred] | None = None
-            ran = False
+            candidates: list[tuple[int, Domain, Inferred]] = []
+            ran = settled = False
             self.seen.clear()
-            for domain in domains(self.signature):
+            self.known.clear()
+            for domain in self.domains(kinds):
+                # Where a survey found what inputs look like, the family adds no more than what speaks of attrs, and what broadcasts.
+                if settled and not (domain.surveyed or domain.roles or "..." in domain.inputs):
+                    continue
                 evidence = self.gather(domain, kinds)
                 if evidence.failed:
                     continue
                 ran = True
                 # A relation that claims less than it could is kept while a better one is looked for.
                 limits = len(self.limits(evidence))
-                if best is not None and (limits, False) >= best[0]:
-                    continue
                 found = self.conclude(evidence)
-                if found is not None and (best is None or (limits, bool(found.narrower)) < best[0]):
-                    best = (limits, bool(found.narrower)), found
-                if best is not None and best[0] == (0, False):
-                    break
-            if best is not None:
-                return best[1]
+                if found is not None:
+                    candidates.append((limits, evidence.domain, found))
+                    settled |= not any("rank(" in condition for condition in evidence.domain.where)
+                    if not limits and not found.refused:
+                        return found
+            if candidates:
+                return self.widest(candidates)
             if ran:  # what holds for other kinds only would be wrong for these
                 break
         raise self.refusal()
+
+    def widest(self, candidates: Sequence[tuple[int, Domain, Inferred]]) -> Inferred:
+        """The relation that refuses least of all that ran; of equals that with most dimensions."""
+        judged = [(limits, domain, self.found(f.relation, domain, f.strides)) for limits, domain, f in candidates]
+
+        def grade(one: tuple[int, Domain, Inferred]) -> tuple[int, int, int, int]:
+            limits, domain, found = one
+            # A pattern that holds up to a number of dimensions, and refuses other inputs, is one by chance.
+            ranks = sum("rank(" in condition for condition in domain.where)
+            return limits, ranks, found.refused, -len(domain.dims)
+
+        return min(judged, key=grade)[2]
+
+    def domains(self, kinds: Mapping[str, str]) -> Iterator[Domain]:
+        """What inputs may look like: first what a survey of them found, then the family of patterns that every operator gets."""
+        family = {domain.form: domain for domain in reversed(domains(self.signature))}
+        tried = set()
+        if Survey.fits(self.signature):
+            survey = Survey(self.signature, partial(self.probe, kinds), self.rng)
+            for domain in survey.domains():
+                if domain.form not in tried and self.readable(domain):
+                    tried.add(domain.form)
+                    yield replace(family.get(domain.form, domain), surveyed=True)  # the family's names read better
+            if not survey.seeds:  # tensors of other kinds
+                return
+        for domain in domains(self.signature):
+            if domain.form not in tried:
+                yield domain
+
+    def readable(self, domain: Domain) -> bool:
+        """Whether the language has a meaning for a domain's patterns: of several groups in a tensor all but one must be known."""
+        try:
+            plain = plain_values(self.signature, domain, self.rng)
+            sample(
+                _inputs_only(domain),
+                plain | {n: _guess(r, self.rng) for n, r in domain.roles.items()},
+                self.rng,
+                tries=3,
+            )
+        except SampleError:
+            return True
+        except RelationError:
+            return False
+        return True
+
+    def probe(self, kinds: Mapping[str, str], shapes: Mapping[str, tuple[int, ...]], attrs: Mapping[str, Any]) -> bool:
+        """Whether the kernel takes tensors of these shapes."""
+        return not self.call(self.arguments(shapes, attrs, {k: _KINDS[kind][0] for k, kind in kinds.items()})).error
 
     def call(self, values: Mapping[str, Any]) -> Run:
         """Run the kernel; what it returned is remembered."""
         run = self.runner.call({a.name: values[safe_name(a.name)] for a in self.runner.schema.arguments})
         if not run.error:
-            self.seen.append((dict(values), run.outputs))
+            key = repr([_spec_of(value) for value in values.values()])
+            if key not in self.known:
+                self.known.add(key)
+                self.seen.append((dict(values), run.outputs))
+            self.check_aliases(run)
         return run
+
+    def check_aliases(self, run: Run) -> None:
+        """A kernel that returns an input now and then, where there is nothing to do, is told so; one that always does is wrong."""
+        for number, output in enumerate(run.outputs):
+            for returned in output if isinstance(output, list) else [output]:
+                if isinstance(returned, Returned) and returned.alias:
+                    self.aliased += 1
+                    self.alias = (
+                        f"output {number} of {self.signature.name} is an alias of its input {returned.alias}, which the schema "
+                        f"does not declare: return a new tensor, or write Tensor(a) in the schema"
+                    )
+                    if self.aliased >= 60 and not self.clean:
+                        raise KernelError(self.alias)
+                    return
+        self.clean += 1
 
     def limits(self, evidence: _Evidence) -> list[str]:
         """The restrictions that another domain might not need: those on attrs that can take other values."""
@@ -155,40 +253,93 @@ class Search:
         choices.sort(key=lambda c: (sum(k != "float" for k in c), sum(k == "bool" for k in c)))
         if len(names) > 3:
             choices = [("float",) * len(names), ("int",) * len(names)]
+        if 3 < len(names) <= 5:
+            choices += [tuple("int" if n == k else "float" for n in range(len(names))) for k in range(len(names))]
+        for kind, others in (("float", ("half",)), ("int", ("int32", "byte"))):
+            some = [c for c in choices if kind in c and "bool" not in c and sum(k != "float" for k in c) <= 1]
+            choices += [tuple(other if k == kind else k for k in c) for other in others for c in some]
         for choice in choices:
             yield dict(zip(names, choice, strict=True))
 
     def gather(self, domain: Domain, kinds: Mapping[str, str]) -> _Evidence:
-        """Run the domain's structures; it is out as soon as one structure runs with no attrs at all."""
-        evidence = _Evidence(domain, kinds)
-        relation = _inputs_only(domain)
-        for structure in range(STRUCTURES):
-            if not self.some(evidence, relation, structure, 3 if structure else 1, attempts=40 if structure else 16):
-                evidence.failed = f"structure {structure} never runs: {self.runner.last_error}"
-                return evidence
-        # Every flag and every axis that may be absent doubles the cases to be told apart.
-        cases = sum(a.kind == "bool" or bool(domain.roles.get(a.name)) for a in self.signature.attrs)
-        for structure in range(STRUCTURES * 3 * (1 + cases)):
-            if len(evidence.observations) >= RUNS * (2 + 2 * cases):
-                break
-            self.some(evidence, relation, structure, 2, attempts=4)
-        if len(evidence.observations) < RUNS // 2:
+        """Run the domain's structures; what they refuse may be explained by conditions, which the domain has from then on."""
+        for _ in range(3):
+            evidence = _Evidence(domain, kinds)
+            relation = _inputs_only(domain)
+            never = None
+            for structure in range(STRUCTURES):
+                wanted, attempts = (3, 40) if structure else (1, 16)
+                if not self.some(evidence, relation, structure, wanted, attempts=attempts) and not self.some(
+                    evidence, relation, structure, wanted, attempts=24, sizes=_ROUND
+                ):
+                    never = structure
+                    if not structure and not domain.where and not self.some(evidence, relation, 1, 1, attempts=30):
+                        break
+            # Every flag and every axis that may be absent doubles the cases to be told apart.
+            cases = sum(a.kind == "bool" or bool(domain.roles.get(a.name)) for a in self.signature.attrs)
+            if evidence.observations:
+                for structure in range(STRUCTURES * 3 * (1 + cases)):
+                    if len(evidence.observations) >= RUNS * (2 + 2 * cases):
+                        break
+                    self.some(evidence, relation, structure, 2, attempts=4)
+            if any(self.signature.outputs):  # how many parts there are of nothing
+                for structure in range(STRUCTURES):
+                    self.some(evidence, relation, structure, 1, attempts=4, sizes=(0, 2, 3))
+            if len(evidence.refused) > len(evidence.observations) // 4:
+                conditions = self.conditions(evidence)
+                if conditions:
+                    domain = replace(domain, where=(*domain.where, *conditions))
+                    continue
+            break
+        if never is not None:
+            evidence.failed = f"structure {never} never runs: {self.runner.last_error}"
+        elif len(evidence.observations) < RUNS // 2:
             evidence.failed = "too few runs"
         return evidence
 
-    def some(self, evidence: _Evidence, relation: Relation, structure: int, wanted: int, *, attempts: int) -> int:
-        """Up to ``wanted`` successful runs of one structure."""
-        done = 0
+    def conditions(self, evidence: _Evidence) -> list[str]:
+        """Conditions that tell what ran from what was refused; each is tried to be broken before it is believed."""
+        found = learn(evidence.domain, self.signature, evidence.observations, evidence.refused)
+        kept = []
+        for number, condition in enumerate(found):
+            others = (*found[:number], *found[number + 1 :])
+            broken = replace(evidence.domain, where=(*evidence.domain.where, *others, f"not ({condition})"))
+            relation = _inputs_only(broken)
+            for structure in range(STRUCTURES * 3):
+                values = self.values(broken, relation, structure, evidence.kinds)
+                if values is not None and not self.call(values).error:
+                    break
+            else:
+                kept.append(condition)
+        return kept
+
+    def some(
+        self,
+        evidence: _Evidence,
+        relation: Relation,
+        structure: int,
+        wanted: int,
+        *,
+        attempts: int,
+        sizes: Sequence[int] = _SIZES,
+    ) -> int:
+        """Up to ``wanted`` successful runs of one structure; -1 if the domain has no such structure."""
+        done = missed = 0
         for _ in range(attempts):
             if done >= wanted:
                 break
-            values = self.values(evidence.domain, relation, structure, evidence.kinds)
+            values = self.values(evidence.domain, relation, structure, evidence.kinds, sizes=sizes)
             if values is None:
+                missed += 1
+                if missed > 2 and not done:
+                    return -1
                 continue
             run = self.call(values)
             if not run.error:
                 self.record(evidence, values, run.outputs)
                 done += 1
+            else:
+                evidence.refused.append(self.observation(values, ()))
         return done
 
     def record(self, evidence: _Evidence, values: dict[str, Any], outputs: tuple[Any, ...]) -> None:
@@ -214,9 +365,12 @@ class Search:
         """Arguments of one call: tensors of the domain's shapes, attrs in their roles."""
         attrs: dict[str, Any] | None = None
         shapes: Mapping[str, Any] = {}
-        for _ in range(10):
+        for number in range(12 if domain.where else 10):
+            if number == 6 and domain.where and sizes is _SIZES:
+                sizes = _ROUND
             # Where axes come from attrs, and attrs from ranks, each is chosen in turn until they agree.
-            guess = {name: _guess(role, self.rng) for name, role in domain.roles.items()}
+            plain = plain_values(self.signature, domain, self.rng)
+            guess = plain | {name: _guess(role, self.rng) for name, role in domain.roles.items()}
             try:
                 found = sample(relation, guess, self.rng, sizes=sizes, structure=structure, tries=20)
             except SampleError:
@@ -224,6 +378,7 @@ class Search:
             shapes = found.shapes
             attrs = attr_values(self.signature, domain, shapes, self.rng)
             if attrs is not None:
+                attrs |= plain
                 attrs |= {
                     n: guess[n]
                     for n, role in domain.roles.items()
@@ -234,11 +389,17 @@ class Search:
                 attrs = None
         if attrs is None:
             return None
+        dtypes = {k: self.rng.choice(_KINDS[kind]) if mixed else _KINDS[kind][0] for k, kind in kinds.items()}
+        return self.arguments(shapes, attrs, dtypes)
+
+    def arguments(
+        self, shapes: Mapping[str, Any], attrs: Mapping[str, Any], dtypes: Mapping[str, torch.dtype]
+    ) -> dict[str, Any]:
+        """The arguments of a call: tensors of these shapes and dtypes."""
         values = dict(attrs)
         for attr in self.signature.attrs:
             if attr.kind == "dtype" and not attr.optional and not attr.has_default:
                 values[attr.name] = self.rng.choice(_ATTR_DTYPES)
-        dtypes = {k: self.rng.choice(_KINDS[kind]) if mixed else _KINDS[kind][0] for k, kind in kinds.items()}
         for tensor in self.signature.tensors:
             shape = shapes.get(tensor.name)
             if shape is None:
@@ -278,8 +439,9 @@ class Search:
             explained.append(found)
         # What differs anywhere on the domain is two explanations; what never differs is one, and the simplest is taken.
         needless = [a.name for a in self.signature.attrs if not a.has_default and a.kind in ("int", "int[]", "bool")]
-        if any(name in limit for limit in self.limits(evidence) for name in needless):
-            self.note(evidence, f"only runs with {', '.join(self.limits(evidence))}")
+        limits = [limit for limit in self.limits(evidence) if not limit.startswith("len(")]
+        if any(name in limit for limit in limits for name in needless):
+            self.note(evidence, f"only runs with {', '.join(limits)}")
             return None
         rivals = self.rivals(explained, domain, evidence)
         if rivals:
@@ -297,7 +459,14 @@ class Search:
                 if not self.changes_nothing(tensor.name, self.assemble(domain, shapes, dtypes, observations), evidence):
                     self.harmless.remove(tensor.name)
         relation = self.assemble(domain, shapes, dtypes, observations)
-        failure = self.fresh(relation, evidence) or self.contradiction(relation)
+        failure, empty = self.fresh(relation, evidence)
+        if not failure:
+            self.look_around(evidence)
+            failure, empty = self.contradiction(relation)
+        elements = tuple(f"numel({t.name}) > 0" for t in self.signature.required if not t.is_list)
+        if failure and empty and elements and domain.where[-len(elements) :] != elements:
+            evidence.domain = replace(domain, where=(*domain.where, *elements))
+            return self.conclude(evidence)
         if failure:
             self.note(evidence, failure)
             return None
@@ -338,6 +507,7 @@ class Search:
     def dtypes(self, evidence: _Evidence) -> list[str] | None:
         """The dtype rule of every output, from runs with all dtypes the kernel takes."""
         relation = _inputs_only(evidence.domain)
+        self.only_floats = False
         runs: list[tuple[Mapping[str, Any], tuple[Any, ...]]] = list(
             zip(evidence.values, evidence.outputs, strict=True)
         )
@@ -365,7 +535,13 @@ class Search:
                     if not run.error:
                         given.append((named, run.outputs))
         # Where no rule explains the runs with an optional dtype given, the relation demands that it is not.
-        return self.dtype_rules(runs + given) or self.dtype_rules(runs)
+        found = self.dtype_rules(runs + given) or self.dtype_rules(runs)
+        if found is not None or (evidence.kinds and set(evidence.kinds.values()) != {"float"}):
+            return found
+        # What promotes floating tensors, and gives integers another dtype, is claimed for floating ones alone.
+        floats = [run for run in runs if all(d in _KINDS["float"] for n in names for d in _listed(_dtypes(run[0][n])))]
+        self.only_floats = bool(floats)
+        return self.dtype_rules(floats)
 
     def combinations(self, choices: Sequence[Sequence[torch.dtype]]) -> list[tuple[torch.dtype, ...]]:
         """Dtypes for some inputs: one for all first, then others, at most 60."""
@@ -438,7 +614,15 @@ class Search:
             outputs.append(
                 _output(f"out{number}", explanation, "" if dtype == first else dtype, self.signature.outputs[number])
             )
-        demands = restrictions(self.signature, observations, domain) + bounds(self.signature, observations, domain)
+        demands = [*domain.where]
+        if self.only_floats:
+            allowed = ", ".join(str(d).removeprefix("torch.") for d in _KINDS["float"])
+            demands += [f"dtype({t.name}) in ({allowed})" for t in self.signature.required if not t.is_list]
+        demands += restrictions(self.signature, observations, domain)
+        for bound in bounds(self.signature, observations, domain):
+            name = bound.partition(" ")[0]
+            if not any(re.search(rf"\b{re.escape(name)} (> 0|>= [0-9])", said) for said in domain.where):
+                demands.append(bound)
         for attr in self.signature.attrs:
             # A dtype attr that was only absent must stay so; one that decides the dtype is in the rule.
             if attr.kind == "dtype" and not any(attr.name in dtype for dtype in dtypes):
@@ -464,12 +648,15 @@ class Search:
             for d in dims
             if f"{d}[i]" not in evidence.domain.inputs
         ]
+        patterns += [f"[{a}, {b}]" for a in evidence.domain.dims for b in evidence.domain.dims if a != b]
         for pattern in patterns:
             wider = replace(evidence.domain, inputs=f"{evidence.domain.inputs}, {name}{pattern}")
             ran = 0
             for structure in range(STRUCTURES):
                 values = self.values(wider, _inputs_only(wider), structure, evidence.kinds)
                 run = Run(error="no inputs") if values is None else self.call(values)
+                if structure == 3 and not ran:
+                    break
                 if run.error or values is None:
                     continue
                 if compare_run(relation, self.signature, values, run.outputs):
@@ -479,8 +666,8 @@ class Search:
                 return True
         return False
 
-    def fresh(self, relation: Relation, evidence: _Evidence) -> str:
-        """Compare with fresh runs, of other shapes and dtypes; the first difference, or nothing."""
+    def fresh(self, relation: Relation, evidence: _Evidence) -> tuple[str, bool]:
+        """Compare with fresh runs, of other shapes and dtypes; the first difference, and whether a tensor had no elements."""
         inputs = _inputs_only(evidence.domain)
         compared = 0
         # Distinct sizes tell dimensions apart; equal ones make valid what distinct ones do not, such as another axis.
@@ -495,34 +682,66 @@ class Search:
                 continue
             difference = compare_run(relation, self.signature, values, run.outputs)
             if difference:
-                return difference
+                return difference, self.is_empty(values)
             compared += 1
-        return "" if compared >= 3 else f"only {compared} fresh inputs ran"
+        return "" if compared >= 3 else f"only {compared} fresh inputs ran", False
 
-    def contradiction(self, relation: Relation) -> str:
-        """A run of any domain that the relation accepts and says something else of, or nothing."""
+    def is_empty(self, values: Mapping[str, Any]) -> bool:
+        """Whether a tensor of a call has no elements."""
+        shapes = (_shapes(values[t.name]) for t in self.signature.tensors if values[t.name] is not None)
+        return any(0 in shape for shape in _flat(shapes))
+
+    def look_around(self, evidence: _Evidence) -> None:
+        """Run what is a little different from what ran: other sizes, ranks, attrs. It shows where a relation is too narrow, or wrong."""
+        given = evidence.values[:: max(len(evidence.values) // 6, 1)][:6]
+        for values in given:
+            dtypes = {t.name: _dtypes(values[t.name]) for t in self.signature.tensors if values[t.name] is not None}
+            dtypes = {n: d[0] if isinstance(d, list) else d for n, d in dtypes.items()}
+            shapes = {t.name: _shapes(values[t.name]) for t in self.signature.tensors}
+            attrs = {a.name: values[a.name] for a in self.signature.attrs}
+            for other_shapes, other_attrs in neighbours(self.signature, shapes, attrs, self.rng):
+                self.call(self.arguments(other_shapes, other_attrs, dtypes))
+
+    def contradiction(self, relation: Relation) -> tuple[str, bool]:
+        """A run of any domain that the relation accepts and says something else of, and whether a tensor had no elements."""
         for values, outputs in self.seen:
             if not refusal(relation, self.signature, values):
                 difference = compare_run(relation, self.signature, values, outputs)
                 if difference:
-                    return difference
-        return ""
+                    return difference, self.is_empty(values)
+        return "", False
 
     def found(self, relation: Relation, domain: Domain, strides: Sequence[str] = ()) -> Inferred:
         """The relation with the evidence for it, and what it refuses of what ran."""
-        narrower, narrow, inputs = "", False, _inputs_only(domain)
+        narrower, narrow, inputs = "", False, _inputs_only(self.about_shapes(domain))
+        structures: set[str] = set()
         for values, _ in self.seen:
             refused = refusal(relation, self.signature, values)
             if not refused:
                 continue
             shapes = {t.name: _shapes(values[t.name]) for t in self.signature.tensors if values[t.name] is not None}
-            # Tensors without dimensions, and what attrs forbid, are edges; other shapes are a part of the operator.
-            narrow = not domain.roles and all(shapes.values()) and not _valid(inputs, shapes, values)
-            if narrow or not narrower:
-                narrower = f"narrower than the kernel, which also runs on {shapes}: {refused}"
-            if narrow:
-                break
-        return Inferred(relation, self.runner.runs, tuple(self.trials), narrower, narrow, tuple(strides))
+            # Tensors without dimensions or elements, and what attrs forbid, are edges; other shapes are a part of the operator.
+            plain = all(shapes.values()) and all(0 not in shape for shape in _flat(shapes.values()))
+            inside = plain and not _valid(inputs, shapes, values)
+            if inside:
+                structures.add(str([len(shape) for shape in _flat(shapes.values())]))
+            if not narrower or (inside and not narrow):
+                narrower = f"narrower than the kernel, which also runs on {self.shown(shapes, values)}: {refused}"
+                narrow = inside
+        alias = f"for some inputs {self.alias}"
+        notes = (*strides, alias) if self.alias and alias not in strides else tuple(strides)
+        return Inferred(relation, self.runner.runs, tuple(self.trials), narrower, narrow, notes, len(structures))
+
+    def about_shapes(self, domain: Domain) -> Domain:
+        """The domain without what it demands of attrs alone."""
+        attrs = {a.name for a in self.signature.attrs}
+        return replace(
+            domain, where=tuple(w for w in domain.where if not set(re.findall(r"[^\W\d]\w*", w)) <= attrs | _WORDS)
+        )
+
+    def shown(self, shapes: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+        """The shapes of a call, and the attrs that are not their defaults."""
+        return {**shapes, **{a.name: values[a.name] for a in self.signature.attrs if values[a.name] != a.default}}
 
     # --------------------------------------------------------------------------------------------------------- strides
 
@@ -530,7 +749,10 @@ class Search:
         """The relation with ``like`` where an output has the strides of an input, and a note where neither holds."""
         inputs = _inputs_only(evidence.domain)
         runs: list[tuple[dict[str, Any], tuple[Any, ...]]] = list(zip(evidence.values, evidence.outputs, strict=True))
-        for structure in range(200, 200 + FRESH_RUNS * 2):
+        turned = 0
+        for structure in range(200, 200 + FRESH_RUNS * 12):
+            if turned >= FRESH_RUNS * 2:
+                break
             values = self.values(evidence.domain, inputs, structure, evidence.kinds)
             if values is None:
                 continue
@@ -538,6 +760,7 @@ class Search:
             run = self.call(values)
             if not run.error:
                 runs.append((values, run.outputs))
+                turned += 1
         notes: list[str] = []
         for number, name in enumerate(relation.outputs):
             found = [(v, o[number]) for v, o in runs if isinstance(o[number], Returned)]
@@ -651,6 +874,17 @@ def _spec(output: Returned | None) -> tuple[tuple[int, ...], torch.dtype] | None
     return None if output is None else (output.shape, output.dtype)
 
 
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _spec_of(value: Any) -> Any:
+    """What of an argument tells calls apart."""
+    if isinstance(value, list) and value and isinstance(value[0], torch.Tensor):
+        return [_spec_of(item) for item in value]
+    return (tuple(value.shape), value.dtype, value.stride()) if isinstance(value, torch.Tensor) else value
+
+
 def _contiguous(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(torch.empty(tuple(shape), device="meta").stride())
 
@@ -689,8 +923,19 @@ def _output(name: str, explanation: Explanation, dtype: str, is_list: bool) -> s
     return f"{name}{explanation.shapes[0]}{f': {dtype}' if dtype else ''}"
 
 
+_WORDS = {"is", "not", "or", "and", "None", "in"}
+
+
+def _flat(shapes: Iterable[Any]) -> Iterator[tuple[int, ...]]:
+    for shape in shapes:
+        if isinstance(shape, list):
+            yield from shape
+        else:
+            yield shape
+
+
 def _inputs_only(domain: Domain) -> Relation:
-    return parse_relation(f"{domain.inputs} ->")
+    return domain.relation("")
 
 
 def _try_parse(text: str) -> Relation | None:

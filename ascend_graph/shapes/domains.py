@@ -6,6 +6,7 @@ of. Pure logic.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import random
 import re
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ascend_graph.shapes.relation import Relation, parse_relation
-from ascend_graph.shapes.syntax import Dims, Ellipsis_, Group, Size
+from ascend_graph.shapes.syntax import Binary, Dims, Ellipsis_, Expr, Group, Name, Size
 
 # ----------------------------------------------------------------------------------------------------------- signatures
 
@@ -75,6 +76,29 @@ def restored(text: str, arguments: Iterable[str]) -> str:
 # -------------------------------------------------------------------------------------------------------------- domains
 
 
+@functools.cache
+def _named_items(inputs: str) -> tuple[list[str], list[str]]:
+    dims: dict[str, None] = {}
+    groups: dict[str, None] = {}
+    for tensor in parse_relation(f"{inputs} ->").input_tensors:
+        for alternative in tensor.alternatives:
+            for item in alternative.shape.items if isinstance(alternative.shape, Dims) else ():
+                if isinstance(item, Group) and isinstance(item.value, Name):
+                    groups[item.value.id] = None
+                elif isinstance(item, Size) and item.value is not None:
+                    dims |= dict.fromkeys(name.id for name in _names(item.value))
+    return list(dims), list(groups)
+
+
+def _names(expression: Expr) -> Iterator[Name]:
+    match expression:
+        case Name():
+            yield expression
+        case Binary(_, left, right):
+            yield from _names(left)
+            yield from _names(right)
+
+
 @dataclass(frozen=True, slots=True)
 class Domain:
     """Input patterns, and how the attrs they speak of are chosen."""
@@ -83,10 +107,31 @@ class Domain:
     #: From attr to the way its values are chosen: ``axis``, ``axes``, ``permutation``, ``insert``, ``sizes``,
     #: ``reshape``, ``expand``, ``parts``, ``trailing``.
     roles: Mapping[str, str] = field(default_factory=dict)
+    #: What must hold besides.
+    where: tuple[str, ...] = ()
+    #: Whether it is what a survey of the operator found.
+    surveyed: bool = False
 
     def relation(self, outputs: str) -> Relation:
         """The relation with these inputs and the outputs given."""
-        return parse_relation(f"{self.inputs} -> {outputs}")
+        return parse_relation(f"{self.inputs} -> {outputs}" + (f" where {', '.join(self.where)}" if self.where else ""))
+
+    @property
+    def dims(self) -> list[str]:
+        """The single dimensions that its patterns name, in order; those that differ per list element are not among them."""
+        return _named_items(self.inputs)[0]
+
+    @property
+    def form(self) -> tuple[str, tuple[tuple[str, str], ...]]:
+        """What two domains have in common that differ only in how dimensions are called."""
+        names = {name: f"#{n}" for n, name in enumerate([*self.dims, *self.groups])}
+        items = re.sub(r"\[[^\]]*\]", lambda m: re.sub(r"\w+", lambda w: names.get(w[0], w[0]), m[0]), self.inputs)
+        return items, tuple(sorted(self.roles.items()))
+
+    @property
+    def groups(self) -> list[str]:
+        """The groups that its patterns name, in order."""
+        return _named_items(self.inputs)[1]
 
 
 _ONE = (
@@ -270,17 +315,18 @@ def _any_rank(pattern: str) -> bool:
 def attr_values(
     signature: Signature, domain: Domain, shapes: Mapping[str, Any], rng: random.Random
 ) -> dict[str, Any] | None:
-    """Random values of all attrs for inputs of these shapes; ``None`` if a role cannot be filled."""
+    """Random values of the attrs that have a role, for inputs of these shapes; ``None`` if a role cannot be filled."""
     values: dict[str, Any] = {}
     first = next((t.name for t in signature.required), None)
     shape = shapes.get(first) if first else ()
     if isinstance(shape, list):
         shape = shape[0] if shape else ()
-    length = rng.choice((1, 2, 2, 2, 3))  # strides and paddings are as many
     for attr in signature.attrs:
         role = domain.roles.get(attr.name, "")
-        value = _in_role(role, shape or (), rng) if role else _plain(attr, rng, length)
-        if role and attr.optional and rng.random() < 0.25 and role in ("axis", "axes"):
+        if not role:
+            continue
+        value = _in_role(role, shape or (), rng)
+        if attr.optional and rng.random() < 0.25 and role in ("axis", "axes"):
             value = None
         if value is _IMPOSSIBLE:
             return None
@@ -289,6 +335,12 @@ def attr_values(
         values[n] % max(len(shape or ()), 1) for n, r in domain.roles.items() if r == "axis" and values[n] is not None
     ]
     return values if len(set(axes)) == len(axes) else None
+
+
+def plain_values(signature: Signature, domain: Domain, rng: random.Random) -> dict[str, Any]:
+    """Random values of the attrs that have no role."""
+    length = rng.choice((1, 2, 2, 2, 3))  # strides and paddings are as many
+    return {a.name: attr_value(a, rng, length) for a in signature.attrs if not domain.roles.get(a.name)}
 
 
 _IMPOSSIBLE = object()
@@ -327,16 +379,68 @@ def _in_role(role: str, shape: Sequence[int], rng: random.Random) -> Any:
     return [rng.randint(1, 4) for _ in range(rng.randint(0, 2))] + list(shape)
 
 
-def _plain(attr: AttrArgument, rng: random.Random, length: int) -> Any:
+def attr_value(attr: AttrArgument, rng: random.Random, length: int) -> Any:
     if attr.optional and rng.random() < 0.4:
         return None
     match attr.kind:
         case "bool":
             return rng.random() < 0.5
         case "int":
-            return rng.choice((attr.default, 0, 1, 2, 3, -1) if attr.has_default else (0, 1, 1, 2, 3, -1))
+            usual = (attr.default, 0, 1, 2, 3, -1) if attr.has_default else (0, 1, 1, 2, 3, -1)
+            return rng.choice(usual if rng.random() < 0.7 else (1, 2, 4, 5, 6, 8))
         case "int[]":
             return [0] * length if rng.random() < 0.25 else [rng.choice((1, 1, 2, 2, 3)) for _ in range(length)]
         case "float" | "number":
             return rng.choice((0.5, 2.0, 1.0)) if attr.kind == "float" else rng.choice((2, 0.5, 1.5, 3))
     return attr.default
+
+
+# ------------------------------------------------------------------------------------------------------------- neighbours
+
+
+def neighbours(
+    signature: Signature, shapes: Mapping[str, Any], attrs: Mapping[str, Any], rng: random.Random
+) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Calls that differ in one thing from a call: a size, a dimension more or less, an attr, an input that may be absent."""
+    given = [t.name for t in signature.tensors if isinstance(shapes.get(t.name), tuple)]
+    for name in given:
+        shape = shapes[name]
+        for axis, size in enumerate(shape):
+            for other in {1, size + 1, 2 * size, size - 1} - {size, 0, -1}:
+                yield {**shapes, name: (*shape[:axis], other, *shape[axis + 1 :])}, dict(attrs)
+            yield {**shapes, name: (*shape[:axis], *shape[axis + 1 :])}, dict(attrs)
+            yield {**shapes, name: (*shape[:axis], rng.choice((2, 3)), *shape[axis:])}, dict(attrs)
+        yield {**shapes, name: (*shape, rng.choice((2, 3)))}, dict(attrs)
+    for some in itertools.chain(itertools.combinations(given, 2), [given] if len(given) > 2 else []):
+        for size in (1, 2):
+            yield {**shapes, **{name: (size, *shapes[name]) for name in some}}, dict(attrs)
+            yield {**shapes, **{name: (*shapes[name], size) for name in some}}, dict(attrs)
+        # Two dimensions that are alike, of another size.
+        a, b = some[0], some[-1]
+        for (i, size), (j, other) in itertools.product(enumerate(shapes[a]), enumerate(shapes[b])):
+            if size == other:
+                changed = {a: (*shapes[a][:i], size + 1, *shapes[a][i + 1 :])}
+                changed[b] = (*shapes[b][:j], size + 1, *shapes[b][j + 1 :])
+                yield {**shapes, **changed}, dict(attrs)
+    for attr in signature.attrs:
+        value = attrs[attr.name]
+        others: Iterable[Any] = ()
+        if attr.kind == "int":
+            others = {-1, 0, 1, 2, 4, *((value + 1, value - 1) if value is not None else ())} - {value}
+        elif attr.kind == "bool":
+            others = (not value,)
+        elif attr.kind == "int[]" and value:
+            others = ([*value, value[-1]], value[:-1], [n + 1 for n in value], [*value[:-1], value[-1] + 1])
+        for changed_value in (*others, *((None,) if attr.optional and value is not None else ())):
+            yield dict(shapes), {**attrs, attr.name: changed_value}
+    # Several attrs at once, also with larger tensors.
+    ints = [a for a in signature.attrs if a.kind == "int" and attrs[a.name] is not None]
+    for times in (1, 3, 4) if ints else ():
+        larger = {**shapes, **{name: tuple(times * size for size in shapes[name]) for name in given}}
+        for _ in range(5):
+            yield dict(larger), {**attrs, **{a.name: rng.randint(0, 6) for a in ints if rng.random() < 0.7}}
+    sizes = sorted({size for name in given for size in shapes[name]})
+    for tensor in signature.tensors:
+        if tensor.optional and not tensor.is_list and shapes.get(tensor.name) is None:
+            for shape in ((), *((size,) for size in sizes), *(shapes[name] for name in given)):
+                yield {**shapes, tensor.name: shape}, dict(attrs)

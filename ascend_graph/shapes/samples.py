@@ -16,6 +16,7 @@ from ascend_graph.shapes.errors import RelationError, ShapeError
 from ascend_graph.shapes.relation import Relation
 from ascend_graph.shapes.syntax import (
     Binary,
+    Call,
     Dims,
     Ellipsis_,
     Expr,
@@ -213,6 +214,11 @@ class _Choice:
                     "//": lambda: a // b,
                     "%": lambda: a % b,
                 }[operator]()
+            case Call("ceildiv", (left, right)):
+                a, b = self.number(left), self.number(right)
+                if b <= 0:
+                    raise ShapeError(f"{node} divides by {b}")
+                return -(-a // b)
         raise ShapeError(f"cannot choose a size for {node}")
 
     def input_dtype(self, tensor: Tensor, before: Mapping[str, Any]) -> str:

@@ -15,7 +15,11 @@ from typing import Any
 from ascend_graph.shapes.domains import Domain, Signature
 from ascend_graph.shapes.errors import RelationError, ShapeError
 from ascend_graph.shapes.relation import Relation
-from ascend_graph.shapes.templates import templates, vocabulary
+from ascend_graph.shapes.templates import basics, templates, vocabulary
+from ascend_graph.shapes.terms import terms_for
+
+#: How many sizes that the vocabulary lacks are looked for in one domain.
+MADE_UP = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,7 @@ class Solver:
         self._relations: dict[str, Relation | None] = {}
         self._values: dict[tuple[str, int], Any] = {}
         self._terms: list[str] | None = None
+        self._made_up: dict[tuple[int, ...], list[str]] = {}
 
     def value(self, output: str, observation: Observation) -> Any:
         """What the relation with this one output gives for an observation, or ``None`` where it gives nothing."""
@@ -150,6 +155,8 @@ class Solver:
                 )
             ]
             if not terms:
+                terms = self.made_up(hole, wanted, positions)
+            if not terms:
                 return []
             choices.append(terms[:3])
         filled = []
@@ -164,6 +171,22 @@ class Solver:
         if self._terms is None:
             self._terms = vocabulary(self.domain, self.signature)
         return self._terms
+
+    def made_up(
+        self, hole: int, wanted: Sequence[tuple[Observation, Any]], positions: Sequence[list[int]]
+    ) -> list[str]:
+        """Terms that are not in the vocabulary: arithmetic of the dimensions, the attrs, and numbers in lists."""
+        target = tuple(w[p[hole]] for (_, w), p in zip(wanted, positions, strict=True))
+        if target not in self._made_up:
+            if not self.domain.surveyed or len(self._made_up) >= MADE_UP:
+                return []
+            leaves: dict[str, tuple[int, ...]] = {}
+            for leaf in basics(self.domain, self.signature):
+                values = [self.value(f"y[{leaf}]", o) for o, _ in wanted]
+                if all(v is not None for v in values):
+                    leaves[leaf] = tuple(v[0] for v in values)
+            self._made_up[target] = terms_for(target, leaves)
+        return self._made_up[target]
 
     def hole_positions(
         self, template: str, holes: int, wanted: Sequence[tuple[Observation, Any]]

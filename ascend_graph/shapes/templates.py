@@ -14,7 +14,7 @@ from ascend_graph.shapes.domains import Domain, Signature
 
 def templates(domain: Domain, signature: Signature) -> Iterator[tuple[str, int]]:
     """Output shapes with numbered open sizes, ``[*s, {0}@dim]``, and how many there are."""
-    groups = [g for g in ("*s", "*t", "*b", "*u", "...") if _has(domain.inputs, g)]
+    groups = [g for g in (*(f"*{name}" for name in domain.groups), "...") if _has(domain.inputs, g)]
     axes = [name for name, role in domain.roles.items() if role == "axis"]
     yield "", 0
     for group in groups:
@@ -44,6 +44,9 @@ def templates(domain: Domain, signature: Signature) -> Iterator[tuple[str, int]]
         yield f"*s, {{0}}@{a}, {{1}}@{b}", 2
     for a, b in itertools.permutations(groups, 2):
         yield f"{a}, {b}", 0
+        if b != "...":
+            yield f"{a}, *ones({b[1:]})", 0
+            yield f"{a}, *ones({b[1:]}), 1", 0
     for group in groups:
         yield f"{group}, {{0}}", 1
         yield f"{{0}}, {group}", 1
@@ -61,14 +64,20 @@ def _has(inputs: str, group: str) -> bool:
     return any(f"{group}{end}" in inputs for end in (",", "]")) and not (group != "..." and f"{group}[" in inputs)
 
 
+def basics(domain: Domain, signature: Signature) -> list[str]:
+    """What arithmetic starts from: single dimensions, attrs and the numbers in lists."""
+    lists = [a.name for a in signature.attrs if a.kind == "int[]"]
+    ints = [a.name for a in signature.attrs if a.kind == "int" and a.name not in domain.roles]
+    groups = [f"prod({group})" for group in domain.groups]
+    return list(dict.fromkeys([*domain.dims, *ints, *(f"{name}[{n}]" for name in lists for n in (0, 1)), *groups]))
+
+
 def vocabulary(domain: Domain, signature: Signature, *, element: str | None = None) -> list[str]:
     """The terms an open size may be, simple ones first; ``element`` is the index of a list output."""
-    dims = [d for d in "nmkpqbdcehwlv" if _names_dim(domain.inputs, d)]
-    if "s" not in dims and _names_dim(domain.inputs, "s") and "*s" not in domain.inputs:
-        dims.append("s")
+    attrs = {a.name for a in signature.attrs}
+    dims = [d for d in domain.dims if d not in attrs]
     vectors = [v for v in "mn" if f"{v}[i]" in domain.inputs]
-    dims = [d for d in dims if d not in vectors]
-    groups = [g for g in "stbur" if _has(domain.inputs, f"*{g}") or f"*{g}@" in domain.inputs]
+    groups = domain.groups
     ints = [a.name for a in signature.attrs if a.kind == "int" and a.name not in domain.roles]
     lists = [
         a.name for a in signature.attrs if a.kind == "int[]" and domain.roles.get(a.name) not in ("axes", "permutation")
@@ -103,6 +112,8 @@ def vocabulary(domain: Domain, signature: Signature, *, element: str | None = No
         ]
         for n in numbers:
             terms += [f"{d} + {n}", f"{d} - {n}", f"{d} * {n}", f"{d} // {n}", f"ceildiv({d}, {n})", f"min({d}, {n})"]
+            if element is None:
+                terms.append(f"max(ceildiv({d}, {n}), 1)")
             terms.append(f"{d} + 2 * {n}")
             terms += [f"{d} * {n} * {n}", f"{d} // ({n} * {n})", f"{d} - {n} + 1"]
             if element:
@@ -116,10 +127,6 @@ def vocabulary(domain: Domain, signature: Signature, *, element: str | None = No
     terms += [f"{a} * {b}" for a, b in itertools.combinations(numbers, 2)]
     terms += _windows(dims, lists)
     return list(dict.fromkeys(terms))
-
-
-def _names_dim(inputs: str, name: str) -> bool:
-    return any(f"{before}{name}{after}" in inputs for before in ("[", " ") for after in (",", "]", "@"))
 
 
 def _windows(dims: Sequence[str], lists: Sequence[str]) -> list[str]:
@@ -147,6 +154,20 @@ def dtype_candidates(signature: Signature) -> Iterable[str]:
     yield from tensors
     if len(tensors) > 1:
         yield f"promote({', '.join(tensors)})"
+    # What says a dtype by name says no more than was seen; the floating dtype of integers depends on a setting of torch's.
+    yield from (
+        "bool",
+        "int64",
+        "int32",
+        "float32",
+        "float64",
+        "uint8",
+        "int8",
+        "int16",
+        "float16",
+        "bfloat16",
+        "complex64",
+    )
     for count in range(1, len(numbers) + 1):
         for chosen in itertools.combinations(numbers, count):
             yield f"promote({', '.join([*tensors, *chosen])})"
@@ -162,4 +183,3 @@ def dtype_candidates(signature: Signature) -> Iterable[str]:
         yield f"uint8 if dtype({tensor}) == uint8 else bool"
     if len(tensors) > 1:
         yield f"floating({', '.join(tensors)})"
-    yield from ("bool", "int64", "int32", "float32", "float64", "uint8", "complex64")

@@ -252,3 +252,56 @@ def test_arguments_named_like_dimensions(define: Callable[..., Any]) -> None:
     found = infer_overload(overload)
     specs = found.relation.infer({"n": (2, 3), "s": (3, 5)}, {"n": "float32", "s": "float32"}, {"k": 2})
     assert specs == (((2, 10), "float32"),)
+
+
+def everyday(name: str) -> Any:
+    """One of the operators of ``benchmarks/data/everyday.py``."""
+    from benchmarks.data.everyday import OPERATORS
+
+    return next(op for op in OPERATORS if op.name == name)
+
+
+@pytest.mark.parametrize(
+    ("name", "relation"),
+    [
+        ("rotate_half", "x[*s, n] -> out0[*s, n] where n % 2 == 0"),
+        ("pad_to_multiple", "x[*s, n] -> out0[*s, ceildiv(n, multiple) * multiple] where multiple >= 1"),
+        ("rms_norm_any", "x[*s, *t, n], gamma[*t, n] -> out0 like x, out1[*s, *ones(t), 1]: float32"),
+        ("token_loss", "logits[n, m], target[n] -> out0[n]: float32"),
+        ("append_cache", "cache[n, m, k, d], new[n, m, c, d] -> out0[n, m, k + c, d]: promote(cache, new)"),
+        ("head_scale", "x[n, m, k, d], scale[m] -> out0 like x: promote(x, scale)"),
+    ],
+)
+def test_structures_and_conditions_are_found_before_formulas(
+    define: Callable[..., Any], name: str, relation: str
+) -> None:
+    op = everyday(name)
+    found = infer_relation(op.kernel, define(op.schema, op.kernel)._schema)
+    assert found.relation == parse_relation(relation)
+    assert not found.narrow
+
+
+def test_what_attrs_of_several_values_forbid_is_seen(define: Callable[..., Any]) -> None:
+    """Conditions on an attr that hold for small sizes by chance are not left standing."""
+    op = everyday("flatten_from")
+    with pytest.warns(NarrowRelationWarning):
+        assert infer_relation(op.kernel, define(op.schema, op.kernel)._schema).narrow
+
+
+def test_a_kernel_that_returns_its_input_now_and_then(define: Callable[..., Any]) -> None:
+    def kernel(x: torch.Tensor, times: int) -> torch.Tensor:
+        if times < 1:
+            raise ValueError("times is at least 1")
+        return x if times == 1 else x.repeat_interleave(times, 0)
+
+    found = infer_overload(define("now_and_then(Tensor x, int times) -> Tensor", kernel))
+    assert "is an alias of its input x" in str(found)
+
+
+def test_sizes_that_no_list_of_terms_has() -> None:
+    from ascend_graph.shapes.terms import terms_for
+
+    n, p, k, s = (9, 14, 7, 12, 20), (1, 0, 2, 1, 3), (3, 4, 3, 5, 2), (2, 3, 1, 2, 4)
+    window = tuple((a + 2 * b - c) // d + 1 for a, b, c, d in zip(n, p, k, s, strict=True))
+    assert terms_for(window, {"n": n, "p": p, "k": k, "s": s}) == ["(n + 2 * p - k) // s + 1"]
+    assert terms_for((2, 2, 2, 2, 2), {"n": n}) == []

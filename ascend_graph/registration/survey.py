@@ -1,0 +1,285 @@
+"""Which inputs an operator takes, before any formula: probes that change one dimension at a time.
+
+For every number of dimensions that the tensors may have one call is looked for that runs; then its sizes are changed, alone and
+together. What changes alone is free, what only changes together is one dimension, what never changes is a constant or an attr.
+:mod:`ascend_graph.shapes.structures` makes patterns for any number of dimensions of it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from ascend_graph.shapes.domains import AttrArgument, Domain, Signature, attr_value
+from ascend_graph.shapes.structures import SYMBOLS, Pattern, Ranks, Structure, patterns
+from ascend_graph.shapes.terms import terms_for
+
+#: Sizes that all dimensions have in a first call: those that most conditions on single sizes allow.
+BASES = (8, 4, 2, 16, 64, 3, 128)
+#: How many dimensions a tensor has at most, by how many tensors there are.
+HIGHEST = {1: 5, 2: 5, 3: 4, 4: 4}
+#: How many structures are looked at closely, and how many calls a survey may make.
+CLOSE, CALLS = 16, 6000
+#: Elements that a tensor may have.
+LARGEST = 1 << 16
+
+#: One number of a call: of a tensor's dimension, or of an attr.
+Slot = tuple[str, int]
+#: Runs a call with these shapes and attrs; says whether it ran.
+Runs = Callable[[Mapping[str, tuple[int, ...]], Mapping[str, Any]], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Seed:
+    """A call that ran."""
+
+    sizes: Mapping[Slot, int]
+    attrs: Mapping[str, Any]
+
+
+class Survey:
+    """Finds the patterns of an operator's inputs; its tensors are all required ones, none of them a list."""
+
+    def __init__(self, signature: Signature, runs: Runs, rng: random.Random) -> None:
+        self.signature, self.runs, self.rng = signature, runs, rng
+        self.names = [t.name for t in signature.required]
+        self.highest = HIGHEST[len(self.names)]
+        self.calls = 0
+        #: Attrs that calls ran with, the latest first.
+        self.good: list[dict[str, Any]] = []
+        #: The sizes that they ran with.
+        self.bases: list[int] = []
+        self.seeds: dict[Ranks, Seed] = {}
+        self.failed: set[Ranks] = set()
+        #: The attr that names an axis of the tensors.
+        self.axis = ""
+
+    @classmethod
+    def fits(cls, signature: Signature) -> bool:
+        """Whether the operator is of the kind that is surveyed."""
+        return len(signature.required) in HIGHEST and not any(t.is_list for t in signature.required)
+
+    def domains(self) -> list[Domain]:
+        """What its inputs may look like, the likeliest first."""
+        ranks = [r for r in itertools.product(range(self.highest + 1), repeat=len(self.names)) if sum(r) <= 13]
+        ranks.sort(key=lambda r: (sum(r), r))
+        for few in (True, False):  # one size for all first; where hardly anything runs, several
+            for structure in ranks:
+                if structure not in self.seeds and self.calls < CALLS // 2:
+                    seed = self.seed(structure, few)
+                    if seed is not None:
+                        self.seeds[structure] = seed
+                        self.failed.discard(structure)
+                    else:
+                        self.failed.add(structure)
+            if len(self.seeds) >= 1:
+                break
+        if not self.seeds:
+            return []
+        self.find_axis()
+        close = [self.structure(ranks, self.seeds[ranks]) for ranks in self.close()]
+        found = patterns(close, set(self.seeds), self.failed, self.highest)
+        return list(self.written(found[:8]))
+
+    def written(self, found: list[Pattern]) -> Iterator[Domain]:
+        for pattern in found:
+            if self.axis:
+                text = pattern.text(self.names, self.axis)
+                if "@" in text:
+                    yield Domain(text, {self.axis: "axis"})
+            yield Domain(pattern.text(self.names))
+
+    # ------------------------------------------------------------------------------------------------------- the calls
+
+    def ran(self, sizes: Mapping[Slot, int], attrs: Mapping[str, Any]) -> bool:
+        self.calls += 1
+        given = dict(attrs)
+        for (name, _), value in sizes.items():
+            if name in given:
+                given[name] = value
+        shapes = {
+            name: tuple(sizes[name, n] for n in range(sum(slot[0] == name for slot in sizes))) for name in self.names
+        }
+        if (
+            any(size < 0 for shape in shapes.values() for size in shape)
+            or max(map(prod, shapes.values()), default=0) > LARGEST
+        ):
+            return False
+        return self.runs(shapes, given)
+
+    def seed(self, ranks: Ranks, few: bool) -> Seed | None:
+        """A call with tensors of so many dimensions; attrs that did before are tried first."""
+        slots = [(name, axis) for name, rank in zip(self.names, ranks, strict=True) for axis in range(rank)]
+        draws = 1 if not self.signature.attrs else 3 if self.good else 8
+        # What worked for one structure works for others.
+        for base in (self.bases[:2] or BASES) if few else (8,) * 6:
+            if self.calls > CALLS // 2:
+                return None
+            tried = [*self.good[:2], *(self.attrs(base) for _ in range(draws))]
+            for attrs in tried:
+                sizes = dict.fromkeys(slots, base) if few else {s: self.rng.choice((8, 8, 4, 2, 16)) for s in slots}
+                if self.ran(sizes, attrs):
+                    if attrs not in self.good:
+                        self.good.insert(0, attrs)
+                    if base not in self.bases:
+                        self.bases.append(base)
+                    return Seed(sizes, attrs)
+        return None
+
+    def attrs(self, base: int) -> dict[str, Any]:
+        length = self.rng.choice((1, 2, 2, 3))
+        return {a.name: self.attr(a, base, length) for a in self.signature.attrs}
+
+    def attr(self, attr: AttrArgument, base: int, length: int) -> Any:
+        if attr.kind == "int" and not (attr.optional and self.rng.random() < 0.4):
+            return self.rng.choice((*((attr.default,) * 2 if attr.has_default else ()), 1, 1, 2, 2, 4, base, 0, -1))
+        return attr_value(attr, self.rng, length)
+
+    def find_axis(self) -> None:
+        """The int attr, if any, that takes the axes of the first tensor and no other number."""
+        if not self.names:
+            return
+        for attr in self.signature.attrs:
+            if attr.kind != "int":
+                continue
+            checked = 0
+            for ranks, seed in self.seeds.items():
+                rank = ranks[0]
+                if not 2 <= rank <= 3 or checked > 6:
+                    continue
+                runs = [
+                    self.ran(seed.sizes, {**seed.attrs, attr.name: n})
+                    for n in (-rank - 1, -rank, -1, 0, rank - 1, rank)
+                ]
+                if runs != [False, True, True, True, True, False]:
+                    break
+                checked += 1
+            else:
+                if checked:
+                    self.axis = attr.name
+        if self.axis:
+            for ranks, seed in list(self.seeds.items()):
+                attrs = {**seed.attrs, self.axis: -1}
+                if self.ran(seed.sizes, attrs):
+                    self.seeds[ranks] = Seed(seed.sizes, attrs)
+
+    def close(self) -> list[Ranks]:
+        """Which structures are looked at closely: small ones, and some larger ones."""
+        ranks = list(self.seeds)
+        if len(ranks) <= CLOSE:
+            return ranks
+        small, rest = ranks[: CLOSE // 2], ranks[CLOSE // 2 :]
+        step = len(rest) / (CLOSE // 2)
+        return small + [rest[int(n * step)] for n in range(CLOSE // 2)]
+
+    # --------------------------------------------------------------------------------------------------- one structure
+
+    def structure(self, ranks: Ranks, seed: Seed) -> Structure:
+        """What is tied in one structure."""
+        slots = list(seed.sizes)
+        attrs = [
+            (a.name, 0)
+            for a in self.signature.attrs
+            if a.kind == "int"
+            and a.name != self.axis
+            and isinstance(seed.attrs[a.name], int)
+            and seed.attrs[a.name] > 1
+        ]
+        start = {**seed.sizes, **{slot: seed.attrs[slot[0]] for slot in attrs}}
+        symbols = iter(SYMBOLS)
+        items: dict[Slot, str] = {}
+        tied = []
+        for slot in start:
+            if any(self.changed(start, (slot,), change, seed) for change in CHANGES):
+                if slot in slots:
+                    items[slot] = next(symbols)
+            else:
+                tied.append(slot)
+        broadcast = set()
+        for slot in tied:
+            if slot in items:
+                continue
+            together = self.together(start, slot, [s for s in tied if s not in items], seed)
+            if together is None:
+                if slot in slots:
+                    items[slot] = self.depends(start, slot, items, attrs, seed) or str(start[slot])
+                continue
+            name = next((s[0] for s in together if s in attrs), None) or next(symbols)
+            least = min(start[s] for s in together)
+            for member in together:
+                times = start[member] // least
+                items[member] = name if times == 1 else f"{times} * {name}"
+            if name.startswith("#") and len({s[0] for s in together}) > 1:
+                ones = [self.ran({**start, member: 1}, seed.attrs) for member in together]
+                if any(ones):
+                    broadcast.add(name)
+        texts = tuple(
+            tuple(items[name, axis] for axis in range(rank)) for name, rank in zip(self.names, ranks, strict=True)
+        )
+        return Structure(texts, frozenset(broadcast))
+
+    def changed(self, start: Mapping[Slot, int], slots: tuple[Slot, ...], change: Change, seed: Seed) -> bool:
+        sizes = {**start, **{slot: change(start[slot]) for slot in slots}}
+        return all(sizes[s] != start[s] and sizes[s] > 1 for s in slots) and self.ran(sizes, seed.attrs)
+
+    def together(self, start: Mapping[Slot, int], slot: Slot, others: list[Slot], seed: Seed) -> list[Slot] | None:
+        """The fewest dimensions that change together with this one."""
+        rest = [s for s in others if s != slot]
+        for count in (1, 2):
+            for chosen in itertools.combinations(rest, count):
+                if any(
+                    self.changed(start, (slot, *chosen), change, seed) for change in CHANGES[: 7 if count == 1 else 3]
+                ):
+                    return [slot, *chosen]
+        for change in CHANGES:
+            if self.changed(start, tuple(others), change, seed):
+                kept = list(others)
+                # What is another dimension is taken out whole: one, two or three tensors that have it.
+                for count in (1, 2, 3):
+                    for chosen in itertools.combinations(rest, count):
+                        fewer = tuple(s for s in kept if s not in chosen)
+                        if len(fewer) == len(kept) - count and self.changed(start, fewer, change, seed):
+                            kept = list(fewer)
+                return kept
+        for chosen in itertools.combinations(rest, 3):
+            if self.changed(start, (slot, *chosen), CHANGES[0], seed):
+                return [slot, *chosen]
+        return None
+
+    def depends(
+        self, start: Mapping[Slot, int], slot: Slot, items: Mapping[Slot, str], attrs: list[Slot], seed: Seed
+    ) -> str:
+        """The size of a dimension that follows from a free one and the attrs, as a term; empty if it is none."""
+        for other, symbol in items.items():
+            if not symbol.startswith("#") or not self.changed(start, (slot, other), CHANGES[0], seed):
+                continue
+            targets: list[int] = []
+            leaves: dict[str, list[int]] = {symbol: [], **{name: [] for name, _ in attrs}}
+            for _ in range(14):
+                sizes = {**start, other: self.rng.randint(3, 20), **{a: self.rng.randint(1, 6) for a in attrs}}
+                right = [n for n in range(1, 28) if self.ran({**sizes, slot: n}, seed.attrs)]
+                if len(right) == 1:
+                    targets += right
+                    for leaf, values in leaves.items():
+                        values.append(sizes[other] if leaf == symbol else sizes[leaf, 0])
+            if len(targets) >= 6:
+                terms = terms_for(tuple(targets), {leaf: tuple(values) for leaf, values in leaves.items()}, wanted=1)
+                if terms:
+                    return terms[0]
+        return ""
+
+
+Change = Callable[[int], int]
+CHANGES: tuple[Change, ...] = (
+    lambda n: 2 * n,
+    lambda n: 3 * n,
+    lambda n: n // 2,
+    lambda n: n + 4,
+    lambda n: n // 4,
+    lambda n: n + 1,
+    lambda n: n - 1,
+)

@@ -1,0 +1,220 @@
+"""Independent and reduced dimensions: declared, checked by running, used by vmap, DTensor's rules and the counter of operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+import ascend_graph
+from ascend_graph.registration.batching import BatchError, VmapLoopWarning
+from ascend_graph.registration.cost import FlopsError
+from ascend_graph.registration.sharding import sharding_rule
+from ascend_graph.shapes import parse_relation
+from ascend_graph.shapes.places import locate
+
+pytestmark = pytest.mark.filterwarnings("error::ascend_graph.registration.batching.VmapLoopWarning")
+
+FLOAT = "TensorType({DT_FLOAT, DT_FLOAT16, DT_BF16})"
+HEADER = f"""
+REG_OP(BatNorm).INPUT(x, {FLOAT}).INPUT(gamma, {FLOAT}).OUTPUT(y, {FLOAT}).OUTPUT(scale, {FLOAT}).OP_END_FACTORY_REG(BatNorm)
+REG_OP(BatMatMul).INPUT(a, {FLOAT}).INPUT(b, {FLOAT}).OUTPUT(y, {FLOAT}).OP_END_FACTORY_REG(BatMatMul)
+REG_OP(BatSoftmax).INPUT(x, {FLOAT}).OUTPUT(y, {FLOAT}).REQUIRED_ATTR(dim, Int).OP_END_FACTORY_REG(BatSoftmax)
+REG_OP(BatAdd).INPUT(x, {FLOAT}).INPUT(y, {FLOAT}).OUTPUT(z, {FLOAT}).OP_END_FACTORY_REG(BatAdd)
+"""
+
+
+def norm(x: torch.Tensor, gamma: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    scale = x.norm(dim=-1, keepdim=True)
+    return x / scale * gamma, scale
+
+
+#: Op type → schema, kernel, relation.
+OPERATORS: dict[str, tuple[str, Callable[..., Any], str]] = {
+    "BatNorm": (
+        "norm(Tensor x, Tensor gamma) -> (Tensor, Tensor)",
+        norm,
+        "x[*s, n], gamma[n] -> y[*s, n], scale[*s, 1]",
+    ),
+    "BatMatMul": ("mm(Tensor a, Tensor b) -> Tensor", torch.mm, "a[m, k], b[k, n] -> y[m, n]"),
+    "BatSoftmax": ("softmax(Tensor x, int dim) -> Tensor", torch.softmax, "x[*s, n@dim] -> y[*s, n@dim]"),
+    "BatAdd": ("add(Tensor x, Tensor y) -> Tensor", torch.add, "x[...], y[...] -> z[...]: promote(x, y)"),
+}
+
+
+def keep(ctx: Any, inputs: Any, output: Any) -> None:
+    ctx.a, ctx.b = inputs
+
+
+@pytest.fixture(scope="module")
+def library() -> Iterator[None]:
+    ascend_graph.load_prototypes(HEADER)
+    library = torch.library.Library("batching", "DEF")
+    for schema, kernel, _ in OPERATORS.values():
+        library.define(schema)
+        library.impl(schema.partition("(")[0], kernel, "CPU")
+    torch.library.register_autograd(
+        "batching::mm", lambda ctx, g: (g @ ctx.b.t(), ctx.a.t() @ g), setup_context=keep, lib=library
+    )
+    yield
+    library._destroy()
+
+
+@pytest.fixture
+def register(library: None) -> Iterator[Callable[..., Any]]:
+    registered = []
+
+    def make(op_type: str, **given: Any) -> Any:
+        schema, _, relation = OPERATORS[op_type]
+        eager = getattr(torch.ops.batching, schema.partition("(")[0])
+        registered.append(
+            ascend_graph.register_op(op_type, eager=eager, meta=None, shape=relation, override=True, **given)
+        )
+        return registered[-1]
+
+    yield make
+    for op in registered:
+        op.unregister()
+
+
+def test_a_declaration_is_checked_forward_and_backward(register: Callable[..., Any]) -> None:
+    assert "compared with its parts" in register("BatNorm", batch=("s",)).evidence["batch"]
+    assert (
+        "compared with its parts 24 times" in register("BatMatMul", batch=("m", "n"), reduce=("k",)).evidence["batch"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("op_type", "given", "match"),
+    [
+        (
+            "BatSoftmax",
+            {"batch": ("n",)},
+            r"n is not independent in x\[\*s, n@dim\].* with x \(\d.*dim=.* the output y differs by",
+        ),
+        ("BatSoftmax", {"batch": ("q",)}, r"batch='q' is no dimension of the inputs .*; those are s, n"),
+        (
+            "BatMatMul",
+            {"batch": ("k",)},
+            r"the output y of .* has no k; what is added over it is declared with reduce=",
+        ),
+        ("BatMatMul", {"reduce": {"k": "max"}}, r"k is not reduced by max in .* the output y differs by"),
+        ("BatMatMul", {"reduce": {"k": "mean"}}, r"parts are combined by sum, max, min"),
+        ("BatMatMul", {"batch": ("m", "k"), "reduce": ("k",)}, r"k cannot be in batch= and in reduce="),
+    ],
+)
+def test_wrong_declarations_are_refused_with_a_call(
+    register: Callable[..., Any], op_type: str, given: dict[str, Any], match: str
+) -> None:
+    before = ascend_graph.registered_ops()
+    with pytest.raises(BatchError, match=match):
+        register(op_type, **given)
+    assert ascend_graph.registered_ops() == before
+
+
+@pytest.mark.parametrize("in_dim", [0, 1, 2, -1])
+@pytest.mark.parametrize("dim", [0, 1, -1, -2])
+def test_vmap_beside_an_axis(register: Callable[..., Any], in_dim: int, dim: int) -> None:
+    op = register("BatSoftmax", batch=("s",))
+    x = torch.randn(2, 3, 4)
+    expected = torch.vmap(lambda t: torch.softmax(t, dim), in_dim)(x)
+    torch.testing.assert_close(torch.vmap(lambda t: op(t, dim), in_dim)(x), expected)
+
+
+def test_vmap_is_one_call_and_nests(register: Callable[..., Any]) -> None:
+    op = register("BatNorm", batch=("s",))
+    x, gamma = torch.randn(5, 2, 3, 4), torch.randn(4)
+    calls = _Calls()
+    with calls:
+        y, scale = torch.vmap(torch.vmap(op, (1, None)), (0, None))(x, gamma)
+    assert calls.names.count("batching::norm") == 1
+    expected = torch.vmap(torch.vmap(norm, (1, None)), (0, None))(x, gamma)
+    torch.testing.assert_close((y, scale), expected)
+    product = register("BatMatMul", batch=("m", "n"))
+    a, b = torch.randn(6, 2, 3), torch.randn(3, 5)
+    torch.testing.assert_close(torch.vmap(product, (0, None))(a, b), a @ b)
+    other = torch.randn(3, 5, 6)
+    torch.testing.assert_close(
+        torch.vmap(product, (None, 2))(a[0], other), torch.vmap(torch.mm, (None, 2))(a[0], other)
+    )
+
+
+def test_vmap_over_what_broadcasts(register: Callable[..., Any]) -> None:
+    op = register("BatAdd", batch=("...",))
+    for x, y, dims in (
+        (torch.randn(5, 3), torch.randn(4, 3), (0, None)),
+        (torch.randn(5, 3), torch.randn(5, 4, 3), (0, 0)),
+        (torch.randn(3), torch.randn(4, 3, 5), (None, 2)),
+    ):
+        torch.testing.assert_close(torch.vmap(op, dims)(x, y), torch.vmap(torch.add, dims)(x, y))
+
+
+def test_where_there_is_no_such_dimension_the_loop_is_announced(register: Callable[..., Any]) -> None:
+    op = register("BatNorm", batch=("s",))
+    x, gammas = torch.randn(2, 4), torch.randn(3, 4)
+    with pytest.warns(
+        VmapLoopWarning, match=r"torch.vmap calls batching::norm 3 times: none of its independent dimensions \(s\)"
+    ):
+        found = torch.vmap(op, (None, 0))(x, gammas)
+    torch.testing.assert_close(found, torch.vmap(norm, (None, 0))(x, gammas))
+    none = register("BatMatMul", batch=())
+    with pytest.warns(VmapLoopWarning):
+        torch.vmap(none, (0, None))(torch.randn(6, 2, 3), torch.randn(3, 5))
+
+
+def test_rules_of_placements(register: Callable[..., Any]) -> None:
+    from torch.distributed.tensor import Partial, Replicate, Shard
+
+    planned = register("BatMatMul", batch=("m", "n"), reduce=("k",))._plan
+    a, b = torch.empty(4, 6, device="meta"), torch.empty(6, 8, device="meta")
+    whole = Replicate()
+    assert sharding_rule(planned.overload, planned.loops)(a, b) == [
+        ([whole], [whole, whole]),
+        ([Shard(0)], [Shard(0), whole]),
+        ([Partial("sum")], [Shard(1), Shard(0)]),
+        ([Shard(1)], [whole, Shard(1)]),
+    ]
+    planned = register("BatAdd", batch=("...",))._plan
+    x, y = torch.empty(4, 6, device="meta"), torch.empty(1, device="meta")
+    assert sharding_rule(planned.overload, planned.loops)(x, y)[1:] == [
+        ([Shard(0)], [Shard(0), whole]),
+        ([Shard(1)], [Shard(1), whole]),
+    ]
+
+
+def test_operations_are_counted(register: Callable[..., Any]) -> None:
+    op = register("BatMatMul", flops="2 * m * n * k")
+    with FlopCounterMode(display=False) as counter:
+        op(torch.randn(3, 4), torch.randn(4, 5))
+    counted = counter.get_flop_counts()["Global"]
+    assert counted[torch.ops.batching.mm] == 2 * 3 * 5 * 4
+    op.unregister()
+    with pytest.raises(FlopsError, match="q is no dimension or attr|flops='2 \\* q'"):
+        register("BatMatMul", flops="2 * q")
+
+
+def test_places() -> None:
+    inputs, outputs = locate(
+        parse_relation("x[*s, *r@dims], w[*s] -> y[*s, *ones(r)@dims] if keep else [*s]"),
+        {"x": 3, "w": 2},
+        {"dims": [1], "keep": True},
+    )
+    assert inputs["x"] is not None
+    assert inputs["x"].axes == ("s[0]", "r[0]", "s[1]")
+    assert outputs["y"] is not None
+    assert outputs["y"].axes == ("s[0]", None, "s[1]")
+
+
+class _Calls(torch.utils._python_dispatch.TorchDispatchMode):
+    """The operators that are called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.names.append(func.name())
+        return func(*args, **(kwargs or {}))
