@@ -9,6 +9,9 @@ Each part runs in processes of its own, under torchrun.
 - ``overhead``: all_reduce of 1 MiB on two ranks, on npu tensors with hccl against CPU tensors with gloo, medians of alternating
   rounds (target: at most 1.3).
 - ``growth_mib``: resident memory that 10,000 all_reduces in a row add, behind the first 1,000.
+- ``vmap_ratio``: a batch of 64 rows of a normalisation (64 by 64 by 1024) through the rule that ``batch=`` gives, against one call of
+  the stacked tensor (target: at most 1.3), and ``loop_ratio``: the loop against it; the best of alternating rounds, on the CPU.
+- ``sharded``: placements of ``tests/distributed/sharding.py`` whose results on four ranks are those of the whole.
 - ``killed``: of 20 groups of three ranks of which one is killed, how many were reported by both others within 10 seconds.
 """
 
@@ -103,8 +106,43 @@ def killed() -> bool:
     return time.monotonic() - start < 10 and all("rank 2 (process" in output for output in outputs)
 
 
+def alone(part: str) -> str:
+    """What a part of this module prints in a process of its own."""
+    command = [sys.executable, "-m", "ascend_graph.host", str(Path(__file__)), part]
+    return subprocess.run(command, check=True, env=environment(), capture_output=True, text=True).stdout
+
+
 def count(pattern: str, text: str) -> int:
     return min(map(int, re.findall(pattern, text)), default=0)
+
+
+def vmap() -> None:
+    """Print the seconds of the rule, of one call, and of a loop."""
+    import torch
+
+    import ascend_graph
+    from ascend_graph.registration.batching import batching_rule, read_loops
+
+    library = torch.library.Library("vmapped", "DEF")
+    library.define("norm(Tensor x, Tensor gamma) -> Tensor")
+    library.impl("norm", lambda x, gamma: x / x.norm(dim=-1, keepdim=True) * gamma, "CPU")
+    operator = torch.ops.vmapped.norm.default
+    loops = read_loops("norm", ascend_graph.parse_relation("x[*s, n], gamma[n] -> y[*s, n]"), ("s",), {})
+    torch.library.register_vmap("vmapped::norm", batching_rule(operator, loops), lib=library)
+    x, gamma = torch.rand(64, 64, 1024), torch.rand(1024)
+    mapped = torch.vmap(operator, (0, None))
+    ways = (
+        lambda: mapped(x, gamma),
+        lambda: operator(x, gamma),
+        lambda: torch.stack([operator(row, gamma) for row in x]),
+    )
+    seconds: list[list[float]] = [[], [], []]
+    for _ in range(ROUNDS * 4):
+        for way, found in zip(ways, seconds, strict=True):
+            start = time.perf_counter()
+            way()
+            found.append(time.perf_counter() - start)
+    print("seconds", *(f"{min(found):.9f}" for found in seconds))
 
 
 def main() -> dict[str, Any]:
@@ -115,9 +153,15 @@ def main() -> dict[str, Any]:
     programs = count(r"(\d+) programs are equal", under_torchrun(TESTS / "programs.py", 4))
     figures = re.search(r"cpu (\d+) npu (\d+) growth (-?[\d.]+)", under_torchrun(Path(__file__), 2, "--rank"))
     cpu, npu, growth = map(float, figures.groups()) if figures else (0.0, 0.0, 0.0)
+    sharded = count(r"(\d+) placements are equal", under_torchrun(TESTS / "sharding.py", 4))
+    rule, whole, loop = map(float, alone("--vmap").split()[-3:])
     reported = sum(killed() for _ in range(TRIALS))
     console.print(f"collectives: {equal} equal, {wrong} wrong; {programs} programs equal")
     console.print(f"all_reduce of 1 MiB: {npu:.0f} µs, gloo on the CPU {cpu:.0f} µs; 10,000 more add {growth:.1f} MiB")
+    console.print(f"sharded as declared: {sharded} placements equal")
+    console.print(
+        f"vmap of 64: {rule * 1e6:.0f} µs by the rule, {whole * 1e6:.0f} µs as one call, {loop * 1e6:.0f} µs in a loop"
+    )
     console.print(f"killed ranks reported within 10 s: {reported} of {TRIALS}")
     return {
         "collectives": equal + wrong,
@@ -126,6 +170,9 @@ def main() -> dict[str, Any]:
         "programs": programs,
         "overhead": round(npu / cpu, 2) if cpu else None,
         "growth_mib": growth,
+        "sharded": sharded,
+        "vmap_ratio": round(rule / whole, 2),
+        "loop_ratio": round(loop / whole, 2),
         "killed": reported,
         "trials": TRIALS,
     }
@@ -134,5 +181,7 @@ def main() -> dict[str, Any]:
 if __name__ == "__main__":
     if "--rank" in sys.argv:
         measure()
+    elif "--vmap" in sys.argv:
+        vmap()
     else:
         run(main)

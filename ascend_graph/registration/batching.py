@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, product, repeat
 from typing import Any
 
@@ -53,9 +53,19 @@ class Loops:
     relation: Relation
     batch: tuple[str, ...]
     reduce: Mapping[str, str]
+    #: Places by ranks and attrs.
+    known: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
+    names: list[str] = field(default_factory=list, compare=False, repr=False)
+
+    def attrs(self, schema: torch.FunctionSchema) -> list[str]:
+        """The arguments of the schema that are no tensors."""
+        if not self.names:
+            self.names.extend(a.name for a in schema.arguments if "Tensor" not in str(a.type))
+        return self.names
 
     @property
     def written(self) -> str:
+        """The declaration as text."""
         return ", ".join([*self.batch, *(f"{name}: {how}" for name, how in self.reduce.items())]) or "none"
 
 

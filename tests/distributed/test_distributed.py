@@ -66,6 +66,11 @@ def test_parallel_programs_are_those_of_gloo() -> None:
     assert output.count("programs are equal") == 4
 
 
+def test_operators_are_sharded_on_what_is_declared() -> None:
+    output = run_under_torchrun("sharding.py", 4)
+    assert output.count("placements are equal") == 4
+
+
 def test_collectives_in_graphs_are_those_outside() -> None:
     output = run_under_torchrun("graphs.py", 2)
     assert output.count("cases are equal") == 2
