@@ -45,7 +45,7 @@ template <typename R, typename... A> void record(const char *name, R (*)(A...)) 
 }
 """
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b[^\n]*", re.MULTILINE)
-_FUNCTION = re.compile(r"\b(aclnn\w+)GetWorkspaceSize\s*\(([^()]*)\)\s*;")
+_FUNCTION = re.compile(r"\b(\w+)GetWorkspaceSize\s*\(([^()]*)\)\s*;")
 _LAST_WORD = re.compile(r"(\w+)\s*(?:=.*)?\Z", re.DOTALL)
 
 #: By function, the type and the name of each parameter, the last two of the first phase left out.
@@ -110,7 +110,8 @@ def _compile(headers: Sequence[Path]) -> list[Declared]:
         for line in subprocess.run([binary], capture_output=True, text=True, check=True).stdout.splitlines():
             head, *types = line.split("\t")
             number, function = head.split(" ")
-            found[int(number)][function] = list(zip(types, names[int(number)][function], strict=True))[:-2]
+            if types[-2:] == ["uint64_t *", "aclOpExecutor **"]:  # no others are first phases
+                found[int(number)][function] = list(zip(types, names[int(number)][function], strict=True))[:-2]
         return found
 
 

@@ -509,18 +509,18 @@ def _check_numbers(schema: OperatorSchema, call: Call, relation: Relation | None
 
 
 def _as_called(schema: OperatorSchema, call: Call, relation: Relation | None) -> OperatorSchema:
-    """The schema with lists of numbers for the inputs whose values the function takes, and with what it takes as dtypes."""
-    arrays = call.array_inputs(schema.prototype)
+    """The schema with numbers for the inputs whose values the function takes, and with what it takes as dtypes."""
+    numbers = call.number_inputs(schema.prototype)
     dtypes = dict.fromkeys(call.dtype_attrs(schema.prototype), Numbers.TORCH) | dict(schema.dtype_ints)
-    if not arrays and dtypes == dict(schema.dtype_ints):
+    if not numbers and dtypes == dict(schema.dtype_ints):
         return schema
-    shaped = [t.name for t in relation.input_tensors if t.name in arrays] if relation is not None else []
+    shaped = [t.name for t in relation.input_tensors if t.name in numbers] if relation is not None else []
     if shaped:
         raise GenerationError(
-            f"{call.function} takes the values of {shaped[0]}, a list of numbers in the schema; the relation {relation} takes it for a "
+            f"{call.function} takes the values of {shaped[0]}, numbers in the schema; the relation {relation} takes it for a "
             "tensor: leave it out there, or use register_op"
         )
-    return operator_schema(schema.prototype, schema.name, dtype_ints(schema.prototype, None, dtypes), arrays)
+    return operator_schema(schema.prototype, schema.name, dtype_ints(schema.prototype, None, dtypes), numbers)
 
 
 def _with_gradients(

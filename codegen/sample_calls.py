@@ -30,7 +30,13 @@ def sample_call(operator: CppOperator) -> str:
         argument = cpp.argument
         parameter = argument.parameter
         if isinstance(parameter, Parameter) and not argument.is_tensor:
-            one = {Kind.INTS: "[1]", Kind.FLOATS: "[1.0]", Kind.BOOLS: "[True]"}[argument.kind]
+            one = {
+                Kind.INTS: "[1]",
+                Kind.FLOATS: "[1.0]",
+                Kind.BOOLS: "[True]",
+                Kind.SCALAR: "1.0",
+                Kind.SCALARS: "[1.0]",
+            }[argument.kind]
             parts.append(f'"{argument.name}": {one}')
         elif isinstance(parameter, Parameter):
             tensor = f"_tensor({shapes.get(parameter.name, default)}, torch.{_sample_dtype(parameter, operator)})"

@@ -74,12 +74,12 @@ class Call:
     #: In words, where the order comes from.
     source: str = field(default="", compare=False)
 
-    def array_inputs(self, prototype: OpPrototype) -> dict[str, Value]:
-        """The inputs that go as arrays of numbers, by name: their values are needed on the host."""
+    def number_inputs(self, prototype: OpPrototype) -> dict[str, Value]:
+        """The inputs that go as a number or a list of numbers, by name: their values are needed on the host."""
         return {
             prototype.inputs[argument.index].name: argument.type.value
             for argument in self.arguments
-            if argument.part is Part.INPUT and argument.type.value in _ARRAYS
+            if argument.part is Part.INPUT and argument.type.value in _NUMBERS
         }
 
     def dtype_attrs(self, prototype: OpPrototype) -> tuple[str, ...]:
@@ -94,6 +94,13 @@ _ARRAYS: Mapping[Value, frozenset[DataType]] = {
     Value.INTS: frozenset(getattr(DataType, f"{sign}INT{bits}") for sign in ("", "U") for bits in (8, 16, 32, 64)),
     Value.FLOATS: frozenset({DataType.FLOAT, DataType.FLOAT16, DataType.BF16, DataType.DOUBLE}),
     Value.BOOLS: frozenset({DataType.BOOL}),
+}
+_ANY_NUMBER = frozenset({DataType.COMPLEX32, DataType.COMPLEX64, DataType.COMPLEX128}).union(*_ARRAYS.values())
+#: What an input goes as whose values the function takes, and the dtypes that the input may have then.
+_NUMBERS: Mapping[Value, frozenset[DataType]] = {
+    **_ARRAYS,
+    Value.SCALAR: _ANY_NUMBER,
+    Value.SCALAR_LIST: _ANY_NUMBER,
 }
 _ATTR_VALUES: Mapping[AttrType, tuple[Value, ...]] = {
     AttrType.INT: (Value.INT, Value.DTYPE, Value.SCALAR),
@@ -226,7 +233,7 @@ class _Target:
             return True
         if self.part is Part.OUTPUT:
             return value is Value.HOST_OUTPUT
-        return value in _ARRAYS and not self.in_place and _ARRAYS[value].issuperset(self.declared.dtypes)
+        return value in _NUMBERS and not self.in_place and _NUMBERS[value].issuperset(self.declared.dtypes)
 
 
 class _Matcher:

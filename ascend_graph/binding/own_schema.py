@@ -159,7 +159,7 @@ def operator_schema(
     prototype: OpPrototype,
     name: str | None = None,
     dtype_ints: Mapping[str, Numbers] | None = None,
-    arrays: Mapping[str, Value] | None = None,
+    numbers: Mapping[str, Value] | None = None,
 ) -> OperatorSchema:
     """The schema of the operator that calls ``aclnn<OpType>``.
 
@@ -167,7 +167,7 @@ def operator_schema(
         prototype: The operator.
         name: Its name in torch; the op type in snake case by default, with ``_op`` behind it where that is a keyword.
         dtype_ints: The ``Int`` attrs that are dtypes (:func:`~ascend_graph.binding.dtype_ints.dtype_ints`).
-        arrays: The inputs whose values the function takes on the host, as lists of numbers.
+        numbers: The inputs whose values the function takes on the host, as a number or a list of numbers.
 
     Raises:
         EagerError: The prototype has something that aclnn functions do not take: an attr of an unsupported type, a
@@ -180,8 +180,8 @@ def operator_schema(
     arguments = []
     for index, parameter in enumerate(prototype.inputs):
         unique = _unique(op_type, parameter.name, taken)
-        array = (arrays or {}).get(parameter.name)
-        arguments.append(_input(prototype, index, unique, array))
+        number = (numbers or {}).get(parameter.name)
+        arguments.append(_input(prototype, index, unique, number))
     for attr in prototype.attrs:
         as_torchs = (dtype_ints or {}).get(attr.name) is Numbers.TORCH
         made = _attr(prototype, attr, _unique(op_type, attr.name, taken), as_torchs=as_torchs)
@@ -219,22 +219,24 @@ def _tensor_type(parameter: Parameter) -> str:
     return "Tensor[]" if parameter.kind is ParameterKind.DYNAMIC else "Tensor"
 
 
-_ARRAYS = {
+_NUMBERS = {
     Value.INTS: ("int[]", Kind.INTS),
     Value.FLOATS: ("float[]", Kind.FLOATS),
     Value.BOOLS: ("bool[]", Kind.BOOLS),
+    Value.SCALAR: ("Scalar", Kind.SCALAR),
+    Value.SCALAR_LIST: ("Scalar[]", Kind.SCALARS),
 }
 
 
-def _input(prototype: OpPrototype, index: int, name: str, array: Value | None = None) -> SchemaArgument:
+def _input(prototype: OpPrototype, index: int, name: str, number: Value | None = None) -> SchemaArgument:
     parameter = prototype.inputs[index]
     dynamic = parameter.kind is ParameterKind.DYNAMIC
     alias = ""
     if parameter.name in prototype.in_place:
         alias = f"({chr(ord('a') + prototype.in_place.index(parameter.name) % 26)}!)"
     text, kind = f"Tensor{alias}{'[]' if dynamic else ''}", Kind.TENSOR_LIST if dynamic else Kind.TENSOR
-    if array is not None:
-        text, kind = _ARRAYS[array]
+    if number is not None:
+        text, kind = _NUMBERS[number]
     if parameter.kind is ParameterKind.OPTIONAL:
         # Only trailing arguments have a default.
         trailing = all(p.kind is ParameterKind.OPTIONAL for p in prototype.inputs[index:])

@@ -224,7 +224,7 @@ def plan_operator(
     # What the function takes as aclDataType is a dtype, whatever the prototype calls it.
     typed = dict.fromkeys(call.dtype_attrs(prototype), Numbers.TORCH) | dict(numbers or {})
     said = dtype_ints(prototype, relation if isinstance(relation, Relation) else None, typed)
-    schema = operator_schema(prototype, name, said, call.array_inputs(prototype))
+    schema = operator_schema(prototype, name, said, call.number_inputs(prototype))
     return plan_call(schema, call, relation, namespace=namespace)
 
 

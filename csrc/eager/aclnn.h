@@ -125,9 +125,11 @@ inline void* find_in_packages(const std::string& name, std::string& report) {
     return nullptr;
 }
 
+// Packages come before CANN's own libraries, as their headers do. torch_npu has the same order, but of the
+// packages that were selected when it was loaded.
 inline void* find(const std::string& name, std::string& report) {
-    void* symbol = GetOpApiFuncAddr(name.c_str());
-    return symbol != nullptr ? symbol : find_in_packages(name, report);
+    void* symbol = find_in_packages(name, report);
+    return symbol != nullptr ? symbol : GetOpApiFuncAddr(name.c_str());
 }
 
 template <typename Signature>
@@ -303,6 +305,9 @@ class Arguments {
         } else if (value.isIntegral(false)) {
             int64_t held = value.toLong();
             made = create(&held, ACL_INT64);
+        } else if (value.isComplex()) {
+            c10::complex<double> held = value.toComplexDouble();
+            made = create(&held, ACL_COMPLEX128);
         } else {
             double held = value.toDouble();
             made = create(&held, ACL_DOUBLE);

@@ -37,6 +37,8 @@ REG_OP(DcMixed).INPUT(x, {FLOAT}).OPTIONAL_INPUT(sizes, TensorType({{DT_INT64}})
     .ATTR(alpha, Float, 0.5).ATTR(small, Int, 1).ATTR(narrow, Float, 0.25).ATTR(flag, Bool, true).ATTR(kind, Int, 1)
     .OP_END_FACTORY_REG(DcMixed)
 REG_OP(DcAdd).INPUT(x1, {FLOAT}).INPUT(x2, {FLOAT}).OUTPUT(y, {FLOAT}).ATTR(exact, Bool, false).OP_END_FACTORY_REG(DcAdd)
+REG_OP(DcNumbers).INPUT(x, {FLOAT}).INPUT(weight, TensorType({{DT_FLOAT, DT_INT32, DT_COMPLEX64}})).OPTIONAL_INPUT(shift, {FLOAT})
+    .INPUT(scalars, {FLOAT}).OUTPUT(y, {FLOAT}).OP_END_FACTORY_REG(DcNumbers)
 REG_OP(DcMany).INPUT(x, {FLOAT}).OUTPUT(y, {FLOAT}){"".join(f".ATTR(f{n}, Float, 0)" for n in range(12))}
     {"".join(f".ATTR(i{n}, Int, 0)" for n in range(9))}.OP_END_FACTORY_REG(DcMany)
 REG_OP(DcLists).INPUT(x, {FLOAT}).INPUT(sizes, TensorType({{DT_INT64}})).OPTIONAL_INPUT(factors, {FLOAT})
@@ -57,6 +59,9 @@ int aclnnDcAddV2GetWorkspaceSize(const aclTensor *self, const aclTensor *other, 
 int aclnnDcListsGetWorkspaceSize(const aclTensor *x, const aclScalarList *weights, const aclIntArray *sizes,
     const aclFloatArray *factorsOptional, const aclScalarList *counts, const aclScalarList *masks, const aclScalarList *fixed,
     uint8_t *small, bool *flag, float *mean, int64_t *ignored, aclTensor *yOut, TAIL
+int aclnnDcNumbersGetWorkspaceSize(const aclTensor *x, const aclScalar *weight, const aclScalar *shift, const aclScalarList *scalars,
+    aclTensor *out, TAIL
+int aclnnSwiGluGetWorkspaceSize(const aclTensor *x, int64_t dim, aclTensor *out, TAIL
 int aclnnDcManyGetWorkspaceSize({_FLOATS}, float f9, double f10, float f11, const aclTensor *x, aclTensor *out, TAIL
 {NULLABLE}""".replace("TAIL", "uint64_t *workspaceSize, aclOpExecutor **executor);")
 
@@ -151,6 +156,32 @@ def test_lists_of_scalars_and_values_of_inputs_and_host_memory_of_every_type(rec
         operator.remove()
 
 
+def check_numbers(recording: Any, call: Any) -> None:
+    """What aclnnDcNumbers is given: inputs of the prototype as numbers."""
+    x = torch.ones(2).npu()
+    for weight in (3, 2.5, True):
+        y = call(x, weight, None, [1, 0.5])
+        name, given = recording.given()
+        numbers = [weight, None, [1, 0.5]]
+        assert (name, given) == ("aclnnDcNumbers", [{"tensor": x.data_ptr()}, *numbers, {"tensor": y.data_ptr()}])
+        assert type(given[1]) is type(weight)
+    call(x, 1, 4, [])
+    assert recording.given()[1][1:4] == [1, 4, []]
+    call(x, 2j, 4, [])
+    assert recording.given()[1][1] == "a scalar of dtype 17"
+
+
+def test_inputs_that_the_function_takes_as_numbers(recording: Any) -> None:
+    operator = define_operator(prototype("DcNumbers"), "x[*s] -> y[*s]", namespace="declared_calls")
+    try:
+        assert (
+            str(operator.schema) == "dc_numbers(Tensor x, Scalar weight, Scalar? shift, Scalar[] scalars) -> Tensor y"
+        )
+        check_numbers(recording, operator.overload)
+    finally:
+        operator.remove()
+
+
 def test_an_array_that_the_function_makes_is_refused() -> None:
     ascend_graph.load_aclnn(
         "int aclnnDcMakesGetWorkspaceSize(const aclTensor *x1, aclIntArray **shape, aclTensor *out, uint64_t *s, aclOpExecutor **e);"
@@ -163,6 +194,17 @@ def test_an_array_that_the_function_makes_is_refused() -> None:
         BindingError, match=r"aclIntArray \*\*shape is an array that the function makes, and no function of"
     ):
         ascend_graph.register_aclnn("aclnnDcMakes", shape="x1[*s] -> out[*s]")
+
+
+def test_a_package_that_is_selected_now_comes_before_the_library_of_cann(recording: Any) -> None:
+    """Its header is the one that is read, so its function must be the one that is called."""
+    registered = ascend_graph.register_aclnn("aclnnSwiGlu", shape="x[*s] -> out[*s]", name="declared_calls::swi_glu")
+    try:
+        x = torch.ones(2).npu()
+        out = registered(x, 7)
+        assert recording.given() == ("aclnnSwiGlu", [{"tensor": x.data_ptr()}, 7, {"tensor": out.data_ptr()}])
+    finally:
+        registered.unregister()
 
 
 def test_floats_and_integers_of_every_width_in_registers_and_on_the_stack(recording: Any) -> None:
@@ -262,6 +304,7 @@ def test_random_pairs_are_bound_rightly_or_refused(monkeypatch: pytest.MonkeyPat
 
 
 GENERATED = f"""
+{PROTOTYPES[PROTOTYPES.index("REG_OP(DcNumbers)") : PROTOTYPES.index("REG_OP(DcMany)")]}
 REG_OP(DcMany).INPUT(x, {FLOAT}).OUTPUT(y, {FLOAT}){"".join(f".ATTR(f{n}, Float, 0)" for n in range(12))}
     {"".join(f".ATTR(i{n}, Int, 0)" for n in range(9))}.OP_END_FACTORY_REG(DcMany)
 REG_OP(DcAdd).INPUT(x1, {FLOAT}).INPUT(x2, {FLOAT}).OUTPUT(y, {FLOAT}).ATTR(exact, Bool, false).OP_END_FACTORY_REG(DcAdd)
@@ -282,21 +325,23 @@ SETTLED = LISTS_INI + (
 def test_generated_libraries_call_by_the_same_plan(recording: Any, tmp_path: Path) -> None:
     (tmp_path / "op_proto.h").write_text(GENERATED)
     project_directory = tmp_path / "dc_generated"
-    shapes = {"DcMany": "x[*s] -> y[*s]", "DcMixed": "x[*s] -> y[*s], count[]: int64"}
+    shapes = dict.fromkeys(("DcMany", "DcNumbers"), "x[*s] -> y[*s]") | {"DcMixed": "x[*s] -> y[*s], count[]: int64"}
     (tmp_path / "aclnn_dc_null.h").write_text(FUNCTIONS[FUNCTIONS.index("int aclnnDcNull") :])
     sources = [tmp_path / "op_proto.h", tmp_path / "aclnn_dc_null.h"]
     project = generate_project(project_directory, sources, shapes=shapes)
-    assert set(project.operators) == {"DcMany", "DcAdd", "DcMixed", "aclnnDcNull"}
+    assert set(project.operators) == {"DcMany", "DcAdd", "DcMixed", "DcNumbers", "aclnnDcNull"}
     written = (project_directory / "csrc/generated/operators.cpp").read_text()
     assert "// aclnnDcAdd: no header declares aclnnDcAdd: msOpGen's order, if an operator package has it." in written
     assert 'find_function("aclnnDcAdd", true)' in written
     assert "// aclnnDcMany: declared in aclnn_dc_many.h." in written
     mixed_ini = "[DcMixed]\nshape = x[*s] -> y[*s], count[]: int64\n"
     (project_directory / "dc_generated/operators.ini").write_text(
-        SETTLED + mixed_ini + "[DcMany]\nshape = x[*s] -> y[*s]\n[aclnnDcNull]\nshape = x[*s] -> out[*s]\n"
+        SETTLED
+        + mixed_ini
+        + "[DcMany]\nshape = x[*s] -> y[*s]\n[DcNumbers]\nshape = x[*s] -> y[*s]\n[aclnnDcNull]\nshape = x[*s] -> out[*s]\n"
     )
     project = generate_project(project_directory, bindings="both")
-    assert set(project.operators) == {"DcMany", "DcAdd", "DcMixed", "DcLists", "aclnnDcNull"}
+    assert set(project.operators) == {"DcMany", "DcAdd", "DcMixed", "DcNumbers", "DcLists", "aclnnDcNull"}
     sources = project_directory / "csrc/generated"
     library = torch_library("_dc_generated", sorted(sources.glob("*.cpp")), headers=sorted(sources.rglob("*.h")), include_directories=[sources])  # fmt: skip
     torch.ops.load_library(library.build())
@@ -319,6 +364,7 @@ def test_generated_libraries_call_by_the_same_plan(recording: Any, tmp_path: Pat
     torch.ops.dc_generated.dc_mixed(x)
     assert recording.given()[1][2] is None
     check_nulls(recording, torch.ops.dc_generated.dc_null)
+    check_numbers(recording, torch.ops.dc_generated.dc_numbers)
 
 
 def check_nulls(recording: Any, call: Any) -> None:
