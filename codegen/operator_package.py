@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ascend_graph.codegen.rendering import GenerationError, cpp_string, identifier, render, write_if_different
 
+from ascend_graph.binding.call import input_type
 from ascend_graph.prototypes import Attr, AttrType, OpPrototype, Parameter, ParameterKind
 from ascend_graph.prototypes.naming import snake_case
 
@@ -47,6 +48,8 @@ class AclnnParameter:
     reader: str
     default: str
     required: bool
+    #: Whether the function takes the values of an input: the kernel sees a tensor all the same.
+    is_numbers: bool = False
     #: The name in the header, whose ending says what is written and what may be null.
     header_name: str = ""
 
@@ -57,7 +60,7 @@ def aclnn_parameters(prototype: OpPrototype) -> tuple[AclnnParameter, ...]:
     Raises:
         GenerationError: a name is no identifier, or an attr has a type that aclnn functions do not take.
     """
-    inputs = [replace(_tensor(p), header_name=_ending(p, prototype)) for p in prototype.inputs]
+    inputs = [replace(_input(p), header_name=_ending(p, prototype)) for p in prototype.inputs]
     attrs = [_attr(prototype, a) for a in prototype.attrs]
     # Whether an output may be left out is not in a prototype: kernels see one that is as a tensor without elements.
     fresh = [p for p in prototype.outputs if p.name not in prototype.in_place]
@@ -93,6 +96,12 @@ def _tensor(parameter: Parameter) -> AclnnParameter:
     if parameter.kind is ParameterKind.OPTIONAL:
         return AclnnParameter(parameter.name, name, "const aclTensor*", "const Tensor*", "optional_tensor", "", False)
     return AclnnParameter(parameter.name, name, "const aclTensor*", "Tensor", "tensor", "", True)
+
+
+def _input(parameter: Parameter) -> AclnnParameter:
+    base = input_type(parameter).base
+    is_numbers = base not in ("aclTensor", "aclTensorList")
+    return replace(_tensor(parameter), aclnn_type=f"const {base}*", is_numbers=is_numbers)
 
 
 def _attr(prototype: OpPrototype, attr: Attr) -> AclnnParameter:

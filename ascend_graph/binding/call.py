@@ -16,7 +16,7 @@ from ascend_graph.aclnn.roles import is_output_name, is_reference_name
 from ascend_graph.binding.errors import BindingError
 from ascend_graph.binding.matching import only_pairs
 from ascend_graph.binding.synonyms import FIRST_TENSOR_NAMES, are_synonyms, likely_same, normalize
-from ascend_graph.prototypes import Attr, AttrType, DataType, OpPrototype, Parameter, ParameterKind
+from ascend_graph.prototypes import Attr, AttrType, DataType, OpPrototype, Parameter, ParameterKind, PassedAs
 from ascend_graph.prototypes.writer import reg_op_calls
 
 
@@ -137,12 +137,12 @@ NO_READER = "is an array that the function makes, and no function of libopapi.so
 def msopgen_call(prototype: OpPrototype, function: str | None = None, source: str = "") -> Call:
     """The call that msOpGen's functions take: inputs, attrs, outputs; an output that is an input stands once.
 
-    An input that the OpDef calls ValueDepend goes as an array of its values.
+    An input that the OpDef calls ValueDepend, Scalar or ScalarList goes as its values.
 
     Raises:
         BindingError: An attr has a type that aclnn functions do not take.
     """
-    arguments = [CallArgument(p.name, _generated_input(p), Part.INPUT, n) for n, p in enumerate(prototype.inputs)]
+    arguments = [CallArgument(p.name, input_type(p), Part.INPUT, n) for n, p in enumerate(prototype.inputs)]
     for n, attr in enumerate(prototype.attrs):
         if attr.type not in _GENERATED:
             raise BindingError(
@@ -160,14 +160,16 @@ def _tensor_type(parameter: Parameter) -> CType:
     return CType("aclTensorList" if parameter.kind is ParameterKind.DYNAMIC else "aclTensor", 1, True)
 
 
-def _generated_input(parameter: Parameter) -> CType:
-    if parameter.value_depend and parameter.dtypes and parameter.kind is not ParameterKind.DYNAMIC:
+def input_type(parameter: Parameter) -> CType:
+    """What the function that msOpGen generates takes for an input."""
+    if parameter.passed_as is PassedAs.VALUES and parameter.dtypes and parameter.kind is not ParameterKind.DYNAMIC:
         for array, dtypes in _ARRAYS.items():
             if dtypes.issuperset(parameter.dtypes):
                 return CType(
                     {Value.INTS: "aclIntArray", Value.FLOATS: "aclFloatArray"}.get(array, "aclBoolArray"), 1, True
                 )
-    return _tensor_type(parameter)
+    numbers = {PassedAs.SCALAR: "aclScalar", PassedAs.SCALAR_LIST: "aclScalarList"}.get(parameter.passed_as)
+    return CType(numbers, 1, True) if numbers else _tensor_type(parameter)
 
 
 def bind_call(

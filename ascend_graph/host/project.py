@@ -43,7 +43,7 @@ from ascend_graph.host.package import (
 )
 from ascend_graph.host.repository import Includes, Repository, code_of, defined_operators
 from ascend_graph.host.toolkit import toolkit_directory
-from ascend_graph.prototypes import Attr, AttrType, DataType, OpPrototype, Parameter, ParameterKind
+from ascend_graph.prototypes import Attr, AttrType, DataType, OpPrototype, Parameter, ParameterKind, PassedAs
 from ascend_graph.prototypes.naming import snake_case
 from ascend_graph.shapes import parse_relation
 
@@ -508,10 +508,6 @@ def _in_order(tilings: Mapping[str, TilingStructure]) -> tuple[TilingStructure, 
 def _operator(found: Mapping[str, Any], template: Mapping[str, Any] | None, project: Path) -> ProjectOperator:
     op_type = found["type"]
     for parameter in (*found["inputs"], *found["outputs"]):
-        if parameter["scalar"]:
-            raise OperatorPackageError(
-                f"{op_type}: {parameter['name']} is a Scalar() or ScalarList(), which the host runtime does not build"
-            )
         if parameter["kind"] not in _KINDS:
             raise OperatorPackageError(
                 f"{op_type}: {parameter['name']} is {parameter['kind']}; it must be one of {', '.join(_KINDS)}"
@@ -523,7 +519,8 @@ def _operator(found: Mapping[str, Any], template: Mapping[str, Any] | None, proj
     combinations = tuple(tuple(DataType(number) for number in one) for one in found["combinations"])
     columns = [tuple(dict.fromkeys(column)) for column in zip(*combinations, strict=True)]
     inputs = tuple(
-        Parameter(p["name"], _KINDS[p["kind"]], dtypes) for p, dtypes in zip(found["inputs"], columns, strict=False)
+        Parameter(p["name"], _KINDS[p["kind"]], dtypes, passed_as=PassedAs(p["passed_as"]))
+        for p, dtypes in zip(found["inputs"], columns, strict=False)
     )
     outputs = tuple(
         # As in CANN's header: REG_OP has no optional outputs.

@@ -20,6 +20,7 @@ from ascend_graph.prototypes.model import (
     OpPrototype,
     Parameter,
     ParameterKind,
+    PassedAs,
     Subgraph,
 )
 from ascend_graph.prototypes.parser import ParseResult, parse_file, parse_text
@@ -38,6 +39,7 @@ __all__ = [
     "Parameter",
     "ParameterKind",
     "ParseResult",
+    "PassedAs",
     "PrototypeSourceError",
     "PrototypeSyntaxError",
     "PrototypeWarning",

@@ -16,6 +16,16 @@ class ParameterKind(enum.Enum):
     DYNAMIC = "dynamic"
 
 
+class PassedAs(enum.Enum):
+    """What an aclnn function takes for an input."""
+
+    TENSOR = "tensor"
+    #: The values, as an array of integers, floats or bools (``ValueDepend``).
+    VALUES = "values"
+    SCALAR = "scalar"
+    SCALAR_LIST = "scalar list"
+
+
 @dataclass(frozen=True, slots=True)
 class Parameter:
     """One input or output of a prototype."""
@@ -35,8 +45,8 @@ class Parameter:
     list_type: bool = False
     #: The names in the type that nothing declares, in the order of the source.
     unknown_types: tuple[str, ...] = ()
-    #: Whether an OpDef says ``ValueDepend``: its aclnn function takes the values, not a tensor. REG_OP has no word for it.
-    value_depend: bool = field(default=False, compare=False)
+    #: What its aclnn function takes for it, as an OpDef says. REG_OP has no word for it.
+    passed_as: PassedAs = field(default=PassedAs.TENSOR, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

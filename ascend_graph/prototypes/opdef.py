@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ascend_graph.prototypes.literals import LiteralError, read_default, unquote
-from ascend_graph.prototypes.model import Attr, AttrType, AttrValue, OpPrototype, Parameter, ParameterKind
+from ascend_graph.prototypes.model import Attr, AttrType, AttrValue, OpPrototype, Parameter, ParameterKind, PassedAs
 from ascend_graph.prototypes.parser import ParseResult
 from ascend_graph.prototypes.types import MAX_ARGUMENT, read_type
 from ascend_graph.sources.diagnostics import Severity
@@ -33,6 +33,11 @@ _MADE_OF = re.compile(_VECTOR + r"(?=[({])")
 _COMPUTED = re.compile(r"\.\s*[A-Za-z_]|->|[\w>]\s*<")
 
 _KINDS = {kind.name: kind for kind in ParameterKind}
+_PASSED_AS = {
+    "ValueDepend": PassedAs.VALUES,
+    "Scalar": PassedAs.SCALAR,
+    "ScalarList": PassedAs.SCALAR_LIST,
+}
 _ATTR_TYPES = {
     name: AttrType(name)
     for name in ("Int", "Float", "Bool", "String", "ListInt", "ListFloat", "ListBool", "ListString", "ListListInt")
@@ -211,8 +216,11 @@ class _ClassReader:
                     parameter = Parameter(name, kind, followed.dtypes, unknown_types=followed.unknown_types)
         if is_output and kind is ParameterKind.OPTIONAL:
             kind = ParameterKind.REQUIRED  # REG_OP has no optional outputs; the package's header says OUTPUT
-        value_depend = not is_output and any(call.method == "ValueDepend" for call in calls)
-        return Parameter(name, kind, parameter.dtypes, unknown_types=parameter.unknown_types, value_depend=value_depend)
+        said = [
+            _PASSED_AS[call.method] for call in calls if call.method in _PASSED_AS and "IGNORE" not in call.argument
+        ]
+        passed_as = said[-1] if said and not is_output else PassedAs.TENSOR
+        return Parameter(name, kind, parameter.dtypes, unknown_types=parameter.unknown_types, passed_as=passed_as)
 
     def attr(self, name: str, calls: list[_Call], offset: int) -> Attr:
         attr_type: AttrType | None = None

@@ -83,7 +83,7 @@ def test_bound(calls: str, parameters: str, expected: dict[str, Any]) -> None:
         # The same types in the same order, with another meaning (CANN's ScatterNd).
         (".INPUT(indices, INT64).INPUT(x, FLOAT).INPUT(shape, INT64).OUTPUT(y, FLOAT)", "const aclTensor *data, const aclTensor *indices, const aclTensor *updates, aclTensor *out", "nothing says what const aclTensor *data is"),
         # A tensor there, a scalar here (Addcdiv).
-        (".INPUT(x, FLOAT).INPUT(value, FLOAT).OUTPUT(y, FLOAT)", "const aclTensor *x, const aclScalar *value, aclTensor *out", "const aclScalar *value cannot be the input value"),
+        (".INPUT(x, FLOAT).INPUT(value, FLOAT).OUTPUT(y, FLOAT)", "const aclTensor *x, double value, aclTensor *out", "double value cannot be the input value"),
         (".INPUT(x, FLOAT).OUTPUT(y, FLOAT).ATTR(scale, Float, 1)", "const aclTensor *x, const aclTensor *scale, aclTensor *out", "const aclTensor *scale cannot be the attr Float scale"),
         # A parameter more, a parameter less.
         (".INPUT(x, FLOAT).OUTPUT(y, FLOAT)", "const aclTensor *x, int64_t streamMode, aclTensor *out", "nothing says what int64_t streamMode is"),
@@ -183,11 +183,14 @@ def test_without_a_header_only_packages_have_a_known_order() -> None:
         find_call(declared, "aclnnOther")
 
 
-def test_inputs_that_an_opdef_calls_value_depend_go_as_arrays() -> None:
+def test_inputs_of_which_an_opdef_says_that_the_function_takes_the_values() -> None:
     text = """class Foo : public OpDef { public: explicit Foo(const char *name) : OpDef(name) {
         this->Input("x").ParamType(REQUIRED).DataType({ge::DT_FLOAT});
         this->Input("sizes").ParamType(OPTIONAL).DataType({ge::DT_INT64}).ValueDepend(OPTIONAL);
         this->Input("flags").ParamType(REQUIRED).DataType({ge::DT_BOOL}).ValueDepend(REQUIRED);
+        this->Input("scale").Scalar().DataType({ge::DT_FLOAT});
+        this->Input("weights").ScalarList().ParamType(REQUIRED).DataType({ge::DT_FLOAT});
+        this->Input("ignored").DataType({ge::DT_INT64}).ValueDepend(IGNORE);
         this->Output("y").ParamType(REQUIRED).DataType({ge::DT_FLOAT}); } };
         OP_ADD(Foo);"""
     (declared,) = parse_op_defs(SourceText(text)).prototypes
@@ -196,5 +199,8 @@ def test_inputs_that_an_opdef_calls_value_depend_go_as_arrays() -> None:
         "const aclTensor *",
         "const aclIntArray *",
         "const aclBoolArray *",
+        "const aclScalar *",
+        "const aclScalarList *",
+        "const aclTensor *",
         "const aclTensor *",
     ]

@@ -50,7 +50,7 @@ PRELUDE = """
 import ctypes, json, os, torch, torch_npu, torchair, ascend_graph
 lib = ctypes.CDLL(f"{os.environ['ASCEND_CUSTOM_OPP_PATH']}/op_api/lib/libcust_opapi.so")
 api, acl = ctypes.CDLL("libopapi.so"), ctypes.CDLL("libascendcl.so")
-api.aclCreateTensor.restype = ctypes.c_void_p
+api.aclCreateTensor.restype = api.aclCreateFloatArray.restype = ctypes.c_void_p
 acl.aclGetRecentErrMsg.restype = ctypes.c_char_p
 
 def tensor(t):
@@ -59,6 +59,10 @@ def tensor(t):
     return ctypes.c_void_p(api.aclCreateTensor(
         ints(t.shape), ctypes.c_uint64(t.dim()), dtype, ints(t.stride()), ctypes.c_int64(t.storage_offset()), 2,
         ints([t.numel()]), ctypes.c_uint64(1), ctypes.c_void_p(t.untyped_storage().data_ptr())))
+
+def floats(values):
+    values = list(values)
+    return ctypes.c_void_p(api.aclCreateFloatArray((ctypes.c_float * len(values))(*values), ctypes.c_uint64(len(values))))
 
 def first_half(op, *args):
     size, executor = ctypes.c_uint64(), ctypes.c_void_p()
@@ -151,12 +155,12 @@ def test_in_place_strided_and_empty(package: Path) -> None:
     result = run(
         package,
         """
-        acc, x = torch.zeros(4, 2).npu().t(), torch.arange(8.0).reshape(2, 4).npu()
+        acc = torch.zeros(4, 2).npu().t()
         for _ in range(2):
-            error, size, executor = first_half("AccumulateCustom", tensor(acc), tensor(x))
+            error, size, executor = first_half("AccumulateCustom", tensor(acc), floats(range(8)))
             print(outcome(error or lib.aclnnAccumulateCustom(None, ctypes.c_uint64(0), executor, None)), acc.tolist())
         # Its tiling function reads the first value of x, which must not be negative.
-        print(outcome(first_half("AccumulateCustom", tensor(acc), tensor(x - 1))[0]))
+        print(outcome(first_half("AccumulateCustom", tensor(acc), floats([-1.0]))[0]))
         print(faulty("status", torch.ones(0), torch.ones(0)))  # nothing to compute: not even tiled
         """,
     )
@@ -165,6 +169,42 @@ def test_in_place_strided_and_empty(package: Path) -> None:
     assert second == "0 [[0.0, 2.0, 4.0, 6.0], [8.0, 10.0, 12.0, 14.0]]"
     assert negative == "561002: AccumulateCustom: the tiling function returned GRAPH_FAILED"
     assert empty == "0"
+
+
+def test_inputs_of_which_the_function_takes_the_values(package: Path) -> None:
+    """Scalars, lists of them and values, of any dtype: the kernel has the definition's; in graphs they are tensors."""
+    header = (package / "op_api/include/aclnn_numbers_custom.h").read_text()
+    for parameter in ("aclScalar* scale", "aclScalarList* weights", "aclScalar* shiftOptional", "aclIntArray* steps"):
+        assert f"const {parameter}," in header
+    result = run(
+        package,
+        """
+        op = ascend_graph.register_op("NumbersCustom", shape="x[*s] -> y[*s]")
+        print(op.overload._schema)
+        call = torch.ops.ascend.numbers_custom
+        for dtype in (torch.float32, torch.float16):
+            x = torch.arange(4.0).to(dtype).npu()
+            print(x.dtype, call(x, 2, [1, 0.5], None, [3, 4]).tolist(), call(x, 0.5, [True], 7, [1]).tolist())
+            for options in ({}, {"mode": "reduce-overhead"}):
+                config = torchair.CompilerConfig()
+                config.mode = options.get("mode", "max-autotune")
+                torch._dynamo.reset()
+                compiled = torch.compile(lambda x: call(x, 0.5, [1, 0.5], 7, [3]), backend=torchair.get_npu_backend(compiler_config=config))
+                print(compiled(x).tolist())
+        error, *_ = first_half("NumbersCustom", tensor(torch.ones(4).npu()), None, None, None, None, tensor(torch.ones(4).npu()))
+        print(outcome(error))
+        """,
+    )
+    lines = result.stdout.splitlines()
+    assert (
+        lines[0]
+        == "ascend::numbers_custom(Tensor x, Scalar scale, Scalar[] weights, Scalar? shift, int[] steps) -> Tensor"
+    ), result.stderr
+    for dtype, (eager, *compiled) in zip(("torch.float32", "torch.float16"), (lines[1:4], lines[4:7]), strict=True):
+        # x * scale + the sum of the weights + shift + the last of the steps
+        assert eager == f"{dtype} [5.5, 7.5, 9.5, 11.5] [9.0, 9.5, 10.0, 10.5]", result.stderr
+        assert compiled == ["[11.5, 12.0, 12.5, 13.0]"] * 2, result.stderr
+    assert lines[7] == "161001: aclnnNumbersCustom: required parameter 'scale' is null"
 
 
 FAILURES = {
@@ -290,8 +330,8 @@ def changed(tmp_path: Path, *changes: tuple[str, str, str]) -> Path:
             "Faulty: y has 1 dtypes, the parameters before it 2",
         ),
         (
-            [("op_host/faulty.cpp", ".ValueDepend(OPTIONAL)", ".Scalar()")],
-            r"AccumulateCustom: x is a Scalar\(\) or ScalarList\(\), which the host runtime does not build",
+            [("op_host/faulty.cpp", ".ValueDepend(OPTIONAL)", '.Scalar().To("nowhere")')],
+            "AccumulateCustom: x follows nowhere, which there is not",
         ),
         (
             [("op_host/faulty.cpp", 'this->Attr("way").String()', 'this->Attr("way").ListListInt()')],

@@ -4,9 +4,11 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "acl/abi.h"
 
@@ -46,6 +48,90 @@ int run(void* state) {
 // The next call that is equal may have it, or it is gone.
 void done(std::unique_ptr<aclOpExecutor> executor) {
     if (KeptCall* const place = std::exchange(executor->place, nullptr)) keep(place, std::move(executor));
+}
+
+// aclDataType's numbers.
+enum : int32_t { kFloat = 0, kFloat16, kInt8, kInt32, kUint8, kInt16 = 6, kInt64 = 9, kDouble = 11, kBool };
+
+// What a scalar holds; nothing for a dtype that no argument has.
+std::optional<Value> number_of(const aclScalar& scalar) {
+    const auto as = [&](auto zero) {
+        std::memcpy(&zero, scalar.value, sizeof zero);
+        return zero;
+    };
+    Value number;
+    const auto integer = [&](int64_t value) {
+        return number.kind = ValueKind::kInt, number.i = value, number;
+    };
+    const auto real = [&](double value) { return number.kind = ValueKind::kFloat, number.f = value, number; };
+    switch (scalar.dtype) {
+        case kFloat:
+            return real(as(float{}));
+        case kFloat16:
+            return real(aclFloat16ToFloat(as(uint16_t{})));
+        case kInt8:
+            return integer(as(int8_t{}));
+        case kInt32:
+            return integer(as(int32_t{}));
+        case kUint8:
+            return integer(as(uint8_t{}));
+        case kInt16:
+            return integer(as(int16_t{}));
+        case kInt64:
+            return integer(as(int64_t{}));
+        case kDouble:
+            return real(as(double{}));
+        case kBool:
+            return number.kind = ValueKind::kBool, number.b = as(uint8_t{}) != 0, number;
+        default:
+            return std::nullopt;
+    }
+}
+int no_number(const aclOpExecutor& executor, const aclScalar& scalar) {
+    return ascendgraphFail(kParamInvalid,
+                           (std::string("aclnn") + executor.op_type + ": an aclScalar of aclDataType " +
+                            std::to_string(scalar.dtype) + " is not supported")
+                               .c_str());
+}
+
+int add_nothing(aclOpExecutor& executor, const char* required_name) {
+    if (required_name != nullptr) return executor.missing(required_name);
+    executor.add(ValueKind::kAbsent);
+    return 0;
+}
+
+// Numbers as a tensor of one dimension in the executor's own memory.
+template <typename T>
+int add_numbers(aclOpExecutor& executor, int32_t dtype, const T* values, size_t count) {
+    executor.never_keep();  // no storage of the caller's holds them
+    const int64_t dims[] = {static_cast<int64_t>(count), 1};
+    const int64_t* const kept = executor.arena.copy(dims, 2);
+    auto* tensor = executor.arena.allocate<Tensor>(1);
+    *tensor = {executor.arena.copy(values, count), dtype, 1, kept, kept + 1};
+    executor.add(ValueKind::kTensor, 1).tensors = tensor;
+    return 0;
+}
+template <typename Array>
+int add_array_tensor(aclOpExecutor& executor, int32_t dtype, const Array* array, const char* required_name) {
+    if (array == nullptr) return add_nothing(executor, required_name);
+    return add_numbers(executor, dtype, array->values.data(), array->values.size());
+}
+// Integers as int64; where one of them is none, all as double.
+int add_scalars(aclOpExecutor& executor, const aclScalar* const* scalars, size_t count) {
+    std::vector<int64_t> integers;
+    std::vector<double> reals;
+    bool whole = true;
+    for (size_t n = 0; n < count; ++n) {
+        if (scalars[n] == nullptr) return executor.missing("scalar list element");
+        const std::optional<Value> number = number_of(*scalars[n]);
+        if (!number) return no_number(executor, *scalars[n]);
+        const bool is_real = number->kind == ValueKind::kFloat;
+        integers.push_back(is_real ? 0 : number->kind == ValueKind::kInt ? number->i : number->b);
+        reals.push_back(is_real ? number->f : static_cast<double>(integers.back()));
+        whole = whole && !is_real;
+    }
+    if (whole) return add_numbers(executor, kInt64, integers.data(), count);
+    return add_numbers(executor, kDouble, reals.data(), count);
 }
 
 }  // namespace
@@ -103,35 +189,10 @@ ACL_EXPORT int ascendgraphAddScalar(aclOpExecutor* executor, const aclScalar* sc
         executor->add(ValueKind::kAbsent);
         return 0;
     }
-    const auto as = [&](auto zero) {
-        std::memcpy(&zero, scalar->value, sizeof zero);
-        return zero;
-    };
-    switch (scalar->dtype) {
-        case 0:
-            return ascendgraphAddFloat(executor, as(float{}));
-        case 1:
-            return ascendgraphAddFloat(executor, aclFloat16ToFloat(as(uint16_t{})));
-        case 2:
-            return ascendgraphAddInt(executor, as(int8_t{}));
-        case 3:
-            return ascendgraphAddInt(executor, as(int32_t{}));
-        case 4:
-            return ascendgraphAddInt(executor, as(uint8_t{}));
-        case 6:
-            return ascendgraphAddInt(executor, as(int16_t{}));
-        case 9:
-            return ascendgraphAddInt(executor, as(int64_t{}));
-        case 11:
-            return ascendgraphAddFloat(executor, as(double{}));
-        case 12:
-            return ascendgraphAddBool(executor, as(uint8_t{}) != 0);
-        default:
-            return ascendgraphFail(
-                kParamInvalid, (std::string("aclnn") + executor->op_type + ": an aclScalar of aclDataType " +
-                                std::to_string(scalar->dtype) + " is not supported")
-                                   .c_str());
-    }
+    const std::optional<Value> number = number_of(*scalar);
+    if (!number) return no_number(*executor, *scalar);
+    executor->add(number->kind) = *number;
+    return 0;
 }
 ACL_EXPORT int ascendgraphAddInt(aclOpExecutor* executor, int64_t value) {
     executor->add(ValueKind::kInt).i = value;
@@ -168,6 +229,29 @@ ACL_EXPORT int ascendgraphAddBoolArray(aclOpExecutor* executor, const aclBoolArr
         value->bools =
             reinterpret_cast<const bool*>(executor->arena.copy(array->values.data(), value->count));
     return 0;
+}
+
+ACL_EXPORT int ascendgraphAddIntArrayTensor(aclOpExecutor* executor, const aclIntArray* array,
+                                            const char* required_name) {
+    return add_array_tensor(*executor, kInt64, array, required_name);
+}
+ACL_EXPORT int ascendgraphAddFloatArrayTensor(aclOpExecutor* executor, const aclFloatArray* array,
+                                              const char* required_name) {
+    return add_array_tensor(*executor, kFloat, array, required_name);
+}
+ACL_EXPORT int ascendgraphAddBoolArrayTensor(aclOpExecutor* executor, const aclBoolArray* array,
+                                             const char* required_name) {
+    return add_array_tensor(*executor, kBool, array, required_name);
+}
+ACL_EXPORT int ascendgraphAddScalarTensor(aclOpExecutor* executor, const aclScalar* scalar,
+                                          const char* required_name) {
+    if (scalar == nullptr) return add_nothing(*executor, required_name);
+    return add_scalars(*executor, &scalar, 1);
+}
+ACL_EXPORT int ascendgraphAddScalarListTensor(aclOpExecutor* executor, const aclScalarList* list,
+                                              const char* required_name) {
+    if (list == nullptr) return add_nothing(*executor, required_name);
+    return add_scalars(*executor, list->scalars.data(), list->scalars.size());
 }
 
 ACL_EXPORT int ascendgraphRunExecutor(aclOpExecutor* executor, void* stream) {

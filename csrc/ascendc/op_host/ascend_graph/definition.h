@@ -104,6 +104,10 @@ struct Definition {
                 for (size_t i = 0; i < all.size(); ++i) {
                     if (!all[i]->follows.empty()) one[i] = one[followed(all, i)];
                 }
+                for (size_t i = 0; i < all.size(); ++i) {
+                    if (all[i]->to_dtype) one[i] = *all[i]->to_dtype;
+                    if (!all[i]->to_dtype_of.empty()) one[i] = one[find(all, *all[i], all[i]->to_dtype_of)];
+                }
                 // Combinations that differ in format alone are one kernel here.
                 if (std::find(combinations.begin(), combinations.end(), one) == combinations.end())
                     combinations.push_back(std::move(one));
@@ -115,13 +119,16 @@ struct Definition {
     size_t followed(const std::vector<const ops::OpParamDef*>& all, size_t i) const {
         for (size_t steps = 0; steps <= all.size(); ++steps) {
             if (all[i]->follows.empty()) return i;
-            const auto other = std::find_if(all.begin(), all.end(),
-                                            [&](const auto* one) { return one->name == all[i]->follows; });
-            if (other == all.end())
-                refuse(all[i]->name + " follows " + all[i]->follows + ", which there is not");
-            i = static_cast<size_t>(other - all.begin());
+            i = find(all, *all[i], all[i]->follows);
         }
         refuse(all[i]->name + " follows itself");
+    }
+    size_t find(const std::vector<const ops::OpParamDef*>& all, const ops::OpParamDef& follower,
+                const std::string& name) const {
+        const auto other =
+            std::find_if(all.begin(), all.end(), [&](const auto* one) { return one->name == name; });
+        if (other == all.end()) refuse(follower.name + " follows " + name + ", which there is not");
+        return static_cast<size_t>(other - all.begin());
     }
 
     static constexpr size_t most_combinations = 256;

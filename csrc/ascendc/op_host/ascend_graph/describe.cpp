@@ -49,8 +49,10 @@ std::string json(const std::vector<T>& values) {
 
 std::string parameter(const ops::OpParamDef& one) {
     static const char* const kinds[] = {"ignored", "optional", "required", "dynamic", "virtual"};
+    static const char* const passed_as[] = {"tensor", "values", "scalar", "scalar list"};
     return "{\"name\": " + json(one.name) + ", \"kind\": " + json(std::string(kinds[one.kind])) +
-           ", \"scalar\": " + json(one.scalar) + ", \"shape_by_kernel\": " + json(one.shape_by_kernel) + "}";
+           ", \"passed_as\": " + json(std::string(passed_as[static_cast<int>(one.passed_as)])) +
+           ", \"shape_by_kernel\": " + json(one.shape_by_kernel) + "}";
 }
 
 std::string attr(const ops::OpAttrDef& one) {

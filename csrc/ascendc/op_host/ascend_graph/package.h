@@ -10,6 +10,7 @@
 
 #include <csignal>
 #include <cstring>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -17,6 +18,7 @@
 #include "acl/host_acl.h"
 #include "ascend_graph/aclnn_adapter.h"
 #include "ascend_graph/definition.h"
+#include "ascend_graph/elements.h"
 #include "ascend_graph/log.h"
 #include "ascendc_host/runtime.h"
 
@@ -80,6 +82,37 @@ inline size_t item_size(const Tensor& tensor) {
     }
     return static_cast<size_t>(size);
 }
+
+// Numbers that an aclnn function was given for an input, as the kernel sees them: in device memory, of the
+// definition's dtype.
+class NumberTensor {
+  public:
+    NumberTensor(const Tensor& given, ge::DataType dtype)
+        : dims_(given.sizes, given.sizes + given.rank),
+          memory_(static_cast<size_t>(given.numel()) *
+                  item_size(Tensor{nullptr, static_cast<int32_t>(dtype)})) {
+        dims_.resize(2 * dims_.size());
+        int64_t stride = 1;
+        for (int32_t axis = given.rank; axis-- > 0; stride *= dims_[axis]) dims_[given.rank + axis] = stride;
+        tensor = {memory_.data(), dtype, given.rank, dims_.data(), dims_.data() + given.rank};
+        const size_t from = item_size(given), to = item_size(tensor);
+        for (int64_t i = 0; i < given.numel(); ++i) {
+            const char* element = given.as<char>() + given.offset(i) * static_cast<int64_t>(from);
+            if (store_element(tensor.as<char>() + i * static_cast<int64_t>(to), dtype, element, given.dtype))
+                continue;
+            throw OperatorFailure(kNoKernel, "numbers cannot be converted to ge::DataType " +
+                                                 std::to_string(static_cast<int>(dtype)));
+        }
+    }
+    NumberTensor(const NumberTensor&) = delete;
+    NumberTensor& operator=(const NumberTensor&) = delete;
+
+    Tensor tensor;
+
+  private:
+    std::vector<int64_t> dims_;
+    DeviceBuffer memory_;
+};
 
 // The tensors that a call gives for each input, then for each output.
 using Arguments = std::vector<Span<Tensor>>;
@@ -167,6 +200,10 @@ class Operator {
     static std::string status_text(ge::graphStatus status) {
         return status == ge::GRAPH_FAILED ? "GRAPH_FAILED" : "the status " + std::to_string(status);
     }
+    // Whether the aclnn function takes the values of a parameter.
+    bool is_numbers(size_t i) const {
+        return i < definition_.inputs.size() && definition_.inputs[i].passed_as != ops::PassedAs::TENSOR;
+    }
     static Span<Tensor> tensors_of(const Value& value) {
         return value.kind == ValueKind::kAbsent ? Span<Tensor>{} : Span<Tensor>{value.tensors, value.count};
     }
@@ -190,8 +227,7 @@ class Operator {
         for (size_t i = 0; i < arguments.size(); ++i) {
             const bool is_input = i < definition_.inputs.size();
             gert::NodeTensors& side = is_input ? node.inputs : node.outputs;
-            const bool values =
-                is_input && (definition_.inputs[i].value_depend || functions_.data_inputs.count(i) != 0);
+            const bool values = is_input && (is_numbers(i) || functions_.data_inputs.count(i) != 0);
             side.begin_parameter(arguments[i].size());
             for (const Tensor& tensor : arguments[i])
                 side.add(described(tensor, values ? tensor.data : nullptr));
@@ -249,11 +285,12 @@ class Operator {
     }
 
     // The first combination that has the dtypes of every tensor there is; the number of combinations where
-    // none has.
+    // none has. Numbers are converted to what the combination has for them.
     size_t find_combination(const Arguments& arguments) const {
         for (size_t c = 0; c < definition_.combinations.size(); ++c) {
             bool fits = true;
             for (size_t i = 0; i < arguments.size() && fits; ++i) {
+                if (is_numbers(i)) continue;
                 for (const Tensor& tensor : arguments[i])
                     fits = fits && tensor.dtype == definition_.combinations[c][i];
             }
@@ -356,6 +393,11 @@ class Operator::Call {
         if (empty_) return;  // nothing to compute: as on a device, no kernel starts
         const size_t combination = op.find_combination(arguments_);
         if (combination == op.definition_.combinations.size()) op.fail(kNoKernel, op.no_kernel(arguments_));
+        for (size_t i = 0; i < op.definition_.inputs.size(); ++i) {
+            if (!op.is_numbers(i) || arguments_[i].size() == 0) continue;
+            numbers_.emplace_back(arguments_[i][0], op.definition_.combinations[combination][i]);
+            arguments_[i] = {&numbers_.back().tensor, 1};
+        }
         launch_ = op.kernel(combination);
         tile(attrs);
     }
@@ -484,6 +526,7 @@ class Operator::Call {
 
     Operator& op_;
     Arguments arguments_;
+    std::deque<NumberTensor> numbers_;
     bool empty_ = false;
     Launch launch_ = nullptr;
     uint32_t blocks_ = 0;

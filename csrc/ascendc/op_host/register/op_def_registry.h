@@ -32,6 +32,9 @@ enum class DependScope { ALL = 0, TILING };
 enum class FollowType { ALL = 0, DTYPE, FORMAT, SHAPE };
 enum class FormatCheckOption { DEFAULT = 0, STRICT };
 
+// What the aclnn function takes for an input, for the host runtime.
+enum class PassedAs { TENSOR, VALUES, SCALAR, SCALAR_LIST };
+
 class OpParamDef {
   public:
     explicit OpParamDef(const char* name) : name(name) {}
@@ -48,14 +51,16 @@ class OpParamDef {
     OpParamDef& DataTypeForBinQuery(std::vector<ge::DataType>) { return *this; }
     OpParamDef& FormatForBinQuery(std::vector<ge::Format>) { return *this; }
     OpParamDef& ValueDepend(Option option, DependScope = DependScope::ALL) {
-        return value_depend = option == REQUIRED || option == OPTIONAL, *this;
+        if (option == REQUIRED || option == OPTIONAL) passed_as = PassedAs::VALUES;
+        return *this;
     }
     OpParamDef& IgnoreContiguous() { return ignore_contiguous = true, *this; }
     OpParamDef& AutoContiguous() { return *this; }
-    OpParamDef& Scalar() { return scalar = true, *this; }
-    OpParamDef& ScalarList() { return scalar = true, *this; }
-    OpParamDef& To(ge::DataType) { return *this; }
-    OpParamDef& To(const char*) { return *this; }
+    OpParamDef& Scalar() { return passed_as = PassedAs::SCALAR, *this; }
+    OpParamDef& ScalarList() { return passed_as = PassedAs::SCALAR_LIST, *this; }
+    // What the numbers become for the kernel: of a dtype, or of that of another parameter.
+    OpParamDef& To(ge::DataType type) { return to_dtype = type, *this; }
+    OpParamDef& To(const char* other) { return to_dtype_of = other, *this; }
     OpParamDef& Version(uint32_t) { return *this; }
     OpParamDef& InitValue(uint64_t value) { return initial = value, *this; }
     OpParamDef& OutputShapeDependOnCompute() { return shape_by_kernel = true, *this; }
@@ -71,9 +76,10 @@ class OpParamDef {
     std::vector<ge::DataType> dtypes;  // one for each combination, or with any_dtype each one allowed
     bool any_dtype = false;
     std::vector<ge::Format> formats;
-    bool value_depend = false;
+    PassedAs passed_as = PassedAs::TENSOR;
     bool ignore_contiguous = false;
-    bool scalar = false;
+    std::optional<ge::DataType> to_dtype;
+    std::string to_dtype_of;
     std::optional<uint64_t> initial;  // the output's elements before the kernel starts
     bool shape_by_kernel = false;
     std::string follows;

@@ -31,6 +31,16 @@ int ascendgraphAddString(aclOpExecutor* executor, const char* value);
 int ascendgraphAddIntArray(aclOpExecutor* executor, const aclIntArray* value);
 int ascendgraphAddFloatArray(aclOpExecutor* executor, const aclFloatArray* value);
 int ascendgraphAddBoolArray(aclOpExecutor* executor, const aclBoolArray* value);
+// Numbers that the kernel sees as a tensor, in host memory and of the dtype that the numbers have.
+int ascendgraphAddIntArrayTensor(aclOpExecutor* executor, const aclIntArray* value,
+                                 const char* required_name);
+int ascendgraphAddFloatArrayTensor(aclOpExecutor* executor, const aclFloatArray* value,
+                                   const char* required_name);
+int ascendgraphAddBoolArrayTensor(aclOpExecutor* executor, const aclBoolArray* value,
+                                  const char* required_name);
+int ascendgraphAddScalarTensor(aclOpExecutor* executor, const aclScalar* value, const char* required_name);
+int ascendgraphAddScalarListTensor(aclOpExecutor* executor, const aclScalarList* value,
+                                   const char* required_name);
 void ascendgraphDestroyExecutor(aclOpExecutor* executor);
 // Runs the executor in the order of `stream` and destroys it after its last run.
 aclnnStatus ascendgraphRunExecutor(aclOpExecutor* executor, void* stream);
@@ -57,6 +67,29 @@ struct Argument {
     const char* required_name;
     T value;
 };
+
+// The same of an input of which the function takes the values.
+template <typename T>
+struct NumbersArgument {
+    const char* required_name;
+    T value;
+};
+
+template <typename T>
+int add_argument(aclOpExecutor* executor, const NumbersArgument<T>& a) {
+    if constexpr (std::is_same_v<T, const aclIntArray*>)
+        return ascendgraphAddIntArrayTensor(executor, a.value, a.required_name);
+    else if constexpr (std::is_same_v<T, const aclFloatArray*>)
+        return ascendgraphAddFloatArrayTensor(executor, a.value, a.required_name);
+    else if constexpr (std::is_same_v<T, const aclBoolArray*>)
+        return ascendgraphAddBoolArrayTensor(executor, a.value, a.required_name);
+    else if constexpr (std::is_same_v<T, const aclScalar*>)
+        return ascendgraphAddScalarTensor(executor, a.value, a.required_name);
+    else {
+        static_assert(std::is_same_v<T, const aclScalarList*>, "no numbers");
+        return ascendgraphAddScalarListTensor(executor, a.value, a.required_name);
+    }
+}
 
 template <typename T>
 int add_argument(aclOpExecutor* executor, const Argument<T>& a) {
@@ -88,10 +121,9 @@ inline constexpr aclnnStatus kParamNullptr = 161001;  // ACLNN_ERR_PARAM_NULLPTR
 inline constexpr aclnnStatus kParamInvalid = 161002;  // ACLNN_ERR_PARAM_INVALID
 
 // `prepare` is null where a call needs neither preparation nor workspace.
-template <typename... T>
+template <typename... A>
 aclnnStatus get_workspace_size(const char* op_type, KernelEntry entry, ascendgraphPrepare prepare,
-                               uint64_t* workspace_size, aclOpExecutor** executor,
-                               const Argument<T>&... arguments) {
+                               uint64_t* workspace_size, aclOpExecutor** executor, const A&... arguments) {
     if (workspace_size == nullptr || executor == nullptr) {
         return ascendgraphFail(kParamNullptr, "workspaceSize and executor must not be null");
     }

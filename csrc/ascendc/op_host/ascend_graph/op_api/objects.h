@@ -13,6 +13,7 @@
 
 #include "aclnn/acl_meta.h"
 #include "ascend_graph/aclnn_objects.h"
+#include "ascend_graph/elements.h"
 #include "ascend_graph/op_api/dtypes.h"
 #include "graph/ge_error_codes.h"
 
@@ -37,58 +38,6 @@ struct TensorView {
     int64_t storage_offset = 0;
     std::shared_ptr<Block> block;
 };
-
-// One element of a dtype as another C++ type.
-template <typename To>
-To convert_element(const void* value, int32_t dtype) {
-    const auto as = [value](auto zero) {
-        std::memcpy(&zero, value, sizeof zero);
-        return zero;
-    };
-    const auto real = [](auto number) {
-        if constexpr (std::is_constructible_v<To, decltype(number)>) {
-            return static_cast<To>(number);
-        } else {
-            return static_cast<To>(static_cast<float>(number));
-        }
-    };
-    switch (dtype) {
-        case ge::DT_FLOAT:
-            return real(as(float{}));
-        case ge::DT_FLOAT16:
-            return real(as(op::fp16_t{}).toFloat());
-        case ge::DT_BF16:
-            return real(static_cast<float>(as(op::bfloat16{})));
-        case ge::DT_DOUBLE:
-            return real(as(double{}));
-        case ge::DT_INT8:
-            return real(as(int8_t{}));
-        case ge::DT_INT16:
-            return real(as(int16_t{}));
-        case ge::DT_INT32:
-            return real(as(int32_t{}));
-        case ge::DT_INT64:
-            return real(as(int64_t{}));
-        case ge::DT_UINT8:
-            return real(as(uint8_t{}));
-        case ge::DT_UINT16:
-            return real(as(uint16_t{}));
-        case ge::DT_UINT32:
-            return real(as(uint32_t{}));
-        case ge::DT_UINT64:
-            return real(as(uint64_t{}));
-        case ge::DT_BOOL:
-            return real(as(uint8_t{}) != 0);
-        case ge::DT_COMPLEX64:
-            return real(as(std::complex<float>{}).real());
-        case ge::DT_COMPLEX128:
-            return real(as(std::complex<double>{}).real());
-        default:
-            return To();
-    }
-}
-// The same into memory of a dtype; false for a dtype that has no elements of whole bytes.
-bool store_element(void* to, int32_t to_dtype, const void* from, int32_t from_dtype);
 
 // The dtype of a C++ type.
 template <typename T>

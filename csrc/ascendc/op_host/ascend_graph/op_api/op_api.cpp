@@ -162,63 +162,6 @@ bool IsContiguous(const aclTensor* tensor) {
 // --- tensors and scalars
 // ---------------------------------------------------------------------------------------------
 
-namespace ascend_graph::host {
-
-bool store_element(void* to, int32_t to_dtype, const void* from, int32_t from_dtype) {
-    const auto put = [&](auto zero) {
-        const auto value = convert_element<decltype(zero)>(from, from_dtype);
-        std::memcpy(to, &value, sizeof value);
-        return true;
-    };
-    if (to_dtype == from_dtype) {
-        std::memcpy(to, from, op::TypeSize(static_cast<op::DataType>(to_dtype)));
-        return true;
-    }
-    switch (to_dtype) {
-        case ge::DT_FLOAT:
-            return put(float{});
-        case ge::DT_FLOAT16:
-            return put(op::fp16_t{});
-        case ge::DT_BF16:
-            return put(op::bfloat16{});
-        case ge::DT_DOUBLE:
-            return put(double{});
-        case ge::DT_INT8:
-            return put(int8_t{});
-        case ge::DT_INT16:
-            return put(int16_t{});
-        case ge::DT_INT32:
-            return put(int32_t{});
-        case ge::DT_INT64:
-            return put(int64_t{});
-        case ge::DT_UINT8:
-            return put(uint8_t{});
-        case ge::DT_UINT16:
-            return put(uint16_t{});
-        case ge::DT_UINT32:
-            return put(uint32_t{});
-        case ge::DT_UINT64:
-            return put(uint64_t{});
-        case ge::DT_BOOL:
-            *static_cast<uint8_t*>(to) = convert_element<double>(from, from_dtype) != 0;
-            return true;
-        case ge::DT_COMPLEX64: {
-            const std::complex<float> value(convert_element<float>(from, from_dtype));
-            std::memcpy(to, &value, sizeof value);
-            return true;
-        }
-        case ge::DT_COMPLEX128: {
-            const std::complex<double> value(convert_element<double>(from, from_dtype));
-            std::memcpy(to, &value, sizeof value);
-            return true;
-        }
-        default:
-            return false;
-    }
-}
-
-}  // namespace ascend_graph::host
-
 TensorView& aclTensor::look() const {
     if (view == nullptr) {
         auto* made = new TensorView;
