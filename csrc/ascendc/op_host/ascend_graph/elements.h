@@ -30,9 +30,9 @@ To convert_element(const void* value, int32_t dtype) {
         case ge::DT_FLOAT:
             return real(as(float{}));
         case ge::DT_FLOAT16:
-            return real(as(op::fp16_t{}).toFloat());
+            return real(as(Ops::Base::fp16_t{}).toFloat());
         case ge::DT_BF16:
-            return real(static_cast<float>(as(op::bfloat16{})));
+            return real(static_cast<float>(as(Ops::Base::bfloat16{})));
         case ge::DT_DOUBLE:
             return real(as(double{}));
         case ge::DT_INT8:
@@ -77,9 +77,9 @@ inline bool store_element(void* to, int32_t to_dtype, const void* from, int32_t 
         case ge::DT_FLOAT:
             return put(float{});
         case ge::DT_FLOAT16:
-            return put(op::fp16_t{});
+            return put(Ops::Base::fp16_t{});
         case ge::DT_BF16:
-            return put(op::bfloat16{});
+            return put(Ops::Base::bfloat16{});
         case ge::DT_DOUBLE:
             return put(double{});
         case ge::DT_INT8:
