@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -215,3 +216,42 @@ def test_headers_that_declare_a_function_differently_are_both_shown(tmp_path: Pa
     assert f"{tmp_path}/a.h:3" in result.stderr
     assert f"{tmp_path}/b.h:3" in result.stderr
     assert "declared differently at" in run("parse", tmp_path).stderr
+
+
+#: Every command that prints what it found; the rest starts something else's output (run), or is the shell's (completion).
+WITHOUT_JSON = {"run", "completion", "build", "gen"}
+
+
+def test_every_command_has_json() -> None:
+    commands = {**main.commands, **main.commands["gen"].commands}  # type: ignore[attr-defined]
+    for name, command in commands.items():
+        formats = [o.type.choices for o in command.params if o.name == "output_format"]  # type: ignore[attr-defined]
+        assert name in WITHOUT_JSON or "json" in formats[0], name
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(shell: str) -> None:
+    assert "_ASCEND_GRAPH_COMPLETE" in run("completion", shell).stdout
+    assert run("completion", "tcsh").exit_code == 2
+
+
+def test_without_cann_one_sentence_says_what_to_run(tmp_path: Path) -> None:
+    """What is raised by ``import torch`` where torch_npu finds no CANN is no traceback in our commands, nor in the plugin."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("ASCEND", "LD_"))}
+    (tmp_path / "operators.py").write_text("import torch\n")
+    code = """
+from ascend_graph.cli import main
+@main.command()
+def broken():
+    import torch
+main(["broken"])
+"""
+    plugin = ["-m", "pytest", "-p", "ascend_graph.checks.pytest_plugin", "--check-operators", "operators"]
+    for command in (["-c", code], plugin):
+        result = subprocess.run(
+            [sys.executable, *command], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert result.returncode != 0
+        assert "as there is no CANN here" in result.stderr
+        assert "ascend-graph run script.py" in result.stderr
+        assert "Traceback" not in result.stderr

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
-import importlib
-import json
-import runpy
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -259,34 +254,3 @@ def _value(value: Any) -> str:
 
 def _name(hook: Any) -> str:
     return getattr(hook, "__qualname__", None) or repr(hook)
-
-
-def _main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m ascend_graph.checks.explain", description="Explain the operators that a module registers."
-    )
-    parser.add_argument("module", help="the Python module to import, or a .py file to run")
-    parser.add_argument("operator", nargs="?", help="an op type or namespace::name; all without it")
-    parser.add_argument("--json", action="store_true", help="the same as JSON, for tools")
-    options = parser.parse_args(arguments)
-    if options.module.endswith(".py"):
-        runpy.run_path(options.module)
-    else:
-        importlib.import_module(options.module)
-    try:
-        pages = [explain(options.operator)] if options.operator else [explain(op) for op in registered_ops()]
-    except ExplainError as error:
-        print(error, file=sys.stderr)
-        return 1
-    if options.json:
-        print(json.dumps([page.as_dict() for page in pages], indent=2))
-    else:
-        print("\n\n".join(map(str, pages)))
-    return 0
-
-
-if __name__ == "__main__":
-    # This file runs as __main__: what the module registers is seen through the imported one.
-    from ascend_graph.checks.explain import _main as main
-
-    raise SystemExit(main())

@@ -25,8 +25,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
     """Adds the checks of the modules behind the tests that were collected."""
+    from ascend_graph.host.toolkit import without_cann
+
     for module in config.getoption("--check-operators"):
-        items += _checks(session, module)
+        try:
+            items += _checks(session, module)
+        except (ImportError, RuntimeError) as error:
+            if (sentence := without_cann(error)) is None:
+                raise
+            raise pytest.UsageError(sentence) from error
 
 
 def _checks(session: pytest.Session, module: str) -> Iterator[pytest.Item]:

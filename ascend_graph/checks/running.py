@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
+import runpy
 import select
 import signal
 import subprocess
@@ -11,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ascend_graph.checks.report import Outcome, Report, State
@@ -38,6 +41,15 @@ class Request:
     count: int = 6
     seed: int = 0
     limit: float = 300.0
+
+
+def import_operators(module: str) -> None:
+    """Import a module, or run a .py file, for the operators that it registers; one of the working directory is found."""
+    if module.endswith(".py"):
+        runpy.run_path(module)
+    else:
+        sys.path.insert(0, str(Path.cwd()))
+        importlib.import_module(module)
 
 
 def check_module(request: Request, started: Callable[[str], None] = lambda _: None) -> list[Report]:

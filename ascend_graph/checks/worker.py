@@ -5,15 +5,14 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
-import runpy
 import sys
 import traceback
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, TextIO
+
+from ascend_graph.checks.running import import_operators
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -24,21 +23,13 @@ def main(arguments: Sequence[str]) -> int:
     request = json.loads(arguments[0])
     with os.fdopen(int(arguments[1]), "w", buffering=1) as lines:
         try:
-            _import(request["module"])
+            import_operators(request["module"])
         except Exception as error:  # whatever the module does
             where = traceback.extract_tb(error.__traceback__)[-1]
             _say(lines, {"error": f"{type(error).__name__}: {error} ({where.filename}:{where.lineno})"})
             return 1
         _check(lines, request)
     return 0
-
-
-def _import(module: str) -> None:
-    if module.endswith(".py"):
-        runpy.run_path(module)
-    else:
-        sys.path.insert(0, str(Path.cwd()))
-        importlib.import_module(module)
 
 
 def _say(lines: TextIO, what: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,6 +21,10 @@ ACTIVE_VARIABLE = "ASCEND_GRAPH_HOST"
 
 #: Seconds that a kernel, a tiling or a shape function of an author may take.
 TIMEOUT_VARIABLE = "ASCEND_GRAPH_KERNEL_TIMEOUT"
+
+
+#: What the dynamic loader says of a library that it does not find.
+_MISSING_LIBRARY = re.compile(r"(lib[\w.+-]+\.so)[\d.]*: cannot open shared object file")
 
 
 class HostRuntimeError(AscendGraphError):
@@ -64,6 +69,28 @@ def real_cann(environment: Mapping[str, str]) -> str | None:
             return f"LD_LIBRARY_PATH has {entry}/libascendcl.so"
     default = Path("/usr/local/Ascend/ascend-toolkit/latest")
     return str(default) if default.exists() else None
+
+
+def without_cann(error: BaseException) -> str | None:
+    """What to do, in one sentence, where an import failed because there is no CANN; None for another error.
+
+    PyTorch imports torch_npu with itself, so that ``import torch`` fails with what torch_npu misses.
+    """
+    found: BaseException | None = error
+    while found is not None:
+        missing = _MISSING_LIBRARY.search(str(found)) if isinstance(found, ImportError) else None
+        if missing is not None and (toolkit_directory() / "lib64" / missing[1]).exists():
+            if cann := real_cann(os.environ):
+                return (
+                    f"torch_npu does not find {missing[1]} of CANN ({cann}): source the set_env.sh of that installation"
+                )
+            return (
+                f"torch_npu does not find {missing[1]}, as there is no CANN here: on a machine with an NPU source CANN's "
+                "set_env.sh; without one start the program on the host runtime: ascend-graph run script.py, "
+                "or ascend-graph run -m pytest"
+            )
+        found = found.__cause__ or found.__context__
+    return None
 
 
 def kernel_timeout(environment: Mapping[str, str]) -> float | None:

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from click.testing import CliRunner, Result
 from rich.console import Console
 
 import ascend_graph
-from ascend_graph.checks.explain import ExplainError, _main
+from ascend_graph.checks.explain import ExplainError
+from ascend_graph.cli import main
 from ascend_graph.registration import RegisteredOp
 
 with warnings.catch_warnings():
@@ -102,15 +104,18 @@ def test_page(registered: RegisteredOp, form: str) -> None:
     assert "Binding" in shown.getvalue()
 
 
-def test_command(registered: RegisteredOp, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command(registered: RegisteredOp, tmp_path: Path) -> None:
     script = tmp_path / "ops.py"
     script.write_text("import ascend_graph\n")
-    assert _main([str(script), "ExplainedOp"]) == 0
-    assert "explained::op → ExplainedOp" in capsys.readouterr().out
-    assert _main([str(script), "--json"]) == 0
-    assert "explained::op" in [page["operator"] for page in json.loads(capsys.readouterr().out)]
-    assert _main([str(script), "Nothing"]) == 1
-    assert "'Nothing' is not registered" in capsys.readouterr().err
+
+    def explained(*arguments: str) -> Result:
+        return CliRunner().invoke(main, ["explain", str(script), *arguments])
+
+    assert "explained::op → ExplainedOp" in explained("ExplainedOp").stdout
+    assert "explained::op" in [page["operator"] for page in json.loads(explained("--format", "json").stdout)]
+    refused = explained("Nothing")
+    assert refused.exit_code == 1
+    assert "'Nothing' is not registered" in refused.stderr
 
 
 def test_unregistered(registered: RegisteredOp) -> None:

@@ -1,65 +1,81 @@
 """The command ``ascend-graph``. Commands read arguments and print; what they do is in the modules they call.
 
 A further command is a function with ``@main.command()`` that imports its module inside, so that no command pays for
-another's imports.
+another's imports. Those that write sources are in ``generating``, those that look at operators in ``checking``.
 """
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ascend_graph import __version__
-from ascend_graph.errors import AscendGraphError
+from ascend_graph.cli import checking, generating
+from ascend_graph.cli.common import (
+    PATHS,
+    SHAPE_EXAMPLE,
+    Group,
+    by_operator,
+    exit_on_errors,
+    format_option,
+    print_diagnostics,
+    print_json,
+    read_paths,
+    terminal,
+)
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.table import Table
 
     from ascend_graph.aclnn import AclnnFunction
-    from ascend_graph.headers import Headers
-    from ascend_graph.prototypes import Diagnostic, OpPrototype
-
-#: Work on fewer files than this is done before a progress bar could be read.
-_PROGRESS_FROM = 20
+    from ascend_graph.prototypes import OpPrototype
 
 
-class _Group(click.Group):
-    """A group whose commands end with one line, not a traceback, where the package refuses something."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except AscendGraphError as error:
-            raise click.ClickException(str(error)) from error
-
-
-@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="ascend-graph")
 def main() -> None:
-    """Custom Ascend operators from their REG_OP prototypes."""
+    """Custom Ascend operators from their REG_OP prototypes.
+
+    The exit status is 0 where all is well, 1 where something failed or is refused, 2 where the command itself is wrong.
+    """
 
 
-_PATHS = click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+for _command in (*generating.COMMANDS, *checking.COMMANDS):
+    main.add_command(_command)
 
 
 @main.command()
-@_PATHS
-@click.option("--format", "output_format", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the completion script of a shell.
+
+    \b
+    bash, in ~/.bashrc:  eval "$(ascend-graph completion bash)"
+    zsh, in ~/.zshrc:    eval "$(ascend-graph completion zsh)"
+    fish:                ascend-graph completion fish > ~/.config/fish/completions/ascend-graph.fish
+    """
+    from click.shell_completion import get_completion_class
+
+    complete = get_completion_class(shell)
+    assert complete is not None  # the choices are click's own
+    click.echo(complete(main, {}, "ascend-graph", "_ASCEND_GRAPH_COMPLETE").source())
+
+
+@main.command()
+@PATHS
+@format_option("table", "json")
 def parse(paths: tuple[Path, ...], output_format: str) -> None:
     """Read the prototypes and aclnn functions of headers, directories, op_host/*_def.cpp and msOpGen JSON files.
 
     The exit status is 1 if anything could not be read.
     """
-    result = _read(paths)
+    result = read_paths(paths)
     if output_format == "json":
-        click.echo(json.dumps(result.as_json(), indent=2, ensure_ascii=False, allow_nan=False))
+        print_json(result.as_json())
     else:
         from rich.markup import escape
         from rich.table import Table
@@ -76,11 +92,11 @@ def parse(paths: tuple[Path, ...], output_format: str) -> None:
                 escape(prototype.place),
             )
         if result.prototypes or not result.functions:
-            _console().print(table)
+            terminal().print(table)
         if result.functions:
-            _console().print(_functions_table(result.functions))
-        _print_diagnostics(result.diagnostics)
-    _exit_on_errors(result)
+            terminal().print(_functions_table(result.functions))
+        print_diagnostics(result.diagnostics)
+    exit_on_errors(result)
     if not (result.prototypes or result.functions):
         raise click.ClickException(f"no operator is defined in {', '.join(map(str, paths))}")
 
@@ -94,7 +110,7 @@ def parse(paths: tuple[Path, ...], output_format: str) -> None:
     type=click.Path(exists=True, path_type=Path),
     help="A header or directory to read first; may be repeated. Installed operator packages are searched anyway.",
 )
-@click.option("--format", "output_format", type=click.Choice(["text", "json", "reg-op"]), default="text")
+@format_option("text", "json", "reg-op")
 def show(op_type: str, sources: tuple[Path, ...], output_format: str) -> None:
     """Show one prototype: what it takes, what it gives, and its raw op; or one aclnn function."""
     from ascend_graph.prototypes import Catalog
@@ -109,192 +125,13 @@ def show(op_type: str, sources: tuple[Path, ...], output_format: str) -> None:
     if output_format == "json":
         from ascend_graph.prototypes.json_format import prototype_as_json
 
-        click.echo(json.dumps(prototype_as_json(prototype), indent=2, ensure_ascii=False, allow_nan=False))
+        print_json(prototype_as_json(prototype))
     elif output_format == "reg-op":
         from ascend_graph.prototypes.writer import to_reg_op
 
         click.echo(to_reg_op(prototype))
     else:
         _show(prototype)
-
-
-@main.command()
-@click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
-@click.option(
-    "--from",
-    "sources",
-    multiple=True,
-    type=click.Path(exists=True, path_type=Path),
-    help="The header with the REG_OPs; with --launch kernel also the kernels' sources, or a directory with both. Needed "
-    "the first time, copied into the project; may be repeated.",
-)
-@click.option(
-    "--launch",
-    type=click.Choice(["aclnn", "kernel"]),
-    help="How the operators reach the NPU: through their aclnn functions (the default), or by a launch of their Ascend C "
-    "kernels.",
-)
-@click.option("--bindings", type=click.Choice(["torch", "pybind", "both"]), help="How Python calls the operators.")
-@click.option(
-    "--shape",
-    "shapes",
-    multiple=True,
-    metavar="OP=RELATION",
-    help="An output shape, for a new operator; may be repeated.",
-)
-@click.option(
-    "--kernel",
-    "kernels",
-    multiple=True,
-    metavar="OP=KERNEL",
-    help="What a new operator launches: add_custom(x, y, z: out); may be repeated.",
-)
-def new(
-    directory: Path,
-    sources: tuple[Path, ...],
-    launch: str | None,
-    bindings: str | None,
-    shapes: tuple[str, ...],
-    kernels: tuple[str, ...],
-) -> None:
-    """Write a project of eager kernels in C++ that builds into a Python package, or bring one up to date.
-
-    What is generated lies in directories called generated and in <package>/_generated.py; all other files are written
-    once and are yours.
-
-    \b
-    ascend-graph new my_ops --from op_proto.h
-    ascend-graph new my_ops --launch kernel --from op_proto.h --from add_custom.cpp
-    """
-    from ascend_graph.codegen.eager_project import generate_project
-
-    project = generate_project(
-        directory,
-        sources or None,
-        launch=launch,
-        bindings=bindings,
-        shapes=_by_operator("--shape", shapes, _SHAPE_EXAMPLE),
-        kernels=_by_operator("--kernel", kernels, "AddCustom=add_custom(x, y, z: out)"),
-    )
-    click.echo(f"{project.directory}: {len(project.operators)} operators, {len(project.written)} files written")
-    for path in project.written:
-        click.echo(f"  {path}")
-    for proposal in project.proposed:
-        click.echo(f"proposed, check operators.ini: {proposal}")
-    for draft in project.drafts:
-        click.echo(f"proposed, check {draft}")
-    for op_type, reason in project.skipped:
-        click.echo(f"left out: {op_type}: {reason}")
-
-
-_SHAPE_EXAMPLE = "AddCustom=x[*s], y[*s] -> z[*s]"
-
-
-def _by_operator(option: str, texts: Iterable[str], example: str) -> dict[str, str]:
-    """``OP=…`` options as a mapping."""
-    found = {}
-    for text in texts:
-        op_type, equals, value = text.partition("=")
-        if not equals:
-            raise click.BadParameter(f"{text!r}: write OP=…, e.g. {example!r}", param_hint=option)
-        found[op_type.strip()] = value.strip()
-    return found
-
-
-@main.command()
-def doctor() -> None:
-    """Say what of this installation works together: Python, torch and torch_npu, the compiler, CANN.
-
-    The exit status is 1 if something has to be done.
-    """
-    import os
-
-    from ascend_graph.checks.doctor import examine
-
-    findings = list(examine(os.environ))
-    width = max(len(finding.subject) for finding in findings)
-    for finding in findings:
-        click.echo(f"{'!!' if finding.is_wrong else 'ok'}  {finding.subject:{width}}  {finding.text}")
-    if any(finding.is_wrong for finding in findings):
-        raise SystemExit(1)
-
-
-@main.command()
-@click.argument("operator", metavar="NAMESPACE::OP[.OVERLOAD]")
-@click.option(
-    "--import",
-    "modules",
-    multiple=True,
-    metavar="MODULE",
-    help="A module that defines the operator, e.g. its extension; may be repeated.",
-)
-@click.option("--device", help="Where its kernel runs: npu where it has a kernel there, otherwise cpu.")
-def infer(operator: str, modules: tuple[str, ...], device: str | None) -> None:
-    """Run an operator on small inputs and print its shape relation, to paste into register_op.
-
-    Without an NPU: python -m ascend_graph.host -m ascend_graph.cli infer …
-    """
-    from ascend_graph.registration.inference import infer_overload
-    from ascend_graph.registration.lookup import find_overload, import_extension, kernel_device
-
-    for module in modules:
-        import_extension(module)
-    overload = find_overload(operator)
-    click.echo(str(infer_overload(overload, device=device or kernel_device(overload))))
-
-
-@main.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
-@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-def run(command: tuple[str, ...]) -> None:
-    """Run a script, "-m MODULE", "-c CODE", a program or a build script on the host runtime, without an NPU."""
-    from ascend_graph.host.__main__ import launch
-
-    launch(list(command))
-
-
-@main.command()
-@click.argument("module", metavar="MODULE")
-@click.argument("operators", metavar="[OP]…", nargs=-1)
-@click.option("--check", "checks", multiple=True, metavar="NAME", help="Only this check; may be repeated.")
-@click.option("--count", default=6, show_default=True, help="Random calls of each operator, beside the special ones.")
-@click.option("--seed", default=0, show_default=True, help="The same seed draws the same calls.")
-@click.option("--timeout", default=300.0, show_default=True, help="Seconds that one operator may take.")
-@click.option(
-    "--format", "output_format", type=click.Choice(["text", "json", "junit"]), default="text", show_default=True
-)
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="A file for the reports.")
-def check(
-    module: str,
-    operators: tuple[str, ...],
-    checks: tuple[str, ...],
-    count: int,
-    seed: int,
-    timeout: float,
-    output_format: str,
-    output: Path | None,
-) -> None:
-    """Check the operators that MODULE (or a .py file) registers: in eager mode, in graphs, their meta functions and gradients.
-
-    Calls are drawn from their shape relations and prototypes. Operators that crash or hang are reported. The exit status is 1 if
-    anything failed.
-    """
-    from ascend_graph.checks.report import as_text, junit
-    from ascend_graph.checks.running import Request, check_module
-
-    console = _console(stderr=True)
-    request = Request(module, operators, checks, count, seed, timeout)
-    reports = check_module(request, started=lambda name: console.print(f"checking {name}", markup=False))
-    if output_format == "json":
-        text = json.dumps([report.as_dict() for report in reports], indent=2, ensure_ascii=False)
-    else:
-        text = junit(reports) if output_format == "junit" else as_text(reports)
-    if output is not None:
-        output.write_text(text + "\n", encoding="utf-8")
-    else:
-        click.echo(text)
-    failed = [report.operator for report in reports if not report.ok]
-    if failed:
-        raise click.ClickException(f"{len(failed)} of {len(reports)} operators failed: {', '.join(failed)}")
 
 
 @main.command()
@@ -334,7 +171,7 @@ def build(project: Path | None, output: Path | None, shapes: tuple[str, ...], op
             return
         from ascend_graph.host.project import build_project_package
 
-        relations = _by_operator("--shape", shapes, _SHAPE_EXAMPLE)
+        relations = by_operator("--shape", shapes, SHAPE_EXAMPLE)
         click.echo(f"operator package: {build_project_package(output, project, relations=relations)}")
         return
     if output is not None or shapes or ops:
@@ -370,7 +207,7 @@ def _build_repository(repository: Path, output: Path, names: tuple[str, ...], jo
             escape(first_error(one.error)),
             style="red" if one.error else "",
         )
-    _console().print(table)
+    terminal().print(table)
     click.echo(f"operator package: {output}")
     if failed:
         sys.exit(1)
@@ -388,7 +225,7 @@ def _build_repository(repository: Path, output: Path, names: tuple[str, ...], jo
 @click.option("--ops", default="", metavar="A,B", help="Try the directories of these names alone.")
 @click.option("-j", "--jobs", type=click.IntRange(1), default=1, show_default=True, help="How many at a time.")
 @click.option("--time-limit", type=click.FloatRange(1), default=900.0, show_default=True, help="Seconds for each.")
-@click.option("--format", "output_format", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@format_option("table", "json")
 def survey(
     directory: Path,
     output: Path | None,
@@ -418,7 +255,7 @@ def survey(
 
     found = run(directory, work, kinds=chosen, names=names, jobs=jobs, time_limit=time_limit, progress=progress)
     if output_format == "json":
-        click.echo(json.dumps(found.as_json(), indent=2, ensure_ascii=False))
+        print_json(found.as_json())
         return
     from rich.markup import escape
     from rich.table import Table
@@ -437,16 +274,16 @@ def survey(
         causes.add_column(heading, overflow="fold")
     for cause, count in found.causes.items():
         causes.add_row(str(count), escape(cause))
-    _console().print(listed)
+    terminal().print(listed)
     if found.causes:
-        _console().print(causes)
+        terminal().print(causes)
     click.echo(f"logs: {work}")
 
 
 @main.command()
 @click.argument("old", type=click.Path(exists=True, path_type=Path))
 @click.argument("new", type=click.Path(exists=True, path_type=Path))
-@click.option("--format", "output_format", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@format_option("table", "json")
 def diff(old: Path, new: Path, output_format: str) -> None:
     """Say what changed between two sets of prototypes and aclnn functions, such as two CANN versions.
 
@@ -456,13 +293,13 @@ def diff(old: Path, new: Path, output_format: str) -> None:
     from ascend_graph.prototypes.diff import compare
     from ascend_graph.sources.change import Effect
 
-    before, after = _read([old]), _read([new])
+    before, after = read_paths([old]), read_paths([new])
     changes = compare(before.prototypes, after.prototypes)
     changes += compare_functions(before.functions, after.functions)
     breaking = [change for change in changes if change.effect is Effect.BREAKS]
     if output_format == "json":
         found = [{"op": c.op_type, "effect": c.effect.value, "change": c.text} for c in changes]
-        click.echo(json.dumps({"changes": found, "breaking": len(breaking)}, indent=2, ensure_ascii=False))
+        print_json({"changes": found, "breaking": len(breaking)})
     else:
         from rich.markup import escape
         from rich.table import Table
@@ -473,67 +310,12 @@ def diff(old: Path, new: Path, output_format: str) -> None:
             table.add_column(heading, overflow="fold")
         for change in changes:
             table.add_row(change.op_type, change.effect.value, escape(change.text), style=styles[change.effect])
-        _console().print(table)
-        _print_diagnostics((*before.errors, *after.errors))
-    _exit_on_errors(before)
-    _exit_on_errors(after)
+        terminal().print(table)
+        print_diagnostics((*before.errors, *after.errors))
+    exit_on_errors(before)
+    exit_on_errors(after)
     if breaking:
         sys.exit(1)
-
-
-@main.group(cls=_Group)
-def gen() -> None:
-    """Generate source files from prototypes."""
-
-
-@gen.command("raw-ops")
-@_PATHS
-@click.option("-o", "--output", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The module.")
-@click.option("--stub/--no-stub", default=True, show_default=True, help="Also write a type stub beside it.")
-def gen_raw_ops(paths: tuple[Path, ...], output: Path, stub: bool) -> None:
-    """Generate a Python module of GE raw ops, written only if it differs.
-
-    The exit status is 1 if anything could not be read; nothing is written then.
-    """
-    from ascend_graph.codegen.raw_op_module import raw_op_module
-    from ascend_graph.codegen.rendering import write_if_different
-
-    result = _read(paths)
-    _print_diagnostics(result.diagnostics)
-    _exit_on_errors(result)
-    if not result.prototypes:
-        raise click.ClickException(f"no REG_OP in {', '.join(map(str, paths))}: nothing was written")
-    module = raw_op_module(result.prototypes)
-    written = [write_if_different(output, module.source)]
-    if stub:
-        written.append(write_if_different(output.with_suffix(".pyi"), module.stub))
-    for prototype, reason in module.skipped:
-        click.echo(f"{prototype.place}: {prototype.op_type} is left out: {reason}", err=True)
-    state = "written" if any(written) else "already up to date"
-    click.echo(f"{output}: {len(result.prototypes) - len(module.skipped)} raw ops, {state}", err=True)
-
-
-def _read(paths: Iterable[Path]) -> Headers:
-    from ascend_graph.headers import read_headers
-    from ascend_graph.prototypes.loading import prototype_files
-
-    files: list[Path] = []
-    for path in paths:
-        files += prototype_files(path) if path.is_dir() else [path]
-    with _progress("reading headers", files) as progressing:
-        return read_headers(progressing)
-
-
-@contextmanager
-def _progress(title: str, items: list[Path]) -> Iterator[Iterable[Path]]:
-    """The items, with a progress bar on the terminal where there are many."""
-    if len(items) < _PROGRESS_FROM or not sys.stderr.isatty():
-        yield items
-        return
-    from rich.progress import Progress
-
-    with Progress(console=_console(stderr=True), transient=True) as progress:
-        yield progress.track(items, description=title)
 
 
 def _load_quietly(catalog: Any, source: Path) -> None:
@@ -555,7 +337,7 @@ def _show(prototype: OpPrototype) -> None:
     from ascend_graph.prototypes.writer import default_text
     from ascend_graph.raw_ops.description import describe, signature_text
 
-    console = _console()
+    console = terminal()
     console.print(f"[bold]{prototype.op_type}[/bold]  {escape(prototype.place)}", highlight=False)
     if prototype.doc:
         console.print(escape(prototype.doc), style="dim", highlight=False)
@@ -590,14 +372,14 @@ def _show_function(name: str, sources: tuple[Path, ...], output_format: str) -> 
 
     catalog = AclnnCatalog()
     for source in sources:
-        _print_diagnostics(catalog.load(source).errors)
+        print_diagnostics(catalog.load(source).errors)
     function = catalog.find(name)
     if output_format == "reg-op":
         raise click.UsageError(f"{name} is an aclnn function: it has no REG_OP; write --format text or json")
     if output_format == "json":
-        click.echo(json.dumps(function_as_json(function), indent=2, ensure_ascii=False))
+        print_json(function_as_json(function))
         return
-    console = _console()
+    console = terminal()
     console.print(f"[bold]{function.name}[/bold]  {escape(function.place)}", highlight=False)
     table = Table(show_edge=False, pad_edge=False)
     for heading in ("", "name", "type", ""):
@@ -624,26 +406,3 @@ def _functions_table(functions: Iterable[AclnnFunction]) -> Table:
             by_direction[parameter.direction.value].append(parameter.name)
         table.add_row(function.name, *map(", ".join, by_direction.values()), escape(function.place))
     return table
-
-
-def _print_diagnostics(diagnostics: Iterable[Diagnostic]) -> None:
-    for diagnostic in diagnostics:
-        click.echo(str(diagnostic), err=True)
-
-
-def _exit_on_errors(result: Headers) -> None:
-    if result.errors:
-        sys.exit(1)
-
-
-def _console(*, stderr: bool = False) -> Console:
-    from rich.console import Console
-
-    console = Console(stderr=stderr)
-    if not console.is_terminal:
-        console.width = 160  # a file or a pipe has no width of its own
-    return console
-
-
-if __name__ == "__main__":
-    main()

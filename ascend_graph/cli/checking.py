@@ -1,0 +1,152 @@
+"""Commands that look at an installation and at operators: ``doctor``, ``infer``, ``explain``, ``check``, ``run``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from ascend_graph.cli.common import (
+    format_option,
+    needs_torch_npu,
+    print_json,
+    terminal,
+)
+
+
+@click.command()
+@format_option("text", "json")
+def doctor(output_format: str) -> None:
+    """Say what of this installation works together: Python, torch and torch_npu, the compiler, CANN.
+
+    The exit status is 1 if something has to be done.
+    """
+    import os
+
+    from ascend_graph.checks.doctor import examine
+
+    findings = list(examine(os.environ))
+    is_wrong = any(finding.is_wrong for finding in findings)
+    if output_format == "json":
+        print_json(
+            {
+                "findings": [{"subject": f.subject, "text": f.text, "is_wrong": f.is_wrong} for f in findings],
+                "is_wrong": is_wrong,
+            }
+        )
+        sys.exit(is_wrong)
+    width = max(len(finding.subject) for finding in findings)
+    for finding in findings:
+        click.echo(f"{'!!' if finding.is_wrong else 'ok'}  {finding.subject:{width}}  {finding.text}")
+    sys.exit(is_wrong)
+
+
+@click.command()
+@click.argument("operator", metavar="NAMESPACE::OP[.OVERLOAD]")
+@click.option(
+    "--import",
+    "modules",
+    multiple=True,
+    metavar="MODULE",
+    help="A module that defines the operator, e.g. its extension; may be repeated.",
+)
+@click.option("--device", help="Where its kernel runs: npu where it has a kernel there, otherwise cpu.")
+@format_option("text", "json")
+def infer(operator: str, modules: tuple[str, ...], device: str | None, output_format: str) -> None:
+    """Run an operator on small inputs and print its shape relation, to paste into register_op.
+
+    Without an NPU it runs on the host runtime.
+    """
+    needs_torch_npu(sys.argv[1:])
+    from ascend_graph.registration.inference import infer_overload
+    from ascend_graph.registration.lookup import find_overload, import_extension, kernel_device
+
+    for module in modules:
+        import_extension(module)
+    overload = find_overload(operator)
+    relation = str(infer_overload(overload, device=device or kernel_device(overload)))
+    if output_format == "json":
+        print_json({"operator": str(overload), "relation": relation})
+    else:
+        click.echo(relation)
+
+
+@click.command()
+@click.argument("module", metavar="MODULE")
+@click.argument("operator", metavar="[OP]", required=False)
+@format_option("text", "json")
+def explain(module: str, operator: str | None, output_format: str) -> None:
+    """Explain the operators that MODULE (or a .py file) registers: what feeds what, and why.
+
+    OP is an op type or namespace::name; all operators without it. Without an NPU it runs on the host runtime.
+    """
+    needs_torch_npu(sys.argv[1:])
+    from ascend_graph.checks.explain import explain as page_of
+    from ascend_graph.checks.running import import_operators
+    from ascend_graph.registration.register import registered_ops
+
+    import_operators(module)
+    pages = [page_of(operator)] if operator else [page_of(one) for one in registered_ops()]
+    if output_format == "json":
+        print_json([page.as_dict() for page in pages])
+    else:
+        click.echo("\n\n".join(map(str, pages)))
+
+
+@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def run(command: tuple[str, ...]) -> None:
+    """Run a script, "-m MODULE", "-c CODE", a program or a build script on the host runtime, without an NPU."""
+    from ascend_graph.host.__main__ import launch
+
+    launch(list(command))
+
+
+@click.command()
+@click.argument("module", metavar="MODULE")
+@click.argument("operators", metavar="[OP]…", nargs=-1)
+@click.option("--check", "checks", multiple=True, metavar="NAME", help="Only this check; may be repeated.")
+@click.option("--count", default=6, show_default=True, help="Random calls of each operator, beside the special ones.")
+@click.option("--seed", default=0, show_default=True, help="The same seed draws the same calls.")
+@click.option("--timeout", default=300.0, show_default=True, help="Seconds that one operator may take.")
+@click.option(
+    "--format", "output_format", type=click.Choice(["text", "json", "junit"]), default="text", show_default=True
+)
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="A file for the reports.")
+def check(
+    module: str,
+    operators: tuple[str, ...],
+    checks: tuple[str, ...],
+    count: int,
+    seed: int,
+    timeout: float,
+    output_format: str,
+    output: Path | None,
+) -> None:
+    """Check the operators that MODULE (or a .py file) registers: in eager mode, in graphs, their meta functions and gradients.
+
+    Calls are drawn from their shape relations and prototypes. Operators that crash or hang are reported. The exit status is 1 if
+    anything failed.
+    """
+    from ascend_graph.checks.report import as_text, junit
+    from ascend_graph.checks.running import Request, check_module
+
+    console = terminal(stderr=True)
+    request = Request(module, operators, checks, count, seed, timeout)
+    reports = check_module(request, started=lambda name: console.print(f"checking {name}", markup=False))
+    if output_format == "json":
+        text = json.dumps([report.as_dict() for report in reports], indent=2, ensure_ascii=False)
+    else:
+        text = junit(reports) if output_format == "junit" else as_text(reports)
+    if output is not None:
+        output.write_text(text + "\n", encoding="utf-8")
+    else:
+        click.echo(text)
+    failed = [report.operator for report in reports if not report.ok]
+    if failed:
+        raise click.ClickException(f"{len(failed)} of {len(reports)} operators failed: {', '.join(failed)}")
+
+
+COMMANDS = (doctor, infer, explain, run, check)

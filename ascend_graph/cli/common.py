@@ -1,0 +1,130 @@
+"""What all commands share: groups that end with one line, reading headers, options, and printing."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ascend_graph.errors import AscendGraphError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ascend_graph.headers import Headers
+    from ascend_graph.prototypes import Diagnostic
+
+#: Work on fewer files than this is done before a progress bar could be read.
+_PROGRESS_FROM = 20
+
+PATHS = click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+SHAPE_EXAMPLE = "AddCustom=x[*s], y[*s] -> z[*s]"
+
+
+class Group(click.Group):
+    """A group whose commands end with one line, not a traceback, where the package refuses something."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; the exit status is 1 where something is refused, 2 where the command itself is wrong."""
+        try:
+            return super().invoke(ctx)
+        except AscendGraphError as error:
+            raise click.ClickException(str(error)) from error
+        except (ImportError, RuntimeError) as error:
+            from ascend_graph.host.toolkit import without_cann
+
+            if (sentence := without_cann(error)) is None:
+                raise
+            raise click.ClickException(sentence) from error
+
+
+def format_option(*formats: str) -> Callable[[Any], Any]:
+    """``--format``: the first is the default, and every command has ``json``."""
+    return click.option(
+        "--format",
+        "output_format",
+        type=click.Choice(formats),
+        default=formats[0],
+        show_default=True,
+        help="What is printed.",
+    )
+
+
+def print_json(value: Any) -> None:
+    """Print what a command found, for programs."""
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def by_operator(option: str, texts: Iterable[str], example: str) -> dict[str, str]:
+    """``OP=…`` options as a mapping."""
+    found = {}
+    for text in texts:
+        op_type, equals, value = text.partition("=")
+        if not equals:
+            raise click.BadParameter(f"{text!r}: write OP=…, e.g. {example!r}", param_hint=option)
+        found[op_type.strip()] = value.strip()
+    return found
+
+
+def needs_torch_npu(command: Sequence[str]) -> None:
+    """Where there is no CANN, start a command again on the host runtime: torch_npu does not load otherwise."""
+    from ascend_graph.host.toolkit import is_active, real_cann
+    from ascend_graph.versions import installed
+
+    if installed("torch_npu") is None or is_active() or real_cann(os.environ):
+        return
+    from ascend_graph.host.__main__ import launch
+
+    launch(["--quiet", "-m", "ascend_graph.cli", *command])
+
+
+def read_paths(paths: Iterable[Path]) -> Headers:
+    """The prototypes and functions of files and directories."""
+    from ascend_graph.headers import read_headers
+    from ascend_graph.prototypes.loading import prototype_files
+
+    files: list[Path] = []
+    for path in paths:
+        files += prototype_files(path) if path.is_dir() else [path]
+    with _progress("reading headers", files) as progressing:
+        return read_headers(progressing)
+
+
+@contextmanager
+def _progress(title: str, items: list[Path]) -> Iterator[Iterable[Path]]:
+    """The items, with a progress bar on the terminal where there are many."""
+    if len(items) < _PROGRESS_FROM or not sys.stderr.isatty():
+        yield items
+        return
+    from rich.progress import Progress
+
+    with Progress(console=terminal(stderr=True), transient=True) as progress:
+        yield progress.track(items, description=title)
+
+
+def print_diagnostics(diagnostics: Iterable[Diagnostic]) -> None:
+    """Print remarks on the error stream."""
+    for diagnostic in diagnostics:
+        click.echo(str(diagnostic), err=True)
+
+
+def exit_on_errors(result: Headers) -> None:
+    """End with 1 where something could not be read."""
+    if result.errors:
+        sys.exit(1)
+
+
+def terminal(*, stderr: bool = False) -> Console:
+    """Where tables are printed."""
+    from rich.console import Console
+
+    console = Console(stderr=stderr)
+    if not console.is_terminal:
+        console.width = 160  # a file or a pipe has no width of its own
+    return console
