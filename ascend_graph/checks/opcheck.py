@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from ascend_graph.checks import laws, ways
 from ascend_graph.checks.laws import NotApplicable, Refused, Subject, Violation, first_line
 from ascend_graph.checks.report import Outcome, Report, State
 from ascend_graph.checks.samples import Drawer, Sample, SampleError, drawn, families
+from ascend_graph.host.toolkit import HostRuntimeError, is_active, is_strict
 from ascend_graph.registration.register import RegisteredOp, find_registered
 
 Law = Callable[[Subject, Sample], None]
@@ -55,6 +57,7 @@ def opcheck(
     seed: int = 0,
     rtol: float | None = None,
     atol: float | None = None,
+    strict: bool = False,
     raise_exception: bool = True,
 ) -> Report:
     """Ask of an operator what holds for every operator, in eager mode and in graphs.
@@ -75,6 +78,8 @@ def opcheck(
         seed: The same seed draws the same calls.
         rtol: The relative tolerance between ways of computing; by default by dtype.
         atol: The absolute one.
+        strict: Whether this has to run where device memory is kept from everything but kernels and copies: started with
+            ``python -m ascend_graph.host --strict``.
         raise_exception: Whether a failure is raised.
 
     Returns:
@@ -82,6 +87,7 @@ def opcheck(
 
     Raises:
         CheckError: A check failed, and ``raise_exception`` is true.
+        HostRuntimeError: ``strict`` is true, and this process was not started so.
         SampleError: There is nothing to call the operator with: no relation and no samples, or it refuses all of them.
 
     >>> import torch
@@ -93,6 +99,8 @@ def opcheck(
     >>> [(o.check, o.state.value) for o in report.outcomes]
     [('arguments', 'passed'), ('repeats', 'passed'), ('reference', 'passed')]
     """
+    if strict and not (is_active() and is_strict(os.environ)):
+        raise HostRuntimeError("opcheck(strict=True): start the program with python -m ascend_graph.host --strict")
     names = _names(checks)
     overload, registered = _operator(op)
     subject = Subject(overload, registered, _device(overload), reference, rtol, atol)

@@ -33,6 +33,7 @@ class Request:
         operators: Op types or names; all without one.
         checks: The checks to make; all without one.
         limit: Seconds that one operator may take.
+        strict: Whether the host runtime keeps device memory from all but kernels and copies.
     """
 
     module: str
@@ -41,6 +42,7 @@ class Request:
     count: int = 6
     seed: int = 0
     limit: float = 300.0
+    strict: bool = False
 
 
 def import_operators(module: str) -> None:
@@ -100,7 +102,7 @@ def _report(data: dict[str, Any]) -> Report:
 
 def _lines(request: Request, done: Sequence[str]) -> Iterator[dict[str, Any]]:
     """What a worker writes, and at last how it died if it did."""
-    from ascend_graph.host.toolkit import is_active, real_cann
+    from ascend_graph.host.toolkit import is_active, is_strict, real_cann
 
     reading, writing = os.pipe()
     asked = {
@@ -112,6 +114,10 @@ def _lines(request: Request, done: Sequence[str]) -> Iterator[dict[str, Any]]:
         "done": list(done),
     }
     launcher = [] if is_active() or real_cann(os.environ) else ["-m", "ascend_graph.host", "--quiet"]
+    if request.strict and not is_strict(os.environ):
+        if real_cann(os.environ) and not is_active():
+            raise ModuleError("--strict is a mode of the host runtime, and a CANN is installed here")
+        launcher = ["-m", "ascend_graph.host", "--quiet", "--strict", *(["--force"] if is_active() else [])]
     command = [sys.executable, *launcher, "-m", "ascend_graph.checks.worker", json.dumps(asked), str(writing)]
     worker = subprocess.Popen(command, pass_fds=(writing,), stdout=2, start_new_session=True)
     os.close(writing)

@@ -111,9 +111,8 @@ def run(command: tuple[str, ...]) -> None:
 @click.option("--count", default=6, show_default=True, help="Random calls of each operator, beside the special ones.")
 @click.option("--seed", default=0, show_default=True, help="The same seed draws the same calls.")
 @click.option("--timeout", default=300.0, show_default=True, help="Seconds that one operator may take.")
-@click.option(
-    "--format", "output_format", type=click.Choice(["text", "json", "junit"]), default="text", show_default=True
-)
+@click.option("--strict", is_flag=True, help="Keep device memory from everything but kernels and copies.")
+@format_option("text", "json", "junit")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="A file for the reports.")
 def check(
     module: str,
@@ -122,6 +121,7 @@ def check(
     count: int,
     seed: int,
     timeout: float,
+    strict: bool,
     output_format: str,
     output: Path | None,
 ) -> None:
@@ -134,7 +134,7 @@ def check(
     from ascend_graph.checks.running import Request, check_module
 
     console = terminal(stderr=True)
-    request = Request(module, operators, checks, count, seed, timeout)
+    request = Request(module, operators, checks, count, seed, timeout, strict)
     reports = check_module(request, started=lambda name: console.print(f"checking {name}", markup=False))
     if output_format == "json":
         text = json.dumps([report.as_dict() for report in reports], indent=2, ensure_ascii=False)

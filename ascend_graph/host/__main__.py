@@ -1,10 +1,12 @@
 """``python -m ascend_graph.host``: run a script, a module or code on the host runtime.
 
-    python -m ascend_graph.host [--force] [--opp DIR]… [--quiet] script.py args…
+    python -m ascend_graph.host [--force] [--strict] [--opp DIR]… [--quiet] script.py args…
     python -m ascend_graph.host [options] script.sh args…
     python -m ascend_graph.host [options] ./program args…
     python -m ascend_graph.host [options] -m module args…
     python -m ascend_graph.host [options] -c code args…
+
+--strict keeps device memory from everything but kernels and copies (docs/host-runtime.md).
 
 The process is replaced by a Python that finds the host runtime's libraries under CANN's names; children inherit them.
 Options end where the script, ``-m`` or ``-c`` begins; whatever follows belongs to it.
@@ -21,6 +23,7 @@ from typing import NoReturn
 
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.host.toolkit import (
+    STRICT_VARIABLE,
     HostRuntimeError,
     host_environment,
     real_cann,
@@ -31,26 +34,25 @@ from ascend_graph.versions import check
 _USAGE = (__doc__ or "").split("\n\n")[1].rstrip()
 
 
-def _parse(arguments: list[str]) -> tuple[bool, bool, list[str], list[str]]:
-    force = quiet = False
+def _parse(arguments: list[str]) -> tuple[set[str], list[str], list[str]]:
+    """Flags, operator packages, and the command."""
+    flags: set[str] = set()
     packages: list[str] = []
     rest = list(arguments)
     while rest:
-        if rest[0] == "--force":
-            force = True
-        elif rest[0] == "--quiet":
-            quiet = True
+        if rest[0] in ("--force", "--quiet", "--strict"):
+            flags.add(rest[0])
         elif rest[0] == "--opp" and len(rest) > 1:
             packages.append(rest.pop(1))
         elif rest[0] in ("-h", "--help"):
             print(__doc__)
             raise SystemExit(0)
         elif rest[0] in ("-m", "-c") and len(rest) > 1:
-            return force, quiet, packages, rest
+            return flags, packages, rest
         elif rest[0].startswith("-"):
             raise HostRuntimeError(f"unknown or incomplete option {rest[0]!r}; usage:\n{_USAGE}")
         else:
-            return force, quiet, packages, rest
+            return flags, packages, rest
         rest.pop(0)
     raise HostRuntimeError(f"nothing to run; usage:\n{_USAGE}")
 
@@ -83,11 +85,12 @@ def launch(arguments: list[str]) -> NoReturn:
         HostRuntimeError: unusable arguments, or a real CANN would be shadowed.
         BuildError: the bridge to PyTorch does not compile.
     """
-    force, quiet, packages, command = _parse(arguments)
+    flags, packages, command = _parse(arguments)
+    quiet = "--quiet" in flags
     _check_command(command)
     directories = list(map(_package_directory, packages))
     shadowed = real_cann(os.environ)
-    if shadowed and not force:
+    if shadowed and "--force" not in flags:
         raise HostRuntimeError(
             f"a CANN is installed here ({shadowed}); the host runtime would shadow it. Run python directly to use the NPU, or "
             "pass --force to use the host runtime all the same"
@@ -100,7 +103,8 @@ def launch(arguments: list[str]) -> NoReturn:
         if remark and not quiet:
             print(f"ascend_graph: {remark}", file=sys.stderr)
         bridge = bridge_library().build()
-    environment = host_environment(os.environ, bridge)
+    strict = {STRICT_VARIABLE: "1"} if "--strict" in flags else {}
+    environment = host_environment({**os.environ, **strict}, bridge)
     if packages:
         known = [p for p in environment.get("ASCEND_CUSTOM_OPP_PATH", "").split(":") if p]
         environment["ASCEND_CUSTOM_OPP_PATH"] = ":".join([*directories, *known])

@@ -19,6 +19,9 @@ from ascend_graph.errors import AscendGraphError
 #: Set, to the toolkit's directory, in every process that runs on the host runtime.
 ACTIVE_VARIABLE = "ASCEND_GRAPH_HOST"
 
+#: Whether device memory is protected.
+STRICT_VARIABLE = "ASCEND_GRAPH_STRICT"
+
 #: Seconds that a kernel, a tiling or a shape function of an author may take.
 TIMEOUT_VARIABLE = "ASCEND_GRAPH_KERNEL_TIMEOUT"
 
@@ -55,6 +58,18 @@ def source_directory() -> Path:
 def is_active() -> bool:
     """Whether this process runs on the host runtime."""
     return ACTIVE_VARIABLE in os.environ
+
+
+def is_strict(environment: Mapping[str, str]) -> bool:
+    """Whether device memory is kept from everybody but kernels and copies.
+
+    Raises:
+        HostRuntimeError: ``ASCEND_GRAPH_STRICT`` is neither 0 nor 1.
+    """
+    value = environment.get(STRICT_VARIABLE, "0") or "0"
+    if value not in ("0", "1"):
+        raise HostRuntimeError(f"{STRICT_VARIABLE}={value}: write 1, or 0")
+    return value == "1"
 
 
 def real_cann(environment: Mapping[str, str]) -> str | None:
@@ -140,6 +155,9 @@ def host_environment(environment: Mapping[str, str], bridge: Path | None) -> dic
         "ASCEND_OPP_PATH": str(toolkit / "opp"),
         "TASK_QUEUE_ENABLE": "0",
     }
+    if is_strict(environment):
+        # Each tensor has memory of its own then, and gives it back when it goes.
+        result["PYTORCH_NO_NPU_MEMORY_CACHING"] = "1"
     # Development and CI machines are shared: a CPU kernel's idle threads sleep instead of spinning.
     result.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     if bridge is not None:

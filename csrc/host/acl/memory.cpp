@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "acl/runtime.h"
+#include "acl/strict.h"
+#include "ascend_graph/entering.h"
 
 using namespace ascend_graph::host;
 
@@ -27,6 +29,9 @@ class Heap {
     struct Block {
         size_t size = 0;
         Place place = Place::kDevice;
+        // A captured graph works on it for as long as it is replayed; torch_npu's allocator, which keeps it
+        // otherwise, is off in a strict runtime.
+        bool captured = false;
     };
 
     void* allocate(size_t size, Place place) {
@@ -35,9 +40,10 @@ class Heap {
         std::lock_guard<std::mutex> lock(mutex_);
         if (rounded < size) return nullptr;
         if (place == Place::kDevice && rounded > capacity() - std::min(used_, capacity())) return nullptr;
-        void* p = std::aligned_alloc(unit, rounded);
+        const bool is_strict = place == Place::kDevice && strict::enabled();
+        void* p = is_strict ? strict::allocate(rounded) : std::aligned_alloc(unit, rounded);
         if (p == nullptr) return nullptr;
-        blocks_.emplace(static_cast<char*>(p), Block{rounded, place});
+        blocks_.emplace(static_cast<char*>(p), Block{rounded, place, active_captures.load() != 0});
         if (place == Place::kDevice) used_ += rounded;
         return p;
     }
@@ -46,10 +52,16 @@ class Heap {
         std::lock_guard<std::mutex> lock(mutex_);
         auto found = blocks_.find(static_cast<char*>(p));
         if (found == blocks_.end() || found->second.place != place) return false;
+        const bool is_strict = place == Place::kDevice && strict::enabled();
+        if (is_strict && found->second.captured) return true;
         if (place == Place::kDevice) used_ -= found->second.size;
         blocks_.erase(found);
         ++releases;
-        std::free(p);
+        if (is_strict) {
+            strict::release(p);
+        } else {
+            std::free(p);
+        }
         return true;
     }
 
@@ -166,6 +178,7 @@ ACL_EXPORT aclError aclrtGetMemInfo(int, size_t* free_bytes, size_t* total) {
 
 ACL_EXPORT aclError aclrtMemcpy(void* dst, size_t capacity, const void* src, size_t count, aclrtMemcpyKind) {
     if (aclError error = check_copy("aclrtMemcpy", dst, capacity, src, count)) return error;
+    const Entering entering("aclrtMemcpy");
     if (count != 0) std::memmove(dst, src, count);
     return ACL_SUCCESS;
 }
@@ -181,6 +194,7 @@ ACL_EXPORT aclError aclrtMemcpyAsync(void* dst, size_t capacity, const void* src
 
 ACL_EXPORT aclError aclrtMemset(void* dst, size_t capacity, int32_t value, size_t count) {
     if (aclError error = check_copy("aclrtMemset", dst, capacity, dst, count)) return error;
+    const Entering entering("aclrtMemset");
     if (count != 0) std::memset(dst, value, count);
     return ACL_SUCCESS;
 }

@@ -3,6 +3,7 @@
 #include <condition_variable>
 
 #include "acl/runtime.h"
+#include "acl/strict.h"
 
 namespace ascend_graph::host {
 namespace {
@@ -43,10 +44,14 @@ bool await_remote(const std::function<bool()>& ended) {
 
 using namespace ascend_graph::host;
 
-ACL_EXPORT void ascendgraphRemoteBegins() { ++under_way; }
+ACL_EXPORT void ascendgraphRemoteBegins() {
+    strict::let_in();  // threads of the transport work until the end
+    ++under_way;
+}
 
 ACL_EXPORT void ascendgraphRemoteEnds() {
     resume_waiting_streams();  // first: who sees nothing under way any more finds its streams advanced
     --under_way;
+    strict::keep_out();
     announce_progress();
 }

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "acl/runtime.h"
+#include "ascend_graph/entering.h"
 
 namespace ascend_graph::host {
 
@@ -75,6 +76,7 @@ std::atomic<void (*)(void*)> end_range{nullptr};
 }  // namespace
 
 aclError Task::run() const {
+    const Entering entering(name.c_str());
     auto* const begin = begin_range.load(std::memory_order_acquire);
     void* range = begin == nullptr ? nullptr : begin(name.c_str());
     const aclError error = body();

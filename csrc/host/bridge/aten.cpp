@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "adaptation.h"
+#include "ascend_graph/entering.h"
 #include "ascend_graph/host_runtime.h"
 #include "capture.h"
 #include "divisions.h"
@@ -76,6 +77,7 @@ std::string text_of(std::exception& error) {
 }
 
 void run(const Operator& op, Stack& stack, const Substitutes& substitutes, const Placement& place) {
+    const Entering entering(op.operator_name().name.c_str());
     const Arguments arguments(op, stack, substitutes);
     survive_divisions();
     const uint64_t divided = divisions_by_zero();

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "ascend_graph/entering.h"
 #include "ascend_graph/ge_bridge.h"
 #include "ascend_graph/host_kernel.h"
 #include "ascend_graph/host_runtime.h"
@@ -52,6 +53,7 @@ bool interrupt_is_raised() {
 }  // namespace
 
 int with_python(const std::function<void()>& body, int code) {
+    const Entering entering(nullptr);
     py::gil_scoped_acquire gil;
     try {
         body();
@@ -163,6 +165,7 @@ int run(uint32_t graph_id, void* stream, const GraphTensor* inputs, size_t input
     if (const char* why = ascendgraphDeferral(stream)) {
         return ascendgraphFail(kFailure, ("a GE graph cannot run now: " + std::string(why)).c_str());
     }
+    const Entering entering("a GE graph");
     return with_python([&] {
         // The plan works on plain CPU tensors: no autograd, no functionalization, no cost of either.
         at::AutoDispatchBelowADInplaceOrView below_autograd;

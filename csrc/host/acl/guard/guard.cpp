@@ -13,6 +13,7 @@
 #include "acl/abi.h"
 #include "acl/guard/signals.h"
 #include "acl/guard/watchdog.h"
+#include "ascend_graph/entering.h"
 #include "ascend_graph/host_runtime.h"
 
 namespace ascend_graph::host::guard {
@@ -132,6 +133,8 @@ ACL_EXPORT int64_t ascendgraphNow(void) { return now(); }
 
 ACL_EXPORT int ascendgraphGuard(void (*body)(void* state), void* state, const void* code, int64_t since) {
     sigjmp_buf jump;
+    // A tiling function reads the values of its ValueDepend inputs where they are.
+    const ascend_graph::host::Entering entering(nullptr);
     Section section(code, since);
     const int ended = sigsetjmp(jump, 0);
     if (ended == 0) {

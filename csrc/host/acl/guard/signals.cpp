@@ -7,11 +7,15 @@
 #include <link.h>
 #include <signal.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <iterator>
 #include <utility>
+
+#include "acl/strict.h"
 
 namespace ascend_graph::host::guard {
 namespace {
@@ -77,7 +81,17 @@ constexpr int kFaults[] = {SIGSEGV, SIGBUS, SIGFPE};
 struct sigaction before_fault[std::size(kFaults)];
 std::atomic<DivisionHandler> division_handler{nullptr};
 
+// Where a strict runtime keeps threads out of device memory: says who it was, before the process ends of it
+// or the kernel does.
+void say_why(const void* address) {
+    char text[320], line[400];
+    if (!strict::enabled() || !strict::explain(address, text, sizeof text)) return;
+    const int length = std::snprintf(line, sizeof line, "\nascend_graph, strict: %s\n", text);
+    if (length > 0 && write(STDERR_FILENO, line, static_cast<size_t>(length)) < 0) return;
+}
+
 void on_fault(int signal, siginfo_t* info, void* context) {
+    if (signal == SIGSEGV) say_why(info->si_addr);
     if (self != nullptr && self->jump != nullptr) {
         const uintptr_t address = reinterpret_cast<uintptr_t>(info->si_addr);
         const uintptr_t stack = stack_pointer(context);
