@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "acl/abi.h"
+#include "ascend_graph/entering.h"
 
 using namespace ascend_graph::host;
 
@@ -258,7 +259,10 @@ ACL_EXPORT int ascendgraphRunExecutor(aclOpExecutor* executor, void* stream) {
     if (executor == nullptr) return ascendgraphFail(kParamNullptr, "aclnn: the executor is null");
     std::unique_ptr<aclOpExecutor> owned(executor);
     if (ascendgraphDeferral(stream) == nullptr) {
-        const int status = run(executor);
+        const int status = [&] {
+            const Entering entering(executor->op_type);
+            return run(executor);
+        }();
         if (status == 0) done(std::move(owned));
         return status;
     }
