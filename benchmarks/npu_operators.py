@@ -27,6 +27,16 @@ TESTS = ROOT / "tests" / "npu"
 SEVERAL = re.compile(
     r"all_?gather|all_?reduce|all_?to_?all|reduce_scatter|distribute|_to_ffn|ffn_to_|gmm_alltoall|barrier|worker"
 )
+#: In the names of operators that inference of language models calls: attention, positions, norms, gated units, experts, quantised
+#: products, caches, sampling. Gradients, and what works with several devices, are counted with the others alone.
+LANGUAGE = re.compile(
+    r"attention|flash|rope|rotary|rms_?norm|layer_norm|deep_norm|swiglu|geglu|gelu|silu|moe_|ffn$|grouped_matmul|gmm|quant|kv_cache"
+    r"|pa_cache|top_k_top_p|mla_|delta_rule|indexer|advance_step|linear$|transpose_batchmatmul|fused_matmul|gather_matmul|mhc_"
+    r"|nsa_|softmax|scatter_nd_update|prefetch|cross_entropy_loss"
+)
+OTHER = re.compile(
+    r"backward|_grad|get_max_workspace|infer_output|conv|_impl|with_logits|multi_head|dropout|fused_attention"
+)
 MISSING = re.compile(
     r"(aclnn\w+) or aclnn\w+ not in|no kernel for GE operator (\w+)|(aclnn\w+) is not|function (aclnn\w+)"
 )
@@ -172,7 +182,9 @@ def main() -> dict[str, Any]:
         for name in operators:
             what = " ".join(tested.get(name, [])) or ("several devices" if name in several else outcomes.get(name, ""))
             print(f"{name:55} {what.splitlines()[0] if what else ''}"[:180])
+    language = [n for n in operators if LANGUAGE.search(n) and not OTHER.search(n) and not SEVERAL.search(n)]
     ways = Counter(way for found in tested.values() for way in found)
+    spoken = Counter(way for name in language for way in tested.get(name, []))
     words = Counter(re.split(r"[ :]", what)[0] for what in outcomes.values())
     return {
         "operators": len(operators),
@@ -180,6 +192,10 @@ def main() -> dict[str, Any]:
         "captured_equal": ways["captured"],
         "ge_equal": ways["ge"],
         "aclgraph_equal": ways["npugraph_ex"],
+        "language": len(language),
+        "language_eager": spoken["eager"],
+        "language_ge": spoken["ge"],
+        "language_aclgraph": spoken["npugraph_ex"],
         "wrong": len(failed),
         "died": words["died"],
         "no_kernel": words["no"],

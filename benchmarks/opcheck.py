@@ -62,7 +62,7 @@ EXPLAINED = [
     (r"npu_group_norm_silu", r"ge.*", r"elements differ", "the wheel's converter has another eps by default than the schema"),
     (r"npu_group_quant", r"ge.*", r"uint8|UINT8", "the wheel's converter and its meta function have different dtypes"),
     (r"npu_geglu\.", r"gradient_in_graphs", r"Unable to cast", "the wheel's meta function of the gradient"),
-    (r"", r"ge.*|gradient_in_graphs", r"op_cpp_graph", "the host toolkit has no graph/custom_op.h, which TorchAir compiles some converters with"),
+    (r"", r"ge.*|gradient_in_graphs", r"op_cpp_graph", "the C++ that TorchAir writes for the operator does not compile"),
     (r"", r"ge.*", r"the host runtime has no kernel", "the host runtime has no kernel"),
     (r"npu_quant_matmul\.|moe_token_unpermute", r"recompilations", r"", "the wheel's meta function asks for a size"),
     (r"npu_weight_quant_batchmatmul", r"npugraph_ex", r"experimental_config", "the wheel's npugraph_ex"),

@@ -393,7 +393,7 @@ def _package_kernel(package: OperatorPackage, op_type: str) -> HostKernel:
         dynamic_inputs=frozenset(p.name for p in prototype.inputs if p.kind is ParameterKind.DYNAMIC),
         infer=None if by_running else infer,
         written_inputs=frozenset(p.name for p in prototype.inputs if p.name in prototype.in_place),
-        references=_references(prototype),
+        references=references(prototype),
         # The author's function may hand an input back, or a view of one; outputs that it is not asked for are allocated.
         views=frozenset(p.name for p in prototype.inputs) if by_running else frozenset(),
     )
@@ -476,7 +476,7 @@ def _output_sources(prototype: OpPrototype) -> list[tuple[str, int | None]]:
     return [(p.name, inputs.get(p.name)) for p in prototype.outputs]
 
 
-def _references(prototype: OpPrototype) -> dict[str, int]:
+def references(prototype: OpPrototype) -> dict[str, int]:
     """The index of the output that an in-place input is; behind a dynamic output there is none to tell before a call."""
     found: dict[str, int] = {}
     for index, output in enumerate(prototype.outputs):

@@ -146,6 +146,10 @@ def host_environment(environment: Mapping[str, str], bridge: Path | None) -> dic
         "ASCEND_GRAPH_PYTHON": sys.executable,
         "LD_LIBRARY_PATH": ":".join(dict.fromkeys(library_path)),
         "PATH": ":".join(dict.fromkeys(programs)),
+        # GE's headers for operators are looked for last: torch_npu has some of the same names.
+        "CPLUS_INCLUDE_PATH": ":".join(
+            [*filter(None, environment.get("CPLUS_INCLUDE_PATH", "").split(":")), str(toolkit / "include/op_host")]
+        ),
         "CMAKE_PREFIX_PATH": ":".join(
             [str(toolkit / "lib64/cmake"), *filter(None, environment.get("CMAKE_PREFIX_PATH", "").split(":"))]
         ),

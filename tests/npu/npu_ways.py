@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import torch
 import torchair
@@ -96,8 +101,45 @@ def _fill(targets: Any, sources: Any) -> None:
 
 
 def _ge(function: Callable[..., Any], args: Sequence[Any]) -> Any:
+    _compile_custom_operators()
     torch._dynamo.reset()
     return torch.compile(function, backend=torchair.get_npu_backend(), dynamic=False, fullgraph=True)(*to_npu(args))
+
+
+@cache
+def _compile_custom_operators() -> None:
+    """Let TorchAir compile at once what it would compile for each graph: C++ of the operators that it has no converter for."""
+    from torchair._ge_concrete_graph import custom_op_compiler, custom_op_pre_scan
+
+    text = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
+    names = sorted({name for name in re.findall(r"npu\.(\w+)", text) if hasattr(torch.ops.npu, name)})
+    graph = torch.fx.Graph()
+    for packet in (getattr(torch.ops.npu, name) for name in names):
+        for overload in (getattr(packet, name) for name in packet.overloads()):
+            if _is_for_graphs(overload):
+                graph.call_function(overload)
+    with mock.patch.object(custom_op_compiler, "subprocess", _WithoutLimit):
+        custom_op_pre_scan.prescan_and_compile_custom_ops(graph, "_of_the_tests")
+
+
+class _WithoutLimit:
+    """Processes as long as they take: TorchAir allows a compiler two minutes, which is not enough where much else runs."""
+
+    @staticmethod
+    def run(*args: Any, timeout: float, **options: Any) -> subprocess.CompletedProcess[str]:
+        del timeout
+        return subprocess.run(*args, **options)  # noqa: PLW1510
+
+
+def _is_for_graphs(overload: torch._ops.OpOverload) -> bool:
+    """Whether TorchAir can write C++ for it, and C++ that compiles: not with ``out=``."""
+    from torchair._ge_concrete_graph.custom_op_codegen_common import extract_schema_info
+
+    try:
+        extract_schema_info(overload)
+    except RuntimeError:
+        return False
+    return not any(argument.is_out for argument in overload._schema.arguments)
 
 
 def _npugraph_ex(function: Callable[..., Any], args: Sequence[Any]) -> Any:

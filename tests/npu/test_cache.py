@@ -1,4 +1,4 @@
-"""Writing keys and values into pages: torch_npu.npu_scatter_pa_kv_cache."""
+"""Writing keys and values into caches: torch_npu.npu_scatter_pa_kv_cache, npu_rope_quant_kvcache and others."""
 
 from __future__ import annotations
 
@@ -85,3 +85,82 @@ def test_scatter_update() -> None:
         expected,
         "eager captured ge npugraph_ex",
     )
+
+
+def turned(x: T, cos: T, sin: T) -> T:
+    first, second = x.chunk(2, -1)
+    return x * cos + torch.cat([-second, first], -1) * sin
+
+
+def rope_and_cache(
+    x: T, cos: T, sin: T, caches: list[T], places: list[int], scales: list[T], mode: str
+) -> tuple[T, ...]:
+    """Of [sequences, tokens, 4 + 2 + 2 heads of 64] the first two parts rotated, the last two, by their scales, in the caches.
+
+    A token at a time; places are where sequences begin, or each token's place among all of the cache.
+    """
+    q, k, v = x.float().unflatten(-1, (8, 64)).split([4, 2, 2], 2)
+    q, k = (turned(part, cos.float().unsqueeze(2), sin.float().unsqueeze(2)) for part in (q, k))
+    results = [cache.clone() for cache in caches]
+    for result, values, scale in zip(results, (k, v), scales, strict=True):
+        numbers = torch.round(values / scale.float()).clamp(-128, 127).to(torch.int8)
+        for b in range(x.size(0)):
+            for s in range(x.size(1)):
+                if mode == "contiguous":
+                    result[b, places[b] + s] = numbers[b, s]
+                else:
+                    place = places[b * x.size(1) + s]
+                    result[place // result.size(1), place % result.size(1)] = numbers[b, s]
+    return (*(part.to(cos.dtype) for part in (q, k, v)), *results)
+
+
+@pytest.mark.parametrize("mode", ["contiguous", "page"])
+@pytest.mark.parametrize("integers", [False, True])
+def test_rope_quant_kvcache(mode: str, integers: bool) -> None:
+    """Formulas: posembedding/dequant_rope_quant_kvcache of https://gitcode.com/cann/ops-transformer."""
+    x, cos, sin = torch.randn(2, 3, 512).half(), torch.randn(2, 3, 64).half(), torch.randn(2, 3, 64).half()
+    caches = [torch.randint(-9, 9, (3, 8, 2, 64)).to(torch.int8) for _ in range(2)]
+    places = [5, 0] if mode == "contiguous" else [23, 0, 7, 8, 12, 2]
+    scales = [torch.rand(2, 64) / 20 + 0.01 for _ in range(2)]
+    arguments = [cos, sin, *caches, torch.tensor(places, dtype=torch.int32), *scales]
+    options = {"kv_output": True, "cache_mode": mode}
+    if not integers:
+        check(
+            lambda x, *a: torch_npu.npu_rope_quant_kvcache(x, *a, [256, 128, 128], **options),
+            [x, *arguments],
+            rope_and_cache(x, cos, sin, caches, places, scales, mode),
+            "eager captured ge npugraph_ex"
+            if mode == "contiguous"
+            else "eager captured",  # the wheel's converter knows no pages
+        )
+        return
+    numbers, columns, rows = torch.randint(-90, 90, (2, 3, 512), dtype=torch.int32), torch.rand(512) / 50, torch.rand(6)
+    wide = numbers.float() * columns * rows.reshape(2, 3, 1)
+    check(
+        lambda x, w, r, *a: torch_npu.npu_dequant_rope_quant_kvcache(
+            x, *a, [256, 128, 128], weight_scale=w, activation_scale=r, **options
+        ),
+        [numbers, columns, rows, *arguments],
+        rope_and_cache(wide, cos, sin, caches, places, scales, mode),
+        "eager captured ge npugraph_ex"
+        if mode == "contiguous"
+        else "eager captured",  # the wheel's converter knows no pages
+    )
+
+
+@pytest.mark.parametrize(("mode", "places"), [("contiguous", [6, 0]), ("page", [24, 0, 1, 2, 3, 4]), ("page", [1])])
+def test_places_beyond_the_cache_are_refused(mode: str, places: list[int]) -> None:
+    factors = torch.randn(2, 3, 64).half().npu()
+    caches = [torch.zeros(3, 8, 2, 64, dtype=torch.int8).npu() for _ in range(2)]
+    with pytest.raises(RuntimeError, match=r"indices|index \[24"):
+        torch_npu.npu_rope_quant_kvcache(
+            torch.randn(2, 3, 512).half().npu(),
+            factors,
+            factors,
+            *caches,
+            torch.tensor(places, dtype=torch.int32).npu(),
+            *[torch.rand(2, 64).npu() for _ in range(2)],
+            [256, 128, 128],
+            cache_mode=mode,
+        )
+    assert not any(bool(c.any()) for c in caches)

@@ -17,7 +17,8 @@ T = torch.Tensor
 npu = torch.ops.npu
 I32, I64, I8, HALF = torch.int32, torch.int64, torch.int8, torch.float16
 BOTH = "eager captured"
-#: TorchAir makes the converters of these as it compiles, with a header of the toolkit that the host runtime does not have.
+#: The wheel's converters of these are for other devices or dtypes; or what TorchAir compiles for them cannot hand over outputs that
+#: the operator leaves undefined.
 NO_GE = "eager captured npugraph_ex"
 
 
@@ -535,24 +536,24 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[[], list[Any]], Callable[...
         lambda *a: npu.npu_kv_rmsnorm_rope_cache_v2_functional(*a, cache_mode="PA")[2:], lambda: mla_args("PA"),
         lambda *a: mla_cache(*a, mode="PA"), ALL,
     ),
-    "npu_gather_pa_kv_cache": (lambda *a: (npu.npu_gather_pa_kv_cache(*a), a[4], a[5])[1:], gather_args, gathered, NO_GE),
-    "npu_gather_pa_kv_cache_functional": (npu.npu_gather_pa_kv_cache_functional, gather_args, gathered, NO_GE),
+    "npu_gather_pa_kv_cache": (lambda *a: (npu.npu_gather_pa_kv_cache(*a), a[4], a[5])[1:], gather_args, gathered, ALL),
+    "npu_gather_pa_kv_cache_functional": (npu.npu_gather_pa_kv_cache_functional, gather_args, gathered, ALL),
     "npu_scatter_pa_cache": (
         lambda k, s, c: npu.npu_scatter_pa_cache(k, s, key_cache=c),
         lambda: [torch.randn(3, 2, 16).half(), i32(5, 0, 10), torch.randn(3, 4, 2, 16).half()], to_slots, BOTH,
     ),
     "npu_quant_scatter": (
         lambda x, n, u, s: npu.npu_quant_scatter(x, n, u, s, None, -2, -1),
-        lambda: [numbers(2, 6, 32), i32(3, 0), torch.randn(2, 2, 32).half() * 9, torch.rand(32) + 0.5], quantised_to, NO_GE,
+        lambda: [numbers(2, 6, 32), i32(3, 0), torch.randn(2, 2, 32).half() * 9, torch.rand(32) + 0.5], quantised_to, ALL,
     ),
     "npu_quant_scatter_": (
         lambda x, n, u, s: npu.npu_quant_scatter_(x, n, u, s, None, -2, -1),
-        lambda: [numbers(2, 6, 32), i32(3, 0), torch.randn(2, 2, 32).half() * 9, torch.rand(32) + 0.5], quantised_to, NO_GE,
+        lambda: [numbers(2, 6, 32), i32(3, 0), torch.randn(2, 2, 32).half() * 9, torch.rand(32) + 0.5], quantised_to, ALL,
     ),
     # Experts
     "npu_moe_token_permute_with_routing_map": (
         lambda x, r, p: npu.npu_moe_token_permute_with_routing_map(x, r, probs=p, num_out_tokens=10),
-        lambda: [torch.randn(5, 8), ROUTING.clone(), torch.rand(5, 4)], permuted, NO_GE,
+        lambda: [torch.randn(5, 8), ROUTING.clone(), torch.rand(5, 4)], permuted, ALL,
     ),
     "npu_moe_token_permute_with_routing_map_grad": (
         lambda g, p, n, r: npu.npu_moe_token_permute_with_routing_map_grad(g, p, n, r, 4, 5, False),
@@ -560,20 +561,20 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[[], list[Any]], Callable[...
         lambda g, p, n, r: (
             torch.autograd.functional.vjp(lambda x: permuted(x, r, torch.zeros(5, 4))[0], torch.zeros(5, 8), g)[1],
             torch.autograd.functional.vjp(lambda x: permuted(torch.zeros(5, 1), r, x)[1], torch.zeros(5, 4), p)[1],
-        ), NO_GE,
+        ), ALL,
     ),
     "npu_moe_token_unpermute_with_routing_map": (
         lambda x, n, r, p: npu.npu_moe_token_unpermute_with_routing_map(x, n, [5, 8], probs=p, routing_map=r),
-        lambda: [torch.randn(10, 8), places(), ROUTING.clone(), torch.rand(5, 4)], unpermuted, NO_GE,
+        lambda: [torch.randn(10, 8), places(), ROUTING.clone(), torch.rand(5, 4)], unpermuted, ALL,
     ),
     "_npu_moe_token_unpermute_with_routing_map": (
         lambda x, n, r, p: npu._npu_moe_token_unpermute_with_routing_map(x, n, [5, 8], probs=p, routing_map=r)[0],
-        lambda: [torch.randn(10, 8), places(), ROUTING.clone(), torch.rand(5, 4)], unpermuted, NO_GE,
+        lambda: [torch.randn(10, 8), places(), ROUTING.clone(), torch.rand(5, 4)], unpermuted, ALL,
     ),
     "npu_moe_token_unpermute_with_routing_map_grad": (
         lambda g, n, r, x, p: npu.npu_moe_token_unpermute_with_routing_map_grad(g, n, n, r, x, p, False, [5, 8]),
         lambda: [torch.randn(5, 8), places(), ROUTING.clone(), torch.randn(10, 8), torch.rand(5, 4)],
-        lambda g, n, r, x, p: of(lambda x, p: unpermuted(x, n, r, p), 0, 1)(g, x, p), NO_GE,
+        lambda g, n, r, x, p: of(lambda x, p: unpermuted(x, n, r, p), 0, 1)(g, x, p), ALL,
     ),
     **{
         f"npu_moe_gating_top_k_backward-{kind}": (
@@ -588,7 +589,7 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[[], list[Any]], Callable[...
         lambda i, t, s, p, m: npu.npu_moe_update_expert(
             i, t, expert_scales=s, pruning_threshold=p, active_mask=m, local_rank_id=3, world_size=4),
         lambda: [torch.tensor([[0, 1], [2, 3], [1, 2]], dtype=I32), EPLB.clone(), torch.rand(3, 2), torch.tensor([0.3, 0.6]),
-                 torch.tensor([True, True, False])], balanced, NO_GE,
+                 torch.tensor([True, True, False])], balanced, ALL,
     ),
     "npu_moe_init_routing_quant": (
         lambda x, n: npu.npu_moe_init_routing_quant(
@@ -615,7 +616,7 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[[], list[Any]], Callable[...
     "npu_grouped_matmul_swiglu_quant": (
         lambda x, w, g, ws, xs: npu.npu_grouped_matmul_swiglu_quant(x, w, g, ws, xs)[:2],
         lambda: [numbers(7, 16), numbers(2, 16, 64), torch.tensor([3, 7]), torch.rand(2, 64), torch.rand(7)],
-        lambda x, w, g, ws, xs: grouped_swiglu(x, w, ws, xs, [3, 4]), NO_GE,
+        lambda x, w, g, ws, xs: grouped_swiglu(x, w, ws, xs, [3, 4]), ALL,
     ),
     "npu_grouped_matmul_swiglu_quant_v2": (
         lambda x, w, g, ws, xs: npu.npu_grouped_matmul_swiglu_quant_v2(x, [w], [ws], xs, g, group_list_type=1)[:2],
@@ -632,12 +633,12 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[[], list[Any]], Callable[...
     "npu_grouped_matmul_add": (
         lambda y, x, w, g: npu.npu_grouped_matmul_add(y, x, w, g),
         lambda: [torch.randn(32, 24), torch.randn(9, 16).half(), torch.randn(9, 24).half(), torch.tensor([4, 9])],
-        lambda y, x, w, g: summed(y, x, w, [4, 9]), NO_GE,
+        lambda y, x, w, g: summed(y, x, w, [4, 9]), ALL,
     ),
     "npu_grouped_matmul_add_": (
         lambda y, x, w, g: npu.npu_grouped_matmul_add_(y, x, w, g),
         lambda: [torch.randn(32, 24), torch.randn(9, 16).half(), torch.randn(9, 24).half(), torch.tensor([4, 9])],
-        lambda y, x, w, g: summed(y, x, w, [4, 9]), NO_GE,
+        lambda y, x, w, g: summed(y, x, w, [4, 9]), ALL,
     ),
     "npu_transpose_batchmatmul": (
         lambda x, w: npu.npu_transpose_batchmatmul(x, w, perm_x1=[1, 0, 2], perm_x2=[0, 1, 2], perm_y=[1, 0, 2]),
@@ -664,7 +665,7 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[[], list[Any]], Callable[...
     "npu_batch_gather_matmul_": (
         lambda y, x, b, n, a: npu.npu_batch_gather_matmul_(y, x, b, n, a, scale=2.0, y_slice_size=32),
         lambda: [torch.randn(4, 32).half(), torch.randn(4, 16).half(), torch.randn(2, 1, 32, 16).half(), i32(1, 0, 2, 1),
-                 torch.randn(2, 1, 16, 16).half()], lora, NO_GE,
+                 torch.randn(2, 1, 16, 16).half()], lora, ALL,
     ),
     "npu_quant_matmul_dequant": (
         lambda x, w, s: npu.npu_quant_matmul_dequant(x, w, s, quant_mode="pertoken"),
@@ -694,7 +695,7 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[[], list[Any]], Callable[...
     "npu_dequant_bias": (
         lambda x, w, a, b: npu.npu_dequant_bias(x, w, a, b, output_dtype=HALF),
         lambda: [torch.randint(-99, 99, (4, 8), dtype=I32), torch.rand(8), torch.rand(4), torch.randn(8)],
-        lambda x, w, a, b: (x.float() * w * a.unsqueeze(1) + b).half(), NO_GE,
+        lambda x, w, a, b: (x.float() * w * a.unsqueeze(1) + b).half(), ALL,
     ),
     "npu_dynamic_block_quant": (
         lambda x: npu.npu_dynamic_block_quant(x), lambda: [torch.randn(3, 256).half()],
@@ -703,9 +704,9 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[[], list[Any]], Callable[...
     # Attention in parts
     "npu_attention_update": (
         lambda a, b, c, d: npu.npu_attention_update([a, b], [c, d], 1),
-        lambda: [torch.randn(6), torch.randn(6), torch.randn(6, 8), torch.randn(6, 8)], merged, NO_GE,
+        lambda: [torch.randn(6), torch.randn(6), torch.randn(6, 8), torch.randn(6, 8)], merged, ALL,
     ),
-    "npu_ring_attention_update": (npu.npu_ring_attention_update, ring, joined, NO_GE),
+    "npu_ring_attention_update": (npu.npu_ring_attention_update, ring, joined, ALL),
     "npu_scaled_masked_softmax": (
         lambda x, m: npu.npu_scaled_masked_softmax(x, m, 0.5), lambda: [torch.randn(1, 2, 32, 32).half(), torch.rand(1, 1, 32, 32) > 0.6],
         masked_scores, EAGER,
@@ -719,11 +720,11 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[[], list[Any]], Callable[...
         npu.npu_masked_softmax_with_rel_pos_bias, lambda: [torch.randn(1, 2, 3, 4, 4), torch.randn(1, 2, 1, 4, 4), torch.randn(1, 1, 3, 4, 4)],
         lambda x, m, b: torch.softmax(x + m + b, -1), ALL,
     ),
-    "npu_attn_softmax_": (npu.npu_attn_softmax_, lambda: [torch.randn(2, 4, 6)], lambda x: torch.softmax(x, -1), NO_GE),
+    "npu_attn_softmax_": (npu.npu_attn_softmax_, lambda: [torch.randn(2, 4, 6)], lambda x: torch.softmax(x, -1), ALL),
     "npu_attn_softmax_backward_": (
         lambda x, g, v: npu.npu_attn_softmax_backward_(npu.npu_attn_softmax_(x), g, v),
         lambda: [torch.randn(2, 4, 6), torch.randn(2, 4, 8), torch.randn(2, 6, 8)],
-        lambda x, g, v: of(lambda x: torch.softmax(x, -1) @ v, 0)(g, x), NO_GE,
+        lambda x, g, v: of(lambda x: torch.softmax(x, -1) @ v, 0)(g, x), ALL,
     ),
     # Gates and convolutions
     "npu_clipped_swiglu": (
@@ -736,34 +737,34 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[[], list[Any]], Callable[...
     "npu_masked_causal_conv1d": (
         lambda x, w, m: npu.npu_masked_causal_conv1d(x, w, mask=m),
         lambda: [torch.randn(6, 2, 8).half(), torch.randn(3, 8).half(), torch.rand(2, 6) > 0.3],
-        lambda x, w, m: causal(x.float(), w.float(), m).half(), NO_GE,
+        lambda x, w, m: causal(x.float(), w.float(), m).half(), ALL,
     ),
     "npu_masked_causal_conv1d_backward": (
         lambda g, x, w, m: npu.npu_masked_causal_conv1d_backward(g, x, w, mask=m),
         lambda: [torch.randn(6, 2, 8).half(), torch.randn(6, 2, 8).half(), torch.randn(3, 8).half(), torch.rand(2, 6) > 0.3],
-        lambda g, x, w, m: [t.half() for t in of(causal, 0, 1)(g.float(), x.float(), w.float(), m)], NO_GE,
+        lambda g, x, w, m: [t.half() for t in of(causal, 0, 1)(g.float(), x.float(), w.float(), m)], ALL,
     ),
     "npu_advance_step_flashattn": (
         advance,
         lambda: [torch.zeros(4, dtype=I64), torch.tensor([[7], [8], [9]]), torch.zeros(4, dtype=I64), torch.tensor([3, 4, 9, 1]),
-                 torch.zeros(4, dtype=I64), torch.randint(0, 20, (4, 3))], advanced, NO_GE,
+                 torch.zeros(4, dtype=I64), torch.randint(0, 20, (4, 3))], advanced, ALL,
     ),
     # Training
     "npu_cross_entropy_loss": (
         lambda x, t, w: npu.npu_cross_entropy_loss(x, t, w, label_smoothing=0.1)[:2],
         lambda: [torch.randn(6, 5), torch.tensor([0, 4, -100, 2, 2, 1]), torch.rand(5)],
-        lambda x, t, w: cross_entropy(x, t, w, label_smoothing=0.1), NO_GE,
+        lambda x, t, w: cross_entropy(x, t, w, label_smoothing=0.1), ALL,
     ),
     "npu_cross_entropy_loss-none": (
         lambda x, t, w: npu.npu_cross_entropy_loss(x, t, w, "none", ignore_index=2)[:2],
         lambda: [torch.randn(6, 5), torch.tensor([0, 4, 3, 2, 2, 1]), torch.rand(5)],
-        lambda x, t, w: cross_entropy(x, t, w, reduction="none", ignore_index=2), NO_GE,
+        lambda x, t, w: cross_entropy(x, t, w, reduction="none", ignore_index=2), ALL,
     ),
     "npu_cross_entropy_loss_backward": (
         lambda g, x, t, w: npu.npu_cross_entropy_loss_backward(
             g, npu.npu_cross_entropy_loss(x, t, w)[1], t, w, reduction="mean", label_smoothing=0.1),
         lambda: [torch.randn(1), torch.randn(6, 5), torch.tensor([0, 4, -100, 2, 2, 1]), torch.rand(5)],
-        of(lambda x, t, w: cross_entropy(x, t, w, label_smoothing=0.1)[0], 0), NO_GE,
+        of(lambda x, t, w: cross_entropy(x, t, w, label_smoothing=0.1)[0], 0), ALL,
     ),
     "npu_fused_linear_online_max_sum": (
         lambda x, w, t: npu.npu_fused_linear_online_max_sum(x, w, t, 4, 9, True),
@@ -781,12 +782,12 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[[], list[Any]], Callable[...
     ),
     "npu_deep_norm": (
         lambda x, g, b, w: npu.npu_deep_norm(x, g, b, w)[2], lambda: [torch.randn(3, 8), torch.randn(3, 8), torch.randn(8), torch.randn(8)],
-        deep_norm, NO_GE,
+        deep_norm, ALL,
     ),
     "npu_deep_norm_backward": (
         lambda dy, x, g, b, w: npu.npu_deep_norm_backward(dy, x, g, w, *npu.npu_deep_norm(x, g, b, w)[:2]),
         lambda: [torch.randn(3, 8), torch.randn(3, 8), torch.randn(3, 8), torch.randn(8), torch.randn(8)],
-        of(deep_norm, 0, 1, 2, 3), NO_GE,
+        of(deep_norm, 0, 1, 2, 3), ALL,
     ),
     "npu_add_layer_norm_backward": (
         lambda dy, x, y, w, b: npu.npu_add_layer_norm_backward(
@@ -796,7 +797,7 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[[], list[Any]], Callable[...
     ),
     "npu_group_norm_swish": (
         lambda x, w, b: npu.npu_group_norm_swish(x, 2, w, b, 1e-5, 1.5), lambda: [torch.randn(3, 4, 5), torch.randn(4), torch.randn(4)],
-        lambda x, w, b: (swish_norm(x, w, b), *statistics(x, 2)), NO_GE,
+        lambda x, w, b: (swish_norm(x, w, b), *statistics(x, 2)), ALL,
     ),
     "npu_group_norm_swish_grad": (
         lambda g, x, w, b: npu.npu_group_norm_swish_grad(
@@ -845,17 +846,17 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[[], list[Any]], Callable[...
     "npu_mrope": (
         lambda p, q, k, c: npu.npu_mrope(p, q, k, c, 16, mrope_section=[0, 0, 0], rotary_mode="half"),
         lambda: [torch.tensor([3, 0, 7, 19]), torch.randn(4, 48), torch.randn(4, 16), table()],
-        lambda p, q, k, c: rope_from_table(p, q, k, c, [], True), NO_GE,
+        lambda p, q, k, c: rope_from_table(p, q, k, c, [], True), ALL,
     ),
     "npu_mrope-sections": (
         lambda p, q, k, c: npu.npu_mrope(p, q, k, c, 16, mrope_section=[2, 3, 3], rotary_mode="interleave"),
         lambda: [torch.randint(0, 20, (3, 4)), torch.randn(4, 48), torch.randn(4, 16), table()],
-        lambda p, q, k, c: rope_from_table(p, q, k, c, [2, 3, 3], False), NO_GE,
+        lambda p, q, k, c: rope_from_table(p, q, k, c, [2, 3, 3], False), ALL,
     ),
     "npu_recurrent_gated_delta_rule": (recurrent, delta_args, delta_rule, ALL),
     "npu_recurrent_gated_delta_rule_functional": (recurrent_functional, delta_args, delta_rule, ALL),
     "npu_mhc_sinkhorn": (lambda x: npu.npu_mhc_sinkhorn(x)[0], lambda: [torch.randn(1, 6, 4, 4)], sinkhorn, NO_GE),
-    "npu_mhc_post": (npu.npu_mhc_post, stream_args, wide(streams), NO_GE),
+    "npu_mhc_post": (npu.npu_mhc_post, stream_args, wide(streams), ALL),
     "npu_scatter_list": (
         lambda a, b, n, r: npu.npu_scatter_list([a, b], n, r),
         lambda: [torch.randn(2, 8, 32), torch.randn(2, 8, 32), i32(5, 0), torch.randn(2, 2, 1, 32)],
@@ -878,12 +879,12 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[[], list[Any]], Callable[...
     "npu_moe_token_unpermute_grad": (
         lambda g, x, n, p: npu.npu_moe_token_unpermute_grad(x, g, n, p),
         lambda: [torch.randn(5, 8), torch.randn(10, 8), torch.randperm(10).to(I32), torch.rand(5, 2)],
-        of(lambda x, n, p: (x[n.long()].reshape(5, 2, 8) * p.unsqueeze(-1)).sum(1), 0, 2), NO_GE,
+        of(lambda x, n, p: (x[n.long()].reshape(5, 2, 8) * p.unsqueeze(-1)).sum(1), 0, 2), ALL,
     ),
     "npu_moe_token_permute_grad": (
         lambda g, x, i, n: npu.npu_moe_token_permute_grad(x, g, i, n),
         lambda: [torch.randn(10, 8), torch.randn(5, 8), torch.randint(0, 4, (5, 2)), torch.randperm(10).to(I32)],
-        lambda g, x, i, n: g[n.long()].reshape(5, 2, 8).sum(1), NO_GE,
+        lambda g, x, i, n: g[n.long()].reshape(5, 2, 8).sum(1), ALL,
     ),
     "npu_add_rms_norm_v2_functional": (
         lambda x, y, w: npu.npu_add_rms_norm_v2_functional(x, y, w), lambda: [torch.randn(3, 8), torch.randn(3, 8), torch.rand(8)],

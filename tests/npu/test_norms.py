@@ -69,7 +69,7 @@ def test_a_gamma_of_another_shape_is_refused(gamma: tuple[int, ...]) -> None:
 def test_gemma_rms_norm() -> None:
     x, g = torch.randn(3, 8).half(), torch.rand(8).half()
     y, rstd = rms(x, g.float() + 1)
-    check(lambda x, g: torch_npu.npu_gemma_rms_norm(x, g), [x, g], (y.half(), rstd), "eager captured npugraph_ex")
+    check(lambda x, g: torch_npu.npu_gemma_rms_norm(x, g), [x, g], (y.half(), rstd), "eager captured ge npugraph_ex")
 
 
 def test_add_rms_norm_in_place() -> None:
@@ -107,7 +107,7 @@ def test_add_layer_norm(dtype: torch.dtype) -> None:
         lambda a, b, g, c: torch_npu.npu_add_layer_norm(a, b, g, c, 1e-5, True),
         [a, b, g, c],
         (y.to(dtype), mean, 1 / torch.sqrt(variance + 1e-5), total.to(dtype)),
-        "eager captured npugraph_ex",
+        "eager captured ge npugraph_ex",
     )
 
 

@@ -82,7 +82,7 @@ CASES: dict[str, tuple[Reference, Callable[[], list[Any]], Reference, str]] = {
     "npu_view_copy": (
         lambda x, y: npu.npu_view_copy(x, y, False), lambda: [image(3, 4), image(3, 4)], lambda x, y: y, EAGER,
     ),
-    "npu_reshape": (lambda x: npu.npu_reshape(x, (4, 3)), lambda: [image(3, 4)], lambda x: x.reshape(4, 3), "eager captured npugraph_ex"),
+    "npu_reshape": (lambda x: npu.npu_reshape(x, (4, 3)), lambda: [image(3, 4)], lambda x: x.reshape(4, 3), "eager captured ge npugraph_ex"),
     "npu_transpose": (
         lambda x: npu.npu_transpose(x, (2, 0, 1)), lambda: [image(2, 3, 4)], lambda x: x.permute(2, 0, 1), EAGER,
     ),
@@ -111,7 +111,7 @@ CASES: dict[str, tuple[Reference, Callable[[], list[Any]], Reference, str]] = {
         lambda g: npu.npu_confusion_transpose_backward(g, (0, 2, 3, 1), (2, 3, 4, 6), False), lambda: [image(2, 4, 6, 3)],
         lambda g: g.permute(0, 3, 1, 2), EAGER,
     ),
-    "one_": (lambda x: npu.one_(x), lambda: [image(3, 4)], torch.ones_like, "eager captured npugraph_ex"),
+    "one_": (lambda x: npu.one_(x), lambda: [image(3, 4)], torch.ones_like, "eager captured ge npugraph_ex"),
     "set_op_timeout_ms": (filled(lambda x: npu.set_op_timeout_ms(1000)), lambda: [image(2)], lambda x: x, "eager captured npugraph_ex"),
     # Products
     "npu_bmmV2": (lambda a, b: npu.npu_bmmV2(a, b, []), lambda: [image(2, 3, 4), image(2, 4, 5)], torch.bmm, EAGER),
@@ -125,7 +125,7 @@ CASES: dict[str, tuple[Reference, Callable[[], list[Any]], Reference, str]] = {
     ),
     "npu_linear": (npu.npu_linear, lambda: [image(3, 4), image(5, 4), image(5)], F.linear, ALL),
     "npu_linear_backward": (
-        npu.npu_linear_backward, lambda: [image(3, 5), image(3, 4), image(5, 4)], of(F.linear, 0, 1), "eager captured npugraph_ex",
+        npu.npu_linear_backward, lambda: [image(3, 5), image(3, 4), image(5, 4)], of(F.linear, 0, 1), "eager captured ge npugraph_ex",
     ),
     "matmul_double_backward": (
         lambda ga, gb, g, a, b: npu.matmul_double_backward(ga, gb, g, a, b, [True, True, True]),
@@ -242,7 +242,7 @@ CASES: dict[str, tuple[Reference, Callable[[], list[Any]], Reference, str]] = {
         lambda g, n: torch.zeros(3, 4).scatter_add(1, n, g), ALL,
     ),
     "npu_gather_sparse_index": (
-        npu.npu_gather_sparse_index, lambda: [image(5, 4), torch.tensor([[1, 4], [0, 1]])], lambda x, n: x[n], "eager captured npugraph_ex",
+        npu.npu_gather_sparse_index, lambda: [image(5, 4), torch.tensor([[1, 4], [0, 1]])], lambda x, n: x[n], "eager captured ge npugraph_ex",
     ),
     "npu_gather_sparse_index_backward": (
         lambda g, n: npu.npu_gather_sparse_index_backward(g, [5, 4], n), lambda: [image(3, 4), torch.tensor([1, 4, 1])],
@@ -250,15 +250,15 @@ CASES: dict[str, tuple[Reference, Callable[[], list[Any]], Reference, str]] = {
     ),
     "_npu_index_add": (
         lambda x, n, s: npu._npu_index_add(x, n, s, alpha=2), lambda: [image(5, 4), torch.tensor([1, 4, 1]), image(3, 4)],
-        lambda x, n, s: x.index_add(0, n, s, alpha=2), "eager captured npugraph_ex",
+        lambda x, n, s: x.index_add(0, n, s, alpha=2), "eager captured ge npugraph_ex",
     ),
     "_npu_index_add_": (
         lambda x, n, s: npu._npu_index_add_(x, n, s), lambda: [image(5, 4), torch.tensor([1, 4, 1]), image(3, 4)],
-        lambda x, n, s: x.index_add(0, n, s), "eager captured npugraph_ex",
+        lambda x, n, s: x.index_add(0, n, s), "eager captured ge npugraph_ex",
     ),
     "repeat_interleave_backward_int": (
         lambda g, x: npu.repeat_interleave_backward_int(g, x, 3, 1), lambda: [image(2, 12), image(2, 4)],
-        of(lambda x: x.repeat_interleave(3, 1), 0), "eager captured npugraph_ex",
+        of(lambda x: x.repeat_interleave(3, 1), 0), "eager captured ge npugraph_ex",
     ),
     "repeat_interleave_backward_tensor": (
         lambda g, x, n: npu.repeat_interleave_backward_tensor(g, x, n, 1),
@@ -309,6 +309,7 @@ CASES: dict[str, tuple[Reference, Callable[[], list[Any]], Reference, str]] = {
         lambda x, m: npu.npu_dropout_backward(x, m, 0.5), lambda: [image(16, 8), torch.full((16,), 0b01010101, dtype=torch.uint8)],
         lambda x, m: x * torch.tensor([2.0, 0.0]).repeat(4), EAGER,
     ),
+    # not in GE: torch_npu's second stream does not know GE's, and ends the process
     "_npu_dropout_gen_mask": (
         lambda x: npu._npu_dropout_gen_mask(x, [128], 0.0, 1, 0), lambda: [image(128)],
         lambda x: torch.full((16,), 255, dtype=torch.uint8), "eager captured npugraph_ex",
@@ -334,7 +335,7 @@ CASES: dict[str, tuple[Reference, Callable[[], list[Any]], Reference, str]] = {
     # Gradients of losses and norms
     "kl_div_backward": (
         lambda g, x, t: npu.kl_div_backward(g, x, t, 2), lambda: [image(3, 4).sum(), image(3, 4), torch.rand(3, 4)],
-        of(lambda x, t: F.kl_div(x, t, reduction="sum"), 0), "eager captured npugraph_ex",
+        of(lambda x, t: F.kl_div(x, t, reduction="sum"), 0), "eager captured ge npugraph_ex",
     ),
     "kl_div_target_backward": (
         lambda g, x, t: npu.kl_div_target_backward(g, x, t, 2), lambda: [image(3, 4).sum(), image(3, 4), torch.rand(3, 4)],
@@ -342,7 +343,7 @@ CASES: dict[str, tuple[Reference, Callable[[], list[Any]], Reference, str]] = {
     ),
     "l1_loss_backward": (
         lambda g, x, t: npu.l1_loss_backward(g, x, t, 1), lambda: [image(1).sum(), image(3, 4), image(3, 4)],
-        of(lambda x, t: F.l1_loss(x, t), 0), "eager captured npugraph_ex",
+        of(lambda x, t: F.l1_loss(x, t), 0), "eager captured ge npugraph_ex",
     ),
     "npu_binary_cross_entropy_with_logits_backward": (
         lambda g, x, t, w, p: npu.npu_binary_cross_entropy_with_logits_backward(g, x, t, w, p, 1),

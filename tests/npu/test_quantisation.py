@@ -262,6 +262,42 @@ def test_rms_norm_quant_v2(div_mode: bool) -> None:
     )
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_kronecker_quant(dtype: torch.dtype) -> None:
+    """p1 x p2, quantised to 4 bits by a scale of each matrix; eight numbers lie in an int32, the first in the lowest bits."""
+    x, p1, p2 = torch.randn(3, 4, 16).to(dtype), torch.randn(4, 4).to(dtype), torch.randn(16, 16).to(dtype)
+    y = (p1.float() @ (x.float() @ p2.float())).to(dtype).float()
+    scale = y.abs().amax((1, 2)) / 7
+    numbers = torch.round(y / scale.reshape(-1, 1, 1)).clamp(-8, 7).long() & 15
+    joined = (numbers.unflatten(-1, (2, 8)) << torch.arange(0, 32, 4)).sum(-1)
+    packed = torch.where(joined >= 1 << 31, joined - (1 << 32), joined).to(torch.int32)
+    check(
+        lambda x, a, b: torch_npu.npu_kronecker_quant(x, a, b),
+        [x, p1, p2],
+        (packed, scale),
+        "eager captured npugraph_ex" if dtype is torch.float16 else "eager captured",
+    )
+
+
+@pytest.mark.parametrize("approximate", ["gelu_erf", "gelu_tanh"])
+@pytest.mark.parametrize("scale", [torch.float32, torch.bfloat16])
+def test_quant_matmul_gelu(approximate: str, scale: torch.dtype) -> None:
+    x1, x2 = (torch.randint(-9, 9, shape, dtype=I8) for shape in ((6, 32), (32, 16)))
+    rows, columns, bias = (
+        torch.rand(6) / 10,
+        (torch.rand(16) / 10).to(scale),
+        torch.randint(-9, 9, (16,), dtype=torch.int32),
+    )
+    y = (x1.float() @ x2.float() + bias) * columns.float() * rows.unsqueeze(-1)
+    kind = {"gelu_erf": "none", "gelu_tanh": "tanh"}[approximate]
+    check(
+        lambda a, b, r, c, n: torch_npu.npu_quant_matmul_gelu(a, b, r, c, bias=n, approximate=approximate),
+        [x1, x2, rows, columns, bias],
+        F.gelu(y, approximate=kind).to(torch.bfloat16 if scale is torch.bfloat16 else torch.float16),
+        "eager captured ge npugraph_ex",
+    )
+
+
 @pytest.mark.parametrize(
     ("call", "text"),
     [

@@ -1,4 +1,4 @@
-"""torch_npu.npu_top_k_top_p, a row at a time."""
+"""torch_npu.npu_top_k_top_p and npu_top_k_top_p_sample, a row at a time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_top_k_top_p(dtype: torch.dtype) -> None:
         torch.tensor([0.9, 0.6, 0.5, 1.0]).to(dtype),
     )
     out = torch.stack([filtered(row, int(n), float(q)) for row, n, q in zip(logits, k, p, strict=True)])
-    ways = "eager captured npugraph_ex" if dtype is torch.float32 else "eager captured"
+    ways = "eager captured ge npugraph_ex" if dtype is torch.float32 else "eager captured"
     check(lambda x, p, k: torch_npu.npu_top_k_top_p(x, p, k), [logits, p, k], out, ways)
 
 
@@ -40,3 +40,50 @@ def test_a_k_out_of_range_is_refused() -> None:
         torch_npu.npu_top_k_top_p(
             torch.randn(2, 8).npu(), torch.rand(2).npu(), torch.tensor([0, 3], dtype=torch.int32).npu()
         )
+
+
+def sampled(row: T, k: int, p: float, least: float, q: T | None) -> tuple[int, list[int]]:
+    """The token with the largest probability, over its exponential number, and the tokens that k, p and min_p leave."""
+    order = sorted(range(row.numel()), key=lambda n: -float(row[n]))
+    kept = order[:k] if 1 <= k <= row.numel() else order
+    chances = dict(zip(kept, torch.softmax(row[kept].float(), 0).tolist(), strict=True))
+    if p < 1:
+        total, first = 0.0, []
+        for n in kept:
+            if total > p or (p <= 0 and first):
+                break
+            first.append(n)
+            total += chances[n]
+        kept = first
+    if least > 0:
+        kept = [n for n in kept if chances[n] >= min(least, 1.0) * chances[kept[0]]]
+    numbers = [chances[n] / (1 if q is None else float(q[place]) + 1e-8) for place, n in enumerate(kept)]
+    return kept[numbers.index(max(numbers))], kept
+
+
+@pytest.mark.parametrize("with_q", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_top_k_top_p_sample(dtype: torch.dtype, with_q: bool) -> None:
+    """Among the rows some without k, p or min_p, which are out of range there."""
+    logits = torch.stack([torch.randperm(20) for _ in range(6)]).float() / 4
+    logits = logits.to(dtype)
+    k = torch.tensor([1, 5, 20, 7, 0, 4000], dtype=torch.int32)
+    p, least = (
+        torch.tensor([0.9, 0.6, 0.5, 1.0, 0.0, 1.0]).to(dtype),
+        torch.tensor([0, 0.2, 0.3, 0.4, 0.1, 1.0]).to(dtype),
+    )
+    q = torch.empty(6, 20).exponential_() if with_q else None
+    expected = [
+        sampled(logits[n], int(k[n]), float(p[n]), float(least[n]), None if q is None else q[n]) for n in range(6)
+    ]
+    left = torch.full((6, 20), -torch.inf)
+    for n, (_, kept) in enumerate(expected):
+        left[n, kept] = logits[n, kept].float()
+
+    def run(x: T, k: T, p: T, m: T, *q: T) -> list[T]:
+        return torch_npu.npu_top_k_top_p_sample(
+            x, k, p, q=q[0] if q else None, min_ps=m, is_need_logits=True, post_sample="qSample" if q else "None"
+        )
+
+    args = [logits, k, p, least, *([] if q is None else [q])]
+    check(run, args, (torch.tensor([token for token, _ in expected]), left), "eager captured")

@@ -14,6 +14,7 @@ import torch
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.host.dtypes import proto_dtype, torch_dtype
 from ascend_graph.host.toolkit import HostRuntimeError
+from ascend_graph.prototypes import DataType
 
 if TYPE_CHECKING:
     from torchair._ge_concrete_graph.ge_ir_pb2 import AttrDef, GraphDef, OpDef, TensorDef
@@ -167,6 +168,9 @@ def data_edges(op: OpDef) -> list[str]:
 
 
 def tensor_of(definition: TensorDef) -> torch.Tensor:
+    """A constant; of a string its bytes."""
+    if proto_dtype(definition.desc.dtype) is DataType.STRING:
+        return torch.tensor(list(definition.data), dtype=torch.uint8)
     dtype = torch_dtype(proto_dtype(definition.desc.dtype))
     shape = list(definition.desc.shape.dim)
     count = 1

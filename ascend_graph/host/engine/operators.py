@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING
 
 from ascend_graph.host.ops import HostKernel, find_host_kernel
@@ -12,21 +13,25 @@ if TYPE_CHECKING:
 
 
 def find_kernel(op_type: str) -> HostKernel | None:
-    """The kernel of a GE operator: of an installed operator package, or else built in."""
+    """The kernel of a GE operator: of an installed operator package, or built in, or else a class that a library has."""
+    from ascend_graph.host.engine.custom import find_custom_kernel
     from ascend_graph.host.package import find_package_kernel
 
-    return find_package_kernel(op_type) or find_host_kernel(op_type)
+    return find_package_kernel(op_type) or find_host_kernel(op_type) or find_custom_kernel(op_type)
 
 
 def describe_operator(op_type: str) -> list[tuple[str, str, str]]:
     """Role, name and kind of an operator's parameters, as the graph engine reports registered operators.
 
-    Installed operator packages and loaded headers come first, then the prototypes that torchair's wheel documents.
+    Installed operator packages and loaded headers come first, then the prototypes that torchair's wheel documents, then those
+    of libraries that execute the operator. Of other operators the host's kernel says it, which knows no names of outputs.
 
     Raises:
         HostRuntimeError: no prototype is known.
     """
-    prototype = _prototype(op_type)
+    prototype, kernel = _prototype(op_type), find_host_kernel(op_type)
+    if prototype is None and kernel is not None:
+        return _described(kernel)
     if prototype is None:
         raise HostRuntimeError(f"no prototype of {op_type} is loaded, installed or documented by torchair")
     return [
@@ -34,6 +39,23 @@ def describe_operator(op_type: str) -> list[tuple[str, str, str]]:
         *(("o", p.name, p.kind.value) for p in prototype.outputs),
         *(("a", a.name, _IR_TYPES.get(a.type.value, "VT_" + a.type.value.upper())) for a in prototype.attrs),
     ]
+
+
+def _described(kernel: HostKernel) -> list[tuple[str, str, str]]:
+    """What a kernel's signature says of its operator."""
+    parameters = inspect.signature(kernel.function).parameters
+    kinds = {str: "String", int: "Int", float: "Float", bool: "Bool"}
+    types = {kind.__name__: _IR_TYPES[name] for kind, name in kinds.items()}
+    types |= {f"list[{kind.__name__}]": _IR_TYPES["List" + name] for kind, name in kinds.items()}
+    annotations = {name: str(parameters[name].annotation).split(" | ")[0] for name in sorted(kernel.attrs)}
+    return [
+        *(("i", name, "dynamic" if name in kernel.dynamic_inputs else _need(kernel, name)) for name in kernel.inputs),
+        *(("a", name, types[text]) for name, text in annotations.items() if text in types),
+    ]
+
+
+def _need(kernel: HostKernel, name: str) -> str:
+    return "required" if name in kernel.required_inputs else "optional"
 
 
 _IR_TYPES = {
@@ -57,12 +79,13 @@ _IR_TYPES = {
 
 
 def _prototype(op_type: str) -> OpPrototype | None:
+    from ascend_graph.host.engine.custom import custom_prototype
     from ascend_graph.prototypes import UnknownPrototypeError, find_prototype
 
     try:
         return find_prototype(op_type)
     except UnknownPrototypeError:
-        return documented_prototype(op_type)
+        return documented_prototype(op_type) or custom_prototype(op_type)
 
 
 def documented_prototype(op_type: str) -> OpPrototype | None:

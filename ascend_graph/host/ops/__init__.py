@@ -24,6 +24,7 @@ from ascend_graph.host.ops import (
     reduction,
     sampling,
     shape,
+    sparse_attention,
     spectral,
 )
 from ascend_graph.host.ops.registry import HostKernel, find_host_kernel, host_kernel, host_kernels, plain_kernels
@@ -54,5 +55,6 @@ __all__ = [
     "reduction",
     "sampling",
     "shape",
+    "sparse_attention",
     "spectral",
 ]

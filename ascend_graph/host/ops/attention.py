@@ -474,6 +474,62 @@ def recurrent_gated_delta_rule(
     return y, state
 
 
+@host_kernel("ChunkGatedDeltaRule", values=("actual_seq_lengths",))
+def chunk_gated_delta_rule(
+    query: T,
+    key: T,
+    value: T,
+    beta: T,
+    initial_state: T,
+    actual_seq_lengths: T,
+    g: T | None = None,
+    *,
+    scale_value: float = 1.0,
+) -> tuple[T, T]:
+    """RecurrentGatedDeltaRule for whole sequences, of which each begins with a state and ends with one."""
+    tokens, heads = value.shape[:2]
+    expected = {
+        "query": (tokens, query.size(1), key.size(-1)),
+        "key": tuple(query.shape),
+        "beta": (tokens, heads),
+        "g": (tokens, heads),
+        "initial_state": (actual_seq_lengths.numel(), heads, value.size(-1), key.size(-1)),
+    }
+    given = {"query": query, "key": key, "beta": beta, "g": g, "initial_state": initial_state}
+    for name, tensor in given.items():
+        if tensor is not None and tuple(tensor.shape) != expected[name]:
+            raise ValueError(
+                f"{name} of shape {tuple(tensor.shape)}: with value {tuple(value.shape)} {expected[name]} is expected"
+            )
+    if heads % query.size(1):
+        raise ValueError(f"{heads} heads of value are no multiple of {query.size(1)} heads of query and key")
+    lengths = actual_seq_lengths.tolist()
+    if min(lengths, default=0) < 0 or sum(lengths) != tokens:
+        raise ValueError(f"actual_seq_lengths {lengths}: there are {tokens} tokens")
+    # The recurrent form writes a state for each token; a sequence's last one is what remains.
+    states = initial_state.new_zeros((tokens + 1, *initial_state.shape[1:]), dtype=torch.float32)
+    out, final, start = torch.zeros_like(value), initial_state.clone(), 0
+    for sequence, length in enumerate(lengths):
+        if length == 0:
+            continue
+        part, places = slice(start, start + length), torch.arange(1, length + 1)
+        states[1] = initial_state[sequence].float()
+        out[part], _ = recurrent_gated_delta_rule(
+            query[part],
+            key[part],
+            value[part],
+            beta[part],
+            states,
+            torch.tensor([length]),
+            places,
+            None if g is None else g[part],
+            scale_value=scale_value,
+        )
+        final[sequence] = states[length].to(final.dtype)
+        start += length
+    return out, final
+
+
 @host_kernel("RopeWithSinCosCache")
 def rope_with_sin_cos_cache(
     positions: T,

@@ -245,3 +245,81 @@ def _to_cache(values: T, cache: T, index: T, mode: str, scale: T | None, offset:
 def _check_slots(slots: T, count: int) -> None:
     if bool(((slots < -1) | (slots >= count)).any()):
         raise ValueError(f"index {slots.tolist()}: the cache has places 0 to {count - 1}")
+
+
+@host_kernel("DequantRopeQuantKvcache", writes={"k_cache": 3, "v_cache": 4})
+def dequant_rope_quant_kv_cache(
+    x: T,
+    cos: T,
+    sin: T,
+    k_cache: T,
+    v_cache: T,
+    indices: T,
+    scale_k: T,
+    scale_v: T,
+    offset_k: T | None = None,
+    offset_v: T | None = None,
+    weight_scale: T | None = None,
+    activation_scale: T | None = None,
+    bias: T | None = None,
+    *,
+    size_splits: list[int],
+    quant_mode: str = "static",
+    layout: str = "BSND",
+    kv_output: bool = False,
+    cache_mode: str = "contiguous",
+) -> tuple[T, T, T, T, T]:
+    """Queries, keys and values of one tensor, the first two rotated, the last two quantised and put into the caches."""
+    if quant_mode != "static" or layout != "BSND" or cache_mode not in ("contiguous", "page"):
+        raise ValueError(
+            f"quant_mode {quant_mode!r} (static), layout {layout!r} (BSND), cache_mode {cache_mode!r} (contiguous, page): "
+            "no other is supported"
+        )
+    size, heads = k_cache.size(-1), k_cache.size(-2)
+    if len(size_splits) != 3 or sum(size_splits) != x.size(-1) or size_splits[1] != heads * size:
+        raise ValueError(
+            f"size_splits {size_splits} do not divide {x.size(-1)} into queries and {heads} heads of {size}"
+        )
+    if k_cache.shape != v_cache.shape or size_splits[1] != size_splits[2]:
+        raise ValueError(f"k_cache {tuple(k_cache.shape)} and v_cache {tuple(v_cache.shape)} are not alike")
+    wide = x.float()
+    if x.dtype == torch.int32:
+        if weight_scale is None:
+            raise ValueError("weight_scale is required with x of int32")
+        if bias is not None and not bias.dtype.is_floating_point:
+            wide = (x + bias).float()
+        wide = wide * weight_scale.float()
+        if activation_scale is not None:
+            wide = wide * activation_scale.float().reshape(*x.shape[:-1], 1)
+    if bias is not None and bias.dtype.is_floating_point:
+        wide = wide + bias.float()
+    q, k, v = (part.unflatten(-1, (-1, size)) for part in wide.split(size_splits, -1))
+    factors = [f.float().reshape(*q.shape[:-2], 1, size) for f in (cos, sin)]
+    q, k = (part * factors[0] + rotated(part) * factors[1] for part in (q, k))
+    if not x.is_meta:
+        for values, cache, scale, offset in ((k, k_cache, scale_k, offset_k), (v, v_cache, scale_v, offset_v)):
+            numbers = values / scale.float().reshape(-1, size)
+            if offset is not None:
+                numbers = numbers + offset.float().reshape(-1, size)
+            _to_rows(torch.round(numbers).clamp(-128, 127).to(torch.int8), cache, indices.long(), cache_mode == "page")
+    q, k, v = (part.to(cos.dtype) for part in (q, k, v))
+    return (q, k, v, k_cache, v_cache) if kv_output else (q, k.new_empty(0), v.new_empty(0), k_cache, v_cache)
+
+
+def _to_rows(values: T, cache: T, indices: T, in_pages: bool) -> None:
+    """Values of tokens to a cache: from a place of each sequence on, or each to its place among all."""
+    if in_pages:
+        rows, places = values.flatten(0, -3), indices.flatten()
+        if rows.size(0) != places.numel():
+            raise ValueError(f"indices has {places.numel()} numbers for {rows.size(0)} tokens")
+        _check_slots(places, cache.size(0) * cache.size(1))
+        cache.view(-1, *cache.shape[2:])[places] = rows
+        return
+    tokens = values if values.dim() == 4 else values.unsqueeze(1)
+    starts = indices.flatten().tolist()
+    if len(starts) != tokens.size(0) or tokens.size(0) > cache.size(0):
+        raise ValueError(f"indices {starts}: there are {tokens.size(0)} sequences, and {cache.size(0)} in the cache")
+    if min(starts) < 0 or max(starts) + tokens.size(1) > cache.size(1):
+        raise ValueError(f"indices {starts}: {tokens.size(1)} tokens from there on; the cache has {cache.size(1)}")
+    for row, start in enumerate(starts):
+        cache[row, start : start + tokens.size(1)] = tokens[row]

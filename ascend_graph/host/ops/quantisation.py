@@ -610,6 +610,27 @@ def quant_scatter(
     return scatter(data, indices, saturated(y).to(data.dtype), reduce="update", axis=axis)
 
 
+@host_kernel("QuantUpdateScatter", writes=("var",))
+def quant_update_scatter(
+    var: T,
+    indices: T,
+    updates: T,
+    quant_scales: T,
+    quant_zero_points: T | None = None,
+    *,
+    reduce: str,
+    axis: int = -2,
+    quant_axis: int = -1,
+    round_mode: str = "rint",
+) -> T:
+    """QuantScatter, as graphs call it."""
+    if round_mode != "rint":
+        raise ValueError(f"round_mode {round_mode!r} is not rint, the one for int8")
+    return quant_scatter(
+        var, indices, updates, quant_scales, quant_zero_points, axis=axis, quant_axis=quant_axis, reduce=reduce
+    )
+
+
 @host_kernel("FlatQuant")
 def flat_quant(
     x: T,

@@ -30,6 +30,58 @@ def apply_top_k_top_p(logits: T, p: T | None = None, k: T | None = None) -> T:
     return torch.empty_like(values).scatter_(1, order, values).to(logits.dtype)
 
 
+@host_kernel("TopKTopPSampleV2")
+def top_k_top_p_sample(
+    logits: T,
+    top_k: T,
+    top_p: T,
+    q: T | None = None,
+    min_ps: T | None = None,
+    *,
+    eps: float = 1e-8,
+    is_need_logits: bool = False,
+    top_k_guess: int = 32,
+    ks_max: int = 1024,
+    input_is_logits: bool = True,
+    is_need_sample_result: bool = False,
+) -> tuple[T, T]:
+    """The token of each row that is likeliest, or by the exponential numbers ``q``, of those that k, p and min_p leave.
+
+    k counts from 1 to ``ks_max``, p and min_p from 0 to 1; beyond, a row is not cut by them.
+    """
+    del top_k_guess  # how a device looks for p
+    rows, count = logits.shape
+    if any(x is not None and x.shape != (rows,) for x in (top_k, top_p, min_ps)) or not 0 < ks_max <= 1024:
+        raise ValueError(f"top_k, top_p and min_ps need a number for each of {rows} rows; ks_max {ks_max} 1 to 1024")
+    if q is not None and q.shape != logits.shape:
+        raise ValueError(f"q of shape {tuple(q.shape)}, logits of {tuple(logits.shape)}: they must be alike")
+    if is_need_sample_result:
+        raise ValueError("is_need_sample_result: not supported on the host; post_sample 'qSample' and None are")
+    none = -torch.inf if input_is_logits else 0.0
+    values, order = logits.float().sort(dim=-1, descending=True, stable=True)
+    kept = torch.ones_like(values, dtype=torch.bool)
+    k, most = top_k.long().unsqueeze(1), min(count, -(-ks_max // 8) * 8)
+    cut = (k >= 1) & (k <= most)
+    kept &= ~cut | (torch.arange(count, device=values.device) < k)
+    chances = values.masked_fill(~kept, none)
+    chances = chances.softmax(-1) if input_is_logits else chances
+    p = top_p.float().unsqueeze(1)
+    before = chances.cumsum(-1) - chances
+    # What makes up p, and at least the first.
+    kept &= (p >= 1) | (before <= p) & (p > 0) | (torch.arange(count, device=values.device) == 0)
+    chances = chances.masked_fill(~kept, 0.0)
+    if min_ps is not None:
+        least = min_ps.float().unsqueeze(1)
+        kept &= (least <= 0) | (chances >= chances.amax(-1, keepdim=True) * least.clamp(max=1))
+        chances = chances.masked_fill(~kept, 0.0)
+    if q is not None:
+        chances = chances / (q.float() + eps)
+    selected = order.gather(1, chances.argmax(-1, keepdim=True)).squeeze(1)
+    if not is_need_logits:
+        return selected, torch.zeros_like(values)
+    return selected, torch.full_like(values, none).scatter(1, order, values.masked_fill(~kept, none))
+
+
 @host_kernel("AdvanceStep", writes={"input_tokens": 0, "input_positions": 1, "seq_lens": 2, "slot_mapping": 3})
 def advance_step(
     input_tokens: T,

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "ascend_graph/custom_operator.h"
 #include "ascend_graph/entering.h"
 #include "ascend_graph/ge_bridge.h"
 #include "ascend_graph/host_kernel.h"
@@ -160,6 +161,9 @@ void separate(std::vector<at::Tensor>& results, const std::vector<void*>& places
     }
 }
 
+// The stream of the graph that this thread runs.
+thread_local void* graph_stream = nullptr;
+
 int run(uint32_t graph_id, void* stream, const GraphTensor* inputs, size_t input_count,
         const GraphTensor* outputs, size_t output_count, OutputSink sink) {
     if (const char* why = ascendgraphDeferral(stream)) {
@@ -181,6 +185,7 @@ int run(uint32_t graph_id, void* stream, const GraphTensor* inputs, size_t input
         }
         survive_divisions();
         const uint64_t divided = divisions_by_zero();
+        graph_stream = stream;
         const py::object& graph = is_traced() ? plan.traced : plan.run;
         auto results = graph(*arguments).cast<std::vector<at::Tensor>>();
         TORCH_CHECK(divisions_by_zero() == divided, "graph ", graph_id, ": an integer was divided by zero");
@@ -425,6 +430,66 @@ void call_kernel(const std::string& op_type, const py::sequence& arguments,
     TORCH_CHECK(error == 0, ascendgraphRecentError());
 }
 
+bool has_custom_operator(const std::string& op_type) {
+    CustomOperator found{};
+    return ascendgraphFindCustomOperator(op_type.c_str(), &found);
+}
+
+std::optional<std::string> custom_prototype(const std::string& op_type) {
+    CustomOperator found{};
+    if (!ascendgraphFindCustomOperator(op_type.c_str(), &found)) return std::nullopt;
+    const char* text = found.prototype();
+    return text == nullptr ? std::nullopt : std::optional<std::string>(text);
+}
+
+// What a class that executes a node gets memory from, and what it made of it.
+struct CustomResults {
+    const std::deque<at::Tensor>& inputs;
+    std::vector<at::Tensor> outputs, workspaces;
+
+    at::Tensor& output(size_t index) {
+        if (index >= outputs.size()) outputs.resize(index + 1);
+        return outputs[index];
+    }
+    static void* allocate(void* context, size_t output, int32_t dtype, const int64_t* sizes, size_t rank) {
+        const auto type = scalar_type_of(dtype);
+        if (!type.has_value()) return nullptr;
+        at::Tensor& place = static_cast<CustomResults*>(context)->output(output);
+        place = at::empty({sizes, rank}, at::TensorOptions().dtype(*type).device(at::kCPU));
+        return place.data_ptr();
+    }
+    static void refer(void* context, size_t output, size_t input) {
+        auto& self = *static_cast<CustomResults*>(context);
+        self.output(output) = self.inputs.at(input);
+    }
+    static void* workspace(void* context, size_t bytes) {
+        auto& kept = static_cast<CustomResults*>(context)->workspaces;
+        kept.push_back(at::empty({static_cast<int64_t>(bytes)}, at::TensorOptions().dtype(at::kByte)));
+        return kept.back().data_ptr();
+    }
+};
+
+std::vector<std::optional<at::Tensor>> call_custom_operator(const std::string& op_type,
+                                                            const py::sequence& arguments,
+                                                            const std::vector<std::string>& kinds,
+                                                            size_t input_count) {
+    CustomOperator custom{};
+    TORCH_CHECK(ascendgraphFindCustomOperator(op_type.c_str(), &custom), "no loaded library executes ",
+                op_type);
+    at::AutoDispatchBelowADInplaceOrView below_autograd;
+    Call call;
+    for (size_t i = 0; i < kinds.size(); ++i) call.add(arguments[i], kinds[i]);
+    CustomResults results{call.held, {}, {}};
+    const int error = custom.execute(
+        {call.values.data(), input_count, call.values.data() + input_count, call.values.size() - input_count,
+         graph_stream, &results, CustomResults::allocate, CustomResults::refer, CustomResults::workspace});
+    TORCH_CHECK(error == 0, ascendgraphRecentError());
+    std::vector<std::optional<at::Tensor>> outputs;
+    for (const at::Tensor& output : results.outputs)
+        outputs.push_back(output.defined() ? std::optional<at::Tensor>(output) : std::nullopt);
+    return outputs;
+}
+
 const bool registered = [] {
     ascendgraphSetGraphEngine({compile, run, remove, describe});
     ascendgraphSetPythonCaller(call_python);
@@ -451,4 +516,11 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
           "Whether a loaded operator package has a kernel for the operator.");
     m.def("call_kernel", &ascend_graph::host::call_kernel, py::arg("op_type"), py::arg("arguments"),
           py::arg("kinds"), "Calls an operator's kernel with CPU tensors; outputs are among the arguments.");
+    m.def("has_custom_operator", &ascend_graph::host::has_custom_operator, py::arg("op_type"),
+          "Whether a loaded library has a class that executes the operator.");
+    m.def("custom_prototype", &ascend_graph::host::custom_prototype, py::arg("op_type"),
+          "The text of the REG_OP in a library that executes the operator; None without one.");
+    m.def("call_custom_operator", &ascend_graph::host::call_custom_operator, py::arg("op_type"),
+          py::arg("arguments"), py::arg("kinds"), py::arg("input_count"),
+          "Executes an operator on contiguous CPU tensors, the attrs behind them, and gives its outputs.");
 }
