@@ -22,7 +22,7 @@ from ascend_graph.host.package import (
     write_package_files,
 )
 from ascend_graph.host.project import build_project_package
-from ascend_graph.host.repository import Repository
+from ascend_graph.host.repository import Given, Repository
 from ascend_graph.prototypes import OpPrototype, parse_file
 
 
@@ -45,6 +45,7 @@ def build_repository_package(
     ops: Sequence[str] = (),
     jobs: int = 1,
     progress: Callable[[Outcome], None] = lambda _: None,
+    given: Given = Given(),  # noqa: B008 - it is frozen
 ) -> tuple[Outcome, ...]:
     """Build one operator package from the operator projects of a repository; what fails is left out.
 
@@ -54,6 +55,7 @@ def build_repository_package(
         ops: the names of the projects' directories; all where none is given.
         jobs: how many projects are built at a time.
         progress: called with each outcome as it comes.
+        given: directories, macros and headers of CANN beside what the repository has.
 
     Returns:
         The outcome of each project, in the order of their paths.
@@ -71,7 +73,7 @@ def build_repository_package(
             part, started, error = parts / f"{number:03d}_{project.name}", time.monotonic(), ""
             operators: tuple[str, ...] = ()
             try:
-                build_project_package(part, project)
+                build_project_package(part, project, given=given)
                 package = open_package(part)
                 operators = tuple(package.metadata) if package is not None else ()
             except AscendGraphError as failure:

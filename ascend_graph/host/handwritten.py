@@ -18,7 +18,7 @@ from pathlib import Path
 
 from ascend_graph.compilation import CppLibrary
 from ascend_graph.errors import AscendGraphError
-from ascend_graph.host.repository import Includes, Repository, code_of
+from ascend_graph.host.repository import Includes, Repository, code_of, headers_beside
 from ascend_graph.host.toolkit import toolkit_directory
 
 _DIRECTORIES = (Path("op_api"), Path("op_host/op_api"))
@@ -76,7 +76,12 @@ class HandWritten:
             include_directories=(*given, self.project, *includes.directories, *toolkit),
             library_directories=(lib64,),
             libraries=("opapi", "ascendcl"),
-            flags=("-fno-gnu-unique", "-w", *self._definitions(includes)),
+            flags=(
+                "-fno-gnu-unique",
+                "-w",
+                *self._definitions(includes),
+                *headers_beside(self.repository, includes, toolkit),
+            ),
             # Other packages have functions of the same names, each its own.
             link_options=("-Wl,-Bsymbolic",),
         ).build(time_limit=time_limit)

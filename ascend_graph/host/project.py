@@ -41,7 +41,7 @@ from ascend_graph.host.package import (
     staged_package,
     write_package_files,
 )
-from ascend_graph.host.repository import Includes, Repository, code_of, defined_operators
+from ascend_graph.host.repository import Given, Includes, Repository, code_of, defined_operators, headers_beside
 from ascend_graph.host.toolkit import toolkit_directory
 from ascend_graph.prototypes import Attr, AttrType, DataType, OpPrototype, Parameter, ParameterKind, PassedAs
 from ascend_graph.prototypes.naming import snake_case
@@ -111,7 +111,11 @@ class Description:
 
 
 def build_project_package(
-    directory: str | Path, project: str | Path, *, relations: Mapping[str, str] | None = None
+    directory: str | Path,
+    project: str | Path,
+    *,
+    relations: Mapping[str, str] | None = None,
+    given: Given = Given(),  # noqa: B008 - it is frozen
 ) -> Path:
     """Build an operator package from an operator project.
 
@@ -120,6 +124,7 @@ def build_project_package(
         project: the directory with ``op_host`` and ``op_kernel``; sources that lie in it directly are taken where it has
             neither.
         relations: by op type: a shape relation, which the graph engine uses in place of the author's InferShape.
+        given: directories, macros and headers of CANN beside what the repository around the project has.
 
     Returns:
         The package's directory, for ``ASCEND_CUSTOM_OPP_PATH``.
@@ -131,7 +136,7 @@ def build_project_package(
         RelationError: a relation is malformed.
     """
     target = Path(directory).resolve()
-    sources = ProjectSources.find(Path(project).resolve())
+    sources = ProjectSources.find(Path(project).resolve(), given)
     parsed = {name: parse_relation(text) for name, text in (relations or {}).items()}
     with staged_package(target) as work:
         description = sources.describe(work)
@@ -169,7 +174,7 @@ def install_functions(sources: ProjectSources, prototypes: Sequence[OpPrototype]
     written = HandWritten.of(sources.project, sources.repository)
     if written is not None:
         try:
-            library = written.build(_host_include_directories(), COMPILE_LIMIT)
+            library = written.build(host_include_directories(), COMPILE_LIMIT)
             source = generate_project_package(prototypes, work, written.functions)
             functions = sources.host_library("libcust_opapi", source, work, beside=library)
             install_library(functions.build(time_limit=COMPILE_LIMIT), work / LIBRARY)
@@ -197,7 +202,7 @@ class ProjectSources:
     includes: Includes
 
     @staticmethod
-    def find(project: Path) -> ProjectSources:
+    def find(project: Path, given: Given = Given()) -> ProjectSources:  # noqa: B008 - it is frozen
         """The files of the project in a directory.
 
         Raises:
@@ -205,7 +210,7 @@ class ProjectSources:
         """
         if not project.is_dir():
             raise OperatorPackageError(f"{project} is no directory; give that of a project, with op_host and op_kernel")
-        repository = Repository.around(project)
+        repository = Repository.around(project, given)
         host_directory, kernel_directory = project / "op_host", project / "op_kernel"
         if host_directory.is_dir() and kernel_directory.is_dir():
             host_files = [
@@ -229,8 +234,8 @@ class ProjectSources:
             raise OperatorPackageError(f"{project} is no operator project: there is no {missing}{hint}")
         defined = {name for path in host for name in defined_operators(code_of(path))}
         host = (*host, *repository.registrations(defined, host))
-        given = (*dict.fromkeys(path.parent for path in (*host, *headers)), project)
-        includes = repository.includes(host, given, _host_include_directories())
+        own = (*dict.fromkeys(path.parent for path in (*host, *headers)), project)
+        includes = repository.includes(host, own, host_include_directories())
         return ProjectSources(project, (*host, *includes.helpers), kernel, headers, repository, includes)
 
     def describe(self, work: Path) -> Description:
@@ -285,12 +290,18 @@ class ProjectSources:
                 *directories,
                 self.project,
                 *(path for path in found if path not in directories),
-                *_host_include_directories(),
+                *host_include_directories(),
             ),
             library_directories=(toolkit / "lib64",),
             libraries=("opapi", "ascendcl", "ascendc_runtime", "dl"),
             # Packages are loaded into one process: what is not exported must not be shared between them.
-            flags=("-fvisibility=hidden", "-fno-gnu-unique", "-w", *self.definitions(self.host, self.includes)),
+            flags=(
+                "-fvisibility=hidden",
+                "-fno-gnu-unique",
+                "-w",
+                *self.definitions(self.host, self.includes),
+                *headers_beside(self.repository, self.includes, host_include_directories()),
+            ),
             link_options=(*linked, "-Wl,-rpath,$ORIGIN") if beside is not None else (),
         )
 
@@ -338,7 +349,13 @@ class ProjectSources:
                     library_directories=(toolkit / "lib64",),
                     libraries=("ascendcl", "ascendc_runtime"),
                     # As above; and the classes of a kernel have the same names for every combination of dtypes.
-                    flags=("-fvisibility=hidden", "-fno-gnu-unique", "-w", "--cce-aicore-only"),
+                    flags=(
+                        "-fvisibility=hidden",
+                        "-fno-gnu-unique",
+                        "-w",
+                        "--cce-aicore-only",
+                        *(f"-D{key}={value}" for key, value in self.repository.given.definitions),
+                    ),
                     kernel_compiler=kernel_compiler(),
                 )
             )
@@ -366,7 +383,8 @@ def _other_devices(socs: Iterable[str]) -> str:
     return f"AddConfig names {', '.join(sorted(socs))} alone; the host stands for an Atlas A2, ascend910b"
 
 
-def _host_include_directories() -> tuple[Path, ...]:
+def host_include_directories() -> tuple[Path, ...]:
+    """Where the headers of op_host and op_api are."""
     host, include = toolkit_directory() / "include/op_host", toolkit_directory() / "include"
     return host, include, host / "op_common", host / "op_common/op_host", host / "exe_graph"
 

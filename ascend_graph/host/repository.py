@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path, PurePosixPath
@@ -41,6 +41,7 @@ _TEXT = re.compile(r'"[^"\n$]*"')
 _MACRO_NAME = re.compile(r"\b[A-Z][A-Z0-9_]{3,}\b")
 _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
 _OP_ADD = re.compile(r"\bOP_ADD\s*\(\s*(\w+)")
+_OP_DEF = re.compile(r"\bOP_ADD\b|\bpublic\s+(?:ops::)?OpDef\b")
 #: The functions of an operator that a source registers: each by a macro of its own, or all by IMPL_OP.
 _FUNCTIONS = ("TILING", "INFERSHAPE")
 _IMPL_OP = re.compile(r"^[ \t]*IMPL_OP(?:_(?:OP)?(TILING|INFERSHAPE))?\s*\(\s*(\w+)", re.MULTILINE)
@@ -68,6 +69,18 @@ class Includes:
     missing: tuple[tuple[str, Path], ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What the caller of a build adds to what a repository says itself."""
+
+    #: Directories that the compiler looks in first (-I).
+    directories: tuple[Path, ...] = ()
+    #: Macros and their values (-D).
+    definitions: tuple[tuple[str, str], ...] = ()
+    #: CANN toolkits, or checkouts of their sources: host sources find there what the host toolkit has no header for.
+    cann: tuple[Path, ...] = ()
+
+
 @dataclass(frozen=True)
 class Repository:
     """The files around an operator project."""
@@ -76,9 +89,10 @@ class Repository:
     #: What of it is built; the way there is looked at, whatever its directories are called.
     start: Path
     architectures: frozenset[str] = HOST_ARCHITECTURES
+    given: Given = Given()
 
     @staticmethod
-    def around(directory: Path) -> Repository:
+    def around(directory: Path, given: Given = Given()) -> Repository:
         """The repository that a directory lies in: a git checkout, or as far up as build files go."""
         outer = [
             parent for parent in (directory, *directory.parents) if parent not in (Path.home(), *Path.home().parents)
@@ -86,13 +100,13 @@ class Repository:
         root, unmarked = directory, 0
         for parent in outer:
             if (parent / ".git").exists():
-                return Repository(parent, directory)
+                return Repository(parent, directory, given=given)
             unmarked = 0 if any((parent / mark).is_file() for mark in _MARKS) else unmarked + 1
             if unmarked == 0:
                 root = parent
             if unmarked > _MOST_UNMARKED:
                 break
-        return Repository(root, directory)
+        return Repository(root, directory, given=given)
 
     def is_other_architecture(self, path: Path) -> bool:
         """Whether a file is for another architecture than the host's device."""
@@ -113,28 +127,33 @@ class Repository:
     def registrations(self, operators: Iterable[str], known: Iterable[Path]) -> tuple[Path, ...]:
         """The sources of other projects that register the tiling and shapes of these operators, where no known one does.
 
-        Operators that share such functions register them together, in the sources of one of the projects.
+        Operators that share such functions register them together, in the sources of one of the projects; those beside
+        them hold what they call.
         """
         has = {one for path in known for one in _registered(code_of(path))}
         wanted = {(operator, function) for operator in operators for function in _FUNCTIONS} - has
-        found = {
-            min(paths, key=lambda path: self._distance(self.start, path))
-            for one, paths in (self._registrations if wanted else {}).items()
-            if one in wanted
-        }
-        return tuple(sorted(found))
+        if not wanted:
+            return ()
+        helping = {path: found for path, found in self._registrations.items() if has.isdisjoint(found)}
+        chosen = set()
+        for one in wanted:
+            registering = [path for path, found in helping.items() if one in found]
+            if registering:
+                chosen.add(min(registering, key=lambda path: self._distance(self.start, path)).parent)
+        return tuple(sorted(path for path in helping if path.parent in chosen))
 
     @cached_property
-    def _registrations(self) -> dict[tuple[str, str], list[Path]]:
-        found: dict[tuple[str, str], list[Path]] = {}
+    def _registrations(self) -> dict[Path, frozenset[tuple[str, str]]]:
+        """What each source of an op_host registers; those that define an operator are its project's alone."""
+        found = {}
         for path in self._files:
             inside = path.relative_to(self.root).parts
             if path.suffix not in _SOURCES or "op_host" not in inside or self.is_other_architecture(path):
                 continue
-            text = path.read_text(encoding="utf-8", errors="replace")
-            if _OTHER_FORMS.isdisjoint(inside) and not defined_operators(text):
-                for one in _registered(text):
-                    found.setdefault(one, []).append(path)
+            if _OTHER_FORMS.isdisjoint(inside):
+                text = path.read_text(encoding="utf-8", errors="replace")
+                if not _OP_DEF.search(text):
+                    found[path] = _registered(text)
         return found
 
     def submodules(self) -> tuple[Path, ...]:
@@ -162,6 +181,7 @@ class Repository:
         helpers: dict[Path, None] = {}
         siblings: dict[str, Path] = {}
         missing: dict[str, Path] = {}
+        toolkit = (*self.given.directories, *toolkit)
         todo = list(sources)
         while todo:
             source = todo.pop(0)
@@ -187,7 +207,7 @@ class Repository:
                         todo.append(helper)
         own = set(given)
         return Includes(
-            tuple(path for path in directories if path not in own),
+            (*self.given.directories, *(path for path in directories if path not in own)),
             tuple(files),
             tuple(helpers),
             tuple(siblings.items()),
@@ -199,7 +219,9 @@ class Repository:
         files = tuple(files)
         used = {name for path in files for name in _MACRO_NAME.findall(code_of(path))}
         defined = {name for path in files for name in _DEFINE.findall(code_of(path))}
-        return tuple((name, value) for name, value in self._build_definitions.items() if name in used - defined)
+        chosen = dict(self.given.definitions)
+        found = {name: value for name, value in self._build_definitions.items() if name in used - defined}
+        return tuple((found | chosen).items())
 
     @cached_property
     def _build_definitions(self) -> dict[str, str]:
@@ -295,6 +317,65 @@ class Repository:
         for path in self._files:
             found.setdefault(path.name, []).append(path)
         return found
+
+
+def headers_beside(repository: Repository, includes: Includes, toolkit: Sequence[Path]) -> tuple[str, ...]:
+    """The compiler's options for the headers of CANN that the host toolkit lacks, and for what those include.
+
+    They come after all others: what the host toolkit has is taken from there, for it is what runs.
+    """
+    roots = repository.given.cann
+    directories: dict[Path, None] = {}
+    seen: set[Path] = set()
+    todo = list(includes.missing) if roots else []
+    while todo:
+        text, source = todo.pop(0)
+        near = source.parent / text
+        if near.is_file():
+            path = near
+        elif _in_any(text, (*toolkit, *_system_directories())):
+            continue
+        else:
+            found = next((one for root in roots if (one := _below(root, text, source)) is not None), None)
+            if found is None:
+                continue
+            path = found[0]
+            directories[found[1]] = None
+        if path not in seen:
+            seen.add(path)
+            todo += [(name, path) for name, _ in _included(path)]
+    return tuple(f"-idirafter{directory}" for directory in directories)
+
+
+def has_headers(root: Path) -> bool:
+    """Whether there is any header below a directory that is said to be CANN's."""
+    return bool(_headers_below(root))
+
+
+@cache
+def _headers_below(root: Path) -> Mapping[str, Sequence[Path]]:
+    """The headers of a CANN toolkit or checkout, by their names."""
+    by_name: dict[str, list[Path]] = {}
+    for directory, names, files in os.walk(root, followlinks=True):
+        names[:] = sorted(n for n in names if not n.startswith(".") and n not in _ASIDE | _STAND_INS)
+        for name in sorted(files):
+            if Path(name).suffix in _SUFFIXES:
+                by_name.setdefault(name, []).append(Path(directory) / name)
+    return by_name
+
+
+def _below(root: Path, text: str, source: Path) -> tuple[Path, Path] | None:
+    """The header whose path ends like an include, the nearest to its source; and the directory above that end."""
+    parts = PurePosixPath(os.path.normpath(text)).parts
+    candidates = [path for path in _headers_below(root).get(parts[-1], ()) if path.parts[-len(parts) :] == parts]
+    if not candidates:
+        return None
+
+    def order(path: Path) -> tuple[int, int, str]:
+        return -len(Path(os.path.commonpath([source, path])).parts), len(path.parts), str(path)
+
+    path = min(candidates, key=order)
+    return path, path.parents[len(parts) - 1]
 
 
 def defined_operators(code: str) -> frozenset[str]:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from ascend_graph.errors import AscendGraphError
-from ascend_graph.host.repository import Repository
+from ascend_graph.host.repository import Given, Repository
 from ascend_graph.host.toolkit import host_environment
 
 
@@ -130,6 +130,7 @@ def survey(
     jobs: int = 1,
     time_limit: float = 900.0,
     progress: Callable[[Result], None] = lambda _: None,
+    given: Given = Given(),  # noqa: B008 - it is frozen
 ) -> Survey:
     """Try everything of a directory that the host runtime builds.
 
@@ -141,6 +142,7 @@ def survey(
         jobs: how many are tried at a time.
         time_limit: seconds for each.
         progress: called with each result as it comes.
+        given: what builds of operator projects get beside what the repository has.
 
     Raises:
         SurveyError: there is no such directory, or nothing in it is of these kinds.
@@ -165,7 +167,7 @@ def survey(
 
     def attempt(number_and_item: tuple[int, _Found]) -> Result:
         number, item = number_and_item
-        result = _attempt(root, item, work / f"{number:03d}-{item.path.name}", copy, time_limit)
+        result = _attempt(root, item, work / f"{number:03d}-{item.path.name}", copy, time_limit, given)
         progress(result)
         return result
 
@@ -227,7 +229,7 @@ def _text(path: Path) -> str:
 # ---- one attempt ------------------------------------------------------------------------------------------------------
 
 
-def _attempt(root: Path, item: _Found, work: Path, copy: _Copy, time_limit: float) -> Result:
+def _attempt(root: Path, item: _Found, work: Path, copy: _Copy, time_limit: float, given: Given) -> Result:
     if work.exists():
         shutil.rmtree(work)
     work.mkdir(parents=True)
@@ -236,7 +238,7 @@ def _attempt(root: Path, item: _Found, work: Path, copy: _Copy, time_limit: floa
     started = time.monotonic()
     steps = {Kind.OPERATOR: _operator_steps, Kind.EXTENSION: _extension_steps, Kind.SAMPLE: _sample_steps}[item.kind]
     reached: State | None = None
-    for step in steps(item.path, work, copy):
+    for step in steps(item.path, work, copy, given):
         left = time_limit - (time.monotonic() - started)
         status = _run(step, log, left)
         if status != 0:
@@ -257,17 +259,19 @@ def _attempt(root: Path, item: _Found, work: Path, copy: _Copy, time_limit: floa
     return Result(str(path), item.kind, state, failed, error, cause, missing, left_out, seconds, str(log))
 
 
-def _operator_steps(path: Path, work: Path, copy: _Copy) -> Iterable[_Step]:
+def _operator_steps(path: Path, work: Path, copy: _Copy, given: Given) -> Iterable[_Step]:
     package = work / "package"
-    yield _Step(
-        "build", (sys.executable, "-m", "ascend_graph.cli", "build", str(path), "-o", str(package)), work, State.BUILT
-    )
+    options = [f"-I{one}" for one in given.directories]
+    options += [f"-D{name}={value}" for name, value in given.definitions]
+    options += [f"--cann={one}" for one in given.cann]
+    build = (sys.executable, "-m", "ascend_graph.cli", "build", str(path), "-o", str(package), *options)
+    yield _Step("build", build, work, State.BUILT)
     load = "import ctypes, sys; ctypes.CDLL(sys.argv[1])"
     library = package / "op_api/lib/libcust_opapi.so"
     yield _Step("load", (sys.executable, "-c", load, str(library)), work, State.LOADED)
 
 
-def _extension_steps(path: Path, work: Path, copy: _Copy) -> Iterable[_Step]:
+def _extension_steps(path: Path, work: Path, copy: _Copy, given: Given) -> Iterable[_Step]:
     source, built = copy.of(path), work / "built"
     host = (sys.executable, "-m", "ascend_graph.host")
     yield _Step("build", (*host, "setup.py", "build", "--build-lib", str(built)), source, State.BUILT)
@@ -276,7 +280,7 @@ def _extension_steps(path: Path, work: Path, copy: _Copy) -> Iterable[_Step]:
         yield _Step("run", ("env", f"PYTHONPATH={built}", *host, str(test)), test.parent, State.RAN)
 
 
-def _sample_steps(path: Path, work: Path, copy: _Copy) -> Iterable[_Step]:
+def _sample_steps(path: Path, work: Path, copy: _Copy, given: Given) -> Iterable[_Step]:
     source = copy.of(path)
     build = work / "build"
     yield _Step("build", ("cmake", "-S", str(source), "-B", str(build)), work, State.FAILED)

@@ -12,9 +12,10 @@ from click.testing import CliRunner
 
 from ascend_graph.cli import main
 from ascend_graph.host.package import OperatorPackageError
-from ascend_graph.host.project import ProjectSources
-from ascend_graph.host.repository import Repository
+from ascend_graph.host.project import ProjectSources, host_include_directories
+from ascend_graph.host.repository import Given, Repository, headers_beside
 from ascend_graph.host.survey import Kind, State, SurveyError, survey
+from ascend_graph.host.toolkit import toolkit_directory
 from ascend_graph.prototypes import parse_file
 
 PROJECT = Path(__file__).parent / "project"
@@ -78,6 +79,8 @@ def test_functions_that_operators_share_are_found_where_they_are_registered(repo
             "math/add/op_host/add_infershape.cpp": "IMPL_OP_INFERSHAPE(Add).InferShape(g);",
             "math/sub/op_host/sub_tiling.cpp": "IMPL_OP_OPTILING(Sub).Tiling(f);\nIMPL_OP_OPTILING(Add).Tiling(f);",
             "math/sub/op_host/sub_infershape.cpp": register.format("Add"),
+            "math/sub/op_host/sub_detail.cpp": "what the tiling calls",
+            "math/sub/op_host/sub_def.cpp": "class Sub : public OpDef {};",
             "math/sub/op_host/arch35/sub_tiling.cpp": register.format("Add"),
             "math/sub/op_host/whole_def.cpp": "OP_ADD(Whole);" + register.format("Add"),
             "math/sub/tests/op_host/sub_tiling.cpp": register.format("Add"),
@@ -87,12 +90,12 @@ def test_functions_that_operators_share_are_found_where_they_are_registered(repo
     around = Repository.around(repository / "math/add")
     own = [repository / "math/add/op_host/add_infershape.cpp"]
     found = around.registrations(["Add"], own)
-    assert {path.name for path in found} <= {"sub_tiling.cpp", "sub_infershape.cpp"}
+    assert [path.name for path in found] == ["sub_detail.cpp", "sub_tiling.cpp"]
     assert {path.parent for path in found} == {repository / "math/sub/op_host"}
     assert around.registrations(["Sub", "Add"], [*own, repository / "math/sub/op_host/sub_tiling.cpp"]) == ()
     hosts = [str(p.relative_to(repository)) for p in ProjectSources.find(repository / "math/add").host]
     assert set(hosts) > {"math/add/op_host/add_def.cpp", "math/add/op_host/add_infershape.cpp"}
-    assert any(name.startswith("math/sub/op_host/sub_") for name in hosts)
+    assert "math/sub/op_host/sub_tiling.cpp" in hosts
 
 
 def test_an_include_that_names_another_architecture_is_followed(repository: Path) -> None:
@@ -125,6 +128,62 @@ def test_functions_for_the_graph_engine_alone_are_left_out(repository: Path) -> 
     names = {path.name for path in ProjectSources.find(repository / "math/add").host}
     assert "both.cpp" in names
     assert "fallback.cpp" not in names
+
+
+@pytest.fixture
+def strange(tmp_path: Path) -> tuple[Path, Path]:
+    """A project that builds with a header of CANN that the host toolkit lacks, and a checkout that has it."""
+    project = tmp_path / "repository/strange"
+    shutil.copytree(PROJECT, project)
+    source = project / "op_host/pick.cpp"
+    source.write_text('#include "strange/thing.h"\nstatic_assert(THING == 5 && GIVEN == 3);\n' + source.read_text())
+    cann = write(
+        tmp_path / "cann",
+        {
+            "include/strange/thing.h": '#include "deep/down.h"\n#include "beside.h"\n#include "graph/types.h"\n#include <vector>',
+            "include/strange/beside.h": '#include "own/last.h"',
+            "pkg_inc/deep/down.h": "#define THING 5",
+            "pkg_inc/own/last.h": "",
+            "include/graph/types.h": "#error the host toolkit's own comes first",
+            "tests/strange/thing.h": "#error a test's",
+        },
+    )
+    return project, cann
+
+
+def test_headers_of_cann_are_found_after_all_others(strange: tuple[Path, Path]) -> None:
+    project, cann = strange
+    sources = ProjectSources.find(project, Given(cann=(cann,)))
+    options = headers_beside(sources.repository, sources.includes, host_include_directories())
+    assert options == (f"-idirafter{cann / 'include'}", f"-idirafter{cann / 'pkg_inc'}")
+    assert ProjectSources.find(project).includes.missing == (("strange/thing.h", project / "op_host/pick.cpp"),)
+    library = sources.host_library(
+        "libdefinitions", toolkit_directory() / "include/op_host/ascend_graph/describe.cpp", cann
+    )
+    assert not set(options) - set(library.flags)
+
+
+def test_a_build_takes_directories_macros_and_cann(strange: tuple[Path, Path], tmp_path: Path) -> None:
+    """Without them the project does not build; what they name is refused where it is nothing."""
+    project, cann = strange
+    write(tmp_path, {"more/own_more.h": "#define MORE 4"})
+    source = project / "op_host/pick.cpp"
+    source.write_text('#include "own_more.h"\nstatic_assert(MORE == 4);\n' + source.read_text())
+    for path in (project / "op_host").iterdir():
+        if path.name.startswith(("everything", "faulty")):
+            path.unlink()
+    options = ["-I", str(tmp_path / "more"), "-D", "GIVEN=3", "--cann", str(cann)]
+    arguments = ["build", str(project), "-o", str(tmp_path / "opp")]
+    failed = CliRunner().invoke(main, [*arguments, *options[2:]])
+    assert failed.exit_code == 1
+    assert "own_more.h: No such file" in failed.output
+    result = CliRunner().invoke(main, [*arguments, *options], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    refused = CliRunner().invoke(main, [*arguments, "--cann", str(empty)])
+    assert refused.exit_code == 2
+    assert "has no headers" in refused.output
 
 
 def test_operators_are_found_side_by_side_as_they_are_installed(repository: Path) -> None:

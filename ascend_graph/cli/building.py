@@ -1,0 +1,207 @@
+"""Commands that build what authors wrote: ``build`` for projects and repositories, ``survey`` for what stops them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ascend_graph.cli.common import SHAPE_EXAMPLE, by_operator, format_option, print_json, terminal
+
+if TYPE_CHECKING:
+    from ascend_graph.host.repository import Given
+
+
+def _given(command: Callable[..., None]) -> Callable[..., None]:
+    """The options for what a repository does not say itself; the command gets them as one ``given``."""
+    directory = click.Path(exists=True, file_okay=False, path_type=Path)
+
+    @click.option(
+        "-I", "directories", multiple=True, type=directory, help="Look for headers here first; may be repeated."
+    )
+    @click.option("-D", "definitions", multiple=True, metavar="NAME[=VALUE]", help="Define a macro; may be repeated.")
+    @click.option(
+        "--cann", multiple=True, type=directory,
+        help="A CANN toolkit, or a checkout of its sources: headers that the host toolkit lacks are taken from there.",
+    )  # fmt: skip
+    @wraps(command)
+    def with_given(
+        *arguments: Any,
+        directories: tuple[Path, ...],
+        definitions: tuple[str, ...],
+        cann: tuple[Path, ...],
+        **options: Any,
+    ) -> None:
+        from ascend_graph.host.repository import Given, has_headers
+
+        for root in cann:
+            if not has_headers(root.resolve()):
+                raise click.BadParameter(
+                    f"{root} has no headers: name the directory of a CANN toolkit, or a checkout of opbase or metadef",
+                    param_hint="--cann",
+                )
+        values = tuple((name, value or "1") for name, _, value in (one.partition("=") for one in definitions))
+        roots = (tuple(one.resolve() for one in paths) for paths in (directories, cann))
+        command(*arguments, given=Given(next(roots), values, next(roots)), **options)
+
+    return with_given
+
+
+@click.command()
+@click.argument("project", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option(
+    "-o", "--output", type=click.Path(file_okay=False, path_type=Path), help="The operator package's directory."
+)
+@click.option(
+    "--shape",
+    "shapes",
+    multiple=True,
+    metavar="OP=RELATION",
+    help="An output shape for graphs, in place of the project's InferShape; may be repeated.",
+)
+@click.option(
+    "--ops", default="", metavar="A,B", help="Of a repository: the projects with these directory names alone."
+)
+@click.option("-j", "--jobs", type=click.IntRange(1), default=1, show_default=True, help="How many projects at a time.")
+@_given
+def build(
+    project: Path | None, output: Path | None, shapes: tuple[str, ...], ops: str, jobs: int, given: Given
+) -> None:
+    """Build an operator package for the host runtime from PROJECT (op_host and op_kernel), for --opp of the launcher.
+
+    PROJECT may be a repository, or a part of one: all its projects become one package. What fails is named and left out,
+    and the exit status is 1.
+
+    Without PROJECT: compile ahead what links PyTorch, the eager kernel and the host runtime's bridge. Both are compiled
+    on first use otherwise, and cached.
+    """
+    if project is not None:
+        if output is None:
+            raise click.UsageError("where is the package to be made? Write -o DIRECTORY")
+        names = tuple(name.strip() for name in ops.split(",") if name.strip())
+        is_project = (project / "op_host").is_dir() or not any(project.glob("*/**/op_host"))
+        if names or not is_project:
+            if shapes:
+                raise click.UsageError("--shape is for one project; build that alone")
+            _build_repository(project, output, names, jobs, given)
+            return
+        from ascend_graph.host.project import build_project_package
+
+        relations = by_operator("--shape", shapes, SHAPE_EXAMPLE)
+        click.echo(f"operator package: {build_project_package(output, project, relations=relations, given=given)}")
+        return
+    if output is not None or shapes or ops:
+        raise click.UsageError("-o, --shape and --ops need a PROJECT")
+    from ascend_graph.eager.library import eager_library
+    from ascend_graph.host.bridge import bridge_library
+
+    for what, library in (("eager kernel", eager_library()), ("bridge of the host runtime", bridge_library())):
+        state = "cached" if library.cached() else "compiled"
+        click.echo(f"{what}: {state}: {library.build()}")
+
+
+def _build_repository(repository: Path, output: Path, names: tuple[str, ...], jobs: int, given: Given) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from ascend_graph.host.collection import Outcome, build_repository_package
+    from ascend_graph.host.survey import first_error
+
+    def progress(one: Outcome) -> None:
+        state = "failed" if one.error else "built"
+        click.echo(f"{one.project.name}: {state} [{one.seconds:.0f} s]", err=True)
+
+    outcomes = build_repository_package(output, repository, ops=names, jobs=jobs, progress=progress, given=given)
+    failed = sum(bool(one.error) for one in outcomes)
+    table = Table(title=f"{len(outcomes) - failed} of {len(outcomes)} projects built", title_justify="left")
+    for heading in ("project", "operators", "first error"):
+        table.add_column(heading, overflow="fold")
+    for one in outcomes:
+        table.add_row(
+            escape(str(one.project.relative_to(repository.resolve()))),
+            ", ".join(one.operators),
+            escape(first_error(one.error)),
+            style="red" if one.error else "",
+        )
+    terminal().print(table)
+    click.echo(f"operator package: {output}")
+    if failed:
+        sys.exit(1)
+
+
+@click.command()
+@click.argument("directory", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option(
+    "-o", "--output", type=click.Path(file_okay=False, path_type=Path),
+    help="Where it builds and keeps its logs; a new directory for temporary files otherwise.",
+)  # fmt: skip
+@click.option(
+    "--kind", "kinds", multiple=True, type=click.Choice(["operator", "extension", "sample"]), help="What is tried; all."
+)
+@click.option("--ops", default="", metavar="A,B", help="Try the directories of these names alone.")
+@click.option("-j", "--jobs", type=click.IntRange(1), default=1, show_default=True, help="How many at a time.")
+@click.option("--time-limit", type=click.FloatRange(1), default=900.0, show_default=True, help="Seconds for each.")
+@format_option("table", "json")
+@_given
+def survey(
+    directory: Path,
+    output: Path | None,
+    kinds: tuple[str, ...],
+    ops: str,
+    jobs: int,
+    time_limit: float,
+    output_format: str,
+    given: Given,
+) -> None:
+    """Try everything in DIR that the host runtime builds, and say what stops the rest.
+
+    Operator projects, extensions of PyTorch and samples are found by their files. Each is built, loaded, and its own test
+    run where it has one; nothing is written to DIR.
+    """
+    import tempfile
+
+    from ascend_graph.host.survey import Kind, Result
+    from ascend_graph.host.survey import survey as run
+
+    work = output or Path(tempfile.mkdtemp(prefix="ascend-graph-survey-"))
+    chosen = [kind for kind in Kind if not kinds or kind.name.lower() in kinds]
+    names = [name.strip() for name in ops.split(",") if name.strip()]
+
+    def progress(one: Result) -> None:
+        reason = f": {one.cause}" if one.cause else ""
+        click.echo(f"{one.path} ({one.kind.value}): {one.state.value}{reason} [{one.seconds:.0f} s]", err=True)
+
+    found = run(
+        directory, work, kinds=chosen, names=names, jobs=jobs, time_limit=time_limit, progress=progress, given=given
+    )
+    if output_format == "json":
+        print_json(found.as_json())
+        return
+    from rich.markup import escape
+    from rich.table import Table
+
+    styles = {"failed": "red", "other device": "yellow"}
+    listed = Table(
+        title=f"{directory}: {len(found.results)} found, {found.built} built, {found.ran} ran", title_justify="left"
+    )
+    for heading in ("path", "kind", "state", "first error"):
+        listed.add_column(heading, overflow="fold")
+    for one in found.results:
+        state = one.state.value
+        listed.add_row(escape(one.path), one.kind.value, state, escape(one.error), style=styles.get(state, ""))
+    causes = Table(title="causes", title_justify="left")
+    for heading in ("number", "cause"):
+        causes.add_column(heading, overflow="fold")
+    for cause, count in found.causes.items():
+        causes.add_row(str(count), escape(cause))
+    terminal().print(listed)
+    if found.causes:
+        terminal().print(causes)
+    click.echo(f"logs: {work}")
+
+
+COMMANDS = (build, survey)
