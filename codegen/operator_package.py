@@ -262,7 +262,8 @@ class TilingField:
 class TilingStructure:
     """A structure that a tiling function fills and a kernel reads."""
 
-    op: str
+    #: The operators that it is registered for.
+    ops: tuple[str, ...]
     name: str
     size: int
     fields: tuple[TilingField, ...]
@@ -298,7 +299,7 @@ def project_kernel(
         instances: what to compile of a kernel that is a template.
     """
     structures = tuple(tilings)
-    default = next((t.name for t in structures if t.op == op_type), None)
+    default = next((t.name for t in structures if op_type in t.ops), None)
     text: str = render(
         "operator_package/project_kernel.asc.jinja",
         op_type=identifier(op_type),

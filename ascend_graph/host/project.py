@@ -504,7 +504,9 @@ def _description(found: Mapping[str, Any], project: Path) -> Description:
     tilings: dict[str, TilingStructure] = {}
     for one in found["tiling_classes"]:
         fields = tuple(TilingField(f["type"].rpartition("::")[2], f["name"], f["count"]) for f in one["fields"])
-        tilings.setdefault(one["name"], TilingStructure(one["op"], one["name"], one["size"], fields))
+        known = tilings.get(one["name"])
+        ops = (*(known.ops if known is not None else ()), one["op"])
+        tilings[one["name"]] = TilingStructure(ops, one["name"], one["size"], fields)
     return Description(operators, _in_order(tilings))
 
 

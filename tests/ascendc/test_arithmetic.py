@@ -160,6 +160,18 @@ CASES += [
     Case("Add registers", "SetVectorMask<half, MaskMode::NORMAL>(0, 0xffff); Add<half, false>(z, x, y, MASK_PLACEHOLDER, 2,"
          " {1, 1, 1, 8, 8, 8}); ResetMask();", _masked(128, np.arange(128) < 16, np.add), _values("half", 256), _values("half", 256),
          _values("half", 256), HALF),
+    # As template arguments, which is how kernels of a family share their code.
+    Case("Exp pointed", "using Unary = void(const LocalTensor<float>&, const LocalTensor<float>&, const int32_t&);"
+         "Unary* f = Exp<float>; f(z, x, 64); f = &Abs<float>; f(z[64], x, 64); Exp(z[128], x, 64);",
+         lambda x, y, z: np.concatenate([np.exp(x[:64]), np.abs(x[:64]), np.exp(x[:64])]).astype("f4"), _values("float", 64), None,
+         np.zeros(192, np.float32), FLOAT, 1e-6),
+    Case("Add pointed", "using Binary = void(const LocalTensor<float>&, const LocalTensor<float>&, const LocalTensor<float>&, const int32_t&);"
+         "using Scalar = void(const LocalTensor<float>&, const LocalTensor<float>&, const float&, const int32_t&);"
+         "using Math = void(const LocalTensor<float>&, const LocalTensor<float>&, const uint32_t);"
+         "Binary* f = Add<float>; Scalar* g = Muls<float, true>; Math* h = Floor<float, false>;"
+         "f(z, x, y, 64); g(z[64], x, 3.0f, 64); h(z[128], x, 64); const uint32_t count = 64; Floor(z[192], x, count);",
+         lambda x, y, z: np.concatenate([x + y, x * 3, np.floor(x), np.floor(x)]).astype("f4"), _values("float", 64), _values("float", 64),
+         np.zeros(256, np.float32), FLOAT),
     Case("Add with members", "AscendCUtils::SetMask<half>(16); Add<half, false>(z, x, y, MASK_PLACEHOLDER, 2,"
          " {1, 1, 1, 8, 8, 8}); AscendCUtils::ResetMask();", _masked(128, np.arange(128) < 16, np.add), _values("half", 256),
          _values("half", 256), _values("half", 256), HALF),

@@ -225,8 +225,19 @@ void on_repeats_with_dst(const char* api, const Where& where, const Mask& mask, 
 
 }  // namespace detail
 
+namespace detail {
+// Marks the form of a function with a count that is taken as a pointer or a template argument, where there
+// can be no `Where`. A call takes the other form, which is the more specialised.
+template <typename Count, typename Wanted>
+using IfPointed = std::enable_if_t<std::is_same<Count, Wanted>::value>;
+}  // namespace detail
+
 // The names of the API cannot be template arguments, so each family of overloads is written once, as a macro.
 #define ASCENDC_UNARY(Name, op)                                                                        \
+    template <typename T, typename Count, typename = detail::IfPointed<Count, int32_t>>                \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const Count& count) {              \
+        Name(dst, src, count, ascendc_host::current().where);                                          \
+    }                                                                                                  \
     template <typename T>                                                                              \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const int32_t& count,              \
               Where where = Where()) {                                                                 \
@@ -261,6 +272,11 @@ ASCENDC_UNARY(Not, detail::not_op)
 #undef ASCENDC_UNARY
 
 #define ASCENDC_BINARY(Name, op)                                                                    \
+    template <typename T, typename Count, typename = detail::IfPointed<Count, int32_t>>             \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,    \
+              const Count& count) {                                                                 \
+        Name(dst, src0, src1, count, ascendc_host::current().where);                                \
+    }                                                                                               \
     template <typename T>                                                                           \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,    \
               const int32_t& count, Where where = Where()) {                                        \
@@ -300,6 +316,12 @@ ASCENDC_BINARY(SubRelu, detail::sub_relu_op)
 // The scalar may be of another arithmetic type than the tensor: `S` is converted to the element type, as the
 // device does.
 #define ASCENDC_SCALAR(Name, op)                                                                          \
+    template <typename T, bool isSetMask = true, typename Count,                                          \
+              typename = detail::IfPointed<Count, int32_t>>                                               \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const detail::Same<T>& scalarValue,   \
+              const Count& count) {                                                                       \
+        Name<T, isSetMask>(dst, src, scalarValue, count, ascendc_host::current().where);                  \
+    }                                                                                                     \
     template <typename T, bool isSetMask = true>                                                          \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const detail::Same<T>& scalarValue,   \
               const int32_t& count, Where where = Where()) {                                              \

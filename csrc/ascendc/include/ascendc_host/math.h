@@ -63,8 +63,13 @@ void unary_math(const char* api, const Where& where, const LocalTensor<T>& dst, 
 
 }  // namespace detail
 
-// Four forms: with or without temporary space, with or without a count.
+// Four forms: with or without temporary space, with or without a count; and one for pointers.
 #define ASCENDC_MATH(Name, op)                                                                   \
+    template <typename T, bool isReuseSource = false, typename Count,                            \
+              typename = detail::IfPointed<Count, uint32_t>>                                     \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const Count calCount) {      \
+        Name<T, isReuseSource>(dst, src, calCount, ascendc_host::current().where);               \
+    }                                                                                            \
     template <typename T, bool isReuseSource = false>                                            \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>&, \
               const uint32_t calCount, Where where = Where()) {                                  \

@@ -16,5 +16,6 @@ TILING_DATA_FIELD_DEF_STRUCT(Weights, weights);
 TILING_DATA_FIELD_DEF_STRUCT(TCubeTiling, cube);
 TILING_DATA_FIELD_DEF(uint64_t, lists);
 END_TILING_DATA_DEF;
+REGISTER_TILING_DATA_CLASS(Another, EverythingTiling)
 REGISTER_TILING_DATA_CLASS(Everything, EverythingTiling)
 }  // namespace optiling
