@@ -74,6 +74,8 @@ _KERNEL_TYPES = {
 #: What AddConfig calls the chips whose vector unit works on registers; their kernels use another API.
 _REGISTER_SOCS = frozenset({"ascend950", "ascend910_95", "mc62", "mc62cm12a"})
 _ADD_CONFIG = re.compile(r'\bAddConfig\s*\(\s*"(\w+)"')
+_COMMUNICATES = re.compile(r"\bMC2\s*\(\s*\)\s*\.\s*HcclGroup\b")
+_THAT_COMMUNICATE = "it communicates (MC2), which the host runtime does not build"
 #: How a source registers a function that launches the operator through aclnn, and how it registers all others.
 _FALLBACK = re.compile(r"\.\s*(?:OpExecuteFunc|Op2StageExecuteFuncs)\s*\(")
 _FUNCTION = re.compile(r"\bOP_ADD\s*\(|\.\s*(?:Tiling|InferShape|InferDataType)\s*\(")
@@ -273,6 +275,8 @@ class ProjectSources:
         named = {soc for path in self.host for soc in _ADD_CONFIG.findall(code_of(path))}
         if named and named <= _REGISTER_SOCS:
             raise OperatorPackageError(f"{self.project}: {_other_devices(named)}")
+        if any(_COMMUNICATES.search(code_of(path)) for path in self.host):
+            raise OperatorPackageError(f"{self.project}: {_THAT_COMMUNICATE}")
 
     def host_library(self, name: str, source: Path, work: Path, *, beside: Path | None = None) -> CppLibrary:
         """A library of the project's host sources and one more, which needs the one beside it."""
@@ -326,6 +330,7 @@ class ProjectSources:
         given = (source.parent, self.project / "op_kernel", self.project)
         includes = self.repository.includes([source], given, _kernel_include_directories())
         installed = _installed_side_by_side(operator, includes, work)
+        tilings = _not_declared_by(tilings, (code, *map(code_of, includes.files)))
         libraries = []
         for index, dtypes in enumerate(operator.combinations):
             name = f"{operator.kernel}_{index}"
@@ -424,6 +429,13 @@ def _files(paths: Any, suffixes: frozenset[str]) -> tuple[Path, ...]:
 
 def _toolkit_headers() -> tuple[Path, ...]:
     return tuple(sorted(path for path in (toolkit_directory() / "include").rglob("*") if path.is_file()))
+
+
+def _not_declared_by(tilings: Sequence[TilingStructure], codes: Sequence[str]) -> tuple[TilingStructure, ...]:
+    """Without the structures that a kernel declares itself, as one with REGISTER_TILING_DEFAULT does."""
+    if not any("REGISTER_TILING_DEFAULT" in code for code in codes):
+        return tuple(tilings)
+    return tuple(t for t in tilings if not any(re.search(rf"\bstruct\s+{t.name}\s*\{{", code) for code in codes))
 
 
 def _check_parameters(operator: ProjectOperator, source: Path, code: str, count: int) -> bool:
@@ -535,7 +547,7 @@ def _operator(found: Mapping[str, Any], template: Mapping[str, Any] | None, proj
     if found["socs"] and _REGISTER_SOCS.issuperset(found["socs"]):
         raise OperatorPackageError(f"{op_type}: {_other_devices(found['socs'])}")
     if found["communicates"]:
-        raise OperatorPackageError(f"{op_type}: it communicates (MC2), which the host runtime does not build")
+        raise OperatorPackageError(f"{op_type}: {_THAT_COMMUNICATE}")
     combinations = tuple(tuple(DataType(number) for number in one) for one in found["combinations"])
     columns = [tuple(dict.fromkeys(column)) for column in zip(*combinations, strict=True)]
     inputs = tuple(

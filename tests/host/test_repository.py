@@ -8,15 +8,16 @@ import shutil
 from pathlib import Path
 
 import pytest
+from ascend_graph.codegen.operator_package import TilingField, TilingStructure
 from click.testing import CliRunner
 
 from ascend_graph.cli import main
 from ascend_graph.host.package import OperatorPackageError
-from ascend_graph.host.project import ProjectSources, host_include_directories
+from ascend_graph.host.project import ProjectOperator, ProjectSources, host_include_directories
 from ascend_graph.host.repository import Given, Repository, headers_beside
 from ascend_graph.host.survey import Kind, State, SurveyError, survey
 from ascend_graph.host.toolkit import toolkit_directory
-from ascend_graph.prototypes import parse_file
+from ascend_graph.prototypes import OpPrototype, parse_file
 
 PROJECT = Path(__file__).parent / "project"
 
@@ -209,6 +210,25 @@ def test_submodules_that_are_not_checked_out_are_known(repository: Path) -> None
 def test_an_operator_of_another_device_is_refused_before_it_is_compiled(repository: Path, tmp_path: Path) -> None:
     with pytest.raises(OperatorPackageError, match="AddConfig names ascend950 alone; the host stands for an Atlas A2"):
         ProjectSources.find(repository / "math/sub").describe(tmp_path)
+
+
+def test_an_operator_that_communicates_is_refused_before_it_is_compiled(repository: Path, tmp_path: Path) -> None:
+    write(repository, {"math/add/op_host/group_def.cpp": '#error never compiled\nthis->MC2().HcclGroup("group");'})
+    with pytest.raises(OperatorPackageError, match="it communicates"):
+        ProjectSources.find(repository / "math/add").describe(tmp_path)
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_structure_is_declared_once(repository: Path, tmp_path: Path, own: bool) -> None:
+    """A kernel that names its structure with REGISTER_TILING_DEFAULT has declared it; others get what op_host registers."""
+    says = "REGISTER_TILING_DEFAULT(space::AddTiling);" if own else ""
+    code = f'#include "add_data.h"\nextern "C" __global__ void add(GM_ADDR workspace, GM_ADDR tiling) {{ {says} }}'
+    structure = "namespace space {\nstruct AddTiling {\n    int size;\n};\n}"
+    write(repository, {"math/add/op_kernel/add.cpp": code, "math/add/op_kernel/add_data.h": structure})
+    tilings = [TilingStructure(("Add",), "AddTiling", 8, (TilingField("int32_t", "size", 0),))]
+    operator = ProjectOperator(OpPrototype("Add", (), (), (), file=""), ((),), False, "")
+    (library,) = ProjectSources.find(repository / "math/add").kernels(operator, tilings, tmp_path)
+    assert ("struct alignas(8) AddTiling" in library.sources[0].read_text()) == (not own)
 
 
 def test_a_survey_names_what_stops_each_project(repository: Path, tmp_path: Path) -> None:
