@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from ascend_graph.registration import register_aclnn as register_aclnn
     from ascend_graph.registration import register_op as register_op
     from ascend_graph.registration import registered_ops as registered_ops
+    from ascend_graph.registration.batching import BatchError as BatchError
+    from ascend_graph.registration.batching import VmapLoopWarning as VmapLoopWarning
     from ascend_graph.registration.inference import InferenceError as InferenceError
     from ascend_graph.registration.inference import NarrowRelationWarning as NarrowRelationWarning
     from ascend_graph.registration.inference import infer_relation as infer_relation
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
 _PUBLIC = {
     "Argument": "ascend_graph.registration",
     "AscendGraphError": "ascend_graph.errors",
+    "BatchError": "ascend_graph.registration.batching",
     "BindingWarning": "ascend_graph.binding",
     "CheckError": "ascend_graph.checks.report",
     "InferenceError": "ascend_graph.registration.inference",
@@ -57,6 +60,7 @@ _PUBLIC = {
     "RelationError": "ascend_graph.shapes",
     "Sample": "ascend_graph.checks.samples",
     "ShapeError": "ascend_graph.shapes",
+    "VmapLoopWarning": "ascend_graph.registration.batching",
     "dtype_number": "ascend_graph.registration",
     "explain": "ascend_graph.checks.explain",
     "find_prototype": "ascend_graph.prototypes",
