@@ -185,3 +185,11 @@ def override_kernel(library: Any, name: str, function: Callable[..., Any], key: 
 
 def _takes_override(method: Callable[..., Any]) -> bool:
     return "allow_override" in inspect.signature(method).parameters
+
+
+def guard_or_false(condition: Any) -> bool:
+    """Whether a condition over symbolic sizes is known to hold; ``definitely_true`` is what torch 2.7 calls it."""
+    from torch.fx.experimental import symbolic_shapes
+
+    name = "guard_or_false" if hasattr(symbolic_shapes, "guard_or_false") else "definitely_true"
+    return bool(getattr(symbolic_shapes, name)(condition))

@@ -22,6 +22,7 @@ from ascend_graph.shapes.form import AttrKind, Kind
 from ascend_graph.shapes.program import OutputPlan, PlannedLeaf, constant_of, dtype_slot_of
 from ascend_graph.shapes.relation import kind_of
 from ascend_graph.shapes.syntax import Itself, Tensor, Value, bound_names
+from ascend_graph.versions import guard_or_false
 
 MetaFunction = Callable[..., Any]
 
@@ -91,11 +92,7 @@ TORCH: DtypeSystem[torch.dtype] = DtypeSystem(
 
 def _decide(condition: Any) -> bool:
     """Whether a condition over sizes is known to hold; asking adds a guard only where torch's broadcasting adds one."""
-    if isinstance(condition, bool):
-        return condition
-    from torch.fx.experimental.symbolic_shapes import guard_or_false
-
-    return guard_or_false(condition)
+    return condition if isinstance(condition, bool) else guard_or_false(condition)
 
 
 def _checker(subject: str) -> Callable[[Any, Callable[[], str]], None]:

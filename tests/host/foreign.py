@@ -51,7 +51,7 @@ def build_toolkit(directory: Path, compiler: str, *options: str) -> Path:
         [*cmake, "--build", directory / "made", "--target", "install"], check=False, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "warning:" not in done.stdout + done.stderr
+    assert "warning:" not in done.stdout + done.stderr, done.stdout + done.stderr
     return directory / "installed/ascend_graph/host/toolkit"
 
 

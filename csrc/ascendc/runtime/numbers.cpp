@@ -2,6 +2,7 @@
 #include "ascendc_host/numbers.h"
 
 #if defined(__x86_64__)
+#include <cpuid.h>
 #include <immintrin.h>
 #endif
 
@@ -58,7 +59,11 @@ __attribute__((target("avx,f16c"))) void combine_f16c(const half* a, const half*
     for (; i < count; ++i) to[i] = combine_one<op>(a[i], b[i]);
 }
 bool has_f16c() {
-    static const bool has = __builtin_cpu_supports("avx") && __builtin_cpu_supports("f16c");
+    // Not every compiler that has the instructions has their name for __builtin_cpu_supports.
+    static const bool has = [] {
+        unsigned a = 0, b = 0, c = 0, d = 0;
+        return __builtin_cpu_supports("avx") && __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+    }();
     return has;
 }
 #endif

@@ -18,7 +18,7 @@
 
 namespace ascend_graph::host::guard {
 
-__attribute__((tls_model("initial-exec"))) thread_local Thread* self = nullptr;
+__attribute__((tls_model("initial-exec"))) __thread Thread* self = nullptr;
 
 int64_t now() {
     timespec time;
