@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from ascend_graph.checks.samples import Sample as Sample
     from ascend_graph.dispatch.meta import MetaError as MetaError
     from ascend_graph.errors import AscendGraphError as AscendGraphError
+    from ascend_graph.inference import InferenceError as InferenceError
+    from ascend_graph.inference import NarrowRelationWarning as NarrowRelationWarning
+    from ascend_graph.inference import infer_relation as infer_relation
     from ascend_graph.prototypes import find_prototype as find_prototype
     from ascend_graph.prototypes import load_prototypes as load_prototypes
     from ascend_graph.registration import Argument as Argument
@@ -36,9 +39,6 @@ if TYPE_CHECKING:
     from ascend_graph.registration import registered_ops as registered_ops
     from ascend_graph.registration.batching import BatchError as BatchError
     from ascend_graph.registration.batching import VmapLoopWarning as VmapLoopWarning
-    from ascend_graph.registration.inference import InferenceError as InferenceError
-    from ascend_graph.registration.inference import NarrowRelationWarning as NarrowRelationWarning
-    from ascend_graph.registration.inference import infer_relation as infer_relation
     from ascend_graph.shapes import Relation as Relation
     from ascend_graph.shapes import RelationError as RelationError
     from ascend_graph.shapes import ShapeError as ShapeError
@@ -50,11 +50,11 @@ _PUBLIC = {
     "BatchError": "ascend_graph.registration.batching",
     "BindingWarning": "ascend_graph.binding",
     "CheckError": "ascend_graph.checks.report",
-    "InferenceError": "ascend_graph.registration.inference",
+    "InferenceError": "ascend_graph.inference",
     "MetaError": "ascend_graph.dispatch.meta",
     "MetaGuard": "ascend_graph.checks.guard",
     "MetaMismatchError": "ascend_graph.checks.guard",
-    "NarrowRelationWarning": "ascend_graph.registration.inference",
+    "NarrowRelationWarning": "ascend_graph.inference",
     "RegisteredOp": "ascend_graph.registration",
     "Relation": "ascend_graph.shapes",
     "RelationError": "ascend_graph.shapes",
@@ -64,7 +64,7 @@ _PUBLIC = {
     "dtype_number": "ascend_graph.registration",
     "explain": "ascend_graph.checks.explain",
     "find_prototype": "ascend_graph.prototypes",
-    "infer_relation": "ascend_graph.registration.inference",
+    "infer_relation": "ascend_graph.inference",
     "load_aclnn": "ascend_graph.aclnn",
     "load_prototypes": "ascend_graph.prototypes",
     "opcheck": "ascend_graph.checks.opcheck",

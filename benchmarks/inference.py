@@ -39,7 +39,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from ascend_graph.dispatch.meta import meta_function
-from ascend_graph.registration.inference import InferenceError, infer_relation, signature_of
+from ascend_graph.inference import InferenceError, infer_relation, signature_of
 from ascend_graph.shapes import Relation, ShapeError
 from benchmarks.data.everyday import OPERATORS, Everyday
 from benchmarks.data.npu_references import HOST_KERNELS, REFERENCES

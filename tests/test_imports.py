@@ -40,6 +40,7 @@ ORDER = [
     "raw_ops",
     "dispatch",
     "eager",
+    "inference",
     "registration",
     "codegen",
     "host",

@@ -60,7 +60,7 @@ def infer(operator: str, modules: tuple[str, ...], device: str | None, output_fo
     Without an NPU it runs on the host runtime.
     """
     needs_torch_npu(sys.argv[1:])
-    from ascend_graph.registration.inference import infer_overload
+    from ascend_graph.inference import infer_overload
     from ascend_graph.registration.lookup import find_overload, import_extension, kernel_device
 
     for module in modules:

@@ -18,8 +18,8 @@ import torch
 from torch.utils._pytree import tree_map_only
 
 from ascend_graph.errors import AscendGraphError
-from ascend_graph.registration.inference import signature_of
-from ascend_graph.registration.running import bind
+from ascend_graph.inference import signature_of
+from ascend_graph.inference.running import bind
 from ascend_graph.shapes import Relation, RelationError, ShapeError
 from ascend_graph.shapes.domains import Domain, plain_values, safe_name
 from ascend_graph.shapes.places import ELLIPSIS, Places, locate

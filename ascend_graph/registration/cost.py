@@ -10,7 +10,7 @@ import torch
 from torch.utils.flop_counter import flop_registry, register_flop_formula
 
 from ascend_graph.errors import AscendGraphError
-from ascend_graph.registration.running import bind
+from ascend_graph.inference.running import bind
 from ascend_graph.shapes import Relation, RelationError, parse_relation
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
+from ascend_graph.inference.running import bind
 from ascend_graph.registration.batching import Arguments, Loops
-from ascend_graph.registration.running import bind
 
 
 def sharding_rule(overload: Any, loops: Loops) -> Callable[..., Any]:

@@ -80,6 +80,7 @@ def sample(
         try:
             found = _Choice(relation, attrs, rng, sizes=sizes, dtypes=dtypes, structure=structure).sample(optional)
             relation.infer(found.shapes, found.dtypes, attrs)
+            _demand_sizes(found.shapes)
             return found
         except ShapeError as error:
             reason = error
@@ -88,6 +89,14 @@ def sample(
                 raise
             reason = error  # an absent input may be what an output needs
     raise SampleError(f"found no inputs for {relation} with attrs {dict(attrs)} in {tries} tries: {reason}")
+
+
+def _demand_sizes(shapes: Mapping[str, Any]) -> None:
+    """Sizes that follow from attrs may come out negative: no tensor has them."""
+    for name, shape in shapes.items():
+        for one in shape if isinstance(shape, list) else [shape or ()]:
+            if any(size < 0 for size in one):
+                raise ShapeError(f"{name} would have a negative size: {one}")
 
 
 class _Choice:

@@ -59,7 +59,8 @@ class Solver:
         self.signature = signature
         self.names = tuple(a.name for a in signature.attrs)
         self._relations: dict[str, Relation | None] = {}
-        self._values: dict[tuple[str, int], Any] = {}
+        #: By output and observation, which is kept: the number of one that is gone may be that of another.
+        self._values: dict[tuple[str, int], tuple[Observation, Any]] = {}
         self._terms: list[str] | None = None
         self._made_up: dict[tuple[int, ...], list[str]] = {}
 
@@ -67,8 +68,8 @@ class Solver:
         """What the relation with this one output gives for an observation, or ``None`` where it gives nothing."""
         key = (output, id(observation))
         if key not in self._values:
-            self._values[key] = self._evaluate(output, observation)
-        return self._values[key]
+            self._values[key] = observation, self._evaluate(output, observation)
+        return self._values[key][1]
 
     def _evaluate(self, output: str, observation: Observation) -> Any:
         if output not in self._relations:

@@ -198,7 +198,7 @@ def test_inputs_of_which_the_function_takes_the_values(package: Path) -> None:
     lines = result.stdout.splitlines()
     assert (
         lines[0]
-        == "ascend::numbers_custom(Tensor x, Scalar scale, Scalar[] weights, Scalar? shift, int[] steps) -> Tensor"
+        == "ascend::numbers_custom(Tensor x, Scalar scale, Scalar[] weights, Scalar? shift, int[] steps) -> Tensor y"
     ), result.stderr
     for dtype, (eager, *compiled) in zip(("torch.float32", "torch.float16"), (lines[1:4], lines[4:7]), strict=True):
         # x * scale + the sum of the weights + shift + the last of the steps

@@ -8,7 +8,8 @@ struct NumbersTiling {
 };
 
 static ge::graphStatus TileNumbers(gert::TilingContext* context) {
-    const gert::Tensor* steps = context->GetInputTensor(4);
+    const gert::Tensor* steps =
+        context->GetRequiredInputTensor(4);  // by its place in the definition: shift may be absent
     NumbersTiling& tiling = *context->GetTilingData<NumbersTiling>();
     tiling.count = context->GetInputShape(0)->GetStorageShape().GetShapeSize();
     tiling.weights = context->GetInputShape(2)->GetStorageShape().GetShapeSize();
@@ -18,6 +19,18 @@ static ge::graphStatus TileNumbers(gert::TilingContext* context) {
 }
 IMPL_OP_OPTILING(NumbersCustom).Tiling(TileNumbers);
 }  // namespace optiling
+
+namespace ge {
+static graphStatus InferShapeNumbers(gert::InferShapeContext* context) {
+    *context->GetOutputShape(0) = *context->GetInputShape(0);
+    return GRAPH_SUCCESS;
+}
+static graphStatus InferDataTypeNumbers(gert::InferDataTypeContext* context) {
+    context->SetOutputDataType(0, context->GetInputDataType(0));
+    return GRAPH_SUCCESS;
+}
+IMPL_OP_INFERSHAPE(NumbersCustom).InferShape(InferShapeNumbers).InferDataType(InferDataTypeNumbers);
+}  // namespace ge
 
 namespace ops {
 class NumbersCustom : public OpDef {

@@ -3,7 +3,7 @@
 The kernel runs on inputs of several shapes with distinct sizes; one relation of a finite family that explains every run,
 and fresh runs with other shapes, dtypes and strides after it, is accepted. Anything else is refused with the table of what
 was tried. A relation found claims nothing beyond what was seen: an attr that only ran with its default is demanded to have
-it. :mod:`ascend_graph.registration.search` does the searching, :mod:`ascend_graph.registration.running` the running.
+it. :mod:`ascend_graph.inference.search` does the searching, :mod:`ascend_graph.inference.running` the running.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from typing import Any
 import torch
 
 from ascend_graph.dispatch.fake import existing_meta
-from ascend_graph.registration.running import KernelError, Runner, bind
-from ascend_graph.registration.search import InferenceError, Inferred, NarrowRelationWarning, Search, Trial
+from ascend_graph.inference.results import InferenceError, Inferred, NarrowRelationWarning, Trial
+from ascend_graph.inference.running import KernelError, Runner, bind
+from ascend_graph.inference.search import Search
 from ascend_graph.shapes import parse_relation
 from ascend_graph.shapes.domains import AttrArgument, Signature, TensorArgument, restored, safe_name
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import random
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -11,13 +12,17 @@ from typing import Any
 import pytest
 import torch
 
-from ascend_graph.registration.inference import (
+from ascend_graph.inference import (
     InferenceError,
     NarrowRelationWarning,
     infer_overload,
     infer_relation,
+    signature_of,
 )
 from ascend_graph.shapes import ShapeError, parse_relation
+from ascend_graph.shapes.domains import domains
+from ascend_graph.shapes.samples import SampleError, sample
+from ascend_graph.shapes.solver import Observation, Solver
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*:UserWarning")
 
@@ -305,3 +310,24 @@ def test_sizes_that_no_list_of_terms_has() -> None:
     window = tuple((a + 2 * b - c) // d + 1 for a, b, c, d in zip(n, p, k, s, strict=True))
     assert terms_for(window, {"n": n, "p": p, "k": k, "s": s}) == ["(n + 2 * p - k) // s + 1"]
     assert terms_for((2, 2, 2, 2, 2), {"n": n}) == []
+
+
+def test_sizes_that_attrs_make_negative_are_not_tried() -> None:
+    relation = parse_relation("x[n] -> y[n] where n >= 0")
+    assert sample(parse_relation("x[count] -> y[count]"), {"count": 2}, random.Random(0)).shapes == {"x": (2,)}
+    with pytest.raises(SampleError, match=r"x would have a negative size: \(-2,\)"):
+        sample(parse_relation("x[count], w[n] -> y[n]"), {"count": -2}, random.Random(0))
+    assert sample(relation, {}, random.Random(0)).shapes["x"][0] >= 0
+
+
+def test_same_seed_same_search() -> None:
+    overload = torch.ops.aten.layer_norm.default
+    found = [infer_relation(overload, overload._schema, seed=3) for _ in range(3)]
+    assert len({(str(one.relation), one.runs) for one in found}) == 1
+
+
+def test_what_a_solver_knows_of_an_observation_is_not_of_the_next() -> None:
+    signature = signature_of(torch.ops.aten.relu.default._schema)
+    solver = Solver(next(iter(domains(signature))), signature)
+    for n in range(50):  # each is gone when the next is made, often in its place
+        assert solver.value("y[numel(self)]", Observation({"self": (n, 2)}, {}, ())) == (2 * n,)

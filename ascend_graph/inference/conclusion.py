@@ -1,0 +1,366 @@
+"""From the evidence of one domain to a relation: the explanation that no run contradicts, or the reason why there is none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ascend_graph.inference.calls import ATTR_DTYPES, KINDS, SIZES, dtype_choices
+from ascend_graph.inference.dtype_rules import Call, dtype_rules
+from ascend_graph.inference.experiments import FRESH_RUNS, STRUCTURES, Evidence, Experiments
+from ascend_graph.inference.observed import (
+    compare_run,
+    contiguous,
+    dtypes_of,
+    flat,
+    is_like,
+    listed,
+    refusal,
+    same_strides,
+    shapes_of,
+    valid,
+)
+from ascend_graph.inference.results import Inferred, Trial
+from ascend_graph.inference.running import Returned, Run
+from ascend_graph.shapes import Relation, parse_relation
+from ascend_graph.shapes.domains import Domain, neighbours
+from ascend_graph.shapes.solver import Explanation, Observation, Solver, bounds, restrictions, selectors
+from ascend_graph.shapes.syntax import Like, Name, bound_names
+
+#: Words of a condition that are no names.
+_WORDS = {"is", "not", "or", "and", "None", "in"}
+
+
+class Conclusions:
+    """Relations that explain what experiments showed, and what became of every domain that was tried."""
+
+    def __init__(self, experiments: Experiments) -> None:
+        self.experiments, self.signature, self.calls = experiments, experiments.signature, experiments.calls
+        self.trials: list[Trial] = []
+        #: Optional tensors that were tried and change neither shapes nor dtypes.
+        self.harmless: set[str] = set()
+        #: Whether the dtype rules hold for floating tensors only.
+        self.only_floats = False
+
+    def conclude(self, evidence: Evidence) -> Inferred | None:
+        """The relation that explains the evidence, checked on fresh runs; ``None`` if there is none."""
+        domain, observations = evidence.domain, evidence.observations
+        if any(o is None for seen in observations for o in seen.outputs):
+            self.note(evidence, "an output is sometimes absent")
+            return None
+        solver = Solver(domain, self.signature)
+        splits = selectors(self.signature, observations, domain)
+        explained: list[list[Explanation]] = []
+        for number in range(len(self.signature.outputs)):
+            found = solver.explain(number, observations, splits)
+            if not found:
+                self.note(evidence, f"no candidate explains output {number}")
+                return None
+            explained.append(found)
+        # What differs anywhere on the domain is two explanations; what never differs is one, and the simplest is taken.
+        needless = [a.name for a in self.signature.attrs if not a.has_default and a.kind in ("int", "int[]", "bool")]
+        limits = [limit for limit in self.limits(evidence) if not limit.startswith("len(")]
+        if any(name in limit for limit in limits for name in needless):
+            self.note(evidence, f"only runs with {', '.join(limits)}")
+            return None
+        rivals = self.rivals(explained, domain, evidence)
+        if rivals:
+            self.note(evidence, f"{len(rivals)} candidates survive: " + " | ".join(rivals))
+            return None
+        dtypes = self.dtypes(evidence)
+        if dtypes is None:
+            self.note(evidence, "no dtype rule explains the outputs")
+            return None
+        shapes = [e[0] for e in explained]
+        self.harmless = set()
+        for tensor in self.signature.tensors:
+            if tensor.optional and not tensor.is_list:
+                self.harmless.add(tensor.name)
+                if not self.changes_nothing(tensor.name, self.assemble(domain, shapes, dtypes, observations), evidence):
+                    self.harmless.remove(tensor.name)
+        relation = self.assemble(domain, shapes, dtypes, observations)
+        failure, empty = self.fresh(relation, evidence)
+        if not failure:
+            self.look_around(evidence)
+            failure, empty = self.contradiction(relation)
+        elements = tuple(f"numel({t.name}) > 0" for t in self.signature.required if not t.is_list)
+        if failure and empty and elements and domain.where[-len(elements) :] != elements:
+            evidence.domain = replace(domain, where=(*domain.where, *elements))
+            return self.conclude(evidence)
+        if failure:
+            self.note(evidence, failure)
+            return None
+        relation, notes = self.with_strides(relation, evidence)
+        self.note(evidence, f"explained: {relation}")
+        return self.found(relation, domain, notes)
+
+    def limits(self, evidence: Evidence) -> list[str]:
+        """The restrictions that another domain might not need: those on attrs that can take other values."""
+        free = [a for a in self.signature.attrs if a.kind in ("int", "int[]", "bool")]
+        return restrictions(replace(self.signature, attrs=tuple(free)), evidence.observations, evidence.domain)
+
+    def note(self, evidence: Evidence, outcome: str) -> None:
+        """Say what became of a domain."""
+        self.trials.append(Trial(evidence.domain.inputs, len(evidence.observations), outcome))
+
+    def rivals(self, explained: Sequence[list[Explanation]], domain: Domain, evidence: Evidence) -> list[str]:
+        """Explanations of one output that differ from the first on inputs of the domain that the kernel accepts."""
+        relation = domain.relation("")
+        for number, found in enumerate(explained):
+            if len(found) < 2:
+                continue
+            texts = [e.text("y", "") for e in found]
+            solver = Solver(domain, self.signature)
+            for structure in range(STRUCTURES * 2):
+                values = self.calls.values(domain, relation, structure, evidence.kinds)
+                if values is None:
+                    continue
+                seen = self.experiments.observation(values, ())
+                results = [solver.value(text, seen) for text in texts]
+                if all(r == results[0] for r in results):
+                    continue
+                run = self.experiments.call(values)
+                if run.error:
+                    continue
+                truth = shapes_of(run.outputs[number])
+                texts = [t for t, r in zip(texts, results, strict=True) if r == truth]
+            kept = [e for e in found if e.text("y", "") in texts]
+            if not kept:
+                return ["none on fresh inputs"]
+            found[:] = kept[:1]
+        return []
+
+    def dtypes(self, evidence: Evidence) -> list[str] | None:
+        """The dtype rule of every output, from runs with all dtypes the kernel takes."""
+        relation = evidence.domain.relation("")
+        self.only_floats = False
+        runs: list[Call] = list(zip(evidence.values, evidence.outputs, strict=True))
+        names = [t.name for t in self.signature.required]
+        given: list[Call] = []
+        for dtypes in self.calls.combinations([dtype_choices(evidence.kinds[n]) for n in names]):
+            values = self.calls.values(evidence.domain, relation, None, evidence.kinds)
+            if values is None:
+                continue
+            for name, dtype in zip(names, dtypes, strict=True):
+                value = values[name]
+                cast = (
+                    [self.calls.tensor(v.shape, dtype) for v in value]
+                    if isinstance(value, list)
+                    else self.calls.tensor(value.shape, dtype)
+                )
+                values[name] = cast
+            run = self.experiments.call(values)
+            if not run.error:
+                runs.append((values, run.outputs))
+            for attr in self.signature.attrs:
+                if attr.kind == "dtype" and attr.optional:
+                    named = values | {attr.name: self.calls.rng.choice(ATTR_DTYPES)}
+                    run = self.experiments.call(named)
+                    if not run.error:
+                        given.append((named, run.outputs))
+        # Where no rule explains the runs with an optional dtype given, the relation demands that it is not.
+        found = dtype_rules(self.signature, runs + given) or dtype_rules(self.signature, runs)
+        if found is not None or (evidence.kinds and set(evidence.kinds.values()) != {"float"}):
+            return found
+        # What promotes floating tensors, and gives integers another dtype, is claimed for floating ones alone.
+        floats = [run for run in runs if all(d in KINDS["float"] for n in names for d in listed(dtypes_of(run[0][n])))]
+        self.only_floats = bool(floats)
+        return dtype_rules(self.signature, floats)
+
+    def assemble(
+        self,
+        domain: Domain,
+        explained: Sequence[Explanation],
+        dtypes: Sequence[str],
+        observations: Sequence[Observation],
+    ) -> Relation:
+        """The relation as one text, with the restrictions to what was seen."""
+        first = next((t.name for t in self.signature.required), None)
+        outputs = []
+        for number, (explanation, dtype) in enumerate(zip(explained, dtypes, strict=True)):
+            outputs.append(
+                _output(f"out{number}", explanation, "" if dtype == first else dtype, self.signature.outputs[number])
+            )
+        demands = [*domain.where]
+        if self.only_floats:
+            allowed = ", ".join(str(d).removeprefix("torch.") for d in KINDS["float"])
+            demands += [f"dtype({t.name}) in ({allowed})" for t in self.signature.required if not t.is_list]
+        demands += restrictions(self.signature, observations, domain)
+        for bound in bounds(self.signature, observations, domain):
+            name = bound.partition(" ")[0]
+            if not any(re.search(rf"\b{re.escape(name)} (> 0|>= [0-9])", said) for said in domain.where):
+                demands.append(bound)
+        for attr in self.signature.attrs:
+            # A dtype attr that was only absent must stay so; one that decides the dtype is in the rule.
+            if attr.kind == "dtype" and not any(attr.name in dtype for dtype in dtypes):
+                demands.append(f"{attr.name} is None" if attr.optional else f"{attr.name} == {attr.name}")
+        absent = [t.name for t in self.signature.tensors if t.optional and t.name not in self.harmless]
+        demands += [f"{name} is None" for name in absent]
+        for attr in self.signature.attrs:
+            # An integer that selects alternatives has meant nothing yet where it had no value that was tried.
+            if attr.kind == "int" and any(
+                c.startswith((f"{attr.name} ==", f"{attr.name} in")) for e in explained for c in e.conditions
+            ):
+                seen = sorted({o.attrs[attr.name] for o in observations if o.attrs[attr.name] is not None})
+                demands.append(f"{attr.name} in ({', '.join(map(str, seen))})")
+        inputs = ", ".join(p for p in (domain.inputs, *absent) if p)
+        return parse_relation(f"{inputs} -> {', '.join(outputs)}" + (f" where {', '.join(demands)}" if demands else ""))
+
+    def changes_nothing(self, name: str, relation: Relation, evidence: Evidence) -> bool:
+        """Whether an optional tensor, given in some form that runs, leaves the outputs as the relation says."""
+        inputs = evidence.domain.relation("")
+        dims = sorted({d for t in inputs.input_tensors for d in bound_names(t)})
+        patterns = [
+            f"[{d}]" if f"*{d}" not in evidence.domain.inputs else f"[*{d}]"
+            for d in dims
+            if f"{d}[i]" not in evidence.domain.inputs
+        ]
+        patterns += [f"[{a}, {b}]" for a in evidence.domain.dims for b in evidence.domain.dims if a != b]
+        for pattern in patterns:
+            wider = replace(evidence.domain, inputs=f"{evidence.domain.inputs}, {name}{pattern}")
+            ran = 0
+            for structure in range(STRUCTURES):
+                values = self.calls.values(wider, wider.relation(""), structure, evidence.kinds)
+                run = Run(error="no inputs") if values is None else self.experiments.call(values)
+                if structure == 3 and not ran:
+                    break
+                if run.error or values is None:
+                    continue
+                if compare_run(relation, self.signature, values, run.outputs):
+                    return False
+                ran += 1
+            if ran > STRUCTURES // 2:
+                return True
+        return False
+
+    def fresh(self, relation: Relation, evidence: Evidence) -> tuple[str, bool]:
+        """Compare with fresh runs, of other shapes and dtypes; the first difference, and whether a tensor had no elements."""
+        inputs = evidence.domain.relation("")
+        compared = 0
+        # Distinct sizes tell dimensions apart; equal ones make valid what distinct ones do not, such as another axis.
+        # Sizes 1 and 0 are what operators treat apart.
+        pools = [SIZES] * (FRESH_RUNS * 2) + [(2, 3), (2,), (3,), (1, 2), (1, 3, 2), (1,), (0, 2)] * (FRESH_RUNS // 2)
+        for structure, sizes in enumerate(pools, 100):
+            values = self.calls.values(
+                evidence.domain, inputs, structure, evidence.kinds, mixed=0 not in sizes, sizes=sizes
+            )
+            if values is None:
+                continue
+            run = self.experiments.call(values)
+            if run.error:
+                continue
+            difference = compare_run(relation, self.signature, values, run.outputs)
+            if difference:
+                return difference, self.is_empty(values)
+            compared += 1
+        return "" if compared >= 3 else f"only {compared} fresh inputs ran", False
+
+    def is_empty(self, values: Mapping[str, Any]) -> bool:
+        """Whether a tensor of a call has no elements."""
+        shapes = (shapes_of(values[t.name]) for t in self.signature.tensors if values[t.name] is not None)
+        return any(0 in shape for shape in flat(shapes))
+
+    def look_around(self, evidence: Evidence) -> None:
+        """Run what is a little different from what ran: other sizes, ranks, attrs. It shows where a relation is too narrow, or wrong."""
+        given = evidence.values[:: max(len(evidence.values) // 6, 1)][:6]
+        for values in given:
+            dtypes = {t.name: dtypes_of(values[t.name]) for t in self.signature.tensors if values[t.name] is not None}
+            dtypes = {n: d[0] if isinstance(d, list) else d for n, d in dtypes.items()}
+            shapes = {t.name: shapes_of(values[t.name]) for t in self.signature.tensors}
+            attrs = {a.name: values[a.name] for a in self.signature.attrs}
+            for other_shapes, other_attrs in neighbours(self.signature, shapes, attrs, self.calls.rng):
+                self.experiments.call(self.calls.arguments(other_shapes, other_attrs, dtypes))
+
+    def contradiction(self, relation: Relation) -> tuple[str, bool]:
+        """A run of any domain that the relation accepts and says something else of, and whether a tensor had no elements."""
+        for values, outputs in self.experiments.seen:
+            if not refusal(relation, self.signature, values):
+                difference = compare_run(relation, self.signature, values, outputs)
+                if difference:
+                    return difference, self.is_empty(values)
+        return "", False
+
+    def found(self, relation: Relation, domain: Domain, strides: Sequence[str] = ()) -> Inferred:
+        """The relation with the evidence for it, and what it refuses of what ran."""
+        narrower, narrow, inputs = "", False, self.about_shapes(domain).relation("")
+        structures: set[str] = set()
+        for values, _ in self.experiments.seen:
+            refused = refusal(relation, self.signature, values)
+            if not refused:
+                continue
+            shapes = {t.name: shapes_of(values[t.name]) for t in self.signature.tensors if values[t.name] is not None}
+            # Tensors without dimensions or elements, and what attrs forbid, are edges; other shapes are a part of the operator.
+            plain = all(shapes.values()) and all(0 not in shape for shape in flat(shapes.values()))
+            inside = plain and not valid(inputs, shapes, values)
+            if inside:
+                structures.add(str([len(shape) for shape in flat(shapes.values())]))
+            if not narrower or (inside and not narrow):
+                narrower = f"narrower than the kernel, which also runs on {self.shown(shapes, values)}: {refused}"
+                narrow = inside
+        alias = f"for some inputs {self.experiments.alias}"
+        notes = (*strides, alias) if self.experiments.alias and alias not in strides else tuple(strides)
+        return Inferred(
+            relation, self.experiments.runner.runs, tuple(self.trials), narrower, narrow, notes, len(structures)
+        )
+
+    def about_shapes(self, domain: Domain) -> Domain:
+        """The domain without what it demands of attrs alone."""
+        attrs = {a.name for a in self.signature.attrs}
+        return replace(
+            domain, where=tuple(w for w in domain.where if not set(re.findall(r"[^\W\d]\w*", w)) <= attrs | _WORDS)
+        )
+
+    def shown(self, shapes: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+        """The shapes of a call, and the attrs that are not their defaults."""
+        return {**shapes, **{a.name: values[a.name] for a in self.signature.attrs if values[a.name] != a.default}}
+
+    def with_strides(self, relation: Relation, evidence: Evidence) -> tuple[Relation, list[str]]:
+        """The relation with ``like`` where an output has the strides of an input, and a note where neither holds."""
+        inputs = evidence.domain.relation("")
+        runs: list[tuple[dict[str, Any], tuple[Any, ...]]] = list(zip(evidence.values, evidence.outputs, strict=True))
+        turned = 0
+        for structure in range(200, 200 + FRESH_RUNS * 12):
+            if turned >= FRESH_RUNS * 2:
+                break
+            values = self.calls.values(evidence.domain, inputs, structure, evidence.kinds)
+            if values is None:
+                continue
+            values = {name: self.calls.permuted(value) for name, value in values.items()}
+            run = self.experiments.call(values)
+            if not run.error:
+                runs.append((values, run.outputs))
+                turned += 1
+        notes: list[str] = []
+        for number, name in enumerate(relation.outputs):
+            found = [(v, o[number]) for v, o in runs if isinstance(o[number], Returned)]
+            odd = next((r for _, r in found if not same_strides(r, contiguous(r.shape))), None)
+            if odd is None:
+                continue
+            for tensor in self.signature.required:
+                if not tensor.is_list and all(is_like(r, v[tensor.name]) for v, r in found):
+                    relation = _like(relation, number, tensor.name)
+                    break
+            else:
+                notes.append(f"the strides of {name} are not always contiguous: {odd.strides} for {odd.shape}")
+        return relation, notes
+
+
+def _like(relation: Relation, number: int, source: str) -> Relation:
+    """The relation with one output as ``like source``."""
+    tensor = relation.output_tensors[number]
+    (alternative,) = tensor.alternatives if len(tensor.alternatives) == 1 else (None,)
+    if alternative is None:
+        return relation
+    first = relation.inputs[0]
+    dtype = alternative.dtype if alternative.dtype is not None else Name(first) if first != source else None
+    outputs = list(relation.output_tensors)
+    outputs[number] = replace(tensor, alternatives=(replace(alternative, shape=Like(Name(source)), dtype=dtype),))
+    return parse_relation(str(replace(relation, output_tensors=tuple(outputs))))
+
+
+def _output(name: str, explanation: Explanation, dtype: str, is_list: bool) -> str:
+    if not is_list:
+        return explanation.text(name, dtype)
+    return f"{name}{explanation.shapes[0]}{f': {dtype}' if dtype else ''}"

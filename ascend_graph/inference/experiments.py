@@ -1,0 +1,178 @@
+"""Runs of the kernel: what is remembered of them, and the evidence that they make for one domain."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ascend_graph.inference.calls import KINDS, ROUND, SIZES, Calls
+from ascend_graph.inference.observed import shapes_of, spec_of
+from ascend_graph.inference.running import KernelError, Returned, Run, Runner
+from ascend_graph.shapes import Relation
+from ascend_graph.shapes.conditions import learn
+from ascend_graph.shapes.domains import Domain, Signature, safe_name
+from ascend_graph.shapes.solver import Observation
+
+#: How many structures (ranks, lengths of lists) of inputs every domain must run with.
+STRUCTURES = 8
+#: Runs a relation must explain before it is checked on fresh ones, and how many fresh ones there are.
+RUNS, FRESH_RUNS = 24, 12
+
+
+@dataclass(slots=True)
+class Evidence:
+    """The successful runs of one domain with one choice of tensor kinds."""
+
+    domain: Domain
+    kinds: Mapping[str, str]
+    observations: list[Observation] = field(default_factory=list)
+    values: list[dict[str, Any]] = field(default_factory=list)
+    outputs: list[tuple[Any, ...]] = field(default_factory=list)
+    #: Inputs that the kernel refused.
+    refused: list[Observation] = field(default_factory=list)
+    failed: str = ""
+
+
+class Experiments:
+    """Runs of one kernel."""
+
+    def __init__(self, signature: Signature, runner: Runner, rng: random.Random) -> None:
+        self.signature, self.runner = signature, runner
+        self.calls = Calls(signature, rng)
+        #: Every run that succeeded, of whatever domain: a relation must not differ from any.
+        self.seen: list[tuple[dict[str, Any], tuple[Any, ...]]] = []
+        self.known: set[str] = set()
+        #: How many runs returned an input, and what is wrong with it.
+        self.aliased, self.clean, self.alias = 0, 0, ""
+
+    def forget(self) -> None:
+        """Start anew, with tensors of other kinds."""
+        self.seen.clear()
+        self.known.clear()
+
+    def call(self, values: Mapping[str, Any]) -> Run:
+        """Run the kernel; what it returned is remembered."""
+        run = self.runner.call({a.name: values[safe_name(a.name)] for a in self.runner.schema.arguments})
+        if not run.error:
+            key = repr([spec_of(value) for value in values.values()])
+            if key not in self.known:
+                self.known.add(key)
+                self.seen.append((dict(values), run.outputs))
+            self.check_aliases(run)
+        return run
+
+    def check_aliases(self, run: Run) -> None:
+        """A kernel that returns an input now and then, where there is nothing to do, is told so; one that always does is wrong."""
+        for number, output in enumerate(run.outputs):
+            for returned in output if isinstance(output, list) else [output]:
+                if isinstance(returned, Returned) and returned.alias:
+                    self.aliased += 1
+                    self.alias = (
+                        f"output {number} of {self.signature.name} is an alias of its input {returned.alias}, which the schema "
+                        f"does not declare: return a new tensor, or write Tensor(a) in the schema"
+                    )
+                    if self.aliased >= 60 and not self.clean:
+                        raise KernelError(self.alias)
+                    return
+        self.clean += 1
+
+    def probe(self, kinds: Mapping[str, str], shapes: Mapping[str, tuple[int, ...]], attrs: Mapping[str, Any]) -> bool:
+        """Whether the kernel takes tensors of these shapes."""
+        return not self.call(
+            self.calls.arguments(shapes, attrs, {k: KINDS[kind][0] for k, kind in kinds.items()})
+        ).error
+
+    def gather(self, domain: Domain, kinds: Mapping[str, str]) -> Evidence:
+        """Run the domain's structures; what they refuse may be explained by conditions, which the domain has from then on."""
+        for _ in range(3):
+            evidence = Evidence(domain, kinds)
+            relation = domain.relation("")
+            never = None
+            for structure in range(STRUCTURES):
+                wanted, attempts = (3, 40) if structure else (1, 16)
+                if not self.some(evidence, relation, structure, wanted, attempts=attempts) and not self.some(
+                    evidence, relation, structure, wanted, attempts=24, sizes=ROUND
+                ):
+                    never = structure
+                    if not structure and not domain.where and not self.some(evidence, relation, 1, 1, attempts=30):
+                        break
+            # Every flag and every axis that may be absent doubles the cases to be told apart.
+            cases = sum(a.kind == "bool" or bool(domain.roles.get(a.name)) for a in self.signature.attrs)
+            if evidence.observations:
+                for structure in range(STRUCTURES * 3 * (1 + cases)):
+                    if len(evidence.observations) >= RUNS * (2 + 2 * cases):
+                        break
+                    self.some(evidence, relation, structure, 2, attempts=4)
+            if any(self.signature.outputs):  # how many parts there are of nothing
+                for structure in range(STRUCTURES):
+                    self.some(evidence, relation, structure, 1, attempts=4, sizes=(0, 2, 3))
+            if len(evidence.refused) > len(evidence.observations) // 4:
+                conditions = self.conditions(evidence)
+                if conditions:
+                    domain = replace(domain, where=(*domain.where, *conditions))
+                    continue
+            break
+        if never is not None:
+            evidence.failed = f"structure {never} never runs: {self.runner.last_error}"
+        elif len(evidence.observations) < RUNS // 2:
+            evidence.failed = "too few runs"
+        return evidence
+
+    def some(
+        self,
+        evidence: Evidence,
+        relation: Relation,
+        structure: int,
+        wanted: int,
+        *,
+        attempts: int,
+        sizes: Sequence[int] = SIZES,
+    ) -> int:
+        """Up to ``wanted`` successful runs of one structure; -1 if the domain has no such structure."""
+        done = missed = 0
+        for _ in range(attempts):
+            if done >= wanted:
+                break
+            values = self.calls.values(evidence.domain, relation, structure, evidence.kinds, sizes=sizes)
+            if values is None:
+                missed += 1
+                if missed > 2 and not done:
+                    return -1
+                continue
+            run = self.call(values)
+            if not run.error:
+                self.record(evidence, values, run.outputs)
+                done += 1
+            else:
+                evidence.refused.append(self.observation(values, ()))
+        return done
+
+    def conditions(self, evidence: Evidence) -> list[str]:
+        """Conditions that tell what ran from what was refused; each is tried to be broken before it is believed."""
+        found = learn(evidence.domain, self.signature, evidence.observations, evidence.refused)
+        kept = []
+        for number, condition in enumerate(found):
+            others = (*found[:number], *found[number + 1 :])
+            broken = replace(evidence.domain, where=(*evidence.domain.where, *others, f"not ({condition})"))
+            relation = broken.relation("")
+            for structure in range(STRUCTURES * 3):
+                values = self.calls.values(broken, relation, structure, evidence.kinds)
+                if values is not None and not self.call(values).error:
+                    break
+            else:
+                kept.append(condition)
+        return kept
+
+    def record(self, evidence: Evidence, values: dict[str, Any], outputs: tuple[Any, ...]) -> None:
+        """Add a run to the evidence."""
+        evidence.values.append(values)
+        evidence.outputs.append(outputs)
+        evidence.observations.append(self.observation(values, outputs))
+
+    def observation(self, values: Mapping[str, Any], outputs: tuple[Any, ...]) -> Observation:
+        """What of a call a relation speaks of: shapes, attrs, and the shapes returned."""
+        shapes = {t.name: shapes_of(values[t.name]) for t in self.signature.tensors}
+        attrs = {a.name: values[a.name] for a in self.signature.attrs}
+        return Observation(shapes, attrs, tuple(shapes_of(o) for o in outputs))

@@ -1,0 +1,157 @@
+"""The search for a relation: which domains of inputs are tried, in which order, and which relation is taken."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from ascend_graph.inference.conclusion import Conclusions
+from ascend_graph.inference.dtype_rules import dtype_holds
+from ascend_graph.inference.experiments import Evidence, Experiments
+from ascend_graph.inference.observed import valid
+from ascend_graph.inference.results import InferenceError, Inferred
+from ascend_graph.inference.running import Runner
+from ascend_graph.inference.survey import Survey
+from ascend_graph.shapes.domains import Domain, Signature, domains, restored
+from ascend_graph.shapes.solver import Solver, selectors
+from ascend_graph.shapes.templates import dtype_candidates
+
+
+class Search:
+    """One search; :meth:`run` with random inputs, :meth:`from_samples` with inputs given."""
+
+    def __init__(self, signature: Signature, runner: Runner, rng: random.Random) -> None:
+        self.signature = signature
+        self.experiments = Experiments(signature, runner, rng)
+        self.calls = self.experiments.calls
+        self.conclusions = Conclusions(self.experiments)
+
+    def run(self) -> Inferred:
+        """Try the domains, wider ones first, with every choice of tensor kinds."""
+        for kinds in self.calls.kinds():
+            candidates: list[tuple[int, Domain, Inferred]] = []
+            ran = settled = False
+            self.experiments.forget()
+            for domain in self.domains(kinds):
+                # Where a survey found what inputs look like, the family adds no more than what speaks of attrs, and what broadcasts.
+                if settled and not (domain.surveyed or domain.roles or "..." in domain.inputs):
+                    continue
+                evidence = self.experiments.gather(domain, kinds)
+                if evidence.failed:
+                    continue
+                ran = True
+                # A relation that claims less than it could is kept while a better one is looked for.
+                limits = len(self.conclusions.limits(evidence))
+                found = self.conclusions.conclude(evidence)
+                if found is not None:
+                    candidates.append((limits, evidence.domain, found))
+                    settled |= not any("rank(" in condition for condition in evidence.domain.where)
+                    if not limits and not found.refused:
+                        return found
+            if candidates:
+                return self.widest(candidates)
+            if ran:  # what holds for other kinds only would be wrong for these
+                break
+        raise self.refusal()
+
+    def widest(self, candidates: Sequence[tuple[int, Domain, Inferred]]) -> Inferred:
+        """The relation that refuses least of all that ran; of equals that with most dimensions."""
+        judged = [
+            (limits, domain, self.conclusions.found(f.relation, domain, f.strides)) for limits, domain, f in candidates
+        ]
+
+        def grade(one: tuple[int, Domain, Inferred]) -> tuple[int, int, int, int]:
+            limits, domain, found = one
+            # A pattern that holds up to a number of dimensions, and refuses other inputs, is one by chance.
+            ranks = sum("rank(" in condition for condition in domain.where)
+            return limits, ranks, found.refused, -len(domain.dims)
+
+        return min(judged, key=grade)[2]
+
+    def domains(self, kinds: Mapping[str, str]) -> Iterator[Domain]:
+        """What inputs may look like: first what a survey of them found, then the family of patterns that every operator gets."""
+        family = {domain.form: domain for domain in reversed(domains(self.signature))}
+        tried = set()
+        if Survey.fits(self.signature):
+            survey = Survey(self.signature, partial(self.experiments.probe, kinds), self.calls.rng)
+            for domain in survey.domains():
+                if domain.form not in tried and self.calls.readable(domain):
+                    tried.add(domain.form)
+                    yield replace(family.get(domain.form, domain), surveyed=True)  # the family's names read better
+            if not survey.seeds:  # tensors of other kinds
+                return
+        for domain in domains(self.signature):
+            if domain.form not in tried:
+                yield domain
+
+    def from_samples(self, samples: Sequence[dict[str, Any]]) -> Inferred:
+        """The same with inputs that are given: the domains that fit them all, in the same order."""
+        runs = []
+        for values in samples:
+            run = self.experiments.call(values)
+            if run.error:
+                raise InferenceError(f"{self.signature.name} raised for a sample: {run.error}")
+            runs.append((values, run.outputs))
+        if len({repr(self.experiments.observation(v, o)) for v, o in runs}) < 3:
+            raise InferenceError(f"{len(runs)} sample(s) say too little: give at least three of different shapes")
+        for domain in domains(self.signature):
+            evidence = Evidence(domain, {t.name: "float" for t in self.signature.required})
+            relation = domain.relation("")
+            for values, outputs in runs:
+                seen = self.experiments.observation(values, outputs)
+                if not valid(relation, seen.shapes, seen.attrs):
+                    break
+                self.experiments.record(evidence, values, outputs)
+            else:
+                found = self.conclude_samples(evidence)
+                if found is not None:
+                    return found
+        raise self.refusal()
+
+    def conclude_samples(self, evidence: Evidence) -> Inferred | None:
+        solver = Solver(evidence.domain, self.signature)
+        observations = evidence.observations
+        explained = []
+        for number in range(len(self.signature.outputs)):
+            found = solver.explain(number, observations, selectors(self.signature, observations, evidence.domain))
+            if len(found) != 1:
+                shown = " | ".join(e.text("", "") for e in found)
+                self.conclusions.note(
+                    evidence, f"output {number}: " + (f"more than one candidate: {shown}" if found else "no candidate")
+                )
+                return None
+            explained.append(found[0])
+        runs = list(zip(evidence.values, evidence.outputs, strict=True))
+        rules = []
+        for number in range(len(self.signature.outputs)):
+            rule = next(
+                (c for c in dtype_candidates(self.signature) if dtype_holds(self.signature, c, number, runs)), None
+            )
+            if rule is None:
+                self.conclusions.note(evidence, f"no dtype rule explains output {number}")
+                return None
+            rules.append(rule)
+        relation = self.conclusions.assemble(evidence.domain, explained, rules, observations)
+        return self.conclusions.found(relation, evidence.domain)
+
+    def refusal(self) -> InferenceError:
+        rows = [f"  {t.domain:48} {t.runs:4} runs  {t.outcome}" for t in self.conclusions.trials if t.runs] or [
+            "  no input ran"
+        ]
+        last = (
+            f"\n  the last error of the kernel: {self.experiments.runner.last_error}"
+            if self.experiments.runner.last_error
+            else ""
+        )
+        inputs = ", ".join(f"{t.name}[…]" for t in self.signature.required)
+        outputs = ", ".join(f"out{n}[…]" for n in range(len(self.signature.outputs)))
+        names = [a.name for a in self.experiments.runner.schema.arguments]
+        return InferenceError(
+            f"no shape relation was found for {self.signature.name} by running it; tried:\n"
+            + restored("\n".join(rows), names)
+            + last
+            + f'\nwrite shape="{restored(inputs, names)} -> {outputs}" or, if random inputs are invalid, give samples='
+        )
