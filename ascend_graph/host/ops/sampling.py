@@ -44,10 +44,11 @@ def top_k_top_p_sample(
     ks_max: int = 1024,
     input_is_logits: bool = True,
     is_need_sample_result: bool = False,
-) -> tuple[T, T]:
+) -> tuple[T, T, None, None]:
     """The token of each row that is likeliest, or by the exponential numbers ``q``, of those that k, p and min_p leave.
 
-    k counts from 1 to ``ks_max``, p and min_p from 0 to 1; beyond, a row is not cut by them.
+    k counts from 1 to ``ks_max``, p and min_p from 0 to 1; beyond, a row is not cut by them. The last two outputs are those
+    of ``is_need_sample_result``.
     """
     del top_k_guess  # how a device looks for p
     rows, count = logits.shape
@@ -78,8 +79,8 @@ def top_k_top_p_sample(
         chances = chances / (q.float() + eps)
     selected = order.gather(1, chances.argmax(-1, keepdim=True)).squeeze(1)
     if not is_need_logits:
-        return selected, torch.zeros_like(values)
-    return selected, torch.full_like(values, none).scatter(1, order, values.masked_fill(~kept, none))
+        return selected, torch.zeros_like(values), None, None
+    return selected, torch.full_like(values, none).scatter(1, order, values.masked_fill(~kept, none)), None, None
 
 
 @host_kernel("AdvanceStep", writes={"input_tokens": 0, "input_positions": 1, "seq_lens": 2, "slot_mapping": 3})
