@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from ascend_graph.host.ops import find_host_kernel
+from ascend_graph.host.ops.matmul import integer_product
 
 
 def call(op_type: str, *inputs: object, **attrs: object) -> torch.Tensor:
@@ -94,3 +95,13 @@ def test_the_conjugate_of_a_real_tensor_may_be_the_tensor() -> None:
     assert kernel is not None
     assert kernel.views == {"input"}
     assert call("Conj", torch.tensor([1 + 2j])).tolist() == [1 - 2j]
+
+
+@pytest.mark.parametrize("shape", [(3, 64), (2, 3, 64), (3, 0), (0, 64)])
+def test_products_of_small_integers_are_exact(shape: tuple[int, ...]) -> None:
+    """Sums of two products of the least numbers do not fit into 16 bits, in which some CPUs sum up."""
+    a = torch.full(shape, -128, dtype=torch.int8)
+    b = torch.full((shape[-1], 5), -128, dtype=torch.int8)
+    b[:, 1:3] = 127
+    for weight in (b, b.t().contiguous().t()):
+        assert torch.equal(integer_product(a, weight), a.double() @ b.double())

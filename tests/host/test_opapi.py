@@ -107,7 +107,7 @@ def test_a_required_input_must_not_be_null(library: ctypes.CDLL, recent_error: c
 def test_a_kernel_that_computes_too_little_leaves_no_output_as_it_was() -> None:
     kernel = find_host_kernel("RmsNorm")
     assert kernel is not None
-    short = _Bound(functions()["RmsNorm"], replace(kernel, function=lambda x, gamma, **attrs: x))
+    short = _Bound.of(functions()["RmsNorm"], replace(kernel, function=lambda x, gamma, **attrs: x))
     x, y = torch.ones(2, 4), torch.full((2, 4), 7.0)
     with pytest.raises(HostRuntimeError, match="aclnnRmsNorm: the kernel computes no rstd"):
         short.call([x, torch.ones(4), 1e-6, y, torch.ones(2, 1)]).run()

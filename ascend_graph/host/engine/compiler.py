@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -78,7 +78,7 @@ class Look:
     def add(self, graph: GraphDef) -> None:
         """Note a graph."""
         self.graphs += 1
-        for type_, names in missing_kernels(graph).items():
+        for type_, names in missing_kernels(ordered_nodes(graph)).items():
             self.missing.setdefault(type_, []).extend(names)
 
 
@@ -96,10 +96,10 @@ def only_looked_at() -> Iterator[Look]:
         _looks.pop()
 
 
-def missing_kernels(graph: GraphDef) -> dict[str, list[str]]:
-    """The GE operators of a graph that have no host kernel, and the names of their nodes."""
+def missing_kernels(nodes: Sequence[OpDef]) -> dict[str, list[str]]:
+    """The GE operators among nodes that have no host kernel, and the names of these."""
     missing: dict[str, list[str]] = {}
-    for op in ordered_nodes(graph):
+    for op in nodes:
         if op.type not in _STRUCTURE and find_kernel(op.type) is None:
             missing.setdefault(op.type, []).append(op.name)
     return missing
@@ -128,6 +128,8 @@ class _GraphCompiler:
         self.steps: list[Step] = []
         #: Slots whose shape and dtype are known, as tensors without data.
         self.shapes: dict[int, torch.Tensor] = {}
+        #: By operator, attrs, shapes and dtypes of the inputs, what was inferred of the outputs.
+        self.inferred: dict[Any, Sequence[torch.Tensor]] = {}
 
     def compile(self) -> Plan:
         self._check_kernels()
@@ -150,7 +152,7 @@ class _GraphCompiler:
         for op in self.nodes:
             if op.subgraph_name:
                 raise GraphCompileError(f"node {op.name} ({op.type}): the host runtime has no operators with subgraphs")
-        missing = missing_kernels(self.graph)
+        missing = missing_kernels(self.nodes)
         if not missing:
             return
         shown = ", ".join(f"{type_} ({_nodes(names)})" for type_, names in missing.items())
@@ -357,18 +359,37 @@ class _GraphCompiler:
             arguments.append(values if isinstance(source, tuple) else values[0])
         if kernel.data_dependent:
             return
-        function = functools.partial(kernel.infer, **step.attrs) if kernel.infer is not None else step.function()
-        try:
-            results = step.outputs(function(*arguments))
-        except Exception:  # whatever a kernel does that meets tensors without data
-            if kernel.communicates:
-                return
-            try:  # a kernel may need data, whatever it is: one of NumPy, or of an extension
-                results = step.outputs(function(*[_zeros(a) for a in arguments]))
-            except Exception:
-                return  # for zeros it has no result; whether it has one for real data shows when it runs
+        if kernel.value_inputs or any(isinstance(value, torch.Tensor) for value in step.attrs.values()):
+            results = _outputs(step, arguments)
+        else:  # layers of a model are alike
+            key = (kernel.op_type, step.targets, repr(step.attrs), _signature(arguments))
+            if key not in self.inferred:
+                self.inferred[key] = _outputs(step, arguments)
+            results = self.inferred[key]
         for slot, result in enumerate(results, step.first_target):
             self._learn(slot, result)
+
+
+def _outputs(step: Step, arguments: Sequence[Any]) -> Sequence[torch.Tensor]:
+    """A step's outputs for tensors without data; nothing where it says nothing of them."""
+    kernel = step.kernel
+    function = functools.partial(kernel.infer, **step.attrs) if kernel.infer is not None else step.function()
+    try:
+        return step.outputs(function(*arguments))
+    except Exception:  # whatever a kernel does that meets tensors without data
+        if kernel.communicates:
+            return ()
+        try:  # a kernel may need data, whatever it is: one of NumPy, or of an extension
+            return step.outputs(function(*[_zeros(a) for a in arguments]))
+        except Exception:
+            return ()  # for zeros it has no result; whether it has one for real data shows when it runs
+
+
+def _signature(value: Any) -> Any:
+    """What shapes without data are known by."""
+    if isinstance(value, torch.Tensor):
+        return value.dtype, value.shape, value.stride()
+    return tuple(map(_signature, value)) if isinstance(value, list) else value
 
 
 def _zeros(value: Any) -> Any:

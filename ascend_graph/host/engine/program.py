@@ -101,19 +101,35 @@ class Step:
             return several
         (shape,) = inferred
 
-        def store(slots: Slots, result: Any) -> None:
-            if type(result) is not torch.Tensor:
-                (result,) = self.outputs(result)
+        def stored(slots: Slots, result: Any) -> None:
+            (result,) = self.outputs(result)
             if shape is not None and result.shape != shape:
                 raise _other_shape(0, result, shape)
             slots[target] = result
 
+        # The loop over nodes is what a small graph costs: one call a node beside the kernel's own.
         match self.sources:
             case (int(a),):
-                return lambda slots: store(slots, function(slots[a]))
+
+                def unary(slots: Slots) -> None:
+                    result = function(slots[a])
+                    if type(result) is torch.Tensor and (result.shape == shape or shape is None):
+                        slots[target] = result
+                    else:
+                        stored(slots, result)
+
+                return unary
             case (int(a), int(b)):
-                return lambda slots: store(slots, function(slots[a], slots[b]))
-        return lambda slots: store(slots, function(*self.arguments(slots)))
+
+                def binary(slots: Slots) -> None:
+                    result = function(slots[a], slots[b])
+                    if type(result) is torch.Tensor and (result.shape == shape or shape is None):
+                        slots[target] = result
+                    else:
+                        stored(slots, result)
+
+                return binary
+        return lambda slots: stored(slots, function(*self.arguments(slots)))
 
     def error(self, cause: Exception, slots: Slots) -> HostRuntimeError:
         """What to raise when the kernel failed on these slots."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
+from operator import itemgetter
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ from ascend_graph.host.toolkit import HostRuntimeError
 
 T = torch.Tensor
 _MOST_ACCEPTED = 4096
+Reader = Callable[[Mapping[str, Any]], Any]
 
 
 class NullParameterError(HostRuntimeError):
@@ -40,9 +42,14 @@ def prepare(name: str, arguments: Sequence[Any]) -> Callable[[], None]:
     """
     call = _bound(name).call(arguments)
     call.check()
-    # Where a graph breaks, Dynamo would trace into the kernel, which is no part of the model.
-    run: Callable[[], None] = torch.compiler.disable(call.run)
-    return run
+    return partial(_runner(), call)
+
+
+@cache
+def _runner() -> Callable[[_Call], None]:
+    """Where a graph breaks, Dynamo would trace into the kernel, which is no part of the model."""
+    runner: Callable[[_Call], None] = torch.compiler.disable(_Call.run)
+    return runner
 
 
 @cache
@@ -51,7 +58,7 @@ def _bound(name: str) -> _Bound:
     kernel = find_host_kernel(function.op_type)
     if kernel is None:
         raise HostRuntimeError(f"aclnn{name}: the host runtime has no kernel for {function.op_type}")
-    return _Bound(function, kernel)
+    return _Bound.of(function, kernel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,28 +67,38 @@ class _Bound:
 
     function: Function
     kernel: HostKernel
+    parameters: tuple[str, ...]
+    #: Of each of the kernel's inputs what reads it from a call, the text of that where it is required, and whether it is a list.
+    inputs: tuple[tuple[Reader | None, str, bool], ...]
+    attrs: tuple[tuple[str, Reader], ...]
     #: Calls whose shapes, dtypes and attrs were found to fit.
     accepted: dict[Any, None] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, function: Function, kernel: HostKernel) -> _Bound:
+        """What can be found out before there are arguments."""
+        inputs = []
+        for position, input_ in enumerate(kernel.inputs):
+            given = function.inputs[position] if position < len(function.inputs) else None
+            text = "" if given is None or input_ not in kernel.required_inputs else ast.unparse(given)
+            inputs.append((None if given is None else _reader(given), text, input_ in kernel.dynamic_inputs))
+        attrs = tuple((attr, _reader(expression)) for attr, expression in function.attrs.items())
+        return cls(function, kernel, tuple(p.name for p in function.parameters), tuple(inputs), attrs)
+
     def call(self, arguments: Sequence[Any]) -> _Call:
-        function, kernel = self.function, self.kernel
-        values = {p.name: value for p, value in zip(function.parameters, arguments, strict=True)}
+        function = self.function
+        values = dict(zip(self.parameters, arguments, strict=True))
         for name in function.absent:
             if not _is_absent(values[name]):
                 raise HostRuntimeError(f"aclnn{function.name}: {name} is not supported on the host; null, and 0, are")
         inputs: list[Any] = []
-        for position, name in enumerate(kernel.inputs):
-            given = _value(function.inputs[position], values) if position < len(function.inputs) else None
-            if given is None and name in kernel.required_inputs:
-                raise NullParameterError(
-                    f"aclnn{function.name}: {ast.unparse(function.inputs[position])} must not be null"
-                )
-            inputs.append(
-                _as_list(given) if name in kernel.dynamic_inputs else _as_input(given, f"aclnn{function.name}")
-            )
-        attrs = {name: _value(expression, values) for name, expression in function.attrs.items()}
-        attrs = {name: value for name, value in attrs.items() if value is not None}
-        return _Call(self, inputs, kernel.bind_attrs(attrs), values)
+        for reader, required, is_list in self.inputs:
+            given = None if reader is None else reader(values)
+            if given is None and required:
+                raise NullParameterError(f"aclnn{function.name}: {required} must not be null")
+            inputs.append(_as_list(given) if is_list else _as_input(given, f"aclnn{function.name}"))
+        attrs = {name: value for name, reader in self.attrs if (value := reader(values)) is not None}
+        return _Call(self, inputs, self.kernel.bind_attrs(attrs), values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,21 +163,27 @@ class _Call:
         return written
 
 
-def _value(expression: ast.expr, values: Mapping[str, Any]) -> Any:
-    """What an expression of the table means for a call."""
+def _reader(expression: ast.expr) -> Reader:
+    """What an expression of the table means for the values of a call."""
     match expression:
         case ast.Name(id=name):
-            return values[name]
+            return itemgetter(name)
         case ast.Call(func=ast.Name(id="dtype_of"), args=[ast.Name(id=name)]):
-            tensor = values[name][0] if isinstance(values[name], list) else values[name]
-            return None if tensor is None else getattr(tensor, "ge_dtype", None) or int(ge_dtype(tensor.dtype))
+            return lambda values: _dtype_of(values[name])
         case ast.Call(func=ast.Name(id="is_null"), args=[ast.Name(id=name)]):
-            return values[name] is None
+            return lambda values: values[name] is None
         case ast.Call(func=ast.Name(id="rows_of"), args=[ast.Name(id=name)]):
-            return None if values[name] is None else values[name].size(0)
+            return lambda values: None if values[name] is None else values[name].size(0)
         case ast.List(elts=elements):
-            return [_value(element, values) for element in elements]
-    return ast.literal_eval(expression)
+            readers = tuple(map(_reader, elements))
+            return lambda values: [reader(values) for reader in readers]
+    constant = ast.literal_eval(expression)
+    return lambda values: constant
+
+
+def _dtype_of(value: Any) -> int | None:
+    tensor = value[0] if isinstance(value, list) else value
+    return None if tensor is None else getattr(tensor, "ge_dtype", None) or int(ge_dtype(tensor.dtype))
 
 
 def _is_absent(value: Any) -> bool:

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from ascend_graph.host.dtypes import torch_dtype
+from ascend_graph.host.ops.matmul import integer_product
 from ascend_graph.host.ops.quantisation import dynamic, quant_matmul_dequant, saturated, unpacked, unpacked_parameter
 from ascend_graph.host.ops.registry import host_kernel
 
@@ -76,7 +77,7 @@ def _product(
     if x.dtype.is_floating_point:
         y = x.float() @ weight.float()
         return y if bias is None else y + bias.float()
-    y = x.double() @ weight.double()
+    y = integer_product(x, weight)
     if bias is not None and not bias.dtype.is_floating_point:
         y = y + bias.double()
     if scale is not None:
@@ -267,7 +268,7 @@ def grouped_matmul_swiglu_quant(
         w = weights[group].transpose(-1, -2) if transpose_weight else weights[group]
         if w.dtype is not torch.int8:
             raise ValueError(f"weight is {w.dtype}; torch.int8 is supported")
-        product = (x[start:end].double() @ w.double()) * scales[group].double()
+        product = integer_product(x[start:end], w) * scales[group].double()
         gate, other = (product * x_scale[start:end].double().reshape(-1, 1)).float().chunk(2, -1)
         numbers, scale = dynamic(F.silu(gate) * other)
         y[start:end], own[start:end] = numbers, scale.squeeze(-1)
@@ -311,7 +312,7 @@ def grouped_matmul_finalize_routing(
             shared_input.float() * shared_input_weight
         )
     for group, start, end in _spans(group_list, group_list_type, x.size(0)):
-        rows = (x[start:end].double() @ weight[group].double()) * scale[group].double()
+        rows = integer_product(x[start:end], weight[group]) * scale[group].double()
         rows = rows * pertoken_scale[start:end].double().unsqueeze(-1) * logit[start:end].double().unsqueeze(-1)
         y.index_add_(0, row_index[start:end].long(), rows.float())
     return y

@@ -84,9 +84,10 @@ def attend(q: T, k: T, v: T, scale: float, bias: T | None, masked: T | None, sin
 
     Queries that attend to nothing have zeros, and infinity for the logarithm.
     """
-    groups = q.size(0) // k.size(0)
-    k, v = (x.float().repeat_interleave(groups, 0) if groups > 1 else x.float() for x in (k, v))
-    scores = q.float() @ k.transpose(-1, -2) * scale
+    heads, queries, _ = q.shape
+    # The heads that share keys are rows of one product.
+    scores = q.float().reshape(k.size(0), -1, q.size(-1)) @ k.float().transpose(-1, -2) * scale
+    scores = scores.reshape(heads, queries, k.size(1))
     if bias is not None:
         scores = scores + bias.float()
     if masked is not None:
@@ -104,7 +105,8 @@ def attend(q: T, k: T, v: T, scale: float, bias: T | None, masked: T | None, sin
     if sink is not None:
         total = total + torch.exp(sink - top)
     lse = torch.where(empty, math.inf, top + torch.log(total))
-    return weights @ v / torch.where(total == 0, 1, total), lse
+    y = (weights.reshape(v.size(0), -1, v.size(1)) @ v.float()).reshape(heads, queries, v.size(-1))
+    return y / torch.where(total == 0, 1, total), lse
 
 
 @dataclass(frozen=True, slots=True)

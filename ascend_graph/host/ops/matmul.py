@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import torch
 
 from ascend_graph.host.ops.registry import host_kernel
@@ -21,6 +23,21 @@ def product(x1: T, x2: T, transpose_x1: bool, transpose_x2: bool, bias: T | None
         return torch.addmm(bias, a, b)  # as PyTorch's linear layers, with their rounding
     y = torch.matmul(a, b)
     return y if bias is None else (y + bias).to(y.dtype)
+
+
+def integer_product(a: T, b: T) -> T:
+    """The product of matrices of whole numbers of at most 8 bits, exact, in float64."""
+    plain = a.dtype is b.dtype is torch.int8 and b.dim() == 2 and a.numel() > 0 and b.numel() > 0
+    if plain and not a.is_meta and _is_exact():
+        return torch._int_mm(a.reshape(-1, a.size(-1)), b).reshape(*a.shape[:-1], b.size(-1)).double()
+    return a.double() @ b.double()
+
+
+@cache
+def _is_exact() -> bool:
+    """Whether this CPU's product of int8 sums up in 32 bits: instructions before VNNI saturate sums of two products at 16."""
+    least = torch.full((32, 64), -128, dtype=torch.int8)
+    return bool((torch._int_mm(least, least.t().contiguous()) == 64 * 128 * 128).all())
 
 
 # cube_math_type, of aclnn functions, lets a device round float32 to fewer bits.

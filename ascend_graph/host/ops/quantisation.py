@@ -6,6 +6,7 @@ import torch
 
 from ascend_graph.host.dtypes import torch_dtype
 from ascend_graph.host.ops.indexing import scatter
+from ascend_graph.host.ops.matmul import integer_product
 from ascend_graph.host.ops.normalization import rms_norm_grad
 from ascend_graph.host.ops.registry import host_kernel
 
@@ -215,7 +216,7 @@ def quant_batch_matmul(
         raise ValueError(f"scale has {scale.numel()} numbers; 1 or {b.size(-1)}, the columns of x2, are expected")
     if pertoken_scale is not None and pertoken_scale.numel() != a.size(-2):
         raise ValueError(f"pertoken_scale has {pertoken_scale.numel()} numbers for {a.size(-2)} rows")
-    y = a.double() @ b.double()  # sums of products of 8-bit integers are exact in float64
+    y = integer_product(a, b)
     if bias is not None and not bias.dtype.is_floating_point:
         y = y + bias.double()
     target = torch_dtype(dtype)
@@ -666,8 +667,8 @@ def quant_matmul_dequant(
     if x_quant_mode not in ("pertoken", "pertensor") or x_offset is not None:
         raise ValueError(f"x_quant_mode {x_quant_mode!r} (pertoken, pertensor), x_offset (None): no other is supported")
     numbers, scale = _quantised_for_product(x, x_scale, smooth_scale, x_quant_mode)
-    w = (quantized_weight.transpose(-1, -2) if transpose_weight else quantized_weight).double()
-    y = numbers.double() @ w
+    w = quantized_weight.transpose(-1, -2) if transpose_weight else quantized_weight
+    y = integer_product(numbers, w)
     if bias is not None:
         y = y + bias.double()
     return (y * weight_scale.double() * scale.double()).to(x.dtype)
