@@ -202,7 +202,9 @@ def main() -> dict[str, Any]:
     parser.add_argument("--ways", nargs="*", default=WAYS, choices=WAYS)
     parser.add_argument("--sizes", nargs="*", default=list(SIZES), choices=list(SIZES))
     parser.add_argument("--steps", type=int, default=60, help="timed steps of each way")
-    parser.add_argument("--threads", type=int, default=1, help="PyTorch's; two wait for each other where other work runs")
+    parser.add_argument(
+        "--threads", type=int, default=1, help="PyTorch's; two wait for each other where other work runs"
+    )
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     summary: dict[str, Any] = {}

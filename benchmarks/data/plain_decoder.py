@@ -6,20 +6,20 @@ import math
 from collections.abc import Sequence
 
 import torch
-import torch.nn.functional as F
+from torch.nn import functional
 
 T = torch.Tensor
 
 
 def npu_rms_norm(x: T, gamma: T) -> tuple[T, None]:
     """The second result is not asked for."""
-    return F.rms_norm(x, gamma.shape, gamma, 1e-6), None
+    return functional.rms_norm(x, gamma.shape, gamma, 1e-6), None
 
 
 def npu_add_rms_norm(x: T, residual: T, gamma: T) -> tuple[T, None, T]:
     """The norm of a sum, and the sum."""
     total = x + residual
-    return F.rms_norm(total, gamma.shape, gamma, 1e-6), None, total
+    return functional.rms_norm(total, gamma.shape, gamma, 1e-6), None, total
 
 
 def npu_dynamic_quant(x: T) -> tuple[T, T]:
@@ -36,7 +36,7 @@ def npu_quant_matmul(x: T, weight: T, scale: T, *, pertoken_scale: T, output_dty
 def npu_swiglu(x: T) -> T:
     """One half as gate of the other."""
     gate, up = x.chunk(2, -1)
-    return F.silu(gate) * up
+    return functional.silu(gate) * up
 
 
 def npu_apply_rotary_pos_emb(q: T, k: T, cosines: T, sines: T) -> tuple[T, T]:
@@ -85,7 +85,7 @@ def npu_fused_infer_attention_score(
         if atten_mask is not None:
             mask = torch.ones(query.size(0), length, dtype=torch.bool).tril(length - query.size(0))
         results.append(
-            F.scaled_dot_product_attention(
+            functional.scaled_dot_product_attention(
                 query.transpose(0, 1).unsqueeze(0),
                 k.unsqueeze(0),
                 v.unsqueeze(0),

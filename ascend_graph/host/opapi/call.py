@@ -57,7 +57,7 @@ def _bound(name: str) -> _Bound:
     function = functions()[name]
     kernel = find_host_kernel(function.op_type)
     if kernel is None:
-        raise HostRuntimeError(f"aclnn{name}: the host runtime has no kernel for {function.op_type}")
+        raise HostRuntimeError(f"{function.symbol}: the host runtime has no kernel for {function.op_type}")
     return _Bound.of(function, kernel)
 
 
@@ -90,13 +90,13 @@ class _Bound:
         values = dict(zip(self.parameters, arguments, strict=True))
         for name in function.absent:
             if not _is_absent(values[name]):
-                raise HostRuntimeError(f"aclnn{function.name}: {name} is not supported on the host; null, and 0, are")
+                raise HostRuntimeError(f"{function.symbol}: {name} is not supported on the host; null, and 0, are")
         inputs: list[Any] = []
         for reader, required, is_list in self.inputs:
             given = None if reader is None else reader(values)
             if given is None and required:
-                raise NullParameterError(f"aclnn{function.name}: {required} must not be null")
-            inputs.append(_as_list(given) if is_list else _as_input(given, f"aclnn{function.name}"))
+                raise NullParameterError(f"{function.symbol}: {required} must not be null")
+            inputs.append(_as_list(given) if is_list else _as_input(given, function.symbol))
         attrs = {name: value for name, reader in self.attrs if (value := reader(values)) is not None}
         return _Call(self, inputs, self.kernel.bind_attrs(attrs), values)
 
@@ -120,7 +120,7 @@ class _Call:
             return
         results = self._results(map(_without_data, self.inputs))
         for output, target, result in self._written(results):
-            _check_fit(f"aclnn{self.bound.function.name}: {output.name}", target, result)
+            _check_fit(f"{self.bound.function.symbol}: {output.name}", target, result)
         if len(accepted) == _MOST_ACCEPTED:
             accepted.clear()
         accepted[key] = None
@@ -130,7 +130,7 @@ class _Call:
         results = self._results(self.inputs)
         written = list(self._written(results))
         for output, target, result in written:  # all fit, or nothing is written
-            _check_fit(f"aclnn{self.bound.function.name}: {output.name}", target, result)
+            _check_fit(f"{self.bound.function.symbol}: {output.name}", target, result)
         for _, target, result in written:
             for place, value in zip(_listed(target), _listed(result), strict=True):
                 place.copy_(value)
@@ -139,7 +139,7 @@ class _Call:
         try:
             return self.bound.kernel.function(*inputs, **self.attrs)
         except Exception as error:  # whatever PyTorch or a kernel says of what they do not support
-            raise HostRuntimeError(f"aclnn{self.bound.function.name}: {error_text(error)}") from error
+            raise HostRuntimeError(f"{self.bound.function.symbol}: {error_text(error)}") from error
 
     def _targets(self) -> list[Any]:
         return [self.values[o.name] for o in self.bound.function.outputs if o.name is not None]
@@ -149,7 +149,7 @@ class _Call:
         outputs, computed = self.bound.function.outputs, _tuple(results)
         lacking = [o.name for o in outputs[len(computed) :] if o.name is not None and not o.optional]
         if lacking:
-            raise HostRuntimeError(f"aclnn{self.bound.function.name}: the kernel computes no {', '.join(lacking)}")
+            raise HostRuntimeError(f"{self.bound.function.symbol}: the kernel computes no {', '.join(lacking)}")
         written = []
         for output, result in zip(outputs, computed, strict=False):  # a function may have fewer than its kernel
             if output.name is None:
@@ -158,7 +158,7 @@ class _Call:
             if output.optional and (_is_absent(target) or _is_absent(result)):
                 continue
             if target is None:
-                raise NullParameterError(f"aclnn{self.bound.function.name}: {output.name} must not be null")
+                raise NullParameterError(f"{self.bound.function.symbol}: {output.name} must not be null")
             written.append((output, target, result))
         return written
 

@@ -13,7 +13,9 @@ from ascend_graph.host.opapi.table import C_TYPES, Function, functions
 
 def source() -> str:
     """C++ of the exported functions."""
-    return "\n".join(['#include "opapi/function.h"', "", *map(_definition, functions().values())])
+    return "\n".join(
+        ['#include "opapi/function.h"', "", *(_definition(f) for f in functions().values() if f.is_exported)]
+    )
 
 
 def _definition(function: Function) -> str:

@@ -47,8 +47,12 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """An aclnn function: ``aclnn<name>GetWorkspaceSize`` has the parameters, ``aclnn<name>`` runs the kernel."""
+    """An aclnn function: ``aclnn<name>GetWorkspaceSize`` has the parameters, ``aclnn<name>`` runs the kernel.
 
+    Or an operation of libatb, ``atb::<name>``, which has no C functions.
+    """
+
+    #: Without ``aclnn``; with ``atb::``.
     name: str
     parameters: tuple[Parameter, ...]
     #: The GE operator whose kernel it is.
@@ -60,10 +64,20 @@ class Function:
     #: Parameters that a host kernel has no use for: null, without elements, or 0.
     absent: tuple[str, ...]
 
+    @property
+    def is_exported(self) -> bool:
+        """Whether it has C functions."""
+        return not self.name.startswith(_OPERATIONS)
+
+    @property
+    def symbol(self) -> str:
+        """What messages call it."""
+        return f"aclnn{self.name}" if self.is_exported else self.name
+
 
 @cache
 def functions() -> Mapping[str, Function]:
-    """All functions of the table by name, without ``aclnn``.
+    """All functions of the table by name, without ``aclnn``, operations with ``atb::``.
 
     Raises:
         TableError: the table is malformed.
@@ -71,15 +85,17 @@ def functions() -> Mapping[str, Function]:
     found: dict[str, Function] = {}
     for function in read(TABLE.read_text()):
         if function.name in found:
-            raise TableError(f"aclnn{function.name} is declared twice")
+            raise TableError(f"{function.symbol} is declared twice")
         found[function.name] = function
     return found
 
 
 #: What may be called in the place of an attr.
 _CALLS = frozenset({"dtype_of", "is_null", "rows_of"})
+#: How the names of libatb's operations begin.
+_OPERATIONS = "atb::"
 _ENTRY = re.compile(
-    r"aclnn(?P<name>\w+)\((?P<parameters>[^)]*)\) = (?P<call>.+?)(?: -> (?P<outputs>[\w?, ]+?))?(?: without (?P<absent>[\w, ]+))?$"
+    r"(?:aclnn|(?=atb::))(?P<name>(?:atb::)?\w+)\((?P<parameters>[^)]*)\) = (?P<call>.+?)(?: -> (?P<outputs>[\w?, ]+?))?(?: without (?P<absent>[\w, ]+))?$"
 )
 
 
@@ -119,7 +135,7 @@ def _function(entry: str) -> Function:
     absent = tuple((match["absent"] or "").split(", ")) if match["absent"] else ()
     unknown = (used - _CALLS | {o.name for o in outputs if o.name} | {*absent}) - names
     if unknown:
-        raise TableError(f"aclnn{match['name']} has no parameter {', '.join(sorted(unknown))}")
+        raise TableError(f"{entry.partition('(')[0]} has no parameter {', '.join(sorted(unknown))}")
     return Function(match["name"], parameters, call.func.id, tuple(call.args), attrs, outputs, absent)
 
 

@@ -26,6 +26,7 @@ from ascend_graph.host.ops import (
     shape,
     sparse_attention,
     spectral,
+    transformer_boost,
 )
 from ascend_graph.host.ops.registry import HostKernel, find_host_kernel, host_kernel, host_kernels, plain_kernels
 
@@ -57,4 +58,5 @@ __all__ = [
     "shape",
     "sparse_attention",
     "spectral",
+    "transformer_boost",
 ]
