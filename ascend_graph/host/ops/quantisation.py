@@ -289,7 +289,7 @@ def _weight_parameter(values: T | None, weight: T, transposed: bool, group_size:
     return wide.repeat_interleave(group_size, -2)[..., : weight.size(-2), :]
 
 
-def _gated(x: T, activate_left: bool, mode: int = 0, limit: float = 7.0, alpha: float = 1.702, bias: float = 1.0) -> T:
+def gated(x: T, activate_left: bool, mode: int = 0, limit: float = 7.0, alpha: float = 1.702, bias: float = 1.0) -> T:
     """One half as gate of the other: silu (mode 0); cut, with another slope, of pairs (1) or halves (2)."""
     if x.size(-1) % 2:
         raise ValueError(f"the last dimension of {tuple(x.shape)} is odd: it is split into halves")
@@ -356,7 +356,7 @@ def dequant_swiglu_quant(
         wide = wide * activation_scale.float().reshape(-1, 1)
     if bias is not None and bias.dtype.is_floating_point:
         wide = wide + bias.float()
-    y = _gated(wide, activate_left, swiglu_mode, clamp_limit, glu_alpha, glu_bias)
+    y = gated(wide, activate_left, swiglu_mode, clamp_limit, glu_alpha, glu_bias)
     return _quantised_rows(
         y, _of_group(quant_scale, rows, ends), _of_group(quant_offset, rows, ends), quant_mode, dst_type, x.shape[:-1]
     )
@@ -395,7 +395,7 @@ def swiglu_quant(
     flat = x.reshape(-1, x.size(-1)).float()
     rows = flat.size(0)
     ends = group_index if group_index is None or group_list_type == 0 else _counts_to_ends(group_index, rows)
-    y = _gated(flat, activate_left)
+    y = gated(flat, activate_left)
     scale, offset = _of_group(smooth_scales, rows, ends), _of_group(offsets, rows, ends)
     if quant_mode == "dynamic":
         return _quantised_rows(y, scale, None, quant_mode, dst_type, x.shape[:-1])
@@ -406,7 +406,7 @@ def swiglu_quant(
     return quantised.reshape(*x.shape[:-1], -1), flat.new_zeros(x.shape[:-1])
 
 
-def _normalised(x: T, gamma: T, beta: T | None, epsilon: float) -> T:
+def normalised(x: T, gamma: T, beta: T | None, epsilon: float) -> T:
     if x.shape[x.dim() - gamma.dim() :] != gamma.shape:
         raise ValueError(f"gamma of shape {tuple(gamma.shape)} is not the end of the input's, {tuple(x.shape)}")
     wide = x.float()
@@ -429,7 +429,7 @@ def add_rms_norm_dynamic_quant(
 ) -> tuple[T, T, T, T, T]:
     """The norm of a sum, quantised by one or two smoothing scales; results that are not asked for are empty."""
     x = x1 + x2
-    y = _normalised(x, gamma, beta, epsilon)
+    y = normalised(x, gamma, beta, epsilon)
     wanted = output_mask or [True, smooth_scale1 is not None and smooth_scale2 is not None]
     results = []
     for smooth, is_wanted in zip((smooth_scale1, smooth_scale2), wanted, strict=True):
@@ -459,7 +459,7 @@ def add_rms_norm_quant(
     if axis != -1:
         raise ValueError(f"axis {axis} is not supported; -1 is")
     x = x1 + x2
-    y = _normalised(x, gamma, beta, epsilon)
+    y = normalised(x, gamma, beta, epsilon)
 
     def quantised(scales: T | None, zero_points: T | None) -> T:
         if scales is None:
@@ -483,7 +483,7 @@ def rms_norm_quant(
     dst_type: int = _INT8,
 ) -> T:
     """The norm, multiplied or divided by the scale."""
-    y = _normalised(x, gamma, beta, epsilon)
+    y = normalised(x, gamma, beta, epsilon)
     y = y / scale.float() if div_mode else y * scale.float()
     return saturated(y if offset is None else y + offset.float(), dst_type)
 
