@@ -42,9 +42,9 @@ def scatter_pa_kv_cache(
         )
     if not key.is_meta:
         packed = cache_mode == "PA_NZ"
-        slots = _slots(slot_mapping, key_cache, packed), _slots(slot_mapping, value_cache, packed)
-        _put(key, key_cache, slots[0], packed)
-        _put(value, value_cache, slots[1], packed)
+        slots = slots_of(slot_mapping, key_cache, packed), slots_of(slot_mapping, value_cache, packed)
+        put_tokens(key, key_cache, slots[0], packed)
+        put_tokens(value, value_cache, slots[1], packed)
     return key_cache, value_cache
 
 
@@ -61,7 +61,7 @@ def _check_pages(name: str, tokens: T, cache: T, packed: bool) -> None:
         )
 
 
-def _slots(slot_mapping: T, cache: T, packed: bool) -> T:
+def slots_of(slot_mapping: T, cache: T, packed: bool) -> T:
     """Of tokens that have a place, the number of the token and the place; -1 is no place."""
     block = cache.size(2) if packed else cache.size(1)
     slots = slot_mapping.reshape(-1).long()
@@ -70,7 +70,7 @@ def _slots(slot_mapping: T, cache: T, packed: bool) -> T:
     return slots
 
 
-def _put(tokens: T, cache: T, slots: T, packed: bool) -> None:
+def put_tokens(tokens: T, cache: T, slots: T, packed: bool) -> None:
     used = slots >= 0
     rows = tokens[used]
     block = cache.size(2) if packed else cache.size(1)
@@ -101,7 +101,7 @@ def scatter_pa_cache(
     if slot_mapping.numel() != key.size(0):
         raise ValueError(f"slot_mapping has {slot_mapping.numel()} numbers for {key.size(0)} keys")
     if not key.is_meta:
-        _put(key, key_cache, _slots(slot_mapping, key_cache, False), False)
+        put_tokens(key, key_cache, slots_of(slot_mapping, key_cache, False), False)
     return key_cache
 
 

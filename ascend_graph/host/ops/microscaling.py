@@ -73,12 +73,13 @@ def _encoded(y: T, dst_type: int, mode: str) -> T:
     if dst_type == _E2M1:
         step = torch.ldexp(step, (torch.frexp(y).exponent - 1).clamp(0, _EMAX[dst_type]))
     ratio = y / step
-    whole = {"rint": torch.round, "floor": torch.floor, "round": _half_away}[mode](ratio)
+    whole = _half_away(ratio) if mode == "round" else torch.floor(ratio) if mode == "floor" else torch.round(ratio)
     size = (whole * step).abs().clamp(max=largest)
     table = _table(dst_type, y.device)
     code = torch.searchsorted(table, size.contiguous()).clamp(max=7) | (torch.signbit(y).long() << 3)
     low, high = code.unflatten(-1, (-1, 2)).unbind(-1)
-    return (low | high << 4).to(torch.uint8)
+    joined: T = low | high << 4
+    return joined.to(torch.uint8)
 
 
 def _half_away(x: T) -> T:
