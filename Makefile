@@ -11,7 +11,7 @@ DEMO := build/add_custom
 # The editable install also puts the directory above this one on the path, where anything may lie.
 ONLY_THIS_TREE = @sed -i '\|^$(abspath ..)$$|d' .venv/lib/python*/site-packages/_editable_skbc_ascend_graph.pth
 
-.PHONY: demo test test-slow test-versions symbols sanitize lint format bench clean setup compiler
+.PHONY: demo docs test test-slow test-versions symbols sanitize lint format bench clean setup compiler
 .DELETE_ON_ERROR:
 
 setup: .venv/installed
@@ -52,6 +52,10 @@ lint: .venv/linting
 	$(BIN)/mypy
 	$(BIN)/clang-format --dry-run -Werror $$(git ls-files '*.cpp' '*.h' ':!examples/**/op_proto.h')
 
+# The site, build/docs/index.html; a link that leads nowhere is an error. Nothing is compiled for it.
+docs: .venv/linting
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
 format: .venv/linting
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -78,7 +82,7 @@ compiler:
 	@touch $@
 
 .venv/linting: .venv/installed
-	$(BIN)/pip install -q --disable-pip-version-check $(PIP_FLAGS) -e '.[test,lint]'
+	$(BIN)/pip install -q --disable-pip-version-check $(PIP_FLAGS) -e '.[test,lint,docs]'
 	$(ONLY_THIS_TREE)
 	@touch $@
 

@@ -1,7 +1,7 @@
 """A C++ library of eager kernels as a project: from prototypes, shapes and gradients to a package that builds into a wheel.
 
-What is generated again and again lies in ``csrc/generated`` and ``<package>/_generated.py``; everything else is written
-once and is the author's from then on. Shapes and gradients are declared in one small file, ``<package>/operators.ini``.
+What is generated again and again lies in ``csrc/generated``, ``<package>/_generated.py`` and ``tests/<package>_calls.py``; everything
+else is written once and is the author's from then on. Shapes and gradients are declared in one small file, ``<package>/operators.ini``.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ _TEXTS = (
         "binding_arguments",
         "docstring",
     ),
-    *("python_definition", "python_documentation", "python_numbers", "python_values"),
+    *("python_definition", "python_documentation", "python_numbers", "python_relation", "python_values"),
 )
 
 
@@ -306,6 +306,7 @@ def generate_project(
         "csrc/generated/.clang-format": "DisableFormat: true\n",
         **{f"csrc/generated/ascend_graph/{path.name}": path.read_text() for path in _runtime_headers(launch)},
         f"{package}/op_proto.h": text,
+        f"tests/{package}_calls.py": render("eager_project/calls.py.jinja", **values),
     }
     if declared_text:
         generated[f"{package}/{declared_functions.FILE}"] = declared_text

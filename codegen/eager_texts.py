@@ -284,6 +284,11 @@ def python_numbers(op: CppOperator) -> str:
     return f", arguments={{{', '.join(said)}}}" if said else ""
 
 
+def python_relation(op: CppOperator) -> str:
+    """What ``register_op`` is told of an operator whose meta function was compiled from its relation."""
+    return f', shape={python_literal(op.relation)}, meta="kept"' if op.relation else ""
+
+
 def python_values(op: CppOperator) -> str:
     """The arguments of the call in a Python function."""
     values = [python_name(a.argument) for a in op.arguments if a.argument.is_tensor]

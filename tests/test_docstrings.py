@@ -10,7 +10,7 @@ import pytest
 
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
 ROOT = Path(__file__).resolve().parent.parent
-DOCS = sorted((ROOT / "docs").glob("*.md"))
+DOCS = sorted((ROOT / "docs").rglob("*.md"))
 
 
 def modules() -> list[str]:
@@ -29,7 +29,7 @@ def test_docstring_examples(name: str) -> None:
     assert result.failed == 0
 
 
-@pytest.mark.parametrize("path", DOCS, ids=lambda p: p.name)
+@pytest.mark.parametrize("path", DOCS, ids=lambda p: str(p.relative_to(ROOT)))
 def test_document_examples(path: Path) -> None:
     result = doctest.testfile(str(path), module_relative=False, optionflags=OPTIONS)
     assert result.failed == 0

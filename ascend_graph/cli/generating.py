@@ -62,8 +62,8 @@ def new(
 ) -> None:
     """Write a project of eager kernels in C++ that builds into a Python package, or bring one up to date.
 
-    What is generated lies in directories called generated and in <package>/_generated.py; all other files are written
-    once and are yours.
+    What is generated lies in directories called generated, in <package>/_generated.py and in tests/<package>_calls.py; all
+    other files are written once and are yours.
 
     \b
     ascend-graph new my_ops --from op_proto.h

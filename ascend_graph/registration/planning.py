@@ -235,13 +235,15 @@ class _Planner:
         if self.relation is not None:
             relation = returned_outputs(self.relation, self.binding)
             checked = self.meta_function(relation, self.relation_names(relation))
-            if wanted is None:
+            if wanted is None and not request.keep_meta:
                 wanted, source = checked, f"the relation given: {self.relation}"
         existing = self.existing_meta()
         if wanted is None:
             if existing is not None:
                 self.evidence["meta"] = f"kept: {existing}"
                 return
+            if request.keep_meta:
+                raise RegistrationError(f'{overload} has no meta function to keep: leave meta="kept" out')
             wanted, source = self.infer()
         elif existing is not None and not self.override:
             raise RegistrationError(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -130,7 +130,7 @@ def register_op(
     eager: Any = None,
     shape: str | Relation | Callable[..., Any] | None = None,
     arguments: Mapping[str, Any] | None = None,
-    meta: MetaFunction | None = None,
+    meta: MetaFunction | Literal["kept"] | None = None,
     converter: ConverterFunction | None = None,
     backward: Any = None,
     samples: Iterable[tuple[Sequence[Any], Mapping[str, Any]]] | None = None,
@@ -154,7 +154,8 @@ def register_op(
             in this order: a meta function that exists is kept; outputs that are inputs need none; the eager kernel is
             run on small inputs, or on ``samples``, and the one simple relation that explains every run is taken.
         arguments: What names do not settle; see :func:`ascend_graph.binding.arguments.bind`.
-        meta: A meta function, as ``torch.library.register_fake`` takes.
+        meta: A meta function, as ``torch.library.register_fake`` takes; ``"kept"`` keeps the one that ``eager`` has, beside
+            the relation that it was made from, which checks draw calls from.
         converter: A converter, as ``torchair.register_fx_node_ge_converter`` takes.
         backward: The gradient: a function, or another operator; see
             :func:`ascend_graph.registration.autograd.gradient_of`.

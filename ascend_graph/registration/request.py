@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -53,6 +53,8 @@ class Request:
     batch: tuple[str, ...] | None = None
     reduce: Mapping[str, str] = field(default_factory=dict)
     flops: str | None = None
+    #: Whether the operator's own meta function stays, beside the relation that it was made from.
+    keep_meta: bool = False
 
     @property
     def called(self) -> OpPrototype:
@@ -70,7 +72,7 @@ def read_request(
     eager: Any,
     shape: str | Relation | Callable[..., Any] | None,
     arguments: Mapping[str, Any] | None,
-    meta: MetaFunction | None,
+    meta: MetaFunction | Literal["kept"] | None,
     converter: ConverterFunction | None,
     backward: Any,
     samples: Iterable[tuple[Sequence[Any], Mapping[str, Any]]] | None,
@@ -92,6 +94,13 @@ def read_request(
         if meta is not None:
             raise RegistrationError(f"{op_type}: shape= is a function and meta= is given too; pass one of them")
         meta, shape = shape, None
+    keep_meta = meta == "kept"
+    if meta == "kept":
+        if overload is None or shape is None:
+            raise RegistrationError(
+                f'{op_type}: meta="kept" says that eager= has a meta function, which is kept, and shape= its relation; pass both'
+            )
+        meta = None
     for name, function in (("meta", meta), ("converter", converter)):
         if function is not None and not callable(function):
             raise RegistrationError(f"{op_type}: {name}={function!r} is no function")
@@ -120,6 +129,7 @@ def read_request(
         batch=None if batch is None else tuple(batch),
         reduce=dict(reduce) if isinstance(reduce, Mapping) else dict.fromkeys(reduce or (), "sum"),
         flops=flops,
+        keep_meta=keep_meta,
     )
 
 

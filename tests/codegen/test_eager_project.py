@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import configparser
 import os
+import re
+import shlex
 import subprocess
 import sys
 from importlib.metadata import version
@@ -20,6 +22,7 @@ from ascend_graph.compilation import torch_library
 from ascend_graph.host.package import build_operator_package
 from ascend_graph.prototypes import parse_text
 
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 ANY = "TensorType::ALL()"
 ADD = f"REG_OP(AddCustom).INPUT(x, {ANY}).INPUT(y, {ANY}).OUTPUT(z, {ANY}).OP_END_FACTORY_REG(AddCustom)\n"
 GRAD = f"REG_OP(AddCustomGrad).INPUT(dz, {ANY}).OUTPUT(dx, {ANY}).OUTPUT(dy, {ANY}).OP_END_FACTORY_REG(AddCustomGrad)\n"
@@ -105,6 +108,41 @@ def test_bindings_are_remembered(tmp_path: Path, header: Path, bindings: str) ->
     python = (project / "my_ops/_generated.py").read_text()
     assert ("return _C.add_custom(x, y)" in python) == (bindings == "pybind")
     assert generate_project(project).written == ()
+
+
+def test_its_tests_follow_the_declarations(tmp_path: Path, header: Path) -> None:
+    """Shapes, gradients and operators of the tests are those of operators.ini and op_proto.h, whatever the author made of them."""
+    project = tmp_path / "my_ops"
+    generate_project(project, header, shapes={"AddCustom": "x[*s], y[*s] -> z[*s]"})
+    calls, ini, test = (project / f for f in ("tests/my_ops_calls.py", "my_ops/operators.ini", "tests/test_my_ops.py"))
+    assert 'WITH_GRADIENT = ["add_custom"]' in calls.read_text()
+    test.write_text(test.read_text() + "# mine\n")
+    ini.write_text(
+        ini.read_text()
+        .replace("backward = AddCustomGrad\n", "")
+        .replace("x[*s], y[*s] -> z[*s]", "x[m, 4], y[m, 4] -> z[m, 4]")
+    )
+    (project / "my_ops/op_proto.h").write_text(
+        header.read_text() + header.read_text().replace("AddCustom", "MulCustom")
+    )
+    assert Path("tests/my_ops_calls.py") in generate_project(project).written
+    text = calls.read_text()
+    assert 'WITH_GRADIENT = ["mul_custom"]' in text
+    assert re.search(r'"add_custom": lambda: \{"x": _tensor\(\(\d, 4\)', text)
+    assert '"mul_custom": lambda:' in text
+    assert test.read_text().endswith("# mine\n")
+
+
+@pytest.mark.parametrize("launch", ["aclnn", "kernel"])
+def test_the_readme_installs_what_the_build_needs(tmp_path: Path, header: Path, launch: str) -> None:
+    """Without isolation everything of build-system.requires has to be there; torch and torch_npu are."""
+    kernel = EXAMPLES / "pybind_launch"
+    sources = [header] if launch == "aclnn" else [kernel / "op_proto.h", kernel / "add_custom.cpp"]
+    project = generate_project(tmp_path / "my_ops", sources, launch=launch).directory
+    (requires,) = re.findall(r"(?m)^requires = \[(.*)\]", (project / "pyproject.toml").read_text())
+    needed = {re.split(r"[<>=]", text)[0] for text in re.findall(r'"([^"]+)"', requires)} - {"torch", "torch_npu"}
+    (line,) = re.findall(r"pip install (build .*?)(?: #|$)", (project / "README.md").read_text(), re.MULTILINE)
+    assert needed <= {re.split(r"[<>=]", text)[0] for text in shlex.split(line)}
 
 
 def test_the_gradient_may_be_taken_out(tmp_path: Path, header: Path) -> None:

@@ -369,4 +369,4 @@ def test_a_kernel_that_reads_one_dtype_restricts_a_prototype_that_allows_all(tmp
     operators = (project / "csrc/generated/operators.cpp").read_text()
     assert 'kernel.input("x", x, {at::ScalarType::Half})' in operators
     assert 'kernel.output("z", outputs, {})' in operators
-    assert "torch.float16" in (project / "tests/test_my_ops.py").read_text()
+    assert "torch.float16" in (project / "tests/my_ops_calls.py").read_text()

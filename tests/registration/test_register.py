@@ -254,6 +254,25 @@ def test_what_exists_is_kept(define: Define) -> None:
         ascend_graph.register_op("TxnTwice", eager=overload, shape=SHAPE)
 
 
+def test_a_relation_beside_the_meta_function_that_is_kept(define: Define) -> None:
+    """What a library compiled its Meta kernel from is known to checks, and the kernel stays."""
+    operator = define()
+    with pytest.raises(RegistrationError, match='has no meta function to keep: leave meta="kept" out'):
+        ascend_graph.register_op("TxnTwice", eager=operator, shape=SHAPE, meta="kept")
+    torch.library.register_fake(operator, lambda x, times=2: x.new_empty(7))
+    op = ascend_graph.register_op("TxnTwice", eager=operator, shape=SHAPE, meta="kept")
+    try:
+        assert str(op.relation) == SHAPE
+        assert op.evidence["meta"].startswith("kept: ")
+        assert operator(torch.empty(3, device="meta")).shape == (7,)
+    finally:
+        op.unregister()
+    with pytest.raises(RegistrationError, match=r'TxnTwice: meta="kept" says .* pass both'):
+        ascend_graph.register_op("TxnTwice", eager=operator, meta="kept")
+    with pytest.raises(RegistrationError, match="meta='keep' is no function"):
+        ascend_graph.register_op("TxnTwice", eager=operator, meta="keep")  # type: ignore[arg-type]
+
+
 def test_a_hand_written_converter_comes_back() -> None:
     overload = torch.ops.npu.npu_fast_gelu.default
     theirs = existing_converter(overload)

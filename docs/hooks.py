@@ -1,0 +1,93 @@
+"""What the site has besides docs/: pages of files that lie elsewhere in the tree, and links between the two.
+
+In the tree a link names a file, ``../benchmarks/README.md``; on the site the page that is made of it. A link to a file that is no
+page becomes its name.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import click
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).resolve().parent.parent
+EXAMPLES = sorted((ROOT / "examples").glob("*/README.md"))
+#: Pages of the site by the file of the tree that they are made of.
+PAGES = {
+    ROOT / "README.md": "readme.md",
+    ROOT / "README.zh.md": "zh/readme.md",
+    ROOT / "CHANGELOG.md": "changelog.md",
+    ROOT / "CONTRIBUTING.md": "contributing.md",
+    ROOT / "SECURITY.md": "security.md",
+    ROOT / "benchmarks/README.md": "benchmarks.md",
+    **{path: f"examples/{path.parent.name}.md" for path in EXAMPLES},
+}
+_LINK = re.compile(r"\[([^\]\n]*(?:\n[^\]\n]+)?)\]\(([^)\s#]+)(#[^)\s]*)?\)")
+_FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages of other files, and one that lists the examples."""
+    for path, uri in PAGES.items():
+        files.append(File.generated(config, uri, content=path.read_text(encoding="utf-8")))
+    lines = []
+    for path in EXAMPLES:
+        title = path.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ")
+        lines.append(f"- [{title}](examples/{path.parent.name}.md): `examples/{path.parent.name}`\n")
+    files.append(File.generated(config, "examples.md", content="# Examples\n\n" + "".join(lines)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Make the links of the tree those of the site, outside of code."""
+    source = {uri: path for path, uri in PAGES.items()}.get(page.file.src_uri, ROOT / "docs" / page.file.src_uri)
+    markdown = markdown.replace("<!-- commands -->", commands())
+    parts = _FENCE.split(markdown)
+    return "".join(part if part.startswith("```") else links(part, source, page.file.src_uri) for part in parts)
+
+
+def commands() -> str:
+    """The help of every command, as sections."""
+    from ascend_graph.cli import main
+
+    def sections(command: click.Command, name: str) -> list[str]:
+        context = click.Context(command, info_name=name, max_content_width=100, terminal_width=100)
+        if isinstance(command, click.Group):
+            return [
+                text for sub in sorted(command.commands) for text in sections(command.commands[sub], f"{name} {sub}")
+            ]
+        return [f"## {name.partition(' ')[2]}\n\n```text\n{command.get_help(context)}\n```\n"]
+
+    return "\n".join(sections(main, "ascend-graph"))
+
+
+def links(text: str, source: Path, uri: str) -> str:
+    """Text of the file ``source``, which is the page ``uri``, with its links as the site has them."""
+
+    def replaced(match: re.Match[str]) -> str:
+        label, target, anchor = match[1], match[2], match[3] or ""
+        if re.match(r"\w+:|/", target):
+            return match[0]
+        path = Path(os.path.normpath(source.parent / target))
+        to = page_of(path)
+        if to is not None:
+            return f"[{label}]({os.path.relpath(to, Path(uri).parent)}{anchor})"
+        return f"{label} (`{path.relative_to(ROOT)}`)" if path.exists() else match[0]
+
+    return _LINK.sub(replaced, text)
+
+
+def page_of(path: Path) -> str | None:
+    """The page that a file or directory of the tree is on the site."""
+    if path.is_dir():
+        indices = {ROOT / "docs": "index.md", ROOT / "examples": "examples.md"}
+        return indices.get(path) or PAGES.get(path / "README.md")
+    if path in PAGES:
+        return PAGES[path]
+    is_page = path.suffix == ".md" and path.is_relative_to(ROOT / "docs")
+    return str(path.relative_to(ROOT / "docs")) if is_page else None
