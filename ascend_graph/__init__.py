@@ -82,6 +82,15 @@ __version__ = "0.1.0"
 def __getattr__(name: str) -> Any:
     if name in _PUBLIC:
         holder = _PUBLIC[name]
+        try:
+            importlib.import_module(holder)
+        except (ImportError, RuntimeError) as error:  # torch says RuntimeError where torch_npu does not load
+            from ascend_graph.errors import AscendGraphError
+            from ascend_graph.host.toolkit import without_cann
+
+            if remedy := without_cann(error):
+                raise AscendGraphError(f"ascend_graph.{name} needs torch_npu: {remedy}") from None
+            raise
         # A public module is named by the package that holds it.
         is_module = holder == __name__
         value = (

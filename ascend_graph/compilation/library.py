@@ -63,6 +63,8 @@ class CppLibrary:
     link_options: tuple[str, ...] = ()
     #: The command that compiles Ascend C sources (``.asc``).
     kernel_compiler: tuple[str, ...] = ()
+    #: What it is compiled for, in words for whoever waits: ``for torch 2.13.0, one to three minutes``.
+    why: str = ""
     #: Directories whose headers ``depends_on`` stands for.
     versioned_directories: tuple[Path, ...] = ()
 
@@ -125,7 +127,7 @@ class CppLibrary:
         file = f"{self.name}.so"
         (work / "build.ninja").write_text(self._ninja_file(), errors="surrogateescape")
         (work / "tmp").mkdir()
-        with announced(self.name):
+        with announced(self.name, self.why, cache):
             self._run_ninja(work, time_limit)
         _check_library(work / file, self.name)
         read = self._headers_read(work)
@@ -260,6 +262,7 @@ def torch_library(
         flags=(*cxx_flags(torch), f"-DTORCH_EXTENSION_NAME={name}", "-DTORCH_API_INCLUDE_EXTENSION_H", "-w"),
         depends_on=(*versions, sys.implementation.cache_tag or "", sys.prefix),
         versioned_directories=(torch, torch_npu),
+        why=f"for {' and '.join(f'{name} {importlib.metadata.version(name)}' for name in ('torch', 'torch_npu'))}, one to three minutes",
     )
 
 

@@ -7,14 +7,22 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 #: A compilation that is done by then says nothing.
 QUIET_SECONDS = 2.0
 
 
 @contextlib.contextmanager
-def announced(what: str) -> Iterator[None]:
-    """Say on stderr that something takes a while, and how long it took; on a terminal, how long it has taken so far."""
+def announced(what: str, why: str, where: Path) -> Iterator[None]:
+    """Say on stderr that something takes a while, and how long it took; on a terminal, how long it has taken so far.
+
+    Args:
+        what: What is compiled.
+        why: What it is compiled for, and how long that takes, if that is known.
+        where: The directory that it is kept in.
+    """
+    once = f"compiling {what} (once{f' {why}' if why else ''}; kept in {where}) …"
     started = time.monotonic()
     done = threading.Event()
 
@@ -26,10 +34,10 @@ def announced(what: str) -> Iterator[None]:
         if done.wait(QUIET_SECONDS):
             return
         terminal = sys.stderr.isatty()
-        line(f"compiling {what} (once; kept in the cache) …", "" if terminal else "\n")
+        line(once, "" if terminal else "\n")
         while not done.wait(1.0):
             if terminal:
-                line(f"compiling {what} (once; kept in the cache) … {time.monotonic() - started:.0f} s", "")
+                line(f"{once} {time.monotonic() - started:.0f} s", "")
 
     teller = threading.Thread(target=tell, daemon=True, name="ascend_graph build progress")
     teller.start()

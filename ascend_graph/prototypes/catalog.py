@@ -9,11 +9,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ascend_graph.errors import AscendGraphError
-from ascend_graph.prototypes.loading import read_prototypes
+from ascend_graph.prototypes.loading import is_text, prototype_files, read_prototypes
 from ascend_graph.prototypes.model import OpPrototype
 from ascend_graph.prototypes.parser import ParseResult
 from ascend_graph.sources.diagnostics import Diagnostic, Severity
 from ascend_graph.sources.installed import existing, named_packages, named_places, opp_roots, vendor_packages
+from ascend_graph.sources.reading import HEADER_SUFFIXES
 
 
 class PrototypeSyntaxError(AscendGraphError):
@@ -69,12 +70,15 @@ class Catalog:
             SourceError: the path cannot be read.
             PrototypeSyntaxError: nothing could be used, or ``strict`` and anything was wrong. Nothing was added then.
 
-        Where some ops could be used and some not, those are added and a ``PrototypeWarning`` tells of the others.
+        Where some ops could be used and some not, those are added and a ``PrototypeWarning`` tells of the others; another
+        tells of a source that defines none.
         """
         result = read_prototypes(source)
         errors = result.errors
         if errors and (strict or not result.prototypes):
             raise PrototypeSyntaxError("\n".join(map(str, errors)), result.diagnostics)
+        if not result.prototypes:
+            warnings.warn(nothing_in(source), PrototypeWarning, stacklevel=3)
         chosen, conflicts = _first_of_each(result.prototypes)
         with self._lock:
             for prototype in chosen.values():
@@ -202,6 +206,19 @@ def _conflict(winner: OpPrototype, loser: OpPrototype, why: str) -> Diagnostic:
 
 #: The prototypes of this process.
 process_catalog = Catalog()
+
+
+def nothing_in(source: str | Path) -> str:
+    """That a source defines no op, and what was looked for in it."""
+    if isinstance(source, str) and is_text(source):
+        return "the text defines no op: it has no REG_OP(…)"
+    path = Path(source)
+    if path.is_dir() and not any(True for _ in prototype_files(path)):
+        return (
+            f"{path} has no header with prototypes in it or below it: no {', '.join(HEADER_SUFFIXES)}, no *_def.cpp, nothing in "
+            "op_host; name a header, or the op_proto directory of an operator package"
+        )
+    return f"{path} defines no op: no REG_OP(…) and no OpDef class in {'its headers' if path.is_dir() else 'it'}"
 
 
 def load_prototypes(source: str | Path, *, strict: bool = False) -> ParseResult:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -260,15 +261,18 @@ def test_a_missing_source_is_named(tmp_path: Path) -> None:
         CppLibrary(name="none", sources=(tmp_path / "none.cpp",)).build()
 
 
-def test_a_long_compilation_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_long_compilation_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str], cache: Path) -> None:
+    """What, once, what for, where it is kept, and how long it took."""
     script = tmp_path / "sleeping"
     script.write_text('#!/bin/sh\ncase "$*" in *" -c "*) sleep 2.5;; esac\nexec g++ "$@"\n')
     script.chmod(0o755)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CXX", str(script))
-        answering(tmp_path).build()
+        replace(answering(tmp_path), why="for torch 2.13.0, one to three minutes").build()
     said = capsys.readouterr().err.splitlines()
-    assert said[0] == "ascend_graph: compiling answer (once; kept in the cache) …"
+    assert said[0] == (
+        f"ascend_graph: compiling answer (once for torch 2.13.0, one to three minutes; kept in {cache}) …"
+    )
     assert said[1].startswith("ascend_graph: compiled answer in ")
     answering(tmp_path / "quick", "8").build()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -66,3 +67,17 @@ def test_unusable_arguments(arguments: tuple[str, ...], message: str) -> None:
     assert result.returncode == 2
     assert message in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_without_the_launcher_our_names_say_what_to_run() -> None:
+    """PyTorch imports torch_npu with itself, and without CANN says so in forty lines."""
+    code = "import ascend_graph; ascend_graph.register_op"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=outside())
+    assert result.returncode == 1
+    last = result.stderr.splitlines()[-1]
+    assert re.fullmatch(
+        r"ascend_graph\.errors\.AscendGraphError: ascend_graph\.register_op needs torch_npu: torch_npu does not find lib\w+\.so, as there "
+        r"is no CANN here: .* start the program on the host runtime: ascend-graph run script\.py, .*",
+        last,
+    ), last
+    assert len(result.stderr.splitlines()) < 12

@@ -159,3 +159,21 @@ def test_threads_see_whole_prototypes(tmp_path: Path, monkeypatch: pytest.Monkey
         thread.join()
     assert failures == []
     assert len(catalog) == 200 * 9
+
+
+@pytest.mark.parametrize(
+    ("files", "named", "message"),
+    [
+        ({}, "", r"has no header with prototypes in it or below it: .*name a header, or the op_proto directory"),
+        ({"a.cpp": "int a;"}, "", "has no header with prototypes"),
+        ({"a.h": "int a;"}, "", r"defines no op: no REG_OP\(…\) and no OpDef class in its headers"),
+        ({"a.h": "int a;"}, "a.h", r"a\.h defines no op: no REG_OP\(…\) and no OpDef class in it"),
+    ],
+)
+def test_a_source_without_prototypes_says_so(tmp_path: Path, files: dict[str, str], named: str, message: str) -> None:
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    with pytest.warns(PrototypeWarning, match=message):
+        assert Catalog().load(tmp_path / named).prototypes == ()
+    with pytest.warns(PrototypeWarning, match="the text defines no op"):
+        Catalog().load("int a;\n")
