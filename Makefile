@@ -54,7 +54,7 @@ lint: .venv/linting
 
 # The site, build/docs/index.html; a link that leads nowhere is an error. Nothing is compiled for it.
 docs: .venv/linting
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 format: .venv/linting
 	$(BIN)/ruff check --fix .
