@@ -46,9 +46,21 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Make the links of the tree those of the site, outside of code."""
     source = {uri: path for path, uri in PAGES.items()}.get(page.file.src_uri, ROOT / "docs" / page.file.src_uri)
-    markdown = markdown.replace("<!-- commands -->", commands())
+    markdown = markdown.replace("<!-- commands -->", commands()).replace("<!-- other names -->", other_names())
     parts = _FENCE.split(markdown)
     return "".join(part if part.startswith("```") else links(part, source, page.file.src_uri) for part in parts)
+
+
+def other_names() -> str:
+    """The reference of public names that no page of it mentions."""
+    import ascend_graph
+
+    said = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs/reference").glob("*.md"))
+    modules = {"raw_ops"}  # GE's operators, made when they are asked for
+    unsaid = [
+        n for n in ascend_graph.__all__ if n not in modules and not re.search(rf"^::: ascend_graph\.{n}$", said, re.M)
+    ]
+    return "\n".join(f"::: ascend_graph.{name}" for name in unsaid)
 
 
 def commands() -> str:
