@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Sequence
 from typing import Any, TextIO
 
+from ascend_graph.checks.doctor.messages import hint
 from ascend_graph.checks.running import import_operators
 
 
@@ -26,7 +27,9 @@ def main(arguments: Sequence[str]) -> int:
             import_operators(request["module"])
         except Exception as error:  # whatever the module does
             where = traceback.extract_tb(error.__traceback__)[-1]
-            _say(lines, {"error": f"{type(error).__name__}: {error} ({where.filename}:{where.lineno})"})
+            known = hint(error)
+            said = f"{type(error).__name__}: {error} ({where.filename}:{where.lineno})"
+            _say(lines, {"error": f"{said}\n{known}" if known else said})
             return 1
         _check(lines, request)
     return 0

@@ -17,30 +17,68 @@ from ascend_graph.cli.common import (
 
 
 @click.command()
+@click.argument("modules", metavar="[MODULE]…", nargs=-1)
+@click.option(
+    "--op",
+    "operators",
+    multiple=True,
+    metavar="NAME",
+    help="An op type, an aclnn function or namespace::operator; may be repeated.",
+)
+@click.option(
+    "--message", metavar="TEXT", help="A message, a traceback or a log to explain; - reads it from standard input."
+)
 @format_option("text", "json")
-def doctor(output_format: str) -> None:
-    """Say what of this installation works together: Python, torch and torch_npu, the compiler, CANN.
+def doctor(modules: tuple[str, ...], operators: tuple[str, ...], message: str | None, output_format: str) -> None:
+    """Say what of this installation works together, and the line that mends what does not.
 
-    The exit status is 1 if something has to be done.
-    """
+    Versions and ABI of torch, torch_npu, CANN and compilers, caches, operator packages and what hides what, environment
+    variables. With MODULE (or a .py or .so file) or --op: which function, header and library serve its operators.
+
+    \b
+    ascend-graph doctor
+    ascend-graph doctor my_ops --op my_ops::add
+    python serve.py 2>&1 | ascend-graph doctor --message -
+
+    The exit status is 1 if something has to be done, or if the message is not known.
+    """  # fmt: skip
     import os
 
-    from ascend_graph.checks.doctor import examine
+    from ascend_graph.checks.doctor import examine, examine_operators
 
-    findings = list(examine(os.environ))
+    if message is not None:
+        if modules or operators:
+            raise click.UsageError("--message is explained alone: leave MODULE and --op out")
+        _explain_message(sys.stdin.read() if message == "-" else message, output_format)
+        return
+    asked = modules or operators
+    findings = list(examine_operators(modules, operators, os.environ) if asked else examine(os.environ))
     is_wrong = any(finding.is_wrong for finding in findings)
     if output_format == "json":
-        print_json(
-            {
-                "findings": [{"subject": f.subject, "text": f.text, "is_wrong": f.is_wrong} for f in findings],
-                "is_wrong": is_wrong,
-            }
-        )
+        print_json({"findings": [finding.as_dict() for finding in findings], "is_wrong": is_wrong})
         sys.exit(is_wrong)
-    width = max(len(finding.subject) for finding in findings)
+    width = max((len(finding.subject) for finding in findings), default=0)
     for finding in findings:
         click.echo(f"{'!!' if finding.is_wrong else 'ok'}  {finding.subject:{width}}  {finding.text}")
+        if finding.mend:
+            click.echo(f"    {'':{width}}  → {finding.mend}")
     sys.exit(is_wrong)
+
+
+def _explain_message(text: str, output_format: str) -> None:
+    """Print what is known of a message; the exit status is 1 where nothing is."""
+    import os
+
+    from ascend_graph.checks.doctor import diagnose, without_answer
+
+    found = diagnose(text, os.environ)
+    if output_format == "json":
+        print_json({"known": [diagnosis.as_dict() for diagnosis in found]})
+    elif found:
+        click.echo("\n\n".join(map(str, found)))
+    else:
+        click.echo(without_answer(text))
+    sys.exit(not found)
 
 
 @click.command()

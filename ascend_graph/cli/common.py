@@ -36,10 +36,12 @@ class Group(click.Group):
             return super().invoke(ctx)
         except AscendGraphError as error:
             raise click.ClickException(str(error)) from error
-        except (ImportError, RuntimeError) as error:
+        except (ImportError, OSError, RuntimeError) as error:
+            from ascend_graph.checks.doctor.messages import hint
             from ascend_graph.host.toolkit import without_cann
 
-            if (sentence := without_cann(error)) is None:
+            sentence = without_cann(error) or hint(error)
+            if sentence is None:
                 raise
             raise click.ClickException(sentence) from error
 

@@ -142,11 +142,12 @@ class ReadFile:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One compiled library: its directory's name, its size, and the headers it was made from."""
+    """One compiled library: its directory's name, its size, the headers it was made from, and the versions it was made for."""
 
     directory: str
     size: int
     read: tuple[ReadFile, ...]
+    made_for: tuple[str, ...] = ()
 
     def is_valid(self, cache: Path, file: str) -> bool:
         """Whether the library is there whole, and nothing it was made from has changed."""
@@ -165,10 +166,15 @@ def entries(manifest: Path) -> tuple[Entry, ...]:
     """What is known of the libraries of one key, the newest first; nothing where the file is absent or damaged."""
     try:
         return tuple(
-            Entry(entry["directory"], entry["size"], tuple(ReadFile(**file) for file in entry["read"]))
+            Entry(
+                entry["directory"],
+                entry["size"],
+                tuple(ReadFile(**file) for file in entry["read"]),
+                tuple(entry.get("made_for", ())),
+            )
             for entry in json.loads(manifest.read_text())
         )
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return ()
 
 

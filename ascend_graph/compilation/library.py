@@ -141,7 +141,8 @@ class CppLibrary:
         if target.exists():  # made from the same bytes, but damaged
             target.rename(work / "damaged")
         kept.rename(target)
-        add_entry(cache / f"{self.name}-{key}.json", Entry(target.name, (target / file).stat().st_size, read), work)
+        entry = Entry(target.name, (target / file).stat().st_size, read, self.depends_on)
+        add_entry(cache / f"{self.name}-{key}.json", entry, work)
         return target / file
 
     def _headers_read(self, work: Path) -> tuple[ReadFile, ...]:

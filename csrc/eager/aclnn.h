@@ -198,7 +198,8 @@ inline FunctionPtr find_function(const std::string& name, bool package_only = fa
         "directory of the operator package that has it (its op_api/lib/libcust_opapi.so is looked for), or "
         "install "
         "the package below $ASCEND_OPP_PATH/vendors.\n  now: " +
-        value("ASCEND_CUSTOM_OPP_PATH") + "\n       " + value("ASCEND_OPP_PATH"));
+        value("ASCEND_CUSTOM_OPP_PATH") + "\n       " + value("ASCEND_OPP_PATH") +
+        "\nascend-graph doctor --op " + name + " says where it is.");
 }
 
 // ----------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,158 @@
+"""What of an installation works together: Python, torch and torch_npu, the compiler, CANN. Nothing is imported or compiled."""
+
+from __future__ import annotations
+
+import ctypes.util
+import platform
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from ascend_graph.checks.doctor.finding import Finding
+from ascend_graph.checks.doctor.libraries import Library, read_library
+from ascend_graph.compilation import compiler
+from ascend_graph.compilation.toolchain import compiler_version, ninja
+from ascend_graph.errors import AscendGraphError
+from ascend_graph.host.toolkit import real_cann, toolkit_directory
+from ascend_graph.versions import Installed, check, cxx_flags, installed, release
+
+#: The libraries of the two packages that ask most of the system; the largest of torch asks no more and takes a second to read.
+_LIBRARIES = {
+    "torch": ("lib/libc10.so", "lib/libtorch_python.so"),
+    "torch_npu": ("lib/libtorch_npu.so",),
+}
+
+
+def installation(environment: Mapping[str, str]) -> Iterator[Finding]:
+    """Python, torch and torch_npu, what they ask of the system, compilers, the host runtime and CANN."""
+    machine = platform.machine()
+    known = machine in ("x86_64", "aarch64") and sys.maxsize > 2**32
+    library = " ".join(platform.libc_ver()) or "a C library that is not glibc"
+    python = f"{platform.python_version()}, {machine}, {library}"
+    if not known or "glibc" not in library:
+        yield Finding(
+            "Python",
+            f"{python}: torch_npu's wheels are for glibc on 64-bit x86_64 and aarch64",
+            True,
+            "use such a machine, or an image of one: docker run --platform linux/amd64 …",
+        )
+    else:
+        yield Finding("Python", python)
+    packages = {name: installed(name) for name in ("torch", "torch_npu")}
+    yield from _torch(packages, environment)
+    yield from _abi(packages, environment)
+    yield tried("C++ compiler", lambda: compiler_version(compiler()), "apt-get install g++  # or: export CXX=COMMAND")
+    yield tried("ninja", lambda: " ".join(ninja()), "pip install ninja")
+    yield tried("host runtime", lambda: str(toolkit_directory()), "pip install --force-reinstall ascend-graph")
+    cann = tried("CANN", lambda: real_cann(environment) or "none: operators run on the host runtime")
+    place = re.search(r"(?:=|^)(/\S*)", cann.text)
+    version = cann_version(Path(place[1])) if place else None
+    yield Finding(cann.subject, f"{cann.text}{f', version {version}' if version else ''}", cann.is_wrong, cann.mend)
+
+
+def tried(subject: str, look: Callable[[], str], mend: str = "") -> Finding:
+    """What is found, or why it is not."""
+    try:
+        return Finding(subject, look())
+    except AscendGraphError as error:
+        return Finding(subject, str(error), True, mend)
+
+
+def _torch(packages: Mapping[str, Installed | None], environment: Mapping[str, str]) -> Iterator[Finding]:
+    for name, package in packages.items():
+        if package is None:
+            mend = "pip install 'ascend-graph[torch]'"
+            yield Finding(name, f"not installed; operators need it: {mend}", True, mend)
+        else:
+            yield Finding(name, f"{package.version}, {package.directory}")
+    torch, torch_npu = packages["torch"], packages["torch_npu"]
+    if torch is not None:
+        yield Finding("C++ for torch", " ".join(cxx_flags(torch.directory)))
+    if torch is not None and torch_npu is not None:
+        number = release(torch_npu.version)
+        yield tried(
+            "torch and torch_npu",
+            lambda: check(environment) or "tested together",
+            f"pip install torch=={number} torch_npu=={torch_npu.version} --index-url PYTORCHS_CPU_WHEELS --extra-index-url "
+            "https://pypi.org/simple",
+        )
+
+
+def _abi(packages: Mapping[str, Installed | None], environment: Mapping[str, str]) -> Iterator[Finding]:
+    """What the two packages' libraries ask of the C and C++ libraries, against those that a process would load."""
+    asked: dict[str, tuple[tuple[int, ...], str]] = {}
+    for name, files in _LIBRARIES.items():
+        package = packages[name]
+        for library in filter(None, (read_library(package.directory / f) for f in files) if package else ()):
+            if not library.is_for_this_machine:
+                text = f"{library.path} is for {library.machine}; this machine is {platform.machine()}"
+                yield Finding(name, text, True, f"pip install --force-reinstall --no-cache-dir {name}")
+            for interface, version in library.interfaces.items():
+                asked[interface] = max(asked.get(interface, ((), "")), (version, library.path.name))
+    provided = standard_library(environment)
+    if not asked or provided is None:
+        return
+    offered = dict(provided.interfaces) | {"GLIBC": _system_version()}
+    missing = [
+        f"{library} needs {interface}_{_text(version)}, and there is {interface}_{_text(offered.get(interface, ()))}"
+        for interface, (version, library) in sorted(asked.items())
+        if offered.get(interface) and version > offered[interface]
+    ]
+    needs = ", ".join(f"{i}_{_text(v)}" for i, (v, _) in sorted(asked.items()))
+    if not missing:
+        yield Finding("C++ library", f"{provided.path}; torch and torch_npu need {needs}")
+        return
+    yield Finding(
+        "C++ library",
+        f"{provided.path}: {'; '.join(missing)}",
+        True,
+        "a newer system or image, for a C library cannot be added to one"
+        if any("GLIBC_" in text for text in missing)
+        else 'export LD_LIBRARY_PATH="$(dirname "$(g++ -print-file-name=libstdc++.so.6)"):$LD_LIBRARY_PATH"',
+    )
+
+
+def standard_library(environment: Mapping[str, str]) -> Library | None:
+    """The C++ library that a Python process with this environment loads."""
+    named = environment.get("LD_LIBRARY_PATH", "").split(":")
+    triplet = f"{platform.machine()}-linux-gnu"
+    system = [f"/lib/{triplet}", f"/usr/lib/{triplet}", "/lib64", "/usr/lib64", "/usr/lib"]
+    name = ctypes.util.find_library("stdc++") or "libstdc++.so.6"
+    for directory in (*filter(None, named), f"{sys.base_prefix}/lib", *system):
+        found = read_library(Path(directory) / name)
+        if found is not None:
+            return found
+    return None
+
+
+def _system_version() -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", platform.libc_ver()[1]))
+
+
+def _text(version: tuple[int, ...]) -> str:
+    return ".".join(map(str, version))
+
+
+def cann_version(home: Path) -> str | None:
+    """The version of the CANN toolkit in a directory, as its own files say; None where none does."""
+    places = (
+        *sorted(home.glob("*-linux/ascend_toolkit_install.info")),
+        home / "compiler/version.info",
+        home / "version.info",
+    )
+    return version_in(places)
+
+
+def version_in(places: tuple[Path, ...]) -> str | None:
+    """The version that the first of some files names; None where none does."""
+    for place in places:
+        try:
+            text = place.read_text(errors="replace")
+        except OSError:
+            continue
+        # An operator package names the version of the compiler that made it.
+        found = re.search(r"^(?:custom_opp_compiler_)?version=(\S+)", text, re.IGNORECASE | re.MULTILINE)
+        if found is not None:
+            return found[1].strip("[]")
+    return None
