@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ascend_graph.checks.guard import MetaGuard as MetaGuard
     from ascend_graph.checks.guard import MetaMismatchError as MetaMismatchError
     from ascend_graph.checks.opcheck import opcheck as opcheck
+    from ascend_graph.checks.picture.tracing import picture as picture
     from ascend_graph.checks.report import CheckError as CheckError
     from ascend_graph.checks.samples import Sample as Sample
     from ascend_graph.dispatch.meta import MetaError as MetaError
@@ -69,6 +70,7 @@ _PUBLIC = {
     "load_prototypes": "ascend_graph.prototypes",
     "opcheck": "ascend_graph.checks.opcheck",
     "parse_relation": "ascend_graph.shapes",
+    "picture": "ascend_graph.checks.picture.tracing",
     "raw_ops": "ascend_graph",
     "register_aclnn": "ascend_graph.registration",
     "register_op": "ascend_graph.registration",

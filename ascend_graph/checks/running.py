@@ -45,13 +45,16 @@ class Request:
     strict: bool = False
 
 
-def import_operators(module: str) -> None:
-    """Import a module, or run a .py file, for the operators that it registers; one of the working directory is found."""
+def import_operators(module: str) -> dict[str, Any]:
+    """Import a module, or run a .py file, for the operators that it registers; one of the working directory is found.
+
+    Returns:
+        What it defines, by name.
+    """
     if module.endswith(".py"):
-        runpy.run_path(module)
-    else:
-        sys.path.insert(0, str(Path.cwd()))
-        importlib.import_module(module)
+        return runpy.run_path(module)
+    sys.path.insert(0, str(Path.cwd()))
+    return vars(importlib.import_module(module))
 
 
 def check_module(request: Request, started: Callable[[str], None] = lambda _: None) -> list[Report]:

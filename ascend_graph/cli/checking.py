@@ -1,10 +1,13 @@
-"""Commands that look at an installation and at operators: ``doctor``, ``infer``, ``explain``, ``check``, ``run``."""
+"""Commands that look at an installation and at operators: ``doctor``, ``infer``, ``explain``, ``check``,
+``picture``, ``run``."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,6 +17,9 @@ from ascend_graph.cli.common import (
     print_json,
     terminal,
 )
+
+if TYPE_CHECKING:
+    from ascend_graph.checks.picture import Picture
 
 
 @click.command()
@@ -187,4 +193,60 @@ def check(
         raise click.ClickException(f"{len(failed)} of {len(reports)} operators failed: {', '.join(failed)}")
 
 
-COMMANDS = (doctor, infer, explain, run, check)
+@click.command()
+@click.argument("graphs", metavar="GRAPH…", nargs=-1, required=True)
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="A .html, .svg, .txt or .json file."
+)
+@format_option("text", "json")
+def picture(graphs: tuple[str, ...], output: Path | None, output_format: str) -> None:
+    """Picture graphs: FX and GE side by side, with shapes, times, source lines and what has no kernel.
+
+    GRAPH is a dump of TorchAir (config.debug.graph_dump.type = "pbtxt" or "txt"), a directory of them, or MODULE:NAME (or
+    FILE.py:NAME), a function without arguments that returns what to compile and a tuple of its arguments.
+
+    \b
+    ascend-graph picture dumps/ -o graphs.html
+    ascend-graph picture model.py:example -o model.svg
+    """
+    from ascend_graph.checks.picture import Graph, Pair, Picture, read_dump
+    from ascend_graph.checks.picture.dumps import dump_files
+
+    traced = [name for name in graphs if not Path(name).exists() and ":" in name]
+    if traced:
+        needs_torch_npu(sys.argv[1:])
+    pages = [_traced(name) for name in traced]
+    for path in dump_files([Path(name) for name in graphs if name not in traced]):
+        pages.append(Picture(path.name, (Pair("GE", Graph(), read_dump(path)),)))
+    if output is not None:
+        title = pages[0].title if len(pages) == 1 else f"{len(pages)} graphs"
+        pairs = tuple(
+            pair if len(pages) == 1 else dataclasses.replace(pair, title=f"{page.title}, {pair.title}")
+            for page in pages
+            for pair in page.pairs
+        )
+        click.echo(str(Picture(title, pairs, "; ".join(page.error for page in pages if page.error)).save(output)))
+    elif output_format == "json":
+        print_json([page.as_dict() for page in pages])
+    else:
+        click.echo("\n\n".join(map(str, pages)))
+
+
+def _traced(name: str) -> Picture:
+    """The picture of what ``MODULE:NAME`` returns."""
+    from ascend_graph.checks.picture import PictureError
+    from ascend_graph.checks.picture.tracing import picture as picture_of
+    from ascend_graph.checks.running import import_operators
+
+    module, _, attribute = name.rpartition(":")
+    names = import_operators(module)
+    if not callable(names.get(attribute)):
+        known = ", ".join(sorted(n for n, v in names.items() if callable(v) and not n.startswith("_"))) or "none"
+        raise PictureError(f"{module} has no function {attribute!r}; it has: {known}")
+    made = names[attribute]()
+    if not (isinstance(made, tuple) and len(made) == 2 and callable(made[0]) and isinstance(made[1], (tuple, list))):
+        raise PictureError(f"{name} returned {made!r:.200}: it returns what to compile, and a tuple of its arguments")
+    return picture_of(made[0], *made[1])
+
+
+COMMANDS = (doctor, infer, explain, run, check, picture)

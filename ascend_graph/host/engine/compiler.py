@@ -96,6 +96,11 @@ def only_looked_at() -> Iterator[Look]:
         _looks.pop()
 
 
+def is_structure(type_: str) -> bool:
+    """Whether nothing computes the nodes of a GE operator: inputs, constants, the graph's results."""
+    return type_ in _STRUCTURE
+
+
 def missing_kernels(nodes: Sequence[OpDef]) -> dict[str, list[str]]:
     """The GE operators among nodes that have no host kernel, and the names of these."""
     missing: dict[str, list[str]] = {}
