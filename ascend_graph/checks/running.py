@@ -34,6 +34,7 @@ class Request:
         checks: The checks to make; all without one.
         limit: Seconds that one operator may take.
         strict: Whether the host runtime keeps device memory from all but kernels and copies.
+        on_host: Whether it runs on the host runtime even where a CANN is installed.
     """
 
     module: str
@@ -43,6 +44,7 @@ class Request:
     seed: int = 0
     limit: float = 300.0
     strict: bool = False
+    on_host: bool = False
 
 
 def import_operators(module: str) -> dict[str, Any]:
@@ -103,6 +105,16 @@ def _report(data: dict[str, Any]) -> Report:
     return Report(data["operator"], tuple(outcomes), tuple(data["notes"]))
 
 
+def launcher_arguments(*, on_host: bool = False) -> list[str]:
+    """What starts Python on the host runtime: nothing where this process is on it, or where there is a CANN."""
+    from ascend_graph.host.toolkit import is_active, real_cann
+
+    cann = real_cann(os.environ)
+    if is_active() or (cann and not on_host):
+        return []
+    return ["-m", "ascend_graph.host", "--quiet", *(["--force"] if cann else [])]
+
+
 def _lines(request: Request, done: Sequence[str]) -> Iterator[dict[str, Any]]:
     """What a worker writes, and at last how it died if it did."""
     from ascend_graph.host.toolkit import is_active, is_strict, real_cann
@@ -116,7 +128,7 @@ def _lines(request: Request, done: Sequence[str]) -> Iterator[dict[str, Any]]:
         "seed": request.seed,
         "done": list(done),
     }
-    launcher = [] if is_active() or real_cann(os.environ) else ["-m", "ascend_graph.host", "--quiet"]
+    launcher = launcher_arguments(on_host=request.on_host)
     if request.strict and not is_strict(os.environ):
         if real_cann(os.environ) and not is_active():
             raise ModuleError("--strict is a mode of the host runtime, and a CANN is installed here")

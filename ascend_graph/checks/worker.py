@@ -9,7 +9,7 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TextIO
 
 from ascend_graph.checks.doctor.messages import hint
@@ -24,14 +24,14 @@ def main(arguments: Sequence[str]) -> int:
     request = json.loads(arguments[0])
     with os.fdopen(int(arguments[1]), "w", buffering=1) as lines:
         try:
-            import_operators(request["module"])
+            names = import_operators(request["module"])
         except Exception as error:  # whatever the module does
             where = traceback.extract_tb(error.__traceback__)[-1]
             known = hint(error)
             said = f"{type(error).__name__}: {error} ({where.filename}:{where.lineno})"
             _say(lines, {"error": f"{said}\n{known}" if known else said})
             return 1
-        _check(lines, request)
+        _check(lines, request, names.get("REFERENCES", {}))
     return 0
 
 
@@ -39,7 +39,7 @@ def _say(lines: TextIO, what: dict[str, Any]) -> None:
     lines.write(json.dumps(what) + "\n")
 
 
-def _check(lines: TextIO, request: dict[str, Any]) -> None:
+def _check(lines: TextIO, request: dict[str, Any], references: Mapping[str, Callable[..., Any]]) -> None:
     from ascend_graph.checks.opcheck import opcheck
     from ascend_graph.checks.report import Outcome, Report, State
     from ascend_graph.errors import AscendGraphError
@@ -58,6 +58,7 @@ def _check(lines: TextIO, request: dict[str, Any]) -> None:
         try:
             report = opcheck(
                 op,
+                reference=references.get(op.op_type, references.get(op.overload.name())),
                 checks=request["checks"] or None,
                 count=request["count"],
                 seed=request["seed"],

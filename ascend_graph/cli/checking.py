@@ -1,5 +1,5 @@
 """Commands that look at an installation and at operators: ``doctor``, ``infer``, ``explain``, ``check``,
-``picture``, ``run``."""
+``picture``, ``selftest``, ``run``."""
 
 from __future__ import annotations
 
@@ -249,4 +249,56 @@ def _traced(name: str) -> Picture:
     return picture_of(made[0], *made[1])
 
 
-COMMANDS = (doctor, infer, explain, run, check, picture)
+@click.command()
+@click.argument("modules", metavar="[MODULE]…", nargs=-1)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("ascend_graph_selftest.json"),
+    show_default=True,
+    help="The file of results, to attach to a report.",
+)
+@click.option("--soc", default="Ascend910B1", show_default=True, help="The processor that atc compiles graphs for.")
+@click.option(
+    "--graphs",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where exported graphs go; beside the results without it.",
+)
+@click.option("--count", default=6, show_default=True, help="Random calls of each operator, beside the special ones.")
+@click.option("--timeout", default=300.0, show_default=True, help="Seconds that one row or operator may take.")
+@format_option("text", "json")
+def selftest(
+    modules: tuple[str, ...],
+    output: Path,
+    soc: str,
+    graphs: Path | None,
+    count: int,
+    timeout: float,
+    output_format: str,
+) -> None:
+    """Try the whole way on the device that is here, and write one file of results with versions and times.
+
+    Operators of CANN's own in eager mode, GE graphs, captured graphs and a module that trains; all checks; and each graph
+    exported for CANN's offline compiler, which runs where atc is found. The operators of MODULE are tried too. Without an NPU
+    it runs on the host runtime.
+
+    The exit status is 1 if anything failed.
+    """  # fmt: skip
+    from ascend_graph.checks.selftest import Wanted, as_text
+    from ascend_graph.checks.selftest import selftest as tested
+
+    console = terminal(stderr=True)
+    place = graphs or output.with_name(f"{output.stem}_graphs")
+    wanted = Wanted(place, modules, soc, timeout, count)
+    results = tested(wanted, started=lambda name: console.print(name, markup=False, highlight=False))
+    text = json.dumps(results, indent=2, ensure_ascii=False)
+    try:
+        output.write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise click.ClickException(f"{output} cannot be written: {error.strerror or error}") from None
+    click.echo(text if output_format == "json" else f"{as_text(results)}\nresults: {output}")
+    sys.exit(not results["ok"])
+
+
+COMMANDS = (doctor, infer, explain, run, check, picture, selftest)

@@ -94,3 +94,14 @@ def test_run_is_the_launcher(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "ascend_graph.cli", "run", "--quiet", str(script), "--quiet", "-x"]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.stdout == "[2.0, 2.0] ['--quiet', '-x']\n", result.stderr
+
+
+def test_a_module_may_say_what_values_are_right(tmp_path: Path) -> None:
+    path = tmp_path / "with_references.py"
+    references = "REFERENCES = {'CmdTwice': lambda x: x * 2, 'cmd::view': lambda x: x + 1}"
+    path.write_text(MODULE.replace("x.view(x.shape)", "x.clone()") + references)
+    result = CliRunner().invoke(
+        main, ["check", str(path), "CmdTwice", "CmdView", "--check", "reference", "--format", "json"]
+    )
+    found = {report["operator"]: report["checks"][0]["state"] for report in json.loads(result.stdout)}
+    assert found == {"cmd.twice.default": "passed", "cmd.view.default": "failed"}

@@ -21,7 +21,7 @@ from ascend_graph.checks.doctor.messages import Diagnosis, diagnose, without_ans
 from ascend_graph.checks.doctor.operators import extension, named_operator
 from ascend_graph.checks.doctor.packages import packages
 from ascend_graph.checks.doctor.variables import variables
-from ascend_graph.host.toolkit import is_active, real_cann
+from ascend_graph.checks.running import launcher_arguments
 
 __all__ = ["Diagnosis", "Finding", "cann_version", "diagnose", "examine", "examine_operators", "without_answer"]
 
@@ -60,10 +60,9 @@ def examine_operators(
 
 def _in_process(modules: Sequence[str], operators: Sequence[str]) -> Iterator[Finding]:
     """The findings of a process that imports torch and the modules, on the host runtime where there is no CANN."""
-    launcher = [] if is_active() or real_cann(os.environ) else ["-m", "ascend_graph.host", "--quiet"]
     request = json.dumps({"modules": list(modules), "operators": list(operators)})
     reading, writing = os.pipe()
-    command = [sys.executable, *launcher, "-m", "ascend_graph.checks.doctor", request, str(writing)]
+    command = [sys.executable, *launcher_arguments(), "-m", "ascend_graph.checks.doctor", request, str(writing)]
     with subprocess.Popen(command, pass_fds=(writing,), stdout=sys.stderr) as process:
         os.close(writing)
         with os.fdopen(reading) as lines:
