@@ -1,12 +1,13 @@
 """``python -m ascend_graph.host``: run a script, a module or code on the host runtime.
 
-    python -m ascend_graph.host [--force] [--strict] [--opp DIR]… [--quiet] script.py args…
+    python -m ascend_graph.host [--force] [--strict] [--streams] [--opp DIR]… [--quiet] script.py args…
     python -m ascend_graph.host [options] script.sh args…
     python -m ascend_graph.host [options] ./program args…
     python -m ascend_graph.host [options] -m module args…
     python -m ascend_graph.host [options] -c code args…
 
---strict keeps device memory from everything but kernels and copies (docs/host-runtime.md).
+--strict keeps device memory from everything but kernels and copies; --streams refuses work that does not wait for the stream
+whose results it reads or overwrites (docs/host-runtime.md).
 
 The process is replaced by a Python that finds the host runtime's libraries under CANN's names; children inherit them.
 Options end where the script, ``-m`` or ``-c`` begins; whatever follows belongs to it.
@@ -23,9 +24,11 @@ from typing import NoReturn
 
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.host.toolkit import (
+    BRIDGE_VARIABLE,
     STRICT_VARIABLE,
     HostRuntimeError,
     host_environment,
+    is_active,
     real_cann,
     toolkit_directory,
 )
@@ -40,7 +43,7 @@ def _parse(arguments: list[str]) -> tuple[set[str], list[str], list[str]]:
     packages: list[str] = []
     rest = list(arguments)
     while rest:
-        if rest[0] in ("--force", "--quiet", "--strict"):
+        if rest[0] in ("--force", "--quiet", "--strict", "--streams"):
             flags.add(rest[0])
         elif rest[0] == "--opp" and len(rest) > 1:
             packages.append(rest.pop(1))
@@ -87,6 +90,11 @@ def launch(arguments: list[str]) -> NoReturn:
     """
     flags, packages, command = _parse(arguments)
     quiet = "--quiet" in flags
+    if {"--strict", "--streams"} <= flags:
+        raise HostRuntimeError(
+            "--strict and --streams: start the program once with each; the check of streams follows torch_npu's allocator, which "
+            "--strict leaves out"
+        )
     _check_command(command)
     directories = list(map(_package_directory, packages))
     shadowed = real_cann(os.environ)
@@ -102,9 +110,11 @@ def launch(arguments: list[str]) -> NoReturn:
         remark = check(os.environ)
         if remark and not quiet:
             print(f"ascend_graph: {remark}", file=sys.stderr)
-        bridge = bridge_library().build()
+        bridge = _inherited_bridge() or bridge_library().build()
     strict = {STRICT_VARIABLE: "1"} if "--strict" in flags else {}
-    environment = host_environment({**os.environ, **strict}, bridge)
+    # torch_npu's own check, which it imports with itself where the variable is set; 1 asks for record_stream too.
+    streams = {"TORCH_NPU_SANITIZER": "1"} if "--streams" in flags else {}
+    environment = host_environment({**os.environ, **strict, **streams}, bridge)
     if packages:
         known = [p for p in environment.get("ASCEND_CUSTOM_OPP_PATH", "").split(":") if p]
         environment["ASCEND_CUSTOM_OPP_PATH"] = ":".join([*directories, *known])
@@ -117,6 +127,13 @@ def launch(arguments: list[str]) -> NoReturn:
     if _is_program(Path(command[0])):
         os.execve(command[0], command, environment)
     os.execve(sys.executable, [sys.executable, *command], environment)
+
+
+def _inherited_bridge() -> Path | None:
+    """The bridge of the process that starts this one on the host runtime, made for the same Python."""
+    bridge = os.environ.get(BRIDGE_VARIABLE, "")
+    same = is_active() and os.environ.get("ASCEND_GRAPH_PYTHON") == sys.executable
+    return Path(bridge) if same and bridge and Path(bridge).is_file() else None
 
 
 def _is_program(path: Path) -> bool:

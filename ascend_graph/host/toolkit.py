@@ -19,6 +19,9 @@ from ascend_graph.errors import AscendGraphError
 #: Set, to the toolkit's directory, in every process that runs on the host runtime.
 ACTIVE_VARIABLE = "ASCEND_GRAPH_HOST"
 
+#: The library between the host runtime and PyTorch, in every process that has both.
+BRIDGE_VARIABLE = "ASCEND_GRAPH_HOST_BRIDGE"
+
 #: Whether device memory is protected.
 STRICT_VARIABLE = "ASCEND_GRAPH_STRICT"
 
@@ -165,5 +168,5 @@ def host_environment(environment: Mapping[str, str], bridge: Path | None) -> dic
     # Development and CI machines are shared: a CPU kernel's idle threads sleep instead of spinning.
     result.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     if bridge is not None:
-        result["ASCEND_GRAPH_HOST_BRIDGE"] = str(bridge)
+        result[BRIDGE_VARIABLE] = str(bridge)
     return result

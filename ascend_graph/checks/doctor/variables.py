@@ -13,6 +13,7 @@ from ascend_graph.compilation.toolchain import jobs, options_of
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.host.toolkit import (
     ACTIVE_VARIABLE,
+    BRIDGE_VARIABLE,
     STRICT_VARIABLE,
     TIMEOUT_VARIABLE,
     is_strict,
@@ -27,7 +28,7 @@ OWN = (
     "ASCEND_GRAPH_CHECK_EFFECTS",
     "ASCEND_GRAPH_COMPLETE",
     ACTIVE_VARIABLE,
-    "ASCEND_GRAPH_HOST_BRIDGE",
+    BRIDGE_VARIABLE,
     "ASCEND_GRAPH_HOST_DEVICES",
     "ASCEND_GRAPH_HOST_MEMORY",
     TIMEOUT_VARIABLE,
