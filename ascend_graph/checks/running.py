@@ -50,13 +50,21 @@ class Request:
 def import_operators(module: str) -> dict[str, Any]:
     """Import a module, or run a .py file, for the operators that it registers; one of the working directory is found.
 
+    Args:
+        module: Its name or path; ``module:function`` where a function of it registers them.
+
     Returns:
         What it defines, by name.
     """
+    module, _, function = module.partition(":")
     if module.endswith(".py"):
-        return runpy.run_path(module)
-    sys.path.insert(0, str(Path.cwd()))
-    return vars(importlib.import_module(module))
+        names = runpy.run_path(module)
+    else:
+        sys.path.insert(0, str(Path.cwd()))
+        names = vars(importlib.import_module(module))
+    if function:
+        names[function]()
+    return names
 
 
 def check_module(request: Request, started: Callable[[str], None] = lambda _: None) -> list[Report]:

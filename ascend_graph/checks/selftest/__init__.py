@@ -28,7 +28,7 @@ from ascend_graph.versions import installed
 
 #: The form of the file of results.
 FORM = 1
-_OPERATORS = "ascend_graph.checks.selftest.operators"
+_OPERATORS = "ascend_graph.checks.selftest.operators:register"
 #: What is asked of each operator; ``dtypes`` on a device alone, for the host computes with what the CPU has.
 _CHECKS = (
     "arguments", "repeats", "reference", "meta", "layout", "outside", "gradient", "ge", "ge_dynamic", "npugraph_ex", "export",

@@ -55,23 +55,28 @@ def _fast_gelu(x: torch.Tensor) -> torch.Tensor:
     return (wide * torch.sigmoid(1.702 * wide)).to(x.dtype)
 
 
-ascend_graph.load_prototypes(PROTOTYPES)
-ascend_graph.load_aclnn(DECLARATION)
-ascend_graph.register_aclnn(
-    "aclnnSwiGlu",
-    schema="ascend_graph_selftest::swiglu(Tensor x) -> Tensor",
-    op_type="SwiGlu",
-    shape="x[*s, n] -> out[*s, n // 2] where n % 2 == 0",
-    aclnn_arguments={"dim": -1},
-)
-# Meta functions and converters that torch_npu has are put aside: those that follow from relation and prototype are tried.
-ascend_graph.register_op(
-    "RmsNorm",
-    eager=torch.ops.npu.npu_rms_norm,
-    shape="x[*s, n], gamma[n] -> y[*s, n], rstd[*s, 1]: float32",
-    override=True,
-)
-ascend_graph.register_op("FastGelu", eager=torch.ops.npu.npu_fast_gelu, shape="x[*s] -> y[*s]", override=True)
+def register() -> None:
+    """Register them in this process.
+
+    Meta functions and converters that torch_npu has are put aside: those that follow from relation and prototype are tried.
+    """
+    ascend_graph.load_prototypes(PROTOTYPES)
+    ascend_graph.load_aclnn(DECLARATION)
+    ascend_graph.register_aclnn(
+        "aclnnSwiGlu",
+        schema="ascend_graph_selftest::swiglu(Tensor x) -> Tensor",
+        op_type="SwiGlu",
+        shape="x[*s, n] -> out[*s, n // 2] where n % 2 == 0",
+        aclnn_arguments={"dim": -1},
+    )
+    ascend_graph.register_op(
+        "RmsNorm",
+        eager=torch.ops.npu.npu_rms_norm,
+        shape="x[*s, n], gamma[n] -> y[*s, n], rstd[*s, 1]: float32",
+        override=True,
+    )
+    ascend_graph.register_op("FastGelu", eager=torch.ops.npu.npu_fast_gelu, shape="x[*s] -> y[*s]", override=True)
+
 
 _BATCHES = [torch.randn(rows, 16, generator=torch.Generator().manual_seed(rows)) for rows in (4, 9)]
 #: What the rows are measured with: two calls of different sizes for each.

@@ -70,6 +70,8 @@ def _rows() -> Iterator[_Measured]:
     from ascend_graph.checks.selftest import operators
     from ascend_graph.registration.register import registered_ops
 
+    operators.register()
+
     class Net(nn.Module):
         """A gated unit: matmul, RmsNorm, FastGelu, and on the NPU through the operators of the self-test."""
 
