@@ -24,6 +24,8 @@ BASES = (8, 4, 2, 16, 64, 3, 128)
 HIGHEST = {1: 5, 2: 5, 3: 4, 4: 4}
 #: How many structures are looked at closely, and how many calls a survey may make.
 CLOSE, CALLS = 16, 6000
+#: How many choices of attrs are tried with a structure that runs with none of the first.
+DRAWS = 8
 #: Elements that a tensor may have.
 LARGEST = 1 << 16
 
@@ -67,17 +69,20 @@ class Survey:
         """What its inputs may look like, the likeliest first."""
         ranks = [r for r in itertools.product(range(self.highest + 1), repeat=len(self.names)) if sum(r) <= 13]
         ranks.sort(key=lambda r: (sum(r), r))
-        for few in (True, False):  # one size for all first; where hardly anything runs, several
+        # One size for all first; where hardly anything runs, several. Every structure is tried with few attrs before one is with many.
+        for few, draws in (
+            ((True, 1), (True, DRAWS), (False, DRAWS)) if self.signature.attrs else ((True, 1), (False, 1))
+        ):
+            if self.seeds and not few:
+                break
             for structure in ranks:
                 if structure not in self.seeds and self.calls < CALLS // 2:
-                    seed = self.seed(structure, few)
+                    seed = self.seed(structure, few, min(draws, 3) if self.good else draws)
                     if seed is not None:
                         self.seeds[structure] = seed
                         self.failed.discard(structure)
                     else:
                         self.failed.add(structure)
-            if len(self.seeds) >= 1:
-                break
         if not self.seeds:
             return []
         self.find_axis()
@@ -111,10 +116,9 @@ class Survey:
             return False
         return self.runs(shapes, given)
 
-    def seed(self, ranks: Ranks, few: bool) -> Seed | None:
-        """A call with tensors of so many dimensions; attrs that did before are tried first."""
+    def seed(self, ranks: Ranks, few: bool, draws: int) -> Seed | None:
+        """A call with tensors of so many dimensions; attrs that did before are tried first, then ``draws`` others."""
         slots = [(name, axis) for name, rank in zip(self.names, ranks, strict=True) for axis in range(rank)]
-        draws = 1 if not self.signature.attrs else 3 if self.good else 8
         # What worked for one structure works for others.
         for base in (self.bases[:2] or BASES) if few else (8,) * 6:
             if self.calls > CALLS // 2:
@@ -169,7 +173,7 @@ class Survey:
 
     def close(self) -> list[Ranks]:
         """Which structures are looked at closely: small ones, and some larger ones."""
-        ranks = list(self.seeds)
+        ranks = sorted(self.seeds, key=lambda r: (sum(r), r))
         if len(ranks) <= CLOSE:
             return ranks
         small, rest = ranks[: CLOSE // 2], ranks[CLOSE // 2 :]
