@@ -58,7 +58,6 @@ REFUSED: dict[str, Callable[[str], object]] = {
     "rand": lambda d: torch.rand(3, dtype=torch.int64, device=d),
     "gelu": lambda d: F.gelu(torch.arange(4, device=d)),
     "layer_norm": lambda d: F.layer_norm(torch.arange(4, device=d), (4,)),
-    "histc": lambda d: torch.histc(torch.arange(4, device=d), 4, 0, 3),
     "lerp": lambda d: torch.lerp(torch.tensor([2**53 + 1], device=d), torch.tensor([0], device=d), 0),
     "uniform_": lambda d: torch.zeros(3, dtype=torch.int32, device=d).uniform_(),
     "cholesky_half": lambda d: torch.ops.aten.linalg_cholesky_ex(torch.eye(3, device=d).half()),
@@ -96,7 +95,7 @@ def test_a_refused_operator_has_written_nothing() -> None:
 
 def test_the_documented_list_is_what_is_widened() -> None:
     root = Path(__file__).parents[2]
-    words = {"kHalf": "float16", "kBFloat16": "bfloat16", "kContiguous": "tensors with gaps"}
+    words = {"kHalf": "float16", "kBFloat16": "bfloat16", "kContiguous": "tensors with gaps", "kIntegers": "integers"}
     source = (root / "csrc/host/bridge/adaptation.cpp").read_text()
     table = {
         name: {words[flag] for flag in flags.split(" | ")}
@@ -110,3 +109,14 @@ def test_the_documented_list_is_what_is_widened() -> None:
         for name in re.findall(r"`(\w+)`", names)
     }
     assert documented == table
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64, torch.uint8])
+def test_histc_counts_integers(dtype: torch.dtype) -> None:
+    """PyTorch's CPU kernel takes floats alone; models count the tokens of experts so."""
+    x = torch.tensor([0, 3, 1, 3, 3, 2], dtype=dtype)
+    assert torch.equal(torch.histc(x.npu(), 4, 0, 3).cpu(), torch.tensor([1, 1, 1, 3], dtype=dtype))
+    out = torch.empty(0, dtype=dtype).npu()
+    torch.histc(x.npu(), 4, out=out)
+    assert out.tolist() == [1, 1, 1, 3]
+    assert torch.histc(x.float().npu(), 4).cpu().dtype is torch.float32

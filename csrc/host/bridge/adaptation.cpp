@@ -11,10 +11,11 @@ enum Adaptation : unsigned {
     kHalf = 1,        // float16 is computed in float32
     kBFloat16 = 2,    // bfloat16 is computed in float32
     kContiguous = 4,  // read tensors are made contiguous
+    kIntegers = 8,    // integers are computed in float64
 };
 
-// The operators whose CPU kernels lack what PyTorch's kernels of accelerators have. Only these floating
-// dtypes are widened: integers, and all dtypes of all other operators, are for the kernel to take or refuse.
+// The operators whose CPU kernels lack what PyTorch's kernels of accelerators have. Only these dtypes are
+// widened: all others, and all dtypes of all other operators, are for the kernel to take or refuse.
 const std::unordered_map<std::string_view, unsigned>& adaptations() {
     static const std::unordered_map<std::string_view, unsigned> table{
         {"aten::_upsample_bilinear2d_aa", kHalf | kBFloat16},
@@ -23,6 +24,7 @@ const std::unordered_map<std::string_view, unsigned>& adaptations() {
         {"aten::_upsample_bicubic2d_aa_backward", kHalf | kBFloat16},
         {"aten::avg_pool3d", kHalf | kBFloat16},
         {"aten::avg_pool3d_backward", kHalf | kBFloat16},
+        {"aten::histc", kIntegers},
         {"aten::multi_margin_loss", kHalf | kBFloat16},
         {"aten::multi_margin_loss_backward", kHalf | kBFloat16},
         {"aten::multilabel_margin_loss_forward", kHalf | kBFloat16},
@@ -38,9 +40,13 @@ const std::unordered_map<std::string_view, unsigned>& adaptations() {
     return table;
 }
 
-bool is_widened(at::ScalarType dtype, unsigned adaptation) {
-    return (dtype == at::kHalf && (adaptation & kHalf) != 0) ||
-           (dtype == at::kBFloat16 && (adaptation & kBFloat16) != 0);
+// The dtype that the kernel computes in instead; nothing for one that it takes or refuses itself.
+std::optional<at::ScalarType> widened(at::ScalarType dtype, unsigned adaptation) {
+    if ((dtype == at::kHalf && (adaptation & kHalf) != 0) ||
+        (dtype == at::kBFloat16 && (adaptation & kBFloat16) != 0))
+        return at::kFloat;
+    if (at::isIntegralType(dtype, /*includeBool=*/false) && (adaptation & kIntegers) != 0) return at::kDouble;
+    return std::nullopt;
 }
 
 // A tensor and what the kernel is given in its place.
@@ -75,17 +81,18 @@ class Adapted {
         for (const Substitute& substitute : substitutes_) {
             if (substitute.made.is_same(made)) return substitute.tensor;
         }
-        return narrow_.has_value() && made.defined() && made.scalar_type() == at::kFloat ? made.to(*narrow_)
-                                                                                         : made;
+        return narrow_.has_value() && made.defined() && made.scalar_type() == wide_ ? made.to(*narrow_)
+                                                                                    : made;
     }
 
   private:
     at::Tensor substitute(const at::Tensor& t, bool written) {
         if (!t.defined()) return t;
         at::Tensor made = t;
-        if (is_widened(t.scalar_type(), adaptation_)) {
+        if (const auto wide = widened(t.scalar_type(), adaptation_); wide.has_value()) {
             if (!narrow_.has_value()) narrow_ = t.scalar_type();
-            made = t.to(at::kFloat);
+            wide_ = *wide;
+            made = t.to(wide_);
         } else if ((adaptation_ & kContiguous) != 0 && !written) {
             made = t.contiguous();
         }
@@ -95,6 +102,7 @@ class Adapted {
 
     unsigned adaptation_;
     std::optional<at::ScalarType> narrow_;
+    at::ScalarType wide_ = at::kFloat;
     std::vector<Substitute> substitutes_;
 };
 
