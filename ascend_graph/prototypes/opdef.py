@@ -7,8 +7,9 @@ What an ``OpAICoreConfig`` says for one chip, tiling and shape functions are no 
 from __future__ import annotations
 
 import difflib
+import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ascend_graph.prototypes.literals import LiteralError, read_default, unquote
@@ -24,6 +25,15 @@ _BEGIN = re.compile(r'(?:\bthis\s*->\s*|(?<![\w.>:]))(Input|Output|Attr)\s*\(\s*
 _METHOD = re.compile(r"\s*\.\s*([A-Za-z_]\w*)\s*\(")
 _BRACKET = re.compile(r"""[(){}]|"[^"\\\n]*(?:\\.[^"\\\n]*)*"?|'(?:[^'\\\n]|\\.){1,64}'""", re.DOTALL)
 _NAME = re.compile(r"[A-Za-z_]\w*\Z")
+#: What makes the turns of a loop differ.
+_BRANCH = re.compile(r"\b(?:if|for|while|switch|break|continue|return|goto)\b|\?")
+#: Loops of a class that are looked at.
+MOST_LOOPS = 64
+#: A loop over names: its variable, and the list of them or the name of an array.
+_LOOP = re.compile(
+    r"\bfor\s*\(\s*(?:const\s+)?(?:\w+\s*::\s*)?\w+(?:\s+const\b)?[\s*&]+([A-Za-z_]\w*)\s*:\s*(\w+|\{[^{}()]*\})\s*\)\s*\{"
+)
+_STRINGS = re.compile(r'\s*"[^"\\\n]*"\s*(?:,\s*"[^"\\\n]*"\s*)*,?\s*\Z')
 #: Vectors of dtypes that are made of another's elements, and of one dtype as often as wanted.
 _VECTOR = r"(?:std\s*::\s*)?vector\s*<\s*(?:ge\s*::\s*)?DataType\s*>\s*"
 _ALL_OF = re.compile(_VECTOR + r"[({]\s*(\w+)\s*\.\s*c?begin\s*\(\s*\)\s*,\s*\1\s*\.\s*c?end\s*\(\s*\)\s*[)}]")
@@ -100,6 +110,31 @@ class _Call:
     offset: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Loop:
+    """A loop over names that are written down: where its body is, and what its variable is in turn."""
+
+    begin: int
+    end: int
+    variable: str
+    names: tuple[str, ...]
+
+
+def _loops(code: str, start: int, end: int) -> Iterator[_Loop]:
+    """The loops over names, in the order of the source; no class has many."""
+    for match in itertools.islice(_LOOP.finditer(code, start, end), MOST_LOOPS):
+        listed = match.group(2)
+        if listed.startswith("{"):
+            text = listed[1:-1]
+        else:
+            arrays = re.compile(rf"\b{listed}\s*(?:\[\s*\w*\s*\])?\s*=?\s*\{{([^{{}}]*)\}}")
+            text = next((found.group(1) for found in reversed(list(arrays.finditer(code, 0, match.start())))), "")
+        closing = _closing(code, match.end() - 1, end)
+        if closing is not None and _STRINGS.match(text) and not _BRANCH.search(code, match.end(), closing):
+            names = tuple(unquote(one).decode(errors="replace") for one in re.findall(r'"[^"\n]*"', text))
+            yield _Loop(match.end(), closing, match.group(1), names)
+
+
 def _closing(code: str, opening: int, limit: int) -> int | None:
     """The offset of the bracket that closes the one at ``opening``."""
     pair = {"(": "()", "{": "{}"}[code[opening]]
@@ -140,27 +175,31 @@ class _ClassReader:
 
     def read(self, start: int, end: int) -> OpPrototype | None:
         done = start
+        loops: list[_Loop] | None = None
         for match in _BEGIN.finditer(self.source.code, start, end):
             if match.start() < done:
                 continue  # inside the arguments of a call that was read
             kind = match.group(1)
             closing = _closing(self.source.code, self.source.code.index("(", match.start(1)), end)
-            if match.group(2) is None or closing is None:
+            if match.group(2) is None and loops is None:
+                loops = list(_loops(self.source.code, start, end))
+            names = () if closing is None else self.names(kind, match, closing, loops or ())
+            if closing is None or not names:
                 self.error(
                     match.start(1), f"{kind} needs a string as its name; a name that is computed is not known here"
                 )
                 return None
-            name = unquote(match.group(2)).decode(errors="replace")
-            if not _NAME.match(name):
-                self.error(match.start(2), f"{kind} needs a name that is an identifier, not {name!r}")
-                return None
             calls = list(self.chain(closing + 1, end))
             done = calls[-1].offset + len(calls[-1].argument) if calls else closing
-            if kind == "Attr":
-                self.attrs[name] = self.attr(name, calls, match.start(2))
-            else:
-                into = self.inputs if kind == "Input" else self.outputs
-                into[name] = self.parameter(name, calls, match.start(2), is_output=kind == "Output")
+            for name in names:
+                if not _NAME.match(name):
+                    self.error(match.end(1), f"{kind} needs a name that is an identifier, not {name!r}")
+                    return None
+                if kind == "Attr":
+                    self.attrs[name] = self.attr(name, calls, match.end(1))
+                else:
+                    into = self.inputs if kind == "Input" else self.outputs
+                    into[name] = self.parameter(name, calls, match.end(1), is_output=kind == "Output")
         return OpPrototype(
             self.op_type,
             tuple(self.inputs.values()),
@@ -170,6 +209,18 @@ class _ClassReader:
             self.source.file,
             self.source.line_of(self.begin),
         )
+
+    def names(self, kind: str, match: re.Match[str], closing: int, loops: Sequence[_Loop]) -> tuple[str, ...]:
+        """What a call names: a string, or what a loop's variable is in turn; nothing where that is not known."""
+        if match.group(2) is not None:
+            return (unquote(match.group(2)).decode(errors="replace"),)
+        argument = self.source.code[match.end(1) : closing].lstrip(" \t\n(").rstrip()
+        around = [loop for loop in loops if loop.begin <= match.start() < loop.end]
+        if len(around) != 1 or around[0].variable != argument:
+            return ()
+        # Two inputs of one turn would take turns: a, b, a, b.
+        alike = [m for m in _BEGIN.finditer(self.source.code, around[0].begin, around[0].end) if m.group(1) == kind]
+        return around[0].names if len(alike) == 1 else ()
 
     def chain(self, position: int, end: int) -> Iterator[_Call]:
         while match := _METHOD.match(self.source.code, position, end):

@@ -154,6 +154,61 @@ const std::vector<int64_t> AXES{LAST, LAST - 1};
     assert result.prototypes == (wanted,)
 
 
+LOOPS = """
+static const char *const kOut[] = {"y1", "y2"};
+class Looped : public OpDef {
+public:
+    explicit Looped(const char* name) : OpDef(name)
+    {
+        std::vector<std::string> in{"x1", "x2", "x3",};
+        this->Input("first").DataType({ge::DT_INT32});
+        for (const auto& n : in) {
+            this->Input(n).ParamType(OPTIONAL).DataType({ge::DT_FLOAT16, ge::DT_FLOAT});
+        }
+        this->Input("last").DataType({ge::DT_INT64});
+        for (const char* n : kOut) { this->Output(n).DataType({ge::DT_FLOAT16, ge::DT_FLOAT}); }
+        for (auto n : {"a", "b"}) {
+            this->Attr(n).AttrType(OPTIONAL).Int(3);
+        }
+    }
+};
+OP_ADD(Looped);
+"""
+
+
+def test_op_def_with_names_from_a_loop_over_literals(tmp_path: Path) -> None:
+    result = read(tmp_path, "a_def.cpp", LOOPS)
+    assert result.diagnostics == ()
+    wanted = parse_text(
+        "REG_OP(Looped).INPUT(first, TensorType({DT_INT32}))"
+        + "".join(f".OPTIONAL_INPUT(x{n}, TensorType({{DT_FLOAT16, DT_FLOAT}}))" for n in (1, 2, 3))
+        + ".INPUT(last, TensorType({DT_INT64}))"
+        + "".join(f".OUTPUT(y{n}, TensorType({{DT_FLOAT16, DT_FLOAT}}))" for n in (1, 2))
+        + ".ATTR(a, Int, 3).ATTR(b, Int, 3).OP_END_FACTORY_REG(Looped)"
+    ).prototypes[0]
+    [found] = result.prototypes
+    assert (found.inputs, found.outputs) == (wanted.inputs, wanted.outputs)
+    assert [(attr.name, attr.default) for attr in found.attrs] == [("a", 3), ("b", 3)]
+
+
+@pytest.mark.parametrize(
+    ("given", "instead"),
+    [
+        ("std::vector<std::string> in{", "std::vector<std::string> in = made("),  # not written down
+        ("this->Input(n)", 'this->Input(std::string(n) + "_x")'),
+        ("this->Input(n)", "this->Input(m)"),
+        ("this->Input(n)", 'this->Input("z").DataType({ge::DT_INT8});\n            this->Input(n)'),  # they take turns
+        ('for (auto n : {"a", "b"}) {', 'for (auto n : {"a", b}) {'),
+        ("for (const auto& n : in) {", "for (const auto& n : in) { if (n != in[0])"),
+    ],
+)
+def test_op_def_with_names_from_other_loops(tmp_path: Path, given: str, instead: str) -> None:
+    assert given in LOOPS
+    result = read(tmp_path, "a_def.cpp", LOOPS.replace(given, instead))
+    assert result.prototypes == ()
+    assert "a name that is computed is not known" in result.errors[0].message
+
+
 def test_op_def_with_computed_names(tmp_path: Path) -> None:
     text = OP_DEF.replace('this->Input("x")', "for (auto n : names) this->Input(n)")
     result = read(tmp_path, "a_def.cpp", text)
