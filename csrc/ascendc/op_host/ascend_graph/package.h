@@ -17,6 +17,7 @@
 
 #include "acl/host_acl.h"
 #include "ascend_graph/aclnn_adapter.h"
+#include "ascend_graph/attr_values.h"
 #include "ascend_graph/definition.h"
 #include "ascend_graph/elements.h"
 #include "ascend_graph/log.h"
@@ -239,26 +240,9 @@ class Operator {
     }
 
     void add_attr(gert::RuntimeAttrs& attrs, const ops::OpAttrDef& attr, const Value& value) {
-        switch (value.kind) {
-            case ValueKind::kInt:
-                return attrs.add(value.i);
-            case ValueKind::kFloat:
-                return attrs.add(static_cast<float>(value.f));
-            case ValueKind::kBool:
-                return attrs.add(value.b);
-            case ValueKind::kString:
-                return attrs.add(std::string(value.s));
-            case ValueKind::kIntList:
-                return attrs.add(gert::TypedContinuousVector<int64_t>(value.ints, value.count));
-            case ValueKind::kFloatList:
-                return attrs.add(gert::TypedContinuousVector<float>(value.floats, value.count));
-            case ValueKind::kBoolList:
-                return attrs.add(gert::TypedContinuousVector<bool>(value.bools, value.count));
-            case ValueKind::kAbsent:
-                break;
-            default:
-                fail(kParamInvalid, "attr " + attr.name + " is given as a tensor");
-        }
+        if (add_value(attrs, value)) return;
+        if (value.kind != ValueKind::kAbsent)
+            fail(kParamInvalid, "attr " + attr.name + " is given as a tensor");
         if (const auto* text = std::get_if<std::string>(&attr.value)) {
             attrs.add(*text);
         } else if (const auto* ints = std::get_if<std::vector<int64_t>>(&attr.value)) {

@@ -20,6 +20,7 @@
 #include "operator_reg.h"
 // clang-format on
 
+#include "ascend_graph/attr_values.h"
 #include "ascend_graph/custom_operator.h"
 #include "ascend_graph/host_runtime.h"
 #include "exe_graph/runtime/eager_op_execution_context.h"
@@ -59,27 +60,6 @@ inline gert::Tensor custom_tensor(const Tensor& tensor) {
     return {shape, {}, gert::kOnDeviceHbm, static_cast<ge::DataType>(tensor.dtype), tensor.data};
 }
 
-inline void add_custom_attr(gert::RuntimeAttrs& attrs, const Value& value) {
-    switch (value.kind) {
-        case ValueKind::kInt:
-            return attrs.add(value.i);
-        case ValueKind::kFloat:
-            return attrs.add(static_cast<float>(value.f));
-        case ValueKind::kBool:
-            return attrs.add(value.b);
-        case ValueKind::kString:
-            return attrs.add(std::string(value.s));
-        case ValueKind::kIntList:
-            return attrs.add(gert::TypedContinuousVector<int64_t>(value.ints, value.count));
-        case ValueKind::kFloatList:
-            return attrs.add(gert::TypedContinuousVector<float>(value.floats, value.count));
-        case ValueKind::kBoolList:
-            return attrs.add(gert::TypedContinuousVector<bool>(value.bools, value.count));
-        default:
-            throw std::invalid_argument("an attr has a value of a kind that functions cannot read");
-    }
-}
-
 // Runs the class's Execute on a node, of which there is one object for each, as in a graph of GE.
 template <typename Class>
 int execute_custom(const char* op_type, const CustomCall& call) {
@@ -95,7 +75,10 @@ int execute_custom(const char* op_type, const CustomCall& call) {
             node.inputs.begin_parameter(count);
             for (size_t j = 0; j < count; ++j) node.inputs.add(custom_tensor(input.tensors[j]));
         }
-        for (size_t i = 0; i < call.attr_count; ++i) add_custom_attr(node.attrs, call.attrs[i]);
+        for (size_t i = 0; i < call.attr_count; ++i) {
+            if (!add_value(node.attrs, call.attrs[i]))
+                throw std::invalid_argument("an attr has a value of a kind that functions cannot read");
+        }
         gert::EagerOpExecutionContext context(node, call);
         Class object;
         const ge::graphStatus status = static_cast<ge::EagerExecuteOp&>(object).Execute(&context);
