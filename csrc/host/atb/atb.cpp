@@ -23,7 +23,7 @@ int aclDestroyIntArray(const aclIntArray* array);
 namespace atb {
 namespace {
 
-constexpr int32_t kInt32 = 3, kInt64 = 9, kInt8 = 2, kUndefined = -1;
+constexpr int32_t kInt32 = 3, kInt64 = 9, kUndefined = -1;
 constexpr int32_t kFractalNz = 29;
 
 using TensorPointer = std::unique_ptr<aclTensor, decltype(&aclDestroyTensor)>;
