@@ -230,7 +230,7 @@ HcclResult connect(const char* function, uint32_t ranks, const HcclRootInfo* roo
     void* group = nullptr;
     int32_t device = 0;
     aclrtGetDevice(&device);
-    if (const aclError error = transport()->connect(address.c_str(), ranks, rank, device, timeout, &group))
+    if (transport()->connect(address.c_str(), ranks, rank, device, timeout, &group) != ACL_SUCCESS)
         return refuse(HCCL_E_INTERNAL, std::string(function) + ": " + ascendgraphRecentError());
     std::lock_guard<std::mutex> lock(mutex);
     const std::string name =
