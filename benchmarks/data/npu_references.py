@@ -169,6 +169,8 @@ def rotary_mul(
 
 
 def linear_backward(grad: Tensor, input: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    if input.size(1) != weight.size(1):
+        raise ValueError("input and weight have as many features")
     return torch.mm(grad, weight), torch.mm(grad.t(), input)
 
 
