@@ -32,6 +32,10 @@ class NotApplicable(Exception):  # noqa: N818
     """There is nothing to check here."""
 
 
+class Undecided(NotApplicable):
+    """A call that cannot be judged by what was given to judge it; where none can be, that is found."""
+
+
 class Refused(Exception):  # noqa: N818
     """The operator itself refused the call."""
 
@@ -137,7 +141,7 @@ def arguments(subject: Subject, sample: Sample) -> None:
     try:
         with torch.no_grad():
             returned = subject.call(placed)
-    except Exception as error:
+    except Exception as error:  # whatever an operator raises
         raise Refused(first_line(error)) from error
     subject.synchronize()
     values = _by_argument(subject, placed)
@@ -241,7 +245,7 @@ def outside(subject: Subject, sample: Sample) -> None:
     try:
         with torch.no_grad():
             returned = subject.call(placed)
-    except Exception as error:
+    except Exception as error:  # whatever an operator raises
         raise Refused(first_line(error)) from error
     subject.synchronize()
     for number, (whole, start, end) in enumerate(margins):
@@ -317,7 +321,7 @@ def layout(subject: Subject, sample: Sample) -> None:
             with torch.no_grad():
                 torch.manual_seed(0)
                 returned = subject.call(placed)
-        except Exception as error:
+        except Exception as error:  # whatever an operator raises
             raise Violation(f"tensors {name} are refused: {first_line(error)}") from error
         subject.synchronize()
         require_equal(subject, Result.of(returned, placed.tensors), wanted, f"tensors {name}")
@@ -330,8 +334,8 @@ def reference(subject: Subject, sample: Sample) -> None:
     copied = sample.on(torch.device("cpu"))
     try:
         expected = subject.reference(*copied.args, **copied.kwargs)
-    except Exception as error:
-        raise NotApplicable(f"the reference refuses the call: {first_line(error)}") from error
+    except Exception as error:  # whatever an author's function raises
+        raise Undecided(f"the reference refuses the call: {first_line(error)}") from error
     wanted = Result.of(expected, copied.tensors)
     require_equal(subject, subject.run(sample), wanted, "against the reference")
 
@@ -345,7 +349,7 @@ def meta(subject: Subject, sample: Sample) -> None:
     try:
         with torch.no_grad():
             returned = subject.call(placed)
-    except Exception as error:
+    except Exception as error:  # whatever an operator raises
         if promise.refusal:
             return
         raise Refused(first_line(error)) from error
@@ -370,7 +374,7 @@ def _fake(subject: Subject, sample: Sample, returned: Any) -> None:
         args, kwargs = tree_map_only(torch.Tensor, mode.from_tensor, (placed.args, dict(placed.kwargs)))
         try:
             said = subject.overload(*args, **kwargs)
-        except Exception as error:
+        except Exception as error:  # whatever an operator raises
             raise Violation(f"the meta function refuses sizes that are symbols: {first_line(error)}") from error
     for number, (a, b) in enumerate(zip(leaves(said), leaves(returned), strict=True)):
         if not (isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor)):
@@ -409,7 +413,7 @@ def gradients(subject: Subject, sample: Sample, way: Way | None = None) -> tuple
     torch.manual_seed(0)
     try:
         returned = subject.call(tracked, way)
-    except Exception as error:
+    except Exception as error:  # whatever an operator raises
         if "not differentiable" in str(error):
             raise NotApplicable(first_line(error)) from error
         raise Refused(first_line(error)) from error

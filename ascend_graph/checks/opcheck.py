@@ -12,7 +12,7 @@ import torch
 
 from ascend_graph.binding.op_schema import single_overload
 from ascend_graph.checks import laws, ways
-from ascend_graph.checks.laws import NotApplicable, Refused, Subject, Violation, first_line
+from ascend_graph.checks.laws import NotApplicable, Refused, Subject, Undecided, Violation, first_line
 from ascend_graph.checks.report import Outcome, Report, State
 from ascend_graph.checks.samples import Drawer, Sample, SampleError, drawn, families
 from ascend_graph.host.toolkit import HostRuntimeError, is_active, is_strict
@@ -198,18 +198,22 @@ def _timed(outcome: Outcome, seconds: float) -> Outcome:
 
 def _check(name: str, subject: Subject, samples: Sequence[Sample], drawer: Drawer | None) -> Outcome:
     check = CHECKS[name]
-    calls, reason = 0, ""
+    calls, reason, undecided = 0, "", ""
     for sample in samples[: check.samples]:
         try:
             check.law(subject, sample)
             calls += 1
         except NotApplicable as skipped:
+            if isinstance(skipped, Undecided):
+                undecided = undecided or f"{skipped} {sample}"
             reason = reason or str(skipped)
         except (Violation, Refused) as found:
             smallest, message = _smaller(check.law, subject, sample, str(found), drawer)
             return Outcome(name, State.FAILED, calls, message, str(smallest))
         except Exception as error:  # a check that cannot end is a finding: the operator gave what no operator gives
             return Outcome(name, State.FAILED, calls, first_line(error), str(sample))
+    if undecided and not calls:
+        return Outcome(name, State.FAILED, 0, f"no call was judged: {undecided}")
     return Outcome(name, State.PASSED if calls else State.SKIPPED, calls, "" if calls else reason)
 
 

@@ -167,7 +167,7 @@ def recompilations(subject: Subject, samples: Sequence[Sample]) -> None:
             placed = sample.on(subject.device)
             try:
                 function(*placed.args, **placed.kwargs)
-            except Exception as error:
+            except Exception as error:  # of whatever class compiling makes of it
                 raise Violation(f"torch.compile refuses what eager mode takes: {first_line(error)}") from error
     if compiled > 1:
         raise Violation(

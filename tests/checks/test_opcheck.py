@@ -374,6 +374,24 @@ def test_calls_that_are_refused_are_notes_and_all_of_them_an_error(operator: Ope
         opcheck(op, [(torch.ones(2, 2),)])
 
 
+def test_a_reference_that_judges_no_call_is_a_failure(operator: Operator) -> None:
+    def broken(x: Any, *_: Any, **__: Any) -> Any:
+        return x.no_such_method()
+
+    op = operator.make()
+    report = opcheck(op, reference=broken, checks=["reference"], raise_exception=False)
+    assert "no call was judged: the reference refuses the call: AttributeError" in report.failures[0].message
+
+    def some(x: Any, *rest: Any, **options: Any) -> Any:
+        if x.dim() == 1:
+            raise ValueError("not of one dimension")
+        return scale(x, *rest, **options)
+
+    given = [(torch.ones(2),), (torch.ones(2, 2),)]
+    [outcome] = opcheck(op, given, reference=some, checks=["reference"]).outcomes
+    assert outcome.calls == 1
+
+
 def test_given_samples_and_operators_that_nobody_registered() -> None:
     with torch.library._scoped_library("chk_plain", "DEF") as library:
         library.define("twice(Tensor x, int times=2) -> Tensor")
