@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -80,7 +81,9 @@ class Case:
     def name(self) -> str:
         """Operator, number and variant of the case: ``aten.add.Tensor-0``, ``aten.add.Tensor-0-special``."""
         suffix = "" if self.variant is Variant.DECLARED else f"-{self.variant.name.lower()}"
-        return f"{self.op}-{self.index}{suffix}"
+        # Of a function its name: its text has its address, another one in each process.
+        name = self.op.__qualname__ if isinstance(self.op, FunctionType) else self.op
+        return f"{name}-{self.index}{suffix}"
 
     def inputs(self) -> tuple[list[Any], dict[str, Any]]:
         """New CPU inputs, the same every time."""

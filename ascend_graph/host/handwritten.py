@@ -116,6 +116,24 @@ def check_loads(library: Path) -> None:
         raise LeftOutError(f"undefined symbol: {readable or symbol[1]}")
 
 
+def undefined_functions(library: Path) -> tuple[str, ...]:
+    """The functions that a library calls and nobody defines, by their names without namespaces.
+
+    None where it loads, and where the tools that say it (ldd, c++filt) are missing: loading it says one of them then.
+    """
+    if shutil.which("ldd") is None or shutil.which("c++filt") is None:
+        return ()
+    found = subprocess.run(
+        ["ldd", "-r", str(library)], capture_output=True, text=True, check=False, timeout=_LOAD_LIMIT
+    )
+    symbols = re.findall(r"undefined symbol: (\S+)", found.stdout + found.stderr)
+    if not symbols:
+        return ()
+    readable = subprocess.run(["c++filt", *symbols], capture_output=True, text=True, check=False).stdout
+    names = (line.partition("(")[0].rpartition("::")[2].strip() for line in readable.splitlines() if "(" in line)
+    return tuple(dict.fromkeys(name for name in names if name.isidentifier()))
+
+
 def announce(text: str) -> None:
     """A line for who waits for a build."""
     print(f"ascend_graph: {text}", file=sys.stderr, flush=True)

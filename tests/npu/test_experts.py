@@ -174,7 +174,7 @@ def test_moe_finalize_routing_without_bias_and_skips() -> None:
         lambda x, s, p: torch_npu.npu_moe_finalize_routing(x, None, None, None, s, p, None),
         [expanded, scales, places],
         out.half(),
-        "eager captured",
+        "eager captured ge npugraph_ex",
     )
 
 
@@ -216,7 +216,14 @@ def test_moe_token_permute_and_back() -> None:
         return (permuted.detach(), places, y.detach(), *torch.autograd.grad(y, (tokens, probs), grad))
 
     inputs = [tokens, indices, probs, grad]
-    check(run, inputs, run(*inputs), "eager captured")
+    expected = run(*inputs)
+    check(run, inputs, expected, "eager captured")
+
+    def forward(tokens: T, indices: T, probs: T) -> tuple[T, ...]:
+        permuted, places = torch_npu.npu_moe_token_permute(tokens, indices)
+        return permuted, places, torch_npu.npu_moe_token_unpermute(permuted * 2, places, probs)
+
+    check(forward, inputs[:3], expected[:3], "ge npugraph_ex")
 
 
 @pytest.mark.parametrize("renorm", [0, 1])

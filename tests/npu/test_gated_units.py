@@ -69,6 +69,8 @@ def test_gelu_and_its_gradient(approximate: str) -> None:
         return y.detach(), torch.autograd.grad(y, x, grad)[0]
 
     check(run, [x, grad], run(x, grad), "eager captured")
+    forward = F.gelu(x, approximate=approximate)
+    check(lambda x: torch_npu.npu_gelu(x, approximate=approximate), [x], forward, "ge npugraph_ex")
 
 
 def test_fast_gelu_and_its_gradient() -> None:
@@ -80,3 +82,4 @@ def test_fast_gelu_and_its_gradient() -> None:
         return y.detach(), torch.autograd.grad(y, x, grad)[0]
 
     check(run, [x, grad], run(x, grad), "eager captured")
+    check(lambda x: torch_npu.npu_fast_gelu(x), [x], x * torch.sigmoid(1.702 * x), "ge npugraph_ex")

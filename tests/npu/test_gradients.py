@@ -94,7 +94,8 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[[], list[Any]], Callable[...
         f"npu_rotary_mul_backward-{kind}": (
             lambda g, x, c, s, k=kind: npu.npu_rotary_mul_backward(g, x, c, s, k)[0],  # the tables' need them to require it
             lambda: [torch.randn(2, 3, 4, 64), torch.randn(2, 3, 4, 64), torch.randn(1, 3, 1, 64), torch.randn(1, 3, 1, 64)],
-            of(function, 0), "eager captured npugraph_ex",
+            # The wheel's converter drops the mode before Ascend950.
+            of(function, 0), ALL if kind == "half" else "eager captured npugraph_ex",
         )
         for kind, function in (("half", rotary), ("interleave", rotary_of_pairs))
     },

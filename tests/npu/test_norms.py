@@ -85,15 +85,16 @@ def test_add_rms_norm_in_place() -> None:
 
 def test_group_norm_silu() -> None:
     x, g, b = torch.randn(2, 6, 5), torch.rand(6), torch.randn(6)
+    # In graphs an epsilon of 1e-5, which is the schema's default, is left away, and the wheel's converter has another: 1e-4.
     groups = x.reshape(2, 3, -1)
-    mean, rstd = groups.mean(-1), 1 / torch.sqrt(groups.var(-1, correction=0) + 1e-5)
+    mean, rstd = groups.mean(-1), 1 / torch.sqrt(groups.var(-1, correction=0) + 1e-3)
     normal = ((groups - mean[..., None]) * rstd[..., None]).reshape(2, 6, 5) * g[:, None] + b[:, None]
     expected = (normal * torch.sigmoid(normal), mean, rstd)
     check(
-        lambda x, g, b: torch_npu.npu_group_norm_silu(x, g, b, 3, 1e-5),
+        lambda x, g, b: torch_npu.npu_group_norm_silu(x, g, b, 3, 1e-3),
         [x, g, b],
         expected,
-        "eager captured npugraph_ex",
+        "eager captured ge npugraph_ex",
     )
 
 

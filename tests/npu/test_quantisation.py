@@ -205,7 +205,7 @@ def test_swiglu_quant(kind: int) -> None:
         ),
         [x, smooth, groups],
         by_rows(F.silu(a) * b * smooth[[0, 0, 1, 2, 2, 2]]),
-        "eager captured",
+        "eager captured ge npugraph_ex" if kind == 0 else "eager captured",
     )
 
 
@@ -222,7 +222,7 @@ def test_add_rms_norm_dynamic_quant() -> None:
         lambda a, b, g, s, t: torch_npu.npu_add_rms_norm_dynamic_quant(a, b, g, smooth_scale1=s, smooth_scale2=t),
         [a, b, gamma, *smooth],
         (y1, y2, a + b, s1, s2),
-        "eager captured",
+        "eager captured ge npugraph_ex",
     )
 
 
@@ -235,7 +235,7 @@ def test_add_rms_norm_quant(div_mode: bool) -> None:
         lambda a, b, g, s, z: torch_npu.npu_add_rms_norm_quant(a, b, g, s, z, div_mode=div_mode)[::2],
         [a, b, gamma, scales.half() if not div_mode else scales, points],
         (rounded((y / scales if div_mode else y * scales.half().float()) + points), a + b),
-        "eager captured",
+        "eager captured ge npugraph_ex" if div_mode else "eager captured",
     )
 
 
@@ -246,7 +246,7 @@ def test_rms_norm_quant() -> None:
         lambda x, g, b, s, o: torch_npu.npu_rms_norm_quant(x, g, b, s, o),
         [x, gamma, beta, scale, offset],
         rounded((norm(x, gamma) + beta.float()) * 20 + 3),
-        "eager captured",
+        "eager captured ge npugraph_ex",
     )
 
 

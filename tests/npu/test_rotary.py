@@ -89,5 +89,5 @@ def test_interleave_rope() -> None:
         lambda x, c, s: torch_npu.npu_interleave_rope(x, c, s),
         [x, cos, sin],
         rotate(apart, cos, sin),
-        "eager captured ge",
+        "eager captured ge npugraph_ex",
     )

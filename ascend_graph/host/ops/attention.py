@@ -350,6 +350,13 @@ def rotary_position_embedding_grad(dy: T, cos: T, sin: T, x: T | None = None, *,
     return dx, dcos, dsin
 
 
+@host_kernel("RotaryMulGrad")
+def rotary_mul_grad(x: T, r1: T, r2: T, dy: T, *, need_backward: bool = True) -> tuple[T, T, T]:
+    """The gradients by x, r1 and r2; zeros for the last two where they are not wanted."""
+    dx, dr1, dr2 = rotary_position_embedding_grad(dy, r1, r2, x if need_backward else None)
+    return (dx, dr1, dr2) if need_backward else (dx, torch.zeros_like(r1), torch.zeros_like(r2))
+
+
 @host_kernel("InterleaveRope")
 def interleave_rope(x: T, cos: T, sin: T) -> T:
     halves = x.unflatten(-1, (-1, 2)).transpose(-1, -2).flatten(-2)

@@ -32,7 +32,7 @@ def quantised(
     if least < 0 or (least and algorithm != 1):
         raise ValueError(f"max_low_bound {least} with scale_alg {algorithm}: it is positive, and of scale_alg 1")
     if block <= 0 or block % _BLOCK or block > 1024:
-        raise ValueError(f"block_size {block} is no multiple of {_BLOCK} up to 1024")
+        raise ValueError(f"blocksize {block} is no multiple of {_BLOCK} up to 1024")
     moved = x.float().movedim(axis, -1)
     length, count = moved.size(-1), -(-moved.size(-1) // block)
     blocks = torch.nn.functional.pad(moved, (0, count * block - length)).unflatten(-1, (count, block))
@@ -110,13 +110,13 @@ def dynamic_mx_quant(
     axis: int = -1,
     round_mode: str = "rint",
     dst_type: int = _E2M1,
-    block_size: int = _BLOCK,
+    blocksize: int = _BLOCK,
     scale_alg: int = 0,
     dst_type_max: float = 0.0,
     max_low_bound: float = 0.0,
 ) -> tuple[T, T]:
     _no_maximum(dst_type_max)
-    return quantised(x, dst_type, axis, block_size, scale_alg, round_mode, max_low_bound)
+    return quantised(x, dst_type, axis, blocksize, scale_alg, round_mode, max_low_bound)
 
 
 def _no_maximum(value: float) -> None:
@@ -167,6 +167,8 @@ def grouped_dynamic_mx_quant(
 @host_kernel("AntiMxQuant")
 def anti_mx_quant(x: T, mxscale: T, *, axis: int = -1, dst_type: int = 27) -> T:
     """The numbers times the powers of two of their blocks."""
+    if mxscale.dtype != torch.float8_e8m0fnu:
+        raise ValueError(f"mxscale is {mxscale.dtype}; torch.float8_e8m0fnu is expected")
     numbers = decoded(x).movedim(axis, -1)
     powers = mxscale.float().movedim(axis - 1 if axis < 0 else axis, -2).flatten(-2)
     count = -(-numbers.size(-1) // _BLOCK)

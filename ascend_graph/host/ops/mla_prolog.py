@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+from typing import Any
+
 import torch
 
 from ascend_graph.host.ops.cache import put_tokens, slots_of
@@ -139,57 +142,11 @@ def mla_prolog(
 
 
 @host_kernel("MlaPrologV2", writes={"kv_cache": 2, "kr_cache": 3})
-def mla_prolog_v2(
-    token_x: T,
-    weight_dq: T,
-    weight_uq_qr: T,
-    weight_uk: T,
-    weight_dkv_kr: T,
-    rmsnorm_gamma_cq: T,
-    rmsnorm_gamma_ckv: T,
-    rope_sin: T,
-    rope_cos: T,
-    cache_index: T,
-    kv_cache: T,
-    kr_cache: T,
-    dequant_scale_x: T | None = None,
-    dequant_scale_w_dq: T | None = None,
-    dequant_scale_w_uq_qr: T | None = None,
-    dequant_scale_w_dkv_kr: T | None = None,
-    quant_scale_ckv: T | None = None,
-    quant_scale_ckr: T | None = None,
-    smooth_scales_cq: T | None = None,
-    *,
-    rmsnorm_epsilon_cq: float = 1e-5,
-    rmsnorm_epsilon_ckv: float = 1e-5,
-    cache_mode: str = "PA_BSND",
-) -> tuple[T, T, T, T, T]:
+@functools.wraps(mla_prolog)
+def mla_prolog_v2(*inputs: Any, **attrs: Any) -> tuple[T, ...]:
     """As MlaProlog; the last output, scales of quantised queries, is one number without meaning here."""
-    found = mla_prolog(
-        token_x,
-        weight_dq,
-        weight_uq_qr,
-        weight_uk,
-        weight_dkv_kr,
-        rmsnorm_gamma_cq,
-        rmsnorm_gamma_ckv,
-        rope_sin,
-        rope_cos,
-        cache_index,
-        kv_cache,
-        kr_cache,
-        dequant_scale_x,
-        dequant_scale_w_dq,
-        dequant_scale_w_uq_qr,
-        dequant_scale_w_dkv_kr,
-        quant_scale_ckv,
-        quant_scale_ckr,
-        smooth_scales_cq,
-        rmsnorm_epsilon_cq=rmsnorm_epsilon_cq,
-        rmsnorm_epsilon_ckv=rmsnorm_epsilon_ckv,
-        cache_mode=cache_mode,
-    )
-    return (*found, token_x.new_zeros(1, dtype=torch.float32))
+    query, *others = mla_prolog(*inputs, **attrs)
+    return query, *others, query.new_zeros(1, dtype=torch.float32)
 
 
 @host_kernel("MlaPrologV3", writes={"kv_cache": 2, "kr_cache": 3})

@@ -639,7 +639,7 @@ def flat_quant(
     kronecker_p2: T,
     *,
     clip_ratio: float = 1.0,
-    dst_type: int = _INT32,
+    dst_dtype: int = _INT32,
     dst_type_max: float = 0.0,
 ) -> tuple[T, T]:
     """Each matrix of a batch between two others, as numbers of 4 bits by one scale."""
@@ -647,7 +647,7 @@ def flat_quant(
         raise ValueError(f"dst_type_max {dst_type_max} is not supported; 0 is")
     y = (kronecker_p1.float() @ (x.float() @ kronecker_p2.float())).to(x.dtype).float()
     scale = y.abs().amax((-2, -1), keepdim=True) / (7 * clip_ratio)
-    return saturated(y / torch.where(scale == 0, 1, scale), dst_type), scale.reshape(-1)
+    return saturated(y / torch.where(scale == 0, 1, scale), dst_dtype), scale.reshape(-1)
 
 
 @host_kernel("QuantMatmulDequant")

@@ -1,0 +1,94 @@
+"""What torch_npu's wheel itself computes otherwise in graphs (docs/wheel-faults.md): each test says so, and fails once it is mended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+import torch_npu
+from npu_ways import run
+
+T = torch.Tensor
+pytestmark = pytest.mark.skipif(not torch_npu.__version__.startswith("2.13."), reason="they are torch_npu 2.13's")
+
+
+def in_ge(function: Callable[..., Any], *args: T) -> Any:
+    return run("ge", function, args)
+
+
+def test_group_norm_silu_has_another_default_in_ge() -> None:
+    """1e-5, which is the schema's default, is left away in the graph; the converter's default is 1e-4."""
+    x, gamma, beta = torch.randn(2, 6, 5) / 30, torch.ones(6), torch.zeros(6)
+    y = in_ge(lambda x, g, b: torch_npu.npu_group_norm_silu(x, g, b, 3, 1e-5)[0], x, gamma, beta).cpu()
+    right, other = (F.silu(F.group_norm(x, 3, gamma, beta, eps)) for eps in (1e-5, 1e-4))
+    torch.testing.assert_close(y, other, rtol=1e-4, atol=1e-5)
+    assert not torch.allclose(y, right, rtol=1e-3)
+
+
+def test_fusion_attention_drops_pse_in_ge() -> None:
+    q, k, v = (torch.randn(1, 2, n, 16) for n in (3, 5, 5))
+    pse = torch.randn(1, 2, 3, 5)
+    y = in_ge(lambda q, k, v, p: torch_npu.npu_fusion_attention(q, k, v, 2, "BNSD", pse=p, scale=0.25)[0], q, k, v, pse)
+    torch.testing.assert_close(y.cpu(), F.scaled_dot_product_attention(q, k, v, scale=0.25), rtol=1e-4, atol=1e-5)
+
+
+def test_rotary_mul_drops_its_mode_in_ge() -> None:
+    x, cos, sin = torch.randn(2, 5, 3, 64), torch.randn(1, 5, 1, 64), torch.randn(1, 5, 1, 64)
+    y = in_ge(lambda x, c, s: torch_npu.npu_rotary_mul(x, c, s, "interleave"), x, cos, sin).cpu()
+    low, high = x.chunk(2, -1)
+    torch.testing.assert_close(y, x * cos + torch.cat([-high, low], -1) * sin, rtol=1e-4, atol=1e-5)  # halves
+
+
+def test_add_rms_norm_v2_returns_a_row_in_npugraph_ex() -> None:
+    """The pass that makes it work in place takes the first row of its one output for the first of three outputs."""
+    a, b, gamma = torch.randn(3, 8).half(), torch.randn(3, 8).half(), torch.rand(8).half()
+    rstd = run("npugraph_ex", lambda a, b, g: torch_npu.npu_add_rms_norm_v2(a, b, g), (a, b, gamma))
+    assert rstd.shape == (1,)
+    assert torch_npu.npu_add_rms_norm_v2(a.npu(), b.npu(), gamma.npu()).shape == (3, 1)
+
+
+def test_scatter_pa_cache_is_taken_for_an_operator_with_out_in_graphs() -> None:
+    """Its cache is a keyword that is written and returned, as ``out=`` is: functionalization hands it an empty tensor."""
+    from torch._functorch.aot_autograd import aot_module_simplified
+
+    seen = []
+
+    def look(module: torch.fx.GraphModule, _: Any) -> Any:
+        seen.extend(str(node.target) for node in module.graph.nodes if node.op == "call_function")
+        return module
+
+    def backend(module: torch.fx.GraphModule, inputs: Any) -> Any:
+        return aot_module_simplified(module, inputs, fw_compiler=look)
+
+    cache = torch.zeros(3, 4, 2, 16).half().npu()
+    arguments = torch.randn(1, 2, 16).half().npu(), torch.tensor([5], dtype=torch.int32).npu()
+    torch._dynamo.reset()
+    torch.compile(lambda k, s, c: torch.ops.npu.npu_scatter_pa_cache(k, s, key_cache=c), backend=backend)(
+        *arguments, cache
+    )
+    assert seen
+    assert "aten.clone.default" not in seen
+
+
+@pytest.mark.parametrize(
+    ("function", "shapes", "message"),
+    [
+        (
+            lambda x: torch_npu.npu_moe_gating_top_k_softmax_v2(x, k=3, renorm=0, output_softmax=True)[0],
+            [(5, 8)],
+            "unexpected keyword argument 'renorm'",
+        ),
+        (
+            lambda a, b, c: torch.ops.npu.npu_fused_matmul(a, b, x3=c, fused_op_type="add"),
+            [(4, 8), (8, 4), (4, 4)],
+            "ge_outputs must be list or a tuple",
+        ),
+    ],
+    ids=["npu_moe_gating_top_k_softmax_v2", "npu_fused_matmul"],
+)
+def test_converters_that_raise(function: Callable[..., Any], shapes: list[tuple[int, ...]], message: str) -> None:
+    with pytest.raises(Exception, match=message):
+        in_ge(function, *(torch.randn(shape).half() for shape in shapes))
