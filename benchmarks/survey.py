@@ -2,19 +2,48 @@
 
 ``python benchmarks/survey.py DIR…`` tries every operator project, extension and sample of each directory (see
 ``ascend-graph survey``) and prints, as its last line, JSON by directory: ``found``, ``built``, ``ran``, ``causes``,
-``seconds`` and the ``projects``. Names after ``--ops`` choose directories, ``--kind`` one kind.
+``seconds`` and the ``projects``. Names after ``--ops`` choose directories, ``--kind`` one kind. ``--values`` then runs the
+operators that were built, and compares them with torch's functions on the CPU: ``values`` has the count of each verdict,
+``verdicts`` each of them. ``--packages`` is instead of a survey: its arguments are packages that are built already.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from ascend_graph.host.survey import Kind, survey
+
+_VALUES = Path(__file__).with_name("_operator_values.py")
+_VALUES_LIMIT = 300.0
+
+
+def values(packages: Iterable[Path]) -> dict[str, Any]:
+    """What the operators of packages compute, each package in a process of its own."""
+    verdicts: list[dict[str, Any]] = []
+    for package in packages:
+        host = (sys.executable, "-m", "ascend_graph.host", "--opp", str(package), str(_VALUES), str(package))
+        try:
+            done = subprocess.run(host, capture_output=True, text=True, check=False, timeout=_VALUES_LIMIT)
+        except subprocess.TimeoutExpired:
+            found = [{"operator": package.name, "state": "does not end", "calls": 0, "detail": ""}]
+        else:
+            found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"operator"')]
+            if done.returncode != 0 or not found:
+                last = (done.stderr.strip().splitlines() or [""])[-1]
+                found.append({"operator": package.name, "state": "fails", "calls": 0, "detail": last[:300]})
+        for one in found:
+            print(f"{one['operator']}: {one['state']} {one['detail']}", file=sys.stderr)
+        verdicts += found
+    return {"values": dict(Counter(one["state"] for one in verdicts)), "verdicts": verdicts}
 
 
 def main() -> None:
@@ -24,7 +53,12 @@ def main() -> None:
     parser.add_argument("--ops", default="")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--time-limit", type=float, default=900.0)
+    parser.add_argument("--values", action="store_true")
+    parser.add_argument("--packages", action="store_true")
     arguments = parser.parse_args()
+    if arguments.packages:
+        print(json.dumps(values(arguments.directories), ensure_ascii=False))
+        return
     kinds = [kind for kind in Kind if arguments.kind in (None, kind.name.lower())]
     names = [name for name in arguments.ops.split(",") if name]
     figures = {}
@@ -40,6 +74,9 @@ def main() -> None:
             progress=lambda one: print(f"{one.path}: {one.state.value} {one.cause}", file=sys.stderr),
         )
         figures[str(directory)] = {**found.as_json(), "seconds": round(time.monotonic() - started, 1)}
+        if arguments.values:
+            built = (one for one in found.results if one.kind is Kind.OPERATOR and one.state.is_built)
+            figures[str(directory)] |= values(Path(one.log).parent / "package" for one in built)
     print(json.dumps(figures, ensure_ascii=False))
 
 

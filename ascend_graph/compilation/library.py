@@ -6,6 +6,7 @@ import hashlib
 import importlib.metadata
 import importlib.util
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -183,9 +184,7 @@ class CppLibrary:
                 os.killpg(process.pid, signal.SIGKILL)
                 raise
         if process.returncode != 0:
-            full = "No space left on device" in output
-            hint = "\nThe disk is full: set ASCEND_GRAPH_CACHE to a directory on another" if full else ""
-            raise BuildError(f"compiling {self.name} failed:\n{output.strip()}{hint}")
+            raise BuildError(f"compiling {self.name} failed:\n{output.strip()}{_hint(output)}")
 
     def _ninja_file(self) -> str:
         include = [f"-I{directory}" for directory in self.include_directories]
@@ -272,3 +271,26 @@ def _installed(package: str) -> str:
     distribution = importlib.metadata.distribution(package)
     record = hashlib.sha256((distribution.read_text("RECORD") or "").encode()).hexdigest()[:16]
     return f"{package}={distribution.version} {record}"
+
+
+#: Libraries of headers that sources include and systems have as packages: how an include begins, the package of Debian.
+_HEADER_PACKAGES = {
+    "nlohmann/": "nlohmann-json3-dev",
+    "Eigen/": "libeigen3-dev",
+    "gtest/": "libgtest-dev",
+    "Python.h": "python3-dev",
+}
+_NO_HEADER = re.compile(r"fatal error: (\S+): No such file")
+
+
+def _hint(output: str) -> str:
+    """What to do about a compiler's errors, as far as they say."""
+    if "No space left on device" in output:
+        return "\nThe disk is full: set ASCEND_GRAPH_CACHE to a directory on another"
+    packages = {
+        f"{header} is in the package {package} of Debian and Ubuntu; a copy elsewhere is found by CPLUS_INCLUDE_PATH"
+        for header in _NO_HEADER.findall(output)
+        for begin, package in _HEADER_PACKAGES.items()
+        if header.startswith(begin)
+    }
+    return "".join(f"\n{one}" for one in sorted(packages))

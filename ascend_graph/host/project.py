@@ -30,7 +30,14 @@ from ascend_graph.codegen.operator_package import (
 )
 from ascend_graph.codegen.rendering import write_if_different
 from ascend_graph.compilation import BuildError, CppLibrary, jobs
-from ascend_graph.host.handwritten import HandWritten, LeftOutError, announce, check_loads, first_line
+from ascend_graph.host.handwritten import (
+    HandWritten,
+    LeftOutError,
+    announce,
+    check_loads,
+    first_line,
+    undefined_functions,
+)
 from ascend_graph.host.package import (
     LIBRARY,
     TRANSLATOR,
@@ -55,7 +62,8 @@ _HOST_SUFFIXES = frozenset({".cpp", ".cc", ".cxx"})
 _KERNEL_SUFFIXES = _HOST_SUFFIXES | {".asc", ".cce"}
 _HEADER_SUFFIXES = frozenset({".h", ".hpp", ".inl", ".inc"})
 
-#: What a kernel calls the elements of a tensor; other dtypes have no type there.
+#: What a kernel calls the elements of a tensor; other dtypes have no type there. Not all of these are types of the kernel API
+#: on every device: sources declare what they use of the rest.
 _KERNEL_TYPES = {
     DataType.FLOAT: "float",
     DataType.FLOAT16: "half",
@@ -70,6 +78,10 @@ _KERNEL_TYPES = {
     DataType.UINT16: "uint16_t",
     DataType.UINT32: "uint32_t",
     DataType.UINT64: "uint64_t",
+    DataType.COMPLEX32: "complex32",
+    DataType.COMPLEX64: "complex64",
+    DataType.INT4: "int4b_t",
+    DataType.UINT1: "uint1b_t",
 }
 #: What AddConfig calls the chips whose vector unit works on registers; their kernels use another API.
 _REGISTER_SOCS = frozenset({"ascend950", "ascend910_95", "mc62", "mc62cm12a"})
@@ -138,9 +150,10 @@ def build_project_package(
         RelationError: a relation is malformed.
     """
     target = Path(directory).resolve()
-    sources = ProjectSources.find(Path(project).resolve(), given)
+    found = ProjectSources.find(Path(project).resolve(), given)
     parsed = {name: parse_relation(text) for name, text in (relations or {}).items()}
     with staged_package(target) as work:
+        sources = found.completed(work)
         description = sources.describe(work)
         by_name = {o.prototype.op_type: o for o in description.operators}
         for name, relation in parsed.items():
@@ -204,8 +217,12 @@ class ProjectSources:
     includes: Includes
 
     @staticmethod
-    def find(project: Path, given: Given = Given()) -> ProjectSources:  # noqa: B008 - it is frozen
-        """The files of the project in a directory.
+    def find(
+        project: Path,
+        given: Given = Given(),  # noqa: B008 - it is frozen
+        more: Sequence[Path] = (),
+    ) -> ProjectSources:
+        """The files of the project in a directory, and more sources for op_host.
 
         Raises:
             OperatorPackageError: there is none; the message says what a project has.
@@ -235,10 +252,33 @@ class ProjectSources:
             missing = "definition (a source with OP_ADD) in op_host" if not host else "kernel in op_kernel"
             raise OperatorPackageError(f"{project} is no operator project: there is no {missing}{hint}")
         defined = {name for path in host for name in defined_operators(code_of(path))}
-        host = (*host, *repository.registrations(defined, host))
+        host = tuple(dict.fromkeys((*host, *repository.registrations(defined, host), *more)))
         own = (*dict.fromkeys(path.parent for path in (*host, *headers)), project)
         includes = repository.includes(host, own, host_include_directories())
         return ProjectSources(project, (*host, *includes.helpers), kernel, headers, repository, includes)
+
+    def completed(self, work: Path) -> ProjectSources:
+        """With the sources of other projects that define what these call.
+
+        Raises:
+            BuildError: a source does not compile.
+            OperatorPackageError: the project is for other devices.
+        """
+        self._refuse_other_devices()
+        sources: ProjectSources = self
+        more: tuple[Path, ...] = ()
+        while True:
+            missing = undefined_functions(sources._definitions(work))
+            others = sources.repository.defining(missing, sources.host) if missing else ()
+            if not others:
+                return sources
+            more = (*more, *others)
+            sources = ProjectSources.find(self.project, self.repository.given, more)
+
+    def _definitions(self, work: Path) -> Path:
+        """The library that says what the sources of op_host define."""
+        source = toolkit_directory() / "include/op_host/ascend_graph/describe.cpp"
+        return self.host_library("libdefinitions", source, work).build(time_limit=COMPILE_LIMIT)
 
     def describe(self, work: Path) -> Description:
         """What the sources of op_host define: they are compiled and asked.
@@ -248,8 +288,7 @@ class ProjectSources:
             OperatorPackageError: nothing is defined, or something that no kernel can be built for.
         """
         self._refuse_other_devices()
-        describe = toolkit_directory() / "include/op_host/ascend_graph/describe.cpp"
-        library = self.host_library("libdefinitions", describe, work).build(time_limit=COMPILE_LIMIT)
+        library = self._definitions(work)
         with tempfile.TemporaryDirectory(prefix="ascend-graph-") as scratch:
             result = Path(scratch) / "definitions.json"
             code = "import ctypes, sys; sys.exit(ctypes.CDLL(sys.argv[1]).ascendgraphDescribe(sys.argv[2].encode()))"

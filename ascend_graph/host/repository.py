@@ -145,15 +145,38 @@ class Repository:
     @cached_property
     def _registrations(self) -> dict[Path, frozenset[tuple[str, str]]]:
         """What each source of an op_host registers; those that define an operator are its project's alone."""
+        return {
+            path: _registered(text)
+            for path, text in self._host_code.items()
+            if "op_host" in path.relative_to(self.root).parts
+        }
+
+    def defining(self, functions: Iterable[str], known: Iterable[Path]) -> tuple[Path, ...]:
+        """The sources that define functions of op_host, the nearest one for each; none for what only known sources do."""
+        found: dict[Path, None] = {}
+        for name in functions:
+            definition = re.compile(rf"\b{re.escape(name)}\s*\([^;{{}}]*\)\s*(?:const\s*|noexcept\s*)*\{{")
+            candidates = [
+                path
+                for path, text in self._host_code.items()
+                if path not in known and name in text and definition.search(code_of(path))
+            ]
+            if candidates:
+                found[min(candidates, key=lambda path: self._distance(self.start, path))] = None
+        return tuple(found)
+
+    @cached_property
+    def _host_code(self) -> dict[Path, str]:
+        """The sources beside those of definitions, which may serve several projects, with their texts."""
         found = {}
         for path in self._files:
             inside = path.relative_to(self.root).parts
-            if path.suffix not in _SOURCES or "op_host" not in inside or self.is_other_architecture(path):
+            if path.suffix not in _SOURCES or _OTHER_FORMS.intersection(inside) or _STAND_INS.intersection(inside):
                 continue
-            if _OTHER_FORMS.isdisjoint(inside):
+            if not self.is_other_architecture(path):
                 text = path.read_text(encoding="utf-8", errors="replace")
                 if not _OP_DEF.search(text):
-                    found[path] = _registered(text)
+                    found[path] = text
         return found
 
     def submodules(self) -> tuple[Path, ...]:

@@ -88,7 +88,15 @@ struct Product {
         fix.nSize = n; fix.mSize = m; fix.srcStride = mb * 16; fix.dstStride = n; fix.reluEn = relu; fix.quantPre = mode;
         const float scale = 0.5f;
         memcpy(&fix.deqScalar, &scale, sizeof scale);
-        Fixpipe(c, sums, fix);
+        if (relu) {  // by the parameters of earlier versions
+            FixpipeParams<Acc> runs(nb, m * 16 * sizeof(Acc) / 32, 0, n);
+            runs.reluEn = true;
+            runs.quantParams = {mode};
+            runs.nz2ndParams = {true, 1, 0, 0, uint16_t(n)};
+            Fixpipe(c, sums, runs);
+        } else {
+            Fixpipe(c, sums, fix);
+        }
         co1.FreeTensor(sums);
     }
 };

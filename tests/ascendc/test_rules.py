@@ -55,6 +55,11 @@ BROKEN = {
         "LocalMemAllocator<Hardware::UB> ub; auto a = ub.Alloc<float>(64); Adds(a, a, 1.0f, 65);",
         r"Adds: .* needs 260 bytes, but its buffer of VECCALC has 256",
     ),
+    "rows without padding": (
+        "TBuf<> b; pipe.InitBuffer(b, 256); auto a = b.Get<float>(); const uint32_t shape[] = {2, 4};"
+        "ReduceSum<float, Pattern::Reduce::AR>(a, a, shape, false);",
+        r"ReduceSum: srcInnerPad is false; rows begin at multiples of 32 bytes",
+    ),
     "position": ("TBuf<TPosition::A1> b; pipe.InitBuffer(b, 256); auto a = b.Get<float>(); Adds(a, a, 1.0f, 8);", r"Adds: .* lies in A1; vector instructions"),
     # alignment
     "unaligned count": ("TBuf<> b; pipe.InitBuffer(b, 256); DataCopy(b.Get<float>(), gm, 15);", r"DataCopy: unaligned copy: 15 elements of 4 bytes are 60 bytes, no multiple of 32; .*DataCopyPad"),

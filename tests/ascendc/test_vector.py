@@ -179,6 +179,11 @@ CASES += [
          np.zeros(128, "f2"), ("int8_t", "int8_t", "half")),
     Case("Cast repeats", "Cast(z, x, RoundMode::CAST_NONE, (uint64_t)64, 4, {1, 1, 8, 4});", lambda x, y, z: x.astype("f4"), h256, None,
          np.zeros(256, "f4"), ("half", "half", "float")),
+    Case("Cast of the end of a buffer to all of it", "LocalTensor<half> w = z.ReinterpretCast<half>()[n]; Adds(w, x, (half)0, n);"
+         "Cast(z, w, RoundMode::CAST_NONE, n);", lambda x, y, z: x.astype("f4"), h256, None, np.zeros(256, "f4"), ("half", "float", "float")),
+    Case("Cast of bytes at the end of a buffer", "LocalTensor<int8_t> w = z.ReinterpretCast<int8_t>()[n]; Cast(t.ReinterpretCast<half>(), x, RoundMode::CAST_NONE, n);"
+         "Cast(w, t.ReinterpretCast<half>(), RoundMode::CAST_NONE, n); Cast(z, w, RoundMode::CAST_NONE, n);",
+         lambda x, y, z: x.astype("f2"), np.resize(np.arange(-64, 64, dtype=np.int8), 384), None, np.zeros(384, "f2"), ("int8_t", "half", "half")),
     Case("Cast in place", "LocalTensor<half> w = x.ReinterpretCast<half>(); Cast(w, x, RoundMode::CAST_RINT, n);"
          "Copy(z, w, n);", lambda x, y, z: x.astype("f2"), x256, None, np.zeros(256, "f2"), ("float", "float", "half")),
     Case("ScalarCast", "z.SetValue(0, ScalarCast<float, int32_t, RoundMode::CAST_FLOOR>(x.GetValue(0)));"
@@ -203,6 +208,15 @@ hints = random.permutation(256).astype(np.float16)
 index = lambda i: np.array([i], np.uint32).view(np.float32)[0]  # noqa: E731
 hindex = lambda i: np.array([i], np.uint16).view(np.float16)[0]  # noqa: E731
 rows = ints[:256].reshape(4, 64)
+whole = random.integers(-99, 99, 64).astype(np.int32)
+
+
+def _dequantized(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """The first 12 of each 16 columns."""
+    return np.concatenate((x.reshape(4, 16)[:, :12].astype("f4") * y[:12], z.reshape(4, 16)[:, 12:]), 1).ravel()
+
+
+flags = random.integers(0, 4, 128).astype(np.uint8)
 CASES += [
     Case("ReduceSum", "ReduceSum(z, x, t.ReinterpretCast<float>(), n);", lambda x, y, z: np.array([x.sum()], "f4"), ints, None, np.zeros(1, "f4")),
     Case("ReduceSum half", "ReduceSum(z, x, t.ReinterpretCast<half>(), n);", lambda x, y, z: np.array([x.astype("f4").sum()], "f2"), hints,
@@ -236,6 +250,27 @@ CASES += [
     Case("ReducePairElem", "ReducePairElem<ReduceType::MAX>(z, x, 64, 4, 1, 1, 8);", lambda x, y, z: x.reshape(128, 2).max(1), ints[:256], None,
          np.zeros(128, "f4")),
     Case("Sum", "Sum(z, x, SumParams{4, 64, 60});", lambda x, y, z: rows[:, :60].sum(1), ints[:256], None, np.zeros(4, "f4")),
+    Case("ReduceSum rows", "const uint32_t shape[] = {4, 60}; ReduceSum<float, Pattern::Reduce::AR>(z, x, t, shape, true);",
+         lambda x, y, z: rows[:, :60].sum(1), ints[:256], None, np.zeros(4, "f4")),
+    Case("ReduceMean columns", "const uint32_t shape[] = {4, 60}; ReduceMean<float, Pattern::Reduce::RA, true>(z, x, shape, true);",
+         lambda x, y, z: rows[:, :60].mean(0), ints[:256], None, np.zeros(60, "f4")),
+    Case("ReduceMax rows", "const uint32_t shape[] = {4, 60}; ReduceMax<float, Pattern::Reduce::AR, true>(z, x, shape, true);",
+         lambda x, y, z: rows[:, :60].max(1), ints[:256], None, np.zeros(4, "f4")),
+    Case("ReduceMin columns", "const uint32_t shape[] = {4, 64}; ReduceMin<half, Pattern::Reduce::RA>(z, x, t, shape, true);",
+         lambda x, y, z: x.reshape(4, 64).min(0), hints[:256], None, np.zeros(64, "f2"), H),
+    Case("ReduceProd rows", "const uint32_t shape[] = {4, 4}; ReduceProd<float, Pattern::Reduce::AR>(z, x, t, shape, true);",
+         lambda x, y, z: x.reshape(4, 8)[:, :4].prod(1), ints[:32], None, np.zeros(4, "f4")),
+    Case("ReduceAny columns", "const uint32_t shape[] = {4, 30}; ReduceAny<uint8_t, Pattern::Reduce::RA>(z, x, t, shape, true);",
+         lambda x, y, z: np.bitwise_or.reduce(x.reshape(4, 32)[:, :30]), flags, None, np.zeros(30, "u1"), ("uint8_t",) * 3),
+    Case("ReduceAll rows", "const uint32_t shape[] = {4, 30}; ReduceAll<uint8_t, Pattern::Reduce::AR>(z, x, t, shape, true);",
+         lambda x, y, z: x.reshape(4, 32)[:, :30].min(1), flags, None, np.zeros(4, "u1"), ("uint8_t",) * 3),
+    Case("AscendDequant by column", "AscendDequant(z, x, y, t, {4, 16, 12});", _dequantized, whole, random.uniform(0, 2, 16).astype("f4"),
+         np.zeros(64, "f4"), ("int32_t", "float", "float")),
+    Case("AscendDequant of one row as two", "AscendDequant(z, x, y, {1, 64, 16});", lambda x, y, z: (x.reshape(4, 16).astype("f4") * y[:16]).ravel(),
+         whole, random.integers(1, 9, 16).astype("f4"), np.zeros(64, "f4"), ("int32_t", "float", "float")),
+    Case("AscendDequant of a padded row", "AscendDequant(z, x, uint64_t(0xff0000003f000000), t, {4, 8, 8});",
+         lambda x, y, z: np.concatenate((x[:32].reshape(4, 8) * 0.5, z.reshape(4, 16)[:, 8:]), 1).astype("f2").ravel(), whole, None,
+         np.full(64, 3, "f2"), ("int32_t", "half", "half")),
     Case("Mean", "Mean(z, x, MeanParams{4, 64, 64});", lambda x, y, z: rows.mean(1), ints[:256], None, np.zeros(4, "f4")),
     Case("registers of reductions", "ReduceSum(z, x, t.ReinterpretCast<float>(), n); float sum = GetAccVal<float>();"
          "ReduceMax(z, x, t.ReinterpretCast<float>(), n); float value, where; GetReduceMaxMinCount(value, where);"

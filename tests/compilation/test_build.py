@@ -219,6 +219,18 @@ def test_what_is_wrong_is_one_sentence(
     assert "\n" not in str(raised.value)
 
 
+def test_a_missing_header_of_a_known_library_names_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = tmp_path / "lacking"
+    script.write_text(
+        '#!/bin/sh\ncase "$*" in *--version*) exec g++ "$@";; esac\n'
+        "echo 'a.h:1:10: fatal error: nlohmann/json.hpp: No such file or directory' >&2; exit 1\n"
+    )
+    script.chmod(0o755)
+    monkeypatch.setenv("CXX", str(script))
+    with pytest.raises(BuildError, match="nlohmann/json.hpp is in the package nlohmann-json3-dev of Debian"):
+        answering(tmp_path).build()
+
+
 def test_a_full_disk_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = tmp_path / "full"
     script.write_text(

@@ -1,6 +1,7 @@
 // Operators that execute their nodes themselves, as authors write them with GE's header for custom operators.
 #include <cstring>
 #include <stdexcept>
+#include <string>
 
 #include "graph/custom_op.h"
 #include "graph/operator_reg.h"
@@ -42,10 +43,49 @@ class WeightedSum : public EagerExecuteOp, public ShapeInferOp {
         }
         return GRAPH_SUCCESS;
     }
-    graphStatus InferShape(gert::InferShapeContext*) override { return GRAPH_FAILED; }
-    graphStatus InferDataType(gert::InferDataTypeContext*) override { return GRAPH_FAILED; }
+    graphStatus InferShape(gert::InferShapeContext* context) override {
+        *context->GetOutputShape(0) = *context->GetDynamicInputShape(0, 0);
+        return GRAPH_SUCCESS;
+    }
+    graphStatus InferDataType(gert::InferDataTypeContext* context) override {
+        return context->SetOutputDataType(0, context->GetDynamicInputDataType(0, 0));
+    }
 };
 REG_AUTO_MAPPING_OP(WeightedSum);
+
+// Infers by `what`, and executes as `x -> y` of x's shape and dtype.
+REG_OP(Mistaken)
+    .INPUT(x, TensorType({DT_FLOAT}))
+    .OUTPUT(y, TensorType({DT_FLOAT}))
+    .ATTR(what, String, "")
+    .OP_END_FACTORY_REG(Mistaken);
+
+class Mistaken : public EagerExecuteOp, public ShapeInferOp {
+  public:
+    graphStatus Execute(gert::EagerOpExecutionContext* context) override {
+        const gert::Tensor* x = context->GetInputTensor(0);
+        gert::Tensor* y = context->MallocOutputTensor(0, x->GetShape(), x->GetFormat(), x->GetDataType());
+        std::memcpy(const_cast<void*>(y->GetAddr()), x->GetAddr(), x->GetSize());
+        return GRAPH_SUCCESS;
+    }
+    graphStatus InferShape(gert::InferShapeContext* context) override {
+        const std::string what = context->GetAttrs()->GetStr(0);
+        if (what == "fails") return GRAPH_FAILED;
+        gert::Shape* y = context->GetOutputShape(0);
+        *y = *context->GetInputShape(0);
+        if (what == "sizes") y->SetDim(0, 7);
+        if (what == "rank") y->AppendDim(1);
+        if (what == "unknown sizes") y->SetDim(0, UNKNOWN_DIM);
+        if (what == "unknown rank") *y = gert::Shape({UNKNOWN_DIM_NUM});
+        return GRAPH_SUCCESS;
+    }
+    graphStatus InferDataType(gert::InferDataTypeContext* context) override {
+        const std::string what = context->GetAttrs()->GetStr(0);
+        if (what == "no dtype") return GRAPH_SUCCESS;
+        return context->SetOutputDataType(0, what == "dtype" ? DT_FLOAT16 : context->GetInputDataType(0));
+    }
+};
+REG_AUTO_MAPPING_OP(Mistaken);
 
 // Adds 1 to what it is given.
 REG_OP(CountUp)

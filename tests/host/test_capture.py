@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import traceback
 from collections.abc import Callable
 
 import pytest
@@ -131,6 +132,11 @@ def test_what_depends_on_values_is_refused(body, operator: str) -> None:
         body(x)
     assert operator in str(raised.value)
     assert x.sum().item() == 3
+    # str() of a tensor disables functorch as long as its frame lives, which the exceptions have: other tests would meet that.
+    error: BaseException | None = raised.value
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__context__
 
 
 @pytest.mark.parametrize("function", [torch.digamma, torch.linalg.inv, torch.special.i0], ids=lambda f: f.__name__)
@@ -214,6 +220,9 @@ def test_a_capture_with_a_side_stream_is_freed() -> None:
     assert torch.npu.memory_allocated() == before
 
 
+@pytest.mark.skipif(
+    torch.__version__ < (2, 8), reason="torch_npu 2.7 can capture nothing more in a process after an end that failed"
+)
 def test_a_side_stream_must_be_joined() -> None:
     x, side = torch.ones(2, device="npu"), torch.npu.Stream()
 

@@ -6,6 +6,7 @@ And what is said of a machine that nothing can be built on.
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -88,6 +89,27 @@ def test_the_half_of_compilers_that_have_none(tmp_path: Path) -> None:
     assert subprocess.run([tmp_path / "halves"], capture_output=True, text=True, check=True).stdout == "0\n"
 
 
+def configured(compiler: Path, *options: str) -> str:
+    """What CMake says, in one line, before it refuses a compiler."""
+    directory = compiler.parent
+    compiler.chmod(0o755)
+    done = subprocess.run(
+        [sys.executable, "-m", "cmake", "-S", foreign.TREE, "-B", directory / "made", f"-DCMAKE_CXX_COMPILER={compiler}", *options],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode != 0
+    return re.sub(r"\s+", " ", done.stderr)
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="-m32 is x86_64's")
+def test_no_system_of_32_bits(tmp_path: Path) -> None:
+    compiler = tmp_path / "g++"
+    compiler.write_text(f'#!/bin/sh\nexec {shutil.which("g++")} -m32 "$@"\n')
+    # Without a link, for which the machine may lack libraries of 32 bits.
+    said = configured(compiler, "-DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY")
+    assert "needs a 64-bit system, as torch_npu does: this compiler makes programs of 4-byte pointers" in said
+
+
 @pytest.mark.parametrize(
     ("header", "message"),
     [
@@ -99,10 +121,4 @@ def test_what_nothing_can_be_built_on(tmp_path: Path, header: str, message: str)
     (tmp_path / header).write_text("#error none here\n" if header == "filesystem" else "")
     compiler = tmp_path / "g++"
     compiler.write_text(f'#!/bin/sh\nexec {shutil.which("g++")} -I{tmp_path} "$@"\n')
-    compiler.chmod(0o755)
-    done = subprocess.run(
-        [sys.executable, "-m", "cmake", "-S", foreign.TREE, "-B", tmp_path / "made", f"-DCMAKE_CXX_COMPILER={compiler}"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode != 0
-    assert message in re.sub(r"\s+", " ", done.stderr)
+    assert message in configured(compiler)

@@ -77,6 +77,34 @@ def test_a_failure_names_the_node(kind: str, shape: tuple[int, ...], message: st
         plan.run(torch.zeros(shape))
 
 
+@pytest.mark.parametrize("what", ["", "unknown sizes", "unknown rank"])
+def test_what_is_inferred_may_be_what_is_made(what: str) -> None:
+    graph = Graph()
+    graph.node("n", "Mistaken", [("x", graph.data("x", (2, 3)))], what=what)
+    graph.output("n:0")
+    x = torch.randn(2, 3)
+    assert torch.equal(graph.compile().run(x)[0], x)
+
+
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        ("fails", r"Mistaken: InferShape returned 4294967295"),
+        ("sizes", r"Mistaken: InferShape says \[7, 3\] for output 0, Execute made \[2, 3\]"),
+        ("rank", r"Mistaken: InferShape says \[2, 3, 1\] for output 0, Execute made \[2, 3\]"),
+        ("dtype", r"Mistaken: InferDataType says dtype 1 for output 0, Execute made 0"),
+        ("no dtype", r"Mistaken: InferDataType says dtype \d+ for output 0, Execute made 0"),
+    ],
+)
+def test_what_is_inferred_and_not_made_is_an_error_of_the_node(what: str, message: str) -> None:
+    graph = Graph()
+    graph.node("n", "Mistaken", [("x", graph.data("x", (2, 3)))], what=what)
+    graph.output("n:0")
+    plan = graph.compile()
+    with pytest.raises(HostRuntimeError, match=message):
+        plan.run(torch.randn(2, 3))
+
+
 def test_an_exception_of_the_class_is_the_error_of_the_node() -> None:
     graph = Graph()
     graph.node("n", "WeightedSum", [("x0", graph.data("x", (2,)))], N=1, mode="fancy")

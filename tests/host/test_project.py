@@ -18,8 +18,8 @@ from ascend_graph import AscendGraphError
 from ascend_graph.cli import main
 from ascend_graph.compilation import BuildError, CppLibrary
 from ascend_graph.host.package import OperatorPackageError
-from ascend_graph.host.project import build_project_package
-from ascend_graph.prototypes import parse_file
+from ascend_graph.host.project import _macros, build_project_package
+from ascend_graph.prototypes import DataType, parse_file, parse_text
 from ascend_graph.prototypes.loading import read_all
 
 PROJECT = Path(__file__).parent / "project"
@@ -384,3 +384,11 @@ def test_a_compiler_that_takes_too_long_is_stopped(tmp_path: Path, monkeypatch: 
         library.build(time_limit=0.5)
     assert time.monotonic() - started < 20
     assert not [path for path in (tmp_path / "cache").iterdir() if path.is_dir()]
+
+
+def test_kernels_see_the_names_that_cann_gives_to_elements() -> None:
+    text = "REG_OP(Move).INPUT(x, TensorType({DT_COMPLEX64})).OUTPUT(y, TensorType({DT_COMPLEX64})).OP_END_FACTORY_REG(Move)"
+    prototype = parse_text(text).prototypes[0]
+    macros = dict(_macros(prototype, [DataType.COMPLEX64, DataType.COMPLEX64]))
+    assert macros["DTYPE_X"] == "complex64"
+    assert macros["ORIG_DTYPE_Y"] == "DT_COMPLEX64"

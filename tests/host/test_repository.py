@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ from ascend_graph.codegen.operator_package import TilingField, TilingStructure
 from click.testing import CliRunner
 
 from ascend_graph.cli import main
+from ascend_graph.compilation import compiler
+from ascend_graph.host.handwritten import undefined_functions
 from ascend_graph.host.package import OperatorPackageError
 from ascend_graph.host.project import ProjectOperator, ProjectSources, host_include_directories
 from ascend_graph.host.repository import Given, Repository, headers_beside
@@ -97,6 +100,29 @@ def test_functions_that_operators_share_are_found_where_they_are_registered(repo
     hosts = [str(p.relative_to(repository)) for p in ProjectSources.find(repository / "math/add").host]
     assert set(hosts) > {"math/add/op_host/add_def.cpp", "math/add/op_host/add_infershape.cpp"}
     assert "math/sub/op_host/sub_tiling.cpp" in hosts
+
+
+def test_functions_that_nobody_defines_are_found_in_other_projects(repository: Path) -> None:
+    calls = (
+        "namespace host { int shared(int); int alone(int); }\nint add(int x) { return host::shared(host::alone(x)); }"
+    )
+    write(
+        repository,
+        {
+            "math/add/op_host/add_def.cpp": calls,
+            "math/sub/op_host/sub_tiling.cpp": "namespace host {\nint shared(int x) {\n    return x; } }\n// int alone(int x) { }",
+            "math/sub/op_host/arch35/other.cpp": "namespace host { int alone(int x) { return x; } }",
+            "tests/ut/shared.cpp": "int shared(int x) { return x; }",
+        },
+    )
+    source = repository / "math/add/op_host/add_def.cpp"
+    library = repository / "libcalls.so"
+    subprocess.run([*compiler(), "-shared", "-fPIC", str(source), "-o", str(library)], check=True)
+    assert sorted(undefined_functions(library)) == ["alone", "shared"]
+    found = Repository.around(repository / "math/add").defining(undefined_functions(library), [source])
+    assert found == (repository / "math/sub/op_host/sub_tiling.cpp",)
+    sources = ProjectSources.find(repository / "math/add", more=found)
+    assert sources.host.count(found[0]) == 1
 
 
 def test_an_include_that_names_another_architecture_is_followed(repository: Path) -> None:

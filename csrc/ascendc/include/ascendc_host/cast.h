@@ -147,14 +147,17 @@ void Cast(const LocalTensor<T>& dst, const LocalTensor<U>& src, const RoundMode&
     ascendc_host::enter(where);
     const U* from = detail::vector_operand(src, uint64_t(count) * sizeof(U), "Cast", "src", where);
     T* to = detail::vector_operand(dst, uint64_t(count) * sizeof(T), "Cast", "dst", where);
-    // A tensor may be cast in place to a type of its size or a smaller one: elements go in order.
     const bool apart = reinterpret_cast<const uint8_t*>(from + count) <= reinterpret_cast<uint8_t*>(to) ||
                        reinterpret_cast<uint8_t*>(to + count) <= reinterpret_cast<const uint8_t*>(from);
     if (apart) return detail::convert_run(from, to, count, roundMode);
-    if (sizeof(T) <= sizeof(U)) {
-        for (uint32_t i = 0; i < count; ++i) to[i] = detail::convert<T>(from[i], roundMode);
-    } else {
-        for (uint32_t i = count; i-- > 0;) to[i] = detail::convert<T>(from[i], roundMode);
+    // In one memory, repeat after repeat: each is read as a whole before it is written. So a tensor may be
+    // cast in place to a type of its size or a smaller one, and from the end of a buffer to all of it.
+    constexpr uint32_t lanes = detail::lanes_of<T, U>();
+    T results[lanes];
+    for (uint32_t at = 0; at < count; at += lanes) {
+        const uint32_t n = std::min(lanes, count - at);
+        for (uint32_t i = 0; i < n; ++i) results[i] = detail::convert<T>(from[at + i], roundMode);
+        std::copy_n(results, n, to + at);
     }
 }
 template <typename T, typename U, bool isSetMask = true>

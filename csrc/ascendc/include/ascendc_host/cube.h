@@ -173,6 +173,43 @@ struct FixpipeParamsV220 {
     bool isChannelSplit = false;
 };
 
+// The same as earlier versions of the API say it: in runs of columns of fractals and the gaps between them.
+struct QuantParams {
+    QuantParams() = default;
+    QuantParams(QuantMode_t quant) : quantPre(quant) {}
+    QuantParams(QuantMode_t quant, uint64_t scalar) : quantPre(quant), deqScalar(scalar) {}
+    QuantMode_t quantPre = QuantMode_t::NoQuant;
+    uint64_t deqScalar = 0;
+};
+struct Nz2NdParams {
+    Nz2NdParams() = default;
+    Nz2NdParams(bool enabled, uint16_t matrices, uint16_t source, uint16_t destination, uint16_t columns)
+        : nz2ndEn(enabled),
+          ndNum(matrices),
+          srcNdStride(source),
+          dstNdStride(destination),
+          originalNSize(columns) {}
+    bool nz2ndEn = false;
+    uint16_t ndNum = 1;
+    uint16_t srcNdStride = 0;
+    uint16_t dstNdStride = 0;
+    uint16_t originalNSize = 0;
+};
+template <typename T = int32_t>
+struct FixpipeParams {
+    FixpipeParams() = default;
+    FixpipeParams(uint16_t count, uint16_t length, uint16_t source, uint32_t destination)
+        : cburstNum(count), burstLen(length), dstStride(destination), srcStride(source) {}
+    uint16_t cburstNum = 1;  // columns of fractals
+    uint16_t burstLen = 1;   // of each: rows of 16 elements, in units of 32 bytes
+    uint32_t dstStride = 0;  // the gap after each in units of 32 bytes, or elements of a row
+    uint16_t srcStride = 0;  // the gap after each, in fractals
+    QuantParams quantParams;
+    bool reluEn = false;
+    Nz2NdParams nz2ndParams;
+    uint8_t unitFlag = 0;
+};
+
 struct DataCopyCO12DstParams {
     DataCopyCO12DstParams() = default;
     DataCopyCO12DstParams(uint16_t n, uint16_t m, uint32_t destination, uint16_t source, QuantMode_t quant,
@@ -594,6 +631,34 @@ void fixpipe_local(const LocalTensor<T>& dst, const LocalTensor<U>& src, const F
         std::copy_n(values, count, dst.use(at + count, "Fixpipe", "dst", where) + at);
     });
 }
+// What earlier parameters say, with the sizes and distances that those of today have.
+template <typename T, typename S>
+FixpipeParamsV220 fixpipe_params(const FixpipeParams<S>& p, const Where& where) {
+    const Nz2NdParams& nd = p.nz2ndParams;
+    if (nd.nz2ndEn && nd.originalNSize == 0) {
+        ascendc_host::fail(ascendc_host::current(), where,
+                           "Fixpipe: nz2ndParams.originalNSize is 0; it is the number of columns");
+    }
+    constexpr uint32_t row = 16 * sizeof(float);  // of a fractal in L0C
+    const uint32_t rows = uint32_t(p.burstLen) * 32 / row;
+    FixpipeParamsV220 to;
+    to.nSize = nd.nz2ndEn ? nd.originalNSize : static_cast<uint16_t>(p.cburstNum * 16);
+    to.mSize = static_cast<uint16_t>(rows);
+    to.srcStride = static_cast<uint16_t>((rows + 15) / 16 * 16 + p.srcStride * 16);
+    to.dstStride = nd.nz2ndEn ? p.dstStride : p.dstStride + uint32_t(p.burstLen * sizeof(T) / sizeof(float));
+    to.quantPre = p.quantParams.quantPre;
+    to.deqScalar = p.quantParams.deqScalar;
+    to.ndNum = nd.ndNum;
+    to.srcNdStride = nd.srcNdStride;
+    to.dstNdStride = nd.dstNdStride;
+    to.reluEn = p.reluEn;
+    to.unitFlag = p.unitFlag;
+    return to;
+}
+template <typename S>
+CO2Layout layout_of(const FixpipeParams<S>& p) {
+    return p.nz2ndParams.nz2ndEn ? CO2Layout::ROW_MAJOR : CO2Layout::NZ;
+}
 inline const uint64_t* column_scales(const DataCopyCO12DstParams& p, const Where& where) {
     if (p.quantPre != VDEQF16 && p.quantPre != VQF322B8_PRE && p.quantPre != VREQ8) return nullptr;
     const auto& block = ascendc_host::current();
@@ -645,6 +710,18 @@ void Fixpipe(const LocalTensor<T>& dst, const LocalTensor<U>& src, const LocalTe
              const FixpipeParamsV220& params, Where where = Where()) {
     detail::fixpipe_local(dst, src, params, config.format,
                           cbufWorkspace.use(params.nSize, "Fixpipe", "cbufWorkspace", where), where);
+}
+template <typename T, typename U, typename S>
+void Fixpipe(const GlobalTensor<T>& dst, const LocalTensor<U>& src, const FixpipeParams<S>& intriParams,
+             Where where = Where()) {
+    detail::fixpipe_out(dst, src, detail::fixpipe_params<T>(intriParams, where),
+                        detail::layout_of(intriParams), nullptr, where);
+}
+template <typename T, typename U, typename S>
+void Fixpipe(const LocalTensor<T>& dst, const LocalTensor<U>& src, const FixpipeParams<S>& intriParams,
+             Where where = Where()) {
+    detail::fixpipe_local(dst, src, detail::fixpipe_params<T>(intriParams, where),
+                          detail::layout_of(intriParams), nullptr, where);
 }
 // What a DataCopy with DataCopyCO12DstParams does not carry itself.
 inline void SetFixpipeNz2ndFlag(uint16_t ndNum, uint16_t srcNdStride, uint16_t dstNdStride) {

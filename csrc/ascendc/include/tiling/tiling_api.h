@@ -269,6 +269,10 @@ constexpr uint32_t least_temporary_space = 256;
     template <typename Shape>                                                                             \
     void Get##Name##MaxMinTmpSize(const Shape&, uint32_t, bool, uint32_t& maxValue, uint32_t& minValue) { \
         maxValue = minValue = least_temporary_space;                                                      \
+    }                                                                                                     \
+    inline void Get##Name##TmpBufferFactorSize(uint32_t, uint32_t& maxLiveNodeCnt, uint32_t& extraBuf) {  \
+        maxLiveNodeCnt = 1;                                                                               \
+        extraBuf = 0;                                                                                     \
     }
 ASCENDC_TMP_SIZE(Sin)
 ASCENDC_TMP_SIZE(Cos)
@@ -298,6 +302,9 @@ ASCENDC_TMP_SIZE(Sigmoid)
 ASCENDC_TMP_SIZE(Power)
 ASCENDC_TMP_SIZE(Xor)
 ASCENDC_TMP_SIZE(Clamp)
+ASCENDC_TMP_SIZE(Fmod)
+ASCENDC_TMP_SIZE(Rint)
+ASCENDC_TMP_SIZE(Hypot)
 #undef ASCENDC_TMP_SIZE
 
 template <typename Shape>
@@ -305,6 +312,21 @@ void GetPowerMaxMinTmpSize(const Shape&, const Shape&, bool, uint32_t, bool, uin
                            uint32_t& minValue) {
     maxValue = minValue = least_temporary_space;
 }
+enum class ReducePattern : uint32_t { AR = 0, RA = 1, R };
+#define ASCENDC_REDUCE_TMP_SIZE(Name)                                                                    \
+    template <typename Shape, typename DataType>                                                         \
+    void Get##Name##MaxMinTmpSize(const Shape&, DataType, ReducePattern, bool, bool, uint32_t& maxValue, \
+                                  uint32_t& minValue) {                                                  \
+        maxValue = minValue = least_temporary_space;                                                     \
+    }
+ASCENDC_REDUCE_TMP_SIZE(ReduceSum)
+ASCENDC_REDUCE_TMP_SIZE(ReduceMean)
+ASCENDC_REDUCE_TMP_SIZE(ReduceMax)
+ASCENDC_REDUCE_TMP_SIZE(ReduceMin)
+ASCENDC_REDUCE_TMP_SIZE(ReduceProd)
+ASCENDC_REDUCE_TMP_SIZE(ReduceAny)
+ASCENDC_REDUCE_TMP_SIZE(ReduceAll)
+#undef ASCENDC_REDUCE_TMP_SIZE
 template <typename Shape>
 void GetBroadCastMaxMinTmpSize(const platform_ascendc::PlatformAscendC&, const Shape&, const Shape&, uint32_t,
                                bool, uint32_t& maxValue, uint32_t& minValue) {

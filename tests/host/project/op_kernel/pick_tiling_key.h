@@ -1,5 +1,6 @@
 #pragma once
 #include "ascendc/host_api/tiling/template_argument.h"
+#include "graph/c_types.h"
 
 ASCENDC_TPL_ARGS_DECL(Pick, ASCENDC_TPL_DATATYPE_DECL(T, C_DT_FLOAT16, C_DT_FLOAT),
                       ASCENDC_TPL_UINT_DECL(factor, ASCENDC_TPL_8_BW, ASCENDC_TPL_UI_MIX, 1, 2, 4, 10, 7),

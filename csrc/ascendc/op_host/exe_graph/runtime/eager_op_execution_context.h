@@ -46,6 +46,9 @@ class EagerOpExecutionContext : public ExtendedKernelContext {
     void* MallocWorkSpace(size_t bytes) { return call_.workspace(call_.context, bytes); }
     void* GetStream() const { return call_.stream; }
 
+    // The outputs that have been made so far, by their index.
+    const std::map<size_t, Tensor>& outputs() const { return outputs_; }
+
   private:
     const ascend_graph::host::CustomCall& call_;
     mutable std::map<size_t, Tensor> outputs_;

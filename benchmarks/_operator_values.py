@@ -1,0 +1,241 @@
+"""Whether the operators of a package compute what torch computes on the CPU; run by ``benchmarks/survey.py --values``.
+
+``python -m ascend_graph.host --opp OPP benchmarks/_operator_values.py OPP`` prints a line of JSON for each operator: ``agrees``,
+``differs`` (with the first call that does), ``refuses`` every call that is tried, or has ``no reference``. The table below
+names torch's functions for operator types; an operator that is not in it has the function of the same name.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import ascend_graph
+from ascend_graph.prototypes import DataType, OpPrototype, PassedAs, parse_file
+from ascend_graph.prototypes.naming import snake_case
+
+_SHAPES = ((2, 3, 64), (17, 33), (1,), (4, 1024))
+_TORCH = {
+    DataType.FLOAT: torch.float32,
+    DataType.FLOAT16: torch.float16,
+    DataType.BF16: torch.bfloat16,
+    DataType.BOOL: torch.bool,
+    DataType.INT8: torch.int8,
+    DataType.INT16: torch.int16,
+    DataType.INT32: torch.int32,
+    DataType.INT64: torch.int64,
+    DataType.UINT8: torch.uint8,
+}
+#: What two implementations of one function may differ by.
+_TOLERANCES = {torch.float32: 1e-4, torch.float16: 2e-3, torch.bfloat16: 8e-3}
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What an operator computes, and of which values."""
+
+    function: Callable[..., Any]
+    #: The values of each input; the last stands for those after it.
+    ranges: Sequence[tuple[float, float]] = ((-4.0, 4.0),)
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+    shapes: Sequence[tuple[int, ...]] = _SHAPES
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of an operator."""
+
+    operator: str
+    state: str
+    calls: int = 0
+    detail: str = ""
+
+
+_UNIT, _POSITIVE, _ANY, _NONZERO = (-0.95, 0.95), (0.05, 8.0), (-4.0, 4.0), (1.0, 6.0)
+
+
+def _of(function: Callable[..., Any], *ranges: tuple[float, float], **attrs: Any) -> Reference:
+    return Reference(function, ranges or (_ANY,), attrs)
+
+
+_REFERENCES: Mapping[str, Reference] = {
+    "acos": _of(torch.acos, _UNIT),
+    "acos_grad": _of(lambda y, dy: -dy / torch.sqrt(1 - y * y), _UNIT, _ANY),
+    "acosh": _of(torch.acosh, (1.05, 8.0)),
+    "acosh_grad": _of(lambda y, dy: dy / torch.sinh(y), (0.2, 3.0), _ANY),
+    "addcdiv": _of(lambda x, a, b, v: x + v * a / b, _ANY, _ANY, _NONZERO, _ANY),
+    "addcmul": _of(lambda x, a, b, v: x + v * a * b),
+    "asin": _of(torch.asin, _UNIT),
+    "asin_grad": _of(lambda y, dy: dy / torch.sqrt(1 - y * y), _UNIT, _ANY),
+    "atan_grad": _of(lambda x, dy: dy / (1 + x * x)),
+    "atanh": _of(torch.atanh, _UNIT),
+    "bessel_i1e": _of(torch.special.i1e),
+    "clip_by_value": _of(torch.clamp, _ANY, (-2, -1), (1, 2)),
+    "div": _of(torch.true_divide, _ANY, _NONZERO),
+    "equal": _of(torch.eq, (-2, 2)),
+    "erf_inv": _of(torch.erfinv, _UNIT),
+    "exp": _of(torch.exp),
+    "floor_div": _of(torch.floor_divide, _ANY, _NONZERO),
+    "floor_mod": _of(torch.remainder, _ANY, _NONZERO),
+    "gcd": _of(torch.gcd, (1, 60)),
+    "greater": _of(torch.gt, (-2, 2)),
+    "greater_equal": _of(torch.ge, (-2, 2)),
+    "invert": _of(torch.bitwise_not),
+    "is_close": _of(torch.isclose, (-2, 2)),
+    "is_finite": _of(torch.isfinite),
+    "is_inf": _of(torch.isinf),
+    "is_nan": _of(torch.isnan),
+    "is_neg_inf": _of(torch.isneginf),
+    "is_pos_inf": _of(torch.isposinf),
+    "less": _of(torch.lt, (-2, 2)),
+    "less_equal": _of(torch.le, (-2, 2)),
+    "log": _of(torch.log, _POSITIVE),
+    "log1p": _of(torch.log1p, (-0.5, 8.0)),
+    "log_add_exp": _of(torch.logaddexp),
+    "masked_fill": _of(lambda x, mask, value: torch.where(mask, value, x)),
+    "mod": _of(torch.fmod, _ANY, _NONZERO),
+    "not_equal": _of(torch.ne, (-2, 2)),
+    "pow": _of(torch.pow, _POSITIVE, (-2.0, 3.0)),
+    "pows": _of(torch.pow, _POSITIVE, (-2.0, 3.0)),
+    "real_div": _of(torch.true_divide, _ANY, _NONZERO),
+    "reciprocal": _of(torch.reciprocal, _POSITIVE),
+    "right_shift": _of(torch.bitwise_right_shift, (0, 60), (0, 4)),
+    "rsqrt": _of(torch.rsqrt, _POSITIVE),
+    "rsqrt_grad": _of(lambda y, dy: -0.5 * dy * y**3),
+    "select": _of(torch.where),
+    "sqrt": _of(torch.sqrt, _POSITIVE),
+    "sqrt_grad": _of(lambda y, dy: 0.5 * dy / y, _NONZERO, _ANY),
+    "tan": _of(torch.tan, (-1.4, 1.4)),
+    "tanh_grad": _of(lambda y, dy: dy * (1 - y * y), _UNIT, _ANY),
+    "tensor_move": _of(torch.clone),
+    "truncate_div": _of(lambda a, b: torch.div(a, b, rounding_mode="trunc"), _ANY, _NONZERO),
+    "truncate_mod": _of(torch.fmod, _ANY, _NONZERO),
+}
+_VERSION = re.compile(r"(?:_?v\d+|_d)$")
+#: Functions of torch that share a name with an operator of another meaning.
+_OTHERS = frozenset({"split", "tile", "cat", "concat", "stack", "range", "arange", "unique", "var", "std", "histc"})
+
+
+def verdict(prototype: OpPrototype, package: Path) -> Verdict:
+    """Try an operator of the installed package."""
+    name = prototype.op_type
+    reference = _reference(prototype)
+    if reference is None:
+        return Verdict(name, "no reference")
+    inner, plain = (f"aclnn{prefix}{name}" for prefix in ("Inner", ""))
+    headers = "".join(path.read_text(errors="replace") for path in (package / "op_api/include").glob("*.h"))
+    function = inner if f"{inner}GetWorkspaceSize(" in headers else plain
+    results: list[torch.Tensor] = []
+    try:
+        operator = ascend_graph.register_aclnn(
+            function,
+            name=f"survey::{snake_case(name)}",
+            shape=lambda *_, **__: results[0].new_empty(results[0].shape, device="meta"),
+        )
+    except ascend_graph.AscendGraphError as error:
+        return Verdict(name, "refuses", detail=str(error)[:300])
+    calls, refusal = 0, ""
+    for inputs, result in _calls(prototype, reference):
+        results[:] = [result]
+        where = f"{', '.join(f'{str(t.dtype)[6:]}{list(t.shape)}' for t in inputs)}"
+        try:
+            given = operator(*(one.npu() for one in inputs), **_attrs(prototype, reference)).cpu()
+        except (RuntimeError, ascend_graph.AscendGraphError) as error:
+            refusal = refusal or f"{where}: {str(error).strip().splitlines()[0][:300]}"
+            continue
+        calls += 1
+        difference = _difference(given, result)
+        if difference:
+            return Verdict(name, "differs", calls, f"{where}: {difference}")
+    return Verdict(name, "agrees" if calls else "refuses", calls, refusal)
+
+
+def _reference(prototype: OpPrototype) -> Reference | None:
+    name = snake_case(prototype.op_type)
+    while name not in _REFERENCES and _VERSION.search(name):
+        name = _VERSION.sub("", name)
+    function = getattr(torch, name, None) if name not in _OTHERS else None
+    reference = _REFERENCES.get(name) or (Reference(function) if callable(function) else None)
+    if reference is None or len(prototype.outputs) != 1 or not prototype.inputs:
+        return None
+    if any(one.passed_as is not PassedAs.TENSOR for one in prototype.inputs):
+        return None
+    known = all(one.name in reference.attrs or one.default is not None for one in prototype.attrs)
+    if not known or (prototype.attrs and not reference.attrs and name not in _REFERENCES):
+        return None
+    return reference
+
+
+def _attrs(prototype: OpPrototype, reference: Reference) -> dict[str, Any]:
+    return {one.name: reference.attrs.get(one.name, one.default) for one in prototype.attrs}
+
+
+def _calls(prototype: OpPrototype, reference: Reference) -> Iterator[tuple[list[torch.Tensor], torch.Tensor]]:
+    """Inputs of each dtype that the operator combines, and what comes of them in double precision."""
+    generator = torch.Generator().manual_seed(14)
+    allowed = [_TORCH[one] for one in prototype.outputs[0].dtypes if one in _TORCH]
+    for index in range(max(len(one.dtypes) for one in prototype.inputs)):
+        chosen = [one.dtypes[min(index, len(one.dtypes) - 1)] for one in prototype.inputs]
+        if any(one not in _TORCH for one in chosen):
+            continue
+        for shape in reference.shapes:
+            inputs = [
+                _values(shape, _TORCH[dtype], reference.ranges[min(i, len(reference.ranges) - 1)], generator)
+                for i, dtype in enumerate(chosen)
+            ]
+            wide = [one.double() if one.is_floating_point() else one for one in inputs]
+            try:
+                result = reference.function(*wide)
+            except (RuntimeError, TypeError):  # torch has no such call: nothing to compare with
+                continue
+            dtype = result.dtype
+            if dtype not in allowed:
+                dtype = inputs[0].dtype if inputs[0].dtype in allowed else allowed[0]
+            yield inputs, result.to(dtype)
+
+
+def _values(
+    shape: tuple[int, ...], dtype: torch.dtype, limits: tuple[float, float], generator: torch.Generator
+) -> torch.Tensor:
+    low, high = limits
+    if dtype is torch.bool:
+        return torch.rand(shape, generator=generator) < 0.5
+    if dtype.is_floating_point:
+        return (torch.rand(shape, generator=generator) * (high - low) + low).to(dtype)
+    least = 0 if dtype is torch.uint8 else math.ceil(low)
+    return torch.randint(least, max(math.floor(high), least) + 1, shape, generator=generator).to(dtype)
+
+
+def _difference(given: torch.Tensor, expected: torch.Tensor) -> str:
+    if given.shape != expected.shape or given.dtype != expected.dtype:
+        return f"{given.dtype} {list(given.shape)} for {expected.dtype} {list(expected.shape)}"
+    if not expected.is_floating_point():
+        wrong = given != expected
+    else:
+        allowed = _TOLERANCES[expected.dtype]
+        wrong = ~torch.isclose(given.double(), expected.double(), rtol=allowed, atol=allowed, equal_nan=True)
+    if not bool(wrong.any()):
+        return ""
+    at = int(wrong.flatten().nonzero()[0])
+    return f"{int(wrong.sum())} of {wrong.numel()} differ; at {at} {given.flatten()[at]} for {expected.flatten()[at]}"
+
+
+def main() -> None:
+    package = Path(sys.argv[1])
+    for header in sorted((package / "op_api/include").glob("*.h")):
+        ascend_graph.load_aclnn(header)
+    for header in sorted((package / "op_proto/inc").glob("*.h")):
+        for prototype in parse_file(header).prototypes:
+            print(json.dumps(asdict(verdict(prototype, package))), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+// Reductions of matrices by a pattern: which of the dimensions stays (A) and which goes (R).
+#ifndef ASCENDC_HOST_PATTERNS_H
+#define ASCENDC_HOST_PATTERNS_H
+
+#include <functional>
+#include <numeric>
+
+#include "reduce.h"
+
+namespace AscendC {
+
+namespace Pattern {
+namespace Reduce {
+struct AR {};
+struct RA {};
+}  // namespace Reduce
+}  // namespace Pattern
+
+namespace detail {
+
+template <typename pattern>
+constexpr bool reduces_rows = std::is_same<pattern, Pattern::Reduce::AR>::value;
+template <typename T, typename... Allowed>
+constexpr bool is_one_of = (std::is_same<T, Allowed>::value || ...);
+
+// Functions of a matrix are told from those of a count by their pattern.
+template <typename pattern>
+using IfPattern = std::enable_if_t<is_one_of<pattern, Pattern::Reduce::AR, Pattern::Reduce::RA>>;
+
+// Rows begin at multiples of 32 bytes. With AR the results lie side by side, with RA they are one row.
+template <typename pattern, typename T, typename F>
+void reduce_matrix(const char* api, const LocalTensor<T>& dst, const LocalTensor<T>& src,
+                   const uint32_t shape[], bool inner_pad, const Where& where, const F& reduce) {
+    const auto& block = ascendc_host::enter(where);
+    const uint64_t rows = shape[0], columns = shape[1];
+    if (!inner_pad) {
+        ascendc_host::fail(
+            block, where,
+            ascendc_host::format("%s: srcInnerPad is false; rows begin at multiples of 32 bytes: pad them, "
+                                 "and pass true",
+                                 api));
+    }
+    some_elements(std::min(rows, columns), api, where);
+    constexpr uint64_t per_block = ONE_BLK_SIZE / sizeof(T);
+    const uint64_t pitch = (columns + per_block - 1) / per_block * per_block;
+    const T* from = vector_operand(src, ((rows - 1) * pitch + columns) * sizeof(T), api, "src", where);
+    constexpr bool by_row = reduces_rows<pattern>;
+    const uint64_t results = by_row ? rows : columns, length = by_row ? columns : rows;
+    T* to = vector_operand(dst, results * sizeof(T), api, "dst", where);
+    std::vector<Wide<T>> values(length);
+    std::vector<T> found(results);  // what is written may be what is read
+    for (uint64_t i = 0; i < results; ++i) {
+        for (uint64_t j = 0; j < length; ++j)
+            values[j] = static_cast<Wide<T>>(by_row ? from[i * pitch + j] : from[j * pitch + i]);
+        found[i] = static_cast<T>(reduce(values));
+    }
+    std::copy(found.begin(), found.end(), to);
+}
+
+}  // namespace detail
+
+#define ASCENDC_REDUCE_PATTERN(Name, reduce, ...)                                                     \
+    template <typename T, typename pattern, bool isReuseSource = false,                               \
+              typename = detail::IfPattern<pattern>>                                                  \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>&,      \
+              const uint32_t srcShape[], bool srcInnerPad, Where where = Where()) {                   \
+        static_assert(detail::is_one_of<T, __VA_ARGS__>, #Name " by a pattern is for " #__VA_ARGS__); \
+        detail::reduce_matrix<pattern>(#Name, dst, src, srcShape, srcInnerPad, where, reduce);        \
+    }                                                                                                 \
+    template <typename T, typename pattern, bool isReuseSource = false,                               \
+              typename = detail::IfPattern<pattern>>                                                  \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint32_t srcShape[],        \
+              bool srcInnerPad, Where where = Where()) {                                              \
+        static_assert(detail::is_one_of<T, __VA_ARGS__>, #Name " by a pattern is for " #__VA_ARGS__); \
+        detail::reduce_matrix<pattern>(#Name, dst, src, srcShape, srcInnerPad, where, reduce);        \
+    }
+
+ASCENDC_REDUCE_PATTERN(
+    ReduceSum, [](const auto& v) { return detail::pairwise_sum(v.data(), v.size()); }, float)
+ASCENDC_REDUCE_PATTERN(
+    ReduceMean, [](const auto& v) { return detail::pairwise_sum(v.data(), v.size()) / v.size(); }, half,
+    float)
+ASCENDC_REDUCE_PATTERN(
+    ReduceMax, [](const auto& v) { return detail::extreme<ReduceType::MAX>(v.data(), v.size()).value; }, half,
+    float)
+ASCENDC_REDUCE_PATTERN(
+    ReduceMin, [](const auto& v) { return detail::extreme<ReduceType::MIN>(v.data(), v.size()).value; }, half,
+    float)
+ASCENDC_REDUCE_PATTERN(
+    ReduceProd,
+    [](const auto& v) {
+        float product = 1;
+        for (const float one : v) product *= one;
+        return product;
+    },
+    float)
+// As the device has it: the largest of the elements and the smallest, but whole numbers of a column bit by
+// bit.
+ASCENDC_REDUCE_PATTERN(
+    ReduceAny,
+    [](const auto& v) {
+        if constexpr (std::is_same<T, float>::value || detail::reduces_rows<pattern>) {
+            return *std::max_element(v.begin(), v.end());
+        } else {
+            return std::accumulate(v.begin(), v.end(), 0, std::bit_or<int>());
+        }
+    },
+    float, uint8_t)
+ASCENDC_REDUCE_PATTERN(
+    ReduceAll,
+    [](const auto& v) {
+        if constexpr (std::is_same<T, float>::value || detail::reduces_rows<pattern>) {
+            return *std::min_element(v.begin(), v.end());
+        } else {
+            return std::accumulate(v.begin(), v.end(), 0xff, std::bit_and<int>());
+        }
+    },
+    float, uint8_t)
+#undef ASCENDC_REDUCE_PATTERN
+
+}  // namespace AscendC
+
+#endif  // ASCENDC_HOST_PATTERNS_H

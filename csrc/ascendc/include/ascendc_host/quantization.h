@@ -1,0 +1,94 @@
+// Integers back to floating point, row by row.
+#ifndef ASCENDC_HOST_QUANTIZATION_H
+#define ASCENDC_HOST_QUANTIZATION_H
+
+#include "patterns.h"
+
+namespace AscendC {
+
+// Of `m` rows of `n` elements the first `calCount` of each.
+struct DequantParams {
+    uint32_t m;
+    uint32_t n;
+    uint32_t calCount;
+};
+enum class DeQuantMode { DEQUANT_WITH_SINGLE_ROW, DEQUANT_WITH_MULTI_ROW };
+
+namespace detail {
+
+// A scale of 64 bits is a float in its lower half; the rest is for the cube unit.
+template <typename S>
+float scale_of(S scale) {
+    if constexpr (std::is_same<S, uint64_t>::value) {
+        const auto bits = static_cast<uint32_t>(scale);
+        float value;
+        std::memcpy(&value, &bits, sizeof value);
+        return value;
+    } else {
+        return static_cast<float>(scale);
+    }
+}
+
+template <DeQuantMode mode, typename D, typename S, typename Scale>
+void dequantize(const LocalTensor<D>& dst, const LocalTensor<int32_t>& src, DequantParams p,
+                const Where& where, const Scale& scale) {
+    static_assert(
+        (std::is_same<D, half>::value && std::is_same<S, uint64_t>::value) ||
+            (is_one_of<D, float, bfloat16_t> && is_one_of<S, float, bfloat16_t>),
+        "AscendDequant is for half with scales of uint64_t, float and bfloat16_t with float or bfloat16_t");
+    const auto& block = ascendc_host::enter(where);
+    constexpr uint32_t per_block = ONE_BLK_SIZE / sizeof(D);
+    if (p.n * sizeof(int32_t) % ONE_BLK_SIZE != 0 || p.calCount == 0 || p.calCount > p.n) {
+        ascendc_host::fail(block, where,
+                           ascendc_host::format("AscendDequant: %u of %u columns; rows are multiples of 8 "
+                                                "elements, and calCount is 1 to the row's length",
+                                                p.calCount, p.n));
+    }
+    if (mode == DeQuantMode::DEQUANT_WITH_SINGLE_ROW && p.m == 1 && p.calCount % per_block == 0 &&
+        p.n % p.calCount == 0) {
+        p = {p.n / p.calCount, p.calCount, p.calCount};
+    }
+    const uint32_t pitch = (p.n + per_block - 1) / per_block * per_block;
+    const int32_t* from =
+        vector_operand(src, uint64_t(p.m) * p.n * sizeof(int32_t), "AscendDequant", "src", where);
+    D* to = vector_operand(dst, uint64_t(p.m) * pitch * sizeof(D), "AscendDequant", "dst", where);
+    for (uint32_t row = 0; row < p.m; ++row) {
+        for (uint32_t i = 0; i < p.calCount; ++i) {
+            const float value = static_cast<float>(from[uint64_t(row) * p.n + i]) * scale(i);
+            to[uint64_t(row) * pitch + i] = static_cast<D>(value);
+        }
+    }
+}
+
+}  // namespace detail
+
+template <typename dstT, typename scaleT, DeQuantMode mode = DeQuantMode::DEQUANT_WITH_SINGLE_ROW>
+void AscendDequant(const LocalTensor<dstT>& dstTensor, const LocalTensor<int32_t>& srcTensor,
+                   const LocalTensor<scaleT>& deqScale, DequantParams params, Where where = Where()) {
+    const scaleT* scales = deqScale.use(params.calCount, "AscendDequant", "deqScale", where);
+    detail::dequantize<mode, dstT, scaleT>(dstTensor, srcTensor, params, where,
+                                           [scales](uint32_t i) { return detail::scale_of(scales[i]); });
+}
+template <typename dstT, typename scaleT, DeQuantMode mode = DeQuantMode::DEQUANT_WITH_SINGLE_ROW>
+void AscendDequant(const LocalTensor<dstT>& dstTensor, const LocalTensor<int32_t>& srcTensor,
+                   const LocalTensor<scaleT>& deqScale, const LocalTensor<uint8_t>&, DequantParams params,
+                   Where where = Where()) {
+    AscendDequant<dstT, scaleT, mode>(dstTensor, srcTensor, deqScale, params, where);
+}
+template <typename dstT, typename scaleT, DeQuantMode mode = DeQuantMode::DEQUANT_WITH_SINGLE_ROW>
+void AscendDequant(const LocalTensor<dstT>& dstTensor, const LocalTensor<int32_t>& srcTensor,
+                   const scaleT deqScale, DequantParams params, Where where = Where()) {
+    const float scale = detail::scale_of(deqScale);
+    detail::dequantize<mode, dstT, scaleT>(dstTensor, srcTensor, params, where,
+                                           [scale](uint32_t) { return scale; });
+}
+template <typename dstT, typename scaleT, DeQuantMode mode = DeQuantMode::DEQUANT_WITH_SINGLE_ROW>
+void AscendDequant(const LocalTensor<dstT>& dstTensor, const LocalTensor<int32_t>& srcTensor,
+                   const scaleT deqScale, const LocalTensor<uint8_t>&, DequantParams params,
+                   Where where = Where()) {
+    AscendDequant<dstT, scaleT, mode>(dstTensor, srcTensor, deqScale, params, where);
+}
+
+}  // namespace AscendC
+
+#endif  // ASCENDC_HOST_QUANTIZATION_H
