@@ -1,7 +1,8 @@
 """Dimensions of which an operator computes every index by itself: declared, checked by running, and used.
 
 A declaration ``batch=("b", "s")`` names dimensions, groups or ``...`` of the shape relation; ``reduce=("k",)`` those over which the
-results of parts are added. What is declared is checked: the operator on a whole is compared with the operator on its parts. Used are
+results of parts are added; outputs that have a reduced dimension are joined along it, as the gradient of a norm's input beside that of
+its weight. What is declared is checked: the operator on a whole is compared with the operator on its parts. Used are
 they by :mod:`torch.vmap` (:func:`register_batching`) and by DTensor (:mod:`ascend_graph.registration.sharding`).
 """
 
@@ -181,6 +182,35 @@ def check_loops(
     return sum(done.values())
 
 
+def find_loops(
+    overload: Any,
+    relation: Relation,
+    *,
+    device: str = "cpu",
+    samples: Sequence[tuple[Sequence[Any], Mapping[str, Any]]] | None = None,
+) -> Loops:
+    """The dimensions of a relation that prove independent, and those that prove reduced, in every call that is compared.
+
+    That is evidence of these calls, as a relation that was found is: nothing is registered. Write what it says as ``batch=`` and
+    ``reduce=`` where it is what the operator is meant to do.
+    """
+    batch: list[str] = []
+    reduce: dict[str, str] = {}
+    for name in _names(relation):
+        for how in (None, *_REDUCTIONS):
+            trial = Loops(relation, (name,), {}) if how is None else Loops(relation, (), {name: how})
+            try:
+                check_loops(overload, trial, device=device, samples=samples)
+            except BatchError:
+                continue
+            if how is None:
+                batch.append(name)
+            else:
+                reduce[name] = how
+            break
+    return Loops(relation, tuple(batch), reduce)
+
+
 def _given(
     schema: torch.FunctionSchema, samples: Sequence[tuple[Sequence[Any], Mapping[str, Any]]]
 ) -> Iterator[dict[str, Any]]:
@@ -277,8 +307,9 @@ def _cut(overload: Any, loops: Loops, call: Arguments, name: str, label: str, rn
         if out is None:
             joined.append(None)
             continue
-        if name in loops.batch:
-            if places is None or label not in places.axes:
+        has = places is not None and label in places.axes
+        if name in loops.batch or has:
+            if places is None or not has:
                 raise BatchError(
                     f"{schema.name}: batch={name!r}: the output {loops.relation.outputs[number]} of {loops.relation} has no {name}; "
                     "what is added over it is declared with reduce="
@@ -287,6 +318,8 @@ def _cut(overload: Any, loops: Loops, call: Arguments, name: str, label: str, rn
             if first.dim() <= axis or first.shape[axis] + second.shape[axis] != out.shape[axis]:
                 raise _differs(loops, call, name, label, at, number, "has another size")
             together = torch.cat((first, second), axis)
+        elif out.dtype is torch.bool and loops.reduce[name] == "sum":
+            raise _differs(loops, call, name, label, at, number, "has flags, which are not added")
         else:
             together = _REDUCTIONS[loops.reduce[name]](first, second)
         joined.append(together)

@@ -41,13 +41,24 @@ def sharding_rule(overload: Any, loops: Loops) -> Callable[..., Any]:
                 Shard(at[n]) if n in sizes and sizes[n] == max(sizes.values()) else w
                 for n, w in zip(given, whole, strict=True)
             ]
-            if name in loops.batch and len(axes) == outputs:
+            if name in loops.reduce:
+                combined = Partial(loops.reduce[name])
+                places = [p for p in call.outputs if p is not None]
+                found.append(([Shard(p.axes.index(label)) if label in p.axes else combined for p in places], placed))
+            elif name in loops.batch and len(axes) == outputs:
                 found.append(([Shard(axis) for axis in axes], placed))
-            elif name in loops.reduce and not axes:
-                found.append(([Partial(loops.reduce[name])] * outputs, placed))
         return found
 
     return rule
+
+
+#: DTensor's tables of what it knows of operators; the first that has one is asked.
+_TABLES = (
+    "op_single_dim_strategy_funcs",
+    "op_strategy_funcs",
+    "op_to_schema_info",
+    "op_to_schema_info_for_single_dim_strategy",
+)
 
 
 @dataclass(slots=True)
@@ -55,21 +66,46 @@ class ShardingHandle:
     """A registered sharding rule that can be taken back."""
 
     overload: Any
+    #: What DTensor had for the operator before, by table.
+    before: dict[str, Any]
 
     def remove(self) -> None:
-        """Take the rule back. A second call does nothing."""
-        propagator = _propagator()
-        propagator.op_strategy_funcs.pop(self.overload, None)
-        propagator.op_to_schema_info.pop(self.overload, None)
+        """Take the rule back; what was there before is there again. A second call does nothing."""
+        _set_aside(self.overload)
+        for table, value in self.before.items():
+            getattr(_propagator(), table)[self.overload] = value
+
+
+def _set_aside(overload: Any) -> dict[str, Any]:
+    """Take what DTensor has for an operator out of its tables, and what it has derived of any out of its caches."""
+    from torch.distributed.tensor import debug
+
+    debug._clear_sharding_prop_cache()
+    tables = {name: getattr(_propagator(), name, {}) for name in _TABLES}
+    return {name: table.pop(overload) for name, table in tables.items() if overload in table}
 
 
 def register_sharding_rule(overload: Any, loops: Loops) -> ShardingHandle:
     """Give DTensor the rule of an operator."""
-    if torch.distributed.is_available():
-        from torch.distributed.tensor.experimental import register_sharding
+    if not torch.distributed.is_available():
+        return ShardingHandle(overload, {})
+    from torch.distributed.tensor.experimental import register_sharding
 
-        register_sharding(overload)(sharding_rule(overload, loops))
-    return ShardingHandle(overload)
+    before = _set_aside(overload)
+    register_sharding(overload)(sharding_rule(overload, loops))
+    _propagator().op_to_schema_info[overload] = _kept_apart(overload._schema)
+    return ShardingHandle(overload, before)
+
+
+def _kept_apart(schema: torch.FunctionSchema) -> Any:
+    """What DTensor keeps placements by: every attr, where ``register_sharding`` sees integers alone, and an axis may also be named
+    by a list, or kept by a bool.
+    """
+    from torch.distributed.tensor._op_schema import RuntimeSchemaInfo
+
+    attrs = [(n, a) for n, a in enumerate(schema.arguments) if "Tensor" not in str(a.type)]
+    first = min((n for n, a in attrs if not a.kwarg_only), default=100)
+    return RuntimeSchemaInfo(first, [a.name for _, a in attrs if a.kwarg_only] or None, needs_pytree=True)
 
 
 def _propagator() -> Any:

@@ -16,6 +16,8 @@ from torch_npu.dynamo import torchair
 RANK = 0
 RANKS = 1
 NAMES: dict[str, str] = {}
+#: The experts of the tokens of :func:`through_experts`, and their weights.
+ROUTING: list[Tensor] = []
 
 
 def backend(mode: str) -> Callable[..., object]:
@@ -79,12 +81,60 @@ def check_products(dtype: torch.dtype) -> None:
     )
 
 
+EXPERTS = 4
+
+
+def routing(tokens: int) -> tuple[Tensor, Tensor]:
+    """Two experts for each token, and their weights."""
+    ids = (torch.arange(tokens).view(-1, 1) * 3 + torch.tensor([0, 1]) + RANK) % EXPERTS
+    return ids.int().npu(), (ids.float() / 8 + 0.25).npu()
+
+
+def through_experts(x: Tensor) -> Tensor:
+    """Tokens to their experts on all ranks, and back."""
+    ids, scales = ROUTING
+    place = (NAMES["world"], RANKS, RANK, EXPERTS)
+    rows, _, indices, _, counts, tp_counts, _ = torch_npu.npu_moe_distribute_dispatch(x, ids, *place)
+    return torch_npu.npu_moe_distribute_combine(
+        rows * 2, ids, indices, counts, scales, *place, tp_send_counts=tp_counts
+    )
+
+
+def check_experts(dtype: torch.dtype) -> None:
+    """Rows lie by expert, then by rank; each expert adds its number."""
+    x = data(6, 32, dtype=dtype)
+    ids, scales = routing(6)
+    place, local = (NAMES["world"], RANKS, RANK, EXPERTS), EXPERTS // RANKS
+    rows, _, indices, numbers, counts, tp_counts, _ = torch_npu.npu_moe_distribute_dispatch(x, ids, *place)
+    everywhere = [torch.empty_like(x) for _ in range(RANKS)], [torch.empty_like(ids) for _ in range(RANKS)]
+    dist.all_gather(everywhere[0], x)
+    dist.all_gather(everywhere[1], ids)
+    expected, wanted = [], []
+    for expert in range(RANK * local, (RANK + 1) * local):
+        of_ranks = [t[(i == expert).any(1)] for t, i in zip(*everywhere, strict=True)]
+        expected += of_ranks
+        wanted += [len(part) for part in of_ranks]
+    together = torch.cat(expected)
+    torch.testing.assert_close(rows[: len(together)], together, rtol=0, atol=0)
+    assert counts.tolist() == torch.tensor(wanted).cumsum(0).tolist()
+    assert numbers.tolist() == torch.tensor(wanted).view(local, RANKS).sum(1).tolist()
+    factors = torch.arange(RANK * local, (RANK + 1) * local).repeat_interleave(numbers.cpu()).to(dtype).npu() + 1
+    rows[: len(together)] *= factors.view(-1, 1)
+    again = torch_npu.npu_moe_distribute_dispatch_v2(x, ids, *place)
+    torch.testing.assert_close(again[0][: len(together)], together, rtol=0, atol=0)
+    second = torch_npu.npu_moe_distribute_combine_v2(again[0], ids, again[2], again[4], scales, *place)
+    torch.testing.assert_close(second, (x.float() * scales.sum(1, keepdim=True)).to(dtype))
+    found = torch_npu.npu_moe_distribute_combine(rows, ids, indices, counts, scales, *place, tp_send_counts=tp_counts)
+    parts = x.unsqueeze(1) * (ids.to(dtype) + 1).unsqueeze(-1)
+    torch.testing.assert_close(found, (parts.float() * scales.unsqueeze(-1)).sum(1).to(dtype))
+
+
 FUNCTIONS = (all_reduce, all_reduce_max, all_gather, reduce_scatter, broadcast, all_to_all)
 
 
 def check(mode: str, function: Callable[[Tensor], Tensor], dtype: torch.dtype) -> None:
     if mode == "eager":
-        check_products(dtype)
+        (check_experts if function is through_experts else check_products)(dtype)
         return
     torch._dynamo.reset()
     compiled = torch.compile(function, backend=backend(mode), fullgraph=True, dynamic=False)
@@ -101,11 +151,14 @@ def main() -> None:
     RANK, RANKS = dist.get_rank(), dist.get_world_size()
     torch.npu.set_device(RANK)
     NAMES["world"] = group()._get_backend(torch.device("npu")).get_hccl_comm_name(RANK)
+    ROUTING.extend(routing(2 * RANKS))
     wrong, count = [], 0
     for mode in sys.argv[1:] or ["eager", "ge", "aclgraph"]:
         cases: list[tuple[Callable[[Tensor], Tensor], torch.dtype]] = [
             (products, torch.float16),
             (products, torch.bfloat16),
+            (through_experts, torch.float16),
+            (through_experts, torch.bfloat16),
         ]
         if mode != "eager":
             cases += [(f, dtype) for f in FUNCTIONS for dtype in (torch.float32, torch.float16)]

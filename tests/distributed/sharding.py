@@ -20,6 +20,8 @@ HEADER = f"""
 REG_OP(ShardNorm).INPUT(x, {FLOAT}).INPUT(gamma, {FLOAT}).OUTPUT(y, {FLOAT}).OUTPUT(scale, {FLOAT}).OP_END_FACTORY_REG(ShardNorm)
 REG_OP(ShardMatMul).INPUT(a, {FLOAT}).INPUT(b, {FLOAT}).OUTPUT(y, {FLOAT}).OP_END_FACTORY_REG(ShardMatMul)
 REG_OP(ShardSoftmax).INPUT(x, {FLOAT}).OUTPUT(y, {FLOAT}).REQUIRED_ATTR(dim, Int).OP_END_FACTORY_REG(ShardSoftmax)
+REG_OP(ShardSum).INPUT(x, {FLOAT}).OUTPUT(y, {FLOAT}).REQUIRED_ATTR(dims, ListInt).OP_END_FACTORY_REG(ShardSum)
+REG_OP(ShardNormGrad).INPUT(dy, {FLOAT}).INPUT(x, {FLOAT}).OUTPUT(dx, {FLOAT}).OUTPUT(dgamma, {FLOAT}).OP_END_FACTORY_REG(ShardNormGrad)
 REG_OP(ShardAdd).INPUT(x, {FLOAT}).INPUT(y, {FLOAT}).OUTPUT(z, {FLOAT}).OP_END_FACTORY_REG(ShardAdd)
 """
 
@@ -27,6 +29,11 @@ REG_OP(ShardAdd).INPUT(x, {FLOAT}).INPUT(y, {FLOAT}).OUTPUT(z, {FLOAT}).OP_END_F
 def norm(x: Tensor, gamma: Tensor) -> tuple[Tensor, Tensor]:
     scale = x.norm(dim=-1, keepdim=True)
     return x / scale * gamma, scale
+
+
+def norm_grad(dy: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+    """A gradient of a norm: rows by themselves, beside the sum over them."""
+    return dy * x.norm(dim=-1, keepdim=True), (dy * x).reshape(-1, x.size(-1)).sum(0)
 
 
 def register() -> torch.library.Library:
@@ -54,6 +61,17 @@ def register() -> torch.library.Library:
     add("ShardMatMul", "mm(Tensor a, Tensor b) -> Tensor", torch.mm, relation, batch=("m", "n"), reduce=("k",))
     relation = "x[*s, n@dim] -> y[*s, n@dim]"
     add("ShardSoftmax", "softmax(Tensor x, int dim) -> Tensor", torch.softmax, relation, batch=("s",))
+    add(
+        "ShardSum",
+        "total(Tensor x, int[] dims) -> Tensor",
+        torch.sum,
+        "x[*s, *r@dims] -> y[*s]",
+        batch=("s",),
+        reduce=("r",),
+    )
+    relation = "dy[*s, n], x[*s, n] -> dx[*s, n], dgamma[n]"
+    schema = "norm_grad(Tensor dy, Tensor x) -> (Tensor, Tensor)"
+    add("ShardNormGrad", schema, norm_grad, relation, reduce=("s",))
     add("ShardAdd", "add(Tensor x, Tensor y) -> Tensor", torch.add, "x[...], y[...] -> z[...]", batch=("...",))
     return library
 
@@ -72,6 +90,9 @@ def main() -> None:
         (ops.norm, [torch.rand(4, 8, 12), torch.rand(12)], ()),
         (ops.mm, [torch.rand(8, 12), torch.rand(12, 4)], ()),
         (ops.softmax, [torch.rand(8, 4, 5)], (1,)),
+        (ops.total, [torch.rand(8, 4, 5)], ([1],)),
+        (ops.total, [torch.rand(8, 4, 5)], ([0, 2],)),
+        (ops.norm_grad, [torch.rand(8, 4, 5), torch.rand(8, 4, 5)], ()),
         (ops.add, [torch.rand(4, 8), torch.rand(8)], ()),
         (ops.add, [torch.rand(4, 8), torch.rand(1, 8)], ()),
     ]

@@ -71,6 +71,11 @@ def test_operators_are_sharded_on_what_is_declared() -> None:
     assert output.count("placements are equal") == 4
 
 
+def test_compiled_programs_of_sharded_operators_are_those_outside_of_graphs() -> None:
+    output = run_under_torchrun("compiled.py", 2, "ge", "aclgraph")
+    assert output.count("cases are equal") == 2
+
+
 def test_collectives_in_graphs_are_those_outside() -> None:
     output = run_under_torchrun("graphs.py", 2)
     assert output.count("cases are equal") == 2

@@ -10,7 +10,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 import ascend_graph
-from ascend_graph.registration.batching import BatchError, VmapLoopWarning
+from ascend_graph.registration.batching import BatchError, VmapLoopWarning, find_loops
 from ascend_graph.registration.cost import FlopsError
 from ascend_graph.registration.sharding import sharding_rule
 from ascend_graph.shapes import parse_relation
@@ -23,11 +23,18 @@ HEADER = f"""
 REG_OP(BatNorm).INPUT(x, {FLOAT}).INPUT(gamma, {FLOAT}).OUTPUT(y, {FLOAT}).OUTPUT(scale, {FLOAT}).OP_END_FACTORY_REG(BatNorm)
 REG_OP(BatMatMul).INPUT(a, {FLOAT}).INPUT(b, {FLOAT}).OUTPUT(y, {FLOAT}).OP_END_FACTORY_REG(BatMatMul)
 REG_OP(BatSoftmax).INPUT(x, {FLOAT}).OUTPUT(y, {FLOAT}).REQUIRED_ATTR(dim, Int).OP_END_FACTORY_REG(BatSoftmax)
+REG_OP(BatNormGrad).INPUT(dy, {FLOAT}).INPUT(x, {FLOAT}).OUTPUT(dx, {FLOAT}).OUTPUT(dgamma, {FLOAT}).OP_END_FACTORY_REG(BatNormGrad)
+REG_OP(BatTotal).INPUT(x, {FLOAT}).OUTPUT(y, {FLOAT}).REQUIRED_ATTR(dims, ListInt).ATTR(keep, Bool, false).OP_END_FACTORY_REG(BatTotal)
 REG_OP(BatAdd).INPUT(x, {FLOAT}).INPUT(y, {FLOAT}).OUTPUT(z, {FLOAT}).OP_END_FACTORY_REG(BatAdd)
 """
 
 
+#: One entry for each time that a kernel of ``norm`` has run, beside the reference itself.
+norm_calls: list[torch.Size] = []
+
+
 def norm(x: torch.Tensor, gamma: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    norm_calls.append(x.shape)
     scale = x.norm(dim=-1, keepdim=True)
     return x / scale * gamma, scale
 
@@ -41,6 +48,16 @@ OPERATORS: dict[str, tuple[str, Callable[..., Any], str]] = {
     ),
     "BatMatMul": ("mm(Tensor a, Tensor b) -> Tensor", torch.mm, "a[m, k], b[k, n] -> y[m, n]"),
     "BatSoftmax": ("softmax(Tensor x, int dim) -> Tensor", torch.softmax, "x[*s, n@dim] -> y[*s, n@dim]"),
+    "BatNormGrad": (
+        "norm_grad(Tensor dy, Tensor x) -> (Tensor, Tensor)",
+        lambda dy, x: (dy * x.norm(dim=-1, keepdim=True), (dy * x).reshape(-1, x.size(-1)).sum(0)),
+        "dy[*s, n], x[*s, n] -> dx[*s, n], dgamma[n]",
+    ),
+    "BatTotal": (
+        "total(Tensor x, int[] dims, *, bool keep=False) -> Tensor",
+        lambda x, dims, *, keep: torch.sum(x, dims, keep),
+        "x[*s, *r@dims] -> y[*s, *ones(r)@dims] if keep else [*s]",
+    ),
     "BatAdd": ("add(Tensor x, Tensor y) -> Tensor", torch.add, "x[...], y[...] -> z[...]: promote(x, y)"),
 }
 
@@ -127,10 +144,9 @@ def test_vmap_beside_an_axis(register: Callable[..., Any], in_dim: int, dim: int
 def test_vmap_is_one_call_and_nests(register: Callable[..., Any]) -> None:
     op = register("BatNorm", batch=("s",))
     x, gamma = torch.randn(5, 2, 3, 4), torch.randn(4)
-    calls = _Calls()
-    with calls:
-        y, scale = torch.vmap(torch.vmap(op, (1, None)), (0, None))(x, gamma)
-    assert calls.names.count("batching::norm") == 1
+    norm_calls.clear()
+    y, scale = torch.vmap(torch.vmap(op, (1, None)), (0, None))(x, gamma)
+    assert len(norm_calls) == 1
     expected = torch.vmap(torch.vmap(norm, (1, None)), (0, None))(x, gamma)
     torch.testing.assert_close((y, scale), expected)
     product = register("BatMatMul", batch=("m", "n"))
@@ -185,6 +201,32 @@ def test_rules_of_placements(register: Callable[..., Any]) -> None:
     ]
 
 
+def test_outputs_that_have_a_reduced_dimension_are_joined_along_it(register: Callable[..., Any]) -> None:
+    from torch.distributed.tensor import Partial, Shard
+
+    planned = register("BatNormGrad", reduce=("s",))._plan
+    dy = torch.empty(4, 6, device="meta")
+    assert sharding_rule(planned.overload, planned.loops)(dy, dy)[1:] == [
+        ([Shard(0), Partial("sum")], [Shard(0), Shard(0)])
+    ]
+
+
+def test_placements_are_kept_apart_by_every_attr(register: Callable[..., Any]) -> None:
+    from torch.distributed.tensor import DTensor
+
+    planned = register("BatTotal", batch=("s",))._plan
+    info = DTensor._op_dispatcher.sharding_propagator.op_to_schema_info[planned.overload]
+    assert (info.static_argnum, info.static_kwargkey, info.needs_pytree) == (1, ["keep"], True)
+
+
+def test_dimensions_are_found_by_running(library: None) -> None:
+    mm, norm_grad = torch.ops.batching.mm.default, torch.ops.batching.norm_grad.default
+    found = find_loops(mm, parse_relation(OPERATORS["BatMatMul"][2]))
+    assert (found.batch, found.reduce) == (("m", "n"), {"k": "sum"})
+    found = find_loops(norm_grad, parse_relation(OPERATORS["BatNormGrad"][2]))
+    assert (found.batch, found.reduce) == ((), {"s": "sum"})
+
+
 def test_operations_are_counted(register: Callable[..., Any]) -> None:
     op = register("BatMatMul", flops="2 * m * n * k")
     with FlopCounterMode(display=False) as counter:
@@ -206,15 +248,3 @@ def test_places() -> None:
     assert inputs["x"].axes == ("s[0]", "r[0]", "s[1]")
     assert outputs["y"] is not None
     assert outputs["y"].axes == ("s[0]", None, "s[1]")
-
-
-class _Calls(torch.utils._python_dispatch.TorchDispatchMode):
-    """The operators that are called."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.names: list[str] = []
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.names.append(func.name())
-        return func(*args, **(kwargs or {}))

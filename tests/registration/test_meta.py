@@ -108,6 +108,7 @@ def fake(mode: FakeTensorMode, *shape: int) -> torch.Tensor:
     return mode.from_tensor(real, symbolic_context=context)
 
 
+@pytest.mark.skipif(torch.__version__ < (2, 8), reason="torch 2.7 guards which of two symbolic sizes is the smaller")
 def test_sizes_stay_symbolic_without_guards(define: Define) -> None:
     op = define(
         "route(Tensor x, Tensor y, int k) -> (Tensor, Tensor)",

@@ -135,7 +135,8 @@ def test_a_dynamic_graph_carries_rules_that_agree_with_the_relation(
             assert rule["dtype"] == [0, 3]  # GE's numbers of float and int32
             given = [list(t.shape) for t in (x, w, b) if t is not None]
             assert _evaluated(rule["shape"], given) == [list(wanted[0].shape), list(wanted[1].shape)]
-        assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == 1
+        # torch 2.7 guards which of two symbolic sizes is the smaller.
+        assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == 1 + (torch.__version__ < (2, 8))
     finally:
         registered.unregister()
         library._destroy()
