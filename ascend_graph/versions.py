@@ -17,7 +17,7 @@ from typing import Any
 from ascend_graph.errors import AscendGraphError
 
 #: The versions of torch_npu that were tested, each beside the torch of its number: docs/versions.md.
-TESTED = ("2.14.0", "2.13.0")
+TESTED = ("2.14.0", "2.13.0", "2.12.0.post3", "2.7.1.post11")
 
 #: Set to 1, another version is tried all the same.
 UNTESTED_VARIABLE = "ASCEND_GRAPH_UNTESTED"

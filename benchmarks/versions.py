@@ -1,10 +1,12 @@
 """Every version of torch_npu that is said to work, tried: an environment for each, the demo, the suite, the symbols.
 
 ``python benchmarks/versions.py [VERSION…]`` (``make test-versions VERSIONS="…"``) needs no torch itself. For each version it
-makes ``build/versions/VERSION/env`` with that torch_npu, the torch of its number and this tree, and runs in it what is
-run on the main version: the demo, the tests that are not slow (``--tests`` chooses files), ``benchmarks/symbols.py``.
-Prints a table and, as its last line, JSON; writes that to ``benchmarks/data/versions.json`` (``--record``) and from it the
-table of ``docs/versions.md``. Environments are kept for the next run and deleted with ``--delete``.
+makes ``build/versions/VERSION/env`` with that torch_npu, the torch of its number and this tree (``.venv`` is taken for the
+version that it has), and runs in it the demo,
+tests that are not slow (``--select``: which; ``--tests``: these files), ``benchmarks/symbols.py``, and asks pip whether
+it would install another torch for this package. Prints a table and, as its last line, JSON; writes that to
+``benchmarks/data/versions.json`` (``--record``) and from it the table of ``docs/versions.md``. Environments are kept for
+the next run and deleted with ``--delete``. With ``--optional`` a version that cannot be downloaded is passed over.
 """
 
 from __future__ import annotations
@@ -37,6 +39,25 @@ DOCUMENT = TREE / "docs/versions.md"
 _BEGIN, _END = "<!-- table: make test-versions -->", "<!-- end of table -->"
 
 
+#: Which tests: all that are not slow; those of what touches torch, torch_npu or torchair, and nothing twice; or the least.
+SELECTIONS: dict[str, tuple[str, ...]] = {
+    "all": (),
+    "torch": (
+        "tests/test_versions.py",
+        "tests/registration",
+        "tests/raw_ops",
+        *(f"tests/host/test_aten{part}.py" for part in ("", "_devices", "_state", "_dtypes")),
+        *(f"tests/host/test_{name}.py" for name in ("random", "symbols", "capture", "npugraphs", "engine", "effects")),
+        *(f"tests/eager/test_{name}.py" for name in ("arguments", "shapes", "executor_cache")),
+    ),
+    "least": ("tests/test_versions.py", "tests/host/test_symbols.py"),
+}
+
+
+class DownloadError(Exception):
+    """A wheel cannot be had."""
+
+
 @dataclass(frozen=True, slots=True)
 class Result:
     """What was found of one version."""
@@ -46,6 +67,8 @@ class Result:
     python: str = ""
     machine: str = ""
     imports: bool = False
+    #: pip installs this package, and its extra ``torch``, beside the version's torch and torch_npu without a change to them.
+    keeps_torch: bool | None = None
     demo_rows: int = 0
     demo_rows_equal: int = 0
     passed: int = 0
@@ -57,6 +80,12 @@ class Result:
     seconds: int = 0
     failures: tuple[str, ...] = ()
 
+    @property
+    def is_good(self) -> bool:
+        """Whether everything that was tried works."""
+        demo = self.demo_rows == self.demo_rows_equal > 0
+        return self.imports and self.keeps_torch is True and demo and self.failed == self.missing_symbols == 0
+
 
 class _Run:
     """The commands of one version, each with a log beside its environment."""
@@ -64,7 +93,10 @@ class _Run:
     def __init__(self, version: str) -> None:
         self.version = version
         self.place = PLACE / version
-        self.python = self.place / "env/bin/python"
+        main = TREE / ".venv"
+        self.is_main = any(main.glob(f"lib/python*/site-packages/torch_npu-{version}.dist-info"))
+        self.home = main if self.is_main else self.place / "env"
+        self.python = self.home / "bin/python"
         self.environment = {**os.environ, UNTESTED_VARIABLE: "1"}
         self.environment.pop("PYTHONDONTWRITEBYTECODE", None)  # the wheels' files warn when they are compiled
 
@@ -81,6 +113,12 @@ class _Run:
         if status != 0:
             raise RuntimeError(f"{self.version}: pip {' '.join(map(str, arguments))} failed:\n{text[-2000:]}")
 
+    def download(self, *arguments: str | Path) -> None:
+        try:
+            self.pip("--retries", "2", "--timeout", "60", *arguments)
+        except RuntimeError as error:
+            raise DownloadError(str(error)) from None
+
 
 def _requirements(torch: Path) -> list[str]:
     """What torch asks for besides CUDA, and what this package's tests ask for besides torch."""
@@ -94,7 +132,7 @@ def _requirements(torch: Path) -> list[str]:
     project = (TREE / "pyproject.toml").read_text()
     ours = re.findall(
         r'^    "((?!torch|ascend)[a-z]\w*[^"]*)",',
-        project.partition("dependencies = [")[2].partition("lint = [")[0],
+        project.partition("dependencies = [")[2].partition("docs = [")[0],
         re.MULTILINE,
     )
     return [*(r for r in own if not cuda.match(r.strip())), *ours]
@@ -102,29 +140,31 @@ def _requirements(torch: Path) -> list[str]:
 
 def _environment(run: _Run) -> None:
     """Make the environment of a version, unless it is there."""
-    done = run.place / "env/made"
-    if done.exists():
+    done = run.home / "made"
+    if run.is_main or done.exists():
+        run.place.mkdir(parents=True, exist_ok=True)
         _install_tree(run)
         return
     for name in ("env", "demo"):
         shutil.rmtree(run.place / name, ignore_errors=True)
     run.place.mkdir(parents=True, exist_ok=True)
-    subprocess.run([sys.executable, "-m", "venv", run.place / "env"], check=True)
+    subprocess.run([sys.executable, "-m", "venv", run.home], check=True)
     wheels = run.place / "wheels"
     number = release(run.version)
+    run.download("download", "--no-deps", "-d", wheels, f"torch_npu=={run.version}")
     try:
-        run.pip("download", "--no-deps", "-d", wheels, f"torch=={number}+cpu")
-    except RuntimeError:  # only a CUDA build is offered
-        run.pip("download", "--no-deps", "-d", wheels, f"torch=={number}")
+        run.download("download", "--no-deps", "-d", wheels, f"torch=={number}+cpu")
+    except DownloadError:  # only a CUDA build is offered
+        run.download("download", "--no-deps", "-d", wheels, f"torch=={number}")
     site = _site(run)
     with zipfile.ZipFile(next(wheels.glob("torch-*.whl"))) as archive:
         archive.extractall(site)
     for program in (site / "torch/bin").glob("*"):
         program.chmod(0o755)
-    shutil.rmtree(wheels)
     remove_cuda(site)
-    run.pip("install", *_requirements(site))
-    run.pip("install", "--no-deps", f"torch_npu=={run.version}")
+    run.download("install", *_requirements(site))
+    run.pip("install", "--no-deps", *wheels.glob("torch_npu-*.whl"))
+    shutil.rmtree(wheels)
     _install_tree(run)
     done.touch()
 
@@ -137,16 +177,24 @@ def _install_tree(run: _Run) -> None:
 
 
 def _site(run: _Run) -> Path:
-    return next((run.place / "env/lib").glob("python*/site-packages"))
+    return next(run.home.glob("lib/python*/site-packages"))
+
+
+def _keeps_torch(run: _Run) -> bool:
+    """Whether this package and its extra ask for no other torch and torch_npu than those that are there."""
+    options = ["--disable-pip-version-check", "--dry-run", "--no-index"]
+    status, text = run("keeps", [run.python, "-m", "pip", "install", *options, "ascend-graph[torch]"])
+    return status == 0 and "Would install" not in text
 
 
 def _tests(run: _Run, tests: Sequence[str]) -> dict[str, object]:
     report = run.place / "tests.xml"
     report.unlink(missing_ok=True)
     pytest = ["-m", "pytest", "-q", "-m", "not slow", "-p", "no:cacheprovider", f"--junitxml={report}", *tests]
-    run("tests", [run.python, "-m", "ascend_graph.host", "--quiet", *pytest])
-    if not report.exists():
-        return {"failures": ("no report: see tests.log",), "failed": 1}
+    _, text = run("tests", [run.python, "-m", "ascend_graph.host", "--quiet", *pytest])
+    # Not the exit status: with a torch that CUDA was taken out of, a process may end with a signal after all it had to say.
+    if not report.exists() or not re.search(r"^\d+ (passed|failed).* in ", text, re.MULTILINE) or "\n!!!!" in text:
+        return {"failures": ("the tests did not end: see tests.log",), "failed": 1}
     cases = list(ET.parse(report).getroot().iter("testcase"))
     bad = [c for c in cases if c.find("failure") is not None or c.find("error") is not None]
     skipped = [c for c in cases if c.find("skipped") is not None]
@@ -159,7 +207,8 @@ def _tests(run: _Run, tests: Sequence[str]) -> dict[str, object]:
     }
 
 
-def _try(version: str, tests: Sequence[str]) -> Result:
+def _try(version: str, files: Sequence[str], selection: str) -> Result:
+    """Everything that is asked of one version; the tests are those of ``files``, or else those of a selection."""
     started = time.monotonic()
     run = _Run(version)
     _environment(run)
@@ -170,42 +219,51 @@ def _try(version: str, tests: Sequence[str]) -> Result:
     status, text = run("import", [run.python, "-m", "ascend_graph.host", "--quiet", "-c", code])
     versions = re.search(r"VERSIONS (\S+) (\S+)", text)
     if versions is not None:
-        relative = run.place.relative_to(TREE)
-        found |= {"imports": status == 0, "torch": versions[1], "python": versions[2]}
-        options = [f"BIN={relative}/env/bin", f"DEMO={relative}/demo", "-o", ".venv/installed"]
+        found |= {"imports": status == 0, "torch": versions[1], "python": versions[2], "keeps_torch": _keeps_torch(run)}
+        home, demo = (path.relative_to(TREE) for path in (run.home, run.place / "demo"))
+        options = [f"BIN={home}/bin", f"DEMO={demo}", "-o", ".venv/installed"]
         _, text = run("demo", ["make", "-s", "demo", *options])
         rows = re.findall(r"│ *(yes|no)\b", text)
         found |= {"demo_rows": len(rows), "demo_rows_equal": rows.count("yes")}
-        found |= _tests(run, tests)
+        found |= _tests(run, files or SELECTIONS[selection])
     _, text = run("symbols", [run.python, "benchmarks/symbols.py", "--wheels", _site(run)])
     missing = re.search(r'"missing": (\d+)', text)
     return Result(
         version,
         machine=platform.machine(),
         missing_symbols=int(missing[1]) if missing else -1,
-        tests=" ".join(tests) or "all that are not slow",
+        tests=" ".join(files) or selection,
         date=datetime.date.today().isoformat(),
         seconds=round(time.monotonic() - started),
         **found,  # type: ignore[arg-type]
     )
 
 
+#: So many failures are listed in the document; all are in the data.
+_NAMED = 10
+_KEEPS = {True: "yes", False: "no", None: "not asked"}
+
+
 def table(results: Sequence[Result]) -> str:
     """The results as Markdown, newest version first."""
     lines = [
-        "| torch_npu | torch | Python, machine | imports | demo rows equal | passed | failed | skipped for the version | missing symbols | date |",
-        "|---|---|---|---|---|---|---|---|---|---|",
+        "| torch_npu | torch | Python, machine | imports | pip keeps it | demo rows equal | passed | failed | skipped for the version | missing symbols | date |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for r in results:
         cells = [
-            r.version, r.torch, f"{r.python}, {r.machine}", "yes" if r.imports else "no", f"{r.demo_rows_equal} of {r.demo_rows}",
+            r.version, r.torch, f"{r.python}, {r.machine}", "yes" if r.imports else "no", _KEEPS[r.keeps_torch],
+            f"{r.demo_rows_equal} of {r.demo_rows}",
             r.passed, r.failed, r.skipped_for_version, r.missing_symbols, r.date,
         ]  # fmt: skip
         lines.append(f"| {' | '.join(map(str, cells))} |")
     for tests in sorted({r.tests for r in results}):
         versions = [r.version for r in results if r.tests == tests]
-        lines.append(f"\nTests with {', '.join(versions)}: {tests}.")
-    lines += [f"\nFailed with {r.version}: {', '.join(r.failures)}." for r in results if r.failures]
+        which = f"selection `{tests}`" if tests in SELECTIONS else tests
+        lines.append(f"\nTests with {', '.join(versions)}: {which}.")
+    for r in results:
+        more = f", and {len(r.failures) - _NAMED} more" if len(r.failures) > _NAMED else ""
+        lines += [f"\nFailed with {r.version}: {', '.join(r.failures[:_NAMED])}{more}."] if r.failures else []
     return "\n".join(lines)
 
 
@@ -233,7 +291,10 @@ def document(results: Sequence[Result]) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Try versions of torch_npu.")
     parser.add_argument("versions", nargs="*", metavar="VERSION", help=f"default: {' '.join(TESTED)}")
-    parser.add_argument("--tests", nargs="*", default=[], metavar="FILE", help="test files; default: all")
+    tests = parser.add_mutually_exclusive_group()
+    tests.add_argument("--select", choices=SELECTIONS, default="torch", help="which tests; default: torch")
+    tests.add_argument("--tests", nargs="+", default=[], metavar="FILE", help="these test files")
+    parser.add_argument("--optional", action="store_true", help="pass over a version that cannot be downloaded")
     parser.add_argument(
         "--record", action="store_true", help="write benchmarks/data/versions.json and docs/versions.md"
     )
@@ -241,7 +302,13 @@ def main() -> int:
     arguments = parser.parse_args()
     results = []
     for version in arguments.versions or TESTED:
-        result = _try(version, arguments.tests)
+        try:
+            result = _try(version, arguments.tests, arguments.select)
+        except DownloadError as error:
+            if not arguments.optional:
+                raise
+            print(f"NOT TRIED: torch_npu {version} cannot be downloaded here. {error}", flush=True)
+            continue
         results.append(result)
         print(table([result]).splitlines()[2], *(f"\n  failed: {f}" for f in result.failures), flush=True)
         if arguments.record:
@@ -250,7 +317,7 @@ def main() -> int:
             shutil.rmtree(PLACE / version / "env", ignore_errors=True)
     print(table(results))
     print(json.dumps([asdict(r) for r in results]))
-    return int(any(not r.imports or r.failed or r.missing_symbols or r.demo_rows_equal != r.demo_rows for r in results))
+    return int(not all(r.is_good for r in results))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "versions.h"
+
 namespace ascend_graph::eager {
 
 // The name by which Python recognises a registration that a gradient may replace (registration/autograd.py).
@@ -118,8 +120,8 @@ class AutogradWithoutGradient : public c10::OperatorKernel {
                 written.push_back(tensor);
             });
         }
-        const c10::intrusive_ptr<Node> node = c10::make_intrusive<WithoutGradient>(
-            without_gradient_message(op.schema()), collect_next_edges(read));
+        const auto node =
+            make_node<WithoutGradient>(without_gradient_message(op.schema()), collect_next_edges(read));
         {
             const at::AutoDispatchBelowAutograd below_autograd;
             op.redispatchBoxed(below, stack);

@@ -1,13 +1,19 @@
-// What some versions of torch_npu export and others do not: found when the library is loaded, each with what
-// is done without it. ascend_graph/versions.py says which versions there are.
+// What differs between versions of torch and torch_npu. Functions that some export and others do not are
+// found when the library is loaded, each with what is done without it. ascend_graph/versions.py says which
+// versions there are.
 #ifndef ASCEND_GRAPH_EAGER_VERSIONS_H
 #define ASCEND_GRAPH_EAGER_VERSIONS_H
 
 #include <ATen/Context.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
+#include <c10/util/intrusive_ptr.h>
+#include <torch/csrc/autograd/function.h>
 
 #include <cstdint>
+#include <memory>
+#include <type_traits>
+#include <utility>
 
 namespace c10_npu {
 // 2.7.1.post11, 2.9.0.post9, 2.10.0.post7, 2.11.0.post3, and from 2.12.0.post3 on.
@@ -64,6 +70,17 @@ inline at::Tensor allocate_on_npu(at::IntArrayRef sizes, const at::TensorOptions
     using Function = at::Tensor (*)(at::IntArrayRef, const at::TensorOptions&);
     const auto direct = static_cast<Function>(&at_npu::native::OpPreparation::apply_tensor_without_format);
     return direct != nullptr ? direct(sizes, options) : at::empty(sizes, options);
+}
+
+// A node of a backward graph, held as this torch holds them: by a std::shared_ptr before 2.13.
+template <typename Made, typename Pointer = decltype(torch::autograd::Edge::function), typename... Arguments>
+Pointer make_node(Arguments&&... arguments) {
+    if constexpr (std::is_same_v<Pointer, std::shared_ptr<torch::autograd::Node>>) {
+        const auto remove = [](auto* node) { deleteNode(node); };  // long graphs one node after the other
+        return Pointer(new Made(std::forward<Arguments>(arguments)...), remove);
+    } else {
+        return c10::make_intrusive<Made>(std::forward<Arguments>(arguments)...);
+    }
 }
 
 }  // namespace ascend_graph::eager

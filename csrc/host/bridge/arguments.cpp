@@ -1,6 +1,7 @@
 #include "arguments.h"
 
 #include "devices.h"
+#include "random.h"
 #include "tensors.h"
 
 namespace ascend_graph::host {
@@ -78,8 +79,7 @@ void Arguments::replace_generator(c10::IValue& value) const {
     TORCH_CHECK(!on_host && on_device_, "Expected a '",
                 c10::DeviceTypeName(on_device_ ? kDevice : c10::kCPU, /*lower_case=*/true),
                 "' device type for generator but found '", value.toGenerator().device().type(), "'");
-    value = substitutes_.generator(value.isNone() ? at::globalContext().defaultGenerator(device_)
-                                                  : value.toGenerator());
+    value = substitutes_.generator(value.isNone() ? default_generator(device_) : value.toGenerator());
 }
 
 at::Tensor Arguments::original(const at::Tensor& result) const {

@@ -39,6 +39,10 @@ void check_captured(const c10::OperatorHandle& op) {
                 "and dropout can be");
 }
 
+const at::Generator& default_generator(c10::Device device) {
+    return at_npu::detail::getDefaultNPUGenerator(device.index());
+}
+
 Draw draw(const at::Generator& device) {
     // What op-plugin's kernels take for a call, whatever its size.
     constexpr uint64_t kIncrement = 10;

@@ -24,6 +24,9 @@ struct Draw {
 // captures.
 void check_captured(const c10::OperatorHandle& op);
 
+// A device's own generator. Not PyTorch's hook for it, which torch_npu overrides from 2.13 on only.
+const at::Generator& default_generator(c10::Device device);
+
 // Takes the numbers of one call from a device generator, which moves on.
 Draw draw(const at::Generator& device);
 
