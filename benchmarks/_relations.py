@@ -28,6 +28,7 @@ from ascend_graph.codegen.rendering import GenerationError
 
 from ascend_graph.binding.own_schema import Kind as Parameter_
 from ascend_graph.eager.shape_code import SCALAR_TYPES, attr_kind, encode
+from ascend_graph.host.toolkit import toolkit_directory
 from ascend_graph.prototypes.model import Attr, AttrType, OpPrototype, Parameter, ParameterKind
 from ascend_graph.shapes import Relation, RelationError, ShapeError, parse_relation
 
@@ -549,7 +550,7 @@ class InferShapes:
         return "\n".join(sources.values()) + text
 
     def options(self) -> list[str]:
-        return [f"-I{ROOT / 'csrc/ascendc/op_host'}"]
+        return [f"-I{toolkit_directory() / 'include/op_host'}"]
 
     def line(self, number: int, case: Case, call: Call) -> str:
         words: list[Any] = [number]

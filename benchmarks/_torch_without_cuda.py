@@ -120,6 +120,12 @@ def remove_cuda(site: Path) -> list[str]:
     version = site / "torch/version.py"
     text = re.sub(r"(?m)^(cuda\b.*?) = '.*'", r"\1 = None", version.read_text())
     version.write_text(re.sub(r"(__version__ = '[^'+]+)\+cu\w+'", r"\1+cpu'", text))
+    # As a CPU build is installed: older wheels of torch_npu require that one by its name.
+    for information in site.glob("torch-*.dist-info"):
+        metadata = information / "METADATA"
+        lines = re.sub(r"(?m)^(Version: [^+\n]+)(\+cu\w+)?$", r"\1+cpu", metadata.read_text(), count=1)
+        metadata.write_text(re.sub(r"(?m)^Requires-Dist: (nvidia|cuda|triton|pytorch-triton).*\n", "", lines))
+        information.rename(site / re.sub(r"(-[^-+]+)(\+cu\w+)?\.dist-info", r"\1+cpu.dist-info", information.name))
     # Kernels in Python that take the place of CUDA's ask for those, which are gone.
     overrides = site / "torch/_native/__init__.py"
     if overrides.exists():

@@ -41,8 +41,8 @@ class Conclusions:
         self.trials: list[Trial] = []
         #: Optional tensors that were tried and change neither shapes nor dtypes.
         self.harmless: set[str] = set()
-        #: Whether the dtype rules hold for floating tensors only.
-        self.only_floats = False
+        #: The kind of tensors, float or int, that the dtype rules hold for alone; "" where they hold for all that ran.
+        self.only = ""
 
     def conclude(self, evidence: Evidence) -> Inferred | None:
         """The relation that explains the evidence, checked on fresh runs; ``None`` if there is none."""
@@ -135,7 +135,7 @@ class Conclusions:
     def dtypes(self, evidence: Evidence) -> list[str] | None:
         """The dtype rule of every output, from runs with all dtypes the kernel takes."""
         relation = evidence.domain.relation("")
-        self.only_floats = False
+        self.only = ""
         runs: list[Call] = list(zip(evidence.values, evidence.outputs, strict=True))
         names = [t.name for t in self.signature.required]
         given: list[Call] = []
@@ -162,12 +162,15 @@ class Conclusions:
                         given.append((named, run.outputs))
         # Where no rule explains the runs with an optional dtype given, the relation demands that it is not.
         found = dtype_rules(self.signature, runs + given) or dtype_rules(self.signature, runs)
-        if found is not None or (evidence.kinds and set(evidence.kinds.values()) != {"float"}):
+        if found is not None:
             return found
-        # What promotes floating tensors, and gives integers another dtype, is claimed for floating ones alone.
-        floats = [run for run in runs if all(d in KINDS["float"] for n in names for d in listed(dtypes_of(run[0][n])))]
-        self.only_floats = bool(floats)
-        return dtype_rules(self.signature, floats)
+        # What promotes floating tensors, and gives integers another dtype, is claimed for floating ones alone; so with flags.
+        for kind in ("float", "int"):
+            if set(evidence.kinds.values()) <= {kind}:
+                same = [r for r in runs if all(d in KINDS[kind] for n in names for d in listed(dtypes_of(r[0][n])))]
+                self.only = kind if same else ""
+                return dtype_rules(self.signature, same)
+        return None
 
     def assemble(
         self,
@@ -184,8 +187,8 @@ class Conclusions:
                 _output(f"out{number}", explanation, "" if dtype == first else dtype, self.signature.outputs[number])
             )
         demands = [*domain.where]
-        if self.only_floats:
-            allowed = ", ".join(str(d).removeprefix("torch.") for d in KINDS["float"])
+        if self.only:
+            allowed = ", ".join(str(d).removeprefix("torch.") for d in KINDS[self.only])
             demands += [f"dtype({t.name}) in ({allowed})" for t in self.signature.required if not t.is_list]
         demands += restrictions(self.signature, observations, domain)
         for bound in bounds(self.signature, observations, domain):

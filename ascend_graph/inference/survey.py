@@ -86,6 +86,7 @@ class Survey:
         if not self.seeds:
             return []
         self.find_axis()
+        self.raise_attrs()
         close = [self.structure(ranks, self.seeds[ranks]) for ranks in self.close()]
         found = patterns(close, set(self.seeds), self.failed, self.highest)
         return list(self.written(found[:8]))
@@ -171,6 +172,25 @@ class Survey:
                 if self.ran(seed.sizes, attrs):
                     self.seeds[ranks] = Seed(seed.sizes, attrs)
 
+    def raise_attrs(self) -> None:
+        """Calls with a larger attr where all have 1, which ties nothing: a block, a factor, a number of groups."""
+        for attr in self.signature.attrs:
+            if (
+                attr.kind != "int"
+                or attr.name == self.axis
+                or any(s.attrs[attr.name] != 1 for s in self.seeds.values())
+            ):
+                continue
+            for ranks, seed in list(self.seeds.items()):
+                if self.ran(seed.sizes, {**seed.attrs, attr.name: 2}):
+                    break
+                for _ in range(DRAWS * 4):
+                    sizes = {slot: self.rng.choice((8, 8, 4, 2, 16)) for slot in seed.sizes}
+                    attrs = {**seed.attrs, attr.name: self.rng.choice((2, 4))}
+                    if sizes and self.ran(sizes, attrs):
+                        self.seeds[ranks] = Seed(sizes, attrs)
+                        break
+
     def close(self) -> list[Ranks]:
         """Which structures are looked at closely: small ones, and some larger ones."""
         ranks = sorted(self.seeds, key=lambda r: (sum(r), r))
@@ -209,7 +229,10 @@ class Survey:
                 continue
             together = self.together(start, slot, [s for s in tied if s not in items], seed)
             if together is None:
-                if slot in slots:
+                symbol = slot[0] if slot in attrs else next(symbols)
+                if self.factor(start, slot, symbol, items, seed):
+                    items[slot] = symbol
+                elif slot in slots:
                     items[slot] = self.depends(start, slot, items, attrs, seed) or str(start[slot])
                 continue
             name = next((s[0] for s in together if s in attrs), None) or next(symbols)
@@ -253,6 +276,22 @@ class Survey:
             if self.changed(start, (slot, *chosen), CHANGES[0], seed):
                 return [slot, *chosen]
         return None
+
+    def factor(self, start: Mapping[Slot, int], slot: Slot, symbol: str, items: dict[Slot, str], seed: Seed) -> bool:
+        """Whether dimensions that were taken for a constant times another one are this one times the other; their items then say so.
+
+        What runs on the way and is none shows that a pattern with this constant is narrower than the operator.
+        """
+        for item in dict.fromkeys(items.values()):
+            times, _, rest = item.partition(" * ")
+            members = [s for s in items if items[s] == item]
+            ran = any(self.changed(start, (slot, *members), change, seed) for change in CHANGES[:3])
+            if ran and times.isdigit() and rest and int(times) % start[slot] == 0:
+                left = int(times) // start[slot]
+                for member in members:
+                    items[member] = " * ".join([*([str(left)] if left > 1 else []), symbol, rest])
+                return True
+        return False
 
     def depends(
         self, start: Mapping[Slot, int], slot: Slot, items: Mapping[Slot, str], attrs: list[Slot], seed: Seed

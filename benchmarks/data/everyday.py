@@ -557,3 +557,278 @@ def _(x, start):
 def _(x, bias):
     need(x.dim() >= 1 and bias.shape == x.shape[-1:])
     return F.gelu(x + bias)
+
+
+# Written in one go, before the search had seen any of them.
+
+
+@operator("pack_nibbles(Tensor x) -> Tensor", lambda r: (i(*s(r), 2 * n(r, 1)).to(torch.uint8),))
+def _(x):
+    need(x.dim() >= 1 and x.shape[-1] % 2 == 0)
+    return x[..., ::2] | (x[..., 1::2] << 4)
+
+
+@operator(
+    "absmax_blocks(Tensor x, int block) -> (Tensor, Tensor)",
+    lambda r: (lambda b: (f(*s(r), b * n(r, 1, 5)), b))(n(r, 1, 5)),
+)
+def _(x, block):
+    need(block > 0 and x.dim() >= 1 and x.shape[-1] % block == 0)
+    y = x.unflatten(-1, (-1, block))
+    m = y.abs().amax(-1)
+    return (y / m.unsqueeze(-1)).flatten(-2), m
+
+
+@operator("repeat_kv(Tensor kv, int times) -> Tensor", lambda r: (f(n(r, 1, 4), n(r, 1, 4), n(r), n(r)), n(r, 1, 4)))
+def _(kv, times):
+    need(kv.dim() == 4 and times >= 1)
+    return kv.repeat_interleave(times, 1)
+
+
+@operator("interleave2(Tensor a, Tensor b) -> Tensor", lambda r: (lambda z: (f(*z), f(*z)))(s(r, 1)))
+def _(a, b):
+    need(a.dim() >= 1 and a.shape == b.shape and a.dtype == b.dtype)
+    return torch.stack((a, b), -1).flatten(-2)
+
+
+@operator(
+    "ragged_to_dense(Tensor values, Tensor offsets, int width) -> Tensor",
+    lambda r: (lambda c: (f(2 * c + r.randint(0, 5), n(r)), torch.arange(c + 1) * 2, n(r, 1, 6)))(n(r, 1, 5)),
+)
+def _(values, offsets, width):
+    need(
+        values.dim() == 2
+        and offsets.dim() == 1
+        and offsets.numel() >= 1
+        and width >= 0
+        and not offsets.is_floating_point()
+    )
+    return values.new_zeros(offsets.numel() - 1, width, values.shape[1])
+
+
+@operator(
+    "conv_layout(Tensor x, Tensor w, bool channels_last=False) -> Tensor",
+    lambda r: (
+        lambda cl, c: (
+            f(n(r, 1, 3), n(r, 3, 8), c) if cl else f(n(r, 1, 3), c, n(r, 3, 8)),
+            f(n(r, 1, 5), c, n(r, 1, 3)),
+            cl,
+        )
+    )(r.random() < 0.5, n(r)),
+)
+def _(x, w, channels_last):
+    need(x.dim() == 3 and w.dim() == 3)
+    y = F.conv1d(x.transpose(1, 2) if channels_last else x, w)
+    return y.transpose(1, 2).contiguous() if channels_last else y
+
+
+@operator(
+    "causal_windows(Tensor x, int size, int stride=1) -> Tensor",
+    lambda r: (lambda z: (f(*s(r, 0, 2), z + n(r, 0, 6)), z, n(r, 1, 3)))(n(r, 1, 5)),
+)
+def _(x, size, stride):
+    need(x.dim() >= 1 and 1 <= size <= x.shape[-1] and stride >= 1)
+    return x.unfold(-1, size, stride).contiguous()
+
+
+@operator("align_rows(Tensor x, int align=16) -> Tensor", lambda r: (f(n(r, 1, 40), n(r)), r.choice([4, 8, 16, 32])))
+def _(x, align):
+    need(x.dim() == 2 and align >= 1)
+    return F.pad(x, (0, 0, 0, -x.shape[0] % align))
+
+
+@operator("pair_products(Tensor x) -> Tensor", lambda r: (f(n(r, 1, 5), n(r, 2, 7), n(r)),))
+def _(x):
+    need(x.dim() == 3 and x.shape[1] >= 2)
+    a, b = torch.triu_indices(x.shape[1], x.shape[1], 1)
+    return (x[:, a] * x[:, b]).sum(-1)
+
+
+@operator(
+    "grouped_linear(Tensor x, Tensor w) -> Tensor",
+    lambda r: (lambda g, k: (f(*s(r, 1, 2), g * k), f(g, k, n(r))))(n(r, 1, 4), n(r, 1, 5)),
+)
+def _(x, w):
+    need(x.dtype == w.dtype and w.dim() == 3 and x.dim() >= 1 and x.shape[-1] == w.shape[0] * w.shape[1])
+    y = x.unflatten(-1, (w.shape[0], w.shape[1]))
+    return torch.einsum("...gk,gkn->...gn", y, w).flatten(-2)
+
+
+@operator(
+    "int4_matmul(Tensor x, Tensor packed, Tensor scale) -> Tensor",
+    lambda r: (lambda k, m: (f(n(r), 2 * k), i(k, m).to(torch.uint8), f(m)))(n(r), n(r)),
+)
+def _(x, packed, scale):
+    need(
+        x.dim() == 2
+        and packed.dim() == 2
+        and packed.dtype == torch.uint8
+        and x.shape[1] == 2 * packed.shape[0]
+        and scale.shape == (packed.shape[1],)
+    )
+    w = torch.stack((packed & 15, packed >> 4), 1).flatten(0, 1).to(x.dtype)
+    return x @ w * scale
+
+
+@operator("reduce_layout(Tensor x, int mode) -> Tensor", lambda r: (f(n(r), n(r)), r.randint(0, 2)))
+def _(x, mode):
+    need(x.dim() == 2 and mode in (0, 1, 2))
+    return x.sum(0) if mode == 0 else x.sum(1) if mode == 1 else x.sum()
+
+
+@operator(
+    "spec_hop(Tensor wave, Tensor window, int hop) -> Tensor",
+    lambda r: (lambda w: (f(n(r, 1, 3), w + n(r, 0, 12)), f(w), n(r, 1, 4)))(n(r, 2, 6)),
+)
+def _(wave, window, hop):
+    need(wave.dim() == 2 and window.dim() == 1 and hop >= 1 and wave.shape[1] >= window.shape[0] >= 1)
+    return torch.fft.rfft(wave.unfold(1, window.shape[0], hop) * window).abs()
+
+
+@operator(
+    "scatter_slots(Tensor cache, Tensor new, Tensor slots) -> Tensor",
+    lambda r: (lambda t, h, d: (f(n(r, 4, 9), h, d), f(t, h, d), i(t, below=4)))(n(r, 1, 5), n(r, 1, 4), n(r)),
+)
+def _(cache, new, slots):
+    need(
+        cache.dim() == 3
+        and new.dim() == 3
+        and slots.dim() == 1
+        and not slots.is_floating_point()
+        and new.shape[0] == slots.shape[0]
+        and new.shape[1:] == cache.shape[1:]
+    )
+    out = cache.clone()
+    out[slots.long()] = new
+    return out
+
+
+@operator(
+    "topk_gate(Tensor logits, int k, bool norm=True) -> (Tensor, Tensor)",
+    lambda r: (lambda e: (f(n(r), e), r.randint(1, e), r.random() < 0.5))(n(r)),
+)
+def _(logits, k, norm):
+    need(logits.dim() == 2 and 1 <= k <= logits.shape[1])
+    v, ix = logits.softmax(-1).topk(k)
+    return (v / v.sum(-1, keepdim=True) if norm else v), ix.to(torch.int32)
+
+
+@operator(
+    "crop_center(Tensor x, int height, int width) -> Tensor",
+    lambda r: (lambda h, w: (f(*s(r, 0, 2), h + n(r, 0, 4), w + n(r, 0, 4)), h, w))(n(r, 1, 5), n(r, 1, 5)),
+)
+def _(x, height, width):
+    need(x.dim() >= 2 and 0 < height <= x.shape[-2] and 0 < width <= x.shape[-1])
+    t, l = (x.shape[-2] - height) // 2, (x.shape[-1] - width) // 2
+    return x[..., t : t + height, l : l + width].clone()
+
+
+@operator(
+    "swap_blocks(Tensor x, int block) -> Tensor",
+    lambda r: (lambda b: (f(b * n(r, 1, 4), b * n(r, 1, 4)), b))(n(r, 1, 4)),
+)
+def _(x, block):
+    need(x.dim() == 2 and block >= 1 and x.shape[0] % block == 0 and x.shape[1] % block == 0)
+    return x.unflatten(0, (-1, block)).unflatten(2, (-1, block)).transpose(1, 2).contiguous()
+
+
+@operator("diff_n(Tensor x, int order=1) -> Tensor", lambda r: (f(*s(r, 0, 2), n(r, 5, 11)), r.randint(0, 3)))
+def _(x, order):
+    need(x.dim() >= 1 and order >= 0 and x.shape[-1] > order)
+    return torch.diff(x, order) if order else x.clone()
+
+
+@operator(
+    "fused_qkv(Tensor x, Tensor w, int heads, int kv_heads) -> (Tensor, Tensor, Tensor)",
+    lambda r: (lambda h, k, d, c: (f(n(r, 1, 4), n(r, 1, 4), c), f((h + 2 * k) * d, c), h, k))(
+        n(r, 1, 4), n(r, 1, 4), n(r, 1, 4), n(r)
+    ),
+)
+def _(x, w, heads, kv_heads):
+    need(
+        x.dim() == 3
+        and w.dim() == 2
+        and heads >= 1
+        and kv_heads >= 1
+        and x.shape[2] == w.shape[1]
+        and w.shape[0] % (heads + 2 * kv_heads) == 0
+    )
+    y = F.linear(x, w).unflatten(-1, (heads + 2 * kv_heads, -1))
+    return tuple(t.contiguous() for t in y.split((heads, kv_heads, kv_heads), 2))
+
+
+@operator(
+    "embed_sum(Tensor table, Tensor ids, Tensor? weights=None) -> Tensor",
+    lambda r: (lambda b, l: (f(n(r), n(r)), i(b, l), r.choice([None, f(b, l)])))(n(r, 1, 5), n(r, 1, 5)),
+)
+def _(table, ids, weights):
+    need(
+        table.dim() == 2
+        and ids.dim() == 2
+        and not ids.is_floating_point()
+        and (weights is None or weights.shape == ids.shape)
+    )
+    e = table[ids.long()]
+    return (e if weights is None else e * weights.unsqueeze(-1)).sum(1)
+
+
+@operator(
+    "strided_slice_last(Tensor x, int start, int step) -> Tensor",
+    lambda r: (lambda z: (f(*s(r, 0, 2), z + n(r, 0, 6)), r.randint(0, z), n(r, 1, 4)))(n(r, 1, 5)),
+)
+def _(x, start, step):
+    need(x.dim() >= 1 and 0 <= start <= x.shape[-1] and step >= 1)
+    return x[..., start::step].clone()
+
+
+@operator(
+    "moments(Tensor x, int groups) -> Tensor",
+    lambda r: (lambda g: (f(n(r, 1, 4), g * n(r, 1, 4), *s(r, 0, 2)), g))(n(r, 1, 4)),
+)
+def _(x, groups):
+    need(x.dim() >= 2 and groups >= 1 and x.shape[1] % groups == 0)
+    y = x.reshape(x.shape[0], groups, -1)
+    return torch.stack((y.mean(-1), y.var(-1, unbiased=False)), -1)
+
+
+@operator(
+    "attn_bias(Tensor q, Tensor table, int window) -> Tensor",
+    lambda r: (lambda h, w: (f(n(r, 1, 3), h, w * w, n(r)), f((2 * w - 1) ** 2, h), w))(n(r, 1, 4), n(r, 1, 4)),
+)
+def _(q, table, window):
+    need(
+        q.dim() == 4
+        and table.dim() == 2
+        and window >= 1
+        and q.shape[2] == window**2
+        and table.shape[0] == (2 * window - 1) ** 2
+        and table.shape[1] == q.shape[1]
+    )
+    return q.new_zeros(q.shape[1], q.shape[2], q.shape[2])
+
+
+@operator(
+    "block_dequant_mm(Tensor x, Tensor w, Tensor scale, int block) -> Tensor",
+    lambda r: (lambda b, g, m: (f(n(r), b * g), f(m, b * g), f(m, g), b))(n(r, 1, 4), n(r, 1, 4), n(r)),
+)
+def _(x, w, scale, block):
+    need(
+        x.dim() == 2
+        and w.dim() == 2
+        and block >= 1
+        and x.shape[1] == w.shape[1]
+        and w.shape[1] % block == 0
+        and scale.shape == (w.shape[0], w.shape[1] // block)
+    )
+    return x @ (w * scale.repeat_interleave(block, 1)).t()
+
+
+@operator(
+    "join_ragged(Tensor[] parts, int pad_to=1) -> (Tensor, Tensor)",
+    lambda r: (lambda d: ([f(n(r, 1, 5), d) for _ in range(r.randint(1, 4))], r.choice([1, 2, 4, 8])))(n(r)),
+)
+def _(parts, pad_to):
+    need(len(parts) >= 1 and pad_to >= 1 and all(p.dim() == 2 and p.shape[1] == parts[0].shape[1] for p in parts))
+    y = torch.cat(parts)
+    y = F.pad(y, (0, 0, 0, -y.shape[0] % pad_to))
+    return y, torch.tensor([p.shape[0] for p in parts])

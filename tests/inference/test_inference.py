@@ -275,6 +275,8 @@ def everyday(name: str) -> Any:
         ("token_loss", "logits[n, m], target[n] -> out0[n]: float32"),
         ("append_cache", "cache[n, m, k, d], new[n, m, c, d] -> out0[n, m, k + c, d]: promote(cache, new)"),
         ("head_scale", "x[n, m, k, d], scale[m] -> out0 like x: promote(x, scale)"),
+        ("grouped_linear", "x[*s, n * m], w[m, n, k] -> out0[*s, m * k]"),
+        ("pack_nibbles", "x[*s, n] -> out0[*s, n // 2] where n % 2 == 0, dtype(x) in (int64, int32, uint8)"),
     ],
 )
 def test_structures_and_conditions_are_found_before_formulas(
