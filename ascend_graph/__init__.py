@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ascend_graph.registration import registered_ops as registered_ops
     from ascend_graph.registration.batching import BatchError as BatchError
     from ascend_graph.registration.batching import VmapLoopWarning as VmapLoopWarning
+    from ascend_graph.registration.meshes import dtensor_backend as dtensor_backend
     from ascend_graph.shapes import Relation as Relation
     from ascend_graph.shapes import RelationError as RelationError
     from ascend_graph.shapes import ShapeError as ShapeError
@@ -62,6 +63,7 @@ _PUBLIC = {
     "Sample": "ascend_graph.checks.samples",
     "ShapeError": "ascend_graph.shapes",
     "VmapLoopWarning": "ascend_graph.registration.batching",
+    "dtensor_backend": "ascend_graph.registration.meshes",
     "dtype_number": "ascend_graph.registration",
     "explain": "ascend_graph.checks.explain",
     "find_prototype": "ascend_graph.prototypes",

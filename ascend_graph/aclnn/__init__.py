@@ -2,6 +2,7 @@
 
 from ascend_graph.aclnn.catalog import (
     AclnnCatalog,
+    AclnnWarning,
     ConflictingDeclarationsError,
     UnknownFunctionError,
     find_aclnn,
@@ -17,6 +18,7 @@ __all__ = [
     "AclnnFunction",
     "AclnnParameter",
     "AclnnResult",
+    "AclnnWarning",
     "CType",
     "ConflictingDeclarationsError",
     "Direction",

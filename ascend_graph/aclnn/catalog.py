@@ -6,6 +6,7 @@ import difflib
 import os
 import re
 import threading
+import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -23,6 +24,10 @@ _SHORTEST_FAMILY = 3
 
 class UnknownFunctionError(AscendGraphError, LookupError):
     """No header that was loaded or is installed declares the function."""
+
+
+class AclnnWarning(UserWarning):
+    """Part of an explicitly loaded source was lost, or it declares no aclnn function."""
 
 
 class ConflictingDeclarationsError(AscendGraphError):
@@ -83,6 +88,8 @@ class AclnnCatalog:
         Raises:
             SourceError: the path cannot be read.
             ConflictingDeclarationsError: the source declares a function in two ways. Nothing is added.
+
+        An ``AclnnWarning`` tells of declarations that could not be read, and of a source that has none.
         """
         result = read_functions(source)
         by_name: dict[str, list[AclnnFunction]] = {}
@@ -90,6 +97,9 @@ class AclnnCatalog:
             by_name.setdefault(function.name, []).append(function)
         for functions in by_name.values():
             _only(functions)
+        errors = [str(diagnostic) for diagnostic in result.diagnostics if diagnostic.severity is Severity.ERROR]
+        if errors or not result.functions:
+            warnings.warn("\n".join(errors) or nothing_in(source), AclnnWarning, stacklevel=3)
         with self._lock:
             files = {function.file for function in result.functions if function.file}
             for functions in self._loaded.values():
@@ -241,6 +251,19 @@ def _only(functions: list[AclnnFunction]) -> AclnnFunction:
 
 #: The functions of this process.
 process_catalog = AclnnCatalog()
+
+
+def nothing_in(source: str | Path) -> str:
+    """That a source declares no aclnn function, and what was looked for in it."""
+    if isinstance(source, str) and is_text(source):
+        return f"the text declares no aclnn function: it has no aclnn…{FIRST_PHASE}(…)"
+    path = Path(source)
+    if path.is_dir() and not any(True for _ in header_files(path)):
+        return (
+            f"{path} has no header in it or below it: no {', '.join(HEADER_SUFFIXES)}; name a header, the op_api/include directory "
+            "of an operator package, or include/aclnnop of CANN"
+        )
+    return f"{path} declares no aclnn function: no aclnn…{FIRST_PHASE}(…) in {'its headers' if path.is_dir() else 'it'}"
 
 
 def load_aclnn(source: str | Path) -> AclnnResult:

@@ -36,6 +36,7 @@ CHECKS: Mapping[str, _Check] = {
     "meta": _Check(laws.meta),
     "layout": _Check(laws.layout, 8),
     "outside": _Check(laws.outside, 6),
+    "vmap": _Check(laws.vmap, 3),
     "gradient": _Check(laws.gradient, 3),
     "ge": _Check(ways.ge, 4),
     "ge_dynamic": _Check(ways.ge_dynamic, 3),
@@ -65,7 +66,7 @@ def opcheck(
     The checks are: ``arguments`` (nothing is written or aliased but what the schema says), ``repeats`` (the same call gives the
     same bits, whatever was in memory before), ``reference`` (values), ``meta`` (shapes, dtypes, strides, devices and aliases, with
     sizes and with symbols), ``layout`` (tensors that are not contiguous), ``outside`` (no byte beside a tensor is written),
-    ``gradient``, ``ge``, ``ge_dynamic``, ``npugraph_ex`` and ``export`` (what eager mode gives), ``gradient_in_graphs``,
+    ``vmap`` (what separate calls give, where there is a rule: ``batch=`` makes one), ``gradient``, ``ge``, ``ge_dynamic``, ``npugraph_ex`` and ``export`` (what eager mode gives), ``gradient_in_graphs``,
     ``recompilations`` (one graph for all sizes), and ``dtypes`` (what the prototype does not list is refused).
 
     Args:

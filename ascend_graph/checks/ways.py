@@ -34,12 +34,12 @@ def _backend(name: str) -> Any:
 
     if name == "ge":
         return installed.get_npu_backend()
-    _compile_for_ge_once()
+    compile_for_ge_once()
     return name
 
 
 @functools.lru_cache(maxsize=1)
-def _compile_for_ge_once() -> None:
+def compile_for_ge_once() -> None:
     """The wheel cannot compile for GE any more in a process that has compiled for npugraph_ex first."""
     torch.compile(torch.neg, backend=_backend("ge"))(torch.ones(1, device="npu"))
 

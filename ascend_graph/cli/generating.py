@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -79,26 +80,41 @@ def new(
         shapes=by_operator("--shape", shapes, SHAPE_EXAMPLE),
         kernels=by_operator("--kernel", kernels, "AddCustom=add_custom(x, y, z: out)"),
     )
+    remarks = {
+        "proposed": ("proposed, check operators.ini: ", project.proposed),
+        "drafts": ("proposed, check ", project.drafts),
+    }
+    _report(project.directory, project.operators, project.written, remarks, dict(project.skipped), output_format)
+
+
+def _report(
+    directory: Path,
+    operators: Sequence[str],
+    written: Sequence[Path],
+    remarks: Mapping[str, tuple[str, Sequence[object]]],
+    left_out: Mapping[str, str],
+    output_format: str,
+) -> None:
+    """What was written; of ``remarks``, by their names in JSON, the words before each in text."""
     if output_format == "json":
+        found = {name: list(map(str, items)) for name, (_, items) in remarks.items()}
         print_json(
             {
-                "directory": str(project.directory),
-                "operators": project.operators,
-                "written": list(map(str, project.written)),
-                "proposed": project.proposed,
-                "drafts": project.drafts,
-                "left_out": dict(project.skipped),
+                "directory": str(directory),
+                "operators": list(operators),
+                "written": list(map(str, written)),
+                **found,
+                "left_out": left_out,
             }
         )
         return
-    click.echo(f"{project.directory}: {len(project.operators)} operators, {len(project.written)} files written")
-    for path in project.written:
+    click.echo(f"{directory}: {len(operators)} operators, {len(written)} files written")
+    for path in written:
         click.echo(f"  {path}")
-    for proposal in project.proposed:
-        click.echo(f"proposed, check operators.ini: {proposal}")
-    for draft in project.drafts:
-        click.echo(f"proposed, check {draft}")
-    for op_type, reason in project.skipped:
+    for words, items in remarks.values():
+        for item in items:
+            click.echo(f"{words}{item}")
+    for op_type, reason in left_out.items():
         click.echo(f"left out: {op_type}: {reason}")
 
 
@@ -214,24 +230,8 @@ def gen_op_project(
 
     relations = by_operator("--shape", shapes, SHAPE_EXAMPLE)
     project = generate_op_project(directory, sources, shapes=relations, socs=socs, vendor=vendor)
-    if output_format == "json":
-        print_json(
-            {
-                "directory": str(project.directory),
-                "operators": project.operators,
-                "written": list(map(str, project.written)),
-                "drafts": project.drafts,
-                "left_out": dict(project.left_out),
-            }
-        )
-        return
-    click.echo(f"{project.directory}: {len(project.operators)} operators, {len(project.written)} files written")
-    for path in project.written:
-        click.echo(f"  {path}")
-    for draft in project.drafts:
-        click.echo(f"yours to write: {draft}")
-    for op_type, reason in project.left_out:
-        click.echo(f"left out: {op_type}: {reason}")
+    remarks = {"drafts": ("yours to write: ", project.drafts)}
+    _report(project.directory, project.operators, project.written, remarks, dict(project.left_out), output_format)
 
 
 COMMANDS = (new, gen)

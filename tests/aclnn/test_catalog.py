@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ascend_graph.aclnn import AclnnCatalog, ConflictingDeclarationsError, UnknownFunctionError
+from ascend_graph.aclnn import AclnnCatalog, AclnnWarning, ConflictingDeclarationsError, UnknownFunctionError
 
 SECOND = "(void *workspace, uint64_t workspaceSize, aclOpExecutor *executor, aclrtStream stream);\n"
 
@@ -106,3 +106,29 @@ def test_a_damaged_header_is_named(installed: Path) -> None:
     path.write_text(declared("aclnnBroken", "const aclTensor *self, 5 x"))
     with pytest.raises(UnknownFunctionError, match=r"could not be read:\n.*aclnn_broken\.h:1:"):
         AclnnCatalog().find("aclnnBroken")
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({}, r"no header in it or below it.*include/aclnnop"),
+        ({"notes.md": "aclnn"}, r"no header in it"),
+        ({"other.h": "int f(int);\n"}, r"declares no aclnn function.*in its headers"),
+    ],
+)
+def test_a_directory_that_declares_nothing_is_told_of(tmp_path: Path, files: dict[str, str], message: str) -> None:
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    with pytest.warns(AclnnWarning, match=message):
+        assert AclnnCatalog().load(tmp_path).functions == ()
+
+
+def test_a_text_that_declares_nothing_and_a_lost_declaration_are_told_of(tmp_path: Path) -> None:
+    catalog = AclnnCatalog()
+    with pytest.warns(AclnnWarning, match="the text declares no aclnn function"):
+        catalog.load("int f(int);\n")
+    header = tmp_path / "aclnn_two.h"
+    header.write_text(declared("aclnnGood") + declared("aclnnBad", "const aclTensor *self, struct { int a; } x[2"))
+    with pytest.warns(AclnnWarning, match="aclnnBad|aclnn_two.h"):
+        catalog.load(header)
+    assert catalog.find("aclnnGood").name == "aclnnGood"

@@ -120,7 +120,7 @@ def states(report: Report) -> dict[str, State]:
 
 
 def test_what_is_right_passes(operator: Operator) -> None:
-    found = opcheck(operator.make(backward=gradient), reference=scale)
+    found = opcheck(operator.make(backward=gradient, batch=("s",)), reference=scale)
     assert states(found) == dict.fromkeys([*CHECKS, *ALONE], State.PASSED)
     assert min(o.calls for o in found.outcomes) > 0
     assert found.notes == ()
@@ -129,7 +129,7 @@ def test_what_is_right_passes(operator: Operator) -> None:
 def test_without_a_gradient_or_a_reference_these_are_not_checked(operator: Operator) -> None:
     found = states(opcheck(operator.make(), count=2))
     assert {name for name, state in found.items() if state is State.SKIPPED} == {
-        "reference", "gradient", "gradient_in_graphs",
+        "reference", "vmap", "gradient", "gradient_in_graphs",
     }  # fmt: skip
 
 
@@ -331,6 +331,34 @@ def test_a_planted_fault_is_found(operator: Operator, name: str) -> None:
     report = planted_report(operator, name)
     assert not report.ok, f"{PLANTED[name][1]} does not find it"
     assert all(o.message and o.sample for o in report.failures)
+
+
+def in_turn(info: Any, in_dims: Any, x: Any, bias: Any = None, **attrs: Any) -> Any:
+    """A right rule for torch.vmap."""
+    parts = [x.select(in_dims[0], n) if in_dims[0] is not None else x for n in range(info.batch_size)]
+    biases = [
+        bias if bias is None or in_dims[1] is None else bias.select(in_dims[1], n) for n in range(info.batch_size)
+    ]
+    return torch.stack([scale(p, b, **attrs) for p, b in zip(parts, biases, strict=True)]), 0
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        (in_turn, ""),
+        (lambda *given, **attrs: (in_turn(*given, **attrs)[0], 1), "call 0, against a call of its own"),
+        (lambda *given, **attrs: (in_turn(*given, **attrs)[0].flip(0), 0), "call 0, against a call of its own"),
+        (lambda info, dims, x, bias=None, **attrs: (scale(x, bias, **attrs), 0), "over all tensors, call"),
+        (lambda *_, **__: 1 / 0, "its rule for torch.vmap refuses what the operator takes: ZeroDivisionError"),
+    ],
+    ids=["right", "another dimension", "another order", "bias of the first call", "raises"],
+)
+def test_a_rule_for_vmap_is_judged(operator: Operator, rule: Callable[..., Any], message: str) -> None:
+    registered = operator.make()
+    torch.library.register_vmap(registered.overload, rule, lib=operator.library)
+    report = opcheck(registered, [(torch.randn(2, 2), torch.randn(2))], checks=["vmap"], raise_exception=False)
+    assert report.ok is (not message)
+    assert message in (report.outcomes[0].message or "")
 
 
 @pytest.mark.parametrize("in_eager_mode", [False, True])
