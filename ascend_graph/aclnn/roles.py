@@ -114,7 +114,8 @@ def _by_type_and_name(parameter: AclnnParameter) -> Direction | None:
 def _generated_outputs(parameters: Sequence[AclnnParameter], written: bool) -> range:
     """Where every tensor is const: the outputs are the last tensors, from the first of those with an output's name on.
 
-    Without such a name it is the last tensor, ``dx`` or ``z``, unless something else is ``written``.
+    Without such a name it is the last tensor, ``dx`` or ``z``, unless something else is ``written`` or the name says that it
+    is an optional input: of an output that may be null it is ``yOutOptional``.
     """
     end = begin = len(parameters)
     while begin and parameters[begin - 1].value in _TENSORS:
@@ -123,7 +124,8 @@ def _generated_outputs(parameters: Sequence[AclnnParameter], written: bool) -> r
         n for n in range(begin, end) if is_output_name(parameters[n].name) and not _GRADIENT.match(parameters[n].name)
     ]
     if not named:
-        return range(end if written else max(begin, end - 1), end)
+        last = max(begin, end - 1)
+        return range(end if written or any(is_optional(p.name) for p in parameters[last:end]) else last, end)
     first = named[-1]
     while first - 1 in named:
         first -= 1

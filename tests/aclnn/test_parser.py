@@ -146,6 +146,8 @@ def test_macros_and_conditions() -> None:
         ("const aclTensor *q, int64_t mode, const aclTensor *indicesOut, const aclTensor *valuesOut", "in in out out"),
         ("const aclTensor *x, const char *group, const aclTensor *out, const aclTensor *counts", "in in out out"),
         ("const aclTensor *dy, const aclTensor *dx", "in out"),
+        ("const aclTensor *x, const aclTensor *maskOptional", "in in"),
+        ("const aclTensor *x, const aclTensor *maskOutOptional", "in out"),
         ("const aclTensor *varRef, const aclTensor *indices", "inout in"),
         ("const aclTensorList *x, aclTensorList *out, int64_t *count, aclIntArray **sizes", "in out out out"),
         ("aclTensor *cacheRefOptional, const aclTensor *x", "inout in"),
