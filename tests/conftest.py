@@ -26,6 +26,18 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault(TIMEOUT_VARIABLE, "120")  # a kernel that never ends fails its test, not the suite
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _ge_first(request: pytest.FixtureRequest) -> None:
+    """A graph for GE before any for npugraph_ex: the wheel cannot register what GE's graphs need after the other has.
+
+    The order of the whole suite is such; of the files that one of several processes is given it may not be.
+    """
+    if hasattr(request.config, "workerinput"):
+        from ascend_graph.checks.ways import compile_for_ge_once
+
+        compile_for_ge_once()
+
+
 def pytest_unconfigure() -> None:
     # Some tests let exceptions reach sys.excepthook; torch_npu would end the process with a line about the last of them, behind
     # the suite's summary.
