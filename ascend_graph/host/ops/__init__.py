@@ -29,6 +29,7 @@ from ascend_graph.host.ops import (
     sparse_attention,
     spectral,
     transformer_boost,
+    vision,
 )
 from ascend_graph.host.ops.registry import HostKernel, find_host_kernel, host_kernel, host_kernels, plain_kernels
 
@@ -63,4 +64,5 @@ __all__ = [
     "sparse_attention",
     "spectral",
     "transformer_boost",
+    "vision",
 ]
