@@ -1,8 +1,9 @@
-"""TorchAir as the compiler of programs with DTensors, whose graphs PyTorch gives the meshes beside the tensors."""
+"""TorchAir as the compiler of programs with DTensors: PyTorch gives their graphs meshes beside the tensors, and parameters that move."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from functools import partial
 from typing import Any
 
@@ -13,16 +14,23 @@ from ascend_graph.errors import AscendGraphError
 
 #: What ahead-of-time autograd calls: a graph and its inputs, to something that runs.
 Compiler = Callable[[fx.GraphModule, Sequence[Any]], Callable[..., Any]]
+#: TorchAir's modes that capture graphs.
+CAPTURED = ("reduce-overhead", "npugraph_ex")
 
 
 def dtensor_backend(compiler_config: Any = None) -> Callable[..., Any]:
-    """A backend of ``torch.compile`` for programs with DTensors: TorchAir's, with the meshes kept out of its graphs.
+    """A backend of ``torch.compile`` for programs with DTensors and FSDP2: TorchAir's, without what it does not know in its graphs.
 
     PyTorch 2.13 gives a graph that is made of DTensors their meshes as inputs, and takes them as outputs. TorchAir knows tensors and
     sizes only: a GE graph fails at its first call, a captured one cannot be kept. No node reads a mesh, so they are passed by.
 
+    So are inputs, and views of them, that the backward pass needs: FSDP2 frees a parameter after the forward pass and gathers it elsewhere
+    before the backward one, and a captured graph of TorchAir's gives and reads the address of the capture. Other outputs of captured
+    graphs (``mode="reduce-overhead"`` and ``"npugraph_ex"``) are copied: without that TorchAir gives one tensor object in all calls, of
+    whose hooks autograd sees the first only, and FSDP2 gathers parameters in hooks.
+
     Args:
-        compiler_config: What ``torchair.get_npu_backend`` takes.
+        compiler_config: What ``torchair.get_npu_backend`` takes; it is not changed.
 
     Returns:
         A backend: ``torch.compile(model, backend=ascend_graph.dtensor_backend(config), dynamic=False)``.
@@ -36,8 +44,10 @@ def dtensor_backend(compiler_config: Any = None) -> Callable[..., Any]:
     from torch._functorch.partitioners import min_cut_rematerialization_partition
     from torchair._utils import get_npu_default_decompositions
 
-    config = torchair.CompilerConfig() if compiler_config is None else compiler_config
-    compiler = partial(without_meshes, torchair.get_compiler(config))
+    config = torchair.CompilerConfig() if compiler_config is None else deepcopy(compiler_config)
+    if config.mode.value in CAPTURED:
+        config.debug.aclgraph.enable_output_clone = True
+    compiler = partial(passing_by, torchair.get_compiler(config))
     return aot_autograd(
         fw_compiler=compiler,
         bw_compiler=compiler,
@@ -47,23 +57,23 @@ def dtensor_backend(compiler_config: Any = None) -> Callable[..., Any]:
     )
 
 
-def without_meshes(compiler: Compiler, graph: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
-    """What a compiler makes of a graph whose inputs that are neither tensors nor numbers pass it by."""
+def passing_by(compiler: Compiler, graph: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+    """What a compiler makes of a graph without the inputs that are no tensors or numbers, and without the outputs that it does not compute."""
     placeholders = [node for node in graph.graph.nodes if node.op == "placeholder"]
-    passing = [
+    foreign = {
         n for n, v in enumerate(inputs) if not isinstance(v, torch.Tensor | int | float | torch.SymInt | torch.SymFloat)
-    ]
+    }
     (output,) = (node for node in graph.graph.nodes if node.op == "output")
     returned = output.args[0]
-    if not passing or not isinstance(returned, tuple | list):
+    if not isinstance(returned, tuple | list):
         return compiler(graph, inputs)
-    #: Which output is which input that passes by.
-    places = {n: placeholders.index(r) for n, r in enumerate(returned) if r in placeholders}
-    places = {n: at for n, at in places.items() if at in passing}
+    given = {n: found for n, r in enumerate(returned) if (found := _given(r, placeholders)) is not None}
+    if not foreign and not given:
+        return compiler(graph, inputs)
     smaller = fx.GraphModule(graph, graph.graph.__class__())
     nodes: dict[fx.Node, fx.Node] = {}
     for node in graph.graph.nodes:
-        if node in (placeholders[n] for n in passing):
+        if node in (placeholders[n] for n in foreign):
             readers = [user.name for user in node.users if user is not output]
             if readers:
                 raise AscendGraphError(
@@ -73,15 +83,50 @@ def without_meshes(compiler: Compiler, graph: fx.GraphModule, inputs: Sequence[A
         elif node.op == "get_attr" and not node.users:
             continue  # the group of a mesh, whose name is what collectives are given
         elif node is output:
-            smaller.graph.output(type(returned)(nodes.get(r, r) for n, r in enumerate(returned) if n not in places))
+            computed = (nodes.get(r, r) for n, r in enumerate(returned) if n not in given)
+            nodes[node] = smaller.graph.output(type(returned)(computed))
+            nodes[node].meta = dict(node.meta)
         else:
             nodes[node] = smaller.graph.node_copy(node, lambda n: nodes[n])
     smaller.recompile()
     smaller.meta.update(graph.meta)
-    run = compiler(smaller, [v for n, v in enumerate(inputs) if n not in passing])
+    run = compiler(smaller, [v for n, v in enumerate(inputs) if n not in foreign])
 
     def call(*args: Any) -> Any:
-        results = iter(run(*(v for n, v in enumerate(args) if n not in passing)))
-        return [args[places[n]] if n in places else next(results) for n in range(len(returned))]
+        results = iter(run(*(v for n, v in enumerate(args) if n not in foreign)))
+        return [given[n](args) if n in given else next(results) for n in range(len(returned))]
 
     return call
+
+
+def _given(result: Any, placeholders: Sequence[fx.Node]) -> Callable[[Sequence[Any]], Any] | None:
+    """How an output comes from the inputs without being computed: it is one, or a view of one whose sizes are known; else None."""
+    if result in placeholders:
+        at = placeholders.index(result)
+        return lambda args: args[at]
+    view = _of_known_sizes(result)
+    if view is None:
+        return None
+    for at, placeholder in enumerate(placeholders):
+        base = _of_known_sizes(placeholder)
+        if base is not None and _storage(base) == _storage(view) and _kind(base) == _kind(view):
+            size, stride, offset = view.size(), view.stride(), view.storage_offset() - base.storage_offset()
+            return lambda args: args[at].as_strided(size, stride, args[at].storage_offset() + offset)
+    return None
+
+
+def _of_known_sizes(node: Any) -> torch.Tensor | None:
+    """The tensor of a node, if its sizes are numbers."""
+    value = node.meta.get("val") if isinstance(node, fx.Node) else None
+    if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
+        return None
+    sizes = (*value.size(), *value.stride(), value.storage_offset())
+    return value if all(isinstance(size, int) for size in sizes) else None
+
+
+def _kind(tensor: torch.Tensor) -> tuple[torch.dtype, bool, bool]:
+    return tensor.dtype, tensor.is_conj(), tensor.is_neg()
+
+
+def _storage(tensor: torch.Tensor) -> int:
+    return int(tensor.untyped_storage()._cdata)

@@ -92,3 +92,43 @@ def test_scatter_pa_cache_is_taken_for_an_operator_with_out_in_graphs() -> None:
 def test_converters_that_raise(function: Callable[..., Any], shapes: list[tuple[int, ...]], message: str) -> None:
     with pytest.raises(Exception, match=message):
         in_ge(function, *(torch.randn(shape).half() for shape in shapes))
+
+
+def captured(module: torch.nn.Module) -> Callable[..., Any]:
+    torch._dynamo.reset()
+    return torch.compile(module, backend="npugraph_ex", dynamic=False)
+
+
+def test_hooks_of_outputs_of_a_captured_graph_run_once() -> None:
+    """Every call gives the same tensor object, and autograd sees the first registration of a hook on one."""
+    run, called = captured(torch.nn.Linear(4, 4).npu()), []
+    for _ in range(3):
+        y = run(torch.rand(2, 4).npu())
+        y.register_hook(lambda gradient: called.append(gradient))
+        y.sum().backward()
+    assert len(called) == 1
+
+
+@pytest.mark.filterwarnings("ignore:Because acl graph fixes memory addresses")
+def test_views_of_a_parameter_that_moved_are_left_where_it_was() -> None:
+    """Of the second address on, views that a captured graph gives have the address, not the parameter's storage: what FSDP2 does with
+    parameters between forward and backward, they do not see."""
+
+    def move(parameter: T) -> T:
+        values, storage = parameter.detach().clone(), parameter.untyped_storage()
+        size = storage.nbytes()
+        storage.resize_(0)
+        behind = torch.zeros(size // 4, device="npu")  # where it was
+        storage.resize_(size)
+        parameter.data.copy_(values)
+        return behind
+
+    module = torch.nn.Linear(128, 128, bias=False).npu()
+    run, right, kept = captured(module), [], []
+    for _ in range(3):
+        x = torch.rand(8, 128).npu().requires_grad_()
+        y = run(x)
+        kept.append(move(module.weight))
+        y.sum().backward()
+        right.append(torch.allclose(x.grad, module.weight.sum(0).expand_as(x), atol=1e-5))
+    assert right == [True, False, False]
