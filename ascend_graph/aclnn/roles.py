@@ -111,11 +111,11 @@ def _by_type_and_name(parameter: AclnnParameter) -> Direction | None:
     return None
 
 
-def _generated_outputs(parameters: Sequence[AclnnParameter], written: bool) -> range:
+def _generated_outputs(parameters: Sequence[AclnnParameter], written: bool) -> list[int]:
     """Where every tensor is const: the outputs are the last tensors, from the first of those with an output's name on.
 
-    Without such a name it is the last tensor, ``dx`` or ``z``, unless something else is ``written`` or the name says that it
-    is an optional input: of an output that may be null it is ``yOutOptional``.
+    Without such a name it is the last tensor, ``dx`` or ``z``, unless something else is ``written``. What a name calls an
+    optional input is none: an output that may be null is ``yOutOptional``.
     """
     end = begin = len(parameters)
     while begin and parameters[begin - 1].value in _TENSORS:
@@ -123,10 +123,9 @@ def _generated_outputs(parameters: Sequence[AclnnParameter], written: bool) -> r
     named = [
         n for n in range(begin, end) if is_output_name(parameters[n].name) and not _GRADIENT.match(parameters[n].name)
     ]
-    if not named:
-        last = max(begin, end - 1)
-        return range(end if written or any(is_optional(p.name) for p in parameters[last:end]) else last, end)
-    first = named[-1]
-    while first - 1 in named:
-        first -= 1
-    return range(first, end)
+    first = max(begin, end - (not written))
+    if named:
+        first = named[-1]
+        while first - 1 in named:
+            first -= 1
+    return [n for n in range(first, end) if n in named or not is_optional(parameters[n].name)]

@@ -148,6 +148,7 @@ def test_macros_and_conditions() -> None:
         ("const aclTensor *dy, const aclTensor *dx", "in out"),
         ("const aclTensor *x, const aclTensor *maskOptional", "in in"),
         ("const aclTensor *x, const aclTensor *maskOutOptional", "in out"),
+        ("const aclTensor *x, const aclTensor *yOut, const aclTensor *maskOptional", "in out in"),
         ("const aclTensor *varRef, const aclTensor *indices", "inout in"),
         ("const aclTensorList *x, aclTensorList *out, int64_t *count, aclIntArray **sizes", "in out out out"),
         ("aclTensor *cacheRefOptional, const aclTensor *x", "inout in"),
