@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import os
 import resource
-import shutil
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -97,39 +97,57 @@ def _ratio(samples: dict[str, list[float]], way: str, other: str) -> float:
     return statistics.median(a / b for a, b in zip(samples[way], samples[other], strict=True))
 
 
-def main() -> dict[str, Any]:
-    """Build the four ways, measure them, print a table."""
+@contextmanager
+def kernel_package(work: Path) -> Iterator[Path]:
+    """The prototype of an operator whose kernel does nothing, with its operator package selected."""
     header = ROOT / "examples/add_custom/op_proto.h"
-    work = Path(tempfile.mkdtemp(prefix="eager_calls."))
+    (work / "kernel.cpp").write_text(KERNEL)
+    package = build_operator_package(work / "opp", header, {"AddCustom": work / "kernel.cpp"})
+    before = os.environ.get("ASCEND_CUSTOM_OPP_PATH")
+    # torch_npu reads the variable when it is imported, for the stock extension.
+    os.environ["ASCEND_CUSTOM_OPP_PATH"] = str(package)
     try:
-        (work / "kernel.cpp").write_text(KERNEL)
-        # torch_npu reads the variable when it is imported, for the stock extension.
-        os.environ["ASCEND_CUSTOM_OPP_PATH"] = str(
-            build_operator_package(work / "opp", header, {"AddCustom": work / "kernel.cpp"})
-        )
-        import torch
-        import torch_npu  # noqa: F401
-
-        from ascend_graph.eager import define_operator
-
-        _stock(work)
-        generation, compilation = _generated(work, header)
-        define_operator(parse_file(header).prototypes[0], RELATION)
-        x = torch.zeros(16, 16).npu()
-        ways: dict[str, Any] = {
-            "bare": torch.ops.bench_bare.nothing.default,
-            "bare_allocating": torch.ops.bench_bare.allocating.default,
-            "stock": torch.ops.npu.npu_add_custom.default,
-            "dynamic": torch.ops.ascend.add_custom.default,
-            "generated": torch.ops.bench_ops.add_custom.default,
-        }
-        samples = _microseconds({name: (lambda op=op: op(x, x)) for name, op in ways.items()})
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        for _ in range(200_000):
-            ways["dynamic"](x, x)
-        growth = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+        yield header
     finally:
-        shutil.rmtree(work, ignore_errors=True)
+        os.environ.pop("ASCEND_CUSTOM_OPP_PATH")
+        if before is not None:
+            os.environ["ASCEND_CUSTOM_OPP_PATH"] = before
+
+
+def ways_of(work: Path, header: Path) -> tuple[dict[str, Callable[..., Any]], float, float]:
+    """The overloads by way; seconds to generate the library and to compile it."""
+    import torch
+    import torch_npu  # noqa: F401
+
+    from ascend_graph.eager import define_operator
+
+    _stock(work)
+    generation, compilation = _generated(work, header)
+    define_operator(parse_file(header).prototypes[0], RELATION)
+    ways = {
+        "bare": torch.ops.bench_bare.nothing.default,
+        "bare_allocating": torch.ops.bench_bare.allocating.default,
+        "stock": torch.ops.npu.npu_add_custom.default,
+        "dynamic": torch.ops.ascend.add_custom.default,
+        "generated": torch.ops.bench_ops.add_custom.default,
+    }
+    return ways, generation, compilation
+
+
+def main() -> dict[str, Any]:
+    """Build the ways, measure them, print a table."""
+    with tempfile.TemporaryDirectory(prefix="eager_calls.", ignore_cleanup_errors=True) as directory:
+        work = Path(directory)
+        with kernel_package(work) as header:
+            import torch
+
+            ways, generation, compilation = ways_of(work, header)
+            x = torch.zeros(16, 16).npu()
+            samples = _microseconds({name: (lambda op=op: op(x, x)) for name, op in ways.items()})
+            before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            for _ in range(200_000):
+                ways["dynamic"](x, x)
+            growth = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     table = Table(title="an eager call of an operator that does nothing", title_justify="left")
     for heading in ("way", "µs", "of stock", "times bare"):
         table.add_column(heading, justify="left" if heading == "way" else "right")

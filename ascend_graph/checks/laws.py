@@ -358,12 +358,8 @@ def vmap(subject: Subject, sample: Sample) -> None:
             with torch.no_grad(), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 together = torch.vmap(call, randomness="different")(*stacks)
-        except Exception as error:  # whatever a rule raises, and PyTorch's loop where there is none
-            if torch._C._dispatch_has_kernel_for_dispatch_key(subject.overload.name(), "FuncTorchBatched"):
-                raise Violation(
-                    f"its rule for torch.vmap refuses what the operator takes: {first_line(error)}"
-                ) from error
-            raise NotApplicable(f"torch.vmap: {first_line(error)}") from error
+        except Exception as error:  # whatever a rule raises
+            raise Violation(f"its rule for torch.vmap refuses what the operator takes: {first_line(error)}") from error
         for number, one in enumerate(wanted):
             got = Result.of([leaf[number] for leaf in together], ())
             what = "all tensors" if mapped == len(tensors) > 1 else "the first tensor"

@@ -297,11 +297,24 @@ def test_headers_by_their_other_names(tools: Toolkit, tmp_path: Path) -> None:
         if (memset_s(text, sizeof text, 0, 9) != ERANGE_AND_RESET || snprintf_s(text, 8, 7, "%d", a) != 1) return -1;
         return Ceil(uint64_t(a), uint64_t(4)) * 1000 + CeilDiv(a, 2) * 10 + Ops::Base::CeilAlign(a, 3) % 10;
     }
+    // -1 where the host's side refuses rows of that length, otherwise what it says of them.
+    extern "C" int topk(int inner, int k, bool small) {
+        const auto* platform = platform_ascendc::PlatformAscendCManager::GetInstance();
+        const auto mode = small ? AscendC::TopKMode::TOPK_NSMALL : AscendC::TopKMode::TOPK_NORMAL;
+        uint32_t most = 0, least = 0;
+        optiling::TopkTiling tiling;
+        if (!AscendC::TopKTilingFunc(*platform, inner, 3, k, 4, true, mode, true, tiling)) return -1;
+        if (!AscendC::GetTopKMaxMinTmpSize(*platform, inner, 3, false, true, mode, true, 4, most, least)) return -2;
+        return least > 0 && least <= most ? tiling.get_allDataSize() : -3;
+    }
     """
     (tmp_path / "sums.asc").write_text(source)
     result = tools.bisheng("-shared", "-fPIC", "sums.asc", "-o", "sums.so", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
-    assert ctypes.CDLL(str(tmp_path / "sums.so")).sums(5) == 2000 + 30 + 6
+    library = ctypes.CDLL(str(tmp_path / "sums.so"))
+    assert library.sums(5) == 2000 + 30 + 6
+    asked = [(64, 5, False), (32, 32, True), (64, 5, True), (33, 5, False), (64, 65, False), (8192, 5, False)]
+    assert [library.topk(*each) for each in asked] == [192, 96, -1, -1, -1, -1]
 
 
 @pytest.mark.parametrize(

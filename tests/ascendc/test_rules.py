@@ -55,6 +55,16 @@ BROKEN = {
         "LocalMemAllocator<Hardware::UB> ub; auto a = ub.Alloc<float>(64); Adds(a, a, 1.0f, 65);",
         r"Adds: .* needs 260 bytes, but its buffer of VECCALC has 256",
     ),
+    "TopK of too many": (
+        "TBuf<> b; pipe.InitBuffer(b, 1024); auto a = b.Get<float>(); TopKInfo info; info.inner = 32; info.n = 30;"
+        "TopK(a[64], a.ReinterpretCast<int32_t>()[128], a, LocalTensor<int32_t>(), LocalTensor<bool>(), 31, 0, info);",
+        r"TopK: outter 1, inner 32, n 30, k 31; k is 1 to n",
+    ),
+    "mask shorter than its rows": (
+        "TBuf<> b; pipe.InitBuffer(b, 1024); auto a = b.Get<float>(); SelectWithBytesMaskShapeInfo info{1, 64, 32};"
+        "SelectWithBytesMask(a, a, 1.0f, b.Get<uint8_t>(), b.Get<uint8_t>(), info);",
+        r"SelectWithBytesMask: rows of 64 elements and of 32 in the mask",
+    ),
     "rows without padding": (
         "TBuf<> b; pipe.InitBuffer(b, 256); auto a = b.Get<float>(); const uint32_t shape[] = {2, 4};"
         "ReduceSum<float, Pattern::Reduce::AR>(a, a, shape, false);",

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -277,6 +278,59 @@ CASES += [
          "z.SetValue(0, sum); z.SetValue(1, value); z.SetValue(2, where); z.SetValue(3, GetReduceRepeatSumSpr<float>());"
          "GetReduceRepeatMaxMinSpr(value); z.SetValue(4, value);",
          lambda x, y, z: np.array([x.sum(), x.max(), index(x.argmax()), x.sum(), x.max()], "f4"), ints, None, np.zeros(5, "f4")),
+]  # fmt: skip
+
+
+# --- choosing by bytes, the k best, rows of softmax ---------------------------------------------------------------------
+def _best(largest: bool, k: int, pitch: int, count: int) -> Callable[..., np.ndarray]:
+    """Rows of the k best, the rest of each row as it was; NaN first, equal ones in order."""
+
+    def expected(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        result = z.copy().reshape(-1, pitch)
+        for row, values in enumerate(x.reshape(len(result), -1)[:, :count].astype("f4")):
+            key = np.where(np.isnan(values), -np.inf, -values if largest else values)
+            result[row, :k] = values[np.argsort(key, kind="stable")[:k]]
+        return result.ravel()
+
+    return expected
+
+
+def _best_indices(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """The second row is marked as finished; what is behind five indices stays."""
+    result = z.copy().reshape(2, 8)
+    result[0, :5] = y[np.argsort(x[:30])[:5]]
+    result[1, :5] = 30
+    return result.ravel()
+
+
+choices = random.integers(0, 2, 4 * 96).astype("u1")
+gaps = np.where(random.random(128) < 0.1, np.nan, random.integers(-9, 9, 128)).astype("f4")
+TOPK = "const int tiling = 0; TopKInfo info; info.outter = {rows}; info.inner = {inner}; info.n = {n}; LocalTensor<bool> none;"
+CASES += [
+    Case("SelectWithBytesMask", "SelectWithBytesMaskShapeInfo info; info.firstAxis = 4; info.srcLastAxis = 64; info.maskLastAxis = 96;"
+         "SelectWithBytesMask(z, x, 2.5f, y, t, info);", lambda x, y, z: np.where(y.reshape(4, 96)[:, :64], 2.5, x.reshape(4, 64)).astype("f4").ravel(),
+         x256, choices, types=("float", "uint8_t", "float")),
+    Case("Select by bytes", "SelectWithBytesMaskShapeInfo info; info.firstAxis = 4; info.srcLastAxis = 64; info.maskLastAxis = 64;"
+         "Select<half, int32_t>(z, half(2.5f), x, y, t, info);", lambda x, y, z: np.where(y, x, 2.5).astype("f2"),
+         h256, np.where(choices[:256], 256, 0).astype("i4"), types=("half", "int32_t", "half")),
+    Case("TopK largest", TOPK.format(rows=4, inner=32, n=30) + "TopK(z, t.ReinterpretCast<int32_t>(), x, LocalTensor<int32_t>(), none, 5, tiling, info);",
+         _best(True, 5, 8, 30), gaps, None, np.full(32, 7, "f4")),
+    Case("TopK smallest, small", TOPK.format(rows=4, inner=32, n=30) +
+         "TopK<float, false, false, false, TopKMode::TOPK_NSMALL>(z, t.ReinterpretCast<int32_t>(), x, LocalTensor<int32_t>(), none, t, 5, tiling, info, false);",
+         _best(False, 5, 5, 30), gaps, None, np.zeros(20, "f4")),
+    Case("TopK half", TOPK.format(rows=2, inner=64, n=64) + "TopK(z, t.ReinterpretCast<int32_t>(), x, LocalTensor<int32_t>(), none, t, 3, tiling, info);",
+         _best(True, 3, 16, 64), h256[:128], None, np.full(32, 7, "f2"), ("half", "half", "half")),
+    Case("TopK indices", TOPK.format(rows=2, inner=32, n=30) + "const auto done = t.ReinterpretCast<bool>(); done.SetValue(0, false); done.SetValue(1, true);"
+         "TopK<float, true, true>(t.ReinterpretCast<float>()[8], z, x, y, done, 5, tiling, info, false);", _best_indices,
+         random.permutation(64).astype("f4"), np.arange(100, 132, dtype="i4"), np.zeros(16, "i4"), ("float", "int32_t", "int32_t")),
+    Case("TopK without indices", TOPK.format(rows=1, inner=32, n=32) + "TopK(t.ReinterpretCast<float>(), z, x, LocalTensor<int32_t>(), none, 3, tiling, info);",
+         lambda x, y, z: np.array([-1, -1, -1, 0, 0, 0, 0, 0], "i4"), x256[:32], None, np.zeros(8, "i4"), ("float", "int32_t", "int32_t")),
+    Case("AdjustSoftMaxRes", "bool found = AdjustSoftMaxRes(z, y, 0x3f800000, 5.0f, {4, 8, 4, 8});"
+         "if (!found || AdjustSoftMaxRes(z, y, 0x40400000, 6.0f, {4, 8, 4, 8})) z.SetValue(0, 9.0f);",
+         lambda x, y, z: np.repeat(np.where(y[::8] == 1, 5, z[::8]), 8).astype("f4"), x256, np.repeat([1, 2, 1, 4], 8).astype("f4"), np.arange(32, dtype="f4") // 8),
+    Case("AdjustSoftMaxRes packed", "const bool found = AdjustSoftMaxRes<float, half, false, 1>(z, y, 0x3c00, 5.0f, {4, 8, 4, 8}); if (!found) z.SetValue(0, 9.0f);",
+         lambda x, y, z: np.repeat(np.where(y[:4] == 1, 5, z[::8]), 8).astype("f4"), x256, np.resize([2, 1, 1, 4], 16).astype("f2"),
+         np.arange(32, dtype="f4") // 8, ("float", "half", "float")),
 ]  # fmt: skip
 
 # --- reshaping -------------------------------------------------------------------------------------------------------

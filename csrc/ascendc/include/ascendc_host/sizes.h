@@ -1,4 +1,4 @@
-// Sizes that kernels and tiling functions share.
+// Sizes and modes that kernels and tiling functions share.
 #ifndef ASCENDC_HOST_SIZES_H
 #define ASCENDC_HOST_SIZES_H
 
@@ -7,6 +7,10 @@
 namespace AscendC {
 
 constexpr int32_t BLOCK_CUBE = 16;
+
+// How TopK lays out its results: rows of whole blocks of 32 bytes, or, of rows of 32 elements, one after the
+// other.
+enum class TopKMode { TOPK_NORMAL, TOPK_NSMALL };
 
 }  // namespace AscendC
 

@@ -1,10 +1,85 @@
-// The softmax of flash attention: a row in parts, each with the maximum and the sum of those before it.
+// Softmax of rows: of whole ones, and of flash attention, where a row comes in parts, each with the maximum
+// and the sum of those before it.
 #ifndef ASCENDC_HOST_SOFTMAX_H
 #define ASCENDC_HOST_SOFTMAX_H
 
 #include "math.h"
 
 namespace AscendC {
+
+struct SoftMaxShapeInfo {
+    uint32_t srcM = 0;
+    uint32_t srcK = 0;
+    uint32_t oriSrcM = 0;
+    uint32_t oriSrcK = 0;
+};
+
+namespace detail {
+// Rows of `srcK` elements of which `oriSrcK` count; by default the last dimension of the tensor's shape.
+template <typename T>
+SoftMaxShapeInfo rows_of_tensor(const LocalTensor<T>& src, SoftMaxShapeInfo info) {
+    if (info.srcK == 0) {
+        const ShapeInfo shape = src.GetShapeInfo();
+        info.srcK = shape.shapeDim == 0 ? src.GetSize() : shape.shape[shape.shapeDim - 1];
+        info.srcM = info.srcK == 0 ? 0 : src.GetSize() / info.srcK;
+        info.oriSrcM = info.srcM;
+        info.oriSrcK =
+            shape.originalShapeDim == 0 ? info.srcK : shape.originalShape[shape.originalShapeDim - 1];
+    }
+    return info;
+}
+}  // namespace detail
+
+// dst = exp(src - max) / sum over each row; `sum` and `max` get the row's value in a whole block of 32 bytes.
+template <typename T, typename Tiling, bool isReuseSource = false, bool isBasicBlock = false,
+          bool isDataFormatNZ = false>
+void SoftMax(const LocalTensor<T>& dst, const LocalTensor<T>& sum, const LocalTensor<T>& max,
+             const LocalTensor<T>& src, const LocalTensor<uint8_t>&, const Tiling&,
+             const SoftMaxShapeInfo& shape = {}, Where where = Where()) {
+    ascendc_host::enter(where);
+    const auto rows = detail::rows_of_tensor(src, shape);
+    const uint64_t count = uint64_t(rows.srcM) * rows.srcK;
+    const T* from = detail::vector_operand(src, count * sizeof(T), "SoftMax", "src", where);
+    T* to = detail::vector_operand(dst, count * sizeof(T), "SoftMax", "dst", where);
+    constexpr uint32_t width = 32 / sizeof(T);
+    T* sums = detail::vector_operand(sum, uint64_t(rows.srcM) * 32, "SoftMax", "sumTensor", where);
+    T* maxima = detail::vector_operand(max, uint64_t(rows.srcM) * 32, "SoftMax", "maxTensor", where);
+    for (uint32_t row = 0; row < rows.srcM; ++row) {
+        std::vector<detail::Wide<T>> values(from + uint64_t(row) * rows.srcK,
+                                            from + uint64_t(row) * rows.srcK + rows.oriSrcK);
+        if (values.empty()) continue;
+        const auto largest = detail::extreme<ReduceType::MAX>(values.data(), values.size()).value;
+        for (auto& value : values) value = std::exp(value - largest);
+        const auto total = detail::pairwise_sum(values.data(), values.size());
+        for (size_t i = 0; i < values.size(); ++i)
+            to[uint64_t(row) * rows.srcK + i] = static_cast<T>(values[i] / total);
+        std::fill_n(sums + row * width, width, static_cast<T>(total));
+        std::fill_n(maxima + row * width, width, static_cast<T>(largest));
+    }
+}
+template <typename T, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false,
+          typename Tiling = int>
+void SoftMax(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>&, const Tiling&,
+             const SoftMaxShapeInfo& shape = {}, Where where = Where()) {
+    ascendc_host::enter(where);
+    const auto rows = detail::rows_of_tensor(src, shape);
+    const uint64_t count = uint64_t(rows.srcM) * rows.srcK;
+    const T* from = detail::vector_operand(src, count * sizeof(T), "SoftMax", "src", where);
+    T* to = detail::vector_operand(dst, count * sizeof(T), "SoftMax", "dst", where);
+    for (uint32_t row = 0; row < rows.srcM; ++row) {
+        std::vector<detail::Wide<T>> values(from + uint64_t(row) * rows.srcK,
+                                            from + uint64_t(row) * rows.srcK + rows.oriSrcK);
+        if (values.empty()) continue;
+        const auto largest = detail::extreme<ReduceType::MAX>(values.data(), values.size()).value;
+        for (auto& value : values) value = std::exp(value - largest);
+        const auto total = detail::pairwise_sum(values.data(), values.size());
+        for (size_t i = 0; i < values.size(); ++i)
+            to[uint64_t(row) * rows.srcK + i] = static_cast<T>(values[i] / total);
+    }
+}
+
+// --- parts
+// ------------------------------------------------------------------------------------------------------------
 
 enum class SoftmaxMode { SOFTMAX_NORMAL = 0, SOFTMAX_OUTPUT_WITHOUT_BRC = 1 };
 
@@ -107,6 +182,32 @@ void SoftmaxFlashV2(const LocalTensor<T>& dstTensor, const LocalTensor<S>& expSu
     SoftmaxFlashV2<T, isUpdate, isReuseSource, isBasicBlock, isDataFormatNZ, config>(
         dstTensor, expSumTensor, maxTensor, srcTensor, expMaxTensor, inExpSumTensor, inMaxTensor, tiling,
         softmaxShapeInfo, where);
+}
+
+// Sets the rows whose maximum has the bits `from` to `to`; whether there is one. Each row's maximum is the
+// first element of a block of 32 bytes, or with `stepSizeMode` one element.
+template <typename T1, typename T2, bool isDataFormatNZ = false, uint8_t stepSizeMode = 0>
+bool AdjustSoftMaxRes(const LocalTensor<T1>& softMaxRes, const LocalTensor<T2>& maxTensor,
+                      const uint32_t from, const T1 to, const SoftMaxShapeInfo& softMaxShapeInfo,
+                      Where where = Where()) {
+    static_assert(!isDataFormatNZ, "AdjustSoftMaxRes of the host runtime is for ND");
+    static_assert(sizeof(T2) == 2 || sizeof(T2) == 4, "AdjustSoftMaxRes is for half and float");
+    ascendc_host::enter(where);
+    const auto rows = detail::rows_of_tensor(softMaxRes, softMaxShapeInfo);
+    constexpr uint64_t step = stepSizeMode != 0 ? 1 : ONE_BLK_SIZE / sizeof(T2);
+    T1* values = detail::vector_operand(softMaxRes, uint64_t(rows.srcM) * rows.srcK * sizeof(T1),
+                                        "AdjustSoftMaxRes", "softMaxRes", where);
+    const T2* maxima = detail::vector_operand(maxTensor, rows.srcM * step * sizeof(T2), "AdjustSoftMaxRes",
+                                              "maxTensor", where);
+    bool found = false;
+    for (uint64_t row = 0; row < rows.srcM; ++row) {
+        std::conditional_t<sizeof(T2) == 2, uint16_t, uint32_t> bits;
+        std::memcpy(&bits, maxima + row * step, sizeof bits);
+        if (bits != from) continue;
+        found = true;
+        std::fill_n(values + row * rows.srcK, rows.srcK, to);
+    }
+    return found;
 }
 
 }  // namespace AscendC

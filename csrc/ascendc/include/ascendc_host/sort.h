@@ -3,6 +3,7 @@
 #define ASCENDC_HOST_SORT_H
 
 #include "arithmetic.h"
+#include "sizes.h"
 
 namespace AscendC {
 
@@ -174,6 +175,91 @@ uint32_t GetSortLen(const uint32_t elemCount) {
 template <typename T>
 uint32_t GetSortOffset(const uint32_t elemOffset) {
     return elemOffset * 8 / sizeof(T);
+}
+
+// Of `outter` rows of `inner` elements, a multiple of 32, the first `n` of each count.
+struct TopKInfo {
+    int32_t outter = 1;
+    int32_t inner;
+    int32_t n;
+};
+
+namespace detail {
+inline void check_topk(const TopKInfo& info, int32_t k, TopKMode mode, const Where& where) {
+    const char* rule = nullptr;
+    if (info.outter < 1) rule = "outter is positive";
+    if (info.inner < 1 || info.inner % 32 != 0 || info.inner > 4096) rule = "inner is 32, 64 … 4096";
+    if (mode == TopKMode::TOPK_NSMALL && info.inner != 32) rule = "inner is 32 in the small mode";
+    if (info.n < 1 || info.n > info.inner) rule = "n is 1 to inner";
+    if (k < 1 || k > info.n) rule = "k is 1 to n";
+    if (rule == nullptr) return;
+    ascendc_host::fail(ascendc_host::current(), where,
+                       ascendc_host::format("TopK: outter %d, inner %d, n %d, k %d; %s", info.outter,
+                                            info.inner, info.n, k, rule));
+}
+}  // namespace detail
+
+// The k largest or smallest of each row, in order, with their indices; equal ones in the order of the row,
+// NaN before all. Without indices of the caller's the indices are of no use: -1. A row that is marked
+// finished has its values, and n as every index.
+template <typename T, bool isInitIndex = false, bool isHasfinish = false, bool isReuseSrc = false,
+          enum TopKMode topkMode = TopKMode::TOPK_NORMAL, typename Tiling>
+void TopK(const LocalTensor<T>& dstValueLocal, const LocalTensor<int32_t>& dstIndexLocal,
+          const LocalTensor<T>& srcLocal, const LocalTensor<int32_t>& srcIndexLocal,
+          const LocalTensor<bool>& finishLocal, const int32_t k, const Tiling&, const TopKInfo& topKInfo,
+          const bool isLargest = true, Where where = Where()) {
+    static_assert(std::is_same<T, half>::value || std::is_same<T, float>::value,
+                  "TopK is for half and float");
+    constexpr bool small = topkMode == TopKMode::TOPK_NSMALL;
+    static_assert(!(small && isHasfinish), "TopK: isHasfinish is for TopKMode::TOPK_NORMAL");
+    ascendc_host::enter(where);
+    detail::check_topk(topKInfo, k, topkMode, where);
+    const uint64_t rows = topKInfo.outter, inner = topKInfo.inner, taken = k;
+    const auto pitch = [taken](uint64_t per_block) {
+        return small ? taken : (taken + per_block - 1) / per_block * per_block;
+    };
+    const uint64_t value_pitch = pitch(ONE_BLK_SIZE / sizeof(T)), index_pitch = pitch(8);
+    const T* from = detail::vector_operand(srcLocal, rows * inner * sizeof(T), "TopK", "srcLocal", where);
+    T* values =
+        detail::vector_operand(dstValueLocal, rows * value_pitch * sizeof(T), "TopK", "dstValueLocal", where);
+    int32_t* indices =
+        detail::vector_operand(dstIndexLocal, rows * index_pitch * 4, "TopK", "dstIndexLocal", where);
+    const int32_t* given = nullptr;
+    if constexpr (isInitIndex) {
+        given = detail::vector_operand(srcIndexLocal, (small ? rows : 1) * inner * 4, "TopK", "srcIndexLocal",
+                                       where);
+    }
+    const bool* finished = nullptr;
+    if constexpr (isHasfinish) {
+        finished = detail::vector_operand(finishLocal, rows, "TopK", "finishLocal", where);
+    }
+    std::vector<uint32_t> order(inner);
+    for (uint64_t row = 0; row < rows; ++row) {
+        const T* row_from = from + row * inner;
+        std::iota(order.begin(), order.end(), 0);
+        std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+            const float x = static_cast<float>(row_from[a]), y = static_cast<float>(row_from[b]);
+            if (std::isnan(x) || std::isnan(y)) return std::isnan(x) && !std::isnan(y);
+            return isLargest ? x > y : x < y;
+        });
+        for (uint64_t i = 0; i < taken; ++i) {
+            values[row * value_pitch + i] = row_from[order[i]];
+            int32_t& index = indices[row * index_pitch + i];
+            index = given == nullptr ? -1 : given[(small ? row * inner : 0) + order[i]];
+            if (finished != nullptr && finished[row]) index = topKInfo.n;
+        }
+    }
+}
+template <typename T, bool isInitIndex = false, bool isHasfinish = false, bool isReuseSrc = false,
+          enum TopKMode topkMode = TopKMode::TOPK_NORMAL, typename Tiling>
+void TopK(const LocalTensor<T>& dstValueLocal, const LocalTensor<int32_t>& dstIndexLocal,
+          const LocalTensor<T>& srcLocal, const LocalTensor<int32_t>& srcIndexLocal,
+          const LocalTensor<bool>& finishLocal, const LocalTensor<uint8_t>&, const int32_t k,
+          const Tiling& tilling, const TopKInfo& topKInfo, const bool isLargest = true,
+          Where where = Where()) {
+    TopK<T, isInitIndex, isHasfinish, isReuseSrc, topkMode>(dstValueLocal, dstIndexLocal, srcLocal,
+                                                            srcIndexLocal, finishLocal, k, tilling, topKInfo,
+                                                            isLargest, where);
 }
 
 }  // namespace AscendC

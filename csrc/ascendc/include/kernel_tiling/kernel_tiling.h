@@ -59,7 +59,7 @@ TILING_DATA_FIELD_DEF(int32_t, BatchNum);
 TILING_DATA_FIELD_DEF(int32_t, mxTypePara);
 END_TILING_DATA_DEF;
 
-// The row-wise functions need no tiling on the host; the names exist for the structures that carry them.
+// The functions of rows need no tiling on the host; the names exist for the structures that carry them.
 BEGIN_TILING_DATA_DEF(SoftMaxTiling)
 TILING_DATA_FIELD_DEF(uint32_t, srcM);
 TILING_DATA_FIELD_DEF(uint32_t, srcK);
@@ -79,15 +79,52 @@ TILING_DATA_FIELD_DEF(uint32_t, tailSplitSize);
 TILING_DATA_FIELD_DEF(uint32_t, tailReduceSize);
 END_TILING_DATA_DEF;
 
+BEGIN_TILING_DATA_DEF(TopkTiling)
+TILING_DATA_FIELD_DEF(int32_t, tmpLocalSize);
+TILING_DATA_FIELD_DEF(int32_t, allDataSize);
+TILING_DATA_FIELD_DEF(int32_t, innerDataSize);
+TILING_DATA_FIELD_DEF(uint32_t, sortRepeat);
+TILING_DATA_FIELD_DEF(int32_t, mrgSortRepeat);
+TILING_DATA_FIELD_DEF(int32_t, kAlignFourBytes);
+TILING_DATA_FIELD_DEF(int32_t, kAlignTwoBytes);
+TILING_DATA_FIELD_DEF(int32_t, maskOffset);
+TILING_DATA_FIELD_DEF(int32_t, maskVreducev2FourBytes);
+TILING_DATA_FIELD_DEF(int32_t, maskVreducev2TwoBytes);
+TILING_DATA_FIELD_DEF(int32_t, mrgSortSrc1offset);
+TILING_DATA_FIELD_DEF(int32_t, mrgSortSrc2offset);
+TILING_DATA_FIELD_DEF(int32_t, mrgSortSrc3offset);
+TILING_DATA_FIELD_DEF(int32_t, mrgSortTwoQueueSrc1Offset);
+TILING_DATA_FIELD_DEF(int32_t, mrgFourQueueTailPara1);
+TILING_DATA_FIELD_DEF(int32_t, mrgFourQueueTailPara2);
+TILING_DATA_FIELD_DEF(int32_t, srcIndexOffset);
+TILING_DATA_FIELD_DEF(uint32_t, copyUbToUbBlockCount);
+TILING_DATA_FIELD_DEF(int32_t, topkMrgSrc1MaskSizeOffset);
+TILING_DATA_FIELD_DEF(int32_t, topkNSmallSrcIndexOffset);
+TILING_DATA_FIELD_DEF(uint32_t, vreduceValMask0);
+TILING_DATA_FIELD_DEF(uint32_t, vreduceValMask1);
+TILING_DATA_FIELD_DEF(uint32_t, vreduceIdxMask0);
+TILING_DATA_FIELD_DEF(uint32_t, vreduceIdxMask1);
+TILING_DATA_FIELD_DEF(uint16_t, vreducehalfValMask0);
+TILING_DATA_FIELD_DEF(uint16_t, vreducehalfValMask1);
+TILING_DATA_FIELD_DEF(uint16_t, vreducehalfValMask2);
+TILING_DATA_FIELD_DEF(uint16_t, vreducehalfValMask3);
+TILING_DATA_FIELD_DEF(uint16_t, vreducehalfValMask4);
+TILING_DATA_FIELD_DEF(uint16_t, vreducehalfValMask5);
+TILING_DATA_FIELD_DEF(uint16_t, vreducehalfValMask6);
+TILING_DATA_FIELD_DEF(uint16_t, vreducehalfValMask7);
+END_TILING_DATA_DEF;
+
 }  // namespace optiling
 
 namespace AscendC {
 namespace tiling {
 using optiling::SoftMaxTiling;
 using optiling::TCubeTiling;
+using optiling::TopkTiling;
 }  // namespace tiling
 }  // namespace AscendC
 using optiling::SoftMaxTiling;
 using optiling::TCubeTiling;
+using optiling::TopkTiling;
 
 #endif  // ASCENDC_HOST_KERNEL_TILING_H

@@ -341,6 +341,47 @@ template <typename Shape>
 uint32_t GetSoftMaxMinTmpSize(const Shape&, uint32_t, bool) {
     return least_temporary_space;
 }
+// Both names of the function, and the one tensor and the one scalar that it chooses from.
+#define ASCENDC_SELECT_TMP_SIZE(Name)                                                                    \
+    template <typename Shape>                                                                            \
+    uint32_t Get##Name##MaxTmpSize(const Shape&, const Shape&, uint32_t, const Shape&, uint32_t, bool) { \
+        return least_temporary_space;                                                                    \
+    }                                                                                                    \
+    template <typename Shape>                                                                            \
+    uint32_t Get##Name##MinTmpSize(const Shape&, const Shape&, uint32_t, const Shape&, uint32_t, bool) { \
+        return least_temporary_space;                                                                    \
+    }                                                                                                    \
+    template <typename Shape>                                                                            \
+    void Get##Name##MaxMinTmpSize(const Shape&, const Shape&, uint32_t, const Shape&, uint32_t, bool,    \
+                                  uint32_t& maxValue, uint32_t& minValue) {                              \
+        maxValue = minValue = least_temporary_space;                                                     \
+    }
+ASCENDC_SELECT_TMP_SIZE(Select)
+ASCENDC_SELECT_TMP_SIZE(SelectWithBytesMask)
+#undef ASCENDC_SELECT_TMP_SIZE
+
+// What TopK's documentation says of rows: false of others.
+inline bool is_topk(int32_t inner, int32_t outter, uint32_t item_size, TopKMode mode) {
+    const bool has_size = mode == TopKMode::TOPK_NSMALL ? inner == 32 : inner > 0 && inner <= 4096;
+    return has_size && inner % 32 == 0 && outter > 0 && (item_size == 2 || item_size == 4);
+}
+inline bool GetTopKMaxMinTmpSize(const platform_ascendc::PlatformAscendC&, const int32_t inner,
+                                 const int32_t outter, const bool, const bool, enum TopKMode mode, const bool,
+                                 const uint32_t dataTypeSize, uint32_t& maxValue, uint32_t& minValue) {
+    maxValue = minValue = least_temporary_space;
+    return is_topk(inner, outter, dataTypeSize, mode);
+}
+inline bool TopKTilingFunc(const platform_ascendc::PlatformAscendC&, const int32_t inner,
+                           const int32_t outter, const int32_t k, const uint32_t dataTypeSize, const bool,
+                           enum TopKMode mode, const bool, optiling::TopkTiling& topKTiling) {
+    if (!is_topk(inner, outter, dataTypeSize, mode) || k < 1 || k > inner) return false;
+    topKTiling = {};
+    topKTiling.tmpLocalSize = least_temporary_space;
+    topKTiling.allDataSize = inner * outter;
+    topKTiling.innerDataSize = inner;
+    return true;
+}
+
 // All rows at once: SoftMax needs no division of them on the host.
 template <typename Shape>
 void SoftMaxTilingFunc(const Shape& shape, uint32_t item_size, uint32_t, optiling::SoftMaxTiling& tiling) {
