@@ -187,6 +187,20 @@ def _takes_override(method: Callable[..., Any]) -> bool:
     return "allow_override" in inspect.signature(method).parameters
 
 
+def forget_sharding() -> None:
+    """Drop what DTensor has derived of the placements of calls, so that an operator's rule is asked anew.
+
+    torch 2.8 has the cache and no function that empties it.
+    """
+    from torch.distributed.tensor import DTensor, debug
+
+    clear = getattr(debug, "_clear_sharding_prop_cache", None)
+    if clear is not None:
+        clear()
+    else:
+        DTensor._op_dispatcher.sharding_propagator.propagate_op_sharding.cache.cache_clear()
+
+
 def guard_or_false(condition: Any) -> bool:
     """Whether a condition over symbolic sizes is known to hold; ``definitely_true`` is what torch 2.7 calls it."""
     from torch.fx.experimental import symbolic_shapes

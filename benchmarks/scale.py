@@ -30,12 +30,13 @@ from rich.table import Table
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
-from torch.distributed.tensor import DTensor, Placement, Replicate, Shard, debug, empty
+from torch.distributed.tensor import DTensor, Placement, Replicate, Shard, empty
 from torch.distributed.tensor.debug import CommDebugMode
 from torch.testing._internal.distributed.fake_pg import FakeStore
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import ascend_graph
+from ascend_graph.versions import forget_sharding
 
 RANKS = (8, 64, 512, 4096, 8192)
 TENSOR_PARALLEL = 8
@@ -386,7 +387,7 @@ def simulate(ranks: int) -> Step:
     try:
         mesh = init_device_mesh("npu", (ranks // TENSOR_PARALLEL, TENSOR_PARALLEL), mesh_dim_names=("data", "tensor"))
         mesh._flatten("all")  # what is reduced over both is reduced by one collective
-        debug._clear_sharding_prop_cache()
+        forget_sharding()
         counted = CommDebugMode()
         with FakeTensorMode(allow_non_fake_inputs=True), timed(found), Volume() as volume, counted:
             Decoder(mesh).step()

@@ -10,6 +10,7 @@ import torch
 
 from ascend_graph.inference.running import bind
 from ascend_graph.registration.batching import Arguments, Loops
+from ascend_graph.versions import forget_sharding
 
 
 def sharding_rule(overload: Any, loops: Loops) -> Callable[..., Any]:
@@ -78,9 +79,7 @@ class ShardingHandle:
 
 def _set_aside(overload: Any) -> dict[str, Any]:
     """Take what DTensor has for an operator out of its tables, and what it has derived of any out of its caches."""
-    from torch.distributed.tensor import debug
-
-    debug._clear_sharding_prop_cache()
+    forget_sharding()
     tables = {name: getattr(_propagator(), name, {}) for name in _TABLES}
     return {name: table.pop(overload) for name, table in tables.items() if overload in table}
 

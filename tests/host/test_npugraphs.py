@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
+import torch_npu
 import torchair
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # compiling warns of much that is not ours
 
+
+_CONFIGURATION = Path(torch_npu.__file__).parent / "_inductor/config.py"
+npugraphs = pytest.mark.skipif(
+    importlib.util.find_spec("triton") is None and "from triton" in _CONFIGURATION.read_text(),
+    reason=f"torch_npu {torch_npu.__version__} imports triton for its backend npugraphs, and it is not installed",
+)
 
 FUNCTIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "elementwise": lambda x: (x * 2).relu() + 1,
@@ -21,6 +29,7 @@ FUNCTIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 }
 
 
+@npugraphs
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
 def test_npugraphs(name: str) -> None:
     """Intermediates go back to the graph's memory while it is captured: torch_npu checks what is live after it."""
@@ -32,6 +41,7 @@ def test_npugraphs(name: str) -> None:
         torch.testing.assert_close(compiled(x.npu()).cpu(), function(x))
 
 
+@npugraphs
 def test_npugraphs_draw_anew() -> None:
     torch._dynamo.reset()
     compiled = torch.compile(lambda x: torch.nn.functional.dropout(x * 2, 0.5), backend="npugraphs")
@@ -41,6 +51,7 @@ def test_npugraphs_draw_anew() -> None:
     assert not any(torch.equal(a, b) for a, b in itertools.combinations(drawn, 2))
 
 
+@npugraphs
 def test_npugraphs_train() -> None:
     torch._dynamo.reset()
     torch.manual_seed(0)
@@ -64,7 +75,7 @@ def test_npugraphs_train() -> None:
 
 
 def test_memory_that_is_gone_is_refused() -> None:
-    x = torch.ones(1 << 20, device="npu")
+    x = torch.ones(1 << 22, device="npu")  # more than what torch_npu's allocator puts side by side
     graph = torch.npu.NPUGraph()
     with torch.npu.graph(graph):
         y = x * 2
@@ -72,7 +83,7 @@ def test_memory_that_is_gone_is_refused() -> None:
     assert y[0].item() == 2
     del x
     torch.npu.empty_cache()
-    with pytest.raises(RuntimeError, match=r"shape \[1048576\] that the captured graph uses was released"):
+    with pytest.raises(RuntimeError, match=r"shape \[4194304\] that the captured graph uses was released"):
         graph.replay()
 
 
@@ -88,6 +99,10 @@ def test_memory_of_others_may_go() -> None:
     assert y.tolist() == [-3, -3, -3, -3]
 
 
+@pytest.mark.skipif(
+    not hasattr(torch.ops.npu, "print_npugraph_tensor"),
+    reason=f"torch_npu {torch_npu.__version__} has no print_npugraph_tensor",
+)
 def test_tensors_are_printed_and_saved_by_each_replay(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     x = torch.arange(3.0).npu()
     graph = torch.npu.NPUGraph()
