@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from ascend_graph import raw_ops as raw_ops
     from ascend_graph.aclnn import load_aclnn as load_aclnn
     from ascend_graph.binding import BindingWarning as BindingWarning
+    from ascend_graph.binding import CannMismatchError as CannMismatchError
+    from ascend_graph.binding import CannMismatchWarning as CannMismatchWarning
     from ascend_graph.checks.explain import explain as explain
     from ascend_graph.checks.guard import MetaGuard as MetaGuard
     from ascend_graph.checks.guard import MetaMismatchError as MetaMismatchError
@@ -51,6 +53,8 @@ _PUBLIC = {
     "AscendGraphError": "ascend_graph.errors",
     "BatchError": "ascend_graph.registration.batching",
     "BindingWarning": "ascend_graph.binding",
+    "CannMismatchError": "ascend_graph.binding",
+    "CannMismatchWarning": "ascend_graph.binding",
     "CheckError": "ascend_graph.checks.report",
     "InferenceError": "ascend_graph.inference",
     "MetaError": "ascend_graph.dispatch.meta",

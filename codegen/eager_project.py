@@ -39,11 +39,12 @@ from ascend_graph.codegen.output_shapes import CppTensor, OutputCode, output_cod
 from ascend_graph.codegen.rendering import GenerationError, cpp_string, identifier, render, write_if_different
 from ascend_graph.codegen.sample_calls import sample_call
 
-from ascend_graph.aclnn import ConflictingDeclarationsError, Value
+from ascend_graph.aclnn import AclnnFunction, ConflictingDeclarationsError, Value
 from ascend_graph.binding import BindingError, Call, Part
 from ascend_graph.binding.allowed import ANY, AllowedDtypes, allowed_dtypes
 from ascend_graph.binding.dtype_ints import Numbers, dtype_ints
 from ascend_graph.binding.errors import EagerError
+from ascend_graph.binding.installed import declaration as c_declaration
 from ascend_graph.binding.own_schema import Kind, OperatorSchema, SchemaArgument, operator_schema
 from ascend_graph.eager.shape_code import attr_kind
 from ascend_graph.errors import AscendGraphError
@@ -54,6 +55,7 @@ from ascend_graph.prototypes.writer import to_reg_op
 from ascend_graph.shapes import Relation, parse_relation
 from ascend_graph.shapes.form import AttrKind
 from ascend_graph.shapes.syntax import Dims, Itself
+from ascend_graph.sources.installed import made_with
 from ascend_graph.versions import requirement
 
 __all__ = ["LAUNCHES", "CppArgument", "CppOperator", "Project", "generate_project", "op_plugin_entries"]
@@ -175,6 +177,8 @@ class CppOperator:
     shapes: OutputCode | None
     gradient: CppGradient | None
     op_schema: OperatorSchema
+    #: The declaration that its call is compiled by; None where no header declares the function, or none is called.
+    declared: AclnnFunction | None = None
     #: The kernel that it launches; None where it calls an aclnn function.
     launch: KernelLaunch | None = None
 
@@ -295,6 +299,7 @@ def generate_project(
         "declared": by_function,
         "prototypes": text != _NO_PROTOTYPES,
         "tested": requirement(),
+        "compiled": _compiled(operators),
         **{name: getattr(eager_texts, name) for name in _TEXTS},
     }
     generated: dict[str, str | bytes] = {
@@ -545,6 +550,15 @@ def _with_gradients(
     return complete
 
 
+def _compiled(operators: Sequence[CppOperator]) -> dict[str, list[str]]:
+    """The declarations that the library is compiled by, each function's once, by the version of CANN whose headers have them."""
+    functions = {o.declared.name: o.declared for o in operators if o.declared is not None}
+    found: dict[str, list[str]] = {}
+    for function in functions.values():
+        found.setdefault(made_with(function.file) or "", []).append(c_declaration(function))
+    return found
+
+
 def _cpp_name(name: str) -> str:
     return f"{identifier(name)}_" if name in _RESERVED or name.startswith(("dim_", "host_")) else identifier(name)
 
@@ -573,6 +587,7 @@ def _cpp_operator(
         OutputCode((), ()) if relation is None else _shapes(relation, arguments),
         None,
         schema,
+        declared=None if call is None else call.declared,
     )
 
 

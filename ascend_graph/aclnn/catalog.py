@@ -135,6 +135,11 @@ class AclnnCatalog:
             functions = self._loaded.get(name) or self._installed(name)
             return _only(functions) if functions else None
 
+    def installed(self, name: str) -> tuple[AclnnFunction, ...]:
+        """The declarations of a function in the installed headers, whatever is loaded."""
+        with self._lock:
+            return tuple(self._installed(name))
+
     @property
     def headers_read(self) -> tuple[Path, ...]:
         """The installed headers that were read so far."""

@@ -1,7 +1,7 @@
 """What feeds what: the prototype's inputs, attrs and outputs, and the parameters of an aclnn function. No torch."""
 
 from ascend_graph.binding.call import Call, CallArgument, Evidence, Part, bind_call, msopgen_call
-from ascend_graph.binding.errors import BindingError, BindingWarning
+from ascend_graph.binding.errors import BindingError, BindingWarning, CannMismatchError, CannMismatchWarning
 from ascend_graph.binding.finding import find_call
 
 __all__ = [
@@ -9,6 +9,8 @@ __all__ = [
     "BindingWarning",
     "Call",
     "CallArgument",
+    "CannMismatchError",
+    "CannMismatchWarning",
     "Evidence",
     "Part",
     "bind_call",

@@ -13,5 +13,13 @@ class BindingWarning(UserWarning):
     """A binding is complete, but leaves something unsaid that may change what a graph computes; it says what to write."""
 
 
+class CannMismatchError(BindingError):
+    """The installed CANN, or operator package, declares a function with other parameters than it is called with."""
+
+
+class CannMismatchWarning(UserWarning):
+    """The installed CANN, or operator package, defines an op otherwise than the prototype that an operator is bound to."""
+
+
 class EagerError(AscendGraphError):
     """A prototype cannot become an eager operator."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import difflib
+import re
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from ascend_graph.errors import AscendGraphError
-from ascend_graph.prototypes.loading import is_text, prototype_files, read_prototypes
+from ascend_graph.prototypes.loading import is_text, prototype_files, read_all, read_prototypes
 from ascend_graph.prototypes.model import OpPrototype
 from ascend_graph.prototypes.parser import ParseResult
 from ascend_graph.sources.diagnostics import Diagnostic, Severity
@@ -111,6 +113,25 @@ class Catalog:
                 raise UnknownPrototypeError(self._unknown(op_type))
             return found
 
+    def installed(self, op_type: str) -> OpPrototype | None:
+        """The definition that CANN takes for an op, whatever is loaded: that of the first installed package that has one.
+
+        Only the headers that mention the op are read, unless all were before: CANN's have thousands of definitions.
+        """
+        with self._lock:
+            directories = package_directories()
+            if directories == self._installed_from:
+                return self._installed.get(op_type)
+            mentioned = re.compile(rb"\bREG_OP\s*\(\s*" + re.escape(op_type.encode()) + rb"\s*\)")
+            for directory in directories:
+                for path in prototype_files(directory):
+                    if _mentions(path, mentioned):
+                        known = _read(path, path.stat().st_mtime_ns).prototypes
+                        found = next((prototype for prototype in known if prototype.op_type == op_type), None)
+                        if found is not None:
+                            return found
+            return None
+
     def __contains__(self, op_type: str) -> bool:
         with self._lock:
             if op_type in self._loaded:
@@ -182,6 +203,19 @@ class Catalog:
         else:
             message += f" among the {len(known)} known"
         return f'{message}. Load its header: load_prototypes("…/op_proto/{op_type}.h")'
+
+
+def _mentions(path: Path, what: re.Pattern[bytes]) -> bool:
+    try:
+        return what.search(path.read_bytes()) is not None
+    except OSError:
+        return False
+
+
+@lru_cache(maxsize=32)
+def _read(path: Path, changed: int) -> ParseResult:
+    """An installed header, as it was at a time."""
+    return read_all([path])
 
 
 def _first_of_each(

@@ -13,7 +13,8 @@ from ascend_graph.binding import BindingError, Call
 from ascend_graph.binding.arguments import Binding, bind
 from ascend_graph.binding.dtype_ints import Numbers
 from ascend_graph.binding.dtypes import dtype_number
-from ascend_graph.binding.errors import BindingWarning, EagerError
+from ascend_graph.binding.errors import BindingWarning, CannMismatchWarning, EagerError
+from ascend_graph.binding.installed import check_function, prototype_difference
 from ascend_graph.binding.op_schema import read_schema
 from ascend_graph.dispatch.definition import Definition
 from ascend_graph.dispatch.fake import MetaHandle, check_takes_meta, existing_meta, register_meta
@@ -122,6 +123,7 @@ class _Planner:
         )
         if defined is None:
             self.plan_meta()
+        self.compare_with_installed(None if defined is None else defined.call)
         converter = self.plan_converter()
         self.plan_twin()
         self.plan_gradient()
@@ -175,6 +177,22 @@ class _Planner:
         """The operator, once it is defined."""
         definition = self.changes.definition
         return self.request.overload if definition is None else definition.overload
+
+    def compare_with_installed(self, call: Call | None) -> None:
+        """What the installed CANN says of the op and of its function, where that is not what the operator is bound to.
+
+        Raises:
+            CannMismatchError: calls of the function would corrupt memory.
+        """
+        request = self.request
+        found = [prototype_difference(request.prototype)] if request.in_graphs else []
+        found += [check_function(call.declared)] if call is not None and call.declared is not None else []
+        differences = [difference for difference in found if difference is not None]
+        for difference in differences:
+            if difference.breaks:
+                warnings.warn(f"{difference}. Write: {difference.mend}", CannMismatchWarning, stacklevel=6)
+        if differences:
+            self.evidence["CANN"] = ". ".join(map(str, differences))
 
     # ------------------------------------------------------------------------------------------------------- operator
 

@@ -180,12 +180,14 @@ def register_op(
     Raises:
         UnknownPrototypeError: No prototype of that op type is known.
         SchemaError: ``eager`` is no single overload.
-        BindingError: The schema and the prototype, or the prototype and the aclnn function, do not fit by name.
+        BindingError: The schema and the prototype, or the prototype and the aclnn function, do not fit by name;
+            ``CannMismatchError`` where the installed CANN declares the function with other parameters.
         RelationError, MetaError: The shape relation does not fit.
         InferenceError: No relation explains what the eager kernel returns.
         BatchError: A dimension of ``batch`` or ``reduce`` is none, or is not what is declared; with the call that shows it.
 
     Warns:
+        CannMismatchWarning: the installed CANN defines the op otherwise.
         NarrowRelationWarning: the relation found by running refuses shapes that the kernel takes.
         RegistrationError: The operator is registered differently, or what is asked for contradicts itself.
 

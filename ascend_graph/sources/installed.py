@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -54,6 +55,40 @@ def existing(candidates: list[Path]) -> tuple[Path, ...]:
         if candidate.is_dir():
             found.setdefault(candidate.resolve(), candidate)
     return tuple(found.values())
+
+
+def cann_version(home: Path) -> str | None:
+    """The version of the CANN toolkit in a directory, as its own files say; None where none does."""
+    places = (
+        *sorted(home.glob("*-linux/ascend_toolkit_install.info")),
+        home / "compiler/version.info",
+        home / "version.info",
+    )
+    return version_in(places)
+
+
+def version_in(places: tuple[Path, ...]) -> str | None:
+    """The version that the first of some files names; None where none does."""
+    for place in places:
+        try:
+            text = place.read_text(errors="replace")
+        except OSError:
+            continue
+        # An operator package names the version of the compiler that made it.
+        found = re.search(r"^(?:custom_opp_compiler_)?version=(\S+)", text, re.IGNORECASE | re.MULTILINE)
+        if found is not None:
+            return found[1].strip("[]")
+    return None
+
+
+def made_with(file: str | Path) -> str | None:
+    """The version of CANN that an installed file belongs to, or that its operator package was made with; None where nothing says."""
+    for directory in Path(file).absolute().parents:
+        # CANN's opp directory has a version of its own; the toolkit's is what people know.
+        version = None if directory.name == "opp" else cann_version(directory)
+        if version is not None:
+            return version
+    return None
 
 
 def _vendors(directory: Path) -> list[str]:

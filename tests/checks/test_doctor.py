@@ -14,13 +14,15 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from ascend_graph.checks.doctor import Finding, cann_version, examine, examine_operators
+from ascend_graph.checks.doctor import Finding, examine, examine_operators
 from ascend_graph.checks.doctor.libraries import read_library
 from ascend_graph.checks.doctor.packages import packages
 from ascend_graph.checks.doctor.variables import variables
 from ascend_graph.cli import main
 from ascend_graph.compilation import compiler
 from ascend_graph.host.toolkit import toolkit_directory
+from ascend_graph.sources.installed import cann_version
+from ascend_graph.versions import Installed
 
 
 def doctor(*arguments: str, **environment: str) -> Result:
@@ -345,6 +347,65 @@ def test_a_function_in_a_package_that_nobody_selected(tmp_path: Path, monkeypatc
     (found,) = [f for f in examine_operators([], ["aclnnLost"], os.environ) if f.is_wrong]
     assert f"It is in {made}/op_api/lib/libcust_opapi.so, which is not selected" in found.text
     assert found.mend.startswith(f"export ASCEND_CUSTOM_OPP_PATH={made}  ")
+
+
+def moved_function(tmp_path: Path, torch_npu: bytes, monkeypatch: pytest.MonkeyPatch) -> list[Finding]:
+    """What is said of a function that a later CANN has in a part of libopapi.so, with a torch_npu whose library has these texts."""
+    cann = tmp_path / "cann"
+    (cann / "compiler").mkdir(parents=True)
+    (cann / "compiler/version.info").write_text("Version=8.5.0\n")
+    for name, function in (("libopapi.so", "aclnnKeptV2"), ("libopapi_nn.so", "aclnnMoved")):
+        phases = "".join(f'extern "C" int {function}{phase}() {{ return 0; }}\n' for phase in ("", "GetWorkspaceSize"))
+        library(cann / "lib64" / name, phases)
+    wheel = Installed("torch_npu", tmp_path / "torch_npu", "2.7.1", ("2.7.1",))
+    (wheel.directory / "lib").mkdir(parents=True)
+    (wheel.directory / "lib/libtorch_npu.so").write_bytes(torch_npu)
+    for module in ("packages", "operators"):
+        monkeypatch.setattr(sys.modules[f"ascend_graph.checks.doctor.{module}"], "installed", {"torch_npu": wheel}.get)
+    environment = {"ASCEND_HOME_PATH": str(cann)}
+    return list(examine_operators([], ["aclnnMoved", "aclnnKept"], environment))
+
+
+def test_a_function_that_a_later_cann_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = moved_function(tmp_path, b"libopapi.so\0libopapi_\0", monkeypatch)
+    assert found[0].text == f"aclnnMoved is in {tmp_path}/cann/lib64/libopapi_nn.so, version 8.5.0"
+    assert found[-1].is_wrong
+    assert found[-1].text.endswith("What is installed has aclnnKeptV2, with parameters of their own")
+
+
+def test_a_function_that_a_later_cann_moved_where_torch_npu_does_not_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = moved_function(tmp_path, b"libopapi.so\0", monkeypatch)
+    assert found[0].is_wrong
+    assert found[0].text.endswith(
+        f"CANN 8.5.0 has it in {tmp_path}/cann/lib64/libopapi_nn.so, where torch_npu 2.7.1 does not look"
+    )
+    assert found[0].mend == "install a later torch_npu, or the CANN that this one was made for"
+
+
+def test_an_operator_that_another_cann_defines_otherwise(tmp_path: Path) -> None:
+    definition = "REG_OP(DoctoredOnce).INPUT({}, TensorType({{DT_FLOAT}})).OUTPUT(y, TensorType({{DT_FLOAT}})).OP_END_FACTORY_REG(DoctoredOnce)\n"
+    made = package(tmp_path / "made", "aclnnDoctoredOnce", version="8.5.0")
+    (made / "op_proto/inc").mkdir(parents=True)
+    (made / "op_proto/inc/op_proto.h").write_text(definition.format("x1"))
+    (tmp_path / "op_proto.h").write_text(definition.format("x"))
+    (tmp_path / "module.py").write_text(f"""
+import torch, torch_npu, ascend_graph
+ascend_graph.load_prototypes({str(tmp_path / "op_proto.h")!r})
+library = torch.library.Library("doctored", "DEF")
+library.define("once(Tensor x) -> Tensor")
+library.impl("once", lambda x: x + 1, "PrivateUse1")
+ascend_graph.register_op("DoctoredOnce", eager=torch.ops.doctored.once, shape="x[*s] -> y[*s]")
+""")
+    command = [sys.executable, "-m", "ascend_graph.cli", "doctor", str(tmp_path / "module.py"), "--format", "json"]
+    environment = {**os.environ, "ASCEND_CUSTOM_OPP_PATH": str(made)}
+    result = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    bad = [f for f in json.loads(result.stdout)["findings"] if f["subject"] == "doctored::once" and f["is_wrong"]]
+    assert [f["text"] for f in bad] == [
+        f"REG_OP(DoctoredOnce) is bound by {tmp_path}/op_proto.h:1, and installed is {made}/op_proto/inc/op_proto.h:1 (CANN 8.5.0): "
+        "input x is gone; required input x1 is new"
+    ]
 
 
 def test_an_extension_that_was_compiled_against_another_torch(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from ascend_graph.codegen.eager_project import generate_project, op_plugin_entri
 from click.testing import CliRunner
 
 from ascend_graph import AscendGraphError
+from ascend_graph.aclnn import parse_text as parse_functions
 from ascend_graph.cli import main
 from ascend_graph.compilation import torch_library
 from ascend_graph.host.package import build_operator_package
@@ -410,6 +411,11 @@ def test_aclnn_headers_are_sources_as_prototypes_are(tmp_path: Path) -> None:
     generated = (project / "gen_ops/_generated.py").read_text()
     assert "register_op" not in generated
     assert "load_prototypes" not in generated
+    # What C++ passes, for the CANN that is there when the library is imported.
+    compiled = parse_functions(generated.partition('check_declarations(\n    """')[2].partition('"""')[0]).functions
+    for function, own in zip(compiled, parse_functions(ACLNN).functions[:2], strict=True):
+        assert function.name == own.name
+        assert [(p.name, p.type) for p in function.parameters] == [(p.name, p.type) for p in own.parameters]
     assert generate_project(project).written == ()
 
     ini = project / "gen_ops/operators.ini"

@@ -16,14 +16,14 @@ from pathlib import Path
 
 from ascend_graph.checks.doctor.caches import caches
 from ascend_graph.checks.doctor.finding import Finding
-from ascend_graph.checks.doctor.installation import cann_version, installation
+from ascend_graph.checks.doctor.installation import installation
 from ascend_graph.checks.doctor.messages import Diagnosis, diagnose, without_answer
 from ascend_graph.checks.doctor.operators import extension, named_operator
 from ascend_graph.checks.doctor.packages import packages
 from ascend_graph.checks.doctor.variables import variables
 from ascend_graph.checks.running import launcher_arguments
 
-__all__ = ["Diagnosis", "Finding", "cann_version", "diagnose", "examine", "examine_operators", "without_answer"]
+__all__ = ["Diagnosis", "Finding", "diagnose", "examine", "examine_operators", "without_answer"]
 
 
 def examine(environment: Mapping[str, str]) -> Iterator[Finding]:

@@ -15,6 +15,7 @@ from ascend_graph.compilation import compiler
 from ascend_graph.compilation.toolchain import compiler_version, ninja
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.host.toolkit import real_cann, toolkit_directory
+from ascend_graph.sources.installed import cann_version
 from ascend_graph.versions import Installed, check, cxx_flags, installed, release
 
 #: The libraries of the two packages that ask most of the system; the largest of torch asks no more and takes a second to read.
@@ -132,27 +133,3 @@ def _system_version() -> tuple[int, ...]:
 
 def _text(version: tuple[int, ...]) -> str:
     return ".".join(map(str, version))
-
-
-def cann_version(home: Path) -> str | None:
-    """The version of the CANN toolkit in a directory, as its own files say; None where none does."""
-    places = (
-        *sorted(home.glob("*-linux/ascend_toolkit_install.info")),
-        home / "compiler/version.info",
-        home / "version.info",
-    )
-    return version_in(places)
-
-
-def version_in(places: tuple[Path, ...]) -> str | None:
-    """The version that the first of some files names; None where none does."""
-    for place in places:
-        try:
-            text = place.read_text(errors="replace")
-        except OSError:
-            continue
-        # An operator package names the version of the compiler that made it.
-        found = re.search(r"^(?:custom_opp_compiler_)?version=(\S+)", text, re.IGNORECASE | re.MULTILINE)
-        if found is not None:
-            return found[1].strip("[]")
-    return None

@@ -10,15 +10,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ascend_graph.aclnn import AclnnFunction
+from ascend_graph.binding.installed import prototype_difference
 from ascend_graph.checks.doctor.finding import Finding
 from ascend_graph.checks.doctor.installation import tried
 from ascend_graph.checks.doctor.libraries import Library, functions_of, read_library
-from ascend_graph.checks.doctor.packages import LIBRARY, Place, places
+from ascend_graph.checks.doctor.packages import LIBRARY, Place, places, unsearched
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.host.toolkit import host_environment, real_cann
 from ascend_graph.prototypes import OpPrototype
 from ascend_graph.prototypes.catalog import package_directories
 from ascend_graph.prototypes.loading import read_prototypes
+from ascend_graph.sources.installed import made_with
 from ascend_graph.versions import installed
 
 #: How deep packages are looked for that nobody selected.
@@ -77,7 +79,8 @@ def function(
     known = places(seen(environment))
     serving = next((place for place in known if name in place.functions), None)
     if serving is None:
-        yield _missing(subject, name, known)
+        moved = [library for library in unsearched(seen(environment)) if name in functions_of(library)]
+        yield _missing(subject, name, known, moved)
         return
     library = serving.functions[name]
     others = [place for place in known if place is not serving and name in place.functions]
@@ -95,20 +98,32 @@ def function(
         yield Finding(subject, text, mend=f'ascend_graph.load_aclnn("…/{name}.h")')
         return
     if own is not None and not own.agrees_with(declared):
-        text = f"callers go by {declared.place}: {declared}, and the library's own header, {own.place}, says {own}"
+        versions = [f" (CANN {v})" if (v := made_with(d.file)) else "" for d in (declared, own)]
+        text = (
+            f"callers go by {declared.place}{versions[0]}: {declared}, and the library's own header, {own.place}{versions[1]}, "
+            f"says {own}"
+        )
         mend = f'ascend_graph.load_aclnn("{own.file}")  # instead of the other header'
         yield Finding(subject, text, True, mend)
     else:
         yield Finding(subject, f"declared at {declared.place}")
 
 
-def _missing(subject: str, name: str, known: Sequence[Place]) -> Finding:
+def _missing(subject: str, name: str, known: Sequence[Place], moved: Sequence[Library]) -> Finding:
     where = ", ".join(str(library.path) for place in known for library in place.libraries) or "no library at all"
     elsewhere = [path for path in unselected(known) if name in functions_of_file(path)]
     declared = next((d for place in known if (d := place.declared().get(name)) is not None), None)
     text = f"{name} is in none of the libraries that are searched: {where}"
     if declared is not None:
         text += f"; {declared.place} declares it, so that header and library are of different versions"
+    torch_npu = installed("torch_npu")
+    if moved and torch_npu is not None:
+        cann = made_with(moved[0].path)
+        text += f". {f'CANN {cann}' if cann else 'This CANN'} has it in {moved[0].path}, where torch_npu {torch_npu.version} does not look"
+        return Finding(subject, text, True, "install a later torch_npu, or the CANN that this one was made for")
+    later = sorted({f for place in known for f in place.functions if re.fullmatch(rf"{re.escape(name)}_?[vV]\d+", f)})
+    if later:
+        text += f". What is installed has {', '.join(later)}, with parameters of their own"
     if elsewhere:
         text += f". It is in {', '.join(map(str, elsewhere))}, which is not selected"
         return Finding(subject, text, True, _select(name, elsewhere[0].parents[2]))
@@ -248,9 +263,13 @@ def _overload(overload: object) -> Iterator[Finding]:
     op = find_registered(subject)
     if op is not None and op.prototype is not None:
         yield Finding(subject, f"REG_OP({op.op_type}) at {op.prototype.place}")
+        difference = prototype_difference(op.prototype)
+        if difference is not None:
+            yield Finding(subject, str(difference), difference.breaks, difference.mend)
     if op is not None:
         for what, why in op.evidence.items():
-            yield Finding(subject, f"{what}: {why}")
+            if what != "CANN":  # which is looked at again, for it is not a matter of the registration
+                yield Finding(subject, f"{what}: {why}")
     if op is not None and op.call is not None:
         yield from function(op.call.function, os.environ, op.call.declared, subject)
         return

@@ -6,18 +6,18 @@ import os
 import platform
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from ascend_graph.aclnn import AclnnFunction
 from ascend_graph.aclnn.catalog import read_functions
 from ascend_graph.checks.doctor.finding import Finding
-from ascend_graph.checks.doctor.installation import cann_version, version_in
 from ascend_graph.checks.doctor.libraries import Library, functions_of, read_library
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.prototypes import OpPrototype
 from ascend_graph.prototypes.loading import read_prototypes
-from ascend_graph.sources.installed import named_packages, opp_roots, vendor_packages
-from ascend_graph.versions import release
+from ascend_graph.sources.installed import cann_version, named_packages, opp_roots, vendor_packages, version_in
+from ascend_graph.versions import installed, release
 
 #: Where an operator package has its aclnn functions, their declarations, and its prototypes.
 LIBRARY = Path("op_api/lib/libcust_opapi.so")
@@ -77,11 +77,37 @@ def places(environment: Mapping[str, str]) -> tuple[Place, ...]:
             found[path.resolve()] = Place(path, source, libraries, path / HEADERS, version)
     for home, source in _toolkits(environment):
         files = [home / "lib64/libopapi.so", *sorted((home / "lib64").glob("libaclnn_*.so"))]
+        files += _parts(home) if _looks_in_parts() else []
         read = tuple(library for library in map(read_library, files) if library is not None)
         if read:
             found[home.resolve()] = Place(home, source, read, home / "include/aclnnop", cann_version(home), False)
             break
     return tuple(found.values())
+
+
+def unsearched(environment: Mapping[str, str]) -> tuple[Library, ...]:
+    """The parts of CANN's libopapi.so in which the installed torch_npu, an older one, looks for no function."""
+    homes = [] if _looks_in_parts() else [home for home, _ in _toolkits(environment)]
+    return tuple(library for home in homes[:1] for library in map(read_library, _parts(home)) if library is not None)
+
+
+def _parts(home: Path) -> list[Path]:
+    """The libraries by kinds of operators (``libopapi_nn.so``) that later CANNs have beside libopapi.so."""
+    return sorted((home / "lib64").glob("libopapi_*.so"))
+
+
+def _looks_in_parts() -> bool:
+    package = installed("torch_npu")
+    library = None if package is None else package.directory / "lib/libtorch_npu.so"
+    try:
+        return library is None or _mentions(library, library.stat().st_mtime_ns)
+    except OSError:
+        return True
+
+
+@lru_cache(maxsize=1)
+def _mentions(library: Path, changed: int) -> bool:
+    return b"libopapi_" in library.read_bytes()
 
 
 def _toolkits(environment: Mapping[str, str]) -> Iterator[tuple[Path, str]]:

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from ascend_graph.checks.doctor import examine
-from ascend_graph.checks.doctor.installation import cann_version, version_in
 from ascend_graph.checks.running import Request, check_module, launcher_arguments
 from ascend_graph.checks.selftest.atc import compile_model, find_atc
 from ascend_graph.host.toolkit import is_active, real_cann
+from ascend_graph.sources.installed import cann_version, version_in
 from ascend_graph.versions import installed
 
 #: The form of the file of results.
