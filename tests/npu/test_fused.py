@@ -839,6 +839,9 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[[], list[Any]], Callable[...
         lambda g, q, k, v: npu.npu_fusion_attention_v3(q, k, v, 4, "BNSD", scale=0.25)[0], attention_args,
         lambda g, q, k, v: attention_of(q, k, v), NO_GE,
     ),
+    "npu_fusion_attention_grad": (
+        attention_gradients("npu_fusion_attention_grad"), attention_args, of(attention_of, 0, 1, 2), NO_GE,
+    ),
     "npu_fusion_attention_grad_v2": (
         attention_gradients("npu_fusion_attention_grad_v2"), attention_args, of(attention_of, 0, 1, 2), BOTH,
     ),

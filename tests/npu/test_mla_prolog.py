@@ -136,6 +136,19 @@ def test_mla_prolog_v3(shape: tuple[int, ...], mode: int) -> None:
     check(prolog, (given, list(scales.values())), reference(g, mode, scales, factors))
 
 
+def test_mla_prolog_v3_that_leaves_its_caches() -> None:
+    g = arguments(2, 3)
+
+    def prolog(*given: T) -> Any:
+        named = dict(zip(NAMES, given, strict=True))
+        found = torch_npu.npu_mla_prolog_v3_functional(**named, query_norm_flag=True)
+        return found[0], found[1], found[5], found[6], found[3], named["kv_cache"], named["kr_cache"]
+
+    expected = reference(g, 0, {})
+    given = [g[name] for name in NAMES]
+    check(prolog, given, [*expected[:5], g["kv_cache"], g["kr_cache"]])
+
+
 @pytest.mark.parametrize("mode", [0, 1, 2])
 def test_mla_prolog_v2(mode: int) -> None:
     g = arguments(2, 3)

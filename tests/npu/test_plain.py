@@ -49,6 +49,18 @@ def dropped_and_back(x: T) -> T:
     return (y - npu.npu_dropout_backward(x, mask, 0.5)).abs() + (y - kept).abs()
 
 
+def statistics_of_all(x: T, sums: T, squares: T, mean: T, variance: T, counts: T) -> tuple[T, T, T, T]:
+    """Of every part the sums; the statistics of all, and the running ones after them.
+
+    https://gitcode.com/cann/ops-nn/tree/master/norm/sync_batch_norm_gather_stats
+    """
+    count = counts.sum()
+    own = sums.sum(0) / count
+    biased = squares.sum(0) / count - own**2
+    moved = variance * 0.7 + 0.3 * biased * count / (count - 1)
+    return own, 1 / (biased + 1e-5).sqrt(), mean * 0.7 + 0.3 * own, moved
+
+
 def image(*shape: int) -> T:
     return torch.randn(shape)
 
@@ -319,6 +331,11 @@ CASES: dict[str, tuple[Reference, Callable[[], list[Any]], Reference, str]] = {
     "batch_norm_reduce": (
         lambda x: npu.batch_norm_reduce(x, 1e-5), lambda: [image(3, 4, 5)], lambda x: (x.sum((0, 2)), x.square().sum((0, 2))), "eager captured npugraph_ex",
     ),
+    "batch_norm_gather_stats_update": (
+        lambda x, s, q, m, v, n: [*npu.batch_norm_gather_stats_update(x, s, q, m, v, 0.3, 1e-5, n), m, v],
+        lambda: [image(2, 4, 5), image(3, 4), 30 + 10 * torch.rand(3, 4), image(4), torch.rand(4), torch.tensor([10, 20, 10], dtype=torch.int32)],
+        statistics_of_all, EAGER,
+    ),
     # Spectra
     "fft_r2c_backward": (
         lambda g: npu.fft_r2c_backward(g, [1], 0, True, 8), lambda: [torch.randn(3, 5, dtype=torch.complex64)],
@@ -363,6 +380,17 @@ CASES: dict[str, tuple[Reference, Callable[[], list[Any]], Reference, str]] = {
     "npu_softmax_cross_entropy_with_logits_backward": (
         npu.npu_softmax_cross_entropy_with_logits_backward, lambda: [image(3), image(3, 4), torch.rand(3, 4).softmax(-1)],
         of(lambda x, t: -(t * F.log_softmax(x, -1)).sum(-1), 0), EAGER,
+    ),
+    # Quantisation as PyTorch's: the integers of a tensor
+    "_quantize_per_tensor_impl": (
+        lambda x, s, z, out: npu._quantize_per_tensor_impl(x, s, z, torch.quint8, result=out),
+        lambda: [image(5, 6) * 3, torch.tensor([0.05]), torch.tensor([120], dtype=torch.int32), torch.zeros(5, 6, dtype=torch.uint8)],
+        lambda x, s, z, out: torch.quantize_per_tensor(x, 0.05, 120, torch.quint8).int_repr(), "eager captured npugraph_ex",
+    ),
+    "_quantize_per_channel_impl": (
+        lambda x, s, z, out: npu._quantize_per_channel_impl(x, s, z, 1, torch.qint8, result=out),
+        lambda: [image(5, 3), torch.tensor([0.05, 0.1, 0.01]), torch.tensor([3, 0, -9], dtype=torch.int32), torch.zeros(5, 3, dtype=torch.int8)],
+        lambda x, s, z, out: torch.quantize_per_channel(x, s, z, 1, torch.qint8).int_repr(), "eager captured npugraph_ex",
     ),
     "npu_layer_norm_eval": (
         lambda x, w, b: npu.npu_layer_norm_eval(x, [2, 4], w, b), lambda: [image(3, 2, 4), image(2, 4), image(2, 4)],

@@ -575,24 +575,3 @@ def rope_with_sin_cos_cache(
         return torch.cat([done, rest], -1).flatten(-2).to(x.dtype)
 
     return rotated(query), rotated(key)
-
-
-# Hyper-connections: residual streams that are mixed by a doubly stochastic matrix.
-
-
-@host_kernel("MhcSinkhorn")
-def mhc_sinkhorn(x: T, *, eps: float = 1e-6, num_iters: int = 20) -> T:
-    """A matrix whose rows and columns are brought to a sum of 1, in turns."""
-    y = torch.softmax(x.float(), -1) + eps
-    y = y / (y.sum(-2, keepdim=True) + eps)
-    for _ in range(num_iters - 1):
-        y = y / (y.sum(-1, keepdim=True) + eps)
-        y = y / (y.sum(-2, keepdim=True) + eps)
-    return y
-
-
-@host_kernel("MhcPost")
-def mhc_post(x: T, h_res: T, h_out: T, h_post: T) -> T:
-    """The streams mixed, and a layer's result given to each."""
-    mixed = torch.einsum("...ij,...id->...jd", h_res.float(), x.float())
-    return (mixed + h_post.float().unsqueeze(-1) * h_out.float().unsqueeze(-2)).to(x.dtype)

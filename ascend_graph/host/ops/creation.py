@@ -121,6 +121,13 @@ def stateless_drop_out_gen_mask(shape: T, prob: T, seed: T, seed1: T, offset: T 
     return _packed(kept)
 
 
+@host_kernel("DropOutGenMaskV3", values=("shape",))
+def drop_out_gen_mask_v3(shape: T, prob: T, *, seed: int = 0, seed2: int = 0) -> T:
+    """A byte for each element. Without seeds PyTorch's generator chooses."""
+    generator = _generator(torch.tensor([seed, seed2])) if seed or seed2 else None
+    return (torch.rand(ints(shape), generator=generator) < prob.item()).to(torch.uint8)
+
+
 _BITS = torch.tensor([1 << i for i in range(8)], dtype=torch.uint8)
 
 
