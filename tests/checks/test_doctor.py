@@ -91,6 +91,24 @@ def test_what_is_wrong_is_a_line_the_line_that_mends_it_and_the_status() -> None
     assert [f["mend"] for f in found["findings"] if f["is_wrong"]] == ["apt-get install g++  # or: export CXX=COMMAND"]
 
 
+@pytest.mark.parametrize(
+    ("function", "value", "text"),
+    [
+        ("libc_ver", ("", ""), "a C library that is not glibc"),  # musl, as Python says it
+        ("machine", "i686", "i686"),
+        ("machine", "riscv64", "riscv64"),
+    ],
+)
+def test_systems_that_torch_npu_has_no_wheels_for(
+    function: str, value: object, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"platform.{function}", lambda *arguments, **named: value)
+    (python,) = (f for f in examine(os.environ) if f.subject == "Python")
+    assert python.is_wrong
+    assert text in python.text
+    assert python.text.endswith("torch_npu's wheels are for glibc on 64-bit x86_64 and aarch64")
+
+
 def test_an_installed_cann_and_its_version(tmp_path: Path) -> None:
     (tmp_path / "aarch64-linux").mkdir()
     (tmp_path / "aarch64-linux/ascend_toolkit_install.info").write_text("package_name=Ascend\nversion=8.3.RC1\n")

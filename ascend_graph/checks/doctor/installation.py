@@ -29,9 +29,10 @@ def installation(environment: Mapping[str, str]) -> Iterator[Finding]:
     """Python, torch and torch_npu, what they ask of the system, compilers, the host runtime and CANN."""
     machine = platform.machine()
     known = machine in ("x86_64", "aarch64") and sys.maxsize > 2**32
-    library = " ".join(platform.libc_ver()) or "a C library that is not glibc"
+    name, number = platform.libc_ver()
+    library = f"glibc {number}" if name == "glibc" else "a C library that is not glibc"
     python = f"{platform.python_version()}, {machine}, {library}"
-    if not known or "glibc" not in library:
+    if not known or name != "glibc":
         yield Finding(
             "Python",
             f"{python}: torch_npu's wheels are for glibc on 64-bit x86_64 and aarch64",
