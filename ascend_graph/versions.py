@@ -17,10 +17,19 @@ from typing import Any
 from ascend_graph.errors import AscendGraphError
 
 #: The versions of torch_npu that were tested, each beside the torch of its number: docs/versions.md.
-TESTED = ("2.14.0", "2.13.0", "2.12.0.post3", "2.7.1.post11")
+TESTED = (
+    "2.14.0", "2.13.0", "2.12.0.post3", "2.11.0.post3", "2.10.0.post7", "2.9.1", "2.9.0.post9", "2.8.0.post5", "2.7.1.post11",
+)  # fmt: skip
 
 #: Set to 1, another version is tried all the same.
 UNTESTED_VARIABLE = "ASCEND_GRAPH_UNTESTED"
+
+
+_OLDEST = (2, 7, 1)
+_TOO_OLD = (
+    " and is older than what the host runtime has libraries for: 2.5 and 2.6 link classes of GE (ge::OperatorCreatorRegister, …) that "
+    "it lacks, on x86_64 with the ABI of strings that PyTorch had then"
+)
 
 
 class VersionError(AscendGraphError):
@@ -73,9 +82,13 @@ def _series(version: str) -> str:
     return ".".join(release(version).split(".")[:2])
 
 
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", release(version))))
+
+
 def requirement() -> str:
     """The range of torch and torch_npu that was tested, as requirements write it: ``>=2.13,<2.15``."""
-    numbers = sorted(tuple(map(int, release(version).split("."))) for version in TESTED)
+    numbers = sorted(map(_numbers, TESTED))
     lowest = ".".join(map(str, numbers[0] if numbers[0][2] else numbers[0][:2]))
     return f">={lowest},<{numbers[-1][0]}.{numbers[-1][1] + 1}"
 
@@ -115,8 +128,9 @@ def check(environment: Mapping[str, str]) -> str | None:
         return f"torch_npu {torch_npu.version} was not tested; {tested}"
     if environment.get(UNTESTED_VARIABLE) == "1":
         return f"torch_npu {torch_npu.version} was not tested and may not work ({UNTESTED_VARIABLE}=1); {tested}"
+    why = _TOO_OLD if _numbers(number) < _OLDEST else ""
     raise VersionError(
-        f"torch_npu {torch_npu.version} was not tested; {tested}. To try it all the same, set {UNTESTED_VARIABLE}=1"
+        f"torch_npu {torch_npu.version} was not tested{why}; {tested}. To try it all the same, set {UNTESTED_VARIABLE}=1"
     )
 
 

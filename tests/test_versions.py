@@ -66,7 +66,11 @@ def test_another_post_release_is_a_remark(tmp_path: Path) -> None:
         ),
         (
             [("torch", "2.1.0", None, None), ("torch_npu", "2.1.0.post17", None, None)],
-            "torch_npu 2.1.0.post17 was not tested; tested are torch_npu 2.14.0, ",
+            "torch_npu 2.1.0.post17 was not tested and is older than what the host runtime has libraries for: ",
+        ),
+        (
+            [("torch", "2.15.0", None, None), ("torch_npu", "2.15.0", None, None)],
+            "torch_npu 2.15.0 was not tested; tested are torch_npu 2.14.0, ",
         ),
     ],
 )

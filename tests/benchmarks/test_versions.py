@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ascend_graph.host.toolkit import toolkit_directory
-from ascend_graph.versions import TESTED, requirement
+from ascend_graph.versions import TESTED, release, requirement
 from benchmarks import symbols, versions
 
 TREE = Path(__file__).resolve().parents[2]
@@ -24,6 +24,9 @@ def test_what_was_tested_is_in_the_project_and_in_the_document() -> None:
         if r.imports and r.passed and r.demo_rows_equal == r.demo_rows > 0 == r.missing_symbols
     }
     assert {r.version for r in results if r.is_good} <= set(TESTED) <= ran
+    # A range has no gaps: one version at least of each minor release between its ends.
+    minors = {tuple(map(int, release(version).split(".")[:2])) for version in TESTED}
+    assert minors == {(2, minor) for minor in range(min(minors)[1], max(minors)[1] + 1)}
     assert versions.table(versions.recorded()) in (TREE / "docs/versions.md").read_text()
 
 
