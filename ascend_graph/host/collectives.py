@@ -47,14 +47,24 @@ def connect(address: str, ranks: int, rank: int, device: int) -> tuple[ProcessGr
     """The process group of ``ranks`` processes that were given ``address``, and their process ids.
 
     Raises:
-        ValueError: the address is none of :func:`serve`, or two ranks use one device.
+        ValueError: the address is none of :func:`serve`; the processes do not agree how many ranks there are or who is which; two ranks
+            use one device.
         DistError: not all ranks were there within HCCL_CONNECT_TIMEOUT seconds.
     """
     host, port, key = _parse(address)
     timeout = _connect_timeout()
     store = PrefixStore(key, TCPStore(host, port, is_master=False, timeout=timeout))
-    store.set(f"rank{rank}", f"{os.getpid()} {device}")
-    members = [store.get(f"rank{i}").decode().split() for i in range(ranks)]
+    if store.add(f"claims of rank {rank}", 1) > 1:
+        taken = store.get(f"rank{rank}").decode().split()[0]
+        raise ValueError(f"rank {rank} of {ranks} is taken by process {taken}; each process needs a RANK of its own")
+    store.set(f"rank{rank}", f"{os.getpid()} {device} {ranks}")
+    members = []
+    for i in range(ranks):
+        members.append(store.get(f"rank{i}").decode().split())
+        if int(members[i][2]) != ranks:
+            raise ValueError(
+                f"rank {i} takes part in a group of {members[i][2]} ranks, and rank {rank} in one of {ranks}: give all processes the same WORLD_SIZE"
+            )
     devices = [int(member[1]) for member in members]
     for i, used in enumerate(devices):
         first = devices.index(used)

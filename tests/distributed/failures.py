@@ -1,4 +1,4 @@
-"""Started by test_failures.py: ranks that die, hang or disagree, each a program of three ranks that must end with a word about it."""
+"""Started by test_distributed.py: ranks that die, hang or disagree, each a program of three ranks that must end with a word about it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import time
+from datetime import timedelta
 
 import pytest
 import torch
@@ -66,10 +67,29 @@ def refused() -> None:
 
 
 def disagreeing() -> None:
-    """Rank 1 reduces another number of elements, which TORCH_DISTRIBUTED_DEBUG=DETAIL finds at all ranks."""
-    x = torch.ones(10 + dist.get_rank() % 2, device="npu")
+    """Rank 1 calls something else, which TORCH_DISTRIBUTED_DEBUG=DETAIL finds at all ranks; all first agree once."""
+    x, other = torch.ones(2, 5, device="npu"), dist.get_rank() % 2 == 1
     dist.all_reduce(x)
+    differs = os.environ["DIFFERS"]
+    if differs == "order" and other:
+        dist.broadcast(x, 0)
+        dist.all_reduce(x)
+    elif differs == "order":
+        dist.all_reduce(x)
+        dist.broadcast(x, 0)
+    else:
+        ones = {"elements": torch.ones(2, 6), "shape": torch.ones(5, 2), "dtype": torch.ones(2, 5, dtype=torch.float16)}
+        dist.all_reduce(ones[differs].npu() if other else x)
     torch.npu.synchronize()
+
+
+def meeting() -> None:
+    """All ranks meet, and reduce."""
+    x = torch.full((10,), float(dist.get_rank()), device="npu")
+    dist.all_reduce(x)
+    ranks = dist.get_world_size()
+    assert x.tolist() == [ranks * (ranks - 1) / 2] * 10
+    print(f"rank {dist.get_rank()} met", flush=True)
 
 
 def run(program: str) -> None:
@@ -84,6 +104,15 @@ def run(program: str) -> None:
     dist.destroy_process_group()
 
 
+def begin() -> None:
+    """Meet under the name that the variables give; what PyTorch says of it is the error that is printed."""
+    try:
+        dist.init_process_group("hccl", timeout=timedelta(seconds=int(os.environ.get("MEETING_SECONDS", "600"))))
+    except RuntimeError as error:
+        print(f"rank {os.environ['RANK']}: {error}", flush=True)
+        os._exit(3)
+
+
 def spawned(rank: int, ranks: int, store: str, program: str) -> None:
     dist.init_process_group("hccl", init_method=f"file://{store}", rank=rank, world_size=ranks)
     run(program)
@@ -93,5 +122,5 @@ if __name__ == "__main__":
     if sys.argv[1] == "spawn":  # spawn PROGRAM RANKS STORE
         torch.multiprocessing.spawn(spawned, (int(sys.argv[3]), sys.argv[4], sys.argv[2]), int(sys.argv[3]))
     else:
-        dist.init_process_group("hccl")
+        begin()
         run(sys.argv[1])

@@ -6,6 +6,7 @@ import sys
 import traceback
 from collections.abc import Callable
 
+import pytest
 import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
@@ -118,6 +119,7 @@ def check_experts(dtype: torch.dtype) -> None:
     torch.testing.assert_close(rows[: len(together)], together, rtol=0, atol=0)
     assert counts.tolist() == torch.tensor(wanted).cumsum(0).tolist()
     assert numbers.tolist() == torch.tensor(wanted).view(local, RANKS).sum(1).tolist()
+    check_quantised_experts(x, ids, together, numbers, counts)
     factors = torch.arange(RANK * local, (RANK + 1) * local).repeat_interleave(numbers.cpu()).to(dtype).npu() + 1
     rows[: len(together)] *= factors.view(-1, 1)
     again = torch_npu.npu_moe_distribute_dispatch_v2(x, ids, *place)
@@ -127,6 +129,35 @@ def check_experts(dtype: torch.dtype) -> None:
     found = torch_npu.npu_moe_distribute_combine(rows, ids, indices, counts, scales, *place, tp_send_counts=tp_counts)
     parts = x.unsqueeze(1) * (ids.to(dtype) + 1).unsqueeze(-1)
     torch.testing.assert_close(found, (parts.float() * scales.unsqueeze(-1)).sum(1).to(dtype))
+
+
+def check_quantised_experts(x: Tensor, ids: Tensor, together: Tensor, numbers: Tensor, counts: Tensor) -> None:
+    """What arrives is int8 by a scale for each row, after its expert's scales; what is not as documented is refused by name."""
+    place, local = (NAMES["world"], RANKS, RANK, EXPERTS), EXPERTS // RANKS
+    smooth = torch.rand(EXPERTS, x.size(1), generator=torch.Generator().manual_seed(5)) + 0.5
+    of_expert = torch.arange(RANK * local, (RANK + 1) * local).repeat_interleave(numbers.cpu())
+    for scales, factors in ((None, torch.ones(1)), (smooth.npu(), smooth[of_expert])):
+        rows, by_row, _, _, found, _, _ = torch_npu.npu_moe_distribute_dispatch(
+            x, ids, *place, scales=scales, quant_mode=2
+        )
+        assert rows.dtype is torch.int8
+        assert found.tolist() == counts.tolist()
+        wide = together.cpu().float() * factors
+        by_hand = wide.abs().amax(1) / 127
+        torch.testing.assert_close(by_row[: len(wide)].cpu(), by_hand)
+        torch.testing.assert_close(
+            rows[: len(wide)].cpu(), (wide / by_hand.unsqueeze(1)).round().to(torch.int8), atol=1, rtol=0
+        )
+    same = torch.zeros_like(ids)
+    for wrong, message in (
+        ((x[:, :8], ids), "multiple of 32"),
+        ((x, same), "twice"),
+        ((x, ids + EXPERTS), "must be 0 to 3"),
+    ):
+        with pytest.raises(RuntimeError, match=message):
+            torch_npu.npu_moe_distribute_dispatch(*wrong, *place)
+    with pytest.raises(RuntimeError, match="scales are for quant_mode 2"):
+        torch_npu.npu_moe_distribute_dispatch(x, ids, *place, scales=smooth.npu())
 
 
 FUNCTIONS = (all_reduce, all_reduce_max, all_gather, reduce_scatter, broadcast, all_to_all)
@@ -140,7 +171,7 @@ def check(mode: str, function: Callable[[Tensor], Tensor], dtype: torch.dtype) -
     compiled = torch.compile(function, backend=backend(mode), fullgraph=True, dynamic=False)
     with torch.no_grad():
         for step in range(3):
-            x = data(RANKS * 2, 256 if function is products else 8, dtype=dtype) + step
+            x = data(RANKS * 2, {products: 256, through_experts: 32}.get(function, 8), dtype=dtype) + step
             torch.testing.assert_close(compiled(x), function(x), rtol=0, atol=0)
 
 

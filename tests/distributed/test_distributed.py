@@ -8,7 +8,11 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 HERE = Path(__file__).parent
 #: How a rank ends that is told of another's failure: by the error of its own call, or by torch_npu's watchdog, if that is first.
@@ -34,22 +38,28 @@ def run_under_torchrun(script: str, ranks: int, *arguments: str) -> str:
     return done.stdout
 
 
-def run_ranks(program: str, ranks: int, **variables: str) -> tuple[list[int], list[str], float]:
-    """A program of failures.py without a launcher that would end the others: exit codes, outputs, and the seconds from the first
-    end of a rank to the last."""
+def start_ranks(
+    program: str, ranks: int, of_rank: Callable[[int], Mapping[str, str]] = lambda rank: {}, **variables: str
+) -> list[subprocess.Popen[str]]:
+    """A program of failures.py without a launcher that would end the others; variables of all ranks, and of one."""
     shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(ranks), **variables}
-    processes = [
+    return [
         subprocess.Popen(
             [sys.executable, str(HERE / "failures.py"), program],
-            env=environment(RANK=str(rank), LOCAL_RANK=str(rank), **shared),
+            env=environment(**{"RANK": str(rank), "LOCAL_RANK": str(rank), **shared, **of_rank(rank)}),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
         )
         for rank in range(ranks)
     ]
+
+
+def run_ranks(program: str, ranks: int, **given: Any) -> tuple[list[int], list[str], float]:
+    """Exit codes and outputs of :func:`start_ranks`, and the seconds from the first end of a rank to the last."""
+    processes = start_ranks(program, ranks, **given)
     ends: dict[int, float] = {}
-    while len(ends) < ranks:
+    while len(ends) < len(processes):
         ends |= {i: time.monotonic() for i, p in enumerate(processes) if i not in ends and p.poll() is not None}
         time.sleep(0.05)
     outputs = [process.communicate()[0] for process in processes]
@@ -99,10 +109,65 @@ def test_a_rank_that_does_not_come_ends_the_wait_of_the_others() -> None:
     assert "imed out" in outputs[0]
 
 
-def test_ranks_that_do_not_agree_are_told_so() -> None:
-    codes, outputs, _ = run_ranks("disagreeing", 2, TORCH_DISTRIBUTED_DEBUG="DETAIL")
+@pytest.mark.parametrize(
+    ("differs", "said"),
+    [("elements", "2, 6"), ("shape", "5, 2"), ("dtype", "Half"), ("order", "BROADCAST")],
+)
+def test_ranks_that_do_not_agree_are_told_so(differs: str, said: str) -> None:
+    codes, outputs, _ = run_ranks("disagreeing", 2, TORCH_DISTRIBUTED_DEBUG="DETAIL", DIFFERS=differs)
     assert codes == [3, 3], outputs
-    assert all("Collectives differ" in output for output in outputs), outputs
+    for output in outputs:
+        assert "Collectives differ" in output, output
+        assert said in output, output
+
+
+def test_processes_that_do_not_agree_how_many_they_are_are_told_so() -> None:
+    """Two of three ranks say two: nobody waits for a third one of theirs."""
+    codes, outputs, seconds = run_ranks("meeting", 2, of_rank=lambda rank: {"WORLD_SIZE": str(2 + rank)})
+    assert codes == [3, 3], outputs
+    assert "rank 0 takes part in a group of 2 ranks, and rank 1 in one of 3" in outputs[1], outputs
+    assert seconds < 10
+
+
+def test_processes_with_one_rank_are_told_so() -> None:
+    codes, outputs, _ = run_ranks(
+        "meeting", 3, of_rank=lambda rank: {"RANK": str(min(rank, 1))}, HCCL_CONNECT_TIMEOUT="5"
+    )
+    assert codes == [3, 3, 3], outputs
+    assert "rank 1 of 3 is taken by process" in "".join(outputs), outputs
+
+
+def test_a_rank_that_is_never_started_ends_the_meeting() -> None:
+    codes, outputs, seconds = run_ranks("meeting", 2, WORLD_SIZE="3", MEETING_SECONDS="3")
+    assert codes == [3, 3], outputs
+    assert "2/3" in outputs[0], outputs
+    assert seconds < 10
+
+
+def test_more_ranks_than_devices_are_refused() -> None:
+    codes, outputs, _ = run_ranks("meeting", 2, ASCEND_GRAPH_HOST_DEVICES="1", HCCL_CONNECT_TIMEOUT="5")
+    assert codes[1] not in (0, None), outputs
+    assert re.search(r"device.*(1|0, 1)", outputs[1]), outputs
+
+
+def test_a_port_in_use_is_said() -> None:
+    """Where ranks meet is PyTorch's own store. Rank 0 cannot open it; others would wait for an answer, and torchrun ends them."""
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--master-addr=127.0.0.1"]
+        command += [f"--master-port={other.getsockname()[1]}", str(HERE / "failures.py"), "meeting"]
+        done = subprocess.run(command, check=False, env=environment(), capture_output=True, text=True, timeout=120)
+    assert done.returncode != 0
+    assert "address already in use" in done.stdout + done.stderr, done.stdout + done.stderr
+
+
+def test_two_jobs_at_once_do_not_meet() -> None:
+    jobs = [start_ranks("meeting", ranks) for ranks in (2, 3)]
+    for job in jobs:
+        outputs = [process.communicate()[0] for process in job]
+        assert [process.returncode for process in job] == [0] * len(job), outputs
+        assert all(f"rank {rank} met" in output for rank, output in enumerate(outputs)), outputs
 
 
 def test_what_the_device_refuses_is_refused(tmp_path: Path) -> None:

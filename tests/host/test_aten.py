@@ -243,3 +243,15 @@ def test_integers_divided_by_zero_are_refused() -> None:
     for divide in (torch.remainder, torch.fmod, torch.floor_divide):
         with pytest.raises(RuntimeError, match="ZeroDivisionError|divided by zero"):
             divide(a, a)
+
+
+def test_memory_that_was_freed_under_a_tensor_is_refused() -> None:
+    """As FSDP2 frees parameters: a device would read address 0."""
+    x, y = torch.ones(4, device="npu"), torch.ones(4, device="npu")
+    x.untyped_storage().resize_(0)
+    for call in (lambda: x + y, lambda: y.copy_(x), lambda: torch._foreach_add_([y], [x]), x.zero_):
+        with pytest.raises(RuntimeError, match=r"shape \[4\] whose memory was freed"):
+            call()
+    assert torch.empty_like(x).shape == x.detach().shape == (4,)
+    x.untyped_storage().resize_(16)
+    torch.testing.assert_close((x.fill_(2) + y).cpu(), torch.full((4,), 3.0))

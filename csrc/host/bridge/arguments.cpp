@@ -34,6 +34,16 @@ void check_backend(const Operator& op, const at::Tensor& t) {
                 "function to it first, with .npu()");
 }
 
+// A storage that was resized to nothing (FSDP2 frees parameters so) under a tensor that still has elements: a
+// device would read or write address 0.
+void check_memory(const Operator& op, const c10::Argument& argument, const at::Tensor& t) {
+    TORCH_CHECK(t.numel() == 0 || t._is_zerotensor() || !t.has_storage() || t.storage().nbytes() != 0,
+                op.operator_name(), ": argument '", argument.name(), "' is a ", t.scalar_type(),
+                " tensor of shape ", t.sizes(),
+                " whose memory was freed (its storage has 0 bytes); resize the storage, or gather the "
+                "parameter, before it is used");
+}
+
 bool is_generator(const c10::Argument& argument) {
     const auto* optional = argument.type()->castRaw<c10::OptionalType>();
     const auto kind = optional != nullptr ? optional->getElementType()->kind() : argument.type()->kind();
@@ -116,6 +126,7 @@ at::Tensor Arguments::replace(const at::Tensor& t, const Operator& op, size_t po
                                 argument.name(), "' is a ", layout_of(t),
                                 " tensor; on devices of the host runtime the operator takes dense tensors "
                                 "only: call it on the CPU, or on a dense tensor");
+    check_memory(op, argument, t);
     if (!on_device_) device_ = t.device();
     on_device_ = true;
     const bool written = is_written(argument);
