@@ -114,10 +114,9 @@ def launch(arguments: list[str]) -> NoReturn:
     strict = {STRICT_VARIABLE: "1"} if "--strict" in flags else {}
     # torch_npu's own check, which it imports with itself where the variable is set; 1 asks for record_stream too.
     streams = {"TORCH_NPU_SANITIZER": "1"} if "--streams" in flags else {}
-    environment = host_environment({**os.environ, **strict, **streams}, bridge)
-    if packages:
-        known = [p for p in environment.get("ASCEND_CUSTOM_OPP_PATH", "").split(":") if p]
-        environment["ASCEND_CUSTOM_OPP_PATH"] = ":".join([*directories, *known])
+    known = filter(None, os.environ.get("ASCEND_CUSTOM_OPP_PATH", "").split(":"))
+    selected = {"ASCEND_CUSTOM_OPP_PATH": ":".join([*directories, *known])} if packages else {}
+    environment = host_environment({**os.environ, **strict, **streams, **selected}, bridge)
     if not quiet:
         print(f"ascend_graph: host runtime active ({toolkit_directory()}); this is a CPU, not an NPU", file=sys.stderr)
         sys.stderr.flush()

@@ -132,6 +132,9 @@ def kernel_timeout(environment: Mapping[str, str]) -> float | None:
 def host_environment(environment: Mapping[str, str], bridge: Path | None) -> dict[str, str]:
     """``environment`` with the host toolkit selected.
 
+    The libraries of the operator packages in ``ASCEND_CUSTOM_OPP_PATH`` are on the library path, as a package's own
+    ``set_env.bash`` puts them: extensions with an older ``pytorch_npu_helper.hpp`` look for ``libcust_opapi.so`` there.
+
     The task queue is off: the kernels that stand in for the device read memory at once, so work queued on another thread
     would be read before it is done.
 
@@ -140,7 +143,12 @@ def host_environment(environment: Mapping[str, str], bridge: Path | None) -> dic
     """
     kernel_timeout(environment)
     toolkit = toolkit_directory()
-    library_path = [str(toolkit / "lib64"), *filter(None, environment.get("LD_LIBRARY_PATH", "").split(":"))]
+    packages = filter(None, environment.get("ASCEND_CUSTOM_OPP_PATH", "").split(":"))
+    library_path = [
+        str(toolkit / "lib64"),
+        *(f"{package}/op_api/lib" for package in packages),
+        *filter(None, environment.get("LD_LIBRARY_PATH", "").split(":")),
+    ]
     # `bisheng`, and the `python3` of authors' build scripts: the one that has this package.
     programs = [str(toolkit / "bin"), str(Path(sys.executable).parent), *environment.get("PATH", os.defpath).split(":")]
     result = dict(environment)

@@ -95,6 +95,10 @@ BROKEN = {
     "atomic type": ("TBuf<> b; pipe.InitBuffer(b, 64); SetAtomicAdd<float>(); DataCopy(gm.ReinterpretCast<uint32_t>(), b.Get<uint32_t>(), 8);", r"an atomic copy to global memory takes float"),
     "cube position": ("TBuf<> b; pipe.InitBuffer(b, 1024); auto a = b.Get<half>(); Mmad(b.Get<float>(), a, a, MmadParams());", r"Mmad: dst lies in VECCALC; it must lie in the L0C buffer"),
     "trap": ("Trap();", r"Trap"),
+    "assertion behind a value": (
+        "int tiles = 3 ASSERT(tiles != 0 && \"no tiles\"); if (tiles == 3) ASSERT(tiles == 2); else ASSERT(false);",
+        r"assertion failed: tiles == 2",
+    ),
     "assertion": ("int tiles = 0; ASSERT(tiles > 0 && \\\"no tiles\\\");".replace("\\\\", ""), r"assertion failed: tiles > 0"),
     "assertion with a message": ("int tiles = 3; ascendc_assert(tiles == 4, \"%d tiles\", tiles);", r"assertion failed: tiles == 4: 3 tiles"),
     "tiling": ("struct Tiling { int a; }; GET_TILING_DATA_WITH_STRUCT(Tiling, data, nullptr); (void)data;", r"GET_TILING_DATA: the tiling address is null"),

@@ -54,6 +54,23 @@ def _flash(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
     return np.concatenate(((powers[:, :60] + powers[:, 60:]) / total, rest), 1).astype(np.float32).ravel()
 
 
+def _softmax_facts(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """The first 60 of 64, and behind them the row's sum and maximum."""
+    result = _softmax(x, z, 60).reshape(4, 64)
+    part = x.reshape(4, 64)[:, :60].astype(np.float64)
+    result[:, 62] = np.exp(part - part.max(1, keepdims=True)).sum(1)
+    result[:, 63] = part.max(1)
+    return result.ravel()
+
+
+def _softmax(x: np.ndarray, z: np.ndarray, count: int) -> np.ndarray:
+    result = z.copy().reshape(4, 64)
+    part = x.reshape(4, 64)[:, :count].astype(np.float64)
+    powers = np.exp(part - part.max(1, keepdims=True))
+    result[:, :count] = powers / powers.sum(1, keepdims=True)
+    return result.ravel()
+
+
 CASES: list[Case] = []
 
 # --- Compare and Select ----------------------------------------------------------------------------------------------
@@ -461,6 +478,10 @@ CASES += [
          "for (int i = 0; i < 4; ++i) Muls(z[i * 64], z[i * 64], s.GetValue(i * 8), 64);"
          "for (int i = 0; i < 4; ++i) { Ln(z[i * 64], z[i * 64], 64); Adds(z[i * 64], z[i * 64], m.GetValue(i * 8), 64); }",
          lambda x, y, z: x, x256, rtol=1e-5, atol=1e-5),
+    Case("SoftMax of half, sums of float", "LocalTensor<float> s = t.ReinterpretCast<float>(), m = s[64]; static constexpr SoftmaxConfig c = "
+         "{true, 0, 0, SoftmaxMode::SOFTMAX_OUTPUT_WITHOUT_BRC}; SoftMax<half, false, false, false, c>(z, s, m, x, 0, {4, 64, 4, 60});"
+         "for (int i = 0; i < 4; ++i) { z.SetValue(i * 64 + 62, (half)s.GetValue(i)); z.SetValue(i * 64 + 63, (half)m.GetValue(i)); }",
+         _softmax_facts, h256, types=("half", "half", "half"), rtol=2e-3, atol=1e-6),
     # The second of two parts, with the maximum and the sum of the first; in place, one fact a row, then a block of them.
     Case("SoftmaxFlashV2 packed", FLASH.format(mode="SOFTMAX_OUTPUT_WITHOUT_BRC", width=1), _flash, x256, y256, rtol=1e-5, atol=1e-6),
     Case("SoftmaxFlashV2 blocks", FLASH.format(mode="SOFTMAX_NORMAL", width=8), _flash, x256, y256, rtol=1e-5, atol=1e-6),
@@ -470,14 +491,6 @@ CASES += [
          "ResetCtrlSpr<3, 5>(); z.SetValue(8, GetCtrlSpr<0, 63>()); z.SetValue(9, DivCeil(7, 2) * 100 + AlignUp(7, 4) + unlikely(likely(false)));",
          lambda x, y, z: np.array([3, 63, 3, 63, 1, 3, 64, 6, 0, 408], "i8"), np.zeros(10, "i8"), types=("int64_t",) * 3),
 ]  # fmt: skip
-
-
-def _softmax(x: np.ndarray, z: np.ndarray, count: int) -> np.ndarray:
-    result = z.copy().reshape(4, 64)
-    part = x.reshape(4, 64)[:, :count].astype(np.float64)
-    powers = np.exp(part - part.max(1, keepdims=True))
-    result[:, :count] = powers / powers.sum(1, keepdims=True)
-    return result.ravel()
 
 
 @pytest.fixture(scope="module")

@@ -53,6 +53,23 @@ def test_refuses_to_shadow_a_real_cann(tmp_path: Path) -> None:
     assert launch("--force", "-c", "print('ran')", ASCEND_HOME_PATH=str(tmp_path)).stdout.strip() == "ran"
 
 
+def test_libraries_of_packages_are_found_by_their_name(tmp_path: Path) -> None:
+    """Older extensions open libcust_opapi.so, which a package's set_env.bash puts on the library path; the first package wins."""
+    for name in ("one", "two"):
+        directory = tmp_path / name / "op_api/lib"
+        directory.mkdir(parents=True)
+        (tmp_path / "which.cpp").write_text(f'extern "C" char which() {{ return "{name}"[0]; }}')
+        command = [
+            os.environ.get("CXX", "g++"), "-shared", "-fPIC", tmp_path / "which.cpp", "-o", directory / "libcust_opapi.so"
+        ]  # fmt: skip
+        subprocess.run(command, check=True)
+    code = "import ctypes; print(chr(ctypes.CDLL('libcust_opapi.so').which()))"
+    one, two = str(tmp_path / "one"), str(tmp_path / "two")
+    assert launch("--opp", two, "-c", code).stdout == "t\n"
+    assert launch("-c", code, ASCEND_CUSTOM_OPP_PATH=f"{one}:{two}").stdout == "o\n"
+    assert launch("--opp", two, "-c", code, ASCEND_CUSTOM_OPP_PATH=one).stdout == "t\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

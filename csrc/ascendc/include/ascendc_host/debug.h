@@ -5,6 +5,7 @@
 #include <cassert>
 #include <cstdio>
 #include <cstdlib>
+#include <tuple>
 
 #include "tensor.h"
 
@@ -73,12 +74,36 @@ void check_assertion(bool holds, const char* condition, const Where& where, Ts..
     ascendc_host::fail(ascendc_host::current(), where, text);
 }
 
+// Without the device's checks ASSERT is nothing, and so kernels have it behind values too. The plus before it
+// is unary in a statement of its own, and checks; behind a value it leaves that as it is.
+template <typename... Ts>
+struct Assertion {
+    bool holds;
+    const char* condition;
+    Where where;
+    std::tuple<Ts...> message;
+
+    void operator+() const {
+        std::apply([this](const Ts&... parts) { check_assertion(holds, condition, where, parts...); },
+                   message);
+    }
+    template <typename T>
+    friend T operator+(T value, const Assertion&) {
+        return value;
+    }
+};
+template <typename... Ts>
+Assertion<Ts...> assertion(bool holds, const char* condition, const Where& where, Ts... message) {
+    return {holds, condition, where, {message...}};
+}
+
 }  // namespace AscendC
 
 #define ascendc_assert(condition, ...) \
     ::AscendC::check_assertion(static_cast<bool>(condition), #condition, ::AscendC::Where(), ##__VA_ARGS__)
 #ifndef ASCENDC_HOST_KEEP_ASSERT
-#define ASSERT(condition, ...) ascendc_assert(condition, ##__VA_ARGS__)
+#define ASSERT(condition, ...) \
+    +::AscendC::assertion(static_cast<bool>(condition), #condition, ::AscendC::Where(), ##__VA_ARGS__)
 #endif
 // In a kernel, a failed assert must not end the process.
 #undef assert

@@ -3,7 +3,11 @@
 #ifndef ASCENDC_HOST_SOFTMAX_H
 #define ASCENDC_HOST_SOFTMAX_H
 
+#include <limits>
+#include <optional>
+
 #include "math.h"
+#include "patterns.h"
 
 namespace AscendC {
 
@@ -14,73 +18,7 @@ struct SoftMaxShapeInfo {
     uint32_t oriSrcK = 0;
 };
 
-namespace detail {
-// Rows of `srcK` elements of which `oriSrcK` count; by default the last dimension of the tensor's shape.
-template <typename T>
-SoftMaxShapeInfo rows_of_tensor(const LocalTensor<T>& src, SoftMaxShapeInfo info) {
-    if (info.srcK == 0) {
-        const ShapeInfo shape = src.GetShapeInfo();
-        info.srcK = shape.shapeDim == 0 ? src.GetSize() : shape.shape[shape.shapeDim - 1];
-        info.srcM = info.srcK == 0 ? 0 : src.GetSize() / info.srcK;
-        info.oriSrcM = info.srcM;
-        info.oriSrcK =
-            shape.originalShapeDim == 0 ? info.srcK : shape.originalShape[shape.originalShapeDim - 1];
-    }
-    return info;
-}
-}  // namespace detail
-
-// dst = exp(src - max) / sum over each row; `sum` and `max` get the row's value in a whole block of 32 bytes.
-template <typename T, typename Tiling, bool isReuseSource = false, bool isBasicBlock = false,
-          bool isDataFormatNZ = false>
-void SoftMax(const LocalTensor<T>& dst, const LocalTensor<T>& sum, const LocalTensor<T>& max,
-             const LocalTensor<T>& src, const LocalTensor<uint8_t>&, const Tiling&,
-             const SoftMaxShapeInfo& shape = {}, Where where = Where()) {
-    ascendc_host::enter(where);
-    const auto rows = detail::rows_of_tensor(src, shape);
-    const uint64_t count = uint64_t(rows.srcM) * rows.srcK;
-    const T* from = detail::vector_operand(src, count * sizeof(T), "SoftMax", "src", where);
-    T* to = detail::vector_operand(dst, count * sizeof(T), "SoftMax", "dst", where);
-    constexpr uint32_t width = 32 / sizeof(T);
-    T* sums = detail::vector_operand(sum, uint64_t(rows.srcM) * 32, "SoftMax", "sumTensor", where);
-    T* maxima = detail::vector_operand(max, uint64_t(rows.srcM) * 32, "SoftMax", "maxTensor", where);
-    for (uint32_t row = 0; row < rows.srcM; ++row) {
-        std::vector<detail::Wide<T>> values(from + uint64_t(row) * rows.srcK,
-                                            from + uint64_t(row) * rows.srcK + rows.oriSrcK);
-        if (values.empty()) continue;
-        const auto largest = detail::extreme<ReduceType::MAX>(values.data(), values.size()).value;
-        for (auto& value : values) value = std::exp(value - largest);
-        const auto total = detail::pairwise_sum(values.data(), values.size());
-        for (size_t i = 0; i < values.size(); ++i)
-            to[uint64_t(row) * rows.srcK + i] = static_cast<T>(values[i] / total);
-        std::fill_n(sums + row * width, width, static_cast<T>(total));
-        std::fill_n(maxima + row * width, width, static_cast<T>(largest));
-    }
-}
-template <typename T, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false,
-          typename Tiling = int>
-void SoftMax(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>&, const Tiling&,
-             const SoftMaxShapeInfo& shape = {}, Where where = Where()) {
-    ascendc_host::enter(where);
-    const auto rows = detail::rows_of_tensor(src, shape);
-    const uint64_t count = uint64_t(rows.srcM) * rows.srcK;
-    const T* from = detail::vector_operand(src, count * sizeof(T), "SoftMax", "src", where);
-    T* to = detail::vector_operand(dst, count * sizeof(T), "SoftMax", "dst", where);
-    for (uint32_t row = 0; row < rows.srcM; ++row) {
-        std::vector<detail::Wide<T>> values(from + uint64_t(row) * rows.srcK,
-                                            from + uint64_t(row) * rows.srcK + rows.oriSrcK);
-        if (values.empty()) continue;
-        const auto largest = detail::extreme<ReduceType::MAX>(values.data(), values.size()).value;
-        for (auto& value : values) value = std::exp(value - largest);
-        const auto total = detail::pairwise_sum(values.data(), values.size());
-        for (size_t i = 0; i < values.size(); ++i)
-            to[uint64_t(row) * rows.srcK + i] = static_cast<T>(values[i] / total);
-    }
-}
-
-// --- parts
-// ------------------------------------------------------------------------------------------------------------
-
+// Whether a row's sum and maximum fill a block of 32 bytes, or are one element.
 enum class SoftmaxMode { SOFTMAX_NORMAL = 0, SOFTMAX_OUTPUT_WITHOUT_BRC = 1 };
 
 struct SoftmaxConfig {
@@ -97,6 +35,20 @@ constexpr SoftmaxConfig SOFTMAX_DEFAULT_CFG = {true, 0, 0, SoftmaxMode::SOFTMAX_
 
 namespace detail {
 
+// Rows of `srcK` elements of which `oriSrcK` count; by default the last dimension of the tensor's shape.
+template <typename T>
+SoftMaxShapeInfo rows_of_tensor(const LocalTensor<T>& src, SoftMaxShapeInfo info) {
+    if (info.srcK == 0) {
+        const ShapeInfo shape = src.GetShapeInfo();
+        info.srcK = shape.shapeDim == 0 ? src.GetSize() : shape.shape[shape.shapeDim - 1];
+        info.srcM = info.srcK == 0 ? 0 : src.GetSize() / info.srcK;
+        info.oriSrcM = info.srcM;
+        info.oriSrcK =
+            shape.originalShapeDim == 0 ? info.srcK : shape.originalShape[shape.originalShapeDim - 1];
+    }
+    return info;
+}
+
 // All rows at once: a tiling of any structure that says nothing.
 struct no_tiling {
     template <typename Tiling>
@@ -105,9 +57,65 @@ struct no_tiling {
     }
 };
 
+// exp(x - largest) of a row, or of the part that follows one of which largest and total are known: `factor`
+// is what that one's results are to be multiplied by.
+struct Powers {
+    std::vector<float> values;
+    float largest, total, factor;
+
+    template <typename T>
+    Powers(const T* row, uint32_t count, float known_largest = -std::numeric_limits<float>::infinity(),
+           float known_total = 0)
+        : values(row, row + count) {
+        largest = std::max(extreme<ReduceType::MAX>(values.data(), values.size()).value, known_largest);
+        factor = known_total == 0 ? 0 : std::exp(known_largest - largest);
+        for (float& value : values) value = std::exp(value - largest);
+        total = pairwise_sum(values.data(), values.size()) + factor * known_total;
+    }
+};
+
+// The sums and the maxima of rows; those of a packed mode are one element, others a block of 32 bytes.
+template <SoftmaxMode mode, typename S>
+struct RowFacts {
+    static constexpr uint32_t width = mode == SoftmaxMode::SOFTMAX_OUTPUT_WITHOUT_BRC ? 1 : 32 / sizeof(S);
+
+    RowFacts(const LocalTensor<S>& tensor, uint64_t rows, const char* api, const char* name,
+             const Where& where)
+        : at(vector_operand(tensor, rows * width * sizeof(S), api, name, where)) {}
+
+    float get(uint64_t row) const { return static_cast<float>(at[row * width]); }
+    void set(uint64_t row, float value) const { std::fill_n(at + row * width, width, static_cast<S>(value)); }
+
+    S* at;
+};
+
+template <typename T, typename S, const SoftmaxConfig& config>
+void softmax(const LocalTensor<T>& dst, const LocalTensor<S>* sum, const LocalTensor<S>* max,
+             const LocalTensor<T>& src, const SoftMaxShapeInfo& shape, const Where& where) {
+    constexpr const char* api = "SoftMax";
+    static_assert(is_one_of<T, half, float>, "SoftMax is for half and float");
+    ascendc_host::enter(where);
+    const auto rows = rows_of_tensor(src, shape);
+    const uint64_t bytes = uint64_t(rows.srcM) * rows.srcK * sizeof(T);
+    const T* from = vector_operand(src, bytes, api, "srcTensor", where);
+    T* to = vector_operand(dst, bytes, api, "dstTensor", where);
+    std::optional<RowFacts<config.mode, S>> sums, maxima;
+    if (sum != nullptr) {
+        sums.emplace(*sum, rows.srcM, api, "sumTensor", where);
+        maxima.emplace(*max, rows.srcM, api, "maxTensor", where);
+    }
+    for (uint64_t row = 0; row < rows.srcM && rows.oriSrcK > 0; ++row) {
+        const Powers powers(from + row * rows.srcK, rows.oriSrcK);
+        T* row_to = to + row * rows.srcK;
+        for (float value : powers.values) *row_to++ = static_cast<T>(value / powers.total);
+        if (!sums) continue;
+        sums->set(row, powers.total);
+        maxima->set(row, powers.largest);
+    }
+}
+
 // dst = exp(src - max) of each row, not divided. `sum` and `max` are those of the row, with `isUpdate` those
-// of the parts before it as well; `expMax` is what their results are to be multiplied by then. Per row these
-// have a block of 32 bytes, or one element where the mode says so.
+// of the parts before it as well; `expMax` is what their results are to be multiplied by then.
 template <bool isUpdate, SoftmaxMode mode, typename T, typename S>
 void softmax_flash(const LocalTensor<T>& dst, const LocalTensor<S>& sum, const LocalTensor<S>& max,
                    const LocalTensor<T>& src, const LocalTensor<T>& exp_max, const LocalTensor<S>& in_sum,
@@ -115,44 +123,63 @@ void softmax_flash(const LocalTensor<T>& dst, const LocalTensor<S>& sum, const L
     constexpr const char* api = "SoftmaxFlashV2";
     ascendc_host::enter(where);
     const auto rows = rows_of_tensor(src, shape);
-    const uint64_t count = uint64_t(rows.srcM) * rows.srcK;
-    constexpr bool packed = mode == SoftmaxMode::SOFTMAX_OUTPUT_WITHOUT_BRC;
-    constexpr uint32_t wide = packed ? 1 : 32 / sizeof(S), narrow = packed ? 1 : 32 / sizeof(T);
-    const uint64_t facts = uint64_t(rows.srcM) * wide * sizeof(S);
-    const T* from = vector_operand(src, count * sizeof(T), api, "src", where);
-    T* to = vector_operand(dst, count * sizeof(T), api, "dst", where);
-    S* sums = vector_operand(sum, facts, api, "expSumTensor", where);
-    S* maxima = vector_operand(max, facts, api, "maxTensor", where);
-    T* factors = nullptr;
-    const S *sums_before = nullptr, *maxima_before = nullptr;
+    const uint64_t bytes = uint64_t(rows.srcM) * rows.srcK * sizeof(T);
+    const T* from = vector_operand(src, bytes, api, "src", where);
+    T* to = vector_operand(dst, bytes, api, "dst", where);
+    const RowFacts<mode, S> sums(sum, rows.srcM, api, "expSumTensor", where);
+    const RowFacts<mode, S> maxima(max, rows.srcM, api, "maxTensor", where);
+    std::optional<RowFacts<mode, T>> factors;
+    std::optional<RowFacts<mode, S>> sums_before, maxima_before;
     if constexpr (isUpdate) {
-        factors =
-            vector_operand(exp_max, uint64_t(rows.srcM) * narrow * sizeof(T), api, "expMaxTensor", where);
-        sums_before = vector_operand(in_sum, facts, api, "inExpSumTensor", where);
-        maxima_before = vector_operand(in_max, facts, api, "inMaxTensor", where);
+        factors.emplace(exp_max, rows.srcM, api, "expMaxTensor", where);
+        sums_before.emplace(in_sum, rows.srcM, api, "inExpSumTensor", where);
+        maxima_before.emplace(in_max, rows.srcM, api, "inMaxTensor", where);
     }
-    for (uint32_t row = 0; row < rows.srcM; ++row) {
-        const uint64_t first = uint64_t(row) * rows.srcK;
-        std::vector<float> values(from + first, from + first + rows.oriSrcK);
-        if (values.empty()) continue;
-        float largest = extreme<ReduceType::MAX>(values.data(), values.size()).value;
-        float factor = 0, before = 0;
-        if constexpr (isUpdate) {
-            const float known = static_cast<float>(maxima_before[uint64_t(row) * wide]);
-            largest = std::max(largest, known);
-            factor = std::exp(known - largest);
-            before = static_cast<float>(sums_before[uint64_t(row) * wide]);
-        }
-        for (float& value : values) value = std::exp(value - largest);
-        const float total = pairwise_sum(values.data(), values.size()) + factor * before;
-        for (size_t i = 0; i < values.size(); ++i) to[first + i] = static_cast<T>(values[i]);
-        std::fill_n(sums + uint64_t(row) * wide, wide, static_cast<S>(total));
-        std::fill_n(maxima + uint64_t(row) * wide, wide, static_cast<S>(largest));
-        if constexpr (isUpdate) std::fill_n(factors + uint64_t(row) * narrow, narrow, static_cast<T>(factor));
+    for (uint64_t row = 0; row < rows.srcM && rows.oriSrcK > 0; ++row) {
+        const T* part = from + row * rows.srcK;
+        const Powers powers = isUpdate
+                                  ? Powers(part, rows.oriSrcK, maxima_before->get(row), sums_before->get(row))
+                                  : Powers(part, rows.oriSrcK);
+        T* row_to = to + row * rows.srcK;
+        for (float value : powers.values) *row_to++ = static_cast<T>(value);
+        sums.set(row, powers.total);
+        maxima.set(row, powers.largest);
+        if constexpr (isUpdate) factors->set(row, powers.factor);
     }
 }
 
 }  // namespace detail
+
+// dst = exp(src - max) / sum over each row.
+template <typename T, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false,
+          const SoftmaxConfig& config = SOFTMAX_DEFAULT_CFG, typename S, typename Tiling>
+void SoftMax(const LocalTensor<T>& dstTensor, const LocalTensor<S>& sumTensor,
+             const LocalTensor<S>& maxTensor, const LocalTensor<T>& srcTensor, const Tiling&,
+             const SoftMaxShapeInfo& softmaxShapeInfo = {}, Where where = Where()) {
+    static_assert(!isDataFormatNZ, "SoftMax of the host runtime is for ND");
+    detail::softmax<T, S, config>(dstTensor, &sumTensor, &maxTensor, srcTensor, softmaxShapeInfo, where);
+}
+template <typename T, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false,
+          const SoftmaxConfig& config = SOFTMAX_DEFAULT_CFG, typename S, typename Tiling>
+void SoftMax(const LocalTensor<T>& dstTensor, const LocalTensor<S>& sumTensor,
+             const LocalTensor<S>& maxTensor, const LocalTensor<T>& srcTensor, const LocalTensor<uint8_t>&,
+             const Tiling& tiling, const SoftMaxShapeInfo& softmaxShapeInfo = {}, Where where = Where()) {
+    SoftMax<T, isReuseSource, isBasicBlock, isDataFormatNZ, config>(
+        dstTensor, sumTensor, maxTensor, srcTensor, tiling, softmaxShapeInfo, where);
+}
+template <typename T, bool isReuseSource = false, bool isBasicBlock = false,
+          const SoftmaxConfig& config = SOFTMAX_DEFAULT_CFG, typename Tiling>
+void SoftMax(const LocalTensor<T>& dstTensor, const LocalTensor<T>& srcTensor, const Tiling&,
+             const SoftMaxShapeInfo& softmaxShapeInfo = {}, Where where = Where()) {
+    const LocalTensor<float>* none = nullptr;
+    detail::softmax<T, float, config>(dstTensor, none, none, srcTensor, softmaxShapeInfo, where);
+}
+template <typename T, bool isReuseSource = false, bool isBasicBlock = false,
+          const SoftmaxConfig& config = SOFTMAX_DEFAULT_CFG, typename Tiling>
+void SoftMax(const LocalTensor<T>& dstTensor, const LocalTensor<T>& srcTensor, const LocalTensor<uint8_t>&,
+             const Tiling& tiling, const SoftMaxShapeInfo& softmaxShapeInfo = {}, Where where = Where()) {
+    SoftMax<T, isReuseSource, isBasicBlock, config>(dstTensor, srcTensor, tiling, softmaxShapeInfo, where);
+}
 
 constexpr detail::no_tiling SoftMaxFlashV2TilingFunc(const SoftMaxShapeInfo&, uint32_t, uint32_t, uint32_t,
                                                      bool = false, bool = false, bool = false, bool = false) {
