@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import torch
@@ -67,10 +68,17 @@ def passing_by(compiler: Compiler, graph: fx.GraphModule, inputs: Sequence[Any])
     returned = output.args[0]
     if not isinstance(returned, tuple | list):
         return compiler(graph, inputs)
-    given = {n: found for n, r in enumerate(returned) if (found := _given(r, placeholders)) is not None}
+    #: Groups of meshes, whose names are what collectives are given.
+    groups = {
+        node: value
+        for node in graph.graph.nodes
+        if node.op == "get_attr"
+        and not isinstance(value := attrgetter(node.target)(graph), torch.Tensor | fx.GraphModule)
+    }
+    given = {n: found for n, r in enumerate(returned) if (found := _given(r, placeholders, groups)) is not None}
     if not foreign and not given:
         return compiler(graph, inputs)
-    smaller = fx.GraphModule(graph, graph.graph.__class__())
+    kept = fx.Graph()
     nodes: dict[fx.Node, fx.Node] = {}
     for node in graph.graph.nodes:
         if node in (placeholders[n] for n in foreign):
@@ -80,15 +88,15 @@ def passing_by(compiler: Compiler, graph: fx.GraphModule, inputs: Sequence[Any])
                     f"TorchAir takes tensors and numbers; {', '.join(readers)} of the graph read its input {node.name}, a "
                     f"{type(inputs[placeholders.index(node)]).__name__}: compile what lies between, of the local tensors"
                 )
-        elif node.op == "get_attr" and not node.users:
-            continue  # the group of a mesh, whose name is what collectives are given
+        elif node in groups and all(user is output for user in node.users):
+            continue
         elif node is output:
             computed = (nodes.get(r, r) for n, r in enumerate(returned) if n not in given)
-            nodes[node] = smaller.graph.output(type(returned)(computed))
+            nodes[node] = kept.output(type(returned)(computed))
             nodes[node].meta = dict(node.meta)
         else:
-            nodes[node] = smaller.graph.node_copy(node, lambda n: nodes[n])
-    smaller.recompile()
+            nodes[node] = kept.node_copy(node, lambda n: nodes[n])
+    smaller = fx.GraphModule(graph, kept)  # with the attributes that the nodes read
     smaller.meta.update(graph.meta)
     run = compiler(smaller, [v for n, v in enumerate(inputs) if n not in foreign])
 
@@ -99,8 +107,13 @@ def passing_by(compiler: Compiler, graph: fx.GraphModule, inputs: Sequence[Any])
     return call
 
 
-def _given(result: Any, placeholders: Sequence[fx.Node]) -> Callable[[Sequence[Any]], Any] | None:
-    """How an output comes from the inputs without being computed: it is one, or a view of one whose sizes are known; else None."""
+def _given(
+    result: Any, placeholders: Sequence[fx.Node], groups: Mapping[fx.Node, Any]
+) -> Callable[[Sequence[Any]], Any] | None:
+    """How an output comes from the inputs without being computed: it is one, a view of one whose sizes are known, or a group; else None."""
+    if result in groups:
+        group = groups[result]
+        return lambda args: group
     if result in placeholders:
         at = placeholders.index(result)
         return lambda args: args[at]

@@ -178,7 +178,35 @@ def plan(way: Way) -> list[Tensor]:
         return [run(data(8, WIDTH)) for _ in range(3)][-1:]
 
 
-PROGRAMS = (columns_and_rows, rows_of_data, fsdp, tensor_parallel, plan)
+def two_meshes(way: Way) -> list[Tensor]:
+    """One graph with DTensors of a line of the ranks, and of a grid of them; forward and gradient."""
+    line, grid = ranks(), init_device_mesh("npu", (dist.get_world_size(), 1), mesh_dim_names=("rows", "columns"))
+    shapes = (8, WIDTH), (WIDTH, WIDTH)
+    given = sharded(line, (Replicate(), Shard(1)), *shapes) + [
+        distribute_tensor(data(*shape, seed=n), grid, [p, Replicate()])
+        for n, (shape, p) in enumerate(zip(shapes, (Shard(0), Replicate()), strict=True), 2)
+    ]
+    for tensor in given:
+        tensor.requires_grad_()
+
+    def both(x: Tensor, w: Tensor, u: Tensor, v: Tensor) -> Tensor:
+        mm = torch.ops.sharded.mm
+        on_line, on_grid = mm(x, w), mm(u, v)
+        assert isinstance(on_line, DTensor)
+        assert isinstance(on_grid, DTensor)
+        whole_line = on_line.redistribute(placements=[Replicate()]).to_local()
+        return torch.tanh(whole_line + on_grid.redistribute(placements=[Replicate()] * 2).to_local())
+
+    run = compiled(both, way)
+    for _ in range(3):
+        for tensor in given:
+            tensor.grad = None
+        result = run(*given)
+        result.sum().backward()
+    return [result.detach(), *(whole(t.grad) for t in given if t.grad is not None)]
+
+
+PROGRAMS = (columns_and_rows, rows_of_data, fsdp, tensor_parallel, plan, two_meshes)
 WAYS = ("ge", "aot", "aclgraph")
 
 
