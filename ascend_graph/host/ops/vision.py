@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -137,16 +137,22 @@ def _angle(box: _Edges) -> T:
 def giou_grad(
     dy: T, bboxes: T, gtboxes: T, *, trans: bool = False, is_cross: bool = True, mode: str = "iou"
 ) -> tuple[T, T]:
-    _paired(bboxes, gtboxes, _not_crossed(is_cross), mode)
-    return _pulled_back(lambda a, b: _giou(a, b, trans), dy, bboxes, gtboxes)
+    overlap = _Overlap.of(*_paired(bboxes, gtboxes, _not_crossed(is_cross), mode), trans)
+    enclosing = overlap.width * overlap.height
+    of_enclosing = -overlap.union / enclosing**2
+    hull = (of_enclosing * overlap.height, of_enclosing * overlap.width)
+    return _pulled_back(overlap, dy, trans, 1 / enclosing, hull, torch.zeros_like(enclosing))
 
 
 @host_kernel("DIoUGrad")
 def diou_grad(
     dy: T, bboxes: T, gtboxes: T, *, trans: bool = False, is_cross: bool = True, mode: str = "iou"
 ) -> tuple[T, T]:
-    _paired(bboxes, gtboxes, _not_crossed(is_cross), mode)
-    return _pulled_back(lambda a, b: _diou(a, b, trans), dy, bboxes, gtboxes)
+    overlap = _Overlap.of(*_paired(bboxes, gtboxes, _not_crossed(is_cross), mode), trans)
+    diagonal = overlap.width**2 + overlap.height**2 + _TINY
+    of_diagonal = overlap.distance() / diagonal
+    hull = (2 * overlap.width * of_diagonal, 2 * overlap.height * of_diagonal)
+    return _pulled_back(overlap, dy, trans, torch.zeros_like(diagonal), hull, -1 / diagonal)
 
 
 def _not_crossed(is_cross: bool) -> bool:
@@ -155,9 +161,53 @@ def _not_crossed(is_cross: bool) -> bool:
     return False
 
 
-def _pulled_back(function: Callable[[T, T], T], dy: T, bboxes: T, gtboxes: T) -> tuple[T, T]:
-    result: tuple[T, T] = torch.func.vjp(function, bboxes, gtboxes)[1](dy.reshape(-1))
-    return result
+def _pulled_back(
+    overlap: _Overlap, dy: T, is_centred: bool, of_union: T, of_hull: tuple[T, T], of_square: T
+) -> tuple[T, T]:
+    """The gradients of both sets of boxes.
+
+    Args:
+        overlap: the boxes, (1, count).
+        dy: the result's gradient.
+        is_centred: whether boxes are a centre, a width and a height.
+        of_union: what the result grows by with the union, other than by the IoU.
+        of_hull: with width and height of what encloses both.
+        of_square: with the square of the centres' distance.
+    """
+    a, b, union = overlap.box, overlap.truth, overlap.union
+    of_union = of_union - overlap.iou / union
+    of_shared = 1 / union - of_union  # the union has what both share but once
+    sides = ((a.x1, a.x2, b.x1, b.x2), (a.y1, a.y2, b.y1, b.y2))
+    shared = [_length(*side) for side in sides]
+    by_side = []
+    for side, hull, across, n in zip(sides, of_hull, reversed(sides), (1, 0), strict=True):
+        grads = _ends_grad(side, of_shared * shared[n] * (shared[1 - n] > 0), hull)
+        first, last, truth_first, truth_last = side
+        moved = of_square * (truth_first + truth_last - first - last) / 2
+        areas = [of_union * (across[1] - across[0]), of_union * (across[3] - across[2])]
+        more = [-areas[0] - moved, areas[0] - moved, -areas[1] + moved, areas[1] + moved]
+        by_side.append([dy.reshape(1, -1) * (grad + other) for grad, other in zip(grads, more, strict=True)])
+    (x1, x2, u1, u2), (y1, y2, v1, v2) = by_side
+    found = []
+    for left, top, right, bottom in ((x1, y1, x2, y2), (u1, v1, u2, v2)):
+        rows = [left, top, right, bottom]
+        if is_centred:
+            rows = [left + right, top + bottom, (right - left) / 2, (bottom - top) / 2]
+        found.append(torch.cat(rows))
+    return found[0], found[1]
+
+
+def _ends_grad(side: Sequence[T], of_shared: T, of_hull: T) -> list[T]:
+    """The gradients of the ends of two intervals, from those of what they share and of what encloses them; ties count half."""
+    first, last, other_first, other_last = side
+    is_later = (first > other_first) + 0.5 * (first == other_first)
+    is_sooner = (last < other_last) + 0.5 * (last == other_last)
+    return [
+        -of_shared * is_later - of_hull * (1 - is_later),
+        of_shared * is_sooner + of_hull * (1 - is_sooner),
+        -of_shared * (1 - is_later) - of_hull * is_later,
+        of_shared * (1 - is_sooner) + of_hull * is_sooner,
+    ]
 
 
 @host_kernel("BoundingBoxEncode")
