@@ -82,6 +82,19 @@ COMPARES = {
     "GE": np.greater_equal,
     "NE": np.not_equal,
 }
+WHOLE = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide}
+SYMBOLS = dict(zip(("<", ">", "==", "<=", ">=", "!="), COMPARES.values(), strict=True))
+bits = random.integers(0, 1 << 16, (2, 128)).astype(np.uint16)
+# Tensors of the cases have more room than elements: those of a view's size are what an operator counts.
+VIEWS = "auto a = x, b = y; auto c = z; a.SetSize({n}); b.SetSize({n}); c.SetSize({m}); c = a {symbol} b;"
+CASES += [
+    *(Case(f"whole {symbol}", VIEWS.format(n=256, m=200, symbol=symbol), lambda x, y, z, f=function: np.concatenate((f(x, y)[:200], z[200:])),
+           _floats(256), random.integers(1, 9, 256).astype("f4"), np.ones(256, "f4"), rtol=1e-6) for symbol, function in WHOLE.items()),
+    *(Case(f"whole {symbol}", VIEWS.format(n=128, m=128, symbol=symbol), lambda x, y, z, f=function: f(x, y), bits[0], bits[1], types=("uint16_t",) * 3)
+      for symbol, function in {"&": np.bitwise_and, "|": np.bitwise_or}.items()),
+    *(Case(f"whole {symbol}", VIEWS.format(n=256, m=32, symbol=symbol), lambda x, y, z, f=function: _pack(f(x, y)), random.integers(0, 3, 256).astype("f4"),
+           random.integers(0, 3, 256).astype("f4"), np.zeros(32, np.uint8), ("float", "float", "uint8_t")) for symbol, function in SYMBOLS.items()),
+]  # fmt: skip
 for mode, function in COMPARES.items():
     few = random.integers(0, 3, 256).astype(np.float32)
     CASES += [

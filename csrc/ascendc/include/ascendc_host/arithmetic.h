@@ -313,6 +313,30 @@ ASCENDC_BINARY(AddRelu, detail::add_relu_op)
 ASCENDC_BINARY(SubRelu, detail::sub_relu_op)
 #undef ASCENDC_BINARY
 
+// dst = src0 + src1 and its like, over as many elements as dst has.
+#define ASCENDC_WHOLE_TENSOR(Name, symbol)                                                           \
+    namespace detail {                                                                               \
+    template <typename T>                                                                            \
+    struct Whole##Name : WholeTensorOperation {                                                      \
+        const LocalTensor<T>&src0, &src1;                                                            \
+        Whole##Name(const LocalTensor<T>& a, const LocalTensor<T>& b) : src0(a), src1(b) {}          \
+        void store(const LocalTensor<T>& dst) const {                                                \
+            Name(dst, src0, src1, static_cast<int32_t>(dst.GetSize()));                              \
+        }                                                                                            \
+    };                                                                                               \
+    }                                                                                                \
+    template <typename T>                                                                            \
+    detail::Whole##Name<T> operator symbol(const LocalTensor<T>& src0, const LocalTensor<T>& src1) { \
+        return {src0, src1};                                                                         \
+    }
+ASCENDC_WHOLE_TENSOR(Add, +)
+ASCENDC_WHOLE_TENSOR(Sub, -)
+ASCENDC_WHOLE_TENSOR(Mul, *)
+ASCENDC_WHOLE_TENSOR(Div, /)
+ASCENDC_WHOLE_TENSOR(And, &)
+ASCENDC_WHOLE_TENSOR(Or, |)
+#undef ASCENDC_WHOLE_TENSOR
+
 // The scalar may be of another arithmetic type than the tensor: `S` is converted to the element type, as the
 // device does.
 #define ASCENDC_SCALAR(Name, op)                                                                          \

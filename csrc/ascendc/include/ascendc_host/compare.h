@@ -102,6 +102,33 @@ void Compare(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const LocalT
         reinterpret_cast<uint8_t*>(detail::vector_operand(dst, count / 8, "Compare", "dst", where));
     for (uint32_t i = 0; i < count; ++i) detail::set_bit(bits, i, detail::compare<T>(cmpMode, a[i], b[i]));
 }
+
+// dst = src0 < src1 and its like, over all elements of the sources.
+#define ASCENDC_WHOLE_COMPARE(symbol, mode)                                                           \
+    template <typename T>                                                                             \
+    detail::WholeCompare<T> operator symbol(const LocalTensor<T>& src0, const LocalTensor<T>& src1) { \
+        return {src0, src1, CMPMODE::mode};                                                           \
+    }
+namespace detail {
+template <typename T>
+struct WholeCompare : WholeTensorOperation {
+    const LocalTensor<T>&src0, &src1;
+    CMPMODE mode;
+    WholeCompare(const LocalTensor<T>& a, const LocalTensor<T>& b, CMPMODE m) : src0(a), src1(b), mode(m) {}
+    template <typename U>
+    void store(const LocalTensor<U>& dst) const {
+        Compare(dst, src0, src1, mode, src0.GetSize());
+    }
+};
+}  // namespace detail
+ASCENDC_WHOLE_COMPARE(<, LT)
+ASCENDC_WHOLE_COMPARE(>, GT)
+ASCENDC_WHOLE_COMPARE(<=, LE)
+ASCENDC_WHOLE_COMPARE(>=, GE)
+ASCENDC_WHOLE_COMPARE(==, EQ)
+ASCENDC_WHOLE_COMPARE(!=, NE)
+#undef ASCENDC_WHOLE_COMPARE
+
 template <typename T, typename U, bool isSetMask = true>
 void Compare(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,
              CMPMODE cmpMode, uint64_t mask, uint8_t repeatTime, const BinaryRepeatParams& repeatParams,

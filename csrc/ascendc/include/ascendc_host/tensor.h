@@ -62,12 +62,21 @@ struct TBuffAddr {
 
 // A view of `size` elements of local memory. `rest_` is what may be touched from here on: the view's buffer
 // to its end.
+// dst = src0 + src1: an operation over the whole of a tensor, made when it is assigned.
+struct WholeTensorOperation {};
+
 template <typename T>
 class LocalTensor {
   public:
     using PrimType = T;
 
     LocalTensor() = default;
+    template <typename Operation,
+              typename = std::enable_if_t<std::is_base_of<WholeTensorOperation, Operation>::value>>
+    LocalTensor& operator=(const Operation& operation) {
+        operation.store(*this);
+        return *this;
+    }
     // An address counted from the start of the memory of `position`, as used without a TPipe: the size is a
     // declaration, and what follows in that memory may belong to the tensor too.
     LocalTensor(TPosition position, uint32_t address, uint32_t size, Where where = Where()) {
