@@ -33,7 +33,8 @@ def axpy_with_softmax_and_drop_out_do_mask(
     """The softmax of ``x1 + alpha * x2``, and that with the elements that the mask drops."""
     _last(axis)
     y = (x1.float() + alpha * x2.float()).softmax(-1)
-    return y.to(x1.dtype), _dropped(y, mask, input_keep_prob).to(x1.dtype)
+    # Two outputs, even where nothing is dropped.
+    return y.to(x1.dtype), _dropped(y, mask, input_keep_prob).to(x1.dtype, copy=True)
 
 
 @host_kernel("DropoutWithMulsAndSoftmaxGrad")
