@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ascend_graph.binding import Call, Part
-from ascend_graph.binding.arguments import Binding, Conversion, ReturnSource, Source
+from ascend_graph.binding.bound import Binding, Conversion, ReturnSource, Source
 from ascend_graph.binding.dtype_ints import Numbers
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.prototypes import Attr, DataType, OpPrototype, Parameter

@@ -1,7 +1,8 @@
 """Making an operator known to torch: schema, binding, meta function, converter, gradient, as one transaction. Imports torch."""
 
 from ascend_graph.binding import BindingError
-from ascend_graph.binding.arguments import Argument, Binding, Evidence, bind
+from ascend_graph.binding.arguments import bind
+from ascend_graph.binding.bound import Argument, Binding, Evidence
 from ascend_graph.binding.dtypes import DtypeError, dtype_number
 from ascend_graph.binding.op_schema import OpSchema, SchemaError, read_schema
 from ascend_graph.dispatch.fake import register_meta

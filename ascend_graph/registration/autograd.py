@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch._library.utils import is_functional_schema
 
-from ascend_graph.binding.arguments import Binding
+from ascend_graph.binding.bound import Binding
 from ascend_graph.binding.op_schema import OpSchema, read_schema, single_overload
 from ascend_graph.gradients import (
     Argument,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ascend_graph.binding.arguments import Binding, Conversion, Hook, Source
+from ascend_graph.binding.bound import Binding, Conversion, Hook, Source
 from ascend_graph.binding.dtypes import PACKED_DTYPES, STORED_AS, ge_dtype
 from ascend_graph.binding.op_schema import ArgumentKind
 from ascend_graph.binding.ties import Tie, TieKind

@@ -15,7 +15,7 @@ from torch._C._functorch import TransformType
 from torch._higher_order_ops.auto_functionalize import do_auto_functionalize_v2
 from torch._subclasses.functional_tensor import FunctionalTensorMode
 
-from ascend_graph.binding.arguments import Binding
+from ascend_graph.binding.bound import Binding
 from ascend_graph.binding.op_schema import OpSchema, read_schema
 from ascend_graph.dispatch.definition import forget_kernels
 from ascend_graph.registration.converter import make_converter

@@ -10,7 +10,8 @@ from typing import Any
 import torch
 
 from ascend_graph.binding import BindingError, Call
-from ascend_graph.binding.arguments import Binding, bind
+from ascend_graph.binding.arguments import bind
+from ascend_graph.binding.bound import Binding
 from ascend_graph.binding.dtype_ints import Numbers
 from ascend_graph.binding.dtypes import dtype_number
 from ascend_graph.binding.errors import BindingWarning, CannMismatchWarning, EagerError

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import torch
 
 from ascend_graph.binding import Call
-from ascend_graph.binding.arguments import Binding
+from ascend_graph.binding.bound import Binding
 from ascend_graph.binding.op_schema import single_overload
 from ascend_graph.dispatch.definition import forget_kernels
 from ascend_graph.dispatch.meta import MetaFunction

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ascend_graph import Argument, dtype_number
-from ascend_graph.binding.arguments import Conversion, Evidence
+from ascend_graph.binding.bound import Conversion, Evidence
 from ascend_graph.prototypes import OpPrototype, ParameterKind, parse_text
 from ascend_graph.registration import Binding, BindingError, bind, read_schema
 from ascend_graph.shapes import parse_relation

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from ascend_graph.binding.arguments import Conversion
+from ascend_graph.binding.bound import Conversion
 from ascend_graph.binding.dtypes import PACKED_DTYPES
 from ascend_graph.binding.errors import EagerError
 from ascend_graph.eager import operator_schema
