@@ -7,12 +7,15 @@ npu_fused_attention_score).
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
 from npu_ways import check, listed
 from test_plain import EAGER
+
+from ascend_graph.host.ops.fused_attention import axpy_with_softmax_and_drop_out_do_mask
 
 T = torch.Tensor
 npu = torch.ops.npu
@@ -161,3 +164,14 @@ def test_an_operator_is_as_documented(name: str) -> None:
     args = arguments()
     expected = reference(*[a.clone() if isinstance(a, T) else a for a in args])
     check(function, args, [t.detach() for t in listed(expected)], ways)
+
+
+def test_a_mask_counts_where_nothing_is_to_be_dropped() -> None:
+    """With a probability of 1 to keep, what the mask drops is dropped all the same, and a mask that is too short is refused."""
+    x = torch.rand(4, 16)
+    call = partial(axpy_with_softmax_and_drop_out_do_mask, x, x, alpha=1.0, input_keep_prob=1.0)
+    softmax, result = call(mask=torch.tensor([0, 1]).repeat(32).to(torch.uint8))
+    torch.testing.assert_close(softmax, (2 * x).softmax(-1))
+    torch.testing.assert_close(result, softmax * torch.tensor([0.0, 1.0]).repeat(8))
+    with pytest.raises(ValueError, match="a mask of 8 elements is too short for 64"):
+        call(mask=torch.ones(8, dtype=torch.uint8))

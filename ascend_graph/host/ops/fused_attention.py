@@ -19,7 +19,7 @@ def _last(axes: Sequence[int] | int) -> None:
 
 
 def _dropped(x: T, mask: T | None, keep_prob: float) -> T:
-    return x if mask is None or keep_prob == 1 else drop_out_do_mask_v3(x, mask, torch.tensor(keep_prob))
+    return x if mask is None else drop_out_do_mask_v3(x, mask, torch.tensor(keep_prob))
 
 
 def _softmax_grad(grad: T, y: T) -> T:
@@ -33,8 +33,7 @@ def axpy_with_softmax_and_drop_out_do_mask(
     """The softmax of ``x1 + alpha * x2``, and that with the elements that the mask drops."""
     _last(axis)
     y = (x1.float() + alpha * x2.float()).softmax(-1)
-    # Two outputs, even where nothing is dropped.
-    return y.to(x1.dtype), _dropped(y, mask, input_keep_prob).to(x1.dtype, copy=True)
+    return y.to(x1.dtype), _dropped(y, mask, input_keep_prob).to(x1.dtype)
 
 
 @host_kernel("DropoutWithMulsAndSoftmaxGrad")
