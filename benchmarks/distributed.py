@@ -23,10 +23,8 @@ Each part runs in processes of its own, under torchrun.
 from __future__ import annotations
 
 import json
-import os
 import re
 import resource
-import socket
 import statistics
 import subprocess
 import sys
@@ -38,26 +36,17 @@ from _common import run
 from rich.console import Console
 
 TESTS = Path(__file__).parent.parent / "tests" / "distributed"
+sys.path.insert(0, str(TESTS))
+
+from ranks import environment, started, under_torchrun  # noqa: E402
+
 ROUNDS, CALLS, TRIALS = 15, 20, 20
 #: Rounds of collectives and calls of one, and collectives that fill PyTorch's flight recorder.
 PAIRS, PAIRED_CALLS, RECORDED = 60, 10, 2_000
 
 
-def free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return int(s.getsockname()[1])
-
-
-def environment(**more: str) -> dict[str, str]:
-    given = {"ASCEND_GRAPH_HOST_DEVICES": "4", "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
-    return {**os.environ, **given, **more}
-
-
-def under_torchrun(script: Path, ranks: int, *arguments: str) -> str:
-    command = [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={ranks}", "--master-addr=127.0.0.1"]
-    command += [f"--master-port={free_port()}", str(script), *arguments]
-    done = subprocess.run(command, check=False, env=environment(), capture_output=True, text=True)
+def output_under_torchrun(script: Path, ranks: int, *arguments: str) -> str:
+    done = under_torchrun(script, ranks, *arguments)
     if done.returncode != 0:
         print(done.stdout + done.stderr, file=sys.stderr)
     return done.stdout
@@ -106,21 +95,11 @@ def resident_mib() -> float:
 
 def killed() -> bool:
     """Whether both others reported a killed rank within 10 seconds of its end."""
-    port = str(free_port())
-    processes = [
-        subprocess.Popen(
-            [sys.executable, str(TESTS / "failures.py"), "killed_far_away"],
-            env=environment(RANK=str(rank), WORLD_SIZE="3", MASTER_ADDR="127.0.0.1", MASTER_PORT=port),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for rank in range(3)
-    ]
-    processes[2].wait()
-    start = time.monotonic()
-    outputs = [process.communicate()[0] for process in processes[:2]]
-    return time.monotonic() - start < 10 and all("rank 2 (process" in output for output in outputs)
+    with started("killed_far_away", 3) as processes:
+        processes[2].wait()
+        start = time.monotonic()
+        outputs = [process.communicate()[0] for process in processes[:2]]
+        return time.monotonic() - start < 10 and all("rank 2 (process" in output for output in outputs)
 
 
 def alone(part: str, module: str = Path(__file__).name) -> str:
@@ -165,16 +144,16 @@ def vmap() -> None:
 def main() -> dict[str, Any]:
     """All figures."""
     console = Console()
-    output = under_torchrun(TESTS / "collectives.py", 4)
+    output = output_under_torchrun(TESTS / "collectives.py", 4)
     equal, wrong = count(r"(\d+) cases are equal", output), len(re.findall(r": cpu .*, npu ", output))
-    programs = count(r"(\d+) programs are equal", under_torchrun(TESTS / "programs.py", 4))
+    programs = count(r"(\d+) programs are equal", output_under_torchrun(TESTS / "programs.py", 4))
     pattern = r"ratio ([\d.]+) cpu (\d+) npu (\d+) growth (-?[\d.]+)"
-    figures = re.search(pattern, under_torchrun(Path(__file__), 2, "--rank"))
+    figures = re.search(pattern, output_under_torchrun(Path(__file__), 2, "--rank"))
     if figures is None:
         raise SystemExit("the measurement of time and memory has ended without figures")
     overhead, cpu, npu, growth = map(float, figures.groups())
-    sharded = count(r"(\d+) placements are equal", under_torchrun(TESTS / "sharding.py", 4))
-    compiled = count(r"(\d+) cases are equal", under_torchrun(TESTS / "compiled.py", 2, "ge", "aclgraph"))
+    sharded = count(r"(\d+) placements are equal", output_under_torchrun(TESTS / "sharding.py", 4))
+    compiled = count(r"(\d+) cases are equal", output_under_torchrun(TESTS / "compiled.py", 2, "ge", "aclgraph"))
     scale = json.loads(alone("", "scale.py").splitlines()[-1])
     rule, whole, loop = map(float, alone("--vmap").split()[-3:])
     reported = sum(killed() for _ in range(TRIALS))

@@ -130,14 +130,12 @@ KERNELS = {
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_a_kernel_ends_at_the_limit_and_the_next_one_runs(tools: Toolkit, library: str, kernel: str) -> None:
     blocks, text = KERNELS[kernel]
-    began = time.monotonic()
     ended, after = outcome(start(tools, library, kernel, blocks, LIMIT))
     code, message = ended.split(" ", 1)
     assert code == "507014"
     assert text in message
     assert ENDLESS in message
     assert after == "0 7"
-    assert time.monotonic() - began < 20
 
 
 @pytest.mark.parametrize("kernel", ["spin", "others_wait", "calls_apis"])

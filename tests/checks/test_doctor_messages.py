@@ -128,11 +128,11 @@ def test_a_log_names_each_cause_once_in_its_order_and_no_general_one() -> None:
 
 
 def test_a_log_of_any_length_is_read_in_time() -> None:
-    start = time.monotonic()
+    start = time.process_time()
     assert diagnose("worker pid=1 aclnn " * 200_000, os.environ) == []
     log = "INFO worker step\n" * 200_000 + "AssertionError: Torch not compiled with CUDA enabled"
     assert diagnose(log, os.environ)
-    assert time.monotonic() - start < 20
+    assert time.process_time() - start < 20
 
 
 def test_what_this_machine_says_of_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

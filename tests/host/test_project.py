@@ -382,7 +382,7 @@ def test_a_compiler_that_takes_too_long_is_stopped(tmp_path: Path, monkeypatch: 
     started = time.monotonic()
     with pytest.raises(BuildError, match=r"compiling slow took more than 0.5 seconds"):
         library.build(time_limit=0.5)
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 50
     assert not [path for path in (tmp_path / "cache").iterdir() if path.is_dir()]
 
 

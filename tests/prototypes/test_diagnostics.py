@@ -177,6 +177,6 @@ def test_a_file_of_100_mb(tmp_path: Path) -> None:
         for _ in range(100):
             file.write("/* " + "x" * (1 << 20) + " */\n")
         file.write(GOOD)
-    start = time.perf_counter()
+    start = time.process_time()
     assert [prototype.op_type for prototype in parse_file(path).prototypes] == ["Good"]
-    assert time.perf_counter() - start < 30
+    assert time.process_time() - start < 30

@@ -169,10 +169,10 @@ def test_symbolic_sizes_give_what_numbers_give(library: Any, text: str, seed: in
     ids=["dims", "inputs", "outputs", "definitions", "alternatives", "signs", "nots"],
 )
 def test_huge_texts_are_quick_or_refused(text: str) -> None:
-    start = time.monotonic()
+    start = time.process_time()
     try:
         relation = parse_relation(text)
         relation.infer(dict.fromkeys(relation.inputs, (2,)), dict.fromkeys(relation.inputs, "int8"), {})
     except (RelationError, ShapeError):
         pass
-    assert time.monotonic() - start < 5
+    assert time.process_time() - start < 5
