@@ -30,7 +30,9 @@ def environment(**more: str) -> dict[str, str]:
     return {**os.environ, **given, "HCCL_EXEC_TIMEOUT": "300", **more}
 
 
-def under_torchrun(script: Path, ranks: int, *arguments: str, port: int | None = None) -> subprocess.CompletedProcess[str]:
+def under_torchrun(
+    script: Path, ranks: int, *arguments: str, port: int | None = None
+) -> subprocess.CompletedProcess[str]:
     """A script in ``ranks`` processes of torchrun, and what they print; at a port of its own, or at a given one."""
     if port is None:
         with reserved_port() as own:
