@@ -7,6 +7,9 @@ import torch
 from ascend_graph.host.toolkit import HostRuntimeError
 from ascend_graph.prototypes import DataType
 
+#: A graph's integers of 4 bits, a byte for each: see ``ascend_graph.host.ops.four_bits``.
+INT4: torch.dtype = torch.int4  # type: ignore[attr-defined]  # the stubs lack it
+
 _TORCH = {
     DataType.FLOAT: torch.float32,
     DataType.FLOAT16: torch.float16,
@@ -27,6 +30,7 @@ _TORCH = {
     DataType.FLOAT8_E5M2: torch.float8_e5m2,
     DataType.FLOAT8_E4M3FN: torch.float8_e4m3fn,
     DataType.FLOAT8_E8M0: torch.float8_e8m0fnu,
+    DataType.INT4: INT4,
 }
 _GE = {dtype: number for number, dtype in _TORCH.items()}
 

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from ascend_graph.host.ops import find_host_kernel
+from ascend_graph.host.ops.four_bits import integers
 from ascend_graph.host.ops.matmul import integer_product
 
 
@@ -105,3 +106,37 @@ def test_products_of_small_integers_are_exact(shape: tuple[int, ...]) -> None:
     b[:, 1:3] = 127
     for weight in (b, b.t().contiguous().t()):
         assert torch.equal(integer_product(a, weight), a.double() @ b.double())
+
+
+INT4, INT32, UINT8, INT8 = 29, 3, 4, 2
+
+
+def test_bits_of_other_widths_have_a_dimension_of_their_own() -> None:
+    """As in https://www.tensorflow.org/api_docs/python/tf/bitcast, with which GE's operator is compatible."""
+    x = torch.tensor([[0x04030201, 0x08070605], [-1, 0]], dtype=torch.int32)
+    narrow = call("Bitcast", x, type=UINT8)
+    assert narrow.tolist() == [[[1, 2, 3, 4], [5, 6, 7, 8]], [[255] * 4, [0] * 4]]
+    assert torch.equal(call("Bitcast", narrow, type=INT32), x)
+    assert call("Bitcast", x, type=UINT8, keep_dim=True).shape == (2, 8)
+    assert torch.equal(call("Bitcast", narrow.flatten(-2), type=INT32, keep_dim=True), x)
+    with pytest.raises(ValueError, match=r"the last dimension of torch.uint8\[2, 8\] must be 4 for torch.int32"):
+        call("Bitcast", narrow.flatten(-2), type=INT32)
+
+
+def test_numbers_of_four_bits_are_counted_one_by_one() -> None:
+    words = torch.tensor([[0x3E2087F1], [0x76543210]], dtype=torch.int32)
+    numbers = call("Bitcast", words, type=INT4)
+    assert (numbers.dtype, numbers.shape) == (torch.int4, (2, 1, 8))
+    assert integers(numbers).tolist() == [[[1, -1, 7, -8, 0, 2, -2, 3]], [[0, 1, 2, 3, 4, 5, 6, 7]]]
+    assert torch.equal(call("Bitcast", numbers, type=INT32), words)
+    assert call("Bitcast", words, type=INT4, keep_dim=True).shape == (2, 8)
+    assert call("Bitcast", words.view(torch.int8), type=INT4).shape == (2, 4, 2)
+    moved = call("Reshape", call("Transpose", numbers, torch.tensor([2, 1, 0])), torch.tensor([16]))
+    assert integers(moved).tolist() == [1, 0, -1, 1, 7, 2, -8, 3, 0, 4, 2, 5, -2, 6, 3, 7]
+
+
+def test_kernels_that_do_not_expect_numbers_of_four_bits_refuse_them() -> None:
+    numbers = call("Bitcast", torch.zeros(2, dtype=torch.int32), type=INT4)
+    for op_type, inputs in {"Add": (numbers, numbers), "Relu": (numbers,), "Neg": (numbers,)}.items():
+        with pytest.raises(RuntimeError, match="Int4"):
+            call(op_type, *inputs)

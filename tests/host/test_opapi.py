@@ -17,7 +17,7 @@ from ascend_graph.host.ops import find_host_kernel
 from ascend_graph.host.toolkit import HostRuntimeError, toolkit_directory
 
 PARAM_NULLPTR, PARAM_INVALID = 161001, 161002
-FLOAT = 0
+FLOAT, FLOAT16, INT4 = 0, 1, 29
 
 
 @pytest.fixture(scope="module")
@@ -36,11 +36,11 @@ def recent_error() -> object:
     return found
 
 
-def acl_tensor(library: ctypes.CDLL, t: torch.Tensor) -> ctypes.c_void_p:
+def acl_tensor(library: ctypes.CDLL, t: torch.Tensor, dtype: int = FLOAT) -> ctypes.c_void_p:
     sizes, strides = (ctypes.c_int64 * t.dim())(*t.shape), (ctypes.c_int64 * t.dim())(*t.stride())
     return ctypes.c_void_p(
         library.aclCreateTensor(
-            sizes, ctypes.c_uint64(t.dim()), FLOAT, strides, ctypes.c_int64(0), 2, sizes, ctypes.c_uint64(t.dim()),
+            sizes, ctypes.c_uint64(t.dim()), dtype, strides, ctypes.c_int64(0), 2, sizes, ctypes.c_uint64(t.dim()),
             ctypes.c_void_p(t.data_ptr()),
         )
     )  # fmt: skip
@@ -79,6 +79,23 @@ def test_add_of_shapes_that_broadcast(
     assert library.aclnnAddGetWorkspaceSize(*tensors[:2], scalar, tensors[2], *places) == 0, recent_error()
     assert library.aclnnAdd(None, size, executor, None) == 0
     torch.testing.assert_close(out, x + alpha * other)
+
+
+def test_integers_of_four_bits_lie_two_in_a_byte(library: ctypes.CDLL, recent_error: ctypes._NamedFuncPointer) -> None:
+    x, scale = torch.tensor([[1.0, -1, 7, -8], [0, 2, -2, 3]]), torch.tensor([1.0])
+    numbers = torch.full((2, 4), 99, dtype=torch.int8)  # of which as many elements as bytes matter
+    size, executor = ctypes.c_uint64(), ctypes.c_void_p()
+    places = ctypes.byref(size), ctypes.byref(executor)
+    y = acl_tensor(library, numbers, INT4)
+    given = [*(acl_tensor(library, t) for t in (x, scale)), None, False, b"round", INT4, ctypes.c_int32(-1), y]
+    assert library.aclnnAscendQuantV3GetWorkspaceSize(*given, *places) == 0, recent_error()
+    assert library.aclnnAscendQuantV3(None, size, executor, None) == 0, recent_error()
+    assert numbers.reshape(-1).view(torch.uint8).tolist() == [0xF1, 0x87, 0x20, 0x3E, 99, 99, 99, 99]
+    back = torch.empty(2, 4, dtype=torch.float16)
+    given = [y, acl_tensor(library, scale), None, ctypes.c_int64(FLOAT16), False, acl_tensor(library, back, FLOAT16)]
+    assert library.aclnnAscendAntiQuantGetWorkspaceSize(*given, *places) == 0, recent_error()
+    assert library.aclnnAscendAntiQuant(None, size, executor, None) == 0, recent_error()
+    assert torch.equal(back.float(), x)
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ def check(
         function: of the arguments; what it returns is compared, so an operator that writes returns what it wrote to.
         args: CPU tensors and other values.
         expected: CPU tensors; None for a result that is not determined.
-        ways: which ways; ``ge`` and ``npugraph_ex`` need a converter and a meta function in the wheel.
+        ways: which ways; ``ge``, ``ge_dynamic`` and ``npugraph_ex`` need a converter and a meta function in the wheel.
     """
     for way in ways.split():
         try:
@@ -126,10 +126,14 @@ def _fill(targets: Any, sources: Any) -> None:
             _fill(target, source)
 
 
-def _ge(function: Callable[..., Any], args: Sequence[Any]) -> Any:
+def _ge(function: Callable[..., Any], args: Sequence[Any], *, dynamic: bool = False) -> Any:
     _compile_custom_operators()
     torch._dynamo.reset()
-    return torch.compile(function, backend=torchair.get_npu_backend(), dynamic=False, fullgraph=True)(*to_npu(args))
+    return torch.compile(function, backend=torchair.get_npu_backend(), dynamic=dynamic, fullgraph=True)(*to_npu(args))
+
+
+def _ge_dynamic(function: Callable[..., Any], args: Sequence[Any]) -> Any:
+    return _ge(function, args, dynamic=True)
 
 
 @cache
@@ -189,4 +193,10 @@ def _npugraph_ex(function: Callable[..., Any], args: Sequence[Any]) -> Any:
     return torch.compile(function, backend="npugraph_ex", dynamic=False, fullgraph=True)(*to_npu(args))
 
 
-_WAYS = {"eager": _eager, "captured": _captured, "ge": _ge, "npugraph_ex": _npugraph_ex}
+_WAYS = {
+    "eager": _eager,
+    "captured": _captured,
+    "ge": _ge,
+    "ge_dynamic": _ge_dynamic,
+    "npugraph_ex": _npugraph_ex,
+}

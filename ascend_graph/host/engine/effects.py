@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from ascend_graph.host.ops import HostKernel
+from ascend_graph.host.ops.four_bits import integers
 from ascend_graph.host.toolkit import HostRuntimeError
 
 VARIABLE = "ASCEND_GRAPH_CHECK_EFFECTS"
@@ -115,4 +116,5 @@ def _address(tensor: torch.Tensor) -> int:
 
 def _bytes(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor's elements as bytes, so that NaN equals itself."""
-    return tensor.detach().clone(memory_format=torch.contiguous_format).reshape(-1).view(torch.uint8)
+    plain = integers(tensor.detach())
+    return plain.clone(memory_format=torch.contiguous_format).reshape(-1).view(torch.uint8)

@@ -11,11 +11,13 @@ from typing import Any
 
 import torch
 
-from ascend_graph.host.dtypes import ge_dtype
+from ascend_graph.host.dtypes import INT4, ge_dtype
 from ascend_graph.host.engine.model import error_text
 from ascend_graph.host.opapi.table import Function, Output, functions
 from ascend_graph.host.ops import HostKernel, find_host_kernel
+from ascend_graph.host.ops.four_bits import as_int4, packed, unpacked_where_dense
 from ascend_graph.host.toolkit import HostRuntimeError
+from ascend_graph.prototypes import DataType
 
 T = torch.Tensor
 _MOST_ACCEPTED = 4096
@@ -159,7 +161,7 @@ class _Call:
                 continue
             if target is None:
                 raise NullParameterError(f"{self.bound.function.symbol}: {output.name} must not be null")
-            written.append((output, target, result))
+            written.append((output, target, packed(result, 2) if _is_int4(target) and result.dtype is INT4 else result))
         return written
 
 
@@ -193,17 +195,27 @@ def _is_absent(value: Any) -> bool:
 
 
 def _as_list(value: Any) -> list[T]:
-    return [] if value is None else value if isinstance(value, list) else [value]
+    return [] if value is None else [_counted(v) for v in (value if isinstance(value, list) else [value])]
+
+
+def _is_int4(value: Any) -> bool:
+    """Whether it is an aclTensor of ACL_INT4, of which the bytes came: two numbers in each."""
+    return getattr(value, "ge_dtype", None) == DataType.INT4
+
+
+def _counted(value: T) -> T:
+    """Integers of 4 bits one by one, as kernels take them."""
+    return as_int4(unpacked_where_dense(value)) if _is_int4(value) else value
 
 
 def _as_input(value: Any, function: str) -> T | None:
     """A kernel's input: of a list of tensors the only one; where the function has numbers, a tensor of them on the host."""
     if not isinstance(value, list):
-        return None if value is None else value
+        return None if value is None else _counted(value)
     if value and isinstance(value[0], T):
         if len(value) > 1:
             raise HostRuntimeError(f"{function}: a list of {len(value)} tensors is not supported on the host; one is")
-        return value[0]
+        return _counted(value[0])
     if not value:
         return None
     dtype = {bool: torch.bool, float: torch.float32, int: torch.int64}[type(value[0])]

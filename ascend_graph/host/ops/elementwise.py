@@ -6,7 +6,8 @@ import math
 
 import torch
 
-from ascend_graph.host.dtypes import torch_dtype
+from ascend_graph.host.dtypes import INT4, torch_dtype
+from ascend_graph.host.ops.four_bits import as_int4, moves, packed, unpacked
 from ascend_graph.host.ops.registry import host_kernel, plain_kernels
 
 T = torch.Tensor
@@ -220,6 +221,7 @@ def imag(input: T) -> T:
 
 
 @host_kernel("Identity", "StopGradient", "TensorMove", "Snapshot")
+@moves
 def copy(x: T) -> T:
     # Not x itself: an operator after this one may write to the memory of x.
     return x.clone(memory_format=torch.contiguous_format)
@@ -232,10 +234,31 @@ def cast(x: T, *, dst_type: int) -> T:
 
 @host_kernel("Bitcast", views=("x",))
 def bitcast(x: T, *, type: int, keep_dim: bool = False) -> T:
-    dtype = torch_dtype(type)
-    if dtype.itemsize != x.dtype.itemsize and keep_dim:
-        raise ValueError(f"keep_dim=True needs dtypes of one width, not {x.dtype} and {dtype}")
-    return x.view(dtype)
+    """The same bits as another dtype. From wide to narrow a last dimension comes, back it goes; with keep_dim the last one
+    grows and shrinks instead."""
+    target = torch_dtype(type)
+    have, want = _bits(x.dtype), _bits(target)
+    if have == want:
+        return x.view(target)
+    if have > want:
+        y = _recast(x.unsqueeze(-1), target)
+        return y.flatten(-2) if keep_dim else y
+    ratio = want // have
+    if x.dim() == 0 or (x.size(-1) % ratio if keep_dim else x.size(-1) != ratio):
+        needed = f"a multiple of {ratio}" if keep_dim else f"{ratio}"
+        raise ValueError(f"the last dimension of {x.dtype}{list(x.shape)} must be {needed} for {target}")
+    y = _recast(x, target)
+    return y if keep_dim else y.squeeze(-1)
+
+
+def _bits(dtype: torch.dtype) -> int:
+    return 4 if dtype is INT4 else 8 * dtype.itemsize
+
+
+def _recast(x: T, target: torch.dtype) -> T:
+    """The same bits along the last dimension."""
+    whole = packed(x, 2) if x.dtype is INT4 else x.contiguous()
+    return as_int4(unpacked(whole.view(torch.uint8))) if target is INT4 else whole.view(target)
 
 
 @host_kernel("Assign", writes=("ref",), ignores=("validate_shape", "use_locking"))

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 import torch
 import torch.nn.functional as F
 
-from ascend_graph.host.dtypes import torch_dtype
+from ascend_graph.host.dtypes import INT4, torch_dtype
+from ascend_graph.host.ops.four_bits import integers, unpacked_where_dense
 from ascend_graph.host.ops.matmul import integer_product
-from ascend_graph.host.ops.quantisation import dynamic, quant_matmul_dequant, saturated, unpacked, unpacked_parameter
+from ascend_graph.host.ops.quantisation import dynamic, quant_matmul_dequant, saturated, unpacked_parameter
 from ascend_graph.host.ops.registry import host_kernel
 
 T = torch.Tensor
@@ -65,11 +66,28 @@ def _of(values: Sequence[T], group: int, groups: int) -> T | None:
     return values[0][group]
 
 
+def _four_bit_weights(x: Sequence[T], weight: Sequence[T], antiquant_scale: Sequence[T]) -> list[T]:
+    """Weights of 4 bits as int8; what documents leave out is refused: they suit floats alone."""
+    if not any(w.dtype in (INT4, torch.int32) for w in weight):
+        return list(weight)
+    if not all(t.dtype in (torch.float16, torch.bfloat16) for t in x) or not _given(antiquant_scale):
+        raise ValueError(
+            f"weights of 4 bits need an antiquant_scale and x of float16 or bfloat16, not {x[0].dtype}; with x of int4 a device "
+            "takes them in FRACTAL_NZ alone, which the host does not have"
+        )
+    return [unpacked_where_dense(w) if w.dtype is torch.int32 else integers(w) for w in weight]
+
+
 def _product(
-    x: T, w: T, scale: T | None, offset: T | None, antiquant: tuple[T | None, T | None], rows: T | None, bias: T | None
+    x: T,
+    weight: T,
+    scale: T | None,
+    offset: T | None,
+    antiquant: tuple[T | None, T | None],
+    rows: T | None,
+    bias: T | None,
 ) -> T:
     """The product with its quantisation, as float64 where integers are summed up."""
-    weight = unpacked(w) if w.dtype == torch.int32 else w
     if antiquant[0] is not None:
         wide = weight.float() if antiquant[1] is None else weight.float() + _by_rows(antiquant[1], weight)
         y = x.float() @ (wide * _by_rows(antiquant[0], weight))
@@ -153,7 +171,9 @@ def _grouped(
 ) -> list[T]:
     x, weight = (
         [t.transpose(-1, -2) if is_transposed else t for t in given]
-        for given, is_transposed in zip(tensors[:2], transposed, strict=True)
+        for given, is_transposed in zip(
+            (tensors[0], _four_bit_weights(tensors[0], tensors[1], tensors[5])), transposed, strict=True
+        )
     )
     if act_type not in _ACTIVATIONS:
         raise ValueError(f"act_type {act_type} is not supported; {', '.join(map(str, _ACTIVATIONS))} are")
@@ -181,8 +201,7 @@ def _grouped(
         raise ValueError("group_list is needed where one x is split")
     if group_type == 2:
         return [_over_sums(x[0], weight[0], group_list, group_list_type, target)]
-    columns = weight[0].size(-1) * (8 if weight[0].dtype == torch.int32 else 1)
-    y = x[0].new_zeros(x[0].size(0), columns, dtype=target)
+    y = x[0].new_zeros(x[0].size(0), weight[0].size(-1), dtype=target)
     if group_list.is_meta or (x[0].is_meta and split_item >= 2):
         return [y]
     spans = _spans(group_list, group_list_type, x[0].size(0))

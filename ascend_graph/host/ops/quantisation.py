@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from ascend_graph.host.dtypes import torch_dtype
+from ascend_graph.host.ops.four_bits import PACKED, as_int4, integers, packed, unpacked, unpacked_where_dense
 from ascend_graph.host.ops.indexing import scatter
 from ascend_graph.host.ops.matmul import integer_product
 from ascend_graph.host.ops.normalization import rms_norm_grad
@@ -14,10 +15,9 @@ T = torch.Tensor
 
 _INT8, _INT32, _UINT8, _INT4, _E5M2, _E4M3 = 2, 3, 4, 29, 35, 36
 _FLOAT8 = {_E5M2: torch.float8_e5m2, _E4M3: torch.float8_e4m3fn}
-#: The smallest and the largest number of what is quantised to; int32 holds eight numbers of 4 bits.
+#: The smallest and the largest number of what is quantised to; an int32 holds eight numbers of 4 bits.
 _RANGES = {_INT8: (-128, 127), _UINT8: (0, 255), _INT32: (-8, 7), _INT4: (-8, 7)}
 _ROUND = {"round": torch.round, "rint": torch.round, "floor": torch.floor, "ceil": torch.ceil, "trunc": torch.trunc}
-_PACKED = 8
 
 
 def _range_of(dst_type: int) -> tuple[float, float]:
@@ -26,38 +26,23 @@ def _range_of(dst_type: int) -> tuple[float, float]:
         return -largest, largest
     if dst_type not in _RANGES:
         raise ValueError(
-            f"dst_type {dst_type} is not supported; {_INT8} (int8), {_UINT8} (uint8), {_INT32} (int4 in int32), "
-            f"{_E5M2} (float8_e5m2) and {_E4M3} (float8_e4m3fn) are"
+            f"dst_type {dst_type} is not supported; {_INT8} (int8), {_UINT8} (uint8), {_INT32} (eight int4 in an int32), "
+            f"{_INT4} (int4), {_E5M2} (float8_e5m2) and {_E4M3} (float8_e4m3fn) are"
         )
     return _RANGES[dst_type]
 
 
 def saturated(x: T, dst_type: int = _INT8, round_mode: str = "rint") -> T:
-    """Numbers rounded and cut to the range of a dtype; numbers of 4 bits lie eight in an int32, the first in the lowest bits."""
+    """Numbers rounded and cut to the range of a dtype; for int32 numbers of 4 bits, eight in each."""
     if round_mode not in _ROUND:
         raise ValueError(f"round_mode {round_mode!r} is not one of {', '.join(_ROUND)}")
     low, high = _range_of(dst_type)
     if dst_type in _FLOAT8:
         return x.clamp(low, high).to(_FLOAT8[dst_type])
     whole = _ROUND[round_mode](x).clamp(low, high)
-    return packed(whole.to(torch.int32)) if dst_type in (_INT32, _INT4) else whole.to(torch_dtype(dst_type))
-
-
-def packed(numbers: T) -> T:
-    """Numbers of 4 bits, eight in an int32."""
-    if numbers.size(-1) % _PACKED:
-        raise ValueError(
-            f"the last dimension of {tuple(numbers.shape)} is no multiple of {_PACKED}: so many are packed"
-        )
-    nibbles = (numbers.to(torch.int64) & 15).unflatten(-1, (-1, _PACKED))
-    joined = (nibbles << torch.arange(0, 32, 4, device=numbers.device)).sum(-1)
-    return torch.where(joined >= 1 << 31, joined - (1 << 32), joined).to(torch.int32)
-
-
-def unpacked(numbers: T) -> T:
-    """The reverse of ``packed``, as float32."""
-    nibbles = (numbers.to(torch.int64).unsqueeze(-1) >> torch.arange(0, 32, 4, device=numbers.device)) & 15
-    return torch.where(nibbles > 7, nibbles - 16, nibbles).flatten(-2).float()
+    if dst_type == _INT4:
+        return as_int4(whole)
+    return packed(whole) if dst_type == _INT32 else whole.to(torch_dtype(dst_type))
 
 
 def dynamic(x: T, dst_type: int = _INT8, dims: int | list[int] = -1, largest: float = 0.0) -> tuple[T, T]:
@@ -155,7 +140,8 @@ def quantize(x: T, scales: T, zero_points: T | None = None, *, dtype: str | int,
 
 @host_kernel("AscendAntiQuantV2")
 def ascend_anti_quant(x: T, scale: T, offset: T | None = None, *, dst_type: int = 1, sqrt_mode: bool = False) -> T:
-    numbers = unpacked(x) if x.dtype == torch.int32 else x.float()
+    numbers = unpacked(x) if x.dtype == torch.int32 else integers(x)
+    numbers = numbers.float()
     shifted = numbers if offset is None else numbers + offset.float()
     factor = scale.float()
     return (shifted * (factor.square() if sqrt_mode else factor)).to(torch_dtype(dst_type))
@@ -234,9 +220,7 @@ def quant_batch_matmul(
 
 def _matrix(x: T, transposed: bool) -> T:
     """A matrix of numbers; int32 holds eight numbers of 4 bits, in the dimension that is dense."""
-    if x.dtype == torch.int32:
-        across = x.dim() > 1 and x.stride(-1) != 1 and x.stride(-2) == 1
-        x = unpacked(x.transpose(-1, -2)).transpose(-1, -2) if across else unpacked(x)
+    x = unpacked_where_dense(x) if x.dtype is torch.int32 else integers(x)
     return x.transpose(-1, -2) if transposed else x
 
 
@@ -254,9 +238,16 @@ def weight_quant_batch_matmul(
     transpose_weight: bool = False,
     antiquant_group_size: int = 0,
     dtype: int = -1,
+    is_strided: bool = False,
 ) -> T:
-    """A product with a weight that is dequantised: by one scale, by column, or by groups of its rows."""
+    """A product with a weight that is dequantised: by one scale, by column, or by groups of its rows.
+
+    ``is_strided`` is the host's own: the weight's strides say which dimension holds eight numbers of 4 bits in an int32, as
+    aclnn functions take them. A graph's tensors have no strides: there it is the one that is too short.
+    """
     a = x.transpose(-1, -2) if transpose_x else x
+    if weight.dtype is torch.int32 and not is_strided and weight.size(-2) * PACKED == a.size(-1):
+        weight = unpacked(weight.transpose(-1, -2)).transpose(-1, -2)
     w = _matrix(weight, transpose_weight).float()
     if a.size(-1) != w.size(-2):
         raise ValueError(f"x {tuple(a.shape)} and weight {tuple(w.shape)} are no matrices that can be multiplied")

@@ -10,6 +10,7 @@ import torch
 from torch.nn import functional as F
 
 from ascend_graph.host.dtypes import torch_dtype
+from ascend_graph.host.ops.four_bits import moves
 from ascend_graph.host.ops.registry import host_kernel
 
 T = torch.Tensor
@@ -41,6 +42,7 @@ def size(x: T, *, dtype: int = 3) -> T:
 
 
 @host_kernel("Reshape", values=("shape",), views=("x",))
+@moves
 def reshape(x: T, shape: T, *, axis: int = 0, num_axes: int = -1) -> T:
     if (axis, num_axes) != (0, -1):
         raise ValueError(f"axis={axis}, num_axes={num_axes}: reshaping a part of the dimensions is not supported")
@@ -69,21 +71,25 @@ def expand_dims(x: T, axis: T) -> T:
 
 
 @host_kernel("Flatten", "FlattenV2", views=("x",))
+@moves
 def flatten(x: T, *, axis: int = 1, end_axis: int = -1) -> T:
     return x.flatten(axis, end_axis)
 
 
 @host_kernel("Transpose", values=("perm",), views=("x",))
+@moves
 def transpose(x: T, perm: T) -> T:
     return x.permute(ints(perm)).contiguous()
 
 
 @host_kernel("Permute", views=("x",))
+@moves
 def permute(x: T, *, order: list[int] = [0]) -> T:
     return x.permute(order).contiguous()
 
 
 @host_kernel("TransposeD", views=("x",))
+@moves
 def transpose_d(x: T, *, perm: list[int]) -> T:
     return x.permute(perm).contiguous()
 
@@ -164,6 +170,7 @@ def _split(x: T, sizes: list[int], dim: int) -> list[T]:
 
 
 @host_kernel("Slice", values=("offsets", "size"), views=("x",))
+@moves
 def slice_(x: T, offsets: T, size: T) -> T:
     for dim, (start, length) in enumerate(zip(ints(offsets), ints(size), strict=True)):
         x = x.narrow(dim, start, x.size(dim) - start if length == -1 else length)
