@@ -10,7 +10,7 @@ import ctypes
 import re
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -134,7 +134,7 @@ def require_equal(subject: Subject, got: Result, wanted: Result, what: str, *, e
 # ------------------------------------------------------------------------------------------------------------ in eager mode
 
 
-def _called(subject: Subject, placed: Sample) -> Any:
+def called(subject: Subject, placed: Sample) -> Any:
     """What the operator returns when the device is done.
 
     Raises:
@@ -153,7 +153,7 @@ def arguments(subject: Subject, sample: Sample) -> None:
     """Arguments that the schema does not mark as written stay as they are; results share memory only where it says so."""
     placed = sample.on(subject.device)
     before = [(t, t.detach().clone(), tuple(t.shape), t.stride(), t.untyped_storage().nbytes()) for t in placed.tensors]
-    returned = _called(subject, placed)
+    returned = called(subject, placed)
     values = _by_argument(subject, placed)
     for argument, value, writable in zip(subject.schema.arguments, values, subject.written(), strict=True):
         for tensor in _flat(value):
@@ -252,7 +252,7 @@ def outside(subject: Subject, sample: Sample) -> None:
         return inner
 
     placed = sample.on(subject.device, embed)
-    returned = _called(subject, placed)
+    returned = called(subject, placed)
     for number, (whole, start, end) in enumerate(margins):
         for where, part in (("before", whole[:start]), ("behind", whole[end:])):
             if bool((part.cpu() != 0x5A).any()):
@@ -330,51 +330,6 @@ def layout(subject: Subject, sample: Sample) -> None:
             raise Violation(f"tensors {name} are refused: {first_line(error)}") from error
         subject.synchronize()
         require_equal(subject, Result.of(returned, placed.tensors), wanted, f"tensors {name}")
-
-
-def vmap(subject: Subject, sample: Sample) -> None:
-    """Mapped over a new first dimension of all tensors, and of the first alone, the operator gives what separate calls give."""
-    if any(subject.written()):
-        raise NotApplicable("it writes its arguments")
-    if not torch._C._dispatch_has_kernel_for_dispatch_key(subject.overload.name(), "FuncTorchBatched"):
-        raise NotApplicable("it has no rule for torch.vmap; PyTorch loops")
-    first = sample.on(subject.device)
-    second = sample.on(subject.device, lambda t: t * 0.5 if t.is_floating_point() else t)
-    tensors, others = first.tensors, second.tensors
-    if not tensors:
-        raise NotApplicable("no argument is a tensor")
-    for mapped in dict.fromkeys((len(tensors), 1)):
-        stacks = [torch.stack([a, b]) for a, b in zip(tensors[:mapped], others, strict=False)]
-        wanted = [_result(subject, _with(first, [*parts, *tensors[mapped:]])) for parts in zip(*stacks, strict=True)]
-        if any(not isinstance(leaf, torch.Tensor) for one in wanted for leaf in one.returns):
-            raise NotApplicable("not every result is a tensor")
-        if subject.differ(_result(subject, first), wanted[0], exact=True):
-            raise NotApplicable("two equal calls differ")
-
-        def call(*parts: torch.Tensor, mapped: int = mapped) -> Any:
-            return tuple(leaves(subject.call(_with(first, [*parts, *tensors[mapped:]]))))
-
-        try:
-            with torch.no_grad(), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                together = torch.vmap(call, randomness="different")(*stacks)
-        except Exception as error:  # whatever a rule raises
-            raise Violation(f"its rule for torch.vmap refuses what the operator takes: {first_line(error)}") from error
-        for number, one in enumerate(wanted):
-            got = Result.of([leaf[number] for leaf in together], ())
-            what = "all tensors" if mapped == len(tensors) > 1 else "the first tensor"
-            require_equal(subject, got, one, f"torch.vmap over {what}, call {number}, against a call of its own")
-
-
-def _result(subject: Subject, placed: Sample) -> Result:
-    return Result.of(_called(subject, placed), ())
-
-
-def _with(sample: Sample, tensors: Sequence[torch.Tensor]) -> Sample:
-    """The same call with other tensors."""
-    others = iter(tensors)
-    args, kwargs = tree_map_only(torch.Tensor, lambda _: next(others), (sample.args, dict(sample.kwargs)))
-    return replace(sample, args=args, kwargs=kwargs)
 
 
 def reference(subject: Subject, sample: Sample) -> None:

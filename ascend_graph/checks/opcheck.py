@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from ascend_graph.binding.op_schema import single_overload
-from ascend_graph.checks import laws, ways
+from ascend_graph.checks import laws, rules, ways
 from ascend_graph.checks.laws import NotApplicable, Refused, Subject, Undecided, Violation, first_line
 from ascend_graph.checks.report import Outcome, Report, State
 from ascend_graph.checks.samples import Drawer, Sample, SampleError, drawn, families
@@ -36,7 +36,8 @@ CHECKS: Mapping[str, _Check] = {
     "meta": _Check(laws.meta),
     "layout": _Check(laws.layout, 8),
     "outside": _Check(laws.outside, 6),
-    "vmap": _Check(laws.vmap, 3),
+    "vmap": _Check(rules.vmap, 3),
+    "sharding": _Check(rules.sharding, 6),
     "gradient": _Check(laws.gradient, 3),
     "ge": _Check(ways.ge, 4),
     "ge_dynamic": _Check(ways.ge_dynamic, 3),
@@ -66,8 +67,9 @@ def opcheck(
     The checks are: ``arguments`` (nothing is written or aliased but what the schema says), ``repeats`` (the same call gives the
     same bits, whatever was in memory before), ``reference`` (values), ``meta`` (shapes, dtypes, strides, devices and aliases, with
     sizes and with symbols), ``layout`` (tensors that are not contiguous), ``outside`` (no byte beside a tensor is written),
-    ``vmap`` (what separate calls give, where there is a rule: ``batch=`` makes one), ``gradient``, ``ge``, ``ge_dynamic``, ``npugraph_ex`` and ``export`` (what eager mode gives), ``gradient_in_graphs``,
-    ``recompilations`` (one graph for all sizes), and ``dtypes`` (what the prototype does not list is refused).
+    ``vmap`` (what separate calls give, where there is a rule: ``batch=`` makes one), ``sharding`` (what
+    the whole gives, where ``batch=`` or ``reduce=`` is declared), ``gradient``, ``ge``, ``ge_dynamic``, ``npugraph_ex`` and ``export``
+    (what eager mode gives), ``gradient_in_graphs``, ``recompilations`` (one graph for all sizes), and ``dtypes`` (what the prototype does not list is refused).
 
     Args:
         op: What ``register_op`` returned, a torch operator, its name, or an op type.

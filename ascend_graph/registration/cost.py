@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_map_only
 from torch.utils.flop_counter import flop_registry, register_flop_formula
 
 from ascend_graph.errors import AscendGraphError
@@ -19,7 +20,7 @@ class FlopsError(AscendGraphError):
 
 
 def flop_formula(operator: str, relation: Relation, formula: str, schema: torch.FunctionSchema) -> Callable[..., int]:
-    """The function that ``torch.utils.flop_counter`` calls: from the shapes and attrs of a call to the number of operations.
+    """The function that ``torch.utils.flop_counter`` calls: from the arguments of a call to the number of operations.
 
     Raises:
         FlopsError: The formula is no arithmetic of the relation's dimensions and the operator's attrs.
@@ -35,16 +36,20 @@ def flop_formula(operator: str, relation: Relation, formula: str, schema: torch.
     if strangers:
         raise FlopsError(f"{operator}: flops={formula!r}: {', '.join(strangers)} is no dimension or attr of {relation}")
 
-    def operations(*args: Any, out_shape: Any = None, **kwargs: Any) -> int:
+    def operations(*args: Any, out_val: Any = None, **kwargs: Any) -> int:
         values = bind(schema, args, kwargs)
-        shapes = {n: None if values[n] is None else tuple(values[n]) for n in relation.inputs}
-        dtypes = {n: None if s is None else "float32" for n, s in shapes.items()}
+        shapes = {n: tree_map_only(torch.Tensor, lambda t: tuple(t.shape), values[n]) for n in relation.inputs}
+        dtypes = {n: tree_map_only(torch.Tensor, _dtype_name, values[n]) for n in relation.inputs}
         attrs = {a.name: values[a.name] for a in schema.arguments if "Tensor" not in str(a.type)}
         (result,) = counted.infer(shapes, dtypes, attrs)
         assert isinstance(result, tuple)
         return int(result[0][0])
 
     return operations
+
+
+def _dtype_name(tensor: torch.Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")
 
 
 @dataclass(slots=True)
@@ -63,5 +68,5 @@ def register_flops(overload: Any, operations: Callable[..., int]) -> FlopsHandle
     packet = overload.overloadpacket
     if packet in flop_registry:
         raise FlopsError(f"{overload} has a formula of its operations already; leave flops= out to keep it")
-    register_flop_formula(packet)(operations)
+    register_flop_formula(packet, get_raw=True)(operations)
     return FlopsHandle(packet)

@@ -20,7 +20,7 @@ from ascend_graph.dispatch.definition import forget_kernels
 from ascend_graph.dispatch.meta import MetaFunction
 from ascend_graph.dispatch.transaction import exchange
 from ascend_graph.prototypes import OpPrototype
-from ascend_graph.registration.batching import check_loops
+from ascend_graph.registration.batching import Loops, check_loops
 from ascend_graph.registration.planning import Plan, plan
 from ascend_graph.registration.request import RegistrationError, Request, read_aclnn_request, read_request
 from ascend_graph.registration.torchair import ConverterFunction
@@ -64,6 +64,11 @@ class RegisteredOp:
     def relation(self) -> Relation | None:
         """The shape relation, where there is one."""
         return self._plan.relation
+
+    @property
+    def loops(self) -> Loops | None:
+        """The dimensions that are declared independent or reduced, where any are."""
+        return self._plan.loops
 
     @property
     def evidence(self) -> Mapping[str, str]:

@@ -162,8 +162,8 @@ class _Call:
             if isinstance(axes, list | tuple):
                 return len(axes)
         value = item.value
-        if isinstance(value, Call) and value.function == "ones" and isinstance(value.arguments[0], Name):
-            return self.lengths.get(value.arguments[0].id)
+        if isinstance(value, Call) and value.function == "ones":
+            (value,) = value.arguments
         if isinstance(value, Name):
             listed = self.attrs.get(value.id)
             return len(listed) if isinstance(listed, list | tuple) else self.lengths.get(value.id)

@@ -129,7 +129,7 @@ def test_what_is_right_passes(operator: Operator) -> None:
 def test_without_a_gradient_or_a_reference_these_are_not_checked(operator: Operator) -> None:
     found = states(opcheck(operator.make(), count=2))
     assert {name for name, state in found.items() if state is State.SKIPPED} == {
-        "reference", "vmap", "gradient", "gradient_in_graphs",
+        "reference", "vmap", "sharding", "gradient", "gradient_in_graphs",
     }  # fmt: skip
 
 
@@ -359,6 +359,18 @@ def test_a_rule_for_vmap_is_judged(operator: Operator, rule: Callable[..., Any],
     report = opcheck(registered, [(torch.randn(2, 2), torch.randn(2))], checks=["vmap"], raise_exception=False)
     assert report.ok is (not message)
     assert message in (report.outcomes[0].message or "")
+
+
+def test_shards_are_held_against_the_whole(operator: Operator) -> None:
+    def centred_where_negated(x: Any, bias: Any = None, *, factor: float = 2.0, negate: bool = False) -> Any:
+        return scale(x - x.mean() if negate else x, bias, factor=factor, negate=negate)
+
+    x = torch.randn(6, 4)
+    seen = [((x,), {"negate": False})]  # of a mode in which the rows are independent
+    registered = operator.make(kernel=centred_where_negated, batch=("s",), samples=seen)
+    assert opcheck(registered, [Sample((x,), {"negate": False})], checks=["sharding"]).ok
+    report = opcheck(registered, [Sample((x,), {"negate": True})], checks=["sharding"], raise_exception=False)
+    assert "with x sharded on 0, put together against the whole" in (report.failures[0].message or "")
 
 
 @pytest.mark.parametrize("in_eager_mode", [False, True])

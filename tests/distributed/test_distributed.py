@@ -51,6 +51,11 @@ def test_operators_are_sharded_on_what_is_declared() -> None:
     assert output.count("placements are equal") == 4
 
 
+def test_everyday_operators_and_their_gradients_are_sharded_in_every_way() -> None:
+    output = run_under_torchrun("everyday.py", 2)
+    assert output.count("gradients are equal") == 2
+
+
 def test_compiled_programs_of_sharded_operators_are_those_outside_of_graphs() -> None:
     output = run_under_torchrun("compiled.py", 2, "ge", "aclgraph")
     assert output.count("cases are equal") == 2
