@@ -270,10 +270,18 @@ class ProjectSources:
         while True:
             missing = undefined_functions(sources._definitions(work))
             others = sources.repository.defining(missing, sources.host) if missing else ()
+            others = others or sources._registrations_of_macros(work)
             if not others:
                 return sources
             more = (*more, *others)
             sources = ProjectSources.find(self.project, self.repository.given, more)
+
+    def _registrations_of_macros(self, work: Path) -> tuple[Path, ...]:
+        """Where operators are registered whose names no text has, as macros make them: the sources are asked."""
+        if any(defined_operators(code_of(path)) for path in self.host):
+            return ()
+        named = [operator.prototype.op_type for operator in self.describe(work).operators]
+        return tuple(path for path in self.repository.registrations(named, self.host) if path not in self.host)
 
     def _definitions(self, work: Path) -> Path:
         """The library that says what the sources of op_host define."""

@@ -125,10 +125,10 @@ class Repository:
         return frozenset(self.projects())
 
     def registrations(self, operators: Iterable[str], known: Iterable[Path]) -> tuple[Path, ...]:
-        """The sources of other projects that register the tiling and shapes of these operators, where no known one does.
+        """The other sources that register the tiling and shapes of these operators, where no known one does.
 
-        Operators that share such functions register them together, in the sources of one of the projects; those beside
-        them hold what they call.
+        Operators that share such functions register them together, in the sources of one of the projects or of no
+        project; those beside them hold what they call. Of several a project's op_host comes first, then the nearest.
         """
         has = {one for path in known for one in _registered(code_of(path))}
         wanted = {(operator, function) for operator in operators for function in _FUNCTIONS} - has
@@ -139,17 +139,19 @@ class Repository:
         for one in wanted:
             registering = [path for path, found in helping.items() if one in found]
             if registering:
-                chosen.add(min(registering, key=lambda path: self._distance(self.start, path)).parent)
+                nearest = min(
+                    registering, key=lambda path: (not self._in_op_host(path), self._distance(self.start, path))
+                )
+                chosen.add(nearest.parent)
         return tuple(sorted(path for path in helping if path.parent in chosen))
 
     @cached_property
     def _registrations(self) -> dict[Path, frozenset[tuple[str, str]]]:
-        """What each source of an op_host registers; those that define an operator are its project's alone."""
-        return {
-            path: _registered(text)
-            for path, text in self._host_code.items()
-            if "op_host" in path.relative_to(self.root).parts
-        }
+        """What each source registers; those that define an operator are its project's alone."""
+        return {path: _registered(text) for path, text in self._host_code.items()}
+
+    def _in_op_host(self, path: Path) -> bool:
+        return "op_host" in path.relative_to(self.root).parts
 
     def defining(self, functions: Iterable[str], known: Iterable[Path]) -> tuple[Path, ...]:
         """The sources that define functions of op_host, the nearest one for each; none for what only known sources do."""

@@ -187,6 +187,27 @@ def test_allocation_bounds(library: ctypes.CDLL, tools: Toolkit) -> None:
     assert x[64] == 1
 
 
+def test_an_assertion_knows_the_names_of_the_api(build: Build, tools: Toolkit) -> None:
+    """A device compiles nothing of it, so that kernels which name AscendC elsewhere leave it out there."""
+    library = build("""
+#include "kernel_operator.h"
+template <int most>
+class Kernel {
+  public:
+    __aicore__ inline void Init() { ASSERT(GetBlockNum() <= most && limit_ != 0); }
+  private:
+    int limit_ = 1;
+};
+extern "C" __global__ __aicore__ void asserts() {
+    Kernel<2> kernel;
+    kernel.Init();
+}
+""")
+    assert launch(library, "asserts", 2) == 0, tools.message()
+    assert launch(library, "asserts", 3) == 507015
+    assert "assertion failed: GetBlockNum() <= most && limit_ != 0" in tools.message()
+
+
 def test_unknown_api(tools: Toolkit, tmp_path) -> None:
     """An API that does not exist is a compile error that names it and its line."""
     source = tmp_path / "unknown.asc"

@@ -113,12 +113,14 @@ def test_refusals(package: Path) -> None:
         refused(torch.ones(2).to(torch.int8), None, 1.0)
         refused(torch.ones(2), torch.ones(3).npu(), 1.0)
         refused(torch.ones(2), None, -1.0)
+        refused(torch.ones([1] * 9), None, 1.0)
         """,
     )
-    dtype, shape, tiling = printed.splitlines()
-    assert "self is DT_INT8" in dtype
+    dtype, shape, tiling, rank = printed.splitlines()
+    assert "self is DT_INT8; it can be DT_FLOAT, " in dtype.replace("[", "")
     assert "161002" in dtype
-    assert "other has shape [3], self [2]" in shape
+    assert "otherOptional has shape [3]; it must be [2]" in shape
+    assert "self has shape [1, 1, 1, 1, 1, 1, 1, 1, 1]; it must have at most 8 dimensions" in rank
     assert "ScaleAdd: the tiling function returned GRAPH_FAILED" in tiling
 
 

@@ -89,6 +89,7 @@ def test_functions_that_operators_share_are_found_where_they_are_registered(repo
             "math/sub/op_host/whole_def.cpp": "OP_ADD(Whole);" + register.format("Add"),
             "math/sub/tests/op_host/sub_tiling.cpp": register.format("Add"),
             "math/sub/op_host/op_api/sub_tiling.cpp": register.format("Add"),
+            "common/tiling/all_tiling.cpp": register.format("Add") + register.format("Mul"),
         },
     )
     around = Repository.around(repository / "math/add")
@@ -97,6 +98,9 @@ def test_functions_that_operators_share_are_found_where_they_are_registered(repo
     assert [path.name for path in found] == ["sub_detail.cpp", "sub_tiling.cpp"]
     assert {path.parent for path in found} == {repository / "math/sub/op_host"}
     assert around.registrations(["Sub", "Add"], [*own, repository / "math/sub/op_host/sub_tiling.cpp"]) == ()
+    # What no project registers is found beside them.
+    assert around.registrations(["Mul"], own) == ()
+    assert around.registrations(["Mul"], []) == (repository / "common/tiling/all_tiling.cpp",)
     hosts = [str(p.relative_to(repository)) for p in ProjectSources.find(repository / "math/add").host]
     assert set(hosts) > {"math/add/op_host/add_def.cpp", "math/add/op_host/add_infershape.cpp"}
     assert "math/sub/op_host/sub_tiling.cpp" in hosts

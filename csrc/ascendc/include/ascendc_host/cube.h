@@ -50,62 +50,6 @@ struct LoadData2dTransposeParams {
     uint8_t addrMode = 0;
 };
 
-template <typename T>
-struct LoadData3DParamsV2 {
-    LoadData3DParamsV2() = default;
-    LoadData3DParamsV2(const uint8_t pads[PAD_SIZE], uint16_t l1_h, uint16_t l1_w, uint16_t channels,
-                       uint16_t k_extension, uint16_t m_extension, uint16_t k_start, uint16_t m_start,
-                       uint8_t stride_w, uint8_t stride_h, uint8_t filter_w, uint8_t filter_h,
-                       uint8_t dilation_w, uint8_t dilation_h, bool transpose, bool small_k, T pad,
-                       bool wide_filter = false, bool high_filter = false, bool matrix_control = false)
-        : l1H(l1_h),
-          l1W(l1_w),
-          channelSize(channels),
-          kExtension(k_extension),
-          mExtension(m_extension),
-          kStartPt(k_start),
-          mStartPt(m_start),
-          strideW(stride_w),
-          strideH(stride_h),
-          filterW(filter_w),
-          filterH(filter_h),
-          dilationFilterW(dilation_w),
-          dilationFilterH(dilation_h),
-          enTranspose(transpose),
-          enSmallK(small_k),
-          padValue(pad),
-          filterSizeW(wide_filter),
-          filterSizeH(high_filter),
-          fMatrixCtrl(matrix_control) {
-        std::copy_n(pads, PAD_SIZE, padList);
-    }
-    uint8_t padList[PAD_SIZE] = {};  // left, right, top, bottom
-    uint16_t l1H = 0;
-    uint16_t l1W = 0;
-    uint16_t channelSize = 0;
-    uint16_t kExtension = 0;
-    uint16_t mExtension = 0;
-    uint16_t kStartPt = 0;
-    uint16_t mStartPt = 0;
-    uint8_t strideW = 1;
-    uint8_t strideH = 1;
-    uint8_t filterW = 1;
-    uint8_t filterH = 1;
-    uint8_t dilationFilterW = 1;
-    uint8_t dilationFilterH = 1;
-    bool enTranspose = false;
-    bool enSmallK = false;
-    T padValue = T(0);
-    bool filterSizeW = false;
-    bool filterSizeH = false;
-    bool fMatrixCtrl = false;
-};
-struct IsResetLoad3dConfig {
-    bool isSetFMatrix = true;
-    bool isSetPadding = true;
-};
-constexpr IsResetLoad3dConfig IS_RESER_LOAD3D_DEFAULT_CONFIG = {true, true};
-
 struct MmadParams {
     MmadParams() = default;
     MmadParams(uint16_t m_in, uint16_t n_in, uint16_t k_in, bool bias, int32_t offset, bool sparse,
@@ -350,56 +294,6 @@ void LoadDataWithTranspose(const LocalTensor<T>& dst, const LocalTensor<T>& src,
                     (row % 16) * c0 + column % c0;
                 dst.use(at + 1, "LoadDataWithTranspose", "dst", where)[at] = value;
             }
-        }
-    }
-}
-
-// The patches of a feature map [C1, H, W, c0] as a matrix, from row mStartPt and column kStartPt on: as the
-// rows of A in L0A, as its columns with enTranspose, and in L0B as B with the patches along k.
-template <typename T, const IsResetLoad3dConfig& config = IS_RESER_LOAD3D_DEFAULT_CONFIG>
-void LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadData3DParamsV2<T>& p,
-              Where where = Where()) {
-    const auto& block = ascendc_host::enter(where);
-    detail::require_position(src, ascendc_host::Memory::l1, "LoadData", "src", where);
-    detail::require_l0(dst, "LoadData", where);
-    const bool to_b = memory_of(dst.position()) == ascendc_host::Memory::l0b;
-    const bool turned = to_b || p.enTranspose;
-    if (turned && sizeof(T) == 1) {
-        ascendc_host::fail(
-            block, where,
-            "LoadData: with LoadData3DParamsV2, L0B and enTranspose are for elements of 2 and 4 bytes");
-    }
-    constexpr uint32_t c0 = 32 / sizeof(T);
-    if (p.strideW == 0 || p.strideH == 0 || p.filterW == 0 || p.filterH == 0) {
-        ascendc_host::fail(block, where, "LoadData: strides and filter sizes must be above 0");
-    }
-    const int64_t span_w = int64_t(p.dilationFilterW) * (p.filterW - 1) + 1;
-    const int64_t out_w = (p.l1W + p.padList[0] + p.padList[1] - span_w) / p.strideW + 1;
-    if (out_w <= 0)
-        ascendc_host::fail(block, where, "LoadData: the filter is wider than the padded feature map");
-    const uint32_t columns = (p.kExtension + c0 - 1u) / c0;
-    const uint32_t rows = (p.mExtension + 15u) / 16;
-    for (uint32_t m = 0; m < p.mExtension; ++m) {
-        const int64_t place = int64_t(p.mStartPt) + m;
-        for (uint32_t k = 0; k < p.kExtension; ++k) {
-            const uint32_t index = p.kStartPt + k;
-            const uint32_t tap = index / c0;
-            const uint32_t kw = tap % p.filterW;
-            const uint32_t kh = tap / p.filterW % p.filterH;
-            const uint32_t c1 = tap / p.filterW / p.filterH;
-            const int64_t h = place / out_w * p.strideH + int64_t(kh) * p.dilationFilterH - p.padList[2];
-            const int64_t w = place % out_w * p.strideW + int64_t(kw) * p.dilationFilterW - p.padList[0];
-            T value = p.padValue;
-            if (h >= 0 && h < p.l1H && w >= 0 && w < p.l1W) {
-                const uint64_t from = ((uint64_t(c1) * p.l1H + h) * p.l1W + w) * c0 + index % c0;
-                value = src.use(from + 1, "LoadData", "src", where)[from];
-            }
-            // Turned, c0 rows of the patches make the width of a fractal, and 16 columns its height.
-            const uint64_t fractal = !turned ? uint64_t(m / 16) * columns + k / c0
-                                     : to_b  ? uint64_t(m / c0) * ((p.kExtension + 15u) / 16) + k / 16
-                                             : uint64_t(k / 16) * (rows * 16 / c0) + m / c0;
-            const uint64_t at = fractal * 16 * c0 + (turned ? k % 16 * c0 + m % c0 : m % 16 * c0 + k % c0);
-            dst.use(at + 1, "LoadData", "dst", where)[at] = value;
         }
     }
 }

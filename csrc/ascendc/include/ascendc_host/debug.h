@@ -102,8 +102,14 @@ Assertion<Ts...> assertion(bool holds, const char* condition, const Where& where
 #define ascendc_assert(condition, ...) \
     ::AscendC::check_assertion(static_cast<bool>(condition), #condition, ::AscendC::Where(), ##__VA_ARGS__)
 #ifndef ASCENDC_HOST_KEEP_ASSERT
-#define ASSERT(condition, ...) \
-    +::AscendC::assertion(static_cast<bool>(condition), #condition, ::AscendC::Where(), ##__VA_ARGS__)
+// For the same reason kernels that name AscendC everywhere else leave it out there: its names are known.
+#define ASSERT(condition, ...)                   \
+    +::AscendC::assertion(                       \
+        [&] {                                    \
+            using namespace ::AscendC;           \
+            return static_cast<bool>(condition); \
+        }(),                                     \
+        #condition, ::AscendC::Where(), ##__VA_ARGS__)
 #endif
 // In a kernel, a failed assert must not end the process.
 #undef assert

@@ -122,6 +122,15 @@ class Block {
     };
     Fixpipe fixpipe;
 
+    // Feature maps that LoadData takes patches of, and what lies around them, where its parameters do not
+    // say.
+    struct FeatureMap {
+        uint16_t height = 0, width = 0;
+        uint8_t pads[4] = {};  // left, right, top, bottom
+    };
+    FeatureMap feature_maps[2];  // of the left and the right matrix
+    uint32_t feature_pad = 0;
+
     // What DataCopyPad fills a row with when its parameters do not say: nothing, until SetPadValue.
     bool pad_set = false;
     uint64_t pad_bits = 0;

@@ -148,6 +148,55 @@ void softmax_flash(const LocalTensor<T>& dst, const LocalTensor<S>& sum, const L
     }
 }
 
+// dst = exp(src - max) / sum, with the sum and the maximum of each row given.
+template <SoftmaxMode mode, typename T, typename S>
+void simple_softmax(const LocalTensor<T>& dst, const LocalTensor<S>& sum, const LocalTensor<S>& max,
+                    const LocalTensor<T>& src, const SoftMaxShapeInfo& shape, const Where& where) {
+    constexpr const char* api = "SimpleSoftMax";
+    static_assert(is_one_of<T, half, float>, "SimpleSoftMax is for half and float");
+    ascendc_host::enter(where);
+    const auto rows = rows_of_tensor(src, shape);
+    const uint64_t bytes = uint64_t(rows.srcM) * rows.srcK * sizeof(T);
+    const T* from = vector_operand(src, bytes, api, "srcTensor", where);
+    T* to = vector_operand(dst, bytes, api, "dstTensor", where);
+    const RowFacts<mode, S> sums(sum, rows.srcM, api, "inSumTensor", where);
+    const RowFacts<mode, S> maxima(max, rows.srcM, api, "inMaxTensor", where);
+    for (uint64_t row = 0; row < rows.srcM; ++row) {
+        const float largest = maxima.get(row), total = sums.get(row);
+        for (uint64_t at = row * rows.srcK, end = at + rows.oriSrcK; at < end; ++at)
+            to[at] = static_cast<T>(std::exp(static_cast<float>(from[at]) - largest) / total);
+    }
+}
+
+// The gradient of softmax: (grad - total) * y, where total is the sum of grad * y over each row; in front,
+// the totals alone, each in a block of 32 bytes.
+template <typename T>
+void softmax_grad(const char* api, const LocalTensor<T>& dst, const LocalTensor<T>& grad,
+                  const LocalTensor<T>& src, bool front, const SoftMaxShapeInfo& shape, const Where& where) {
+    static_assert(is_one_of<T, half, float>, "SoftmaxGrad is for half and float");
+    ascendc_host::enter(where);
+    const auto rows = rows_of_tensor(src, shape);
+    const uint32_t width = front ? 32 / sizeof(T) : rows.srcK;
+    const uint64_t bytes = uint64_t(rows.srcM) * rows.srcK * sizeof(T);
+    const T* gradient = vector_operand(grad, bytes, api, "gradTensor", where);
+    const T* y = vector_operand(src, bytes, api, "srcTensor", where);
+    T* to = vector_operand(dst, uint64_t(rows.srcM) * width * sizeof(T), api, "dstTensor", where);
+    std::vector<float> products(rows.oriSrcK);
+    for (uint64_t row = 0; row < rows.srcM; ++row) {
+        const uint64_t at = row * rows.srcK;
+        for (uint32_t i = 0; i < rows.oriSrcK; ++i)
+            products[i] = static_cast<float>(gradient[at + i]) * static_cast<float>(y[at + i]);
+        const float total = pairwise_sum(products.data(), products.size());
+        if (front) {
+            std::fill_n(to + row * width, width, static_cast<T>(total));
+            continue;
+        }
+        for (uint32_t i = 0; i < rows.oriSrcK; ++i)
+            to[at + i] = static_cast<T>((static_cast<float>(gradient[at + i]) - total) *
+                                        static_cast<float>(y[at + i]));
+    }
+}
+
 }  // namespace detail
 
 // dst = exp(src - max) / sum over each row.
@@ -179,6 +228,55 @@ template <typename T, bool isReuseSource = false, bool isBasicBlock = false,
 void SoftMax(const LocalTensor<T>& dstTensor, const LocalTensor<T>& srcTensor, const LocalTensor<uint8_t>&,
              const Tiling& tiling, const SoftMaxShapeInfo& softmaxShapeInfo = {}, Where where = Where()) {
     SoftMax<T, isReuseSource, isBasicBlock, config>(dstTensor, srcTensor, tiling, softmaxShapeInfo, where);
+}
+
+template <typename T, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false,
+          const SoftmaxConfig& config = SOFTMAX_DEFAULT_CFG, typename S, typename Tiling>
+void SimpleSoftMax(const LocalTensor<T>& dstTensor, const LocalTensor<S>& inSumTensor,
+                   const LocalTensor<S>& inMaxTensor, const LocalTensor<T>& srcTensor, const Tiling&,
+                   const SoftMaxShapeInfo& softmaxShapeInfo = {}, Where where = Where()) {
+    static_assert(!isDataFormatNZ, "SimpleSoftMax of the host runtime is for ND");
+    detail::simple_softmax<config.mode>(dstTensor, inSumTensor, inMaxTensor, srcTensor, softmaxShapeInfo,
+                                        where);
+}
+template <typename T, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false,
+          const SoftmaxConfig& config = SOFTMAX_DEFAULT_CFG, typename S, typename Tiling>
+void SimpleSoftMax(const LocalTensor<T>& dstTensor, const LocalTensor<S>& inSumTensor,
+                   const LocalTensor<S>& inMaxTensor, const LocalTensor<T>& srcTensor,
+                   const LocalTensor<uint8_t>&, const Tiling& tiling,
+                   const SoftMaxShapeInfo& softmaxShapeInfo = {}, Where where = Where()) {
+    SimpleSoftMax<T, isReuseSource, isBasicBlock, isDataFormatNZ, config>(
+        dstTensor, inSumTensor, inMaxTensor, srcTensor, tiling, softmaxShapeInfo, where);
+}
+
+// With `isFront` what SoftmaxGradFront gives.
+template <typename T, bool isReuseSource = false, bool isDataFormatNZ = false, typename Tiling>
+void SoftmaxGrad(const LocalTensor<T>& dstTensor, const LocalTensor<T>& gradTensor,
+                 const LocalTensor<T>& srcTensor, const Tiling&, bool isFront = false,
+                 const SoftMaxShapeInfo& softmaxShapeInfo = {}, Where where = Where()) {
+    static_assert(!isDataFormatNZ, "SoftmaxGrad of the host runtime is for ND");
+    detail::softmax_grad("SoftmaxGrad", dstTensor, gradTensor, srcTensor, isFront, softmaxShapeInfo, where);
+}
+template <typename T, bool isReuseSource = false, bool isDataFormatNZ = false, typename Tiling>
+void SoftmaxGrad(const LocalTensor<T>& dstTensor, const LocalTensor<T>& gradTensor,
+                 const LocalTensor<T>& srcTensor, const LocalTensor<uint8_t>&, const Tiling& tiling,
+                 bool isFront = false, const SoftMaxShapeInfo& softmaxShapeInfo = {}, Where where = Where()) {
+    SoftmaxGrad<T, isReuseSource, isDataFormatNZ>(dstTensor, gradTensor, srcTensor, tiling, isFront,
+                                                  softmaxShapeInfo, where);
+}
+template <typename T, bool isBasicBlock = false, bool isDataFormatNZ = false, typename Tiling>
+void SoftmaxGradFront(const LocalTensor<T>& dstTensor, const LocalTensor<T>& gradTensor,
+                      const LocalTensor<T>& srcTensor, const Tiling&,
+                      const SoftMaxShapeInfo& softmaxShapeInfo = {}, Where where = Where()) {
+    static_assert(!isDataFormatNZ, "SoftmaxGradFront of the host runtime is for ND");
+    detail::softmax_grad("SoftmaxGradFront", dstTensor, gradTensor, srcTensor, true, softmaxShapeInfo, where);
+}
+template <typename T, bool isBasicBlock = false, bool isDataFormatNZ = false, typename Tiling>
+void SoftmaxGradFront(const LocalTensor<T>& dstTensor, const LocalTensor<T>& gradTensor,
+                      const LocalTensor<T>& srcTensor, const LocalTensor<uint8_t>&, const Tiling& tiling,
+                      const SoftMaxShapeInfo& softmaxShapeInfo = {}, Where where = Where()) {
+    SoftmaxGradFront<T, isBasicBlock, isDataFormatNZ>(dstTensor, gradTensor, srcTensor, tiling,
+                                                      softmaxShapeInfo, where);
 }
 
 constexpr detail::no_tiling SoftMaxFlashV2TilingFunc(const SoftMaxShapeInfo&, uint32_t, uint32_t, uint32_t,

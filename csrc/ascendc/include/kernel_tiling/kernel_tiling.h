@@ -79,6 +79,23 @@ TILING_DATA_FIELD_DEF(uint32_t, tailSplitSize);
 TILING_DATA_FIELD_DEF(uint32_t, tailReduceSize);
 END_TILING_DATA_DEF;
 
+// Normalisations: [b, s, h], of whose rows of h elements the first originalHLength count.
+BEGIN_TILING_DATA_DEF(LayerNormTiling)
+TILING_DATA_FIELD_DEF(uint32_t, bLength);
+TILING_DATA_FIELD_DEF(uint32_t, sLength);
+TILING_DATA_FIELD_DEF(uint32_t, hLength);
+TILING_DATA_FIELD_DEF(uint32_t, originalHLength);
+TILING_DATA_FIELD_DEF(uint32_t, inputXSize);
+TILING_DATA_FIELD_DEF(uint32_t, meanVarSize);
+END_TILING_DATA_DEF;
+
+BEGIN_TILING_DATA_DEF(RmsNormTiling)
+TILING_DATA_FIELD_DEF(uint32_t, bLength);
+TILING_DATA_FIELD_DEF(uint32_t, sLength);
+TILING_DATA_FIELD_DEF(uint32_t, hLength);
+TILING_DATA_FIELD_DEF(uint32_t, originalHLength);
+END_TILING_DATA_DEF;
+
 BEGIN_TILING_DATA_DEF(TopkTiling)
 TILING_DATA_FIELD_DEF(int32_t, tmpLocalSize);
 TILING_DATA_FIELD_DEF(int32_t, allDataSize);
@@ -118,11 +135,15 @@ END_TILING_DATA_DEF;
 
 namespace AscendC {
 namespace tiling {
+using optiling::LayerNormTiling;
+using optiling::RmsNormTiling;
 using optiling::SoftMaxTiling;
 using optiling::TCubeTiling;
 using optiling::TopkTiling;
 }  // namespace tiling
 }  // namespace AscendC
+using optiling::LayerNormTiling;
+using optiling::RmsNormTiling;
 using optiling::SoftMaxTiling;
 using optiling::TCubeTiling;
 using optiling::TopkTiling;

@@ -321,10 +321,14 @@ class MatmulImpl {
     void SetBias(const LocalTensor<BiasT>& local) { bind_bias(local); }
     void DisableBias() { use_bias_ = false; }
     void ClearBias() { use_bias_ = false; }
+    // Results times a scale, as a word of the fixpipe has it: one for all, or one for each column of this
+    // core.
     void SetQuantScalar(const uint64_t scale) {
-        quant_scale_ = detail::scale_of(scale);
-        quantised_ = true;
+        quant_mode_ = sizeof(DstT) == 1 ? REQ8 : DEQF16;
+        quant_scale_ = scale;
     }
+    void SetQuantVector(const GlobalTensor<uint64_t>& scales) { bind_scales(scales); }
+    void SetQuantVector(const LocalTensor<uint64_t>& scales) { bind_scales(scales); }
     template <typename T>
     void SetWorkspace(T&&) {}
     template <typename T>
@@ -407,6 +411,13 @@ class MatmulImpl {
         bias_.bind(tensor, false);
         use_bias_ = true;
     }
+    template <typename Tensor>
+    void bind_scales(const Tensor& tensor) {
+        static_assert(sizeof(DstT) == 1 || std::is_same<W, int32_t>::value,
+                      "SetQuantVector: C is of 8 bits, or A and B are");
+        quant_mode_ = sizeof(DstT) == 1 ? VREQ8 : VDEQF16;
+        quant_scales_.bind(tensor, false);
+    }
     void check(const Where& where) {
         const auto& block = ascendc_host::enter(where);
         if (!initialised_)
@@ -420,6 +431,12 @@ class MatmulImpl {
     void compute(int row, int column, int m, int n, const Where& where) {
         constexpr int panel = 512;
         c_.assign(size_t(m) * n, W(0));
+        columns_ = n;
+        if (quant_mode_ == VREQ8 || quant_mode_ == VDEQF16) {
+            scales_.resize(n);
+            quant_scales_.read(scales_.data(), 0, column, 1, n, CubeFormat::ND, 1, org_n_, "quantTensor",
+                               where);
+        }
         if (use_bias_) {
             std::vector<W> bias(n);
             bias_.read(bias.data(), 0, column, 1, n, CubeFormat::ND, 1, org_n_, "bias", where);
@@ -442,10 +459,11 @@ class MatmulImpl {
         }
     }
     void results(size_t at, DstT* to, int count) const {
-        if (!quantised_) return detail::convert_run(c_.data() + at, to, count, RoundMode::CAST_NONE);
+        if (quant_mode_ == NoQuant)
+            return detail::convert_run(c_.data() + at, to, count, RoundMode::CAST_NONE);
         for (int j = 0; j < count; ++j)
-            to[j] =
-                detail::convert<DstT>(static_cast<float>(c_[at + j]) * quant_scale_, RoundMode::CAST_NONE);
+            to[j] = detail::fix_element<DstT>(c_[at + j], false, quant_mode_, scales_.data(), quant_scale_,
+                                              (at + j) % columns_);
     }
     void write(const GlobalTensor<DstT>& gm, uint8_t atomic, int row_length, int row, int column, int m,
                int n, const Where& where) {
@@ -496,8 +514,12 @@ class MatmulImpl {
     int org_m_ = 0, org_n_ = 0, org_ka_ = 0, org_kb_ = 0, org_kc_ = 0;
     int single_m_ = 0, single_n_ = 0, single_k_ = 0;
     int step_ = -1, m_at_ = 0, n_at_ = 0;
-    bool use_bias_ = false, initialised_ = false, quantised_ = false;
-    float quant_scale_ = 1.0f;
+    bool use_bias_ = false, initialised_ = false;
+    int columns_ = 1;  // of c_
+    QuantMode_t quant_mode_ = NoQuant;
+    uint64_t quant_scale_ = 0;
+    detail::MatrixView<uint64_t> quant_scales_;
+    std::vector<uint64_t> scales_;  // of the columns of c_
 };
 template <class A_TYPE, class B_TYPE, class C_TYPE, class BIAS_TYPE = C_TYPE, const auto& MM_CFG = CFG_NORM,
           class CallBack = MatmulCallBackFunc<>>

@@ -2,6 +2,7 @@
 #include "aclnn_scale_add.h"
 
 #include "aclnn_kernels/cast.h"
+#include "aclnn_kernels/common/op_error_check.h"
 #include "aclnn_kernels/contiguous.h"
 #include "aclnn_kernels/transpose.h"
 #include "opdev/data_type_utils.h"
@@ -23,13 +24,11 @@ extern "C" aclnnStatus aclnnScaleAddGetWorkspaceSize(const aclTensor* self, cons
     L2_DFX_PHASE_1(aclnnScaleAdd, DFX_IN(self, otherOptional, alpha, negative), DFX_OUT(out));
     auto unique = CREATE_EXECUTOR();
     CHECK_RET(unique.get() != nullptr, ACLNN_ERR_INNER_CREATE_EXECUTOR);
-    OP_CHECK(self != nullptr && out != nullptr, OP_LOGE(ACLNN_ERR_PARAM_NULLPTR, "self and out are needed"),
-             return ACLNN_ERR_PARAM_NULLPTR);
-    OP_CHECK(CheckType(self->GetDataType(), SUPPORTED) && CanCast(DataType::DT_FLOAT, out->GetDataType()),
-             OP_LOGE(ACLNN_ERR_PARAM_INVALID, "self is %s, out is %s; they can be %s",
-                     ToString(self->GetDataType()).GetString(), ToString(out->GetDataType()).GetString(),
-                     ToString(SUPPORTED).GetString()),
-             return ACLNN_ERR_PARAM_INVALID);
+    OP_CHECK_NULL(self, return ACLNN_ERR_PARAM_NULLPTR)
+    OP_CHECK_NULL(out, return ACLNN_ERR_PARAM_NULLPTR);
+    OP_CHECK_MAX_DIM(self, 8, return ACLNN_ERR_PARAM_INVALID);
+    OP_CHECK_DTYPE_NOT_SUPPORT(self, SUPPORTED, return ACLNN_ERR_PARAM_INVALID);
+    OP_CHECK_RESULT_DTYPE_CAST_FAILED(DataType::DT_FLOAT, out->GetDataType(), return ACLNN_ERR_PARAM_INVALID);
     OP_CHECK(GetCurrentPlatformInfo().GetSocVersion() == SocVersion::ASCEND910B,
              OP_LOGE(ACLNN_ERR_PARAM_INVALID, "another device"), return ACLNN_ERR_PARAM_INVALID);
     if (self->IsEmpty()) {
@@ -43,11 +42,7 @@ extern "C" aclnnStatus aclnnScaleAddGetWorkspaceSize(const aclTensor* self, cons
     CHECK_RET(x != nullptr, ACLNN_ERR_INNER_NULLPTR);
     const aclTensor* other = nullptr;
     if (otherOptional != nullptr) {
-        OP_CHECK(otherOptional->GetViewShape() == self->GetViewShape(),
-                 OP_LOGE(ACLNN_ERR_PARAM_INVALID, "other has shape %s, self %s",
-                         ToString(otherOptional->GetViewShape()).GetString(),
-                         ToString(self->GetViewShape()).GetString()),
-                 return ACLNN_ERR_PARAM_INVALID);
+        OP_CHECK_SHAPE_NOT_EQUAL(otherOptional, self, return ACLNN_ERR_PARAM_INVALID);
         other = l0op::Cast(l0op::Contiguous(otherOptional, unique.get()), DataType::DT_FLOAT, unique.get());
     }
     auto y = l0op::ScaleAdd(x, other, alpha->ToFloat(), unique.get());

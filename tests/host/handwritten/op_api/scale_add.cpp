@@ -15,7 +15,8 @@ const aclTensor* ScaleAdd(const aclTensor* x, const aclTensor* other, float fact
     auto out = executor->AllocTensor(x->GetDataType(), x->GetStorageFormat(), x->GetOriginalFormat());
     auto status = INFER_SHAPE(ScaleAdd, OP_INPUT(x, other), OP_OUTPUT(out), OP_ATTR(factor));
     OP_CHECK(status == ACLNN_SUCCESS, OP_LOGE(ACLNN_ERR_INNER_INFERSHAPE_ERROR, "no shape"), return nullptr);
-    status = ADD_TO_LAUNCHER_LIST_AICORE(ScaleAdd, OP_INPUT(x, other), OP_OUTPUT(out), OP_ATTR(factor));
+    status = ADD_TO_LAUNCHER_LIST_AICORE(ScaleAdd, OP_ATTR_NAMES({"factor"}), OP_INPUT(x, other),
+                                         OP_OUTPUT(out), OP_ATTR(factor));
     return status == ACLNN_SUCCESS ? out : nullptr;
 }
 

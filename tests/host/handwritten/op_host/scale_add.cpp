@@ -1,4 +1,9 @@
 // scale_add(x, other, factor): x * factor + other, in float alone.
+#include "register/tilingdata_base.h"
+
+// Tiling structures bring GE's data types with them.
+static_assert(ge::DT_FLOAT16 == 1);
+
 #include "register/op_def_registry.h"
 
 namespace optiling {

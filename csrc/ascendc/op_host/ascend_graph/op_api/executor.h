@@ -145,6 +145,9 @@ inline void join(LaunchArguments& all, LaunchArguments part) {
     all.shape_by_kernel |= part.shape_by_kernel;
 }
 inline void join(LaunchArguments&, op::CoreType) {}
+inline void join(LaunchArguments& all, std::vector<std::string> attr_names) {
+    all.attr_names = std::move(attr_names);
+}
 template <typename... T>
 LaunchArguments joined(T... parts) {
     LaunchArguments all;

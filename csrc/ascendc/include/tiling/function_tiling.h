@@ -1,0 +1,282 @@
+// Tilings and temporary space of the functions of the high-level API, on the host.
+#ifndef ASCENDC_HOST_FUNCTION_TILING_H
+#define ASCENDC_HOST_FUNCTION_TILING_H
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <utility>
+#include <vector>
+
+#include "../ascendc_host/sizes.h"
+#include "../kernel_tiling/kernel_tiling.h"
+#include "platform/platform_ascendc.h"
+
+namespace AscendC {
+
+// The shape of a tensor, as the functions below take it.
+class TensorShape {
+  public:
+    TensorShape(std::initializer_list<int64_t> sizes) : sizes_(sizes) {}
+    explicit TensorShape(std::vector<int64_t> sizes) : sizes_(std::move(sizes)) {}
+    size_t GetDimNum() const { return sizes_.size(); }
+    int64_t GetDim(size_t index) const { return sizes_.at(index); }
+    int64_t GetShapeSize() const {
+        int64_t size = 1;
+        for (int64_t one : sizes_) size *= one;
+        return size;
+    }
+
+  private:
+    std::vector<int64_t> sizes_;
+};
+
+// Temporary space: the host needs none, and says the least that a buffer can have.
+constexpr uint32_t least_temporary_space = 256;
+#define ASCENDC_TMP_SIZE(Name)                                                                            \
+    template <typename Shape>                                                                             \
+    void Get##Name##MaxMinTmpSize(const Shape&, uint32_t, bool, uint32_t& maxValue, uint32_t& minValue) { \
+        maxValue = minValue = least_temporary_space;                                                      \
+    }                                                                                                     \
+    inline void Get##Name##TmpBufferFactorSize(uint32_t, uint32_t& maxLiveNodeCnt, uint32_t& extraBuf) {  \
+        maxLiveNodeCnt = 1;                                                                               \
+        extraBuf = 0;                                                                                     \
+    }
+ASCENDC_TMP_SIZE(Sin)
+ASCENDC_TMP_SIZE(Cos)
+ASCENDC_TMP_SIZE(Tan)
+ASCENDC_TMP_SIZE(Asin)
+ASCENDC_TMP_SIZE(Acos)
+ASCENDC_TMP_SIZE(Atan)
+ASCENDC_TMP_SIZE(Sinh)
+ASCENDC_TMP_SIZE(Cosh)
+ASCENDC_TMP_SIZE(Tanh)
+ASCENDC_TMP_SIZE(Asinh)
+ASCENDC_TMP_SIZE(Acosh)
+ASCENDC_TMP_SIZE(Atanh)
+ASCENDC_TMP_SIZE(Log)
+ASCENDC_TMP_SIZE(Log2)
+ASCENDC_TMP_SIZE(Log10)
+ASCENDC_TMP_SIZE(Erf)
+ASCENDC_TMP_SIZE(Erfc)
+ASCENDC_TMP_SIZE(Lgamma)
+ASCENDC_TMP_SIZE(Floor)
+ASCENDC_TMP_SIZE(Ceil)
+ASCENDC_TMP_SIZE(Round)
+ASCENDC_TMP_SIZE(Trunc)
+ASCENDC_TMP_SIZE(Frac)
+ASCENDC_TMP_SIZE(Sign)
+ASCENDC_TMP_SIZE(Sigmoid)
+ASCENDC_TMP_SIZE(Power)
+ASCENDC_TMP_SIZE(Xor)
+ASCENDC_TMP_SIZE(Clamp)
+ASCENDC_TMP_SIZE(Fmod)
+ASCENDC_TMP_SIZE(Rint)
+ASCENDC_TMP_SIZE(Hypot)
+ASCENDC_TMP_SIZE(Exp)
+ASCENDC_TMP_SIZE(GeGLU)
+ASCENDC_TMP_SIZE(ReGlu)
+ASCENDC_TMP_SIZE(Sum)  // with the number of elements for a shape
+#undef ASCENDC_TMP_SIZE
+template <typename Shape>
+void GetSiluTmpSize(const Shape&, uint32_t, bool, uint32_t& maxValue, uint32_t& minValue) {
+    maxValue = minValue = least_temporary_space;
+}
+template <typename Shape>
+void GetSwishTmpSize(const Shape&, uint32_t, bool, uint32_t& maxValue, uint32_t& minValue) {
+    maxValue = minValue = least_temporary_space;
+}
+template <typename Shape>
+void GetGeluMaxMinTmpSize(const Shape&, uint32_t, uint32_t& maxValue, uint32_t& minValue) {
+    maxValue = minValue = least_temporary_space;
+}
+template <typename Shape>
+void GetSwiGLUMaxMinTmpSize(const Shape&, uint32_t, uint32_t& maxValue, uint32_t& minValue, bool) {
+    maxValue = minValue = least_temporary_space;
+}
+inline void GetMeanMaxMinTmpSize(uint32_t, uint32_t, uint32_t, bool, uint32_t& maxValue, uint32_t& minValue) {
+    maxValue = minValue = least_temporary_space;
+}
+inline void GetMeanTmpBufferFactorSize(uint32_t, uint32_t& maxLiveNodeCount, uint32_t& extraBuffer) {
+    maxLiveNodeCount = 1;
+    extraBuffer = 0;
+}
+
+template <typename Shape>
+void GetPowerMaxMinTmpSize(const Shape&, const Shape&, bool, uint32_t, bool, uint32_t& maxValue,
+                           uint32_t& minValue) {
+    maxValue = minValue = least_temporary_space;
+}
+enum class ReducePattern : uint32_t { AR = 0, RA = 1, R };
+#define ASCENDC_REDUCE_TMP_SIZE(Name)                                                                    \
+    template <typename Shape, typename DataType>                                                         \
+    void Get##Name##MaxMinTmpSize(const Shape&, DataType, ReducePattern, bool, bool, uint32_t& maxValue, \
+                                  uint32_t& minValue) {                                                  \
+        maxValue = minValue = least_temporary_space;                                                     \
+    }
+ASCENDC_REDUCE_TMP_SIZE(ReduceSum)
+ASCENDC_REDUCE_TMP_SIZE(ReduceMean)
+ASCENDC_REDUCE_TMP_SIZE(ReduceMax)
+ASCENDC_REDUCE_TMP_SIZE(ReduceMin)
+ASCENDC_REDUCE_TMP_SIZE(ReduceProd)
+ASCENDC_REDUCE_TMP_SIZE(ReduceAny)
+ASCENDC_REDUCE_TMP_SIZE(ReduceAll)
+#undef ASCENDC_REDUCE_TMP_SIZE
+template <typename Shape>
+void GetBroadCastMaxMinTmpSize(const platform_ascendc::PlatformAscendC&, const Shape&, const Shape&, uint32_t,
+                               bool, uint32_t& maxValue, uint32_t& minValue) {
+    maxValue = minValue = least_temporary_space;
+}
+
+template <typename Shape>
+uint32_t GetSoftMaxMaxTmpSize(const Shape&, uint32_t, bool) {
+    return least_temporary_space;
+}
+template <typename Shape>
+uint32_t GetSoftMaxMinTmpSize(const Shape&, uint32_t, bool) {
+    return least_temporary_space;
+}
+template <typename Shape>
+uint32_t GetSoftMaxGradMaxTmpSize(const Shape&, uint32_t, bool, bool) {
+    return least_temporary_space;
+}
+template <typename Shape>
+uint32_t GetSoftMaxGradMinTmpSize(const Shape&, uint32_t, bool, bool) {
+    return least_temporary_space;
+}
+template <typename Shape>
+uint32_t GetSoftMaxFlashV2MaxTmpSize(const Shape&, uint32_t, uint32_t, bool, bool = false, bool = false) {
+    return least_temporary_space;
+}
+template <typename Shape>
+uint32_t GetSoftMaxFlashV2MinTmpSize(const Shape&, uint32_t, uint32_t, bool, bool = false, bool = false) {
+    return least_temporary_space;
+}
+// Both names of the function, and the one tensor and the one scalar that it chooses from.
+#define ASCENDC_SELECT_TMP_SIZE(Name)                                                                    \
+    template <typename Shape>                                                                            \
+    uint32_t Get##Name##MaxTmpSize(const Shape&, const Shape&, uint32_t, const Shape&, uint32_t, bool) { \
+        return least_temporary_space;                                                                    \
+    }                                                                                                    \
+    template <typename Shape>                                                                            \
+    uint32_t Get##Name##MinTmpSize(const Shape&, const Shape&, uint32_t, const Shape&, uint32_t, bool) { \
+        return least_temporary_space;                                                                    \
+    }                                                                                                    \
+    template <typename Shape>                                                                            \
+    void Get##Name##MaxMinTmpSize(const Shape&, const Shape&, uint32_t, const Shape&, uint32_t, bool,    \
+                                  uint32_t& maxValue, uint32_t& minValue) {                              \
+        maxValue = minValue = least_temporary_space;                                                     \
+    }
+ASCENDC_SELECT_TMP_SIZE(Select)
+ASCENDC_SELECT_TMP_SIZE(SelectWithBytesMask)
+#undef ASCENDC_SELECT_TMP_SIZE
+
+// What TopK's documentation says of rows: false of others.
+inline bool is_topk(int32_t inner, int32_t outter, uint32_t item_size, TopKMode mode) {
+    const bool has_size = mode == TopKMode::TOPK_NSMALL ? inner == 32 : inner > 0 && inner <= 4096;
+    return has_size && inner % 32 == 0 && outter > 0 && (item_size == 2 || item_size == 4);
+}
+inline bool GetTopKMaxMinTmpSize(const platform_ascendc::PlatformAscendC&, const int32_t inner,
+                                 const int32_t outter, const bool, const bool, enum TopKMode mode, const bool,
+                                 const uint32_t dataTypeSize, uint32_t& maxValue, uint32_t& minValue) {
+    maxValue = minValue = least_temporary_space;
+    return is_topk(inner, outter, dataTypeSize, mode);
+}
+inline bool TopKTilingFunc(const platform_ascendc::PlatformAscendC&, const int32_t inner,
+                           const int32_t outter, const int32_t k, const uint32_t dataTypeSize, const bool,
+                           enum TopKMode mode, const bool, optiling::TopkTiling& topKTiling) {
+    if (!is_topk(inner, outter, dataTypeSize, mode) || k < 1 || k > inner) return false;
+    topKTiling = {};
+    topKTiling.tmpLocalSize = least_temporary_space;
+    topKTiling.allDataSize = inner * outter;
+    topKTiling.innerDataSize = inner;
+    return true;
+}
+
+// All rows at once: SoftMax needs no division of them on the host.
+template <typename Shape>
+void SoftMaxTilingFunc(const Shape& shape, uint32_t item_size, uint32_t, optiling::SoftMaxTiling& tiling) {
+    const size_t rank = shape.GetDimNum();
+    const auto columns = rank == 0 ? 1u : static_cast<uint32_t>(shape.GetDim(rank - 1));
+    const auto size = static_cast<uint32_t>(shape.GetShapeSize());
+    const uint32_t rows = columns == 0 ? 0 : size / columns;
+    const uint32_t per_block = item_size == 0 ? 1 : 32 / item_size;
+    tiling = {};
+    tiling.srcM = tiling.outMaxM = tiling.splitM = tiling.reduceM = rows;
+    tiling.srcK = tiling.splitK = columns;
+    tiling.srcSize = tiling.splitSize = size;
+    tiling.outMaxK = tiling.reduceK = per_block;
+    tiling.outMaxSize = tiling.reduceSize = rows * per_block;
+    tiling.rangeM = 1;
+}
+template <typename Shape>
+void SoftMaxGradTilingFunc(const Shape& shape, uint32_t item_size, uint32_t space,
+                           optiling::SoftMaxTiling& tiling, bool = false) {
+    SoftMaxTilingFunc(shape, item_size, space, tiling);
+}
+template <typename Shape>
+void SoftMaxFlashV2TilingFunc(const Shape& shape, uint32_t item_size, uint32_t, uint32_t space,
+                              optiling::SoftMaxTiling& tiling, bool, bool = false, bool = false) {
+    SoftMaxTilingFunc(shape, item_size, space, tiling);
+}
+
+template <typename Shape>
+void GetCumSumMaxMinTmpSize(const Shape&, uint32_t, bool, bool, uint32_t& maxValue, uint32_t& minValue) {
+    maxValue = minValue = least_temporary_space;
+}
+
+// Normalisations are of [b, s, h] with rows of whole blocks of 32 bytes. False, or a tiling without rows, of
+// other shapes.
+template <typename Shape>
+bool is_normalised(const Shape& shape, uint32_t item_size) {
+    return shape.GetDimNum() == 3 && shape.GetShapeSize() > 0 && (item_size == 2 || item_size == 4) &&
+           shape.GetDim(2) * item_size % 32 == 0;
+}
+template <typename Tiling, typename Shape>
+void fill_rows(const Shape& shape, uint32_t counted, Tiling& tiling) {
+    tiling = {};
+    tiling.bLength = static_cast<uint32_t>(shape.GetDim(0));
+    tiling.sLength = static_cast<uint32_t>(shape.GetDim(1));
+    tiling.hLength = static_cast<uint32_t>(shape.GetDim(2));
+    tiling.originalHLength = counted;
+    ascendc_host::tiling_data_written(&tiling, sizeof tiling);
+}
+template <typename Shape>
+void GetLayerNormMaxMinTmpSize(const Shape&, uint32_t, bool, uint32_t& maxValue, uint32_t& minValue) {
+    maxValue = minValue = least_temporary_space;
+}
+template <typename Shape>
+void GetLayerNormNDTilingInfo(const Shape& shape, uint32_t, uint32_t item_size, bool,
+                              optiling::LayerNormTiling& tiling) {
+    tiling = {};
+    if (!is_normalised(shape, item_size)) return;
+    fill_rows(shape, static_cast<uint32_t>(shape.GetDim(2)), tiling);
+    tiling.set_inputXSize(static_cast<uint32_t>(shape.GetShapeSize()));
+    tiling.set_meanVarSize(tiling.bLength * tiling.sLength);
+}
+// As CANN spelt it at first.
+template <typename Shape>
+void GetLayerNormNDTillingInfo(const Shape& shape, uint32_t space, uint32_t item_size, bool reuse,
+                               optiling::LayerNormTiling& tiling) {
+    GetLayerNormNDTilingInfo(shape, space, item_size, reuse, tiling);
+}
+template <typename Shape>
+bool GetRmsNormMaxMinTmpSize(const Shape& shape, uint32_t item_size, uint32_t& maxValue, uint32_t& minValue,
+                             bool = false) {
+    maxValue = minValue = least_temporary_space;
+    return is_normalised(shape, item_size);
+}
+template <typename Shape>
+bool GetRmsNormTilingInfo(const Shape& shape, const Shape& original, uint32_t, uint32_t item_size,
+                          optiling::RmsNormTiling& tiling, bool = false) {
+    if (!is_normalised(shape, item_size) || original.GetDimNum() != 3) return false;
+    for (size_t axis = 0; axis < 2; ++axis)
+        if (original.GetDim(axis) != shape.GetDim(axis)) return false;
+    if (original.GetDim(2) <= 0 || original.GetDim(2) > shape.GetDim(2)) return false;
+    fill_rows(shape, static_cast<uint32_t>(original.GetDim(2)), tiling);
+    return true;
+}
+
+}  // namespace AscendC
+
+#endif  // ASCENDC_HOST_FUNCTION_TILING_H
