@@ -68,6 +68,66 @@ def products(x: Tensor) -> Tensor:
     return torch.cat([torch_npu.npu_mm_all_reduce_base(x, w, NAMES["world"]), whole, parts, rows[:, :8]])
 
 
+def quantised_products(x: Tensor) -> Tensor:
+    """Sums over the ranks of products of int8, with scales for columns and rows, sent as they are and as int8, and with an int8 weight."""
+    w = ((torch.arange(64 * 8, device=x.device).view(64, 8) * 7) % 23 - 11).to(torch.int8)
+    q = (x * 8).round().to(torch.int8)
+    columns = (torch.arange(8, device=x.device) + 1).to(x.dtype) / 64
+    rows = (torch.arange(x.size(0), device=x.device) + 1).float() / 8
+    wide = (
+        columns.float() if x.dtype is torch.float16 else columns
+    )  # what the document's table has beside scales for rows
+    reduce, world = torch_npu.npu_mm_all_reduce_base, NAMES["world"]
+    sent = columns * 4
+    bias = torch.arange(8, device=x.device, dtype=torch.int32)
+    return torch.cat(
+        [
+            reduce(q, w, world, bias=bias, dequant_scale=wide, pertoken_scale=rows, x3=x[:, :8]),
+            reduce(
+                q,
+                w,
+                world,
+                dequant_scale=wide,
+                pertoken_scale=rows,
+                comm_quant_scale_1=sent,
+                comm_quant_scale_2=sent * 2,
+            ),
+            reduce(x, w, world, bias=columns, antiquant_scale=columns, antiquant_offset=columns),
+            reduce(x, w, world, antiquant_scale=columns.expand(2, 8).contiguous(), antiquant_group_size=32),
+        ]
+    )
+
+
+def check_quantised_products(dtype: torch.dtype) -> None:
+    """The documents' formulas, in float64, of what all ranks have."""
+    x = data(RANKS * 2, 64, dtype=dtype)
+    everywhere = [torch.empty_like(x) for _ in range(RANKS)]
+    dist.all_gather(everywhere, x)
+    w = ((torch.arange(64 * 8).view(64, 8) * 7) % 23 - 11).double()
+    columns, rows = (torch.arange(8) + 1).double() / 64, (torch.arange(len(x)) + 1).double().view(-1, 1) / 8
+    wholes = [t.cpu().double() for t in everywhere]
+    integers = [(t.cpu() * 8).round().double() @ w for t in everywhere]
+    added = sum((i + torch.arange(8)) * columns * rows + t[:, :8] for i, t in zip(integers, wholes, strict=True))
+    sent = sum((i * columns * rows).to(dtype).double().div(columns * 4).round().clamp(-128, 127) for i in integers)
+    as_int8 = (sent / 2).round().clamp(-128, 127) * columns * 8
+    shifted = sum(t @ ((w + columns) * columns) + columns for t in wholes)
+    by_group = sum(t @ (w * columns) for t in wholes)
+    int8 = torch.zeros(4, 64, dtype=torch.int8).npu()
+    with pytest.raises(
+        RuntimeError, match=r"dequant_scale is torch.float32 without a pertoken_scale; it must be int64, uint64 \("
+    ):
+        torch_npu.npu_mm_all_reduce_base(int8, int8.t(), NAMES["world"], dequant_scale=torch.ones(4).npu()).cpu()
+    found = quantised_products(x).cpu().double().chunk(4)
+    tolerance = 2e-2 if dtype is torch.bfloat16 else 3e-3
+    for name, one, right in zip(
+        ("added", "as int8", "shifted", "by group"), found, (added, as_int8, shifted, by_group), strict=True
+    ):
+        scale = max(float(right.abs().max()), 1.0)
+        torch.testing.assert_close(
+            one, right, rtol=tolerance, atol=tolerance * scale, msg=lambda m, n=name: f"{n}: {m}"
+        )
+
+
 def check_products(dtype: torch.dtype) -> None:
     """Products with communication are products, and communication."""
     x = data(RANKS * 2, 256, dtype=dtype)
@@ -165,13 +225,21 @@ FUNCTIONS = (all_reduce, all_reduce_max, all_gather, reduce_scatter, broadcast, 
 
 def check(mode: str, function: Callable[[Tensor], Tensor], dtype: torch.dtype) -> None:
     if mode == "eager":
-        (check_experts if function is through_experts else check_products)(dtype)
+        checks = {through_experts: check_experts, quantised_products: check_quantised_products}
+        checks.get(function, check_products)(dtype)
         return
     torch._dynamo.reset()
     compiled = torch.compile(function, backend=backend(mode), fullgraph=True, dynamic=False)
     with torch.no_grad():
         for step in range(3):
-            x = data(RANKS * 2, {products: 256, through_experts: 32}.get(function, 8), dtype=dtype) + step
+            x = (
+                data(
+                    RANKS * 2,
+                    {products: 256, quantised_products: 64, through_experts: 32}.get(function, 8),
+                    dtype=dtype,
+                )
+                + step
+            )
             torch.testing.assert_close(compiled(x), function(x), rtol=0, atol=0)
 
 
@@ -188,6 +256,8 @@ def main() -> None:
         cases: list[tuple[Callable[[Tensor], Tensor], torch.dtype]] = [
             (products, torch.float16),
             (products, torch.bfloat16),
+            (quantised_products, torch.float16),
+            (quantised_products, torch.bfloat16),
             (through_experts, torch.float16),
             (through_experts, torch.bfloat16),
         ]

@@ -5,6 +5,7 @@ And what is said of a machine that nothing can be built on.
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import re
@@ -43,6 +44,27 @@ def test_the_libraries_and_kernels(tmp_path: Path, compiler: str) -> None:
     assert foreign.run(toolkit, tmp_path, compiler, foreign.KERNELS, libraries=("add",)) == "ok\n"
     # A kernel of one compiler on the runtime that another built, as it is with an installed wheel.
     assert foreign.run(toolkit_directory(), tmp_path, compiler, foreign.KERNELS, libraries=("add",)) == "ok\n"
+
+
+def test_options_of_the_environment_reach_every_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As CMake reads ``CXX``, ``CXXFLAGS`` and ``LDFLAGS`` for pip: each file is compiled with them, and each library linked."""
+    compiler = tmp_path / "chosen-g++"
+    compiler.write_text(f'#!/bin/sh\nexec {shutil.which("g++")} "$@"\n')
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CXX", str(compiler))
+    monkeypatch.setenv("CXXFLAGS", "-DFROM_THE_ENVIRONMENT=1")
+    monkeypatch.setenv("LDFLAGS", "-Wl,--hash-style=both")
+    given = ["-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", f"-DPython_EXECUTABLE={sys.executable}", "-G", "Unix Makefiles"]
+    made = tmp_path / "made"
+    subprocess.run(
+        [sys.executable, "-m", "cmake", "-S", foreign.TREE, "-B", made, *given], check=True, capture_output=True
+    )
+    commands = [entry["command"] for entry in json.loads((made / "compile_commands.json").read_text())]
+    assert len(commands) > 30
+    assert [c for c in commands if not c.startswith(f"{compiler} ") or " -DFROM_THE_ENVIRONMENT=1 " not in c] == []
+    links = [path.read_text() for path in made.glob("CMakeFiles/*.dir/link.txt")]
+    assert len(links) > 10
+    assert [link for link in links if " -Wl,--hash-style=both " not in link] == []
 
 
 HALVES = r"""

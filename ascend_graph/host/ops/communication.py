@@ -10,7 +10,6 @@ from itertools import accumulate
 import torch
 
 from ascend_graph.host.dtypes import torch_dtype
-from ascend_graph.host.ops.matmul import product
 from ascend_graph.host.ops.registry import host_kernel
 from ascend_graph.host.ops.shape import ints
 from ascend_graph.host.toolkit import toolkit_directory
@@ -76,7 +75,7 @@ class Group:
 
     def all_gather(self, x: T) -> T:
         """All ranks' ``x``, one after the other along the first dimension."""
-        x, y = x.contiguous(), torch.empty(_times(x.shape, self.ranks), dtype=x.dtype)
+        x, y = x.contiguous(), torch.empty(times(x.shape, self.ranks), dtype=x.dtype)
         self._run("HcclAllGather", _at(x), _at(y), _count(x), _dtype(x))
         return y
 
@@ -152,7 +151,7 @@ def _numbers(values: Sequence[int]) -> ctypes.Array[ctypes.c_uint64]:
     return (ctypes.c_uint64 * len(values))(*values)
 
 
-def _times(shape: Sequence[int], ranks: int) -> tuple[int, ...]:
+def times(shape: Sequence[int], ranks: int) -> tuple[int, ...]:
     return (shape[0] * ranks, *shape[1:])
 
 
@@ -167,7 +166,7 @@ def hcom_all_reduce(x: T, *, reduction: str, group: str) -> T:
 
 @host_kernel("HcomAllGather", ignores=("fusion", "fusion_id"), communicates=True)
 def hcom_all_gather(x: T, *, rank_size: int, group: str) -> T:
-    return x.new_empty(_times(x.shape, rank_size)) if x.is_meta else Group(group).all_gather(x)
+    return x.new_empty(times(x.shape, rank_size)) if x.is_meta else Group(group).all_gather(x)
 
 
 @host_kernel("HcomReduceScatter", ignores=("fusion", "fusion_id"), communicates=True)
@@ -229,102 +228,3 @@ def hcom_receive(*, group: str, src_rank: int, shape: list[int], dtype: int) -> 
     y = _received(group=group, src_rank=src_rank, shape=shape, dtype=dtype)
     Group(group).receive(y, src_rank)
     return y
-
-
-def _checkproduct(x1: T, x2: T, is_trans_a: bool, most_k: int, least_k: int = 0) -> None:
-    """What CANN's reference says of the matrices that are multiplied and communicated at once."""
-    if x1.dtype not in (torch.float16, torch.bfloat16) or x2.dtype != x1.dtype:
-        raise ValueError(f"x1 is {x1.dtype} and x2 {x2.dtype}; both must be float16, or both bfloat16")
-    if is_trans_a:
-        raise ValueError("x1 cannot be transposed")
-    if not least_k <= x1.size(-1) <= most_k:
-        raise ValueError(f"x1 of shape {tuple(x1.shape)}: its last dimension must be {least_k} to {most_k}")
-
-
-def _check_bias(bias: T | None) -> None:
-    if bias is not None and not bias.is_meta and bool(bias.count_nonzero()):
-        raise ValueError("a bias other than zero is not supported by the device; add it to the result")
-
-
-@host_kernel(
-    "MatmulAllReduce",
-    ignores=("comm_turn", "stream_mode", "group_size", "antiquant_group_size", "y_dtype"),
-    communicates=True,
-)
-def matmul_all_reduce(
-    x1: T,
-    x2: T,
-    bias: T | None = None,
-    x3: T | None = None,
-    antiquant_scale: T | None = None,
-    antiquant_offset: T | None = None,
-    dequant_scale: T | None = None,
-    pertoken_scale: T | None = None,
-    comm_quant_scale_1: T | None = None,
-    comm_quant_scale_2: T | None = None,
-    *,
-    group: str,
-    reduce_op: str = "sum",
-    is_trans_a: bool = False,
-    is_trans_b: bool = False,
-    comm_quant_mode: int = 0,
-    comm_mode: str = "ai_cpu",
-) -> T:
-    """The sum over the ranks of each one's product."""
-    scales = (antiquant_scale, antiquant_offset, dequant_scale, pertoken_scale, comm_quant_scale_1, comm_quant_scale_2)
-    if any(scale is not None for scale in scales) or comm_quant_mode or comm_mode != "ai_cpu":
-        raise ValueError("quantised products and quantised communication are not supported on the host")
-    if reduce_op != "sum":
-        raise ValueError(f"reduce_op {reduce_op!r} is not supported by the device; it must be 'sum'")
-    _checkproduct(x1, x2, is_trans_a, most_k=65535)
-    y = product(x1, x2, False, is_trans_b, bias)
-    if x3 is not None:
-        y = y + x3
-    return y if y.is_meta else Group(group).all_reduce(y, reduce_op)
-
-
-@host_kernel("MatmulReduceScatter", ignores=("comm_turn", "stream_mode"), communicates=True)
-def matmul_reduce_scatter(
-    x1: T,
-    x2: T,
-    bias: T | None = None,
-    *,
-    group: str,
-    reduce_op: str = "sum",
-    is_trans_a: bool = False,
-    is_trans_b: bool = False,
-    rank_size: int = 0,
-) -> T:
-    """This rank's rows of the sum over the ranks of each one's product."""
-    if reduce_op != "sum":
-        raise ValueError(f"reduce_op {reduce_op!r} is not supported by the device; it must be 'sum'")
-    _checkproduct(x1, x2, is_trans_a, least_k=256, most_k=65534)
-    _check_bias(bias)
-    ranks = rank_size or Group(group).ranks
-    y = product(x1, x2, False, is_trans_b, None)
-    if y.size(0) % ranks:
-        raise ValueError(f"x1 of shape {tuple(x1.shape)}: its rows are no multiple of {ranks} ranks")
-    return y[: y.size(0) // ranks] if y.is_meta else Group(group).reduce_scatter(y, reduce_op)
-
-
-@host_kernel("AllGatherMatmul", ignores=("comm_turn", "stream_mode"), communicates=True)
-def all_gather_matmul(
-    x1: T,
-    x2: T,
-    bias: T | None = None,
-    *,
-    group: str,
-    is_trans_a: bool = False,
-    is_trans_b: bool = False,
-    gather_index: int = 0,
-    rank_size: int = 0,
-    is_gather_out: bool = True,
-) -> tuple[T, T]:
-    """The product of all ranks' rows, and those rows."""
-    if gather_index != 0:
-        raise ValueError(f"gather_index {gather_index} is not supported by the device; it must be 0")
-    _checkproduct(x1, x2, is_trans_a, least_k=256, most_k=65534)
-    _check_bias(bias)
-    ranks = rank_size or Group(group).ranks
-    rows = x1.new_empty(_times(x1.shape, ranks)) if x1.is_meta else Group(group).all_gather(x1)
-    return product(rows, x2, False, is_trans_b, None), rows if is_gather_out else rows.new_empty(0)

@@ -1,0 +1,222 @@
+"""Products and a collective at once: the sum over the ranks, each rank's rows of it, or the product of all ranks' rows."""
+
+from __future__ import annotations
+
+import torch
+
+from ascend_graph.host.ops.communication import Group, times
+from ascend_graph.host.ops.matmul import product
+from ascend_graph.host.ops.quantisation import quant_batch_matmul, saturated, weight_quant_batch_matmul
+from ascend_graph.host.ops.registry import host_kernel
+
+T = torch.Tensor
+
+#: GE's numbers of the dtypes that quantised products have.
+_NUMBERS = {torch.float16: 1, torch.bfloat16: 27}
+#: Scales of a product of int8, and whether there is one for each row: the dtype of the result.
+_QUANTISED = {
+    (torch.int64, False): torch.float16,
+    (torch.uint64, False): torch.float16,
+    (torch.bfloat16, False): torch.bfloat16,
+    (torch.float32, True): torch.float16,
+    (torch.bfloat16, True): torch.bfloat16,
+}
+
+
+def _checkproduct(x1: T, x2: T, is_trans_a: bool, most_k: int, least_k: int = 0) -> None:
+    """What CANN's reference says of the matrices that are multiplied and communicated at once."""
+    if x1.dtype not in (torch.float16, torch.bfloat16) or x2.dtype != x1.dtype:
+        raise ValueError(f"x1 is {x1.dtype} and x2 {x2.dtype}; both must be float16, or both bfloat16")
+    if is_trans_a:
+        raise ValueError("x1 cannot be transposed")
+    if not least_k <= x1.size(-1) <= most_k:
+        raise ValueError(f"x1 of shape {tuple(x1.shape)}: its last dimension must be {least_k} to {most_k}")
+
+
+def _check_bias(bias: T | None) -> None:
+    if bias is not None and not bias.is_meta and bool(bias.count_nonzero()):
+        raise ValueError("a bias other than zero is not supported by the device; add it to the result")
+
+
+@host_kernel(
+    "MatmulAllReduce",
+    ignores=("comm_turn", "stream_mode", "group_size", "y_dtype"),
+    communicates=True,
+)
+def matmul_all_reduce(
+    x1: T,
+    x2: T,
+    bias: T | None = None,
+    x3: T | None = None,
+    antiquant_scale: T | None = None,
+    antiquant_offset: T | None = None,
+    dequant_scale: T | None = None,
+    pertoken_scale: T | None = None,
+    comm_quant_scale_1: T | None = None,
+    comm_quant_scale_2: T | None = None,
+    *,
+    group: str,
+    reduce_op: str = "sum",
+    is_trans_a: bool = False,
+    is_trans_b: bool = False,
+    antiquant_group_size: int = 0,
+    comm_quant_mode: int = 0,
+    comm_mode: str = "ai_cpu",
+) -> T:
+    """The sum over the ranks of each one's product, of floats, of int8, or of floats and an int8 weight; summed as it is or as int8."""
+    if comm_quant_mode or comm_mode != "ai_cpu":
+        raise ValueError(
+            f"comm_quant_mode {comm_quant_mode} and comm_mode {comm_mode!r}: only 0 and 'ai_cpu' are there on the host"
+        )
+    if reduce_op != "sum":
+        raise ValueError(f"reduce_op {reduce_op!r} is not supported by the device; it must be 'sum'")
+    antiquant = {"antiquant_scale": antiquant_scale, "antiquant_offset": antiquant_offset}
+    dequant = {"dequant_scale": dequant_scale, "pertoken_scale": pertoken_scale}
+    communicated = {"comm_quant_scale_1": comm_quant_scale_1, "comm_quant_scale_2": comm_quant_scale_2}
+    if x1.dtype is x2.dtype is torch.int8:
+        _refuse("of int8", antiquant)
+        y = _int8_product(x1, x2, is_trans_a, is_trans_b, bias, dequant_scale, pertoken_scale)
+    elif x2.dtype is torch.int8:
+        _refuse("of floats and an int8 weight", dequant | communicated)
+        y = _int8_weight_product(
+            x1, x2, is_trans_a, is_trans_b, bias, antiquant_scale, antiquant_offset, antiquant_group_size
+        )
+    else:
+        _refuse("of floats", antiquant | dequant | communicated)
+        _checkproduct(x1, x2, is_trans_a, most_k=65535)
+        y = product(x1, x2, False, is_trans_b, bias)
+    if x3 is not None:
+        if x3.dtype is not y.dtype or x3.shape != y.shape:
+            raise ValueError(
+                f"x3 is {x3.dtype} of shape {tuple(x3.shape)}; the product is {y.dtype} of shape {tuple(y.shape)}"
+            )
+        y = y + x3
+    scales = [_communication_scale(name, scale, y) for name, scale in communicated.items() if scale is not None]
+    if len(scales) == 1:
+        raise ValueError("comm_quant_scale_1 and comm_quant_scale_2 go together, and one is absent")
+    if y.is_meta:
+        return y
+    return _summed_as_int8(y, *scales, group=Group(group)) if scales else Group(group).all_reduce(y, reduce_op)
+
+
+def _refuse(what: str, scales: dict[str, T | None]) -> None:
+    given = [name for name, scale in scales.items() if scale is not None]
+    if given:
+        raise ValueError(f"a product {what} takes no {', '.join(given)}")
+
+
+def _int8_product(
+    x1: T, x2: T, is_trans_a: bool, is_trans_b: bool, bias: T | None, scale: T | None, by_row: T | None
+) -> T:
+    """The integers' product and bias, times a scale for all or each column, and one for each row."""
+    _check_sizes(x1, is_trans_a)
+    if scale is None:
+        raise ValueError("a product of int8 needs dequant_scale")
+    dtype = _QUANTISED.get((scale.dtype, by_row is not None))
+    if dtype is None:
+        raise ValueError(
+            f"dequant_scale is {scale.dtype} {'beside' if by_row is not None else 'without'} a pertoken_scale; it must be int64, uint64 "
+            "(as npu_trans_quant_param gives it) or bfloat16 without, float32 or bfloat16 beside one"
+        )
+    if by_row is not None and by_row.dtype is not torch.float32:
+        raise ValueError(f"pertoken_scale is {by_row.dtype}; it must be float32")
+    if bias is not None and bias.dtype is not torch.int32:
+        raise ValueError(f"bias is {bias.dtype}; of a product of int8 it must be int32")
+    rows = x1.reshape(-1, x1.size(-1))
+    y = quant_batch_matmul(
+        rows, x2, scale.reshape(-1), None, bias, by_row, dtype=_NUMBERS[dtype], transpose_x2=is_trans_b
+    )
+    return y.reshape(*x1.shape[:-1], y.size(-1))
+
+
+def _int8_weight_product(
+    x1: T, x2: T, is_trans_a: bool, is_trans_b: bool, bias: T | None, scale: T | None, offset: T | None, group_size: int
+) -> T:
+    """The product with a weight that is (x2 + offset) * scale: for all, each column, or each column of a group of rows."""
+    _check_sizes(x1, is_trans_a)
+    if x1.dtype not in _NUMBERS:
+        raise ValueError(f"x1 is {x1.dtype}; beside an int8 weight it must be float16 or bfloat16")
+    if scale is None:
+        raise ValueError("a product with an int8 weight needs antiquant_scale")
+    for name, values in (("antiquant_scale", scale), ("antiquant_offset", offset), ("bias", bias)):
+        if values is not None and values.dtype is not x1.dtype:
+            raise ValueError(f"{name} is {values.dtype}; it must be that of x1, {x1.dtype}")
+    if group_size and (group_size % 32 or not 32 <= group_size <= x1.size(-1) - 1):
+        raise ValueError(f"antiquant_group_size {group_size} is not 0 or a multiple of 32 from 32 to {x1.size(-1) - 1}")
+    return weight_quant_batch_matmul(
+        x1, x2, scale, offset, bias=bias, transpose_weight=is_trans_b, antiquant_group_size=group_size
+    )
+
+
+def _check_sizes(x1: T, is_trans_a: bool) -> None:
+    if is_trans_a:
+        raise ValueError("x1 cannot be transposed")
+    if not x1.numel() or not 1 <= x1.size(-1) <= 65535:
+        raise ValueError(
+            f"x1 of shape {tuple(x1.shape)}: it cannot be empty, and its last dimension must be 1 to 65535"
+        )
+
+
+def _communication_scale(name: str, scale: T, y: T) -> T:
+    """A scale of communication, one number for each column."""
+    if scale.dtype is not y.dtype or tuple(scale.shape) not in ((y.size(-1),), (1, y.size(-1))):
+        raise ValueError(
+            f"{name} is {scale.dtype} of shape {tuple(scale.shape)}; it must be {y.dtype} of shape ({y.size(-1)},) or (1, {y.size(-1)})"
+        )
+    return scale.reshape(-1).float()
+
+
+def _summed_as_int8(y: T, sent: T, summed: T, *, group: Group) -> T:
+    """The sum over the ranks of what each sends as int8 by one scale, sent on as int8 by another.
+
+    A device has every rank sum a part of the rows (all-to-all, then all-gather); number by number it is the sum of all integers.
+    """
+    total = group.all_reduce(saturated(y.float() / sent).to(torch.int32), "sum")
+    return (saturated(total.float() * (sent / summed)).float() * summed).to(y.dtype)
+
+
+@host_kernel("MatmulReduceScatter", ignores=("comm_turn", "stream_mode"), communicates=True)
+def matmul_reduce_scatter(
+    x1: T,
+    x2: T,
+    bias: T | None = None,
+    *,
+    group: str,
+    reduce_op: str = "sum",
+    is_trans_a: bool = False,
+    is_trans_b: bool = False,
+    rank_size: int = 0,
+) -> T:
+    """This rank's rows of the sum over the ranks of each one's product."""
+    if reduce_op != "sum":
+        raise ValueError(f"reduce_op {reduce_op!r} is not supported by the device; it must be 'sum'")
+    _checkproduct(x1, x2, is_trans_a, least_k=256, most_k=65534)
+    _check_bias(bias)
+    ranks = rank_size or Group(group).ranks
+    y = product(x1, x2, False, is_trans_b, None)
+    if y.size(0) % ranks:
+        raise ValueError(f"x1 of shape {tuple(x1.shape)}: its rows are no multiple of {ranks} ranks")
+    return y[: y.size(0) // ranks] if y.is_meta else Group(group).reduce_scatter(y, reduce_op)
+
+
+@host_kernel("AllGatherMatmul", ignores=("comm_turn", "stream_mode"), communicates=True)
+def all_gather_matmul(
+    x1: T,
+    x2: T,
+    bias: T | None = None,
+    *,
+    group: str,
+    is_trans_a: bool = False,
+    is_trans_b: bool = False,
+    gather_index: int = 0,
+    rank_size: int = 0,
+    is_gather_out: bool = True,
+) -> tuple[T, T]:
+    """The product of all ranks' rows, and those rows."""
+    if gather_index != 0:
+        raise ValueError(f"gather_index {gather_index} is not supported by the device; it must be 0")
+    _checkproduct(x1, x2, is_trans_a, least_k=256, most_k=65534)
+    _check_bias(bias)
+    ranks = rank_size or Group(group).ranks
+    rows = x1.new_empty(times(x1.shape, ranks)) if x1.is_meta else Group(group).all_gather(x1)
+    return product(rows, x2, False, is_trans_b, None), rows if is_gather_out else rows.new_empty(0)
