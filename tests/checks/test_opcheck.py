@@ -40,7 +40,15 @@ REG_OP(ChkScaleGrad)
     .ATTR(factor, Float, 2.0)
     .ATTR(negate, Bool, false)
     .OP_END_FACTORY_REG(ChkScaleGrad)
+
+REG_OP(ChkProduct)
+    .INPUT(a, TensorType({DT_FLOAT, DT_FLOAT16}))
+    .INPUT(b, TensorType({DT_FLOAT, DT_FLOAT16}))
+    .OUTPUT(y, TensorType({DT_FLOAT, DT_FLOAT16}))
+    .OP_END_FACTORY_REG(ChkProduct)
 """
+#: A declaration that is checked with calls of ones when it is registered.
+of_rows: dict[str, Any] = {"batch": ("s",), "samples": [((torch.ones(n, 2),), {}) for n in (2, 3, 4)]}
 SCHEMA = "scale(Tensor x, Tensor? bias=None, *, float factor=2.0, bool negate=False) -> Tensor"
 RELATION = "x[*s, n]: T, bias[n]: T -> y[*s, n]"
 
@@ -299,6 +307,9 @@ PLANTED: dict[str, tuple[dict[str, Any], str]] = {
     "graph: static sizes alone": ({"converter": wants_static_sizes}, "ge_dynamic"),
     "capture: waits for the device": (eager(lambda right, x, *_: right() + 0 * x.cpu().sum().to(x)), "npugraph_ex"),
     "capture: a value is kept": (eager(lambda right, x, *_: right() + 0 * float(x.sum())), "npugraph_ex"),
+    # Parts: registering has looked at calls of ones alone.
+    "parts: rows depend on others": (eager(lambda right, x, *_: right() + x.max() - 1) | of_rows, "sharding"),
+    "parts: a row alone is refused": (eager(lambda right, x, *_: right() if x.numel() == 0 or x.size(0) > 1 or bool((x == 1).all()) else x @ x) | of_rows, "sharding"),
     # Gradients.
     "gradient: sign": (backwards(lambda ctx, dy: tuple(-g for g in gradient(ctx, dy))), "gradient"),
     "gradient: factor": (backwards(lambda ctx, dy: (dy, gradient(ctx, dy)[1])), "gradient"),
@@ -371,6 +382,41 @@ def test_shards_are_held_against_the_whole(operator: Operator) -> None:
     assert opcheck(registered, [Sample((x,), {"negate": False})], checks=["sharding"]).ok
     report = opcheck(registered, [Sample((x,), {"negate": True})], checks=["sharding"], raise_exception=False)
     assert "with x sharded on 0, put together against the whole" in (report.failures[0].message or "")
+
+
+@pytest.mark.parametrize(
+    ("kernel", "dtype", "message"),
+    [
+        (torch.matmul, torch.float32, ""),
+        (torch.matmul, torch.float16, ""),
+        (
+            lambda a, b: a @ b / a.shape[-1],
+            torch.float32,
+            "with a sharded on 1, b sharded on 0, put together against the whole: return 0: ",
+        ),
+    ],
+    ids=["float32", "float16", "mean"],
+)
+def test_parts_that_are_added_are_judged(kernel: Callable[..., Any], dtype: torch.dtype, message: str) -> None:
+    with torch.library._scoped_library("chkproduct", "DEF") as library:
+        library.define("product(Tensor a, Tensor b) -> Tensor")
+        library.impl("product", kernel, "PrivateUse1")
+        registered = ascend_graph.register_op(
+            "ChkProduct",
+            eager=torch.ops.chkproduct.product,
+            shape="a[m, k]: T, b[k, n]: T -> y[m, n]",
+            batch=("m", "n"),
+            reduce=("k",),
+            samples=[((torch.zeros(2, 4), torch.zeros(4, 2)), {})],
+        )
+        try:
+            drawn = torch.Generator().manual_seed(0)
+            a, b = torch.randn(30, 1024, generator=drawn).to(dtype), torch.randn(1024, 50, generator=drawn).to(dtype)
+            (found,) = opcheck(registered, [(a, b)], checks=["sharding"], raise_exception=False).outcomes
+        finally:
+            registered.unregister()
+    assert (found.state is State.PASSED) is (not message), found
+    assert message in found.message
 
 
 @pytest.mark.parametrize("in_eager_mode", [False, True])
