@@ -306,8 +306,10 @@ CASES += [
     Case("registers of reductions", "ReduceSum(z, x, t.ReinterpretCast<float>(), n); float sum = GetAccVal<float>();"
          "ReduceMax(z, x, t.ReinterpretCast<float>(), n); float value, where; GetReduceMaxMinCount(value, where);"
          "z.SetValue(0, sum); z.SetValue(1, value); z.SetValue(2, where); z.SetValue(3, GetReduceRepeatSumSpr<float>());"
-         "GetReduceRepeatMaxMinSpr(value); z.SetValue(4, value);",
-         lambda x, y, z: np.array([x.sum(), x.max(), index(x.argmax()), x.sum(), x.max()], "f4"), ints, None, np.zeros(5, "f4")),
+         "GetReduceRepeatMaxMinSpr(value); z.SetValue(4, value); const uint64_t word = GetAccVal(); z.ReinterpretCast<uint32_t>().SetValue(5, word);",
+         lambda x, y, z: np.array([x.sum(), x.max(), index(x.argmax()), x.sum(), x.max(), x.sum()], "f4"), ints, None, np.zeros(6, "f4")),
+    Case("the sum's register", "ReduceSum(z, x, t.ReinterpretCast<half>(), n); z.ReinterpretCast<int64_t>().SetValue(1, GetAccVal());",
+         lambda x, y, z: np.array([x.sum(), 0, 0, 0, x.sum(), 0, 0, 0], "f2"), np.arange(16).astype("f2"), None, np.zeros(8, "f2"), H),
 ]  # fmt: skip
 
 
@@ -463,6 +465,7 @@ MATH = {
     "Sigmoid": (lambda x: 1 / (1 + np.exp(-x)), x256), "Silu": (lambda x: x / (1 + np.exp(-x)), x256),
     "Gelu": (lambda x: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))), small),
     "FasterGelu": (lambda x: x / (1 + np.exp(-1.702 * x)), x256),
+    "FasterGeluV2": (lambda x: x * (np.sign(x) * (0.5 - 0.1444 * (np.clip(np.abs(0.7071 * x), None, 1.769) - 1.769) ** 2) + 0.5), x256),
 }  # fmt: skip
 for name, (function, values) in MATH.items():
     for form in ("z, x, n", "z, x, t, n"):

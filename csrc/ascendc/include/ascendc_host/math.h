@@ -35,6 +35,14 @@ struct faster_gelu_op {
         return a / (T(1) + std::exp(T(-1.702) * a));
     }
 };
+struct faster_gelu_v2_op {
+    template <typename T>
+    T operator()(T a) const {
+        const T shifted = a + T(1e-12), sign = shifted / std::abs(shifted);
+        const T distance = std::min(std::abs(T(0.7071) * a), T(1.769)) - T(1.769);
+        return a * (sign * (T(-0.1444) * distance * distance + T(0.5)) + T(0.5));
+    }
+};
 struct sign_op {
     template <typename T>
     T operator()(T a) const {
@@ -119,6 +127,7 @@ ASCENDC_MATH(Sigmoid, detail::sigmoid_op())
 ASCENDC_MATH(Silu, detail::silu_op())
 ASCENDC_MATH(Gelu, detail::gelu_op())
 ASCENDC_MATH(FasterGelu, detail::faster_gelu_op())
+ASCENDC_MATH(FasterGeluV2, detail::faster_gelu_v2_op())
 #undef ASCENDC_MATH
 
 // The activations are also called with more template arguments; the first two are those of every function

@@ -146,7 +146,10 @@ template <typename T>
 void store_sum(const LocalTensor<T>& dst, const std::vector<Wide<T>>& values, const Where& where) {
     const T sum = static_cast<T>(pairwise_sum(values.data(), values.size()));
     *vector_operand(dst, sizeof(T), "ReduceSum", "dst", where, sizeof(T)) = sum;
-    ascendc_host::current().accumulator = static_cast<double>(static_cast<Wide<T>>(sum));
+    auto& block = ascendc_host::current();
+    block.accumulator = static_cast<double>(static_cast<Wide<T>>(sum));
+    block.accumulator_bits = 0;
+    std::memcpy(&block.accumulator_bits, &sum, std::min(sizeof sum, sizeof block.accumulator_bits));
 }
 template <ReduceType type, typename T>
 void store_extreme(const char* api, const LocalTensor<T>& dst, const std::vector<Wide<T>>& values,
@@ -350,6 +353,8 @@ template <typename T>
 T GetAccVal() {
     return static_cast<T>(ascendc_host::current().accumulator);
 }
+// The register itself: the sum's bits, in the lowest of the word.
+inline int64_t GetAccVal() { return ascendc_host::current().accumulator_bits; }
 template <typename T>
 T GetReduceRepeatSumSpr() {
     return GetAccVal<T>();

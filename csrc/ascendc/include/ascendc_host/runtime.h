@@ -105,8 +105,9 @@ class Block {
     uint64_t mask_high = ~uint64_t{0};
     uint64_t mask_low = ~uint64_t{0};
     uint64_t compare_mask[4] = {};
-    double accumulator = 0;  // of the last ReduceSum
-    double extreme = 0;      // of the last ReduceMax or ReduceMin
+    double accumulator = 0;         // of the last ReduceSum
+    uint32_t accumulator_bits = 0;  // the same as the element type has it
+    double extreme = 0;             // of the last ReduceMax or ReduceMin
     uint32_t extreme_index = 0;
     uint16_t sorted[4] = {};
     float deq_scale = 1.0f;
