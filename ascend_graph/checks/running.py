@@ -55,9 +55,14 @@ def import_operators(module: str) -> dict[str, Any]:
 
     Returns:
         What it defines, by name.
+
+    Raises:
+        ModuleError: There is no such file.
     """
     module, _, function = module.partition(":")
     if module.endswith(".py"):
+        if not Path(module).is_file():
+            raise ModuleError(f"there is no file {module} in {Path.cwd()}")
         names = runpy.run_path(module)
     else:
         sys.path.insert(0, str(Path.cwd()))
@@ -79,27 +84,33 @@ def check_module(request: Request, started: Callable[[str], None] = lambda _: No
     """
     reports: list[Report] = []
     while True:
-        current, ended = "", True
+        current, ended, listed = "", True, False
         for line in _lines(request, [r.operator for r in reports]):
             match line:
                 case {"error": message}:
                     raise ModuleError(f"{request.module} cannot be imported: {message}")
                 case {"operators": [], "registered": known}:
-                    asked = f"none of {', '.join(request.operators)}" if request.operators else "no operator"
+                    if not known:
+                        raise ModuleError(
+                            f"{request.module} registers no operator: importing it has to call ascend_graph.register_op or "
+                            "ascend_graph.register_aclnn; where a function of it does, write module:function"
+                        )
                     raise ModuleError(
-                        f"{request.module} registers {asked}; it registers: {', '.join(known) or 'nothing'}"
+                        f"{request.module} registers none of {', '.join(request.operators)}; it registers: {', '.join(known)}"
                     )
+                case {"operators": _}:
+                    listed = True
                 case {"start": str(name)}:
                     current, ended = name, False
                     started(name)
                 case {"report": dict(report)}:
                     reports.append(_report(report))
                     ended = True
-                case {"died": _} if ended and current:
+                case {"died": _} if ended and listed:
                     pass  # on its way out, with everything said
                 case {"died": str(how)}:
-                    if not current:
-                        raise ModuleError(f"{request.module}: the process that imports it {how}")
+                    if not listed:
+                        raise ModuleError(f"{request.module}: importing it {how}")
                     reports.append(Report(current, (Outcome("process", State.FAILED, message=f"checking it {how}"),)))
         if ended:
             return reports
@@ -174,9 +185,4 @@ def _read(reading: int, worker: subprocess.Popen[bytes], limit: float) -> Iterat
         if not read:
             break
     code = worker.wait()
-    if code < 0 or code > 1:
-        yield {
-            "died": f"ended the process by {signal.Signals(-code).name}"
-            if code < 0
-            else f"ended the process with {code}"
-        }
+    yield {"died": f"ended the process {f'by {signal.Signals(-code).name}' if code < 0 else f'with status {code}'}"}

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TextIO
 
 from ascend_graph.checks.doctor.messages import hint
-from ascend_graph.checks.running import import_operators
+from ascend_graph.checks.running import ModuleError, import_operators
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -25,6 +25,9 @@ def main(arguments: Sequence[str]) -> int:
     with os.fdopen(int(arguments[1]), "w", buffering=1) as lines:
         try:
             names = import_operators(request["module"])
+        except ModuleError as error:
+            _say(lines, {"error": str(error)})
+            return 1
         except Exception as error:  # whatever the module does
             where = traceback.extract_tb(error.__traceback__)[-1]
             known = hint(error)

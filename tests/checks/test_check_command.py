@@ -21,6 +21,7 @@ ascend_graph.load_prototypes("""
 REG_OP(CmdTwice).INPUT(x, TensorType({DT_FLOAT})).OUTPUT(y, TensorType({DT_FLOAT})).OP_END_FACTORY_REG(CmdTwice)
 REG_OP(CmdCrash).INPUT(x, TensorType({DT_FLOAT})).OUTPUT(y, TensorType({DT_FLOAT})).OP_END_FACTORY_REG(CmdCrash)
 REG_OP(CmdHang).INPUT(x, TensorType({DT_FLOAT})).OUTPUT(y, TensorType({DT_FLOAT})).OP_END_FACTORY_REG(CmdHang)
+REG_OP(CmdLeave).INPUT(x, TensorType({DT_FLOAT})).OUTPUT(y, TensorType({DT_FLOAT})).OP_END_FACTORY_REG(CmdLeave)
 REG_OP(CmdView).INPUT(x, TensorType({DT_FLOAT})).OUTPUT(y, TensorType({DT_FLOAT})).OP_END_FACTORY_REG(CmdView)
 """)
 library = torch.library.Library("cmd", "DEF")
@@ -30,7 +31,7 @@ def hang(x):
     time.sleep(1000)
 
 for name, kernel in {
-    "twice": lambda x: x * 2, "crash": lambda x: os.abort(), "hang": hang, "view": lambda x: x.view(x.shape)
+    "twice": lambda x: x * 2, "crash": lambda x: os.abort(), "hang": hang, "leave": lambda x: os._exit(0), "view": lambda x: x.view(x.shape)
 }.items():
     library.define(f"{name}(Tensor x) -> Tensor")
     library.impl(name, kernel, "PrivateUse1")
@@ -51,23 +52,33 @@ def test_what_crashes_and_what_hangs_is_reported_and_the_rest_goes_on(module: Pa
     options = ["--check", "arguments", "--check", "meta", "--timeout", "5", "--format", "json", "-o", str(output)]
     result = CliRunner().invoke(main, ["check", str(module), *options])
     assert result.exit_code == 1
-    assert "3 of 4 operators failed: cmd.crash.default, cmd.hang.default, cmd.view.default" in result.output
+    assert (
+        "4 of 5 operators failed: cmd.crash.default, cmd.hang.default, cmd.leave.default, cmd.view.default"
+        in result.output
+    )
     reports = {report["operator"]: report for report in json.loads(output.read_text())}
     found = {name: [(c["check"], c["state"]) for c in report["checks"]] for name, report in reports.items()}
     assert found == {
         "cmd.twice.default": [("arguments", "passed"), ("meta", "passed")],
         "cmd.crash.default": [("process", "failed")],
         "cmd.hang.default": [("process", "failed")],
+        "cmd.leave.default": [("process", "failed")],
         "cmd.view.default": [("arguments", "failed"), ("meta", "failed")],
     }
     assert reports["cmd.crash.default"]["checks"][0]["message"] == "checking it ended the process by SIGABRT"
+    assert reports["cmd.leave.default"]["checks"][0]["message"] == "checking it ended the process with status 0"
     assert reports["cmd.hang.default"]["checks"][0]["message"] == "checking it did not end within 5 s"
 
 
 def test_modules_that_cannot_be_checked(module: Path, tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("import no_such_module")
+    (tmp_path / "empty.py").write_text("x = 1")
+    (tmp_path / "leaves.py").write_text("raise SystemExit(3)")
     for arguments, message in (
         ([str(tmp_path / "broken.py")], "cannot be imported: ModuleNotFoundError: No module named 'no_such_module'"),
+        ([str(tmp_path / "missing.py")], f"there is no file {tmp_path / 'missing.py'} in"),
+        ([str(tmp_path / "leaves.py")], "importing it ended the process with status 3"),
+        ([str(tmp_path / "empty.py")], "registers no operator: importing it has to call ascend_graph.register_op or"),
         ([str(module), "NoSuchOp"], "registers none of NoSuchOp; it registers: cmd.twice.default, cmd.crash.default"),
     ):
         result = CliRunner().invoke(main, ["check", *arguments])
