@@ -40,7 +40,7 @@ class Toolkit:
         command = [str(self.home / "bin/bisheng"), *map(str, arguments)]
         environment = {**os.environ, "ASCEND_GRAPH_PYTHON": sys.executable}
         return subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=300, cwd=cwd, env=environment
+            command, capture_output=True, text=True, check=False, timeout=900, cwd=cwd, env=environment
         )
 
 

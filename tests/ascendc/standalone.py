@@ -33,7 +33,7 @@ def assemble(home: Path) -> Path:
         subprocess.run(
             ["g++", *flags, *(str(p) for p in LIBRARY if p.suffix == ".cpp"), "-o", str(partial)],
             check=True,
-            timeout=300,
+            timeout=900,
         )
         library.with_name(LOADED_AS).symlink_to(RUNTIME)
         partial.rename(library)

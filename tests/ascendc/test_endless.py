@@ -96,7 +96,7 @@ def start(tools: Toolkit, library: str, kernel: str, blocks: int, limit: str) ->
 
 def outcome(process: subprocess.Popen[str]) -> list[str]:
     try:
-        output, errors = process.communicate(timeout=60)
+        output, errors = process.communicate(timeout=600)
     except subprocess.TimeoutExpired:
         process.kill()
         raise
@@ -145,7 +145,7 @@ def test_ctrl_c_ends_a_kernel(tools: Toolkit, library: str, kernel: str) -> None
     running = process.stdout.readline()
     time.sleep(0.7)
     process.send_signal(signal.SIGINT)
-    output, errors = process.communicate(timeout=60)
+    output, errors = process.communicate(timeout=600)
     assert (running.strip(), process.returncode) == ("running", 0), errors
     ended, after = output.splitlines()
     assert ended.startswith(f"KeyboardInterrupt kernel {kernel}, block ")

@@ -216,7 +216,7 @@ def test_environment_script(tools: Toolkit) -> None:
 
 
 def _run(*command: str | Path, env: dict[str, str] | None = None) -> str:
-    result = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, env=env, timeout=300)
+    result = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, env=env, timeout=900)
     assert result.returncode == 0, result.stdout + result.stderr
     return result.stdout
 
@@ -250,7 +250,7 @@ def test_module_runs_as_program() -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=600,
     )
     assert (result.returncode, result.stderr) == (1, "error: bisheng: no input files\n")
 

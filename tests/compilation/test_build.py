@@ -153,7 +153,7 @@ def test_eight_processes_at_once_compile_once(tmp_path: Path, cache: Path) -> No
     script.write_text(f'#!/bin/sh\necho "$@" >> {log}\nexec g++ "$@"\n')
     script.chmod(0o755)
     processes = [building(source, CXX=str(script)) for _ in range(8)]
-    outputs = [process.communicate(timeout=120) for process in processes]
+    outputs = [process.communicate(timeout=900) for process in processes]
     assert {process.returncode for process in processes} == {0}, outputs
     assert len({output for output, _ in outputs}) == 1
     assert sum(" -c " in line for line in log.read_text().splitlines()) == 1
@@ -169,7 +169,7 @@ def test_a_killed_build_leaves_nothing_after_the_next(tmp_path: Path, cache: Pat
     process = building(source, CXX=str(script))
     wait_for(lambda: pids.exists() and bool(pids.read_text().strip()))
     process.kill()
-    process.communicate(timeout=60)
+    process.communicate(timeout=600)
     assert list(cache.glob("build-*"))
     library = CppLibrary(name="answer", sources=(source,))
     assert answer(library.build()) == 42

@@ -258,7 +258,7 @@ def test_launches_on_the_task_queue(package: Path, level: str) -> None:
     here = str(Path(__file__).parent)
     run = subprocess.run(
         [sys.executable, "-m", "ascend_graph.host", "--quiet", "-c", textwrap.dedent(QUEUED), here, level],
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True, text=True, timeout=900, check=False,
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
     print(run.stdout, run.stderr)

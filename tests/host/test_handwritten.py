@@ -30,7 +30,7 @@ def run(package: Path, code: str) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=900,
         env={**os.environ, "ASCEND_CUSTOM_OPP_PATH": str(package)},
     )
     assert done.returncode == 0, done.stderr

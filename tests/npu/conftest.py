@@ -1,4 +1,4 @@
-"""TorchAir is imported once, here: its imports warn of deprecations, which are errors in tests. Numbers are the same in every run."""
+"""TorchAir is imported once, here: its imports warn of deprecations, which are errors in tests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import torch
 from torch._functorch import config as functorch
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -16,11 +15,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     import torch_npu.dynamo.torchair  # noqa: F401
-
-
-@pytest.fixture(autouse=True)
-def _seed() -> None:
-    torch.manual_seed(0)
 
 
 @pytest.fixture(autouse=True)

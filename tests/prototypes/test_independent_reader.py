@@ -158,7 +158,7 @@ def test_a_compiler_reads_the_same(tmp_path: Path) -> None:
     header = tmp_path / "ops.h"
     header.write_text(HEADER)
     (tmp_path / "main.cpp").write_text(f'{STUB}\n#include "ops.h"\nint main() {{}}\n')
-    subprocess.run(["g++", "-std=c++17", "-w", "-o", "reader", "main.cpp"], cwd=tmp_path, check=True, timeout=120)
+    subprocess.run(["g++", "-std=c++17", "-w", "-o", "reader", "main.cpp"], cwd=tmp_path, check=True, timeout=900)
     output = subprocess.run([tmp_path / "reader"], check=True, capture_output=True, text=True).stdout
     # %a prints a float exactly; so does repr, and both are read back as the same number.
     output = re.sub(r"f(-?0x[0-9a-f.]+p[-+]?\d+)", lambda match: f"f{float.fromhex(match.group(1))!r}", output)

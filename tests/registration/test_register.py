@@ -592,7 +592,7 @@ def test_the_first_graph_of_a_process(tmp_path: Path) -> None:
         [sys.executable, "-m", "ascend_graph.host", str(script)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=900,
         check=False,
     )
     assert "result [2.0, 2.0]" in done.stdout, done.stderr

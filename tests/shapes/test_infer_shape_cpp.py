@@ -167,7 +167,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (directory / "all.cpp").write_text(source)
     headers = toolkit_directory() / "include/op_host"
     command = [compiler, "-std=c++17", "-O0", "-Wall", "-Wextra", "-Werror", f"-I{headers}"]
-    subprocess.run([*command, "all.cpp", "-o", "all"], cwd=directory, check=True, timeout=300)
+    subprocess.run([*command, "all.cpp", "-o", "all"], cwd=directory, check=True, timeout=900)
     return directory / "all"
 
 
@@ -194,7 +194,7 @@ def line(p: OpPrototype, shapes: dict[str, Any], dtypes: dict[str, Any], attrs: 
 
 def run(program: Path, lines: list[str]) -> list[Any]:
     done = subprocess.run(
-        [program], input="\n".join(lines) + "\n", capture_output=True, text=True, check=True, timeout=60
+        [program], input="\n".join(lines) + "\n", capture_output=True, text=True, check=True, timeout=600
     )
     return [json.loads(text) for text in done.stdout.splitlines()]
 
