@@ -73,8 +73,8 @@ class _Bound:
     #: Of each of the kernel's inputs what reads it from a call, the text of that where it is required, and whether it is a list.
     inputs: tuple[tuple[Reader | None, str, bool], ...]
     attrs: tuple[tuple[str, Reader], ...]
-    #: Calls whose shapes, dtypes and attrs were found to fit.
-    accepted: dict[Any, None] = field(default_factory=dict)
+    #: The attrs of calls that were found to fit, by what is known of their arguments without reading them.
+    accepted: dict[Any, Mapping[str, Any]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, function: Function, kernel: HostKernel) -> _Bound:
@@ -88,19 +88,27 @@ class _Bound:
         return cls(function, kernel, tuple(p.name for p in function.parameters), tuple(inputs), attrs)
 
     def call(self, arguments: Sequence[Any]) -> _Call:
-        function = self.function
         values = dict(zip(self.parameters, arguments, strict=True))
-        for name in function.absent:
-            if not _is_absent(values[name]):
-                raise HostRuntimeError(f"{function.symbol}: {name} is not supported on the host; null, and 0, are")
-        inputs: list[Any] = []
-        for reader, required, is_list in self.inputs:
+        key = tuple(map(_signature, arguments))
+        attrs = self.accepted.get(key)
+        if attrs is None:
+            self._check_presence(values)
+            attrs = self.kernel.bind_attrs(
+                {name: value for name, reader in self.attrs if (value := reader(values)) is not None}
+            )
+        inputs = []
+        for reader, _, is_list in self.inputs:
             given = None if reader is None else reader(values)
-            if given is None and required:
-                raise NullParameterError(f"{function.symbol}: {required} must not be null")
-            inputs.append(_as_list(given) if is_list else _as_input(given, function.symbol))
-        attrs = {name: value for name, reader in self.attrs if (value := reader(values)) is not None}
-        return _Call(self, inputs, self.kernel.bind_attrs(attrs), values)
+            inputs.append(_as_list(given) if is_list else _as_input(given, self.function.symbol))
+        return _Call(self, key, inputs, attrs, values)
+
+    def _check_presence(self, values: Mapping[str, Any]) -> None:
+        for name in self.function.absent:
+            if not _is_absent(values[name]):
+                raise HostRuntimeError(f"{self.function.symbol}: {name} is not supported on the host; null, and 0, are")
+        for reader, required, _ in self.inputs:
+            if required and reader is not None and reader(values) is None:
+                raise NullParameterError(f"{self.function.symbol}: {required} must not be null")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +116,7 @@ class _Call:
     """A function with its arguments."""
 
     bound: _Bound
+    key: Any
     inputs: list[Any]
     attrs: Mapping[str, Any]
     values: Mapping[str, Any]
@@ -115,24 +124,21 @@ class _Call:
     def check(self) -> None:
         """Run the kernel on tensors without data, once for each combination of shapes, dtypes and attrs."""
         kernel, accepted = self.bound.kernel, self.bound.accepted
-        if kernel.data_dependent or kernel.value_inputs:
+        if self.key in accepted:
             return
-        key = (*map(_signature, self.inputs), *map(_signature, self.attrs.values()), *map(_signature, self._targets()))
-        if key in accepted:
-            return
-        results = self._results(map(_without_data, self.inputs))
-        for output, target, result in self._written(results):
-            _check_fit(f"{self.bound.function.symbol}: {output.name}", target, result)
+        if not kernel.data_dependent and not kernel.value_inputs:
+            for output, target, result in self._written(self._results(map(_without_data, self.inputs))):
+                self._check_fit(output, target, result)
         if len(accepted) == _MOST_ACCEPTED:
             accepted.clear()
-        accepted[key] = None
+        accepted[self.key] = self.attrs
 
     def run(self) -> None:
         """Run the kernel and write what it computed."""
         results = self._results(self.inputs)
-        written = list(self._written(results))
+        written = self._written(results)
         for output, target, result in written:  # all fit, or nothing is written
-            _check_fit(f"{self.bound.function.symbol}: {output.name}", target, result)
+            self._check_fit(output, target, result)
         for _, target, result in written:
             for place, value in zip(_listed(target), _listed(result), strict=True):
                 place.copy_(value)
@@ -142,9 +148,6 @@ class _Call:
             return self.bound.kernel.function(*inputs, **self.attrs)
         except Exception as error:  # whatever PyTorch or a kernel says of what they do not support
             raise HostRuntimeError(f"{self.bound.function.symbol}: {error_text(error)}") from error
-
-    def _targets(self) -> list[Any]:
-        return [self.values[o.name] for o in self.bound.function.outputs if o.name is not None]
 
     def _written(self, results: Any) -> list[tuple[Output, Any, Any]]:
         """Outputs that are asked for, the caller's tensors for them, and what was computed."""
@@ -163,6 +166,19 @@ class _Call:
                 raise NullParameterError(f"{self.bound.function.symbol}: {output.name} must not be null")
             written.append((output, target, packed(result, 2) if _is_int4(target) and result.dtype is INT4 else result))
         return written
+
+    def _check_fit(self, output: Output, target: Any, result: Any) -> None:
+        targets, results = _listed(target), _listed(result)
+        if len(targets) != len(results):
+            raise HostRuntimeError(
+                f"{self.bound.function.symbol}: {output.name} has {len(targets)} tensors; the operator computes {len(results)}"
+            )
+        for place, value in zip(targets, results, strict=True):
+            if place.shape != value.shape or place.dtype != value.dtype:
+                raise HostRuntimeError(
+                    f"{self.bound.function.symbol}: {output.name} is {place.dtype} of shape {tuple(place.shape)}; "
+                    f"the operator computes {value.dtype} of shape {tuple(value.shape)}"
+                )
 
 
 def _reader(expression: ast.expr) -> Reader:
@@ -200,7 +216,7 @@ def _as_list(value: Any) -> list[T]:
 
 def _is_int4(value: Any) -> bool:
     """Whether it is an aclTensor of ACL_INT4, of which the bytes came: two numbers in each."""
-    return getattr(value, "ge_dtype", None) == DataType.INT4
+    return isinstance(value, T) and value.dtype is torch.uint8 and getattr(value, "ge_dtype", None) == DataType.INT4
 
 
 def _counted(value: T) -> T:
@@ -223,10 +239,13 @@ def _as_input(value: Any, function: str) -> T | None:
 
 
 def _signature(value: Any) -> Any:
+    """What an argument is known by: of a tensor all but its contents."""
     if isinstance(value, T):
-        # Few numbers in the host's memory may mean anything: they are compared.
-        return (value.dtype, value.shape, value.stride(), getattr(value, "ge_dtype", None))
-    return tuple(map(_signature, value)) if isinstance(value, list) else value
+        kind = getattr(value, "ge_dtype", None) if value.dtype is torch.uint8 else None
+        return (value.dtype, value.shape, value.stride(), kind)
+    if isinstance(value, list):
+        return tuple(map(_signature, value))
+    return repr(value) if isinstance(value, float) else value  # 0.0 equals -0.0
 
 
 def _without_data(value: Any) -> Any:
@@ -246,14 +265,3 @@ def _tuple(results: Any) -> Sequence[Any]:
 
 def _listed(value: Any) -> Sequence[Any]:
     return value if isinstance(value, (list, tuple)) else (value,)
-
-
-def _check_fit(what: str, target: Any, result: Any) -> None:
-    targets, results = _listed(target), _listed(result)
-    if len(targets) != len(results):
-        raise HostRuntimeError(f"{what} has {len(targets)} tensors; the operator computes {len(results)}")
-    for place, value in zip(targets, results, strict=True):
-        if place.shape != value.shape or place.dtype != value.dtype:
-            raise HostRuntimeError(
-                f"{what} is {place.dtype} of shape {tuple(place.shape)}; the operator computes {value.dtype} of shape {tuple(value.shape)}"
-            )

@@ -42,9 +42,11 @@ def scatter_pa_kv_cache(
         )
     if not key.is_meta:
         packed = cache_mode == "PA_NZ"
-        slots = slots_of(slot_mapping, key_cache, packed), slots_of(slot_mapping, value_cache, packed)
-        put_tokens(key, key_cache, slots[0], packed)
-        put_tokens(value, value_cache, slots[1], packed)
+        places = places_of(slot_mapping, key_cache, packed)
+        alike = key_cache.shape == value_cache.shape
+        others = places if alike else places_of(slot_mapping, value_cache, packed)
+        put_tokens(key, key_cache, places, packed)
+        put_tokens(value, value_cache, others, packed)
     return key_cache, value_cache
 
 
@@ -61,24 +63,29 @@ def _check_pages(name: str, tokens: T, cache: T, packed: bool) -> None:
         )
 
 
-def slots_of(slot_mapping: T, cache: T, packed: bool) -> T:
-    """Of tokens that have a place, the number of the token and the place; -1 is no place."""
+Places = tuple[T, T, T | None]
+
+
+def places_of(slot_mapping: T, cache: T, packed: bool) -> Places:
+    """The page and the row in it of each token that has a place, and which these are: -1 is no place, None is all tokens."""
     block = cache.size(2) if packed else cache.size(1)
     slots = slot_mapping.reshape(-1).long()
-    if bool(((slots < -1) | (slots >= cache.size(0) * block)).any()):
+    least, largest = (int(slot) for slot in slots.aminmax()) if slots.numel() else (0, -1)
+    if least < -1 or largest >= cache.size(0) * block:
         raise ValueError(f"slot_mapping {slots.tolist()}: the cache has slots 0 to {cache.size(0) * block - 1}")
-    return slots
+    used = slots >= 0 if least < 0 else None
+    if used is not None:
+        slots = slots[used]
+    return slots // block, slots % block, used
 
 
-def put_tokens(tokens: T, cache: T, slots: T, packed: bool) -> None:
-    used = slots >= 0
-    rows = tokens[used]
-    block = cache.size(2) if packed else cache.size(1)
-    pages, places = slots[used] // block, slots[used] % block
+def put_tokens(tokens: T, cache: T, places: Places, packed: bool) -> None:
+    pages, rows, used = places
+    tokens = tokens if used is None else tokens[used]
     if packed:  # [blocks, numbers / last, block size, last]
-        cache[pages, :, places] = rows.reshape(rows.size(0), cache.size(1), cache.size(3))
+        cache[pages, :, rows] = tokens.reshape(tokens.size(0), cache.size(1), cache.size(3))
     else:
-        cache[pages, places] = rows.reshape(rows.size(0), *cache.shape[2:])
+        cache[pages, rows] = tokens.reshape(tokens.size(0), *cache.shape[2:])
 
 
 @host_kernel("ScatterPaCache", writes={"key_cache": 0})
@@ -101,7 +108,7 @@ def scatter_pa_cache(
     if slot_mapping.numel() != key.size(0):
         raise ValueError(f"slot_mapping has {slot_mapping.numel()} numbers for {key.size(0)} keys")
     if not key.is_meta:
-        put_tokens(key, key_cache, slots_of(slot_mapping, key_cache, False), False)
+        put_tokens(key, key_cache, places_of(slot_mapping, key_cache, False), False)
     return key_cache
 
 

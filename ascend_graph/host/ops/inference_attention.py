@@ -88,6 +88,9 @@ def attend(q: T, k: T, v: T, scale: float, bias: T | None, masked: T | None, sin
     # The heads that share keys are rows of one product.
     scores = q.float().reshape(k.size(0), -1, q.size(-1)) @ k.float().transpose(-1, -2) * scale
     scores = scores.reshape(heads, queries, k.size(1))
+    if bias is None and masked is None and sink is None and scores.size(-1):  # as in a step that decodes one token
+        y = torch.softmax(scores, -1).reshape(v.size(0), -1, v.size(1)) @ v.float()
+        return y.reshape(heads, queries, v.size(-1)), scores.logsumexp(-1, keepdim=True)
     if bias is not None:
         scores = scores + bias.float()
     if masked is not None:
@@ -235,10 +238,10 @@ class _Cache:
             raise ValueError(
                 f"block_table has {pages.numel()} blocks of {self.block_size} for a sequence; {length} tokens need {count}"
             )
-        used = pages[:count].long()
-        if count and not (int(used.min()) >= 0 and int(used.max()) < x.size(0)):
-            raise ValueError(f"block_table {used.tolist()}: {self.name} has blocks 0 to {x.size(0) - 1}")
-        blocks = x.index_select(0, used)
+        used = pages[:count].tolist()
+        if not all(0 <= page < x.size(0) for page in used):
+            raise ValueError(f"block_table {used}: {self.name} has blocks 0 to {x.size(0) - 1}")
+        blocks = x[used[0]].unsqueeze(0) if count == 1 else x.index_select(0, pages[:count])
         if x.dim() == 5:  # [blocks, heads, dimension / 16, block size, 16]
             blocks = blocks.permute(1, 0, 3, 2, 4).flatten(3)
         elif x.dim() == 4:  # [blocks, heads, block size, dimension]

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from ascend_graph.host.ops.cache import put_tokens, slots_of
+from ascend_graph.host.ops.cache import places_of, put_tokens
 from ascend_graph.host.ops.matmul import integer_product
 from ascend_graph.host.ops.quantisation import dynamic
 from ascend_graph.host.ops.registry import host_kernel
@@ -82,7 +82,7 @@ def _computed(
                 f"{name} is {cache.dtype} of shape {tuple(cache.shape)}; floats, [blocks, size, 1, {rows.size(2)}]"
             )
         if not cache.is_meta:
-            put_tokens(rows.to(cache.dtype), cache, slots_of(cache_index, cache, False), False)
+            put_tokens(rows.to(cache.dtype), cache, places_of(cache_index, cache, False), False)
     shape = token_x.shape[:-1]
     return (
         query.reshape(*shape, heads, latent),

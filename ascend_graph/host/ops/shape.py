@@ -18,7 +18,8 @@ T = torch.Tensor
 
 def ints(tensor: T) -> list[int]:
     """The values of a tensor of integers of any shape."""
-    return [int(value) for value in tensor.reshape(-1).tolist()]
+    values: list[int] = (tensor if tensor.dim() == 1 else tensor.reshape(-1)).tolist()
+    return [int(value) for value in values] if tensor.dtype.is_floating_point else values
 
 
 @host_kernel("Shape", shapes_only=True)
