@@ -10,7 +10,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from ascend_graph.host.opapi.call import _Bound
+from ascend_graph.host.opapi.call import _Bound, prepare
+from ascend_graph.host.opapi.dtypes import documented_dtypes
 from ascend_graph.host.opapi.source import source
 from ascend_graph.host.opapi.table import Function, TableError, functions, read
 from ascend_graph.host.ops import find_host_kernel
@@ -79,6 +80,27 @@ def test_add_of_shapes_that_broadcast(
     assert library.aclnnAddGetWorkspaceSize(*tensors[:2], scalar, tensors[2], *places) == 0, recent_error()
     assert library.aclnnAdd(None, size, executor, None) == 0
     torch.testing.assert_close(out, x + alpha * other)
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "text"),
+    [
+        (torch.float64, torch.float64, "aclnnRmsNorm: x is DOUBLE; documents have FLOAT, FLOAT16, BF16"),
+        (torch.int32, torch.float32, "aclnnRmsNorm: x is INT32; documents have FLOAT, FLOAT16, BF16"),
+        (torch.float32, torch.float64, "aclnnRmsNorm: y is DOUBLE; documents have FLOAT, FLOAT16, BF16"),
+    ],
+)
+def test_dtypes_that_documents_leave_out_are_refused(x: torch.dtype, y: torch.dtype, text: str) -> None:
+    with pytest.raises(HostRuntimeError, match=text):
+        prepare("RmsNorm", [torch.ones(2, 4).to(x), torch.ones(4), 1e-6, torch.empty(2, 4, dtype=y), torch.empty(2, 1)])
+
+
+def test_documented_dtypes_are_of_parameters_that_the_table_has() -> None:
+    known = {f.symbol: {p.name for p in f.parameters} for f in functions().values()}
+    assert len(documented_dtypes()) > 100
+    for symbol, rules in documented_dtypes().items():
+        assert rules.keys() <= known[symbol]
+        assert all(rules.values())
 
 
 def test_integers_of_four_bits_lie_two_in_a_byte(library: ctypes.CDLL, recent_error: ctypes._NamedFuncPointer) -> None:

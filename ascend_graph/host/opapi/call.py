@@ -13,6 +13,7 @@ import torch
 
 from ascend_graph.host.dtypes import INT4, ge_dtype
 from ascend_graph.host.engine.model import error_text
+from ascend_graph.host.opapi.dtypes import documented_dtypes
 from ascend_graph.host.opapi.table import Function, Output, functions
 from ascend_graph.host.ops import HostKernel, find_host_kernel
 from ascend_graph.host.ops.four_bits import as_int4, packed, unpacked_where_dense
@@ -93,6 +94,7 @@ class _Bound:
         attrs = self.accepted.get(key)
         if attrs is None:
             self._check_presence(values)
+            self._check_dtypes(values)
             attrs = self.kernel.bind_attrs(
                 {name: value for name, reader in self.attrs if (value := reader(values)) is not None}
             )
@@ -109,6 +111,16 @@ class _Bound:
         for reader, required, _ in self.inputs:
             if required and reader is not None and reader(values) is None:
                 raise NullParameterError(f"{self.function.symbol}: {required} must not be null")
+
+    def _check_dtypes(self, values: Mapping[str, Any]) -> None:
+        for name, valid in documented_dtypes().get(self.function.symbol, {}).items():
+            for tensor in _listed(values[name]):
+                dtype = _dtype_of(tensor) if isinstance(tensor, T) and tensor.numel() else None
+                if dtype is not None and dtype not in valid:
+                    known = ", ".join(DataType(d).name for d in sorted(valid))
+                    raise HostRuntimeError(
+                        f"{self.function.symbol}: {name} is {DataType(dtype).name}; documents have {known}"
+                    )
 
 
 @dataclass(frozen=True, slots=True)
