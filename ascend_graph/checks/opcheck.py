@@ -104,7 +104,7 @@ def opcheck(
     """
     if strict and not (is_active() and is_strict(os.environ)):
         raise HostRuntimeError("opcheck(strict=True): start the program with python -m ascend_graph.host --strict")
-    names = _names(checks)
+    names = check_names(checks)
     overload, registered = _operator(op)
     subject = Subject(overload, registered, _device(overload), reference, rtol, atol)
     made = _samples(overload, registered, samples, count, seed)
@@ -125,14 +125,19 @@ def opcheck(
     return report
 
 
-def _names(checks: Iterable[str] | None) -> list[str]:
+def check_names(checks: Iterable[str] | None) -> list[str]:
+    """The checks that are named; all without a name.
+
+    Raises:
+        SampleError: There is no such check.
+    """
     known = [*CHECKS, *ALONE]
     if checks is None:
         return known
     names = list(checks)
     strangers = [name for name in names if name not in known]
     if strangers:
-        raise SampleError(f"checks= names {', '.join(map(repr, strangers))}; the checks are {', '.join(known)}")
+        raise SampleError(f"there is no check {', '.join(map(repr, strangers))}; the checks are {', '.join(known)}")
     return names
 
 

@@ -24,6 +24,10 @@ class ModuleError(AscendGraphError):
     """The module cannot be imported, or registers nothing that is asked for."""
 
 
+class RequestError(AscendGraphError):
+    """What is asked for does not exist, whatever the module registers."""
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """What to check.
@@ -81,6 +85,7 @@ def check_module(request: Request, started: Callable[[str], None] = lambda _: No
 
     Raises:
         ModuleError: The module cannot be imported, or it registers none of the operators.
+        RequestError: There is no check of such a name.
     """
     reports: list[Report] = []
     while True:
@@ -89,6 +94,8 @@ def check_module(request: Request, started: Callable[[str], None] = lambda _: No
             match line:
                 case {"error": message}:
                     raise ModuleError(f"{request.module} cannot be imported: {message}")
+                case {"unknown": message}:
+                    raise RequestError(message)
                 case {"operators": [], "registered": known}:
                     if not known:
                         raise ModuleError(

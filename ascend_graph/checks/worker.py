@@ -43,11 +43,17 @@ def _say(lines: TextIO, what: dict[str, Any]) -> None:
 
 
 def _check(lines: TextIO, request: dict[str, Any], references: Mapping[str, Callable[..., Any]]) -> None:
-    from ascend_graph.checks.opcheck import opcheck
+    from ascend_graph.checks.opcheck import check_names, opcheck
     from ascend_graph.checks.report import Outcome, Report, State
+    from ascend_graph.checks.samples import SampleError
     from ascend_graph.errors import AscendGraphError
     from ascend_graph.registration.register import registered_ops
 
+    try:
+        check_names(request["checks"] or None)
+    except SampleError as error:
+        _say(lines, {"unknown": str(error)})
+        return
     found = {str(op.overload): op for op in registered_ops()}
     named = request["operators"]
     chosen = {

@@ -175,11 +175,14 @@ def check(
     anything failed.
     """
     from ascend_graph.checks.report import as_text, junit
-    from ascend_graph.checks.running import Request, check_module
+    from ascend_graph.checks.running import Request, RequestError, check_module
 
     console = terminal(stderr=True)
     request = Request(module, operators, checks, count, seed, timeout, strict)
-    reports = check_module(request, started=lambda name: console.print(f"checking {name}", markup=False))
+    try:
+        reports = check_module(request, started=lambda name: console.print(f"checking {name}", markup=False))
+    except RequestError as error:
+        raise click.UsageError(str(error)) from None
     if output_format == "json":
         text = json.dumps([report.as_dict() for report in reports], indent=2, ensure_ascii=False)
     else:

@@ -84,6 +84,9 @@ def test_modules_that_cannot_be_checked(module: Path, tmp_path: Path) -> None:
         result = CliRunner().invoke(main, ["check", *arguments])
         assert result.exit_code == 1
         assert message in result.output
+    result = CliRunner().invoke(main, ["check", str(module), "--check", "gradients"])
+    assert result.exit_code == 2
+    assert "there is no check 'gradients'; the checks are arguments, repeats," in " ".join(result.output.split())
 
 
 def test_the_pytest_plugin(module: Path, tmp_path: Path) -> None:
