@@ -302,9 +302,18 @@ def installed_packages() -> tuple[OperatorPackage, ...]:
             try:
                 _loaded[library] = ctypes.CDLL(str(library), ctypes.RTLD_GLOBAL)
             except OSError as error:
-                raise OperatorPackageError(f"{library} does not load: {error}") from error
+                raise OperatorPackageError(f"{library} does not load: {_why(error)}") from error
         packages.append(package)
     return tuple(packages)
+
+
+def _why(error: OSError) -> str:
+    """What the loader says; of kernels that were compiled against another runtime, what to do."""
+    if "ascendc_host" in str(error):  # what only our own library of the kernel API has
+        return (
+            "it was built by another version of ascend_graph; build it again with this one, as with ascend-graph build"
+        )
+    return str(error)
 
 
 def find_package_kernel(op_type: str) -> HostKernel | None:

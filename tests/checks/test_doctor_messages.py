@@ -71,6 +71,7 @@ REPORTED = [
     ("RuntimeError: NPU out of memory. Tried to allocate 2.00 GiB (NPU 0; 60.97 GiB total capacity)", "memory of the device"),
     ("EH9999: [PID: 1439] [Init][PlatformInfo]init runtime platform info failed, SocVersion = Ascend910B2\n GEInitialize failed. ge result = 4294967295", "operator compiler of CANN does not start"),
     ("NotImplementedError: torch.ops.prims.conj.default ge_converter is not implemented!", "operator without a converter"),
+    ("OSError: /opp/vendors/x/libops.so: undefined symbol: _ZN12ascendc_host7LaidOutIJLm1496EEE2soE", "kernels of another host runtime"),
     ("the host runtime has no kernel for GE operator MlaProlog (MlaProlog, MlaProlog_1); write one in an operator package", "graph without a kernel on the host"),
     # hiyouga/LlamaFactory 5071; vllm-project/vllm-ascend 1955
     ("EI0006: 2024-08-05-18:15:21.270.506 Getting socket times out. Reason: Remote Rank did not send the data in time.", "ranks that do not meet"),

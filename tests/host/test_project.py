@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -295,6 +296,29 @@ def test_failures_reach_pytorch_and_graphs(package: Path) -> None:
 
 
 # ---------------------------------------------------------------------------------------------------- what is refused
+
+
+def test_a_package_for_another_runtime_is_refused(package: Path, tmp_path: Path) -> None:
+    """Its kernels ask for what that runtime says of how a block is laid out; the process does not end by it."""
+    other = tmp_path / "vendor"
+    shutil.copytree(package, other)
+    libraries = [path for path in other.rglob("*.so") if b"7LaidOutIJ" in path.read_bytes()]
+    assert libraries
+    for library in libraries:
+        other_size = re.sub(rb"(?<=7LaidOutIJLm)\d", lambda d: b"8" if d[0] == b"9" else b"9", library.read_bytes())
+        library.write_bytes(other_size)
+    code = """
+    import torch, torch_npu, ascend_graph
+    from ascend_graph.host.package import installed_packages
+    try:
+        installed_packages()
+    except ascend_graph.AscendGraphError as error:
+        print(error)
+    """
+    environment = {**os.environ, "ASCEND_CUSTOM_OPP_PATH": str(other)}
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=900)
+    assert "does not load: it was built by another version of ascend_graph; build it again" in done.stdout, done.stderr
 
 
 def changed(tmp_path: Path, *changes: tuple[str, str, str]) -> Path:

@@ -160,6 +160,13 @@ TABLE: tuple[Known, ...] = (
         "source /usr/local/Ascend/nnal/atb/set_env.sh --cxx_abi=1  # of the nnal of CANN's version; 0 where the above prints False",
     ),
     Known(
+        "kernels of another host runtime",
+        r"(?P<library>[^\s:'\"]+\.so[\w.]*): undefined symbol: (?P<symbol>_ZN\w*12ascendc_host\w*)",
+        "{library} has kernels that were compiled for the host runtime of another version of ascend_graph.",
+        "ascend-graph --version",
+        "build it again: ascend-graph build PROJECT -o OPP for an operator package, pip install --no-build-isolation PROJECT for a wheel",
+    ),
+    Known(
         "extension of another torch",
         rf"(?P<library>[^\s:'\"]+\.so[\w.]*): undefined symbol: (?P<symbol>{_TORCH_NAME})",
         "{library} was compiled against another torch or torch_npu than the installed one: pip builds in an environment of its own, "

@@ -22,6 +22,10 @@
 #include "ascendc_host/runtime.h"
 
 namespace ascendc_host {
+
+template <>
+const char Layout::so = 0;
+
 namespace {
 
 // ACL error codes of the device runtime (acl/error_codes/rt_error_codes.h).

@@ -159,6 +159,18 @@ class Block {
     uint8_t* memories_[static_cast<size_t>(Memory::count)] = {};
 };
 
+// What a kernel and this library must agree on. A library of kernels that was compiled when a block was laid
+// out otherwise does not load: it asks for a symbol that is not there.
+template <size_t... sizes>
+struct __attribute__((visibility("default"))) LaidOut {
+    static const char so;
+};
+using Layout = LaidOut<sizeof(Block), sizeof(Block::Fixpipe), sizeof(Block::FeatureMap), sizeof(Queue),
+                       sizeof(Buffer), sizeof(Where)>;
+template <>
+const char Layout::so;
+__attribute__((used)) inline const char* const laid_out = &Layout::so;
+
 // The block of this thread. Outside a kernel there is none, and calling an Ascend C API is a Violation.
 Block& current();
 bool inside_kernel();
