@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -455,6 +456,12 @@ CASES += [
 small = _floats(64, -0.95, 0.95)
 positive = _floats(64, 1.05, 9)
 vector = np.vectorize
+
+
+def _gelu(x: Any) -> Any:
+    return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
 MATH = {
     "Sin": (np.sin, x256), "Cos": (np.cos, x256), "Tan": (np.tan, small), "Asin": (np.arcsin, small), "Acos": (np.arccos, small),
     "Atan": (np.arctan, x256), "Sinh": (np.sinh, small), "Cosh": (np.cosh, small), "Tanh": (np.tanh, x256), "Asinh": (np.arcsinh, x256),
@@ -463,7 +470,7 @@ MATH = {
     "Lgamma": (vector(math.lgamma), positive), "Floor": (np.floor, x256), "Ceil": (np.ceil, x256), "Round": (np.rint, x256),
     "Rint": (np.rint, x256), "Trunc": (np.trunc, x256), "Frac": (lambda x: x - np.trunc(x), x256), "Sign": (np.sign, x256),
     "Sigmoid": (lambda x: 1 / (1 + np.exp(-x)), x256), "Silu": (lambda x: x / (1 + np.exp(-x)), x256),
-    "Gelu": (lambda x: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))), small),
+    "Gelu": (_gelu, small),
     "FasterGelu": (lambda x: x / (1 + np.exp(-1.702 * x)), x256),
     "FasterGeluV2": (lambda x: x * (np.sign(x) * (0.5 - 0.1444 * (np.clip(np.abs(0.7071 * x), None, 1.769) - 1.769) ** 2) + 0.5), x256),
 }  # fmt: skip
@@ -473,6 +480,32 @@ for name, (function, values) in MATH.items():
             Case(f"{name}({form})", f"{name}({form});", lambda x, y, z, f=function: f(x.astype(np.float64)).astype("f4"), values,
                  rtol=2e-5, atol=1e-6)
         )  # fmt: skip
+# The numbers that the function's document shows, in half.
+shown = np.resize(np.array([-1.251, 1.074, -6.137, 0.0841, 5.633, -0.0], "f2"), 64)
+results = np.resize(np.array([-0.1411, 0.916, 0, 0.0486, 5.633, 0], "f2"), 64)
+for modes in ("half", "half, true", "half, false, true", "half, true, true"):
+    CASES.append(
+        Case(
+            f"FasterGeluV2<{modes}>",
+            f"FasterGeluV2<{modes}>(z, x, n);",
+            lambda x, y, z: results,
+            shown,
+            types=H,
+            rtol=2e-3,
+            atol=1e-3,
+        )
+    )
+    CASES.append(
+        Case(
+            f"Gelu<{modes}>",
+            f"Gelu<{modes}>(z, x, n);",
+            lambda x, y, z: _gelu(x.astype("f4")).astype("f2"),
+            h256,
+            types=H,
+            rtol=2e-3,
+            atol=1e-3,
+        )
+    )
 CASES += [
     Case("Sin whole", "x.SetSize(n); Sin(z, x);", lambda x, y, z: np.sin(x), x256, rtol=1e-5, atol=1e-6),
     Case("Sin half", "Sin(z, x, n);", lambda x, y, z: np.sin(x.astype("f4")).astype("f2"), h256, types=H, rtol=1e-3),

@@ -71,29 +71,30 @@ void unary_math(const char* api, const Where& where, const LocalTensor<T>& dst, 
 
 }  // namespace detail
 
-// Four forms: with or without temporary space, with or without a count; and one for pointers.
-#define ASCENDC_MATH(Name, op)                                                                   \
-    template <typename T, bool isReuseSource = false, typename Count,                            \
+// Four forms: with or without temporary space, with or without a count; and one for pointers. What follows
+// the operation is added to the template; activations call its second parameter highPrecision.
+#define ASCENDC_MATH(Name, op, ...)                                                              \
+    template <typename T, bool isReuseSource = false __VA_ARGS__, typename Count,                \
               typename = detail::IfPointed<Count, uint32_t>>                                     \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const Count calCount) {      \
-        Name<T, isReuseSource>(dst, src, calCount, ascendc_host::current().where);               \
+        detail::unary_math(#Name, ascendc_host::current().where, dst, src, calCount, op);        \
     }                                                                                            \
-    template <typename T, bool isReuseSource = false>                                            \
+    template <typename T, bool isReuseSource = false __VA_ARGS__>                                \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>&, \
               const uint32_t calCount, Where where = Where()) {                                  \
         detail::unary_math(#Name, where, dst, src, calCount, op);                                \
     }                                                                                            \
-    template <typename T, bool isReuseSource = false>                                            \
+    template <typename T, bool isReuseSource = false __VA_ARGS__>                                \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>&, \
               Where where = Where()) {                                                           \
         detail::unary_math(#Name, where, dst, src, src.GetSize(), op);                           \
     }                                                                                            \
-    template <typename T, bool isReuseSource = false>                                            \
+    template <typename T, bool isReuseSource = false __VA_ARGS__>                                \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint32_t calCount,     \
               Where where = Where()) {                                                           \
         detail::unary_math(#Name, where, dst, src, calCount, op);                                \
     }                                                                                            \
-    template <typename T, bool isReuseSource = false>                                            \
+    template <typename T, bool isReuseSource = false __VA_ARGS__>                                \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, Where where = Where()) {     \
         detail::unary_math(#Name, where, dst, src, src.GetSize(), op);                           \
     }
@@ -125,9 +126,9 @@ ASCENDC_MATH(Frac, detail::frac_op())
 ASCENDC_MATH(Sign, detail::sign_op())
 ASCENDC_MATH(Sigmoid, detail::sigmoid_op())
 ASCENDC_MATH(Silu, detail::silu_op())
-ASCENDC_MATH(Gelu, detail::gelu_op())
-ASCENDC_MATH(FasterGelu, detail::faster_gelu_op())
-ASCENDC_MATH(FasterGeluV2, detail::faster_gelu_v2_op())
+ASCENDC_MATH(Gelu, detail::gelu_op(), , bool highPerformance = false)
+ASCENDC_MATH(FasterGelu, detail::faster_gelu_op(), , bool highPerformance = false)
+ASCENDC_MATH(FasterGeluV2, detail::faster_gelu_v2_op(), , bool highPerformance = false)
 #undef ASCENDC_MATH
 
 // The activations are also called with more template arguments; the first two are those of every function
