@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ascend_graph.host.ascendc import driver, translate
+from ascend_graph.host.ascendc import cores, driver, translate
 from ascend_graph.host.toolkit import toolkit_directory
 from ascend_graph.sources import kernels
 
@@ -67,6 +67,7 @@ def tools(cache: Path) -> Toolkit:
         headers,
         *LIBRARY,
         Path(standalone.__file__),
+        Path(cores.__file__),
         Path(driver.__file__),
         Path(translate.__file__),
         Path(kernels.__file__),

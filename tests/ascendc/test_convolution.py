@@ -40,7 +40,9 @@ extern "C" __global__ __cube__ void convolve(GM_ADDR x, GM_ADDR y, GM_ADDR z, ui
     } else {
         LoadData3DParamsV2<half> patches(none, 0, 0, channels, k, padded, 0, 0, 1, 1, 3, 3, 1, 1, false, false, (half)0, false, false, right);
         if (how == 1 || how == 4) {
-            SetFmatrix(high, wide, around, right ? FmatrixMode::FMATRIX_RIGHT : FmatrixMode::FMATRIX_LEFT);
+            if (right) SetFmatrix(high, wide, around, FmatrixMode::FMATRIX_RIGHT);
+            else if (how == 1) SetFmatrix(high, wide, around, FmatrixMode::FMATRIX_LEFT);
+            else Load3DSetFMatrixCal(high, wide, around);
             SetLoadDataPaddingValue((half)2);
         }
         if (how == 3) SetFmatrix(0, wide, around, FmatrixMode::FMATRIX_LEFT);

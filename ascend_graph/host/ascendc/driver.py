@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ascend_graph.errors import AscendGraphError
-from ascend_graph.host.ascendc import translate
+from ascend_graph.host.ascendc import cores, translate
 from ascend_graph.sources import kernels
 
 
@@ -161,12 +162,23 @@ class Home:
         return Home(Path(path))
 
 
+#: What g++ says before version 14 of a specialisation that clang++ takes.
+_INSIDE_CLASS = "explicit specialization in non-namespace scope"
+_CLANG = ("clang++", *(f"clang++-{version}" for version in range(25, 13, -1)))
+
+
+class InsideClassError(AscendGraphError):
+    """A source specialises a template inside a class, which the compiler does not take."""
+
+
 class Steps:
     """Runs the compiler's steps; stops at the first that fails, with its exit status."""
 
-    def __init__(self, dry_run: bool) -> None:
+    def __init__(self, dry_run: bool, compiler: Sequence[str] = ()) -> None:
         self._dry_run = dry_run
-        self._compiler = shlex.split(os.environ.get("ASCENDC_HOST_CXX", "g++"))
+        named = os.environ.get("ASCENDC_HOST_CXX")
+        self._compiler = list(compiler) or shlex.split(named or "g++")
+        self._may_choose = not compiler and named is None
 
     def run(self, arguments: Sequence[str]) -> None:
         command = [*self._compiler, *arguments]
@@ -177,64 +189,122 @@ class Steps:
         if status != 0:
             raise SystemExit(status if status > 0 else 1)
 
+    def compile(self, arguments: Sequence[str]) -> None:
+        """A step that may show that the source needs another compiler.
 
-def _compile_kernel_source(
-    command: Command, home: Home, steps: Steps, *, source: Path, target: Path, scratch: Path
-) -> None:
-    if not source.is_file():
-        raise CompilerOptionError(f"bisheng: no such source: {source}")
-    standard = [] if any(option.startswith("-std=") for option in command.options) else ["-std=gnu++17"]
-    includes = [f"-I{path}" for path in home.includes]
-    preprocessed = scratch / f"{source.stem}.ii"
-    dependencies = command.dependencies
-    if dependencies and "-MT" not in dependencies and "-MQ" not in dependencies:
-        dependencies = [*dependencies, "-MT", str(target)]
-    if dependencies and "-MF" not in dependencies:
-        dependencies = [*dependencies, "-MF", str(target.with_suffix(".d"))]
-    marks = [
-        f"-D__global__={kernels.GLOBAL_MARK}",
-        *(f"-D{name}={mark}" for name, mark in translate.CORE_MARKS.items()),
-    ]
-    # What every kernel source can say without an include: the qualifiers, and launches.
-    always = ["-include", "ascendc_host/qualifiers.h", "-include", "ascendc_host/runtime.h"]
-    steps.run(
-        [
-            *standard,
-            *command.options,
-            *includes,
-            *dependencies,
-            *marks,
-            *always,
-            "-E",
-            "-x",
-            "c++",
-            str(source),
-            "-o",
-            str(preprocessed),
-        ]
-    )
-    if not preprocessed.is_file():
-        return  # a dry run
-    text = preprocessed.read_text(encoding="utf-8", errors="surrogateescape")
-    text = translate.declare_cores(text)
-    if command.device_only:
-        text = translate.device_code(text)
-    if command.stubs is not None:
-        command.stubs.mkdir(parents=True, exist_ok=True)
-        found = kernels.find_kernels(text)
-        for kernel in found:
-            _write_if_changed(command.stubs / f"aclrtlaunch_{kernel.name}.h", translate.launch_header(kernel))
-        text += "\n" + "".join(map(translate.launch_stub, found))
-    text = re.sub(rf"\b{kernels.GLOBAL_MARK}\b|{_CORE_ATTRIBUTE}", "", translate.rewrite_launches(text))
-    preprocessed.write_text(text, encoding="utf-8", errors="surrogateescape")
-    if command.preprocess_only:
-        if command.output is None:
-            sys.stdout.write(text)
-        else:
-            Path(command.output).write_text(text, encoding="utf-8", errors="surrogateescape")
-        return
-    compile_options = [option for option in command.options if not option.startswith(("-D", "-U"))]
-    steps.run([*standard, *compile_options, "-x", "c++-cpp-output", "-c", str(preprocessed), "-o", str(target)])
+        Raises:
+            InsideClassError: it does, and the user has named none.
+        """
+        if self._dry_run or not self._may_choose:
+            self.run(arguments)
+            return
+        done = subprocess.run([*self._compiler, *arguments], check=False, stderr=subprocess.PIPE)
+        said = done.stderr.decode(errors="replace")
+        if done.returncode != 0 and _INSIDE_CLASS in said:
+            raise InsideClassError(said)
+        sys.stderr.write(said)
+        if done.returncode != 0:
+            raise SystemExit(done.returncode if done.returncode > 0 else 1)
+
+    def with_clang(self, error: InsideClassError) -> Steps:
+        """The same with clang++.
+
+        Raises:
+            CompilerOptionError: there is none.
+        """
+        clang = next(filter(None, map(shutil.which, _CLANG)), None)
+        if clang is None:
+            raise CompilerOptionError(
+                f"bisheng: {self._compiler[0]} does not take explicit specialisations inside a class, which this source has; "
+                "install clang++ (14 or newer), or name a compiler that takes them in ASCENDC_HOST_CXX, as g++ does from "
+                f"version 14 on. What it said: {next(line for line in str(error).splitlines() if _INSIDE_CLASS in line)}"
+            )
+        return Steps(self._dry_run, [clang])
+
+
+@dataclass(frozen=True, slots=True)
+class _KernelSource:
+    """One source with kernels on its way to an object."""
+
+    command: Command
+    home: Home
+    source: Path
+    target: Path
+    scratch: Path
+
+    def compile(self, steps: Steps) -> None:
+        """Compile it; once for each kind of core where it needs that."""
+        text = self._preprocess(steps, [])
+        if text is None:
+            return  # a dry run
+        if (
+            self.command.preprocess_only
+            or self.command.device_only
+            or not cores.needs_both(text, self.home.path.resolve())
+        ):
+            self._finish(steps, text, self.target, self.command.stubs)
+            return
+        table = cores.table_name(self.source, self.target)
+        objects = {core: self.scratch / f"{self.source.stem}-{core}.o" for core in (cores.CUBE, cores.VECTOR)}
+        for core, target in objects.items():
+            text = self._preprocess(steps, cores.definitions(core, table)) or ""
+            self._finish(steps, text, target, self.command.stubs if core == cores.CUBE else None)
+        cores.join(objects[cores.CUBE], objects[cores.VECTOR], self.target, table, self.scratch, steps.run)
+
+    @property
+    def _standard(self) -> list[str]:
+        return [] if any(option.startswith("-std=") for option in self.command.options) else ["-std=gnu++17"]
+
+    def _preprocess(self, steps: Steps, definitions: Sequence[str]) -> str | None:
+        if not self.source.is_file():
+            raise CompilerOptionError(f"bisheng: no such source: {self.source}")
+        preprocessed = self.scratch / f"{self.source.stem}.ii"
+        dependencies = self.command.dependencies
+        if dependencies and "-MT" not in dependencies and "-MQ" not in dependencies:
+            dependencies = [*dependencies, "-MT", str(self.target)]
+        if dependencies and "-MF" not in dependencies:
+            dependencies = [*dependencies, "-MF", str(self.target.with_suffix(".d"))]
+        steps.run(
+            [
+                *self._standard,
+                *self.command.options,
+                *definitions,
+                *(f"-I{path}" for path in self.home.includes),
+                *dependencies,
+                f"-D__global__={kernels.GLOBAL_MARK}",
+                *(f"-D{name}={mark}" for name, mark in translate.CORE_MARKS.items()),
+                # What every kernel source can say without an include: the qualifiers, and launches.
+                *("-include", "ascendc_host/qualifiers.h", "-include", "ascendc_host/runtime.h"),
+                *("-E", "-x", "c++", str(self.source), "-o", str(preprocessed)),
+            ]
+        )
+        if not preprocessed.is_file():
+            return None
+        return preprocessed.read_text(encoding="utf-8", errors="surrogateescape")
+
+    def _finish(self, steps: Steps, text: str, target: Path, stubs: Path | None) -> None:
+        """Make an object of preprocessed text."""
+        text = translate.declare_cores(text)
+        if self.command.device_only:
+            text = translate.device_code(text)
+        if self.command.stubs is not None:
+            found = kernels.find_kernels(text)
+            if stubs is not None:
+                stubs.mkdir(parents=True, exist_ok=True)
+                for kernel in found:
+                    _write_if_changed(stubs / f"aclrtlaunch_{kernel.name}.h", translate.launch_header(kernel))
+            text += "\n" + "".join(map(translate.launch_stub, found))
+        text = re.sub(rf"\b{kernels.GLOBAL_MARK}\b|{_CORE_ATTRIBUTE}", "", translate.rewrite_launches(text))
+        translated = self.scratch / f"{self.source.stem}.ii"
+        translated.write_text(text, encoding="utf-8", errors="surrogateescape")
+        if self.command.preprocess_only:
+            if self.command.output is None:
+                sys.stdout.write(text)
+            else:
+                Path(self.command.output).write_text(text, encoding="utf-8", errors="surrogateescape")
+            return
+        options = [option for option in self.command.options if not option.startswith(("-D", "-U"))]
+        steps.compile([*self._standard, *options, "-x", "c++-cpp-output", "-c", str(translated), "-o", str(target)])
 
 
 def _write_if_changed(path: Path, text: str) -> None:
@@ -263,7 +333,11 @@ def run(arguments: Sequence[str]) -> None:
             if command.compile_only:
                 target = Path(command.output or f"{source.stem}.o")
             if kernel:
-                _compile_kernel_source(command, home, steps, source=source, target=target, scratch=scratch)
+                kernel_source = _KernelSource(command, home, source, target, scratch)
+                try:
+                    kernel_source.compile(steps)
+                except InsideClassError as error:
+                    kernel_source.compile(steps.with_clang(error))
             else:
                 mode = "-E" if command.preprocess_only else "-c"
                 includes = [f"-I{path}" for path in home.includes]

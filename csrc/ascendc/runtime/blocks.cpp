@@ -43,7 +43,12 @@ thread_local std::mutex* this_lock = nullptr;  // of global memory, held by the 
 struct Cancelled {};  // another block failed: unwind quietly
 struct Restart {
     KernelType type;
+    bool asked = false;  // the kernel has only asked for its core: it may still declare another type
 };
+// The core of a kernel that has one to a group.
+Core single_core(KernelType type) {
+    return type == KernelType::aiv_only || type == KernelType::mix_0_1 ? Core::aiv : Core::aic;
+}
 
 // --- threads
 // ---------------------------------------------------------------------------------------------------------
@@ -139,13 +144,16 @@ class Runner {
             reset(type);
             run_all();
             if (restart_ == KernelType::undeclared || !failure_.what.empty()) return failure_;
-            if (type != KernelType::undeclared) {
+            if (type != KernelType::undeclared && !assumed_) {
                 return {format("kernel %s: KERNEL_TASK_TYPE_DEFAULT names two types in one launch", kernel_),
                         aicore_exception};
             }
+            assumed_ = type == KernelType::undeclared && asked_;
             type = restart_;
         }
     }
+    // Whether the type of this run is the one of kernels that ask for their core before they declare any.
+    bool assumed() const { return assumed_; }
 
     // Waits until `ready`, under the lock. `what` says what is awaited, for the message of a wait that cannot
     // end.
@@ -287,6 +295,7 @@ class Runner {
     void reset(KernelType type) {
         type_ = type;
         restart_ = KernelType::undeclared;
+        asked_ = true;
         failure_ = {"", 0};
         next_ = running_ = starting_ = 0;
         barrier_ = vector_barrier_ = {};
@@ -367,6 +376,8 @@ class Runner {
         if (per_group() > 1) {
             block.core = job % per_group() == 0 ? Core::aic : Core::aiv;
             block.sub_index = block.core == Core::aiv ? job % per_group() - 1 : 0;
+        } else if (type_ != KernelType::undeclared) {
+            block.core = single_core(type_);
         }
         block.where = Where("", 0);
         Run run{*this, block};
@@ -382,13 +393,17 @@ class Runner {
             if (this_lock != nullptr) std::exchange(this_lock, nullptr)->unlock();
             run.failure = describe_end(block, ended);
         }
-        if (run.failure.what.empty() && run.restart == KernelType::undeclared) return;
+        if (run.failure.what.empty() && run.restart.type == KernelType::undeclared) return;
         std::lock_guard<std::mutex> lock(mutex_);
         if (failure_.what.empty()) {
             failure_ = run.failure;
             interrupted_ = ended == SIGINT;
         }
-        if (run.restart != KernelType::undeclared) restart_ = run.restart;
+        if (run.restart.type != KernelType::undeclared) {
+            // A declaration of one block outweighs the question of another.
+            if (asked_) restart_ = run.restart.type;
+            asked_ = asked_ && run.restart.asked;
+        }
         changed_.notify_all();
     }
 
@@ -397,7 +412,7 @@ class Runner {
         Runner& runner;
         Block& block;
         Violation failure{"", 0};
-        KernelType restart = KernelType::undeclared;
+        Restart restart{KernelType::undeclared};
 
         void run() {
             static thread_local Memories memories;
@@ -413,7 +428,7 @@ class Runner {
             } catch (const Violation& violation) {
                 failure = violation;
             } catch (const Restart& wish) {
-                restart = wish.type;
+                restart = wish;
             } catch (const Cancelled&) {
             } catch (const std::exception& error) {
                 failure = broken(block, error.what());
@@ -463,6 +478,8 @@ class Runner {
     std::condition_variable changed_;
     KernelType type_ = KernelType::undeclared;
     KernelType restart_ = KernelType::undeclared;
+    bool asked_ = true;     // every wish to restart so far came of a question
+    bool assumed_ = false;  // type_ came of a question
     Violation failure_{"", 0};
     bool interrupted_ = false;
     uint32_t next_ = 0;      // the first block that no thread has taken
@@ -564,17 +581,18 @@ int catch_faults(void (*body)(void* state), void* state) {
 
 Core ask_core() {
     const Block& block = current();
-    if (block.type == KernelType::undeclared) throw Restart{KernelType::mix_1_2};
+    if (block.type == KernelType::undeclared) throw Restart{KernelType::mix_1_2, true};
     return block.core;
 }
 
 void declare_kernel_type(KernelType type) {
     Block& block = current();
     if (block.type == type || type == KernelType::undeclared) return;
-    if (type == KernelType::mix_1_1 || type == KernelType::mix_1_2) throw Restart{type};
+    const bool mixed = type == KernelType::mix_1_1 || type == KernelType::mix_1_2;
+    if (mixed || (block.type != KernelType::undeclared && Runner::mine->assumed())) throw Restart{type};
     if (block.type != KernelType::undeclared) return;
     block.type = type;
-    block.core = type == KernelType::aiv_only || type == KernelType::mix_0_1 ? Core::aiv : Core::aic;
+    block.core = single_core(type);
 }
 
 void barrier(bool vector_only, const Where& where) { Runner::mine->barrier(vector_only, where); }

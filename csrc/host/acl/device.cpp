@@ -170,6 +170,15 @@ ACL_EXPORT aclError aclrtDeviceGetStreamPriorityRange(int32_t* least, int32_t* g
 
 ACL_EXPORT const char* aclrtGetSocName() { return kSocName; }
 
+// Where a device keeps the flags of cores that wait for one another. Kernels hand it to SetSyncBaseAddr and
+// do not look there.
+ACL_EXPORT aclError aclrtGetHardwareSyncAddr(void** address) {
+    static uint64_t flags;
+    if (address == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtGetHardwareSyncAddr: addr is null");
+    *address = &flags;
+    return ACL_SUCCESS;
+}
+
 ACL_EXPORT aclError aclGetDeviceCapability(uint32_t, int info, int64_t* value) {
     if (value == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclGetDeviceCapability: value is null");
     switch (info) {

@@ -47,13 +47,13 @@ struct div_op {
 struct max_op {
     template <typename T>
     T operator()(T a, T b) const {
-        return (a > b) | (a != a) ? a : b;
+        return ((a > b) | (a != a)) ? a : b;
     }
 };
 struct min_op {
     template <typename T>
     T operator()(T a, T b) const {
-        return (a < b) | (a != a) ? a : b;
+        return ((a < b) | (a != a)) ? a : b;
     }
 };
 struct and_op {

@@ -111,6 +111,10 @@ inline void SetFmatrix(uint16_t l1H, uint16_t l1W, const uint8_t padList[4], con
     }
     detail::set_feature_map(block.feature_maps[static_cast<size_t>(fmatrixMode)], l1H, l1W, padList);
 }
+// The same for the left matrix.
+inline void Load3DSetFMatrixCal(uint16_t l1H, uint16_t l1W, const uint8_t padList[4], Where where = Where()) {
+    SetFmatrix(l1H, l1W, padList, FmatrixMode::FMATRIX_LEFT, where);
+}
 // What the padding holds, for LoadData with isSetPadding = false.
 template <typename T>
 void SetLoadDataPaddingValue(const T padValue) {

@@ -263,6 +263,14 @@ struct IsSameType {
 };
 // Kernels name this type to tell it from others; nothing computes with it here.
 struct int4b_t;
+template <typename T>
+struct SizeOfBits {
+    static constexpr size_t value = sizeof(T) * 8;
+};
+template <>
+struct SizeOfBits<int4b_t> {
+    static constexpr size_t value = 4;
+};
 template <bool condition, typename T, typename F>
 using Conditional = std::conditional<condition, T, F>;
 namespace Std = ::std;

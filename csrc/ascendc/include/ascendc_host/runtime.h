@@ -9,11 +9,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <deque>
 #include <memory>
 #include <new>
 #include <string>
 #include <type_traits>
+#include <typeinfo>
 #include <vector>
 
 #include "../ascendc_host_launch.h"
@@ -228,6 +230,21 @@ size_t allocation_rest(const void* p);
 
 using Body = void (*)(const void* arguments);
 
+#ifdef ASCENDC_HOST_VECTOR_ENTRIES
+// The vector cores' code of a source, by the types of its entries; the driver of the compiler writes the
+// table.
+struct NamedEntry {
+    const char* type;
+    Body code;
+};
+extern "C" __attribute__((visibility("hidden"))) const NamedEntry ASCENDC_HOST_VECTOR_ENTRIES[];
+inline Body find_entry(const NamedEntry* entry, const char* type) {
+    while (entry->type != nullptr && std::strcmp(entry->type, type) != 0) ++entry;
+    if (entry->type == nullptr) fail(std::string("the vector cores have no code for ") + type);
+    return entry->code;
+}
+#endif
+
 // Queues `block_count` blocks of `body(copy of arguments)` on `stream`. Returns an ACL error code, 0 for
 // none.
 uint32_t launch_bytes(const char* kernel, uint32_t block_count, void* stream, Body body,
@@ -261,18 +278,33 @@ Arguments<T, Ts...> pack(T first, Ts... rest) {
     return {first, pack(rest...)};
 }
 
-// `kernel` is a captureless function object; one is made for every launch expression.
+// One kernel of one launch expression, as the code that a block runs. `Kernel` is a captureless function
+// object; one is made for every launch expression.
+template <typename Kernel, typename Packed>
+struct Entry {
+    static void here(const void* bytes) {
+        // An empty class has no state to construct, and a lambda has no default constructor before C++20.
+        alignas(Kernel) char nothing[sizeof(Kernel)] = {};
+        static_cast<const Packed*>(bytes)->apply(*std::launder(reinterpret_cast<const Kernel*>(nothing)));
+    }
+#ifdef ASCENDC_HOST_VECTOR_ENTRIES
+    // The source was compiled once for each kind of core: this is the cube cores' code.
+    static void run(const void* bytes) {
+        if (ask_core() != Core::aiv) return here(bytes);
+        static const Body vector = find_entry(ASCENDC_HOST_VECTOR_ENTRIES, typeid(Entry).name());
+        vector(bytes);
+    }
+#else
+    static void run(const void* bytes) { here(bytes); }
+#endif
+};
+
 template <typename Kernel, typename... Ts>
 uint32_t launch(const char* name, uint32_t block_count, void* stream, Kernel, Ts... values) {
     static_assert(std::is_empty<Kernel>::value, "a kernel captures nothing: its arguments carry everything");
     const auto arguments = pack(values...);
     using Packed = std::remove_const_t<decltype(arguments)>;
-    const Body body = [](const void* bytes) {
-        // An empty class has no state to construct, and a lambda has no default constructor before C++20.
-        alignas(Kernel) char nothing[sizeof(Kernel)] = {};
-        static_cast<const Packed*>(bytes)->apply(*std::launder(reinterpret_cast<const Kernel*>(nothing)));
-    };
-    return launch_bytes(name, block_count, stream, body, &arguments, sizeof(arguments));
+    return launch_bytes(name, block_count, stream, Entry<Kernel, Packed>::run, &arguments, sizeof(arguments));
 }
 
 // kernel<<<blocks, l2ctrl, stream>>>(arguments...), as the compiler driver writes it:

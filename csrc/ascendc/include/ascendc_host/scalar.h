@@ -67,13 +67,14 @@ void ResetCtrlSpr() {
 
 }  // namespace AscendC
 
-// The device compiler knows these for scalars of any two types, without a namespace.
-template <typename T, typename U>
-constexpr std::common_type_t<T, U> min(T a, U b) {
+// The device compiler knows these for scalars of any two types, without a namespace. The empty pack makes
+// them worse than a kernel's own functions of the same form, as the compiler's are.
+template <typename T, typename U, typename... None, typename = std::enable_if_t<sizeof...(None) == 0>>
+constexpr std::common_type_t<T, U> min(T a, U b, None...) {
     return b < a ? static_cast<std::common_type_t<T, U>>(b) : static_cast<std::common_type_t<T, U>>(a);
 }
-template <typename T, typename U>
-constexpr std::common_type_t<T, U> max(T a, U b) {
+template <typename T, typename U, typename... None, typename = std::enable_if_t<sizeof...(None) == 0>>
+constexpr std::common_type_t<T, U> max(T a, U b, None...) {
     return a < b ? static_cast<std::common_type_t<T, U>>(b) : static_cast<std::common_type_t<T, U>>(a);
 }
 

@@ -9,10 +9,18 @@
 
 #include "tensor.h"
 
+// ASCENDC_HOST_CORE: the source is compiled once for each kind of core, so which one is a constant.
+#ifdef ASCENDC_HOST_CORE
+#define ASCEND_IS_AIV (ASCENDC_HOST_CORE == ::AscendC::AIV)
+#define ASCEND_IS_AIC (ASCENDC_HOST_CORE == ::AscendC::AIC)
+#define ASCEND_IS_NOT_AIV (ASCENDC_HOST_CORE != ::AscendC::AIV)
+#define ASCEND_IS_NOT_AIC (ASCENDC_HOST_CORE != ::AscendC::AIC)
+#else
 #define ASCEND_IS_AIV (::ascendc_host::ask_core() == ::ascendc_host::Core::aiv)
 #define ASCEND_IS_AIC (::ascendc_host::ask_core() == ::ascendc_host::Core::aic)
 #define ASCEND_IS_NOT_AIV (::ascendc_host::ask_core() != ::ascendc_host::Core::aiv)
 #define ASCEND_IS_NOT_AIC (::ascendc_host::ask_core() != ::ascendc_host::Core::aic)
+#endif
 #define KERNEL_TASK_TYPE_DEFAULT(type) ::AscendC::declare_kernel_type(type)
 #define KERNEL_TASK_TYPE(key, type)                                         \
     if (::ascendc_host::current().tiling_key == static_cast<uint64_t>(key)) \
@@ -40,11 +48,15 @@ inline void declare_kernel_type(KernelMetaType type) {
     }
 }
 
+#ifdef ASCENDC_HOST_CORE
+constexpr int32_t g_coreType = ASCENDC_HOST_CORE;
+#else
 // Which core this is, to be compared with AIC and AIV: a question like ASCEND_IS_AIC, not a constant.
 struct CoreTypeQuestion {
     operator KernelCore() const { return ASCEND_IS_AIC ? AIC : AIV; }
 };
 constexpr CoreTypeQuestion g_coreType;
+#endif
 
 inline int64_t GetBlockIdx() { return ascendc_host::current().block_idx(); }
 inline int64_t GetBlockNum() { return ascendc_host::current().count; }
@@ -142,6 +154,8 @@ inline void NotifyNextBlock(GlobalTensor<int32_t>&, LocalTensor<int32_t>&, Where
 inline void SetNextTaskStart() {}
 inline void WaitPreTaskEnd() {}
 inline void InitSocState() {}
+// Where the device keeps the flags of CrossCoreSetFlag; here they are the runtime's.
+inline void SetSyncBaseAddr(uint64_t) {}
 
 // Instructions are where they are needed.
 inline void ICachePreLoad(int64_t) {}

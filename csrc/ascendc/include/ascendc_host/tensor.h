@@ -142,6 +142,12 @@ class LocalTensor {
         *this = source[offset].template ReinterpretCast<T>();
     }
 
+    // bufferAddr counts bytes from the start of the memory of logicPos, dataLen is the size in bytes.
+    void SetAddr(const TBuffAddr& address, Where where = Where()) {
+        *this = LocalTensor(static_cast<TPosition>(address.logicPos), address.bufferAddr,
+                            static_cast<uint32_t>(address.dataLen / sizeof(T)), where);
+    }
+
     int32_t GetPosition() const { return static_cast<int32_t>(position_); }
     void SetSize(uint32_t size) { size_ = size; }
     uint32_t GetSize() const { return size_; }

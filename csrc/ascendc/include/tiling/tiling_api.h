@@ -9,6 +9,10 @@
 #include "../kernel_tiling/kernel_tiling.h"
 #include "function_tiling.h"
 #include "platform/platform_ascendc.h"
+// ge::Shape, which callers of these functions make without an include of their own.
+#if defined(__has_include) && __has_include("graph/tensor.h")
+#include "graph/tensor.h"
+#endif
 
 namespace matmul_tiling {
 

@@ -7,8 +7,8 @@
 #include <type_traits>
 
 #include "graph/types.h"
-#include "op_host/util/bfloat16.h"
-#include "op_host/util/fp16.h"
+#include "op_common/op_host/util/bfloat16.h"
+#include "op_common/op_host/util/fp16.h"
 
 namespace ascend_graph::host {
 

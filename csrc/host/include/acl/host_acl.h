@@ -119,6 +119,7 @@ aclError aclrtResetDevice(int32_t deviceId);
 aclError aclrtGetDevice(int32_t* deviceId);
 aclError aclrtGetDeviceCount(uint32_t* count);
 const char* aclrtGetSocName(void);
+aclError aclrtGetHardwareSyncAddr(void** addr);
 aclError aclrtResetDeviceForce(int32_t deviceId);
 aclError aclrtGetVersion(int32_t* majorVersion, int32_t* minorVersion, int32_t* patchVersion);
 aclError aclrtDeviceGetStreamPriorityRange(int32_t* leastPriority, int32_t* greatestPriority);

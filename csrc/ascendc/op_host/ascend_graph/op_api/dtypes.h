@@ -16,8 +16,8 @@
 #include "exe_graph/runtime/storage_shape.h"
 #include "graph/ascend_string.h"
 #include "graph/types.h"
-#include "op_host/util/bfloat16.h"
-#include "op_host/util/fp16.h"
+#include "op_common/op_host/util/bfloat16.h"
+#include "op_common/op_host/util/fp16.h"
 
 namespace op {
 

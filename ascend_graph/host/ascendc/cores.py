@@ -1,0 +1,119 @@
+"""Sources that are compiled once for each kind of core, as the device compiler does it, and made one object of.
+
+Most kernels ask at run time which core they are on, and one compilation serves both. Where the kind of core has to be a
+constant (``template <int32_t core = g_coreType>``) or a macro (``__DAV_C220_VEC__``), there are two: one for cube cores,
+which is also the host's, and one for vector cores. Of the second nothing stays visible but a table of the kernels'
+entries, in which the first looks up what a vector core runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ascend_graph.errors import AscendGraphError
+
+#: The kinds of core by the value of ``g_coreType``, with the macros that the device compiler defines for each.
+CUBE, VECTOR = 1, 2
+_MACROS = {CUBE: ("__DAV_C220_CUBE__", "__DAV_CUBE__"), VECTOR: ("__DAV_C220_VEC__", "__DAV_VEC__")}
+
+_CONSTANT = re.compile(r"[=<,]\s*(?:(?:::)?\s*AscendC\s*::\s*)?g_coreType\s*[,>]")
+_MACRO = re.compile(r"\b(?:__DAV_C220_CUBE__|__DAV_C220_VEC__|__DAV_CUBE__|__DAV_VEC__)\b")
+_MARKER = re.compile(r'^# \d+ "([^"\n<]+)"(?: \d)*$', re.MULTILINE)
+_ENTRY = re.compile(r" (_Z(N12ascendc_host5EntryI\S*E)3runEPKv)$", re.MULTILINE)
+
+
+class CoresError(AscendGraphError):
+    """The objects of the two kinds of core cannot be made one: a program of binutils is missing or fails."""
+
+
+def needs_both(preprocessed: str, toolkit: Path) -> bool:
+    """Whether a source must know its kind of core as it is compiled.
+
+    Args:
+        preprocessed: the source's preprocessed text, with line markers.
+        toolkit: files below it are the API's own, and not looked at.
+
+    >>> needs_both("template <int32_t core = g_coreType> void run();", Path("/toolkit"))
+    True
+    >>> needs_both("if (g_coreType == AIV) run();", Path("/toolkit"))
+    False
+    """
+    if _CONSTANT.search(preprocessed):
+        return True
+    own = {name for name in _MARKER.findall(preprocessed) if not name.startswith((f"{toolkit}/", "/usr/"))}
+    return any(_MACRO.search(Path(name).read_text(errors="replace")) for name in own if Path(name).is_file())
+
+
+def definitions(core: int, table: str) -> list[str]:
+    """The options of the preprocessor for one kind of core; ``table`` is the name of the table of entries."""
+    options = [f"-DASCENDC_HOST_CORE={core}", *(f"-D{name}=1" for name in _MACROS[core])]
+    return [*options, f"-DASCENDC_HOST_VECTOR_ENTRIES={table}"] if core == CUBE else options
+
+
+def table_name(source: Path, target: Path) -> str:
+    """The name of a source's table, another one for each object of a program."""
+    digest = hashlib.sha256(f"{source.resolve()}\0{target.resolve()}".encode()).hexdigest()
+    return f"ascendc_host_vector_entries_{digest[:16]}"
+
+
+def join(
+    cube: Path, vector: Path, target: Path, table: str, scratch: Path, compiler: Callable[[Sequence[str]], None]
+) -> None:
+    """Make one object of those of a source for cube and for vector cores.
+
+    Args:
+        cube: the object of cube cores and of the host; everything in it keeps its name.
+        vector: the object of vector cores; what it would do as a program starts is left out.
+        target: the object to write.
+        table: the name of the table of entries.
+        scratch: a directory for what is made on the way.
+        compiler: runs the host compiler with these arguments.
+
+    Raises:
+        CoresError: ``nm`` or ``objcopy`` is missing or fails.
+    """
+    entries = _ENTRY.findall(_binutils("nm", str(vector)))
+    # Entries of launches in functions that only this source sees are not visible outside their object yet. Unique symbols
+    # (g++ has them for variables of templates) can be made local only when they are weak.
+    visible, table_source, table_object = (
+        scratch / f"{vector.stem}{end}" for end in ("-visible.o", "-table.cpp", "-table.o")
+    )
+    _binutils(
+        "objcopy", "--weaken", *(f"--globalize-symbol={symbol}" for symbol, _ in entries), str(vector), str(visible)
+    )
+    lines = [f'extern "C" void entry{i}(const void*) __asm__("{symbol}");' for i, (symbol, _) in enumerate(entries)]
+    rows = [f'    {{"{type_}E", entry{i}}},' for i, (_, type_) in enumerate(entries)]
+    table_source.write_text(
+        "\n".join(
+            [
+                *lines,
+                "struct NamedEntry { const char* type; void (*code)(const void*); };",
+                f'extern "C" const NamedEntry {table}[];',
+                f"const NamedEntry {table}[] = {{",
+                *rows,
+                "    {nullptr, nullptr}};",
+                "",
+            ]
+        )
+    )
+    compiler(["-fPIC", "-O1", "-c", str(table_source), "-o", str(table_object)])
+    merged, private = scratch / f"{vector.stem}-merged.o", scratch / f"{vector.stem}-private.o"
+    # Without groups: the linker keeps one of those with the same name, and the two kinds of core have the same names.
+    compiler(["-r", "-nostdlib", "-Wl,--force-group-allocation", str(visible), str(table_object), "-o", str(merged)])
+    starts = [f"--remove-section={name}" for name in (".init_array*", ".fini_array*", ".ctors*", ".dtors*")]
+    _binutils("objcopy", f"--keep-global-symbol={table}", *starts, str(merged), str(private))
+    compiler(["-r", "-nostdlib", str(cube), str(private), "-o", str(target)])
+
+
+def _binutils(program: str, *arguments: str) -> str:
+    if shutil.which(program) is None:
+        raise CoresError(f"bisheng: no program {program}, which a source for two kinds of core needs; install binutils")
+    done = subprocess.run([program, *arguments], check=False, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise CoresError(f"bisheng: {program} failed: {done.stderr.strip()}")
+    return done.stdout

@@ -1,0 +1,21 @@
+// Functions that libraries of kernels name and the host does not have: what names one compiles, what calls
+// one does not, and is told why.
+#ifndef ASCENDC_HOST_REFUSED_H
+#define ASCENDC_HOST_REFUSED_H
+
+#include "cube.h"
+
+namespace AscendC {
+
+// B of a product in which two of four elements along k are there, with their places.
+template <typename T, typename U>
+void LoadDataWithSparse(const LocalTensor<T>&, const LocalTensor<T>&, const LocalTensor<U>&,
+                        const LoadData2DParams&) {
+    static_assert(
+        sizeof(T) == 0,
+        "LoadDataWithSparse: sparse products are not supported on the host; write B with its zeros");
+}
+
+}  // namespace AscendC
+
+#endif  // ASCENDC_HOST_REFUSED_H

@@ -1,0 +1,199 @@
+"""Sources that are compiled once for each kind of core, because the kind is a constant or a macro in them."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ascend_graph.host.ascendc.cores import needs_both
+
+from .conftest import Build, Toolkit, launch
+
+#: Block i of the cube cores writes 10 + i, of the vector cores 100 + i.
+KERNELS = """
+#include "kernel_operator.h"
+using namespace AscendC;
+
+struct Operation {
+    template <int32_t core = g_coreType>
+    __aicore__ void operator()(__gm__ int32_t* to);
+};
+template <>
+__aicore__ void Operation::operator()<AIC>(__gm__ int32_t* to) { to[GetBlockIdx()] = 10 + GetBlockIdx(); }
+template <>
+__aicore__ void Operation::operator()<AIV>(__gm__ int32_t* to) { to[8 + GetBlockIdx()] = 100 + GetBlockIdx(); }
+
+extern "C" __global__ __aicore__ void by_constant(GM_ADDR to) {
+    Operation operation;
+    operation((__gm__ int32_t*)to);
+}
+extern "C" __global__ __aicore__ void by_macro(GM_ADDR to) {
+#if defined(__DAV_C220_CUBE__)
+    ((__gm__ int32_t*)to)[GetBlockIdx()] = 10 + GetBlockIdx();
+#elif defined(__DAV_C220_VEC__)
+    ((__gm__ int32_t*)to)[8 + GetBlockIdx()] = 100 + GetBlockIdx();
+#endif
+}
+extern "C" __global__ __aicore__ void one_vector_core(GM_ADDR to) {
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_1);
+    Operation operation;
+    operation((__gm__ int32_t*)to);
+}
+extern "C" __global__ __vector__ void vectors_alone(GM_ADDR to) {
+    Operation operation;
+    operation((__gm__ int32_t*)to);
+}
+extern "C" __global__ __cube__ void cubes_alone(GM_ADDR to) {
+    Operation operation;
+    operation((__gm__ int32_t*)to);
+}
+
+// A kernel's own functions may have names and forms that the compiler knows too.
+namespace own {
+template <class T, class U, std::enable_if_t<std::is_arithmetic<T>::value && std::is_arithmetic<U>::value>* = nullptr>
+constexpr auto min(T const& a, U const& b) { return a < b ? 1000 + a : 1000 + b; }
+}  // namespace own
+extern "C" __global__ __cube__ void own_function(GM_ADDR to) {
+    using namespace own;
+    SetSyncBaseAddr(0);
+    TBuffAddr address;
+    address.logicPos = static_cast<uint8_t>(TPosition::A1);
+    address.bufferAddr = 64;
+    address.dataLen = 32;
+    LocalTensor<int32_t> local;
+    local.SetAddr(address);
+    const LocalTensor<int32_t> same(TPosition::A1, 64, 8);
+    same.SetValue(1, min(7, 9u));
+    ((__gm__ int32_t*)to)[GetBlockIdx()] = local.GetValue(1) + max(1, 2u) + local.GetSize() + SizeOfBits<int4b_t>::value;
+}
+
+// A template that only this source sees, launched from a function that only this source sees.
+namespace {
+template <class T>
+__global__ __aicore__ void adapter(GM_ADDR to) {
+    T operation;
+    operation((__gm__ int32_t*)to);
+}
+void run(uint8_t* to) { adapter<Operation><<<2, nullptr, nullptr>>>(to); }
+}  // namespace
+extern "C" void run_adapter(uint8_t* to) { run(to); }
+
+// What a program does as it starts is done once.
+int starts = 0;
+static const int started = ++starts;
+extern "C" int how_often_started() { return starts; }
+"""
+BOTH = [10, 11, 100, 101, 102, 103]
+
+
+@pytest.fixture(scope="module")
+def library(build: Build) -> ctypes.CDLL:
+    return build(KERNELS)
+
+
+def _written(to: np.ndarray) -> list[int]:
+    return [int(value) for value in to if value != 0]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "expected"),
+    [
+        ("by_constant", BOTH),
+        ("by_macro", BOTH),
+        ("one_vector_core", [10, 11, 100, 101]),
+        ("vectors_alone", [100, 101]),
+        ("cubes_alone", [10, 11]),
+        ("own_function", [1007 + 2 + 8 + 4] * 2),
+    ],
+)
+def test_each_core_runs_its_own_code(library: ctypes.CDLL, kernel: str, expected: list[int]) -> None:
+    to = np.zeros(16, np.int32)
+    assert launch(library, kernel, 2, to) == 0
+    assert _written(to) == expected
+
+
+def test_a_template_without_linkage(library: ctypes.CDLL, tools: Toolkit) -> None:
+    to = np.zeros(16, np.int32)
+    tools.seam.seam_clear()
+    library.run_adapter(ctypes.c_void_p(to.ctypes.data))
+    assert tools.message() == ""
+    assert _written(to) == BOTH
+
+
+def test_static_objects_are_made_once(library: ctypes.CDLL) -> None:
+    assert library.how_often_started() == 1
+
+
+def test_two_sources_of_one_program(tools: Toolkit, tmp_path: Path) -> None:
+    """The same names in both: each has the code of its own vector cores."""
+    for name, first in (("one", 1000), ("two", 2000)):
+        (tmp_path / f"{name}.asc").write_text(f"""
+#include "kernel_operator.h"
+template <int32_t core = g_coreType>
+__aicore__ inline int32_t first() {{ return core == AscendC::AIV ? {first} : {first} + 500; }}
+static __global__ __aicore__ void numbers(__gm__ uint8_t* to) {{
+    ((__gm__ int32_t*)to)[first() % 1000 / 500 * 8 + AscendC::GetBlockIdx()] = first() + AscendC::GetBlockIdx();
+}}
+static void run(uint8_t* to) {{ numbers<<<1, nullptr, nullptr>>>(to); }}
+extern "C" void run_{name}(uint8_t* to) {{ run(to); }}
+""")
+        made = tools.bisheng("-O1", "-fPIC", "-c", f"{name}.asc", "-o", f"{name}.o", cwd=tmp_path)
+        assert made.returncode == 0, made.stderr
+    made = tools.bisheng("-shared", "one.o", "two.o", "-o", "both.so", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    library = ctypes.CDLL(str(tmp_path / "both.so"), mode=ctypes.RTLD_LOCAL | os.RTLD_DEEPBIND)
+    for name, first in (("one", 1000), ("two", 2000)):
+        to = np.zeros(16, np.int32)
+        getattr(library, f"run_{name}")(ctypes.c_void_p(to.ctypes.data))
+        assert _written(to) == [first, first + 1, first + 500]
+
+
+def test_what_needs_both(tmp_path: Path) -> None:
+    toolkit = tmp_path / "toolkit"
+    assert needs_both("call<AscendC::AIC, AscendC::g_coreType>();", toolkit)
+    assert not needs_both("int32_t core = g_coreType;", toolkit)
+    for directory, expected in (("toolkit", False), ("kernels", True)):
+        header = tmp_path / directory / "a.h"
+        header.parent.mkdir()
+        header.write_text("#ifdef __DAV_C220_VEC__\n#endif\n")
+        assert needs_both(f'# 1 "{header}" 1\n', toolkit) is expected
+
+
+def test_specialisation_inside_a_class(tools: Toolkit, tmp_path: Path) -> None:
+    """g++ takes it from version 14 on; before, a clang++ on the path does, and without one the message says so."""
+    source = tmp_path / "inside.asc"
+    source.write_text(
+        "struct A { template <int n> int f(); template <> int f<1>() { return 1; } };\nint g() { return A().f<1>(); }\n"
+    )
+    g = tmp_path / "g++"
+    g.write_text('#!/bin/sh\ncase "$*" in *" -c "*) echo "a.asc:1: error: explicit specialization in non-namespace scope" >&2; exit 1;; esac\n'
+                 'for last; do :; done\n: > "$last"\n')  # fmt: skip
+    g.chmod(0o755)
+    for tool in ("sh", "dirname", "readlink", "env"):
+        (tmp_path / tool).symlink_to(f"/usr/bin/{tool}" if Path(f"/usr/bin/{tool}").exists() else f"/bin/{tool}")
+    environment = {
+        "PATH": str(tmp_path),
+        "ASCEND_GRAPH_PYTHON": sys.executable,
+        "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+    }
+    command = [str(tools.home / "bin/bisheng"), "-c", str(source), "-o", str(tmp_path / "inside.o")]
+
+    def run() -> subprocess.CompletedProcess[str]:
+        return subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=300)
+
+    without = run()
+    assert without.returncode == 1
+    assert "does not take explicit specialisations inside a class" in without.stderr
+    assert "ASCENDC_HOST_CXX" in without.stderr
+    clang = tmp_path / "clang++-16"
+    clang.write_text('#!/bin/sh\nfor last; do :; done\necho compiled > "$last"\n')
+    clang.chmod(0o755)
+    done = run()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "inside.o").read_text() == "compiled\n"
