@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from ascend_graph.checks.picture.tracing import picture as picture
     from ascend_graph.checks.report import CheckError as CheckError
     from ascend_graph.checks.samples import Sample as Sample
+    from ascend_graph.checks.traces import TraceError as TraceError
+    from ascend_graph.checks.traces import add_costs as add_costs
     from ascend_graph.dispatch.meta import MetaError as MetaError
     from ascend_graph.errors import AscendGraphError as AscendGraphError
     from ascend_graph.inference import InferenceError as InferenceError
@@ -66,7 +68,9 @@ _PUBLIC = {
     "RelationError": "ascend_graph.shapes",
     "Sample": "ascend_graph.checks.samples",
     "ShapeError": "ascend_graph.shapes",
+    "TraceError": "ascend_graph.checks.traces",
     "VmapLoopWarning": "ascend_graph.registration.batching",
+    "add_costs": "ascend_graph.checks.traces",
     "dtensor_backend": "ascend_graph.registration.meshes",
     "dtype_number": "ascend_graph.registration",
     "explain": "ascend_graph.checks.explain",

@@ -1,8 +1,8 @@
-"""How many floating-point operations a call of an operator has, by a formula over the dimensions of its relation."""
+"""What a call of an operator costs: floating-point operations, by a formula over the dimensions of its relation, and bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,37 +19,118 @@ class FlopsError(AscendGraphError):
     """A formula of ``flops=`` that is none, or that the operator has already."""
 
 
-def flop_formula(operator: str, relation: Relation, formula: str, schema: torch.FunctionSchema) -> Callable[..., int]:
-    """The function that ``torch.utils.flop_counter`` calls: from the arguments of a call to the number of operations.
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one call costs at least."""
+
+    #: Floating-point operations; None where no formula is declared.
+    flops: int | None
+    #: Bytes of every tensor that it reads and of every one that it writes, each once.
+    bytes: int
+
+
+class CostModel:
+    """From the shapes, dtypes and attrs of a call to its cost.
+
+    Args:
+        operator: What messages call it.
+        relation: Its shape relation, in the schema's names.
+        schema: The operator's schema.
+        formula: The number of floating-point operations over the relation's dimensions and the attrs.
 
     Raises:
         FlopsError: The formula is no arithmetic of the relation's dimensions and the operator's attrs.
     """
+
+    def __init__(self, operator: str, relation: Relation, schema: torch.FunctionSchema, formula: str | None) -> None:
+        self.relation, self.schema = relation, schema
+        #: The arguments that are tensors, or lists of them.
+        self.tensors = tuple(a.name for a in schema.arguments if "Tensor" in str(a.type))
+        #: The others.
+        self.attrs = tuple(a.name for a in schema.arguments if a.name not in self.tensors)
+        self._read = tuple(a.name for a in schema.arguments if a.name in self.tensors and not a.is_out)
+        self._counted = None if formula is None else _counted(operator, relation, formula, schema)
+
+    @property
+    def needed(self) -> frozenset[str]:
+        """The attrs that the cost depends on."""
+        names = (
+            self.relation.attr_names if self._counted is None else self.relation.attr_names | self._counted.attr_names
+        )
+        return names & frozenset(self.attrs)
+
+    def flops(self, shapes: Mapping[str, Any], dtypes: Mapping[str, Any], attrs: Mapping[str, Any]) -> int | None:
+        """The number of floating-point operations, as the formula says; None without one."""
+        if self._counted is None:
+            return None
+        (result,) = self._counted.infer(self._mentioned(shapes), self._mentioned(dtypes), attrs)
+        assert isinstance(result, tuple)
+        return int(result[0][0])
+
+    def cost(self, shapes: Mapping[str, Any], dtypes: Mapping[str, Any], attrs: Mapping[str, Any]) -> Cost:
+        """The cost of a call.
+
+        Args:
+            shapes: By tensor argument its sizes, a list of sizes for a list of tensors, ``None`` for an absent one.
+            dtypes: The same of dtypes, as names (``"float16"``).
+            attrs: The other arguments by name, all of them.
+
+        Raises:
+            ShapeError: The call does not fit the relation.
+        """
+        outputs = self.relation.infer(self._mentioned(shapes), self._mentioned(dtypes), attrs)
+        read = sum(_bytes(shapes[name], dtypes[name]) for name in self._read)
+        return Cost(self.flops(shapes, dtypes, attrs), read + sum(map(_output_bytes, outputs)))
+
+    def facts(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+        """Shapes, dtypes and attrs of a call."""
+        values = bind(self.schema, args, kwargs)
+        shapes = {n: tree_map_only(torch.Tensor, lambda t: tuple(t.shape), values[n]) for n in self.tensors}
+        dtypes = {n: tree_map_only(torch.Tensor, _dtype_name, values[n]) for n in self.tensors}
+        return shapes, dtypes, {name: values[name] for name in self.attrs}
+
+    def _mentioned(self, facts: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: facts[name] for name in self.relation.inputs}
+
+
+def _counted(operator: str, relation: Relation, formula: str, schema: torch.FunctionSchema) -> Relation:
     inputs = ", ".join(map(str, relation.input_tensors))
     clauses = f" where {', '.join(map(str, relation.clauses))}" if relation.clauses else ""
     try:
         counted = parse_relation(f"{inputs} -> flops[{formula}]{clauses}")
-        names = {a.name for a in schema.arguments}
-        strangers = sorted(set(counted.free_names) - names)
+        strangers = sorted(counted.free_names - {a.name for a in schema.arguments})
     except RelationError as error:
         raise FlopsError(f"{operator}: flops={formula!r} is no formula over {relation}: {error}") from None
     if strangers:
         raise FlopsError(f"{operator}: flops={formula!r}: {', '.join(strangers)} is no dimension or attr of {relation}")
-
-    def operations(*args: Any, out_val: Any = None, **kwargs: Any) -> int:
-        values = bind(schema, args, kwargs)
-        shapes = {n: tree_map_only(torch.Tensor, lambda t: tuple(t.shape), values[n]) for n in relation.inputs}
-        dtypes = {n: tree_map_only(torch.Tensor, _dtype_name, values[n]) for n in relation.inputs}
-        attrs = {a.name: values[a.name] for a in schema.arguments if "Tensor" not in str(a.type)}
-        (result,) = counted.infer(shapes, dtypes, attrs)
-        assert isinstance(result, tuple)
-        return int(result[0][0])
-
-    return operations
+    return counted
 
 
 def _dtype_name(tensor: torch.Tensor) -> str:
     return str(tensor.dtype).removeprefix("torch.")
+
+
+def _size(shape: Sequence[int], dtype: str) -> int:
+    elements = 1
+    for size in shape:
+        elements *= size
+    return elements * int(getattr(torch, dtype).itemsize)
+
+
+def _bytes(shape: Any, dtype: Any) -> int:
+    if shape is None:
+        return 0
+    if isinstance(dtype, str):
+        return _size(shape, dtype)
+    return sum(_bytes(s, d) for s, d in zip(shape, dtype, strict=True))
+
+
+def _output_bytes(output: Any) -> int:
+    if output is None:
+        return 0
+    return sum(map(_output_bytes, output)) if isinstance(output, list) else _size(*output)
 
 
 @dataclass(slots=True)
@@ -63,10 +144,14 @@ class FlopsHandle:
         flop_registry.pop(self.packet, None)
 
 
-def register_flops(overload: Any, operations: Callable[..., int]) -> FlopsHandle:
+def register_flops(overload: Any, model: CostModel) -> FlopsHandle:
     """Give ``torch.utils.flop_counter`` the formula of an operator."""
     packet = overload.overloadpacket
     if packet in flop_registry:
         raise FlopsError(f"{overload} has a formula of its operations already; leave flops= out to keep it")
+
+    def operations(*args: Any, out_val: Any = None, **kwargs: Any) -> int | None:
+        return model.flops(*model.facts(args, kwargs))
+
     register_flop_formula(packet, get_raw=True)(operations)
     return FlopsHandle(packet)

@@ -27,7 +27,7 @@ from ascend_graph.registration.autograd import Find, gradient_of, register_gradi
 from ascend_graph.registration.batching import Loops, read_loops, register_batching
 from ascend_graph.registration.comparison import beside
 from ascend_graph.registration.converter import make_converter
-from ascend_graph.registration.cost import flop_formula, register_flops
+from ascend_graph.registration.cost import CostModel, register_flops
 from ascend_graph.registration.functionalize import needs_twin, register_twin
 from ascend_graph.registration.request import RegistrationError, Request
 from ascend_graph.registration.sharding import register_sharding_rule
@@ -84,6 +84,13 @@ class Plan:
         """The operator; None before the change that defines it."""
         definition = self.changes.definition
         return self.request.overload if definition is None else definition.overload
+
+    def cost_model(self) -> CostModel | None:
+        """What tells a call's cost, in the schema's names, with every output that it writes; None without a relation."""
+        if self.relation is None:
+            return None
+        relation = in_schema_names(self.request.op_type, self.relation, self.binding)
+        return CostModel(self.request.operator, relation, self.overload._schema, self.request.flops)
 
 
 def plan(request: Request, earlier: Plan | None, override: bool, find: Find | None = None) -> Plan:
@@ -143,10 +150,10 @@ class _Planner:
             raise RegistrationError(
                 f"{request.op_type}: batch=, reduce= and flops= speak of the dimensions of a shape relation, and there is none: pass shape="
             )
-        relation = self.in_schema_names(returned_outputs(self.relation, self.binding))
+        relation = in_schema_names(request.op_type, returned_outputs(self.relation, self.binding), self.binding)
         if request.flops is not None:
-            operations = flop_formula(request.operator, relation, request.flops, schema)
-            self.changes.cost = Entry(lambda: register_flops(self.overload, operations), stacks=False)
+            counted = CostModel(request.operator, relation, schema, request.flops)
+            self.changes.cost = Entry(lambda: register_flops(self.overload, counted), stacks=False)
             self.evidence["flops"] = request.flops
         if request.batch is None and not request.reduce:
             return None
@@ -159,19 +166,6 @@ class _Planner:
             self.changes.batching = Entry(lambda: register_batching(self.overload, loops), stacks=False)
         self.changes.sharding = Entry(lambda: register_sharding_rule(self.overload, loops), stacks=False)
         return loops
-
-    def in_schema_names(self, relation: Relation) -> Relation:
-        """The relation with the inputs and attrs called as in the schema."""
-        names = {theirs: own for own, theirs in self.relation_names(relation).items() if own != theirs}
-        if not names:
-            return relation
-        changed = replace(
-            relation,
-            input_tensors=renamed(relation.input_tensors, names),
-            output_tensors=renamed(relation.output_tensors, names),
-            clauses=renamed(relation.clauses, names),
-        )
-        return parse_relation(str(changed))
 
     @property
     def overload(self) -> Any:
@@ -253,7 +247,7 @@ class _Planner:
         wanted, source = request.meta, "the function given"
         if self.relation is not None:
             relation = returned_outputs(self.relation, self.binding)
-            checked = self.meta_function(relation, self.relation_names(relation))
+            checked = self.meta_function(relation, relation_names(self.request.op_type, relation, self.binding))
             if wanted is None and not request.keep_meta:
                 wanted, source = checked, f"the relation given: {self.relation}"
         existing = self.existing_meta()
@@ -296,23 +290,6 @@ class _Planner:
     def meta_function(self, relation: Relation, names: Mapping[str, str] | None = None) -> MetaFunction:
         ges = self.binding.ge_dtype_arguments()
         return meta_function(relation, self.request.overload._schema, names, ge_numbers=ges)
-
-    def relation_names(self, relation: Relation) -> dict[str, str]:
-        """From schema names to the relation's, which speaks either the prototype's names or the schema's."""
-        ge_names = self.binding.argument_names()
-        mentioned = {*relation.inputs, *relation.free_names}
-        own = {argument.name for argument in self.binding.schema.arguments}
-        if mentioned <= set(ge_names.values()):
-            return ge_names
-        if mentioned <= own:
-            return {}
-        strangers = sorted(mentioned - set(ge_names.values()) - own)
-        raise BindingError(
-            f"{self.request.op_type}: the relation {relation} mentions {', '.join(strangers or sorted(mentioned))}; use "
-            f"the prototype's names ({', '.join(ge_names.values())}) or the schema's ({', '.join(sorted(own))}), not a mix"
-        )
-
-    # ------------------------------------------------------------------------------------------------------ converter
 
     def plan_converter(self) -> ConverterFunction | None:
         request = self.request
@@ -374,6 +351,36 @@ class _Planner:
         gradient = gradient_of(self.request.backward, self.binding, self.relation, self.find)
         self.evidence["gradient"] = gradient.description
         self.changes.gradient = Entry(lambda: register_gradient(self.overload, gradient), stacks=False)
+
+
+def relation_names(op_type: str, relation: Relation, binding: Binding) -> dict[str, str]:
+    """From schema names to the relation's, which speaks either the prototype's names or the schema's."""
+    ge_names = binding.argument_names()
+    mentioned = {*relation.inputs, *relation.free_names}
+    own = {argument.name for argument in binding.schema.arguments}
+    if mentioned <= set(ge_names.values()):
+        return ge_names
+    if mentioned <= own:
+        return {}
+    strangers = sorted(mentioned - set(ge_names.values()) - own)
+    raise BindingError(
+        f"{op_type}: the relation {relation} mentions {', '.join(strangers or sorted(mentioned))}; use "
+        f"the prototype's names ({', '.join(ge_names.values())}) or the schema's ({', '.join(sorted(own))}), not a mix"
+    )
+
+
+def in_schema_names(op_type: str, relation: Relation, binding: Binding) -> Relation:
+    """The relation with the inputs and attrs called as in the schema."""
+    names = {theirs: own for own, theirs in relation_names(op_type, relation, binding).items() if own != theirs}
+    if not names:
+        return relation
+    changed = replace(
+        relation,
+        input_tensors=renamed(relation.input_tensors, names),
+        output_tensors=renamed(relation.output_tensors, names),
+        clauses=renamed(relation.clauses, names),
+    )
+    return parse_relation(str(changed))
 
 
 def returned_outputs(relation: Relation, binding: Binding) -> Relation:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Literal
 
 import torch
@@ -21,6 +22,7 @@ from ascend_graph.dispatch.meta import MetaFunction
 from ascend_graph.dispatch.transaction import exchange
 from ascend_graph.prototypes import OpPrototype
 from ascend_graph.registration.batching import Loops, check_loops
+from ascend_graph.registration.cost import Cost, CostModel
 from ascend_graph.registration.planning import Plan, plan
 from ascend_graph.registration.request import RegistrationError, Request, read_aclnn_request, read_request
 from ascend_graph.registration.torchair import ConverterFunction
@@ -74,6 +76,28 @@ class RegisteredOp:
     def evidence(self) -> Mapping[str, str]:
         """In words, where the meta function, the converter and the gradient come from."""
         return self._plan.evidence
+
+    @cached_property
+    def cost_model(self) -> CostModel | None:
+        """What tells a call's cost from shapes, dtypes and attrs; None without a relation."""
+        return self._plan.cost_model()
+
+    def cost(self, *args: Any, **kwargs: Any) -> Cost:
+        """What a call with these arguments costs at least; nothing runs, and the tensors may be on any device, ``meta`` too.
+
+        Returns:
+            ``flops``, as ``flops=`` says (None where it was left out), and ``bytes``: those of every tensor that is read and of
+            every one that is written, each once.
+
+        Raises:
+            RegistrationError: The operator has no shape relation.
+            ShapeError: The call does not fit the relation.
+        """
+        if self.cost_model is None:
+            raise RegistrationError(
+                f"{self.op_type}: what a call costs follows from a shape relation, and there is none: pass shape="
+            )
+        return self.cost_model.cost(*self.cost_model.facts(args, kwargs))
 
     @property
     def converter(self) -> ConverterFunction | None:

@@ -222,11 +222,18 @@ class Program:
         closure = step.closure(self._inferred(step))
         if not traced:
             return closure
+        from ascend_graph.host.bridge import bridge
+
         name = f"{step.kernel.op_type}: {step.node}"
+        begins, ends = bridge().work_begins, bridge().work_ends
 
         def range_of_the_profiler(slots: Slots) -> None:
             with torch.profiler.record_function(name):
-                closure(slots)
+                began = begins()
+                try:
+                    closure(slots)
+                finally:
+                    ends(began, name)
 
         return range_of_the_profiler
 

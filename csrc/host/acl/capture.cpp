@@ -62,10 +62,10 @@ bool is_unjoined(const Model& model, const Progress& behind) {
 
 }  // namespace
 
-aclError Model::replay(size_t& next) {
+aclError Model::replay(size_t& next, Stream& stream) {
     std::lock_guard<std::recursive_mutex> lock(running_);
     while (next < tasks.size()) {
-        const aclError error = tasks[next].run();
+        const aclError error = tasks[next].run(stream);
         if (error == kWaits) return kWaits;
         ++next;
         if (error != ACL_SUCCESS) {
@@ -143,14 +143,15 @@ ACL_EXPORT aclError aclmdlRIGetId(aclmdlRI handle, uint32_t* id) {
 ACL_EXPORT aclError aclmdlRIExecuteAsync(aclmdlRI handle, aclrtStream stream) {
     auto model = model_of(handle);
     if (model == nullptr) return not_a_model("aclmdlRIExecuteAsync");
-    return stream_of(stream).enqueue({"model", [model, next = size_t{0}]() mutable {
-                                          aclError error = ACL_SUCCESS;
-                                          await_remote([&] {
-                                              error = model->replay(next);
-                                              return error != kWaits;
-                                          });
-                                          return error;
-                                      }});
+    Stream& target = stream_of(stream);
+    return target.enqueue({"model", [model, &target, next = size_t{0}]() mutable {
+                               aclError error = ACL_SUCCESS;
+                               await_remote([&] {
+                                   error = model->replay(next, target);
+                                   return error != kWaits;
+                               });
+                               return error;
+                           }});
 }
 
 ACL_EXPORT aclError aclmdlRIDestroy(aclmdlRI handle) {

@@ -236,6 +236,7 @@ aclError execute(const char* op_type, int input_count, const aclTensorDesc* cons
     for (int i = 0; i < output_count; ++i) out.push_back(tensors.describe(output_descs[i], outputs[i]));
     static const std::vector<NamedValue> none;
     const auto& attrs = attr == nullptr ? none : attr->values;
+    const Kernel kernel(stream, op_type);
     return ascendgraphRunOperator(op_type, in.data(), in.size(), attrs.data(), attrs.size(), out.data(),
                                   out.size());
 }

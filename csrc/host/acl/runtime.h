@@ -29,12 +29,16 @@ namespace ascend_graph::host {
 // What a task returns that cannot run before an event is recorded.
 inline constexpr aclError kWaits = -1;
 
+class Stream;
+
 struct Task {
     std::string name;
     std::function<aclError()> body;
+    // A kernel, of which profilers are told; not a copy, an event or a replay.
+    bool kernel = false;
 
-    // Runs the body, and tells who traces.
-    aclError run() const;
+    // Runs the body as work of the stream, and tells who traces.
+    aclError run(Stream& stream) const;
 };
 
 // Waits on this thread until `ended`, or until nothing is under way that other processes answer; whether it
@@ -69,7 +73,7 @@ class Model {
     }
     // Runs the tasks from `next` on, one replay at a time; `next` is where a replay goes on that waits, and 0
     // after its end.
-    aclError replay(size_t& next);
+    aclError replay(size_t& next, Stream& stream);
     // Puts another task in the place of one, between two tasks of a replay.
     void replace(size_t place, Task task);
 

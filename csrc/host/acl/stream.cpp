@@ -75,11 +75,14 @@ std::atomic<void (*)(void*)> end_range{nullptr};
 
 }  // namespace
 
-aclError Task::run() const {
+aclError Task::run(Stream& stream) const {
     const Entering entering(name.c_str());
+    const WorkOn here(&stream);
     auto* const begin = begin_range.load(std::memory_order_acquire);
     void* range = begin == nullptr ? nullptr : begin(name.c_str());
+    const int64_t began = kernel ? ascendgraphWorkBegins() : 0;
     const aclError error = body();
+    ascendgraphWorkEnds(began, name.c_str());
     if (range != nullptr) end_range.load()(range);
     return error;
 }
@@ -143,7 +146,7 @@ aclError Stream::run(Task task) {
             return ACL_SUCCESS;
         }
     }
-    const aclError error = task.run();
+    const aclError error = task.run(*this);
     if (error != kWaits) return error;
     {
         std::lock_guard<std::mutex> lock(state);
@@ -159,7 +162,7 @@ void Stream::advance() {
     while (!waiting_.empty()) {
         Task& next = waiting_.front();  // stays where it is: others only add behind it
         lock.unlock();
-        const aclError error = next.run();
+        const aclError error = next.run(*this);
         if (error == kWaits) return;
         if (error != ACL_SUCCESS) ascendgraphSetError(error, ascendgraphRecentError());
         lock.lock();
@@ -251,7 +254,7 @@ ACL_EXPORT int ascendgraphEnqueue(void* stream, const char* name, int (*run)(voi
     std::shared_ptr<void> owned(state, [destroy](void* p) {
         if (destroy != nullptr) destroy(p);
     });
-    return stream_of(stream).enqueue({name, [run, owned] { return run(owned.get()); }});
+    return stream_of(stream).enqueue({name, [run, owned] { return run(owned.get()); }, true});
 }
 
 ACL_EXPORT int ascendgraphCommunicate(void* stream, const char* name, int (*run)(void*), void* state,
@@ -354,8 +357,9 @@ ACL_EXPORT int ascendgraphLaunchHost(void* stream, void (*fn)(void*), void* arg,
                                      const char* name) {
     std::shared_ptr<char[]> copy(new char[std::max<size_t>(arg_size, 1)]);
     if (arg_size != 0) std::memcpy(copy.get(), arg, arg_size);
-    return stream_of(stream).enqueue({name, [fn, copy] {
-                                          fn(copy.get());
-                                          return ACL_SUCCESS;
-                                      }});
+    auto body = [fn, copy] {
+        fn(copy.get());
+        return ACL_SUCCESS;
+    };
+    return stream_of(stream).enqueue({name, body, true});
 }

@@ -10,6 +10,7 @@
 #include <torch/csrc/Exceptions.h>
 
 #include <cstring>
+#include <optional>
 
 #include "adaptation.h"
 #include "ascend_graph/entering.h"
@@ -112,6 +113,9 @@ void boxed_kernel(const Operator& op, c10::DispatchKeySet, Stack* stack) {
     if (const char* why = deferral(&stream)) {
         record(op, *stack, stream, why);
     } else {
+        std::optional<Kernel> kernel;
+        if (ascendgraphWorkIsObserved())
+            kernel.emplace(c10_npu::getCurrentNPUStream().stream(false), op.operator_name().name.c_str());
         run(op, *stack, substitutes, place);
     }
 }

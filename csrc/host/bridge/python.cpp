@@ -170,6 +170,7 @@ int run(uint32_t graph_id, void* stream, const GraphTensor* inputs, size_t input
         return ascendgraphFail(kFailure, ("a GE graph cannot run now: " + std::string(why)).c_str());
     }
     const Entering entering("a GE graph");
+    const WorkOn here(stream);
     return with_python([&] {
         // The plan works on plain CPU tensors: no autograd, no functionalization, no cost of either.
         at::AutoDispatchBelowADInplaceOrView below_autograd;
@@ -186,7 +187,7 @@ int run(uint32_t graph_id, void* stream, const GraphTensor* inputs, size_t input
         survive_divisions();
         const uint64_t divided = divisions_by_zero();
         graph_stream = stream;
-        const py::object& graph = is_traced() ? plan.traced : plan.run;
+        const py::object& graph = is_traced() || ascendgraphWorkIsObserved() ? plan.traced : plan.run;
         auto results = graph(*arguments).cast<std::vector<at::Tensor>>();
         TORCH_CHECK(divisions_by_zero() == divided, "graph ", graph_id, ": an integer was divided by zero");
         TORCH_CHECK(results.size() == output_count, "the graph has ", results.size(),
@@ -516,6 +517,10 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
           "Whether a loaded operator package has a kernel for the operator.");
     m.def("call_kernel", &ascend_graph::host::call_kernel, py::arg("op_type"), py::arg("arguments"),
           py::arg("kinds"), "Calls an operator's kernel with CPU tensors; outputs are among the arguments.");
+    m.def("work_begins", &ascendgraphWorkBegins,
+          "To be called before a node of a graph runs; gives what `work_ends` takes.");
+    m.def("work_ends", &ascendgraphWorkEnds, py::arg("began"), py::arg("name"),
+          "To be called after it, for who profiles kernels.");
     m.def("has_custom_operator", &ascend_graph::host::has_custom_operator, py::arg("op_type"),
           "Whether a loaded library has a class that executes the operator.");
     m.def("custom_prototype", &ascend_graph::host::custom_prototype, py::arg("op_type"),

@@ -261,6 +261,7 @@ ACL_EXPORT int ascendgraphRunExecutor(aclOpExecutor* executor, void* stream) {
     if (ascendgraphDeferral(stream) == nullptr) {
         const int status = [&] {
             const Entering entering(executor->op_type);
+            const ascend_graph::host::Kernel kernel(stream, executor->op_type);
             return run(executor);
         }();
         if (status == 0) done(std::move(owned));

@@ -52,6 +52,24 @@ bool ascendgraphAnyDeferral(void);
 // `end` is given afterwards, null where nobody listens. The bridge to PyTorch supplies them.
 void ascendgraphSetTracer(void* (*begin)(const char* name), void (*end)(void* range));
 
+// A kernel that has run: its name, where, and when (nanoseconds since 1970).
+struct AscendgraphWork {
+    const char* name;
+    int32_t device;
+    int32_t stream;
+    int64_t start;
+    int64_t end;
+};
+// Who is told of each kernel, on the thread that ran it; null for nobody. libmspti.so supplies it.
+void ascendgraphObserveWork(void (*ran)(const struct AscendgraphWork* work));
+bool ascendgraphWorkIsObserved(void);
+// The stream that this thread's kernels are of from now on; returns the one before.
+void* ascendgraphWorkOn(void* stream);
+// Before and after a kernel. The first returns 0 where nobody is to be told of it, for it is part of another,
+// or nobody listens; the second does nothing then.
+int64_t ascendgraphWorkBegins(void);
+void ascendgraphWorkEnds(int64_t began, const char* name);
+
 // The live device or pinned allocation that contains `p`.
 bool ascendgraphAllocationExtent(const void* p, const void** base, size_t* size);
 // How many allocations were released: what was live is live as long as this does not change.
@@ -85,6 +103,40 @@ void ascendgraphSetInterruptHook(bool (*is_raised)(void));
 
 #ifdef __cplusplus
 }  // extern "C"
+
+namespace ascend_graph::host {
+
+// Where this thread's kernels are, as long as it lives.
+class WorkOn {
+  public:
+    explicit WorkOn(void* stream) : before_(ascendgraphWorkOn(stream)) {}
+    ~WorkOn() { ascendgraphWorkOn(before_); }
+    WorkOn(const WorkOn&) = delete;
+    WorkOn& operator=(const WorkOn&) = delete;
+
+  private:
+    void* before_;
+};
+
+// A kernel on this thread, which runs as long as it lives; `name` has to live as long.
+class Kernel {
+  public:
+    Kernel(void* stream, const char* name) : stream_(stream), name_(name), began_(ascendgraphWorkBegins()) {}
+    ~Kernel() {
+        if (began_ == 0) return;
+        const WorkOn here(stream_);
+        ascendgraphWorkEnds(began_, name_);
+    }
+    Kernel(const Kernel&) = delete;
+    Kernel& operator=(const Kernel&) = delete;
+
+  private:
+    void* const stream_;
+    const char* const name_;
+    const int64_t began_;
+};
+
+}  // namespace ascend_graph::host
 #endif
 
 #endif  // ASCEND_GRAPH_HOST_RUNTIME_H
