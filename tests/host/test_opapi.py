@@ -15,7 +15,9 @@ from ascend_graph.host.opapi.dtypes import documented_dtypes
 from ascend_graph.host.opapi.source import source
 from ascend_graph.host.opapi.table import Function, TableError, functions, read
 from ascend_graph.host.ops import find_host_kernel
+from ascend_graph.host.ops.input_shapes import documented_shapes
 from ascend_graph.host.toolkit import HostRuntimeError, toolkit_directory
+from ascend_graph.shapes import parse_relation
 
 PARAM_NULLPTR, PARAM_INVALID = 161001, 161002
 FLOAT, FLOAT16, INT4 = 0, 1, 29
@@ -101,6 +103,26 @@ def test_documented_dtypes_are_of_parameters_that_the_table_has() -> None:
     for symbol, rules in documented_dtypes().items():
         assert rules.keys() <= known[symbol]
         assert all(rules.values())
+
+
+@pytest.mark.parametrize("op_type", documented_shapes())
+def test_documented_shapes_are_of_inputs_that_the_kernel_has(op_type: str) -> None:
+    kernel = find_host_kernel(op_type)
+    assert kernel is not None
+    relation = parse_relation(kernel.shapes)
+    assert relation.inputs
+    assert not relation.outputs
+    assert set(relation.inputs) <= set(kernel.inputs)
+
+
+def test_an_optional_input_without_elements_constrains_nothing() -> None:
+    kernel = find_host_kernel("MoeGatingTopK")
+    assert kernel is not None
+    x = torch.ones(3, 8)
+    kernel.check_shapes([x, torch.ones(0)], {"k": 2})
+    kernel.check_shapes([x, None], {"k": 2})
+    with pytest.raises(HostRuntimeError, match=r"bias\[e\]: dimension 0 is 7, but dimension e is 8 by x\[-1\]"):
+        kernel.check_shapes([x, torch.ones(7)], {"k": 2})
 
 
 def test_integers_of_four_bits_lie_two_in_a_byte(library: ctypes.CDLL, recent_error: ctypes._NamedFuncPointer) -> None:

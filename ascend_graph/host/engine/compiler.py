@@ -230,7 +230,9 @@ class _GraphCompiler:
             if not name.startswith(_MARKS) and name not in _LAYOUT_ATTRS
         }
         sources = self._isolated(kernel, self._sources(op, kernel), position)
-        step = Step(op.name, kernel, kernel.bind_attrs(attrs), sources, self.size, len(op.output_desc))
+        bound = kernel.bind_attrs(attrs)
+        unknown = not self._check_shapes(kernel, sources, bound)
+        step = Step(op.name, kernel, bound, sources, self.size, len(op.output_desc), unknown)
         self._allocate(op, step.targets)
         if not self._fold(step):
             self.steps.append(step)
@@ -263,6 +265,18 @@ class _GraphCompiler:
         if missing:
             raise GraphCompileError(f"node {op.name} ({op.type}) lacks its required input {', '.join(missing)}")
         return sources
+
+    def _check_shapes(self, kernel: HostKernel, sources: tuple[Source, ...], attrs: Mapping[str, Any]) -> bool:
+        """Refuse a node whose inputs have other shapes than its operator's; False if they are not all known yet."""
+        if not kernel.shapes:
+            return True
+        slots = [slot for source in sources for slot in (source if isinstance(source, tuple) else (source,))]
+        if any(slot != ABSENT and slot not in self.shapes for slot in slots):
+            return False
+        known = self.shapes.get
+        arguments = [list(map(known, source)) if isinstance(source, tuple) else known(source) for source in sources]
+        kernel.check_shapes(arguments, attrs)
+        return True
 
     def _isolated(self, kernel: HostKernel, sources: tuple[Source, ...], position: int) -> tuple[Source, ...]:
         """The sources of the node at ``position``, after copies that keep what it writes to itself.

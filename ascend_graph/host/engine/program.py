@@ -53,11 +53,22 @@ class Step:
     sources: tuple[Source, ...]
     first_target: int
     targets: int
+    #: Whether each run holds the shapes of the inputs against the kernel's: they were not known when the graph was compiled.
+    checks_shapes: bool = False
 
     def function(self) -> Callable[..., Any]:
         """The kernel with this node's attrs."""
         function = functools.partial(self.kernel.function, **self.attrs) if self.attrs else self.kernel.function
+        if self.checks_shapes:
+            function = self._with_checked_shapes(function)
         return effects.checked(self.kernel, function) if effects.are_checked() else function
+
+    def _with_checked_shapes(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*arguments: Any) -> Any:
+            self.kernel.check_shapes(arguments, self.attrs)
+            return function(*arguments)
+
+        return run
 
     def arguments(self, slots: Slots) -> list[Any]:
         """What the kernel is called with."""

@@ -134,10 +134,14 @@ class _Call:
     values: Mapping[str, Any]
 
     def check(self) -> None:
-        """Run the kernel on tensors without data, once for each combination of shapes, dtypes and attrs."""
+        """Hold the shapes against the kernel's, and run it on tensors without data: once for each combination of these and attrs."""
         kernel, accepted = self.bound.kernel, self.bound.accepted
         if self.key in accepted:
             return
+        try:
+            kernel.check_shapes(self.inputs, self.attrs)
+        except HostRuntimeError as error:
+            raise HostRuntimeError(f"{self.bound.function.symbol}: {error}") from error
         if not kernel.data_dependent and not kernel.value_inputs:
             for output, target, result in self._written(self._results(map(_without_data, self.inputs))):
                 self._check_fit(output, target, result)

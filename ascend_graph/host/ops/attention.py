@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import torch
 
+from ascend_graph.host.ops.inference_attention import check_triangle
 from ascend_graph.host.ops.registry import host_kernel
 
 T = torch.Tensor
@@ -69,6 +70,8 @@ class _Masking:
             raise ValueError(f"sparse_mode {self.mode} is not supported; 0 to 6 are")
         if self.mode and self.mask is None:
             raise ValueError(f"sparse_mode {self.mode} needs atten_mask")
+        if self.mask is not None and self.mode in (2, 3, 4, 6):
+            check_triangle(self.mask, self.mode, 3072 if self.mode == 6 else 2048)
 
     def of(self, sequence: int | None, batch: int, queries: int, keys: int, device: torch.device) -> T | None:
         """For scores of [batch, heads, queries, keys]; ``sequence`` is the number of one of several of other lengths."""
@@ -319,6 +322,8 @@ def _rotated(x: T, interleaved: bool) -> T:
 def _rotary(x: T, cos: T, sin: T, mode: int) -> T:
     if mode not in (0, 1):
         raise ValueError(f"mode {mode} is not supported; 0, half, and 1, interleaved, are")
+    if any(factor.dim() > x.dim() or torch.broadcast_shapes(x.shape, factor.shape) != x.shape for factor in (cos, sin)):
+        raise ValueError(f"cos {tuple(cos.shape)} and sin {tuple(sin.shape)} do not suit {tuple(x.shape)}")
     wide = x.float()
     return (wide * cos.float() + _rotated(wide, mode == 1) * sin.float()).to(x.dtype)
 

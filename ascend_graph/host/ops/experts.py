@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from ascend_graph.host.ops.registry import host_kernel
+from ascend_graph.host.ops.registry import check_range, host_kernel
 
 T = torch.Tensor
 
@@ -95,6 +95,8 @@ def moe_gating_top_k(
 @host_kernel("MoeComputeExpertTokens")
 def moe_compute_expert_tokens(sorted_experts: T, *, num_experts: int) -> T:
     """For each expert how many rows it and those before it have."""
+    if not sorted_experts.is_meta and bool((sorted_experts.diff() < 0).any()):
+        raise ValueError(f"sorted_experts {sorted_experts.tolist()} must not fall")
     experts = torch.arange(num_experts, dtype=sorted_experts.dtype, device=sorted_experts.device)
     return torch.searchsorted(sorted_experts.contiguous(), experts, right=True).to(sorted_experts.dtype)
 
@@ -106,6 +108,7 @@ def _inverse(order: T) -> T:
 
 @host_kernel("MoeInitRouting")
 def moe_init_routing(x: T, row_idx: T, expert_idx: T, *, active_num: int) -> tuple[T, T, T]:
+    check_range("row_idx", row_idx, row_idx.numel())
     experts, order = expert_idx.reshape(-1).sort(stable=True)
     sources = row_idx.reshape(-1)[order]
     active = min(active_num, x.size(0)) * expert_idx.size(-1)
@@ -140,9 +143,12 @@ def moe_init_routing_v3(
             f"drop_pad_mode {drop_pad_mode} (0, 1), expert_tokens_num_type {expert_tokens_num_type} (0, 1, 2), "
             f"row_idx_type {row_idx_type} (0, 1)"
         )
+    if active_expert_range and len(active_expert_range) != 2:
+        raise ValueError(f"active_expert_range {active_expert_range} is not a first expert and one behind the last")
     start, end = active_expert_range or (0, expert_num)
     if not 0 <= start < end <= expert_num:
         raise ValueError(f"active_expert_range [{start}, {end}) is not within the {expert_num} experts")
+    check_range("expert_idx", expert_idx, expert_num + 1)  # the number of experts stands for none
     if drop_pad_mode == 1 and not 0 < expert_capacity <= x.size(0):
         raise ValueError(f"expert_capacity {expert_capacity} is not from 1 to the number of rows, {x.size(0)}")
     if quant_mode == 0 and (scale is None or offset is None):
@@ -248,6 +254,8 @@ def moe_finalize_routing(
         raise ValueError(
             f"expanded_row_idx {places.flatten().tolist()}: there are rows 0 to {rows.size(0) - 1}, and -1"
         )
+    if bias is not None and expert_idx is not None:
+        check_range("expert_idx", expert_idx, bias.size(0))
     parts = rows.float()[places.clamp(min=0).long()].masked_fill((places < 0).unsqueeze(-1), 0)
     if bias is not None and expert_idx is not None:
         parts = parts + bias.float()[expert_idx.long()]
@@ -374,6 +382,7 @@ def moe_gating_top_k_backward(
     if norm_type not in (0, 1) or renorm != 0:
         raise ValueError(f"norm_type {norm_type} (0, 1), renorm {renorm} (0): no other is supported")
     norm, places = x_norm.float(), expert_idx.long()
+    check_range("expert_idx", places, norm.size(-1))
     grad = grad_y.float() * routed_scaling_factor
     chosen = norm.gather(-1, places)
     if norm_type == 1:
@@ -408,6 +417,7 @@ def moe_update_expert(
     if not rows.is_meta and bool(((rows < 0) | (rows >= eplb_table.size(0))).any()):
         raise ValueError(f"expert_ids: eplb_table has experts 0 to {eplb_table.size(0) - 1}")
     counts = eplb_table[rows, 0].long()
+    check_range("eplb_table: the number of an expert's instances", counts, eplb_table.size(1), 1)
     if balance_mode == 0:
         place = local_rank_id // -(-world_size // counts)
     else:
@@ -496,6 +506,7 @@ def moe_token_permute_with_routing_map_grad(
     drop_and_pad: bool = False,
 ) -> tuple[T, T]:
     dy, places = permuted_token_output_grad, sorted_indices.long()
+    check_range("sorted_indices", places, tokens_num if drop_and_pad else dy.size(0))
     if drop_and_pad:
         dx = dy.new_zeros(tokens_num, dy.size(-1), dtype=torch.float32).index_add_(0, places, dy.float())
     else:
@@ -524,6 +535,7 @@ def moe_token_unpermute_with_routing_map(
 ) -> tuple[T, T, T, T]:
     """Each token's rows, weighted and summed up; and, with ``drop_and_pad``, the rows by token and their tokens."""
     places, rows = sorted_indices.long(), permuted_tokens.float()
+    check_range("sorted_indices", places, restore_shape[0] if drop_and_pad else rows.size(0))
     if drop_and_pad:
         token, row = places.sort(stable=True)
         weights = None
@@ -561,6 +573,9 @@ def moe_token_unpermute_with_routing_map_grad(
     drop_and_pad: bool = False,
 ) -> tuple[T, T]:
     dy, rows = unpermuted_tokens_grad.float(), out_index.long()
+    check_range("out_index", rows, rows.numel())
+    if drop_and_pad:
+        check_range("permuted_token_id", permuted_token_id, dy.size(0))
     if drop_and_pad:
         tokens = permuted_token_id.long()
     else:

@@ -169,6 +169,8 @@ def _grouped(
     group_list_type: int,
     act_type: int,
 ) -> list[T]:
+    if not tensors[0] or not tensors[1]:
+        raise ValueError(f"x has {len(tensors[0])} tensors and weight {len(tensors[1])}; each needs one")
     x, weight = (
         [t.transpose(-1, -2) if is_transposed else t for t in given]
         for given, is_transposed in zip(
@@ -183,6 +185,8 @@ def _grouped(
     stacked = len(weight) == 1 and weight[0].dim() == 3
     groups = weight[0].size(0) if stacked else len(weight) if group_type != 2 else -1
     parameters = [_given(given) for given in tensors[2:]]
+    if group_type != 2:
+        _check_operands(x, weight, group_list, group_list_type, groups)
 
     def product(a: T, group: int, rows: T | None) -> T:
         w = weight[0][group] if stacked else weight[group if len(weight) > 1 else 0]
@@ -212,6 +216,24 @@ def _grouped(
             rows = None if per_token_scale is None else per_token_scale.reshape(-1)[start:end]
             y[start:end] = product(x[0][start:end], group, rows)
     return [y] if split_item >= 2 else [y[start:end] for _, start, end in spans]
+
+
+def _check_operands(x: list[T], weight: list[T], group_list: T | None, kind: int, groups: int) -> None:
+    """Refuse what cannot be multiplied, and groups that are not the weights'."""
+    if len(x) > 1 and len(weight) not in (1, len(x)):
+        raise ValueError(f"x has {len(x)} tensors and weight {len(weight)}; the same number or one weight is expected")
+    for number in range(max(len(x), len(weight))):
+        a, w = (given[number if len(given) > 1 else 0] for given in (x, weight))
+        if w.dim() < 2 or a.dim() < 2 or a.size(-1) != w.size(-2):
+            raise ValueError(f"weight of shape {tuple(w.shape)} does not suit x of shape {tuple(a.shape)}")
+    if group_list is not None and len(x) == 1:
+        expected = [groups, 2] if kind == 2 else [groups]
+        if (
+            group_list.dim() != len(expected)
+            or group_list.size(0) > groups
+            or (kind != 2 and group_list.size(0) < groups)
+        ):
+            raise ValueError(f"group_list of shape {tuple(group_list.shape)} is not {expected}")
 
 
 def _over_sums(x: T, weight: T, group_list: T, kind: int, target: torch.dtype) -> T:

@@ -8,7 +8,7 @@ import torch
 
 from ascend_graph.host.dtypes import torch_dtype
 from ascend_graph.host.ops.elementwise import scalar
-from ascend_graph.host.ops.registry import host_kernel
+from ascend_graph.host.ops.registry import check_range, host_kernel
 from ascend_graph.host.ops.shape import ints
 
 T = torch.Tensor
@@ -85,19 +85,33 @@ def _reduction(name: str) -> str:
     return _REDUCE[name]
 
 
+def _places(x: T, indices: T, updates: T) -> tuple[T, ...]:
+    """The indices of each dimension, after a check: a device writes where they point, whatever is there."""
+    count = indices.size(-1) if indices.dim() else 0
+    if not 1 <= count <= x.dim() or updates.shape != (*indices.shape[:-1], *x.shape[count:]):
+        raise ValueError(
+            f"indices {tuple(indices.shape)} and updates {tuple(updates.shape)} do not suit {tuple(x.shape)}; "
+            f"updates of {(*indices.shape[:-1], *x.shape[count:])} are expected"
+        )
+    places = indices.unbind(-1)
+    for dimension, place in enumerate(places):
+        check_range(f"indices of dimension {dimension}", place, x.size(dimension))
+    return places
+
+
 @host_kernel("ScatterNdUpdate", writes=("var",), ignores=("use_locking",))
 def scatter_nd_update(var: T, indices: T, updates: T) -> T:
-    return var.index_put_(indices.unbind(-1), updates)
+    return var.index_put_(_places(var, indices, updates), updates)
 
 
 @host_kernel("ScatterNdAdd", writes=("var",), ignores=("use_locking",))
 def scatter_nd_add(var: T, indices: T, updates: T) -> T:
-    return var.index_put_(indices.unbind(-1), updates, accumulate=True)
+    return var.index_put_(_places(var, indices, updates), updates, accumulate=True)
 
 
 @host_kernel("TensorScatterUpdate")
 def tensor_scatter_update(x: T, indices: T, updates: T) -> T:
-    return x.index_put(indices.unbind(-1), updates)
+    return x.index_put(_places(x, indices, updates), updates)
 
 
 @host_kernel("ScatterUpdate", writes=("var",), ignores=("use_locking",))

@@ -49,6 +49,8 @@ class Sparsity:
         """What a sequence's queries do not attend to, as [queries, keys]; None where they attend to all."""
         if self.mask is None:
             return None
+        if self.mode in (2, 3, 4):
+            check_triangle(self.mask, self.mode)
         if self.mode in (0, 1):
             masked = self._given(batch, queries, keys)
             if self.mode == 0 and queries > 1:
@@ -72,6 +74,16 @@ class Sparsity:
                 f"atten_mask of shape {tuple(self.mask.shape)} is smaller than {queries} queries and {keys} keys"
             )
         return mask[:queries, :keys].bool()
+
+
+def check_triangle(mask: T, mode: int, rows: int = 2048) -> None:
+    """Refuse a mask that has not the size of those that stand for masks of any size.
+
+    Raises:
+        ValueError: it has not.
+    """
+    if mask.shape[-2:] != (rows, 2048) or mask.numel() != rows * 2048:
+        raise ValueError(f"atten_mask of shape {tuple(mask.shape)}: sparse_mode {mode} needs ({rows}, 2048)")
 
 
 def _outside(queries: int, keys: int, shift: int, before: int, after: int, device: torch.device) -> T:
@@ -211,6 +223,35 @@ class _Cache:
     block_table: T | None
     block_size: int
 
+    def check(self, batch: int) -> None:
+        """Refuse tensors whose shapes are not those of the layout, or of pages.
+
+        Raises:
+            ValueError: with the name, the shape and what is expected.
+        """
+        if not self.tensors:
+            raise ValueError(f"{self.name} has no tensor")
+        for x in self.tensors:
+            shape, expected = tuple(x.shape), self._expected(x, batch)
+            if len(expected) != len(shape) or any(e not in (None, n) for e, n in zip(expected, shape, strict=True)):
+                shown = ", ".join("_" if size is None else str(size) for size in expected)
+                raise ValueError(f"{self.name} of shape {shape} is not [{shown}]")
+            has_width = x.dim() == 3 and (self.block_table is not None or "H" in self.layout)
+            if has_width and shape[2] % self.heads:
+                raise ValueError(f"{self.name} of shape {shape}: {shape[2]} is no multiple of {self.heads} heads")
+
+    def _expected(self, x: T, batch: int) -> list[int | None]:
+        """The sizes that a tensor must have; None is any."""
+        if self.block_table is not None:
+            pages: dict[int, list[int | None]] = {
+                3: [None, self.block_size, None],
+                4: [None, self.heads, self.block_size, None],
+                5: [None, self.heads, None, self.block_size, None],
+            }
+            return pages.get(x.dim(), pages[4])
+        sizes = {"B": batch if len(self.tensors) == 1 else 1, "N": self.heads}
+        return [sizes.get(axis) for axis in self.layout]
+
     def width(self) -> int:
         """The dimension of a head."""
         x = self.tensors[0]
@@ -327,7 +368,9 @@ def _attention(
         for name, tensors in (("key", key), ("value", value))
     )
     padded = source.padded()
-    batch, _, length, _ = padded.shape
+    batch, _, length, width = padded.shape
+    _check_caches(keys, values, batch, width)
+    _check_companions(query, key[0], block_table, ropes, sink, heads)
     out = padded.new_zeros(batch, heads, length, values.width(), dtype=dtype or query.dtype)
     lse = padded.new_full((batch, heads, length, 1), math.inf, dtype=torch.float32)
     if not query.is_meta:
@@ -350,6 +393,34 @@ def _attention(
             out[row, :, start:end] = y.to(out.dtype)
             lse[row, :, start:end] = logarithm
     return from_bnsd(out, out_layout), from_bnsd(lse, "TND") if "T" in q_layout else lse
+
+
+def _check_caches(keys: _Cache, values: _Cache, batch: int, width: int) -> None:
+    """Refuse keys and values that do not fit each other, or the queries."""
+    keys.check(batch)
+    values.check(batch)
+    if keys.width() != width:
+        raise ValueError(
+            f"key of shape {tuple(keys.tensors[0].shape)} has heads of {keys.width()}; the query's have {width}"
+        )
+    shapes = [[tuple(x.shape) for x in cache.tensors] for cache in (keys, values)]
+    if [shape[:-1] for shape in shapes[0]] != [shape[:-1] for shape in shapes[1]] and keys.tensors[0].dim() != 5:
+        raise ValueError(f"key {shapes[0]} and value {shapes[1]} differ in more than the last dimension")
+
+
+def _check_companions(
+    query: T, key: T, block_table: T | None, ropes: tuple[T, T] | None, sink: T | None, heads: int
+) -> None:
+    """Refuse what belongs to queries and keys and has another shape."""
+    if block_table is not None and block_table.dim() != 2:
+        raise ValueError(f"block_table of shape {tuple(block_table.shape)} is not [batch, blocks of a sequence]")
+    for name, x, rope in (("query", query, ropes and ropes[0]), ("key", key, ropes and ropes[1])):
+        if rope is not None and rope.shape[:-1] != x.shape[:-1] and x.dim() != 5:
+            raise ValueError(
+                f"{name}_rope of shape {tuple(rope.shape)} and {name} of shape {tuple(x.shape)} differ in more than the last dimension"
+            )
+    if sink is not None and sink.shape != (heads,):
+        raise ValueError(f"learnable_sink of shape {tuple(sink.shape)} is not [{heads}], a number for each head")
 
 
 def _bias(pse_shift: T, number: int, queries: int, keys: int) -> T:

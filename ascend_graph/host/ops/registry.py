@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from ascend_graph.host.ops.input_shapes import documented_shapes
 from ascend_graph.host.toolkit import HostRuntimeError
+from ascend_graph.shapes import ShapeError, parse_relation
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -50,6 +52,10 @@ class HostKernel:
     communicates: bool = False
     #: Same inputs, same outputs and nothing else: a node whose inputs are constants is computed once.
     pure: bool = False
+    #: What shapes the inputs have, as a shape relation without outputs; empty where documents say nothing.
+    shapes: str = ""
+    #: The attrs that a node may leave out, with their values.
+    defaults: Mapping[str, Any] = field(default_factory=dict)
 
     def bind_attrs(self, attrs: Mapping[str, Any]) -> dict[str, Any]:
         """The attrs to call ``function`` with.
@@ -69,6 +75,35 @@ class HostKernel:
         if missing:
             raise HostRuntimeError(f"{self.op_type}: required attr {', '.join(missing)} is not set on the node")
         return bound
+
+    def check_shapes(self, arguments: Sequence[Any], attrs: Mapping[str, Any]) -> None:
+        """Hold the shapes and dtypes of the inputs against what documents say of them.
+
+        Args:
+            arguments: what ``function`` is called with by position; a tensor's data is not read.
+            attrs: what ``bind_attrs`` gave.
+
+        Raises:
+            HostRuntimeError: an input has another shape or dtype.
+        """
+        if not self.shapes:
+            return
+        relation = parse_relation(self.shapes)
+        named = set(relation.inputs)
+        given = {
+            name: value
+            for name, value in zip(self.inputs, arguments, strict=False)
+            if name in named and (name in self.required_inputs or not _is_empty(value))
+        }
+        shapes = {name: _of_tensors(value, lambda t: tuple(t.shape)) for name, value in given.items()}
+        dtypes = {
+            name: _of_tensors(value, lambda t: str(t.dtype).removeprefix("torch.")) for name, value in given.items()
+        }
+        try:
+            relation.infer(shapes, dtypes, {**self.defaults, **attrs})
+        except ShapeError as error:
+            by = f", by {relation}" if "must hold" in str(error) else ""  # else an input is named
+            raise HostRuntimeError(f"{error}{by}") from error
 
     def slots_of(self, sources: Sequence[int | tuple[int, ...]], names: frozenset[str]) -> list[int]:
         """Of values per input, those of the named inputs; a dynamic input has a tuple."""
@@ -161,6 +196,8 @@ def host_kernel(
                     communicates=communicates,
                     infer=infer,
                     pure=not writes and not communicates,
+                    shapes=documented_shapes().get(op_type, ""),
+                    defaults={p.name: p.default for p in keywords if p.default is not p.empty},
                 )
             )
         return function
@@ -188,6 +225,31 @@ def _add(kernel: HostKernel) -> None:
         name = getattr(known.function, "__qualname__", repr(known.function))
         raise HostRuntimeError(f"{kernel.op_type} has a host kernel already: {name}")
     _KERNELS[kernel.op_type] = kernel
+
+
+def _is_empty(value: Any) -> bool:
+    """Whether it is a tensor without elements, which stands for an optional input that is absent."""
+    return value is not None and not isinstance(value, list) and value.numel() == 0
+
+
+def _of_tensors(value: Any, read: Callable[[Any], Any]) -> Any:
+    """What is read of a tensor, or of each in a list; None where there is none."""
+    if isinstance(value, list):
+        return [_of_tensors(item, read) for item in value]
+    return None if value is None else read(value)
+
+
+def check_range(name: str, numbers: Any, end: int, start: int = 0) -> None:
+    """Refuse a tensor of indices that has one out of a range; one without data holds none.
+
+    Raises:
+        ValueError: a number is below ``start``, or not below ``end``.
+    """
+    if numbers.is_meta or not numbers.numel():
+        return
+    least, most = (int(number) for number in numbers.aminmax())
+    if least < start or most >= end:
+        raise ValueError(f"{name} has {least if least < start else most}; it may have {start} to {end - 1}")
 
 
 def find_host_kernel(op_type: str) -> HostKernel | None:
