@@ -38,8 +38,8 @@ from ascend_graph.registration.torchair import (
     register_converter,
 )
 from ascend_graph.registration.without_gradient import say_so_in_graphs
-from ascend_graph.shapes import Relation, parse_relation
-from ascend_graph.shapes.syntax import Itself, renamed
+from ascend_graph.shapes import Relation
+from ascend_graph.shapes.syntax import Itself
 
 
 @dataclass(slots=True, eq=False)
@@ -372,15 +372,7 @@ def relation_names(op_type: str, relation: Relation, binding: Binding) -> dict[s
 def in_schema_names(op_type: str, relation: Relation, binding: Binding) -> Relation:
     """The relation with the inputs and attrs called as in the schema."""
     names = {theirs: own for own, theirs in relation_names(op_type, relation, binding).items() if own != theirs}
-    if not names:
-        return relation
-    changed = replace(
-        relation,
-        input_tensors=renamed(relation.input_tensors, names),
-        output_tensors=renamed(relation.output_tensors, names),
-        clauses=renamed(relation.clauses, names),
-    )
-    return parse_relation(str(changed))
+    return relation.renamed(names)
 
 
 def returned_outputs(relation: Relation, binding: Binding) -> Relation:

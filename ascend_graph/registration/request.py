@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 import torch
@@ -18,7 +18,6 @@ from ascend_graph.errors import AscendGraphError
 from ascend_graph.prototypes import OpPrototype, find_prototype
 from ascend_graph.registration.torchair import ConverterFunction
 from ascend_graph.shapes import Relation, parse_relation
-from ascend_graph.shapes.syntax import renamed
 
 
 class RegistrationError(AscendGraphError):
@@ -223,15 +222,7 @@ def _in_schema_names(relation: Relation, declared: Declared) -> Relation:
     own = {a.name for a in declared.schema.arguments} | {p.name for p in declared.schema.prototype.outputs}
     mentioned = {*relation.inputs, *relation.outputs, *relation.free_names}
     names = {old: new for old, new in declared.names.items() if old != new and old in mentioned and old not in own}
-    if not names:
-        return relation
-    in_names = replace(
-        relation,
-        input_tensors=renamed(relation.input_tensors, names),
-        output_tensors=renamed(relation.output_tensors, names),
-        clauses=renamed(relation.clauses, names),
-    )
-    return parse_relation(str(in_names))
+    return relation.renamed(names)
 
 
 def _read_samples(op_type: str, samples: Iterable[Any]) -> tuple[tuple[tuple[Any, ...], dict[str, Any]], ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -28,6 +28,7 @@ from ascend_graph.shapes.syntax import (
     Size,
     Tensor,
     Value,
+    renamed,
     walk,
 )
 
@@ -56,6 +57,22 @@ class Relation(Statement):
     _programs: dict[Target[Any], Program[Any]] = field(default_factory=dict, init=False, compare=False, repr=False)
     #: Every operator with this relation has programs of its own, made from one form.
     _forms: dict[object, Form] = field(default_factory=dict, init=False, compare=False, repr=False)
+
+    def renamed(self, names: Mapping[str, str]) -> Relation:
+        """The relation with other names, from old to new, for its inputs, outputs, dimensions and attrs.
+
+        >>> print(parse_relation("x[n], w[n] -> y[n, k]").renamed({"w": "weight", "k": "count"}))
+        x[n], weight[n] -> y[n, count]
+        """
+        if not names:
+            return self
+        changed = replace(
+            self,
+            input_tensors=renamed(self.input_tensors, names),
+            output_tensors=renamed(self.output_tensors, names),
+            clauses=renamed(self.clauses, names),
+        )
+        return parse_relation(str(changed))
 
     def program(
         self,
