@@ -89,9 +89,11 @@ def check_module(request: Request, started: Callable[[str], None] = lambda _: No
     """
     reports: list[Report] = []
     while True:
-        current, ended, listed = "", True, False
+        current, ended, begun, listed = "", True, False, False
         for line in _lines(request, [r.operator for r in reports]):
             match line:
+                case {"begins": _}:
+                    begun = True
                 case {"error": message}:
                     raise ModuleError(f"{request.module} cannot be imported: {message}")
                 case {"unknown": message}:
@@ -116,6 +118,8 @@ def check_module(request: Request, started: Callable[[str], None] = lambda _: No
                 case {"died": _} if ended and listed:
                     pass  # on its way out, with everything said
                 case {"died": str(how)}:
+                    if not begun:
+                        raise ModuleError(f"{request.module}: Python did not start; why is said above")
                     if not listed:
                         raise ModuleError(f"{request.module}: importing it {how}")
                     reports.append(Report(current, (Outcome("process", State.FAILED, message=f"checking it {how}"),)))

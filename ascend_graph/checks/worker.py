@@ -19,10 +19,11 @@ from ascend_graph.checks.running import ModuleError, import_operators
 def main(arguments: Sequence[str]) -> int:
     """Check the operators of a request (JSON) and write lines (JSON) to a file descriptor.
 
-    The lines are ``{"operators": […]}``, and for each of them ``{"start": name}`` and ``{"report": {…}}``.
+    The lines are ``{"begins": module}``, ``{"operators": […]}``, and for each of them ``{"start": name}`` and ``{"report": {…}}``.
     """
     request = json.loads(arguments[0])
     with os.fdopen(int(arguments[1]), "w", buffering=1) as lines:
+        _say(lines, {"begins": request["module"]})
         try:
             names = import_operators(request["module"])
         except ModuleError as error:

@@ -89,6 +89,16 @@ def test_modules_that_cannot_be_checked(module: Path, tmp_path: Path) -> None:
     assert "there is no check 'gradients'; the checks are arguments, repeats," in " ".join(result.output.split())
 
 
+def test_a_process_that_does_not_start_is_not_blamed_on_the_module(
+    module: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = ["-c", "raise SystemExit('the cache cannot be written')"]
+    monkeypatch.setattr("ascend_graph.checks.running.launcher_arguments", lambda **_: refused)
+    result = CliRunner().invoke(main, ["check", str(module)])
+    assert result.exit_code == 1
+    assert "Python did not start; why is said above" in result.output
+
+
 def test_the_pytest_plugin(module: Path, tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     plugin = ["-p", "ascend_graph.checks.pytest_plugin", "--check-operators", "my_ops"]
