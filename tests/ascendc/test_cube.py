@@ -139,7 +139,8 @@ extern "C" __global__ __cube__ void patches(GM_ADDR x, GM_ADDR y, GM_ADDR z, uin
     Fixpipe(c, sums, FixpipeParamsV220(n, m, m, n, false));
 }
 // With a bias out of the bias buffer, C in fractals, and the results read through the unified buffer.
-extern "C" __global__ __aicore__ void with_bias(GM_ADDR x, GM_ADDR y, GM_ADDR z, GM_ADDR bias) {
+template <typename Bias>
+__aicore__ inline void add_bias(GM_ADDR x, GM_ADDR y, GM_ADDR z, GM_ADDR bias) {
     constexpr uint32_t m = 32, n = 48, k = 64;
     TPipe pipe;
     TBuf<TPosition::A1> l1;
@@ -157,17 +158,19 @@ extern "C" __global__ __aicore__ void with_bias(GM_ADDR x, GM_ADDR y, GM_ADDR z,
     pipe.InitBuffer(c2, 256);
     pipe.InitBuffer(co2, m * n * 4);
     GlobalTensor<half> a, b;
-    GlobalTensor<float> c, bs;
+    GlobalTensor<float> c;
+    GlobalTensor<Bias> bs;
     a.SetGlobalBuffer((__gm__ half*)x, m * k);
     b.SetGlobalBuffer((__gm__ half*)y, n * k);  // transposed: [n, k]
     c.SetGlobalBuffer((__gm__ float*)z, m * n);
-    bs.SetGlobalBuffer((__gm__ float*)bias, n);
+    bs.SetGlobalBuffer((__gm__ Bias*)bias, n);
     auto al = l1.Get<half>();
     auto bl = l1.GetWithOffset<half>(n * k, m * k * 2);
     DataCopy(al, a, Nd2NzParams(1, m, k, 0, k, m, 1, 0));
     DataCopy(bl, b, Nd2NzParams(1, n, k, 0, k, n, 1, 0));
-    DataCopy(c1.Get<float>(), bs, n);
-    DataCopy(c2.Get<float>(), c1.Get<float>(), DataCopyParams(1, n * 4 / 64, 0, 0));
+    DataCopy(c1.Get<Bias>(), bs, n);
+    // In units of 64 bytes at the source; half becomes float on the way.
+    DataCopy(c2.Get<float>(), c1.Get<Bias>(), DataCopyParams(1, (n * sizeof(Bias) + 63) / 64, 0, 0));
     auto left = l0a.Get<half>();
     auto right = l0b.Get<half>();
     const uint8_t pads[4] = {};
@@ -184,6 +187,8 @@ extern "C" __global__ __aicore__ void with_bias(GM_ADDR x, GM_ADDR y, GM_ADDR z,
     DataCopy(out, sums, DataCopyParams(1, m * n / 256, 0, 0), matrix);
     for (uint32_t j = 0; j < n / 16; ++j) DataCopy(c[j * 16], out[j * m * 16], DataCopyParams(m, 2, 0, (n - 16) / 8));
 }
+extern "C" __global__ __aicore__ void with_bias(GM_ADDR x, GM_ADDR y, GM_ADDR z, GM_ADDR bias) { add_bias<float>(x, y, z, bias); }
+extern "C" __global__ __aicore__ void with_half_bias(GM_ADDR x, GM_ADDR y, GM_ADDR z, GM_ADDR bias) { add_bias<half>(x, y, z, bias); }
 extern "C" __global__ __aicore__ void other_paths(GM_ADDR z) {
     TPipe pipe;
     TBuf<TPosition::A2> l0a;
@@ -326,11 +331,12 @@ def test_patches(library: ctypes.CDLL, tools: Toolkit, turned: int) -> None:
     np.testing.assert_array_equal(z, a @ b)
 
 
-def test_bias(library: ctypes.CDLL, tools: Toolkit) -> None:
+@pytest.mark.parametrize(("kernel", "dtype"), [("with_bias", np.float32), ("with_half_bias", np.float16)])
+def test_bias(library: ctypes.CDLL, tools: Toolkit, kernel: str, dtype: type) -> None:
     a, b, bias = _small(32, 64, seed=5), _small(64, 48, seed=6), _small(48, seed=7)
     z = np.zeros((32, 48), np.float32)
-    arguments = (a.astype(np.float16), b.T.copy().astype(np.float16), z, bias.astype(np.float32))
-    assert launch(library, "with_bias", 1, *arguments) == 0, tools.message()
+    arguments = (a.astype(np.float16), b.T.copy().astype(np.float16), z, bias.astype(dtype))
+    assert launch(library, kernel, 1, *arguments) == 0, tools.message()
     np.testing.assert_array_equal(z, a @ b + bias)
 
 

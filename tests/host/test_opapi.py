@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -235,3 +236,20 @@ def test_the_declared_types_are_those_of_c() -> None:
 def test_a_malformed_table_is_refused(entry: str, text: str) -> None:
     with pytest.raises(TableError, match=text):
         list(read(entry))
+
+
+@pytest.mark.filterwarnings("ignore:Dynamo does not know how to trace")
+def test_dynamo_compiles_nothing_of_the_host() -> None:
+    """A program that is compiled and calls an operator by way of C, as extensions do: the host's functions are no part of it."""
+    swiglu = torch._C._jit_get_operation("npu::npu_swiglu")[0]  # a function of C, which Dynamo does not look into
+    graphs: list[torch.fx.GraphModule] = []
+
+    def backend(graph: torch.fx.GraphModule, _: list[torch.Tensor]) -> Callable[..., Any]:
+        graphs.append(graph)
+        return graph.forward
+
+    x = torch.arange(-16.0, 16.0).reshape(4, 8).npu()
+    torch._dynamo.reset()
+    result = torch.compile(lambda x: swiglu(x * 2, -1) + 1, backend=backend)(x)
+    torch.testing.assert_close(result, swiglu(x * 2, -1) + 1)
+    assert len(graphs) == 2, "one before the call, and one after it"

@@ -51,12 +51,37 @@ bool interrupt_is_raised() {
     return true;
 }
 
+// Dynamo looks at every Python function that starts while it runs a program it compiles: also at those that
+// an extension of that program comes to here, which are no part of it.
+class Uncompiled {
+  public:
+    Uncompiled() : before_(set_eval_frame()(py::none())) {}
+    Uncompiled(const Uncompiled&) = delete;
+    Uncompiled& operator=(const Uncompiled&) = delete;
+    ~Uncompiled() {
+        try {
+            set_eval_frame()(before_);
+        } catch (py::error_already_set& e) {
+            e.discard_as_unraisable("ascend_graph.host");
+        }
+    }
+
+  private:
+    static py::handle set_eval_frame() {
+        static const py::handle function =  // leaked: it may be called while the interpreter ends
+            py::object(py::module_::import("torch._C._dynamo.eval_frame").attr("set_eval_frame")).release();
+        return function;
+    }
+    py::object before_;
+};
+
 }  // namespace
 
 int with_python(const std::function<void()>& body, int code) {
     const Entering entering(nullptr);
     py::gil_scoped_acquire gil;
     try {
+        const Uncompiled uncompiled;
         body();
         return 0;
     } catch (py::error_already_set& e) {

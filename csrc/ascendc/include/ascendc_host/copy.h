@@ -324,10 +324,12 @@ void DataCopy(const LocalTensor<T>& dst, const LocalTensor<U>& src, const DataCo
         detail::copy_local(dst, src, detail::rows_of(params, params.dstStride, unit),
                            detail::rows_of(params, params.srcStride, unit), "DataCopy", where);
     } else {
-        // To the bias buffer, half and bfloat16_t become float on the way: a unit of 32 bytes at the source,
-        // 64 there.
-        const auto to = detail::rows_of(params, params.dstStride, 64);
-        const auto from = detail::rows_of(params, params.srcStride, 64 * sizeof(U) / sizeof(T));
+        // To the bias buffer half becomes float on the way: a unit of 64 bytes at the source has twice as
+        // many there.
+        const uint64_t wide = unit * sizeof(T) / sizeof(U);
+        const detail::Rows to{params.blockLen == 0 ? 0u : params.blockCount, params.blockLen * wide,
+                              params.blockLen * wide + params.dstStride * unit};
+        const auto from = detail::rows_of(params, params.srcStride, unit);
         uint8_t* target = dst.use_bytes(to.extent(), "DataCopy", "dst", where);
         const uint8_t* origin = src.use_bytes(from.extent(), "DataCopy", "src", where);
         for (uint64_t row = 0; row < from.count; ++row) {

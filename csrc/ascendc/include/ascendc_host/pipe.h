@@ -437,8 +437,9 @@ class TPipe {
   public:
     TPipe() { activate(); }
     ~TPipe() = default;
-    TPipe(const TPipe&) = delete;
-    TPipe& operator=(const TPipe&) = delete;
+    // A copy gives the same memory again, as on the device.
+    TPipe(const TPipe&) = default;
+    TPipe& operator=(const TPipe&) = default;
 
     void Init() { activate(); }
     template <typename Que>
