@@ -197,3 +197,20 @@ def test_specialisation_inside_a_class(tools: Toolkit, tmp_path: Path) -> None:
     done = run()
     assert (done.returncode, done.stderr) == (0, "")
     assert (tmp_path / "inside.o").read_text() == "compiled\n"
+
+
+def test_a_template_found_by_its_arguments(tools: Toolkit, tmp_path: Path) -> None:
+    """The device's compiler takes it in every version of C++, g++ from C++20 on; what is nowhere stays an error."""
+    source = tmp_path / "sum.asc"
+    text = """
+#include "kernel_operator.h"
+extern "C" __global__ __aicore__ void sum(GM_ADDR x) {
+    AscendC::LocalTensor<float> a;
+    NAME<float>(a, a, a, 8);
+}
+"""
+    for name, status in (("ReduceSum", 0), ("ReduceProduct", 1)):
+        source.write_text(text.replace("NAME", name))
+        made = tools.bisheng("-O0", "-std=c++17", "-c", source, "-o", tmp_path / "sum.o")
+        assert made.returncode == status, made.stderr
+    assert "ReduceProduct" in made.stderr

@@ -34,6 +34,8 @@ _SOURCE_SUFFIXES = frozenset({".asc", ".cce", ".c", ".cc", ".cpp", ".cxx", ".C"}
 _DEVICE_ONLY = re.compile(
     r"--npu-arch=.*|--npu-soc=.*|--cce-.*|-cce-.*|-fcce-.*|--cce|--asc-.*|-fasc-.*|--enable-simd|--enable-simt"
     r"|-mcpu=dav.*|--target=.*|--aicore-.*|-forward-options-to-host-compiler|--run-mode=.*|-O[456789]"
+    # Which gcc's library a clang takes: the host compiler has its own.
+    r"|--gcc-toolchain=.*"
 )
 _WITH_VALUE = frozenset(
     "-o -I -D -U -L -l -isystem -include -idirafter -iquote -MF -MT -MQ -Xlinker -T -u -z -e".split()  # noqa: SIM905
@@ -164,6 +166,8 @@ class Home:
 
 #: What g++ says before version 14 of a specialisation that clang++ takes.
 _INSIDE_CLASS = "explicit specialization in non-namespace scope"
+#: A call ``ReduceSum<float>(tensor)`` that finds the function by its arguments alone, as C++20 and the device's compiler do.
+_BY_ARGUMENTS = re.compile(r"error: \W(\w+)\W was not declared in this scope; did you mean \WAscendC::\1\W")
 _CLANG = ("clang++", *(f"clang++-{version}" for version in range(25, 13, -1)))
 
 
@@ -202,6 +206,11 @@ class Steps:
         said = done.stderr.decode(errors="replace")
         if done.returncode != 0 and _INSIDE_CLASS in said:
             raise InsideClassError(said)
+        if done.returncode != 0 and _BY_ARGUMENTS.search(said):
+            newer = subprocess.run([*self._compiler, *arguments, "-std=gnu++20"], check=False, stderr=subprocess.PIPE)
+            if newer.returncode == 0:
+                sys.stderr.write(newer.stderr.decode(errors="replace"))
+                return
         sys.stderr.write(said)
         if done.returncode != 0:
             raise SystemExit(done.returncode if done.returncode > 0 else 1)
