@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ascend_graph.host.ascendc.cores import needs_both
+from ascend_graph.host.ascendc.cores import names_macros, needs_constant
 
 from .conftest import Build, Toolkit, launch
 
@@ -155,14 +155,40 @@ extern "C" void run_{name}(uint8_t* to) {{ run(to); }}
 
 
 def test_what_needs_both(tmp_path: Path) -> None:
+    assert needs_constant("call<AscendC::AIC, AscendC::g_coreType>();")
+    assert not needs_constant("int32_t core = g_coreType;")
     toolkit = tmp_path / "toolkit"
-    assert needs_both("call<AscendC::AIC, AscendC::g_coreType>();", toolkit)
-    assert not needs_both("int32_t core = g_coreType;", toolkit)
     for directory, expected in (("toolkit", False), ("kernels", True)):
         header = tmp_path / directory / "a.h"
         header.parent.mkdir()
         header.write_text("#ifdef __DAV_C220_VEC__\n#endif\n")
-        assert needs_both(f'# 1 "{header}" 1\n', toolkit) is expected
+        assert names_macros(f'# 1 "{header}" 1\n', toolkit) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # No reason to take a kernel for one of both kinds of core: this one says nothing, and has as many blocks as asked.
+        (
+            "#if defined(__DAV_C220_CUBE__) && defined(__DAV_C220_VEC__)\n#error both\n#endif\nconstexpr int kind = 1;",
+            [1, 1],
+        ),
+        (
+            "#ifdef __DAV_C220_VEC__\nconstexpr int kind = 3;\n#else\nconstexpr int kind = 2;\n#endif",
+            [2, 2, 3, 3, 3, 3],
+        ),
+    ],
+    ids=["without effect", "with effect"],
+)
+def test_a_macro(build: Build, text: str, expected: list[int]) -> None:
+    library = build(f"""
+#include "kernel_operator.h"
+{text}
+extern "C" __global__ __aicore__ void plain(GM_ADDR to) {{ ((__gm__ int32_t*)to)[kind / 3 * 8 + AscendC::GetBlockIdx()] = kind; }}
+""")
+    to = np.zeros(16, np.int32)
+    assert launch(library, "plain", 2, to) == 0
+    assert _written(to) == expected
 
 
 def test_specialisation_inside_a_class(tools: Toolkit, tmp_path: Path) -> None:

@@ -31,27 +31,39 @@ class CoresError(AscendGraphError):
     """The objects of the two kinds of core cannot be made one: a program of binutils is missing or fails."""
 
 
-def needs_both(preprocessed: str, toolkit: Path) -> bool:
-    """Whether a source must know its kind of core as it is compiled.
+def needs_constant(preprocessed: str) -> bool:
+    """Whether a source has the kind of core as a constant.
+
+    Args:
+        preprocessed: the source's preprocessed text.
+
+    >>> needs_constant("template <int32_t core = g_coreType> void run();")
+    True
+    >>> needs_constant("if (g_coreType == AIV) run();")
+    False
+    """
+    return _CONSTANT.search(preprocessed) is not None
+
+
+def names_macros(preprocessed: str, toolkit: Path) -> bool:
+    """Whether a source, or a header of its own, names a macro of one kind of core; it may be without effect.
 
     Args:
         preprocessed: the source's preprocessed text, with line markers.
         toolkit: files below it are the API's own, and not looked at.
-
-    >>> needs_both("template <int32_t core = g_coreType> void run();", Path("/toolkit"))
-    True
-    >>> needs_both("if (g_coreType == AIV) run();", Path("/toolkit"))
-    False
     """
-    if _CONSTANT.search(preprocessed):
-        return True
     own = {name for name in _MARKER.findall(preprocessed) if not name.startswith((f"{toolkit}/", "/usr/"))}
     return any(_MACRO.search(Path(name).read_text(errors="replace")) for name in own if Path(name).is_file())
 
 
+def macros(core: int) -> list[str]:
+    """The options that define the macros of one kind of core."""
+    return [f"-D{name}=1" for name in _MACROS[core]]
+
+
 def definitions(core: int, table: str) -> list[str]:
     """The options of the preprocessor for one kind of core; ``table`` is the name of the table of entries."""
-    options = [f"-DASCENDC_HOST_CORE={core}", *(f"-D{name}=1" for name in _MACROS[core])]
+    options = [f"-DASCENDC_HOST_CORE={core}", *macros(core)]
     return [*options, f"-DASCENDC_HOST_VECTOR_ENTRIES={table}"] if core == CUBE else options
 
 

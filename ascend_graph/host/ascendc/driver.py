@@ -246,11 +246,8 @@ class _KernelSource:
         text = self._preprocess(steps, [])
         if text is None:
             return  # a dry run
-        if (
-            self.command.preprocess_only
-            or self.command.device_only
-            or not cores.needs_both(text, self.home.path.resolve())
-        ):
+        one = self.command.preprocess_only or self.command.device_only
+        if one or not self._needs_both_cores(steps, text):
             self._finish(steps, text, self.target, self.command.stubs)
             return
         table = cores.table_name(self.source, self.target)
@@ -259,6 +256,14 @@ class _KernelSource:
             text = self._preprocess(steps, cores.definitions(core, table)) or ""
             self._finish(steps, text, target, self.command.stubs if core == cores.CUBE else None)
         cores.join(objects[cores.CUBE], objects[cores.VECTOR], self.target, table, self.scratch, steps.run)
+
+    def _needs_both_cores(self, steps: Steps, text: str) -> bool:
+        if cores.needs_constant(text):
+            return True
+        if not cores.names_macros(text, self.home.path.resolve()):
+            return False
+        by_core = (self._preprocess(steps, cores.macros(core)) for core in (cores.CUBE, cores.VECTOR))
+        return len(set(by_core)) == 2
 
     @property
     def _standard(self) -> list[str]:
