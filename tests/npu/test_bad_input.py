@@ -306,3 +306,12 @@ def test_a_graph_with_a_shape_that_does_not_fit_is_refused_by_its_node(dynamic: 
     assert graph(*to_npu([half(4, 8), rows, experts])).shape == (8, 8)
     with pytest.raises(RuntimeError, match=r"MoeInitRouting.*row_idx\[n, k\]: dimension 0 is 3, but dimension n is 4"):
         graph(*to_npu([half(4, 8), rows[:3], experts]))
+
+
+def test_a_graph_with_a_dtype_that_documents_leave_out_is_refused_by_its_node() -> None:
+    graph = torch.compile(
+        lambda x: torch_npu.npu_swiglu(x), backend=torchair.get_npu_backend(), dynamic=False, fullgraph=True
+    )
+    assert graph(half(3, 8).npu()).shape == (3, 4)
+    with pytest.raises(RuntimeError, match=r"SwiGlu.*: x is DOUBLE; documents have FLOAT, FLOAT16, BF16"):
+        graph(half(3, 8).double().npu())

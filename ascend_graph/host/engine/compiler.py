@@ -33,9 +33,11 @@ from ascend_graph.host.engine.model import (
     split_edge,
     tensor_of,
 )
-from ascend_graph.host.engine.operators import find_kernel
+from ascend_graph.host.engine.operators import find_kernel, input_dtypes
 from ascend_graph.host.engine.program import OutputSpec, Plan, Program, Slots, Step
 from ascend_graph.host.ops import HostKernel, find_host_kernel
+from ascend_graph.host.toolkit import HostRuntimeError
+from ascend_graph.prototypes import DataType
 
 if TYPE_CHECKING:
     from torchair._ge_concrete_graph.ge_ir_pb2 import GraphDef, OpDef
@@ -133,6 +135,8 @@ class _GraphCompiler:
         self.steps: list[Step] = []
         #: Slots whose shape and dtype are known, as tensors without data.
         self.shapes: dict[int, torch.Tensor] = {}
+        #: By operator and input the dtypes that documents name.
+        self.dtypes: dict[str, Mapping[str, frozenset[DataType]]] = {}
         #: By operator, attrs, shapes and dtypes of the inputs, what was inferred of the outputs.
         self.inferred: dict[Any, Sequence[torch.Tensor]] = {}
 
@@ -231,6 +235,7 @@ class _GraphCompiler:
         }
         sources = self._isolated(kernel, self._sources(op, kernel), position)
         bound = kernel.bind_attrs(attrs)
+        self._check_dtypes(kernel, sources)
         unknown = not self._check_shapes(kernel, sources, bound)
         step = Step(op.name, kernel, bound, sources, self.size, len(op.output_desc), unknown)
         self._allocate(op, step.targets)
@@ -277,6 +282,21 @@ class _GraphCompiler:
         arguments = [list(map(known, source)) if isinstance(source, tuple) else known(source) for source in sources]
         kernel.check_shapes(arguments, attrs)
         return True
+
+    def _check_dtypes(self, kernel: HostKernel, sources: tuple[Source, ...]) -> None:
+        """Refuse an operator of GE's own whose inputs have dtypes that no document names, as far as they are known."""
+        if kernel is not find_host_kernel(kernel.op_type):
+            return
+        if kernel.op_type not in self.dtypes:
+            self.dtypes[kernel.op_type] = input_dtypes(kernel.op_type)
+        for name, source in zip(kernel.inputs, sources, strict=True):
+            valid = self.dtypes[kernel.op_type].get(name)
+            for slot in source if isinstance(source, tuple) else (source,):
+                given = self.shapes.get(slot)
+                if valid is None or given is None or not given.numel() or ge_dtype(given.dtype) in valid:
+                    continue
+                known = ", ".join(DataType(dtype).name for dtype in sorted(valid))
+                raise HostRuntimeError(f"{name} is {ge_dtype(given.dtype).name}; documents have {known}")
 
     def _isolated(self, kernel: HostKernel, sources: tuple[Source, ...], position: int) -> tuple[Source, ...]:
         """The sources of the node at ``position``, after copies that keep what it writes to itself.

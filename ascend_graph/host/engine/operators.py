@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import inspect
+from collections.abc import Mapping
+from functools import cache
 from typing import TYPE_CHECKING
 
+from ascend_graph.host.opapi.dtypes import documented_dtypes
+from ascend_graph.host.opapi.table import functions
 from ascend_graph.host.ops import HostKernel, find_host_kernel
 from ascend_graph.host.toolkit import HostRuntimeError
 
 if TYPE_CHECKING:
-    from ascend_graph.prototypes import OpPrototype
+    from ascend_graph.prototypes import DataType, OpPrototype
 
 
 def find_kernel(op_type: str) -> HostKernel | None:
@@ -39,6 +45,44 @@ def describe_operator(op_type: str) -> list[tuple[str, str, str]]:
         *(("o", p.name, p.kind.value) for p in prototype.outputs),
         *(("a", a.name, _IR_TYPES.get(a.type.value, "VT_" + a.type.value.upper())) for a in prototype.attrs),
     ]
+
+
+def input_dtypes(op_type: str) -> Mapping[str, frozenset[DataType]]:
+    """By input the dtypes that an operator takes: those that the documents of its aclnn functions or its prototypes name.
+
+    Prototypes alone are no rule, for the wheel's are older than TorchAir's converters, which declare cases with more dtypes. An
+    input that a function has no documented dtypes for is left out.
+    """
+    from ascend_graph.prototypes import UnknownPrototypeError, find_prototype
+
+    found = dict(_documented_inputs().get(op_type, {}))
+    known = [documented_prototype(op_type)]
+    with contextlib.suppress(UnknownPrototypeError):
+        known.append(find_prototype(op_type))
+    for parameter in (parameter for prototype in known if prototype is not None for parameter in prototype.inputs):
+        if parameter.name in found:
+            found[parameter.name] |= frozenset(parameter.dtypes)
+    return found
+
+
+@cache
+def _documented_inputs() -> Mapping[str, Mapping[str, frozenset[DataType]]]:
+    """By operator and input the dtypes that documents name for it in every aclnn function of the operator."""
+    rules: dict[str, dict[str, list[frozenset[DataType] | None]]] = {}
+    for function in functions().values():
+        kernel = find_host_kernel(function.op_type)
+        documented = documented_dtypes().get(function.symbol, {})
+        for name, given in zip(kernel.inputs if kernel is not None else (), function.inputs, strict=False):
+            if isinstance(given, ast.Name):
+                rules.setdefault(function.op_type, {}).setdefault(name, []).append(documented.get(given.id))
+    return {
+        op_type: {
+            name: frozenset().union(*(dtypes for dtypes in all_ if dtypes))
+            for name, all_ in inputs.items()
+            if all(all_)
+        }
+        for op_type, inputs in rules.items()
+    }
 
 
 def _described(kernel: HostKernel) -> list[tuple[str, str, str]]:
