@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import subprocess
 import sys
 
@@ -128,3 +129,107 @@ def _environment(**changes: str) -> dict[str, str]:
     import os
 
     return {**os.environ, **changes}
+
+
+def test_expandable_segments() -> None:
+    """torch_npu's segments of virtual memory: tensors that lie across several pieces, give their memory back, and are captured."""
+    code = """
+import torch, torch_npu
+kept = torch.randn(3 << 20, device="npu")
+large = [torch.randn(n << 20, device="npu") for n in (7, 20, 11)]
+assert all(float(x.sum()) == float(x.cpu().sum()) for x in large)
+assert torch_npu.npu_swiglu(large[1].view(8, -1)).shape == (8, 20 << 16)
+graph = torch.npu.NPUGraph()
+with torch.npu.graph(graph):
+    total = large[1].exp().sum()
+graph.replay()
+assert torch.allclose(total.cpu(), large[1].cpu().exp().sum(), rtol=1e-4)
+free = torch.npu.mem_get_info()[0]
+del large, graph, total
+torch.npu.empty_cache()
+assert torch.npu.mem_get_info()[0] - free >= 38 << 22
+assert torch.npu.memory_reserved() < 64 << 20
+assert kept.isfinite().all()
+segments = torch.npu.memory_snapshot()
+assert any(segment["is_expandable"] for segment in segments)
+"""
+    environment = os.environ | {"PYTORCH_NPU_ALLOC_CONF": "expandable_segments:True"}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment, timeout=600)
+
+
+class Physical(ctypes.Structure):
+    """aclrtPhysicalMemProp."""
+
+    _fields_ = (
+        ("handle_type", ctypes.c_int),
+        ("allocation_type", ctypes.c_int),
+        ("attribute", ctypes.c_int),
+        ("device", ctypes.c_uint32),
+        ("location", ctypes.c_int),
+        ("reserved", ctypes.c_uint64),
+    )
+
+
+def test_virtual_memory(acl: ctypes.CDLL) -> None:
+    unit, size = 2 << 20, ctypes.c_size_t
+    pointer, zero = ctypes.c_void_p, ctypes.c_uint64(0)
+    address, first, second = pointer(), pointer(), pointer()
+    properties = Physical(location=1)
+
+    def map_to(where: int, handle: ctypes.c_void_p, count: int = unit) -> int:
+        return int(acl.aclrtMapMem(pointer(where), size(count), size(0), handle, zero))
+
+    def refused(code: int, text: bytes) -> None:
+        assert code == 100000
+        assert text in acl.aclGetRecentErrMsg()
+
+    assert acl.aclrtReserveMemAddress(ctypes.byref(address), size(5 * unit), size(0), None, ctypes.c_uint64(1)) == 0
+    begin = address.value
+    assert begin is not None
+    assert begin % unit == 0
+    used = torch.npu.mem_get_info()[0]
+    for handle in (first, second):
+        assert acl.aclrtMallocPhysical(ctypes.byref(handle), size(unit), ctypes.byref(properties), zero) == 0
+    assert used - torch.npu.mem_get_info()[0] == 2 * unit
+    assert map_to(begin, first) == 0
+    assert map_to(begin + unit, second) == 0
+    # Neighbours are one allocation, in which work may go from one to the other.
+    base, extent = pointer(), size()
+    acl.ascendgraphAllocationExtent.restype = ctypes.c_bool
+    assert acl.ascendgraphAllocationExtent(pointer(begin + unit + 7), ctypes.byref(base), ctypes.byref(extent))
+    assert (base.value, extent.value) == (begin, 2 * unit)
+    assert acl.aclrtMemset(pointer(begin + unit - 4), size(8), 7, size(8)) == 0
+    # Memory may be seen at two addresses.
+    assert map_to(begin + 3 * unit, second) == 0
+    assert ctypes.string_at(begin + 3 * unit, 5) == b"\7\7\7\7\0"
+    assert acl.ascendgraphAllocationExtent(pointer(begin + 3 * unit), ctypes.byref(base), ctypes.byref(extent))
+    assert (base.value, extent.value) == (begin + 3 * unit, unit)
+
+    refused(map_to(begin, first), b"mapped to the address range already")
+    refused(map_to(begin + 5 * unit, first), b"not within one that is reserved")
+    refused(map_to(begin + 2 * unit, first, 2 * unit), b"4194304 bytes, and the physical memory has 2097152")
+    refused(map_to(begin + 2 * unit + 512, first), b"no multiple of 2097152")
+    refused(acl.aclrtFree(pointer(begin)), b"not the start of a live allocation")
+    refused(acl.aclrtFreePhysical(second), b"aclrtUnmapMem comes first")
+    refused(acl.aclrtReleaseMemAddress(address), b"aclrtUnmapMem comes first")
+    refused(acl.aclrtUnmapMem(pointer(begin + 512)), b"not the start of memory that is mapped")
+    refused(acl.aclrtMallocPhysical(ctypes.byref(pointer()), size(512), ctypes.byref(properties), zero), b"no multiple")
+    for where in (begin, begin + unit, begin + 3 * unit):
+        assert acl.aclrtUnmapMem(pointer(where)) == 0
+    assert not acl.ascendgraphAllocationExtent(pointer(begin), ctypes.byref(base), ctypes.byref(extent))
+    assert map_to(begin + 2 * unit, second) == 0
+    assert ctypes.string_at(begin + 2 * unit, 4) == b"\7\7\7\7", "physical memory keeps what it holds"
+    assert acl.aclrtUnmapMem(pointer(begin + 2 * unit)) == 0
+    for handle in (first, second):
+        assert acl.aclrtFreePhysical(handle) == 0
+        refused(acl.aclrtFreePhysical(handle), b"not a live handle")
+    assert torch.npu.mem_get_info()[0] == used
+    assert acl.aclrtReleaseMemAddress(address) == 0
+    refused(acl.aclrtReleaseMemAddress(address), b"not the start of an address range")
+
+
+def test_saturating_arithmetic_is_not_claimed() -> None:
+    code = "import torch, torch_npu; print(torch.ones(2, device='npu').sum())"
+    environment = os.environ | {"INF_NAN_MODE_FORCE_DISABLE": "1"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stderr.count("the saturating arithmetic that INF_NAN_MODE_FORCE_DISABLE=1") == 1

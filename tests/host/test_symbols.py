@@ -48,8 +48,8 @@ def test_unimplemented_functions_fail_with_their_name() -> None:
 
     acl = ctypes.CDLL(str(toolkit_directory() / "lib64/libascendcl.so"))
     acl.aclGetRecentErrMsg.restype = ctypes.c_char_p
-    assert acl.aclrtMapMem(None, 0, 0, None, 0) == 200001  # ACL_ERROR_API_NOT_SUPPORT
-    assert acl.aclGetRecentErrMsg() == b"aclrtMapMem is not implemented by the host runtime"
+    assert acl.aclrtIpcMemClose(None) == 200001  # ACL_ERROR_API_NOT_SUPPORT
+    assert acl.aclGetRecentErrMsg() == b"aclrtIpcMemClose is not implemented by the host runtime"
     assert acl.aclGetRecentErrMsg() is None
 
 

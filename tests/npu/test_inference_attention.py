@@ -102,6 +102,31 @@ def test_ragged_lengths() -> None:
     check(run, [q, k, v], torch.cat([out[b, :, :n] for b, n in enumerate(lengths)], 1))
 
 
+@pytest.mark.parametrize("layout", ["BNSD", "BSH"])
+def test_lengths_of_one_query_have_no_effect(layout: str) -> None:
+    q, k, v = made(2, 2, 1), made(2, 2, 6), made(2, 2, 6)
+    out, _ = by_batch(q, k, v, 0.5)
+    options = {"num_heads": 2, "scale": 0.5, "input_layout": layout, "actual_seq_lengths": [100, 0]}
+    check(
+        lambda q, k, v: torch_npu.npu_fused_infer_attention_score(q, k, v, **options)[0],
+        [to_layout(x, layout) for x in (q, k, v)],
+        to_layout(out, layout),
+        "eager captured",
+    )
+
+
+def test_logarithms_that_nobody_asks_for_may_have_any_dtype() -> None:
+    q, y, lse = (
+        made(1, 2, 3).npu(),
+        torch.empty(1, 2, 3, 16, dtype=HALF, device="npu"),
+        torch.ones(1, dtype=HALF, device="npu"),
+    )
+    torch_npu.npu_fused_infer_attention_score.out(q, q, q, num_heads=2, scale=0.5, input_layout="BNSD", out=[y, lse])
+    expected, _ = by_batch(q.cpu(), q.cpu(), q.cpu(), 0.5)
+    torch.testing.assert_close(y.cpu(), expected)
+    assert lse.tolist() == [1]
+
+
 @pytest.mark.parametrize("mode", [0, 3])
 def test_sequences_that_follow_each_other(mode: int) -> None:
     """Layout TND: lengths are sums of those before."""

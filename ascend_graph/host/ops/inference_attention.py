@@ -599,6 +599,13 @@ def _joint_dequantisers(scale: T | None, offset: T | None, mode: int) -> tuple[_
     return keys, values
 
 
+def _has_one_token(query: T, layout: str) -> bool:
+    """Whether every sequence has one query, as in a step that decodes: their lengths have no effect then, whatever they are."""
+    q_layout, _ = _LAYOUTS.get(layout, ("", ""))
+    place = q_layout.find("S")
+    return 0 <= place < query.dim() and query.size(place) == 1
+
+
 @host_kernel("FusedInferAttentionScore", dynamic=("key", "value"), ignores=("inner_precise",))
 def fused_infer_attention_score(
     query: T,
@@ -672,7 +679,7 @@ def fused_infer_attention_score(
         value,
         pse_shift=pse_shift,
         sparsity=Sparsity(atten_mask, sparse_mode, pre_tokens, next_tokens),
-        lengths=actual_seq_lengths,
+        lengths=None if _has_one_token(query, input_layout) and query_rope is None else actual_seq_lengths,
         kv_lengths=actual_seq_lengths_kv,
         block_table=block_table,
         block_size=block_size,

@@ -319,8 +319,20 @@ ACL_EXPORT aclError aclrtCtxGetSysParamOpt(int option, int64_t* value) {
     return aclrtGetSysParamOpt(option, value);
 }
 
-// Settings of the hardware's arithmetic and watchdogs, which a host has not.
-ACL_EXPORT aclError aclrtSetDeviceSatMode(int) { return ACL_SUCCESS; }
+// What overflows is infinite (1), as chips have it by themselves since Atlas A2. The other mode (0) changes
+// values: torch_npu asks for it and looks at no error, so the user is told.
+ACL_EXPORT aclError aclrtSetDeviceSatMode(int mode) {
+    if (mode == 1) return ACL_SUCCESS;
+    constexpr const char* kNone =
+        "the host runtime computes INF and NaN: the saturating arithmetic that INF_NAN_MODE_FORCE_DISABLE=1 "
+        "or "
+        "INF_NAN_MODE_ENABLE=0 asks for is not there, and a float status stays 0";
+    static const bool said = std::fprintf(stderr, "ascend_graph: %s\n", kNone) > 0;
+    (void)said;
+    return fail(ACL_ERROR_API_NOT_SUPPORT, std::string("aclrtSetDeviceSatMode: ") + kNone);
+}
+
+// Settings of the hardware's watchdogs, which a host has not.
 ACL_EXPORT aclError aclrtSetOpWaitTimeout(uint32_t) { return ACL_SUCCESS; }
 ACL_EXPORT aclError aclrtSetOpExecuteTimeOut(uint32_t) { return ACL_SUCCESS; }
 ACL_EXPORT aclError aclrtSetOpExecuteTimeOutV2(uint64_t timeout, uint64_t* actual) {

@@ -32,6 +32,8 @@ class Heap {
         // A captured graph works on it for as long as it is replayed; torch_npu's allocator, which keeps it
         // otherwise, is off in a strict runtime.
         bool captured = false;
+        // Physical memory that was mapped to an address: what is mapped behind it goes on with it.
+        bool mapped = false;
     };
 
     void* allocate(size_t size, Place place) {
@@ -51,7 +53,7 @@ class Heap {
     bool release(void* p, Place place) {
         std::lock_guard<std::mutex> lock(mutex_);
         auto found = blocks_.find(static_cast<char*>(p));
-        if (found == blocks_.end() || found->second.place != place) return false;
+        if (found == blocks_.end() || found->second.place != place || found->second.mapped) return false;
         const bool is_strict = place == Place::kDevice && strict::enabled();
         if (is_strict && found->second.captured) return true;
         if (place == Place::kDevice) used_ -= found->second.size;
@@ -70,9 +72,41 @@ class Heap {
         std::lock_guard<std::mutex> lock(mutex_);
         auto after = blocks_.upper_bound(static_cast<char*>(const_cast<void*>(p)));
         if (after == blocks_.begin()) return {};
-        const auto& [begin, block] = *std::prev(after);
-        if (static_cast<const char*>(p) >= begin + block.size) return {};
-        return {begin, block};
+        auto first = std::prev(after);
+        if (static_cast<const char*>(p) >= first->first + first->second.size) return {};
+        if (!first->second.mapped) return {first->first, first->second};
+        const auto goes_on = [](const auto& before, const auto& behind) {
+            return behind.second.mapped && before.second.mapped &&
+                   before.second.place == behind.second.place &&
+                   before.first + before.second.size == behind.first;
+        };
+        while (first != blocks_.begin() && goes_on(*std::prev(first), *first)) --first;
+        auto last = std::prev(after);
+        for (; after != blocks_.end() && goes_on(*last, *after); ++after) last = after;
+        Block whole = first->second;
+        whole.size = static_cast<size_t>(last->first + last->second.size - first->first);
+        return {first->first, whole};
+    }
+
+    // Memory of others at an address of theirs, and the end of that; it counts as used where it is made.
+    void map(void* p, size_t size, bool on_device) {
+        std::lock_guard<std::mutex> lock(mutex_);
+        blocks_[static_cast<char*>(p)] = {size, on_device ? Place::kDevice : Place::kHost, false, true};
+    }
+    void unmap(void* p) {
+        std::lock_guard<std::mutex> lock(mutex_);
+        blocks_.erase(static_cast<char*>(p));
+        ++releases;
+    }
+    bool use(size_t size) {
+        std::lock_guard<std::mutex> lock(mutex_);
+        if (size > capacity() - std::min(used_, capacity())) return false;
+        used_ += size;
+        return true;
+    }
+    void give_back(size_t size) {
+        std::lock_guard<std::mutex> lock(mutex_);
+        used_ -= size;
     }
 
     // The device's memory: the machine's, or ASCEND_GRAPH_HOST_MEMORY bytes.
@@ -138,6 +172,13 @@ aclError check_copy(const char* function, const void* dst, size_t capacity, cons
 }
 
 }  // namespace
+
+namespace ascend_graph::host {
+void map_memory(void* p, size_t size, bool on_device) { heap().map(p, size, on_device); }
+void unmap_memory(void* p) { heap().unmap(p); }
+bool use_memory(size_t size) { return heap().use(size); }
+void give_memory_back(size_t size) { heap().give_back(size); }
+}  // namespace ascend_graph::host
 
 ACL_EXPORT uint64_t ascendgraphReleases() { return heap().releases.load(std::memory_order_relaxed); }
 

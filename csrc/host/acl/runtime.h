@@ -129,6 +129,13 @@ class Stream {
     std::deque<Task> waiting_;  // begins with the task that waits
 };
 
+// Physical memory that is mapped to an address counts among the allocations (memory.cpp) as long as it is;
+// what it takes of the device, as long as it lives.
+void map_memory(void* p, size_t size, bool on_device);
+void unmap_memory(void* p);
+bool use_memory(size_t size);
+void give_memory_back(size_t size);
+
 // To be called after an event is recorded: streams that waited for it go on.
 void resume_waiting_streams();
 // Whether another thread is at it.

@@ -22,13 +22,7 @@ int unimplemented(const char* function) {
         return nullptr;             \
     }
 
-// Virtual memory management (expandable segments) and memory shared between processes.
-UNIMPLEMENTED(aclrtMallocPhysical)
-UNIMPLEMENTED(aclrtFreePhysical)
-UNIMPLEMENTED(aclrtMapMem)
-UNIMPLEMENTED(aclrtUnmapMem)
-UNIMPLEMENTED(aclrtReserveMemAddress)
-UNIMPLEMENTED(aclrtReleaseMemAddress)
+// Memory shared between processes.
 UNIMPLEMENTED(aclrtMemExportToShareableHandle)
 UNIMPLEMENTED(aclrtMemImportFromShareableHandle)
 UNIMPLEMENTED(aclrtMemSetPidToShareableHandle)

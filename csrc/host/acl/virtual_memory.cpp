@@ -1,0 +1,203 @@
+// Virtual memory: addresses that are reserved, physical memory that is mapped to them, as torch_npu's
+// expandable segments have it. Physical memory is a file without a name, so that several addresses may show
+// it.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <unordered_map>
+
+#include "acl/runtime.h"
+
+using namespace ascend_graph::host;
+
+namespace {
+
+// What aclrtMemGetAllocationGranularity says; CANN's documents ask for multiples of it.
+constexpr size_t kUnit = size_t{2} << 20;
+
+struct PhysicalProperties {  // aclrtPhysicalMemProp
+    int handle_type;
+    int allocation_type;
+    int attribute;
+    uint32_t location_id;
+    int location;  // 0 host, 1 device
+    uint64_t reserved;
+};
+
+struct Physical {
+    int file = -1;
+    size_t size = 0;
+    bool on_device = true;
+};
+
+struct Mapping {
+    size_t size = 0;
+    Physical* memory = nullptr;
+};
+
+struct Addresses {
+    std::mutex mutex;
+    std::map<char*, size_t> reserved;
+    std::map<char*, Mapping> mapped;
+    std::unordered_map<Physical*, int> live;  // with the number of mappings
+};
+// Never destroyed: memory is released by static destructors of other libraries.
+Addresses& addresses() {
+    static Addresses& instance = *new Addresses;
+    return instance;
+}
+
+aclError invalid(const std::string& text) { return fail(ACL_ERROR_INVALID_PARAM, text); }
+
+// The first of a map's ranges that ends behind `p`.
+template <typename Ranges>
+auto around(Ranges& ranges, char* p) {
+    auto found = ranges.upper_bound(p);
+    return found == ranges.begin() ? ranges.end() : std::prev(found);
+}
+
+// Nothing shows it any more.
+void forget(Physical* memory) {
+    close(memory->file);
+    delete memory;
+}
+
+}  // namespace
+
+ACL_EXPORT aclError aclrtReserveMemAddress(void** address, size_t size, size_t alignment, void* expected,
+                                           uint64_t flags) {
+    const std::string name = "aclrtReserveMemAddress: ";
+    if (address == nullptr) return invalid(name + "virPtr is null");
+    if (size == 0) return invalid(name + "size is 0");
+    if (alignment != 0 || expected != nullptr) {
+        return invalid(name + "alignment and expectPtr are reserved: they must be 0 and null");
+    }
+    if (flags > 1) return invalid(name + "flags " + std::to_string(flags) + "; valid: 0, 1 (huge pages)");
+    const size_t whole = (size + kUnit - 1) / kUnit * kUnit;
+    if (whole < size || whole + kUnit < whole)
+        return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, name + "size is too large");
+    // One unit more, so that the beginning can be a multiple of it.
+    void* const p =
+        mmap(nullptr, whole + kUnit, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) {
+        return fail(ACL_ERROR_RT_MEMORY_ALLOCATION,
+                    name + "no " + std::to_string(size) + " bytes of addresses");
+    }
+    char* const start = static_cast<char*>(p);
+    char* const begin =
+        reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(start) + kUnit - 1) / kUnit * kUnit);
+    if (begin != start) munmap(start, static_cast<size_t>(begin - start));
+    munmap(begin + whole, static_cast<size_t>(start + kUnit - begin));
+    auto& all = addresses();
+    std::lock_guard<std::mutex> lock(all.mutex);
+    all.reserved.emplace(begin, whole);
+    *address = begin;
+    return ACL_SUCCESS;
+}
+
+ACL_EXPORT aclError aclrtReleaseMemAddress(void* address) {
+    auto& all = addresses();
+    std::lock_guard<std::mutex> lock(all.mutex);
+    const auto found = all.reserved.find(static_cast<char*>(address));
+    if (found == all.reserved.end())
+        return invalid("aclrtReleaseMemAddress: not the start of an address range that is reserved");
+    const auto mapped = all.mapped.lower_bound(found->first);
+    if (mapped != all.mapped.end() && mapped->first < found->first + found->second)
+        return invalid("aclrtReleaseMemAddress: memory is mapped to it: aclrtUnmapMem comes first");
+    munmap(found->first, found->second);
+    all.reserved.erase(found);
+    return ACL_SUCCESS;
+}
+
+ACL_EXPORT aclError aclrtMallocPhysical(void** handle, size_t size, const PhysicalProperties* properties,
+                                        uint64_t flags) {
+    const std::string name = "aclrtMallocPhysical: ";
+    if (handle == nullptr || properties == nullptr) return invalid(name + "handle or prop is null");
+    if (flags != 0) return invalid(name + "flags is reserved: it must be 0");
+    if (size == 0 || size % kUnit != 0) {
+        return invalid(name + "size " + std::to_string(size) + " is no multiple of " + std::to_string(kUnit) +
+                       ", the granularity");
+    }
+    if (properties->location != 0 && properties->location != 1)
+        return invalid(name + "location " + std::to_string(properties->location) +
+                       "; valid: 0 (host), 1 (device)");
+    const bool on_device = properties->location == 1;
+    if (on_device && !use_memory(size))
+        return fail(ACL_ERROR_RT_MEMORY_ALLOCATION,
+                    name + "out of memory: " + std::to_string(size) + " bytes asked for");
+    const int file = memfd_create("ascend_graph", MFD_CLOEXEC);
+    if (file < 0 || ftruncate(file, static_cast<off_t>(size)) != 0) {
+        if (file >= 0) close(file);
+        if (on_device) give_memory_back(size);
+        return fail(ACL_ERROR_RT_MEMORY_ALLOCATION,
+                    name + "the system has no " + std::to_string(size) + " bytes");
+    }
+    auto* const memory = new Physical{file, size, on_device};
+    auto& all = addresses();
+    std::lock_guard<std::mutex> lock(all.mutex);
+    all.live.emplace(memory, 0);
+    *handle = memory;
+    return ACL_SUCCESS;
+}
+
+ACL_EXPORT aclError aclrtFreePhysical(void* handle) {
+    auto& all = addresses();
+    std::lock_guard<std::mutex> lock(all.mutex);
+    auto* const memory = static_cast<Physical*>(handle);
+    const auto found = all.live.find(memory);
+    if (found == all.live.end()) return invalid("aclrtFreePhysical: not a live handle");
+    if (found->second != 0)
+        return invalid("aclrtFreePhysical: it is mapped to an address: aclrtUnmapMem comes first");
+    all.live.erase(found);
+    if (memory->on_device) give_memory_back(memory->size);
+    forget(memory);
+    return ACL_SUCCESS;
+}
+
+ACL_EXPORT aclError aclrtMapMem(void* address, size_t size, size_t offset, void* handle, uint64_t flags) {
+    const std::string name = "aclrtMapMem: ";
+    auto* const begin = static_cast<char*>(address);
+    auto* const memory = static_cast<Physical*>(handle);
+    if (offset != 0 || flags != 0) return invalid(name + "offset and flags are reserved: they must be 0");
+    auto& all = addresses();
+    std::lock_guard<std::mutex> lock(all.mutex);
+    const auto live = all.live.find(memory);
+    if (live == all.live.end()) return invalid(name + "not a live handle");
+    if (size != memory->size) {
+        return invalid(name + std::to_string(size) + " bytes, and the physical memory has " +
+                       std::to_string(memory->size));
+    }
+    const auto range = around(all.reserved, begin);
+    if (range == all.reserved.end() || begin + size > range->first + range->second)
+        return invalid(name + "the address range is not within one that is reserved");
+    if (reinterpret_cast<uintptr_t>(begin) % kUnit != 0)
+        return invalid(name + "the address is no multiple of " + std::to_string(kUnit) + ", the granularity");
+    const auto before = around(all.mapped, begin);
+    const auto behind = all.mapped.lower_bound(begin);
+    if ((before != all.mapped.end() && before->first + before->second.size > begin) ||
+        (behind != all.mapped.end() && behind->first < begin + size))
+        return invalid(name + "memory is mapped to the address range already");
+    if (mmap(begin, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, memory->file, 0) == MAP_FAILED)
+        return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, name + "the system refuses it");
+    ++live->second;
+    all.mapped.emplace(begin, Mapping{size, memory});
+    map_memory(begin, size, memory->on_device);
+    return ACL_SUCCESS;
+}
+
+ACL_EXPORT aclError aclrtUnmapMem(void* address) {
+    auto& all = addresses();
+    std::lock_guard<std::mutex> lock(all.mutex);
+    const auto found = all.mapped.find(static_cast<char*>(address));
+    if (found == all.mapped.end()) return invalid("aclrtUnmapMem: not the start of memory that is mapped");
+    const auto [begin, mapping] = *found;
+    unmap_memory(begin);
+    // The addresses stay reserved, and are nobody's to touch.
+    mmap(begin, mapping.size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    --all.live.at(mapping.memory);
+    all.mapped.erase(found);
+    return ACL_SUCCESS;
+}
