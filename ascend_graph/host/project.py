@@ -87,6 +87,7 @@ _KERNEL_TYPES = {
 _REGISTER_SOCS = frozenset({"ascend950", "ascend910_95", "mc62", "mc62cm12a"})
 _ADD_CONFIG = re.compile(r'\bAddConfig\s*\(\s*"(\w+)"')
 _COMMUNICATES = re.compile(r"\bMC2\s*\(\s*\)\s*\.\s*HcclGroup\b")
+_HOST_DEVICE = "the host stands for an Atlas A2, ascend910b"
 _THAT_COMMUNICATE = "it communicates (MC2), which the host runtime does not build"
 #: How a source registers a function that launches the operator through aclnn, and how it registers all others.
 _FALLBACK = re.compile(r"\.\s*(?:OpExecuteFunc|Op2StageExecuteFuncs)\s*\(")
@@ -246,6 +247,8 @@ class ProjectSources:
             kernel = tuple(path for path, text in code.items() if "__global__" in text)
             host = tuple(path for path, text in code.items() if path not in kernel and "register/" in text)
             headers = _files(project.iterdir(), _HEADER_SUFFIXES)
+        if host and not kernel and (others := repository.other_architectures(kernel_directory)):
+            raise OperatorPackageError(f"{project}: its kernels are for {', '.join(others)} alone; {_HOST_DEVICE}")
         if not host or not kernel:
             inside = sorted({p.parent.relative_to(project) for p in project.rglob("op_host") if p.is_dir()})
             hint = f"; projects lie in {', '.join(map(str, inside))}" if inside else ""
@@ -432,7 +435,7 @@ class ProjectSources:
 
 
 def _other_devices(socs: Iterable[str]) -> str:
-    return f"AddConfig names {', '.join(sorted(socs))} alone; the host stands for an Atlas A2, ascend910b"
+    return f"AddConfig names {', '.join(sorted(socs))} alone; {_HOST_DEVICE}"
 
 
 def host_include_directories() -> tuple[Path, ...]:

@@ -115,6 +115,14 @@ class Repository:
             for part in path.relative_to(self.root).parts[:-1]
         )
 
+    def other_architectures(self, directory: Path) -> tuple[str, ...]:
+        """The architectures other than the host's that a directory has sources for."""
+        sources = (p for p in directory.rglob("*") if p.suffix in _SOURCES and self.is_other_architecture(p))
+        named = {
+            part for path in sources for part in path.relative_to(self.root).parts if _ARCHITECTURE.fullmatch(part)
+        }
+        return tuple(sorted(named - self.architectures))
+
     def projects(self) -> tuple[Path, ...]:
         """The directories with ``op_host`` and ``op_kernel``, but for those in directories of tests."""
         found = {file.parents[i] for file in self._files for i in range(len(file.parents)) if _is_host(file.parents, i)}

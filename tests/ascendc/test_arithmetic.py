@@ -172,6 +172,12 @@ CASES += [
          "f(z, x, y, 64); g(z[64], x, 3.0f, 64); h(z[128], x, 64); const uint32_t count = 64; Floor(z[192], x, count);",
          lambda x, y, z: np.concatenate([x + y, x * 3, np.floor(x), np.floor(x)]).astype("f4"), _values("float", 64), _values("float", 64),
          np.zeros(256, np.float32), FLOAT),
+    Case("Div pointed", "using Binary = void(const LocalTensor<float>&, const LocalTensor<float>&, const LocalTensor<float>&, uint64_t,"
+         "const uint8_t, const BinaryRepeatParams&); Binary* f = Div; f(z, x, y, 16, 4, {1, 1, 1, 8, 8, 8});"
+         "f = &Sub<float, true>; const uint64_t mask = 8; f(z[256], x, y, mask, 4, {1, 1, 1, 8, 8, 8});"
+         "Sub(z[256], x, y, mask, 2, {1, 1, 1, 8, 8, 8});",
+         lambda x, y, z: np.concatenate([np.where(np.arange(256) % 64 < 16, x / y, 0), np.where(np.arange(256) % 64 < 8, x - y, 0)])
+         .astype("f4"), _values("float", 256), _values("float", 256, 1, 8), np.zeros(512, np.float32), FLOAT),
     Case("Add with members", "AscendCUtils::SetMask<half>(16); Add<half, false>(z, x, y, MASK_PLACEHOLDER, 2,"
          " {1, 1, 1, 8, 8, 8}); AscendCUtils::ResetMask();", _masked(128, np.arange(128) < 16, np.add), _values("half", 256),
          _values("half", 256), _values("half", 256), HALF),

@@ -429,6 +429,42 @@ extern "C" __global__ __cube__ void nz_matmul(GM_ADDR a, GM_ADDR b, GM_ADDR c, T
     AscendC::MatmulImpl<In, In, MatmulType<TPosition::GM, CubeFormat::NZ, float>> second;
     if (GetBlockNum() == 2) { REGIST_CUBE_OBJ(&pipe, GetSysWorkSpacePtr(), second, &tiling); }
 }
+// Tilings that are constants: of the blocks, and of everything.
+constexpr MatmulShapeParams blocks{0, 0, 0, 16, 32, 16}, everything{32, 32, 64, 16, 32, 16};
+constexpr MatmulFuncParams functions{false, false, false, false, 2, IterateOrder::ORDER_N};
+constexpr MatmulConfig blocks_config = GetMMConfig<MatmulConfigMode::CONFIG_MDL>(functions, blocks);
+static_assert(blocks_config.doMultiDataLoad && blocks_config.doMTE2Preload == 2 && blocks_config.basicN == 32);
+static_assert(GetMMConfig<MatmulConfigMode::CONFIG_NORM>(MatmulBatchParams{true}, MatmulQuantParams{true}).isNBatch);
+static_assert(GetMMConfig<MatmulConfigMode::CONFIG_IBSHARE>().doIBShareNorm && GetMMConfig<MatmulConfigMode::CONFIG_SPECIALMDL>().doSpecialMDL);
+template <typename T>
+using Plain = MatmulType<TPosition::GM, CubeFormat::ND, T>;
+constexpr auto of_blocks = GetMatmulApiTiling<Plain<half>, Plain<half>, Plain<float>, Plain<float>>(blocks_config);
+constexpr MatmulApiStaticTiling of_everything = GetMatmulApiTiling<Plain<half>, Plain<half>, Plain<float>, Plain<float>>(
+    GetMMConfig<MatmulConfigMode::CONFIG_NORM>(everything), 524288);
+template <const auto& constants>
+__aicore__ inline void RunConstant(GM_ADDR a, GM_ADDR b, GM_ADDR c, const TCubeTiling* tiling, bool shape) {
+    TPipe pipe;
+    GlobalTensor<half> ag, bg;
+    GlobalTensor<float> cg;
+    ag.SetGlobalBuffer((__gm__ half*)a, 32 * 64);
+    bg.SetGlobalBuffer((__gm__ half*)b, 64 * 32);
+    cg.SetGlobalBuffer((__gm__ float*)c, 32 * 32);
+    Matmul<Plain<half>, Plain<half>, Plain<float>, Plain<float>, constants> mm;
+    REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), mm, tiling);
+    if (GetBlockIdx() != 0) return;
+    if (shape) mm.SetOrgShape(32, 32, 64);
+    mm.SetTensorA(ag);
+    mm.SetTensorB(bg);
+    // Blocks of 16 x 32: two of them, one below the other.
+    for (int i = 0; mm.Iterate(); ++i) mm.GetTensorC(cg[i * 16 * 32], 0, true);
+    mm.End();
+}
+extern "C" __global__ __aicore__ void constant_matmul(GM_ADDR a, GM_ADDR b, GM_ADDR c, TCubeTiling tiling, int32_t how) {
+    if (how == 0) RunConstant<of_blocks>(a, b, c, &tiling, false);
+    if (how == 1) RunConstant<of_everything>(a, b, c, nullptr, true);
+    if (how == 2) RunConstant<of_blocks>(a, b, c, nullptr, true);
+    if (how == 3) RunConstant<of_everything>(a, b, c, nullptr, false);
+}
 MATMUL(half_half_matmul, half, half)
 MATMUL(float_matmul, float, float)
 MATMUL(int8_matmul, int8_t, int32_t)
@@ -513,6 +549,29 @@ def test_matmul_fractals(matmul: ctypes.CDLL, tools: Toolkit) -> None:
         matmul.aclrtlaunch_nz_matmul(1, None, *(ctypes.c_void_p(array.ctypes.data) for array in arrays), tiling) == 0
     ), tools.message()
     np.testing.assert_array_equal(arrays[2], fractals(a @ b, np.float32))
+
+
+def test_matmul_with_constant_tilings(matmul: ctypes.CDLL, tools: Toolkit) -> None:
+    a, b = _small(32, 64, seed=14), _small(64, 32, seed=15)
+    halves = a.astype(np.float16), b.astype(np.float16)
+    tiling = (ctypes.c_int32 * 50)()
+    assert matmul.make_tiling(tiling, 32, 32, 64, 1, 0) == 1
+
+    def call(how: int) -> tuple[int, np.ndarray]:
+        c = np.zeros((32, 32), np.float32)
+        pointers = [ctypes.c_void_p(array.ctypes.data) for array in (*halves, c)]
+        return matmul.aclrtlaunch_constant_matmul(1, None, *pointers, tiling, how), c
+
+    for how in (0, 1):
+        status, c = call(how)
+        assert status == 0, tools.message()
+        np.testing.assert_array_equal(c, a @ b)
+    for how, message in (
+        (2, "Matmul: not initialised; call REGIST_MATMUL_OBJ with its tiling, or Init"),
+        (3, "Matmul: the sizes of the matrices are not known; without a tiling call SetOrgShape first"),
+    ):
+        assert call(how)[0] == 507015
+        assert message in tools.message()
 
 
 def test_matmul_checks(matmul: ctypes.CDLL, tools: Toolkit) -> None:

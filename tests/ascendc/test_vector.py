@@ -32,11 +32,12 @@ FLASH = """
     static constexpr SoftmaxConfig config = {{false, 0, 0, SoftmaxMode::{mode}}};
     SoftMaxShapeInfo shape = {{4, 64, 4, 60}};
     const auto tiling = SoftMaxFlashV2TilingFunc(shape, 4, 4, 1024);
+    const auto updating = SoftMaxFlashV2TilingFuncImpl(4, 64, 4, 4, 1024, true, true);
     ICachePreLoad(2);
     const auto facts = t.ReinterpretCast<float>();
     const auto sum = facts, max = facts[32], factor = facts[64];
     SoftmaxFlashV2<float, false, true, false, false, config>(x, sum, max, x, factor, sum, max, tiling, shape);
-    SoftmaxFlashV2<float, true, true, false, false, config>(y, sum, max, y, factor, sum, max, t, tiling, shape);
+    SoftmaxFlashV2<float, true, true, false, false, config>(y, sum, max, y, factor, sum, max, t, updating, shape);
     for (int i = 0; i < 4; ++i) {{
         Muls(x[i * 64], x[i * 64], factor.GetValue(i * {width}) / sum.GetValue(i * {width}), 64);
         Muls(y[i * 64], y[i * 64], 1 / sum.GetValue(i * {width}), 64);

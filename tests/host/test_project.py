@@ -269,6 +269,18 @@ def test_the_tiling_function_picks_the_instance_of_a_template(package: Path) -> 
     assert "selects none of the instances" in unselected
 
 
+def test_a_bank_of_tuned_tilings_has_no_records(package: Path) -> None:
+    """What registers for a bank and asks it gets no such key, and its own classes and keys back."""
+    result = run(
+        package,
+        """
+        op = ascend_graph.register_op("Tuned", shape="x[*s] -> facts[6]: int32")
+        print(op(torch.ones(3, 5).npu()).tolist())
+        """,
+    )
+    assert result.stdout == "[1, 1, 15, 1, 2, 1]\n", result.stderr
+
+
 def test_failures_reach_pytorch_and_graphs(package: Path) -> None:
     result = run(
         package,
@@ -325,7 +337,9 @@ def changed(tmp_path: Path, *changes: tuple[str, str, str]) -> Path:
     """A copy of the small operators with some text replaced."""
     project = tmp_path / "project"
     for directory in ("op_host", "op_kernel"):
-        shutil.copytree(PROJECT / directory, project / directory, ignore=shutil.ignore_patterns("everything*", "pick*"))
+        shutil.copytree(
+            PROJECT / directory, project / directory, ignore=shutil.ignore_patterns("everything*", "pick*", "tuned*")
+        )
     for file, old, new in changes:
         path = project / file
         text = path.read_text()

@@ -242,6 +242,12 @@ def test_an_operator_of_another_device_is_refused_before_it_is_compiled(reposito
         ProjectSources.find(repository / "math/sub").describe(tmp_path)
 
 
+def test_kernels_of_another_architecture_alone_are_refused(repository: Path) -> None:
+    (repository / "math/add/op_kernel/add.cpp").unlink()
+    with pytest.raises(OperatorPackageError, match="its kernels are for arch35 alone; the host stands for an Atlas A2"):
+        ProjectSources.find(repository / "math/add")
+
+
 def test_an_operator_that_communicates_is_refused_before_it_is_compiled(repository: Path, tmp_path: Path) -> None:
     write(repository, {"math/add/op_host/group_def.cpp": '#error never compiled\nthis->MC2().HcclGroup("group");'})
     with pytest.raises(OperatorPackageError, match="it communicates"):

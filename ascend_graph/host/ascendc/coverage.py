@@ -44,6 +44,7 @@ _GROUPS = {
     "lanes.h": "Masks and repeats",
     "list.h": "Lists of tensors",
     "math.h": "Mathematics and activations",
+    "matmul_config.h": "Configurations of Matmul",
     "matmul_intf.h": "Matmul object",
     "normalization.h": "Normalisations and running sums",
     "patterns.h": "Reductions by a pattern of dimensions",

@@ -226,8 +226,8 @@ void on_repeats_with_dst(const char* api, const Where& where, const Mask& mask, 
 }  // namespace detail
 
 namespace detail {
-// Marks the form of a function with a count that is taken as a pointer or a template argument, where there
-// can be no `Where`. A call takes the other form, which is the more specialised.
+// Marks the form of a function with a count or mask that is taken as a pointer or a template argument, where
+// there can be no `Where`. A call takes the other form, which is the more specialised.
 template <typename Count, typename Wanted>
 using IfPointed = std::enable_if_t<std::is_same<Count, Wanted>::value>;
 }  // namespace detail
@@ -271,34 +271,40 @@ ASCENDC_UNARY(Rsqrt, detail::rsqrt_op)
 ASCENDC_UNARY(Not, detail::not_op)
 #undef ASCENDC_UNARY
 
-#define ASCENDC_BINARY(Name, op)                                                                    \
-    template <typename T, typename Count, typename = detail::IfPointed<Count, int32_t>>             \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,    \
-              const Count& count) {                                                                 \
-        Name(dst, src0, src1, count, ascendc_host::current().where);                                \
-    }                                                                                               \
-    template <typename T>                                                                           \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,    \
-              const int32_t& count, Where where = Where()) {                                        \
-        detail::on_count(#Name, where, count, dst, op(), src0, src1);                               \
-    }                                                                                               \
-    template <typename T, bool isSetMask = true>                                                    \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,    \
-              uint64_t mask, uint8_t repeatTime, const BinaryRepeatParams& repeatParams,            \
-              Where where = Where()) {                                                              \
-        ascendc_host::enter(where);                                                                 \
-        detail::on_repeats(#Name, where,                                                            \
-                           detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), #Name, where), \
-                           repeatTime, repeatParams, dst, op(), src0, src1);                        \
-    }                                                                                               \
-    template <typename T, bool isSetMask = true>                                                    \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,    \
-              const uint64_t mask[], uint8_t repeatTime, const BinaryRepeatParams& repeatParams,    \
-              Where where = Where()) {                                                              \
-        ascendc_host::enter(where);                                                                 \
-        detail::on_repeats(#Name, where,                                                            \
-                           detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), #Name, where), \
-                           repeatTime, repeatParams, dst, op(), src0, src1);                        \
+#define ASCENDC_BINARY(Name, op)                                                                            \
+    template <typename T, typename Count, typename = detail::IfPointed<Count, int32_t>>                     \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,            \
+              const Count& count) {                                                                         \
+        Name(dst, src0, src1, count, ascendc_host::current().where);                                        \
+    }                                                                                                       \
+    template <typename T>                                                                                   \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,            \
+              const int32_t& count, Where where = Where()) {                                                \
+        detail::on_count(#Name, where, count, dst, op(), src0, src1);                                       \
+    }                                                                                                       \
+    template <typename T, bool isSetMask = true, typename Mask,                                             \
+              typename = detail::IfPointed<Mask, uint64_t>>                                                 \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, Mask mask, \
+              uint8_t repeatTime, const BinaryRepeatParams& repeatParams) {                                 \
+        Name<T, isSetMask>(dst, src0, src1, mask, repeatTime, repeatParams, ascendc_host::current().where); \
+    }                                                                                                       \
+    template <typename T, bool isSetMask = true>                                                            \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,            \
+              uint64_t mask, uint8_t repeatTime, const BinaryRepeatParams& repeatParams,                    \
+              Where where = Where()) {                                                                      \
+        ascendc_host::enter(where);                                                                         \
+        detail::on_repeats(#Name, where,                                                                    \
+                           detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), #Name, where),         \
+                           repeatTime, repeatParams, dst, op(), src0, src1);                                \
+    }                                                                                                       \
+    template <typename T, bool isSetMask = true>                                                            \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,            \
+              const uint64_t mask[], uint8_t repeatTime, const BinaryRepeatParams& repeatParams,            \
+              Where where = Where()) {                                                                      \
+        ascendc_host::enter(where);                                                                         \
+        detail::on_repeats(#Name, where,                                                                    \
+                           detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), #Name, where),         \
+                           repeatTime, repeatParams, dst, op(), src0, src1);                                \
     }
 
 ASCENDC_BINARY(Add, detail::add_op)

@@ -283,6 +283,12 @@ constexpr detail::no_tiling SoftMaxFlashV2TilingFunc(const SoftMaxShapeInfo&, ui
                                                      bool = false, bool = false, bool = false, bool = false) {
     return {};
 }
+// The same from rows and columns, as kernels call it that have no SoftMaxShapeInfo.
+constexpr detail::no_tiling SoftMaxFlashV2TilingFuncImpl(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t,
+                                                         bool = false, bool = false, bool = false,
+                                                         bool = false) {
+    return {};
+}
 
 template <typename T, bool isUpdate = false, bool isReuseSource = false, bool isBasicBlock = false,
           bool isDataFormatNZ = false, const SoftmaxConfig& config = SOFTMAX_DEFAULT_CFG, typename S,

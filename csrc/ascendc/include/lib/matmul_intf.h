@@ -5,22 +5,9 @@
 #ifndef LIB_MATMUL_INTF_H
 #define LIB_MATMUL_INTF_H
 
+#include "../ascendc_host/matmul_config.h"
 #include "../kernel_operator.h"
 #include "../kernel_tiling/kernel_tiling.h"
-
-enum class CubeFormat { ND = 0, NZ, ZN, ZZ, NN, ND_ALIGN, SCALAR, VECTOR };
-enum class LayoutMode { NONE = 0, BSNGD, SBNGD, BNGS1S2, NORMAL };
-enum class BatchMode { NONE = 0, BATCH_LESS_THAN_L1, BATCH_LARGE_THAN_L1, SINGLE_LARGE_THAN_L1 };
-enum BatchOutMode { SINGLE_BATCH = 0, MULTI_BATCH, DYNAMIC };
-enum class IterateOrder { ORDER_M = 0, ORDER_N, UNDEF };
-enum class ScheduleType { INNER_PRODUCT = 0, OUTER_PRODUCT };
-enum IterateMode : uint8_t {
-    ITERATE_MODE_NORMAL = 1,
-    ITERATE_MODE_ALL = 2,
-    ITERATE_MODE_BATCH = 4,
-    ITERATE_MODE_N_BATCH = 8,
-    ITERATE_MODE_DEFAULT = 255
-};
 
 namespace AscendC {
 
@@ -42,140 +29,6 @@ struct MatmulType {
     static constexpr LayoutMode layout = LAYOUT;
     static constexpr bool ibShare = IBSHARE;
 };
-
-// How the device schedules the work; the result does not depend on it.
-struct MatmulConfig {
-    bool doNorm = true;
-    bool doBasicBlock = false;
-    bool doMultiDataLoad = false;
-    uint32_t basicM = 0;
-    uint32_t basicN = 0;
-    uint32_t basicK = 0;
-    bool intrinsicsCheck = false;
-    bool isNBatch = false;
-    bool enVecND2NZ = false;
-    bool doSpecialBasicBlock = false;
-    uint32_t doMTE2Preload = 0;
-    uint32_t singleCoreM = 0;
-    uint32_t singleCoreN = 0;
-    uint32_t singleCoreK = 0;
-    uint32_t stepM = 0;
-    uint32_t stepN = 0;
-    uint32_t baseMN = 0;
-    uint32_t singleCoreMN = 0;
-    bool enUnitFlag = true;
-    bool isPerTensor = false;
-    bool hasAntiQuantOffset = false;
-    bool doIBShareNorm = false;
-    bool doSpecialMDL = false;
-    bool enableInit = true;
-    BatchMode batchMode = BatchMode::NONE;
-    bool enableEnd = true;
-    bool enableGetTensorC = true;
-    bool enableSetOrgShape = true;
-    bool enableSetBias = true;
-    bool enableSetTail = true;
-    bool enableQuantVector = true;
-    bool enableSetDefineData = true;
-    uint8_t iterateMode = ITERATE_MODE_DEFAULT;
-    bool enableReuse = true;
-    bool enableUBReuse = true;
-    bool enableL1CacheUB = false;
-    bool intraBlockPartSum = false;
-    IterateOrder iterateOrder = IterateOrder::UNDEF;
-    ScheduleType scheduleType = ScheduleType::INNER_PRODUCT;
-    bool enableDoubleCache = false;
-    bool isBiasBatch = true;
-    bool enableStaticPadZeros = false;
-    bool isPartialOutput = false;
-    bool enableMixDualMaster = false;
-    bool isA2B2Shared = false;
-    bool isEnableChannelSplit = false;
-    bool enableKdimReorderLoad = false;
-    bool isCO1Shared = false;
-    uint32_t sharedCO1BufferSize = 64 * 1024;
-    BatchOutMode bmmOutMode = SINGLE_BATCH;
-    bool enableL1BankConflictOptimise = false;
-    bool enableRelu = false;
-};
-constexpr MatmulConfig GetNormalConfig(
-    bool intrinsicsLimit = false, bool batchLoop = false, bool isVecND2NZ = false,
-    BatchMode bmmMode = BatchMode::BATCH_LESS_THAN_L1, bool isMsgReuse = true,
-    IterateOrder iterateOrder = IterateOrder::UNDEF, ScheduleType scheduleType = ScheduleType::INNER_PRODUCT,
-    bool enUnitFlag = true, bool enableMixDualMaster = false, BatchOutMode bmmOutMode = SINGLE_BATCH) {
-    MatmulConfig config;
-    config.intrinsicsCheck = intrinsicsLimit;
-    config.isNBatch = batchLoop;
-    config.enVecND2NZ = isVecND2NZ;
-    config.batchMode = bmmMode;
-    config.enableReuse = isMsgReuse;
-    config.iterateOrder = iterateOrder;
-    config.scheduleType = scheduleType;
-    config.enUnitFlag = enUnitFlag;
-    config.enableMixDualMaster = enableMixDualMaster;
-    config.bmmOutMode = bmmOutMode;
-    return config;
-}
-constexpr MatmulConfig GetMDLConfig(bool intrinsicsLimit = false, bool batchLoop = false,
-                                    uint32_t doMTE2Preload = 0, bool isVecND2NZ = false,
-                                    bool isPerTensor = false, bool hasAntiQuantOffset = false,
-                                    bool enUnitFlag = false, bool isMsgReuse = true,
-                                    bool enableUBReuse = true, bool enableL1CacheUB = false,
-                                    bool enableMixDualMaster = false, bool enableKdimReorderLoad = false,
-                                    bool enableL1BankConflictOptimise = false) {
-    MatmulConfig config;
-    config.doNorm = false;
-    config.doMultiDataLoad = true;
-    config.intrinsicsCheck = intrinsicsLimit;
-    config.isNBatch = batchLoop;
-    config.doMTE2Preload = doMTE2Preload;
-    config.enVecND2NZ = isVecND2NZ;
-    config.isPerTensor = isPerTensor;
-    config.hasAntiQuantOffset = hasAntiQuantOffset;
-    config.enUnitFlag = enUnitFlag;
-    config.enableReuse = isMsgReuse;
-    config.enableUBReuse = enableUBReuse;
-    config.enableL1CacheUB = enableL1CacheUB;
-    config.enableMixDualMaster = enableMixDualMaster;
-    config.enableKdimReorderLoad = enableKdimReorderLoad;
-    config.enableL1BankConflictOptimise = enableL1BankConflictOptimise;
-    return config;
-}
-constexpr MatmulConfig GetSpecialMDLConfig(bool intrinsicsLimit = false, bool batchLoop = false,
-                                           uint32_t doMTE2Preload = 0, bool isVecND2NZ = false,
-                                           bool isPerTensor = false, bool hasAntiQuantOffset = false) {
-    MatmulConfig config =
-        GetMDLConfig(intrinsicsLimit, batchLoop, doMTE2Preload, isVecND2NZ, isPerTensor, hasAntiQuantOffset);
-    config.doMultiDataLoad = false;
-    config.doSpecialMDL = true;
-    return config;
-}
-constexpr MatmulConfig GetBasicConfig(uint32_t basicM, uint32_t basicN, uint32_t basicK,
-                                      bool intrinsicsLimit = false, bool batchLoop = false,
-                                      BatchMode bmmMode = BatchMode::BATCH_LESS_THAN_L1) {
-    MatmulConfig config = GetNormalConfig(intrinsicsLimit, batchLoop, false, bmmMode);
-    config.doNorm = config.enUnitFlag = false;
-    config.doBasicBlock = true;
-    config.basicM = basicM;
-    config.basicN = basicN;
-    config.basicK = basicK;
-    return config;
-}
-constexpr MatmulConfig GetIBShareNormConfig(bool intrinsicsLimit = false, bool batchLoop = false,
-                                            bool isVecND2NZ = false,
-                                            BatchMode bmmMode = BatchMode::BATCH_LESS_THAN_L1,
-                                            bool isDoubleCache = false, bool enUnitFlag = true) {
-    MatmulConfig config = GetNormalConfig(intrinsicsLimit, batchLoop, isVecND2NZ, bmmMode);
-    config.doNorm = false;
-    config.doIBShareNorm = true;
-    config.enableDoubleCache = isDoubleCache;
-    config.enUnitFlag = enUnitFlag;
-    return config;
-}
-constexpr MatmulConfig CFG_NORM = GetNormalConfig();
-constexpr MatmulConfig CFG_MDL = GetMDLConfig();
-constexpr MatmulConfig MM_CFG_BB = GetBasicConfig(128, 128, 128);
-constexpr MatmulConfig CFG_IBSHARE_NORM = GetIBShareNormConfig();
 
 namespace detail {
 
@@ -251,6 +104,32 @@ class MatrixView {
     bool bound_ = false;
 };
 
+// Whether a constant tiling says all that a call needs.
+constexpr bool is_whole(const MatmulConfig&) { return false; }
+constexpr bool is_whole(const MatmulApiStaticTiling& constants) {
+    return constants.singleCoreM > 0 && constants.singleCoreN > 0 && constants.singleCoreK > 0 &&
+           constants.baseM > 0 && constants.baseN > 0 && constants.baseK > 0;
+}
+// The tiling of a call: what is constant, and the rest as it is given.
+inline TCubeTiling tiling_of(const MatmulConfig&, const TCubeTiling* given) { return *given; }
+inline TCubeTiling tiling_of(const MatmulApiStaticTiling& constants, const TCubeTiling* given) {
+    TCubeTiling tiling = given == nullptr ? TCubeTiling() : *given;
+    const auto set = [](auto& field, int32_t constant) {
+        if (constant > 0) field = constant;
+    };
+    set(tiling.M, constants.M);
+    set(tiling.N, constants.N);
+    set(tiling.Ka, constants.Ka);
+    set(tiling.Kb, constants.Kb);
+    set(tiling.singleCoreM, constants.singleCoreM);
+    set(tiling.singleCoreN, constants.singleCoreN);
+    set(tiling.singleCoreK, constants.singleCoreK);
+    set(tiling.baseM, constants.baseM);
+    set(tiling.baseN, constants.baseN);
+    set(tiling.baseK, constants.baseK);
+    return tiling;
+}
+
 }  // namespace detail
 
 // Functions that replace the device's own copies; there are none to replace here, so only the absence of them
@@ -271,10 +150,16 @@ class MatmulImpl {
     using W = detail::Sum<SrcAT>;
 
   public:
+    // Whether REGIST_MATMUL_OBJ initialises the object without a tiling.
+    static constexpr bool has_whole_tiling = detail::is_whole(MM_CFG);
+
     void Init(const TCubeTiling* tiling, TPipe* = nullptr, Where where = Where()) {
         const auto& block = ascendc_host::enter(where);
-        if (tiling == nullptr) ascendc_host::fail(block, where, "Matmul: the tiling is null");
-        tiling_ = *tiling;
+        if (tiling == nullptr && !detail::is_whole(MM_CFG))
+            ascendc_host::fail(block, where,
+                               "Matmul: the tiling is null; only an object whose MatmulApiStaticTiling has "
+                               "singleCoreM, singleCoreN, singleCoreK, baseM, baseN and baseK needs none");
+        tiling_ = detail::tiling_of(MM_CFG, tiling);
         if (tiling_.singleCoreM <= 0 || tiling_.singleCoreN <= 0 || tiling_.singleCoreK <= 0 ||
             tiling_.baseM <= 0 || tiling_.baseN <= 0) {
             ascendc_host::fail(
@@ -425,6 +310,10 @@ class MatmulImpl {
                                "Matmul: not initialised; call REGIST_MATMUL_OBJ with its tiling, or Init");
         if (!a_.bound() || !b_.bound())
             ascendc_host::fail(block, where, "Matmul: call SetTensorA and SetTensorB first");
+        if (org_m_ <= 0 || org_n_ <= 0)
+            ascendc_host::fail(
+                block, where,
+                "Matmul: the sizes of the matrices are not known; without a tiling call SetOrgShape first");
     }
 
     // c_[m, n] = A[row.., :] * B[:, column..] + bias, in panels that stay in the processor's cache.
@@ -531,7 +420,7 @@ template <typename Object>
 void register_objects(TPipe*, Object&) {}  // initialised later, with Init
 template <typename Object, typename Tiling, typename... Rest>
 void register_objects(TPipe* pipe, Object& object, Tiling* tiling, Rest&&... rest) {
-    if (tiling != nullptr) object.Init(tiling, pipe);
+    if (tiling != nullptr || Object::has_whole_tiling) object.Init(tiling, pipe);
     register_objects(pipe, std::forward<Rest>(rest)...);
 }
 }  // namespace detail
@@ -546,10 +435,18 @@ using AscendC::CFG_MDL;
 using AscendC::CFG_NORM;
 using AscendC::GetBasicConfig;
 using AscendC::GetIBShareNormConfig;
+using AscendC::GetMatmulApiTiling;
 using AscendC::GetMDLConfig;
+using AscendC::GetMMConfig;
 using AscendC::GetNormalConfig;
 using AscendC::GetSpecialMDLConfig;
+using AscendC::MatmulApiStaticTiling;
+using AscendC::MatmulBatchParams;
 using AscendC::MatmulConfig;
+using AscendC::MatmulConfigMode;
+using AscendC::MatmulFuncParams;
+using AscendC::MatmulQuantParams;
+using AscendC::MatmulShapeParams;
 using AscendC::MM_CFG_BB;
 
 // Names objects and their tilings in turn. With vector cores, the cube core leaves the kernel here.

@@ -2,7 +2,9 @@
 #ifndef INC_EXTERNAL_GRAPH_ASCEND_STRING_H_
 #define INC_EXTERNAL_GRAPH_ASCEND_STRING_H_
 
+#include <functional>
 #include <string>
+#include <string_view>
 
 #include "graph/types.h"
 
@@ -26,5 +28,12 @@ class AscendString {
 };
 
 }  // namespace ge
+
+template <>
+struct std::hash<ge::AscendString> {
+    size_t operator()(const ge::AscendString& text) const {
+        return std::hash<std::string_view>()({text.GetString(), text.GetLength()});
+    }
+};
 
 #endif  // INC_EXTERNAL_GRAPH_ASCEND_STRING_H_

@@ -1,5 +1,5 @@
-// ge::Operator, as far as the signature of a SetCheckSupport function names it: those functions are not
-// called.
+// ge::Operator, as SetCheckSupport functions read it. They are compiled and not called, so there is no
+// operator to read: it has no inputs, outputs or attrs.
 #ifndef INC_EXTERNAL_GRAPH_OPERATOR_H_
 #define INC_EXTERNAL_GRAPH_OPERATOR_H_
 
@@ -9,7 +9,21 @@
 
 namespace ge {
 
-class Operator {};
+class Operator {
+  public:
+    graphStatus GetName(AscendString&) const { return GRAPH_FAILED; }
+    graphStatus GetOpType(AscendString&) const { return GRAPH_FAILED; }
+    size_t GetInputsSize() const { return 0; }
+    size_t GetOutputsSize() const { return 0; }
+    TensorDesc GetInputDesc(uint32_t) const { return {}; }
+    TensorDesc GetOutputDesc(uint32_t) const { return {}; }
+    TensorDesc GetInputDescByName(const char_t*) const { return {}; }
+    TensorDesc GetOutputDescByName(const char_t*) const { return {}; }
+    template <typename T>
+    graphStatus GetAttr(const char_t*, T&) const {
+        return GRAPH_FAILED;
+    }
+};
 
 }  // namespace ge
 

@@ -1,4 +1,5 @@
-// ge::Shape, which the functions of tiling/tiling_api.h take.
+// ge::Shape, which the functions of tiling/tiling_api.h take, and ge::TensorDesc, which SetCheckSupport
+// functions read.
 #ifndef INC_EXTERNAL_GRAPH_TENSOR_H_
 #define INC_EXTERNAL_GRAPH_TENSOR_H_
 
@@ -32,6 +33,24 @@ class Shape {
 
   private:
     std::vector<int64_t> sizes_;
+};
+
+class TensorDesc {
+  public:
+    TensorDesc() = default;
+    TensorDesc(Shape shape, Format format = FORMAT_ND, DataType dtype = DT_FLOAT)
+        : shape_(std::move(shape)), format_(format), dtype_(dtype) {}
+
+    Shape GetShape() const { return shape_; }
+    Shape GetOriginShape() const { return shape_; }
+    Format GetFormat() const { return format_; }
+    Format GetOriginFormat() const { return format_; }
+    DataType GetDataType() const { return dtype_; }
+
+  private:
+    Shape shape_;
+    Format format_ = FORMAT_ND;
+    DataType dtype_ = DT_UNDEFINED;
 };
 
 }  // namespace ge

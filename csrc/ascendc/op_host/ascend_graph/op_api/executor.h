@@ -7,9 +7,13 @@
 #ifndef ASCEND_GRAPH_OP_API_EXECUTOR_H
 #define ASCEND_GRAPH_OP_API_EXECUTOR_H
 
+// CANN's headers bring containers along that this one has no use for, and sources rely on it.
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
 #include <variant>
 #include <vector>
 

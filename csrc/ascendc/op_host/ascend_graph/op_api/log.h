@@ -3,6 +3,9 @@
 #ifndef ASCEND_GRAPH_OP_API_LOG_H
 #define ASCEND_GRAPH_OP_API_LOG_H
 
+#include <string>
+#include <type_traits>
+
 #include "acl/host_acl.h"
 #include "ascend_graph/host_runtime.h"
 #include "ascend_graph/log.h"
@@ -36,6 +39,15 @@ void op_api_error(int code, const char* format, const T&... values) {
     ascendgraphFail(code, logged_errors().c_str());
 }
 
+// The form without a report only prints its code, so sources of shape functions give it a name instead.
+template <typename Code, typename... T>
+void op_api_error_without_report(const Code& code, const char* format, const T&... values) {
+    if constexpr (std::is_convertible_v<Code, std::string>)
+        log(DLOG_ERROR, std::string(code), format, values...);
+    else
+        op_api_error(static_cast<int>(code), format, values...);
+}
+
 }  // namespace ascend_graph::host
 
 // Sources that include the other macros of these names too, those of tiling functions, mean the last ones.
@@ -51,7 +63,7 @@ void op_api_error(int code, const char* format, const T&... values) {
 #define OP_LOGW(...) ::ascend_graph::host::log(DLOG_WARN, std::string(), __VA_ARGS__)
 #define OP_EVENT(...) ::ascend_graph::host::log(DLOG_EVENT, std::string(), __VA_ARGS__)
 #define OP_LOGE(code, ...) ::ascend_graph::host::op_api_error(static_cast<int>(code), __VA_ARGS__)
-#define OP_LOGE_WITHOUT_REPORT(code, ...) OP_LOGE(code, __VA_ARGS__)
+#define OP_LOGE_WITHOUT_REPORT(code, ...) ::ascend_graph::host::op_api_error_without_report(code, __VA_ARGS__)
 
 #ifndef unlikely
 #define unlikely(x) __builtin_expect(!!(x), 0)
