@@ -906,3 +906,13 @@ def test_an_operator_is_as_documented(name: str) -> None:
     args = arguments()
     expected = reference(*[a.clone() if isinstance(a, T) else a for a in args])
     check(function, args, [t.detach() if isinstance(t, T) else t for t in listed(expected)], ways)
+
+
+def test_gradients_are_not_cut_to_a_norm_of_minus_one() -> None:
+    """As in the wheel's own example: no gradient is infinite, and a learning rate of 0 changes nothing."""
+    var, m, v, grad = (x.npu() for x in (torch.randn(5), torch.zeros(5), torch.zeros(5), torch.randn(5)))
+    before = var.clone()
+    npu.npu_bert_apply_adam.out(0.0, 0.9, 0.99, 1e-6, grad, -1.0, 0.0, 0.0, out=[var, m, v])
+    torch.testing.assert_close(var, before)
+    torch.testing.assert_close(m.cpu(), 0.1 * grad.cpu())
+    torch.testing.assert_close(v.cpu(), 0.01 * grad.cpu().square())

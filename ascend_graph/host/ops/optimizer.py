@@ -84,10 +84,10 @@ def apply_adam_v2(
     *,
     adam_mode: str = "adam",
 ) -> tuple[T, T, T]:
-    """BERT's: the gradient is cut to a norm, the moments are not corrected, decay belongs to the step."""
+    """BERT's: the gradient is cut to a norm (not where that is -1), the moments are not corrected, decay belongs to the step."""
     if adam_mode != "adam":
         raise ValueError(f"adam_mode {adam_mode!r} is not supported; adam is")
-    if bool(global_grad_norm > max_grad_norm) if not grad.is_meta else False:
+    if not grad.is_meta and bool(max_grad_norm > 0) and bool(global_grad_norm > max_grad_norm):
         grad = grad * (max_grad_norm / global_grad_norm)
     _moments(m, v, grad, beta1, beta2)
     var.sub_((m / (v.sqrt() + epsilon) + weight_decay * var) * (lr if step_size is None else step_size))
