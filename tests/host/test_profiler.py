@@ -127,6 +127,17 @@ def test_a_kernel_is_linked_to_who_launched_it(traced: list[dict[str, Any]]) -> 
     assert call["ts"] <= starts[end["id"]]["ts"] <= call["ts"] + call["dur"]
 
 
+def test_a_profiler_that_records_events_at_each_range_is_told_of_work_alone() -> None:
+    x = torch.ones(8, 4, device="npu")
+    with torch.autograd.profiler.profile(use_device="npu") as profile:
+        x.t().contiguous()
+        torch.npu.current_stream().record_event()
+    names = {event.name for event in profile.function_events or []}
+    assert "aten::clone" in names or "aten::contiguous" in names
+    assert not any("record event" in name for name in names)
+    assert sum(event.device_time_total for event in profile.key_averages()) > 0
+
+
 class Records:
     """The records of the profiling tools interface, taken from it as a program in C would."""
 

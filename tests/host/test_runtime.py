@@ -233,3 +233,12 @@ def test_saturating_arithmetic_is_not_claimed() -> None:
     environment = os.environ | {"INF_NAN_MODE_FORCE_DISABLE": "1"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stderr.count("the saturating arithmetic that INF_NAN_MODE_FORCE_DISABLE=1") == 1
+
+
+def test_no_bytes_of_the_host_can_be_registered(acl: ctypes.CDLL) -> None:
+    memory = ctypes.create_string_buffer(64)
+    for function in (acl.aclrtHostRegisterV2, acl.aclrtHostRegister):
+        seen = ctypes.c_void_p()
+        assert function(memory, ctypes.c_uint64(64), 0, ctypes.byref(seen)) == 0
+        assert function(memory, ctypes.c_uint64(0), 0, ctypes.byref(seen)) == 100000
+        assert function(None, ctypes.c_uint64(64), 0, ctypes.byref(seen)) == 100000

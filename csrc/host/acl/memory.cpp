@@ -250,14 +250,24 @@ ACL_EXPORT aclError aclrtMemsetAsync(void* dst, size_t capacity, int32_t value, 
 }
 
 // Host memory is device memory here: registering it maps it to itself.
-ACL_EXPORT aclError aclrtHostRegister(void* p, uint64_t, int, void** device_pointer) {
-    if (p == nullptr || device_pointer == nullptr) {
-        return fail(ACL_ERROR_INVALID_PARAM, "aclrtHostRegister: null address");
-    }
+namespace {
+aclError check_host_range(const char* function, const void* p, uint64_t size) {
+    if (p != nullptr && size != 0) return ACL_SUCCESS;
+    return fail(ACL_ERROR_INVALID_PARAM,
+                std::string(function) + (p == nullptr ? ": null address" : ": no bytes"));
+}
+}  // namespace
+
+ACL_EXPORT aclError aclrtHostRegister(void* p, uint64_t size, int, void** device_pointer) {
+    if (aclError error = check_host_range("aclrtHostRegister", p, size)) return error;
+    if (device_pointer == nullptr)
+        return fail(ACL_ERROR_INVALID_PARAM, "aclrtHostRegister: the result pointer is null");
     *device_pointer = p;
     return ACL_SUCCESS;
 }
-ACL_EXPORT aclError aclrtHostRegisterV2(void*, uint64_t, uint32_t) { return ACL_SUCCESS; }
+ACL_EXPORT aclError aclrtHostRegisterV2(void* p, uint64_t size, uint32_t) {
+    return check_host_range("aclrtHostRegisterV2", p, size);
+}
 ACL_EXPORT aclError aclrtHostUnregister(void*) { return ACL_SUCCESS; }
 
 namespace {

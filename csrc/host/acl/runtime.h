@@ -36,6 +36,8 @@ struct Task {
     std::function<aclError()> body;
     // A kernel, of which profilers are told; not a copy, an event or a replay.
     bool kernel = false;
+    // Marks a place and does no work. Who traces is not told: some record events themselves, at each range.
+    bool mark = false;
 
     // Runs the body as work of the stream, and tells who traces.
     aclError run(Stream& stream) const;

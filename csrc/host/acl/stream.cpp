@@ -79,7 +79,7 @@ aclError Task::run(Stream& stream) const {
     const Entering entering(name.c_str());
     const WorkOn here(&stream);
     auto* const begin = begin_range.load(std::memory_order_acquire);
-    void* range = begin == nullptr ? nullptr : begin(name.c_str());
+    void* range = begin == nullptr || mark ? nullptr : begin(name.c_str());
     const int64_t began = kernel ? ascendgraphWorkBegins() : 0;
     const aclError error = body();
     ascendgraphWorkEnds(began, name.c_str());
@@ -237,6 +237,7 @@ aclError Stream::communicate(Task task) {
 }
 
 aclError Stream::mark(Task task) {
+    task.mark = true;
     if (update != nullptr) return enqueue(std::move(task));
     auto model = capturing();
     if (model == nullptr) return run(std::move(task));
