@@ -243,3 +243,13 @@ def test_tensors_of_other_layouts_are_refused_with_their_name() -> None:
         torch.quantize_per_tensor(x, 0.1, 0, torch.qint8)
     with pytest.raises(NotImplementedError, match=r"aten::to_mkldnn gives a mkldnn tensor"):
         x.to_mkldnn()
+
+
+def test_formats_that_torch_npu_refuses() -> None:
+    x = torch.randn(2, 3, 4, 5, device="npu", requires_grad=True)
+    with pytest.raises(RuntimeError, match="only supported contiguous memory format"):
+        x.contiguous(memory_format=torch.channels_last)
+    x.transpose(1, 2).contiguous().square().sum().backward()
+    assert torch.equal(x.grad.cpu(), 2 * x.detach().cpu())
+    lies_so = x.detach().permute(0, 3, 1, 2)
+    assert lies_so.contiguous(memory_format=torch.channels_last) is lies_so

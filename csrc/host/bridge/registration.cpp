@@ -52,12 +52,14 @@ bool goes_between_devices(const c10::FunctionSchema& schema) {
                arguments.front().type()->kind() == c10::TypeKind::TensorType;
 }
 
-// torch_npu's own kernels for memory and for reading a value from it are right on the host runtime.
+// torch_npu's own kernels for memory and for reading a value from it are right on the host runtime, and
+// `contiguous` is above all others.
 bool keeps_its_kernel(const std::string& name) {
     static const std::unordered_set<std::string> kept{
-        "aten::empty",     "aten::empty_strided", "aten::set_",
-        "aten::is_set_to", "aten::resize_",       "aten::_local_scalar_dense",
-        "aten::is_pinned", "aten::_pin_memory",   "aten::_copy_from_and_resize",
+        "aten::empty",      "aten::empty_strided", "aten::set_",
+        "aten::is_set_to",  "aten::resize_",       "aten::_local_scalar_dense",
+        "aten::is_pinned",  "aten::_pin_memory",   "aten::_copy_from_and_resize",
+        "aten::contiguous",
     };
     return kept.count(name) != 0;
 }
@@ -71,6 +73,16 @@ std::tuple<at::Tensor, at::Tensor> native_dropout(const at::Tensor& input, doubl
     return {input.mul(mask).mul_(p == 1 ? 0 : 1 / (1 - p)), mask};
 }
 
+// As PyTorch composes it, but for the formats that torch_npu refuses.
+at::Tensor contiguous(const at::Tensor& self, at::MemoryFormat format) {
+    if (self.is_contiguous(format)) return self;
+    TORCH_CHECK(format != at::MemoryFormat::ChannelsLast && format != at::MemoryFormat::ChannelsLast3d,
+                "NPU contiguous operator only supported contiguous memory format.");
+    TORCH_CHECK(format != at::MemoryFormat::Preserve,
+                "preserve memory format is unsupported by the contiguous operator");
+    return self.clone(format);
+}
+
 struct Libraries {
     torch::Library cpu{torch::Library::IMPL, "aten", DispatchKey::CPU, __FILE__, __LINE__};
     torch::Library backend{torch::Library::IMPL, "aten", DispatchKey::PrivateUse1, __FILE__, __LINE__};
@@ -79,6 +91,8 @@ struct Libraries {
 
     Libraries() {
         register_fused_cells(cpu);
+        autograd.impl("contiguous", &contiguous);
+        backend.impl("contiguous", &contiguous);
         for (const auto& name : c10::Dispatcher::singleton().getAllOpNames()) {
             if (name.name.rfind("aten::", 0) != 0 || keeps_its_kernel(name.name)) continue;
             const auto op = c10::Dispatcher::singleton().findSchema(name);
