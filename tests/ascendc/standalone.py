@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import shutil
 import subprocess
 from pathlib import Path
@@ -19,7 +20,14 @@ LOADED_AS = "libascendc_standalone.so"
 
 
 def assemble(home: Path) -> Path:
-    """Make the toolkit in ``home``, unless it is there: the runtime library is returned."""
+    """Make the toolkit in ``home``, unless it is there: the runtime library is returned. Of several processes one makes it."""
+    home.parent.mkdir(parents=True, exist_ok=True)
+    with home.with_name(f"{home.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return _assemble(home)
+
+
+def _assemble(home: Path) -> Path:
     installed = toolkit_directory()
     library = home / "lib64" / RUNTIME
     if not library.exists():
