@@ -2,10 +2,12 @@
 
 Classes that are instantiated with `instantiate_device_type_tests` (test_ops.py, test_torch.py, test_nn.py, …) are run for
 `privateuse1` only. The wheel has no test files: without a checkout this runs what it does have, PyTorch's databases of
-modules and of `torch._foreach_*` operators, npu against CPU. A test that ends its process is counted, and the rest goes on.
+modules and of `torch._foreach_*` operators, npu against CPU. With `--all` every test of the files is run, as torch_npu's own are
+written for the device. A test that ends its process is counted, and the rest goes on.
 
     make bench NAME=device_tests ARGS='PYTORCH/test/test_ops.py --sample 500'
-    python -m ascend_graph.host benchmarks/device_tests.py [FILE…] [--sample N] [-k EXPRESSION]
+    make bench NAME=device_tests ARGS='--all TORCH_NPU/test/custom_ops/test_*.py'
+    python -m ascend_graph.host benchmarks/device_tests.py [FILE…] [--all] [--sample N] [-k EXPRESSION]
 """
 
 from __future__ import annotations
@@ -51,11 +53,12 @@ def _pytest(directory: Path, arguments: Sequence[str], output: Path, limit: floa
     return True
 
 
-def collect(file: Path, expression: str, output: Path) -> list[str]:
-    """The ids of a file's tests for the device."""
+def collect(file: Path, expression: str, output: Path, *, every: bool = False) -> list[str]:
+    """The ids of a file's tests for the device, or of every test."""
     _pytest(file.parent, [file.name, "--collect-only", "-q", *(["-k", expression] if expression else [])], output, 1800)
     # The class of a device other than the CPU has its name appended.
-    return [line for line in output.read_text().splitlines() if re.search(r"(PRIVATEUSE1|NPU)::", line)]
+    wanted = r"^\S+\.py::" if every else r"(PRIVATEUSE1|NPU)::"
+    return [line for line in output.read_text().splitlines() if re.search(wanted, line)]
 
 
 def run_tests(directory: Path, ids: Sequence[str], work: Path) -> dict[str, str]:
@@ -88,6 +91,7 @@ def main(arguments: Sequence[str]) -> dict[str, Any]:
     parser.add_argument(
         "--sample", type=int, default=0, help="only so many tests of each file, drawn with a fixed seed"
     )
+    parser.add_argument("--all", action="store_true", help="every test of the files, also those of no device's class")
     parser.add_argument("-k", dest="expression", default="", help="pytest's expression")
     chosen = parser.parse_args(arguments)
     start = time.monotonic()
@@ -102,7 +106,7 @@ def main(arguments: Sequence[str]) -> dict[str, Any]:
     counts: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as work:
         for file in (f.resolve() for f in chosen.files):
-            ids = collect(file, chosen.expression, Path(work) / "output")
+            ids = collect(file, chosen.expression, Path(work) / "output", every=chosen.all)
             if not ids:
                 print(f"{file}: no tests for the device; pytest said:\n{(Path(work) / 'output').read_text()[-2000:]}")
                 counts["not collected"] += 1

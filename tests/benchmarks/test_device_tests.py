@@ -48,3 +48,12 @@ def test_every_outcome_is_counted(tmp_path: Path) -> None:
     counts = {word: summary.get(word) for word in ("passed", "failed", "died", "xfail", "skipped")}
     assert counts == dict.fromkeys(counts, 1)
     assert (summary["tests"], summary["rate"]) == (5, 0.5)
+
+
+@pytest.mark.slow
+def test_every_test_of_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "test_plain.py"
+    file.write_text("def test_passes():\n    pass\n\n\ndef test_fails():\n    raise ValueError\n")
+    assert main([str(file)])["tests"] == 1, "not collected"
+    summary = main(["--all", str(file)])
+    assert (summary["passed"], summary["failed"], summary["tests"]) == (1, 1, 2)

@@ -235,6 +235,9 @@ def test_the_profiling_interface_refuses_what_it_cannot_do() -> None:
     assert library.msptiUnsubscribe(subscriber) == 1
     assert library.msptiActivityEnable(0) == 1
     assert library.msptiActivityEnable(99) == 1
+    for kind in (0, 5):
+        assert library.msptiActivityPushExternalCorrelationId(kind, ctypes.c_uint64(1)) == 1
+        assert library.msptiActivityPopExternalCorrelationId(kind, None) == 1
     assert library.msptiActivityRegisterCallbacks(None, None) == 1
     assert library.msptiActivityGetNextRecord(None, ctypes.c_size_t(0), None) == 1
 

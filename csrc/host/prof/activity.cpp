@@ -140,6 +140,8 @@ void record(const AscendgraphWork* work) {
 }
 
 bool is_kind(int kind) { return kind > 0 && kind < kKinds; }
+// msptiExternalCorrelationKind: unknown, and three of the caller's.
+bool is_external(int kind) { return kind >= 1 && kind <= 4; }
 
 Result enable(int kind, bool on) {
     if (!is_kind(kind)) return kInvalidParameter;
@@ -204,10 +206,12 @@ ACL_EXPORT int msptiActivityGetNextRecord(uint8_t* buffer, size_t valid, Activit
 }
 
 ACL_EXPORT int msptiActivityPushExternalCorrelationId(int kind, uint64_t id) {
+    if (!is_external(kind)) return kInvalidParameter;
     external[kind].push_back(id);
     return kSuccess;
 }
 ACL_EXPORT int msptiActivityPopExternalCorrelationId(int kind, uint64_t* last) {
+    if (!is_external(kind)) return kInvalidParameter;
     auto& calls = external[kind];
     if (calls.empty()) return kQueueEmpty;
     if (last != nullptr) *last = calls.back();
