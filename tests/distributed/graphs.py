@@ -98,6 +98,63 @@ def quantised_products(x: Tensor) -> Tensor:
     )
 
 
+def products_by_vector_cores(x: Tensor) -> Tensor:
+    """The second versions of products with communication, as an Atlas A2 takes them."""
+    w = torch.ones(x.size(1), 8, dtype=x.dtype, device=x.device)
+    whole, rows, _ = torch_npu.npu_all_gather_quant_mm(x, w, NAMES["world"], RANKS, comm_mode="aiv")
+    parts, _ = torch_npu.npu_quant_mm_reduce_scatter(x, w, NAMES["world"], RANKS, comm_mode="aiv")
+    return torch.cat([whole, parts, rows[:, :8]])
+
+
+def check_products_by_vector_cores(dtype: torch.dtype) -> None:
+    """They are those of the first versions; of int8 they are the documents' formulas, in float64, of what all ranks have."""
+    x = data(RANKS * 2, 256, dtype=dtype)
+    torch.testing.assert_close(products_by_vector_cores(x), products(x)[len(x) :], rtol=0, atol=0)
+    world = NAMES["world"]
+    w = ((torch.arange(256 * 8).view(256, 8) * 7) % 23 - 11).to(torch.int8)
+    q = (x * 8).round().to(torch.int8)
+    by_column = (torch.arange(8) + 1).view(1, 8).float() / 64
+    by_row = (torch.arange(len(x)) + RANK + 1).view(-1, 1).float() / 8
+    everywhere = [torch.empty_like(q) for _ in range(RANKS)]
+    dist.all_gather(everywhere, q)
+    wholes = [t.cpu().double() @ w.double() * by_column for t in everywhere]
+    scales = [(torch.arange(len(x)) + rank + 1).view(-1, 1).double() / 8 for rank in range(RANKS)]
+    gathered = torch.cat([t * s for t, s in zip(wholes, scales, strict=True)])
+    summed = sum((t * s).to(dtype).double() for t, s in zip(wholes, scales, strict=True))
+    without = sum(t.to(dtype).double() for t in wholes)
+    right = {"x1_scale": by_row.npu(), "x2_scale": by_column.npu(), "output_dtype": dtype, "comm_mode": "aiv"}
+    found, rows = torch_npu.npu_all_gather_base_mm(q, w.npu(), world, RANKS, **right)
+    close(found, gathered, dtype)
+    assert torch.equal(rows, torch.cat(everywhere))
+    close(torch_npu.npu_mm_reduce_scatter_base(q, w.npu(), world, RANKS, **right), summed.chunk(RANKS)[RANK], dtype)
+    alone = right | {"x1_scale": None}
+    close(torch_npu.npu_mm_reduce_scatter_base(q, w.npu(), world, RANKS, **alone), without.chunk(RANKS)[RANK], dtype)
+    packed = torch_npu.npu_trans_quant_param(by_column.view(-1).npu()).view(1, 8)
+    if dtype is torch.float16:
+        close(
+            torch_npu.npu_mm_reduce_scatter_base(q, w.npu(), world, RANKS, **alone | {"x2_scale": packed}),
+            without.chunk(RANKS)[RANK],
+            dtype,
+        )
+    for wrong, message in (
+        ({"x2_scale": None, "x1_scale": None}, "a product of int8 needs x2_scale"),
+        ({"x1_scale": by_row[:-1].npu()}, r"x1_scale is of shape \(3, 1\); it must be \(4, 1\)"),
+        ({"bias": torch.zeros(8).npu()}, "bias: not supported by this device"),
+        ({"comm_mode": "ccu"}, "it must be 'aiv'"),
+    ):
+        for function in (torch_npu.npu_mm_reduce_scatter_base, torch_npu.npu_all_gather_base_mm):
+            with pytest.raises(RuntimeError, match=message):
+                function(q, w.npu(), world, RANKS, **right | wrong)
+
+
+def close(found: Tensor, right: Tensor, dtype: torch.dtype) -> None:
+    assert found.dtype is dtype
+    tolerance = 2e-2 if dtype is torch.bfloat16 else 3e-3
+    torch.testing.assert_close(
+        found.cpu().double(), right, rtol=tolerance, atol=tolerance * max(float(right.abs().max()), 1.0)
+    )
+
+
 def check_quantised_products(dtype: torch.dtype) -> None:
     """The documents' formulas, in float64, of what all ranks have."""
     x = data(RANKS * 2, 64, dtype=dtype)
@@ -223,7 +280,11 @@ FUNCTIONS = (all_reduce, all_reduce_max, all_gather, reduce_scatter, broadcast, 
 
 def check(mode: str, function: Callable[[Tensor], Tensor], dtype: torch.dtype) -> None:
     if mode == "eager":
-        checks = {through_experts: check_experts, quantised_products: check_quantised_products}
+        checks = {
+            through_experts: check_experts,
+            quantised_products: check_quantised_products,
+            products_by_vector_cores: check_products_by_vector_cores,
+        }
         checks.get(function, check_products)(dtype)
         return
     torch._dynamo.reset()
@@ -233,7 +294,9 @@ def check(mode: str, function: Callable[[Tensor], Tensor], dtype: torch.dtype) -
             x = (
                 data(
                     RANKS * 2,
-                    {products: 256, quantised_products: 64, through_experts: 32}.get(function, 8),
+                    {products: 256, products_by_vector_cores: 256, quantised_products: 64, through_experts: 32}.get(
+                        function, 8
+                    ),
                     dtype=dtype,
                 )
                 + step
@@ -254,6 +317,8 @@ def main() -> None:
         cases: list[tuple[Callable[[Tensor], Tensor], torch.dtype]] = [
             (products, torch.float16),
             (products, torch.bfloat16),
+            (products_by_vector_cores, torch.float16),
+            (products_by_vector_cores, torch.bfloat16),
             (quantised_products, torch.float16),
             (quantised_products, torch.bfloat16),
             (through_experts, torch.float16),

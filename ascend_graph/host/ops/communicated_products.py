@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from ascend_graph.host.dtypes import torch_dtype
 from ascend_graph.host.ops.communication import Group, times
 from ascend_graph.host.ops.matmul import product
 from ascend_graph.host.ops.quantisation import quant_batch_matmul, saturated, weight_quant_batch_matmul
@@ -23,7 +24,7 @@ _QUANTISED = {
 }
 
 
-def _checkproduct(x1: T, x2: T, is_trans_a: bool, most_k: int, least_k: int = 0) -> None:
+def _check_product(x1: T, x2: T, is_trans_a: bool, most_k: int, least_k: int = 0) -> None:
     """What CANN's reference says of the matrices that are multiplied and communicated at once."""
     if x1.dtype not in (torch.float16, torch.bfloat16) or x2.dtype != x1.dtype:
         raise ValueError(f"x1 is {x1.dtype} and x2 {x2.dtype}; both must be float16, or both bfloat16")
@@ -83,7 +84,7 @@ def matmul_all_reduce(
         )
     else:
         _refuse("of floats", antiquant | dequant | communicated)
-        _checkproduct(x1, x2, is_trans_a, most_k=65535)
+        _check_product(x1, x2, is_trans_a, most_k=65535)
         y = product(x1, x2, False, is_trans_b, bias)
     if x3 is not None:
         if x3.dtype is not y.dtype or x3.shape != y.shape:
@@ -190,13 +191,9 @@ def matmul_reduce_scatter(
     """This rank's rows of the sum over the ranks of each one's product."""
     if reduce_op != "sum":
         raise ValueError(f"reduce_op {reduce_op!r} is not supported by the device; it must be 'sum'")
-    _checkproduct(x1, x2, is_trans_a, least_k=256, most_k=65534)
+    _check_product(x1, x2, is_trans_a, least_k=256, most_k=65534)
     _check_bias(bias)
-    ranks = rank_size or Group(group).ranks
-    y = product(x1, x2, False, is_trans_b, None)
-    if y.size(0) % ranks:
-        raise ValueError(f"x1 of shape {tuple(x1.shape)}: its rows are no multiple of {ranks} ranks")
-    return y[: y.size(0) // ranks] if y.is_meta else Group(group).reduce_scatter(y, reduce_op)
+    return _summed_and_shared(product(x1, x2, False, is_trans_b, None), group, rank_size)
 
 
 @host_kernel("AllGatherMatmul", ignores=("comm_turn", "stream_mode"), communicates=True)
@@ -215,8 +212,134 @@ def all_gather_matmul(
     """The product of all ranks' rows, and those rows."""
     if gather_index != 0:
         raise ValueError(f"gather_index {gather_index} is not supported by the device; it must be 0")
-    _checkproduct(x1, x2, is_trans_a, least_k=256, most_k=65534)
+    _check_product(x1, x2, is_trans_a, least_k=256, most_k=65534)
     _check_bias(bias)
-    ranks = rank_size or Group(group).ranks
-    rows = x1.new_empty(times(x1.shape, ranks)) if x1.is_meta else Group(group).all_gather(x1)
+    rows = _of_all_ranks(x1, group, rank_size)
     return product(rows, x2, False, is_trans_b, None), rows if is_gather_out else rows.new_empty(0)
+
+
+def _summed_and_shared(y: T, group: str, rank_size: int) -> T:
+    """This rank's rows of the sum over the ranks."""
+    ranks = rank_size or Group(group).ranks
+    if y.size(0) % ranks:
+        raise ValueError(f"x1 has {y.size(0)} rows, which is no multiple of {ranks} ranks")
+    return y[: y.size(0) // ranks] if y.is_meta else Group(group).reduce_scatter(y, "sum")
+
+
+def _of_all_ranks(x: T, group: str, rank_size: int) -> T:
+    """All ranks' rows, one rank's after the other's."""
+    if x.is_meta:
+        return x.new_empty(times(x.shape, rank_size or Group(group).ranks))
+    return Group(group).all_gather(x)
+
+
+@host_kernel("MatmulReduceScatterV2", ignores=("comm_turn", "stream_mode"), communicates=True)
+def matmul_reduce_scatter_v2(
+    x1: T,
+    x2: T,
+    bias: T | None = None,
+    x1_scale: T | None = None,
+    x2_scale: T | None = None,
+    quant_scale: T | None = None,
+    *,
+    group: str,
+    reduce_op: str = "sum",
+    is_trans_a: bool = False,
+    is_trans_b: bool = False,
+    rank_size: int = 0,
+    block_size: int = 0,
+    group_size: int = 0,
+    is_amax_out: bool = False,
+    y_dtype: int = 28,
+    comm_mode: str = "ai_cpu",
+) -> tuple[T, T]:
+    """This rank's rows of the sum over the ranks of each one's product, of floats, or of int8 and dequantised before it is summed."""
+    if reduce_op != "sum":
+        raise ValueError(f"reduce_op {reduce_op!r} is not supported by the device; it must be 'sum'")
+    _check_aiv(comm_mode, bias, quant_scale, block_size, group_size, is_amax_out)
+    y = _scaled_product(x1, x2, x1_scale, x2_scale, is_trans_a, is_trans_b, y_dtype)
+    return _summed_and_shared(y, group, rank_size), y.new_empty(0, dtype=torch.float32)
+
+
+@host_kernel("AllGatherMatmulV2", ignores=("comm_turn", "stream_mode"), communicates=True)
+def all_gather_matmul_v2(
+    x1: T,
+    x2: T,
+    bias: T | None = None,
+    x1_scale: T | None = None,
+    x2_scale: T | None = None,
+    quant_scale: T | None = None,
+    *,
+    group: str,
+    is_trans_a: bool = False,
+    is_trans_b: bool = False,
+    gather_index: int = 0,
+    rank_size: int = 0,
+    block_size: int = 0,
+    group_size: int = 0,
+    is_gather_out: bool = True,
+    is_amax_out: bool = False,
+    y_dtype: int = 28,
+    comm_mode: str | None = None,
+) -> tuple[T, T, T]:
+    """The product of all ranks' rows, of floats, or of int8 with all ranks' scales of rows, and those rows."""
+    if gather_index != 0:
+        raise ValueError(f"gather_index {gather_index} is not supported by the device; it must be 0")
+    if not is_gather_out:
+        raise ValueError("the rows of all ranks must be an output beside comm_mode 'aiv'")
+    _check_aiv(comm_mode, bias, quant_scale, block_size, group_size, is_amax_out)
+    # What is wrong is refused before a rank waits for another.
+    own_scale = None if x1_scale is None else x1_scale.to("meta")
+    by_column = None if x2_scale is None else x2_scale.to("meta")
+    _scaled_product(x1.to("meta"), x2.to("meta"), own_scale, by_column, is_trans_a, is_trans_b, y_dtype)
+    rows = _of_all_ranks(x1, group, rank_size)
+    by_row = None if x1_scale is None else _of_all_ranks(x1_scale, group, rank_size)
+    y = _scaled_product(rows, x2, by_row, x2_scale, is_trans_a, is_trans_b, y_dtype)
+    return y, rows, y.new_empty(0, dtype=torch.float32)
+
+
+def _check_aiv(
+    comm_mode: str | None, bias: T | None, quant_scale: T | None, block_size: int, group_size: int, is_amax_out: bool
+) -> None:
+    """What the second versions take on an Atlas A2: communication by vector cores, and nothing beside a product and its scales."""
+    if comm_mode != "aiv":
+        raise ValueError(f"comm_mode {comm_mode!r} is not supported by this device; it must be 'aiv'")
+    asked = {"bias": bias is not None, "quant_scale": quant_scale is not None, "is_amax_out": is_amax_out}
+    asked |= {"block_size": block_size != 0, "group_size": group_size != 0}
+    if given := [name for name, is_there in asked.items() if is_there]:
+        raise ValueError(f"{', '.join(given)}: not supported by this device beside comm_mode 'aiv'")
+
+
+def _scaled_product(
+    x1: T, x2: T, by_row: T | None, by_column: T | None, is_trans_a: bool, is_trans_b: bool, y_dtype: int
+) -> T:
+    """A product of floats, or of int8 times a scale for each column and optionally one for each row."""
+    if not x1.numel() or not x2.numel():
+        raise ValueError(f"x1 of shape {tuple(x1.shape)} and x2 of shape {tuple(x2.shape)} cannot be empty")
+    if x1.dtype is not torch.int8:
+        _refuse("of floats", {"x1_scale": by_row, "x2_scale": by_column})
+        _check_product(x1, x2, is_trans_a, least_k=256, most_k=65534)
+        return product(x1, x2, False, is_trans_b, None)
+    if is_trans_a:
+        raise ValueError("x1 cannot be transposed")
+    k, n = x1.size(-1), x2.size(0 if is_trans_b else 1)
+    if x2.dtype is not torch.int8 or not 256 <= k < 65535:
+        raise ValueError(
+            f"x1 is int8 of shape {tuple(x1.shape)} and x2 {x2.dtype}; both must be int8, and the last dimension of x1 256 to 65534"
+        )
+    if by_column is None:
+        raise ValueError("a product of int8 needs x2_scale")
+    target = torch_dtype(y_dtype)
+    dtypes = {torch.float32: (torch.float16, torch.bfloat16), torch.int64: (torch.float16,)}
+    if target not in dtypes.get(by_column.dtype, ()):
+        raise ValueError(
+            f"x2_scale is {by_column.dtype} and the result {target}; it must be float32 for float16 and bfloat16, or int64 (as "
+            "npu_trans_quant_param gives it) for float16"
+        )
+    for name, scale, shape in (("x1_scale", by_row, (x1.size(0), 1)), ("x2_scale", by_column, (1, n))):
+        if scale is not None and tuple(scale.shape) != shape:
+            raise ValueError(f"{name} is of shape {tuple(scale.shape)}; it must be {shape}")
+    if by_row is not None and by_row.dtype is not torch.float32:
+        raise ValueError(f"x1_scale is {by_row.dtype}; it must be float32")
+    rows = None if by_row is None else by_row.reshape(-1)
+    return quant_batch_matmul(x1, x2, by_column.reshape(-1), None, None, rows, dtype=y_dtype, transpose_x2=is_trans_b)
