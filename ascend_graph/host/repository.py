@@ -248,12 +248,20 @@ class Repository:
         )
 
     def definitions(self, files: Iterable[Path]) -> tuple[tuple[str, str], ...]:
-        """Macros that files use without defining them, with the first value that the repository's build files give."""
-        files = tuple(files)
-        used = {name for path in files for name in _MACRO_NAME.findall(code_of(path))}
-        defined = {name for path in files for name in _DEFINE.findall(code_of(path))}
+        """Macros that files use without defining them, with the first value that the repository's build files give.
+
+        What a header defines serves every source; what a source defines serves that source alone.
+        """
+        codes = {path: code_of(path) for path in files}
+        headers = [code for path, code in codes.items() if path.suffix not in _SOURCES]
+        sources = [code for path, code in codes.items() if path.suffix in _SOURCES] or [""]
+        shared = {name for code in headers for name in _MACRO_NAME.findall(code)}
+        given = {name for code in headers for name in _DEFINE.findall(code)}
+        needed = {
+            name for code in sources for name in (shared | set(_MACRO_NAME.findall(code))) - set(_DEFINE.findall(code))
+        }
         chosen = dict(self.given.definitions)
-        found = {name: value for name, value in self._build_definitions.items() if name in used - defined}
+        found = {name: value for name, value in self._build_definitions.items() if name in needed - given}
         return tuple((found | chosen).items())
 
     @cached_property

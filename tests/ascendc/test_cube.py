@@ -501,6 +501,28 @@ def _call(matmul: ctypes.CDLL, kernel: str, a, b, c, bias, shape, *, cores: int,
     return function((used + 1) // 2, None, *map(pointer, (a, b, c, bias)), tiling, at, bt, how)
 
 
+@pytest.mark.parametrize(
+    ("shape", "cores", "part"),
+    [
+        # Documented by CANN's samples: the first is divided over N, the second over M.
+        ((512, 128, 128), 2, (512, 64)),
+        ((512, 512, 128), 2, (256, 512)),
+        # Whole blocks of 16, more of M than of N; what is left over is the kernel's business.
+        ((1000, 700, 500), 20, (126, 352)),
+        ((128, 7680, 16), 20, (128, 384)),
+        ((32, 32, 32), 4, (32, 32)),
+    ],
+    ids=str,
+)
+def test_a_product_is_divided_among_cores_as_cann_divides_it(
+    matmul: ctypes.CDLL, shape: tuple[int, int, int], cores: int, part: tuple[int, int]
+) -> None:
+    tiling = (ctypes.c_int32 * 50)()
+    used = matmul.make_tiling(tiling, *shape, cores, 0)
+    assert tuple(tiling[5:7]) == part
+    assert used == -(-shape[0] // part[0]) * -(-shape[1] // part[1])
+
+
 @pytest.mark.parametrize("how", [0, 1, 2, 3], ids=["all", "iterate", "atomic", "local"])
 @pytest.mark.parametrize("shape", [(32, 32, 32), (128, 256, 64), (100, 70, 33), (300, 520, 600)], ids=str)
 def test_matmul(matmul: ctypes.CDLL, tools: Toolkit, shape: tuple[int, int, int], how: int) -> None:

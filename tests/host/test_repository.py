@@ -41,7 +41,8 @@ def repository(tmp_path: Path) -> Path:
             "CMakeLists.txt": 'target_compile_definitions(host PRIVATE SUB_MODULE="TILING" OTHER="${X}" UNUSED=1)',
             "common/inc/shared/helper.h": '#include "shared/deep.h"\ninline const char* module_name() { return SUB_MODULE; }\n#ifdef OTHER\n#endif',
             "common/inc/shared/deep.h": "",
-            "common/src/helper.cpp": '#include "missing/header.h"',
+            # What a source defines serves itself alone; the other sources still lack it.
+            "common/src/helper.cpp": '#include "missing/header.h"\n#define SUB_MODULE "HELPER"\n#define UNUSED UNUSED',
             "common/stub/shared/helper.h": "",
             "tests/ut/shared/helper.h": "",
             "math/CMakeLists.txt": "",

@@ -3,11 +3,11 @@
 #define ASCENDC_HOST_TILING_API_H
 
 #include <algorithm>
-#include <cstdlib>
 #include <iostream>
 
 #include "../kernel_tiling/kernel_tiling.h"
 #include "function_tiling.h"
+#include "matmul_cores.h"
 #include "platform/platform_ascendc.h"
 // ge::Shape, which callers of these functions make without an include of their own.
 #if defined(__has_include) && __has_include("graph/tensor.h")
@@ -73,8 +73,14 @@ class MatmulApiTiling {
     explicit MatmulApiTiling(const PlatformInfo&) {}
     virtual ~MatmulApiTiling() = default;
 
-    int32_t SetAType(TPosition, CubeFormat, DataType type, bool = false) { return set_bytes(a_bytes_, type); }
-    int32_t SetBType(TPosition, CubeFormat, DataType type, bool = false) { return set_bytes(b_bytes_, type); }
+    int32_t SetAType(TPosition, CubeFormat, DataType type, bool transposed = false) {
+        a_transposed_ = transposed;
+        return set_bytes(a_bytes_, type);
+    }
+    int32_t SetBType(TPosition, CubeFormat, DataType type, bool transposed = false) {
+        b_transposed_ = transposed;
+        return set_bytes(b_bytes_, type);
+    }
     int32_t SetCType(TPosition, CubeFormat, DataType) { return 0; }
     int32_t SetBiasType(TPosition, CubeFormat, DataType) { return 0; }
     virtual int32_t SetShape(int32_t m, int32_t n, int32_t k) {
@@ -153,6 +159,8 @@ class MatmulApiTiling {
     static int32_t up(int32_t value, int32_t to) { return (value + to - 1) / to * to; }
 
     int32_t m_ = 0, n_ = 0, k_ = 0;
+    int32_t a_bytes_ = 2, b_bytes_ = 2;
+    bool a_transposed_ = false, b_transposed_ = false;
 
   private:
     static int32_t set_bytes(int32_t& bytes, DataType type) {
@@ -172,7 +180,6 @@ class MatmulApiTiling {
                 return -1;
         }
     }
-    int32_t a_bytes_ = 2, b_bytes_ = 2;
     int32_t org_m_ = 0, org_n_ = 0, org_ka_ = 0, org_kb_ = 0;
     int32_t fix_m_ = -1, fix_n_ = -1, fix_k_ = -1;
     int32_t base_m_ = 0, base_n_ = 0, base_k_ = 0;
@@ -210,35 +217,26 @@ class MultiCoreMatmulTiling : public MatmulApiTiling {
     }
     int64_t GetTiling(optiling::TCubeTiling& tiling) override {
         if (m_ <= 0) return -1;
-        int32_t m = single_m_;
-        int32_t n = single_n_;
-        if (m <= 0 || n <= 0) divide(m, n);
+        const bool is_fixed = single_m_ > 0 || single_n_ > 0 || single_k_ > 0;
+        int32_t m = single_m_ > 0 ? single_m_ : m_;
+        int32_t n = single_n_ > 0 ? single_n_ : n_;
+        used_ = cores_;
+        if (!is_fixed) {
+            const ascendc_host::MatmulCores::Shape shape{m_,           n_, k_, 32 / a_bytes_, a_transposed_,
+                                                         b_transposed_};
+            const auto parts = ascendc_host::MatmulCores(shape, cores_).divide();
+            used_ = parts.m * parts.n;
+            if (cores_ > 1) {
+                m = ascendc_host::MatmulCores::share(m_, parts.m);
+                n = ascendc_host::MatmulCores::share(n_, parts.n);
+            }
+        }
         m_parts_ = (m_ + m - 1) / m;
         n_parts_ = (n_ + n - 1) / n;
-        used_ = m_parts_ * n_parts_;
-        if (used_ > cores_) return -1;
         return fill(tiling, m, n, single_k_ > 0 ? single_k_ : k_, used_);
     }
 
   private:
-    // The division into most parts; of these the one with the squarest part, and M is divided before N.
-    void divide(int32_t& m, int32_t& n) const {
-        int64_t best = -1;
-        for (int32_t parts = 1; parts <= cores_; ++parts) {
-            const int32_t part_m = single_m_ > 0 ? single_m_ : up((m_ + parts - 1) / parts, 16);
-            const int32_t m_parts = (m_ + part_m - 1) / part_m;
-            if (m_parts > cores_) continue;
-            const int32_t part_n =
-                single_n_ > 0 ? single_n_ : up((n_ + cores_ / m_parts - 1) / (cores_ / m_parts), 16);
-            const int32_t n_parts = (n_ + part_n - 1) / part_n;
-            if (m_parts * n_parts > cores_) continue;
-            const int64_t score = int64_t(m_parts) * n_parts * 1000000 - std::abs(part_m - part_n);
-            if (score < best) continue;  // of equal ones the one with more parts of M
-            best = score;
-            m = std::min(part_m, m_);
-            n = std::min(part_n, n_);
-        }
-    }
     int32_t cores_ = 1;
     int32_t single_m_ = -1, single_n_ = -1, single_k_ = -1;
     int32_t used_ = 0, m_parts_ = 0, n_parts_ = 0;

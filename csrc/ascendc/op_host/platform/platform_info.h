@@ -1,1 +1,1 @@
-#include "platform/platform_infos_def.h"
+#include "platform/platform_info_def.h"

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>  // for those who include this
 #include <string>
 #include <vector>
 

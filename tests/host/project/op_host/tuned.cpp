@@ -1,14 +1,13 @@
 // A tiling function that asks CANN's bank of tuned tilings first, as those of matrix products do.
-#include <string>
-
+#include "platform/platform_infos_def.h"  // brings string, vector and map
 #include "register/op_def_registry.h"
 #include "register/tuning_bank_key_registry.h"
 #include "register/tuning_tiling_registry.h"
 
 // Repositories declare this function of CANN's themselves.
 namespace RuntimeKb {
-uint32_t QueryBank(const void* key, size_t size, const std::string& op_type, const std::string& soc,
-                   uint32_t cores, tuningtiling::TuningTilingDefPtr& tiling);
+uint32_t QueryBank(const void* key, size_t size, const string& op_type, const string& soc, uint32_t cores,
+                   tuningtiling::TuningTilingDefPtr& tiling);
 }
 
 namespace tuningtiling {
@@ -47,7 +46,7 @@ static ge::graphStatus Tile(gert::TilingContext* context) {
     const auto& functions = OpBankKeyFuncRegistryV2::RegisteredOpFuncInfoV2().at("Tuned");
     if (!functions.GetBankKeyConvertFuncV2()(context, key, size)) return ge::GRAPH_FAILED;
     TuningTilingDefPtr tiling = TuningTilingClassFactory::CreateTilingDataInstance("Tuned");
-    const auto fields = tiling->GetItemInfo();
+    const vector<TilingItem> fields = tiling->GetItemInfo();
     const bool is_described = tiling->GetClassName() == "TunedTiling" && fields.size() == 2 &&
                               fields[0].dtype_ == "uint32_t" && fields[1].name_ == "share";
     int32_t visited = 0;

@@ -4,8 +4,8 @@
 
 #include <string>
 
+#include "ascend_graph/platform_infos.h"
 #include "graph/ascend_string.h"
-#include "platform/platform_infos_def.h"
 
 namespace op {
 

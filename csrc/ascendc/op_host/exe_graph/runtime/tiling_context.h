@@ -4,9 +4,9 @@
 
 #include <vector>
 
+#include "ascend_graph/platform_infos.h"
 #include "exe_graph/runtime/extended_kernel_context.h"
 #include "exe_graph/runtime/tiling_data.h"
-#include "platform/platform_infos_def.h"
 
 namespace gert {
 

@@ -2,8 +2,8 @@
 #ifndef ASCEND_GRAPH_GERT_TILING_PARSE_CONTEXT_H
 #define ASCEND_GRAPH_GERT_TILING_PARSE_CONTEXT_H
 
+#include "ascend_graph/platform_infos.h"
 #include "exe_graph/runtime/extended_kernel_context.h"
-#include "platform/platform_infos_def.h"
 
 namespace gert {
 

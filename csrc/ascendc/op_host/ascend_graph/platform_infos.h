@@ -1,0 +1,66 @@
+// fe::PlatFormInfos: what tiling functions hand to platform_ascendc::PlatformAscendC, which describes the
+// device; and the same facts as it answers them itself.
+#ifndef ASCEND_GRAPH_PLATFORM_INFOS_H
+#define ASCEND_GRAPH_PLATFORM_INFOS_H
+
+#include <map>
+#include <string>
+
+#include "tiling/platform/platform_ascendc.h"
+
+namespace fe {
+
+enum class LocalMemType { L0_A = 0, L0_B = 1, L0_C = 2, L1 = 3, L2 = 4, UB = 5, HBM = 6, RESERVED };
+
+class PlatFormInfos {
+  public:
+    static PlatFormInfos* get() {
+        static PlatFormInfos infos;
+        return &infos;
+    }
+
+    uint32_t GetCoreNum() const { return platform_ascendc::PlatformAscendC().GetCoreNum(); }
+    uint32_t GetCoreNumByType(const std::string& type) const {
+        const platform_ascendc::PlatformAscendC platform;
+        return type == "VectorCore" ? platform.GetCoreNumAiv() : platform.GetCoreNumAic();
+    }
+    void GetLocalMemSize(const LocalMemType& type, uint64_t& size) const {
+        platform_ascendc::PlatformAscendC().GetCoreMemSize(static_cast<platform_ascendc::CoreMemType>(type),
+                                                           size);
+    }
+    // One of the facts of a device's description; false for those that are not known here.
+    bool GetPlatformRes(const std::string& label, const std::string& key, std::string& value) const {
+        const platform_ascendc::PlatformAscendC platform;
+        const std::map<std::string, std::string> known{
+            {"version/Short_SoC_version", "Ascend910B"},
+            {"version/SoC_version", "Ascend910B2"},
+            {"version/NpuArch", "2201"},
+            {"version/AIC_version", "AIC-C-220"},
+            {"SoCInfo/ai_core_cnt", std::to_string(platform.GetCoreNumAic())},
+            {"SoCInfo/cube_core_cnt", std::to_string(platform.GetCoreNumAic())},
+            {"SoCInfo/vector_core_cnt", std::to_string(platform.GetCoreNumAiv())},
+            {"AICoreSpec/ub_size", memory(platform, platform_ascendc::CoreMemType::UB)},
+            {"AICoreSpec/l1_size", memory(platform, platform_ascendc::CoreMemType::L1)},
+            {"AICoreSpec/l0_a_size", memory(platform, platform_ascendc::CoreMemType::L0_A)},
+            {"AICoreSpec/l0_b_size", memory(platform, platform_ascendc::CoreMemType::L0_B)},
+            {"AICoreSpec/l0_c_size", memory(platform, platform_ascendc::CoreMemType::L0_C)},
+            {"SoCInfo/l2_size", memory(platform, platform_ascendc::CoreMemType::L2)},
+        };
+        const auto found = known.find(label + "/" + key);
+        if (found == known.end()) return false;
+        value = found->second;
+        return true;
+    }
+
+  private:
+    static std::string memory(const platform_ascendc::PlatformAscendC& platform,
+                              platform_ascendc::CoreMemType type) {
+        uint64_t size = 0;
+        platform.GetCoreMemSize(type, size);
+        return std::to_string(size);
+    }
+};
+
+}  // namespace fe
+
+#endif  // ASCEND_GRAPH_PLATFORM_INFOS_H
