@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import platform
 import re
 
 import numpy as np
@@ -106,7 +107,7 @@ BROKEN = {
     "wait for ever": ("CrossCoreWaitFlag(3);", r"CrossCoreWaitFlag waits for ever: every other block has ended or waits too"),
     # beyond the headers
     "null pointer": ("TBuf<> b; pipe.InitBuffer(b, 32); *(volatile __gm__ int*)nullptr = 1;", r"accesses memory through a null or bad pointer"),
-    "division": ("TBuf<> b; pipe.InitBuffer(b, 32); volatile int zero = 0; gm.SetValue(0, 7 / zero);", r"divides by zero"),
+    "overflow": ("TBuf<> b; pipe.InitBuffer(b, 32); volatile int least = -2147483647 - 1, one = -1; gm.SetValue(0, least / one);", r"overflows in a division"),
 }  # fmt: skip
 
 
@@ -124,6 +125,21 @@ extern "C" __global__ __aicore__ void good(GM_ADDR x) {
     GlobalTensor<float> gm;
     gm.SetGlobalBuffer((__gm__ float*)x, 64);
     gm.SetValue(GetBlockIdx(), GetBlockIdx() + 1);
+}
+extern "C" __global__ __aicore__ void divides(GM_ADDR x, int32_t uses) {
+    GlobalTensor<int32_t> gm;
+    gm.SetGlobalBuffer((__gm__ int32_t*)x, 64);
+    TPipe pipe;
+    TBuf<> buffer;
+    pipe.InitBuffer(buffer, 32);
+    gm.SetValue(0, 1);
+    volatile int32_t zero = 0;
+    volatile uint64_t wide_zero = 0;
+    const int32_t quotient = 7 / zero, remainder = 7 % zero;
+    const uint64_t wide = 7 / wide_zero;
+    gm.SetValue(1, 2);
+    if (uses == 1) gm.SetValue(2, quotient == remainder && static_cast<uint32_t>(wide) == static_cast<uint32_t>(quotient));
+    if (uses == 2) gm.SetValue(static_cast<uint32_t>(quotient), 3);
 }
 extern "C" __global__ __aicore__ void third(GM_ADDR x) {
     if (GetBlockIdx() == 2) Trap();
@@ -165,6 +181,27 @@ def test_line_is_right(library: ctypes.CDLL, tools: Toolkit) -> None:
     line = next(number for number, text in enumerate(_source().splitlines(), 1) if "gm, 15)" in text)
     launch(library, f"broken{index}", 1, np.zeros(64, np.float32))
     assert tools.message().endswith(f"kernel.asc:{line}]")
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="other processors do not stop at a division by zero")
+def test_a_division_by_zero_gives_a_number_that_nobody_knows(
+    library: ctypes.CDLL, tools: Toolkit, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A core goes on, and so does the kernel; what uses the quotient shows it. Said once."""
+    x = np.zeros(64, np.int32)
+    assert [launch(library, "divides", 1, x, 0) for _ in range(2)] == [0, 0], tools.message()
+    assert x[:3].tolist() == [1, 2, 0]
+    said = capfd.readouterr().err
+    assert said.count("kernel divides divides an integer by zero, after the API call in ") == 1, said
+    assert re.search(r"kernel\.asc:\d+; a core does not stop there", said), said
+
+    assert launch(library, "divides", 1, x, 1) == 0, tools.message()
+    assert x[2] == 1, "quotient and remainder of every width are the same bits"
+
+    assert launch(library, "divides", 1, x, 2) == 507015
+    assert re.search(r"out of bounds.*; kernel divides divides an integer by zero", tools.message()), tools.message()
+    assert launch(library, "good", 1, x.view(np.float32)) == 0, "a launch after a failed one"
+    assert tools.message() == ""
 
 
 def test_one_block_fails(library: ctypes.CDLL, tools: Toolkit) -> None:

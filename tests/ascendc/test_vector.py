@@ -249,6 +249,15 @@ def _dequantized(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
     return np.concatenate((x.reshape(4, 16)[:, :12].astype("f4") * y[:12], z.reshape(4, 16)[:, 12:]), 1).ravel()
 
 
+spread = np.random.default_rng(12)
+
+
+def _quantized(x: np.ndarray, scale: np.ndarray | float, offset: np.ndarray | float) -> np.ndarray:
+    """Every step in half, then the nearest integer."""
+    narrowed, scale, offset = (np.asarray(value).astype("f2") for value in (x, scale, offset))
+    return np.clip(np.rint((narrowed * scale + offset).astype("f4")), -128, 127).astype("i1")
+
+
 flags = random.integers(0, 4, 128).astype(np.uint8)
 CASES += [
     Case("ReduceSum", "ReduceSum(z, x, t.ReinterpretCast<float>(), n);", lambda x, y, z: np.array([x.sum()], "f4"), ints, None, np.zeros(1, "f4")),
@@ -297,6 +306,13 @@ CASES += [
          lambda x, y, z: np.bitwise_or.reduce(x.reshape(4, 32)[:, :30]), flags, None, np.zeros(30, "u1"), ("uint8_t",) * 3),
     Case("ReduceAll rows", "const uint32_t shape[] = {4, 30}; ReduceAll<uint8_t, Pattern::Reduce::AR>(z, x, t, shape, true);",
          lambda x, y, z: x.reshape(4, 32)[:, :30].min(1), flags, None, np.zeros(4, "u1"), ("uint8_t",) * 3),
+    Case("Exp by a series", "Exp<float, 5>(z, x, t, n);", lambda x, y, z: np.exp(x), spread.uniform(-4, 4, 64).astype("f4"), None, np.zeros(64, "f4"), rtol=1e-6),
+    Case("AscendQuant", "AscendQuant(z, x, 2.0f, 0.9f, n);", lambda x, y, z: _quantized(x, 2.0, 0.9), spread.uniform(-90, 90, 64).astype("f4"), None,
+         np.zeros(64, "i1"), ("float", "float", "int8_t")),
+    Case("AscendQuant by column", "AscendQuant(z, x, t, y, half(-1.5), 16, n);", lambda x, y, z: _quantized(x, np.tile(y, 4), -1.5),
+         spread.uniform(-90, 90, 64).astype("f2"), spread.uniform(0, 2, 16).astype("f2"), np.zeros(64, "i1"), ("half", "half", "int8_t")),
+    Case("AscendQuant by column with offsets", "AscendQuant(z, x, y, y, 16, 16, n);", lambda x, y, z: _quantized(x, np.tile(y, 4), np.tile(y, 4)),
+         spread.uniform(-90, 90, 64).astype("f4"), spread.uniform(0, 2, 16).astype("f4"), np.zeros(64, "i1"), ("float", "float", "int8_t")),
     Case("AscendDequant by column", "AscendDequant(z, x, y, t, {4, 16, 12});", _dequantized, whole, random.uniform(0, 2, 16).astype("f4"),
          np.zeros(64, "f4"), ("int32_t", "float", "float")),
     Case("AscendDequant of one row as two", "AscendDequant(z, x, y, {1, 64, 16});", lambda x, y, z: (x.reshape(4, 16).astype("f4") * y[:16]).ravel(),

@@ -37,6 +37,8 @@ void ascendgraphSetError(int code, const char* message);
 // a fault of the processor, SIGINT, or SIGALRM at the time limit, which counts from `since` (0: from now on).
 // See host_runtime.h.
 int ascendgraphGuard(void (*body)(void* state), void* state, const void* code, int64_t since);
+typedef void (*ascendgraphDivided)(void);
+ascendgraphDivided ascendgraphOnDivision(ascendgraphDivided divided);
 uint64_t ascendgraphHold(void);
 void ascendgraphRelease(uint64_t held);
 int64_t ascendgraphNow(void);

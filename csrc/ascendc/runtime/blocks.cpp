@@ -15,6 +15,8 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
+#include <string>
 #include <thread>
 #include <tuple>
 #include <utility>
@@ -246,9 +248,24 @@ class Runner {
 
     bool interrupted() const { return interrupted_; }
 
+    // That an integer was divided by zero, as a sentence; empty when none was.
+    std::string divisions() const {
+        if (!divided_at_.has_value()) return "";
+        const std::string called = *divided_at_->file == '\0' ? "before any call of the API"
+                                                              : format("after the API call in %s:%d",
+                                                                       divided_at_->file, divided_at_->line);
+        return format(
+            "kernel %s divides an integer by zero, %s; a core does not stop there, but quotient and "
+            "remainder are numbers that nobody knows",
+            kernel_, called.c_str());
+    }
+
     static thread_local Runner* mine;
 
   private:
+    struct Run;
+    static thread_local Run* this_run;
+
     struct Rendezvous {
         uint32_t arrived = 0;
         uint64_t round = 0;
@@ -383,10 +400,18 @@ class Runner {
         Run run{*this, block};
         Block* const outer_block = this_block;
         Runner* const outer_runner = mine;
+        Run* const outer_run = std::exchange(this_run, &run);
+        const auto before = ascendgraphOnDivision(Run::divided);
         const int ended = ascendgraphGuard([](void* r) { static_cast<Run*>(r)->run(); }, &run,
                                            reinterpret_cast<const void*>(body_), start_);
+        ascendgraphOnDivision(before);
+        this_run = outer_run;
         this_block = outer_block;
         mine = outer_runner;
+        if (run.divided_at.has_value()) {
+            std::lock_guard<std::mutex> lock(mutex_);
+            if (!divided_at_.has_value()) divided_at_ = run.divided_at;
+        }
         if (ended == 0) {
             block.~Block();
         } else {
@@ -413,7 +438,12 @@ class Runner {
         Block& block;
         Violation failure{"", 0};
         Restart restart{KernelType::undeclared};
+        std::optional<Where> divided_at;  // an integer by zero, first
 
+        // In a signal handler.
+        static void divided() {
+            if (!this_run->divided_at.has_value()) this_run->divided_at = this_run->block.where;
+        }
         void run() {
             static thread_local Memories memories;
             try {
@@ -482,6 +512,7 @@ class Runner {
     bool assumed_ = false;  // type_ came of a question
     Violation failure_{"", 0};
     bool interrupted_ = false;
+    std::optional<Where> divided_at_;
     uint32_t next_ = 0;      // the first block that no thread has taken
     uint32_t running_ = 0;   // blocks that run and do not wait
     uint32_t starting_ = 0;  // threads on their way to their first block
@@ -495,6 +526,8 @@ class Runner {
 };
 
 thread_local Runner* Runner::mine = nullptr;
+// Initial-exec, for a signal handler reads it.
+__attribute__((tls_model("initial-exec"))) thread_local Runner::Run* Runner::this_run = nullptr;
 
 // --- the face
 // --------------------------------------------------------------------------------------------------------
@@ -639,12 +672,24 @@ struct alignas(std::max_align_t) Header {
     uint32_t blocks;
 };
 thread_local std::optional<uint64_t> next_tiling_key;
+void warn_once(const std::string& text) {
+    static auto& said = *new std::set<std::string>;
+    static auto& mutex = *new std::mutex;
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (said.insert(text).second) std::fprintf(stderr, "ascend_graph: %s\n", text.c_str());
+}
 void run_launch(void* bytes) {
     const auto* header = static_cast<const Header*>(bytes);
     Runner runner(header->kernel, header->blocks, header->tiling_key, header->body, header + 1);
-    const Violation failure = runner.run();
+    Violation failure = runner.run();
     if (runner.interrupted() && ascendgraphInterruptIsRaised()) return;
-    if (!failure.what.empty()) ascendgraphSetError(failure.code, failure.what.c_str());
+    const std::string divisions = runner.divisions();
+    if (failure.what.empty()) {
+        if (!divisions.empty()) warn_once(divisions);
+        return;
+    }
+    if (!divisions.empty()) failure.what += "; " + divisions;
+    ascendgraphSetError(failure.code, failure.what.c_str());
 }
 }  // namespace
 

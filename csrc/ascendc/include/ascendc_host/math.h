@@ -131,6 +131,20 @@ ASCENDC_MATH(FasterGelu, detail::faster_gelu_op(), , bool highPerformance = fals
 ASCENDC_MATH(FasterGeluV2, detail::faster_gelu_v2_op(), , bool highPerformance = false)
 #undef ASCENDC_MATH
 
+// The device takes more terms of the series with a higher level; the host's result is exact.
+template <typename T, uint8_t taylorExpandLevel, bool isReuseSource = false>
+void Exp(const LocalTensor<T>& dstLocal, const LocalTensor<T>& srcLocal, const uint32_t calCount,
+         Where where = Where()) {
+    static_assert(std::is_same<T, float>::value || std::is_same<T, half>::value,
+                  "Exp with a level of expansion is for half and float");
+    detail::unary_math("Exp", where, dstLocal, srcLocal, calCount, [](auto a) { return std::exp(a); });
+}
+template <typename T, uint8_t taylorExpandLevel, bool isReuseSource = false>
+void Exp(const LocalTensor<T>& dstLocal, const LocalTensor<T>& srcLocal, const LocalTensor<uint8_t>&,
+         const uint32_t calCount, Where where = Where()) {
+    Exp<T, taylorExpandLevel, isReuseSource>(dstLocal, srcLocal, calCount, where);
+}
+
 // The activations are also called with more template arguments; the first two are those of every function
 // above.
 template <typename T, bool isReuseSource = false>

@@ -1,4 +1,4 @@
-// Integers back to floating point, row by row.
+// Floating point to int8, by one scale or one for each column, and integers back, row by row.
 #ifndef ASCENDC_HOST_QUANTIZATION_H
 #define ASCENDC_HOST_QUANTIZATION_H
 
@@ -88,6 +88,95 @@ void AscendDequant(const LocalTensor<dstT>& dstTensor, const LocalTensor<int32_t
                    Where where = Where()) {
     AscendDequant<dstT, scaleT, mode>(dstTensor, srcTensor, deqScale, params, where);
 }
+
+namespace detail {
+
+// src * scale + offset: each step in half, whatever the source is, then the nearest integer, within int8.
+template <typename T, typename Scale, typename Offset>
+void quantize(const LocalTensor<int8_t>& dst, const LocalTensor<T>& src, uint32_t count, uint32_t columns,
+              const Where& where, const Scale& scale, const Offset& offset) {
+    static_assert(is_one_of<T, float, half>, "AscendQuant is for half and float");
+    const auto& block = ascendc_host::enter(where);
+    if (count == 0 || columns == 0 || count % columns != 0) {
+        ascendc_host::fail(
+            block, where,
+            ascendc_host::format("AscendQuant: %u elements with %u scales; the count is a multiple "
+                                 "of that of the scales, and neither is 0",
+                                 count, columns));
+    }
+    const T* from = vector_operand(src, uint64_t(count) * sizeof(T), "AscendQuant", "src", where);
+    int8_t* to = vector_operand(dst, count, "AscendQuant", "dst", where);
+    for (uint32_t i = 0; i < count; ++i) {
+        const float narrowed = static_cast<half>(from[i]);
+        const float scaled = static_cast<half>(narrowed * scale(i % columns));
+        to[i] = convert<int8_t>(static_cast<half>(scaled + offset(i % columns)), RoundMode::CAST_NONE);
+    }
+}
+inline void check_counts(uint32_t scales, uint32_t offsets, const Where& where) {
+    if (scales == offsets) return;
+    ascendc_host::fail(
+        ascendc_host::enter(where), where,
+        ascendc_host::format("AscendQuant: %u scales and %u offsets; as many of both", scales, offsets));
+}
+inline auto each_is(float value) {
+    return [value](uint32_t) -> float { return static_cast<half>(value); };
+}
+template <typename T>
+auto column_of(const LocalTensor<T>& values, uint32_t count, const char* name, const Where& where) {
+    const T* at = values.use(count, "AscendQuant", name, where);
+    return [at](uint32_t i) -> float { return static_cast<half>(at[i]); };
+}
+
+}  // namespace detail
+
+// Each form with and without temporary space.
+#define ASCENDC_QUANT(Name, ...)                                                                        \
+    template <typename T, bool isReuseSource = false>                                                   \
+    void Name(const LocalTensor<int8_t>& dstTensor, const LocalTensor<T>& srcTensor,                    \
+              __VA_ARGS__ const float scale, const float offset, const uint32_t calCount,               \
+              Where where = Where()) {                                                                  \
+        detail::quantize(dstTensor, srcTensor, calCount, 1, where, detail::each_is(scale),              \
+                         detail::each_is(offset));                                                      \
+    }                                                                                                   \
+    template <typename T, bool isReuseSource = false>                                                   \
+    void Name(const LocalTensor<int8_t>& dstTensor, const LocalTensor<T>& srcTensor,                    \
+              __VA_ARGS__ const float scale, const float offset, Where where = Where()) {               \
+        Name<T>(dstTensor, srcTensor, scale, offset, srcTensor.GetSize(), where);                       \
+    }                                                                                                   \
+    template <typename T, bool isReuseSource = false>                                                   \
+    void Name(const LocalTensor<int8_t>& dstTensor, const LocalTensor<T>& srcTensor,                    \
+              __VA_ARGS__ const LocalTensor<T>& scaleTensor, const T offset, const uint32_t scaleCount, \
+              const uint32_t calCount, Where where = Where()) {                                         \
+        detail::quantize(dstTensor, srcTensor, calCount, scaleCount, where,                             \
+                         detail::column_of(scaleTensor, scaleCount, "scale", where),                    \
+                         detail::each_is(static_cast<float>(offset)));                                  \
+    }                                                                                                   \
+    template <typename T, bool isReuseSource = false>                                                   \
+    void Name(const LocalTensor<int8_t>& dstTensor, const LocalTensor<T>& srcTensor,                    \
+              __VA_ARGS__ const LocalTensor<T>& scaleTensor, const T offset, Where where = Where()) {   \
+        Name<T>(dstTensor, srcTensor, scaleTensor, offset, scaleTensor.GetSize(), srcTensor.GetSize(),  \
+                where);                                                                                 \
+    }                                                                                                   \
+    template <typename T, bool isReuseSource = false>                                                   \
+    void Name(const LocalTensor<int8_t>& dstTensor, const LocalTensor<T>& srcTensor,                    \
+              __VA_ARGS__ const LocalTensor<T>& scaleTensor, const LocalTensor<T>& offsetTensor,        \
+              const uint32_t scaleCount, const uint32_t offsetCount, const uint32_t calCount,           \
+              Where where = Where()) {                                                                  \
+        detail::check_counts(scaleCount, offsetCount, where);                                           \
+        detail::quantize(dstTensor, srcTensor, calCount, scaleCount, where,                             \
+                         detail::column_of(scaleTensor, scaleCount, "scale", where),                    \
+                         detail::column_of(offsetTensor, offsetCount, "offset", where));                \
+    }                                                                                                   \
+    template <typename T, bool isReuseSource = false>                                                   \
+    void Name(const LocalTensor<int8_t>& dstTensor, const LocalTensor<T>& srcTensor,                    \
+              __VA_ARGS__ const LocalTensor<T>& scaleTensor, const LocalTensor<T>& offsetTensor,        \
+              Where where = Where()) {                                                                  \
+        Name<T>(dstTensor, srcTensor, scaleTensor, offsetTensor, scaleTensor.GetSize(),                 \
+                offsetTensor.GetSize(), srcTensor.GetSize(), where);                                    \
+    }
+ASCENDC_QUANT(AscendQuant)
+ASCENDC_QUANT(AscendQuant, const LocalTensor<uint8_t>&, )
+#undef ASCENDC_QUANT
 
 }  // namespace AscendC
 

@@ -87,6 +87,14 @@ void GetSwishTmpSize(const Shape&, uint32_t, bool, uint32_t& maxValue, uint32_t&
     maxValue = minValue = least_temporary_space;
 }
 template <typename Shape>
+void GetAscendQuantMaxMinTmpSize(const Shape&, uint32_t, uint32_t& maxValue, uint32_t& minValue) {
+    maxValue = minValue = least_temporary_space;
+}
+inline void GetAscendQuantTmpBufferFactorSize(uint32_t& maxLiveNodeCount, uint32_t& extraBuf) {
+    maxLiveNodeCount = 1;
+    extraBuf = 0;
+}
+template <typename Shape>
 void GetGeluMaxMinTmpSize(const Shape&, uint32_t, uint32_t& maxValue, uint32_t& minValue) {
     maxValue = minValue = least_temporary_space;
 }

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "acl/abi.h"
+#include "acl/guard/divisions.h"
 #include "acl/guard/signals.h"
 #include "acl/guard/watchdog.h"
 #include "ascend_graph/entering.h"
@@ -147,6 +148,16 @@ ACL_EXPORT int ascendgraphGuard(void (*body)(void* state), void* state, const vo
 ACL_EXPORT void ascendgraphHandleDivisions(bool (*goes_on)(void* info, void* context)) {
     Watchdog::get();  // handles signals from its first use on
     handle_divisions(goes_on);
+}
+
+ACL_EXPORT bool ascendgraphPassDivision(void* info, void* context, bool* by_zero) {
+    const Passed passed = pass_division(info, context, 0, true);
+    *by_zero = passed == Passed::by_zero;
+    return passed != Passed::no;
+}
+
+ACL_EXPORT ascendgraphDivided ascendgraphOnDivision(ascendgraphDivided divided) {
+    return std::exchange(on_division, divided);
 }
 
 ACL_EXPORT uint64_t ascendgraphHold(void) { return self == nullptr ? 0 : self->section.exchange(0); }

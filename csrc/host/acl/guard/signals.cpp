@@ -15,9 +15,13 @@
 #include <iterator>
 #include <utility>
 
+#include "acl/guard/divisions.h"
 #include "acl/strict.h"
 
 namespace ascend_graph::host::guard {
+
+__attribute__((tls_model("initial-exec"))) __thread void (*on_division)() = nullptr;
+
 namespace {
 
 constexpr int kStop = SIGURG;  // ignored where nobody handles it, and used by nobody
@@ -91,6 +95,9 @@ void say_why(const void* address) {
 }
 
 void on_fault(int signal, siginfo_t* info, void* context) {
+    if (signal == SIGFPE && on_division != nullptr &&
+        pass_division(info, context, kNobodyKnows, false) == Passed::by_zero)
+        return on_division();
     if (signal == SIGSEGV) say_why(info->si_addr);
     if (self != nullptr && self->jump != nullptr) {
         const uintptr_t address = reinterpret_cast<uintptr_t>(info->si_addr);

@@ -12,6 +12,10 @@ void handle_signals();
 using DivisionHandler = bool (*)(void* info, void* context);
 void handle_divisions(DivisionHandler goes_on);
 
+// See ascendgraphOnDivision.
+extern __attribute__((tls_model("initial-exec"), visibility("hidden"))) __thread void (*on_division)();
+constexpr uint64_t kNobodyKnows = 0xa5a5a5a5a5a5a5a5;
+
 // Makes the thread leave `section` with `reason`, the number of a signal, as soon as that is harmless; asked
 // for again and again until it has.
 void make_leave(Thread& thread, uint64_t section, int reason);

@@ -86,6 +86,14 @@ int ascendgraphGuard(void (*body)(void* state), void* state, const void* code, i
 // on, with the registers of `context`. `info` and `context` are those of a signal handler. To be called again
 // before such code runs, for others take the signal over, too.
 void ascendgraphHandleDivisions(bool (*goes_on)(void* info, void* context));
+// For such a handler: the thread goes on behind the division. The smallest number divided by -1 is itself,
+// and any number divided by zero is zero. False where it was no division that is known.
+bool ascendgraphPassDivision(void* info, void* context, bool* by_zero);
+// In what ascendgraphGuard enters, an integer division by zero ends the body, as it ends a process. From here
+// on the thread calls `divided` instead, in a signal handler, and goes on with a quotient and a remainder
+// that nobody knows. Null: as before. Returns what was called before.
+typedef void (*ascendgraphDivided)(void);
+ascendgraphDivided ascendgraphOnDivision(ascendgraphDivided divided);
 // From the first of these calls to the second the thread is not taken out of what ascendgraphGuard entered:
 // for a runtime that kernels call.
 uint64_t ascendgraphHold(void);
