@@ -1,4 +1,5 @@
-"""TorchAir is imported once, here: its imports warn of deprecations, which are errors in tests."""
+"""TorchAir is imported once, here: its imports warn of deprecations, which are errors in tests. Its backend is made before that of
+npugraph_ex, which registers the same decompositions: the other way round the wheel refuses them as registered twice."""
 
 from __future__ import annotations
 
@@ -14,7 +15,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    import torch_npu.dynamo.torchair  # noqa: F401
+    import torch_npu.dynamo.torchair
+
+    torch_npu.dynamo.torchair.get_npu_backend()
 
 
 @pytest.fixture(autouse=True)
