@@ -1,9 +1,10 @@
-"""What dtypes the public documents of aclnn functions name, against ``ascend_graph/host/opapi/dtypes.txt``, by which the host refuses
-the others.
+"""What dtypes and processors the public documents of aclnn functions name, against ``ascend_graph/host/opapi/dtypes.txt`` and
+``products.txt``, by which the host refuses the others.
 
 Give the checkouts of the operator repositories (https://gitcode.com/cann: ops-nn, ops-transformer, ops-math, ops-cv), or bare ones.
 A document is read where it has the table of parameters with the column of dtypes; a parameter whose cell holds anything but dtypes
 ("as x", notes on one product) has no rule, nor has one that is a slip (``SLIPS``). Where products differ, the document's union counts.
+A processor is one that a function lacks where the document says so of its series, in the section before the function's.
 
     python benchmarks/documented_dtypes.py ops-nn ops-transformer ops-math ops-cv [--write]
 """
@@ -20,9 +21,20 @@ from pathlib import Path
 from _common import run
 
 from ascend_graph.host.opapi.dtypes import TABLE, documented_dtypes, line_of
+from ascend_graph.host.opapi.products import TABLE as PRODUCTS_TABLE
+from ascend_graph.host.opapi.products import lacking_processors
 from ascend_graph.host.opapi.table import functions
 from ascend_graph.prototypes import DataType
 
+#: How the section on products calls the series of a processor of the host.
+SERIES = {
+    "Ascend910B1": "Atlas A2 \u8bad\u7ec3",
+    "Ascend910_9391": "Atlas A3 \u8bad\u7ec3",
+    "Ascend950PR_9589": "Ascend 950",
+    "Ascend310P3": "Atlas \u63a8\u7406\u7cfb\u5217",
+}
+PRODUCTS = re.compile(r"\u4ea7\u54c1\u652f\u6301\u60c5\u51b5(.*?)\n## ", re.S)
+REFUSED = re.compile(r"\u4e0d\u652f\u6301|\|\s*[\u00d7xX]\s*\|")
 COLUMN, PARAMETER = "数据类型", "参数"
 #: Names of dtypes in documents that GE writes otherwise.
 NAMES = {"FLOAT32": "FLOAT", "BFLOAT16": "BF16", "HIF8": "HIFLOAT8"}
@@ -89,6 +101,15 @@ def read(symbol: str, document: str) -> dict[str, frozenset[DataType]]:
     return {}
 
 
+def lacking(document: str) -> frozenset[str]:
+    """The processors of the host that a document says do not have its function."""
+    section = PRODUCTS.search(document)
+    lines = section[1].splitlines() if section else []
+    return frozenset(
+        name for name, series in SERIES.items() for line in lines if series in line and REFUSED.search(line)
+    )
+
+
 def main() -> dict[str, object]:
     """Compare, or write the file anew."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -97,7 +118,8 @@ def main() -> dict[str, object]:
     options = parser.parse_args()
     if not options.repositories:
         rules = documented_dtypes()
-        return {"functions": len(rules), "parameters": sum(map(len, rules.values()))}
+        counted = {"functions": len(rules), "parameters": sum(map(len, rules.values()))}
+        return {**counted, "not_on_every_processor": len(lacking_processors())}
     symbols = {f.symbol for f in functions().values()}
     pages = {symbol: text for repository in options.repositories for symbol, text in documents(repository, symbols)}
     read_rules = {symbol: read(symbol, text) for symbol, text in sorted(pages.items())}
@@ -107,11 +129,28 @@ def main() -> dict[str, object]:
     )
     for symbol in differing:
         print(f"- {line_of(symbol, documented_dtypes().get(symbol, {}))}\n+ {line_of(symbol, rules.get(symbol, {}))}")
+    refused = {symbol: found for symbol, text in sorted(pages.items()) if (found := lacking(text))}
+    moved = sorted(
+        s for s in refused.keys() | lacking_processors().keys() if refused.get(s) != lacking_processors().get(s)
+    )
+    for symbol in moved:
+        print(
+            f"{symbol}: {sorted(lacking_processors().get(symbol, ()))} in the file, {sorted(refused.get(symbol, ()))}"
+        )
     if options.write:
+        kept = [line for line in PRODUCTS_TABLE.read_text().splitlines() if line.startswith("#")]
+        lines = (f"{symbol}: {' '.join(sorted(names))}" for symbol, names in refused.items())
+        PRODUCTS_TABLE.write_text("\n".join([*kept, "", *lines, ""]))
         notes = [line for line in TABLE.read_text().splitlines() if line.startswith("#")]
         TABLE.write_text("\n".join([*notes, "", *(line_of(s, found) for s, found in rules.items()), ""]))
     parameters = sum(map(len, rules.values()))
-    return {"documents": len(pages), "functions": len(rules), "parameters": parameters, "differing": len(differing)}
+    return {
+        "documents": len(pages),
+        "functions": len(rules),
+        "parameters": parameters,
+        "not_on_every_processor": len(refused),
+        "differing": len(differing) + len(moved),
+    }
 
 
 if __name__ == "__main__":

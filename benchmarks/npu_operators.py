@@ -1,7 +1,7 @@
 """Every operator of ``torch.ops.npu`` on the host runtime: eager, captured, in GE graphs and in npugraph_ex.
 
 An operator counts as equal where a test of ``tests/npu`` compares it with a reference by that way and passes: this program runs
-these tests, and notes which operators each of them calls. The others are called with guessed arguments, in processes
+these tests, on the host as each of its processors, and notes which operators each of them calls. The others are called with guessed arguments, in processes
 that may die, to see whether a kernel is missing, and which (``--no-guess`` leaves that out).
 """
 
@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from _common import run
+
+from ascend_graph.host.toolkit import PROCESSOR_VARIABLE, PROCESSORS
 
 ROOT = Path(__file__).parent.parent
 TESTS = ROOT / "tests" / "npu"
@@ -133,14 +135,25 @@ def on_host(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]
     return subprocess.run(command, text=True, check=False, **options)
 
 
-def compared() -> tuple[dict[str, list[str]], list[str]]:
-    """By operator the ways in which tests compare it; and the operators of tests that fail."""
+def compared() -> tuple[dict[str, set[str]], set[str], set[str]]:
+    """By operator the ways in which tests compare it; the operators of tests that fail; those that the default processor lacks."""
+    ways: dict[str, set[str]] = {}
+    failures: set[str] = set()
+    elsewhere: set[str] = set()
     with tempfile.TemporaryDirectory() as directory:
         program, result = Path(directory) / "record.py", Path(directory) / "result.json"
         program.write_text(RECORDER)
-        on_host(str(program), str(TESTS), str(result), env={**os.environ, "PYTHONPATH": str(TESTS)}, cwd=ROOT)
-        passed, failed = json.loads(result.read_text())
-        return passed, failed
+        for processor in PROCESSORS:
+            variables = {**os.environ, "PYTHONPATH": str(TESTS), PROCESSOR_VARIABLE: processor}
+            on_host(str(program), str(TESTS), str(result), env=variables, cwd=ROOT)
+            passed, failed = json.loads(result.read_text())
+            elsewhere |= passed.keys() - ways.keys()
+            if not ways:  # of the default one
+                elsewhere.clear()
+            for name, found in passed.items():
+                ways.setdefault(name, set()).update(found)
+            failures.update(failed)
+    return ways, failures, elsewhere
 
 
 def guessed(listed: Sequence[str]) -> dict[str, str]:
@@ -174,13 +187,15 @@ def main() -> dict[str, Any]:
     parser.add_argument("--show", action="store_true", help="print every operator")
     options = parser.parse_args()
     operators = json.loads(on_host("-c", NAMES, capture_output=True).stdout.splitlines()[-1])
-    tested, failed = compared()
+    tested, failed, elsewhere = compared()
     several = [name for name in operators if name not in tested and SEVERAL.search(name)]
     rest = [name for name in operators if name not in tested and name not in several]
     outcomes = {} if options.no_guess else guessed(rest)
     if options.show:
         for name in operators:
-            what = " ".join(tested.get(name, [])) or ("several devices" if name in several else outcomes.get(name, ""))
+            what = " ".join(sorted(tested.get(name, []))) or (
+                "several devices" if name in several else outcomes.get(name, "")
+            )
             print(f"{name:55} {what.splitlines()[0] if what else ''}"[:180])
     language = [n for n in operators if LANGUAGE.search(n) and not OTHER.search(n) and not SEVERAL.search(n)]
     ways = Counter(way for found in tested.values() for way in found)
@@ -196,6 +211,7 @@ def main() -> dict[str, Any]:
         "language_eager": spoken["eager"],
         "language_ge": spoken["ge"],
         "language_aclgraph": spoken["npugraph_ex"],
+        "of_other_processors": len(elsewhere),
         "wrong": len(failed),
         "died": words["died"],
         "no_kernel": words["no"],

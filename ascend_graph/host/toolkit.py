@@ -22,6 +22,17 @@ ACTIVE_VARIABLE = "ASCEND_GRAPH_HOST"
 #: The library between the host runtime and PyTorch, in every process that has both.
 BRIDGE_VARIABLE = "ASCEND_GRAPH_HOST_BRIDGE"
 
+#: The processor that the host stands for, by the name that CANN gives it.
+PROCESSOR_VARIABLE = "ASCEND_GRAPH_HOST_SOC"
+
+#: The processors that there are, the default first, and how documents call their series. csrc/host/acl/device.cpp has the names, too.
+PROCESSORS = {
+    "Ascend910B1": "Atlas A2",
+    "Ascend910_9391": "Atlas A3",
+    "Ascend950PR_9589": "Ascend 950",
+    "Ascend310P3": "Atlas inference series",
+}
+
 #: Whether device memory is protected.
 STRICT_VARIABLE = "ASCEND_GRAPH_STRICT"
 
@@ -73,6 +84,21 @@ def is_strict(environment: Mapping[str, str]) -> bool:
     if value not in ("0", "1"):
         raise HostRuntimeError(f"{STRICT_VARIABLE}={value}: write 1, or 0")
     return value == "1"
+
+
+def processor(environment: Mapping[str, str]) -> str:
+    """The processor that the host stands for.
+
+    Raises:
+        HostRuntimeError: ``ASCEND_GRAPH_HOST_SOC`` is none of ``PROCESSORS``.
+
+    >>> processor({}), processor({"ASCEND_GRAPH_HOST_SOC": "Ascend950PR_9589"})
+    ('Ascend910B1', 'Ascend950PR_9589')
+    """
+    name = environment.get(PROCESSOR_VARIABLE, "") or next(iter(PROCESSORS))
+    if name not in PROCESSORS:
+        raise HostRuntimeError(f"{PROCESSOR_VARIABLE}={name}: write one of {', '.join(PROCESSORS)}")
+    return name
 
 
 def real_cann(environment: Mapping[str, str]) -> str | None:
@@ -139,9 +165,10 @@ def host_environment(environment: Mapping[str, str], bridge: Path | None) -> dic
     would be read before it is done.
 
     Raises:
-        HostRuntimeError: ``ASCEND_GRAPH_KERNEL_TIMEOUT`` is malformed.
+        HostRuntimeError: ``ASCEND_GRAPH_KERNEL_TIMEOUT`` or ``ASCEND_GRAPH_HOST_SOC`` is malformed.
     """
     kernel_timeout(environment)
+    processor(environment)
     toolkit = toolkit_directory()
     packages = filter(None, environment.get("ASCEND_CUSTOM_OPP_PATH", "").split(":"))
     library_path = [

@@ -3,6 +3,7 @@ npugraph_ex, which registers the same decompositions: the other way round the wh
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Iterator
@@ -11,6 +12,8 @@ from pathlib import Path
 import pytest
 from torch._functorch import config as functorch
 
+from ascend_graph.host.toolkit import processor
+
 sys.path.insert(0, str(Path(__file__).parent))
 
 with warnings.catch_warnings():
@@ -18,6 +21,19 @@ with warnings.catch_warnings():
     import torch_npu.dynamo.torchair
 
     torch_npu.dynamo.torchair.get_npu_backend()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests of other processors than the one that this process is; those without a mark are of the default one."""
+    here, other = [], []
+    for item in items:
+        mark = item.get_closest_marker("processor")
+        of_this_directory = Path(__file__).parent in item.path.parents
+        name = mark.args[0] if mark is not None else processor({})
+        (other if of_this_directory and name != processor(os.environ) else here).append(item)
+    items[:] = here
+    if other:
+        config.hook.pytest_deselected(items=other)
 
 
 @pytest.fixture(autouse=True)

@@ -32,6 +32,12 @@ TOLERANCES = {
 }
 
 
+#: What the documents have for a series of processors alone is tested in a process that stands for one.
+ASCEND_950 = pytest.mark.processor("Ascend950PR_9589")
+ATLAS_A3 = pytest.mark.processor("Ascend910_9391")
+ATLAS_INFERENCE = pytest.mark.processor("Ascend310P3")
+
+
 def tree_map(function: Callable[[T], Any], value: Any) -> Any:
     if isinstance(value, T):
         return function(value)
@@ -87,13 +93,13 @@ def check(
             results = run(way, function, args)
         except torch._dynamo.exc.Unsupported as error:
             lacking = re.search(r"unsupported operator: (npu\.\w+)", str(error))
-            if lacking is None or not _is_before_2_13():
+            if lacking is None or not is_before_2_13():
                 raise
             pytest.skip(f"torch_npu {torch_npu.__version__} has no meta function of {lacking[1]}")
         assert_equal(results, expected, way)
 
 
-def _is_before_2_13() -> bool:
+def is_before_2_13() -> bool:
     """Whether the wheel is older than the one whose ways the tests list."""
     return tuple(map(int, torch_npu.__version__.split(".")[:2])) < (2, 13)
 

@@ -16,7 +16,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 import torch_npu
-from npu_ways import check
+from npu_ways import ASCEND_950, check
+
+pytestmark = ASCEND_950
 
 T = torch.Tensor
 

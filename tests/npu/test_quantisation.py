@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 import torch_npu
-from npu_ways import check
+from npu_ways import ASCEND_950, check
 
 T = torch.Tensor
 I8 = torch.int8
@@ -250,6 +250,7 @@ def test_rms_norm_quant() -> None:
     )
 
 
+@ASCEND_950
 @pytest.mark.parametrize("div_mode", [True, False])
 def test_rms_norm_quant_v2(div_mode: bool) -> None:
     x, gamma, scale = torch.randn(3, 8).half(), torch.rand(8).half(), (torch.rand(8) + 0.1).half()

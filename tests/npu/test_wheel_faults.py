@@ -83,11 +83,6 @@ RAISING: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]], str]] = {
         [(5, 8)],
         "unexpected keyword argument 'renorm'",
     ),
-    "npu_fused_matmul": (
-        lambda a, b, c: torch.ops.npu.npu_fused_matmul(a, b, x3=c, fused_op_type="add"),
-        [(4, 8), (8, 4), (4, 4)],
-        "ge_outputs must be list or a tuple",
-    ),
 }
 
 

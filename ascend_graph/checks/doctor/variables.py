@@ -14,10 +14,12 @@ from ascend_graph.errors import AscendGraphError
 from ascend_graph.host.toolkit import (
     ACTIVE_VARIABLE,
     BRIDGE_VARIABLE,
+    PROCESSOR_VARIABLE,
     STRICT_VARIABLE,
     TIMEOUT_VARIABLE,
     is_strict,
     kernel_timeout,
+    processor,
     toolkit_directory,
 )
 from ascend_graph.versions import UNTESTED_VARIABLE
@@ -31,6 +33,7 @@ OWN = (
     BRIDGE_VARIABLE,
     "ASCEND_GRAPH_HOST_DEVICES",
     "ASCEND_GRAPH_HOST_MEMORY",
+    PROCESSOR_VARIABLE,
     TIMEOUT_VARIABLE,
     "ASCEND_GRAPH_PYTHON",
     "ASCEND_GRAPH_SANITIZE",
@@ -64,6 +67,7 @@ def variables(environment: Mapping[str, str]) -> Iterator[Finding]:
         if value and (not value.isdecimal() or int(value) == 0):
             yield Finding(name, f"{value!r} is not {what}: it is taken as not set", True, f"unset {name}")
     yield from _refused(TIMEOUT_VARIABLE, lambda: kernel_timeout(environment))
+    yield from _refused(PROCESSOR_VARIABLE, lambda: processor(environment))
     yield from _refused(STRICT_VARIABLE, lambda: is_strict(environment))
     yield from _refused("MAX_JOBS", jobs)
     for name in ("CXXFLAGS", "LDFLAGS"):

@@ -35,6 +35,7 @@ from ascend_graph.host.engine.model import (
 )
 from ascend_graph.host.engine.operators import find_kernel, input_dtypes
 from ascend_graph.host.engine.program import OutputSpec, Plan, Program, Slots, Step
+from ascend_graph.host.opapi.products import NEW_FORMATS, check_format
 from ascend_graph.host.ops import HostKernel, find_host_kernel
 from ascend_graph.host.toolkit import HostRuntimeError
 from ascend_graph.prototypes import DataType
@@ -236,6 +237,7 @@ class _GraphCompiler:
         sources = self._isolated(kernel, self._sources(op, kernel), position)
         bound = kernel.bind_attrs(attrs)
         self._check_dtypes(kernel, sources)
+        _check_formats(op, kernel)
         unknown = not self._check_shapes(kernel, sources, bound)
         step = Step(op.name, kernel, bound, sources, self.size, len(op.output_desc), unknown)
         self._allocate(op, step.targets)
@@ -407,6 +409,23 @@ class _GraphCompiler:
             results = self.inferred[key]
         for slot, result in enumerate(results, step.first_target):
             self._learn(slot, result)
+
+
+def _check_formats(op: OpDef, kernel: HostKernel) -> None:
+    """Refuse an operator of GE's own that takes or gives numbers of a format that the processor does not have."""
+    for description in (*op.input_desc, *op.output_desc):
+        dtype = _new_formats().get(description.dtype)
+        if dtype is not None and kernel is find_host_kernel(op.type):
+            check_format(op.type, description.name or "an output", dtype)
+
+
+@functools.cache
+def _new_formats() -> Mapping[int, DataType]:
+    """By their numbers in the protobuf."""
+    from torchair._ge_concrete_graph.ge_ir_pb2 import DataType as ProtoDataType
+
+    numbers = dict(ProtoDataType.items())
+    return {numbers[f"DT_{dtype.name}"]: dtype for dtype in NEW_FORMATS if f"DT_{dtype.name}" in numbers}
 
 
 def _outputs(step: Step, arguments: Sequence[Any]) -> Sequence[torch.Tensor]:

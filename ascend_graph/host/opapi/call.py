@@ -14,6 +14,7 @@ import torch
 from ascend_graph.host.dtypes import INT4, ge_dtype
 from ascend_graph.host.engine.model import error_text
 from ascend_graph.host.opapi.dtypes import documented_dtypes
+from ascend_graph.host.opapi.products import check_format, check_function
 from ascend_graph.host.opapi.table import Function, Output, functions
 from ascend_graph.host.ops import HostKernel, find_host_kernel
 from ascend_graph.host.ops.four_bits import as_int4, packed, unpacked_where_dense
@@ -58,6 +59,7 @@ def _runner() -> Callable[[_Call], None]:
 @cache
 def _bound(name: str) -> _Bound:
     function = functions()[name]
+    check_function(function.symbol)
     kernel = find_host_kernel(function.op_type)
     if kernel is None:
         raise HostRuntimeError(f"{function.symbol}: the host runtime has no kernel for {function.op_type}")
@@ -94,6 +96,7 @@ class _Bound:
         attrs = self.accepted.get(key)
         if attrs is None:
             self._check_presence(values)
+            self._check_formats(values)
             self._check_dtypes(values)
             attrs = self.kernel.bind_attrs(
                 {name: value for name, reader in self.attrs if (value := reader(values)) is not None}
@@ -111,6 +114,12 @@ class _Bound:
         for reader, required, _ in self.inputs:
             if required and reader is not None and reader(values) is None:
                 raise NullParameterError(f"{self.function.symbol}: {required} must not be null")
+
+    def _check_formats(self, values: Mapping[str, Any]) -> None:
+        for name, value in values.items():
+            for tensor in _listed(value):
+                if isinstance(tensor, T) and tensor.numel():
+                    check_format(self.function.symbol, name, _dtype_of(tensor) or 0)
 
     def _check_dtypes(self, values: Mapping[str, Any]) -> None:
         for name, valid in documented_dtypes().get(self.function.symbol, {}).items():

@@ -16,7 +16,10 @@
 namespace ascend_graph::host {
 namespace {
 
-constexpr const char* kSocName = "Ascend910B1";
+// The processors that the host stands for, as ascend_graph/host/toolkit.py has them. They differ in the
+// functions and dtypes that documents give them, and in how torch_npu and torchair call these.
+constexpr std::array<const char*, 4> kProcessors = {"Ascend910B1", "Ascend910_9391", "Ascend950PR_9589",
+                                                    "Ascend310P3"};
 constexpr const char* kVersion = "8.5.0";  // the CANN release that torch_npu 2.13 is made for
 constexpr int kCubeCores = 24;
 constexpr int kVectorCores = 48;
@@ -24,6 +27,19 @@ constexpr int kVectorCores = 48;
 thread_local std::string recent_error;
 thread_local std::string reported_error;
 std::atomic<bool> initialised{false};
+
+// The name in ASCEND_GRAPH_HOST_SOC, the first if it is not set, and null if there is no such processor.
+const char* soc_name() {
+    static const char* const name = [] {
+        const char* given = std::getenv("ASCEND_GRAPH_HOST_SOC");
+        if (given == nullptr || *given == '\0') return kProcessors.front();
+        for (const char* known : kProcessors) {
+            if (std::strcmp(known, given) == 0) return known;
+        }
+        return static_cast<const char*>(nullptr);
+    }();
+    return name;
+}
 
 // The bridge holds what must be compiled against the installed PyTorch: kernels for ATen operators and the GE
 // executor. It is loaded here because initialisation is the first thing PyTorch's backend does and happens
@@ -88,6 +104,13 @@ ACL_EXPORT aclError aclInit(const char*) {
         return fail(ACL_ERROR_INVALID_PARAM, std::string("aclInit: ASCEND_GRAPH_KERNEL_TIMEOUT=") +
                                                  std::getenv("ASCEND_GRAPH_KERNEL_TIMEOUT") +
                                                  ": write seconds, from 0.001 to 1e9; unset it for no limit");
+    }
+    if (soc_name() == nullptr) {
+        std::string known;
+        for (const char* name : kProcessors) known += std::string(known.empty() ? "" : ", ") + name;
+        return fail(ACL_ERROR_INVALID_PARAM, std::string("aclInit: ASCEND_GRAPH_HOST_SOC=") +
+                                                 std::getenv("ASCEND_GRAPH_HOST_SOC") +
+                                                 ": the host stands for one of " + known);
     }
     if (initialised.exchange(true)) return ACL_ERROR_REPEAT_INITIALIZE;
     const aclError error = load_bridge();
@@ -168,7 +191,7 @@ ACL_EXPORT aclError aclrtDeviceGetStreamPriorityRange(int32_t* least, int32_t* g
     return ACL_SUCCESS;
 }
 
-ACL_EXPORT const char* aclrtGetSocName() { return kSocName; }
+ACL_EXPORT const char* aclrtGetSocName() { return soc_name(); }
 
 // Where a device keeps the flags of cores that wait for one another. Kernels hand it to SetSyncBaseAddr and
 // do not look there.
