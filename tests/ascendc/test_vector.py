@@ -73,6 +73,15 @@ def _softmax(x: np.ndarray, z: np.ndarray, count: int) -> np.ndarray:
     return result.ravel()
 
 
+def _log_softmax(x: np.ndarray) -> np.ndarray:
+    """Decimal; in front the sum and the maximum of the second row."""
+    part = x.reshape(4, 64).astype(np.float64)
+    powers = np.exp(part - part.max(1, keepdims=True))
+    result = np.log10(powers / powers.sum(1, keepdims=True)).ravel()
+    result[:2] = powers[1].sum(), part[1].max()
+    return result.astype(np.float32)
+
+
 CASES: list[Case] = []
 
 # --- Compare and Select ----------------------------------------------------------------------------------------------
@@ -540,6 +549,9 @@ CASES += [
     Case("ClampMax", "ClampMax(z, x, t, 1.0f, n);", lambda x, y, z: np.minimum(x, 1), x256),
     Case("ClampMin", "ClampMin(z, x, t, 1.0f, n);", lambda x, y, z: np.maximum(x, 1), x256),
     Case("SoftMax", "SoftMax<float>(z, x, t, 0, {4, 64, 4, 60});", lambda x, y, z: _softmax(x, z, 60), x256, rtol=1e-5, atol=1e-7),
+    Case("LogSoftMax", "LocalTensor<float> s = t.ReinterpretCast<float>(), m = s[64]; LogSoftMaxTiling tiling;"
+         "LogSoftMax(z, s, m, x, t, tiling, {4, 64, 4, 64}); z.SetValue(0, s.GetValue(8)); z.SetValue(1, m.GetValue(8));",
+         lambda x, y, z: _log_softmax(x), x256, rtol=1e-5, atol=1e-6),
     Case("SoftMax sums", "LocalTensor<float> s = t.ReinterpretCast<float>(), m = s[64]; SoftMax<float>(z, s, m, x, t, 0, {4, 64, 4, 64});"
          "for (int i = 0; i < 4; ++i) Muls(z[i * 64], z[i * 64], s.GetValue(i * 8), 64);"
          "for (int i = 0; i < 4; ++i) { Ln(z[i * 64], z[i * 64], 64); Adds(z[i * 64], z[i * 64], m.GetValue(i * 8), 64); }",

@@ -89,11 +89,11 @@ struct RowFacts {
     S* at;
 };
 
-template <typename T, typename S, const SoftmaxConfig& config>
+template <typename T, typename S, const SoftmaxConfig& config, bool is_log = false>
 void softmax(const LocalTensor<T>& dst, const LocalTensor<S>* sum, const LocalTensor<S>* max,
              const LocalTensor<T>& src, const SoftMaxShapeInfo& shape, const Where& where) {
-    constexpr const char* api = "SoftMax";
-    static_assert(is_one_of<T, half, float>, "SoftMax is for half and float");
+    constexpr const char* api = is_log ? "LogSoftMax" : "SoftMax";
+    static_assert(is_one_of<T, half, float>, "SoftMax and LogSoftMax are for half and float");
     ascendc_host::enter(where);
     const auto rows = rows_of_tensor(src, shape);
     const uint64_t bytes = uint64_t(rows.srcM) * rows.srcK * sizeof(T);
@@ -107,7 +107,10 @@ void softmax(const LocalTensor<T>& dst, const LocalTensor<S>* sum, const LocalTe
     for (uint64_t row = 0; row < rows.srcM && rows.oriSrcK > 0; ++row) {
         const Powers powers(from + row * rows.srcK, rows.oriSrcK);
         T* row_to = to + row * rows.srcK;
-        for (float value : powers.values) *row_to++ = static_cast<T>(value / powers.total);
+        for (float value : powers.values) {
+            const float share = value / powers.total;
+            *row_to++ = static_cast<T>(is_log ? std::log10(share) : share);
+        }
         if (!sums) continue;
         sums->set(row, powers.total);
         maxima->set(row, powers.largest);
@@ -198,6 +201,15 @@ void softmax_grad(const char* api, const LocalTensor<T>& dst, const LocalTensor<
 }
 
 }  // namespace detail
+
+// The decimal logarithm of SoftMax: of shares that are 0 in float it is -inf.
+template <typename T, bool isReuseSource = false, bool isDataFormatNZ = false, typename Tiling>
+void LogSoftMax(const LocalTensor<T>& dst, const LocalTensor<T>& sum, const LocalTensor<T>& max,
+                const LocalTensor<T>& src, const LocalTensor<uint8_t>&, const Tiling&,
+                const SoftMaxShapeInfo& softmaxShapeInfo = {}, Where where = Where()) {
+    static_assert(!isDataFormatNZ, "LogSoftMax of the host runtime is for ND");
+    detail::softmax<T, T, SOFTMAX_DEFAULT_CFG, true>(dst, &sum, &max, src, softmaxShapeInfo, where);
+}
 
 // dst = exp(src - max) / sum over each row.
 template <typename T, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false,

@@ -78,6 +78,7 @@ TILING_DATA_FIELD_DEF(uint32_t, tailM);
 TILING_DATA_FIELD_DEF(uint32_t, tailSplitSize);
 TILING_DATA_FIELD_DEF(uint32_t, tailReduceSize);
 END_TILING_DATA_DEF;
+using LogSoftMaxTiling = SoftMaxTiling;
 
 // Normalisations: [b, s, h], of whose rows of h elements the first originalHLength count.
 BEGIN_TILING_DATA_DEF(LayerNormTiling)
@@ -136,6 +137,7 @@ END_TILING_DATA_DEF;
 namespace AscendC {
 namespace tiling {
 using optiling::LayerNormTiling;
+using optiling::LogSoftMaxTiling;
 using optiling::RmsNormTiling;
 using optiling::SoftMaxTiling;
 using optiling::TCubeTiling;
@@ -143,6 +145,7 @@ using optiling::TopkTiling;
 }  // namespace tiling
 }  // namespace AscendC
 using optiling::LayerNormTiling;
+using optiling::LogSoftMaxTiling;
 using optiling::RmsNormTiling;
 using optiling::SoftMaxTiling;
 using optiling::TCubeTiling;

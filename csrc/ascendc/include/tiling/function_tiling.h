@@ -218,6 +218,19 @@ void SoftMaxTilingFunc(const Shape& shape, uint32_t item_size, uint32_t, optilin
     tiling.rangeM = 1;
 }
 template <typename Shape>
+uint32_t GetLogSoftMaxMaxTmpSize(const Shape&, uint32_t, bool) {
+    return least_temporary_space;
+}
+template <typename Shape>
+uint32_t GetLogSoftMaxMinTmpSize(const Shape&, uint32_t, bool) {
+    return least_temporary_space;
+}
+template <typename Shape>
+void LogSoftMaxTilingFunc(const Shape& shape, uint32_t item_size, uint32_t space,
+                          optiling::LogSoftMaxTiling& tiling) {
+    SoftMaxTilingFunc(shape, item_size, space, tiling);
+}
+template <typename Shape>
 void SoftMaxGradTilingFunc(const Shape& shape, uint32_t item_size, uint32_t space,
                            optiling::SoftMaxTiling& tiling, bool = false) {
     SoftMaxTilingFunc(shape, item_size, space, tiling);
