@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from ascend_graph.host.dtypes import torch_dtype
+from ascend_graph.host.ops import hifloat8
 from ascend_graph.host.ops.four_bits import PACKED, as_int4, integers, packed, unpacked, unpacked_where_dense
 from ascend_graph.host.ops.indexing import scatter
 from ascend_graph.host.ops.matmul import integer_product
@@ -13,7 +14,7 @@ from ascend_graph.host.ops.registry import host_kernel
 
 T = torch.Tensor
 
-_INT8, _INT32, _UINT8, _INT4, _E5M2, _E4M3 = 2, 3, 4, 29, 35, 36
+_INT8, _INT32, _UINT8, _INT4, _HIF8, _E5M2, _E4M3 = 2, 3, 4, 29, 34, 35, 36
 _FLOAT8 = {_E5M2: torch.float8_e5m2, _E4M3: torch.float8_e4m3fn}
 #: The smallest and the largest number of what is quantised to; an int32 holds eight numbers of 4 bits.
 _RANGES = {_INT8: (-128, 127), _UINT8: (0, 255), _INT32: (-8, 7), _INT4: (-8, 7)}
@@ -24,10 +25,12 @@ def _range_of(dst_type: int) -> tuple[float, float]:
     if dst_type in _FLOAT8:
         largest = torch.finfo(_FLOAT8[dst_type]).max
         return -largest, largest
+    if dst_type == _HIF8:
+        return -hifloat8.LARGEST, hifloat8.LARGEST
     if dst_type not in _RANGES:
         raise ValueError(
             f"dst_type {dst_type} is not supported; {_INT8} (int8), {_UINT8} (uint8), {_INT32} (eight int4 in an int32), "
-            f"{_INT4} (int4), {_E5M2} (float8_e5m2) and {_E4M3} (float8_e4m3fn) are"
+            f"{_INT4} (int4), {_HIF8} (hifloat8, by scales of its own), {_E5M2} (float8_e5m2) and {_E4M3} (float8_e4m3fn) are"
         )
     return _RANGES[dst_type]
 
@@ -37,6 +40,11 @@ def saturated(x: T, dst_type: int = _INT8, round_mode: str = "rint") -> T:
     if round_mode not in _ROUND:
         raise ValueError(f"round_mode {round_mode!r} is not one of {', '.join(_ROUND)}")
     low, high = _range_of(dst_type)
+    if dst_type == _HIF8:
+        raise ValueError(
+            f"dst_type {_HIF8} (hifloat8) by given scales: documents do not say what becomes of numbers beyond its largest; "
+            "dynamic quantisation, whose numbers all fit, is supported"
+        )
     if dst_type in _FLOAT8:
         return x.clamp(low, high).to(_FLOAT8[dst_type])
     whole = _ROUND[round_mode](x).clamp(low, high)
@@ -48,7 +56,12 @@ def saturated(x: T, dst_type: int = _INT8, round_mode: str = "rint") -> T:
 def dynamic(x: T, dst_type: int = _INT8, dims: int | list[int] = -1, largest: float = 0.0) -> tuple[T, T]:
     """Numbers by a scale of their own for each row, so that the largest becomes the dtype's largest, and the scales."""
     scale = x.abs().amax(dims, keepdim=True) / (largest or _range_of(dst_type)[1])
-    return saturated(x / torch.where(scale == 0, 1, scale), dst_type), scale
+    return _fitted(x / torch.where(scale == 0, 1, scale), dst_type), scale
+
+
+def _fitted(x: T, dst_type: int) -> T:
+    """As ``saturated``, of numbers that are within the dtype's range but for errors of rounding."""
+    return hifloat8.encoded(x.clamp(*_range_of(dst_type))) if dst_type == _HIF8 else saturated(x, dst_type)
 
 
 def _by_group(values: T, rows: int, ends: T) -> T:
@@ -103,7 +116,7 @@ def dynamic_quant_v2(
     top, bottom = wide.amax(dims, keepdim=True), wide.amin(dims, keepdim=True)
     scale = (top - bottom) / (high - low)
     offset = high - top / torch.where(scale == 0, 1, scale)
-    y = saturated(wide / torch.where(scale == 0, 1, scale) + offset, dst_type)
+    y = _fitted(wide / torch.where(scale == 0, 1, scale) + offset, dst_type)
     return y, scale.reshape(shape), offset.reshape(shape)
 
 

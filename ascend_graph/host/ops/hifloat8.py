@@ -1,0 +1,54 @@
+"""HiFloat8: eight bits whose exponent takes more of them the further it is from 0, and the mantissa what remains.
+
+"Ascend HiFloat8 Format for Deep Learning" (https://arxiv.org/abs/2409.16626): behind the sign a prefix, the dot field, says how many bits
+the exponent has, a sign and what follows its leading one. The prefix 0000 is of powers of two from 2**-22 to 2**-16, and of zero.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import pairwise
+
+import torch
+
+T = torch.Tensor
+
+#: The largest finite number; what would be the next one, 1.5 times as large, is the code of infinity.
+LARGEST = 32768.0
+_NAN = 0x80
+#: By the number of the exponent's bits the prefix, its length, and the length of the mantissa.
+_DOTS = {4: (0b11, 2, 1), 3: (0b10, 2, 2), 2: (0b01, 2, 3), 1: (0b001, 3, 3), 0: (0b0001, 4, 3)}
+
+
+def _magnitude(code: int) -> float:
+    """What the seven bits behind the sign mean; of infinity the number that it has the place of."""
+    for width, (prefix, length, mantissa) in _DOTS.items():
+        if code >> (7 - length) == prefix:
+            field = code >> mantissa & (1 << width) - 1
+            leading = 1 << width >> 1
+            exponent = (field | leading) * (-1 if field & leading else 1)
+            fraction = 1 + (code & (1 << mantissa) - 1) / (1 << mantissa)
+            return float(fraction * 2.0**exponent)
+    return 2.0 ** (code - 23) if code else 0.0
+
+
+@cache
+def _order() -> tuple[list[int], list[float]]:
+    """The codes of numbers from 0 upwards, and the middles between neighbours."""
+    codes = sorted(range(128), key=_magnitude)
+    numbers = [_magnitude(code) for code in codes]
+    return codes, [(low + high) / 2 for low, high in pairwise(numbers)]
+
+
+def encoded(x: T) -> T:
+    """The nearest numbers' codes, of two that are as near the larger one's (CAST_ROUND), as uint8 of the same shape.
+
+    >>> [hex(code) for code in encoded(torch.tensor([0.0, 1.0, -1.0, 1.0625, 2**-22, 32768, 40960, float("nan")])).tolist()]
+    ['0x0', '0x8', '0x88', '0x9', '0x1', '0x6e', '0x6f', '0x80']
+    """
+    codes, middles = _order()
+    wide = x.float()
+    places = torch.searchsorted(torch.tensor(middles, device=x.device), wide.abs().contiguous(), right=True)
+    code = torch.tensor(codes, device=x.device)[places.clamp(max=len(codes) - 1)]
+    signed = torch.where((wide < 0) & (code != 0), code | 0x80, code)
+    return torch.where(wide.isnan(), _NAN, signed).to(torch.uint8)
