@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ascend_graph.cli.common import SHAPE_EXAMPLE, by_operator, format_option, print_json, terminal
+from ascend_graph.host.architecture import DAV_2201, ArchitectureError, architecture
 
 if TYPE_CHECKING:
     from ascend_graph.host.repository import Given
@@ -28,12 +29,17 @@ def _given(command: Callable[..., None]) -> Callable[..., None]:
         "--cann", multiple=True, type=directory,
         help="A CANN toolkit, or a checkout of its sources: headers that the host toolkit lacks are taken from there.",
     )  # fmt: skip
+    @click.option(
+        "--npu-arch", "npu_arch", default=DAV_2201.name, show_default=True,
+        help="The architecture that is built for, or the name of a chip with it.",
+    )  # fmt: skip
     @wraps(command)
     def with_given(
         *arguments: Any,
         directories: tuple[Path, ...],
         definitions: tuple[str, ...],
         cann: tuple[Path, ...],
+        npu_arch: str,
         **options: Any,
     ) -> None:
         from ascend_graph.host.repository import Given, has_headers
@@ -46,7 +52,11 @@ def _given(command: Callable[..., None]) -> Callable[..., None]:
                 )
         values = tuple((name, value or "1") for name, _, value in (one.partition("=") for one in definitions))
         roots = (tuple(one.resolve() for one in paths) for paths in (directories, cann))
-        command(*arguments, given=Given(next(roots), values, next(roots)), **options)
+        try:
+            built_for = architecture(npu_arch)
+        except ArchitectureError as error:
+            raise click.BadParameter(str(error), param_hint="--npu-arch") from None
+        command(*arguments, given=Given(next(roots), values, next(roots), built_for), **options)
 
     return with_given
 

@@ -1,13 +1,14 @@
 """``python -m ascend_graph.host``: run a script, a module or code on the host runtime.
 
-    python -m ascend_graph.host [--force] [--strict] [--streams] [--opp DIR]… [--quiet] script.py args…
+    python -m ascend_graph.host [--force] [--strict] [--streams] [--opp DIR]… [--npu-arch ARCH] [--quiet] script.py args…
     python -m ascend_graph.host [options] script.sh args…
     python -m ascend_graph.host [options] ./program args…
     python -m ascend_graph.host [options] -m module args…
     python -m ascend_graph.host [options] -c code args…
 
 --strict keeps device memory from everything but kernels and copies; --streams refuses work that does not wait for the stream
-whose results it reads or overwrites (docs/host-runtime.md).
+whose results it reads or overwrites (docs/host-runtime.md). --npu-arch dav-3510 stands for an Ascend950 in place of an Atlas A2
+(docs/ascendc.md).
 
 The process is replaced by a Python that finds the host runtime's libraries under CANN's names; children inherit them.
 Options end where the script, ``-m`` or ``-c`` begins; whatever follows belongs to it.
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from ascend_graph.errors import AscendGraphError
+from ascend_graph.host.architecture import ARCHITECTURE_VARIABLE, DAV_2201, chosen_architecture
 from ascend_graph.host.toolkit import (
     BRIDGE_VARIABLE,
     STRICT_VARIABLE,
@@ -37,25 +39,28 @@ from ascend_graph.versions import check
 _USAGE = (__doc__ or "").split("\n\n")[1].rstrip()
 
 
-def _parse(arguments: list[str]) -> tuple[set[str], list[str], list[str]]:
-    """Flags, operator packages, and the command."""
+def _parse(arguments: list[str]) -> tuple[set[str], list[str], str | None, list[str]]:
+    """Flags, operator packages, the architecture where one is named, and the command."""
     flags: set[str] = set()
     packages: list[str] = []
+    npu_arch = None
     rest = list(arguments)
     while rest:
         if rest[0] in ("--force", "--quiet", "--strict", "--streams"):
             flags.add(rest[0])
         elif rest[0] == "--opp" and len(rest) > 1:
             packages.append(rest.pop(1))
+        elif rest[0] == "--npu-arch" and len(rest) > 1:
+            npu_arch = rest.pop(1)
         elif rest[0] in ("-h", "--help"):
             print(__doc__)
             raise SystemExit(0)
         elif rest[0] in ("-m", "-c") and len(rest) > 1:
-            return flags, packages, rest
+            return flags, packages, npu_arch, rest
         elif rest[0].startswith("-"):
             raise HostRuntimeError(f"unknown or incomplete option {rest[0]!r}; usage:\n{_USAGE}")
         else:
-            return flags, packages, rest
+            return flags, packages, npu_arch, rest
         rest.pop(0)
     raise HostRuntimeError(f"nothing to run; usage:\n{_USAGE}")
 
@@ -88,7 +93,7 @@ def launch(arguments: list[str]) -> NoReturn:
         HostRuntimeError: unusable arguments, or a real CANN would be shadowed.
         BuildError: the bridge to PyTorch does not compile.
     """
-    flags, packages, command = _parse(arguments)
+    flags, packages, npu_arch, command = _parse(arguments)
     quiet = "--quiet" in flags
     if {"--strict", "--streams"} <= flags:
         raise HostRuntimeError(
@@ -97,6 +102,7 @@ def launch(arguments: list[str]) -> NoReturn:
         )
     _check_command(command)
     directories = list(map(_package_directory, packages))
+    stands_for = chosen_architecture(os.environ if npu_arch is None else {ARCHITECTURE_VARIABLE: npu_arch})
     shadowed = real_cann(os.environ)
     if shadowed and "--force" not in flags:
         raise HostRuntimeError(
@@ -116,9 +122,14 @@ def launch(arguments: list[str]) -> NoReturn:
     streams = {"TORCH_NPU_SANITIZER": "1"} if "--streams" in flags else {}
     known = filter(None, os.environ.get("ASCEND_CUSTOM_OPP_PATH", "").split(":"))
     selected = {"ASCEND_CUSTOM_OPP_PATH": ":".join([*directories, *known])} if packages else {}
-    environment = host_environment({**os.environ, **strict, **streams, **selected}, bridge)
+    device = {ARCHITECTURE_VARIABLE: stands_for.name}
+    environment = host_environment({**os.environ, **strict, **streams, **selected, **device}, bridge)
     if not quiet:
-        print(f"ascend_graph: host runtime active ({toolkit_directory()}); this is a CPU, not an NPU", file=sys.stderr)
+        other = "" if stands_for is DAV_2201 else f" in place of {stands_for}"
+        print(
+            f"ascend_graph: host runtime active ({toolkit_directory()}); this is a CPU, not an NPU{other}",
+            file=sys.stderr,
+        )
         sys.stderr.flush()
     if command[0].endswith(".sh"):  # an author's build or run script
         shell = shutil.which("bash") or "/bin/sh"

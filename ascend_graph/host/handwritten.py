@@ -79,6 +79,7 @@ class HandWritten:
             flags=(
                 "-fno-gnu-unique",
                 "-w",
+                f"-DASCEND_GRAPH_NPU_ARCH={self.repository.given.architecture.number}",
                 *self._definitions(includes),
                 *headers_beside(self.repository, includes, toolkit),
             ),

@@ -15,7 +15,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +30,7 @@ from ascend_graph.codegen.operator_package import (
 )
 from ascend_graph.codegen.rendering import write_if_different
 from ascend_graph.compilation import BuildError, CppLibrary, jobs
+from ascend_graph.host.architecture import ARCHITECTURES, Architecture
 from ascend_graph.host.handwritten import (
     HandWritten,
     LeftOutError,
@@ -83,11 +84,10 @@ _KERNEL_TYPES = {
     DataType.INT4: "int4b_t",
     DataType.UINT1: "uint1b_t",
 }
-#: What AddConfig calls the chips whose vector unit works on registers; their kernels use another API.
-_REGISTER_SOCS = frozenset({"ascend950", "ascend910_95", "mc62", "mc62cm12a"})
 _ADD_CONFIG = re.compile(r'\bAddConfig\s*\(\s*"(\w+)"')
 _COMMUNICATES = re.compile(r"\bMC2\s*\(\s*\)\s*\.\s*HcclGroup\b")
-_HOST_DEVICE = "the host stands for an Atlas A2, ascend910b"
+#: What AddConfig calls chips with another vector unit, whose kernels are other code than that for the rest.
+_OWN_KERNELS = frozenset({"ascend950", "ascend910_95", "mc62", "mc62cm12a"})
 _THAT_COMMUNICATE = "it communicates (MC2), which the host runtime does not build"
 #: How a source registers a function that launches the operator through aclnn, and how it registers all others.
 _FALLBACK = re.compile(r"\.\s*(?:OpExecuteFunc|Op2StageExecuteFuncs)\s*\(")
@@ -248,7 +248,9 @@ class ProjectSources:
             host = tuple(path for path, text in code.items() if path not in kernel and "register/" in text)
             headers = _files(project.iterdir(), _HEADER_SUFFIXES)
         if host and not kernel and (others := repository.other_architectures(kernel_directory)):
-            raise OperatorPackageError(f"{project}: its kernels are for {', '.join(others)} alone; {_HOST_DEVICE}")
+            raise OperatorPackageError(
+                f"{project}: its kernels are for {', '.join(others)} alone; {_built_for(repository.given)}"
+            )
         if not host or not kernel:
             inside = sorted({p.parent.relative_to(project) for p in project.rglob("op_host") if p.is_dir()})
             hint = f"; projects lie in {', '.join(map(str, inside))}" if inside else ""
@@ -318,13 +320,13 @@ class ProjectSources:
             if run.returncode != 0:
                 ended = f"ended by signal {-run.returncode}" if run.returncode < 0 else "failed"
                 raise OperatorPackageError(f"{self.project}: the definitions {ended}: {run.stderr.strip()[-2000:]}")
-            return _description(json.loads(result.read_text()), self.project)
+            return _description(json.loads(result.read_text()), self.project, self.repository.given)
 
     def _refuse_other_devices(self) -> None:
         """Refuse what is for other devices alone before it is compiled: its tiling functions would not be there."""
         named = {soc for path in self.host for soc in _ADD_CONFIG.findall(code_of(path))}
-        if named and named <= _REGISTER_SOCS:
-            raise OperatorPackageError(f"{self.project}: {_other_devices(named)}")
+        if _is_for_others(named, self.repository.given.architecture):
+            raise OperatorPackageError(f"{self.project}: {_other_devices(named, self.repository.given)}")
         if any(_COMMUNICATES.search(code_of(path)) for path in self.host):
             raise OperatorPackageError(f"{self.project}: {_THAT_COMMUNICATE}")
 
@@ -353,6 +355,7 @@ class ProjectSources:
                 "-fvisibility=hidden",
                 "-fno-gnu-unique",
                 "-w",
+                f"-DASCEND_GRAPH_NPU_ARCH={self.repository.given.architecture.number}",
                 *self.definitions(self.host, self.includes),
                 *headers_beside(self.repository, self.includes, host_include_directories()),
             ),
@@ -409,6 +412,7 @@ class ProjectSources:
                         "-fno-gnu-unique",
                         "-w",
                         "--cce-aicore-only",
+                        f"--npu-arch={self.repository.given.architecture.name}",
                         *(f"-D{key}={value}" for key, value in self.repository.given.definitions),
                     ),
                     kernel_compiler=kernel_compiler(),
@@ -434,8 +438,21 @@ class ProjectSources:
         return next(iter(chosen.items()))
 
 
-def _other_devices(socs: Iterable[str]) -> str:
-    return f"AddConfig names {', '.join(sorted(socs))} alone; {_HOST_DEVICE}"
+def _is_for_others(configs: Collection[str], built_for: Architecture) -> bool:
+    """Whether a definition that names these chips has no kernel for the architecture: of chips that are unknown it may."""
+    if not configs or not built_for.configs.isdisjoint(configs):
+        return False
+    return not _OWN_KERNELS.isdisjoint(built_for.configs) or _OWN_KERNELS.issuperset(configs)
+
+
+def _other_devices(configs: Collection[str], given: Given) -> str:
+    return f"AddConfig names {', '.join(sorted(configs))} alone; {_built_for(given)}"
+
+
+def _built_for(given: Given) -> str:
+    """What a build is for, and how to build for another architecture."""
+    others = ", ".join(f"--npu-arch {one.name}" for one in ARCHITECTURES if one is not given.architecture)
+    return f"the host stands for {given.architecture} here; for others there is {others}"
 
 
 def host_include_directories() -> tuple[Path, ...]:
@@ -554,11 +571,11 @@ def _macros(prototype: OpPrototype, dtypes: Sequence[DataType]) -> list[tuple[st
 _KINDS = {"optional": ParameterKind.OPTIONAL, "required": ParameterKind.REQUIRED, "dynamic": ParameterKind.DYNAMIC}
 
 
-def _description(found: Mapping[str, Any], project: Path) -> Description:
+def _description(found: Mapping[str, Any], project: Path, given: Given) -> Description:
     templates = {one["op"]: one for one in found["templates"]}
     only = next(iter(templates.values())) if len(templates) == len(found["operators"]) == 1 else None
     operators = tuple(
-        _operator(one, templates.get(one["type"]) or templates.get(snake_case(one["type"])) or only, project)
+        _operator(one, templates.get(one["type"]) or templates.get(snake_case(one["type"])) or only, project, given)
         for one in found["operators"]
     )
     if not operators:
@@ -587,15 +604,17 @@ def _in_order(tilings: Mapping[str, TilingStructure]) -> tuple[TilingStructure, 
     return tuple(ordered.values())
 
 
-def _operator(found: Mapping[str, Any], template: Mapping[str, Any] | None, project: Path) -> ProjectOperator:
+def _operator(
+    found: Mapping[str, Any], template: Mapping[str, Any] | None, project: Path, given: Given
+) -> ProjectOperator:
     op_type = found["type"]
     for parameter in (*found["inputs"], *found["outputs"]):
         if parameter["kind"] not in _KINDS:
             raise OperatorPackageError(
                 f"{op_type}: {parameter['name']} is {parameter['kind']}; it must be one of {', '.join(_KINDS)}"
             )
-    if found["socs"] and _REGISTER_SOCS.issuperset(found["socs"]):
-        raise OperatorPackageError(f"{op_type}: {_other_devices(found['socs'])}")
+    if _is_for_others(found["socs"], given.architecture):
+        raise OperatorPackageError(f"{op_type}: {_other_devices(found['socs'], given)}")
     if found["communicates"]:
         raise OperatorPackageError(f"{op_type}: {_THAT_COMMUNICATE}")
     combinations = tuple(tuple(DataType(number) for number in one) for one in found["combinations"])

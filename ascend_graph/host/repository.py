@@ -16,11 +16,10 @@ from functools import cache, cached_property
 from pathlib import Path, PurePosixPath
 
 from ascend_graph.compilation import compiler
+from ascend_graph.host.architecture import DAV_2201, Architecture
 
 #: Directories with the code of one architecture of NPUs are called arch22, arch35 and so on.
 _ARCHITECTURE = re.compile(r"arch\d+")
-#: Those of the device that the host stands for, dav-2201: by its instructions, or by its generation.
-HOST_ARCHITECTURES = frozenset({"arch22", "arch32"})
 
 #: What marks the upper directories of a repository that is no git checkout.
 _MARKS = ("CMakeLists.txt", "build.sh", "setup.py", "pyproject.toml", ".gitmodules")
@@ -79,6 +78,8 @@ class Given:
     definitions: tuple[tuple[str, str], ...] = ()
     #: CANN toolkits, or checkouts of their sources: host sources find there what the host toolkit has no header for.
     cann: tuple[Path, ...] = ()
+    #: What is built for.
+    architecture: Architecture = DAV_2201
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,6 @@ class Repository:
     root: Path
     #: What of it is built; the way there is looked at, whatever its directories are called.
     start: Path
-    architectures: frozenset[str] = HOST_ARCHITECTURES
     given: Given = Given()
 
     @staticmethod
@@ -109,19 +109,19 @@ class Repository:
         return Repository(root, directory, given=given)
 
     def is_other_architecture(self, path: Path) -> bool:
-        """Whether a file is for another architecture than the host's device."""
+        """Whether a file is for another architecture than the one that is built for."""
         return any(
-            _ARCHITECTURE.fullmatch(part) and part not in self.architectures
+            _ARCHITECTURE.fullmatch(part) and part not in self.given.architecture.directories
             for part in path.relative_to(self.root).parts[:-1]
         )
 
     def other_architectures(self, directory: Path) -> tuple[str, ...]:
-        """The architectures other than the host's that a directory has sources for."""
+        """The architectures other than the one that is built for that a directory has sources for."""
         sources = (p for p in directory.rglob("*") if p.suffix in _SOURCES and self.is_other_architecture(p))
         named = {
             part for path in sources for part in path.relative_to(self.root).parts if _ARCHITECTURE.fullmatch(part)
         }
-        return tuple(sorted(named - self.architectures))
+        return tuple(sorted(named - self.given.architecture.directories))
 
     def projects(self) -> tuple[Path, ...]:
         """The directories with ``op_host`` and ``op_kernel``, but for those in directories of tests."""

@@ -264,6 +264,7 @@ def _operator_steps(path: Path, work: Path, copy: _Copy, given: Given) -> Iterab
     options = [f"-I{one}" for one in given.directories]
     options += [f"-D{name}={value}" for name, value in given.definitions]
     options += [f"--cann={one}" for one in given.cann]
+    options += [f"--npu-arch={given.architecture.name}"]
     build = (sys.executable, "-m", "ascend_graph.cli", "build", str(path), "-o", str(package), *options)
     yield _Step("build", build, work, State.BUILT)
     load = "import ctypes, sys; ctypes.CDLL(sys.argv[1])"

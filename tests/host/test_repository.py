@@ -239,13 +239,16 @@ def test_submodules_that_are_not_checked_out_are_known(repository: Path) -> None
 
 
 def test_an_operator_of_another_device_is_refused_before_it_is_compiled(repository: Path, tmp_path: Path) -> None:
-    with pytest.raises(OperatorPackageError, match="AddConfig names ascend950 alone; the host stands for an Atlas A2"):
+    with pytest.raises(
+        OperatorPackageError,
+        match="AddConfig names ascend950 alone; the host stands for dav-2201 .* --npu-arch dav-3510",
+    ):
         ProjectSources.find(repository / "math/sub").describe(tmp_path)
 
 
 def test_kernels_of_another_architecture_alone_are_refused(repository: Path) -> None:
     (repository / "math/add/op_kernel/add.cpp").unlink()
-    with pytest.raises(OperatorPackageError, match="its kernels are for arch35 alone; the host stands for an Atlas A2"):
+    with pytest.raises(OperatorPackageError, match="its kernels are for arch35 alone; the host stands for dav-2201 "):
         ProjectSources.find(repository / "math/add")
 
 

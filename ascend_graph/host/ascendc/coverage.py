@@ -56,6 +56,12 @@ _GROUPS = {
     "softmax.h": "Softmax",
     "sort.h": "Sorting",
     "sync.h": "Blocks and synchronisation",
+    "copies.h": "Registers: aligned copies (`AscendC::Reg`, dav-3510)",
+    "scattered.h": "Registers: unaligned copies, and copies by indices",
+    "masks.h": "Registers: masks",
+    "calculate.h": "Registers: arithmetic, logic, comparison, selection",
+    "rearrange.h": "Registers: filling, conversion, order, reductions",
+    "functions.h": "Registers: vector functions",
     "tensor.h": "Tensors",
     "tiling.h": "Tiling data in kernels",
     "tilingdef.h": "Tiling structures",
@@ -81,9 +87,9 @@ _CLASSES = frozenset(
 )
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _FUNCTION = re.compile(r"^(?:[A-Za-z_][\w:<>,\s*&]*?[\s*&])(?P<name>[A-Z]\w*|printf)\(", re.MULTILINE)
-_FAMILY = re.compile(r"^ASCENDC_(?P<family>\w+)\((?P<name>[A-Z]\w*)[,)]", re.MULTILINE)
+_FAMILY = re.compile(r"^ASCENDC_(?P<family>\w+)\((?P<arguments>[^)]*)\)", re.MULTILINE)
 _FAMILY_BODY = re.compile(
-    r"^#define ASCENDC_(?P<family>\w+)\((?P<parameter>\w+).*?(?P<body>(?:\\\n.*?)*)$", re.MULTILINE
+    r"^#define ASCENDC_(?P<family>\w+)\((?P<parameters>[^)]*)\).*?(?P<body>(?:\\\n.*?)*)$", re.MULTILINE
 )
 _MACRO = re.compile(r"^#define (?P<name>[A-Z][A-Z_]+|ascendc_assert)(?:\(| )", re.MULTILINE)
 
@@ -116,6 +122,7 @@ def entries(root: Path | None = None) -> list[Entry]:
     found: dict[tuple[str, str], Entry] = {}
     paths = [
         *sorted((include / "ascendc_host").glob("*.h")),
+        *sorted((include / "ascendc_host/reg").glob("*.h")),
         include / "lib/matmul_intf.h",
         include / "register/tilingdef.h",
     ]
@@ -129,17 +136,20 @@ def entries(root: Path | None = None) -> list[Entry]:
         if path.name not in _GROUPS:
             continue
         text = path.read_text(encoding="utf-8")
-        families: dict[str, int] = {}
+        families: dict[str, list[int]] = {}
         for body in _FAMILY_BODY.finditer(text):
-            parameter = body["parameter"]
-            families[body["family"]] = len(re.findall(rf"\bvoid {parameter}\(", body["body"]))
-            if families[body["family"]] == 0:  # a family of masks: the functions are named in its body
+            parameters = body["parameters"].split(",")
+            families[body["family"]] = [
+                len(re.findall(rf"\bvoid {parameter.strip()}\(", body["body"])) for parameter in parameters
+            ]
+            if not any(families[body["family"]]):  # a family of masks: the functions are named in its body
                 used = len(re.findall(rf"^ASCENDC_{body['family']}\(", text, re.MULTILINE))
                 for name in re.findall(r"\bvoid ([A-Z]\w*)\(", body["body"]):
                     add(name, "function", path.name, used)
         for use in _FAMILY.finditer(text):
-            if families.get(use["family"], 0) > 0:
-                add(use["name"], "function", path.name, families[use["family"]])
+            for name, forms in zip(use["arguments"].split(","), families.get(use["family"], []), strict=False):
+                if forms > 0:
+                    add(name.strip(), "function", path.name, forms)
         public = _public(text)
         for function in _FUNCTION.finditer(public):
             add(function["name"], "function", path.name)

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ascend_graph.errors import AscendGraphError
+from ascend_graph.host.architecture import DAV_2201, DAV_3510, Architecture, ArchitectureError, architecture
 from ascend_graph.host.ascendc import cores, translate
 from ascend_graph.sources import kernels
 
@@ -32,7 +33,7 @@ _KERNEL_LANGUAGES = frozenset({"asc", "cce"})
 _KERNEL_SUFFIXES = frozenset({".asc", ".cce"})
 _SOURCE_SUFFIXES = frozenset({".asc", ".cce", ".c", ".cc", ".cpp", ".cxx", ".C"})
 _DEVICE_ONLY = re.compile(
-    r"--npu-arch=.*|--npu-soc=.*|--cce-.*|-cce-.*|-fcce-.*|--cce|--asc-.*|-fasc-.*|--enable-simd|--enable-simt"
+    r"--cce-.*|-cce-.*|-fcce-.*|--cce|--asc-.*|-fasc-.*|--enable-simd|--enable-simt"
     r"|-mcpu=dav.*|--target=.*|--aicore-.*|-forward-options-to-host-compiler|--run-mode=.*|-O[456789]"
     # Which gcc's library a clang takes: the host compiler has its own.
     r"|--gcc-toolchain=.*"
@@ -61,6 +62,7 @@ class Command:
     compile_only: bool = False
     preprocess_only: bool = False
     stubs: Path | None = None
+    architecture: Architecture = DAV_2201
     device_only: bool = False
     dry_run: bool = False
 
@@ -102,6 +104,8 @@ def parse(arguments: Sequence[str]) -> Command:
             command.device_only = True
         elif argument == "-###":
             command.dry_run = True
+        elif argument.startswith(("--npu-arch=", "--npu-soc=")):
+            command.architecture = _architecture(argument)
         elif _DEVICE_ONLY.fullmatch(argument):
             continue
         elif argument == "-o":
@@ -138,6 +142,19 @@ def parse(arguments: Sequence[str]) -> Command:
         else:
             command.link.append(argument)
     return command
+
+
+#: What older compilers call the cores of an architecture: ``dav-c220-vec``.
+_OLDER_NAMES = {"dav-c220": "dav-2201", "dav-c310": "dav-3510"}
+
+
+def _architecture(option: str) -> Architecture:
+    name = option.partition("=")[2]
+    older = "-".join(name.split("-")[:2])
+    try:
+        return architecture(_OLDER_NAMES.get(older, name))
+    except ArchitectureError as error:
+        raise CompilerOptionError(f"bisheng: {option}: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,6 +299,7 @@ class _KernelSource:
             [
                 *self._standard,
                 *self.command.options,
+                f"-D__NPU_ARCH__={self.command.architecture.number}",
                 *definitions,
                 *(f"-I{path}" for path in self.home.includes),
                 *dependencies,
@@ -318,7 +336,11 @@ class _KernelSource:
                 Path(self.command.output).write_text(text, encoding="utf-8", errors="surrogateescape")
             return
         options = [option for option in self.command.options if not option.startswith(("-D", "-U"))]
-        steps.compile([*self._standard, *options, "-x", "c++-cpp-output", "-c", str(translated), "-o", str(target)])
+        # Kernels view the register of one type as another's.
+        views = ["-fno-strict-aliasing"] if self.command.architecture is DAV_3510 else []
+        steps.compile(
+            [*self._standard, *options, *views, "-x", "c++-cpp-output", "-c", str(translated), "-o", str(target)]
+        )
 
 
 def _write_if_changed(path: Path, text: str) -> None:

@@ -17,6 +17,7 @@
 #include "ascendc_host/quantization.h"
 #include "ascendc_host/reduce.h"
 #include "ascendc_host/refused.h"
+#include "ascendc_host/registers.h"
 #include "ascendc_host/reshape.h"
 #include "ascendc_host/scalar.h"
 #include "ascendc_host/softmax.h"

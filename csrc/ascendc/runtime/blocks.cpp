@@ -98,6 +98,18 @@ class Pool {
     size_t idle_ = 0;
 };
 
+// What the largest architecture has: a thread runs kernels of any.
+size_t most_bytes(Memory memory) {
+    if (memory == Memory::ub) return whole_unified_buffer;
+    return std::max(memory_bytes(memory, 2201), memory_bytes(memory, 3510));
+}
+
+// The architecture that this process stands for, as the launcher of the host runtime says.
+int this_architecture() {
+    const char* name = std::getenv("ASCEND_GRAPH_NPU_ARCH");
+    return name != nullptr && std::strncmp(name, "dav-", 4) == 0 ? std::atoi(name + 4) : 2201;
+}
+
 // The local memories of a core, kept by its thread.
 struct Memories {
     uint8_t* at[static_cast<size_t>(Memory::count)] = {};
@@ -106,7 +118,7 @@ struct Memories {
     }
     uint8_t* get(size_t which) {
         if (at[which] == nullptr) {
-            const size_t bytes = memory_bytes(static_cast<Memory>(which));
+            const size_t bytes = most_bytes(static_cast<Memory>(which));
             at[which] = static_cast<uint8_t*>(std::aligned_alloc(512, (bytes + 511) / 512 * 512));
             if (at[which] == nullptr) throw std::bad_alloc();
             std::memset(at[which], 0, bytes);
@@ -695,9 +707,18 @@ void run_launch(void* bytes) {
 
 extern "C" void ascendcHostSetTilingKey(uint64_t key) { next_tiling_key = key; }
 
-uint32_t launch_bytes(const char* kernel, uint32_t block_count, void* stream, Body body,
+uint32_t launch_bytes(const char* kernel, int architecture, uint32_t block_count, void* stream, Body body,
                       const void* arguments, size_t bytes) {
     const auto tiling_key = std::exchange(next_tiling_key, std::nullopt);
+    if (architecture != this_architecture()) {
+        ascendgraphSetError(
+            param_invalid,
+            format("kernel %s is for dav-%d, and this process stands for dav-%d; start it with "
+                   "python -m ascend_graph.host --npu-arch dav-%d",
+                   kernel, architecture, this_architecture(), architecture)
+                .c_str());
+        return param_invalid;
+    }
     if (block_count == 0) {
         ascendgraphSetError(param_invalid, format("kernel %s: 0 blocks; launch at least 1", kernel).c_str());
         return param_invalid;

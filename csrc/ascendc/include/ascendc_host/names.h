@@ -237,12 +237,12 @@ constexpr uint32_t F32_INF = 0x7f800000;
 constexpr uint32_t F32_NEG_INF = 0xff800000;
 constexpr uint32_t F32_NAN = 0x7fc00000;
 constexpr int32_t CUBE_MAX_SIZE = 256;
-constexpr int32_t TOTAL_UB_SIZE = 192 * 1024;
-constexpr int32_t TOTAL_VEC_LOCAL_SIZE = 184 * 1024;
+constexpr int32_t TOTAL_UB_SIZE = ascendc_host::memory_bytes(ascendc_host::Memory::ub);
+constexpr int32_t TOTAL_VEC_LOCAL_SIZE = TOTAL_UB_SIZE - 8 * 1024;
 constexpr int32_t TOTAL_L1_SIZE = 512 * 1024;
 constexpr int32_t TOTAL_L0A_SIZE = 64 * 1024;
 constexpr int32_t TOTAL_L0B_SIZE = 64 * 1024;
-constexpr int32_t TOTAL_L0C_SIZE = 128 * 1024;
+constexpr int32_t TOTAL_L0C_SIZE = ascendc_host::memory_bytes(ascendc_host::Memory::l0c);
 // A macro, which sources may define before: 0 keeps no shapes in tensors.
 #ifndef K_MAX_SHAPE_DIM
 #define K_MAX_SHAPE_DIM 8

@@ -51,8 +51,8 @@
 #define GM_ADDR __gm__ uint8_t*
 #endif
 
-// The architecture whose rules are checked: dav-2201 (Atlas A2 training and inference), split cube and vector
-// cores.
+// The architecture whose rules are checked, which the compiler driver sets: dav-2201 (Atlas A2 training and
+// inference) with split cube and vector cores, or dav-3510 (Ascend950) with vector registers.
 #ifndef __NPU_ARCH__
 #define __NPU_ARCH__ 2201
 #endif
@@ -60,7 +60,11 @@
 #define __CCE__ 1
 #endif
 #ifndef __CCE_AICORE__
+#if __NPU_ARCH__ == 3510
+#define __CCE_AICORE__ 310
+#else
 #define __CCE_AICORE__ 220
+#endif
 #endif
 
 #endif  // ASCENDC_HOST_QUALIFIERS_H

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "../ascendc_host_launch.h"
+#include "qualifiers.h"
 
 namespace ascendc_host {
 
@@ -32,25 +33,32 @@ struct Where {
 
 enum class Memory : uint8_t { ub, l1, l0a, l0b, l0c, bias, fixpipe, count };
 
-constexpr uint32_t memory_bytes(Memory memory) {
+// The architecture that a kernel is compiled for.
+constexpr int npu_architecture = __NPU_ARCH__;
+
+// What a kernel may use. Of the 256 KiB of unified buffer that dav-3510 has, 8 are the compiler's.
+constexpr uint32_t memory_bytes(Memory memory, int architecture = npu_architecture) {
+    const bool is_3510 = architecture == 3510;
     switch (memory) {
         case Memory::ub:
-            return 192 * 1024;
+            return (is_3510 ? 248 : 192) * 1024;
         case Memory::l1:
             return 512 * 1024;
         case Memory::l0a:
         case Memory::l0b:
             return 64 * 1024;
         case Memory::l0c:
-            return 128 * 1024;
+            return (is_3510 ? 256 : 128) * 1024;
         case Memory::bias:
-            return 1024;
+            return (is_3510 ? 4 : 1) * 1024;
         case Memory::fixpipe:
             return 7 * 1024;
         default:
             return 0;
     }
 }
+// What an instruction may read of the unified buffer of dav-3510.
+constexpr uint32_t whole_unified_buffer = 256 * 1024;
 const char* memory_name(Memory memory);
 
 enum class Core : uint8_t {
@@ -115,6 +123,10 @@ class Block {
     float deq_scale = 1.0f;
     uint64_t gathered = 0;
     int64_t control = 0;
+    // The address register, which counts the bytes that Squeeze left: in all, and by the last one.
+    uint64_t squeezed = 0;
+    uint64_t squeezed_last = 0;
+    bool squeezed_waits = false;  // for the StoreUnAlign that stores them
 
     // Registers of the fixpipe.
     struct Fixpipe {
@@ -246,8 +258,8 @@ inline Body find_entry(const NamedEntry* entry, const char* type) {
 #endif
 
 // Queues `block_count` blocks of `body(copy of arguments)` on `stream`. Returns an ACL error code, 0 for
-// none.
-uint32_t launch_bytes(const char* kernel, uint32_t block_count, void* stream, Body body,
+// none. A kernel for another architecture than the one that this process stands for is refused.
+uint32_t launch_bytes(const char* kernel, int architecture, uint32_t block_count, void* stream, Body body,
                       const void* arguments, size_t bytes);
 
 // The tiling key of the next launch by this thread; a launch without one runs with key 0, as the device does.
@@ -304,7 +316,8 @@ uint32_t launch(const char* name, uint32_t block_count, void* stream, Kernel, Ts
     static_assert(std::is_empty<Kernel>::value, "a kernel captures nothing: its arguments carry everything");
     const auto arguments = pack(values...);
     using Packed = std::remove_const_t<decltype(arguments)>;
-    return launch_bytes(name, block_count, stream, Entry<Kernel, Packed>::run, &arguments, sizeof(arguments));
+    return launch_bytes(name, npu_architecture, block_count, stream, Entry<Kernel, Packed>::run, &arguments,
+                        sizeof(arguments));
 }
 
 // kernel<<<blocks, l2ctrl, stream>>>(arguments...), as the compiler driver writes it:

@@ -8,14 +8,25 @@
 #include <vector>
 
 #include "register/op_def_registry.h"
+#include "tiling/platform/platform_ascendc.h"
 
 namespace ascend_graph::host {
 
 // The dtypes of every input, then of every output. A kernel is compiled once for each.
 using Combination = std::vector<ge::DataType>;
 
-// The device that the host stands for; what a definition says for it replaces what it says for all.
-inline constexpr const char* kDevice = "ascend910b";
+// What a definition says for the chip that is built for, by either of its names; it replaces what the
+// definition says for all.
+inline const ops::OpAICoreConfig* own_config(const ops::OpDef& op) {
+    static constexpr bool is_3510 = platform_ascendc::chip.architecture == NpuArch::DAV_3510;
+    static constexpr const char* names[] = {is_3510 ? "ascend950" : "ascend910b",
+                                            is_3510 ? "ascend910_95" : "ascend910_93"};
+    for (const char* name : names) {
+        const auto found = op.ai_core.configs.find(name);
+        if (found != op.ai_core.configs.end()) return &found->second;
+    }
+    return nullptr;
+}
 
 struct Definition {
     ops::OpDef op;
@@ -24,9 +35,8 @@ struct Definition {
 
     // Throws std::invalid_argument where the definition contradicts itself.
     explicit Definition(const ops::OpDef& defined) : op(defined) {
-        const auto found = op.ai_core.configs.find(kDevice);
-        const ops::OpAICoreConfig config =
-            found == op.ai_core.configs.end() ? ops::OpAICoreConfig() : found->second;
+        const ops::OpAICoreConfig* const own = own_config(op);
+        const ops::OpAICoreConfig config = own == nullptr ? ops::OpAICoreConfig() : *own;
         inputs = merged(op.inputs, config.inputs);
         outputs = merged(op.outputs, config.outputs);
         combine();

@@ -68,10 +68,10 @@ std::string operation(const ops::OpDef& op) {
     std::vector<std::string> socs;
     for (const auto& [soc, config] : op.ai_core.configs) socs.push_back(soc);
     const auto& configs = op.ai_core.configs;
-    const bool has_own = configs.count(ascend_graph::host::kDevice) != 0;
+    const ops::OpAICoreConfig* const own = ascend_graph::host::own_config(op);
     for (const auto& [soc, config] : configs) {
         const auto named = config.extended.find("opFile.value");
-        if (named != config.extended.end() && (has_own ? soc == ascend_graph::host::kDevice : file.empty()))
+        if (named != config.extended.end() && (own != nullptr ? &config == own : file.empty()))
             file = named->second;
     }
     return "{\"type\": " + json(op.type) + ", \"inputs\": " + list(definition.inputs, parameter) +

@@ -1,4 +1,5 @@
-// What tiling functions ask about the device: an Atlas A2 with 24 cube cores and 48 vector cores.
+// What tiling functions ask about the device: that of the architecture that a package is built for, an Atlas
+// A2 or an Ascend950PR.
 #ifndef ASCENDC_HOST_PLATFORM_ASCENDC_H
 #define ASCENDC_HOST_PLATFORM_ASCENDC_H
 
@@ -23,6 +24,10 @@ enum class NpuArch : uint32_t {
     DAV_5102 = 5102,
     DAV_RESV = 0xFFFFFFFF,
 };
+
+#ifndef ASCEND_GRAPH_NPU_ARCH
+#define ASCEND_GRAPH_NPU_ARCH 2201
+#endif
 
 namespace platform_ascendc {
 
@@ -49,6 +54,45 @@ enum class SocVersion {
     RESERVED_VERSION = 99999
 };
 
+// A chip of an architecture; sizes in bytes.
+struct Chip {
+    SocVersion version;
+    NpuArch architecture;
+    const char* short_name;
+    const char* name;
+    const char* cores;
+    uint32_t cube_cores, vector_cores;
+    uint64_t ub, l0c, l2, hbm;
+};
+constexpr Chip chip_of(int architecture) {
+    constexpr uint64_t kib = 1024, mib = 1024 * kib;
+    if (architecture == 3510) {
+        return {SocVersion::ASCEND950,
+                NpuArch::DAV_3510,
+                "Ascend950",
+                "Ascend950PR_9599",
+                "AIC-C-310",
+                32,
+                64,
+                248 * kib,
+                256 * kib,
+                128 * mib,
+                128 * 1024 * mib};
+    }
+    return {SocVersion::ASCEND910B,
+            NpuArch::DAV_2201,
+            "Ascend910B",
+            "Ascend910B2",
+            "AIC-C-220",
+            24,
+            48,
+            192 * kib,
+            128 * kib,
+            192 * mib,
+            64 * 1024 * mib};
+}
+constexpr Chip chip = chip_of(ASCEND_GRAPH_NPU_ARCH);
+
 class PlatformAscendC {
   public:
     // `PlatformAscendC(context->GetPlatformInfo())` in tiling functions; the argument says nothing new here.
@@ -57,8 +101,8 @@ class PlatformAscendC {
     PlatformAscendC() = default;
 
     uint32_t GetCoreNum() const { return GetCoreNumAic(); }
-    uint32_t GetCoreNumAic() const { return 24; }
-    uint32_t GetCoreNumAiv() const { return 48; }
+    uint32_t GetCoreNumAic() const { return chip.cube_cores; }
+    uint32_t GetCoreNumAiv() const { return chip.vector_cores; }
     uint32_t GetCoreNumVector() const { return 0; }
     // The number of blocks to launch for `sliceNum` vector slices on groups of one cube and two vector cores.
     uint32_t CalcTschBlockDim(uint32_t sliceNum, uint32_t aicCoreNum, uint32_t aivCoreNum) const {
@@ -69,8 +113,8 @@ class PlatformAscendC {
     uint32_t CalcTschNumBlocks(uint32_t sliceNum, uint32_t aicCoreNum, uint32_t aivCoreNum) const {
         return CalcTschBlockDim(sliceNum, aicCoreNum, aivCoreNum);
     }
-    SocVersion GetSocVersion() const { return SocVersion::ASCEND910B; }
-    NpuArch GetCurNpuArch() const { return NpuArch::DAV_2201; }
+    SocVersion GetSocVersion() const { return chip.version; }
+    NpuArch GetCurNpuArch() const { return chip.architecture; }
     uint32_t GetLibApiWorkSpaceSize() const { return 16 * 1024 * 1024; }
     void GetCoreMemSize(const CoreMemType& type, uint64_t& size) const {
         switch (type) {
@@ -79,19 +123,19 @@ class PlatformAscendC {
                 size = 64 * 1024;
                 break;
             case CoreMemType::L0_C:
-                size = 128 * 1024;
+                size = chip.l0c;
                 break;
             case CoreMemType::L1:
                 size = 512 * 1024;
                 break;
             case CoreMemType::L2:
-                size = 192ull * 1024 * 1024;
+                size = chip.l2;
                 break;
             case CoreMemType::UB:
-                size = 192 * 1024;
+                size = chip.ub;
                 break;
             case CoreMemType::HBM:
-                size = 64ull * 1024 * 1024 * 1024;
+                size = chip.hbm;
                 break;
             default:
                 size = 0;

@@ -83,7 +83,9 @@ ge::AscendString ToString(const Strides& strides) {
 }
 ge::AscendString ToString(const Shape& shape) { return ToString(ToShapeVector(shape)); }
 ge::AscendString ToString(SocVersion version) {
-    return text_of(version == SocVersion::ASCEND910B ? "Ascend910B" : "another device");
+    return text_of(version == SocVersion::ASCEND910B  ? "Ascend910B"
+                   : version == SocVersion::ASCEND950 ? "Ascend950"
+                                                      : "another device");
 }
 ge::AscendString ToString(const aclTensor* tensor) {
     return tensor == nullptr ? text_of("nullptr") : tensor->ToString();

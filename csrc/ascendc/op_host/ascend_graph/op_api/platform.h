@@ -1,4 +1,5 @@
-// What hand-written aclnn functions ask about the device: an Ascend 910B.
+// What hand-written aclnn functions ask about the device: that of the architecture that a package is built
+// for.
 #ifndef ASCEND_GRAPH_OP_API_PLATFORM_H
 #define ASCEND_GRAPH_OP_API_PLATFORM_H
 
@@ -29,9 +30,12 @@ enum class SocVersion {
 
 class PlatformInfo {
   public:
-    SocVersion GetSocVersion() const { return SocVersion::ASCEND910B; }
+    SocVersion GetSocVersion() const {
+        return platform_ascendc::chip.architecture == NpuArch::DAV_3510 ? SocVersion::ASCEND950
+                                                                        : SocVersion::ASCEND910B;
+    }
     const std::string& GetSocLongVersion() const {
-        static const std::string name = "Ascend910B2";
+        static const std::string name = platform_ascendc::chip.name;
         return name;
     }
     NpuArch GetCurNpuArch() const { return platform_ascendc::PlatformAscendC().GetCurNpuArch(); }

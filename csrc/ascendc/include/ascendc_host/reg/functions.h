@@ -1,0 +1,31 @@
+// How vector functions are written and called: they run as they stand, in the order of the program.
+#ifndef ASCENDC_HOST_REG_FUNCTIONS_H
+#define ASCENDC_HOST_REG_FUNCTIONS_H
+
+#include <utility>
+
+#include "types.h"
+
+#define __simd_vf__
+#define __simd_callee__
+#define __no_simd_vf_fusion__
+#define __VEC_SCOPE__
+
+// A vector function ends before its caller goes on, as the host runs it.
+template <auto function, typename... Ts>
+void asc_vf_call(Ts&&... arguments) {
+    function(std::forward<Ts>(arguments)...);
+}
+#define VF_CALL asc_vf_call
+
+namespace AscendC {
+namespace Reg {
+
+// The host makes every store visible to what comes after it.
+template <MemType before, MemType after>
+void LocalMemBar() {}
+
+}  // namespace Reg
+}  // namespace AscendC
+
+#endif  // ASCENDC_HOST_REG_FUNCTIONS_H
