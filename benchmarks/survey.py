@@ -4,7 +4,8 @@
 ``ascend-graph survey``) and prints, as its last line, JSON by directory: ``found``, ``built``, ``ran``, ``causes``,
 ``seconds`` and the ``projects``. Names after ``--ops`` choose directories, ``--kind`` one kind. ``--values`` then runs the
 operators that were built, and compares them with torch's functions on the CPU: ``values`` has the count of each verdict,
-``verdicts`` each of them. ``--packages`` is instead of a survey: its arguments are packages that are built already.
+``verdicts`` each of them. ``--npu-arch`` and ``--cann`` are those of
+``ascend-graph survey``. ``--packages`` is instead of a survey: its arguments are packages that are built already.
 """
 
 from __future__ import annotations
@@ -20,17 +21,20 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from ascend_graph.host.architecture import DAV_2201, architecture
+from ascend_graph.host.repository import Given
 from ascend_graph.host.survey import Kind, survey
 
 _VALUES = Path(__file__).with_name("_operator_values.py")
 _VALUES_LIMIT = 300.0
 
 
-def values(packages: Iterable[Path]) -> dict[str, Any]:
+def values(packages: Iterable[Path], npu_arch: str) -> dict[str, Any]:
     """What the operators of packages compute, each package in a process of its own."""
     verdicts: list[dict[str, Any]] = []
     for package in packages:
-        host = (sys.executable, "-m", "ascend_graph.host", "--opp", str(package), str(_VALUES), str(package))
+        launcher = (sys.executable, "-m", "ascend_graph.host", "--npu-arch", npu_arch, "--opp", str(package))
+        host = (*launcher, str(_VALUES), str(package))
         try:
             done = subprocess.run(host, capture_output=True, text=True, check=False, timeout=_VALUES_LIMIT)
         except subprocess.TimeoutExpired:
@@ -55,9 +59,12 @@ def main() -> None:
     parser.add_argument("--time-limit", type=float, default=900.0)
     parser.add_argument("--values", action="store_true")
     parser.add_argument("--packages", action="store_true")
+    parser.add_argument("--npu-arch", default=DAV_2201.name)
+    parser.add_argument("--cann", type=Path, action="append", default=[])
     arguments = parser.parse_args()
+    given = Given(cann=tuple(arguments.cann), architecture=architecture(arguments.npu_arch))
     if arguments.packages:
-        print(json.dumps(values(arguments.directories), ensure_ascii=False))
+        print(json.dumps(values(arguments.directories, given.architecture.name), ensure_ascii=False))
         return
     kinds = [kind for kind in Kind if arguments.kind in (None, kind.name.lower())]
     names = [name for name in arguments.ops.split(",") if name]
@@ -71,12 +78,15 @@ def main() -> None:
             names=names,
             jobs=arguments.jobs,
             time_limit=arguments.time_limit,
+            given=given,
             progress=lambda one: print(f"{one.path}: {one.state.value} {one.cause}", file=sys.stderr),
         )
         figures[str(directory)] = {**found.as_json(), "seconds": round(time.monotonic() - started, 1)}
         if arguments.values:
             built = (one for one in found.results if one.kind is Kind.OPERATOR and one.state.is_built)
-            figures[str(directory)] |= values(Path(one.log).parent / "package" for one in built)
+            figures[str(directory)] |= values(
+                (Path(one.log).parent / "package" for one in built), given.architecture.name
+            )
     print(json.dumps(figures, ensure_ascii=False))
 
 

@@ -24,9 +24,10 @@ from pathlib import Path
 from typing import NoReturn
 
 from ascend_graph.errors import AscendGraphError
-from ascend_graph.host.architecture import ARCHITECTURE_VARIABLE, DAV_2201, chosen_architecture
+from ascend_graph.host.architecture import architecture, processor_with
 from ascend_graph.host.toolkit import (
     BRIDGE_VARIABLE,
+    PROCESSOR_VARIABLE,
     STRICT_VARIABLE,
     HostRuntimeError,
     host_environment,
@@ -102,7 +103,9 @@ def launch(arguments: list[str]) -> NoReturn:
         )
     _check_command(command)
     directories = list(map(_package_directory, packages))
-    stands_for = chosen_architecture(os.environ if npu_arch is None else {ARCHITECTURE_VARIABLE: npu_arch})
+    device = {}
+    if npu_arch is not None:
+        device[PROCESSOR_VARIABLE] = processor_with(architecture(npu_arch), os.environ)
     shadowed = real_cann(os.environ)
     if shadowed and "--force" not in flags:
         raise HostRuntimeError(
@@ -122,10 +125,9 @@ def launch(arguments: list[str]) -> NoReturn:
     streams = {"TORCH_NPU_SANITIZER": "1"} if "--streams" in flags else {}
     known = filter(None, os.environ.get("ASCEND_CUSTOM_OPP_PATH", "").split(":"))
     selected = {"ASCEND_CUSTOM_OPP_PATH": ":".join([*directories, *known])} if packages else {}
-    device = {ARCHITECTURE_VARIABLE: stands_for.name}
     environment = host_environment({**os.environ, **strict, **streams, **selected, **device}, bridge)
     if not quiet:
-        other = "" if stands_for is DAV_2201 else f" in place of {stands_for}"
+        other = "".join(f" in place of an {name}" for name in device.values())
         print(
             f"ascend_graph: host runtime active ({toolkit_directory()}); this is a CPU, not an NPU{other}",
             file=sys.stderr,

@@ -6,10 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ascend_graph.errors import AscendGraphError
-
-#: Which architecture a process on the host runtime stands for; the libraries of the runtime read it too.
-ARCHITECTURE_VARIABLE = "ASCEND_GRAPH_NPU_ARCH"
-
+from ascend_graph.host.toolkit import PROCESSORS, processor
 
 class ArchitectureError(AscendGraphError):
     """No architecture that the host stands for has this name."""
@@ -71,10 +68,15 @@ def architecture(name: str) -> Architecture:
     raise ArchitectureError(f"there is no architecture {name!r} on the host; valid: {valid}")
 
 
-def chosen_architecture(environment: Mapping[str, str]) -> Architecture:
-    """The architecture that a process with this environment stands for.
+def processor_with(wanted: Architecture, environment: Mapping[str, str]) -> str:
+    """The processor that a process stands for where it is one of this architecture, or the first that is.
+
+    >>> processor_with(DAV_3510, {})
+    'Ascend950PR_9589'
+    >>> processor_with(DAV_2201, {"ASCEND_GRAPH_HOST_SOC": "Ascend910_9391"})
+    'Ascend910_9391'
 
     Raises:
-        ArchitectureError: the variable names none.
+        HostRuntimeError: the environment names no processor.
     """
-    return architecture(environment.get(ARCHITECTURE_VARIABLE) or DAV_2201.name)
+    return next(name for name in (processor(environment), *PROCESSORS) if name.startswith(wanted.chips))

@@ -23,7 +23,7 @@ KEPT = 0xA5
 
 @pytest.fixture(autouse=True)
 def _stands_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ASCEND_GRAPH_NPU_ARCH", "dav-3510")
+    monkeypatch.setenv("ASCEND_GRAPH_HOST_SOC", "Ascend950PR_9589")
 
 
 def _values(ctype: str, count: int) -> np.ndarray:
@@ -161,9 +161,9 @@ def _fused() -> Iterator[Case]:
     )  # fmt: skip
     wide_x, wide_y = (random.integers(-(2**62), 2**62, 64) for _ in range(2))
     halves = "Reg::RegTensor<A> xl, xh, yl, yh, rc, rd; Reg::LoadAlign<A, Reg::LoadDist::DIST_DINTLV_B32>(xl, xh, a); Reg::LoadAlign<A, Reg::LoadDist::DIST_DINTLV_B32>(yl, yh, b);"
-    for name, f in {"Add": np.add, "Sub": np.subtract}.items():
+    for name, carried, f in (("Add", "AddC", np.add), ("Sub", "SubC", np.subtract)):
         yield _case(
-            f"{name}C", f"{halves} {ALL} Reg::MaskReg carry; Reg::{name}(carry, rc, xl, yl, m); Reg::{name}C(carry, rd, xh, yh, carry, m);"
+            carried, f"{halves} {ALL} Reg::MaskReg carry; Reg::{name}(carry, rc, xl, yl, m); Reg::{carried}(carry, rd, xh, yh, carry, m);"
             "Reg::StoreAlign<C, Reg::StoreDist::DIST_INTLV_B32>(c, rc, rd, m);",
             lambda x, y, z, f=f: f(x.view(np.int64), y.view(np.int64)).view(np.int32), "int32_t",
             x=wide_x.view(np.int32), y=wide_y.view(np.int32), z=np.zeros(128, np.int32),
@@ -732,6 +732,6 @@ extern "C" __global__ __aicore__ void numbers(GM_ADDR z) {
     z = np.zeros(4, np.int32)
     assert launch(architecture, "numbers", 1, z) == 0
     assert z.tolist() == [3510, 310, 248 * 1024, 256 * 1024]
-    monkeypatch.delenv("ASCEND_GRAPH_NPU_ARCH")
+    monkeypatch.delenv("ASCEND_GRAPH_HOST_SOC")
     assert launch(architecture, "numbers", 1, z) == 107000
     assert "kernel numbers is for dav-3510, and this process stands for dav-2201; start it with" in tools.message()

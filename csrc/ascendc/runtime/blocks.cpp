@@ -104,10 +104,10 @@ size_t most_bytes(Memory memory) {
     return std::max(memory_bytes(memory, 2201), memory_bytes(memory, 3510));
 }
 
-// The architecture that this process stands for, as the launcher of the host runtime says.
+// The architecture of the processor that this process stands for.
 int this_architecture() {
-    const char* name = std::getenv("ASCEND_GRAPH_NPU_ARCH");
-    return name != nullptr && std::strncmp(name, "dav-", 4) == 0 ? std::atoi(name + 4) : 2201;
+    const char* processor = std::getenv("ASCEND_GRAPH_HOST_SOC");
+    return processor != nullptr && std::strncmp(processor, "Ascend950", 9) == 0 ? 3510 : 2201;
 }
 
 // The local memories of a core, kept by its thread.

@@ -32,10 +32,10 @@ class PlatFormInfos {
     bool GetPlatformRes(const std::string& label, const std::string& key, std::string& value) const {
         const platform_ascendc::PlatformAscendC platform;
         const std::map<std::string, std::string> known{
-            {"version/Short_SoC_version", "Ascend910B"},
-            {"version/SoC_version", "Ascend910B2"},
-            {"version/NpuArch", "2201"},
-            {"version/AIC_version", "AIC-C-220"},
+            {"version/Short_SoC_version", platform_ascendc::chip.short_name},
+            {"version/SoC_version", platform_ascendc::chip.name},
+            {"version/NpuArch", std::to_string(static_cast<uint32_t>(platform.GetCurNpuArch()))},
+            {"version/AIC_version", platform_ascendc::chip.cores},
             {"SoCInfo/ai_core_cnt", std::to_string(platform.GetCoreNumAic())},
             {"SoCInfo/cube_core_cnt", std::to_string(platform.GetCoreNumAic())},
             {"SoCInfo/vector_core_cnt", std::to_string(platform.GetCoreNumAiv())},

@@ -70,7 +70,7 @@ constexpr Chip chip_of(int architecture) {
         return {SocVersion::ASCEND950,
                 NpuArch::DAV_3510,
                 "Ascend950",
-                "Ascend950PR_9599",
+                "Ascend950PR_9589",
                 "AIC-C-310",
                 32,
                 64,
