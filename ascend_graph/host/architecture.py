@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.host.toolkit import PROCESSORS, processor
 
+
 class ArchitectureError(AscendGraphError):
     """No architecture that the host stands for has this name."""
 
