@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from ascend_graph.registration import register_aclnn as register_aclnn
     from ascend_graph.registration import register_op as register_op
     from ascend_graph.registration import registered_ops as registered_ops
-    from ascend_graph.registration.batching import BatchError as BatchError
     from ascend_graph.registration.batching import VmapLoopWarning as VmapLoopWarning
+    from ascend_graph.registration.loops import BatchError as BatchError
     from ascend_graph.registration.meshes import dtensor_backend as dtensor_backend
     from ascend_graph.shapes import Relation as Relation
     from ascend_graph.shapes import RelationError as RelationError
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 _PUBLIC = {
     "Argument": "ascend_graph.registration",
     "AscendGraphError": "ascend_graph.errors",
-    "BatchError": "ascend_graph.registration.batching",
+    "BatchError": "ascend_graph.registration.loops",
     "BindingWarning": "ascend_graph.binding",
     "CannMismatchError": "ascend_graph.binding",
     "CannMismatchWarning": "ascend_graph.binding",

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ascend_graph.codegen.eager_project import _cpp_name
+from ascend_graph.codegen.cpp_operators import cpp_name
 from ascend_graph.codegen.infer_shape import GE_DTYPES, infer_shape_source
 from ascend_graph.codegen.output_shapes import CppTensor, output_code
 from ascend_graph.codegen.rendering import GenerationError
@@ -640,8 +640,8 @@ class Packages(_TorchNumbers):
 
     def source(self, case: Case) -> str | None:
         """One function; ``None`` where the meta function decides."""
-        tensors = {name: CppTensor(_cpp_name(name), name in case.optional) for name in case.relation.inputs}
-        attrs = {name: (_cpp_name(name), kind) for name, kind in KINDS.items()}
+        tensors = {name: CppTensor(cpp_name(name), name in case.optional) for name in case.relation.inputs}
+        attrs = {name: (cpp_name(name), kind) for name, kind in KINDS.items()}
         code = output_code(case.relation, tensors, attrs)
         if code is None:
             return None
@@ -652,7 +652,7 @@ class Packages(_TorchNumbers):
             lines.append(f"    [[maybe_unused]] const {kind}& {tensor.name} = {value};")
         for n, (name, kind_) in enumerate(ATTRS.items()):
             type_ = "bool" if kind_ is AttrType.BOOL else "int64_t"
-            lines.append(f"    [[maybe_unused]] const {type_} {_cpp_name(name)} = call.numbers[{n}];")
+            lines.append(f"    [[maybe_unused]] const {type_} {cpp_name(name)} = call.numbers[{n}];")
         body = "\n".join([*lines, *(f"    {line}" for line in code.statements)])
         return f"{{\n{body}\n    return {{{', '.join(code.outputs)}}};\n}}\n"
 

@@ -4,7 +4,7 @@
 
 The relations are those that the search found for ATen's functional operators (``data/found_relations.txt``, as ``make bench
 NAME=inference`` prints them) and those of torch_npu's operators (``data/npu_relations.py``). Which dimensions of an operator are
-independent, and which are reduced, is found by running it (``ascend_graph.registration.batching.find_loops``): ATen's on calls that are
+independent, and which are reduced, is found by running it (``ascend_graph.registration.loop_checks.find_loops``): ATen's on calls that are
 drawn from the relation, torch_npu's on those that the tests in ``tests/npu`` make.
 
 - ``operators``: operators of which something can be sharded; ``rules``, ``correct``, ``wrong``: their placements, each tried on
@@ -37,7 +37,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from ascend_graph.registration.batching import Loops, _difference, _drawn, find_loops
+from ascend_graph.registration.loop_checks import _difference, _drawn, find_loops
+from ascend_graph.registration.loops import Loops
 from ascend_graph.registration.sharding import register_sharding_rule, sharding_rule
 from ascend_graph.shapes import parse_relation
 from benchmarks.data.npu_relations import BRANCH_FREE, SMALL_BRANCHES

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from ascend_graph.codegen.gradients import proposed_gradient
-from ascend_graph.codegen.kernel_launch import find_kernel, propose_declaration
 from ascend_graph.codegen.kernel_source import KernelSources
+from ascend_graph.codegen.launch_proposals import find_kernel, propose_declaration
 from ascend_graph.codegen.rendering import GenerationError
 from ascend_graph.codegen.sample_calls import DTYPE_NAMES
 

@@ -6,13 +6,19 @@ else is written once and is the author's from then on. Shapes and gradients are 
 
 from __future__ import annotations
 
-import keyword
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ascend_graph.codegen import declared_functions, eager_texts
-from ascend_graph.codegen.aclnn_call import CppCall, cpp_call
+from ascend_graph.codegen.cpp_operators import (
+    ACLNN_HELPERS,
+    HELPERS,
+    NO_FUNCTION,
+    CppArgument,
+    CppOperator,
+    cpp_operator,
+)
 from ascend_graph.codegen.declarations import (
     Declaration,
     Given,
@@ -24,93 +30,40 @@ from ascend_graph.codegen.declarations import (
     relation_of,
     section,
 )
-from ascend_graph.codegen.gradients import CppGradient, cpp_gradient
+from ascend_graph.codegen.gradients import cpp_gradient
 from ascend_graph.codegen.kernel_launch import (
-    KernelLaunch,
     launch_files,
     launch_function,
     plan_launch,
-    proposed_prototypes,
 )
 from ascend_graph.codegen.kernel_source import KernelSources, kernel_files, read_kernels
+from ascend_graph.codegen.launch_proposals import proposed_prototypes
 from ascend_graph.codegen.op_plugin import op_plugin_entries
-from ascend_graph.codegen.operator_package import CPP_KEYWORDS
-from ascend_graph.codegen.output_shapes import CppTensor, OutputCode, output_code
-from ascend_graph.codegen.rendering import GenerationError, cpp_string, identifier, render, write_if_different
+from ascend_graph.codegen.rendering import GenerationError, render, write_if_different
 from ascend_graph.codegen.sample_calls import sample_call
 
-from ascend_graph.aclnn import AclnnFunction, ConflictingDeclarationsError, Value
+from ascend_graph.aclnn import ConflictingDeclarationsError, Value
 from ascend_graph.binding import BindingError, Call, Part
-from ascend_graph.binding.allowed import ANY, AllowedDtypes, allowed_dtypes
 from ascend_graph.binding.dtype_ints import Numbers, dtype_ints
 from ascend_graph.binding.errors import EagerError
 from ascend_graph.binding.installed import declaration as c_declaration
-from ascend_graph.binding.own_schema import Kind, OperatorSchema, SchemaArgument, operator_schema
-from ascend_graph.eager.shape_code import attr_kind
+from ascend_graph.binding.own_schema import OperatorSchema, operator_schema
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.gradients import parse_wiring
-from ascend_graph.prototypes import Parameter, ParameterKind, parse_text, read_prototypes
+from ascend_graph.prototypes import parse_text, read_prototypes
 from ascend_graph.prototypes.naming import snake_case
 from ascend_graph.prototypes.writer import to_reg_op
-from ascend_graph.shapes import Relation, parse_relation
-from ascend_graph.shapes.form import AttrKind
-from ascend_graph.shapes.syntax import Dims, Itself
+from ascend_graph.shapes import Relation
+from ascend_graph.shapes.syntax import Dims
 from ascend_graph.sources.installed import made_with
 from ascend_graph.versions import requirement
 
 __all__ = ["LAUNCHES", "CppArgument", "CppOperator", "Project", "generate_project", "op_plugin_entries"]
 
-#: The functions of csrc/eager that generated functions call, and those that only calls of aclnn functions do.
-_HELPERS = (
-    *("add", "allocate", "broadcast", "ceil_divide", "check_dtype", "check_given", "check_rank", "check_size"),
-    *("check_sizes", "elements", "floor_divide", "given", "middle", "modulo", "multiply", "negate", "npu_of"),
-    *("scalar_type", "shape", "subtract", "with_data", "without_data"),
-)
-_ACLNN_HELPERS = ("call", "find_function")
-_MACROS = {"assert", "errno", "linux", "unix"}
-#: What no function can be called in C++ or Python: the operator is ``<name>_op`` then.
-_NO_FUNCTION = CPP_KEYWORDS | _MACROS | {*keyword.kwlist}
-#: The names that the generated functions use themselves.
-_RESERVED = (
-    CPP_KEYWORDS
-    | _MACROS
-    | {*_HELPERS, *_ACLNN_HELPERS}
-    | {
-        "function",
-        "guard",
-        "outputs",
-        "metas",
-        "leading_dims",
-        "saved",
-        "grads",
-        "ctx",
-        "result",
-        "device",
-        "kernel",
-        "op",
-        "operands",
-        "launch",
-        "stream",
-    }
-)
 _BINDINGS = ("torch", "pybind", "both")
 #: How an operator reaches the NPU: through its aclnn function, or by a launch of its kernel.
 LAUNCHES = ("aclnn", "kernel")
 
-#: Per kind: the C++ type of the argument, that of the optional one, and how an aclnn call takes it.
-_CPP = {
-    Kind.INT: ("int64_t", "std::optional<int64_t>", "{}"),
-    Kind.FLOAT: ("double", "std::optional<double>", "{}"),
-    Kind.BOOL: ("bool", "std::optional<bool>", "{}"),
-    Kind.STRING: ("c10::string_view", "std::optional<c10::string_view>", "{}"),
-    Kind.INTS: ("at::IntArrayRef", "at::OptionalIntArrayRef", "{}"),
-    Kind.FLOATS: ("at::ArrayRef<double>", "std::optional<at::ArrayRef<double>>", "{}"),
-    Kind.BOOLS: ("c10::List<bool>", "std::optional<c10::List<bool>>", "{}"),
-    Kind.DTYPE: ("int64_t", "std::optional<int64_t>", "Dtype{{{}}}"),
-    Kind.DTYPES: ("at::IntArrayRef", "at::OptionalIntArrayRef", "Dtypes{{{}}}"),
-    Kind.SCALAR: ("const at::Scalar&", "const std::optional<at::Scalar>&", "{}"),
-    Kind.SCALARS: ("at::ArrayRef<at::Scalar>", "std::optional<at::ArrayRef<at::Scalar>>", "{}"),
-}
 #: The functions of eager_texts that templates call.
 _TEXTS = (
     *(
@@ -141,56 +94,6 @@ class Project:
     drafts: tuple[str, ...]
     #: Operators that were left out, and why.
     skipped: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class CppArgument:
-    """One argument of an operator in C++."""
-
-    name: str
-    type: str
-    #: Its value, with a default that no schema can express in its place.
-    value: str
-    #: How an aclnn call takes it.
-    aclnn: str
-    argument: SchemaArgument
-    #: The dtypes that the prototype allows for a tensor; None where that is any.
-    dtypes: AllowedDtypes | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CppOperator:
-    """The texts that the templates put together for one operator."""
-
-    op_type: str
-    name: str
-    schema: str
-    #: How its aclnn function is called; None where it launches a kernel.
-    call: CppCall | None
-    arguments: tuple[CppArgument, ...]
-    returns: str
-    outputs: int
-    #: Which outputs are lists.
-    list_outputs: tuple[bool, ...]
-    relation: str
-    #: The C++ of its output shapes; None where the meta function is Python's.
-    shapes: OutputCode | None
-    gradient: CppGradient | None
-    op_schema: OperatorSchema
-    #: The declaration that its call is compiled by; None where no header declares the function, or none is called.
-    declared: AclnnFunction | None = None
-    #: The kernel that it launches; None where it calls an aclnn function.
-    launch: KernelLaunch | None = None
-
-    @property
-    def parameters(self) -> str:
-        """The parameters of its functions."""
-        return ", ".join(f"{a.type} {a.name}" for a in self.arguments)
-
-    @property
-    def values(self) -> str:
-        """The arguments handed on."""
-        return ", ".join(a.name for a in self.arguments)
 
 
 def generate_project(
@@ -289,7 +192,7 @@ def generate_project(
         "package": package,
         "operators": operators,
         "gradients": [o for o in operators if o.gradient is not None],
-        "helpers": (*_HELPERS, *(_ACLNN_HELPERS if launch == "aclnn" else ())),
+        "helpers": (*HELPERS, *(ACLNN_HELPERS if launch == "aclnn" else ())),
         "bindings": bindings,
         "pybind": bindings != "torch",
         "launch": launch,
@@ -432,7 +335,7 @@ def _schemas(text: str) -> tuple[dict[str, OperatorSchema], list[tuple[str, str]
     for prototype in result.prototypes:
         name = snake_case(prototype.op_type)
         try:
-            schema = operator_schema(prototype, f"{name}_op" if name in _NO_FUNCTION else name)
+            schema = operator_schema(prototype, f"{name}_op" if name in NO_FUNCTION else name)
         except EagerError as error:
             skipped.append((prototype.op_type, str(error)))
             continue
@@ -480,12 +383,12 @@ def _operators(
                 call = calls.get(op_type) or call_of(schema.prototype, declaration)
                 _check_numbers(schema, call, relation)
                 called = schema if op_type in calls else _as_called(schema, call, relation)
-                operator = _cpp_operator(called, relation, declaration, call)
+                operator = cpp_operator(called, relation, declaration, call)
             except (BindingError, ConflictingDeclarationsError, GenerationError) as error:
                 left_out.append((op_type, str(error)))
                 continue
         else:
-            operator = _cpp_operator(schema, relation, declaration)
+            operator = cpp_operator(schema, relation, declaration)
             try:
                 text = declaration.kernel or kernel_declaration(schema, kernels, alone=len(schemas) == 1)
                 launch = plan_launch(operator, text, kernels, relation, f"{ini}, [{op_type}]")
@@ -557,74 +460,6 @@ def _compiled(operators: Sequence[CppOperator]) -> dict[str, list[str]]:
     for function in functions.values():
         found.setdefault(made_with(function.file) or "", []).append(c_declaration(function))
     return found
-
-
-def _cpp_name(name: str) -> str:
-    return f"{identifier(name)}_" if name in _RESERVED or name.startswith(("dim_", "host_")) else identifier(name)
-
-
-def _cpp_operator(
-    schema: OperatorSchema, relation: Relation | None, declaration: Declaration, call: Call | None = None
-) -> CppOperator:
-    arguments = tuple(_cpp_argument(a) for a in schema.arguments)
-    written = {
-        f"{'input' if a.argument.is_input else 'attr'} {a.argument.parameter.name}": (a.argument, a.value, a.aclnn)
-        for a in arguments
-    }
-    lists = tuple(p.kind is ParameterKind.DYNAMIC for p in schema.returns)
-    types = ["std::vector<at::Tensor>" if is_list else "at::Tensor" for is_list in lists]
-    returns = "void" if not types else types[0] if len(types) == 1 else f"std::tuple<{', '.join(types)}>"
-    return CppOperator(
-        identifier(schema.prototype.op_type),
-        identifier(schema.name),
-        cpp_string(str(schema)),
-        None if call is None else cpp_call(call, schema, written),
-        arguments,
-        returns,
-        len(lists),
-        lists,
-        str(parse_relation(declaration.shape)) if declaration.shape else "",
-        OutputCode((), ()) if relation is None else _shapes(relation, arguments),
-        None,
-        schema,
-        declared=None if call is None else call.declared,
-    )
-
-
-def _shapes(relation: Relation, arguments: Sequence[CppArgument]) -> OutputCode | None:
-    if any(isinstance(a.shape, Itself) for t in relation.output_tensors for a in t.alternatives):
-        return None
-    tensors: dict[str, CppTensor] = {}
-    attrs: dict[str, tuple[str, AttrKind]] = {}
-    for argument in arguments:
-        name, given = argument.argument.parameter.name, argument.argument
-        if given.kind is Kind.TENSOR:
-            tensors[name] = CppTensor(argument.name, argument.type.startswith("const std::optional"))
-        elif not given.is_tensor and name not in tensors:
-            attrs[name] = argument.name, attr_kind(given.kind, given.default is not None or given.is_null)
-    return output_code(relation, tensors, attrs)
-
-
-def _cpp_argument(argument: SchemaArgument) -> CppArgument:
-    name = _cpp_name(argument.name)
-    parameter = argument.parameter
-    if isinstance(parameter, Parameter) and not argument.is_tensor:
-        plain, optional, aclnn = _CPP[argument.kind]
-        return CppArgument(name, optional if parameter.kind is ParameterKind.OPTIONAL else plain, name, name, argument)
-    if isinstance(parameter, Parameter):
-        type_ = {
-            ParameterKind.REQUIRED: "const at::Tensor&",
-            ParameterKind.OPTIONAL: "const std::optional<at::Tensor>&",
-            ParameterKind.DYNAMIC: "at::TensorList",
-        }[parameter.kind]
-        allowed = allowed_dtypes(parameter)
-        return CppArgument(name, type_, name, name, argument, None if allowed.mask == ANY else allowed)
-    plain, optional, aclnn = _CPP[argument.kind]
-    if argument.default is None:
-        return CppArgument(name, optional if argument.is_null else plain, name, aclnn.format(name), argument)
-    default = eager_texts.cpp_value(argument.kind, argument.default)
-    value = f"{name}.has_value() ? {plain}(*{name}) : {plain}({default})"
-    return CppArgument(name, optional, value, aclnn.format(value), argument)
 
 
 def _runtime_headers(launch: str) -> list[Path]:

@@ -14,7 +14,7 @@ from ascend_graph.gradients import Feed
 from ascend_graph.prototypes import AttrValue, Parameter, ParameterKind
 
 if TYPE_CHECKING:
-    from ascend_graph.codegen.eager_project import CppArgument, CppOperator
+    from ascend_graph.codegen.cpp_operators import CppArgument, CppOperator
 
 _LISTS = {
     Kind.INTS: "int64_t",

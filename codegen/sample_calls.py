@@ -10,7 +10,7 @@ from ascend_graph.shapes import parse_relation
 from ascend_graph.shapes.syntax import Dims, Ellipsis_, Group, Literal, Name, Size
 
 if TYPE_CHECKING:
-    from ascend_graph.codegen.eager_project import CppOperator
+    from ascend_graph.codegen.cpp_operators import CppOperator
 
 #: The shape of sample tensors for kernels, which are seldom written for a few elements.
 _KERNEL_SAMPLE = (8, 2048)

@@ -13,7 +13,9 @@ from typing import Any
 
 from ascend_graph.aclnn import AclnnFunction, AclnnParameter, Direction, Value
 from ascend_graph.aclnn.roles import is_output_name
-from ascend_graph.binding.call import NO_READER, Call, CallArgument, Evidence, Part, bind_call, constant, literal
+from ascend_graph.binding.call import NO_READER, Call, CallArgument, Evidence, Part
+from ascend_graph.binding.call_matching import bind_call
+from ascend_graph.binding.constants import constant, literal
 from ascend_graph.binding.errors import BindingError
 from ascend_graph.binding.op_schema import ArgumentKind, OpSchema
 from ascend_graph.binding.op_schema import SchemaArgument as GivenArgument

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import zip_longest
+
 from ascend_graph.errors import AscendGraphError
 
 
@@ -23,3 +26,14 @@ class CannMismatchWarning(UserWarning):
 
 class EagerError(AscendGraphError):
     """A prototype cannot become an eager operator."""
+
+
+def columns(left: Sequence[str], right: Sequence[str]) -> str:
+    """Two sides that do not fit, line by line.
+
+    >>> print(columns(["x", "alpha"], ["self"]))
+      x      │ self
+      alpha  │
+    """
+    width = max(map(len, left))
+    return "\n".join(f"  {a:<{width}}  │ {b}".rstrip() for a, b in zip_longest(left, right, fillvalue=""))

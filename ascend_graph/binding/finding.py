@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ascend_graph.aclnn import process_catalog
-from ascend_graph.binding.call import Call, bind_call, msopgen_call
+from ascend_graph.binding.call import Call, msopgen_call
+from ascend_graph.binding.call_matching import bind_call
 from ascend_graph.binding.errors import BindingError
 from ascend_graph.prototypes import OpPrototype
 

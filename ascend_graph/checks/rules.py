@@ -22,7 +22,7 @@ from ascend_graph.checks.laws import (
 from ascend_graph.checks.results import TOLERANCES, Result, leaves
 from ascend_graph.checks.samples import Sample
 from ascend_graph.inference.running import bind
-from ascend_graph.registration.batching import combine
+from ascend_graph.registration.loops import combine
 
 #: Over how many devices a call is sharded.
 RANKS = 2

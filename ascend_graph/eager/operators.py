@@ -13,7 +13,7 @@ import torch
 from ascend_graph.aclnn import Value as CValue
 from ascend_graph.binding import BindingError, Call, CallArgument, Part, find_call
 from ascend_graph.binding.allowed import ANY, AllowedDtypes, allowed_dtypes
-from ascend_graph.binding.call import int_range
+from ascend_graph.binding.constants import int_range
 from ascend_graph.binding.dtype_ints import Numbers, dtype_ints
 from ascend_graph.binding.dtypes import ge_dtype
 from ascend_graph.binding.errors import EagerError

@@ -24,11 +24,12 @@ from ascend_graph.dispatch.transaction import Change, Entry
 from ascend_graph.eager.operators import PlannedOperator, operator_exists, plan_call, plan_operator
 from ascend_graph.inference import infer_relation
 from ascend_graph.registration.autograd import Find, gradient_of, register_gradient
-from ascend_graph.registration.batching import Loops, read_loops, register_batching
+from ascend_graph.registration.batching import register_batching
 from ascend_graph.registration.comparison import beside
 from ascend_graph.registration.converter import make_converter
 from ascend_graph.registration.cost import CostModel, register_flops
 from ascend_graph.registration.functionalize import needs_twin, register_twin
+from ascend_graph.registration.loops import Loops, read_loops
 from ascend_graph.registration.request import RegistrationError, Request
 from ascend_graph.registration.sharding import register_sharding_rule
 from ascend_graph.registration.torchair import (

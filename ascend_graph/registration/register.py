@@ -21,8 +21,9 @@ from ascend_graph.dispatch.definition import forget_kernels
 from ascend_graph.dispatch.meta import MetaFunction
 from ascend_graph.dispatch.transaction import exchange
 from ascend_graph.prototypes import OpPrototype
-from ascend_graph.registration.batching import Loops, check_loops
 from ascend_graph.registration.cost import Cost, CostModel
+from ascend_graph.registration.loop_checks import check_loops
+from ascend_graph.registration.loops import Loops
 from ascend_graph.registration.planning import Plan, plan
 from ascend_graph.registration.request import RegistrationError, Request, read_aclnn_request, read_request
 from ascend_graph.registration.torchair import ConverterFunction

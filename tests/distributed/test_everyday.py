@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
-from ascend_graph.registration.batching import BatchError, VmapLoopWarning
+from ascend_graph.registration.batching import VmapLoopWarning
+from ascend_graph.registration.loops import BatchError
 
 from . import everyday
 

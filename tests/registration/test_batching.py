@@ -10,8 +10,10 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 import ascend_graph
-from ascend_graph.registration.batching import BatchError, VmapLoopWarning, find_loops
+from ascend_graph.registration.batching import VmapLoopWarning
 from ascend_graph.registration.cost import FlopsError
+from ascend_graph.registration.loop_checks import find_loops
+from ascend_graph.registration.loops import BatchError
 from ascend_graph.registration.sharding import sharding_rule
 from ascend_graph.shapes import parse_relation
 from ascend_graph.shapes.places import locate

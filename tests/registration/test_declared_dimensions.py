@@ -15,7 +15,9 @@ from torch.distributed.tensor import DTensor
 
 import ascend_graph
 from ascend_graph import opcheck
-from ascend_graph.registration.batching import BatchError, VmapLoopWarning, find_loops
+from ascend_graph.registration.batching import VmapLoopWarning
+from ascend_graph.registration.loop_checks import find_loops
+from ascend_graph.registration.loops import BatchError
 
 pytestmark = pytest.mark.filterwarnings("error::ascend_graph.registration.batching.VmapLoopWarning")
 

@@ -1,0 +1,164 @@
+"""Which output of a prototype each return of a schema is, and which output each argument is written by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ascend_graph.binding.bound import Evidence, Mutation, ReturnSource
+from ascend_graph.binding.errors import BindingError
+from ascend_graph.binding.matching import only_pairs
+from ascend_graph.binding.op_schema import ArgumentKind, OpSchema, SchemaReturn
+from ascend_graph.binding.synonyms import likely_same, normalize
+from ascend_graph.prototypes import OpPrototype, ParameterKind
+
+#: The key of ``arguments=`` that names the prototype's outputs in the order of the schema's returns.
+RETURNS = "->"
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnSearch:
+    """What the search goes by; the arguments are settled before."""
+
+    schema: OpSchema
+    prototype: OpPrototype
+    #: What ``arguments=`` says below :data:`RETURNS`.
+    explicit: Any
+    #: The outputs by the relation's names, in its order.
+    output_names: Sequence[str]
+    #: The outputs that the caller passes in, by the argument.
+    passed_in: Mapping[int, tuple[int, Evidence]]
+    #: The inputs that arguments feed.
+    fed: Mapping[int, str]
+    #: Whether nothing may be left open.
+    complete: bool
+    refuse: Callable[..., BindingError]
+
+    def found(self) -> tuple[list[ReturnSource], list[Mutation]]:
+        """The output of each return, and the outputs that arguments are written by."""
+        outputs = self.prototype.outputs
+        returned = self.schema.returns
+        by_name = {output.name: n for n, output in enumerate(outputs)}
+        arguments = {argument.name: n for n, argument in enumerate(self.schema.arguments)}
+        found: dict[int, ReturnSource] = {}
+        taken: set[int] = set()
+        in_place: dict[int, int] = {}  # argument → output named like its input
+        for position, argument in enumerate(self.schema.arguments):
+            name = self.fed.get(position)
+            if argument.mutated and name in by_name:
+                in_place[position] = by_name[name]
+        for n, value in enumerate(returned):
+            if value.alias_of is not None and arguments[value.alias_of] in in_place:
+                found[n] = ReturnSource(
+                    in_place[arguments[value.alias_of]], Evidence.IN_PLACE, arguments[value.alias_of]
+                )
+        passed_in = {self.schema.arguments[n].name: n for n in self.passed_in}
+        for n, value in enumerate(returned):
+            if value.alias_of in passed_in:
+                position = passed_in[value.alias_of]
+                found[n] = ReturnSource(*self.passed_in[position], position)
+        mutated_returns = {r.argument for r in found.values()}
+        taken |= set(in_place.values()) | {output for output, _ in self.passed_in.values()}
+
+        names = self.explicit_returns(self.explicit) if self.explicit is not None else ()
+        for n, value in enumerate(returned):
+            if n in found and not names:
+                continue
+            if names and not isinstance(names[n], str):
+                found[n] = ReturnSource(None, Evidence.EXPLICIT, compute=names[n])
+                continue
+            choice = self.named_output(n, value, names, by_name)
+            if choice is not None:
+                found[n] = ReturnSource(choice[0], choice[1], found[n].argument if n in found else None)
+                taken.add(choice[0])
+        open_returns = [n for n in range(len(returned)) if n not in found]
+        open_outputs = [n for n in range(len(outputs)) if n not in taken]
+        mutated_elsewhere = [
+            position
+            for position, argument in enumerate(self.schema.arguments)
+            if argument.mutated
+            and position not in in_place
+            and position not in mutated_returns
+            and position not in self.passed_in
+        ]
+        if open_returns and not self.complete:
+            fits = len(open_returns) == len(open_outputs) == 1
+            output, evidence = (open_outputs[0], Evidence.ONLY) if fits else (None, Evidence.UNSETTLED)
+            found |= {n: ReturnSource(output, evidence) for n in open_returns}
+        elif open_returns:
+            # Which place an op's rewritten inputs have among its returns is a matter of taste: both orders occur.
+            mixed = len(open_returns) > 1 and any(outputs[n].name in self.prototype.in_place for n in open_outputs)
+            fits = len(open_returns) == len(open_outputs) and self.kinds_agree(open_returns, open_outputs)
+            if mixed or not fits:
+                raise self.refuse(
+                    f"{len(open_returns)} return(s) without a name, {len(open_outputs)} output(s) left "
+                    f"({', '.join(outputs[n].name for n in open_outputs) or 'none'}): which is which?",
+                    {RETURNS: self.output_proposal(found, open_returns, open_outputs)},
+                )
+            evidence = Evidence.ONLY if len(open_returns) == 1 else Evidence.POSITION
+            for n, output in zip(open_returns, open_outputs, strict=True):
+                owner = returned[n].alias_of
+                found[n] = ReturnSource(output, evidence, None if owner is None else arguments[owner])
+            open_outputs = []
+        mutations = [Mutation(position, output, True) for position, output in in_place.items()]
+        mutations += [Mutation(position, output, False) for position, (output, _) in self.passed_in.items()]
+        for position in mutated_elsewhere:
+            owner_return = next((r for r in found.values() if r.argument == position and r.output is not None), None)
+            if owner_return is not None and owner_return.output is not None:
+                mutations.append(Mutation(position, owner_return.output, False))
+            elif len(open_outputs) == 1 and len(mutated_elsewhere) == 1:
+                mutations.append(Mutation(position, open_outputs[0], False))
+            elif self.complete:
+                argument = self.schema.arguments[position]
+                raise self.refuse(
+                    f"the schema writes {argument.name}, but no output of {self.prototype.op_type} holds its new value "
+                    f"(outputs: {', '.join(o.name for o in outputs) or 'none'})"
+                )
+        return [found[n] for n in range(len(returned))], mutations
+
+    def explicit_returns(self, value: Any) -> tuple[Any, ...]:
+        names = tuple(value) if isinstance(value, tuple | list) else (value,)
+        known = [output.name for output in self.prototype.outputs]
+        good = all(name is None or callable(name) or (isinstance(name, str) and name in known) for name in names)
+        if len(names) != len(self.schema.returns) or not good:
+            raise self.refuse(
+                f"arguments={{{RETURNS!r}: {value!r}}}: name one output for each of the {len(self.schema.returns)} "
+                f"return(s); outputs: {', '.join(known) or 'none'}; of a return that is none, write a function of all arguments "
+                "that computes it, or None if graphs do not have it"
+            )
+        outputs = [name for name in names if isinstance(name, str)]
+        if len(set(outputs)) != len(outputs):
+            raise self.refuse(f"arguments={{{RETURNS!r}: {value!r}}} names an output twice")
+        return names
+
+    def named_output(
+        self, position: int, value: SchemaReturn, names: tuple[Any, ...], by_name: Mapping[str, int]
+    ) -> tuple[int, Evidence] | None:
+        if names:
+            return by_name[names[position]], Evidence.EXPLICIT
+        if len(self.output_names) == len(self.schema.returns) and all(name in by_name for name in self.output_names):
+            return by_name[self.output_names[position]], Evidence.RELATION
+        if not value.name:
+            return None
+        if value.name in by_name:
+            return by_name[value.name], Evidence.SAME_NAME
+        same = [n for name, n in by_name.items() if normalize(name) == normalize(value.name)]
+        return (same[0], Evidence.NORMALIZED) if len(same) == 1 else None
+
+    def kinds_agree(self, returns: Sequence[int], outputs: Sequence[int]) -> bool:
+        return all(
+            self.schema.returns[r].kind is ArgumentKind.TENSOR
+            and (self.schema.returns[r].list_depth == 1) == (self.prototype.outputs[o].kind is ParameterKind.DYNAMIC)
+            for r, o in zip(returns, outputs, strict=True)
+        )
+
+    def output_proposal(self, found: Mapping[int, ReturnSource], returns: Sequence[int], left: Sequence[int]) -> str:
+        outputs = self.prototype.outputs
+        near = {n: [m for m in left if likely_same(self.schema.returns[n].name, outputs[m].name)] for n in returns}
+        settled = dict(only_pairs(near)) | {n: r.output for n, r in found.items()}
+        if len(returns) == len(left) == 1:
+            settled |= {returns[0]: left[0]}
+        names = [settled.get(n) for n in range(len(self.schema.returns))]
+        texts = ["…" if index is None else repr(outputs[index].name) for index in names]
+        return f"({', '.join(texts)}{',' if len(texts) == 1 else ''})"

@@ -1,0 +1,139 @@
+"""Dimensions of which an operator computes every index by itself, as they are declared, and where a call has them.
+
+A declaration ``batch=("b", "s")`` names dimensions, groups or ``...`` of the shape relation; ``reduce=("k",)`` those over which the
+results of parts are added; outputs that have a reduced dimension are joined along it, as the gradient of a norm's input beside that of
+its weight. What is declared is checked by :mod:`ascend_graph.registration.loop_checks`, and used by :func:`torch.vmap`
+(:mod:`ascend_graph.registration.batching`) and DTensor (:mod:`ascend_graph.registration.sharding`).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from ascend_graph.errors import AscendGraphError
+from ascend_graph.shapes import Relation
+from ascend_graph.shapes.places import ELLIPSIS, Places, locate
+from ascend_graph.shapes.syntax import Dims, Ellipsis_, Group, Name, Size
+
+#: What the results of parts are combined by.
+REDUCTIONS: Mapping[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    "sum": torch.add,
+    "max": torch.maximum,
+    "min": torch.minimum,
+}
+
+
+class BatchError(AscendGraphError):
+    """A dimension that is declared independent is none, or cannot be checked; the message has the call that shows it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loops:
+    """The independent dimensions of an operator, and its reduced ones with what parts are combined by."""
+
+    relation: Relation
+    batch: tuple[str, ...]
+    reduce: Mapping[str, str]
+    #: Places by ranks and attrs.
+    known: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
+    names: list[str] = field(default_factory=list, compare=False, repr=False)
+
+    def attrs(self, schema: torch.FunctionSchema) -> list[str]:
+        """The arguments of the schema that are no tensors."""
+        if not self.names:
+            self.names.extend(a.name for a in schema.arguments if "Tensor" not in str(a.type))
+        return self.names
+
+    @property
+    def written(self) -> str:
+        """The declaration as text."""
+        return ", ".join([*self.batch, *(f"{name}: {how}" for name, how in self.reduce.items())]) or "none"
+
+
+def read_loops(operator: str, relation: Relation, batch: Sequence[str], reduce: Mapping[str, str]) -> Loops:
+    """The declaration, its names checked.
+
+    Raises:
+        BatchError: A name is no dimension of the inputs, or no way to combine.
+    """
+    if isinstance(batch, str):
+        raise BatchError(f'{operator}: batch={batch!r} is a text; write batch=("{batch}",)')
+    known = input_dimensions(relation)
+    for what, names in (("batch", batch), ("reduce", reduce)):
+        for name in tuple(names):
+            if name.removeprefix("*") not in known:
+                raise BatchError(
+                    f"{operator}: {what}={name!r} is no dimension of the inputs of {relation}; those are {', '.join(known)}"
+                )
+    for name, how in reduce.items():
+        if how not in REDUCTIONS:
+            raise BatchError(f"{operator}: reduce={{{name!r}: {how!r}}}: parts are combined by {', '.join(REDUCTIONS)}")
+    both = sorted({n.removeprefix("*") for n in batch} & {n.removeprefix("*") for n in reduce})
+    if both:
+        raise BatchError(f"{operator}: {', '.join(both)} cannot be in batch= and in reduce=")
+    return Loops(
+        relation,
+        tuple(n.removeprefix("*") for n in batch),
+        {name.removeprefix("*"): how for name, how in reduce.items()},
+    )
+
+
+def input_dimensions(relation: Relation) -> list[str]:
+    """The dimensions of the inputs by name, groups and ``...`` among them."""
+    found: dict[str, None] = {}
+    for tensor in relation.input_tensors:
+        for alternative in tensor.alternatives:
+            for item in alternative.shape.items if isinstance(alternative.shape, Dims) else ():
+                if isinstance(item, Ellipsis_):
+                    found[ELLIPSIS] = None
+                elif isinstance(item, Group | Size) and isinstance(item.value, Name):
+                    found[item.value.id] = None
+    return list(found)
+
+
+def combine(how: str, parts: Sequence[torch.Tensor]) -> torch.Tensor:
+    """The results of parts as one, by sum, max or min.
+
+    >>> combine("max", [torch.tensor([1, 5]), torch.tensor([2, 3])])
+    tensor([2, 5])
+    """
+    return functools.reduce(REDUCTIONS[how], parts)
+
+
+class Arguments:
+    """The arguments of one call by name, and where the relation's dimensions are in them."""
+
+    def __init__(
+        self, loops: Loops, schema: torch.FunctionSchema, values: Mapping[str, Any], ranks: Mapping[str, int | None]
+    ) -> None:
+        self.schema, self.values = schema, dict(values)
+        attrs = {a.name: values[a.name] for a in schema.arguments if "Tensor" not in str(a.type)}
+        inputs, outputs = locate(loops.relation, ranks, attrs)
+        self.inputs: dict[str, Places | None] = inputs
+        self.outputs: list[Places | None] = [outputs[name] for name in loops.relation.outputs]
+
+    def axis(self, name: str, label: str) -> int | None:
+        """The axis of an input that is this dimension."""
+        places = self.inputs.get(name)
+        return places.axes.index(label) if places is not None and label in places.axes else None
+
+    def twice(self, label: str) -> bool:
+        """Whether a tensor has the dimension more than once."""
+        return any(p is not None and p.axes.count(label) > 1 for p in (*self.inputs.values(), *self.outputs))
+
+
+def outputs_of(function: Callable[..., Any], schema: torch.FunctionSchema, values: Mapping[str, Any]) -> list[Any]:
+    """The outputs of a call, its arguments by name."""
+    args = [values[a.name] for a in schema.arguments if not a.kwarg_only]
+    result = function(*args, **{a.name: values[a.name] for a in schema.arguments if a.kwarg_only})
+    return [result] if len(schema.returns) == 1 else list(result)
+
+
+def ranks_of(values: Mapping[str, Any]) -> dict[str, int | None]:
+    """How many dimensions each argument has, None for what is no tensor."""
+    return {name: value.dim() if isinstance(value, torch.Tensor) else None for name, value in values.items()}
