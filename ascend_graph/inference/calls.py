@@ -26,7 +26,14 @@ KINDS: Mapping[str, Sequence[torch.dtype]] = {
     # For kernels that take no others.
     "half": (torch.float16, torch.bfloat16),
     "int32": (torch.int32,),
-    "byte": (torch.uint8, torch.int8),
+    "uint8": (torch.uint8,),
+    "int8": (torch.int8,),
+}
+#: What an input that runs as one of the last may be tried with besides.
+_OTHERS: Mapping[str, Sequence[torch.dtype]] = {
+    "half": KINDS["float"],
+    "complex": (),
+    **dict.fromkeys(("int32", "uint8", "int8"), (torch.uint8, torch.int8, torch.int16, torch.int32)),
 }
 
 
@@ -45,7 +52,7 @@ class Calls:
             choices = [("float",) * len(names), ("int",) * len(names)]
         if 3 < len(names) <= 5:
             choices += [tuple("int" if n == k else "float" for n in range(len(names))) for k in range(len(names))]
-        for kind, others in (("float", ("half",)), ("int", ("int32", "byte"))):
+        for kind, others in (("float", ("half",)), ("int", ("int32", "uint8", "int8"))):
             some = [c for c in choices if kind in c and "bool" not in c and sum(k != "float" for k in c) <= 1]
             choices += [tuple(other if k == kind else k for k in c) for other in others for c in some]
         for choice in choices:
@@ -168,4 +175,6 @@ def dtype_choices(kind: str) -> tuple[torch.dtype, ...]:
     """The dtypes that an input may be tried with that ran as ``kind``."""
     if kind == "float":
         return (*KINDS["float"], torch.int64, torch.int32, torch.uint8, torch.bool, torch.complex64)
-    return (torch.int64, torch.int32, torch.uint8, torch.bool) if kind == "int" else (torch.bool, torch.uint8)
+    if kind == "int":
+        return (torch.int64, torch.int32, torch.uint8, torch.bool)
+    return (torch.bool, torch.uint8) if kind == "bool" else tuple(dict.fromkeys((*KINDS[kind], *_OTHERS[kind])))

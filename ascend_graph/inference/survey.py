@@ -18,14 +18,14 @@ from ascend_graph.shapes.domains import AttrArgument, Domain, Signature, attr_va
 from ascend_graph.shapes.structures import SYMBOLS, Pattern, Ranks, Structure, patterns
 from ascend_graph.shapes.terms import terms_for
 
-#: Sizes that all dimensions have in a first call: those that most conditions on single sizes allow.
-BASES = (8, 4, 2, 16, 64, 3, 128)
+#: Sizes that all dimensions have in a first call: those that most conditions on single sizes allow, and those of boxes.
+BASES = (8, 4, 2, 16, 64, 3, 5, 128)
 #: How many dimensions a tensor has at most, by how many tensors there are.
 HIGHEST = {1: 5, 2: 5, 3: 4, 4: 4}
 #: How many structures are looked at closely, and how many calls a survey may make.
 CLOSE, CALLS = 16, 6000
-#: How many choices of attrs are tried with a structure that runs with none of the first.
-DRAWS = 8
+#: How many choices of attrs are tried with a structure that runs with none of the first, of so few structures; of more, three.
+DRAWS, FEW = 16, 36
 #: Elements that a tensor may have.
 LARGEST = 1 << 16
 
@@ -75,14 +75,15 @@ class Survey:
         ):
             if self.seeds and not few:
                 break
-            for structure in ranks:
-                if structure not in self.seeds and self.calls < CALLS // 2:
-                    seed = self.seed(structure, few, min(draws, 3) if self.good else draws)
-                    if seed is not None:
-                        self.seeds[structure] = seed
-                        self.failed.discard(structure)
-                    else:
-                        self.failed.add(structure)
+            # Every structure with one size before any with the next: among many structures the right one is not late then.
+            for base in BASES if few else (0,) * 6:
+                if base and self.bases and base not in self.bases[:2]:
+                    continue  # what worked for one structure works for others
+                for structure in ranks:
+                    self.look(structure, base, draws if len(ranks) <= FEW else min(draws, 3))
+        # What attrs did for the last structure may do for the first.
+        for structure in ranks if self.bases else ():
+            self.look(structure, self.bases[0], 0)
         if not self.seeds:
             return []
         self.find_axis()
@@ -117,22 +118,31 @@ class Survey:
             return False
         return self.runs(shapes, given)
 
-    def seed(self, ranks: Ranks, few: bool, draws: int) -> Seed | None:
-        """A call with tensors of so many dimensions; attrs that did before are tried first, then ``draws`` others."""
+    def look(self, structure: Ranks, base: int, draws: int) -> None:
+        """Look for a first call of a structure that has none."""
+        if structure in self.seeds or self.calls > CALLS // 2:
+            return
+        seed = self.seed(structure, base, draws)
+        if seed is None:
+            self.failed.add(structure)
+        else:
+            self.seeds[structure] = seed
+            self.failed.discard(structure)
+
+    def seed(self, ranks: Ranks, base: int, draws: int) -> Seed | None:
+        """A call with tensors of so many dimensions, all of the size ``base``, or of several where that is 0.
+
+        Attrs that did before are tried first, then ``draws`` others.
+        """
         slots = [(name, axis) for name, rank in zip(self.names, ranks, strict=True) for axis in range(rank)]
-        # What worked for one structure works for others.
-        for base in (self.bases[:2] or BASES) if few else (8,) * 6:
-            if self.calls > CALLS // 2:
-                return None
-            tried = [*self.good[:2], *(self.attrs(base) for _ in range(draws))]
-            for attrs in tried:
-                sizes = dict.fromkeys(slots, base) if few else {s: self.rng.choice((8, 8, 4, 2, 16)) for s in slots}
-                if self.ran(sizes, attrs):
-                    if attrs not in self.good:
-                        self.good.insert(0, attrs)
-                    if base not in self.bases:
-                        self.bases.append(base)
-                    return Seed(sizes, attrs)
+        for attrs in [*self.good[:2], *(self.attrs(base or 8) for _ in range(draws))]:
+            sizes = {slot: base or self.rng.choice((8, 8, 4, 2, 16)) for slot in slots}
+            if self.ran(sizes, attrs):
+                if attrs not in self.good:
+                    self.good.insert(0, attrs)
+                if base and base not in self.bases:
+                    self.bases.append(base)
+                return Seed(sizes, attrs)
         return None
 
     def attrs(self, base: int) -> dict[str, Any]:
@@ -184,7 +194,7 @@ class Survey:
             for ranks, seed in list(self.seeds.items()):
                 if self.ran(seed.sizes, {**seed.attrs, attr.name: 2}):
                     break
-                for _ in range(DRAWS * 4):
+                for _ in range(32):
                     sizes = {slot: self.rng.choice((8, 8, 4, 2, 16)) for slot in seed.sizes}
                     attrs = {**seed.attrs, attr.name: self.rng.choice((2, 4))}
                     if sizes and self.ran(sizes, attrs):
@@ -265,8 +275,8 @@ class Survey:
         for change in CHANGES:
             if self.changed(start, tuple(others), change, seed):
                 kept = list(others)
-                # What is another dimension is taken out whole: one, two or three tensors that have it.
-                for count in (1, 2, 3):
+                # What is another dimension is taken out whole: up to three tensors that have it, or all.
+                for count in range(1, max(3, len(self.names)) + 1):
                     for chosen in itertools.combinations(rest, count):
                         fewer = tuple(s for s in kept if s not in chosen)
                         if len(fewer) == len(kept) - count and self.changed(start, fewer, change, seed):

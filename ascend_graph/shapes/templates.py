@@ -172,9 +172,9 @@ def dtype_candidates(signature: Signature) -> Iterable[str]:
         for chosen in itertools.combinations(numbers, count):
             yield f"promote({', '.join([*tensors, *chosen])})"
             yield f"floating({', '.join([*tensors, *chosen])})"
-    for first, second in itertools.combinations(tensors, 2):
-        if len(tensors) > 2:
-            yield f"promote({first}, {second})"
+    for count in range(2, len(tensors)):
+        for chosen in itertools.combinations(tensors, count):
+            yield f"promote({', '.join(chosen)})"
     for tensor in tensors:
         yield f"floating({tensor})"
         yield f"integral_sum({tensor})"

@@ -73,6 +73,9 @@ def terms_for(target: Values, leaves: Mapping[str, Values], wanted: int = 4) -> 
         levels.append(list(fresh.items()))
     if target in steps:
         return [steps[target]]
+    quotient = _quotient(target, leaves)
+    if quotient:
+        return [quotient]
     # As many as there are windows over two dimensions.
     for values, text in steps.items():
         if all(v and t % v == 0 for v, t in zip(values, target, strict=True)):
@@ -80,6 +83,28 @@ def terms_for(target: Values, leaves: Mapping[str, Values], wanted: int = 4) -> 
             if other is not None:
                 return [f"({text}) * ({other})"]
     return found
+
+
+def _quotient(target: Values, leaves: Mapping[str, Values]) -> str:
+    """The target as a product of up to three leaves that a product of one or two divides, such as ``b * h * w // (p * p)``."""
+    names = [name for name, values in leaves.items() if min(values) > 0 and max(values) > 1]
+    if len(names) > 20:
+        return ""
+
+    def products(count: int) -> Iterator[tuple[Values, tuple[str, ...]]]:
+        for chosen in itertools.combinations_with_replacement(names, count):
+            yield tuple(map(math.prod, zip(*(leaves[name] for name in chosen), strict=True))), chosen
+
+    tops: dict[Values, tuple[str, ...]] = {}
+    for count in (2, 3):
+        for values, chosen in products(count):
+            tops.setdefault(values, chosen)
+    for count in (1, 2):
+        for values, below in products(count):
+            above = tops.get(tuple(t * v for t, v in zip(target, values, strict=True)))
+            if above is not None and not set(above) & set(below):
+                return f"{' * '.join(above)} // {_grouped(' * '.join(below))}"
+    return ""
 
 
 #: Output sizes of windows that step over a dimension: of convolutions, poolings, and their transposes.

@@ -1,7 +1,7 @@
 """Everyday operators for the search for relations: kernels as authors write them, and the calls that they take.
 
 Each has a schema, a kernel that refuses what it does not take, and a function that draws a call of all that it does take. Every
-second one is kept aside: the search is made with the others.
+second one is kept aside: the search is made with the others. ``everyday_third.py`` has more, which no search had seen.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class Everyday:
     kernel: Callable[..., Any]
     #: A random call that the kernel takes.
     call: Callable[[random.Random], Sequence[Any]]
-    #: Whether it was not looked at while the search was made.
-    aside: bool
+    #: Whether it was not looked at while the search was made: ``aside``, or ``third``, written later; or nothing.
+    kept: str
 
     @property
     def name(self) -> str:
@@ -37,11 +37,11 @@ OPERATORS: list[Everyday] = []
 Drawn = Callable[[random.Random], Sequence[Any]]
 
 
-def operator(schema: str, call: Drawn) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def operator(schema: str, call: Drawn, kept: str | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add an operator to the list."""
 
     def add(kernel: Callable[..., Any]) -> Callable[..., Any]:
-        OPERATORS.append(Everyday(schema, kernel, call, len(OPERATORS) % 2 == 1))
+        OPERATORS.append(Everyday(schema, kernel, call, ("", "aside")[len(OPERATORS) % 2] if kept is None else kept))
         return kernel
 
     return add

@@ -15,6 +15,7 @@ import torch
 
 from ascend_graph.host.ops import HostKernel
 from ascend_graph.host.ops.four_bits import integers
+from ascend_graph.host.ops.registry import flat_results
 from ascend_graph.host.toolkit import HostRuntimeError
 
 VARIABLE = "ASCEND_GRAPH_CHECK_EFFECTS"
@@ -83,9 +84,7 @@ def checked(kernel: HostKernel, function: Callable[..., Any]) -> Callable[..., A
 def _check_outputs(
     kernel: HostKernel, arguments: Sequence[Any], named: Sequence[tuple[str, torch.Tensor]], results: Any
 ) -> None:
-    from ascend_graph.host.engine.program import flatten
-
-    outputs = [t for t in flatten(results) if isinstance(t, torch.Tensor) and not t.is_meta]
+    outputs = [t for t in flat_results(results) if isinstance(t, torch.Tensor) and not t.is_meta]
     references = kernel.referenced(len(argument) if isinstance(argument, list) else 1 for argument in arguments)
     shareable = kernel.views | kernel.written_inputs
     seen: dict[int, int] = {}

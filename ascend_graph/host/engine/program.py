@@ -12,6 +12,7 @@ import torch
 from ascend_graph.host.engine import effects
 from ascend_graph.host.engine.model import ABSENT, Source
 from ascend_graph.host.ops import HostKernel
+from ascend_graph.host.ops.registry import flat_results
 from ascend_graph.host.toolkit import HostRuntimeError
 
 Slots = list[Any]
@@ -85,7 +86,7 @@ class Step:
         Raises:
             HostRuntimeError: they are too few, or no tensors.
         """
-        tensors = flatten(results)
+        tensors = flat_results(results)
         if len(tensors) < self.targets:
             raise HostRuntimeError(f"the kernel gave {len(tensors)} outputs, the node has {self.targets}")
         for tensor in tensors[: self.targets]:
@@ -162,15 +163,6 @@ def _describe(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(_describe, value))}]"
     return "absent"
-
-
-def flatten(results: Any) -> list[Any]:
-    """A kernel's results in one list, the tensors of dynamic outputs among the others."""
-    if results is None:
-        return []
-    if not isinstance(results, (tuple, list)):
-        return [results]
-    return [item for result in results for item in (result if isinstance(result, (list, tuple)) else (result,))]
 
 
 @dataclass(frozen=True, slots=True)

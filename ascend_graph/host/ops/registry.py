@@ -227,6 +227,15 @@ def _add(kernel: HostKernel) -> None:
     _KERNELS[kernel.op_type] = kernel
 
 
+def flat_results(results: Any) -> list[Any]:
+    """A kernel's results in one list, the tensors of dynamic outputs among the others."""
+    if results is None:
+        return []
+    if not isinstance(results, (tuple, list)):
+        return [results]
+    return [item for result in results for item in (result if isinstance(result, (list, tuple)) else (result,))]
+
+
 def _is_empty(value: Any) -> bool:
     """Whether it is a tensor without elements, which stands for an optional input that is absent."""
     return value is not None and not isinstance(value, list) and value.numel() == 0
