@@ -190,7 +190,8 @@ def _keeps_torch(run: _Run) -> bool:
 def _tests(run: _Run, tests: Sequence[str]) -> dict[str, object]:
     report = run.place / "tests.xml"
     report.unlink(missing_ok=True)
-    pytest = ["-m", "pytest", "-q", "-m", "not slow", "-p", "no:cacheprovider", f"--junitxml={report}", *tests]
+    cache = f"cache_dir={run.place / 'cache'}"  # what tests build is kept there
+    pytest = ["-m", "pytest", "-q", "-m", "not slow", "-o", cache, f"--junitxml={report}", *tests]
     _, text = run("tests", [run.python, "-m", "ascend_graph.host", "--quiet", *pytest])
     # Not the exit status: with a torch that CUDA was taken out of, a process may end with a signal after all it had to say.
     if not report.exists() or not re.search(r"^\d+ (passed|failed).* in ", text, re.MULTILINE) or "\n!!!!" in text:

@@ -72,14 +72,14 @@ def add_costs(trace: str | os.PathLike[str], output: str | os.PathLike[str] | No
 
     >>> import json, pathlib, tempfile, torch
     >>> import ascend_graph
-    >>> @torch.library.custom_op("traces_example::mm", mutates_args=())
-    ... def mm(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    ...     return a @ b
+    >>> library = torch.library.Library("traces_example", "DEF")
+    >>> _ = library.define("mm(Tensor a, Tensor b) -> Tensor")
+    >>> library.impl("mm", torch.matmul, "CPU")
     >>> f = "TensorType({DT_FLOAT})"
     >>> header = f"REG_OP(TracesExample).INPUT(a, {f}).INPUT(b, {f}).OUTPUT(y, {f}).OP_END_FACTORY_REG(TracesExample)"
     >>> _ = ascend_graph.load_prototypes(header)
     >>> op = ascend_graph.register_op(
-    ...     "TracesExample", eager=mm._opoverload, shape="a[m, k], b[k, n] -> y[m, n]", flops="2 * m * n * k"
+    ...     "TracesExample", eager=torch.ops.traces_example.mm, shape="a[m, k], b[k, n] -> y[m, n]", flops="2 * m * n * k"
     ... )
     >>> with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True) as profile:
     ...     _ = op(torch.ones(2, 3), torch.ones(3, 4))

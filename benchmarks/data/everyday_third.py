@@ -91,21 +91,17 @@ def _(x, patch, height, width):
 
 
 @operator(
-    "depth_to_space(Tensor x, int block) -> Tensor",
-    lambda r: (lambda b: (f(n(r, 1, 3), b * b * n(r, 1, 4), n(r), n(r)), b))(n(r, 1, 3)),
+    "chunk_means(Tensor x, int chunk) -> Tensor", lambda r: (lambda c: (f(*s(r, 0, 2), c * n(r, 1, 5)), c))(n(r, 1, 5))
 )
-def _(x, block):
-    need(x.dim() == 4 and block >= 1 and x.shape[1] % (block * block) == 0)
-    return F.pixel_shuffle(x, block)
+def _(x, chunk):
+    need(x.dim() >= 1 and chunk >= 1 and x.shape[-1] % chunk == 0 and x.is_floating_point())
+    return x.unflatten(-1, (-1, chunk)).mean(-1)
 
 
-@operator(
-    "space_to_depth(Tensor x, int block) -> Tensor",
-    lambda r: (lambda b: (f(n(r, 1, 3), n(r, 1, 4), b * n(r, 1, 4), b * n(r, 1, 4)), b))(n(r, 1, 3)),
-)
-def _(x, block):
-    need(x.dim() == 4 and block >= 1 and x.shape[2] % block == 0 and x.shape[3] % block == 0)
-    return F.pixel_unshuffle(x, block)
+@operator("stack_frames(Tensor x, int count) -> Tensor", lambda r: (lambda c: (f(c + n(r, 0, 6), n(r)), c))(n(r, 1, 5)))
+def _(x, count):
+    need(x.dim() == 2 and 1 <= count <= x.shape[0])
+    return x.unfold(0, count, 1).flatten(1).contiguous()
 
 
 @operator(

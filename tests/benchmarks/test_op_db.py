@@ -90,10 +90,18 @@ def test_a_slice_of_the_database() -> None:
     assert summary["operators"] > 50
 
 
+#: Some operators of every kind; not those that leave memory as it is, and are equal whatever is in it.
+SPOILED = (
+    r"_batch_norm_with_update|byte|cat|copysign|diagonal_copy|fft\.fftshift|full|imag|isposinf|linalg\.qr|masked\.amax|matmul|mul"
+    r"|nn\.functional\.(dropout3d|fractional_max_pool2d|pad\.constant|relu6|smooth_l1_loss)|round\.decimals_0|scatter_reduce\.prod"
+    r"|select|signal\.windows\.bartlett|special\.bessel_y1|std\.unbiased|unflatten|xlogy"
+)
+
+
 def test_nothing_that_is_wrong_by_a_thousandth_is_found_equal() -> None:
     """With one number of each result spoiled; random operators are known by their moments alone."""
     found, summary = run_op_db(
-        *("--dtypes", "float32,complex64", "--samples", "2", "--shard", "14/24", "--checks", "forward,backward"),
+        *("--dtypes", "float32,complex64", "--samples", "2", "--operators", SPOILED, "--checks", "forward,backward"),
         *("--setup", "tests.benchmarks.planted_faults:spoil_results"),
     )
     wrong = {line.operator for line in found if line.verdict == Verdict.WRONG.value}
