@@ -104,7 +104,9 @@ def read(symbol: str, document: str) -> dict[str, frozenset[DataType]]:
 def lacking(document: str) -> frozenset[str]:
     """The processors of the host that a document says do not have its function."""
     section = PRODUCTS.search(document)
-    lines = section[1].splitlines() if section else []
+    lines = [line for line in section[1].splitlines() if "<term>" in line] if section else []
+    if all(REFUSED.search(line) for line in lines):
+        return frozenset()  # a function that no product has is a slip of the document
     return frozenset(
         name for name, series in SERIES.items() for line in lines if series in line and REFUSED.search(line)
     )
