@@ -1,7 +1,7 @@
 """Everyday operators for the search for relations: kernels as authors write them, and the calls that they take.
 
 Each has a schema, a kernel that refuses what it does not take, and a function that draws a call of all that it does take. Every
-second one is kept aside: the search is made with the others. ``everyday_third.py`` has more, which no search had seen.
+second one is kept aside: the search is made with the others. ``everyday_later.py`` has more, which no search had seen.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Everyday:
     kernel: Callable[..., Any]
     #: A random call that the kernel takes.
     call: Callable[[random.Random], Sequence[Any]]
-    #: Whether it was not looked at while the search was made: ``aside``, or ``third``, written later; or nothing.
+    #: Whether it was not looked at while the search was made: ``aside``; ``third`` or ``fourth``, written later; or nothing.
     kept: str
 
     @property

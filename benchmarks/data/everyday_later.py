@@ -1,4 +1,4 @@
-"""A third set of everyday operators, written in one go before the search had seen any of them."""
+"""Two more sets of everyday operators, each written in one go before the search had seen any of it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from benchmarks.data import everyday
 from benchmarks.data.everyday import OPERATORS, f, i, n, need, s
 
-#: All sets, this one the last.
+#: All sets, these the last.
 __all__ = ["OPERATORS"]
 
 operator = partial(everyday.operator, kept="third")
@@ -251,3 +251,217 @@ def _(pages, rows, slots):
     out = pages.clone()
     out.view(-1, pages.shape[2])[slots] = rows
     return out
+
+
+operator = partial(everyday.operator, kept="fourth")
+
+
+@operator(
+    "gather_pages(Tensor pages, Tensor table) -> Tensor",
+    lambda r: (f(n(r, 2, 5), n(r, 1, 4), n(r)), i(n(r, 1, 4), n(r, 1, 4))),
+)
+def _(pages, table):
+    need(pages.dim() == 3 and table.dim() == 2 and not table.is_floating_point() and table.dtype != torch.bool)
+    return pages[table.long()].flatten(1, 2)
+
+
+@operator(
+    "conv3d_valid(Tensor x, Tensor w) -> Tensor",
+    lambda r: (
+        lambda c: (f(n(r, 1, 2), c, *(n(r, 3, 5) for _ in range(3))), f(n(r, 1, 3), c, *(n(r, 1, 3) for _ in range(3))))
+    )(n(r, 1, 3)),
+)
+def _(x, w):
+    need(x.dim() == 5 and w.dim() == 5 and x.dtype == w.dtype)
+    return F.conv3d(x, w)
+
+
+@operator(
+    "pool_last(Tensor x, int kernel, int stride) -> Tensor",
+    lambda r: (lambda k: (f(n(r, 1, 4), k + n(r, 0, 8)), k, n(r, 1, 3)))(n(r, 1, 4)),
+)
+def _(x, kernel, stride):
+    need(x.dim() == 2 and kernel >= 1 and stride >= 1 and x.shape[1] >= kernel and x.is_floating_point())
+    return F.avg_pool1d(x, kernel, stride)
+
+
+@operator(
+    "mix_heads(Tensor x, Tensor w) -> Tensor",
+    lambda r: (lambda h: (f(n(r, 1, 3), n(r), h, n(r)), f(h, n(r, 1, 5))))(n(r, 1, 5)),
+)
+def _(x, w):
+    need(x.dim() == 4 and w.dim() == 2 and x.dtype == w.dtype)
+    return torch.einsum("bshd,hg->bsgd", x, w)
+
+
+@operator(
+    "state_step(Tensor state, Tensor k, Tensor v, Tensor decay) -> Tensor",
+    lambda r: (lambda b, h, p, q: (f(b, h, p, q), f(b, h, p), f(b, h, q), f(b, h)))(n(r, 1, 3), n(r, 1, 4), n(r), n(r)),
+)
+def _(state, k, v, decay):
+    need(state.dim() == 4 and k.shape == state.shape[:3] and v.shape == (*state.shape[:2], state.shape[3]))
+    need(decay.shape == state.shape[:2] and state.dtype == k.dtype == v.dtype == decay.dtype)
+    return state * decay[..., None, None] + k[..., None] * v[..., None, :]
+
+
+@operator("sort_pairs(Tensor keys, Tensor values) -> (Tensor, Tensor)", lambda r: (lambda z: (f(*z), f(*z)))(s(r, 1)))
+def _(keys, values):
+    need(keys.dim() >= 1 and keys.shape == values.shape)
+    ordered, order = keys.sort(dim=-1, stable=True)
+    return ordered, values.gather(-1, order)
+
+
+@operator(
+    "masked_softmax(Tensor x, Tensor mask) -> Tensor",
+    lambda r: (lambda b, m, k: (f(b, n(r, 1, 4), m, k), i(b, 1, m, k).bool()))(n(r, 1, 3), n(r), n(r)),
+)
+def _(x, mask):
+    need(x.dim() == 4 and x.is_floating_point() and mask.dtype == torch.bool)
+    need(mask.shape == (x.shape[0], 1, x.shape[2], x.shape[3]))
+    return x.masked_fill(mask, -1e4).softmax(-1)
+
+
+@operator("norm_gradients(Tensor dy, Tensor x) -> (Tensor, Tensor)", lambda r: (lambda z: (f(*z), f(*z)))(s(r, 1)))
+def _(dy, x):
+    need(dy.dim() >= 1 and dy.shape == x.shape and dy.dtype == x.dtype and dy.is_floating_point())
+    return (dy * x).flatten(0, -2).sum(0) if dy.dim() > 1 else dy * x, dy.flatten(0, -2).sum(
+        0
+    ) if dy.dim() > 1 else dy.clone()
+
+
+@operator("swap_last(Tensor x) -> Tensor", lambda r: (f(*s(r, 0, 2), n(r), n(r)),))
+def _(x):
+    need(x.dim() >= 2)
+    return x.transpose(-1, -2).contiguous()
+
+
+@operator(
+    "roll_along(Tensor x, int shift, int dim=-1) -> Tensor",
+    lambda r: (lambda z: (f(*z), r.randint(-3, 3), r.randint(-len(z), len(z) - 1)))(s(r, 1)),
+)
+def _(x, shift, dim):
+    need(x.dim() >= 1 and -x.dim() <= dim < x.dim())
+    return x.roll(shift, dim)
+
+
+@operator("causal_mask(Tensor scores) -> Tensor", lambda r: (f(*s(r, 0, 2), n(r), n(r)),))
+def _(scores):
+    need(scores.dim() >= 2)
+    return torch.ones(scores.shape[-2], scores.shape[-1], dtype=torch.bool).triu(1)
+
+
+@operator(
+    "block_maxima(Tensor x, int rows, int cols) -> Tensor",
+    lambda r: (lambda a, b: (f(a * n(r, 1, 4), b * n(r, 1, 4)), a, b))(n(r, 1, 4), n(r, 1, 4)),
+)
+def _(x, rows, cols):
+    need(x.dim() == 2 and rows >= 1 and cols >= 1 and x.shape[0] % rows == 0 and x.shape[1] % cols == 0)
+    return x.unflatten(0, (-1, rows)).unflatten(2, (-1, cols)).amax((1, 3))
+
+
+@operator("positions(Tensor starts, int length) -> Tensor", lambda r: (i(n(r)), n(r, 1, 6)))
+def _(starts, length):
+    need(starts.dim() == 1 and length >= 1 and starts.dtype in (torch.int64, torch.int32))
+    return starts[:, None] + torch.arange(length, dtype=starts.dtype)
+
+
+@operator("unit_rows(Tensor x) -> (Tensor, Tensor)", lambda r: (f(*s(r, 1)),))
+def _(x):
+    need(x.dim() >= 1 and x.is_floating_point())
+    size = x.norm(dim=-1, keepdim=True)
+    return x / size, size
+
+
+@operator("three_gates(Tensor x) -> (Tensor, Tensor, Tensor)", lambda r: (f(*s(r, 0, 2), 3 * n(r, 1)),))
+def _(x):
+    need(x.dim() >= 1 and x.shape[-1] % 3 == 0)
+    return tuple(t.contiguous() for t in x.chunk(3, -1))
+
+
+@operator(
+    "gru_cell(Tensor x, Tensor h, Tensor w, Tensor u) -> Tensor",
+    lambda r: (lambda b, k, m: (f(b, k), f(b, m), f(3 * m, k), f(3 * m, m)))(n(r), n(r), n(r)),
+)
+def _(x, h, w, u):
+    need(x.dim() == h.dim() == w.dim() == u.dim() == 2 and x.dtype == h.dtype == w.dtype == u.dtype)
+    need(w.shape[0] == u.shape[0] == 3 * h.shape[1] and u.shape[1] == h.shape[1])
+    return torch.gru_cell(x, h, w, u)
+
+
+@operator(
+    "prefix_sums(Tensor x, int dim=-1, bool exclusive=False) -> Tensor",
+    lambda r: (lambda z: (f(*z), r.randint(-len(z), len(z) - 1), r.random() < 0.5))(s(r, 1)),
+)
+def _(x, dim, exclusive):
+    need(x.dim() >= 1 and -x.dim() <= dim < x.dim() and x.is_floating_point())
+    y = x.cumsum(dim)
+    return y - x if exclusive else y
+
+
+@operator("suppressed_scores(Tensor boxes, Tensor scores) -> Tensor", lambda r: (lambda k: (f(k, 4), f(k, n(r))))(n(r)))
+def _(boxes, scores):
+    need(boxes.dim() == 2 and boxes.shape[1] == 4 and scores.dim() == 2 and scores.shape[0] == boxes.shape[0])
+    return (scores * (boxes.sum(1, keepdim=True) > 0).to(scores.dtype)).t().contiguous()
+
+
+@operator(
+    "point_sample(Tensor features, Tensor points) -> Tensor",
+    lambda r: (lambda b: (f(b, n(r), n(r), n(r)), f(b, n(r), 2)))(n(r, 1, 4)),
+)
+def _(features, points):
+    need(features.dim() == 4 and points.dim() == 3 and points.shape[2] == 2 and points.shape[0] == features.shape[0])
+    need(features.dtype == points.dtype)
+    return F.grid_sample(features, points[:, :, None] * 2 - 1, align_corners=False).squeeze(-1)
+
+
+@operator(
+    "group_quantise(Tensor x, int group) -> (Tensor, Tensor)",
+    lambda r: (lambda g: (f(n(r), g * n(r, 1, 5)), g))(n(r, 1, 5)),
+)
+def _(x, group):
+    need(x.dim() == 2 and group >= 1 and x.shape[1] % group == 0 and x.is_floating_point())
+    y = x.unflatten(1, (-1, group))
+    scale = y.abs().amax(-1).float() / 127
+    return (y / scale[..., None]).round().clamp(-128, 127).to(torch.int8).flatten(1), scale
+
+
+@operator("toeplitz(Tensor row, Tensor column) -> Tensor", lambda r: (f(n(r)), f(n(r))))
+def _(row, column):
+    need(row.dim() == 1 and column.dim() == 1 and row.dtype == column.dtype and row.numel() > 0)
+    values = torch.cat((column.flip(0), row[1:]))
+    return values.unfold(0, row.numel(), 1).flip(0).contiguous()[: column.numel()]
+
+
+@operator("take_every(Tensor x, int step=2) -> Tensor", lambda r: (f(*s(r, 1)), n(r, 1, 4)))
+def _(x, step):
+    need(x.dim() >= 1 and step >= 1)
+    return x[..., ::step].contiguous()
+
+
+@operator("cross3(Tensor a, Tensor b) -> Tensor", lambda r: (lambda z: (f(*z, 3), f(*z, 3)))(s(r, 0, 2)))
+def _(a, b):
+    need(a.dim() >= 1 and a.shape == b.shape and a.shape[-1] == 3 and a.dtype == b.dtype)
+    return torch.linalg.cross(a, b)
+
+
+@operator(
+    "scaled_product(Tensor x, Tensor w, Tensor x_scale, Tensor w_scale) -> Tensor",
+    lambda r: (lambda m, k, q: (i(m, k, below=9).to(torch.int8), i(q, k, below=9).to(torch.int8), f(m), f(q)))(
+        n(r), n(r), n(r)
+    ),
+)
+def _(x, w, x_scale, w_scale):
+    need(x.dim() == 2 and w.dim() == 2 and x.dtype == w.dtype == torch.int8 and x.shape[1] == w.shape[1])
+    need(x_scale.shape == x.shape[:1] and w_scale.shape == w.shape[:1] and x_scale.is_floating_point())
+    return (x.float() @ w.float().t() * x_scale.float()[:, None] * w_scale.float()).to(torch.bfloat16)
+
+
+@operator(
+    "lane_merge(Tensor[] lanes) -> Tensor",
+    lambda r: (lambda z, k: ([f(*z) for _ in range(k)],))(s(r, 1, 2), r.randint(1, 4)),
+)
+def _(lanes):
+    need(
+        len(lanes) >= 1 and all(t.dim() >= 1 and t.shape == lanes[0].shape and t.dtype == lanes[0].dtype for t in lanes)
+    )
+    return torch.stack(lanes, -1).flatten(-2)
