@@ -450,7 +450,7 @@ class Runner {
         Block& block;
         Violation failure{"", 0};
         Restart restart{KernelType::undeclared};
-        std::optional<Where> divided_at;  // an integer by zero, first
+        std::optional<Where> divided_at{};  // an integer by zero, first
 
         // In a signal handler.
         static void divided() {
