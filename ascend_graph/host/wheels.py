@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -11,6 +12,7 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
+from ascend_graph.host.leaving import settle
 from ascend_graph.host.signals import keep_handlers
 from ascend_graph.host.threads import guard_generated_code, guard_graphs
 
@@ -61,9 +63,10 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 def install() -> None:
-    """Patch what is imported already, and the rest when it is. A second call does nothing."""
+    """Patch what is imported already, and the rest when it is; settle at the end. A second call does nothing."""
     if any(isinstance(finder, _Finder) for finder in sys.meta_path):
         return
+    atexit.register(settle)
     finder = _Finder()
     for name in _PATCHES:
         if name in sys.modules:

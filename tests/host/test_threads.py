@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import subprocess
 import sys
 import threading
@@ -158,3 +159,48 @@ assert not errors, errors
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_process_may_end_with_a_backward_pass() -> None:
+    """PyTorch's thread of the device may still need the interpreter then; what waits for it is asked with a thread of that name."""
+    code = """
+import threading, time
+from pathlib import Path
+from ascend_graph.host import leaving
+leaving.settle()
+ended = []
+def work():
+    Path(f"/proc/self/task/{threading.get_native_id()}/comm").write_text("pt_autograd_7")
+    named.set()
+    until = time.thread_time() + 0.2
+    while time.thread_time() < until:
+        pass
+    ended.append(True)
+    leave.wait()
+named, leave = threading.Event(), threading.Event()
+thread = threading.Thread(target=work)
+thread.start()
+named.wait()
+leaving.settle()
+assert ended == [True]
+leave.set()
+thread.join()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_processes_that_end_with_a_backward_pass() -> None:
+    """Several at once, so that the machine is busy; one in ten was ended by SIGABRT on two devices."""
+    code = """
+import torch, torch_npu
+x = torch.ones(4, device="npu:1", requires_grad=True)
+(x.to("npu:0") * 2).sum().backward()
+"""
+    environment = {**os.environ, "ASCEND_GRAPH_HOST_DEVICES": "2"}
+    for _ in range(3):
+        running = [
+            subprocess.Popen([sys.executable, "-c", code], env=environment, stderr=subprocess.PIPE, text=True)
+            for _ in range(4)
+        ]
+        assert [(p.communicate()[1], p.returncode)[1] for p in running] == [0, 0, 0, 0]
