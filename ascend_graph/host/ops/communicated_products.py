@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import torch
 
 from ascend_graph.host.dtypes import torch_dtype
@@ -9,9 +11,16 @@ from ascend_graph.host.ops.communication import Group, times
 from ascend_graph.host.ops.matmul import product
 from ascend_graph.host.ops.quantisation import quant_batch_matmul, saturated, weight_quant_batch_matmul
 from ascend_graph.host.ops.registry import host_kernel
+from ascend_graph.host.toolkit import processor
 
 T = torch.Tensor
 
+#: How many ranks a product with an all-gather or a reduce-scatter is for, by the processor.
+_RANKS = {
+    "Ascend910B1": (2, 4, 8),
+    "Ascend910_9391": (2, 4, 8, 16, 32),
+    "Ascend950PR_9589": (2, 4, 8, 16, 32, 64),
+}
 #: GE's numbers of the dtypes that quantised products have.
 _NUMBERS = {torch.float16: 1, torch.bfloat16: 27}
 #: Scales of a product of int8, and whether there is one for each row: the dtype of the result.
@@ -220,7 +229,7 @@ def all_gather_matmul(
 
 def _summed_and_shared(y: T, group: str, rank_size: int) -> T:
     """This rank's rows of the sum over the ranks."""
-    ranks = rank_size or Group(group).ranks
+    ranks = _ranks(group, rank_size)
     if y.size(0) % ranks:
         raise ValueError(f"x1 has {y.size(0)} rows, which is no multiple of {ranks} ranks")
     return y[: y.size(0) // ranks] if y.is_meta else Group(group).reduce_scatter(y, "sum")
@@ -228,9 +237,18 @@ def _summed_and_shared(y: T, group: str, rank_size: int) -> T:
 
 def _of_all_ranks(x: T, group: str, rank_size: int) -> T:
     """All ranks' rows, one rank's after the other's."""
+    ranks = _ranks(group, rank_size)
     if x.is_meta:
-        return x.new_empty(times(x.shape, rank_size or Group(group).ranks))
+        return x.new_empty(times(x.shape, ranks))
     return Group(group).all_gather(x)
+
+
+def _ranks(group: str, rank_size: int) -> int:
+    """How many ranks there are, which the documents limit."""
+    ranks = rank_size or Group(group).ranks
+    if ranks not in (allowed := _RANKS.get(processor(os.environ), ())):
+        raise ValueError(f"{ranks} ranks: this device communicates between {', '.join(map(str, allowed)) or 'none'}")
+    return ranks
 
 
 @host_kernel("MatmulReduceScatterV2", ignores=("comm_turn", "stream_mode"), communicates=True)
