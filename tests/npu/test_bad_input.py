@@ -141,12 +141,72 @@ def quantised() -> Arguments:
     return {"x1": x, "x2": w, "scale": torch.ones(8), "pertoken_scale": torch.ones(4), "output_dtype": HALF}
 
 
+def antiquantised(mode: int, scale: T) -> Arguments:
+    integers = {name: torch.ones(2, 2, 6, 16, dtype=INT8) for name in ("key", "value")}
+    scales = {f"{name}_antiquant_{what}": scale for name in ("key", "value") for what in ("scale", "offset")}
+    modes = {f"{name}_antiquant_mode": mode for name in ("key", "value")}
+    return fused_attention(query=half(2, 4, 1, 16), **integers, **scales, **modes)
+
+
+def prolog() -> Arguments:
+    sizes = {
+        "weight_dq": (64, 32), "weight_dkv_kr": (64, 32), "rmsnorm_gamma_cq": (32,), "rmsnorm_gamma_ckv": (16,),
+        "rope_sin": (5, 16), "rope_cos": (5, 16), "weight_uk": (2, 16, 16), "token_x": (5, 64),
+    }  # fmt: skip
+    return {
+        **{name: half(*shape).bfloat16() for name, shape in sizes.items()},
+        "weight_uq_qr": torch.ones(32, 64, dtype=INT8), "weight_quant_mode": 1,
+        "dequant_scale_w_uq_qr": torch.ones(1, 64), "smooth_scales_cq": torch.ones(1, 32),
+        "kv_cache": torch.zeros(3, 4, 1, 16).bfloat16(), "kr_cache": torch.zeros(3, 4, 1, 16).bfloat16(),
+        "cache_index": torch.arange(5),
+    }  # fmt: skip
+
+
+def feed_forward() -> Arguments:
+    return {
+        "x": torch.ones(8, 16, dtype=INT8), "weight1": torch.ones(3, 16, 32, dtype=INT8),
+        "weight2": torch.ones(3, 32, 16, dtype=INT8), "activation": "relu", "expert_tokens": [3, 0, 5],
+        "scale": torch.ones(3), "offset": torch.zeros(3), "deq_scale1": torch.ones(3, 32), "deq_scale2": torch.ones(3, 16),
+    }  # fmt: skip
+
+
+def ring(packed: bool) -> Arguments:
+    """Two parts of 4 tokens: two sequences of two heads, or one behind the other."""
+    statistics, result = torch.ones((4, 2, 8) if packed else (2, 2, 4, 8)), half(4, 2, 32)
+    parts = {
+        f"{part}_{name}": value
+        for part in ("prev", "cur")
+        for name, value in (("attn_out", result), ("softmax_max", statistics), ("softmax_sum", statistics))
+    }
+    layout = {"input_layout": "TND", "input_softmax_layout": "TND", "actual_seq_qlen": torch.tensor([0, 1, 4])}
+    return {**parts, **(layout if packed else {})}
+
+
+def antiquantised_weight() -> Arguments:
+    scales = {f"antiquant_{name}": half(2, 8) for name in ("scale", "offset")}
+    return {"x": half(4, 64), "weight": torch.ones(64, 8, dtype=INT8), **scales, "antiquant_group_size": 32}
+
+
+def antiquantised_groups() -> Arguments:
+    scales = {f"antiquant_{name}": [half(3, 8)] for name in ("scale", "offset")}
+    return {**grouped(), "weight": [torch.ones(3, 16, 8, dtype=INT8)], **scales}
+
+
 VALID: dict[str, Callable[[], Arguments]] = {
     "npu_fused_infer_attention_score": fused_attention,
     "npu_fused_infer_attention_score in pages": in_pages,
     "npu_fusion_attention": trained,
     "npu_fusion_attention of packed sequences": packed,
     "npu_fusion_attention_grad": gradient,
+    "npu_fused_infer_attention_score by channel": lambda: antiquantised(0, half(2, 16)),
+    "npu_fused_infer_attention_score by token": lambda: antiquantised(1, torch.ones(1, 2, 6)),
+    "npu_fused_infer_attention_score by head": lambda: antiquantised(2, half(2)),
+    "npu_mla_prolog_v3": prolog,
+    "npu_ffn": feed_forward,
+    "npu_ring_attention_update": lambda: ring(False),
+    "npu_ring_attention_update of packed sequences": lambda: ring(True),
+    "npu_weight_quant_batchmatmul": antiquantised_weight,
+    "npu_grouped_matmul of floats and integers": antiquantised_groups,
     "npu_prompt_flash_attention": lambda: {
         "query": half(2, 4, 3, 16), "key": half(2, 4, 6, 16), "value": half(2, 4, 6, 16), "num_heads": 4, "input_layout": "BNSD",
     },
@@ -203,7 +263,7 @@ class Case(NamedTuple):
     text: str
 
 
-FIA, PAGES, FA, TND, GRAD = (name for name in VALID if "infer" in name or "fusion" in name)
+FIA, PAGES, FA, TND, GRAD, CHANNEL, TOKEN, HEAD = (name for name in VALID if "infer" in name or "fusion" in name)
 CASES = [
     Case(FIA, "query", narrower(3), PARAMETER, "key of shape (2, 2, 6, 16) has heads of 16; the query's have 15"),
     Case(FIA, "key", narrower(0), PARAMETER, "key of shape (1, 2, 6, 16) is not [2, 2, _, _]"),
@@ -227,6 +287,31 @@ CASES = [
     Case(GRAD, "dy", wider(2), PARAMETER, "dy[b, head_num, sq, dv]: dimension 2 is 4, but dimension sq is 3"),
     Case(GRAD, "softmax_max", narrower(3), PARAMETER, "softmax_max[b, head_num, sq, 8]"),
     Case(GRAD, "attention_in", narrower(1), PARAMETER, "attention_in[b, head_num, sq, dv]"),
+    Case(CHANNEL, "key_antiquant_scale", narrower(1), PARAMETER, "key_antiquant_scale of shape (2, 15) is not [1] or [32] or [2, 16] or [2, 1, 16]"),
+    Case(CHANNEL, "value_antiquant_offset", narrower(0), PARAMETER, "value_antiquant_offset of shape (1, 16) has not the scale's, (2, 16)"),
+    Case(CHANNEL, "key", lambda x: x.to(HALF), PARAMETER, ""),
+    Case(CHANNEL, "value_antiquant_mode", becoming(2), PARAMETER, "they are the same, or 0 and 1"),
+    Case(TOKEN, "key_antiquant_scale", narrower(2), PARAMETER, "key_antiquant_scale of shape (1, 2, 5) is not [2, 6], as mode 1, by token"),
+    Case(TOKEN, "value_antiquant_scale", narrower(1), PARAMETER, "value_antiquant_scale of shape (1, 1, 6) is not [2, 6]"),
+    Case(HEAD, "key_antiquant_scale", narrower(0), PARAMETER, "key_antiquant_scale of shape (1,) is not [2]"),
+    Case(HEAD, "key_antiquant_scale", becoming(None), PARAMETER, "antiquant_scale absent; integers need it"),
+    Case("npu_mla_prolog_v3", "dequant_scale_w_uq_qr", narrower(1), PARAMETER, "dequant_scale_w_uq_qr[1, u]: dimension 1 is 63"),
+    Case("npu_mla_prolog_v3", "smooth_scales_cq", flatter, PARAMETER, "smooth_scales_cq[1, hcq]"),
+    Case("npu_mla_prolog_v3", "rope_cos", narrower(0), PARAMETER, "*t"),
+    Case("npu_mla_prolog_v3", "cache_index", ending(12), VALUES, "the cache has slots 0 to 11"),
+    Case("npu_ffn", "deq_scale1", narrower(1), PARAMETER, "deq_scale1[experts, n1]: dimension 1 is 31"),
+    Case("npu_ffn", "deq_scale2", narrower(0), PARAMETER, "deq_scale2[experts, n2]: dimension 0 is 2"),
+    Case("npu_ffn", "scale", narrower(0), PARAMETER, "scale[experts]: dimension 0 is 2"),
+    Case("npu_ffn", "offset", narrower(0), PARAMETER, "offset[experts]: dimension 0 is 2"),
+    Case("npu_ffn", "weight2", narrower(1), PARAMETER, "must hold; activation is 'relu', n1 is 32, k2 is 31"),
+    Case("npu_ffn", "expert_tokens", becoming([3, 5]), PARAMETER, "expert_tokens[experts]: dimension 0 is 2"),
+    Case("npu_ffn", "expert_tokens", becoming([3, 0, 6]), VALUES, "nor exceed 8 rows"),
+    Case("npu_ring_attention_update of packed sequences", "actual_seq_qlen", ending(5), VALUES, "must not fall, nor exceed T, 4"),
+    Case("npu_weight_quant_batchmatmul", "antiquant_scale", narrower(0), PARAMETER, ""),
+    Case("npu_weight_quant_batchmatmul", "antiquant_scale", wider(0), PARAMETER, "antiquant_scale of shape (3, 8) is not [2, 8], for groups of 32 of 64 rows"),
+    Case("npu_weight_quant_batchmatmul", "antiquant_offset", wider(0), PARAMETER, "antiquant_offset of shape (3, 8)"),
+    Case("npu_grouped_matmul of floats and integers", "antiquant_scale", lambda s: [narrower(1)(s[0])], PARAMETER, "antiquant_scale of shape (3, 7) is not [3, 8]"),
+    Case("npu_grouped_matmul of floats and integers", "antiquant_offset", lambda s: [narrower(0)(s[0])], PARAMETER, "antiquant_offset of shape (2, 8) is not [3, 8]"),
     Case("npu_prompt_flash_attention", "value", narrower(1), PARAMETER, "value of shape (2, 3, 6, 16) is not [2, 4, _, _]"),
     Case("npu_incre_flash_attention", "key", narrower(0), PARAMETER, "key"),
     Case("npu_lightning_indexer", "weights", narrower(2), PARAMETER, "weights[b, s, n]: dimension 2 is 7"),

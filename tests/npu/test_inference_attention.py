@@ -58,8 +58,10 @@ def test_layouts_and_shared_heads(dtype: torch.dtype, layout: str, kv_heads: int
     )
 
 
-@pytest.mark.parametrize("mode", [0, 1, 2, 3, 4])
-@pytest.mark.parametrize(("queries", "keys"), [(5, 5), (3, 6), (6, 3), (1, 4)])
+@pytest.mark.parametrize(
+    ("mode", "queries", "keys"),
+    [*((mode, *shape) for mode in range(5) for shape in ((5, 5), (3, 6), (6, 3))), (0, 1, 4), (1, 1, 4), (3, 1, 4)],
+)
 def test_sparse_modes(mode: int, queries: int, keys: int) -> None:
     q, k, v = made(2, 2, queries), made(2, 2, keys), made(2, 2, keys)
     before, after = (2, 1) if mode in (0, 4) else (EVERYTHING, EVERYTHING)
@@ -79,6 +81,27 @@ def test_sparse_modes(mode: int, queries: int, keys: int) -> None:
         (out, lse),
         "eager captured" if queries > 1 or mode < 2 else "eager",
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(("mode", "before", "after"), [(2, 9, 9), (4, 2, 0), (4, 9, -1), (4, 9, 0), (3, 0, 0)])
+def test_modes_that_would_hide_keys_from_one_query_are_refused(mode: int, before: int, after: int) -> None:
+    """aclnnFusedInferAttentionScoreV4: "Q_S is 1 and no rope: sparseMode has no effect", while the mode's mask says otherwise."""
+    q, k, v = made(2, 2, 1), made(2, 2, 4), made(2, 2, 4)
+
+    def run(q: T, k: T, v: T) -> T:
+        mask = torch.ones(2048, 2048, dtype=torch.bool).triu(1).npu()
+        y = torch_npu.npu_fused_infer_attention_score(
+            q, k, v, atten_mask=mask, num_heads=2, scale=0.3, input_layout="BNSD", sparse_mode=mode,
+            pre_tokens=before, next_tokens=after,
+        )[0]  # fmt: skip
+        torch.npu.synchronize()
+        return y
+
+    if (before, after) in ((9, 0), (0, 0)):  # nothing is hidden
+        check(run, [q, k, v], by_batch(q, k, v, 0.3)[0], "eager")
+        return
+    with pytest.raises(RuntimeError, match=f"sparse_mode {mode} would hide keys from the only query"):
+        run(q.npu(), k.npu(), v.npu())
 
 
 def test_ragged_lengths() -> None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import torch
 
-from ascend_graph.host.ops.inference_attention import check_triangle
+from ascend_graph.host.ops.attention_masks import check_triangle
 from ascend_graph.host.ops.registry import host_kernel
 
 T = torch.Tensor
@@ -319,10 +319,16 @@ def _rotated(x: T, interleaved: bool) -> T:
     return torch.cat([-second, first], -1)
 
 
+def _broadcasts(factor: T, x: T) -> bool:
+    """Whether a tensor broadcasts to the shape of another."""
+    sizes = zip(reversed(factor.shape), reversed(x.shape), strict=False)
+    return factor.dim() <= x.dim() and all(size in (1, wanted) for size, wanted in sizes)
+
+
 def _rotary(x: T, cos: T, sin: T, mode: int) -> T:
     if mode not in (0, 1):
         raise ValueError(f"mode {mode} is not supported; 0, half, and 1, interleaved, are")
-    if any(factor.dim() > x.dim() or torch.broadcast_shapes(x.shape, factor.shape) != x.shape for factor in (cos, sin)):
+    if not all(_broadcasts(factor, x) for factor in (cos, sin)):
         raise ValueError(f"cos {tuple(cos.shape)} and sin {tuple(sin.shape)} do not suit {tuple(x.shape)}")
     wide = x.float()
     return (wide * cos.float() + _rotated(wide, mode == 1) * sin.float()).to(x.dtype)
@@ -412,6 +418,8 @@ def ring_attention_update(
         )
     if input_layout == "TND" and input_softmax_layout != "TND":
         raise ValueError("input_layout TND needs input_softmax_layout TND on the host")
+    if input_layout == "TND":
+        _check_ends(actual_seq_qlen, prev_attn_out.size(0))
     largest = torch.maximum(prev_softmax_max, cur_softmax_max)
     before = prev_softmax_sum * torch.exp(prev_softmax_max - largest)
     now = cur_softmax_sum * torch.exp(cur_softmax_max - largest)
@@ -422,6 +430,16 @@ def ring_attention_update(
     )
     assert isinstance(y, T)
     return y.to(prev_attn_out.dtype), largest, total
+
+
+def _check_ends(actual_seq_qlen: T | None, tokens: int) -> None:
+    if actual_seq_qlen is None:
+        raise ValueError("input_layout TND needs actual_seq_qlen")
+    if actual_seq_qlen.is_meta:
+        return
+    ends = actual_seq_qlen.tolist()
+    if ends != sorted(ends) or (ends and not 0 <= ends[0] <= ends[-1] <= tokens):
+        raise ValueError(f"actual_seq_qlen {ends} must not fall, nor exceed T, {tokens}")
 
 
 def _of_heads(factor: T, out: T, layout: str) -> T:

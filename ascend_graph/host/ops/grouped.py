@@ -187,6 +187,11 @@ def _grouped(
     parameters = [_given(given) for given in tensors[2:]]
     if group_type != 2:
         _check_operands(x, weight, group_list, group_list_type, groups)
+        _check_parameters(parameters, weight, groups if stacked else 0)
+        if per_token_scale is not None and len(x) == 1 and per_token_scale.numel() != x[0].size(0):
+            raise ValueError(
+                f"per_token_scale of shape {tuple(per_token_scale.shape)} has not a number for each of {x[0].size(0)} rows"
+            )
 
     def product(a: T, group: int, rows: T | None) -> T:
         w = weight[0][group] if stacked else weight[group if len(weight) > 1 else 0]
@@ -234,6 +239,21 @@ def _check_operands(x: list[T], weight: list[T], group_list: T | None, kind: int
             or (kind != 2 and group_list.size(0) < groups)
         ):
             raise ValueError(f"group_list of shape {tuple(group_list.shape)} is not {expected}")
+
+
+def _check_parameters(parameters: list[list[T]], weight: list[T], stacked: int) -> None:
+    """Refuse biases, scales and offsets that are not for the weights' columns; ``stacked`` is the number of groups in one tensor."""
+    columns = [w.size(-1) for w in weight]
+    for name, values in zip(
+        ("bias", "scale", "offset", "antiquant_scale", "antiquant_offset"), parameters, strict=True
+    ):
+        if values and len(values) != len(weight):
+            raise ValueError(f"{name} has {len(values)} tensors; weight has {len(weight)}")
+        for value, count in zip(values, columns, strict=False):
+            shape = tuple(value.shape)
+            if not shape or shape[-1] not in (1, count) or (stacked and shape[0] != stacked):
+                expected = f"[{stacked}, {count}], for each group" if stacked else f"[{count}]"
+                raise ValueError(f"{name} of shape {shape} is not {expected}, a number for each column")
 
 
 def _over_sums(x: T, weight: T, group_list: T, kind: int, target: torch.dtype) -> T:

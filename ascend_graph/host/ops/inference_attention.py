@@ -8,87 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 
 from ascend_graph.host.dtypes import torch_dtype
+from ascend_graph.host.ops.antiquantisation import Dequantiser, joint_dequantisers
+from ascend_graph.host.ops.attention_layouts import LAYOUTS, Cache, KeySpans, Query, as_bnsd, from_bnsd
+from ascend_graph.host.ops.attention_masks import UNBOUNDED, Sparsity
 from ascend_graph.host.ops.registry import host_kernel
 
 T = torch.Tensor
-
-_UNBOUNDED = 2147483647
-#: The query's layout in a layout's name, and the output's.
-_LAYOUTS = {
-    **{name: (name, name) for name in ("BSH", "BSND", "BNSD", "TND", "NTD", "NSD")},
-    **{f"{q}_{out}": (q, out) for q, out in (("BNSD", "BSND"), ("BSH", "BNSD"), ("BSND", "BNSD"), ("NTD", "TND"))},
-    **{f"{q}_{out}": (q, out) for q, out in (("BSH", "NBSD"), ("BSND", "NBSD"), ("BNSD", "NBSD"), ("TND", "NTD"))},
-}
-#: Numbers that a page has beside each other in the layout of matrix units.
-_FRACTAL = 16
-
-
-@dataclass(frozen=True, slots=True)
-class Sparsity:
-    """Which keys a query attends to."""
-
-    mask: T | None
-    mode: int
-    before: int
-    after: int
-
-    def __post_init__(self) -> None:
-        if self.mode not in (0, 1, 2, 3, 4):
-            raise ValueError(f"sparse_mode {self.mode} is not supported; 0, 1, 2, 3 and 4 are")
-        if self.mode and self.mask is None:
-            raise ValueError(f"sparse_mode {self.mode} needs atten_mask")
-        if self.mode == 4 and self.before + self.after < 0:
-            raise ValueError(f"pre_tokens {self.before} and next_tokens {self.after}: the band is empty")
-
-    def masked(self, batch: int, queries: int, keys: int) -> T | None:
-        """What a sequence's queries do not attend to, as [queries, keys]; None where they attend to all."""
-        if self.mask is None:
-            return None
-        if self.mode in (2, 3, 4):
-            check_triangle(self.mask, self.mode)
-        if self.mode in (0, 1):
-            masked = self._given(batch, queries, keys)
-            if self.mode == 0 and queries > 1:
-                masked = masked | _outside(queries, keys, 0, self.before, self.after, masked.device)
-            return masked
-        if queries == 1 and keys and self.mode != 4:
-            return None if self.mode == 3 else _outside(1, keys, 0, _UNBOUNDED, 0, self.mask.device)
-        shift = keys - queries if self.mode in (3, 4) else 0
-        before, after = (self.before, self.after) if self.mode == 4 else (_UNBOUNDED, 0)
-        return _outside(queries, keys, shift, before, after, self.mask.device)
-
-    def _given(self, batch: int, queries: int, keys: int) -> T:
-        assert self.mask is not None
-        mask = self.mask
-        if mask.dim() == 2 and queries == 1 and mask.size(0) != 1:  # [batch, keys]
-            mask = mask[batch % mask.size(0)].unsqueeze(0)
-        while mask.dim() > 2:
-            mask = mask[batch if mask.size(0) > 1 else 0]
-        if mask.size(0) < queries or mask.size(1) < keys:
-            raise ValueError(
-                f"atten_mask of shape {tuple(self.mask.shape)} is smaller than {queries} queries and {keys} keys"
-            )
-        return mask[:queries, :keys].bool()
-
-
-def check_triangle(mask: T, mode: int, rows: int = 2048) -> None:
-    """Refuse a mask that has not the size of those that stand for masks of any size.
-
-    Raises:
-        ValueError: it has not.
-    """
-    if mask.shape[-2:] != (rows, 2048) or mask.numel() != rows * 2048:
-        raise ValueError(f"atten_mask of shape {tuple(mask.shape)}: sparse_mode {mode} needs ({rows}, 2048)")
-
-
-def _outside(queries: int, keys: int, shift: int, before: int, after: int, device: torch.device) -> T:
-    distance = torch.arange(keys, device=device) - torch.arange(queries, device=device).unsqueeze(1) - shift
-    return (distance > after) | (distance < -before)
 
 
 def attend(q: T, k: T, v: T, scale: float, bias: T | None, masked: T | None, sink: T | None = None) -> tuple[T, T]:
@@ -124,213 +53,8 @@ def attend(q: T, k: T, v: T, scale: float, bias: T | None, masked: T | None, sin
     return y / torch.where(total == 0, 1, total), lse
 
 
-@dataclass(frozen=True, slots=True)
-class _Query:
-    """A query in any layout."""
-
-    tensor: T
-    layout: str
-    heads: int
-    lengths: list[int] | None
-
-    def __post_init__(self) -> None:
-        dims = 3 if self.layout in ("BSH", "TND", "NTD", "NSD") else 4
-        if self.tensor.dim() != dims:
-            raise ValueError(
-                f"query of shape {tuple(self.tensor.shape)} has {self.tensor.dim()} dimensions; layout {self.layout} has {dims}"
-            )
-        if self.heads <= 0:
-            raise ValueError(f"num_heads {self.heads} is not positive")
-        if self.layout != "BSH" and self.tensor.size(self.layout.index("N")) != self.heads:
-            raise ValueError(
-                f"num_heads {self.heads} is not the N of query {tuple(self.tensor.shape)} in layout {self.layout}"
-            )
-        if self.layout == "BSH" and self.tensor.size(2) % self.heads:
-            raise ValueError(f"H of query {tuple(self.tensor.shape)} is no multiple of num_heads {self.heads}")
-        if "T" in self.layout and self.lengths is None and not self.tensor.is_meta:
-            raise ValueError(f"layout {self.layout} needs actual_seq_lengths")
-
-    def padded(self) -> T:
-        """As [batch, heads, length, dimension]; of layouts with T the batch is one."""
-        return as_bnsd(self.tensor, self.layout, self.heads)
-
-    def spans(self, batch: int, length: int) -> list[tuple[int, int, int]]:
-        """Of each sequence the row of the padded tensor, its beginning and its end."""
-        if "T" in self.layout:
-            ends = self.lengths or []
-            starts = [0, *ends[:-1]]
-            if any(start > end for start, end in zip(starts, ends, strict=True)) or (ends and ends[-1] > length):
-                raise ValueError(f"actual_seq_lengths {ends} must not fall, nor exceed T, {length}")
-            return [(0, start, end) for start, end in zip(starts, ends, strict=True)]
-        lengths = per_batch(self.lengths, batch, length, "actual_seq_lengths")
-        return [(row, 0, used) for row, used in enumerate(lengths)]
-
-
-def as_bnsd(x: T, layout: str, heads: int) -> T:
-    """A tensor of any layout as [batch, heads, length, dimension]."""
-    match layout:
-        case "BSH":
-            return x.reshape(x.size(0), x.size(1), heads, -1).transpose(1, 2)
-        case "BSND":
-            return x.transpose(1, 2)
-        case "BNSD":
-            return x
-        case "TND":
-            return x.transpose(0, 1).unsqueeze(0)
-    return x.unsqueeze(0)  # NTD, NSD
-
-
-def from_bnsd(x: T, layout: str) -> T:
-    """The reverse of ``as_bnsd``."""
-    match layout:
-        case "BSH":
-            return x.transpose(1, 2).flatten(2)
-        case "BSND":
-            return x.transpose(1, 2).contiguous()
-        case "BNSD":
-            return x
-        case "NBSD":
-            return x.transpose(0, 1).contiguous()
-        case "TND":
-            return x[0].transpose(0, 1).contiguous()
-    return x[0]
-
-
-def per_batch(lengths: list[int] | None, batch: int, most: int, name: str) -> list[int]:
-    """A length for each sequence: one for all, or as many as there are.
-
-    Raises:
-        ValueError: there are fewer, or one is larger than the tensor.
-    """
-    if lengths is None or not lengths:
-        return [most] * batch
-    found = lengths * batch if len(lengths) == 1 else lengths[:batch]
-    if len(found) < batch:
-        raise ValueError(f"{name} has {len(lengths)} numbers; the batch is {batch}")
-    if any(not 0 <= length <= most for length in found):
-        raise ValueError(f"{name} {found}: each must be from 0 to {most}")
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Cache:
-    """Keys or values of all sequences."""
-
-    name: str
-    tensors: Sequence[T]
-    layout: str
-    heads: int
-    block_table: T | None
-    block_size: int
-
-    def check(self, batch: int) -> None:
-        """Refuse tensors whose shapes are not those of the layout, or of pages.
-
-        Raises:
-            ValueError: with the name, the shape and what is expected.
-        """
-        if not self.tensors:
-            raise ValueError(f"{self.name} has no tensor")
-        for x in self.tensors:
-            shape, expected = tuple(x.shape), self._expected(x, batch)
-            if len(expected) != len(shape) or any(e not in (None, n) for e, n in zip(expected, shape, strict=True)):
-                shown = ", ".join("_" if size is None else str(size) for size in expected)
-                raise ValueError(f"{self.name} of shape {shape} is not [{shown}]")
-            has_width = x.dim() == 3 and (self.block_table is not None or "H" in self.layout)
-            if has_width and shape[2] % self.heads:
-                raise ValueError(f"{self.name} of shape {shape}: {shape[2]} is no multiple of {self.heads} heads")
-
-    def _expected(self, x: T, batch: int) -> list[int | None]:
-        """The sizes that a tensor must have; None is any."""
-        if self.block_table is not None:
-            pages: dict[int, list[int | None]] = {
-                3: [None, self.block_size, None],
-                4: [None, self.heads, self.block_size, None],
-                5: [None, self.heads, None, self.block_size, None],
-            }
-            return pages.get(x.dim(), pages[4])
-        sizes = {"B": batch if len(self.tensors) == 1 else 1, "N": self.heads}
-        return [sizes.get(axis) for axis in self.layout]
-
-    def width(self) -> int:
-        """The dimension of a head."""
-        x = self.tensors[0]
-        if self.block_table is not None and x.dim() == 5:
-            return x.size(2) * x.size(4)
-        return (
-            x.size(-1) // self.heads
-            if x.dim() == 3 and (self.layout == "BSH" or self.block_table is not None)
-            else x.size(-1)
-        )
-
-    def sequence(self, number: int, start: int, length: int) -> T:
-        """A sequence as [heads, length, dimension], from ``start``, which is not 0 where sequences follow each other."""
-        if self.block_table is not None:
-            return self._from_pages(self.block_table[number], length)
-        if len(self.tensors) > 1:
-            return as_bnsd(self.tensors[number], self.layout, self.heads)[0, :, :length]
-        x = as_bnsd(self.tensors[0], self.layout, self.heads)
-        return x[0 if "T" in self.layout else number, :, start : start + length]
-
-    def _from_pages(self, pages: T, length: int) -> T:
-        x = self.tensors[0]
-        count = -(-length // self.block_size) if self.block_size else 0
-        if count > pages.numel():
-            raise ValueError(
-                f"block_table has {pages.numel()} blocks of {self.block_size} for a sequence; {length} tokens need {count}"
-            )
-        used = pages[:count].tolist()
-        if not all(0 <= page < x.size(0) for page in used):
-            raise ValueError(f"block_table {used}: {self.name} has blocks 0 to {x.size(0) - 1}")
-        blocks = x[used[0]].unsqueeze(0) if count == 1 else x.index_select(0, pages[:count])
-        if x.dim() == 5:  # [blocks, heads, dimension / 16, block size, 16]
-            blocks = blocks.permute(1, 0, 3, 2, 4).flatten(3)
-        elif x.dim() == 4:  # [blocks, heads, block size, dimension]
-            blocks = blocks.transpose(0, 1)
-        else:  # [blocks, block size, heads * dimension]
-            blocks = blocks.unflatten(2, (self.heads, -1)).permute(2, 0, 1, 3)
-        return blocks.flatten(1, 2)[:, :length]
-
-    def most(self, number: int) -> int:
-        """How many tokens of a sequence there are room for."""
-        if self.block_table is not None:
-            return self.block_table.size(1) * self.block_size
-        x = self.tensors[number] if len(self.tensors) > 1 else self.tensors[0]
-        return as_bnsd(x, self.layout, self.heads).size(2)
-
-
 def _numbers(x: T | None) -> list[int] | None:
     return None if x is None or x.is_meta or x.numel() == 0 else [int(n) for n in x.reshape(-1).tolist()]
-
-
-@dataclass(frozen=True, slots=True)
-class _Dequantiser:
-    """Scales and offsets of quantised keys or values, of a mode's shape."""
-
-    scale: T | None
-    offset: T | None
-    mode: int
-
-    def __call__(self, x: T, batch: int) -> T:
-        if self.scale is None:
-            return x.float()
-        offset = 0 if self.offset is None else self._laid_out(self.offset, x, batch)
-        return (x.float() + offset) * self._laid_out(self.scale, x, batch)
-
-    def _laid_out(self, values: T, x: T, batch: int) -> T:
-        heads, length, width = x.shape
-        values = values.float()
-        if self.mode == 0:  # by channel, or one for all
-            return values if values.numel() == 1 else values.reshape(heads, 1, width)
-        if self.mode == 1:  # by token
-            return values.reshape(-1, values.size(-1))[batch, :length].reshape(1, length, 1)
-        if self.mode == 2:  # by head
-            return values.reshape(heads, 1, 1)
-        if self.mode == 3:  # by token and head
-            return values.reshape(-1, heads, values.size(-1))[batch, :, :length].unsqueeze(-1)
-        raise ValueError(
-            f"antiquant mode {self.mode} is not supported; 0 (channel), 1 (token), 2 (head) and 3 (token and head) are"
-        )
 
 
 def _attention(
@@ -349,35 +73,37 @@ def _attention(
     layout: str,
     scale: float,
     ropes: tuple[T, T] | None = None,
-    dequantisers: tuple[_Dequantiser, _Dequantiser] = (_Dequantiser(None, None, 0), _Dequantiser(None, None, 0)),
+    dequantisers: tuple[Dequantiser, Dequantiser] = (Dequantiser(), Dequantiser()),
     sink: T | None = None,
     dtype: torch.dtype | None = None,
 ) -> tuple[T, T]:
     """Attention in the layout of the output, and the logarithm of the softmax's sum, [batch, heads, queries, 1] or [T, heads, 1]."""
-    if layout not in _LAYOUTS:
-        raise ValueError(f"input_layout {layout!r} is not one of {', '.join(_LAYOUTS)}")
-    q_layout, out_layout = _LAYOUTS[layout]
+    if layout not in LAYOUTS:
+        raise ValueError(f"input_layout {layout!r} is not one of {', '.join(LAYOUTS)}")
+    q_layout, out_layout = LAYOUTS[layout]
     kv_heads = kv_heads or heads
     if heads % kv_heads:
         raise ValueError(f"num_key_value_heads {kv_heads} does not divide num_heads {heads}")
-    source = _Query(query, q_layout, heads, _numbers(lengths))
+    source = Query(query, q_layout, heads, _numbers(lengths))
     if block_table is not None and block_size <= 0:
         raise ValueError(f"block_size {block_size} is not positive; block_table needs it")
     keys, values = (
-        _Cache(name, tensors, q_layout, kv_heads, block_table, block_size)
+        Cache(name, tensors, q_layout, kv_heads, block_table, block_size)
         for name, tensors in (("key", key), ("value", value))
     )
     padded = source.padded()
     batch, _, length, width = padded.shape
     _check_caches(keys, values, batch, width)
     _check_companions(query, key[0], block_table, ropes, sink, heads)
+    for cache, dequantiser in zip((keys, values), dequantisers, strict=True):
+        cache.check_dequantiser(dequantiser)
     out = padded.new_zeros(batch, heads, length, values.width(), dtype=dtype or query.dtype)
     lse = padded.new_full((batch, heads, length, 1), math.inf, dtype=torch.float32)
     if not query.is_meta:
-        kv_spans = _kv_spans(source, keys, _numbers(kv_lengths), batch)
+        kv_spans = KeySpans(source, keys, _numbers(kv_lengths), batch)
         rotated = None if ropes is None else as_bnsd(ropes[0], q_layout, heads)
         rope_cache = (
-            None if ropes is None else _Cache("key_rope", [ropes[1]], q_layout, kv_heads, block_table, block_size)
+            None if ropes is None else Cache("key_rope", [ropes[1]], q_layout, kv_heads, block_table, block_size)
         )
         for number, (row, start, end) in enumerate(source.spans(batch, length)):
             kv_start, kv_length = kv_spans(number)
@@ -395,7 +121,7 @@ def _attention(
     return from_bnsd(out, out_layout), from_bnsd(lse, "TND") if "T" in q_layout else lse
 
 
-def _check_caches(keys: _Cache, values: _Cache, batch: int, width: int) -> None:
+def _check_caches(keys: Cache, values: Cache, batch: int, width: int) -> None:
     """Refuse keys and values that do not fit each other, or the queries."""
     keys.check(batch)
     values.check(batch)
@@ -432,42 +158,6 @@ def _bias(pse_shift: T, number: int, queries: int, keys: int) -> T:
     return bias[:, :queries, :keys]
 
 
-class _kv_spans:  # noqa: N801
-    """Where a sequence's keys begin and how many there are."""
-
-    def __init__(self, query: _Query, cache: _Cache, lengths: list[int] | None, batch: int) -> None:
-        self.cache = cache
-        self.batch = len(query.lengths or []) if "T" in query.layout else batch
-        self.follow = "T" in query.layout and cache.block_table is None
-        if self.follow:
-            if lengths is None or len(lengths) < self.batch:
-                raise ValueError(
-                    f"layout {query.layout} needs actual_seq_lengths_kv with a number for each of {self.batch} sequences"
-                )
-            ends, total = lengths[: self.batch], cache.most(0)
-            if any(a > b for a, b in zip([0, *ends], ends, strict=False)) or ends[-1] > total:
-                raise ValueError(f"actual_seq_lengths_kv {ends} must not fall, nor exceed T, {total}")
-            self.ends = ends
-        else:
-            if cache.block_table is not None and lengths is None:
-                raise ValueError("block_table needs actual_seq_lengths_kv")
-            if cache.block_table is not None and cache.block_table.size(0) < self.batch:
-                raise ValueError(f"block_table has {cache.block_table.size(0)} rows; the batch is {self.batch}")
-            if len(cache.tensors) not in (1, self.batch):
-                raise ValueError(
-                    f"{cache.name} has {len(cache.tensors)} tensors; 1 or the batch, {self.batch}, are supported"
-                )
-            most = max(cache.most(n) for n in range(len(cache.tensors)))
-            given = per_batch(lengths, self.batch, most, "actual_seq_lengths_kv")
-            self.lengths = [min(used, cache.most(n)) for n, used in enumerate(given)]
-
-    def __call__(self, number: int) -> tuple[int, int]:
-        if not self.follow:
-            return 0, self.lengths[number]
-        start = self.ends[number - 1] if number else 0
-        return start, self.ends[number] - start
-
-
 def _reject(**inputs: T | None) -> None:
     present = [name for name, value in inputs.items() if value is not None]
     if present:
@@ -478,7 +168,7 @@ def _quantised(out: T, layout: str, heads: int, scale: T | None, offset: T | Non
     """The output as int8, by one scale, or by one for each of its channels."""
     if scale is None:
         return out
-    output = _LAYOUTS[layout][1]
+    output = LAYOUTS[layout][1]
     width = out.size(-1) // (heads if output == "BSH" else 1)
 
     def along(values: T) -> T:
@@ -575,7 +265,7 @@ def incre_flash_attention(
         key,
         value,
         pse_shift=pse_shift,
-        sparsity=Sparsity(atten_mask, 0, _UNBOUNDED, _UNBOUNDED),
+        sparsity=Sparsity(atten_mask, 0, UNBOUNDED, UNBOUNDED),
         lengths=None,
         kv_lengths=actual_seq_lengths,
         block_table=block_table,
@@ -584,24 +274,14 @@ def incre_flash_attention(
         kv_heads=num_key_value_heads,
         layout=input_layout,
         scale=scale_value,
-        dequantisers=_joint_dequantisers(antiquant_scale, antiquant_offset, 0),
+        dequantisers=joint_dequantisers(antiquant_scale, antiquant_offset, 0),
     )
     return _quantised(y, input_layout, num_heads, quant_scale2, quant_offset2)
 
 
-def _joint_dequantisers(scale: T | None, offset: T | None, mode: int) -> tuple[_Dequantiser, _Dequantiser]:
-    """Those of parameters that have the keys' numbers first, then the values'."""
-
-    def part(x: T | None, number: int) -> T | None:
-        return None if x is None else x[number]
-
-    keys, values = (_Dequantiser(part(scale, n), part(offset, n), mode) for n in (0, 1))
-    return keys, values
-
-
 def _has_one_token(query: T, layout: str) -> bool:
     """Whether every sequence has one query, as in a step that decodes: their lengths have no effect then, whatever they are."""
-    q_layout, _ = _LAYOUTS.get(layout, ("", ""))
+    q_layout, _ = LAYOUTS.get(layout, ("", ""))
     place = q_layout.find("S")
     return 0 <= place < query.dim() and query.size(place) == 1
 
@@ -642,8 +322,8 @@ def fused_infer_attention_score(
     *,
     num_heads: int,
     scale: float = 1.0,
-    pre_tokens: int = _UNBOUNDED,
-    next_tokens: int = _UNBOUNDED,
+    pre_tokens: int = UNBOUNDED,
+    next_tokens: int = UNBOUNDED,
     input_layout: str = "BSH",
     num_key_value_heads: int = 0,
     sparse_mode: int = 0,
@@ -666,20 +346,25 @@ def fused_infer_attention_score(
         raise ValueError("query_rope and key_rope are given together or not at all")
     if pse_type or query_quant_mode:
         raise ValueError(f"pse_type {pse_type}, query_quant_mode {query_quant_mode}: not supported on the host; 0 is")
-    if key_antiquant_scale is not None:
+    if key_antiquant_scale is not None or value_antiquant_scale is not None:
         dequantisers = (
-            _Dequantiser(key_antiquant_scale, key_antiquant_offset, key_antiquant_mode),
-            _Dequantiser(value_antiquant_scale, value_antiquant_offset, value_antiquant_mode),
+            Dequantiser(key_antiquant_scale, key_antiquant_offset, key_antiquant_mode, "key_antiquant_{}"),
+            Dequantiser(value_antiquant_scale, value_antiquant_offset, value_antiquant_mode, "value_antiquant_{}"),
         )
+        if key_antiquant_mode != value_antiquant_mode and (key_antiquant_mode, value_antiquant_mode) != (0, 1):
+            raise ValueError(
+                f"key_antiquant_mode {key_antiquant_mode}, value_antiquant_mode {value_antiquant_mode}: they are the same, or 0 and 1"
+            )
     else:
-        dequantisers = _joint_dequantisers(antiquant_scale, antiquant_offset, antiquant_mode)
+        dequantisers = joint_dequantisers(antiquant_scale, antiquant_offset, antiquant_mode)
+    one_token = _has_one_token(query, input_layout) and query_rope is None
     y, lse = _attention(
         query,
         key,
         value,
         pse_shift=pse_shift,
-        sparsity=Sparsity(atten_mask, sparse_mode, pre_tokens, next_tokens),
-        lengths=None if _has_one_token(query, input_layout) and query_rope is None else actual_seq_lengths,
+        sparsity=Sparsity(atten_mask, sparse_mode, pre_tokens, next_tokens, one_token),
+        lengths=None if one_token else actual_seq_lengths,
         kv_lengths=actual_seq_lengths_kv,
         block_table=block_table,
         block_size=block_size,

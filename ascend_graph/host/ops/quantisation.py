@@ -265,8 +265,13 @@ def weight_quant_batch_matmul(
     if a.size(-1) != w.size(-2):
         raise ValueError(f"x {tuple(a.shape)} and weight {tuple(w.shape)} are no matrices that can be multiplied")
     scale, offset = (
-        _weight_parameter(p, w, transpose_weight, antiquant_group_size) for p in (antiquant_scale, antiquant_offset)
+        _weight_parameter(name, values, w, transpose_weight, antiquant_group_size)
+        for name, values in (("antiquant_scale", antiquant_scale), ("antiquant_offset", antiquant_offset))
     )
+    if antiquant_offset is not None and antiquant_offset.shape != antiquant_scale.shape:
+        raise ValueError(
+            f"antiquant_offset of shape {tuple(antiquant_offset.shape)} has not the scale's, {tuple(antiquant_scale.shape)}"
+        )
     assert scale is not None
     y = a.float() @ ((w if offset is None else w + offset) * scale)
     if bias is not None:
@@ -279,18 +284,25 @@ def weight_quant_batch_matmul(
     return saturated(y if quant_offset is None else y + quant_offset.float())
 
 
-def _weight_parameter(values: T | None, weight: T, transposed: bool, group_size: int) -> T | None:
+def _weight_parameter(name: str, values: T | None, weight: T, transposed: bool, group_size: int) -> T | None:
     """One number for each of the weight's: [1], [columns] or [1, columns], or [groups of rows, columns]."""
     if values is None:
         return None
     wide = values.float()
-    if wide.numel() in (1, weight.size(-1)):
+    rows, columns = weight.shape[-2:]
+    if wide.numel() in (1, columns):
         return wide.reshape(1, -1)
     if group_size <= 0:
-        raise ValueError(f"antiquant_scale of shape {tuple(values.shape)} does not suit {weight.size(-1)} columns")
+        raise ValueError(f"{name} of shape {tuple(values.shape)} has not 1 number, nor {columns}, one for each column")
     if transposed:
         wide = wide.transpose(-1, -2)
-    return wide.repeat_interleave(group_size, -2)[..., : weight.size(-2), :]
+    groups = -(-rows // group_size)
+    if wide.shape[-2:] != (groups, columns):
+        expected = (columns, groups) if transposed else (groups, columns)
+        raise ValueError(
+            f"{name} of shape {tuple(values.shape)} is not {list(expected)}, for groups of {group_size} of {rows} rows"
+        )
+    return wide.repeat_interleave(group_size, -2)[..., :rows, :]
 
 
 def gated(x: T, activate_left: bool, mode: int = 0, limit: float = 7.0, alpha: float = 1.702, bias: float = 1.0) -> T:
