@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from operator import itemgetter
 from typing import Any
 
@@ -46,14 +46,7 @@ def prepare(name: str, arguments: Sequence[Any]) -> Callable[[], None]:
     """
     call = _bound(name).call(arguments)
     call.check()
-    return partial(_runner(), call)
-
-
-@cache
-def _runner() -> Callable[[_Call], None]:
-    """Where a graph breaks, Dynamo would trace into the kernel, which is no part of the model."""
-    runner: Callable[[_Call], None] = torch.compiler.disable(_Call.run)
-    return runner
+    return call.run
 
 
 @cache

@@ -95,7 +95,7 @@ def _product(
     if x.dtype.is_floating_point:
         y = x.float() @ weight.float()
         return y if bias is None else y + bias.float()
-    y = integer_product(x, weight)
+    y = integer_product(x, weight).double()
     if bias is not None and not bias.dtype.is_floating_point:
         y = y + bias.double()
     if scale is not None:

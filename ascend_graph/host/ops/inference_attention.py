@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 
 import torch
+from torch.nn import functional
 
 from ascend_graph.host.dtypes import torch_dtype
 from ascend_graph.host.ops.antiquantisation import Dequantiser, joint_dequantisers
@@ -20,16 +21,29 @@ from ascend_graph.host.ops.registry import host_kernel
 T = torch.Tensor
 
 
-def attend(q: T, k: T, v: T, scale: float, bias: T | None, masked: T | None, sink: T | None = None) -> tuple[T, T]:
-    """Attention of one sequence, [heads, queries, dimension], in float32, and the logarithm of the softmax's sum.
+def attend(
+    q: T,
+    k: T,
+    v: T,
+    scale: float,
+    bias: T | None,
+    masked: T | None,
+    sink: T | None = None,
+    with_logarithm: bool = False,
+) -> tuple[T, T | None]:
+    """Attention of one sequence, [heads, queries, dimension], in float32, and the logarithm of the softmax's sum, if asked for.
 
     Queries that attend to nothing have zeros, and infinity for the logarithm.
     """
     heads, queries, _ = q.shape
+    is_plain = bias is None and masked is None and sink is None and k.size(1)  # as in a step that decodes one token
+    if is_plain and not with_logarithm:
+        wide = (x.float().unsqueeze(0) for x in (q, k, v))
+        return functional.scaled_dot_product_attention(*wide, scale=scale, enable_gqa=heads != k.size(0))[0], None
     # The heads that share keys are rows of one product.
     scores = q.float().reshape(k.size(0), -1, q.size(-1)) @ k.float().transpose(-1, -2) * scale
     scores = scores.reshape(heads, queries, k.size(1))
-    if bias is None and masked is None and sink is None and scores.size(-1):  # as in a step that decodes one token
+    if is_plain:
         y = torch.softmax(scores, -1).reshape(v.size(0), -1, v.size(1)) @ v.float()
         return y.reshape(heads, queries, v.size(-1)), scores.logsumexp(-1, keepdim=True)
     if bias is not None:
@@ -37,7 +51,8 @@ def attend(q: T, k: T, v: T, scale: float, bias: T | None, masked: T | None, sin
     if masked is not None:
         scores = scores.masked_fill(masked, -math.inf)
     if scores.size(-1) == 0:
-        return scores.new_zeros(*scores.shape[:-1], v.size(-1)), scores.new_full((*scores.shape[:-1], 1), math.inf)
+        lse = scores.new_full((*scores.shape[:-1], 1), math.inf)
+        return scores.new_zeros(*scores.shape[:-1], v.size(-1)), lse if with_logarithm else None
     top = scores.amax(-1, keepdim=True)
     empty = top == -math.inf
     if sink is not None:
@@ -48,9 +63,9 @@ def attend(q: T, k: T, v: T, scale: float, bias: T | None, masked: T | None, sin
     total = weights.sum(-1, keepdim=True)
     if sink is not None:
         total = total + torch.exp(sink - top)
-    lse = torch.where(empty, math.inf, top + torch.log(total))
     y = (weights.reshape(v.size(0), -1, v.size(1)) @ v.float()).reshape(heads, queries, v.size(-1))
-    return y / torch.where(total == 0, 1, total), lse
+    y = y / torch.where(total == 0, 1, total)
+    return y, torch.where(empty, math.inf, top + torch.log(total)) if with_logarithm else None
 
 
 def _numbers(x: T | None) -> list[int] | None:
@@ -76,8 +91,12 @@ def _attention(
     dequantisers: tuple[Dequantiser, Dequantiser] = (Dequantiser(), Dequantiser()),
     sink: T | None = None,
     dtype: torch.dtype | None = None,
+    with_logarithm: bool = False,
 ) -> tuple[T, T]:
-    """Attention in the layout of the output, and the logarithm of the softmax's sum, [batch, heads, queries, 1] or [T, heads, 1]."""
+    """Attention in the layout of the output, and the logarithm of the softmax's sum, [batch, heads, queries, 1] or [T, heads, 1].
+
+    Without ``with_logarithm`` the second is empty.
+    """
     if layout not in LAYOUTS:
         raise ValueError(f"input_layout {layout!r} is not one of {', '.join(LAYOUTS)}")
     q_layout, out_layout = LAYOUTS[layout]
@@ -98,7 +117,7 @@ def _attention(
     for cache, dequantiser in zip((keys, values), dequantisers, strict=True):
         cache.check_dequantiser(dequantiser)
     out = padded.new_zeros(batch, heads, length, values.width(), dtype=dtype or query.dtype)
-    lse = padded.new_full((batch, heads, length, 1), math.inf, dtype=torch.float32)
+    lse = padded.new_full((batch, heads, length, 1) if with_logarithm else (0,), math.inf, dtype=torch.float32)
     if not query.is_meta:
         kv_spans = KeySpans(source, keys, _numbers(kv_lengths), batch)
         rotated = None if ropes is None else as_bnsd(ropes[0], q_layout, heads)
@@ -115,10 +134,11 @@ def _attention(
                 k = torch.cat([k, rope_cache.sequence(number, kv_start, kv_length).float()], -1)
             bias = None if pse_shift is None else _bias(pse_shift, number, end - start, kv_length)
             masked = sparsity.masked(number, end - start, kv_length)
-            y, logarithm = attend(q, k, v, scale, bias, masked, sink)
-            out[row, :, start:end] = y.to(out.dtype)
-            lse[row, :, start:end] = logarithm
-    return from_bnsd(out, out_layout), from_bnsd(lse, "TND") if "T" in q_layout else lse
+            y, logarithm = attend(q, k, v, scale, bias, masked, sink, with_logarithm)
+            out[row, :, start:end] = y
+            if logarithm is not None:
+                lse[row, :, start:end] = logarithm
+    return from_bnsd(out, out_layout), from_bnsd(lse, "TND") if "T" in q_layout and with_logarithm else lse
 
 
 def _check_caches(keys: Cache, values: Cache, batch: int, width: int) -> None:
@@ -376,6 +396,6 @@ def fused_infer_attention_score(
         dequantisers=dequantisers,
         sink=learnable_sink,
         dtype=torch_dtype(out_dtype) if out_dtype and quant_scale2 is None else None,
+        with_logarithm=softmax_lse_flag,
     )
-    y = _quantised(y, input_layout, num_heads, quant_scale2, quant_offset2)
-    return y, lse if softmax_lse_flag else lse.new_empty(0)
+    return _quantised(y, input_layout, num_heads, quant_scale2, quant_offset2), lse

@@ -26,10 +26,10 @@ def product(x1: T, x2: T, transpose_x1: bool, transpose_x2: bool, bias: T | None
 
 
 def integer_product(a: T, b: T) -> T:
-    """The product of matrices of whole numbers of at most 8 bits, exact, in float64."""
+    """The product of matrices of whole numbers of at most 8 bits, exact: in int32, or in float64."""
     plain = a.dtype is b.dtype is torch.int8 and b.dim() == 2 and a.numel() > 0 and b.numel() > 0
     if plain and not a.is_meta and _is_exact():
-        return torch._int_mm(a.reshape(-1, a.size(-1)), b).reshape(*a.shape[:-1], b.size(-1)).double()
+        return torch._int_mm(a.reshape(-1, a.size(-1)), b).reshape(*a.shape[:-1], b.size(-1))
     return a.double() @ b.double()
 
 

@@ -56,7 +56,7 @@ def saturated(x: T, dst_type: int = _INT8, round_mode: str = "rint") -> T:
 def dynamic(x: T, dst_type: int = _INT8, dims: int | list[int] = -1, largest: float = 0.0) -> tuple[T, T]:
     """Numbers by a scale of their own for each row, so that the largest becomes the dtype's largest, and the scales."""
     scale = x.abs().amax(dims, keepdim=True) / (largest or _range_of(dst_type)[1])
-    return _fitted(x / torch.where(scale == 0, 1, scale), dst_type), scale
+    return _fitted(x / scale.masked_fill(scale == 0, 1), dst_type), scale
 
 
 def _fitted(x: T, dst_type: int) -> T:
@@ -217,17 +217,18 @@ def quant_batch_matmul(
         raise ValueError(f"pertoken_scale has {pertoken_scale.numel()} numbers for {a.size(-2)} rows")
     y = integer_product(a, b)
     if bias is not None and not bias.dtype.is_floating_point:
-        y = y + bias.double()
+        y = y + bias
     target = torch_dtype(dtype)
     if target is torch.int32:
         return y.to(target)
-    y = y * scale.double()
+    wide = torch.float64 if target is torch.int8 else torch.float32
+    y = y * scale.to(wide)
     if pertoken_scale is not None:
-        y = y * pertoken_scale.double().unsqueeze(-1)
+        y = y * pertoken_scale.to(wide).unsqueeze(-1)
     if bias is not None and bias.dtype.is_floating_point:
-        y = y + bias.double()
+        y = y + bias.to(wide)
     if offset is not None:
-        y = y + offset.double()
+        y = y + offset.to(wide)
     return saturated(y) if target is torch.int8 else y.to(target)
 
 
@@ -447,11 +448,16 @@ def add_rms_norm_dynamic_quant(
     x = x1 + x2
     y = normalised(x, gamma, beta, epsilon)
     wanted = output_mask or [True, smooth_scale1 is not None and smooth_scale2 is not None]
-    results = []
-    for smooth, is_wanted in zip((smooth_scale1, smooth_scale2), wanted, strict=True):
-        quantised, scale = dynamic(y if smooth is None else y * smooth.float(), dst_type)
-        results.append((quantised, scale.squeeze(-1)) if is_wanted else (quantised.new_empty(0), scale.new_empty(0)))
-    (y1, scale1), (y2, scale2) = results
+    nothing = (_fitted(y[:0], dst_type).flatten(), y.new_empty(0))
+
+    def quantised(smooth: T | None) -> tuple[T, T]:
+        numbers, scale = dynamic(y if smooth is None else y * smooth.float(), dst_type)
+        return numbers, scale.squeeze(-1)
+
+    (y1, scale1), (y2, scale2) = (
+        quantised(smooth) if is_wanted else nothing
+        for smooth, is_wanted in zip((smooth_scale1, smooth_scale2), wanted, strict=True)
+    )
     return y1, y2, x, scale1, scale2
 
 
