@@ -38,8 +38,11 @@ def attend(
     heads, queries, _ = q.shape
     is_plain = bias is None and masked is None and sink is None and k.size(1)  # as in a step that decodes one token
     if is_plain and not with_logarithm:
-        wide = (x.float().unsqueeze(0) for x in (q, k, v))
-        return functional.scaled_dot_product_attention(*wide, scale=scale, enable_gqa=heads != k.size(0))[0], None
+        wide = [x.float().unsqueeze(0) for x in (q, k, v)]
+        y = functional.scaled_dot_product_attention(
+            wide[0], wide[1], wide[2], scale=scale, enable_gqa=heads != k.size(0)
+        )
+        return y[0], None
     # The heads that share keys are rows of one product.
     scores = q.float().reshape(k.size(0), -1, q.size(-1)) @ k.float().transpose(-1, -2) * scale
     scores = scores.reshape(heads, queries, k.size(1))
