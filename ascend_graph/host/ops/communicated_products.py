@@ -9,7 +9,8 @@ import torch
 from ascend_graph.host.dtypes import torch_dtype
 from ascend_graph.host.ops.communication import Group, times
 from ascend_graph.host.ops.matmul import product
-from ascend_graph.host.ops.quantisation import quant_batch_matmul, saturated, weight_quant_batch_matmul
+from ascend_graph.host.ops.quantisation import saturated
+from ascend_graph.host.ops.quantised_products import quant_batch_matmul, weight_quant_batch_matmul
 from ascend_graph.host.ops.registry import host_kernel
 from ascend_graph.host.toolkit import processor
 

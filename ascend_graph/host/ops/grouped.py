@@ -10,7 +10,9 @@ import torch.nn.functional as F
 from ascend_graph.host.dtypes import INT4, torch_dtype
 from ascend_graph.host.ops.four_bits import integers, unpacked_where_dense
 from ascend_graph.host.ops.matmul import integer_product
-from ascend_graph.host.ops.quantisation import dynamic, quant_matmul_dequant, saturated, unpacked_parameter
+from ascend_graph.host.ops.packed_parameters import unpacked_parameter
+from ascend_graph.host.ops.quantisation import dynamic, saturated
+from ascend_graph.host.ops.quantised_products import quant_matmul_dequant
 from ascend_graph.host.ops.registry import host_kernel
 
 T = torch.Tensor

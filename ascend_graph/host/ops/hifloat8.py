@@ -6,6 +6,7 @@ the exponent has, a sign and what follows its leading one. The prefix 0000 is of
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from itertools import pairwise
 
@@ -15,7 +16,7 @@ T = torch.Tensor
 
 #: The largest finite number; what would be the next one, 1.5 times as large, is the code of infinity.
 LARGEST = 32768.0
-_NAN = 0x80
+_NAN, _INFINITY = 0x80, 0x6F
 #: By the number of the exponent's bits the prefix, its length, and the length of the mantissa.
 _DOTS = {4: (0b11, 2, 1), 3: (0b10, 2, 2), 2: (0b01, 2, 3), 1: (0b001, 3, 3), 0: (0b0001, 4, 3)}
 
@@ -52,3 +53,19 @@ def encoded(x: T) -> T:
     code = torch.tensor(codes, device=x.device)[places.clamp(max=len(codes) - 1)]
     signed = torch.where((wide < 0) & (code != 0), code | 0x80, code)
     return torch.where(wide.isnan(), _NAN, signed).to(torch.uint8)
+
+
+def decoded(codes: T) -> T:
+    """What codes mean, as float32 of the same shape.
+
+    >>> decoded(torch.tensor([0x00, 0x08, 0x88, 0x6E, 0x6F, 0x80], dtype=torch.uint8)).tolist()
+    [0.0, 1.0, -1.0, 32768.0, inf, nan]
+    """
+    return torch.tensor(_meanings(), device=codes.device)[codes.long()]
+
+
+@cache
+def _meanings() -> list[float]:
+    """Of every code."""
+    positive = [math.inf if code == _INFINITY else _magnitude(code) for code in range(128)]
+    return [*positive, *(math.nan if code == 0 else -number for code, number in enumerate(positive))]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 
 from ascend_graph.host.dtypes import torch_dtype
-from ascend_graph.host.ops.quantisation import gated, normalised
+from ascend_graph.host.ops.quantisation import gated
+from ascend_graph.host.ops.quantised_norms import normalised
 from ascend_graph.host.ops.registry import host_kernel
 
 T = torch.Tensor
@@ -92,11 +93,11 @@ def _table(dtype: int, device: torch.device) -> T:
     return torch.tensor(numbers, device=device)
 
 
-def decoded(x: T) -> T:
-    """8-bit floats, or 4-bit ones, two in a byte, as float32."""
+def decoded(x: T, kind: int = 0) -> T:
+    """8-bit floats, or 4-bit ones, two in a byte, as float32; ``kind`` is the number in GE of what a view does not say itself."""
     if x.dtype in _FLOAT8.values():
         return x.float()
-    kind = getattr(x, "ge_dtype", 0)
+    kind = kind or getattr(x, "ge_dtype", 0)
     if kind not in _STEP:
         raise ValueError(f"x is {x.dtype}; floats of 8 or 4 bits are expected")
     codes = torch.stack([x & 15, x >> 4], -1).flatten(-2).long()

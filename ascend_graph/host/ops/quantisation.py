@@ -1,4 +1,4 @@
-"""Quantisation to integers of 8 and 4 bits and to 8-bit floats, and products of quantised matrices."""
+"""Quantisation to integers of 8 and 4 bits and to 8-bit floats, of tensors as they are and behind gated units."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ import torch
 
 from ascend_graph.host.dtypes import torch_dtype
 from ascend_graph.host.ops import hifloat8
-from ascend_graph.host.ops.four_bits import PACKED, as_int4, integers, packed, unpacked, unpacked_where_dense
+from ascend_graph.host.ops.four_bits import as_int4, integers, packed, unpacked
 from ascend_graph.host.ops.indexing import scatter
-from ascend_graph.host.ops.matmul import integer_product
-from ascend_graph.host.ops.normalization import rms_norm_grad
 from ascend_graph.host.ops.registry import host_kernel
 
 T = torch.Tensor
 
-_INT8, _INT32, _UINT8, _INT4, _HIF8, _E5M2, _E4M3 = 2, 3, 4, 29, 34, 35, 36
+INT8, _INT32, _UINT8, _INT4, _HIF8, _E5M2, _E4M3 = 2, 3, 4, 29, 34, 35, 36
 _FLOAT8 = {_E5M2: torch.float8_e5m2, _E4M3: torch.float8_e4m3fn}
 #: The smallest and the largest number of what is quantised to; an int32 holds eight numbers of 4 bits.
-_RANGES = {_INT8: (-128, 127), _UINT8: (0, 255), _INT32: (-8, 7), _INT4: (-8, 7)}
+_RANGES = {INT8: (-128, 127), _UINT8: (0, 255), _INT32: (-8, 7), _INT4: (-8, 7)}
 _ROUND = {"round": torch.round, "rint": torch.round, "floor": torch.floor, "ceil": torch.ceil, "trunc": torch.trunc}
 
 
@@ -29,13 +27,13 @@ def _range_of(dst_type: int) -> tuple[float, float]:
         return -hifloat8.LARGEST, hifloat8.LARGEST
     if dst_type not in _RANGES:
         raise ValueError(
-            f"dst_type {dst_type} is not supported; {_INT8} (int8), {_UINT8} (uint8), {_INT32} (eight int4 in an int32), "
+            f"dst_type {dst_type} is not supported; {INT8} (int8), {_UINT8} (uint8), {_INT32} (eight int4 in an int32), "
             f"{_INT4} (int4), {_HIF8} (hifloat8, by scales of its own), {_E5M2} (float8_e5m2) and {_E4M3} (float8_e4m3fn) are"
         )
     return _RANGES[dst_type]
 
 
-def saturated(x: T, dst_type: int = _INT8, round_mode: str = "rint") -> T:
+def saturated(x: T, dst_type: int = INT8, round_mode: str = "rint") -> T:
     """Numbers rounded and cut to the range of a dtype; for int32 numbers of 4 bits, eight in each."""
     if round_mode not in _ROUND:
         raise ValueError(f"round_mode {round_mode!r} is not one of {', '.join(_ROUND)}")
@@ -53,13 +51,13 @@ def saturated(x: T, dst_type: int = _INT8, round_mode: str = "rint") -> T:
     return packed(whole) if dst_type == _INT32 else whole.to(torch_dtype(dst_type))
 
 
-def dynamic(x: T, dst_type: int = _INT8, dims: int | list[int] = -1, largest: float = 0.0) -> tuple[T, T]:
+def dynamic(x: T, dst_type: int = INT8, dims: int | list[int] = -1, largest: float = 0.0) -> tuple[T, T]:
     """Numbers by a scale of their own for each row, so that the largest becomes the dtype's largest, and the scales."""
     scale = x.abs().amax(dims, keepdim=True) / (largest or _range_of(dst_type)[1])
-    return _fitted(x / scale.masked_fill(scale == 0, 1), dst_type), scale
+    return fitted(x / scale.masked_fill(scale == 0, 1), dst_type), scale
 
 
-def _fitted(x: T, dst_type: int) -> T:
+def fitted(x: T, dst_type: int) -> T:
     """As ``saturated``, of numbers that are within the dtype's range but for errors of rounding."""
     return hifloat8.encoded(x.clamp(*_range_of(dst_type))) if dst_type == _HIF8 else saturated(x, dst_type)
 
@@ -86,7 +84,7 @@ def _smoothed(x: T, smooth_scales: T | None, group_index: T | None) -> T:
 
 @host_kernel("DynamicQuant")
 def dynamic_quant(
-    x: T, smooth_scales: T | None = None, group_index: T | None = None, *, dst_type: int = _INT8
+    x: T, smooth_scales: T | None = None, group_index: T | None = None, *, dst_type: int = INT8
 ) -> tuple[T, T]:
     y, scale = dynamic(_smoothed(x, smooth_scales, group_index), dst_type)
     return y, scale.squeeze(-1)
@@ -98,7 +96,7 @@ def dynamic_quant_v2(
     smooth_scales: T | None = None,
     group_index: T | None = None,
     *,
-    dst_type: int = _INT8,
+    dst_type: int = INT8,
     is_symmetrical: bool = False,
     quant_mode: str = "pertoken",
     dst_type_max: float = 0.0,
@@ -116,7 +114,7 @@ def dynamic_quant_v2(
     top, bottom = wide.amax(dims, keepdim=True), wide.amin(dims, keepdim=True)
     scale = (top - bottom) / (high - low)
     offset = high - top / torch.where(scale == 0, 1, scale)
-    y = _fitted(wide / torch.where(scale == 0, 1, scale) + offset, dst_type)
+    y = fitted(wide / torch.where(scale == 0, 1, scale) + offset, dst_type)
     return y, scale.reshape(shape), offset.reshape(shape)
 
 
@@ -128,7 +126,7 @@ def ascend_quant(
     *,
     sqrt_mode: bool = False,
     round_mode: str = "round",
-    dst_type: int = _INT8,
+    dst_type: int = INT8,
     axis: int = -1,
 ) -> T:
     factor = _along(scale, x, axis).float()
@@ -144,7 +142,7 @@ def quantize(x: T, scales: T, zero_points: T | None = None, *, dtype: str | int,
     y = x.float() / _along(scales, x, axis).float()
     if zero_points is not None:
         y = y + _along(zero_points, x, axis).float()
-    names = {"torch.qint8": _INT8, "torch.quint8": _UINT8, "torch.qint32": _INT32}
+    names = {"torch.qint8": INT8, "torch.quint8": _UINT8, "torch.qint32": _INT32}
     number = names.get(dtype, -1) if isinstance(dtype, str) else dtype
     if number == _INT32:
         return torch.round(y.double()).clamp(-(2**31), 2**31 - 1).to(torch.int32)
@@ -167,143 +165,6 @@ def _along(values: T, x: T, axis: int) -> T:
     if values.numel() != x.size(axis):
         raise ValueError(f"{values.numel()} scales or offsets; axis {axis} of {tuple(x.shape)} has {x.size(axis)}")
     return values.reshape([-1 if dim == axis % x.dim() else 1 for dim in range(x.dim())])
-
-
-@host_kernel("TransQuantParamV2")
-def trans_quant_param(scale: T, offset: T | None = None, *, round_mode: int = 0) -> T:
-    """A scale in 19 bits, the upper ones of a float32, and an offset in 9 bits, in one int64."""
-    if round_mode not in (0, 1):
-        raise ValueError(f"round_mode {round_mode} is not 0 (cut) or 1 (rounded)")
-    bits = scale.float().contiguous().view(torch.int32).to(torch.int64) & 0xFFFFFFFF
-    if round_mode:
-        bits = bits + 0x0FFF + ((bits >> 13) & 1)
-    y = (bits & 0xFFFFE000) | (1 << 46)
-    if offset is not None:
-        y = (y & 0x4000FFFFFFFF) | ((torch.round(offset.float()).clamp(-256, 255).to(torch.int64) & 0x1FF) << 37)
-    return y
-
-
-def unpacked_parameter(y: T) -> tuple[T, T]:
-    """The scale and the offset that TransQuantParamV2 packed."""
-    bits = y.view(torch.int64)
-    low = bits & 0xFFFFFFFF
-    scale = torch.where(low >= 1 << 31, low - (1 << 32), low).to(torch.int32).view(torch.float32)
-    offset = (bits >> 37) & 0x1FF
-    return scale, torch.where(offset > 255, offset - 512, offset).float()
-
-
-@host_kernel("QuantBatchMatmulV3")
-def quant_batch_matmul(
-    x1: T,
-    x2: T,
-    scale: T,
-    offset: T | None = None,
-    bias: T | None = None,
-    pertoken_scale: T | None = None,
-    *,
-    dtype: int,
-    transpose_x1: bool = False,
-    transpose_x2: bool = False,
-) -> T:
-    """An integer product, its bias, and a scale for each column and optionally each row."""
-    a, b = _matrix(x1, transpose_x1), _matrix(x2, transpose_x2)
-    if a.size(-1) != b.size(-2):
-        raise ValueError(f"x1 {tuple(a.shape)} and x2 {tuple(b.shape)} are no matrices that can be multiplied")
-    if scale.dtype in (torch.int64, torch.uint64):
-        scale, offset = unpacked_parameter(scale)
-    if scale.numel() not in (1, b.size(-1)):
-        raise ValueError(f"scale has {scale.numel()} numbers; 1 or {b.size(-1)}, the columns of x2, are expected")
-    if pertoken_scale is not None and pertoken_scale.numel() != a.size(-2):
-        raise ValueError(f"pertoken_scale has {pertoken_scale.numel()} numbers for {a.size(-2)} rows")
-    y = integer_product(a, b)
-    if bias is not None and not bias.dtype.is_floating_point:
-        y = y + bias
-    target = torch_dtype(dtype)
-    if target is torch.int32:
-        return y.to(target)
-    wide = torch.float64 if target is torch.int8 else torch.float32
-    y = y * scale.to(wide)
-    if pertoken_scale is not None:
-        y = y * pertoken_scale.to(wide).unsqueeze(-1)
-    if bias is not None and bias.dtype.is_floating_point:
-        y = y + bias.to(wide)
-    if offset is not None:
-        y = y + offset.to(wide)
-    return saturated(y) if target is torch.int8 else y.to(target)
-
-
-def _matrix(x: T, transposed: bool) -> T:
-    """A matrix of numbers; int32 holds eight numbers of 4 bits, in the dimension that is dense."""
-    x = unpacked_where_dense(x) if x.dtype is torch.int32 else integers(x)
-    return x.transpose(-1, -2) if transposed else x
-
-
-@host_kernel("WeightQuantBatchMatmulV2", ignores=("inner_precise",))
-def weight_quant_batch_matmul(
-    x: T,
-    weight: T,
-    antiquant_scale: T,
-    antiquant_offset: T | None = None,
-    quant_scale: T | None = None,
-    quant_offset: T | None = None,
-    bias: T | None = None,
-    *,
-    transpose_x: bool = False,
-    transpose_weight: bool = False,
-    antiquant_group_size: int = 0,
-    dtype: int = -1,
-    is_strided: bool = False,
-) -> T:
-    """A product with a weight that is dequantised: by one scale, by column, or by groups of its rows.
-
-    ``is_strided`` is the host's own: the weight's strides say which dimension holds eight numbers of 4 bits in an int32, as
-    aclnn functions take them. A graph's tensors have no strides: there it is the one that is too short.
-    """
-    a = x.transpose(-1, -2) if transpose_x else x
-    if weight.dtype is torch.int32 and not is_strided and weight.size(-2) * PACKED == a.size(-1):
-        weight = unpacked(weight.transpose(-1, -2)).transpose(-1, -2)
-    w = _matrix(weight, transpose_weight).float()
-    if a.size(-1) != w.size(-2):
-        raise ValueError(f"x {tuple(a.shape)} and weight {tuple(w.shape)} are no matrices that can be multiplied")
-    scale, offset = (
-        _weight_parameter(name, values, w, transpose_weight, antiquant_group_size)
-        for name, values in (("antiquant_scale", antiquant_scale), ("antiquant_offset", antiquant_offset))
-    )
-    if antiquant_offset is not None and antiquant_offset.shape != antiquant_scale.shape:
-        raise ValueError(
-            f"antiquant_offset of shape {tuple(antiquant_offset.shape)} has not the scale's, {tuple(antiquant_scale.shape)}"
-        )
-    assert scale is not None
-    y = a.float() @ ((w if offset is None else w + offset) * scale)
-    if bias is not None:
-        y = y + bias.float()
-    if quant_scale is None:
-        return y.to(x.dtype)
-    if quant_scale.dtype in (torch.int64, torch.uint64):
-        quant_scale, quant_offset = unpacked_parameter(quant_scale)
-    y = y * quant_scale.float()
-    return saturated(y if quant_offset is None else y + quant_offset.float())
-
-
-def _weight_parameter(name: str, values: T | None, weight: T, transposed: bool, group_size: int) -> T | None:
-    """One number for each of the weight's: [1], [columns] or [1, columns], or [groups of rows, columns]."""
-    if values is None:
-        return None
-    wide = values.float()
-    rows, columns = weight.shape[-2:]
-    if wide.numel() in (1, columns):
-        return wide.reshape(1, -1)
-    if group_size <= 0:
-        raise ValueError(f"{name} of shape {tuple(values.shape)} has not 1 number, nor {columns}, one for each column")
-    if transposed:
-        wide = wide.transpose(-1, -2)
-    groups = -(-rows // group_size)
-    if wide.shape[-2:] != (groups, columns):
-        expected = (columns, groups) if transposed else (groups, columns)
-        raise ValueError(
-            f"{name} of shape {tuple(values.shape)} is not {list(expected)}, for groups of {group_size} of {rows} rows"
-        )
-    return wide.repeat_interleave(group_size, -2)[..., :rows, :]
 
 
 def gated(x: T, activate_left: bool, mode: int = 0, limit: float = 7.0, alpha: float = 1.702, bias: float = 1.0) -> T:
@@ -347,7 +208,7 @@ def dequant_swiglu_quant(
     *,
     activate_left: bool = False,
     quant_mode: str = "static",
-    dst_type: int = _INT8,
+    dst_type: int = INT8,
     round_mode: str = "rint",
     activate_dim: int = -1,
     swiglu_mode: int = 0,
@@ -404,7 +265,7 @@ def swiglu_quant(
     activate_left: bool = False,
     quant_mode: str = "static",
     group_list_type: int = 0,
-    dst_type: int = _INT8,
+    dst_type: int = INT8,
 ) -> tuple[T, T]:
     """A gated unit and its quantisation; groups are the ends of their rows (group_list_type 0) or numbers of rows (1)."""
     if group_list_type not in (0, 1) or quant_mode not in ("static", "dynamic"):
@@ -423,116 +284,8 @@ def swiglu_quant(
     return quantised.reshape(*x.shape[:-1], -1), flat.new_zeros(x.shape[:-1])
 
 
-def normalised(x: T, gamma: T, beta: T | None, epsilon: float) -> T:
-    if x.shape[x.dim() - gamma.dim() :] != gamma.shape:
-        raise ValueError(f"gamma of shape {tuple(gamma.shape)} is not the end of the input's, {tuple(x.shape)}")
-    wide = x.float()
-    y = wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + epsilon) * gamma.float()
-    return y if beta is None else y + beta.float()
-
-
-@host_kernel("AddRmsNormDynamicQuant")
-def add_rms_norm_dynamic_quant(
-    x1: T,
-    x2: T,
-    gamma: T,
-    smooth_scale1: T | None = None,
-    smooth_scale2: T | None = None,
-    beta: T | None = None,
-    *,
-    epsilon: float = 1e-6,
-    output_mask: list[bool] | None = None,
-    dst_type: int = _INT8,
-) -> tuple[T, T, T, T, T]:
-    """The norm of a sum, quantised by one or two smoothing scales; results that are not asked for are empty."""
-    x = x1 + x2
-    y = normalised(x, gamma, beta, epsilon)
-    wanted = output_mask or [True, smooth_scale1 is not None and smooth_scale2 is not None]
-    nothing = (_fitted(y[:0], dst_type).flatten(), y.new_empty(0))
-
-    def quantised(smooth: T | None) -> tuple[T, T]:
-        numbers, scale = dynamic(y if smooth is None else y * smooth.float(), dst_type)
-        return numbers, scale.squeeze(-1)
-
-    (y1, scale1), (y2, scale2) = (
-        quantised(smooth) if is_wanted else nothing
-        for smooth, is_wanted in zip((smooth_scale1, smooth_scale2), wanted, strict=True)
-    )
-    return y1, y2, x, scale1, scale2
-
-
-@host_kernel("AddRmsNormQuant")
-def add_rms_norm_quant(
-    x1: T,
-    x2: T,
-    gamma: T,
-    scales1: T,
-    scales2: T | None = None,
-    zero_points1: T | None = None,
-    zero_points2: T | None = None,
-    beta: T | None = None,
-    *,
-    axis: int = -1,
-    epsilon: float = 1e-6,
-    div_mode: bool = True,
-    dst_type: int = _INT8,
-) -> tuple[T, T, T]:
-    """The norm of a sum, quantised by one or two scales; the second result is empty where it has none."""
-    if axis != -1:
-        raise ValueError(f"axis {axis} is not supported; -1 is")
-    x = x1 + x2
-    y = normalised(x, gamma, beta, epsilon)
-
-    def quantised(scales: T | None, zero_points: T | None) -> T:
-        if scales is None:
-            return saturated(y, dst_type).new_empty(0)
-        scaled = y / scales.float() if div_mode else y * scales.float()
-        return saturated(scaled if zero_points is None else scaled + zero_points.float(), dst_type)
-
-    return quantised(scales1, zero_points1), quantised(scales2, zero_points2), x
-
-
-@host_kernel("RmsNormQuant")
-def rms_norm_quant(
-    x: T,
-    gamma: T,
-    scale: T,
-    beta: T | None = None,
-    offset: T | None = None,
-    *,
-    epsilon: float = 1e-6,
-    div_mode: bool = False,
-    dst_type: int = _INT8,
-) -> T:
-    """The norm, multiplied or divided by the scale."""
-    y = normalised(x, gamma, beta, epsilon)
-    y = y / scale.float() if div_mode else y * scale.float()
-    return saturated(y if offset is None else y + offset.float(), dst_type)
-
-
-@host_kernel("RmsNormGradQuant")
-def rms_norm_grad_quant(
-    dy: T,
-    x: T,
-    rstd: T,
-    gamma: T,
-    scale_x: T,
-    offset_x: T | None = None,
-    *,
-    quant_mode: str = "static",
-    div_mode: bool = True,
-    dst_type: int = _INT8,
-) -> tuple[T, T]:
-    """The gradient, quantised by a given scale."""
-    if quant_mode != "static":
-        raise ValueError(f"quant_mode {quant_mode!r} is not supported; static is")
-    dx, dgamma = rms_norm_grad(dy.float(), x.float(), rstd, gamma)
-    scaled = dx / scale_x.float() if div_mode else dx * scale_x.float()
-    return saturated(scaled if offset_x is None else scaled + offset_x.float(), dst_type), dgamma
-
-
 @host_kernel("GroupQuant")
-def group_quant(x: T, scale: T, group_index: T, offset: T | None = None, *, dst_type: int = _INT8) -> T:
+def group_quant(x: T, scale: T, group_index: T, offset: T | None = None, *, dst_type: int = INT8) -> T:
     """Rows by the scales of their group; the groups are given by their ends."""
     if group_index.numel() != scale.size(0) or scale.size(1) != x.size(1):
         raise ValueError(
@@ -555,7 +308,7 @@ def gelu_quant(
     approximate: str = "none",
     quant_mode: str = "dynamic",
     round_mode: str = "rint",
-    dst_type: int = _INT8,
+    dst_type: int = INT8,
 ) -> tuple[T, T]:
     """GELU, quantised by a given scale (static) or each row's own (dynamic)."""
     if quant_mode not in ("static", "dynamic") or approximate not in ("none", "tanh"):
@@ -571,29 +324,13 @@ def gelu_quant(
     return saturated(y if input_offset is None else y + input_offset.float(), dst_type, round_mode), y.new_empty(0)
 
 
-@host_kernel("DequantBias")
-def dequant_bias(
-    x: T, weight_scale: T, activate_scale: T | None = None, bias: T | None = None, *, output_dtype: int
-) -> T:
-    """Sums of integers to floats, by a scale for each column and row; a bias of integers belongs to the sums."""
-    y = x.double()
-    if bias is not None and not bias.dtype.is_floating_point:
-        y = y + bias.double()
-    y = y * weight_scale.double()
-    if activate_scale is not None:
-        y = y * activate_scale.double().unsqueeze(-1)
-    if bias is not None and bias.dtype.is_floating_point:
-        y = y + bias.double()
-    return y.to(torch_dtype(output_dtype))
-
-
 @host_kernel("DynamicBlockQuant")
 def dynamic_block_quant(
     x: T,
     *,
     min_scale: float = 0.0,
     round_mode: str = "rint",
-    dst_type: int = _INT8,
+    dst_type: int = INT8,
     row_block_size: int = 1,
     col_block_size: int = 128,
     dst_type_max: float = 0.0,
@@ -670,78 +407,3 @@ def flat_quant(
     y = (kronecker_p1.float() @ (x.float() @ kronecker_p2.float())).to(x.dtype).float()
     scale = y.abs().amax((-2, -1), keepdim=True) / (7 * clip_ratio)
     return saturated(y / torch.where(scale == 0, 1, scale), dst_dtype), scale.reshape(-1)
-
-
-@host_kernel("QuantMatmulDequant")
-def quant_matmul_dequant(
-    x: T,
-    quantized_weight: T,
-    weight_scale: T,
-    bias: T | None = None,
-    x_scale: T | None = None,
-    x_offset: T | None = None,
-    smooth_scale: T | None = None,
-    *,
-    x_quant_mode: str = "pertoken",
-    transpose_weight: bool = True,
-) -> T:
-    """x quantised, by each row or as a whole, times a weight of integers, and back to floats."""
-    if x_quant_mode not in ("pertoken", "pertensor") or x_offset is not None:
-        raise ValueError(f"x_quant_mode {x_quant_mode!r} (pertoken, pertensor), x_offset (None): no other is supported")
-    numbers, scale = _quantised_for_product(x, x_scale, smooth_scale, x_quant_mode)
-    w = quantized_weight.transpose(-1, -2) if transpose_weight else quantized_weight
-    y = integer_product(numbers, w)
-    if bias is not None:
-        y = y + bias.double()
-    return (y * weight_scale.double() * scale.double()).to(x.dtype)
-
-
-def _quantised_for_product(x: T, x_scale: T | None, smooth_scale: T | None, mode: str) -> tuple[T, T]:
-    wide = x.float() if smooth_scale is None else x.float() * smooth_scale.float()
-    if x_scale is not None:
-        scale = x_scale.float().reshape(-1, 1)
-        return saturated(wide / scale), scale
-    if mode == "pertensor":
-        raise ValueError("x_quant_mode 'pertensor' needs x_scale")
-    return dynamic(wide)
-
-
-@host_kernel("FusedQuantMatMul", ignores=("compute_type", "group_size"))
-def fused_quant_mat_mul(
-    x1: T,
-    x2: T,
-    bias: T | None = None,
-    x1_scale: T | None = None,
-    x2_scale: T | None = None,
-    y_scale: T | None = None,
-    x1_offset: T | None = None,
-    x2_offset: T | None = None,
-    y_offset: T | None = None,
-    x2_table: T | None = None,
-    x3: T | None = None,
-    *,
-    dtype: int,
-    transpose_x1: bool = False,
-    transpose_x2: bool = False,
-    fused_op_type: str = "",
-) -> T:
-    """A quantised product and what is applied to it."""
-    others = {
-        "y_scale": y_scale,
-        "x1_offset": x1_offset,
-        "x2_offset": x2_offset,
-        "y_offset": y_offset,
-        "x2_table": x2_table,
-        "x3": x3,
-    }
-    if given := [name for name, value in others.items() if value is not None]:
-        raise ValueError(f"{', '.join(given)}: not supported; x1, x2, bias, x1_scale and x2_scale are")
-    if x2_scale is None:
-        raise ValueError("x2_scale is required")
-    approximate = {"gelu_erf": "none", "gelu_tanh": "tanh"}.get(fused_op_type)
-    if approximate is None:
-        raise ValueError(f"fused_op_type {fused_op_type!r} is not one of gelu_erf, gelu_tanh")
-    y = quant_batch_matmul(
-        x1, x2, x2_scale, None, bias, x1_scale, dtype=0, transpose_x1=transpose_x1, transpose_x2=transpose_x2
-    )
-    return torch.nn.functional.gelu(y, approximate=approximate).to(torch_dtype(dtype))

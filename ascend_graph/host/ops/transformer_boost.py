@@ -6,7 +6,8 @@ import torch
 
 from ascend_graph.host.ops.inference_attention import attend
 from ascend_graph.host.ops.matmul import product
-from ascend_graph.host.ops.quantisation import rms_norm_quant, saturated
+from ascend_graph.host.ops.quantisation import saturated
+from ascend_graph.host.ops.quantised_norms import rms_norm_quant
 from ascend_graph.host.ops.registry import host_kernel
 
 T = torch.Tensor

@@ -1,0 +1,231 @@
+"""Products of quantised matrices."""
+
+from __future__ import annotations
+
+import torch
+
+from ascend_graph.host.dtypes import torch_dtype
+from ascend_graph.host.ops.float_products import float_product, kind_of
+from ascend_graph.host.ops.four_bits import PACKED, integers, unpacked, unpacked_where_dense
+from ascend_graph.host.ops.matmul import integer_product
+from ascend_graph.host.ops.packed_parameters import unpacked_parameter
+from ascend_graph.host.ops.quantisation import dynamic, saturated
+from ascend_graph.host.ops.registry import host_kernel
+
+T = torch.Tensor
+
+
+@host_kernel("QuantBatchMatmulV3")
+def quant_batch_matmul(
+    x1: T,
+    x2: T,
+    scale: T,
+    offset: T | None = None,
+    bias: T | None = None,
+    pertoken_scale: T | None = None,
+    *,
+    dtype: int,
+    transpose_x1: bool = False,
+    transpose_x2: bool = False,
+    group_size: int = 0,
+) -> T:
+    """An integer product, its bias, and a scale for each column and optionally each row; or one of 8- or 4-bit floats.
+
+    ``group_size`` is the host's own: it is of newer prototypes, and of the aclnn function.
+    """
+    if kind_of(x1) or kind_of(x2):
+        if offset is not None:
+            raise ValueError("x2Offset is for int8")
+        transposed = (transpose_x1, transpose_x2)
+        return float_product(x1, x2, scale, pertoken_scale, bias, group_size, transposed, torch_dtype(dtype))
+    if group_size:
+        raise ValueError(f"groupSize {group_size} is not supported for integers on the host; 0 is")
+    a, b = _matrix(x1, transpose_x1), _matrix(x2, transpose_x2)
+    if a.size(-1) != b.size(-2):
+        raise ValueError(f"x1 {tuple(a.shape)} and x2 {tuple(b.shape)} are no matrices that can be multiplied")
+    if scale.dtype in (torch.int64, torch.uint64):
+        scale, offset = unpacked_parameter(scale)
+    if scale.numel() not in (1, b.size(-1)):
+        raise ValueError(f"scale has {scale.numel()} numbers; 1 or {b.size(-1)}, the columns of x2, are expected")
+    if pertoken_scale is not None and pertoken_scale.numel() != a.size(-2):
+        raise ValueError(f"pertoken_scale has {pertoken_scale.numel()} numbers for {a.size(-2)} rows")
+    y = integer_product(a, b)
+    if bias is not None and not bias.dtype.is_floating_point:
+        y = y + bias
+    target = torch_dtype(dtype)
+    if target is torch.int32:
+        return y.to(target)
+    wide = torch.float64 if target is torch.int8 else torch.float32
+    y = y * scale.to(wide)
+    if pertoken_scale is not None:
+        y = y * pertoken_scale.to(wide).unsqueeze(-1)
+    if bias is not None and bias.dtype.is_floating_point:
+        y = y + bias.to(wide)
+    if offset is not None:
+        y = y + offset.to(wide)
+    return saturated(y) if target is torch.int8 else y.to(target)
+
+
+def _matrix(x: T, transposed: bool) -> T:
+    """A matrix of numbers; int32 holds eight numbers of 4 bits, in the dimension that is dense."""
+    x = unpacked_where_dense(x) if x.dtype is torch.int32 else integers(x)
+    return x.transpose(-1, -2) if transposed else x
+
+
+@host_kernel("WeightQuantBatchMatmulV2", ignores=("inner_precise",))
+def weight_quant_batch_matmul(
+    x: T,
+    weight: T,
+    antiquant_scale: T,
+    antiquant_offset: T | None = None,
+    quant_scale: T | None = None,
+    quant_offset: T | None = None,
+    bias: T | None = None,
+    *,
+    transpose_x: bool = False,
+    transpose_weight: bool = False,
+    antiquant_group_size: int = 0,
+    dtype: int = -1,
+    is_strided: bool = False,
+) -> T:
+    """A product with a weight that is dequantised: by one scale, by column, or by groups of its rows.
+
+    ``is_strided`` is the host's own: the weight's strides say which dimension holds eight numbers of 4 bits in an int32, as
+    aclnn functions take them. A graph's tensors have no strides: there it is the one that is too short.
+    """
+    a = x.transpose(-1, -2) if transpose_x else x
+    if weight.dtype is torch.int32 and not is_strided and weight.size(-2) * PACKED == a.size(-1):
+        weight = unpacked(weight.transpose(-1, -2)).transpose(-1, -2)
+    w = _matrix(weight, transpose_weight).float()
+    if a.size(-1) != w.size(-2):
+        raise ValueError(f"x {tuple(a.shape)} and weight {tuple(w.shape)} are no matrices that can be multiplied")
+    scale, offset = (
+        _weight_parameter(name, values, w, transpose_weight, antiquant_group_size)
+        for name, values in (("antiquant_scale", antiquant_scale), ("antiquant_offset", antiquant_offset))
+    )
+    if antiquant_offset is not None and antiquant_offset.shape != antiquant_scale.shape:
+        raise ValueError(
+            f"antiquant_offset of shape {tuple(antiquant_offset.shape)} has not the scale's, {tuple(antiquant_scale.shape)}"
+        )
+    assert scale is not None
+    y = a.float() @ ((w if offset is None else w + offset) * scale)
+    if bias is not None:
+        y = y + bias.float()
+    if quant_scale is None:
+        return y.to(x.dtype)
+    if quant_scale.dtype in (torch.int64, torch.uint64):
+        quant_scale, quant_offset = unpacked_parameter(quant_scale)
+    y = y * quant_scale.float()
+    return saturated(y if quant_offset is None else y + quant_offset.float())
+
+
+def _weight_parameter(name: str, values: T | None, weight: T, transposed: bool, group_size: int) -> T | None:
+    """One number for each of the weight's: [1], [columns] or [1, columns], or [groups of rows, columns]."""
+    if values is None:
+        return None
+    wide = values.float()
+    rows, columns = weight.shape[-2:]
+    if wide.numel() in (1, columns):
+        return wide.reshape(1, -1)
+    if group_size <= 0:
+        raise ValueError(f"{name} of shape {tuple(values.shape)} has not 1 number, nor {columns}, one for each column")
+    if transposed:
+        wide = wide.transpose(-1, -2)
+    groups = -(-rows // group_size)
+    if wide.shape[-2:] != (groups, columns):
+        expected = (columns, groups) if transposed else (groups, columns)
+        raise ValueError(
+            f"{name} of shape {tuple(values.shape)} is not {list(expected)}, for groups of {group_size} of {rows} rows"
+        )
+    return wide.repeat_interleave(group_size, -2)[..., :rows, :]
+
+
+@host_kernel("DequantBias")
+def dequant_bias(
+    x: T, weight_scale: T, activate_scale: T | None = None, bias: T | None = None, *, output_dtype: int
+) -> T:
+    """Sums of integers to floats, by a scale for each column and row; a bias of integers belongs to the sums."""
+    y = x.double()
+    if bias is not None and not bias.dtype.is_floating_point:
+        y = y + bias.double()
+    y = y * weight_scale.double()
+    if activate_scale is not None:
+        y = y * activate_scale.double().unsqueeze(-1)
+    if bias is not None and bias.dtype.is_floating_point:
+        y = y + bias.double()
+    return y.to(torch_dtype(output_dtype))
+
+
+@host_kernel("QuantMatmulDequant")
+def quant_matmul_dequant(
+    x: T,
+    quantized_weight: T,
+    weight_scale: T,
+    bias: T | None = None,
+    x_scale: T | None = None,
+    x_offset: T | None = None,
+    smooth_scale: T | None = None,
+    *,
+    x_quant_mode: str = "pertoken",
+    transpose_weight: bool = True,
+) -> T:
+    """x quantised, by each row or as a whole, times a weight of integers, and back to floats."""
+    if x_quant_mode not in ("pertoken", "pertensor") or x_offset is not None:
+        raise ValueError(f"x_quant_mode {x_quant_mode!r} (pertoken, pertensor), x_offset (None): no other is supported")
+    numbers, scale = _quantised_for_product(x, x_scale, smooth_scale, x_quant_mode)
+    w = quantized_weight.transpose(-1, -2) if transpose_weight else quantized_weight
+    y = integer_product(numbers, w)
+    if bias is not None:
+        y = y + bias.double()
+    return (y * weight_scale.double() * scale.double()).to(x.dtype)
+
+
+def _quantised_for_product(x: T, x_scale: T | None, smooth_scale: T | None, mode: str) -> tuple[T, T]:
+    wide = x.float() if smooth_scale is None else x.float() * smooth_scale.float()
+    if x_scale is not None:
+        scale = x_scale.float().reshape(-1, 1)
+        return saturated(wide / scale), scale
+    if mode == "pertensor":
+        raise ValueError("x_quant_mode 'pertensor' needs x_scale")
+    return dynamic(wide)
+
+
+@host_kernel("FusedQuantMatMul", ignores=("compute_type", "group_size"))
+def fused_quant_mat_mul(
+    x1: T,
+    x2: T,
+    bias: T | None = None,
+    x1_scale: T | None = None,
+    x2_scale: T | None = None,
+    y_scale: T | None = None,
+    x1_offset: T | None = None,
+    x2_offset: T | None = None,
+    y_offset: T | None = None,
+    x2_table: T | None = None,
+    x3: T | None = None,
+    *,
+    dtype: int,
+    transpose_x1: bool = False,
+    transpose_x2: bool = False,
+    fused_op_type: str = "",
+) -> T:
+    """A quantised product and what is applied to it."""
+    others = {
+        "y_scale": y_scale,
+        "x1_offset": x1_offset,
+        "x2_offset": x2_offset,
+        "y_offset": y_offset,
+        "x2_table": x2_table,
+        "x3": x3,
+    }
+    if given := [name for name, value in others.items() if value is not None]:
+        raise ValueError(f"{', '.join(given)}: not supported; x1, x2, bias, x1_scale and x2_scale are")
+    if x2_scale is None:
+        raise ValueError("x2_scale is required")
+    approximate = {"gelu_erf": "none", "gelu_tanh": "tanh"}.get(fused_op_type)
+    if approximate is None:
+        raise ValueError(f"fused_op_type {fused_op_type!r} is not one of gelu_erf, gelu_tanh")
+    y = quant_batch_matmul(
+        x1, x2, x2_scale, None, bias, x1_scale, dtype=0, transpose_x1=transpose_x1, transpose_x2=transpose_x2
+    )
+    return torch.nn.functional.gelu(y, approximate=approximate).to(torch_dtype(dtype))
