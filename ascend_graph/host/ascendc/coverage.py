@@ -35,9 +35,12 @@ class Entry:
 
 _GROUPS = {
     "arithmetic.h": "Vector arithmetic, moves and fills",
+    "broadcast.h": "Broadcast to shapes that are known as the kernel runs (dav-3510)",
     "cast.h": "Type conversion",
     "compare.h": "Comparison and selection",
     "copy.h": "Copies between memories",
+    "copy_dimensions.h": "Copies along several dimensions (dav-3510)",
+    "copy_pad.h": "Copies of any number of bytes, and loops around them",
     "cube.h": "Cube unit",
     "debug.h": "Output and assertions",
     "feature_map.h": "Convolutions",
@@ -62,6 +65,9 @@ _GROUPS = {
     "calculate.h": "Registers: arithmetic, logic, comparison, selection",
     "rearrange.h": "Registers: filling, conversion, order, reductions",
     "functions.h": "Registers: vector functions",
+    "threads.h": "Threads: their launch, places and barriers (dav-3510)",
+    "warps.h": "Threads: warps",
+    "memory.h": "Threads: atomic operations, loads and stores",
     "tensor.h": "Tensors",
     "tiling.h": "Tiling data in kernels",
     "tilingdef.h": "Tiling structures",
@@ -86,7 +92,7 @@ _CLASSES = frozenset(
     }
 )
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_FUNCTION = re.compile(r"^(?:[A-Za-z_][\w:<>,\s*&]*?[\s*&])(?P<name>[A-Z]\w*|printf)\(", re.MULTILINE)
+_FUNCTION = re.compile(r"^(?:[A-Za-z_][\w:<>,\s*&]*?[\s*&])(?P<name>[A-Z]\w*|printf|asc_\w+|laneid)\(", re.MULTILINE)
 _FAMILY = re.compile(r"^ASCENDC_(?P<family>\w+)\((?P<arguments>[^)]*)\)", re.MULTILINE)
 _FAMILY_BODY = re.compile(
     r"^#define ASCENDC_(?P<family>\w+)\((?P<parameters>[^)]*)\).*?(?P<body>(?:\\\n.*?)*)$", re.MULTILINE
@@ -123,6 +129,7 @@ def entries(root: Path | None = None) -> list[Entry]:
     paths = [
         *sorted((include / "ascendc_host").glob("*.h")),
         *sorted((include / "ascendc_host/reg").glob("*.h")),
+        *sorted((include / "ascendc_host/simt").glob("*.h")),
         include / "lib/matmul_intf.h",
         include / "register/tilingdef.h",
     ]
@@ -140,7 +147,8 @@ def entries(root: Path | None = None) -> list[Entry]:
         for body in _FAMILY_BODY.finditer(text):
             parameters = body["parameters"].split(",")
             families[body["family"]] = [
-                len(re.findall(rf"\bvoid {parameter.strip()}\(", body["body"])) for parameter in parameters
+                len(re.findall(rf"(?<=[\w>])(?<!return) {parameter.strip()}\(", body["body"]))
+                for parameter in parameters
             ]
             if not any(families[body["family"]]):  # a family of masks: the functions are named in its body
                 used = len(re.findall(rf"^ASCENDC_{body['family']}\(", text, re.MULTILINE))
@@ -148,7 +156,7 @@ def entries(root: Path | None = None) -> list[Entry]:
                     add(name, "function", path.name, used)
         for use in _FAMILY.finditer(text):
             for name, forms in zip(use["arguments"].split(","), families.get(use["family"], []), strict=False):
-                if forms > 0:
+                if forms > 0 and name.strip().isidentifier():
                     add(name.strip(), "function", path.name, forms)
         public = _public(text)
         for function in _FUNCTION.finditer(public):

@@ -3,9 +3,12 @@
 #define KERNEL_OPERATOR_H
 
 #include "ascendc_host/arithmetic.h"
+#include "ascendc_host/broadcast.h"
 #include "ascendc_host/cast.h"
 #include "ascendc_host/compare.h"
 #include "ascendc_host/copy.h"
+#include "ascendc_host/copy_dimensions.h"
+#include "ascendc_host/copy_pad.h"
 #include "ascendc_host/cube.h"
 #include "ascendc_host/debug.h"
 #include "ascendc_host/feature_map.h"

@@ -22,6 +22,7 @@
 #include <utility>
 
 #include "ascendc_host/runtime.h"
+#include "hold.h"
 
 namespace ascendc_host {
 
@@ -125,18 +126,6 @@ struct Memories {
         }
         return at[which];
     }
-};
-
-// A runtime that kernels call is not left in the middle, whatever happens to the kernel.
-class Hold {
-  public:
-    Hold() : held_(ascendgraphHold()) {}
-    Hold(const Hold&) = delete;
-    Hold& operator=(const Hold&) = delete;
-    ~Hold() { ascendgraphRelease(held_); }
-
-  private:
-    const uint64_t held_;
 };
 
 }  // namespace

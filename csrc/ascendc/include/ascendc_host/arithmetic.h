@@ -3,6 +3,7 @@
 #ifndef ASCENDC_HOST_ARITHMETIC_H
 #define ASCENDC_HOST_ARITHMETIC_H
 
+#include "algorithms.h"
 #include "lanes.h"
 
 namespace AscendC {
@@ -271,6 +272,20 @@ ASCENDC_UNARY(Rsqrt, detail::rsqrt_op)
 ASCENDC_UNARY(Not, detail::not_op)
 #undef ASCENDC_UNARY
 
+// With a choice of the algorithm, as the forms with a count have it.
+#define ASCENDC_UNARY_BY(Name, op)                                                        \
+    template <typename T, const Name##Config& config>                                     \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const int32_t& count, \
+              Where where = Where()) {                                                    \
+        detail::on_count(#Name, where, count, dst, op(), src);                            \
+    }
+ASCENDC_UNARY_BY(Exp, detail::exp_op)
+ASCENDC_UNARY_BY(Ln, detail::ln_op)
+ASCENDC_UNARY_BY(Reciprocal, detail::reciprocal_op)
+ASCENDC_UNARY_BY(Sqrt, detail::sqrt_op)
+ASCENDC_UNARY_BY(Rsqrt, detail::rsqrt_op)
+#undef ASCENDC_UNARY_BY
+
 #define ASCENDC_BINARY(Name, op)                                                                            \
     template <typename T, typename Count, typename = detail::IfPointed<Count, int32_t>>                     \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,            \
@@ -318,6 +333,12 @@ ASCENDC_BINARY(Or, detail::or_op)
 ASCENDC_BINARY(AddRelu, detail::add_relu_op)
 ASCENDC_BINARY(SubRelu, detail::sub_relu_op)
 #undef ASCENDC_BINARY
+
+template <typename T, const DivConfig& config>
+void Div(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,
+         const int32_t& count, Where where = Where()) {
+    detail::on_count("Div", where, count, dst, detail::div_op(), src0, src1);
+}
 
 // dst = src0 + src1 and its like, over as many elements as dst has.
 #define ASCENDC_WHOLE_TENSOR(Name, symbol)                                                           \

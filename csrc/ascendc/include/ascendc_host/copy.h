@@ -205,9 +205,20 @@ void require_local(const LocalTensor<T>& tensor, std::initializer_list<ascendc_h
                                             position_name(tensor.position())));
 }
 
+inline void refuse_loops(bool to_local, const char* api, const Where& where) {
+    const Block& block = ascendc_host::current();
+    if (!block.copy_loops[to_local ? 1 : 0].set) return;
+    ascendc_host::fail(
+        block, where,
+        ascendc_host::format("%s within the loops of SetLoopModePara is not supported on the host; "
+                             "use DataCopyPad, or ResetLoopModePara before",
+                             api));
+}
+
 template <typename T>
 void copy_in(const LocalTensor<T>& dst, const GlobalTensor<T>& src, Rows to, Rows from, const char* api,
              const Where& where) {
+    refuse_loops(true, api, where);
     require_local(dst, {ascendc_host::Memory::ub, ascendc_host::Memory::l1}, api, "dst", where);
     uint8_t* local = dst.use_bytes(to.extent(), api, "dst", where);
     check_aligned(local, 32, api, "dst", where);
@@ -218,6 +229,7 @@ void copy_in(const LocalTensor<T>& dst, const GlobalTensor<T>& src, Rows to, Row
 template <typename T>
 void copy_out(const GlobalTensor<T>& dst, const LocalTensor<T>& src, Rows to, Rows from, const char* api,
               const Where& where) {
+    refuse_loops(false, api, where);
     require_local(src, {ascendc_host::Memory::ub, ascendc_host::Memory::l1}, api, "src", where);
     const uint8_t* local = src.use_bytes(from.extent(), api, "src", where);
     check_aligned(local, 32, api, "src", where);
@@ -507,101 +519,6 @@ void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const Nz2Nd
             }
         }
     }
-}
-
-// --- any number of bytes
-// ---------------------------------------------------------------------------------------------
-
-namespace detail {
-
-// A block of `length` bytes fills whole units of 32 bytes of local memory, behind `left` and before `right`
-// elements.
-template <typename T>
-void pad_in(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCopyExtParams& params, bool pad,
-            uint32_t left, uint32_t right, T value, const Where& where) {
-    constexpr const char* api = "DataCopyPad";
-    check_blocks(params.blockCount, params.blockLen, api, where);
-    if (!pad) left = right = 0;
-    if (std::max(left, right) * sizeof(T) > ONE_BLK_SIZE) {
-        ascendc_host::fail(
-            ascendc_host::current(), where,
-            ascendc_host::format(
-                "DataCopyPad: padding of %u elements on the left and %u on the right; at most 32 bytes each",
-                left, right));
-    }
-    if (params.blockCount == 0 || params.blockLen == 0) return;
-    require_local(dst, {ascendc_host::Memory::ub, ascendc_host::Memory::l1}, api, "dst", where);
-    const uint64_t used = (uint64_t(left) + right) * sizeof(T) + params.blockLen;
-    const uint64_t whole = (used + 31) / 32 * 32;
-    const Rows to{params.blockCount, whole, whole + uint64_t(params.dstStride) * ONE_BLK_SIZE};
-    const Rows from{params.blockCount, params.blockLen, uint64_t(params.blockLen) + params.srcStride};
-    uint8_t* local = dst.use_bytes(to.extent(), api, "dst", where);
-    check_aligned(local, 32, api, "dst", where);
-    const uint8_t* global = src.use_bytes(0, from.extent(), api, "src", where);
-    for (uint64_t row = 0; row < to.count; ++row) {
-        uint8_t* at = local + row * to.stride;
-        for (uint32_t i = 0; i < left; ++i, at += sizeof(T)) std::memcpy(at, &value, sizeof(T));
-        std::memcpy(at, global + row * from.stride, from.bytes);
-        at += from.bytes;
-        for (uint32_t i = 0; i < right; ++i, at += sizeof(T)) std::memcpy(at, &value, sizeof(T));
-        // What is left of the last unit is not defined by the copy, unless a value was set for it.
-        const auto& block = ascendc_host::current();
-        if (pad || !block.pad_set) continue;
-        for (; at + sizeof(T) <= local + row * to.stride + whole; at += sizeof(T))
-            std::memcpy(at, &block.pad_bits, sizeof(T));
-    }
-}
-template <typename T>
-void pad_out(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyExtParams& params,
-             const Where& where) {
-    constexpr const char* api = "DataCopyPad";
-    check_blocks(params.blockCount, params.blockLen, api, where);
-    if (params.blockCount == 0 || params.blockLen == 0) return;
-    const uint64_t whole = (uint64_t(params.blockLen) + 31) / 32 * 32;
-    const Rows from{params.blockCount, params.blockLen, whole + uint64_t(params.srcStride) * ONE_BLK_SIZE};
-    const Rows to{params.blockCount, params.blockLen, uint64_t(params.blockLen) + params.dstStride};
-    copy_out(dst, src, to, from, api, where);
-}
-inline DataCopyExtParams extended(const DataCopyParams& params) {
-    return {params.blockCount, params.blockLen, params.srcStride, params.dstStride, 0};
-}
-
-}  // namespace detail
-
-// What fills the rest of a row's last 32 bytes in a DataCopyPad whose isPad is false.
-template <typename T, TPosition pos = TPosition::MAX>
-void SetPadValue(T paddingValue) {
-    auto& block = ascendc_host::current();
-    block.pad_set = true;
-    block.pad_bits = 0;
-    std::memcpy(&block.pad_bits, &paddingValue, sizeof(T));
-}
-template <typename T>
-void DataCopyPad(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCopyExtParams& params,
-                 const DataCopyPadExtParams<T>& pad, Where where = Where()) {
-    ascendc_host::enter(where);
-    detail::pad_in(dst, src, params, pad.isPad, pad.leftPadding, pad.rightPadding, pad.paddingValue, where);
-}
-template <typename T>
-void DataCopyPad(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCopyParams& params,
-                 const DataCopyPadParams& pad, Where where = Where()) {
-    ascendc_host::enter(where);
-    T value;
-    std::memcpy(&value, &pad.paddingValue, sizeof(T));
-    detail::pad_in(dst, src, detail::extended(params), pad.isPad, pad.leftPadding, pad.rightPadding, value,
-                   where);
-}
-template <typename T>
-void DataCopyPad(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyExtParams& params,
-                 Where where = Where()) {
-    ascendc_host::enter(where);
-    detail::pad_out(dst, src, params, where);
-}
-template <typename T>
-void DataCopyPad(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyParams& params,
-                 Where where = Where()) {
-    ascendc_host::enter(where);
-    detail::pad_out(dst, src, detail::extended(params), where);
 }
 
 // --- atomic accumulation

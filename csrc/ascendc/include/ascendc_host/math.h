@@ -5,6 +5,7 @@
 #ifndef ASCENDC_HOST_MATH_H
 #define ASCENDC_HOST_MATH_H
 
+#include "algorithms.h"
 #include "cast.h"
 #include "reduce.h"
 
@@ -99,22 +100,22 @@ void unary_math(const char* api, const Where& where, const LocalTensor<T>& dst, 
         detail::unary_math(#Name, where, dst, src, src.GetSize(), op);                           \
     }
 
-ASCENDC_MATH(Sin, [](auto a) { return std::sin(a); })
-ASCENDC_MATH(Cos, [](auto a) { return std::cos(a); })
+ASCENDC_MATH(Sin, [](auto a) { return std::sin(a); }, , const SinConfig& config = detail::default_Sin)
+ASCENDC_MATH(Cos, [](auto a) { return std::cos(a); }, , const CosConfig& config = detail::default_Cos)
 ASCENDC_MATH(Tan, [](auto a) { return std::tan(a); })
 ASCENDC_MATH(Asin, [](auto a) { return std::asin(a); })
 ASCENDC_MATH(Acos, [](auto a) { return std::acos(a); })
-ASCENDC_MATH(Atan, [](auto a) { return std::atan(a); })
+ASCENDC_MATH(Atan, [](auto a) { return std::atan(a); }, , const AtanConfig& config = detail::default_Atan)
 ASCENDC_MATH(Sinh, [](auto a) { return std::sinh(a); })
 ASCENDC_MATH(Cosh, [](auto a) { return std::cosh(a); })
-ASCENDC_MATH(Tanh, [](auto a) { return std::tanh(a); })
+ASCENDC_MATH(Tanh, [](auto a) { return std::tanh(a); }, , const TanhConfig& config = detail::default_Tanh)
 ASCENDC_MATH(Asinh, [](auto a) { return std::asinh(a); })
 ASCENDC_MATH(Acosh, [](auto a) { return std::acosh(a); })
 ASCENDC_MATH(Atanh, [](auto a) { return std::atanh(a); })
-ASCENDC_MATH(Log, [](auto a) { return std::log(a); })
-ASCENDC_MATH(Log2, [](auto a) { return std::log2(a); })
-ASCENDC_MATH(Log10, [](auto a) { return std::log10(a); })
-ASCENDC_MATH(Erf, [](auto a) { return std::erf(a); })
+ASCENDC_MATH(Log, [](auto a) { return std::log(a); }, , const LogConfig& config = detail::default_Log)
+ASCENDC_MATH(Log2, [](auto a) { return std::log2(a); }, , const Log2Config& config = detail::default_Log2)
+ASCENDC_MATH(Log10, [](auto a) { return std::log10(a); }, , const Log10Config& config = detail::default_Log10)
+ASCENDC_MATH(Erf, [](auto a) { return std::erf(a); }, , const ErfConfig& config = detail::default_Erf)
 ASCENDC_MATH(Erfc, [](auto a) { return std::erfc(a); })
 ASCENDC_MATH(Lgamma, [](auto a) { return std::lgamma(a); })
 ASCENDC_MATH(Floor, [](auto a) { return std::floor(a); })
@@ -211,34 +212,34 @@ struct hypot_op {
 };
 }  // namespace detail
 
-#define ASCENDC_MATH2(Name, op)                                                                  \
-    template <typename T, bool isReuseSource = false>                                            \
+#define ASCENDC_MATH2(Name, op, ...)                                                             \
+    template <typename T, bool isReuseSource = false __VA_ARGS__>                                \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, \
               const LocalTensor<uint8_t>&, const uint32_t calCount, Where where = Where()) {     \
         detail::on_count(#Name, where, calCount, dst, op(), src0, src1);                         \
     }                                                                                            \
-    template <typename T, bool isReuseSource = false>                                            \
+    template <typename T, bool isReuseSource = false __VA_ARGS__>                                \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, \
               const LocalTensor<uint8_t>&, Where where = Where()) {                              \
         detail::on_count(#Name, where, src0.GetSize(), dst, op(), src0, src1);                   \
     }                                                                                            \
-    template <typename T, bool isReuseSource = false>                                            \
+    template <typename T, bool isReuseSource = false __VA_ARGS__>                                \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, \
               const uint32_t calCount, Where where = Where()) {                                  \
         detail::on_count(#Name, where, calCount, dst, op(), src0, src1);                         \
     }                                                                                            \
-    template <typename T, bool isReuseSource = false>                                            \
+    template <typename T, bool isReuseSource = false __VA_ARGS__>                                \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, \
               Where where = Where()) {                                                           \
         detail::on_count(#Name, where, src0.GetSize(), dst, op(), src0, src1);                   \
     }
-ASCENDC_MATH2(Power, detail::power_op)
-ASCENDC_MATH2(Fmod, detail::fmod_op)
+ASCENDC_MATH2(Power, detail::power_op, , const PowerConfig& config = detail::default_Power)
+ASCENDC_MATH2(Fmod, detail::fmod_op, , const FmodConfig& config = detail::default_Fmod)
 ASCENDC_MATH2(Hypot, detail::hypot_op)
 ASCENDC_MATH2(Xor, detail::xor_op)
 #undef ASCENDC_MATH2
 
-template <typename T, bool isReuseSource = false>
+template <typename T, bool isReuseSource = false, const PowerConfig& config = detail::default_Power>
 void Power(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const detail::Same<T>& src1,
            uint32_t calCount, Where where = Where()) {
     const detail::Wide<T> exponent = src1;
@@ -246,7 +247,7 @@ void Power(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const detail::
         "Power", where, calCount, dst,
         [exponent](detail::Wide<T> a) { return detail::power_op()(a, exponent); }, src0);
 }
-template <typename T, bool isReuseSource = false>
+template <typename T, bool isReuseSource = false, const PowerConfig& config = detail::default_Power>
 void Power(const LocalTensor<T>& dst, const detail::Same<T>& src0, const LocalTensor<T>& src1,
            uint32_t calCount, Where where = Where()) {
     const detail::Wide<T> base = src0;

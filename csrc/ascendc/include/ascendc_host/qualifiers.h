@@ -35,6 +35,8 @@
 
 #define __gm__
 #define __ubuf__
+#define __local_mem__
+#define __tiling_data_ptr__
 #define __cbuf__
 #define __ca__
 #define __cb__

@@ -127,6 +127,7 @@ class Block {
     uint64_t squeezed = 0;
     uint64_t squeezed_last = 0;
     bool squeezed_waits = false;  // for the StoreUnAlign that stores them
+    bool in_threads = false;      // of a vector function in SIMT form
 
     // Registers of the fixpipe.
     struct Fixpipe {
@@ -149,6 +150,14 @@ class Block {
     // What DataCopyPad fills a row with when its parameters do not say: nothing, until SetPadValue.
     bool pad_set = false;
     uint64_t pad_bits = 0;
+
+    // The loops around copies from local to global memory, and the other way; strides in bytes.
+    struct CopyLoops {
+        bool set = false;
+        uint32_t inner = 0, outer = 0;
+        uint64_t inner_source = 0, inner_target = 0, outer_source = 0, outer_target = 0;
+    };
+    CopyLoops copy_loops[2];
 
     // What a copy from local to global memory does with what is there.
     enum class Atomic : uint8_t { none, add, max, min };
@@ -179,8 +188,8 @@ template <size_t... sizes>
 struct __attribute__((visibility("default"))) LaidOut {
     static const char so;
 };
-using Layout = LaidOut<sizeof(Block), sizeof(Block::Fixpipe), sizeof(Block::FeatureMap), sizeof(Queue),
-                       sizeof(Buffer), sizeof(Where)>;
+using Layout = LaidOut<sizeof(Block), sizeof(Block::Fixpipe), sizeof(Block::FeatureMap),
+                       sizeof(Block::CopyLoops), sizeof(Queue), sizeof(Buffer), sizeof(Where)>;
 template <>
 const char Layout::so;
 __attribute__((used)) inline const char* const laid_out = &Layout::so;

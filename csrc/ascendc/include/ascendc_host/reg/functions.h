@@ -1,22 +1,14 @@
-// How vector functions are written and called: they run as they stand, in the order of the program.
+// How vector functions on registers are written: they run as they stand, in the order of the program.
 #ifndef ASCENDC_HOST_REG_FUNCTIONS_H
 #define ASCENDC_HOST_REG_FUNCTIONS_H
 
-#include <utility>
-
+#include "../simt/threads.h"
 #include "types.h"
 
 #define __simd_vf__
 #define __simd_callee__
 #define __no_simd_vf_fusion__
 #define __VEC_SCOPE__
-
-// A vector function ends before its caller goes on, as the host runs it.
-template <auto function, typename... Ts>
-void asc_vf_call(Ts&&... arguments) {
-    function(std::forward<Ts>(arguments)...);
-}
-#define VF_CALL asc_vf_call
 
 namespace AscendC {
 namespace Reg {

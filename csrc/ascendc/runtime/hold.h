@@ -1,0 +1,22 @@
+// A runtime that kernels call is not left in the middle, whatever happens to the kernel.
+#ifndef ASCENDC_RUNTIME_HOLD_H
+#define ASCENDC_RUNTIME_HOLD_H
+
+#include "ascendc_host_launch.h"
+
+namespace ascendc_host {
+
+class Hold {
+  public:
+    Hold() : held_(ascendgraphHold()) {}
+    Hold(const Hold&) = delete;
+    Hold& operator=(const Hold&) = delete;
+    ~Hold() { ascendgraphRelease(held_); }
+
+  private:
+    const uint64_t held_;
+};
+
+}  // namespace ascendc_host
+
+#endif  // ASCENDC_RUNTIME_HOLD_H

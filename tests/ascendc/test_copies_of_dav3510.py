@@ -1,0 +1,131 @@
+# ruff: noqa: E501, PLR0917, RUF100 - kernels are quoted as they are written
+"""Copies and functions over tensors that dav-3510 alone has, against NumPy: dimensions, loops, compact rows, broadcasts."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from . import cases
+from .cases import CTYPES, Case
+from .conftest import Build, Toolkit, launch
+
+ARCHITECTURE = "--npu-arch=dav-3510"
+random = np.random.default_rng(11)
+
+#: What copies read from global memory: the kernel writes x there first.
+GLOBAL = "GlobalTensor<float> g; g.SetGlobalBuffer((__gm__ float*)scratch, 1024); DataCopy(g, x, 1024);"
+
+
+@pytest.fixture(autouse=True)
+def _stands_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASCEND_GRAPH_HOST_SOC", "Ascend950PR_9589")
+
+
+def _case(
+    name: str, code: str, expected: Callable[..., np.ndarray], count: int, types: str = "float", rtol: float = 0.0
+) -> Case:
+    x = random.integers(1, 100, 1024).astype(CTYPES[types])
+    return Case(name, code, expected, x, z=np.full(count, 9, CTYPES[types]), types=(types,) * 3, rtol=rtol)
+
+
+def _padded(x: np.ndarray) -> np.ndarray:
+    """3 rows of 5 from rows of 32, with 2 on the left, 1 on the right, 1 above, into rows of 8."""
+    return np.pad(x.reshape(32, 32)[:3, :5], ((1, 0), (2, 1)), constant_values=-1).ravel()
+
+
+def _loops(x: np.ndarray, z: np.ndarray, compact: bool) -> np.ndarray:
+    """2 x 2 copies of 2 rows of 5 floats: 7 apart in a copy, copies 100 and 300 floats apart, 32 and 128 in the result."""
+    result = z.copy()
+    for outer in range(2):
+        for inner in range(2):
+            for row in range(2):
+                begin = outer * 300 + inner * 100 + row * 7
+                to = outer * 128 + inner * 32 + row * (5 if compact else 8)
+                result[to : to + 5] = x[begin : begin + 5]
+                if not compact or row == 1:
+                    result[to + 5 : outer * 128 + inner * 32 + (16 if compact else row * 8 + 8)] = 4
+    return result
+
+
+SET = "LoopModeParams loops{{2, 2, {}}}; SetLoopModePara(loops, DataCopyMVType::{});"
+IN = SET.format("400, 128, 1200, 512", "OUT_TO_UB")
+OUT = SET.format("128, 400, 512, 1200", "UB_TO_OUT")
+ROWS = "DataCopyExtParams rows{2, 20, 8, 0, 0}; DataCopyPadExtParams<float> pad{true, 0, %s, 4.0f};"
+CASES = [
+    _case("DataCopy-padded", f"{GLOBAL} NdDmaParams<float, 2> p{{{{{{1, 32}}, {{1, 8}}, {{5, 3}}, {{2, 1}}, {{1, 0}}}}, -1.0f}}; NdDmaDci(); DataCopy<float, 2>(z, g, p);",
+        lambda x, y, z: _padded(x), 32),
+    _case("DataCopy-nearest", f"{GLOBAL} static constexpr NdDmaConfig config = {{true, 3, 1}}; NdDmaParams<float, 1> p{{{{{{2}}, {{1}}, {{4}}}}, 0}}; DataCopy<float, 1, config>(z, g, p);",
+        lambda x, y, z: x[[0, 0, 0, 0, 2, 4, 6, 6]], 8),
+    _case("DataCopy-transposed", f"{GLOBAL} MultiCopyParams<float, 2> p{{{{{{1, 16}}, {{8, 1}}, {{16, 8}}}}, 0}}; DataCopy<float, 2, kDefaultMultiCopyConfig>(z, g, p);",
+        lambda x, y, z: x[:128].reshape(8, 16).T.ravel(), 128),
+    _case("DataCopy-broadcast", f"{GLOBAL} NdDmaParams<float, 3> p{{{{{{0, 1, 100}}, {{1, 4, 32}}, {{4, 8, 2}}}}, 0}}; DataCopy<float, 3>(z, g, p);",
+        lambda x, y, z: np.repeat(np.concatenate((x[:8], x[100:108])), 4), 64),
+    _case("DataCopyPad-loops", f"{GLOBAL} {IN} {ROWS % 3} DataCopyPad(z, g, rows, pad); ResetLoopModePara(DataCopyMVType::OUT_TO_UB);", lambda x, y, z: _loops(x, z, False), 192),
+    _case("DataCopyPad-compact", f"{GLOBAL} {IN} {ROWS % 0} DataCopyPad<float, PaddingMode::Compact>(z, g, rows, pad); ResetLoopModePara(DataCopyMVType::OUT_TO_UB);",
+        lambda x, y, z: _loops(x, z, True), 192),
+    _case("DataCopyPad-out", f"{GLOBAL} {OUT} DataCopyExtParams rows{{2, 20, 0, 8, 0}}; DataCopyPad<float, PaddingMode::Compact>(g, x, rows); ResetLoopModePara(DataCopyMVType::UB_TO_OUT);"
+        "DataCopy(z, g, 512);", lambda x, y, z: _scattered(x), 512),
+    *[_case("Broadcast", f"uint32_t to[3] = {{3, 4, 10}}, from[3] = {{3, 1, 10}}; BroadcastTiling tiling; GetBroadcastTilingInfo<{ctype}, 3>(3, to, from, false, tiling); Broadcast<{ctype}, 3>(z, x, to, from, &tiling);",
+        lambda x, y, z: np.broadcast_to(x[:30].reshape(3, 1, 10), (3, 4, 10)).ravel(), 120, ctype) for ctype in ("float", "int8_t", "int64_t")],
+    _case("Broadcast-last", "uint32_t to[2] = {5, 7}, from[2] = {5, 1}; BroadcastTiling tiling; GetBroadcastTilingInfo<float>(2, to, from, false, tiling); Broadcast(z, x, to, from, &tiling);",
+        lambda x, y, z: np.repeat(x[:5], 7), 35),
+    *[_case(name, f"static constexpr {name}Config config = {{{name}Algo::{algorithm}}}; {name}<float, {false}config>(z, {arguments}, 64);", expected, 64)
+        for name, algorithm, false, arguments, expected in (
+            ("Sqrt", "PRECISION_0ULP_FTZ_FALSE", "", "x", lambda x, y, z: np.sqrt(x[:64])),
+            ("Div", "DIFF_COMPENSATION", "", "x, y", lambda x, y, z: x[:64] / y[:64]),
+            ("Fmod", "ITERATION_COMPENSATION", "false, ", "x, y", lambda x, y, z: np.fmod(x[:64], y[:64])),
+        )],
+    *[_case(name, f"static constexpr {name}Config config = {{{name}Algo::{algorithm}}}; Muls(x, x, 0.01f, 64); {name}<float, false, config>(z, x, 64);",
+        lambda x, y, z, f=f: f(x[:64] * np.float32(0.01)).astype(np.float32), 64, rtol=1e-6)
+        for name, algorithm, f in (("Sin", "RADIAN_REDUCTION", np.sin), ("Cos", "RADIAN_REDUCTION", np.cos), ("Atan", "POLYNOMIAL_APPROXIMATION", np.arctan))],
+]  # fmt: skip
+
+
+def _scattered(x: np.ndarray) -> np.ndarray:
+    result = x[:512].copy()
+    for outer in range(2):
+        for inner in range(2):
+            for row in range(2):
+                to, begin = outer * 300 + inner * 100 + row * 7, outer * 128 + inner * 32 + row * 5
+                result[to : to + 5] = x[begin : begin + 5]
+    return result
+
+
+#: The code, and what the error says.
+BROKEN = {
+    "Broadcast": ("uint32_t to[2] = {5, 7}, from[2] = {5, 2}; BroadcastTiling tiling; GetBroadcastTilingInfo<float>(2, to, from, false, tiling);", r"GetBroadcastTilingInfo: dimension 1 from 2 to 7; only 1 may grow"),
+    "other shapes": ("uint32_t to[1] = {7}, from[1] = {1}, more[1] = {9}; BroadcastTiling tiling; GetBroadcastTilingInfo<float>(1, to, from, false, tiling); Broadcast(z, x, more, from, &tiling);",
+        r"Broadcast: the tiling is of other shapes"),
+    "overlap": ("uint32_t to[1] = {8}, from[1] = {1}; BroadcastTiling tiling; GetBroadcastTilingInfo<float>(1, to, from, false, tiling); Broadcast(x, x, to, from, &tiling);", r"Broadcast: dst and src overlap"),
+    "stride": ("SetLoopModePara({2, 2, 4, 40, 4, 64}, DataCopyMVType::OUT_TO_UB);", r"SetLoopModePara: loop1DstStride 40; valid: multiples of 32 below 2\^21 in the unified buffer"),
+    "plain copy": (f"{GLOBAL} {IN} DataCopy(z, g, 8);", r"DataCopy within the loops of SetLoopModePara is not supported on the host"),
+    "size": (f"{GLOBAL} NdDmaParams<float, 1> p{{{{{{1}}, {{1}}, {{1u << 20}}}}, 0}}; DataCopy<float, 1>(z, g, p);", r"DataCopy: dimension 0 has size 1048576"),
+    "beyond": (f"{GLOBAL} NdDmaParams<float, 1> p{{{{{{1}}, {{1}}, {{1025}}}}, 0}}; DataCopy<float, 1>(z, g, p);", r"DataCopy: .*src"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def library(build: Build) -> ctypes.CDLL:
+    broken = [Case(name, code, lambda x, y, z: z, np.zeros(1024, np.float32)) for name, (code, _) in BROKEN.items()]
+    text = cases.source([*CASES, *broken]).replace(
+        "using namespace AscendC;", "using namespace AscendC;\n__gm__ float scratch[1024];", 1
+    )
+    return build(text, ARCHITECTURE, "-O0")
+
+
+@pytest.mark.parametrize("index", range(len(CASES)), ids=[f"{case.id}-{i}" for i, case in enumerate(CASES)])
+def test_case(library: ctypes.CDLL, tools: Toolkit, index: int) -> None:
+    cases.check(library, index, CASES[index], tools.message)
+
+
+@pytest.mark.parametrize("index", range(len(BROKEN)), ids=list(BROKEN))
+def test_broken_rule(library: ctypes.CDLL, tools: Toolkit, index: int) -> None:
+    x = np.zeros(1024, np.float32)
+    status = launch(library, "cases", 1, x, x, x.copy(), x.nbytes, x.nbytes, x.nbytes, x.size, len(CASES) + index)
+    assert status == 507015
+    assert re.search(list(BROKEN.values())[index][1], tools.message()), tools.message()
