@@ -118,7 +118,7 @@ def check_loads(library: Path) -> None:
 
 
 def undefined_functions(library: Path) -> tuple[str, ...]:
-    """The functions that a library calls and nobody defines, by their names without namespaces.
+    """The functions that a library calls and nobody defines, by their names with namespaces and classes.
 
     None where it loads, and where the tools that say it (ldd, c++filt) are missing: loading it says one of them then.
     """
@@ -131,8 +131,8 @@ def undefined_functions(library: Path) -> tuple[str, ...]:
     if not symbols:
         return ()
     readable = subprocess.run(["c++filt", *symbols], capture_output=True, text=True, check=False).stdout
-    names = (line.partition("(")[0].rpartition("::")[2].strip() for line in readable.splitlines() if "(" in line)
-    return tuple(dict.fromkeys(name for name in names if name.isidentifier()))
+    names = (line.partition("(")[0].strip() for line in readable.splitlines() if "(" in line)
+    return tuple(dict.fromkeys(name for name in names if name.rpartition("::")[2].isidentifier()))
 
 
 def announce(text: str) -> None:

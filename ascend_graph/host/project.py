@@ -414,6 +414,7 @@ class ProjectSources:
                         "--cce-aicore-only",
                         f"--npu-arch={self.repository.given.architecture.name}",
                         *(f"-D{key}={value}" for key, value in self.repository.given.definitions),
+                        *headers_beside(self.repository, includes, _kernel_include_directories()),
                     ),
                     kernel_compiler=kernel_compiler(),
                 )

@@ -162,17 +162,33 @@ class Repository:
         return "op_host" in path.relative_to(self.root).parts
 
     def defining(self, functions: Iterable[str], known: Iterable[Path]) -> tuple[Path, ...]:
-        """The sources that define functions of op_host, the nearest one for each; none for what only known sources do."""
+        """The sources that define functions of op_host, one for each; none for what only known sources do.
+
+        The repository's own come before those of CANN, those of a method's class before others, then the nearest.
+
+        Args:
+            functions: names with their namespaces and classes, as far as they are known.
+            known: sources that are there already.
+        """
         found: dict[Path, None] = {}
-        for name in functions:
+        for function in functions:
+            qualifier, _, name = function.rpartition("::")
             definition = re.compile(rf"\b{re.escape(name)}\s*\([^;{{}}]*\)\s*(?:const\s*|noexcept\s*)*\{{")
-            candidates = [
-                path
-                for path, text in self._host_code.items()
-                if path not in known and name in text and definition.search(code_of(path))
-            ]
-            if candidates:
-                found[min(candidates, key=lambda path: self._distance(self.start, path))] = None
+            method = re.compile(rf"\b{re.escape(qualifier.rpartition('::')[2])}\s*::\s*{re.escape(name)}\b")
+            for texts in (self._host_code, *map(_sources_below, self.given.cann)):
+                candidates = [
+                    path
+                    for path, text in texts.items()
+                    if path not in known and name in text and definition.search(code_of(path))
+                ]
+                if candidates:
+                    found[
+                        min(
+                            candidates,
+                            key=lambda path: (not method.search(texts[path]), self._distance(self.start, path)),
+                        )
+                    ] = None
+                    break
         return tuple(found)
 
     @cached_property
@@ -340,7 +356,7 @@ class Repository:
 
     def _distance(self, source: Path, path: Path) -> tuple[bool, int, int, str]:
         common = len(Path(os.path.commonpath([source, path])).parts)
-        stand_in = bool(_STAND_INS.intersection(path.relative_to(self.root).parts))
+        stand_in = path.is_relative_to(self.root) and bool(_STAND_INS.intersection(path.relative_to(self.root).parts))
         return stand_in, -common, len(path.parts), str(path)
 
     @cached_property
@@ -403,6 +419,17 @@ def _headers_below(root: Path) -> Mapping[str, Sequence[Path]]:
             if Path(name).suffix in _SUFFIXES:
                 by_name.setdefault(name, []).append(Path(directory) / name)
     return by_name
+
+
+@cache
+def _sources_below(root: Path) -> Mapping[Path, str]:
+    """The sources of op_host in a checkout of CANN's, with their texts."""
+    paths = [path for paths in _headers_below(root).values() for path in paths if path.suffix in _SOURCES]
+    return {
+        path: path.read_text(encoding="utf-8", errors="replace")
+        for path in sorted(paths)
+        if not _OTHER_FORMS.intersection(path.relative_to(root).parts)
+    }
 
 
 def _below(root: Path, text: str, source: Path) -> tuple[Path, Path] | None:

@@ -123,11 +123,33 @@ def test_functions_that_nobody_defines_are_found_in_other_projects(repository: P
     source = repository / "math/add/op_host/add_def.cpp"
     library = repository / "libcalls.so"
     subprocess.run([*compiler(), "-shared", "-fPIC", str(source), "-o", str(library)], check=True)
-    assert sorted(undefined_functions(library)) == ["alone", "shared"]
+    assert sorted(undefined_functions(library)) == ["host::alone", "host::shared"]
     found = Repository.around(repository / "math/add").defining(undefined_functions(library), [source])
     assert found == (repository / "math/sub/op_host/sub_tiling.cpp",)
     sources = ProjectSources.find(repository / "math/add", more=found)
     assert sources.host.count(found[0]) == 1
+
+
+def test_functions_are_found_in_a_checkout_of_cann(repository: Path, tmp_path: Path) -> None:
+    """Where the repository has none: that of the method's class, not the first of its name; no kernel, no test."""
+    cann = tmp_path / "cann"
+    method = "int {}::DoTiling(int x) const {{ return x; }}"
+    write(
+        cann,
+        {
+            "src/a_tiling.cpp": method.format("First"),
+            "src/b_tiling.cpp": method.format("Second"),
+            "src/op_kernel/b_kernel.cpp": method.format("Second"),
+            "tests/b_test.cpp": method.format("Second"),
+        },
+    )
+    around = Repository.around(repository / "math/add", Given(cann=(cann,)))
+    assert around.defining(["Ops::Second::DoTiling"], []) == (cann / "src/b_tiling.cpp",)
+    assert around.defining(["DoTiling"], []) == (cann / "src/a_tiling.cpp",)
+    assert around.defining(["Ops::Second::DoTiling"], [cann / "src/a_tiling.cpp", cann / "src/b_tiling.cpp"]) == ()
+    write(repository, {"math/sub/op_host/sub_tiling.cpp": method.format("Third")})
+    around = Repository.around(repository / "math/add", Given(cann=(cann,)))
+    assert around.defining(["Ops::Second::DoTiling"], []) == (repository / "math/sub/op_host/sub_tiling.cpp",)
 
 
 def test_an_include_that_names_another_architecture_is_followed(repository: Path) -> None:

@@ -2,10 +2,13 @@
 #ifndef ASCEND_GRAPH_GERT_TILING_CONTEXT_H
 #define ASCEND_GRAPH_GERT_TILING_CONTEXT_H
 
+#include <map>
+#include <set>
 #include <vector>
 
 #include "ascend_graph/platform_infos.h"
 #include "exe_graph/runtime/extended_kernel_context.h"
+#include "exe_graph/runtime/stride.h"
 #include "exe_graph/runtime/tiling_data.h"
 
 namespace gert {
@@ -32,6 +35,17 @@ class TilingContext : public ExtendedKernelContext {
         return dynamic_input(ir_index, relative);
     }
     const StorageShape* GetOutputShape(size_t index) const { return shape_of(node_.outputs.at(index)); }
+
+    // A kernel is called with contiguous tensors: none carries a description of strides.
+    const Stride* GetInputStride(size_t) const { return nullptr; }
+    const Stride* GetOptionalInputStride(size_t) const { return nullptr; }
+    const Stride* GetRequiredInputStride(size_t) const { return nullptr; }
+    const Stride* GetDynamicInputStride(size_t, size_t) const { return nullptr; }
+    const Stride* GetOutputStride(size_t) const { return nullptr; }
+    bool InputIsView(size_t) const { return false; }
+    bool OptionalInputIsView(size_t) const { return false; }
+    bool RequiredInputIsView(size_t) const { return false; }
+    bool DynamicInputIsView(size_t, size_t) const { return false; }
 
     ge::graphStatus SetTilingKey(uint64_t key) {
         tiling_key_ = key;
@@ -94,6 +108,7 @@ class TilingContext : public ExtendedKernelContext {
     }
     fe::PlatFormInfos* GetPlatformInfo() const { return fe::PlatFormInfos::get(); }
     int32_t GetDeterministic() const { return 0; }
+    int32_t GetDeterministicLevel() const { return 0; }
 
   private:
     static constexpr size_t most_workspaces = 16;

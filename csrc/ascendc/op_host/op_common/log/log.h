@@ -10,6 +10,8 @@
 #include "exe_graph/runtime/shape.h"
 #include "graph/ge_error_codes.h"
 #include "graph/utils/type_utils.h"
+#include "op_common/op_host/util/opbase_export.h"
+#include "securec.h"
 #include "toolchain/slog.h"
 
 #ifndef OP_SUBMOD_NAME

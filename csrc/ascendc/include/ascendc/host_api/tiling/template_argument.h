@@ -20,6 +20,7 @@
 #else
 
 #include <cstdint>
+#include <initializer_list>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -101,9 +102,16 @@ class TemplateTable {
         }
         return true;
     }
-    template <typename... Values>
-    uint64_t key(Values... values) const {
-        return key_of({static_cast<uint64_t>(values)...});
+    // A value of any type; what follows the last comma may be empty.
+    struct Value {
+        uint64_t value;
+        template <typename T>
+        Value(T value) : value(static_cast<uint64_t>(value)) {}
+    };
+    uint64_t key(std::initializer_list<Value> values) const {
+        std::vector<uint64_t> numbers;
+        for (const Value& one : values) numbers.push_back(one.value);
+        return key_of(numbers);
     }
 
     static TemplateTable*& first() {
@@ -142,7 +150,27 @@ class TemplateTable {
     }
 };
 
+// The table of a source and the combinations that its headers select, whichever of the two comes first.
+class TemplateSelections {
+  public:
+    bool select(std::vector<std::vector<TemplateParameter>> selections) {
+        if (table_ != nullptr) return table_->select(selections);
+        waiting_.insert(waiting_.end(), selections.begin(), selections.end());
+        return true;
+    }
+    bool declare(TemplateTable& table) {
+        table_ = &table;
+        return table.select(waiting_);
+    }
+
+  private:
+    TemplateTable* table_ = nullptr;
+    std::vector<std::vector<TemplateParameter>> waiting_;
+};
+
 }  // namespace ascendc_host
+
+[[maybe_unused]] static ::ascendc_host::TemplateSelections ascendc_template_selections;
 
 #define ASCENDC_TPL_PARAMETER(name, kind, bits, ...)                                                      \
     ::ascendc_host::TemplateParameter::choice(#name, ::ascendc_host::TemplateParameter::Kind::kind, bits, \
@@ -153,8 +181,10 @@ class TemplateTable {
 #define ASCENDC_TPL_UI_MIX 1
 #define ASCENDC_TPL_UI_LIST 2
 
-#define ASCENDC_TPL_ARGS_DECL(op, ...) \
-    static ::ascendc_host::TemplateTable ascendc_template_table(#op, {__VA_ARGS__})
+#define ASCENDC_TPL_ARGS_DECL(op, ...)                                               \
+    static ::ascendc_host::TemplateTable ascendc_template_table(#op, {__VA_ARGS__}); \
+    [[maybe_unused]] static const bool ascendc_template_declared =                   \
+        ascendc_template_selections.declare(ascendc_template_table)
 #define ASCENDC_TPL_DATATYPE_DECL(name, ...) ASCENDC_TPL_PARAMETER(name, dtype, 8, __VA_ARGS__)
 #define ASCENDC_TPL_DTYPE_DECL(name, ...) ASCENDC_TPL_PARAMETER(name, dtype, 8, __VA_ARGS__)
 #define ASCENDC_TPL_FORMAT_DECL(name, ...) ASCENDC_TPL_PARAMETER(name, format, 8, __VA_ARGS__)
@@ -164,7 +194,7 @@ class TemplateTable {
 
 #define ASCENDC_TPL_SEL(...)                                       \
     [[maybe_unused]] static const bool ascendc_template_selected = \
-        ascendc_template_table.select({__VA_ARGS__})
+        ascendc_template_selections.select({__VA_ARGS__})
 #define ASCENDC_TPL_ARGS_SEL(...) \
     std::vector<::ascendc_host::TemplateParameter> { __VA_ARGS__ }
 #define ASCENDC_TPL_DATATYPE_SEL(name, ...) ASCENDC_TPL_PARAMETER(name, dtype, 8, __VA_ARGS__)
@@ -177,7 +207,7 @@ class TemplateTable {
 #define ASCENDC_TPL_DETERMINISTIC_SEL(...) ASCENDC_TPL_PARAMETER(, other, 0)
 #define ASCENDC_TPL_TILING_STRUCT_SEL(...) ASCENDC_TPL_PARAMETER(, other, 0)
 
-#define GET_TPL_TILING_KEY(...) ascendc_template_table.key(__VA_ARGS__)
+#define GET_TPL_TILING_KEY(...) ascendc_template_table.key({__VA_ARGS__})
 #define ASCENDC_TPL_SEL_PARAM(context, ...) (context)->SetTilingKey(GET_TPL_TILING_KEY(__VA_ARGS__))
 
 #endif  // __CCE_AICORE__

@@ -41,6 +41,11 @@ template <typename Context>
 uint32_t GetCacheLineSize(const Context*) {
     return 256;
 }
+// Of the cache of copies in several dimensions, which dav-3510 has.
+template <typename Context>
+uint32_t GetNddmaDcacheSize(const Context*) {
+    return 32 * 1024;
+}
 
 }  // namespace Ops::Base
 
