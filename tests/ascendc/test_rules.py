@@ -95,6 +95,7 @@ BROKEN = {
     "valid bits": ("TBuf<> b; pipe.InitBuffer(b, 1024); auto a = b.Get<float>(); MrgSort4Info i; MrgSort(a, MrgSortSrcList<float>(a, a, a, a), i);", r"MrgSort: validBit 0; valid: 3, 7, 15"),
     "atomic type": ("TBuf<> b; pipe.InitBuffer(b, 64); SetAtomicAdd<float>(); DataCopy(gm.ReinterpretCast<uint32_t>(), b.Get<uint32_t>(), 8);", r"an atomic copy to global memory takes float"),
     "cube position": ("TBuf<> b; pipe.InitBuffer(b, 1024); auto a = b.Get<half>(); Mmad(b.Get<float>(), a, a, MmadParams());", r"Mmad: dst lies in VECCALC; it must lie in the L0C buffer"),
+    "bias without its tensor": ("TBuf<> b; pipe.InitBuffer(b, 1024); auto a = b.Get<half>(); Mmad(b.Get<float>(), a, a, MmadParams(16, 16, 16, 0, true, false));", r"Mmad: cmatrixSource says that the bias table has the initial values"),
     "trap": ("Trap();", r"Trap"),
     "assertion behind a value": (
         "int tiles = 3 ASSERT(tiles != 0 && \"no tiles\"); if (tiles == 3) ASSERT(tiles == 2); else ASSERT(false);",

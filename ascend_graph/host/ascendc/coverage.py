@@ -34,6 +34,7 @@ class Entry:
 
 
 _GROUPS = {
+    "antiquantization.h": "Dequantisation of integers by groups",
     "arithmetic.h": "Vector arithmetic, moves and fills",
     "broadcast.h": "Broadcast to shapes that are known as the kernel runs (dav-3510)",
     "cast.h": "Type conversion",
@@ -43,6 +44,7 @@ _GROUPS = {
     "copy_pad.h": "Copies of any number of bytes, and loops around them",
     "cube.h": "Cube unit",
     "debug.h": "Output and assertions",
+    "dropout.h": "Dropout",
     "feature_map.h": "Convolutions",
     "lanes.h": "Masks and repeats",
     "list.h": "Lists of tensors",
@@ -50,6 +52,7 @@ _GROUPS = {
     "matmul_config.h": "Configurations of Matmul",
     "matmul_intf.h": "Matmul object",
     "normalization.h": "Normalisations and running sums",
+    "pad.h": "Padding",
     "patterns.h": "Reductions by a pattern of dimensions",
     "pipe.h": "Pipes, queues and buffers",
     "quantization.h": "Dequantisation",
@@ -71,6 +74,7 @@ _GROUPS = {
     "tensor.h": "Tensors",
     "tiling.h": "Tiling data in kernels",
     "tilingdef.h": "Tiling structures",
+    "welford.h": "Mean and variance of blocks (Welford)",
 }
 # Parameter structures and enumerations come with the functions that take them.
 _CLASSES = frozenset(

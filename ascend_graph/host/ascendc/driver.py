@@ -183,13 +183,17 @@ class Home:
 
 #: What g++ says before version 14 of a specialisation that clang++ takes.
 _INSIDE_CLASS = "explicit specialization in non-namespace scope"
+#: What g++ says where it fails itself, as its version 12 does of a template's default argument that is a reference.
+_BROKEN = "internal compiler error"
 #: A call ``ReduceSum<float>(tensor)`` that finds the function by its arguments alone, as C++20 and the device's compiler do.
 _BY_ARGUMENTS = re.compile(r"error: \W(\w+)\W was not declared in this scope; did you mean \WAscendC::\1\W")
+#: Options of g++ that clang++ does not know, and does without.
+_OF_GCC_ALONE = frozenset({"-fno-gnu-unique"})
 _CLANG = ("clang++", *(f"clang++-{version}" for version in range(25, 13, -1)))
 
 
-class InsideClassError(AscendGraphError):
-    """A source specialises a template inside a class, which the compiler does not take."""
+class OtherCompilerError(AscendGraphError):
+    """A source specialises a template inside a class, which the compiler does not take, or the compiler breaks on it."""
 
 
 class Steps:
@@ -214,15 +218,15 @@ class Steps:
         """A step that may show that the source needs another compiler.
 
         Raises:
-            InsideClassError: it does, and the user has named none.
+            OtherCompilerError: it does, and the user has named none.
         """
         if self._dry_run or not self._may_choose:
             self.run(arguments)
             return
         done = subprocess.run([*self._compiler, *arguments], check=False, stderr=subprocess.PIPE)
         said = done.stderr.decode(errors="replace")
-        if done.returncode != 0 and _INSIDE_CLASS in said:
-            raise InsideClassError(said)
+        if done.returncode != 0 and (_INSIDE_CLASS in said or _BROKEN in said):
+            raise OtherCompilerError(said)
         if done.returncode != 0 and _BY_ARGUMENTS.search(said):
             newer = subprocess.run([*self._compiler, *arguments, "-std=gnu++20"], check=False, stderr=subprocess.PIPE)
             if newer.returncode == 0:
@@ -232,7 +236,7 @@ class Steps:
         if done.returncode != 0:
             raise SystemExit(done.returncode if done.returncode > 0 else 1)
 
-    def with_clang(self, error: InsideClassError) -> Steps:
+    def with_clang(self, error: OtherCompilerError) -> Steps:
         """The same with clang++.
 
         Raises:
@@ -240,12 +244,24 @@ class Steps:
         """
         clang = next(filter(None, map(shutil.which, _CLANG)), None)
         if clang is None:
-            raise CompilerOptionError(
-                f"bisheng: {self._compiler[0]} does not take explicit specialisations inside a class, which this source has; "
-                "install clang++ (14 or newer), or name a compiler that takes them in ASCENDC_HOST_CXX, as g++ does from "
-                f"version 14 on. What it said: {next(line for line in str(error).splitlines() if _INSIDE_CLASS in line)}"
+            said = next(line for line in str(error).splitlines() if _INSIDE_CLASS in line or _BROKEN in line)
+            why = (
+                "breaks on this source"
+                if _BROKEN in said
+                else "does not take explicit specialisations inside a class, which this source has"
             )
-        return Steps(self._dry_run, [clang])
+            raise CompilerOptionError(
+                f"bisheng: {self._compiler[0]} {why}; install clang++ (14 or newer), or name another compiler in "
+                f"ASCENDC_HOST_CXX, such as g++ from version 14 on. What it said: {said}"
+            )
+        return _ClangSteps(self._dry_run, [clang])
+
+
+class _ClangSteps(Steps):
+    """The steps of a compilation whose options were meant for g++."""
+
+    def run(self, arguments: Sequence[str]) -> None:
+        super().run([argument for argument in arguments if argument not in _OF_GCC_ALONE])
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,7 +388,7 @@ def run(arguments: Sequence[str]) -> None:
                 kernel_source = _KernelSource(command, home, source, target, scratch)
                 try:
                     kernel_source.compile(steps)
-                except InsideClassError as error:
+                except OtherCompilerError as error:
                     kernel_source.compile(steps.with_clang(error))
             else:
                 mode = "-E" if command.preprocess_only else "-c"

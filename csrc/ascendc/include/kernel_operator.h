@@ -2,6 +2,7 @@
 #ifndef KERNEL_OPERATOR_H
 #define KERNEL_OPERATOR_H
 
+#include "ascendc_host/antiquantization.h"
 #include "ascendc_host/arithmetic.h"
 #include "ascendc_host/broadcast.h"
 #include "ascendc_host/cast.h"
@@ -11,10 +12,12 @@
 #include "ascendc_host/copy_pad.h"
 #include "ascendc_host/cube.h"
 #include "ascendc_host/debug.h"
+#include "ascendc_host/dropout.h"
 #include "ascendc_host/feature_map.h"
 #include "ascendc_host/list.h"
 #include "ascendc_host/math.h"
 #include "ascendc_host/normalization.h"
+#include "ascendc_host/pad.h"
 #include "ascendc_host/patterns.h"
 #include "ascendc_host/pipe.h"
 #include "ascendc_host/quantization.h"
@@ -28,5 +31,6 @@
 #include "ascendc_host/sync.h"
 #include "ascendc_host/tik2.h"
 #include "ascendc_host/tiling.h"
+#include "ascendc_host/welford.h"
 
 #endif  // KERNEL_OPERATOR_H

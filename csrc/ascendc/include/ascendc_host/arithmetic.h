@@ -542,6 +542,11 @@ void Axpy(const LocalTensor<T>& dst, const LocalTensor<U>& src, const detail::Sa
           const int32_t& count, Where where = Where()) {
     detail::on_count("Axpy", where, count, dst, detail::axpy<T, U>(scalarValue), src, dst);
 }
+template <typename T, typename U>
+void Axpy(const LocalTensor<T>& dst, const LocalTensor<U>& src, const detail::Same<U> scalarValue,
+          const LocalTensor<uint8_t>&, const uint32_t calCount, Where where = Where()) {
+    Axpy(dst, src, scalarValue, static_cast<int32_t>(calCount), where);
+}
 template <typename T, typename U, bool isSetMask = true>
 void Axpy(const LocalTensor<T>& dst, const LocalTensor<U>& src, const detail::Same<U>& scalarValue,
           uint64_t mask, uint8_t repeatTime, const UnaryRepeatParams& repeatParams, Where where = Where()) {

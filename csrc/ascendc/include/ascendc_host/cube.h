@@ -376,7 +376,12 @@ using Sum = std::conditional_t<std::is_integral<S>::value, int32_t, float>;
 template <typename T, typename U, typename S>
 void mmad(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const LocalTensor<S>& filter,
           const LocalTensor<T>* bias, const MmadParams& params, const Where& where) {
-    ascendc_host::enter(where);
+    const auto& block = ascendc_host::enter(where);
+    if (bias == nullptr && params.cmatrixSource && !params.cmatrixInitVal && !params.isBias)
+        ascendc_host::fail(
+            block, where,
+            "Mmad: cmatrixSource says that the bias table has the initial values; on the host pass "
+            "the tensor that is in it, Mmad(dst, fm, filter, bias, params)");
     require_position(dst, ascendc_host::Memory::l0c, "Mmad", "dst", where);
     require_position(fm, ascendc_host::Memory::l0a, "Mmad", "fm", where);
     require_position(filter, ascendc_host::Memory::l0b, "Mmad", "filter", where);

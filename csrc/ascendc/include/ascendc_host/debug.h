@@ -56,6 +56,34 @@ void DumpTensor(const GlobalTensor<T>& tensor, uint32_t desc, uint32_t dumpSize,
     detail::dump<T>(desc, dumpSize, [&](uint32_t i) { return values[i]; });
 }
 
+}  // namespace AscendC
+
+// The same of bare addresses.
+template <typename T>
+void asc_dump(T* input, uint32_t desc, uint32_t dump_size) {
+    AscendC::detail::dump<T>(desc, dump_size, [&](uint32_t i) { return input[i]; });
+}
+template <typename T>
+void asc_dump_gm(T* input, uint32_t desc, uint32_t dump_size) {
+    AscendC::GlobalTensor<T> tensor;
+    tensor.SetGlobalBuffer(input);
+    AscendC::DumpTensor(tensor, desc, dump_size);
+}
+template <typename T>
+void asc_dump_ubuf(T* input, uint32_t desc, uint32_t dump_size) {
+    asc_dump(input, desc, dump_size);
+}
+template <typename T>
+void asc_dump_l1buf(T* input, uint32_t desc, uint32_t dump_size) {
+    asc_dump(input, desc, dump_size);
+}
+template <typename T>
+void asc_dump_cbuf(T* input, uint32_t desc, uint32_t dump_size) {
+    asc_dump(input, desc, dump_size);
+}
+
+namespace AscendC {
+
 // An assertion that fails ends the block like a broken rule; `message` follows the condition.
 template <typename... Ts>
 void check_assertion(bool holds, const char* condition, const Where& where, Ts... message) {

@@ -168,16 +168,56 @@ void SwiGLU(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTe
     SwiGLU(dst, src0, src1, scalarValue, src0.GetSize(), where);
 }
 template <typename T, bool isReuseSource = false>
+void SwiGLU(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,
+            const float& scalarValue, const LocalTensor<uint8_t>&, uint32_t calCount, Where where = Where()) {
+    SwiGLU(dst, src0, src1, scalarValue, calCount, where);
+}
+template <typename T, bool isReuseSource = false>
+void SwiGLU(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,
+            const float& scalarValue, const LocalTensor<uint8_t>&, Where where = Where()) {
+    SwiGLU(dst, src0, src1, scalarValue, src0.GetSize(), where);
+}
+template <typename T, bool isReuseSource = false>
 void GeGLU(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,
            uint32_t calCount, Where where = Where()) {
     detail::on_count(
         "GeGLU", where, calCount, dst, [](float a, float b) { return a * detail::gelu_op()(b); }, src0, src1);
 }
 template <typename T, bool isReuseSource = false>
+void GeGLU(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,
+           Where where = Where()) {
+    GeGLU(dst, src0, src1, src0.GetSize(), where);
+}
+template <typename T, bool isReuseSource = false>
+void GeGLU(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,
+           const LocalTensor<uint8_t>&, uint32_t calCount, Where where = Where()) {
+    GeGLU(dst, src0, src1, calCount, where);
+}
+template <typename T, bool isReuseSource = false>
+void GeGLU(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,
+           const LocalTensor<uint8_t>&, Where where = Where()) {
+    GeGLU(dst, src0, src1, src0.GetSize(), where);
+}
+template <typename T, bool isReuseSource = false>
 void ReGlu(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,
            const uint32_t calCount, Where where = Where()) {
     detail::on_count(
         "ReGlu", where, calCount, dst, [](float a, float b) { return a * detail::relu_op()(b); }, src0, src1);
+}
+template <typename T, bool isReuseSource = false>
+void ReGlu(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,
+           Where where = Where()) {
+    ReGlu(dst, src0, src1, src0.GetSize(), where);
+}
+template <typename T, bool isReuseSource = false>
+void ReGlu(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,
+           const LocalTensor<uint8_t>&, uint32_t calCount, Where where = Where()) {
+    ReGlu(dst, src0, src1, calCount, where);
+}
+template <typename T, bool isReuseSource = false>
+void ReGlu(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,
+           const LocalTensor<uint8_t>&, Where where = Where()) {
+    ReGlu(dst, src0, src1, src0.GetSize(), where);
 }
 
 // --- two arguments
@@ -301,6 +341,17 @@ void BroadCast(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint3
 }
 template <typename T, int32_t dim, int32_t axis, bool isReuseSource = false>
 void BroadCast(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint32_t dstShape[dim],
+               const uint32_t srcShape[dim], LocalTensor<uint8_t>&, Where where = Where()) {
+    BroadCast<T, dim, axis, isReuseSource>(dst, src, dstShape, srcShape, where);
+}
+// As newer kernels call it.
+template <typename T, int32_t dim, int32_t axis, bool isReuseSource = false>
+void Broadcast(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint32_t dstShape[dim],
+               const uint32_t srcShape[dim], Where where = Where()) {
+    BroadCast<T, dim, axis, isReuseSource>(dst, src, dstShape, srcShape, where);
+}
+template <typename T, int32_t dim, int32_t axis, bool isReuseSource = false>
+void Broadcast(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint32_t dstShape[dim],
                const uint32_t srcShape[dim], LocalTensor<uint8_t>&, Where where = Where()) {
     BroadCast<T, dim, axis, isReuseSource>(dst, src, dstShape, srcShape, where);
 }

@@ -100,10 +100,146 @@ void RmsNorm(const LocalTensor<T>& dstLocal, const LocalTensor<T>& srcLocal, con
     RmsNorm<T, isBasicBlock>(dstLocal, srcLocal, gammaLocal, epsilon, tiling, where);
 }
 
+// dst = LayerNorm(alpha * src + gx), with the means and, whatever the parameter is called, the variances:
+// that is what the device leaves there.
+template <typename T, bool isReuseSrc = false, bool isBasicBlock = false>
+void DeepNorm(const LocalTensor<T>& dstLocal, const LocalTensor<T>& meanLocal,
+              const LocalTensor<T>& rstdLocal, const LocalTensor<T>& srcLocal, const LocalTensor<T>& gxLocal,
+              const LocalTensor<T>& betaLocal, const LocalTensor<T>& gammaLocal, const detail::Same<T> alpha,
+              const detail::Same<T> epsilon, DeepNormTiling& tiling, Where where = Where()) {
+    constexpr const char* api = "DeepNorm";
+    static_assert(detail::is_one_of<T, half, float>, "DeepNorm is for half and float");
+    const uint64_t rows = detail::rows_of_tiling(tiling, api, where);
+    const uint32_t width = tiling.hLength, count = tiling.originalHLength;
+    const T* x = detail::vector_operand(srcLocal, rows * width * sizeof(T), api, "srcLocal", where);
+    const T* gx = detail::vector_operand(gxLocal, rows * width * sizeof(T), api, "gxLocal", where);
+    const T* scale = detail::vector_operand(gammaLocal, count * sizeof(T), api, "gammaLocal", where);
+    const T* offset = detail::vector_operand(betaLocal, count * sizeof(T), api, "betaLocal", where);
+    T* y = detail::vector_operand(dstLocal, rows * width * sizeof(T), api, "dstLocal", where);
+    T* means = detail::vector_operand(meanLocal, rows * sizeof(T), api, "meanLocal", where);
+    T* variances = detail::vector_operand(rstdLocal, rows * sizeof(T), api, "rstdLocal", where);
+    std::vector<float> values(count);
+    for (uint64_t row = 0; row < rows; ++row, x += width, gx += width, y += width) {
+        for (uint32_t i = 0; i < count; ++i)
+            values[i] = static_cast<float>(alpha) * static_cast<float>(x[i]) + static_cast<float>(gx[i]);
+        const float mean = detail::pairwise_sum(values.data(), count) / static_cast<float>(count);
+        const float variance = detail::mean_of_squares(values.data(), count, mean);
+        const float factor = 1.0f / std::sqrt(variance + static_cast<float>(epsilon));
+        for (uint32_t i = 0; i < count; ++i)
+            y[i] = static_cast<T>((values[i] - mean) * factor * static_cast<float>(scale[i]) +
+                                  static_cast<float>(offset[i]));
+        means[row] = static_cast<T>(mean);
+        variances[row] = static_cast<T>(variance);
+    }
+}
+template <typename T, bool isReuseSrc = false, bool isBasicBlock = false>
+void DeepNorm(const LocalTensor<T>& dstLocal, const LocalTensor<T>& meanLocal,
+              const LocalTensor<T>& rstdLocal, const LocalTensor<T>& srcLocal, const LocalTensor<T>& gxLocal,
+              const LocalTensor<T>& betaLocal, const LocalTensor<T>& gammaLocal, const LocalTensor<uint8_t>&,
+              const detail::Same<T> alpha, const detail::Same<T> epsilon, DeepNormTiling& tiling,
+              Where where = Where()) {
+    DeepNorm<T, isReuseSrc, isBasicBlock>(dstLocal, meanLocal, rstdLocal, srcLocal, gxLocal, betaLocal,
+                                          gammaLocal, alpha, epsilon, tiling, where);
+}
+
+struct LayerNormGradShapeInfo {
+    DataFormat dataFormat = DataFormat::ND;
+};
+
+// The gradient of LayerNorm with respect to x, and what LayerNormGradBeta sums: (x - mean) / sqrt(variance +
+// epsilon).
+template <typename T, bool isReuseSource = false>
+void LayerNormGrad(const LocalTensor<T>& outputPdX, const LocalTensor<T>& resForGamma,
+                   const LocalTensor<T>& inputDy, const LocalTensor<T>& inputX,
+                   const LocalTensor<T>& inputVariance, const LocalTensor<T>& inputMean,
+                   const LocalTensor<T>& inputGamma, detail::Same<T> epsilon, LayerNormGradTiling& tiling,
+                   const LayerNormGradShapeInfo& = {}, Where where = Where()) {
+    constexpr const char* api = "LayerNormGrad";
+    static_assert(detail::is_one_of<T, half, float>, "LayerNormGrad is for half and float");
+    const uint64_t rows = detail::rows_of_tiling(tiling, api, where);
+    const uint32_t width = tiling.hLength, count = tiling.originalHLength;
+    const T* dy = detail::vector_operand(inputDy, rows * width * sizeof(T), api, "inputDy", where);
+    const T* x = detail::vector_operand(inputX, rows * width * sizeof(T), api, "inputX", where);
+    const T* variance = detail::vector_operand(inputVariance, rows * sizeof(T), api, "inputVariance", where);
+    const T* mean = detail::vector_operand(inputMean, rows * sizeof(T), api, "inputMean", where);
+    const T* scale = detail::vector_operand(inputGamma, count * sizeof(T), api, "inputGamma", where);
+    T* dx = detail::vector_operand(outputPdX, rows * width * sizeof(T), api, "outputPdX", where);
+    T* normal = detail::vector_operand(resForGamma, rows * width * sizeof(T), api, "resForGamma", where);
+    std::vector<float> gradient(count), distance(count), terms(count);
+    const auto sum = [&](const auto& term) {
+        for (uint32_t i = 0; i < count; ++i) terms[i] = term(i);
+        return detail::pairwise_sum(terms.data(), count);
+    };
+    for (uint64_t row = 0; row < rows; ++row, dy += width, x += width, dx += width, normal += width) {
+        const float rstd = 1.0f / std::sqrt(static_cast<float>(variance[row]) + static_cast<float>(epsilon));
+        for (uint32_t i = 0; i < count; ++i) {
+            gradient[i] = static_cast<float>(dy[i]) * static_cast<float>(scale[i]);
+            distance[i] = static_cast<float>(x[i]) - static_cast<float>(mean[row]);
+        }
+        const float by_variance =
+            sum([&](uint32_t i) { return gradient[i] * distance[i]; }) * -0.5f * rstd * rstd * rstd;
+        const float by_mean = sum([&](uint32_t i) { return gradient[i]; }) * -rstd +
+                              by_variance * sum([&](uint32_t i) { return distance[i]; }) * -2.0f / count;
+        for (uint32_t i = 0; i < count; ++i) {
+            dx[i] = static_cast<T>(gradient[i] * rstd + (2 * by_variance * distance[i] + by_mean) / count);
+            normal[i] = static_cast<T>(distance[i] * rstd);
+        }
+    }
+}
+template <typename T, bool isReuseSource = false>
+void LayerNormGrad(const LocalTensor<T>& outputPdX, const LocalTensor<T>& resForGamma,
+                   const LocalTensor<T>& inputDy, const LocalTensor<T>& inputX,
+                   const LocalTensor<T>& inputVariance, const LocalTensor<T>& inputMean,
+                   const LocalTensor<T>& inputGamma, const LocalTensor<uint8_t>&, detail::Same<T> epsilon,
+                   LayerNormGradTiling& tiling, const LayerNormGradShapeInfo& info = {},
+                   Where where = Where()) {
+    LayerNormGrad<T, isReuseSource>(outputPdX, resForGamma, inputDy, inputX, inputVariance, inputMean,
+                                    inputGamma, epsilon, tiling, info, where);
+}
+
+// The gradients of LayerNorm with respect to gamma and beta: sums over the rows.
+template <typename T, bool isReuseSource = false>
+void LayerNormGradBeta(const LocalTensor<T>& outputPdGamma, const LocalTensor<T>& outputPdBeta,
+                       const LocalTensor<T>& resForGamma, const LocalTensor<T>& inputDy,
+                       const LayerNormGradBetaTiling& tiling, Where where = Where()) {
+    constexpr const char* api = "LayerNormGradBeta";
+    static_assert(detail::is_one_of<T, half, float>, "LayerNormGradBeta is for half and float");
+    const uint64_t rows = detail::rows_of_tiling(tiling, api, where);
+    const uint32_t width = tiling.hLength, count = tiling.originalHLength;
+    const T* normal =
+        detail::vector_operand(resForGamma, rows * width * sizeof(T), api, "resForGamma", where);
+    const T* dy = detail::vector_operand(inputDy, rows * width * sizeof(T), api, "inputDy", where);
+    T* gamma = detail::vector_operand(outputPdGamma, count * sizeof(T), api, "outputPdGamma", where);
+    T* beta = detail::vector_operand(outputPdBeta, count * sizeof(T), api, "outputPdBeta", where);
+    std::vector<float> by_gamma(rows), by_beta(rows), found(2 * count);
+    for (uint32_t i = 0; i < count; ++i) {
+        for (uint64_t row = 0; row < rows; ++row) {
+            by_beta[row] = static_cast<float>(dy[row * width + i]);
+            by_gamma[row] = by_beta[row] * static_cast<float>(normal[row * width + i]);
+        }
+        found[i] = detail::pairwise_sum(by_gamma.data(), rows);
+        found[count + i] = detail::pairwise_sum(by_beta.data(), rows);
+    }
+    for (uint32_t i = 0; i < count; ++i) {  // what is written may be what is read
+        gamma[i] = static_cast<T>(found[i]);
+        beta[i] = static_cast<T>(found[count + i]);
+    }
+}
+template <typename T, bool isReuseSource = false>
+void LayerNormGradBeta(const LocalTensor<T>& outputPdGamma, const LocalTensor<T>& outputPdBeta,
+                       const LocalTensor<T>& resForGamma, const LocalTensor<T>& inputDy,
+                       const LocalTensor<uint8_t>&, const LayerNormGradBetaTiling& tiling,
+                       Where where = Where()) {
+    LayerNormGradBeta<T, isReuseSource>(outputPdGamma, outputPdBeta, resForGamma, inputDy, tiling, where);
+}
+
+// How the sums are made; it changes none of them here.
+enum class CumSumAlgorithm { CUMSUM_ALGORITHM_LINEBYLINE = 0, CUMSUM_ALGORITHM_SKLANSKY = 1 };
 struct CumSumConfig {
     bool isLastAxis = true;
     bool isReuseSource = false;
     bool outputLastRow = true;
+    CumSumAlgorithm algorithm = CumSumAlgorithm::CUMSUM_ALGORITHM_LINEBYLINE;
 };
 constexpr CumSumConfig defaultCumSumConfig = {true, false, true};
 struct CumSumInfo {

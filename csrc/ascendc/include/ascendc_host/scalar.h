@@ -67,6 +67,14 @@ void ResetCtrlSpr() {
 
 }  // namespace AscendC
 
+// The same bits as the device's compiler names their counts.
+inline int64_t bcnt0(uint64_t value) { return AscendC::ScalarGetCountOfValue<0>(value); }
+inline int64_t bcnt1(uint64_t value) { return AscendC::ScalarGetCountOfValue<1>(value); }
+inline int64_t sff0(uint64_t value) { return AscendC::ScalarGetSFFValue<0>(value); }
+inline int64_t sff1(uint64_t value) { return AscendC::ScalarGetSFFValue<1>(value); }
+inline int64_t clz(uint64_t value) { return AscendC::ScalarCountLeadingZero(value); }
+inline int64_t sflbits(int64_t value) { return AscendC::CountBitsCntSameAsSignBit(value); }
+
 // The device compiler knows these for scalars of any two types, without a namespace. The empty pack makes
 // them worse than a kernel's own functions of the same form, as the compiler's are.
 template <typename T, typename U, typename... None, typename = std::enable_if_t<sizeof...(None) == 0>>

@@ -12,6 +12,9 @@ constexpr int32_t BLOCK_CUBE = 16;
 // other.
 enum class TopKMode { TOPK_NORMAL, TOPK_NSMALL };
 
+// Which dimensions of a matrix stay (A) and which go (R).
+enum class ReducePattern : uint32_t { AR = 0, RA = 1, R };
+
 }  // namespace AscendC
 
 #endif  // ASCENDC_HOST_SIZES_H

@@ -95,6 +95,69 @@ TILING_DATA_FIELD_DEF(uint32_t, bLength);
 TILING_DATA_FIELD_DEF(uint32_t, sLength);
 TILING_DATA_FIELD_DEF(uint32_t, hLength);
 TILING_DATA_FIELD_DEF(uint32_t, originalHLength);
+TILING_DATA_FIELD_DEF(float, reciprocalOfHLength);
+TILING_DATA_FIELD_DEF(uint32_t, mainBshLength);
+TILING_DATA_FIELD_DEF(uint32_t, mainBsLength);
+TILING_DATA_FIELD_DEF(uint32_t, mainBsLengthAlign);
+TILING_DATA_FIELD_DEF(uint32_t, loopRound);
+TILING_DATA_FIELD_DEF(uint32_t, inputTailPos);
+TILING_DATA_FIELD_DEF(uint32_t, tailBshLength);
+TILING_DATA_FIELD_DEF(uint32_t, tailBsLength);
+END_TILING_DATA_DEF;
+
+BEGIN_TILING_DATA_DEF(DeepNormTiling)
+TILING_DATA_FIELD_DEF(uint32_t, bLength);
+TILING_DATA_FIELD_DEF(uint32_t, sLength);
+TILING_DATA_FIELD_DEF(uint32_t, hLength);
+TILING_DATA_FIELD_DEF(uint32_t, originalHLength);
+END_TILING_DATA_DEF;
+
+BEGIN_TILING_DATA_DEF(LayerNormGradTiling)
+TILING_DATA_FIELD_DEF(uint32_t, bLength);
+TILING_DATA_FIELD_DEF(uint32_t, sLength);
+TILING_DATA_FIELD_DEF(uint32_t, hLength);
+TILING_DATA_FIELD_DEF(uint32_t, originalHLength);
+END_TILING_DATA_DEF;
+
+BEGIN_TILING_DATA_DEF(LayerNormGradBetaTiling)
+TILING_DATA_FIELD_DEF(uint32_t, bLength);
+TILING_DATA_FIELD_DEF(uint32_t, sLength);
+TILING_DATA_FIELD_DEF(uint32_t, hLength);
+TILING_DATA_FIELD_DEF(uint32_t, originalHLength);
+END_TILING_DATA_DEF;
+
+// Of ConfusionTranspose, for the structures that carry it.
+BEGIN_TILING_DATA_DEF(ConfusionTransposeTiling)
+TILING_DATA_FIELD_DEF(uint32_t, param0);
+TILING_DATA_FIELD_DEF(uint32_t, param1);
+TILING_DATA_FIELD_DEF(uint32_t, param2);
+TILING_DATA_FIELD_DEF(uint32_t, param3);
+TILING_DATA_FIELD_DEF(uint32_t, param4);
+TILING_DATA_FIELD_DEF(uint32_t, param5);
+TILING_DATA_FIELD_DEF(uint32_t, param6);
+TILING_DATA_FIELD_DEF(uint32_t, param7);
+TILING_DATA_FIELD_DEF(uint32_t, param8);
+TILING_DATA_FIELD_DEF(uint32_t, param9);
+TILING_DATA_FIELD_DEF(uint32_t, param10);
+TILING_DATA_FIELD_DEF(uint32_t, param11);
+TILING_DATA_FIELD_DEF(uint32_t, param12);
+TILING_DATA_FIELD_DEF(uint32_t, param13);
+TILING_DATA_FIELD_DEF(uint32_t, param14);
+TILING_DATA_FIELD_DEF(uint32_t, param15);
+TILING_DATA_FIELD_DEF(uint32_t, param16);
+TILING_DATA_FIELD_DEF(uint32_t, param17);
+END_TILING_DATA_DEF;
+
+// Matrices whose rows get or lose columns; of a row the first srcOriWidth count.
+BEGIN_TILING_DATA_DEF(PadTiling)
+TILING_DATA_FIELD_DEF(uint32_t, srcHeight);
+TILING_DATA_FIELD_DEF(uint32_t, srcWidth);
+TILING_DATA_FIELD_DEF(uint32_t, srcOriWidth);
+END_TILING_DATA_DEF;
+
+BEGIN_TILING_DATA_DEF(UnPadTiling)
+TILING_DATA_FIELD_DEF(uint32_t, srcHeight);
+TILING_DATA_FIELD_DEF(uint32_t, srcWidth);
 END_TILING_DATA_DEF;
 
 BEGIN_TILING_DATA_DEF(TopkTiling)
@@ -136,19 +199,31 @@ END_TILING_DATA_DEF;
 
 namespace AscendC {
 namespace tiling {
+using optiling::ConfusionTransposeTiling;
+using optiling::DeepNormTiling;
+using optiling::LayerNormGradBetaTiling;
+using optiling::LayerNormGradTiling;
 using optiling::LayerNormTiling;
 using optiling::LogSoftMaxTiling;
+using optiling::PadTiling;
 using optiling::RmsNormTiling;
 using optiling::SoftMaxTiling;
 using optiling::TCubeTiling;
 using optiling::TopkTiling;
+using optiling::UnPadTiling;
 }  // namespace tiling
 }  // namespace AscendC
+using optiling::ConfusionTransposeTiling;
+using optiling::DeepNormTiling;
+using optiling::LayerNormGradBetaTiling;
+using optiling::LayerNormGradTiling;
 using optiling::LayerNormTiling;
 using optiling::LogSoftMaxTiling;
+using optiling::PadTiling;
 using optiling::RmsNormTiling;
 using optiling::SoftMaxTiling;
 using optiling::TCubeTiling;
 using optiling::TopkTiling;
+using optiling::UnPadTiling;
 
 #endif  // ASCENDC_HOST_KERNEL_TILING_H

@@ -110,6 +110,10 @@ constexpr bool is_whole(const MatmulApiStaticTiling& constants) {
     return constants.singleCoreM > 0 && constants.singleCoreN > 0 && constants.singleCoreK > 0 &&
            constants.baseM > 0 && constants.baseN > 0 && constants.baseK > 0;
 }
+constexpr bool splits_channels(const MatmulConfig& config) { return config.isEnableChannelSplit; }
+constexpr bool splits_channels(const MatmulApiStaticTiling& constants) {
+    return splits_channels(constants.cfg);
+}
 // The tiling of a call: what is constant, and the rest as it is given.
 inline TCubeTiling tiling_of(const MatmulConfig&, const TCubeTiling* given) { return *given; }
 inline TCubeTiling tiling_of(const MatmulApiStaticTiling& constants, const TCubeTiling* given) {
@@ -152,6 +156,12 @@ class MatmulImpl {
   public:
     // Whether REGIST_MATMUL_OBJ initialises the object without a tiling.
     static constexpr bool has_whole_tiling = detail::is_whole(MM_CFG);
+    static_assert(C_TYPE::format == CubeFormat::ND || C_TYPE::format == CubeFormat::ND_ALIGN ||
+                      C_TYPE::format == CubeFormat::NZ,
+                  "Matmul: C is of the formats ND, ND_ALIGN and NZ");
+    static_assert(!detail::splits_channels(MM_CFG) ||
+                      (C_TYPE::format == CubeFormat::NZ && std::is_same<DstT, float>::value),
+                  "Matmul: isEnableChannelSplit is for C of float in the format NZ");
 
     void Init(const TCubeTiling* tiling, TPipe* = nullptr, Where where = Where()) {
         const auto& block = ascendc_host::enter(where);
@@ -232,19 +242,21 @@ class MatmulImpl {
                     bool = false, bool = false, Where where = Where()) {
         check(where);
         compute(0, 0, single_m_, single_n_, where);
-        write(gm, enAtomic, enSequentialWrite ? single_n_ : row_of_c(), 0, 0, single_m_, single_n_, where);
+        write(gm, enAtomic, enSequentialWrite ? whole_row(single_n_) : row_of_c(), 0, 0, single_m_, single_n_,
+              where);
         restart();
     }
     template <bool sync = true>
     void IterateAll(const LocalTensor<DstT>& local, uint8_t = 0, Where where = Where()) {
         check(where);
         compute(0, 0, single_m_, single_n_, where);
-        write_local(local, single_n_, single_m_, single_n_, where);
+        write_local(local, whole_row(single_n_), single_m_, single_n_, where);
         restart();
     }
     void WaitIterateAll() {}
 
-    // One base block after the other: true while there is one, which GetTensorC then gives.
+    // One base block after the other: true while there is one, which GetTensorC then gives. Without sync one
+    // call begins all of them, and each GetTensorC gives the next.
     template <bool sync = true>
     bool Iterate(bool enPartialSum = false, Where where = Where()) {
         check(where);
@@ -257,6 +269,7 @@ class MatmulImpl {
         // Order 0 runs along M first, order 1 along N.
         m_at_ = tiling_.iterateOrder == 0 ? step_ % rows : step_ / columns;
         n_at_ = tiling_.iterateOrder == 0 ? step_ / rows : step_ % columns;
+        is_taken_ = false;
         const auto before = std::move(c_);
         compute(m_at_ * tiling_.baseM, n_at_ * tiling_.baseN, block_m(), block_n(), where);
         if (enPartialSum && before.size() == c_.size()) {
@@ -268,6 +281,7 @@ class MatmulImpl {
     void GetTensorC(const GlobalTensor<DstT>& gm, uint8_t enAtomic = 0, bool enSequentialWrite = false,
                     Where where = Where()) {
         check(where);
+        take<sync>(where);
         if (enSequentialWrite) {
             write(gm, enAtomic, tiling_.baseN, 0, 0, block_m(), block_n(), where);
         } else {
@@ -278,6 +292,7 @@ class MatmulImpl {
     template <bool sync = true>
     void GetTensorC(const LocalTensor<DstT>& local, uint8_t = 0, bool = false, Where where = Where()) {
         check(where);
+        take<sync>(where);
         write_local(local, tiling_.baseN, block_m(), block_n(), where);
     }
 
@@ -285,7 +300,19 @@ class MatmulImpl {
     void restart() { step_ = -1; }
     int block_m() const { return std::min(tiling_.baseM, single_m_ - m_at_ * tiling_.baseM); }
     int block_n() const { return std::min(tiling_.baseN, single_n_ - n_at_ * tiling_.baseN); }
-    int row_of_c() const { return org_kc_ != 0 ? org_kc_ : org_n_; }
+    // Rows of C in ND_ALIGN are whole blocks of 32 bytes.
+    static int whole_row(int columns) {
+        constexpr int block = ONE_BLK_SIZE / sizeof(DstT);
+        return C_TYPE::format == CubeFormat::ND_ALIGN ? (columns + block - 1) / block * block : columns;
+    }
+    int row_of_c() const { return whole_row(org_kc_ != 0 ? org_kc_ : org_n_); }
+    template <bool sync>
+    void take(const Where& where) {
+        if (!sync && is_taken_ && !Iterate<sync>(false, where))
+            ascendc_host::fail(ascendc_host::current(), where,
+                               "Matmul: GetTensorC after the last base block");
+        is_taken_ = true;
+    }
     template <typename View, typename Tensor>
     void bind(View& view, const Tensor& tensor, bool transposed) {
         view.bind(tensor, transposed);
@@ -361,7 +388,8 @@ class MatmulImpl {
                                            Block::Atomic::min};
         const auto before = block.atomic;
         if (atomic != 0) block.atomic = modes[atomic % 4];
-        constexpr int c0 = 32 / sizeof(DstT) < 16 ? 16 : 32 / sizeof(DstT);
+        constexpr int blocked = ONE_BLK_SIZE / sizeof(DstT);
+        constexpr int c0 = blocked < 16 && !detail::splits_channels(MM_CFG) ? 16 : blocked;
         const uint64_t high = uint64_t((org_m_ + 15) / 16 * 16);
         std::vector<DstT> run(n);
         for (int i = 0; i < m; ++i) {
@@ -382,11 +410,12 @@ class MatmulImpl {
     }
     void write_local(const LocalTensor<DstT>& local, int row_length, int m, int n, const Where& where) {
         const uint64_t high = uint64_t((m + 15) / 16 * 16);
-        constexpr int step = C_TYPE::format == CubeFormat::NZ ? 16 : std::numeric_limits<int>::max();
+        constexpr int c0 = detail::splits_channels(MM_CFG) ? ONE_BLK_SIZE / sizeof(DstT) : 16;
+        constexpr int step = C_TYPE::format == CubeFormat::NZ ? c0 : std::numeric_limits<int>::max();
         for (int i = 0; i < m; ++i) {
             for (int j = 0; j < n;) {
                 const int count = std::min(step, n - j);
-                const uint64_t at = C_TYPE::format == CubeFormat::NZ ? (uint64_t(j / 16) * high + i) * 16
+                const uint64_t at = C_TYPE::format == CubeFormat::NZ ? (uint64_t(j / c0) * high + i) * c0
                                                                      : uint64_t(i) * row_length + j;
                 results(size_t(i) * n + j, local.use(at + count, "Matmul", "C", where) + at, count);
                 j += count;
@@ -404,7 +433,8 @@ class MatmulImpl {
     int single_m_ = 0, single_n_ = 0, single_k_ = 0;
     int step_ = -1, m_at_ = 0, n_at_ = 0;
     bool use_bias_ = false, initialised_ = false;
-    int columns_ = 1;  // of c_
+    bool is_taken_ = false;  // the base block that was computed last
+    int columns_ = 1;        // of c_
     QuantMode_t quant_mode_ = NoQuant;
     uint64_t quant_scale_ = 0;
     detail::MatrixView<uint64_t> quant_scales_;

@@ -1,3 +1,4 @@
+#include "../securec.h"
 #include "tilingdef.h"
 
 // Headers that kernels share with tiling functions use both whether anything is in them or not.

@@ -48,25 +48,57 @@ inline void tiling_data_written(const void* part, size_t size) {
         if (at >= one.begin && at < one.begin + one.size) std::memcpy(one.data + (at - one.begin), at, size);
 }
 
+}  // namespace ascendc_host
+
+namespace optiling {
+
+// What a function that takes any tiling structure gets, as TilingDef&: its bytes, and what is done with them.
+class TilingDef {
+  public:
+    TilingDef(void* data, size_t size) : data_(data), size_(size) {}
+
+    void SaveToBuffer(void* buffer, size_t capacity) const {
+        if (buffer != nullptr && capacity >= size_) std::memcpy(buffer, data_, size_);
+    }
+    size_t GetDataSize() const { return size_; }
+    // From now on what is set is written to `data` at once.
+    void SetDataPtr(void* data) {
+        ::ascendc_host::forget_tiling_data(data_);
+        if (data != nullptr)
+            ::ascendc_host::tiling_copies().push_back(
+                {static_cast<const char*>(data_), size_, static_cast<char*>(data)});
+    }
+
+  private:
+    void* data_;
+    size_t size_;
+};
+
+}  // namespace optiling
+
+namespace ascendc_host {
+
+// The TilingDef of a structure. No base class of it, for kernels read the structure as it lies in memory.
+inline optiling::TilingDef& tiling_view(void* data, size_t size) {
+    static thread_local std::map<const void*, optiling::TilingDef> views;
+    return views.insert_or_assign(data, optiling::TilingDef(data, size)).first->second;
+}
+
 // The class itself is the data: it is written to a buffer as its bytes.
 template <typename Tiling>
 class TilingBytes {
   public:
-    void SaveToBuffer(void* buffer, size_t capacity) const {
-        if (buffer != nullptr && capacity >= sizeof(Tiling))
-            std::memcpy(buffer, static_cast<const Tiling*>(this), sizeof(Tiling));
-    }
-    size_t GetDataSize() const { return sizeof(Tiling); }
-    // From now on what is set is written to `data` at once.
-    void SetDataPtr(void* data) {
-        forget_tiling_data(this);
-        if (data != nullptr)
-            tiling_copies().push_back(
-                {reinterpret_cast<const char*>(this), sizeof(Tiling), static_cast<char*>(data)});
-    }
-
     TilingBytes() {
         if (!tiling_copies().empty()) forget_tiling_data(this);
+    }
+    operator optiling::TilingDef&() { return tiling_view(static_cast<Tiling*>(this), sizeof(Tiling)); }
+    void SaveToBuffer(void* buffer, size_t capacity) const { bytes().SaveToBuffer(buffer, capacity); }
+    size_t GetDataSize() const { return sizeof(Tiling); }
+    void SetDataPtr(void* data) { bytes().SetDataPtr(data); }
+
+  private:
+    optiling::TilingDef bytes() const {
+        return {const_cast<Tiling*>(static_cast<const Tiling*>(this)), sizeof(Tiling)};
     }
 };
 

@@ -74,6 +74,7 @@ ASCENDC_TMP_SIZE(Fmod)
 ASCENDC_TMP_SIZE(Rint)
 ASCENDC_TMP_SIZE(Hypot)
 ASCENDC_TMP_SIZE(Exp)
+ASCENDC_TMP_SIZE(Axpy)
 ASCENDC_TMP_SIZE(GeGLU)
 ASCENDC_TMP_SIZE(ReGlu)
 ASCENDC_TMP_SIZE(Sum)  // with the number of elements for a shape
@@ -95,12 +96,54 @@ inline void GetAscendQuantTmpBufferFactorSize(uint32_t& maxLiveNodeCount, uint32
     extraBuf = 0;
 }
 template <typename Shape>
+void GetAscendDequantMaxMinTmpSize(const Shape&, uint32_t, uint32_t& maxValue, uint32_t& minValue) {
+    maxValue = minValue = least_temporary_space;
+}
+template <typename Shape>
+void GetAscendDequantTmpBufferFactorSize(const Shape&, uint32_t& maxLiveNodeCount, uint32_t& extraBuf) {
+    maxLiveNodeCount = 1;
+    extraBuf = 0;
+}
+template <typename Shape>
 void GetGeluMaxMinTmpSize(const Shape&, uint32_t, uint32_t& maxValue, uint32_t& minValue) {
     maxValue = minValue = least_temporary_space;
 }
 template <typename Shape>
+uint32_t GetGeluMaxTmpSize(const Shape&, uint32_t) {
+    return least_temporary_space;
+}
+template <typename Shape>
+uint32_t GetGeluMinTmpSize(const Shape&, uint32_t) {
+    return least_temporary_space;
+}
+template <typename Shape>
 void GetSwiGLUMaxMinTmpSize(const Shape&, uint32_t, uint32_t& maxValue, uint32_t& minValue, bool) {
     maxValue = minValue = least_temporary_space;
+}
+template <typename Shape, typename DataType>
+void GetAscendAntiQuantMaxMinTmpSize(const Shape&, const Shape&, bool, DataType, DataType, uint32_t& maxValue,
+                                     uint32_t& minValue) {
+    maxValue = minValue = least_temporary_space;
+}
+template <typename Shape, typename DataType>
+uint32_t GetAscendAntiQuantMaxTmpSize(const Shape&, const Shape&, bool, DataType, DataType) {
+    return least_temporary_space;
+}
+template <typename Shape, typename DataType>
+uint32_t GetAscendAntiQuantMinTmpSize(const Shape&, const Shape&, bool, DataType, DataType) {
+    return least_temporary_space;
+}
+template <typename Shape>
+void GetDropOutMaxMinTmpSize(const Shape&, uint32_t, bool, uint32_t& maxValue, uint32_t& minValue) {
+    maxValue = minValue = least_temporary_space;
+}
+template <typename Shape>
+uint32_t GetDropOutMaxTmpSize(const Shape&, uint32_t, bool) {
+    return least_temporary_space;
+}
+template <typename Shape>
+uint32_t GetDropOutMinTmpSize(const Shape&, uint32_t, bool) {
+    return least_temporary_space;
 }
 inline void GetMeanMaxMinTmpSize(uint32_t, uint32_t, uint32_t, bool, uint32_t& maxValue, uint32_t& minValue) {
     maxValue = minValue = least_temporary_space;
@@ -115,7 +158,6 @@ void GetPowerMaxMinTmpSize(const Shape&, const Shape&, bool, uint32_t, bool, uin
                            uint32_t& minValue) {
     maxValue = minValue = least_temporary_space;
 }
-enum class ReducePattern : uint32_t { AR = 0, RA = 1, R };
 #define ASCENDC_REDUCE_TMP_SIZE(Name)                                                                    \
     template <typename Shape, typename DataType>                                                         \
     void Get##Name##MaxMinTmpSize(const Shape&, DataType, ReducePattern, bool, bool, uint32_t& maxValue, \
@@ -246,12 +288,17 @@ void GetCumSumMaxMinTmpSize(const Shape&, uint32_t, bool, bool, uint32_t& maxVal
     maxValue = minValue = least_temporary_space;
 }
 
-// Normalisations are of [b, s, h] with rows of whole blocks of 32 bytes. False, or a tiling without rows, of
-// other shapes.
+// Normalisations are of [b, s, h] with rows of whole blocks of 32 bytes; a fourth number says how many
+// elements of a row count. False, or a tiling without rows, of other shapes.
+template <typename Shape>
+bool has_rows(const Shape& shape, uint32_t item_size) {
+    const size_t rank = shape.GetDimNum();
+    return (rank == 3 || (rank == 4 && shape.GetDim(3) <= shape.GetDim(2))) && shape.GetShapeSize() > 0 &&
+           (item_size == 2 || item_size == 4) && shape.GetDim(2) * item_size % 32 == 0;
+}
 template <typename Shape>
 bool is_normalised(const Shape& shape, uint32_t item_size) {
-    return shape.GetDimNum() == 3 && shape.GetShapeSize() > 0 && (item_size == 2 || item_size == 4) &&
-           shape.GetDim(2) * item_size % 32 == 0;
+    return shape.GetDimNum() == 3 && has_rows(shape, item_size);
 }
 template <typename Tiling, typename Shape>
 void fill_rows(const Shape& shape, uint32_t counted, Tiling& tiling) {
@@ -262,6 +309,12 @@ void fill_rows(const Shape& shape, uint32_t counted, Tiling& tiling) {
     tiling.originalHLength = counted;
     ascendc_host::tiling_data_written(&tiling, sizeof tiling);
 }
+template <typename Shape, typename Tiling>
+void fill_counted_rows(const Shape& shape, uint32_t item_size, Tiling& tiling) {
+    tiling = {};
+    if (!has_rows(shape, item_size)) return;
+    fill_rows(shape, static_cast<uint32_t>(shape.GetDim(shape.GetDimNum() - 1)), tiling);
+}
 template <typename Shape>
 void GetLayerNormMaxMinTmpSize(const Shape&, uint32_t, bool, uint32_t& maxValue, uint32_t& minValue) {
     maxValue = minValue = least_temporary_space;
@@ -269,10 +322,8 @@ void GetLayerNormMaxMinTmpSize(const Shape&, uint32_t, bool, uint32_t& maxValue,
 template <typename Shape>
 void GetLayerNormNDTilingInfo(const Shape& shape, uint32_t, uint32_t item_size, bool,
                               optiling::LayerNormTiling& tiling) {
-    tiling = {};
-    if (!is_normalised(shape, item_size)) return;
-    fill_rows(shape, static_cast<uint32_t>(shape.GetDim(2)), tiling);
-    tiling.set_inputXSize(static_cast<uint32_t>(shape.GetShapeSize()));
+    fill_counted_rows(shape, item_size, tiling);
+    tiling.set_inputXSize(tiling.bLength * tiling.sLength * tiling.hLength);
     tiling.set_meanVarSize(tiling.bLength * tiling.sLength);
 }
 // As CANN spelt it at first.
@@ -296,6 +347,88 @@ bool GetRmsNormTilingInfo(const Shape& shape, const Shape& original, uint32_t, u
     if (original.GetDim(2) <= 0 || original.GetDim(2) > shape.GetDim(2)) return false;
     fill_rows(shape, static_cast<uint32_t>(original.GetDim(2)), tiling);
     return true;
+}
+
+template <typename Shape>
+bool GetDeepNormMaxMinTmpSize(const Shape& shape, uint32_t item_size, bool, bool, uint32_t& maxValue,
+                              uint32_t& minValue) {
+    maxValue = minValue = least_temporary_space;
+    return is_normalised(shape, item_size);
+}
+// Of a basic block rows are a multiple of 64 elements, all of which count, and their number is one of 8.
+template <typename Shape>
+bool GetDeepNormTilingInfo(const Shape& shape, const Shape& original, uint32_t space, uint32_t item_size,
+                           bool, bool isBasicBlock, optiling::DeepNormTiling& tiling) {
+    constexpr int64_t longest = 2040;
+    optiling::RmsNormTiling rows;
+    if (!GetRmsNormTilingInfo(shape, original, space, item_size, rows) || rows.hLength > longest)
+        return false;
+    if (isBasicBlock && (rows.hLength % 64 != 0 || rows.bLength * rows.sLength % 8 != 0 ||
+                         rows.originalHLength != rows.hLength)) {
+        return false;
+    }
+    fill_rows(shape, rows.originalHLength, tiling);
+    return true;
+}
+
+template <typename Shape>
+void GetLayerNormGradMaxMinTmpSize(const Shape&, uint32_t, bool, uint32_t& maxValue, uint32_t& minValue) {
+    maxValue = minValue = least_temporary_space;
+}
+template <typename Shape>
+void GetLayerNormGradNDTilingInfo(const Shape& shape, uint32_t, uint32_t item_size, bool,
+                                  optiling::LayerNormGradTiling& tiling) {
+    fill_counted_rows(shape, item_size, tiling);
+}
+template <typename Shape>
+void GetLayerNormGradBetaMaxMinTmpSize(const Shape&, uint32_t, bool, uint32_t& maxValue, uint32_t& minValue) {
+    maxValue = minValue = least_temporary_space;
+}
+template <typename Shape>
+void GetLayerNormGradBetaNDTilingInfo(const Shape& shape, uint32_t, uint32_t item_size, bool,
+                                      optiling::LayerNormGradBetaTiling& tiling) {
+    fill_counted_rows(shape, item_size, tiling);
+}
+template <typename Shape>
+void GetWelfordUpdateMaxMinTmpSize(const Shape&, uint32_t, uint32_t, bool, bool, uint32_t& maxValue,
+                                   uint32_t& minValue) {
+    maxValue = minValue = least_temporary_space;
+}
+template <typename Shape>
+void GetWelfordFinalizeMaxMinTmpSize(const Shape&, uint32_t, bool, uint32_t& maxValue, uint32_t& minValue) {
+    maxValue = minValue = least_temporary_space;
+}
+template <typename Shape>
+void GetNormalizeMaxMinTmpSize(const Shape&, uint32_t, uint32_t, bool, bool, bool, uint32_t& maxValue,
+                               uint32_t& minValue) {
+    maxValue = minValue = least_temporary_space;
+}
+
+// Matrices [height, width] whose rows are padded to whole blocks of 32 bytes, or cut.
+template <typename Shape>
+void GetPadMaxMinTmpSize(const Shape&, uint32_t, uint32_t& maxValue, uint32_t& minValue) {
+    maxValue = minValue = least_temporary_space;
+}
+template <typename Shape>
+void PadTilingFunc(const Shape& shape, const Shape& original, uint32_t, uint32_t,
+                   optiling::PadTiling& tiling) {
+    tiling = {};
+    if (shape.GetDimNum() != 2 || original.GetDimNum() != 2) return;
+    tiling.set_srcHeight(static_cast<uint32_t>(shape.GetDim(0)));
+    tiling.set_srcWidth(static_cast<uint32_t>(shape.GetDim(1)));
+    tiling.set_srcOriWidth(static_cast<uint32_t>(original.GetDim(1)));
+}
+template <typename Shape>
+void GetUnPadMaxMinTmpSize(const platform_ascendc::PlatformAscendC&, const Shape&, uint32_t,
+                           uint32_t& maxValue, uint32_t& minValue) {
+    maxValue = minValue = least_temporary_space;
+}
+template <typename Shape>
+void UnPadTilingFunc(const Shape& shape, uint32_t, uint32_t, optiling::UnPadTiling& tiling) {
+    tiling = {};
+    if (shape.GetDimNum() != 2) return;
+    tiling.set_srcHeight(static_cast<uint32_t>(shape.GetDim(0)));
+    tiling.set_srcWidth(static_cast<uint32_t>(shape.GetDim(1)));
 }
 
 }  // namespace AscendC

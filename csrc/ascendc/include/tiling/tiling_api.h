@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "../kernel_tiling/kernel_tiling.h"
+#include "../securec.h"
 #include "function_tiling.h"
 #include "matmul_cores.h"
 #include "platform/platform_ascendc.h"
@@ -15,6 +16,11 @@
 #endif
 
 namespace matmul_tiling {
+
+// As with CANN, what tiling functions call half is as large as a double; kernels have their own.
+#ifndef ASCENDC_HOST_HALF_H
+using half = double;
+#endif
 
 enum class DataType : int32_t {
     DT_FLOAT = 0,

@@ -61,6 +61,57 @@ class PlatFormInfos {
     }
 };
 
+// The same facts as structures, as PlatformInfoManager fills them in.
+struct StrInfo {
+    std::string aic_version;
+    std::string short_soc_version;
+};
+struct SoCInfo {
+    uint32_t ai_core_cnt = 0;
+    uint32_t vector_core_cnt = 0;
+    uint64_t l2_size = 0;
+};
+struct AiCoreSpec {
+    uint64_t l0_a_size = 0;
+    uint64_t l0_b_size = 0;
+    uint64_t l0_c_size = 0;
+    uint64_t l1_size = 0;
+    uint64_t ub_size = 0;
+};
+struct PlatformInfo {
+    StrInfo str_info;
+    SoCInfo soc_info;
+    AiCoreSpec ai_core_spec;
+};
+struct OptionalInfo {
+    std::string soc_version;
+    uint32_t ai_core_num = 0;
+};
+
+class PlatformInfoManager {
+  public:
+    static PlatformInfoManager& Instance() {
+        static PlatformInfoManager manager;
+        return manager;
+    }
+    // 0, as of functions that succeed: the description of the one device that there is.
+    uint32_t GetPlatformInfoWithOutSocVersion(PlatformInfo& info, OptionalInfo& optional) const {
+        const platform_ascendc::PlatformAscendC platform;
+        using Memory = platform_ascendc::CoreMemType;
+        info = {{platform_ascendc::chip.cores, platform_ascendc::chip.short_name},
+                {platform.GetCoreNumAic(), platform.GetCoreNumAiv(), 0},
+                {}};
+        platform.GetCoreMemSize(Memory::L2, info.soc_info.l2_size);
+        platform.GetCoreMemSize(Memory::L0_A, info.ai_core_spec.l0_a_size);
+        platform.GetCoreMemSize(Memory::L0_B, info.ai_core_spec.l0_b_size);
+        platform.GetCoreMemSize(Memory::L0_C, info.ai_core_spec.l0_c_size);
+        platform.GetCoreMemSize(Memory::L1, info.ai_core_spec.l1_size);
+        platform.GetCoreMemSize(Memory::UB, info.ai_core_spec.ub_size);
+        optional = {platform_ascendc::chip.name, info.soc_info.ai_core_cnt};
+        return 0;
+    }
+};
+
 }  // namespace fe
 
 #endif  // ASCEND_GRAPH_PLATFORM_INFOS_H

@@ -27,6 +27,8 @@
 
 #include "graph/types.h"
 
+namespace AscendC {}  // namespace AscendC
+
 namespace ascendc_host {
 
 struct TemplateParameter {
