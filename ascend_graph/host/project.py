@@ -503,7 +503,11 @@ def _not_declared_by(tilings: Sequence[TilingStructure], codes: Sequence[str]) -
     """Without the structures that a kernel declares itself, as one with REGISTER_TILING_DEFAULT does."""
     if not any("REGISTER_TILING_DEFAULT" in code for code in codes):
         return tuple(tilings)
-    return tuple(t for t in tilings if not any(re.search(rf"\bstruct\s+{t.name}\s*\{{", code) for code in codes))
+    return tuple(
+        t
+        for t in tilings
+        if not any(re.search(rf"\bstruct\s+(?:alignas\([^()]*\)\s*)?{t.name}\s*\{{", code) for code in codes)
+    )
 
 
 def _check_parameters(operator: ProjectOperator, source: Path, code: str, count: int) -> bool:

@@ -124,8 +124,12 @@ class Repository:
         return tuple(sorted(named - self.given.architecture.directories))
 
     def projects(self) -> tuple[Path, ...]:
-        """The directories with ``op_host`` and ``op_kernel``, but for those in directories of tests."""
-        found = {file.parents[i] for file in self._files for i in range(len(file.parents)) if _is_host(file.parents, i)}
+        """The directories with sources in ``op_host``, and ``op_kernel``, but for those in directories of tests.
+
+        One whose ``op_host`` has headers alone holds what other projects share.
+        """
+        sources = [file for file in self._files if file.suffix in _SOURCES]
+        found = {file.parents[i] for file in sources for i in range(len(file.parents)) if _is_host(file.parents, i)}
         return tuple(sorted(path for path in found if (path / "op_kernel").is_dir()))
 
     @cached_property
@@ -354,10 +358,12 @@ class Repository:
         between = source.relative_to(part).parents
         return part != self.root and not any(part / one in self._operators for one in between if one.name)
 
-    def _distance(self, source: Path, path: Path) -> tuple[bool, int, int, str]:
+    def _distance(self, source: Path, path: Path) -> tuple[bool, bool, int, int, str]:
+        """The least is the nearest; what other operators have for themselves comes after what is for all."""
         common = len(Path(os.path.commonpath([source, path])).parts)
         stand_in = path.is_relative_to(self.root) and bool(_STAND_INS.intersection(path.relative_to(self.root).parts))
-        return stand_in, -common, len(path.parts), str(path)
+        foreign = any(one in self._operators and not source.is_relative_to(one) for one in path.parents)
+        return stand_in, foreign, -common, len(path.parts), str(path)
 
     @cached_property
     def _files(self) -> tuple[Path, ...]:

@@ -275,10 +275,30 @@ def _operator_steps(path: Path, work: Path, copy: _Copy, given: Given) -> Iterab
 def _extension_steps(path: Path, work: Path, copy: _Copy, given: Given) -> Iterable[_Step]:
     source, built = copy.of(path), work / "built"
     host = (sys.executable, "-m", "ascend_graph.host")
+    generate = _generating(source)
+    if generate is not None:
+        yield _Step("build", generate, source, State.FAILED)
     yield _Step("build", (*host, "setup.py", "build", "--build-lib", str(built)), source, State.BUILT)
-    tests = sorted(p for name in ("test", "tests") for p in (source / name).glob("test*.py"))
+    named = ((name, pattern) for name in ("test", "tests") for pattern in ("test*.py", "*_test.py"))
+    tests = sorted({path for name, pattern in named for path in (source / name).glob(pattern)})
     for test in tests:
         yield _Step("run", ("env", f"PYTHONPATH={built}", *host, str(test)), test.parent, State.RAN)
+
+
+#: A command of a document or script that makes sources: ``bash gen.sh operators.yaml``.
+_GENERATE = re.compile(r"^\s*(?:bash|sh)\s+(?:\./)?(gen\w*\.sh)((?:[ \t]+[\w./-]+)*)\s*$", re.MULTILINE)
+
+
+def _generating(source: Path) -> tuple[str, ...] | None:
+    """The command that makes an extension's sources before its setup.py, as its own script or document says it."""
+    for name in ("build_and_run.sh", "build.sh", "README.md"):
+        if (source / name).is_file():
+            for script, arguments in _GENERATE.findall(_text(source / name)):
+                if (source / script).is_file():
+                    python = f"PATH={Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+                    # It reads torch's version, for which it needs no device.
+                    return ("env", python, "TORCH_DEVICE_BACKEND_AUTOLOAD=0", "bash", script, *arguments.split())
+    return None
 
 
 def _sample_steps(path: Path, work: Path, copy: _Copy, given: Given) -> Iterable[_Step]:
@@ -352,7 +372,7 @@ _FORMS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"No module named " + _NAMES), "Python module"),
 )  # fmt: skip
 _ERROR_LINE = re.compile(
-    r"^.*(?:\berror:|\bError:|\bERROR\b|undefined symbol|undefined reference|CMake Error|ModuleNotFoundError|not found$).*$",
+    r"^.*(?:\berror:|\b\w*Error:|\bERROR\b|undefined symbol|undefined reference|CMake Error|ModuleNotFoundError|not found$).*$",
     re.MULTILINE,
 )
 _IN_PLACE = re.compile(r"^(?:\S+?:\d+(?::\d+)?:|/\S+:|Error:)\s*")
@@ -362,7 +382,11 @@ def first_error(log: str) -> str:
     """The line of a log that says first what went wrong, or its last line."""
     for match in _ERROR_LINE.finditer(log):
         line = match[0].strip()
-        if not line.startswith(("$", "ascend_graph:", "Error: compiling", "ninja:", "FAILED:")):
+        # What torch_npu says of any exception comes after the exception.
+        if (
+            not line.startswith(("$", "ascend_graph:", "Error: compiling", "ninja:", "FAILED:"))
+            and "ERR99999" not in line
+        ):
             return line[:500]
     lines = [line.strip() for line in log.splitlines() if line.strip() and not line.startswith("$")]
     return lines[-1][:500] if lines else ""

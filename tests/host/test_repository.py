@@ -248,6 +248,7 @@ def test_operators_are_found_side_by_side_as_they_are_installed(repository: Path
 
 
 def test_projects_of_a_repository(repository: Path) -> None:
+    write(repository, {"math/shared/op_host/shared.h": "", "math/shared/op_kernel/shared.h": ""})
     assert Repository.around(repository).projects() == (repository / "math/add", repository / "math/sub")
     assert Repository.around(repository / "math/sub").root == repository
 
@@ -323,12 +324,28 @@ def test_what_does_not_end_is_ended(tmp_path: Path) -> None:
 def test_a_survey_runs_the_tests_of_an_extension(tmp_path: Path) -> None:
     """All of its own tests must pass; a repository may be the extension itself."""
     for name, code, state in (("good", "", State.RAN), ("bad", "raise ValueError('no')", State.BUILT)):
-        root = write(tmp_path / name, {"setup.py": "# NpuExtension", "test/test_a.py": "", "test/test_b.py": code})
+        root = write(tmp_path / name, {"setup.py": "# NpuExtension", "test/test_a.py": "", "test/b_test.py": code})
         found = survey(root, tmp_path / f"work_{name}", kinds=[Kind.EXTENSION])
         (one,) = found.results
         assert (one.path, one.state, found.ran) == (".", state, int(state is State.RAN)), one
         assert one.error == ("ValueError: no" if code else "")
         assert one.step == ("run" if code else "")
+
+
+def test_a_survey_makes_the_sources_of_an_extension_as_its_document_says(tmp_path: Path) -> None:
+    files = {
+        "setup.py": "# NpuExtension\nassert open('made').read() == 'operators.yaml'",
+        "README.md": "First\n\n```bash\nbash gen.sh operators.yaml\npython setup.py build\n```\n",
+        "gen.sh": "python -c \"open('made', 'w').write('$1')\"",
+    }
+    (one,) = survey(write(tmp_path / "pkg", files), tmp_path / "work", kinds=[Kind.EXTENSION]).results
+    assert (one.state, one.error) == (State.BUILT, "")
+
+
+def test_what_is_for_all_operators_comes_before_what_another_has_for_itself(repository: Path) -> None:
+    write(repository, {"math/sub/shared/helper.h": ""})
+    sources = ProjectSources.find(repository / "math/add")
+    assert sources.includes.directories == (repository / "common/inc",)
 
 
 def test_helpers_are_not_taken_from_other_operators(repository: Path) -> None:

@@ -337,10 +337,11 @@ class Operator {
 
     const void* compile_info(gert::ComputeNodeInfo& node) {
         const std::lock_guard<std::mutex> lock(mutex_);
-        if (compile_info_ == nullptr && functions_.make_compile_info != nullptr) {
-            auto info = functions_.make_compile_info();
+        if (compile_info_ == nullptr) {
+            std::shared_ptr<void> info;
+            if (functions_.make_compile_info != nullptr) info = functions_.make_compile_info();
             if (functions_.tiling_parse != nullptr) {
-                gert::TilingParseContext context(node, info.get());
+                gert::TilingParseContext context(node, info);
                 ge::graphStatus status = ge::GRAPH_SUCCESS;
                 call_author(kTilingFailed, type_ + ": the TilingParse function",
                             [&] { status = functions_.tiling_parse(&context); });

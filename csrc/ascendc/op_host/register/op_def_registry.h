@@ -255,9 +255,8 @@ class OpDef {
     }
 };
 
-// OP_ADD(Type) and OP_ADD(Type, CompileInfo): keeps the definition, and its functions where the functions of
-// any operator are.
-template <typename Definition, typename... CompileInfo>
+// OP_ADD(Type): keeps the definition, and its functions where the functions of any operator are.
+template <typename Definition>
 bool add_definition(const char* type) {
     const Definition definition(type);
     const OpDef& kept = OpDef::all().insert_or_assign(type, definition).first->second;
@@ -265,20 +264,15 @@ bool add_definition(const char* type) {
     if (kept.ai_core.tiling != nullptr) functions.tiling = kept.ai_core.tiling;
     if (kept.infer_shape != nullptr) functions.infer_shape = kept.infer_shape;
     if (kept.infer_dtype != nullptr) functions.infer_dtype = kept.infer_dtype;
-    if constexpr (sizeof...(CompileInfo) == 1) {
-        functions.tiling_parse = kept.ai_core.tiling_parse;
-        functions.make_compile_info = [] {
-            return std::shared_ptr<void>(std::make_shared<CompileInfo...>());
-        };
-    }
+    if (kept.ai_core.tiling_parse != nullptr) functions.tiling_parse = kept.ai_core.tiling_parse;
     return true;
 }
 
 }  // namespace ops
 
-#define OP_ADD(...) OP_ADD_(__VA_ARGS__)
-#define OP_ADD_(OpType, ...)                                         \
-    [[maybe_unused]] static const bool ascend_graph_added_##OpType = \
-        ::ops::add_definition<OpType __VA_OPT__(, ) __VA_ARGS__>(#OpType)
+// What follows the type, as in OP_ADD(Type, optiling::CompileInfo), is not looked at: as with CANN it may
+// name what this source does not declare.
+#define OP_ADD(OpType, ...) \
+    [[maybe_unused]] static const bool ascend_graph_added_##OpType = ::ops::add_definition<OpType>(#OpType)
 
 #endif  // ASCEND_GRAPH_REGISTER_OP_DEF_REGISTRY_H

@@ -34,6 +34,9 @@ class OpImplKernelRegistry {
     using TilingParseFunc = ge::graphStatus (*)(TilingParseContext*);
 };
 
+// Where tiling functions may run; here it is always the host.
+enum TilingPlacement { TILING_ON_HOST = 0, TILING_ON_AICPU = 1 };
+
 // What the functions of one operator are.
 struct OpFunctions {
     OpImplKernelRegistry::TilingKernelFunc tiling = nullptr;
@@ -83,6 +86,10 @@ class OpImplRegisterV2 {
         return *this;
     }
     OpImplRegisterV2& TilingInputsDataDependency(std::initializer_list<int32_t> inputs) {
+        return InputsDataDependency(inputs);
+    }
+    OpImplRegisterV2& TilingInputsDataDependency(std::initializer_list<int32_t> inputs,
+                                                 std::initializer_list<TilingPlacement>) {
         return InputsDataDependency(inputs);
     }
     OpImplRegisterV2& PrivateAttr(const char*) {

@@ -16,6 +16,11 @@ static ge::graphStatus Prepare(gert::TilingParseContext* context) {
     return ge::GRAPH_SUCCESS;
 }
 
+static void Keep(TilingDef& tiling, gert::TilingData* raw) {
+    tiling.SaveToBuffer(raw->GetData(), raw->GetCapacity());
+    raw->SetDataSize(tiling.GetDataSize());
+}
+
 static ge::graphStatus Tile(gert::TilingContext* context) {
     EverythingTiling tiling;
     const auto& shape = context->GetInputShape(0)->GetStorageShape();
@@ -43,7 +48,7 @@ static ge::graphStatus Tile(gert::TilingContext* context) {
     context->GetWorkspaceSizes(1)[0] = 1024 + sizeof(float) * tiling.get_total();
     gert::TilingData* raw = context->GetRawTilingData();
     if (size == sizeof(float)) {
-        tiling.SaveToBuffer(raw->GetData(), raw->GetCapacity());
+        Keep(tiling, raw);
     } else {
         // Field by field, where the kernel will find them.
         EverythingTiling direct;
@@ -56,8 +61,8 @@ static ge::graphStatus Tile(gert::TilingContext* context) {
         direct.set_lists(tiling.get_lists());
         EverythingTiling other;  // is another structure, and not written there
         other.set_total(0);
+        raw->SetDataSize(tiling.GetDataSize());
     }
-    raw->SetDataSize(tiling.GetDataSize());
     // The attrs of no definition come after the others.
     const bool are_there = attrs->GetAttrNum() == 10 && *attrs->GetInt(6) == 7 &&
                            strcmp(attrs->GetStr(7), "text") == 0 &&
@@ -100,5 +105,5 @@ class Everything : public OpDef {
         this->AICore().SetTiling(optiling::Tile).SetTilingParse(optiling::Prepare).AddConfig("ascend910b");
     }
 };
-OP_ADD(Everything, optiling::CompileInfo);
+OP_ADD(Everything, optiling::NotDeclaredHere);
 }  // namespace ops

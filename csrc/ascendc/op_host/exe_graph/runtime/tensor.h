@@ -11,6 +11,21 @@ namespace gert {
 
 enum TensorPlacement { kOnDeviceHbm, kOnHost, kFollowing, kOnDeviceP2p, kTensorPlacementEnd };
 
+// What a placement means: where the data are, and whether they lie behind the tensor's description.
+class TensorPlacementUtils {
+  public:
+    static bool IsOnHost(TensorPlacement placement) {
+        return placement == kOnHost || placement == kFollowing;
+    }
+    static bool IsOnHostNotFollowing(TensorPlacement placement) { return placement == kOnHost; }
+    static bool IsOnHostFollowing(TensorPlacement placement) { return placement == kFollowing; }
+    static bool IsOnDevice(TensorPlacement placement) {
+        return IsOnDeviceHbm(placement) || IsOnDeviceP2p(placement);
+    }
+    static bool IsOnDeviceHbm(TensorPlacement placement) { return placement == kOnDeviceHbm; }
+    static bool IsOnDeviceP2p(TensorPlacement placement) { return placement == kOnDeviceP2p; }
+};
+
 class Tensor {
   public:
     Tensor() = default;
@@ -49,7 +64,8 @@ class Tensor {
     const StorageFormat& GetFormat() const { return format_; }
     ge::Format GetStorageFormat() const { return format_.GetStorageFormat(); }
     ge::Format GetOriginFormat() const { return format_.GetOriginFormat(); }
-    TensorPlacement GetPlacement() const { return kOnHost; }
+    // Values that a tiling or shape function may not see are on the device.
+    TensorPlacement GetPlacement() const { return data_ == nullptr ? kOnDeviceHbm : kOnHost; }
 
   private:
     StorageShape shape_;
