@@ -47,6 +47,15 @@ extern "C" __vector__ __global__ __aicore__ void strided(__gm__ float* x, __gm__
     asc_add(c, a, a, 1, 2, 1, 1, 0, 0, 0);
     asc_copy_ub2gm(z, c, 1, 16, 0, 0);
 }
+extern "C" __vector__ __global__ __aicore__ void dumps(__gm__ float* x) {
+    __ubuf__ float a[8];
+    asc_copy_gm2ub_sync(a, x, sizeof a);
+    asc_dump_gm(x, 1, 2);
+    asc_dump(a, 2, 2);
+    asc_dump_ubuf(a, 3, 2);
+    asc_dump_l1buf(a, 4, 2);
+    asc_dump_cbuf(a, 5, 2);
+}
 extern "C" __vector__ __global__ __aicore__ void beyond(__gm__ float* x, uint32_t bursts) {
     __ubuf__ float a[8];
     asc_copy_gm2ub(a, x, static_cast<uint16_t>(bursts), 1, 0, 0);
@@ -83,3 +92,9 @@ def test_strides(build: Build) -> None:
 def test_a_copy_of_nothing_is_refused(build: Build, tools: Toolkit) -> None:
     assert launch(build(SOURCE), "beyond", 1, np.zeros(8, np.float32), 0) != 0
     assert "asc_copy_gm2ub: 0 bursts of 32 bytes; 1 to 4095, and none is empty" in tools.message()
+
+
+def test_dumps(build: Build, capfd: pytest.CaptureFixture[str]) -> None:
+    assert launch(build(SOURCE), "dumps", 1, np.arange(3, 11, dtype=np.float32)) == 0
+    lines = [line for line in capfd.readouterr().out.splitlines() if line.startswith("DumpTensor")]
+    assert lines == [f"DumpTensor: desc={number}, block 0: [3, 4]" for number in range(1, 6)]
