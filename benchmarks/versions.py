@@ -39,9 +39,12 @@ DOCUMENT = TREE / "docs/versions.md"
 _BEGIN, _END = "<!-- table: make test-versions -->", "<!-- end of table -->"
 
 
-#: Which tests: all that are not slow; those of what touches torch, torch_npu or torchair, and nothing twice; or the least.
+#: Tests that never load torch, whatever its version: prototypes and headers, and kernels compiled and run on their own.
+WITHOUT_TORCH = ("tests/aclnn", "tests/ascendc", "tests/prototypes")
+
+#: Which tests: all that are not slow and load torch; those that touch most of it, of torch_npu and of torchair; or the least.
 SELECTIONS: dict[str, tuple[str, ...]] = {
-    "all": (),
+    "all": tuple(f"--ignore={directory}" for directory in WITHOUT_TORCH),
     "torch": (
         "tests/test_versions.py",
         "tests/registration",

@@ -30,6 +30,12 @@ def test_what_was_tested_is_in_the_project_and_in_the_document() -> None:
     assert versions.table(versions.recorded()) in (TREE / "docs/versions.md").read_text()
 
 
+def test_what_no_version_can_change_does_not_name_torch() -> None:
+    sources = [path for directory in versions.WITHOUT_TORCH for path in (TREE / directory).rglob("*.py")]
+    assert len(sources) > len(versions.WITHOUT_TORCH)
+    assert [path for path in sources if "torch" in path.read_text()] == []
+
+
 def test_every_known_wheel_finds_what_it_links() -> None:
     wheels = symbols.load()
     assert {name for w in wheels for name in w.name.split()} >= {*TESTED, *symbols.MACHINES}
