@@ -234,3 +234,19 @@ def test_of_another_architecture(tools: Toolkit, tmp_path) -> None:
     result = tools.bisheng("-x", "asc", "--npu-arch=dav-2201", "-c", tmp_path / "k.asc", "-o", tmp_path / "k.o")
     assert result.returncode == 1
     assert "simt_api: threads are of dav-3510; compile with --npu-arch=dav-3510" in result.stderr
+
+
+def test_arrays_that_threads_share(tools: Toolkit, tmp_path) -> None:
+    source = tmp_path / "k.asc"
+    source.write_text(
+        """
+#include "simt_api/asc_simt.h"
+__simt_vf__ __launch_bounds__(32) inline void f(__gm__ float* x) {
+    __ubuf__ float shared[32];
+    shared[threadIdx.x] = x[threadIdx.x];
+}
+"""
+    )
+    result = tools.bisheng("-x", "asc", "--npu-arch=dav-3510", "-c", source, "-o", tmp_path / "k.o")
+    assert result.returncode == 1
+    assert f"{source}:4: a __ubuf__ array in a function of threads" in result.stderr

@@ -54,6 +54,34 @@ def test_any_text_is_answered(text: str) -> None:
     translate.declare_cores(text)
 
 
+ARRAY = r": a __ubuf__ array in a function of threads, which share it on a device, is not supported"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("__ascendc_threads__ void f(int n) { __ascendc_ubuf__ float x[32]; }", f"line 1{ARRAY}"),
+        ("__ascendc_threads__ int f() const {\n if (g()) {\n extern __ascendc_ubuf__ char x[]; } }", f"line 3{ARRAY}"),
+        (
+            '# 7 "k.asc"\n__ascendc_threads__ inline T C<T>::f() { __ascendc_ubuf__ a::B<T> x [n][2]; }',
+            rf"k\.asc:7{ARRAY}",
+        ),
+    ],
+)
+def test_arrays_that_threads_would_share(text: str, message: str) -> None:
+    with pytest.raises(translate.KernelSourceError, match=message):
+        translate.check_threads(text)
+
+
+def test_other_arrays_and_pointers_of_threads() -> None:
+    text = """
+__ascendc_threads__ void f(__ascendc_ubuf__ float* x, int n) { float y[4]; auto z = (__ascendc_ubuf__ float*)x; z[n] = y[1]; }
+void g() { __ascendc_ubuf__ float x[32]; }
+__ascendc_threads__ void declared(__ascendc_ubuf__ float* x);
+__ascendc_threads__ void unfinished( {"""
+    assert translate.check_threads(text) == text.replace("__ascendc_threads__", "").replace("__ascendc_ubuf__", "")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -320,7 +320,7 @@ class _KernelSource:
                 *(f"-I{path}" for path in self.home.includes),
                 *dependencies,
                 f"-D__global__={kernels.GLOBAL_MARK}",
-                *(f"-D{name}={mark}" for name, mark in translate.CORE_MARKS.items()),
+                *(f"-D{name}={mark}" for name, mark in (translate.CORE_MARKS | translate.THREAD_MARKS).items()),
                 # What every kernel source can say without an include: the qualifiers, and launches.
                 *("-include", "ascendc_host/qualifiers.h", "-include", "ascendc_host/runtime.h"),
                 *("-E", "-x", "c++", str(self.source), "-o", str(preprocessed)),
@@ -332,7 +332,7 @@ class _KernelSource:
 
     def _finish(self, steps: Steps, text: str, target: Path, stubs: Path | None) -> None:
         """Make an object of preprocessed text."""
-        text = translate.declare_cores(text)
+        text = translate.declare_cores(translate.check_threads(text))
         if self.command.device_only:
             text = translate.device_code(text)
         if self.command.stubs is not None:

@@ -17,6 +17,14 @@ CORE_MARKS = {
 }
 """The qualifiers that say which cores a kernel runs on, and what they are defined to while a source is preprocessed."""
 
+THREAD_MARKS = {
+    "__simt_vf__": "__ascendc_threads__",
+    "__simt_callee__": "__ascendc_threads__",
+    "__ubuf__": "__ascendc_ubuf__",
+    "__local_mem__": "__ascendc_ubuf__",
+}
+"""The qualifiers of functions of threads, and of the memory that these share, likewise."""
+
 _CORES = re.compile(
     r"\b__ascendc_(?P<only>aiv_only|aic_only)__|\b__ascendc_mix__\(\s*(?P<aic>\d)\s*,\s*(?P<aiv>\d)\s*\)"
 )
@@ -173,6 +181,30 @@ def declare_cores(text: str) -> str:
         done = body.end()
     parts.append(text[done:])
     return "".join(parts)
+
+
+_SHARED = re.compile(r"\b__ascendc_ubuf__\b[^;(){}=*&]*\[")
+
+
+def check_threads(text: str) -> str:
+    """``text`` without the marks of threads.
+
+    Raises KernelSourceError for an array that a function of threads declares ``__ubuf__``: its threads would each have one.
+
+    >>> check_threads("__ascendc_threads__ void f(__ascendc_ubuf__ float* x) { x[0] = 1; }")
+    ' void f( float* x) { x[0] = 1; }'
+    """
+    for found in re.finditer(r"\b__ascendc_threads__\b", text):
+        head = re.compile(r"[^(){};]*?\b\w+\s*\(").match(text, skip_attributes(text, found.end()))
+        close = matching(text, head.end(), ")") if head else -1
+        body = re.compile(r"\)\s*(?:const\s*)?\{").match(text, close) if close >= 0 else None
+        array = _SHARED.search(text, body.end(), matching(text, body.end(), "}")) if body else None
+        if array is not None:
+            raise KernelSourceError(
+                f"{_line(text, array.start())}: a __ubuf__ array in a function of threads, which share it on a device, is not "
+                "supported on the host; give the function a pointer to memory of a LocalTensor"
+            )
+    return re.sub(r"\b__ascendc_(?:threads|ubuf)__\b", "", text)
 
 
 def _stub_parameter(parameter: Parameter) -> str:

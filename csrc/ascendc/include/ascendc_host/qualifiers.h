@@ -23,7 +23,19 @@
 #define __mix__(...)
 #endif
 #define __schedmode__(...)
+// These, too, to refuse arrays that threads would share.
+#ifndef __simt_vf__
 #define __simt_vf__
+#endif
+#ifndef __simt_callee__
+#define __simt_callee__
+#endif
+#ifndef __ubuf__
+#define __ubuf__
+#endif
+#ifndef __local_mem__
+#define __local_mem__
+#endif
 #define __inout_pipe__(...)
 #define __in_pipe__(...)
 #define __out_pipe__(...)
@@ -34,8 +46,6 @@
 #define __sync_out__
 
 #define __gm__
-#define __ubuf__
-#define __local_mem__
 #define __tiling_data_ptr__
 #define __cbuf__
 #define __ca__

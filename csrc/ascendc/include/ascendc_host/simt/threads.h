@@ -12,7 +12,6 @@
 
 #include "../runtime.h"
 
-#define __simt_callee__
 // A hint for the compiler's use of registers.
 #define __launch_bounds__(...)
 #define __maxnreg__(...)
