@@ -52,7 +52,7 @@ def values(packages: Iterable[Path], npu_arch: str) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Survey repositories.")
-    parser.add_argument("directories", nargs="+", type=Path)
+    parser.add_argument("directories", nargs="*", type=Path, help="without any nothing is tried")
     parser.add_argument("--kind", choices=[kind.name.lower() for kind in Kind])
     parser.add_argument("--ops", default="")
     parser.add_argument("--jobs", type=int, default=1)
