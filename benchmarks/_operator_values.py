@@ -22,7 +22,17 @@ import ascend_graph
 from ascend_graph.prototypes import DataType, OpPrototype, PassedAs, parse_file
 from ascend_graph.prototypes.naming import snake_case
 
-_SHAPES = ((2, 3, 64), (17, 33), (1,), (4, 1024))
+_SHAPES = ((2, 3, 64), (17, 33), (1,), (4, 1024), (257, 1031), (0, 5))
+#: Shapes of the inputs of an operator that broadcasts; the last stands for those after it.
+_BROADCAST = (
+    ((2, 3, 64), (64,)),
+    ((17, 1), (1, 33)),
+    ((5, 1, 7, 1), (4, 1, 9)),
+    ((1000,), (1,)),
+    ((1,), (3, 301)),
+    ((40, 1, 260), (40, 33, 1)),
+    ((3, 5, 2, 3, 2, 9), (5, 1, 3, 1, 9)),
+)
 _TORCH = {
     DataType.FLOAT: torch.float32,
     DataType.FLOAT16: torch.float16,
@@ -77,6 +87,7 @@ _REFERENCES: Mapping[str, Reference] = {
     "asin_grad": _of(lambda y, dy: dy / torch.sqrt(1 - y * y), _UNIT, _ANY),
     "atan_grad": _of(lambda x, dy: dy / (1 + x * x)),
     "atanh": _of(torch.atanh, _UNIT),
+    "axpy": _of(lambda x, y: x + 2 * y, alpha=2.0),
     "bessel_i1e": _of(torch.special.i1e),
     "clip_by_value": _of(torch.clamp, _ANY, (-2, -1), (1, 2)),
     "div": _of(torch.true_divide, _ANY, _NONZERO),
@@ -101,12 +112,14 @@ _REFERENCES: Mapping[str, Reference] = {
     "log1p": _of(torch.log1p, (-0.5, 8.0)),
     "log_add_exp": _of(torch.logaddexp),
     "masked_fill": _of(lambda x, mask, value: torch.where(mask, value, x)),
+    "masked_scale": _of(lambda x, mask: x * mask * 0.5, _ANY, (0, 1), value=0.5),
     "mod": _of(torch.fmod, _ANY, _NONZERO),
     "not_equal": _of(torch.ne, (-2, 2)),
     "pow": _of(torch.pow, _POSITIVE, (-2.0, 3.0)),
     "pows": _of(torch.pow, _POSITIVE, (-2.0, 3.0)),
     "real_div": _of(torch.true_divide, _ANY, _NONZERO),
     "reciprocal": _of(torch.reciprocal, _POSITIVE),
+    "rint": _of(torch.round),
     "right_shift": _of(torch.bitwise_right_shift, (0, 60), (0, 4)),
     "rsqrt": _of(torch.rsqrt, _POSITIVE),
     "rsqrt_grad": _of(lambda y, dy: -0.5 * dy * y**3),
@@ -119,6 +132,71 @@ _REFERENCES: Mapping[str, Reference] = {
     "truncate_div": _of(lambda a, b: torch.div(a, b, rounding_mode="trunc"), _ANY, _NONZERO),
     "truncate_mod": _of(torch.fmod, _ANY, _NONZERO),
 }
+#: Those whose inputs are broadcast against each other.
+_BROADCASTING = frozenset(
+    {
+        "add",
+        "addcdiv",
+        "addcmul",
+        "axpy",
+        "bitwise_and",
+        "bitwise_or",
+        "bitwise_xor",
+        "div",
+        "equal",
+        "floor_div",
+        "floor_mod",
+        "gcd",
+        "greater",
+        "greater_equal",
+        "is_close",
+        "less",
+        "less_equal",
+        "log_add_exp",
+        "logical_and",
+        "logical_or",
+        "masked_fill",
+        "maximum",
+        "minimum",
+        "mod",
+        "mul",
+        "not_equal",
+        "pow",
+        "real_div",
+        "right_shift",
+        "select",
+        "squared_difference",
+        "sub",
+        "truncate_div",
+        "truncate_mod",
+    }
+)
+#: Those that say something about values that are no numbers, or not finite, and pass these on.
+_SPECIAL = frozenset(
+    {
+        "abs",
+        "add",
+        "equal",
+        "greater",
+        "greater_equal",
+        "is_close",
+        "is_finite",
+        "is_inf",
+        "is_nan",
+        "is_neg_inf",
+        "is_pos_inf",
+        "less",
+        "less_equal",
+        "masked_fill",
+        "mul",
+        "neg",
+        "not_equal",
+        "rint",
+        "select",
+        "sub",
+        "trunc",
+    }
+)
 _VERSION = re.compile(r"(?:_?v\d+|_d)$")
 #: Functions of torch that share a name with an operator of another meaning.
 _OTHERS = frozenset({"split", "tile", "cat", "concat", "stack", "range", "arange", "unique", "var", "std", "histc"})
@@ -159,9 +237,7 @@ def verdict(prototype: OpPrototype, package: Path) -> Verdict:
 
 
 def _reference(prototype: OpPrototype) -> Reference | None:
-    name = snake_case(prototype.op_type)
-    while name not in _REFERENCES and _VERSION.search(name):
-        name = _VERSION.sub("", name)
+    name = _plain_name(prototype)
     function = getattr(torch, name, None) if name not in _OTHERS else None
     reference = _REFERENCES.get(name) or (Reference(function) if callable(function) else None)
     if reference is None or len(prototype.outputs) != 1 or not prototype.inputs:
@@ -174,21 +250,33 @@ def _reference(prototype: OpPrototype) -> Reference | None:
     return reference
 
 
+def _plain_name(prototype: OpPrototype) -> str:
+    """In snake case and, where that leaves a known one, without the number of its version."""
+    name = snake_case(prototype.op_type)
+    while name not in _REFERENCES and _VERSION.search(name):
+        name = _VERSION.sub("", name)
+    return name
+
+
 def _attrs(prototype: OpPrototype, reference: Reference) -> dict[str, Any]:
     return {one.name: reference.attrs.get(one.name, one.default) for one in prototype.attrs}
 
 
 def _calls(prototype: OpPrototype, reference: Reference) -> Iterator[tuple[list[torch.Tensor], torch.Tensor]]:
-    """Inputs of each dtype that the operator combines, and what comes of them in double precision."""
+    """Inputs of each dtype and shape that the operator combines, and what comes of them in double precision."""
     generator = torch.Generator().manual_seed(14)
     allowed = [_TORCH[one] for one in prototype.outputs[0].dtypes if one in _TORCH]
+    name = _plain_name(prototype)
+    shapes: list[tuple[tuple[int, ...], ...]] = [(one,) for one in reference.shapes]
+    if name in _BROADCASTING and len(prototype.inputs) > 1:
+        shapes += _BROADCAST
     for index in range(max(len(one.dtypes) for one in prototype.inputs)):
         chosen = [one.dtypes[min(index, len(one.dtypes) - 1)] for one in prototype.inputs]
         if any(one not in _TORCH for one in chosen):
             continue
-        for shape in reference.shapes:
+        for given in shapes:
             inputs = [
-                _values(shape, _TORCH[dtype], reference.ranges[min(i, len(reference.ranges) - 1)], generator)
+                _values(_at(given, i), _TORCH[dtype], _at(reference.ranges, i), generator, special=name in _SPECIAL)
                 for i, dtype in enumerate(chosen)
             ]
             wide = [one.double() if one.is_floating_point() else one for one in inputs]
@@ -202,14 +290,29 @@ def _calls(prototype: OpPrototype, reference: Reference) -> Iterator[tuple[list[
             yield inputs, result.to(dtype)
 
 
+def _at(values: Sequence[tuple[Any, ...]], index: int) -> tuple[Any, ...]:
+    """That of an input; the last stands for those after it."""
+    return values[min(index, len(values) - 1)]
+
+
 def _values(
-    shape: tuple[int, ...], dtype: torch.dtype, limits: tuple[float, float], generator: torch.Generator
+    shape: tuple[int, ...],
+    dtype: torch.dtype,
+    limits: tuple[float, float],
+    generator: torch.Generator,
+    *,
+    special: bool,
 ) -> torch.Tensor:
     low, high = limits
     if dtype is torch.bool:
         return torch.rand(shape, generator=generator) < 0.5
     if dtype.is_floating_point:
-        return (torch.rand(shape, generator=generator) * (high - low) + low).to(dtype)
+        values = torch.rand(shape, generator=generator) * (high - low) + low
+        if special:
+            several = torch.tensor([math.nan, math.inf, -math.inf, 0.0, -0.0, 1.0])
+            chosen = several[torch.randint(len(several), shape, generator=generator)]
+            values = torch.where(torch.rand(shape, generator=generator) < 0.2, chosen, values)
+        return values.to(dtype)
     least = 0 if dtype is torch.uint8 else math.ceil(low)
     return torch.randint(least, max(math.floor(high), least) + 1, shape, generator=generator).to(dtype)
 

@@ -1,5 +1,5 @@
 # ruff: noqa: E501, PLR0917, RUF100 - kernels are quoted as they are written
-"""Copies and functions over tensors that dav-3510 alone has, against NumPy: dimensions, loops, compact rows, broadcasts."""
+"""Copies and functions over tensors as dav-3510 alone has them, against NumPy: dimensions, loops, rows, broadcasts, tails."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ def _stands_for(monkeypatch: pytest.MonkeyPatch) -> None:
 def _case(
     name: str, code: str, expected: Callable[..., np.ndarray], count: int, types: str = "float", rtol: float = 0.0
 ) -> Case:
-    x = random.integers(1, 100, 1024).astype(CTYPES[types])
-    return Case(name, code, expected, x, z=np.full(count, 9, CTYPES[types]), types=(types,) * 3, rtol=rtol)
+    x, y = (random.integers(1, 100, 1024).astype(CTYPES[types]) for _ in "xy")
+    y[::5] = x[::5]
+    return Case(name, code, expected, x, y, z=np.full(count, 9, CTYPES[types]), types=(types,) * 3, rtol=rtol)
 
 
 def _padded(x: np.ndarray) -> np.ndarray:
@@ -52,6 +53,19 @@ def _loops(x: np.ndarray, z: np.ndarray, compact: bool) -> np.ndarray:
     return result
 
 
+MODES = {"LT": "less", "GE": "greater_equal", "EQ": "equal", "NE": "not_equal"}
+
+
+def _bits(results: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """z with a bit for each result in its first bytes; a register's bits beyond them are 0."""
+    at_once = 64 if z.itemsize == 8 else 256 // z.itemsize
+    bits = np.pad(results, (0, -len(results) % at_once))
+    raw = z.copy().view(np.uint8)
+    packed = np.packbits(bits, bitorder="little")
+    raw[: len(packed)] = packed
+    return raw.view(z.dtype)
+
+
 SET = "LoopModeParams loops{{2, 2, {}}}; SetLoopModePara(loops, DataCopyMVType::{});"
 IN = SET.format("400, 128, 1200, 512", "OUT_TO_UB")
 OUT = SET.format("128, 400, 512, 1200", "UB_TO_OUT")
@@ -65,11 +79,21 @@ CASES = [
         lambda x, y, z: x[:128].reshape(8, 16).T.ravel(), 128),
     _case("DataCopy-broadcast", f"{GLOBAL} NdDmaParams<float, 3> p{{{{{{0, 1, 100}}, {{1, 4, 32}}, {{4, 8, 2}}}}, 0}}; DataCopy<float, 3>(z, g, p);",
         lambda x, y, z: np.repeat(np.concatenate((x[:8], x[100:108])), 4), 64),
+    _case("DataCopy-anywhere", f"{GLOBAL} Duplicate(z, 9.0f, 16); NdDmaParams<float, 1> p{{{{{{2}}, {{1}}, {{4}}}}, 0}}; DataCopy<float, 1>(z[3], g, p);",
+        lambda x, y, z: np.r_[z[:3], x[:8:2], z[7:]], 16),
     _case("DataCopyPad-loops", f"{GLOBAL} {IN} {ROWS % 3} DataCopyPad(z, g, rows, pad); ResetLoopModePara(DataCopyMVType::OUT_TO_UB);", lambda x, y, z: _loops(x, z, False), 192),
     _case("DataCopyPad-compact", f"{GLOBAL} {IN} {ROWS % 0} DataCopyPad<float, PaddingMode::Compact>(z, g, rows, pad); ResetLoopModePara(DataCopyMVType::OUT_TO_UB);",
         lambda x, y, z: _loops(x, z, True), 192),
     _case("DataCopyPad-out", f"{GLOBAL} {OUT} DataCopyExtParams rows{{2, 20, 0, 8, 0}}; DataCopyPad<float, PaddingMode::Compact>(g, x, rows); ResetLoopModePara(DataCopyMVType::UB_TO_OUT);"
         "DataCopy(z, g, 512);", lambda x, y, z: _scattered(x), 512),
+    *[_case(f"Reduce{name}-{pattern}", f"const uint32_t shape[] = {{7, 5}}; Reduce{name}<{ctype}, Pattern::Reduce::{pattern}, true>(z, x, shape, {pad});",
+        lambda x, y, z, name=name, axis=axis: np.r_[getattr(np, name.lower())(x[:35].reshape(7, 5), axis).astype(x.dtype), z[5 + 2 * axis :]], 8, ctype)
+        for name, ctype, pad in (("Sum", "float", "false"), ("Sum", "int64_t", "true"), ("Max", "int8_t", "false"), ("Min", "uint32_t", "true"))
+        for pattern, axis in (("AR", 1), ("RA", 0))],
+    *[_case("Compare-tail", f"auto bits = z.ReinterpretCast<uint8_t>(); Compare(bits, x, y, CMPMODE::{mode}, {count});",
+        lambda x, y, z, mode=mode, count=count: _bits(getattr(np, MODES[mode])(x[:count], y[:count]), z), 32, ctype)
+        for mode, count, ctype in (("LT", 75, "float"), ("GE", 130, "half"), ("EQ", 3, "int32_t"), ("NE", 100, "int64_t"))],
+    _case("CompareScalar-tail", "auto bits = z.ReinterpretCast<uint8_t>(); CompareScalar(bits, x, 40.0f, CMPMODE::GT, 70);", lambda x, y, z: _bits(x[:70] > 40, z), 32),
     *[_case("Broadcast", f"uint32_t to[3] = {{3, 4, 10}}, from[3] = {{3, 1, 10}}; BroadcastTiling tiling; GetBroadcastTilingInfo<{ctype}, 3>(3, to, from, false, tiling); Broadcast<{ctype}, 3>(z, x, to, from, &tiling);",
         lambda x, y, z: np.broadcast_to(x[:30].reshape(3, 1, 10), (3, 4, 10)).ravel(), 120, ctype) for ctype in ("float", "int8_t", "int64_t")],
     _case("Broadcast-last", "uint32_t to[2] = {5, 7}, from[2] = {5, 1}; BroadcastTiling tiling; GetBroadcastTilingInfo<float>(2, to, from, false, tiling); Broadcast(z, x, to, from, &tiling);",

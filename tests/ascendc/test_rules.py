@@ -104,6 +104,7 @@ BROKEN = {
     "assertion": ("int tiles = 0; ASSERT(tiles > 0 && \\\"no tiles\\\");".replace("\\\\", ""), r"assertion failed: tiles > 0"),
     "assertion with a message": ("int tiles = 3; ascendc_assert(tiles == 4, \"%d tiles\", tiles);", r"assertion failed: tiles == 4: 3 tiles"),
     "tiling": ("struct Tiling { int a; }; GET_TILING_DATA_WITH_STRUCT(Tiling, data, nullptr); (void)data;", r"GET_TILING_DATA: the tiling address is null"),
+    "tiling by its address": ("struct Tiling { int a; }; GET_TILING_DATA_PTR_WITH_STRUCT(Tiling, data, nullptr); (void)data;", r"GET_TILING_DATA: the tiling address is null"),
     "flag": ("CrossCoreSetFlag<0, PIPE_MTE3>(16);", r"CrossCoreSetFlag: flag 16; valid: 0 to 15"),
     "wait for ever": ("CrossCoreWaitFlag(3);", r"CrossCoreWaitFlag waits for ever: every other block has ended or waits too"),
     # beyond the headers

@@ -160,7 +160,9 @@ extern "C" __global__ __aicore__ void settings(GM_ADDR z) {
     SetMMLayoutTransform(false);
     SetSysWorkspaceForce(z);
     ASCENDC_ASSERT(GetSysWorkSpacePtr() == z, { Trap(); });
-    GET_TILING_DATA_PTR_WITH_STRUCT(Tiling, tiling, z);
+    REGISTER_NONE_TILING;
+    GET_TILING_DATA_PTR_WITH_STRUCT(Tiling, found, z);
+    __tiling_data_ptr__ Tiling* tiling = found;
     OUT(int32_t, 8);
     DataCachePreload<int32_t, CacheLine::SINGLE_CACHE_LINE>(out, 0);
     out.SetValue(GetBlockIdx(), GetTaskRatio() + (GetRuntimeUBSize() == GetUBSizeInBytes()) + (reinterpret_cast<GM_ADDR>(const_cast<Tiling*>(tiling)) == z));

@@ -30,13 +30,34 @@ inline void set_bit(uint8_t* bits, uint64_t at, bool value) {
 }
 inline bool get_bit(const uint8_t* bits, uint64_t at) { return ((bits[at / 8] >> (at % 8)) & 1) != 0; }
 
-inline void whole_repeats(uint64_t bytes, const char* api, const Where& where) {
+// How many bits of dst a comparison of the first `count` elements writes. dav-3510 compares register by
+// register and writes the bits of the last as a whole, 0 beyond count; elsewhere count has to fill whole
+// repeats.
+template <typename T>
+uint64_t compared_bits(uint64_t count, const char* api, const Where& where) {
+#if __NPU_ARCH__ == 3510
+    constexpr uint64_t at_once = sizeof(T) == 8 ? 64 : ONE_REPEAT_BYTE_SIZE / sizeof(T);
+    (void)api, (void)where;
+    return (count + at_once - 1) / at_once * at_once;
+#else
+    const uint64_t bytes = count * sizeof(T);
     if (bytes % ONE_REPEAT_BYTE_SIZE != 0) {
         ascendc_host::fail(
             ascendc_host::current(), where,
             ascendc_host::format("%s: count covers %llu bytes; it must cover a multiple of 256", api,
                                  static_cast<unsigned long long>(bytes)));
     }
+    return count;
+#endif
+}
+// Of the first `count` elements; `right` gives what each is compared with.
+template <typename T, typename U, typename Right>
+void compare_count(const LocalTensor<U>& dst, const T* left, const Right& right, CMPMODE mode, uint32_t count,
+                   const char* api, const Where& where) {
+    const uint64_t written = compared_bits<T>(count, api, where);
+    uint8_t* bits = reinterpret_cast<uint8_t*>(vector_operand(dst, written / 8, api, "dst", where));
+    for (uint32_t i = 0; i < count; ++i) set_bit(bits, i, compare<T>(mode, left[i], right(i)));
+    for (uint64_t i = count; i < written; ++i) set_bit(bits, i, false);
 }
 
 // The bits of one repeat follow those of the one before.
@@ -82,10 +103,8 @@ template <typename T, typename U>
 void compare_scalar_count(const char* api, const LocalTensor<U>& dst, const LocalTensor<T>& src0, T scalar,
                           CMPMODE mode, uint32_t count, const Where& where) {
     ascendc_host::enter(where);
-    whole_repeats(uint64_t(count) * sizeof(T), api, where);
     const T* from = vector_operand(src0, uint64_t(count) * sizeof(T), api, "src0", where);
-    uint8_t* bits = reinterpret_cast<uint8_t*>(vector_operand(dst, count / 8, api, "dst", where));
-    for (uint32_t i = 0; i < count; ++i) set_bit(bits, i, compare<T>(mode, from[i], scalar));
+    compare_count(dst, from, [&](uint32_t) { return scalar; }, mode, count, api, where);
 }
 
 }  // namespace detail
@@ -95,12 +114,9 @@ template <typename T, typename U>
 void Compare(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,
              CMPMODE cmpMode, uint32_t count, Where where = Where()) {
     ascendc_host::enter(where);
-    detail::whole_repeats(uint64_t(count) * sizeof(T), "Compare", where);
     const T* a = detail::vector_operand(src0, uint64_t(count) * sizeof(T), "Compare", "src0", where);
     const T* b = detail::vector_operand(src1, uint64_t(count) * sizeof(T), "Compare", "src1", where);
-    uint8_t* bits =
-        reinterpret_cast<uint8_t*>(detail::vector_operand(dst, count / 8, "Compare", "dst", where));
-    for (uint32_t i = 0; i < count; ++i) detail::set_bit(bits, i, detail::compare<T>(cmpMode, a[i], b[i]));
+    detail::compare_count(dst, a, [&](uint32_t i) { return b[i]; }, cmpMode, count, "Compare", where);
 }
 
 // dst = src0 < src1 and its like, over all elements of the sources.

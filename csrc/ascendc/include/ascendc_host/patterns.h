@@ -27,13 +27,16 @@ constexpr bool is_one_of = (std::is_same<T, Allowed>::value || ...);
 template <typename pattern>
 using IfPattern = std::enable_if_t<is_one_of<pattern, Pattern::Reduce::AR, Pattern::Reduce::RA>>;
 
-// Rows begin at multiples of 32 bytes. With AR the results lie side by side, with RA they are one row.
-template <typename pattern, typename T, typename F>
+// Where the rows of a matrix begin: at multiples of 32 bytes, or side by side.
+enum class MatrixRows { PADDED, ADJOINING };
+
+// With AR the results lie side by side, with RA they are one row.
+template <typename pattern, MatrixRows layout, typename T, typename F>
 void reduce_matrix(const char* api, const LocalTensor<T>& dst, const LocalTensor<T>& src,
                    const uint32_t shape[], bool inner_pad, const Where& where, const F& reduce) {
     const auto& block = ascendc_host::enter(where);
     const uint64_t rows = shape[0], columns = shape[1];
-    if (!inner_pad) {
+    if (layout == MatrixRows::PADDED && !inner_pad) {
         ascendc_host::fail(
             block, where,
             ascendc_host::format("%s: srcInnerPad is false; rows begin at multiples of 32 bytes: pad them, "
@@ -41,7 +44,7 @@ void reduce_matrix(const char* api, const LocalTensor<T>& dst, const LocalTensor
                                  api));
     }
     some_elements(std::min(rows, columns), api, where);
-    constexpr uint64_t per_block = ONE_BLK_SIZE / sizeof(T);
+    constexpr uint64_t per_block = layout == MatrixRows::PADDED ? ONE_BLK_SIZE / sizeof(T) : 1;
     const uint64_t pitch = (columns + per_block - 1) / per_block * per_block;
     const T* from = vector_operand(src, ((rows - 1) * pitch + columns) * sizeof(T), api, "src", where);
     constexpr bool by_row = reduces_rows<pattern>;
@@ -59,35 +62,50 @@ void reduce_matrix(const char* api, const LocalTensor<T>& dst, const LocalTensor
 
 }  // namespace detail
 
-#define ASCENDC_REDUCE_PATTERN(Name, reduce, ...)                                                     \
-    template <typename T, typename pattern, bool isReuseSource = false,                               \
-              typename = detail::IfPattern<pattern>>                                                  \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>&,      \
-              const uint32_t srcShape[], bool srcInnerPad, Where where = Where()) {                   \
-        static_assert(detail::is_one_of<T, __VA_ARGS__>, #Name " by a pattern is for " #__VA_ARGS__); \
-        detail::reduce_matrix<pattern>(#Name, dst, src, srcShape, srcInnerPad, where, reduce);        \
-    }                                                                                                 \
-    template <typename T, typename pattern, bool isReuseSource = false,                               \
-              typename = detail::IfPattern<pattern>>                                                  \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint32_t srcShape[],        \
-              bool srcInnerPad, Where where = Where()) {                                              \
-        static_assert(detail::is_one_of<T, __VA_ARGS__>, #Name " by a pattern is for " #__VA_ARGS__); \
-        detail::reduce_matrix<pattern>(#Name, dst, src, srcShape, srcInnerPad, where, reduce);        \
+#define ASCENDC_REDUCE_PATTERN(Name, layout, reduce, ...)                                              \
+    template <typename T, typename pattern, bool isReuseSource = false,                                \
+              typename = detail::IfPattern<pattern>>                                                   \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>&,       \
+              const uint32_t srcShape[], bool srcInnerPad, Where where = Where()) {                    \
+        static_assert(detail::is_one_of<T, __VA_ARGS__>, #Name " by a pattern is for " #__VA_ARGS__);  \
+        detail::reduce_matrix<pattern, layout>(#Name, dst, src, srcShape, srcInnerPad, where, reduce); \
+    }                                                                                                  \
+    template <typename T, typename pattern, bool isReuseSource = false,                                \
+              typename = detail::IfPattern<pattern>>                                                   \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint32_t srcShape[],         \
+              bool srcInnerPad, Where where = Where()) {                                               \
+        static_assert(detail::is_one_of<T, __VA_ARGS__>, #Name " by a pattern is for " #__VA_ARGS__);  \
+        detail::reduce_matrix<pattern, layout>(#Name, dst, src, srcShape, srcInnerPad, where, reduce); \
     }
 
+// dav-3510 finds out from the shape whether rows are aligned; its srcInnerPad has no meaning.
+#if __NPU_ARCH__ == 3510
+#define ASCENDC_REDUCE_ROWS detail::MatrixRows::ADJOINING
+#define ASCENDC_REDUCE_SUM_TYPES int32_t, uint32_t, float, int64_t, uint64_t
+#define ASCENDC_REDUCE_EXTREME_TYPES \
+    int8_t, uint8_t, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float, int64_t, uint64_t
+#else
+#define ASCENDC_REDUCE_ROWS detail::MatrixRows::PADDED
+#define ASCENDC_REDUCE_SUM_TYPES float
+#define ASCENDC_REDUCE_EXTREME_TYPES half, float
+#endif
+
 ASCENDC_REDUCE_PATTERN(
-    ReduceSum, [](const auto& v) { return detail::pairwise_sum(v.data(), v.size()); }, float)
+    ReduceSum, ASCENDC_REDUCE_ROWS, [](const auto& v) { return detail::pairwise_sum(v.data(), v.size()); },
+    ASCENDC_REDUCE_SUM_TYPES)
 ASCENDC_REDUCE_PATTERN(
-    ReduceMean, [](const auto& v) { return detail::pairwise_sum(v.data(), v.size()) / v.size(); }, half,
-    float)
+    ReduceMean, detail::MatrixRows::PADDED,
+    [](const auto& v) { return detail::pairwise_sum(v.data(), v.size()) / v.size(); }, half, float)
 ASCENDC_REDUCE_PATTERN(
-    ReduceMax, [](const auto& v) { return detail::extreme<ReduceType::MAX>(v.data(), v.size()).value; }, half,
-    float)
+    ReduceMax, ASCENDC_REDUCE_ROWS,
+    [](const auto& v) { return detail::extreme<ReduceType::MAX>(v.data(), v.size()).value; },
+    ASCENDC_REDUCE_EXTREME_TYPES)
 ASCENDC_REDUCE_PATTERN(
-    ReduceMin, [](const auto& v) { return detail::extreme<ReduceType::MIN>(v.data(), v.size()).value; }, half,
-    float)
+    ReduceMin, ASCENDC_REDUCE_ROWS,
+    [](const auto& v) { return detail::extreme<ReduceType::MIN>(v.data(), v.size()).value; },
+    ASCENDC_REDUCE_EXTREME_TYPES)
 ASCENDC_REDUCE_PATTERN(
-    ReduceProd,
+    ReduceProd, detail::MatrixRows::PADDED,
     [](const auto& v) {
         float product = 1;
         for (const float one : v) product *= one;
@@ -97,7 +115,7 @@ ASCENDC_REDUCE_PATTERN(
 // As the device has it: the largest of the elements and the smallest, but whole numbers of a column bit by
 // bit.
 ASCENDC_REDUCE_PATTERN(
-    ReduceAny,
+    ReduceAny, detail::MatrixRows::PADDED,
     [](const auto& v) {
         if constexpr (std::is_same<T, float>::value || detail::reduces_rows<pattern>) {
             return *std::max_element(v.begin(), v.end());
@@ -107,7 +125,7 @@ ASCENDC_REDUCE_PATTERN(
     },
     float, uint8_t)
 ASCENDC_REDUCE_PATTERN(
-    ReduceAll,
+    ReduceAll, detail::MatrixRows::PADDED,
     [](const auto& v) {
         if constexpr (std::is_same<T, float>::value || detail::reduces_rows<pattern>) {
             return *std::min_element(v.begin(), v.end());
@@ -117,6 +135,9 @@ ASCENDC_REDUCE_PATTERN(
     },
     float, uint8_t)
 #undef ASCENDC_REDUCE_PATTERN
+#undef ASCENDC_REDUCE_ROWS
+#undef ASCENDC_REDUCE_SUM_TYPES
+#undef ASCENDC_REDUCE_EXTREME_TYPES
 
 }  // namespace AscendC
 

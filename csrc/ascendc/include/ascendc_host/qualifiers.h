@@ -46,7 +46,7 @@
 #define __sync_out__
 
 #define __gm__
-#define __tiling_data_ptr__
+#define __tiling_data_ptr__ __gm__ const
 #define __cbuf__
 #define __ca__
 #define __cb__

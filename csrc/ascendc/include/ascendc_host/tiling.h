@@ -6,9 +6,9 @@
 
 namespace AscendC {
 
-// A tiling structure out of global memory, checked against its allocation.
+// Where a tiling structure lies in global memory, checked against its allocation.
 template <typename Tiling>
-Tiling read_tiling(const void* tiling, const Where& where) {
+__tiling_data_ptr__ Tiling* find_tiling(const void* tiling, const Where& where) {
     static_assert(std::is_trivially_copyable<Tiling>::value, "tiling data is copied as bytes");
     const auto& block = ascendc_host::enter(where);
     if (tiling == nullptr) ascendc_host::fail(block, where, "GET_TILING_DATA: the tiling address is null");
@@ -19,8 +19,13 @@ Tiling read_tiling(const void* tiling, const Where& where) {
             ascendc_host::format("GET_TILING_DATA: the tiling structure has %zu bytes, its memory %zu",
                                  sizeof(Tiling), rest));
     }
+    return static_cast<__tiling_data_ptr__ Tiling*>(tiling);
+}
+
+template <typename Tiling>
+Tiling read_tiling(const void* tiling, const Where& where) {
     Tiling data;
-    std::memcpy(static_cast<void*>(&data), tiling, sizeof data);
+    std::memcpy(static_cast<void*>(&data), find_tiling<Tiling>(tiling, where), sizeof data);
     return data;
 }
 
@@ -43,7 +48,10 @@ using AscendC::SetSysWorkspace;
     [[maybe_unused]] Tiling name##_all_ = ::AscendC::read_tiling<Tiling>(address, ::AscendC::Where()); \
     [[maybe_unused]] auto& name = name##_all_.member
 #define GET_TILING_DATA_PTR_WITH_STRUCT(Tiling, name, address) \
-    const __gm__ Tiling* name = reinterpret_cast<const __gm__ Tiling*>(address)
+    [[maybe_unused]] __tiling_data_ptr__ Tiling* name =        \
+        ::AscendC::find_tiling<Tiling>(address, ::AscendC::Where())
+// A kernel that names each structure as it reads it says so to CANN's build; here nothing depends on it.
+#define REGISTER_NONE_TILING
 // The structure that GET_TILING_DATA reads: named in the kernel, or by the operator project's build.
 #define REGISTER_TILING_DEFAULT(Tiling) using ascendc_default_tiling = Tiling
 #define GET_TILING_DATA(name, address) GET_TILING_DATA_WITH_STRUCT(ascendc_default_tiling, name, address)

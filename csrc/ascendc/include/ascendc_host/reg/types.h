@@ -8,6 +8,7 @@
 namespace AscendC {
 
 constexpr uint32_t VECTOR_REG_WIDTH = 256;
+constexpr uint32_t VECTOR_REG_WIDTH_2XVL = 512;  // with RegTraitNumTwo
 constexpr uint32_t GetVecLen() { return VECTOR_REG_WIDTH; }
 // The register that counts the bytes Squeeze left.
 enum class SpecialPurposeReg { AR };
