@@ -66,6 +66,12 @@ def _bits(results: np.ndarray, z: np.ndarray) -> np.ndarray:
     return raw.view(z.dtype)
 
 
+def _complex(compute: Callable[..., np.ndarray], *parts: np.ndarray) -> np.ndarray:
+    """Of complex numbers whose real and imaginary parts lie side by side."""
+    result = compute(*(one.astype(np.float64).view(np.complex128) for one in parts))
+    return result.view(np.float64).astype(parts[0].dtype)
+
+
 SET = "LoopModeParams loops{{2, 2, {}}}; SetLoopModePara(loops, DataCopyMVType::{});"
 IN = SET.format("400, 128, 1200, 512", "OUT_TO_UB")
 OUT = SET.format("128, 400, 512, 1200", "UB_TO_OUT")
@@ -86,6 +92,10 @@ CASES = [
         lambda x, y, z: _loops(x, z, True), 192),
     _case("DataCopyPad-out", f"{GLOBAL} {OUT} DataCopyExtParams rows{{2, 20, 0, 8, 0}}; DataCopyPad<float, PaddingMode::Compact>(g, x, rows); ResetLoopModePara(DataCopyMVType::UB_TO_OUT);"
         "DataCopy(z, g, 512);", lambda x, y, z: _scattered(x), 512),
+    *[_case(f"{name}-complex{bits}", f"{name}(z.ReinterpretCast<complex{bits}>(), x.ReinterpretCast<complex{bits}>(), y.ReinterpretCast<complex{bits}>(), 30);",
+        lambda x, y, z, compute=compute: _complex(compute, x[:60], y[:60]), 60, ctype, rtol=rtol)
+        for name, compute in (("Add", np.add), ("Sub", np.subtract), ("Mul", np.multiply), ("Div", np.divide))
+        for bits, ctype, rtol in ((64, "float", 1e-6), (32, "half", 1e-3))],
     *[_case(f"Reduce{name}-{pattern}", f"const uint32_t shape[] = {{7, 5}}; Reduce{name}<{ctype}, Pattern::Reduce::{pattern}, true>(z, x, shape, {pad});",
         lambda x, y, z, name=name, axis=axis: np.r_[getattr(np, name.lower())(x[:35].reshape(7, 5), axis).astype(x.dtype), z[5 + 2 * axis :]], 8, ctype)
         for name, ctype, pad in (("Sum", "float", "false"), ("Sum", "int64_t", "true"), ("Max", "int8_t", "false"), ("Min", "uint32_t", "true"))

@@ -51,7 +51,9 @@ BROKEN = {
     ),
     "empty tensor": ("LocalTensor<float> a; Adds(a, a, 1.0f, 8);", r"Adds: dst is an empty LocalTensor"),
     "get with offset": ("TBuf<> b; pipe.InitBuffer(b, 256); b.GetWithOffset<float>(64, 32);", r"GetWithOffset: 64 elements of 4 bytes from byte 32; the buffer has 256"),
-    "address": ("LocalTensor<float> a(TPosition::VECIN, 196604, 2);", r"LocalTensor: bytes 196604 to 196612 of the unified buffer"),
+    "address": ("LocalTensor<float> a(TPosition::VECIN, 196608, 2);", r"LocalTensor: it begins at byte 196608 of the unified buffer, which has 196608"),
+    "address of the end": ("LocalTensor<float> a(TPosition::VECIN, 196600, 4); a.SetValue(1, 1); a.SetValue(2, 1);", r"SetValue: the tensor needs 12 bytes, but its buffer of VECIN has 8 from there"),
+    "address of a whole": ("LocalTensor<float> a(TPosition::VECIN, 196576, 16); Duplicate(a, 1.0f, 16);", r"Duplicate: dst needs 64 bytes, but its buffer of VECIN has 32 from there"),
     "allocator": (
         "LocalMemAllocator<Hardware::UB> ub; auto a = ub.Alloc<float>(64); Adds(a, a, 1.0f, 65);",
         r"Adds: .* needs 260 bytes, but its buffer of VECCALC has 256",

@@ -4,6 +4,7 @@
 #define ASCENDC_HOST_ARITHMETIC_H
 
 #include "algorithms.h"
+#include "complex.h"
 #include "lanes.h"
 
 namespace AscendC {
@@ -19,6 +20,10 @@ struct add_op {
     T operator()(T a, T b) const {
         return static_cast<T>(static_cast<Unsigned<T>>(a) + static_cast<Unsigned<T>>(b));
     }
+    template <typename T>
+    Complex<T> operator()(const Complex<T>& a, const Complex<T>& b) const {
+        return add(a, b);
+    }
 };
 struct sub_op {
     static constexpr ascendc_host::HalfOp on_halfs = ascendc_host::HalfOp::sub;
@@ -26,12 +31,20 @@ struct sub_op {
     T operator()(T a, T b) const {
         return static_cast<T>(static_cast<Unsigned<T>>(a) - static_cast<Unsigned<T>>(b));
     }
+    template <typename T>
+    Complex<T> operator()(const Complex<T>& a, const Complex<T>& b) const {
+        return subtract(a, b);
+    }
 };
 struct mul_op {
     static constexpr ascendc_host::HalfOp on_halfs = ascendc_host::HalfOp::mul;
     template <typename T>
     T operator()(T a, T b) const {
         return static_cast<T>(static_cast<Unsigned<T>>(a) * static_cast<Unsigned<T>>(b));
+    }
+    template <typename T>
+    Complex<T> operator()(const Complex<T>& a, const Complex<T>& b) const {
+        return multiply(a, b);
     }
 };
 struct div_op {
@@ -42,6 +55,10 @@ struct div_op {
             if (std::is_signed<T>::value && b == T(-1)) return sub_op()(T(0), a);
         }
         return static_cast<T>(a / b);
+    }
+    template <typename T>
+    Complex<T> operator()(const Complex<T>& a, const Complex<T>& b) const {
+        return divide(a, b);
     }
 };
 // A NaN wins over a number.
@@ -203,6 +220,7 @@ template <typename Op, typename T, typename S, typename S1>
 void on_repeats(const char* api, const Where& where, const Mask& mask, uint32_t repeats,
                 const BinaryRepeatParams& p, const LocalTensor<T>& dst, const Op& op,
                 const LocalTensor<S>& src0, const LocalTensor<S1>& src1) {
+    static_assert(!is_complex<T>, "complex numbers are computed by a count, not by masks and repeats");
     constexpr uint32_t lanes = lanes_of<T, S, S1>();
     repeats = mask.repeats(repeats, lanes);
     repeated(Operand<T>(dst, {p.dstBlkStride, p.dstRepStride}, mask, repeats, lanes, api, "dst", where), mask,

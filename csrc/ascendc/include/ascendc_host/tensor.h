@@ -82,12 +82,12 @@ class LocalTensor {
     LocalTensor(TPosition position, uint32_t address, uint32_t size, Where where = Where()) {
         ascendc_host::Block& block = ascendc_host::enter(where);
         const auto memory = memory_of(position);
-        const uint64_t bytes = uint64_t(size) * sizeof(T);
-        if (memory == ascendc_host::Memory::count || address + bytes > memory_bytes(memory)) {
-            ascendc_host::fail(block, where,
-                               ascendc_host::format("LocalTensor: bytes %u to %llu of the %s, which has %u",
-                                                    address, static_cast<unsigned long long>(address + bytes),
-                                                    ascendc_host::memory_name(memory), memory_bytes(memory)));
+        // Its end is checked where it is used: a size may be set after this.
+        if (memory == ascendc_host::Memory::count || address >= memory_bytes(memory)) {
+            ascendc_host::fail(
+                block, where,
+                ascendc_host::format("LocalTensor: it begins at byte %u of the %s, which has %u", address,
+                                     ascendc_host::memory_name(memory), memory_bytes(memory)));
         }
         *this =
             LocalTensor(position, block.memory(memory) + address, memory_bytes(memory) - address, nullptr);
