@@ -172,7 +172,7 @@ def test_a_kernel_that_computes_too_little_leaves_no_output_as_it_was() -> None:
     short = _Bound.of(functions()["RmsNorm"], replace(kernel, function=lambda x, gamma, **attrs: x))
     x, y = torch.ones(2, 4), torch.full((2, 4), 7.0)
     with pytest.raises(HostRuntimeError, match="aclnnRmsNorm: the kernel computes no rstd"):
-        short.call([x, torch.ones(4), 1e-6, y, torch.ones(2, 1)]).run()
+        short.prepared([x, torch.ones(4), 1e-6, y, torch.ones(2, 1)])()
     assert y.eq(7).all()
 
 

@@ -44,9 +44,7 @@ def prepare(name: str, arguments: Sequence[Any]) -> Callable[[], None]:
         HostRuntimeError: what is written to does not fit what the kernel computes, or the kernel does not support what it
             is called with.
     """
-    call = _bound(name).call(arguments)
-    call.check()
-    return call.run
+    return _bound(name).prepared(arguments)
 
 
 @cache
@@ -60,6 +58,16 @@ def _bound(name: str) -> _Bound:
 
 
 @dataclass(frozen=True, slots=True)
+class _Accepted:
+    """What is known of calls that were found to fit, and differ in the contents of their tensors alone."""
+
+    attrs: Mapping[str, Any]
+    #: Where among the arguments are the kernel's inputs, and of each result that is written its number and where it goes; None
+    #: where arguments are not what the kernel takes, or what is written is known by computing it alone.
+    places: tuple[tuple[int | None, ...], tuple[tuple[int, int], ...]] | None
+
+
+@dataclass(frozen=True, slots=True)
 class _Bound:
     """A function and its kernel."""
 
@@ -69,25 +77,83 @@ class _Bound:
     #: Of each of the kernel's inputs what reads it from a call, the text of that where it is required, and whether it is a list.
     inputs: tuple[tuple[Reader | None, str, bool], ...]
     attrs: tuple[tuple[str, Reader], ...]
-    #: The attrs of calls that were found to fit, by what is known of their arguments without reading them.
-    accepted: dict[Any, Mapping[str, Any]] = field(default_factory=dict)
+    #: Where among the parameters each of these inputs is; None if it is computed from them, -1 if there is none.
+    places: tuple[int | None, ...]
+    #: Calls that were found to fit, by what is known of their arguments without reading them.
+    accepted: dict[Any, _Accepted] = field(default_factory=dict)
 
     @classmethod
     def of(cls, function: Function, kernel: HostKernel) -> _Bound:
         """What can be found out before there are arguments."""
-        inputs = []
+        parameters = tuple(p.name for p in function.parameters)
+        inputs: list[tuple[Reader | None, str, bool]] = []
+        places: list[int | None] = []
         for position, input_ in enumerate(kernel.inputs):
             given = function.inputs[position] if position < len(function.inputs) else None
             text = "" if given is None or input_ not in kernel.required_inputs else ast.unparse(given)
             inputs.append((None if given is None else _reader(given), text, input_ in kernel.dynamic_inputs))
+            named = parameters.index(given.id) if isinstance(given, ast.Name) else None
+            places.append(-1 if given is None else named)
         attrs = tuple((attr, _reader(expression)) for attr, expression in function.attrs.items())
-        return cls(function, kernel, tuple(p.name for p in function.parameters), tuple(inputs), attrs)
+        return cls(function, kernel, parameters, tuple(inputs), attrs, tuple(places))
 
-    def call(self, arguments: Sequence[Any]) -> _Call:
-        values = dict(zip(self.parameters, arguments, strict=True))
+    def prepared(self, arguments: Sequence[Any]) -> Callable[[], None]:
+        """What runs a call, which is checked unless one like it was."""
         key = tuple(map(_signature, arguments))
-        attrs = self.accepted.get(key)
-        if attrs is None:
+        accepted = self.accepted.get(key)
+        if accepted is not None and accepted.places is not None:
+            return self._direct(arguments, accepted.attrs, *accepted.places)
+        call = self._call(arguments, accepted)
+        if accepted is None:
+            accepted = _Accepted(call.attrs, call.check())
+            if len(self.accepted) == _MOST_ACCEPTED:
+                self.accepted.clear()
+            self.accepted[key] = accepted
+        return call.run
+
+    def _direct(
+        self,
+        arguments: Sequence[Any],
+        attrs: Mapping[str, Any],
+        inputs: Sequence[int | None],
+        written: Sequence[tuple[int, int]],
+    ) -> Callable[[], None]:
+        """What runs a call like one that was checked, whose arguments are the kernel's inputs as they are: the way of most calls."""
+        function = self.kernel.function
+        given = [None if place is None else arguments[place] for place in inputs]
+
+        def run() -> None:
+            try:
+                results = function(*given, **attrs)
+            except Exception as error:  # whatever PyTorch or a kernel says of what they do not support
+                raise self.failed(error) from error
+            if not isinstance(results, tuple):
+                results = (results,)
+            for number, place in written:  # all fit, or nothing is written
+                result, target = results[number], arguments[place]
+                if result.shape != target.shape or result.dtype != target.dtype:
+                    raise self.misfit(self.parameters[place], target, result)
+            for number, place in written:
+                arguments[place].copy_(results[number])
+
+        return run
+
+    def failed(self, error: Exception) -> HostRuntimeError:
+        """What a kernel does not support."""
+        return HostRuntimeError(f"{self.function.symbol}: {error_text(error)}")
+
+    def misfit(self, name: str, target: T, result: T) -> HostRuntimeError:
+        """A caller's tensor is not as what is computed for it."""
+        return HostRuntimeError(
+            f"{self.function.symbol}: {name} is {target.dtype} of shape {tuple(target.shape)}; "
+            f"the operator computes {result.dtype} of shape {tuple(result.shape)}"
+        )
+
+    def _call(self, arguments: Sequence[Any], accepted: _Accepted | None) -> _Call:
+        values = dict(zip(self.parameters, arguments, strict=True))
+        if accepted is not None:
+            attrs = accepted.attrs
+        else:
             self._check_presence(values)
             self._check_formats(values)
             self._check_dtypes(values)
@@ -98,7 +164,7 @@ class _Bound:
         for reader, _, is_list in self.inputs:
             given = None if reader is None else reader(values)
             inputs.append(_as_list(given) if is_list else _as_input(given, self.function.symbol))
-        return _Call(self, key, inputs, attrs, values)
+        return _Call(self, inputs, attrs, values)
 
     def _check_presence(self, values: Mapping[str, Any]) -> None:
         for name in self.function.absent:
@@ -130,34 +196,43 @@ class _Call:
     """A function with its arguments."""
 
     bound: _Bound
-    key: Any
     inputs: list[Any]
     attrs: Mapping[str, Any]
     values: Mapping[str, Any]
 
-    def check(self) -> None:
-        """Hold the shapes against the kernel's, and run it on tensors without data: once for each combination of these and attrs."""
-        kernel, accepted = self.bound.kernel, self.bound.accepted
-        if self.key in accepted:
-            return
+    def check(self) -> tuple[tuple[int | None, ...], tuple[tuple[int, int], ...]] | None:
+        """Hold the shapes against the kernel's, and run it on tensors without data; what it finds is ``_Accepted.places``."""
+        kernel = self.bound.kernel
         try:
             kernel.check_shapes(self.inputs, self.attrs)
         except HostRuntimeError as error:
             raise HostRuntimeError(f"{self.bound.function.symbol}: {error}") from error
-        if not kernel.data_dependent and not kernel.value_inputs:
-            for output, target, result in self._written(self._results(map(_without_data, self.inputs))):
-                self._check_fit(output, target, result)
-        if len(accepted) == _MOST_ACCEPTED:
-            accepted.clear()
-        accepted[self.key] = self.attrs
+        if kernel.data_dependent or kernel.value_inputs:
+            return None
+        written = self._written(self._results(map(_without_data, self.inputs)))
+        for _, output, target, result in written:
+            self._check_fit(output, target, result)
+        return self._places(written)
+
+    def _places(
+        self, written: Sequence[tuple[int, Output, Any, Any]]
+    ) -> tuple[tuple[int | None, ...], tuple[tuple[int, int], ...]] | None:
+        names = self.bound.parameters
+        inputs: list[int | None] = []
+        for place, given in zip(self.bound.places, self.inputs, strict=True):
+            if place is None or (place >= 0 and given is not self.values[names[place]]):
+                return None
+            inputs.append(place if place >= 0 else None)
+        if any(isinstance(target, list) or _is_int4(target) for _, _, target, _ in written):
+            return None
+        return tuple(inputs), tuple((number, names.index(o.name or "")) for number, o, _, _ in written)
 
     def run(self) -> None:
         """Run the kernel and write what it computed."""
-        results = self._results(self.inputs)
-        written = self._written(results)
-        for output, target, result in written:  # all fit, or nothing is written
+        written = self._written(self._results(self.inputs))
+        for _, output, target, result in written:  # all fit, or nothing is written
             self._check_fit(output, target, result)
-        for _, target, result in written:
+        for _, _, target, result in written:
             for place, value in zip(_listed(target), _listed(result), strict=True):
                 place.copy_(value)
 
@@ -165,16 +240,17 @@ class _Call:
         try:
             return self.bound.kernel.function(*inputs, **self.attrs)
         except Exception as error:  # whatever PyTorch or a kernel says of what they do not support
-            raise HostRuntimeError(f"{self.bound.function.symbol}: {error_text(error)}") from error
+            raise self.bound.failed(error) from error
 
-    def _written(self, results: Any) -> list[tuple[Output, Any, Any]]:
-        """Outputs that are asked for, the caller's tensors for them, and what was computed."""
+    def _written(self, results: Any) -> list[tuple[int, Output, Any, Any]]:
+        """Outputs that are asked for, with the number of their result, the caller's tensors for them, and what was computed."""
         outputs, computed = self.bound.function.outputs, _tuple(results)
         lacking = [o.name for o in outputs[len(computed) :] if o.name is not None and not o.optional]
         if lacking:
             raise HostRuntimeError(f"{self.bound.function.symbol}: the kernel computes no {', '.join(lacking)}")
         written = []
-        for output, result in zip(outputs, computed, strict=False):  # a function may have fewer than its kernel
+        # A function may have fewer than its kernel.
+        for number, (output, result) in enumerate(zip(outputs, computed, strict=False)):
             if output.name is None:
                 continue
             target = self.values[output.name]
@@ -182,7 +258,8 @@ class _Call:
                 continue
             if target is None:
                 raise NullParameterError(f"{self.bound.function.symbol}: {output.name} must not be null")
-            written.append((output, target, packed(result, 2) if _is_int4(target) and result.dtype is INT4 else result))
+            whole = packed(result, 2) if _is_int4(target) and result.dtype is INT4 else result
+            written.append((number, output, target, whole))
         return written
 
     def _check_fit(self, output: Output, target: Any, result: Any) -> None:
@@ -193,10 +270,7 @@ class _Call:
             )
         for place, value in zip(targets, results, strict=True):
             if place.shape != value.shape or place.dtype != value.dtype:
-                raise HostRuntimeError(
-                    f"{self.bound.function.symbol}: {output.name} is {place.dtype} of shape {tuple(place.shape)}; "
-                    f"the operator computes {value.dtype} of shape {tuple(value.shape)}"
-                )
+                raise self.bound.misfit(output.name or "", place, value)
 
 
 def _reader(expression: ast.expr) -> Reader:
