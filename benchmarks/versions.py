@@ -190,11 +190,12 @@ def _keeps_torch(run: _Run) -> bool:
     return status == 0 and "Would install" not in text
 
 
-def _tests(run: _Run, tests: Sequence[str]) -> dict[str, object]:
+def _tests(run: _Run, tests: Sequence[str], jobs: int) -> dict[str, object]:
     report = run.place / "tests.xml"
     report.unlink(missing_ok=True)
     cache = f"cache_dir={run.place / 'cache'}"  # what tests build is kept there
-    pytest = ["-m", "pytest", "-q", "-m", "not slow", "-o", cache, f"--junitxml={report}", *tests]
+    shared_out = ["-n", str(jobs), "--dist", "loadfile"] if jobs > 1 else []
+    pytest = ["-m", "pytest", "-q", *shared_out, "-m", "not slow", "-o", cache, f"--junitxml={report}", *tests]
     _, text = run("tests", [run.python, "-m", "ascend_graph.host", "--quiet", *pytest])
     # Not the exit status: with a torch that CUDA was taken out of, a process may end with a signal after all it had to say.
     if not report.exists() or not re.search(r"^\d+ (passed|failed).* in ", text, re.MULTILINE) or "\n!!!!" in text:
@@ -211,7 +212,7 @@ def _tests(run: _Run, tests: Sequence[str]) -> dict[str, object]:
     }
 
 
-def _try(version: str, files: Sequence[str], selection: str) -> Result:
+def _try(version: str, files: Sequence[str], selection: str, jobs: int) -> Result:
     """Everything that is asked of one version; the tests are those of ``files``, or else those of a selection."""
     started = time.monotonic()
     run = _Run(version)
@@ -229,7 +230,7 @@ def _try(version: str, files: Sequence[str], selection: str) -> Result:
         _, text = run("demo", ["make", "-s", "demo", *options])
         rows = re.findall(r"│ *(yes|no)\b", text)
         found |= {"demo_rows": len(rows), "demo_rows_equal": rows.count("yes")}
-        found |= _tests(run, files or SELECTIONS[selection])
+        found |= _tests(run, files or SELECTIONS[selection], jobs)
     _, text = run("symbols", [run.python, "benchmarks/symbols.py", "--wheels", _site(run)])
     missing = re.search(r'"missing": (\d+)', text)
     return Result(
@@ -298,6 +299,7 @@ def main() -> int:
     tests = parser.add_mutually_exclusive_group()
     tests.add_argument("--select", choices=SELECTIONS, default="torch", help="which tests; default: torch")
     tests.add_argument("--tests", nargs="+", default=[], metavar="FILE", help="these test files")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="files of tests are shared out among N processes")
     parser.add_argument("--optional", action="store_true", help="pass over a version that cannot be downloaded")
     parser.add_argument(
         "--record", action="store_true", help="write benchmarks/data/versions.json and docs/versions.md"
@@ -307,7 +309,7 @@ def main() -> int:
     results = []
     for version in arguments.versions or TESTED:
         try:
-            result = _try(version, arguments.tests, arguments.select)
+            result = _try(version, arguments.tests, arguments.select, arguments.jobs)
         except DownloadError as error:
             if not arguments.optional:
                 raise
