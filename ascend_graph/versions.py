@@ -134,20 +134,35 @@ def check(environment: Mapping[str, str]) -> str | None:
     )
 
 
+#: pybind11 before 3 keeps the classes of Python that modules share under a name that says how it was compiled.
+_PYBIND11_NAME = re.compile(
+    rb"\0__pybind11_internals_v\d+(?P<COMPILER_TYPE>_gcc|_clang|_icc)(?P<STDLIB>_libstdcpp|_libcpp)(?P<BUILD_ABI>_cxxabi\d+)__\0"
+)
+
+
 def cxx_flags(torch: Path) -> tuple[str, ...]:
-    """How C++ is compiled that links the torch in the directory ``torch``: its standard, and its ABI of strings."""
-    try:
-        extensions = (torch / "utils/cpp_extension.py").read_text()
-    except OSError:
-        extensions = ""
+    """How C++ is compiled that links the torch in the directory ``torch``: standard, ABI of strings, pybind11's names.
+
+    With other names than torch's a module does not know torch's own classes of Python (process groups, streams).
+    """
+    extensions = _content(torch / "utils/cpp_extension.py").decode()
     # What it compiles with, not what an example in its documentation does.
     standard = max(map(int, re.findall(r"cflags\b.*-std=c\+\+(\d\d)\b", extensions)), default=17)
+    # An exception's constructor that takes a string, as its mangled name says.
+    old = b"_ZN3c105ErrorC2ENS_14SourceLocationESs" in _content(torch / "lib/libc10.so")
+    names = _PYBIND11_NAME.search(_content(torch / "lib/libtorch_python.so"))
+    return (
+        f"-std=c++{standard}",
+        f"-D_GLIBCXX_USE_CXX11_ABI={int(not old)}",
+        *(f'-DPYBIND11_{what}="{name.decode()}"' for what, name in (names.groupdict() if names else {}).items()),
+    )
+
+
+def _content(path: Path) -> bytes:
     try:
-        # An exception's constructor that takes a string, as its mangled name says.
-        old = b"_ZN3c105ErrorC2ENS_14SourceLocationESs" in (torch / "lib/libc10.so").read_bytes()
+        return path.read_bytes()
     except OSError:
-        old = False
-    return f"-std=c++{standard}", f"-D_GLIBCXX_USE_CXX11_ABI={int(not old)}"
+        return b""
 
 
 # ------------------------------------------------------------------------------------------------- torch's tables

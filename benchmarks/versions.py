@@ -52,6 +52,7 @@ SELECTIONS: dict[str, tuple[str, ...]] = {
         *(f"tests/host/test_aten{part}.py" for part in ("", "_devices", "_state", "_dtypes")),
         *(f"tests/host/test_{name}.py" for name in ("random", "symbols", "capture", "npugraphs", "engine", "effects")),
         *(f"tests/eager/test_{name}.py" for name in ("arguments", "shapes", "executor_cache")),
+        "tests/distributed/test_distributed.py",
     ),
     "least": ("tests/test_versions.py", "tests/host/test_symbols.py"),
 }
@@ -195,10 +196,10 @@ def _tests(run: _Run, tests: Sequence[str], jobs: int) -> dict[str, object]:
     report.unlink(missing_ok=True)
     cache = f"cache_dir={run.place / 'cache'}"  # what tests build is kept there
     shared_out = ["-n", str(jobs), "--dist", "loadfile"] if jobs > 1 else []
-    pytest = ["-m", "pytest", "-q", *shared_out, "-m", "not slow", "-o", cache, f"--junitxml={report}", *tests]
+    pytest = ["-m", "pytest", "-v", *shared_out, "-m", "not slow", "-o", cache, f"--junitxml={report}", *tests]
     _, text = run("tests", [run.python, "-m", "ascend_graph.host", "--quiet", *pytest])
     # Not the exit status: with a torch that CUDA was taken out of, a process may end with a signal after all it had to say.
-    if not report.exists() or not re.search(r"^\d+ (passed|failed).* in ", text, re.MULTILINE) or "\n!!!!" in text:
+    if not report.exists() or not re.search(r"^=+ \d+ (passed|failed).* in ", text, re.MULTILINE) or "\n!!!!" in text:
         return {"failures": ("the tests did not end: see tests.log",), "failed": 1}
     cases = list(ET.parse(report).getroot().iter("testcase"))
     bad = [c for c in cases if c.find("failure") is not None or c.find("error") is not None]
@@ -299,7 +300,9 @@ def main() -> int:
     tests = parser.add_mutually_exclusive_group()
     tests.add_argument("--select", choices=SELECTIONS, default="torch", help="which tests; default: torch")
     tests.add_argument("--tests", nargs="+", default=[], metavar="FILE", help="these test files")
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="files of tests are shared out among N processes")
+    parser.add_argument(
+        "--jobs", type=int, default=1, metavar="N", help="files of tests are shared out among N processes"
+    )
     parser.add_argument("--optional", action="store_true", help="pass over a version that cannot be downloaded")
     parser.add_argument(
         "--record", action="store_true", help="write benchmarks/data/versions.json and docs/versions.md"

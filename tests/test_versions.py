@@ -134,9 +134,34 @@ def test_how_cpp_is_compiled(
     assert cxx_flags(tmp_path) == (flags[0], f"-D_GLIBCXX_USE_CXX11_ABI={flags[1]}")
 
 
+@pytest.mark.parametrize(
+    ("name", "flags"),
+    [
+        (
+            "__pybind11_internals_v4_gcc_libstdcpp_cxxabi1016__",
+            ('-DPYBIND11_COMPILER_TYPE="_gcc"', '-DPYBIND11_STDLIB="_libstdcpp"', '-DPYBIND11_BUILD_ABI="_cxxabi1016"'),
+        ),
+        (
+            "__pybind11_internals_v5_clang_libcpp_cxxabi1002__",
+            ('-DPYBIND11_COMPILER_TYPE="_clang"', '-DPYBIND11_STDLIB="_libcpp"', '-DPYBIND11_BUILD_ABI="_cxxabi1002"'),
+        ),
+        ("__pybind11_internals_v11_system_libstdcpp_gxx_abi_1xxx_use_cxx11_abi_1__", ()),
+    ],
+)
+def test_modules_share_classes_with_a_torch_of_another_compiler(
+    tmp_path: Path, name: str, flags: tuple[str, ...]
+) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib/libtorch_python.so").write_bytes(b"\0x\0" + name.encode() + b"\0y")
+    assert cxx_flags(tmp_path)[2:] == flags
+
+
 def test_the_installed_torch_says_the_same() -> None:
-    abi = cxx_flags(Path(torch.__file__).parent)[1]
-    assert abi == f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}"
+    flags = cxx_flags(Path(torch.__file__).parent)
+    assert flags[1] == f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}"
+    # torch says this itself as long as its pybind11 asks for it.
+    parts = ((p, getattr(torch._C, f"_PYBIND11_{p}", None)) for p in ("COMPILER_TYPE", "STDLIB", "BUILD_ABI"))
+    assert flags[2:] == tuple(f'-DPYBIND11_{part}="{said}"' for part, said in parts if said)
 
 
 def test_meta_functions_are_stacked_where_torch_holds_one(monkeypatch: pytest.MonkeyPatch) -> None:

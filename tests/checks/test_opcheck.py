@@ -423,7 +423,8 @@ def test_parts_that_are_added_are_judged(kernel: Callable[..., Any], dtype: torc
 def test_a_gradient_that_is_wrong_in_graphs_alone_is_found(operator: Operator, in_eager_mode: bool) -> None:
     def by_mode(ctx: Any, dy: Any) -> Any:
         dx, bias = gradient(ctx, dy)
-        wrong = torch.compiler.is_compiling() is not in_eager_mode
+        in_graph = type(dy) is not torch.Tensor  # a tensor that is traced; torch 2.7 does not say here that it compiles
+        wrong = in_graph is not in_eager_mode
         return (dx * 2 if wrong else dx), bias
 
     report = opcheck(operator.make(backward=by_mode), checks=["gradient_in_graphs"], raise_exception=False)

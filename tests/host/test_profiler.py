@@ -85,6 +85,9 @@ def traced(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     import torch_npu
     from torch_npu.dynamo import torchair
 
+    library = Path(torch_npu.__file__).parent / "lib/libtorch_npu.so"
+    if b"libkineto17IActivityProfiler" not in library.read_bytes():
+        pytest.skip(f"torch_npu {torch_npu.__version__} tells PyTorch's profiler nothing of the device")
     x, side = torch.ones(8, 16, device="npu"), torch.npu.Stream()
     graph = torch.compile(lambda x: x.relu().exp(), backend=torchair.get_npu_backend(), dynamic=False)
     graph(x)
@@ -135,7 +138,8 @@ def test_a_profiler_that_records_events_at_each_range_is_told_of_work_alone() ->
     names = {event.name for event in profile.function_events or []}
     assert "aten::clone" in names or "aten::contiguous" in names
     assert not any("record event" in name for name in names)
-    assert sum(event.device_time_total for event in profile.key_averages()) > 0
+    # What torch 2.7 leaves out of its tables, for it looks for the backend under its first name.
+    assert sum(event.privateuse1_elapsed_us() for event in profile.kineto_results.events()) > 0
 
 
 class Records:

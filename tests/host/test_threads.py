@@ -42,7 +42,13 @@ def together(count: int, work: Callable[[int], None]) -> list[BaseException]:
     return errors
 
 
-@pytest.mark.parametrize("warm", [True, False], ids=["compiled", "first call"])
+FIRST_CALLS = pytest.mark.skipif(
+    not hasattr(torch.fx._symbolic_trace, "is_fx_symbolic_tracing"),
+    reason=f"torch {torch.__version__} refuses a compiled function while another thread traces",
+)
+
+
+@pytest.mark.parametrize("warm", [True, pytest.param(False, marks=FIRST_CALLS)], ids=["compiled", "first call"])
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 def test_one_graph_on_eight_threads(dynamic: bool, warm: bool) -> None:
     torch._dynamo.reset()

@@ -160,10 +160,11 @@ def test_add_rms_norm_dynamic_quant(both: bool) -> None:
     numbers = [joined(torch.round(y * s.float() / scale[:, None])) for s, scale in zip(smooth, scales, strict=True)]
     second = (numbers[1], scales[1]) if both else (None, None)
 
+    names = ("smooth_scale1", "smooth_scale2")[: len(smooth)]
+
     def fused(x1: T, x2: T, gamma: T, *smooth: T) -> tuple[T, ...]:
-        names = ("smooth_scale1", "smooth_scale2")
         results: tuple[T, ...] = torch_npu.npu_add_rms_norm_dynamic_quant(
-            x1, x2, gamma, **dict(zip(names, smooth, strict=False)), y_dtype=torch.quint4x2
+            x1, x2, gamma, **dict(zip(names, smooth, strict=True)), y_dtype=torch.quint4x2
         )
         return results
 

@@ -126,7 +126,7 @@ def test_mla_prolog_v3(shape: tuple[int, ...], mode: int) -> None:
     factors = (1.5, 0.75)
 
     def prolog(given: list[T], scaled: list[T]) -> Any:
-        named = dict(zip(NAMES, given, strict=True)) | dict(zip(scales, scaled, strict=True))
+        named = dict(zip([*NAMES, *scales], [*given, *scaled], strict=True))
         found = torch_npu.npu_mla_prolog_v3(
             **named, query_norm_flag=True, weight_quant_mode=mode, qc_qr_scale=factors[0], kc_scale=factors[1]
         )
@@ -155,7 +155,7 @@ def test_mla_prolog_v2(mode: int) -> None:
     scales = quantised(g, mode)
 
     def prolog(given: list[T], scaled: list[T]) -> Any:
-        named = dict(zip(NAMES, given, strict=True)) | dict(zip(scales, scaled, strict=True))
+        named = dict(zip([*NAMES, *scales], [*given, *scaled], strict=True))
         return torch_npu.npu_mla_prolog_v2(**named)[:4]
 
     given = [g[name] for name in NAMES]
