@@ -2,8 +2,7 @@
 #ifndef ASCEND_GRAPH_EAGER_DEVICE_BYTES_H
 #define ASCEND_GRAPH_EAGER_DEVICE_BYTES_H
 
-#include <acl/acl_base.h>
-#include <acl/acl_rt.h>
+#include <acl/acl.h>  // which of its parts declares capturing differs between versions
 
 #include <map>
 #include <mutex>
