@@ -138,6 +138,49 @@ def test_strides_that_the_cpu_kernel_does_not_take() -> None:
         torch.mm(x[0, 0].npu().t(), x[0].reshape(8, 9).npu())
 
 
+_IMAGES, _VOLUMES = torch.rand(2, 3, 6, 4), torch.rand(2, 3, 6, 4, 5)
+_MEANS, _SCALES = torch.rand(2, 3), torch.rand(2, 3) + 0.5
+_LABELS = torch.randint(0, 3, (2, 6, 4))
+
+#: Backward passes of which PyTorch's CPU kernels read tensors as if they were contiguous, or refuse others; a device takes their strides.
+BACKWARD = {
+    "native_group_norm_backward": (
+        *(_IMAGES.square(), _IMAGES, _MEANS, _SCALES, torch.rand(3), 2, 3, 24, 3),
+        [True, True, True],
+    ),
+    "adaptive_max_pool3d_backward": (
+        *(torch.rand(2, 3, 2, 2, 3), _VOLUMES, F.adaptive_max_pool3d(_VOLUMES, (2, 2, 3), return_indices=True)[1]),
+    ),
+    "fractional_max_pool2d_backward": (
+        *(torch.rand(2, 3, 3, 2), _IMAGES, [2, 2], [3, 2]),
+        torch.ops.aten.fractional_max_pool2d(_IMAGES, [2, 2], [3, 2], torch.rand(2, 3, 2))[1],
+    ),
+    "fractional_max_pool3d_backward": (
+        *(torch.rand(2, 3, 3, 2, 2), _VOLUMES, [2, 2, 2], [3, 2, 2]),
+        torch.ops.aten.fractional_max_pool3d(_VOLUMES, [2, 2, 2], [3, 2, 2], torch.rand(2, 3, 3))[1],
+    ),
+    "nll_loss2d_backward": (
+        *(torch.rand(2, 6, 4), _IMAGES, _LABELS, None, 0, -100, torch.tensor(48.0)),
+    ),
+    "_pdist_backward": (torch.rand(6), torch.rand(4, 5), 2.0, torch.rand(6) + 0.5),
+    "_pdist_forward": (torch.rand(4, 5), 2.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BACKWARD)
+def test_strides_that_the_cpu_kernel_reads_wrongly(name: str) -> None:
+    """Each tensor in turn, and all at once, with its first axis innermost in memory."""
+    operator, arguments = getattr(torch.ops.aten, name), BACKWARD[name]
+    expected = operator(*arguments)
+    tensors = [n for n, a in enumerate(arguments) if isinstance(a, torch.Tensor)]
+    for chosen in ([], *([n] for n in tensors), tensors):
+        given = [a.npu() if isinstance(a, torch.Tensor) else a for a in arguments]
+        for n in chosen:
+            given[n] = given[n].transpose(0, -1).contiguous().transpose(0, -1) if given[n].dim() > 1 else given[n]
+        found = operator(*given)
+        torch.testing.assert_close(found, expected, check_device=False, msg=lambda m, c=chosen: f"arguments {c}: {m}")
+
+
 def test_out_arguments_are_resized() -> None:
     x = torch.arange(6.0, device="npu")
     out = torch.empty(0, device="npu")

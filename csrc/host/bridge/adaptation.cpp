@@ -36,6 +36,15 @@ const std::unordered_map<std::string_view, unsigned>& adaptations() {
         {"aten::rrelu_with_noise", kHalf},
         {"aten::rrelu_with_noise_", kHalf},
         {"aten::native_group_norm", kContiguous},
+        // These read their arguments as if they were contiguous, and say nothing.
+        {"aten::native_group_norm_backward", kContiguous},
+        {"aten::adaptive_max_pool3d_backward", kContiguous},
+        {"aten::fractional_max_pool2d_backward", kContiguous},
+        {"aten::fractional_max_pool3d_backward", kContiguous},
+        // These refuse what is not contiguous.
+        {"aten::nll_loss2d_backward", kContiguous},
+        {"aten::_pdist_forward", kContiguous},
+        {"aten::_pdist_backward", kContiguous},
     };
     return table;
 }
