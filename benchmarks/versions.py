@@ -5,7 +5,8 @@ makes ``build/versions/VERSION/env`` with that torch_npu, the torch of its numbe
 version that it has), and runs in it the demo,
 tests that are not slow (``--select``: which; ``--tests``: these files), ``benchmarks/symbols.py``, and asks pip whether
 it would install another torch for this package. Prints a table and, as its last line, JSON; writes that to
-``benchmarks/data/versions.json`` (``--record``) and from it the table of ``docs/versions.md``. Environments are kept for
+``benchmarks/data/versions.json`` (``--record``) and from it the table of ``docs/versions.md``. After something was mended,
+``--again`` runs those tests alone that failed in the last run, and counts them in it. Environments are kept for
 the next run and deleted with ``--delete``. With ``--optional`` a version that cannot be downloaded is passed over.
 """
 
@@ -24,7 +25,7 @@ import time
 import xml.etree.ElementTree as ET
 import zipfile
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 TREE = Path(__file__).resolve().parents[1]
@@ -83,6 +84,8 @@ class Result:
     date: str = ""
     seconds: int = 0
     failures: tuple[str, ...] = ()
+    #: Of the tests, those that were run again, alone, after they had failed and something was mended.
+    again: int = 0
 
     @property
     def is_good(self) -> bool:
@@ -245,6 +248,29 @@ def _try(version: str, files: Sequence[str], selection: str, jobs: int) -> Resul
     )
 
 
+def _again(before: Result, jobs: int) -> Result:
+    """A version's last run, with what failed in it run again."""
+    started = time.monotonic()
+    run = _Run(before.version)
+    _environment(run)
+    files = [
+        f"{module.replace('.', '/')}.py::{test}" for module, _, test in (f.partition("::") for f in before.failures)
+    ]
+    found = _tests(run, files, jobs)
+    if any("::" not in failure for failure in found["failures"]):  # type: ignore[attr-defined]
+        raise RuntimeError(f"{before.version}: what failed could not be run again: see {run.place}/tests.log")
+    return replace(
+        before,
+        passed=before.passed + found["passed"],  # type: ignore[operator]
+        failed=found["failed"],  # type: ignore[arg-type]
+        failures=found["failures"],  # type: ignore[arg-type]
+        skipped_for_version=before.skipped_for_version + found["skipped_for_version"],  # type: ignore[operator]
+        date=datetime.date.today().isoformat(),
+        seconds=before.seconds + round(time.monotonic() - started),
+        again=before.again + len(files),
+    )
+
+
 #: So many failures are listed in the document; all are in the data.
 _NAMED = 10
 _KEEPS = {True: "yes", False: "no", None: "not asked"}
@@ -267,6 +293,9 @@ def table(results: Sequence[Result]) -> str:
         versions = [r.version for r in results if r.tests == tests]
         which = f"selection `{tests}`" if tests in SELECTIONS else tests
         lines.append(f"\nTests with {', '.join(versions)}: {which}.")
+    lines += [
+        f"\nWith {r.version} {r.again} of these had failed and passed alone, after mending." for r in results if r.again
+    ]
     for r in results:
         more = f", and {len(r.failures) - _NAMED} more" if len(r.failures) > _NAMED else ""
         lines += [f"\nFailed with {r.version}: {', '.join(r.failures[:_NAMED])}{more}."] if r.failures else []
@@ -307,12 +336,18 @@ def main() -> int:
     parser.add_argument(
         "--record", action="store_true", help="write benchmarks/data/versions.json and docs/versions.md"
     )
+    parser.add_argument(
+        "--again", action="store_true", help="run only what failed in the recorded run, and count it there"
+    )
     parser.add_argument("--delete", action="store_true", help="delete each environment when it is done")
     arguments = parser.parse_args()
     results = []
     for version in arguments.versions or TESTED:
         try:
-            result = _try(version, arguments.tests, arguments.select, arguments.jobs)
+            if arguments.again:
+                result = _again(next(r for r in recorded() if r.version == version), arguments.jobs)
+            else:
+                result = _try(version, arguments.tests, arguments.select, arguments.jobs)
         except DownloadError as error:
             if not arguments.optional:
                 raise

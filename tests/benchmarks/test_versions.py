@@ -30,6 +30,27 @@ def test_what_was_tested_is_in_the_project_and_in_the_document() -> None:
     assert versions.table(versions.recorded()) in (TREE / "docs/versions.md").read_text()
 
 
+def test_what_failed_is_run_again_and_counted_in_its_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = versions.Result(
+        "2.9.0", passed=7, failed=2, failures=("tests.a.test_b::test_c[d::e]", "tests.a.test_b::test_f")
+    )
+    asked = []
+
+    def tests(run: object, files: list[str], jobs: int) -> dict[str, object]:
+        asked.extend(files)
+        return {"passed": 1, "failed": 0, "skipped_for_version": 1, "failures": ()}
+
+    monkeypatch.setattr(versions, "_tests", tests)
+    monkeypatch.setattr(versions, "_environment", lambda run: None)
+    after = versions._again(before, 1)
+    assert asked == ["tests/a/test_b.py::test_c[d::e]", "tests/a/test_b.py::test_f"]
+    assert (after.passed, after.failed, after.skipped_for_version, after.again) == (8, 0, 1, 2)
+    assert "With 2.9.0 2 of these had failed and passed alone" in versions.table([after])
+    monkeypatch.setattr(versions, "_tests", lambda *_: {"failures": ("the tests did not end",), "failed": 1})
+    with pytest.raises(RuntimeError, match="could not be run again"):
+        versions._again(before, 1)
+
+
 def test_what_no_version_can_change_does_not_name_torch() -> None:
     sources = [path for directory in versions.WITHOUT_TORCH for path in (TREE / directory).rglob("*.py")]
     assert len(sources) > len(versions.WITHOUT_TORCH)
