@@ -81,7 +81,8 @@ def add_costs(trace: str | os.PathLike[str], output: str | os.PathLike[str] | No
     >>> op = ascend_graph.register_op(
     ...     "TracesExample", eager=torch.ops.traces_example.mm, shape="a[m, k], b[k, n] -> y[m, n]", flops="2 * m * n * k"
     ... )
-    >>> with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True) as profile:
+    >>> on_cpu = [torch.profiler.ProfilerActivity.CPU]
+    >>> with torch.profiler.profile(activities=on_cpu, record_shapes=True, acc_events=True) as profile:
     ...     _ = op(torch.ones(2, 3), torch.ones(3, 4))
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "trace.json"
     >>> profile.export_chrome_trace(str(path))

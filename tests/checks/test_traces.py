@@ -59,7 +59,7 @@ def operators() -> Iterator[dict[str, Any]]:
 
 
 def profiled(path: Path, body: Callable[[], object], **options: Any) -> list[dict[str, Any]]:
-    options = {"record_shapes": True} | options
+    options = {"record_shapes": True, "acc_events": True} | options
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], **options) as profile:
         body()
     profile.export_chrome_trace(str(path))

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
+from ranks import lacking
 from torch import Tensor
 
 import ascend_graph
@@ -266,7 +267,7 @@ OPERATORS = (
         ("s",),
         calls=lambda: [(r(4, 6, 2), dim) for dim in (0, 1, -1)],
         wrong=({"batch": ("n",)}, {"reduce": ("n",)}),
-        gradient=lambda dy, x, dim: (dy.flip(dim).cumsum(dim).flip(dim),),
+        gradient=lambda dy, x, dim: (dy + dy.sum(dim, keepdim=True) - dy.cumsum(dim),),
     ),
     Everyday(
         floats("x") + IDS.format("segment") + gives("y") + ".REQUIRED_ATTR(count, Int)",
@@ -411,6 +412,7 @@ def main() -> None:
     for op in (*GRADIENTS.values(), *OPERATORS):
         op.register()
     forward = backward = 0
+    lacks: set[str] = set()
     for op in OPERATORS:
         overload = getattr(torch.ops.everyday, op.name).default
         for made in op.calls():
@@ -440,13 +442,20 @@ def main() -> None:
                 if not op.differentiable or sum(isinstance(p, Shard) for p in way) > 1:
                     continue
                 total = found[0].redistribute(mesh, [Replicate()]).square().sum()
-                for one, expected in zip(
-                    torch.autograd.grad(total, [given[n] for n in learned]), gradients, strict=True
-                ):
+                try:
+                    parts = torch.autograd.grad(total, [given[n] for n in learned])
+                except RuntimeError as error:
+                    lack = lacking(error, torch.__version__)
+                    if lack is None:
+                        raise
+                    lacks.add(lack)
+                    continue
+                for one, expected in zip(parts, gradients, strict=True):
                     torch.testing.assert_close(
                         one.full_tensor(), expected, rtol=1e-3, atol=1e-3, msg=lambda m, w=what: f"gradient of {w}: {m}"
                     )
                 backward += 1
+    print(*lacks, sep="\n")
     print(f"{len(OPERATORS)} operators: {forward} placements and {backward} gradients are equal", flush=True)
     library._destroy()
     dist.destroy_process_group()

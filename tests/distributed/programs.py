@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
+from ranks import LACKS
 from torch import Tensor, nn
 from torch.distributed import checkpoint
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
@@ -197,13 +198,22 @@ PROGRAMS: dict[str, Callable[[str], list[Tensor]]] = {
 }
 
 
+def gloo_divides() -> bool:
+    """Whether gloo's reduce-scatter divides for AVG, which FSDP asks for: that of an older PyTorch leaves the sum."""
+    one = torch.empty(1)
+    dist.reduce_scatter_tensor(one, torch.ones(dist.get_world_size()), op=dist.ReduceOp.AVG)
+    return one.item() == 1
+
+
 def main() -> None:
     """Run every program on both devices; a difference names its program and ends the process with 1."""
     dist.init_process_group("cpu:gloo,npu:hccl")
     rank = dist.get_rank()
     torch.npu.set_device(rank)
     wrong = []
-    for name, program in PROGRAMS.items():
+    programs = {name: p for name, p in PROGRAMS.items() if "fsdp" not in name or gloo_divides()}
+    lacks = [f"{LACKS}gloo takes AVG in a reduce-scatter for SUM: no reference for FSDP"] * (programs != PROGRAMS)
+    for name, program in programs.items():
         try:
             expected, found = program("cpu"), program("npu")
             torch.testing.assert_close(found, expected, rtol=0, atol=0)
@@ -211,7 +221,7 @@ def main() -> None:
             wrong.append(f"rank {rank}: {name}: {traceback.format_exc()}")
     dist.barrier()
     dist.destroy_process_group()
-    print("\n".join(wrong) or f"rank {rank}: {len(PROGRAMS)} programs are equal", flush=True)
+    print("\n".join([*lacks, *(wrong or [f"rank {rank}: {len(programs)} programs are equal"])]), flush=True)
     sys.exit(bool(wrong))
 
 

@@ -73,7 +73,7 @@ def test_pytorchs_own_profiler_sees_kernels() -> None:
     graph = torch.npu.NPUGraph()
     with torch.npu.graph(graph):
         y = x.exp()
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], acc_events=True) as profile:
         graph.replay()
     assert any("exp" in event.name for event in profile.events())
     assert y.tolist() == pytest.approx([torch.e] * 8)
@@ -95,7 +95,7 @@ def traced(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     with torch.npu.graph(captured):
         y = x.tanh()
     torch.npu.synchronize()
-    with torch.profiler.profile() as profile:
+    with torch.profiler.profile(acc_events=True) as profile:
         x.sigmoid()
         torch_npu.npu_swiglu(x)
         graph(x)
