@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ascend_graph.checks.report import Outcome, Report, State
+from ascend_graph.compilation.processes import end, started
 from ascend_graph.errors import AscendGraphError
 
 
@@ -164,15 +165,12 @@ def _lines(request: Request, done: Sequence[str]) -> Iterator[dict[str, Any]]:
             raise ModuleError("--strict is a mode of the host runtime, and a CANN is installed here")
         launcher = ["-m", "ascend_graph.host", "--quiet", "--strict", *(["--force"] if is_active() else [])]
     command = [sys.executable, *launcher, "-m", "ascend_graph.checks.worker", json.dumps(asked), str(writing)]
-    worker = subprocess.Popen(command, pass_fds=(writing,), stdout=2, start_new_session=True)
-    os.close(writing)
     try:
-        yield from _read(reading, worker, request.limit)
+        with started(command, pass_fds=(writing,), stdout=2) as worker:
+            os.close(writing)
+            yield from _read(reading, worker, request.limit)
     finally:
         os.close(reading)
-        if worker.poll() is None:
-            os.killpg(worker.pid, signal.SIGKILL)
-            worker.wait()
 
 
 def _read(reading: int, worker: subprocess.Popen[bytes], limit: float) -> Iterator[dict[str, Any]]:
@@ -182,8 +180,7 @@ def _read(reading: int, worker: subprocess.Popen[bytes], limit: float) -> Iterat
         # Only an operator has a limit: what comes before may compile for minutes.
         ready, _, _ = select.select([reading], [], [], max(until - time.monotonic(), 0.0) if running else None)
         if not ready:
-            os.killpg(worker.pid, signal.SIGKILL)
-            worker.wait()
+            end(worker)
             yield {"died": f"did not end within {limit:g} s"}
             return
         read = os.read(reading, 1 << 16)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ascend_graph.compilation.processes import ended_by_signals
 from ascend_graph.errors import AscendGraphError
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ class Group(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; the exit status is 1 where something is refused, 2 where the command itself is wrong."""
         try:
-            return super().invoke(ctx)
+            with ended_by_signals():
+                return super().invoke(ctx)
         except AscendGraphError as error:
             raise click.ClickException(str(error)) from error
         except (ImportError, OSError, RuntimeError) as error:

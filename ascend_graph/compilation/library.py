@@ -8,7 +8,6 @@ import importlib.util
 import os
 import re
 import shlex
-import signal
 import subprocess
 import sys
 import sysconfig
@@ -27,6 +26,7 @@ from ascend_graph.compilation.cache import (
     scratch_directory,
     writable_cache,
 )
+from ascend_graph.compilation.processes import started
 from ascend_graph.compilation.progress import announced
 from ascend_graph.compilation.toolchain import BuildError, compiler, jobs, ninja, options_of, toolchain_key
 from ascend_graph.versions import cxx_flags
@@ -166,23 +166,13 @@ class CppLibrary:
     def _run_ninja(self, work: Path, time_limit: float | None) -> None:
         command = [*ninja(), "-C", str(work), "-j", str(jobs())]
         environment = {**os.environ, "TMPDIR": str(work / "tmp")}  # a killed compiler's files go with the directory
-        with subprocess.Popen(
-            command,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-            env=environment,
+        with started(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", env=environment
         ) as process:
             try:
                 output, _ = process.communicate(timeout=time_limit)
             except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)  # the compiler too, not ninja alone
                 raise BuildError(f"compiling {self.name} took more than {time_limit:g} seconds") from None
-            except BaseException:
-                os.killpg(process.pid, signal.SIGKILL)
-                raise
         if process.returncode != 0:
             raise BuildError(f"compiling {self.name} failed:\n{output.strip()}{_hint(output)}")
 

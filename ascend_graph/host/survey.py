@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -23,6 +22,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from ascend_graph.compilation.processes import started
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.host.repository import Given, Repository
 from ascend_graph.host.toolkit import host_environment
@@ -327,26 +327,17 @@ def _run(step: _Step, log: Path, limit: float) -> int | None:
         begin = output.tell()
         environment = host_environment(os.environ, None)
         environment.pop("ASCEND_GRAPH_HOST", None)
-        process = subprocess.Popen(
+        with started(
             step.command, cwd=step.directory, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
-            env=environment, start_new_session=True,
-        )  # fmt: skip
-        try:
-            status = process.wait(max(limit, 0.1))
-        except subprocess.TimeoutExpired:
-            _end(process)
-            return None
-        except BaseException:
-            _end(process)
-            raise
+            env=environment,
+        ) as process:  # fmt: skip
+            try:
+                status = process.wait(max(limit, 0.1))
+            except subprocess.TimeoutExpired:
+                return None
     if status == 0 and step.name == "run" and _WRONG.search(log.read_bytes()[begin:].decode(errors="replace")):
         return 1
     return status
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    os.killpg(process.pid, signal.SIGKILL)  # its compilers too
-    process.wait()
 
 
 # ---- what stopped it --------------------------------------------------------------------------------------------------

@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
+import torch_npu
 
 from .conftest import Builder, host_python, run
 
@@ -44,7 +46,14 @@ def directory(built: Builder) -> Path:
 
 
 def test_the_documents_script(directory: Path) -> None:
-    assert "OK" in run(host_python("tests/python_extension/run.sh"), directory)
+    try:
+        output = run(host_python("tests/python_extension/run.sh"), directory)
+    except AssertionError as error:
+        # torch_npu's __init__ takes its own library, when something has loaded it before, for that of another device.
+        if torch.__version__ < (2, 10) and "Two accelerators cannot be used at the same time" in str(error):
+            pytest.skip(f"torch_npu {torch_npu.__version__} cannot be imported once its library is loaded")
+        raise
+    assert "OK" in output
 
 
 def test_every_instance_of_the_template(directory: Path) -> None:
