@@ -61,6 +61,18 @@ def test_graphs_with_formats_of_another_processor_are_refused(dynamic: bool) -> 
         model(torch.randn(4, 64).npu())
 
 
+@pytest.mark.parametrize(
+    ("name", "cores"), [("Ascend910B1", "24 48 24 48 192"), ("Ascend950PR_9589", "32 64 32 64 128")]
+)
+def test_cores_and_cache_are_those_of_the_chip(name: str, cores: str) -> None:
+    code = (
+        "import torch, torch_npu; torch.npu.set_device(0); p = torch.npu.get_device_properties(0); l = torch.npu.get_device_limit(0); "
+        "print(p.cube_core_num, p.vector_core_num, l['cube_core_num'], l['vector_core_num'], p.L2_cache_size >> 20)"
+    )
+    done = on_host_as(name, "-c", code)
+    assert done.stdout.strip() == cores, done.stdout + done.stderr
+
+
 def test_a_processor_that_there_is_not() -> None:
     with pytest.raises(
         HostRuntimeError, match="ASCEND_GRAPH_HOST_SOC=Ascend910C: write one of Ascend910B1, Ascend910_9391, "

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "acl/runtime.h"
+#include "ascendc_host/chips.h"
 
 namespace ascend_graph::host {
 namespace {
@@ -21,8 +22,6 @@ namespace {
 constexpr std::array<const char*, 4> kProcessors = {"Ascend910B1", "Ascend910_9391", "Ascend950PR_9589",
                                                     "Ascend310P3"};
 constexpr const char* kVersion = "8.5.0";  // the CANN release that torch_npu 2.13 is made for
-constexpr int kCubeCores = 24;
-constexpr int kVectorCores = 48;
 
 thread_local std::string recent_error;
 thread_local std::string reported_error;
@@ -39,6 +38,16 @@ const char* soc_name() {
         return static_cast<const char*>(nullptr);
     }();
     return name;
+}
+
+// The chip of the processor that the process stands for.
+const ascendc_host::Chip& chip() {
+    static const ascendc_host::Chip value = [] {
+        const char* name = soc_name();
+        return ascendc_host::chip_of(name != nullptr && std::strncmp(name, "Ascend950", 9) == 0 ? 3510
+                                                                                                : 2201);
+    }();
+    return value;
 }
 
 // The bridge holds what must be compiled against the installed PyTorch: kernels for ATen operators and the GE
@@ -206,13 +215,13 @@ ACL_EXPORT aclError aclGetDeviceCapability(uint32_t, int info, int64_t* value) {
     if (value == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclGetDeviceCapability: value is null");
     switch (info) {
         case 0:
-            *value = kCubeCores;
+            *value = chip().cube_cores;
             return ACL_SUCCESS;  // ACL_DEVICE_INFO_AI_CORE_NUM
         case 1:
-            *value = kVectorCores;
+            *value = chip().vector_cores;
             return ACL_SUCCESS;  // ACL_DEVICE_INFO_VECTOR_CORE_NUM
         case 2:
-            *value = int64_t{192} << 20;
+            *value = static_cast<int64_t>(chip().l2);
             return ACL_SUCCESS;  // ACL_DEVICE_INFO_L2_SIZE
         default:
             return fail(ACL_ERROR_INVALID_PARAM,
@@ -226,16 +235,16 @@ ACL_EXPORT aclError aclrtGetDeviceInfo(uint32_t id, int attribute, int64_t* valu
     switch (attribute) {
         case 101:
         case 102:
-            *value = kCubeCores;
+            *value = chip().cube_cores;
             return ACL_SUCCESS;
         case 201:
-            *value = kVectorCores;
+            *value = chip().vector_cores;
             return ACL_SUCCESS;
         case 204:
-            *value = int64_t{192} << 10;
+            *value = static_cast<int64_t>(chip().ub);
             return ACL_SUCCESS;
         case 302:
-            *value = int64_t{192} << 20;
+            *value = static_cast<int64_t>(chip().l2);
             return ACL_SUCCESS;
         default:
             return fail(ACL_ERROR_API_NOT_SUPPORT, "aclrtGetDeviceInfo: attribute " +
@@ -247,7 +256,8 @@ ACL_EXPORT aclError aclrtGetDeviceInfo(uint32_t id, int attribute, int64_t* valu
 ACL_EXPORT aclError aclrtGetDeviceResLimit(int32_t id, int type, uint32_t* value) {
     if (aclError error = check_device("aclrtGetDeviceResLimit", id)) return error;
     if (value == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtGetDeviceResLimit: value is null");
-    *value = type == 0 ? kCubeCores : kVectorCores;  // ACL_RT_DEV_RES_CUBE_CORE, ACL_RT_DEV_RES_VECTOR_CORE
+    *value = type == 0 ? chip().cube_cores
+                       : chip().vector_cores;  // ACL_RT_DEV_RES_CUBE_CORE, ACL_RT_DEV_RES_VECTOR_CORE
     return ACL_SUCCESS;
 }
 

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "ascendc_host/chips.h"
+
 // The architectures of NPUs, by the numbers of their instruction sets.
 enum class NpuArch : uint32_t {
     DAV_1001 = 1001,
@@ -54,42 +56,15 @@ enum class SocVersion {
     RESERVED_VERSION = 99999
 };
 
-// A chip of an architecture; sizes in bytes.
-struct Chip {
+// The chip of an architecture, and what CANN calls both.
+struct Chip : ascendc_host::Chip {
     SocVersion version;
     NpuArch architecture;
-    const char* short_name;
-    const char* name;
-    const char* cores;
-    uint32_t cube_cores, vector_cores;
-    uint64_t ub, l0c, l2, hbm;
 };
 constexpr Chip chip_of(int architecture) {
-    constexpr uint64_t kib = 1024, mib = 1024 * kib;
-    if (architecture == 3510) {
-        return {SocVersion::ASCEND950,
-                NpuArch::DAV_3510,
-                "Ascend950",
-                "Ascend950PR_9589",
-                "AIC-C-310",
-                32,
-                64,
-                248 * kib,
-                256 * kib,
-                128 * mib,
-                128 * 1024 * mib};
-    }
-    return {SocVersion::ASCEND910B,
-            NpuArch::DAV_2201,
-            "Ascend910B",
-            "Ascend910B2",
-            "AIC-C-220",
-            24,
-            48,
-            192 * kib,
-            128 * kib,
-            192 * mib,
-            64 * 1024 * mib};
+    const bool is_950 = architecture == 3510;
+    return {ascendc_host::chip_of(architecture), is_950 ? SocVersion::ASCEND950 : SocVersion::ASCEND910B,
+            is_950 ? NpuArch::DAV_3510 : NpuArch::DAV_2201};
 }
 constexpr Chip chip = chip_of(ASCEND_GRAPH_NPU_ARCH);
 
