@@ -65,6 +65,7 @@ def test_one_graph_on_eight_threads(dynamic: bool, warm: bool) -> None:
     assert together(8, work) == []
 
 
+@FIRST_CALLS
 def test_graphs_compiled_at_once() -> None:
     torch._dynamo.reset()
 
