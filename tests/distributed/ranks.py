@@ -20,17 +20,17 @@ HERE = Path(__file__).parent
 _LACKING = (
     (
         r"aten::_foreach_copy_: argument 'src' .* whose memory was freed",
-        (2, 9),
+        (2, 10),
         "TorchAir copies parameters into a captured graph that FSDP has not gathered",
     ),
     (
         r"Split sizes dosen't match total dim 0 size",
-        (2, 9),
+        (2, 10),
         "TorchAir's converter of all_to_all_single takes no even split",
     ),
     (
         r"Attempted to flatten sharded dimension",
-        (2, 9),
+        (2, 10),
         "DTensor reshapes no tensor of which a later dimension is sharded",
     ),
     (r"Unknown keyword argument 'comm_mode' for operator", (2, 13), "products with communication have no comm_mode"),
