@@ -248,14 +248,22 @@ def _try(version: str, files: Sequence[str], selection: str, jobs: int) -> Resul
     )
 
 
+def _node(failure: str) -> str:
+    """What pytest calls a test of a report, or a file of which it read no tests.
+
+    >>> _node("tests.npu.test_cache::test_slots[a::b]"), _node("::tests.npu.test_fused")
+    ('tests/npu/test_cache.py::test_slots[a::b]', 'tests/npu/test_fused.py')
+    """
+    module, _, test = failure.partition("::")
+    return f"{module.replace('.', '/')}.py::{test}" if module else f"{test.replace('.', '/')}.py"
+
+
 def _again(before: Result, jobs: int) -> Result:
     """A version's last run, with what failed in it run again."""
     started = time.monotonic()
     run = _Run(before.version)
     _environment(run)
-    files = [
-        f"{module.replace('.', '/')}.py::{test}" for module, _, test in (f.partition("::") for f in before.failures)
-    ]
+    files = [_node(failure) for failure in before.failures]
     found = _tests(run, files, jobs)
     if any("::" not in failure for failure in found["failures"]):  # type: ignore[attr-defined]
         raise RuntimeError(f"{before.version}: what failed could not be run again: see {run.place}/tests.log")

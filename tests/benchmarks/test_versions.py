@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,10 @@ def test_what_was_tested_is_in_the_project_and_in_the_document() -> None:
     minors = {tuple(map(int, release(version).split(".")[:2])) for version in TESTED}
     assert minors == {(2, minor) for minor in range(min(minors)[1], max(minors)[1] + 1)}
     assert versions.table(versions.recorded()) in (TREE / "docs/versions.md").read_text()
+
+
+def test_examples() -> None:
+    assert doctest.testmod(versions).failed == 0
 
 
 def test_what_failed_is_run_again_and_counted_in_its_run(monkeypatch: pytest.MonkeyPatch) -> None:
