@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.distributed import checkpoint
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
-from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
+from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe, schedules
 from torch.distributed.tensor import DTensor, Partial, Shard, distribute_tensor
 from torch.distributed.tensor.parallel import (
     ColwiseParallel,
@@ -211,8 +211,15 @@ def main() -> None:
     rank = dist.get_rank()
     torch.npu.set_device(rank)
     wrong = []
-    programs = {name: p for name, p in PROGRAMS.items() if "fsdp" not in name or gloo_divides()}
-    lacks = [f"{LACKS}gloo takes AVG in a reduce-scatter for SUM: no reference for FSDP"] * (programs != PROGRAMS)
+    programs, lacks = dict(PROGRAMS), []
+    if not gloo_divides():
+        lacks.append(f"{LACKS}gloo takes AVG in a reduce-scatter for SUM: no reference for FSDP")
+        programs = {name: p for name, p in programs.items() if "fsdp" not in name}
+    if not hasattr(schedules, "_wait_batch_p2p"):
+        lacks.append(
+            f"{LACKS}1F1B waits for the last alone of what it sends and receives at once: with gloo it may never end"
+        )
+        del programs["pipeline 1f1b"]
     for name, program in programs.items():
         try:
             expected, found = program("cpu"), program("npu")
