@@ -302,7 +302,9 @@ def table(results: Sequence[Result]) -> str:
         which = f"selection `{tests}`" if tests in SELECTIONS else tests
         lines.append(f"\nTests with {', '.join(versions)}: {which}.")
     lines += [
-        f"\nWith {r.version} {r.again} of these had failed and passed alone, after mending." for r in results if r.again
+        f"\nWith {r.version} {r.again} of these had failed, and were run again alone after mending."
+        for r in results
+        if r.again
     ]
     for r in results:
         more = f", and {len(r.failures) - _NAMED} more" if len(r.failures) > _NAMED else ""

@@ -220,6 +220,9 @@ def main() -> None:
             f"{LACKS}1F1B waits for the last alone of what it sends and receives at once: with gloo it may never end"
         )
         del programs["pipeline 1f1b"]
+    if (2, 9) <= torch.__version__ < (2, 10):
+        lacks.append(f"{LACKS}gloo takes one message of a pipeline for another, and ends the process: no reference")
+        programs = {name: p for name, p in programs.items() if "pipeline" not in name}
     for name, program in programs.items():
         try:
             expected, found = program("cpu"), program("npu")

@@ -31,7 +31,7 @@ _LACKING = (
     (r"Operator aten\.\w+\.\w+ does not have a sharding strategy registered", (2, 8), "DTensor has no rule for cumsum"),
     (
         r"Attempted to flatten (sharded dimension|multiple dimensions)",
-        (2, 10),
+        (2, 13),
         "DTensor reshapes no tensor of which a later dimension is sharded",
     ),
     (r"Unknown keyword argument 'comm_mode' for operator", (2, 13), "products with communication have no comm_mode"),
