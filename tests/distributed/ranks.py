@@ -30,7 +30,7 @@ _LACKING = (
     ),
     (r"Operator aten\.\w+\.\w+ does not have a sharding strategy registered", (2, 8), "DTensor has no rule for cumsum"),
     (
-        r"Attempted to flatten (sharded dimension|multiple dimensions)",
+        r"Attempted to flatten (sharded dimension|multiple dimensions)|Sharding propagation failed for Op\(op=aten\.view",
         (2, 13),
         "DTensor reshapes no tensor of which a later dimension is sharded",
     ),
