@@ -2,7 +2,7 @@
 
     python -m ascend_graph.host [--force] [--strict] [--streams] [--opp DIR]… [--npu-arch ARCH] [--quiet] script.py args…
     python -m ascend_graph.host [options] script.sh args…
-    python -m ascend_graph.host [options] ./program args…
+    python -m ascend_graph.host [options] ./program args…    (or one that is found on PATH: cmake, bash)
     python -m ascend_graph.host [options] -m module args…
     python -m ascend_graph.host [options] -c code args…
 
@@ -83,7 +83,7 @@ def _check_command(command: list[str]) -> None:
             raise HostRuntimeError(
                 f"there is no module {command[1]!r} to run; install it, or correct its name after -m"
             )
-    elif command[0] != "-c" and not Path(command[0]).exists():
+    elif command[0] != "-c" and not Path(command[0]).exists() and _on_path(command[0]) is None:
         raise HostRuntimeError(f"there is no file {command[0]!r} to run; usage:\n{_USAGE}")
 
 
@@ -136,6 +136,8 @@ def launch(arguments: list[str]) -> NoReturn:
     if command[0].endswith(".sh"):  # an author's build or run script
         shell = shutil.which("bash") or "/bin/sh"
         os.execve(shell, [shell, *command], environment)
+    if not command[0].startswith("-") and not Path(command[0]).exists() and (program := _on_path(command[0])):
+        os.execve(program, command, environment)
     if _is_program(Path(command[0])):
         os.execve(command[0], command, environment)
     os.execve(sys.executable, [sys.executable, *command], environment)
@@ -146,6 +148,11 @@ def _inherited_bridge() -> Path | None:
     bridge = os.environ.get(BRIDGE_VARIABLE, "")
     same = is_active() and os.environ.get("ASCEND_GRAPH_PYTHON") == sys.executable
     return Path(bridge) if same and bridge and Path(bridge).is_file() else None
+
+
+def _on_path(name: str) -> str | None:
+    """The program of a name without directories that a shell would start, such as ``cmake``."""
+    return None if os.sep in name else shutil.which(name)
 
 
 def _is_program(path: Path) -> bool:

@@ -51,8 +51,13 @@ class HandWritten:
             for path in sorted((project / directory).rglob("*"))
             if path.suffix in _SUFFIXES and path.is_file() and not repository.is_other_architecture(path)
         ]
-        functions = frozenset(name for path in found for name in _DEFINITION.findall(code_of(path)))
-        return HandWritten(project, repository, tuple(found), functions) if functions else None
+        return HandWritten.among(tuple(found), project, repository)
+
+    @staticmethod
+    def among(sources: tuple[Path, ...], project: Path, repository: Repository) -> HandWritten | None:
+        """Those that some sources define; None where they define none."""
+        functions = frozenset(name for path in sources for name in _DEFINITION.findall(code_of(path)))
+        return HandWritten(project, repository, sources, functions) if functions else None
 
     def build(self, toolkit: Sequence[Path], time_limit: float) -> Path:
         """Compile the functions and what they call of the repository.
@@ -89,7 +94,8 @@ class HandWritten:
 
     def install_headers(self, directory: Path) -> None:
         """Copy the headers that declare the functions."""
-        for header in (path for place in _DIRECTORIES for path in sorted((self.project / place).rglob("*.h"))):
+        places = dict.fromkeys([*(self.project / place for place in _DIRECTORIES), *(p.parent for p in self.sources)])
+        for header in dict.fromkeys(path for place in places for path in sorted(place.rglob("*.h"))):
             code = code_of(header)
             if any(f"{name}GetWorkspaceSize" in code for name in self.functions):
                 shutil.copyfile(header, directory / header.name)

@@ -17,7 +17,7 @@ import sys
 import tempfile
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +105,8 @@ class ProjectOperator:
     infers_shapes: bool
     #: The source of the kernel by its stem, where the definition names it.
     kernel_file: str
+    #: What AddConfig calls the chips that it is for.
+    chips: frozenset[str] = frozenset()
     #: The instances of a kernel that is a template: tiling key and template arguments, dtypes by their numbers.
     instances: tuple[tuple[int, tuple[int, ...]], ...] = ()
     #: By template parameter: whether it is declared as a dtype, and the parameter of the operator whose dtype it is.
@@ -115,6 +117,46 @@ class ProjectOperator:
     def kernel(self) -> str:
         """The kernel function."""
         return snake_case(self.prototype.op_type)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What a project's own build files list: it is built from that alone, where otherwise its directories say it."""
+
+    #: The sources of op_host.
+    host: tuple[Path, ...]
+    #: Where they look for headers, beside the toolkit.
+    include_directories: tuple[Path, ...] = ()
+    #: The compiler's options for them.
+    host_options: tuple[str, ...] = ()
+    #: The sources of hand-written aclnn functions.
+    op_api: tuple[Path, ...] = ()
+    #: Directories with sources of kernels.
+    kernel_directories: tuple[Path, ...] = ()
+    #: By op type: the source of its kernel; others are called like the kernel and lie in one of the directories.
+    kernel_files: Mapping[str, Path] = field(default_factory=dict)
+    #: By op type: the compiler's options for its kernel.
+    kernel_options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    #: The compiler's options for all kernels.
+    common_kernel_options: tuple[str, ...] = ()
+    #: The chips that it is built for, as AddConfig calls them.
+    units: tuple[str, ...] = ()
+
+    def kernel_file(self, op_type: str, stem: str) -> Path:
+        """The source of an operator's kernel.
+
+        Raises:
+            OperatorPackageError: there is none; the message says where it is looked for.
+        """
+        known = self.kernel_files.get(op_type)
+        candidates = [known] if known is not None else [path / f"{stem}.cpp" for path in self.kernel_directories]
+        if found := next((path for path in candidates if path.is_file()), None):
+            return found
+        looked = " and ".join(map(str, candidates)) or "no directory, as npu_op_kernel_library(…) is missing"
+        raise OperatorPackageError(
+            f"{op_type}: the source of its kernel is looked for in {looked}; call it so, or say where it is: "
+            f"npu_op_kernel_sources(<kernel library> OP_TYPE {op_type} KERNEL_DIR <directory> KERNEL_FILE <file>)"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +173,7 @@ def build_project_package(
     *,
     relations: Mapping[str, str] | None = None,
     given: Given = Given(),  # noqa: B008 - it is frozen
+    listed: Listed | None = None,
 ) -> Path:
     """Build an operator package from an operator project.
 
@@ -140,6 +183,7 @@ def build_project_package(
             neither.
         relations: by op type: a shape relation, which the graph engine uses in place of the author's InferShape.
         given: directories, macros and headers of CANN beside what the repository around the project has.
+        listed: what the project's own build files list; without it the project's directories say what there is.
 
     Returns:
         The package's directory, for ``ASCEND_CUSTOM_OPP_PATH``.
@@ -151,7 +195,7 @@ def build_project_package(
         RelationError: a relation is malformed.
     """
     target = Path(directory).resolve()
-    found = ProjectSources.find(Path(project).resolve(), given)
+    found = project_sources(Path(project).resolve(), given, listed)
     parsed = {name: parse_relation(text) for name, text in (relations or {}).items()}
     with staged_package(target) as work:
         sources = found.completed(work)
@@ -182,12 +226,22 @@ def build_project_package(
     return target
 
 
+def project_sources(project: Path, given: Given, listed: Listed | None) -> ProjectSources:
+    """The files of a project: those that are listed, or else those of its directories.
+
+    Raises:
+        OperatorPackageError: there are none.
+    """
+    return ProjectSources.find(project, given) if listed is None else ProjectSources.of_build_files(project, given, listed)
+
+
 def install_functions(sources: ProjectSources, prototypes: Sequence[OpPrototype], work: Path) -> None:
     """Build the aclnn functions of a package: the generated ones, and those that the project's authors wrote.
 
-    What does not compile or does not link of the latter is left out, with a warning: the operators do not need them.
+    What does not compile or does not link of the latter is left out, with a warning: the operators do not need them. Where
+    build files list them it is an error, as it is for a device.
     """
-    written = HandWritten.of(sources.project, sources.repository)
+    written = sources.hand_written()
     if written is not None:
         try:
             library = written.build(host_include_directories(), COMPILE_LIMIT)
@@ -199,6 +253,8 @@ def install_functions(sources: ProjectSources, prototypes: Sequence[OpPrototype]
             written.install_headers(work / "op_api/include")
             return
         except (BuildError, LeftOutError) as error:
+            if sources.listed is not None:
+                raise
             for path in (work / "op_api").glob("*/*"):
                 path.unlink()
             announce(f"{sources.project.name}: its own aclnn functions are left out: {first_line(str(error))}")
@@ -216,6 +272,27 @@ class ProjectSources:
     headers: tuple[Path, ...]
     repository: Repository
     includes: Includes
+    listed: Listed | None = None
+
+    @staticmethod
+    def of_build_files(project: Path, given: Given, listed: Listed) -> ProjectSources:
+        """The files that a project's own build files list; nothing is looked for beside them.
+
+        Raises:
+            OperatorPackageError: no source is listed.
+        """
+        if not listed.host:
+            raise OperatorPackageError(f"{project}: its build files list no source of op_host")
+        # The compiler says which headers it read.
+        return ProjectSources(
+            project, listed.host, (), (), Repository.around(project, given), Includes(listed.include_directories), listed
+        )
+
+    def hand_written(self) -> HandWritten | None:
+        """The sources of the aclnn functions that the project's authors wrote; None where there are none."""
+        if self.listed is None:
+            return HandWritten.of(self.project, self.repository)
+        return HandWritten.among(self.listed.op_api, self.project, self.repository)
 
     @staticmethod
     def find(
@@ -270,6 +347,8 @@ class ProjectSources:
             OperatorPackageError: the project is for other devices.
         """
         self._refuse_other_devices()
+        if self.listed is not None:
+            return self
         sources: ProjectSources = self
         more: tuple[Path, ...] = ()
         while True:
@@ -320,12 +399,16 @@ class ProjectSources:
             if run.returncode != 0:
                 ended = f"ended by signal {-run.returncode}" if run.returncode < 0 else "failed"
                 raise OperatorPackageError(f"{self.project}: the definitions {ended}: {run.stderr.strip()[-2000:]}")
-            return _description(json.loads(result.read_text()), self.project, self.repository.given)
+            description = _description(json.loads(result.read_text()), self.project, self.repository.given)
+        if self.listed is not None:
+            for operator in description.operators:
+                _check_unit(operator, self.listed.units)
+        return description
 
     def _refuse_other_devices(self) -> None:
         """Refuse what is for other devices alone before it is compiled: its tiling functions would not be there."""
         named = {soc for path in self.host for soc in _ADD_CONFIG.findall(code_of(path))}
-        if _is_for_others(named, self.repository.given.architecture):
+        if is_for_others(named, self.repository.given.architecture):
             raise OperatorPackageError(f"{self.project}: {_other_devices(named, self.repository.given)}")
         if any(_COMMUNICATES.search(code_of(path)) for path in self.host):
             raise OperatorPackageError(f"{self.project}: {_THAT_COMMUNICATE}")
@@ -335,7 +418,9 @@ class ProjectSources:
         toolkit = toolkit_directory()
         linked = () if beside is None else ("-Wl,--no-as-needed", f"-L{beside.parent}", f"-l:{beside.name}")
         generated = tuple(sorted((work / "op_api/include").glob("*.h")))
-        directories = {path.parent: None for path in (*self.host, *self.headers)}
+        directories: dict[Path, None] = {}
+        if self.listed is None:
+            directories = {**dict.fromkeys(path.parent for path in (*self.host, *self.headers)), self.project: None}
         found = dict.fromkeys(self.includes.directories)
         return CppLibrary(
             name=name,
@@ -344,7 +429,6 @@ class ProjectSources:
             include_directories=(
                 work / "op_api/include",
                 *directories,
-                self.project,
                 *(path for path in found if path not in directories),
                 *host_include_directories(),
             ),
@@ -357,6 +441,7 @@ class ProjectSources:
                 "-w",
                 f"-DASCEND_GRAPH_NPU_ARCH={self.repository.given.architecture.number}",
                 *self.definitions(self.host, self.includes),
+                *(self.listed.host_options if self.listed is not None else ()),
                 *headers_beside(self.repository, self.includes, host_include_directories()),
             ),
             link_options=(*linked, "-Wl,-rpath,$ORIGIN") if beside is not None else (),
@@ -364,6 +449,8 @@ class ProjectSources:
 
     def definitions(self, sources: Iterable[Path], includes: Includes) -> tuple[str, ...]:
         """The compiler's options for what the repository's build files define."""
+        if self.listed is not None:
+            return tuple(f"-D{name}={value}" for name, value in self.repository.given.definitions)
         found = self.repository.definitions((*sources, *includes.files))
         return tuple(f"-D{name}={value}" for name, value in found)
 
@@ -380,9 +467,16 @@ class ProjectSources:
         count = len(prototype.inputs) + len(prototype.outputs) + 2
         is_template = _check_parameters(operator, source, code, count)
         toolkit = toolkit_directory()
-        given = (source.parent, self.project / "op_kernel", self.project)
+        listed = self.listed
+        if listed is None:
+            given: tuple[Path, ...] = (source.parent, self.project / "op_kernel", self.project)
+            options: tuple[str, ...] = ()
+        else:
+            given = (source.parent, *listed.kernel_directories)
+            options = (*listed.common_kernel_options, *listed.kernel_options.get(prototype.op_type, ()))
         includes = self.repository.includes([source], given, _kernel_include_directories())
-        installed = _installed_side_by_side(operator, includes, work)
+        installed = _installed_side_by_side(operator, includes, work) if listed is None else ()
+        found = includes.directories if listed is None else self.repository.given.directories
         tilings = _not_declared_by(tilings, (code, *map(code_of, includes.files)))
         libraries = []
         for index, dtypes in enumerate(operator.combinations):
@@ -403,7 +497,7 @@ class ProjectSources:
                     name=name,
                     sources=(path,),
                     headers=(*self.kernel, *self.headers, *_toolkit_headers(), *TRANSLATOR),
-                    include_directories=(*given, *includes.directories, *installed, *_kernel_include_directories()),
+                    include_directories=(*given, *found, *installed, *_kernel_include_directories()),
                     library_directories=(toolkit / "lib64",),
                     libraries=("ascendcl", "ascendc_runtime"),
                     # As above; and the classes of a kernel have the same names for every combination of dtypes.
@@ -414,6 +508,7 @@ class ProjectSources:
                         "--cce-aicore-only",
                         f"--npu-arch={self.repository.given.architecture.name}",
                         *(f"-D{key}={value}" for key, value in self.repository.given.definitions),
+                        *options,
                         *headers_beside(self.repository, includes, _kernel_include_directories()),
                     ),
                     kernel_compiler=kernel_compiler(),
@@ -422,6 +517,9 @@ class ProjectSources:
         return tuple(libraries)
 
     def _kernel_source(self, operator: ProjectOperator) -> tuple[Path, str]:
+        if self.listed is not None:
+            path = self.listed.kernel_file(operator.prototype.op_type, operator.kernel_file or operator.kernel)
+            return path, code_of(path)
         function = re.compile(rf"__global__[^;{{}}()]*\b{operator.kernel}\s*\(")
         found = {path: text for path in self.kernel if function.search(text := code_of(path))}
         named = {path: text for path, text in found.items() if path.stem == (operator.kernel_file or operator.kernel)}
@@ -439,7 +537,17 @@ class ProjectSources:
         return next(iter(chosen.items()))
 
 
-def _is_for_others(configs: Collection[str], built_for: Architecture) -> bool:
+def _check_unit(operator: ProjectOperator, units: Sequence[str]) -> None:
+    """Refuse an operator that has no kernel for any chip that the build files name: a device's package has none either."""
+    if units and operator.chips and operator.chips.isdisjoint(units):
+        raise OperatorPackageError(
+            f"{operator.prototype.op_type}: AddConfig names {', '.join(sorted(operator.chips))} alone, and the package is built "
+            f"for {', '.join(units)} (ASCEND_COMPUTE_UNIT); write "
+            f'this->AICore().AddConfig("{units[0]}"), or another ASCEND_COMPUTE_UNIT'
+        )
+
+
+def is_for_others(configs: Collection[str], built_for: Architecture) -> bool:
     """Whether a definition that names these chips has no kernel for the architecture: of chips that are unknown it may."""
     if not configs or not built_for.configs.isdisjoint(configs):
         return False
@@ -618,7 +726,7 @@ def _operator(
             raise OperatorPackageError(
                 f"{op_type}: {parameter['name']} is {parameter['kind']}; it must be one of {', '.join(_KINDS)}"
             )
-    if _is_for_others(found["socs"], given.architecture):
+    if is_for_others(found["socs"], given.architecture):
         raise OperatorPackageError(f"{op_type}: {_other_devices(found['socs'], given)}")
     if found["communicates"]:
         raise OperatorPackageError(f"{op_type}: {_THAT_COMMUNICATE}")
@@ -635,13 +743,15 @@ def _operator(
     )
     attrs = tuple(_attr(one) for one in found["attrs"])
     prototype = OpPrototype(op_type, inputs, attrs, outputs, file=str(project))
+    chips = frozenset(found["socs"])
     if template is None:
-        return ProjectOperator(prototype, combinations, found["infer_shape"], found["kernel_file"])
+        return ProjectOperator(prototype, combinations, found["infer_shape"], found["kernel_file"], chips)
     return ProjectOperator(
         prototype,
         combinations,
         found["infer_shape"],
         found["kernel_file"],
+        chips,
         instances=tuple((one["key"], tuple(one["arguments"])) for one in template["instances"]),
         template_dtypes=tuple(template["dtypes"]),
         template_bounds=tuple(_bound(one, op_type, inputs, outputs) for one in template["bounds"]),
