@@ -105,7 +105,9 @@ def read_manifest(path: Path, built_for: Architecture) -> tuple[Path, Listed]:
             options[key] = (*options.get(key, ()), option)
     return project, Listed(
         host=_paths(facts.get("source", ())),
-        include_directories=tuple(p for p in _paths(facts.get("include", ())) if not p.is_relative_to(toolkit_directory())),
+        include_directories=tuple(
+            p for p in _paths(facts.get("include", ())) if not p.is_relative_to(toolkit_directory())
+        ),
         host_options=tuple(_host_options(facts)),
         op_api=_paths(facts.get("op_api", ())),
         kernel_directories=tuple(dict.fromkeys(directories)),

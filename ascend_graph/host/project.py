@@ -232,7 +232,9 @@ def project_sources(project: Path, given: Given, listed: Listed | None) -> Proje
     Raises:
         OperatorPackageError: there are none.
     """
-    return ProjectSources.find(project, given) if listed is None else ProjectSources.of_build_files(project, given, listed)
+    return (
+        ProjectSources.find(project, given) if listed is None else ProjectSources.of_build_files(project, given, listed)
+    )
 
 
 def install_functions(sources: ProjectSources, prototypes: Sequence[OpPrototype], work: Path) -> None:
@@ -285,7 +287,13 @@ class ProjectSources:
             raise OperatorPackageError(f"{project}: its build files list no source of op_host")
         # The compiler says which headers it read.
         return ProjectSources(
-            project, listed.host, (), (), Repository.around(project, given), Includes(listed.include_directories), listed
+            project,
+            listed.host,
+            (),
+            (),
+            Repository.around(project, given),
+            Includes(listed.include_directories),
+            listed,
         )
 
     def hand_written(self) -> HandWritten | None:
@@ -707,9 +715,9 @@ def _in_order(tilings: Mapping[str, TilingStructure]) -> tuple[TilingStructure, 
     ordered: dict[str, TilingStructure] = {}
 
     def add(one: TilingStructure) -> None:
-        for field in one.fields:
-            if field.type in tilings and field.type not in ordered and field.type != one.name:
-                add(tilings[field.type])
+        for member in one.fields:
+            if member.type in tilings and member.type not in ordered and member.type != one.name:
+                add(tilings[member.type])
         ordered.setdefault(one.name, one)
 
     for one in tilings.values():

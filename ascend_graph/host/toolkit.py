@@ -198,7 +198,9 @@ def host_environment(environment: Mapping[str, str], bridge: Path | None) -> dic
         "TASK_QUEUE_ENABLE": "0",
     }
     # Build files that name the CANN of another machine, or carry functions around its tools, find the host toolkit by it.
-    result.setdefault("CMAKE_TOOLCHAIN_FILE", str(toolkit / "compiler/tikcpp/ascendc_kernel_cmake/host-toolchain.cmake"))
+    result.setdefault(
+        "CMAKE_TOOLCHAIN_FILE", str(toolkit / "compiler/tikcpp/ascendc_kernel_cmake/host-toolchain.cmake")
+    )
     if is_strict(environment):
         # Each tensor has memory of its own then, and gives it back when it goes.
         result["PYTORCH_NO_NPU_MEMORY_CACHING"] = "1"

@@ -1,5 +1,8 @@
 # Read by every CMake that is started on the host runtime (CMAKE_TOOLCHAIN_FILE), at its project(); it changes no compiler.
 #
+# Programs link CANN's libraries by their names (acl_rt, nnopbase); what is in these is in libascendcl.so and libopapi.so here, to
+# which GNU ld follows with one option.
+#
 # Presets and caches of operator projects name the CANN of their author's machine, /usr/local/Ascend/…; on the host runtime
 # that is the host toolkit. And projects that msOpGen made carry CMake functions of their own around CANN's opbuild and
 # device compiler, under names that are the same in every one: once a project has included them, the host toolkit's take
@@ -8,6 +11,10 @@ get_filename_component(_ascend_graph_toolkit "${CMAKE_CURRENT_LIST_DIR}/../../..
 if(DEFINED ASCEND_CANN_PACKAGE_PATH AND NOT "${ASCEND_CANN_PACKAGE_PATH}" STREQUAL "${_ascend_graph_toolkit}")
     message(STATUS "ascend_graph: the host toolkit stands for ASCEND_CANN_PACKAGE_PATH=${ASCEND_CANN_PACKAGE_PATH}")
     set(ASCEND_CANN_PACKAGE_PATH "${_ascend_graph_toolkit}" CACHE PATH "" FORCE)
+endif()
+
+if(NOT CMAKE_EXE_LINKER_FLAGS_INIT MATCHES "copy-dt-needed-entries")
+    string(APPEND CMAKE_EXE_LINKER_FLAGS_INIT " -Wl,--copy-dt-needed-entries")
 endif()
 
 get_property(_ascend_graph_seen GLOBAL PROPERTY ASCEND_GRAPH_TOOLCHAIN)

@@ -27,6 +27,16 @@ int destroy(const T* object) {
 
 }  // namespace
 
+extern "C" int aclInit(const char* config);
+
+ACL_EXPORT int aclnnInit(const char* config) {
+    constexpr int kRepeated = 100002;  // ACL_ERROR_REPEAT_INITIALIZE
+    const int error = aclInit(config);
+    return error == kRepeated ? 0 : error;
+}
+
+ACL_EXPORT int aclnnFinalize() { return 0; }
+
 ACL_EXPORT aclTensor* aclCreateTensor(const int64_t* sizes, uint64_t rank, int dtype, const int64_t* strides,
                                       int64_t offset, int format, const int64_t* storage_sizes,
                                       uint64_t storage_rank, void* data) {

@@ -30,6 +30,10 @@ aclBoolArray* aclCreateBoolArray(const bool* value, uint64_t size);
 aclTensorList* aclCreateTensorList(const aclTensor* const* value, uint64_t size);
 aclScalarList* aclCreateScalarList(const aclScalar* const* value, uint64_t size);
 
+// For programs that call aclnn functions without aclInit.
+aclnnStatus aclnnInit(const char* configPath);
+aclnnStatus aclnnFinalize();
+
 aclnnStatus aclDestroyTensor(const aclTensor* tensor);
 aclnnStatus aclDestroyScalar(const aclScalar* scalar);
 aclnnStatus aclDestroyIntArray(const aclIntArray* array);
