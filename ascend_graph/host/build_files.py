@@ -33,7 +33,7 @@ from pathlib import Path
 from ascend_graph.codegen.operator_package import generate_project_package
 from ascend_graph.codegen.rendering import write_if_different
 from ascend_graph.errors import AscendGraphError
-from ascend_graph.host.architecture import ARCHITECTURES, Architecture, architecture
+from ascend_graph.host.architecture import ARCHITECTURES, Architecture
 from ascend_graph.host.package import OperatorPackageError
 from ascend_graph.host.project import Listed, build_project_package, is_for_others, project_sources
 from ascend_graph.host.repository import Given
@@ -156,7 +156,9 @@ def build(manifest: Path, target: Path) -> Path:
 
 
 def _read(manifest: Path) -> tuple[Path, Given, Listed]:
-    built_for = architecture(processor(os.environ))
+    name = processor(os.environ)
+    # Of other processors, as by ascend-graph build, the first.
+    built_for = next((one for one in ARCHITECTURES if name.startswith(one.chips)), ARCHITECTURES[0])
     project, listed = read_manifest(manifest, built_for)
     return project, Given(architecture=built_for), listed
 

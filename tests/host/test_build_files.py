@@ -38,11 +38,13 @@ def on_host(command: list[str], directory: Path, **environment: str) -> subproce
     )
 
 
-def built(form: str, directory: Path) -> Path:
-    made = project(form, directory)
-    if form == "functions":  # here a directory of headers is known by the build files alone
-        source = made / "op_host/scale_custom.cpp"
-        source.write_text(source.read_text().replace('"../shared/blocks.h"', '"blocks.h"'))
+def change(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def built(made: Path) -> Path:
     done = on_host(["bash", "build.sh"], made)
     assert done.returncode == 0, done.stdout + done.stderr
     return made
@@ -62,8 +64,10 @@ print("equal")
 
 
 def test_the_functions_of_cann_make_an_installer_whose_package_runs(tmp_path: Path) -> None:
-    made = built("functions", tmp_path / "project")
-    (installer,) = (made / "build_out").glob("custom_opp_*.run")
+    made = project("functions", tmp_path / "project")
+    # Here a directory of headers is known by the build files alone.
+    change(made / "op_host/scale_custom.cpp", '"../shared/blocks.h"', '"blocks.h"')
+    (installer,) = (built(made) / "build_out").glob("custom_opp_*.run")
     assert sorted(path.name for path in (made / "build_out/autogen").glob("aclnn_*")) == [
         "aclnn_scale_custom.cpp",
         "aclnn_scale_custom.h",
@@ -104,9 +108,10 @@ def test_the_functions_of_cann_make_an_installer_whose_package_runs(tmp_path: Pa
     assert "is damaged" in install("--check").stderr
 
 
+@pytest.mark.slow
 def test_the_template_of_msopgen_builds_the_same_package(tmp_path: Path) -> None:
     """Its own functions around opbuild, which end in an error here, are replaced; its installation is its own."""
-    made = built("template", tmp_path / "project")
+    made = built(project("template", tmp_path / "project"))
     package = made / "build_out/packages/vendors/scale"
     assert (made / "build_out/op_host/libcust_opapi.so").resolve().parents[2] == made / "build_out/ascend_graph/scale"
     (tmp_path / "calls.py").write_text(CALLS)
@@ -114,16 +119,29 @@ def test_the_template_of_msopgen_builds_the_same_package(tmp_path: Path) -> None
     assert run.stdout == "equal\n", run.stderr
 
 
+@pytest.mark.slow
+def test_a_program_links_the_package_as_a_library(tmp_path: Path) -> None:
+    made = project("functions", tmp_path / "project")
+    change(made / "CMakeLists.txt", "TYPE RUN", "TYPE STATIC")
+    change(made / "CMakeLists.txt", "${CMAKE_BINARY_DIR}", "${CMAKE_BINARY_DIR}/installed")
+    change(made / "build.sh", "package", "install")
+    done = on_host(["bash", "build.sh"], made)
+    assert done.returncode == 0, done.stdout + done.stderr
+    installed = made / "build_out/installed"
+    assert "there is no archive on the host: scale::scale links" in done.stdout
+    program = tmp_path / "program"
+    shutil.copytree(FORMS / "program", program)
+    (program / "run.sh").write_text(
+        f"set -e\ncmake -S . -B build -DCMAKE_PREFIX_PATH={installed} > log\ncmake --build build > log\nbuild/program\n"
+    )
+    run = on_host(["run.sh"], program)
+    assert run.stdout == "6 9 12 15\n", run.stderr
+
+
 def failing(made: Path, **environment: str) -> str:
     done = on_host(["cmake", "--preset", "default"], made, **environment)
     assert done.returncode != 0, done.stdout
     return " ".join(done.stderr.split())
-
-
-def change(path: Path, old: str, new: str) -> None:
-    text = path.read_text()
-    assert old in text
-    path.write_text(text.replace(old, new))
 
 
 def test_an_error_of_the_source_is_shown_where_cmake_configures(tmp_path: Path) -> None:
@@ -142,15 +160,17 @@ def test_an_error_of_the_source_is_shown_where_cmake_configures(tmp_path: Path) 
         ("CMakeLists.txt", "ENABLE_SOURCE_PACKAGE", "SOURCES", "npu_op_package(scale): CONFIG SOURCES; valid: ENABLE_SOURCE"),
         ("CMakePresets.json", "ascend910b;ascend310b", "ascend950", "ASCEND_COMPUTE_UNIT is ascend950; the host stands for"),
         ("op_host/CMakeLists.txt", "PACKAGE ${vendor_name}", "PACKAGE other", "there is no package other; there are: scale. Write"),
-        ("op_host/CMakeLists.txt", "${sources})\ntarget", "gone.cpp)\ntarget", "gone.cpp does not exist"),
-        ("op_host/CMakeLists.txt", "LIBRARY cust_optiling", "LIBRARY cust_tilings", "LIBRARY cust_tilings): there is no such library"),
+        ("op_host/CMakeLists.txt", "${CMAKE_SOURCE_DIR}/shared/blocks.cpp)", "gone.cpp)", "gone.cpp does not exist"),
+        ("op_host/CMakeLists.txt", "npu_op_code_gen(", "npu_op_package_add(scale LIBRARY cust_tilings)\nnpu_op_code_gen(",
+         "LIBRARY cust_tilings): there is no such library"),
+        ("op_host/CMakeLists.txt", "npu_op_code_gen(", "npu_op_kernel_sources(kernels OP_TYPE ScaleCustom)\nnpu_op_code_gen(",
+         "OP_TYPE and KERNEL_FILE go together"),
     ],
 )  # fmt: skip
 def test_what_build_files_must_not_say_is_refused_with_what_to_write(
     tmp_path: Path, file: str, old: str, new: str, message: str
 ) -> None:
     made = project("functions", tmp_path / "project")
-    change(made / "op_host/scale_custom.cpp", '"../shared/blocks.h"', '"blocks.h"')
     change(made / file, old, new)
     assert message in failing(made)
 
@@ -198,6 +218,7 @@ def test_a_manifest_is_read_for_an_architecture(tmp_path: Path) -> None:
         read_manifest(manifest(tmp_path, "kernel\tall"), DAV_2201)
 
 
+@pytest.mark.slow
 def test_an_operator_for_other_chips_than_the_package_is_refused(tmp_path: Path) -> None:
     made = project("functions", tmp_path / "project")
     listed = read_manifest(
