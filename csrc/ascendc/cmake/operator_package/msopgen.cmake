@@ -120,10 +120,18 @@ endfunction()
 foreach(_name add_ops_info_target add_ops_impl_target add_npu_support_target add_bin_compile_target)
     cmake_language(EVAL CODE "function(${_name})\n ascend_graph_named_target(\${ARGN})\nendfunction()")
 endforeach()
-foreach(_name add_ops_replay_targets add_kernels_compile add_kernels_install add_simple_kernel_compile add_cross_compile_target)
+foreach(_name add_kernels_compile add_kernels_install add_simple_kernel_compile add_cross_compile_target)
     cmake_language(EVAL CODE "function(${_name})\nendfunction()")
 endforeach()
 unset(_name)
+
+# Of the first templates: binaries that a device replays.
+function(add_ops_replay_targets)
+    cmake_parse_arguments(given "" "OPS_INFO;IMPL_DIR;OUT_DIR;INSTALL_DIR;COMPUTE_UNIT" "OPS_BATCH;OPS_ITERATE" ${ARGN})
+    if(given_OPS_BATCH OR given_OPS_ITERATE)
+        message(STATUS "ascend_graph: add_ops_replay_targets(${given_OPS_BATCH} ${given_OPS_ITERATE}) is left out: kernels run as they are")
+    endif()
+endfunction()
 
 # Libraries that a shared library of operators links on a device, for its kernels.
 function(add_opregistry_target)
