@@ -136,7 +136,7 @@ def launch(arguments: list[str]) -> NoReturn:
     if command[0].endswith(".sh"):  # an author's build or run script
         shell = shutil.which("bash") or "/bin/sh"
         os.execve(shell, [shell, *command], environment)
-    if not command[0].startswith("-") and not Path(command[0]).exists() and (program := _on_path(command[0])):
+    if not command[0].startswith("-") and (program := _on_path(command[0])):
         os.execve(program, command, environment)
     if _is_program(Path(command[0])):
         os.execve(command[0], command, environment)
@@ -151,8 +151,9 @@ def _inherited_bridge() -> Path | None:
 
 
 def _on_path(name: str) -> str | None:
-    """The program of a name without directories that a shell would start, such as ``cmake``."""
-    return None if os.sep in name else shutil.which(name)
+    """The program of a name without directories that a shell would start, such as ``cmake``; not where a script has the name."""
+    is_script = Path(name).is_file() or (Path(name) / "__main__.py").is_file()
+    return None if os.sep in name or is_script else shutil.which(name)
 
 
 def _is_program(path: Path) -> bool:
