@@ -200,7 +200,9 @@ def _ended(log: str) -> bool:
     >>> _ended("===== 1 skipped in 20.64s ====="), _ended("!!!!! stopping !!!!!"), _ended("a.py::test PASSED")
     (True, False, False)
     """
-    return re.search(r"^=+ \d+ \w+\b.* in ", log, re.MULTILINE) is not None and not re.search("^!!!!", log, re.MULTILINE)
+    return re.search(r"^=+ \d+ \w+\b.* in ", log, re.MULTILINE) is not None and not re.search(
+        "^!!!!", log, re.MULTILINE
+    )
 
 
 def _tests(run: _Run, tests: Sequence[str], jobs: int) -> dict[str, object]:
