@@ -9,6 +9,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -40,9 +41,21 @@ ATLAS_A3 = pytest.mark.processor("Ascend910_9391")
 ATLAS_INFERENCE = pytest.mark.processor("Ascend310P3")
 
 
+@dataclass(frozen=True)
+class InBlocks:
+    """An argument that the device keeps in a format of blocks; tests with one allow them (``torch.npu.config``)."""
+
+    tensor: T
+    format: int = 29  # FRACTAL_NZ
+
+
 def tree_map(function: Callable[[T], Any], value: Any) -> Any:
     if isinstance(value, T):
         return function(value)
+    if isinstance(value, InBlocks):
+        kept = torch_npu.npu_format_cast(function(value.tensor), value.format)
+        assert torch_npu.get_npu_format(kept) == value.format
+        return kept
     return type(value)(tree_map(function, item) for item in value) if isinstance(value, (list, tuple)) else value
 
 
@@ -169,7 +182,7 @@ def _captured(function: Callable[..., Any], args: Sequence[Any]) -> Any:
 def _fill(targets: Any, sources: Any) -> None:
     for target, source in zip(targets, sources, strict=True):
         if isinstance(target, T):
-            target.copy_(source)
+            target.copy_(source.tensor if isinstance(source, InBlocks) else source)
         elif isinstance(target, (list, tuple)):
             _fill(target, source)
 

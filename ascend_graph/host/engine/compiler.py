@@ -18,6 +18,7 @@ import torch
 
 from ascend_graph.host.dtypes import ge_dtype, proto_dtype, torch_dtype
 from ascend_graph.host.engine.effects import Memory
+from ascend_graph.host.engine.formats import Blocks, blocks_of_input, blocks_of_parameter
 from ascend_graph.host.engine.model import (
     ABSENT,
     Edge,
@@ -133,6 +134,8 @@ class _GraphCompiler:
         self.inputs: dict[int, int] = {}
         #: Slots that are a graph input, or an output that is one: what is written to them is written to the caller's memory.
         self.variables: set[int] = set()
+        #: Slots of graph inputs and parameters that memory holds in blocks, as copies in order.
+        self.ordered: set[int] = set()
         self.steps: list[Step] = []
         #: Slots whose shape and dtype are known, as tensors without data.
         self.shapes: dict[int, torch.Tensor] = {}
@@ -180,7 +183,10 @@ class _GraphCompiler:
             slot, parameter = self._allocate(op, 1), placeholder(op)
             self.parameters[slot] = parameter
             self.memory.add(slot)
-            self._learn(slot, parameter)
+            if (blocks := blocks_of_parameter(op)) is not None:
+                self._order(op, slot, blocks, parameter.dtype)
+            else:
+                self._learn(slot, parameter)
         elif op.type not in _STRUCTURE:
             self._add_step(op, position)
 
@@ -221,10 +227,22 @@ class _GraphCompiler:
         slot, description = self._allocate(op, 1), descriptions[0]
         self.inputs[index] = slot
         self.memory.add(slot)
+        dtype = torch_dtype(proto_dtype(description.dtype))
+        if (blocks := blocks_of_input(description)) is not None:
+            self._order(op, slot, blocks, dtype)
+            return
         self.variables.add(slot)
         sizes = list(description.shape.dim)
         if all(size >= 0 for size in sizes):
-            self.shapes[slot] = torch.empty(sizes, dtype=torch_dtype(proto_dtype(description.dtype)), device="meta")
+            self.shapes[slot] = torch.empty(sizes, dtype=dtype, device="meta")
+
+    def _order(self, op: OpDef, kept: int, blocks: Blocks, dtype: torch.dtype) -> None:
+        """Read the node's tensor from a slot that holds it in blocks, whenever the graph runs."""
+        slot = self._allocate(op, 1)
+        self.steps.append(Step(f"order of {op.name}", blocks.kernel(), {}, (kept,), slot, 1))
+        self.memory.add(slot)
+        self.ordered.add(slot)
+        self.shapes[slot] = torch.empty(blocks.sizes, dtype=dtype, device="meta")
 
     def _add_step(self, op: OpDef, position: int) -> None:
         kernel = find_kernel(op.type)
@@ -309,6 +327,10 @@ class _GraphCompiler:
         written = [slot for slot in kernel.slots_of(sources, kernel.written_inputs) if slot != ABSENT]
         moved: dict[int, int] = {}
         for slot in dict.fromkeys(written):
+            if slot in self.ordered:
+                raise HostRuntimeError(
+                    f"it writes to {self.edges[slot][0]}, a graph input in a format like FRACTAL_NZ; cast it to ACL_FORMAT_ND (2) first"
+                )
             others = {s for s in self.memory.overlapping(slot) if self._is_read_from(s, position)}
             if slot in self.variables:
                 moved |= {other: self._copy(other) for other in sorted(others - self.variables)}
@@ -328,7 +350,7 @@ class _GraphCompiler:
 
     def _is_fixed(self, slot: int) -> bool:
         """Whether a slot's own memory is not for operators to write to."""
-        return slot in self.constants or slot in self.parameters or slot in self.variables
+        return any(slot in fixed for fixed in (self.constants, self.parameters, self.variables, self.ordered))
 
     def _copy(self, slot: int) -> int:
         """Copy a slot's value; the new slot, which the value's edge means from now on."""

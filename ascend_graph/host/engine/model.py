@@ -19,6 +19,10 @@ from ascend_graph.prototypes import DataType
 if TYPE_CHECKING:
     from torchair._ge_concrete_graph.ge_ir_pb2 import AttrDef, GraphDef, OpDef, TensorDef
 
+#: ge::Format's numbers of formats in blocks: NC1HWC0, FRACTAL_Z, FRACTAL_NZ, NDC1HWC0, FRACTAL_Z_3D, and FRACTAL_NZ with
+#: blocks of a given width.
+IN_BLOCKS = frozenset({3, 4, 29, 32, 33, *range(50, 55)})
+
 #: A node's output: its name and the output's index.
 Edge = tuple[str, int]
 #: The slot that always holds None: absent optional inputs read it.
@@ -83,8 +87,9 @@ def ordered_nodes(graph: GraphDef) -> list[OpDef]:
 
 
 def placeholder(op: OpDef) -> torch.Tensor:
-    """A frozen parameter: its memory belongs to PyTorch and stays where it is."""
-    shape = list(op.attr["origin_shape"].list.i)
+    """A frozen parameter as memory holds it, which belongs to PyTorch and stays where it is."""
+    kept = "storage_shape" in op.attr and op.attr["storage_format"].i in IN_BLOCKS
+    shape = list(op.attr["storage_shape" if kept else "origin_shape"].list.i)
     dtype = torch_dtype(op.attr["dtype"].dt)
     address, size = op.attr["addr"].i, op.attr["size"].i
     count = 1

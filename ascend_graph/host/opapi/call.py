@@ -13,6 +13,7 @@ import torch
 
 from ascend_graph.host.dtypes import INT4, ge_dtype
 from ascend_graph.host.engine.model import error_text
+from ascend_graph.host.opapi.blocks import FORMATS, Blocked, blocked_in, like, ordered
 from ascend_graph.host.opapi.dtypes import documented_dtypes
 from ascend_graph.host.opapi.products import check_format, check_function
 from ascend_graph.host.opapi.table import Function, Output, functions
@@ -103,6 +104,8 @@ class _Bound:
         accepted = self.accepted.get(key)
         if accepted is not None and accepted.places is not None:
             return self._direct(arguments, accepted.attrs, *accepted.places)
+        if accepted is None and any(part is _IN_BLOCKS for part in key):
+            return self._of_blocks(arguments)
         call = self._call(arguments, accepted)
         if accepted is None:
             accepted = _Accepted(call.attrs, call.check())
@@ -110,6 +113,19 @@ class _Bound:
                 self.accepted.clear()
             self.accepted[key] = accepted
         return call.run
+
+    def _of_blocks(self, arguments: Sequence[Any]) -> Callable[[], None]:
+        """What runs a call of which tensors are kept in blocks, that are read anew whenever it runs."""
+        taken = {p.name for p in self.function.parameters if p.in_blocks}
+        for name, argument in zip(self.parameters, arguments, strict=True):
+            for tensor in blocked_in(argument):
+                if name not in taken or tensor.format not in FORMATS:
+                    raise HostRuntimeError(
+                        f"{self.function.symbol}: {name} has the format {FORMATS.get(tensor.format, tensor.format)}; "
+                        f"ACL_FORMAT_ND (2){' and FRACTAL_NZ (29)' if name in taken else ''} is taken: torch_npu.npu_format_cast"
+                    )
+        self.prepared([like(argument) for argument in arguments])  # what does not fit is refused now
+        return lambda: self.prepared([ordered(argument) for argument in arguments])()
 
     def _direct(
         self,
@@ -330,13 +346,20 @@ def _as_input(value: Any, function: str) -> T | None:
     return torch.tensor(value, dtype=dtype, device="cpu")
 
 
+#: What a tensor in blocks is known by, and a list with one; no call is kept under it.
+_IN_BLOCKS = object()
+
+
 def _signature(value: Any) -> Any:
     """What an argument is known by: of a tensor all but its contents."""
     if isinstance(value, T):
         kind = getattr(value, "ge_dtype", None) if value.dtype is torch.uint8 else None
         return (value.dtype, value.shape, value.stride(), kind)
     if isinstance(value, list):
-        return tuple(map(_signature, value))
+        parts = tuple(map(_signature, value))
+        return _IN_BLOCKS if any(part is _IN_BLOCKS for part in parts) else parts
+    if isinstance(value, Blocked):
+        return _IN_BLOCKS
     return repr(value) if isinstance(value, float) else value  # 0.0 equals -0.0
 
 

@@ -34,6 +34,8 @@ class Parameter:
 
     type: str
     name: str
+    #: Whether its memory may hold it in blocks, as FRACTAL_NZ does.
+    in_blocks: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +143,8 @@ def _function(entry: str) -> Function:
 
 def _parameter(text: str, entry: str) -> Parameter:
     kind, _, name = text.strip().partition(" ")
-    if kind not in C_TYPES or not name.isidentifier():
-        raise TableError(f"'{text}' is no parameter; types are {', '.join(C_TYPES)}: {entry}")
-    return Parameter(kind, name)
+    kind, colon, form = kind.partition(":")
+    is_tensor = kind in ("aclTensor", "aclTensorList")
+    if kind not in C_TYPES or not name.isidentifier() or (colon and (form != "NZ" or not is_tensor)):
+        raise TableError(f"'{text}' is no parameter; types are {', '.join(C_TYPES)}, aclTensor:NZ, aclTensorList:NZ: {entry}")
+    return Parameter(kind, name, bool(colon))

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "acl/runtime.h"
+#include "ascend_graph/aclnn_objects.h"
 #include "ascend_graph/host_kernel.h"
 
 using namespace ascend_graph::host;
@@ -21,6 +22,9 @@ struct aclTensorDesc {
     aclFormat format;
     std::vector<int64_t> dims;
     std::string name;
+    // How memory holds it, where that is said.
+    int32_t kept_format = 2;  // ND
+    std::vector<int64_t> kept;
 };
 struct aclDataBuffer {
     void* data;
@@ -47,14 +51,23 @@ struct aclopAttr {
 ACL_EXPORT aclTensorDesc* aclCreateTensorDesc(aclDataType dtype, int rank, const int64_t* dims,
                                               aclFormat format) {
     if (rank < 0 || (rank > 0 && dims == nullptr)) return nullptr;
-    return new aclTensorDesc{dtype, format, {dims, dims + rank}, {}};
+    return new aclTensorDesc{dtype, format, {dims, dims + rank}, {}, 2, {}};
 }
 ACL_EXPORT void aclDestroyTensorDesc(const aclTensorDesc* desc) { delete desc; }
 ACL_EXPORT void aclSetTensorDescName(aclTensorDesc* desc, const char* name) {
     if (desc != nullptr && name != nullptr) desc->name = name;
 }
-ACL_EXPORT aclError aclSetTensorFormat(aclTensorDesc*, aclFormat) { return ACL_SUCCESS; }
-ACL_EXPORT aclError aclSetTensorShape(aclTensorDesc*, int, const int64_t*) { return ACL_SUCCESS; }
+ACL_EXPORT aclError aclSetTensorFormat(aclTensorDesc* desc, aclFormat format) {
+    if (desc == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclSetTensorFormat: desc is null");
+    desc->kept_format = static_cast<int32_t>(format);
+    return ACL_SUCCESS;
+}
+ACL_EXPORT aclError aclSetTensorShape(aclTensorDesc* desc, int rank, const int64_t* dims) {
+    if (desc == nullptr || rank < 0 || (rank > 0 && dims == nullptr))
+        return fail(ACL_ERROR_INVALID_PARAM, "aclSetTensorShape: desc or its dims are null");
+    desc->kept.assign(dims, dims + rank);
+    return ACL_SUCCESS;
+}
 ACL_EXPORT aclError aclSetTensorPlaceMent(aclTensorDesc*, int) { return ACL_SUCCESS; }
 ACL_EXPORT aclDataType aclGetTensorDescType(const aclTensorDesc* desc) {
     return desc == nullptr ? static_cast<aclDataType>(-1) : desc->dtype;
@@ -209,6 +222,11 @@ class Tensors {
         tensors_.push_back({buffer == nullptr ? nullptr : buffer->data, static_cast<int32_t>(desc->dtype),
                             static_cast<int32_t>(desc->dims.size()), desc->dims.data(),
                             strides_.back().data()});
+        if (in_blocks(desc->kept_format)) {
+            tensors_.back().format = desc->kept_format;
+            tensors_.back().kept_rank = static_cast<int32_t>(desc->kept.size());
+            tensors_.back().kept = desc->kept.data();
+        }
         named.value.kind = ValueKind::kTensor;
         named.value.count = 1;
         named.value.tensors = &tensors_.back();

@@ -46,6 +46,7 @@ void settle_written(const Arguments& arguments) {
     for (const Alias& alias : arguments.aliases()) {
         if (!alias.written) continue;
         const at::Tensor &device = alias.device, &cpu = alias.cpu;
+        if (write_blocks(device, cpu)) continue;
         device._set_conj(cpu.is_conj());
         device._set_neg(cpu.is_neg());
         const bool moved = cpu.storage().data() != device.storage().data();

@@ -5,6 +5,7 @@
 
 #include "ascend_graph/host_runtime.h"
 #include "aten.h"
+#include "formats.h"
 #include "random.h"
 #include "shapes.h"
 #include "tensors.h"
@@ -24,8 +25,14 @@ at::Tensor snapshot(const at::Tensor& t) {
     void* data = const_cast<void*>(storage.data());
     auto* owner = t.is_cpu() ? new c10::Storage(storage) : nullptr;
     c10::DataPtr address(data, owner, [](void* p) { delete static_cast<c10::Storage*>(p); }, t.device());
-    c10::Storage fixed(c10::Storage::use_byte_size_t(), storage.nbytes(), std::move(address),
-                       /*allocator=*/nullptr, /*resizable=*/false);
+    c10::Storage fixed;
+    if (auto blocks = blocks_of(t)) {
+        fixed = c10::Storage(
+            c10::make_intrusive<KeptStorage>(storage.nbytes(), std::move(address), std::move(*blocks)));
+    } else {
+        fixed = c10::Storage(c10::Storage::use_byte_size_t(), storage.nbytes(), std::move(address),
+                             /*allocator=*/nullptr, /*resizable=*/false);
+    }
     auto made = at::detail::make_tensor<c10::TensorImpl>(std::move(fixed), t.key_set(), t.dtype());
     auto* impl = made.unsafeGetTensorImpl();
     impl->set_storage_offset(t.storage_offset());

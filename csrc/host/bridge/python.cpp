@@ -12,6 +12,7 @@
 #include "ascend_graph/host_kernel.h"
 #include "ascend_graph/host_runtime.h"
 #include "divisions.h"
+#include "formats.h"
 #include "tensors.h"
 #include "trace.h"
 #include "with_python.h"
@@ -157,6 +158,10 @@ void* fitting(const GraphTensor& place, const at::Tensor& result, size_t index, 
     if (place.dtype == ge_dtype(result.scalar_type()) && same_shape && result.nbytes() <= place.bytes)
         return place.data;
     const auto node = plan.attr("outputs")[py::int_(index)].attr("node").cast<std::string>();
+    TORCH_CHECK(!in_blocks(place.format), "graph output ", index, ", of node ", node,
+                ": the caller keeps it in the format ", format_name(place.format),
+                ", which a graph of the host does not write; cast it to ACL_FORMAT_ND (2) first: "
+                "torch_npu.npu_format_cast");
     TORCH_CHECK(false, "graph output ", index, ", of node ", node, ": the kernel gave ", result.scalar_type(),
                 result.sizes(), "; the caller has ", place.bytes, " bytes for ", torch_dtype(place.dtype),
                 sizes);
@@ -251,7 +256,16 @@ int describe(const char* op_type, OperatorSink sink) {
     });
 }
 
+// A tensor of what memory holds in blocks.
+at::Tensor kept_by(const Tensor& t) {
+    return wrap(t.data, torch_dtype(t.dtype), {t.kept, static_cast<size_t>(t.kept_rank)});
+}
+
 at::Tensor to_torch(const Tensor& t) {
+    if (in_blocks(t.format)) {
+        return unblocked(kept_by(t), blocks_of(t))
+            .as_strided({t.sizes, static_cast<size_t>(t.rank)}, {t.strides, static_cast<size_t>(t.rank)});
+    }
     return wrap(t.data, torch_dtype(t.dtype), {t.sizes, static_cast<size_t>(t.rank)},
                 {t.strides, static_cast<size_t>(t.rank)});
 }
@@ -310,9 +324,16 @@ int run_operator(const char* op_type, const NamedValue* inputs, size_t input_cou
                 list.append(py::make_tuple(values[i].name, to_python(values[i].value)));
             return list;
         };
+        const py::list results = pairs(outputs, output_count);
         py::module_::import("ascend_graph.host.single_op")
-            .attr("run_operator")(op_type, pairs(inputs, input_count), pairs(attrs, attr_count),
-                                  pairs(outputs, output_count));
+            .attr("run_operator")(op_type, pairs(inputs, input_count), pairs(attrs, attr_count), results);
+        for (size_t i = 0; i < output_count; ++i) {
+            const Value& value = outputs[i].value;
+            if (value.kind != ValueKind::kTensor || !in_blocks(value.tensors->format)) continue;
+            const Tensor& output = *value.tensors;
+            put_blocks(results[i].cast<py::tuple>()[1].cast<at::Tensor>(), blocks_of(output),
+                       kept_by(output));
+        }
     });
 }
 
@@ -323,6 +344,13 @@ bool is_four_bits(int32_t ge_dtype) {
 // As for a kernel, but of elements that PyTorch has no dtype for the bytes, with the dtype's number beside
 // them. Elements of four bits lie two in a byte, in the dimension without a stride.
 py::object to_python_bytes(const Tensor& t) {
+    if (in_blocks(t.format)) {
+        const Blocks blocks = blocks_of(t);
+        return py::module_::import("ascend_graph.host.opapi.blocks")
+            .attr("Blocked")(kept_by(t), t.format, std::vector<int64_t>(t.sizes, t.sizes + t.rank),
+                             std::vector<int64_t>(t.strides, t.strides + t.rank),
+                             std::vector<int64_t>(blocks.sizes.begin(), blocks.sizes.end()));
+    }
     if (scalar_type_of(t.dtype).has_value()) return py::cast(to_torch(t));
     std::vector<int64_t> sizes(t.sizes, t.sizes + t.rank), strides(t.strides, t.strides + t.rank);
     for (size_t d = 0; is_four_bits(t.dtype) && d < sizes.size(); ++d) {
@@ -538,6 +566,16 @@ extern "C" __attribute__((visibility("default"))) int ascendgraphBridgeReady() {
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
     m.doc() = "The host runtime's bridge to PyTorch.";
+    m.def(
+        "unblocked",
+        [](const at::Tensor& kept, int32_t format, const std::vector<int64_t>& sizes) {
+            using namespace ascend_graph::host;
+            return unblocked(kept, Blocks{format,
+                                          {kept.sizes().begin(), kept.sizes().end()},
+                                          {sizes.begin(), sizes.end()}});
+        },
+        py::arg("kept"), py::arg("format"), py::arg("sizes"),
+        "The tensor of these sizes whose memory, kept in blocks as the aclFormat says, is `kept`.");
     m.def("has_kernel", &ascend_graph::host::has_kernel, py::arg("op_type"),
           "Whether a loaded operator package has a kernel for the operator.");
     m.def("call_kernel", &ascend_graph::host::call_kernel, py::arg("op_type"), py::arg("arguments"),

@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "formats.h"
+
 namespace ascend_graph::host {
 
 at::Tensor wrap(void* data, at::ScalarType dtype, c10::IntArrayRef sizes, c10::IntArrayRef strides) {
@@ -25,7 +27,36 @@ at::Tensor wrap(void* data, at::ScalarType dtype, c10::IntArrayRef sizes) {
     return wrap(data, dtype, sizes, strides);
 }
 
+namespace {
+
+at::Tensor kept_memory(const at::Tensor& t, const Blocks& blocks) {
+    TORCH_CHECK(t.storage().nbytes() >=
+                    static_cast<size_t>(c10::multiply_integers(blocks.kept)) * t.itemsize(),
+                "a ", t.scalar_type(), " tensor of shape ", t.sizes(), " has memory of ", t.storage().nbytes(),
+                " bytes, which is kept as ", c10::IntArrayRef(blocks.kept),
+                "; a tensor in blocks is not seen as another dtype");
+    return wrap(t.storage().mutable_data(), t.scalar_type(), blocks.kept);
+}
+
+}  // namespace
+
+bool write_blocks(const at::Tensor& device, const at::Tensor& alias) {
+    const auto blocks = blocks_of(device);
+    if (!blocks.has_value()) return false;
+    TORCH_CHECK(alias.sizes() == device.sizes() && alias.strides() == device.strides() &&
+                    alias.storage_offset() == device.storage_offset(),
+                "a tensor of shape ", device.sizes(), " that is kept in blocks cannot become ", alias.sizes(),
+                "; cast it to ACL_FORMAT_ND (2) first: torch_npu.npu_format_cast");
+    at::Tensor whole = at::empty({0}, alias.options()).set_(alias.storage(), 0, blocks->sizes);
+    put_blocks(whole, *blocks, kept_memory(device, *blocks));
+    return true;
+}
+
 at::Tensor alias_on_cpu(const at::Tensor& t) {
+    if (const auto blocks = blocks_of(t)) {
+        return unblocked(kept_memory(t, *blocks), *blocks)
+            .as_strided(t.sizes(), t.strides(), t.storage_offset());
+    }
     const c10::Storage& memory = t.storage();
     c10::Storage storage(c10::Storage::use_byte_size_t(), memory.nbytes(),
                          at::DataPtr(memory.mutable_data(), c10::Device(c10::kCPU)), c10::GetCPUAllocator(),

@@ -21,8 +21,11 @@ constexpr c10::DispatchKeySet kForeignLayouts{c10::DispatchKey::Sparse, c10::Dis
 const char* layout_of(const at::Tensor& t);
 
 // A CPU tensor over the memory of a device tensor, with its lazy state. It does not own the memory; it may be
-// resized, which gives it memory of its own.
+// resized, which gives it memory of its own. Of memory that holds blocks (formats.h) it is a copy, in order.
 at::Tensor alias_on_cpu(const at::Tensor& device_tensor);
+
+// A copy of memory in blocks is written back. Gives whether the tensor is kept so.
+bool write_blocks(const at::Tensor& device_tensor, const at::Tensor& alias);
 
 // A device tensor like a CPU tensor, uninitialised. Its strides are kept where they are dense.
 at::Tensor new_device_tensor(const at::Tensor& like, c10::Device device);

@@ -134,7 +134,8 @@ class Snapshot {
             const auto& dims = tensor.dims();
             tensors_.push_back({const_cast<uint8_t*>(tensor.GetData()),
                                 static_cast<int32_t>(tensor.GetDataType()), static_cast<int32_t>(dims.size()),
-                                sizes_.data() + sizes_.size(), tensor.GetSize()});
+                                sizes_.data() + sizes_.size(), tensor.GetSize(),
+                                static_cast<int32_t>(tensor.GetFormat())});
             sizes_.insert(sizes_.end(), dims.begin(), dims.end());
         }
     }

@@ -81,6 +81,15 @@ struct Executor {
     void copy(const aclTensor& source, Tensor& target) {
         const auto* dims = arena.copy(source.sizes(), 2 * source.rank);
         char* data = static_cast<char*>(source.storage);
+        if (in_blocks(source.format)) {
+            never_keep();  // a key does not know the format
+            target = {data,        source.dtype,
+                      static_cast<int32_t>(source.rank), dims,
+                      dims + source.rank, source.format,
+                      static_cast<int32_t>(source.kept_rank), arena.copy(source.kept(), source.kept_rank),
+                      source.offset};
+            return;
+        }
         const int64_t offset = source.offset * static_cast<int64_t>(item_size(source.dtype));
         if (data != nullptr) data += offset;
         if (place != nullptr) byte_offsets.push_back(offset);

@@ -43,7 +43,9 @@ ACL_EXPORT aclTensor* aclCreateTensor(const int64_t* sizes, uint64_t rank, int d
     if ((rank != 0 && sizes == nullptr) || (storage_rank != 0 && storage_sizes == nullptr)) {
         return null_argument<aclTensor>("aclCreateTensor: viewDims or storageDims is null");
     }
-    aclTensor* tensor = aclTensor::create(rank);
+    const bool blocked = ascend_graph::host::in_blocks(format);
+    aclTensor* tensor = aclTensor::create(rank, blocked ? storage_rank : 0);
+    if (blocked) std::copy_n(storage_sizes, storage_rank, tensor->kept());
     tensor->storage = data;
     tensor->offset = offset;
     tensor->dtype = dtype;

@@ -9,7 +9,9 @@
 struct aclTensor : ascend_graph::host::TensorObject {
     using TensorObject::TensorObject;
 
-    static aclTensor* create(uint64_t rank) { return ascend_graph::host::create_tensor<aclTensor>(rank); }
+    static aclTensor* create(uint64_t rank, uint64_t kept_rank) {
+        return ascend_graph::host::create_tensor<aclTensor>(rank, kept_rank);
+    }
 };
 struct aclScalar : ascend_graph::host::ScalarObject {};
 struct aclIntArray : ascend_graph::host::ArrayObject<int64_t> {};

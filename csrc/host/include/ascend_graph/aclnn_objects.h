@@ -9,9 +9,10 @@
 
 namespace ascend_graph::host {
 
-// One allocation holds the object and, behind it, its sizes and strides: every eager call makes some.
+// One allocation holds the object and, behind it, its sizes and strides, and the sizes of what the memory holds where
+// that is in another format: every eager call makes some.
 struct TensorObject {
-    explicit TensorObject(uint64_t rank) : rank(rank) {}
+    explicit TensorObject(uint64_t rank, uint64_t kept_rank = 0) : rank(rank), kept_rank(kept_rank) {}
     TensorObject(const TensorObject&) = delete;
     TensorObject& operator=(const TensorObject&) = delete;
     ~TensorObject() {
@@ -23,7 +24,7 @@ struct TensorObject {
     int64_t offset = 0;
     int32_t dtype = 0;
     int32_t format = 0;
-    uint64_t rank;
+    uint64_t rank, kept_rank;
     // What a hand-written aclnn function made of it, and who frees that.
     mutable void* view = nullptr;
     mutable void (*free_view)(void*) = nullptr;
@@ -32,13 +33,29 @@ struct TensorObject {
     int64_t* strides() { return sizes() + rank; }
     const int64_t* sizes() const { return reinterpret_cast<const int64_t*>(this + 1); }
     const int64_t* strides() const { return sizes() + rank; }
+    int64_t* kept() { return strides() + rank; }
+    const int64_t* kept() const { return strides() + rank; }
 };
+
+// Whether an aclFormat keeps numbers otherwise than in the order of a tensor's sizes.
+inline bool in_blocks(int32_t format) {
+    switch (format) {
+        case 3:   // NC1HWC0
+        case 4:   // FRACTAL_Z
+        case 29:  // FRACTAL_NZ
+        case 32:  // NDC1HWC0
+        case 33:  // FRACTAL_Z_3D
+            return true;
+        default:
+            return format >= 50 && format <= 54;  // FRACTAL_NZ_C0_16 and its kin
+    }
+}
 
 // `T` is an aclTensor: a TensorObject without members of its own.
 template <typename T>
-T* create_tensor(uint64_t rank) {
+T* create_tensor(uint64_t rank, uint64_t kept_rank = 0) {
     static_assert(sizeof(T) == sizeof(TensorObject));
-    return new (::operator new(sizeof(T) + 2 * rank * sizeof(int64_t))) T(rank);
+    return new (::operator new(sizeof(T) + (2 * rank + kept_rank) * sizeof(int64_t))) T(rank, kept_rank);
 }
 
 struct ScalarObject {

@@ -16,6 +16,7 @@ struct GraphTensor {
     int32_t rank;
     const int64_t* sizes;
     size_t bytes;
+    int32_t format;  // ge::Format's number
 };
 
 // Receives what compilation found out.

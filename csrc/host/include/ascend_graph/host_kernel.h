@@ -27,12 +27,18 @@ struct Span {
 };
 
 // A strided view of device memory. `sizes` and `strides` count elements; `dtype` is ge::DataType's number.
+// Memory in another `format` (ge::Format's number) than that of the sizes, such as FRACTAL_NZ, has sizes of its own, the
+// `kept` ones; the view is then one of the tensor that the memory stands for, and `view_offset` where it begins there.
 struct Tensor {
     void* data = nullptr;
     int32_t dtype = 0;
     int32_t rank = 0;
     const int64_t* sizes = nullptr;
     const int64_t* strides = nullptr;
+    int32_t format = 2;  // ND
+    int32_t kept_rank = 0;
+    const int64_t* kept = nullptr;
+    int64_t view_offset = 0;
 
     template <typename T>
     T* as() const {

@@ -169,6 +169,10 @@ TensorView& aclTensor::look() const {
         auto* made = new TensorView;
         for (uint64_t axis = 0; axis < rank; ++axis) made->view.AppendDim(sizes()[axis]);
         made->storage = made->original = made->view;
+        if (kept_rank != 0) {
+            made->storage = {};
+            for (uint64_t axis = 0; axis < kept_rank; ++axis) made->storage.AppendDim(kept()[axis]);
+        }
         made->strides.assign(strides(), strides() + rank);
         made->view_format = made->storage_format = made->original_format = static_cast<op::Format>(format);
         made->block = std::make_shared<Block>();
