@@ -331,7 +331,7 @@ def _rotary(x: T, cos: T, sin: T, mode: int) -> T:
     if not all(_broadcasts(factor, x) for factor in (cos, sin)):
         raise ValueError(f"cos {tuple(cos.shape)} and sin {tuple(sin.shape)} do not suit {tuple(x.shape)}")
     wide = x.float()
-    return (wide * cos.float() + _rotated(wide, mode == 1) * sin.float()).to(x.dtype)
+    return (wide * cos.float()).addcmul_(_rotated(wide, mode == 1), sin.float()).to(x.dtype)
 
 
 @host_kernel("RotaryMul")
@@ -382,7 +382,7 @@ def apply_rotary_pos_emb(
     modes = {"half": 0, "interleave": 1}
     if rotary_mode not in modes:
         raise ValueError(f"rotary_mode {rotary_mode!r} is not supported; half and interleave are")
-    mode = modes[rotary_mode]
+    mode, cos, sin = modes[rotary_mode], cos.float(), sin.float()
     return query.copy_(_rotary(query, cos, sin, mode)), key.copy_(_rotary(key, cos, sin, mode))
 
 

@@ -45,7 +45,7 @@ def saturated(x: T, dst_type: int = INT8, round_mode: str = "rint") -> T:
         )
     if dst_type in _FLOAT8:
         return x.clamp(low, high).to(_FLOAT8[dst_type])
-    whole = _ROUND[round_mode](x).clamp(low, high)
+    whole = _ROUND[round_mode](x).clamp_(low, high)
     if dst_type == _INT4:
         return as_int4(whole)
     return packed(whole) if dst_type == _INT32 else whole.to(torch_dtype(dst_type))

@@ -56,9 +56,10 @@ def quant_batch_matmul(
     if target is torch.int32:
         return y.to(target)
     wide = torch.float64 if target is torch.int8 else torch.float32
+    y = y.to(wide)  # before it is multiplied: PyTorch is slow where the dtypes of operands differ
     y = y * scale.to(wide)
     if pertoken_scale is not None:
-        y = y * pertoken_scale.to(wide).unsqueeze(-1)
+        y.mul_(pertoken_scale.to(wide).unsqueeze(-1))
     if bias is not None and bias.dtype.is_floating_point:
         y = y + bias.to(wide)
     if offset is not None:
