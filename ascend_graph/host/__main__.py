@@ -23,6 +23,7 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
+from ascend_graph.compilation.processes import ended_by_signals
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.host.architecture import architecture, processor_with
 from ascend_graph.host.toolkit import (
@@ -119,7 +120,8 @@ def launch(arguments: list[str]) -> NoReturn:
         remark = check(os.environ)
         if remark and not quiet:
             print(f"ascend_graph: {remark}", file=sys.stderr)
-        bridge = _inherited_bridge() or bridge_library().build()
+        with ended_by_signals():
+            bridge = _inherited_bridge() or bridge_library().build()
     strict = {STRICT_VARIABLE: "1"} if "--strict" in flags else {}
     # torch_npu's own check, which it imports with itself where the variable is set; 1 asks for record_stream too.
     streams = {"TORCH_NPU_SANITIZER": "1"} if "--streams" in flags else {}

@@ -115,6 +115,25 @@ def test_a_build_that_is_ended_leaves_no_compiler(number: signal.Signals, tmp_pa
     assert not (tmp_path / "opp").exists()
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_launcher_that_is_ended_leaves_no_compiler(number: signal.Signals, tmp_path: Path) -> None:
+    script, pid = tmp_path / "compiler", tmp_path / "pid"
+    script.write_text(SLOW_COMPILER.format(pid=pid))
+    script.chmod(0o755)
+    environment = {**os.environ, "CXX": str(script), "ASCEND_GRAPH_CACHE": str(tmp_path / "cache")}
+    environment.pop("ASCEND_GRAPH_HOST_BRIDGE", None)  # that of the process that runs the tests
+    command = [sys.executable, "-m", "ascend_graph.host", "-c", "print('started')"]
+    process = subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    pids = wait_for(pid)
+    process.send_signal(number)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode not in (0, None)
+    assert output == b""
+    assert ended(pids)
+
+
 def test_what_is_left_is_killed_with_its_children_in_whatever_group(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     with started([sys.executable, "-c", CHILD, pid]) as process:
