@@ -308,8 +308,9 @@ def installed_packages() -> tuple[OperatorPackage, ...]:
 
 
 def _why(error: OSError) -> str:
-    """What the loader says; of kernels that were compiled against another runtime, what to do."""
-    if "ascendc_host" in str(error):  # what only our own library of the kernel API has
+    """What the loader says; of what was compiled against another runtime, what to do."""
+    # What only our own libraries have: of the kernel API, and of operator packages.
+    if "ascendc_host" in str(error) or "ascendgraphRegisterKernel" in str(error):
         return (
             "it was built by another version of ascend_graph; build it again with this one, as with ascend-graph build"
         )

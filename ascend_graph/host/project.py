@@ -92,7 +92,10 @@ _THAT_COMMUNICATE = "it communicates (MC2), which the host runtime does not buil
 #: How a source registers a function that launches the operator through aclnn, and how it registers all others.
 _FALLBACK = re.compile(r"\.\s*(?:OpExecuteFunc|Op2StageExecuteFuncs)\s*\(")
 _FUNCTION = re.compile(r"\bOP_ADD\s*\(|\.\s*(?:Tiling|InferShape|InferDataType)\s*\(")
-_FORMATS = {"FORMAT_NCHW": 0, "FORMAT_NHWC": 1, "FORMAT_ND": 2, "FORMAT_NC1HWC0": 3, "FORMAT_FRACTAL_NZ": 29}
+_FORMATS = {
+    "FORMAT_NCHW": 0, "FORMAT_NHWC": 1, "FORMAT_ND": 2, "FORMAT_NC1HWC0": 3, "FORMAT_FRACTAL_Z": 4, "FORMAT_FRACTAL_NZ": 29,
+    "FORMAT_NDC1HWC0": 32, "FORMAT_FRACTAL_Z_3D": 33,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,8 @@ class ProjectOperator:
     prototype: OpPrototype
     #: The dtypes of inputs, then outputs, of each kernel.
     combinations: tuple[tuple[DataType, ...], ...]
+    #: Beside these the formats in which memory holds each parameter: those of blocks, ND for all others.
+    formats: tuple[tuple[int, ...], ...]
     infers_shapes: bool
     #: The source of the kernel by its stem, where the definition names it.
     kernel_file: str
@@ -487,7 +492,7 @@ class ProjectSources:
         found = includes.directories if listed is None else self.repository.given.directories
         tilings = _not_declared_by(tilings, (code, *map(code_of, includes.files)))
         libraries = []
-        for index, dtypes in enumerate(operator.combinations):
+        for index, (dtypes, formats) in enumerate(zip(operator.combinations, operator.formats, strict=True)):
             name = f"{operator.kernel}_{index}"
             path = work / "op_impl/host/src" / f"{name}.asc"
             text = project_kernel(
@@ -495,7 +500,7 @@ class ProjectSources:
                 operator.kernel,
                 source,
                 count,
-                macros=_macros(prototype, dtypes),
+                macros=_macros(prototype, dtypes, formats),
                 tilings=tilings,
                 instances=_instances(operator, dtypes, code) if is_template else (),
             )
@@ -677,15 +682,16 @@ def _template_types(operator: ProjectOperator, code: str) -> tuple[bool, ...]:
     return tuple(words[:1] in (["typename"], ["class"]) for words in written)
 
 
-def _macros(prototype: OpPrototype, dtypes: Sequence[DataType]) -> list[tuple[str, str]]:
+def _macros(prototype: OpPrototype, dtypes: Sequence[DataType], formats: Sequence[int]) -> list[tuple[str, str]]:
     """What CANN's build defines for a kernel: dtype and format of every parameter, and the names they are compared to."""
     macros = [(dtype.ge_name, str(int(dtype))) for dtype in DataType]
     macros += [(name, str(number)) for name, number in _FORMATS.items()]
-    for parameter, dtype in zip((*prototype.inputs, *prototype.outputs), dtypes, strict=True):
+    names = {number: name for name, number in _FORMATS.items()}
+    for parameter, dtype, kept in zip((*prototype.inputs, *prototype.outputs), dtypes, formats, strict=True):
         name = parameter.name.upper()
         if dtype in _KERNEL_TYPES:
             macros.append((f"DTYPE_{name}", _KERNEL_TYPES[dtype]))
-        macros += [(f"ORIG_DTYPE_{name}", dtype.ge_name), (f"FORMAT_{name}", "FORMAT_ND")]
+        macros += [(f"ORIG_DTYPE_{name}", dtype.ge_name), (f"FORMAT_{name}", names.get(kept, str(kept)))]
     return list(dict(macros).items())
 
 
@@ -739,6 +745,7 @@ def _operator(
     if found["communicates"]:
         raise OperatorPackageError(f"{op_type}: {_THAT_COMMUNICATE}")
     combinations = tuple(tuple(DataType(number) for number in one) for one in found["combinations"])
+    formats = tuple(map(tuple, found["formats"]))
     columns = [tuple(dict.fromkeys(column)) for column in zip(*combinations, strict=True)]
     inputs = tuple(
         Parameter(p["name"], _KINDS[p["kind"]], dtypes, passed_as=PassedAs(p["passed_as"]))
@@ -753,10 +760,11 @@ def _operator(
     prototype = OpPrototype(op_type, inputs, attrs, outputs, file=str(project))
     chips = frozenset(found["socs"])
     if template is None:
-        return ProjectOperator(prototype, combinations, found["infer_shape"], found["kernel_file"], chips)
+        return ProjectOperator(prototype, combinations, formats, found["infer_shape"], found["kernel_file"], chips)
     return ProjectOperator(
         prototype,
         combinations,
+        formats,
         found["infer_shape"],
         found["kernel_file"],
         chips,

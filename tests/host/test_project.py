@@ -310,15 +310,17 @@ def test_failures_reach_pytorch_and_graphs(package: Path) -> None:
 # ---------------------------------------------------------------------------------------------------- what is refused
 
 
-def test_a_package_for_another_runtime_is_refused(package: Path, tmp_path: Path) -> None:
-    """Its kernels ask for what that runtime says of how a block is laid out; the process does not end by it."""
+@pytest.mark.parametrize(
+    "name", [rb"(?<=7LaidOutIJLm)\d", rb"(?<=ascendgraphRegisterKernelOfLayout)\d"], ids=["blocks", "arguments"]
+)
+def test_a_package_for_another_runtime_is_refused(package: Path, tmp_path: Path, name: bytes) -> None:
+    """It asks for what that runtime says of how blocks, or calls, are laid out; the process does not end by it."""
     other = tmp_path / "vendor"
     shutil.copytree(package, other)
-    libraries = [path for path in other.rglob("*.so") if b"7LaidOutIJ" in path.read_bytes()]
+    libraries = [path for path in other.rglob("*.so") if re.search(name, path.read_bytes())]
     assert libraries
     for library in libraries:
-        other_size = re.sub(rb"(?<=7LaidOutIJLm)\d", lambda d: b"8" if d[0] == b"9" else b"9", library.read_bytes())
-        library.write_bytes(other_size)
+        library.write_bytes(re.sub(name, lambda d: b"8" if d[0] == b"9" else b"9", library.read_bytes()))
     code = """
     import torch, torch_npu, ascend_graph
     from ascend_graph.host.package import installed_packages
@@ -427,6 +429,6 @@ def test_a_compiler_that_takes_too_long_is_stopped(tmp_path: Path, monkeypatch: 
 def test_kernels_see_the_names_that_cann_gives_to_elements() -> None:
     text = "REG_OP(Move).INPUT(x, TensorType({DT_COMPLEX64})).OUTPUT(y, TensorType({DT_COMPLEX64})).OP_END_FACTORY_REG(Move)"
     prototype = parse_text(text).prototypes[0]
-    macros = dict(_macros(prototype, [DataType.COMPLEX64, DataType.COMPLEX64]))
+    macros = dict(_macros(prototype, [DataType.COMPLEX64, DataType.COMPLEX64], [2, 2]))
     assert macros["DTYPE_X"] == "complex64"
     assert macros["ORIG_DTYPE_Y"] == "DT_COMPLEX64"

@@ -289,7 +289,7 @@ def test_a_structure_is_declared_once(repository: Path, tmp_path: Path, own: boo
     structure = "namespace space {\nstruct AddTiling {\n    int size;\n};\n}"
     write(repository, {"math/add/op_kernel/add.cpp": code, "math/add/op_kernel/add_data.h": structure})
     tilings = [TilingStructure(("Add",), "AddTiling", 8, (TilingField("int32_t", "size", 0),))]
-    operator = ProjectOperator(OpPrototype("Add", (), (), (), file=""), ((),), False, "")
+    operator = ProjectOperator(OpPrototype("Add", (), (), (), file=""), ((),), ((),), False, "")
     (library,) = ProjectSources.find(repository / "math/add").kernels(operator, tilings, tmp_path)
     assert ("struct alignas(8) AddTiling" in library.sources[0].read_text()) == (not own)
 

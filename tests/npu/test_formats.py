@@ -6,7 +6,6 @@ from __future__ import annotations
 import ctypes
 import itertools
 import math
-import warnings
 from collections.abc import Iterator, Sequence
 
 import pytest
@@ -15,7 +14,7 @@ import torch_npu
 import torchair
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from npu_ways import InBlocks, check, to_npu
+from npu_ways import InBlocks, check, listed, to_npu
 
 T = torch.Tensor
 I8 = torch.int8
@@ -52,8 +51,8 @@ def place(format_: int, sizes: Sequence[int], at: Sequence[int], width: int) -> 
         kept = [*outer, blocks(n, width), blocks(m, 16), 16, width]
         return row_major(kept, [*before, j // width, i // 16, i % 16, j % width])
     (n, c, *points), (k, channel, *point) = sizes, at
-    depth, height, breadth = ([1, *points] if len(points) == 2 else points)
-    z, y, x = ([0, *point] if len(point) == 2 else point)
+    depth, height, breadth = [1, *points] if len(points) == 2 else points
+    z, y, x = [0, *point] if len(point) == 2 else point
     if format_ in (NC1HWC0, NDC1HWC0):
         kept = [n, depth, blocks(c, width), height, breadth, width]
         return row_major(kept, [k, z, channel // width, y, x, channel % width])
@@ -96,6 +95,7 @@ def test_memory_is_in_blocks_and_comes_back(case: tuple[int, tuple[int, ...]], d
     assert torch.equal(memory_of(back, count), x.flatten())
 
 
+@pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
 def test_operators_of_pytorch_read_and_write_them() -> None:
     w = torch.randn(60, 100).half()
     kept = to_npu(InBlocks(w))
@@ -116,15 +116,20 @@ def test_operators_of_pytorch_read_and_write_them() -> None:
     assert memory_of(kept, 16).tolist() == wanted[0, :16].tolist()
     kept.copy_(w.npu())
     assert torch.equal(kept.cpu(), w)
-    with warnings.catch_warnings(), pytest.raises(RuntimeError, match="kept in blocks cannot become"):
-        warnings.simplefilter("ignore")  # that a result is resized
-        torch.add(w.npu(), 1, out=kept[:3])
+    part, whole = kept[:3], w.npu()
+    with pytest.raises(RuntimeError, match="kept in blocks cannot become"):
+        torch.add(whole, 1, out=part)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
 def test_a_product_by_every_way(dtype: torch.dtype) -> None:
     x, w = torch.randn(5, 60).to(dtype), torch.randn(60, 100).to(dtype)
-    check(lambda x, w: x @ w, [x, InBlocks(w)], (x.double() @ w.double()).to(dtype), "eager captured ge ge_dynamic npugraph_ex")
+    check(
+        lambda x, w: x @ w,
+        [x, InBlocks(w)],
+        (x.double() @ w.double()).to(dtype),
+        "eager captured ge ge_dynamic npugraph_ex",
+    )
 
 
 def test_gradients_through_a_weight_in_blocks() -> None:
@@ -271,6 +276,6 @@ OPERATORS = {
 def test_an_operator_computes_the_same_of_a_weight_in_blocks(name: str) -> None:
     function, make, places_ = OPERATORS[name]
     arguments = make()
-    expected = [r.cpu() for r in (lambda r: r if isinstance(r, tuple) else (r,))(function(*to_npu(arguments)))]
+    expected = [result.cpu() for result in listed(function(*to_npu(arguments)))]
     given = [InBlocks(x) if n in places_ else x for n, x in enumerate(arguments)]
     check(function, given, expected, "eager captured ge")

@@ -125,7 +125,11 @@ class _Bound:
                         f"ACL_FORMAT_ND (2){' and FRACTAL_NZ (29)' if name in taken else ''} is taken: torch_npu.npu_format_cast"
                     )
         self.prepared([like(argument) for argument in arguments])  # what does not fit is refused now
-        return lambda: self.prepared([ordered(argument) for argument in arguments])()
+
+        def run() -> None:
+            self.prepared([ordered(argument) for argument in arguments])()
+
+        return run
 
     def _direct(
         self,

@@ -146,5 +146,7 @@ def _parameter(text: str, entry: str) -> Parameter:
     kind, colon, form = kind.partition(":")
     is_tensor = kind in ("aclTensor", "aclTensorList")
     if kind not in C_TYPES or not name.isidentifier() or (colon and (form != "NZ" or not is_tensor)):
-        raise TableError(f"'{text}' is no parameter; types are {', '.join(C_TYPES)}, aclTensor:NZ, aclTensorList:NZ: {entry}")
+        raise TableError(
+            f"'{text}' is no parameter; types are {', '.join(C_TYPES)}, aclTensor:NZ, aclTensorList:NZ: {entry}"
+        )
     return Parameter(kind, name, bool(colon))

@@ -76,8 +76,8 @@ Layout filters(const Blocks& b, bool deep) {
 Layout layout_of(const Blocks& b) {
     const auto expect = [&](size_t rank, size_t kept) {
         TORCH_CHECK(b.sizes.size() == rank && b.kept.size() == kept, "a tensor of shape ",
-                    c10::IntArrayRef(b.sizes), " cannot be kept in the format ", format_name(b.format), " as ",
-                    c10::IntArrayRef(b.kept), "; tensors of ", rank, " dimensions can");
+                    c10::IntArrayRef(b.sizes), " cannot be kept in the format ", format_name(b.format),
+                    " as ", c10::IntArrayRef(b.kept), "; tensors of ", rank, " dimensions can");
     };
     Layout layout;
     switch (b.format) {
@@ -124,8 +124,7 @@ c10::SmallVector<int64_t, 8> ordered(const Layout& layout) {
 
 // The part of a padded tensor that the tensor itself is.
 at::Tensor inner(at::Tensor padded, c10::IntArrayRef sizes) {
-    for (size_t d = 0; d < sizes.size(); ++d)
-        padded = padded.narrow(static_cast<int64_t>(d), 0, sizes[d]);
+    for (size_t d = 0; d < sizes.size(); ++d) padded = padded.narrow(static_cast<int64_t>(d), 0, sizes[d]);
     return padded;
 }
 
@@ -196,17 +195,19 @@ Blocks blocks_of(const Tensor& t) {
         whole = whole && (blocks.sizes[d] == 1 || strides[own[d]] == stride);
         stride *= blocks.sizes[d];
     }
-    TORCH_CHECK(whole, "a view with sizes ", sizes, ", strides ", strides, " and offset ", t.view_offset,
-                " of a tensor in the format ", format_name(t.format), ", which is kept as ",
-                c10::IntArrayRef(blocks.kept),
-                ", is none of the whole tensor or of its transposed matrices; cast it to ACL_FORMAT_ND (2) first");
+    TORCH_CHECK(
+        whole, "a view with sizes ", sizes, ", strides ", strides, " and offset ", t.view_offset,
+        " of a tensor in the format ", format_name(t.format), ", which is kept as ",
+        c10::IntArrayRef(blocks.kept),
+        ", is none of the whole tensor or of its transposed matrices; cast it to ACL_FORMAT_ND (2) first");
     return blocks;
 }
 
 at::Tensor unblocked(const at::Tensor& kept, const Blocks& blocks) {
     const Layout layout = layout_of(blocks);
     c10::SmallVector<int64_t, 8> back(layout.order.size());
-    for (size_t d = 0; d < back.size(); ++d) back[static_cast<size_t>(layout.order[d])] = static_cast<int64_t>(d);
+    for (size_t d = 0; d < back.size(); ++d)
+        back[static_cast<size_t>(layout.order[d])] = static_cast<int64_t>(d);
     const at::Tensor padded = kept.reshape(ordered(layout)).permute(back).reshape(layout.padded);
     return inner(padded, with_columns(blocks.sizes)).reshape(blocks.sizes).contiguous();
 }

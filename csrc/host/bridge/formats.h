@@ -35,7 +35,8 @@ void put_blocks(const at::Tensor& plain, const Blocks& blocks, const at::Tensor&
 // Memory as it is kept, of which a capture knows the format.
 struct KeptStorage final : c10::StorageImpl {
     KeptStorage(size_t bytes, at::DataPtr memory, Blocks how)
-        : StorageImpl(use_byte_size_t(), bytes, std::move(memory), /*allocator=*/nullptr, /*resizable=*/false),
+        : StorageImpl(use_byte_size_t(), bytes, std::move(memory), /*allocator=*/nullptr,
+                      /*resizable=*/false),
           blocks(std::move(how)) {}
     const Blocks blocks;
 };

@@ -570,9 +570,9 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
         "unblocked",
         [](const at::Tensor& kept, int32_t format, const std::vector<int64_t>& sizes) {
             using namespace ascend_graph::host;
-            return unblocked(kept, Blocks{format,
-                                          {kept.sizes().begin(), kept.sizes().end()},
-                                          {sizes.begin(), sizes.end()}});
+            return unblocked(
+                kept,
+                Blocks{format, {kept.sizes().begin(), kept.sizes().end()}, {sizes.begin(), sizes.end()}});
         },
         py::arg("kept"), py::arg("format"), py::arg("sizes"),
         "The tensor of these sizes whose memory, kept in blocks as the aclFormat says, is `kept`.");

@@ -30,11 +30,11 @@ at::Tensor wrap(void* data, at::ScalarType dtype, c10::IntArrayRef sizes) {
 namespace {
 
 at::Tensor kept_memory(const at::Tensor& t, const Blocks& blocks) {
-    TORCH_CHECK(t.storage().nbytes() >=
-                    static_cast<size_t>(c10::multiply_integers(blocks.kept)) * t.itemsize(),
-                "a ", t.scalar_type(), " tensor of shape ", t.sizes(), " has memory of ", t.storage().nbytes(),
-                " bytes, which is kept as ", c10::IntArrayRef(blocks.kept),
-                "; a tensor in blocks is not seen as another dtype");
+    TORCH_CHECK(
+        t.storage().nbytes() >= static_cast<size_t>(c10::multiply_integers(blocks.kept)) * t.itemsize(), "a ",
+        t.scalar_type(), " tensor of shape ", t.sizes(), " has memory of ", t.storage().nbytes(),
+        " bytes, which is kept as ", c10::IntArrayRef(blocks.kept),
+        "; a tensor in blocks is not seen as another dtype");
     return wrap(t.storage().mutable_data(), t.scalar_type(), blocks.kept);
 }
 

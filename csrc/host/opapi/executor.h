@@ -83,10 +83,14 @@ struct Executor {
         char* data = static_cast<char*>(source.storage);
         if (in_blocks(source.format)) {
             never_keep();  // a key does not know the format
-            target = {data,        source.dtype,
-                      static_cast<int32_t>(source.rank), dims,
-                      dims + source.rank, source.format,
-                      static_cast<int32_t>(source.kept_rank), arena.copy(source.kept(), source.kept_rank),
+            target = {data,
+                      source.dtype,
+                      static_cast<int32_t>(source.rank),
+                      dims,
+                      dims + source.rank,
+                      source.format,
+                      static_cast<int32_t>(source.kept_rank),
+                      arena.copy(source.kept(), source.kept_rank),
                       source.offset};
             return;
         }

@@ -7,13 +7,23 @@
 #include <string>
 #include <vector>
 
+#include "ascend_graph/aclnn_objects.h"
 #include "register/op_def_registry.h"
 #include "tiling/platform/platform_ascendc.h"
 
 namespace ascend_graph::host {
 
-// The dtypes of every input, then of every output. A kernel is compiled once for each.
-using Combination = std::vector<ge::DataType>;
+// A tensor's dtype, and how its memory holds it: in a format of blocks, or ND for all others.
+struct TensorKind {
+    ge::DataType dtype = ge::DT_UNDEFINED;
+    ge::Format format = ge::FORMAT_ND;
+    bool operator==(const TensorKind& other) const { return dtype == other.dtype && format == other.format; }
+};
+
+inline ge::Format kept_format(ge::Format format) { return in_blocks(format) ? format : ge::FORMAT_ND; }
+
+// The kinds of every input, then of every output. A kernel is compiled once for each.
+using Combination = std::vector<TensorKind>;
 
 // What a definition says for the chip that is built for, by either of its names; it replaces what the
 // definition says for all.
@@ -90,46 +100,71 @@ struct Definition {
             columns = one->dtypes.size();
         }
         for (size_t column = 0; column < std::max<size_t>(columns, 1); ++column) {
-            std::vector<Combination> row{Combination(all.size(), ge::DT_UNDEFINED)};
+            std::vector<Combination> row{Combination(all.size())};
             for (size_t i = 0; i < all.size(); ++i) {
                 if (!all[i]->follows.empty()) continue;
                 if (!all[i]->any_dtype) {
-                    for (Combination& one : row) one[i] = all[i]->dtypes[column];
+                    for (Combination& one : row) one[i].dtype = all[i]->dtypes[column];
                     continue;
                 }
-                std::vector<Combination> wider;
-                for (const Combination& one : row) {
-                    for (ge::DataType dtype : all[i]->dtypes) {
-                        wider.push_back(one);
-                        wider.back()[i] = dtype;
-                    }
+                widen(row, all[i]->dtypes, [i](Combination& one, ge::DataType type) { one[i].dtype = type; });
+            }
+            for (size_t i = 0; i < all.size(); ++i) {
+                const std::vector<ge::Format>& formats = all[i]->formats;
+                if (formats.empty() || !all[i]->follows_format.empty()) continue;
+                if (!all[i]->any_format) {
+                    for (Combination& one : row)
+                        one[i].format = kept_format(formats[std::min(column, formats.size() - 1)]);
+                    continue;
                 }
-                row = std::move(wider);
-                if (row.size() > most_combinations) {
-                    refuse("its DataTypeLists make more than " + std::to_string(most_combinations) +
-                           " combinations");
+                std::vector<ge::Format> kept;
+                for (ge::Format format : formats) {
+                    if (std::find(kept.begin(), kept.end(), kept_format(format)) == kept.end())
+                        kept.push_back(kept_format(format));
                 }
+                widen(row, kept, [i](Combination& one, ge::Format format) { one[i].format = format; });
             }
             for (Combination& one : row) {
                 for (size_t i = 0; i < all.size(); ++i) {
-                    if (!all[i]->follows.empty()) one[i] = one[followed(all, i)];
+                    if (!all[i]->follows.empty())
+                        one[i].dtype = one[followed(all, i, &ops::OpParamDef::follows)].dtype;
+                    if (!all[i]->follows_format.empty())
+                        one[i].format = one[followed(all, i, &ops::OpParamDef::follows_format)].format;
                 }
                 for (size_t i = 0; i < all.size(); ++i) {
-                    if (all[i]->to_dtype) one[i] = *all[i]->to_dtype;
-                    if (!all[i]->to_dtype_of.empty()) one[i] = one[find(all, *all[i], all[i]->to_dtype_of)];
+                    if (all[i]->to_dtype) one[i].dtype = *all[i]->to_dtype;
+                    if (!all[i]->to_dtype_of.empty())
+                        one[i].dtype = one[find(all, *all[i], all[i]->to_dtype_of)].dtype;
                 }
-                // Combinations that differ in format alone are one kernel here.
+                // Combinations that differ alone in formats that all keep numbers in order are one kernel.
                 if (std::find(combinations.begin(), combinations.end(), one) == combinations.end())
                     combinations.push_back(std::move(one));
             }
         }
     }
 
-    // The parameter whose dtype parameter `i` has, through every step.
-    size_t followed(const std::vector<const ops::OpParamDef*>& all, size_t i) const {
+    // Every one of the values with every combination that there is.
+    template <typename T, typename Set>
+    void widen(std::vector<Combination>& row, const std::vector<T>& values, Set set) const {
+        std::vector<Combination> wider;
+        for (const Combination& one : row) {
+            for (T value : values) {
+                wider.push_back(one);
+                set(wider.back(), value);
+            }
+        }
+        row = std::move(wider);
+        if (row.size() > most_combinations)
+            refuse("its lists of dtypes and formats make more than " + std::to_string(most_combinations) +
+                   " combinations");
+    }
+
+    // The parameter whose dtype or format parameter `i` has, through every step.
+    size_t followed(const std::vector<const ops::OpParamDef*>& all, size_t i,
+                    std::string ops::OpParamDef::* what) const {
         for (size_t steps = 0; steps <= all.size(); ++steps) {
-            if (all[i]->follows.empty()) return i;
-            i = find(all, *all[i], all[i]->follows);
+            if ((all[i]->*what).empty()) return i;
+            i = find(all, *all[i], all[i]->*what);
         }
         refuse(all[i]->name + " follows itself");
     }

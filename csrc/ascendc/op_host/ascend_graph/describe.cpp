@@ -79,7 +79,13 @@ std::string operation(const ops::OpDef& op) {
            ", \"combinations\": " +
            list(definition.combinations,
                 [](const auto& one) {
-                    return list(one, [](ge::DataType dtype) { return json(static_cast<int64_t>(dtype)); });
+                    return list(one, [](const auto& kind) { return json(static_cast<int64_t>(kind.dtype)); });
+                }) +
+           ", \"formats\": " +
+           list(definition.combinations,
+                [](const auto& one) {
+                    return list(one,
+                                [](const auto& kind) { return json(static_cast<int64_t>(kind.format)); });
                 }) +
            ", \"socs\": " + json(socs) + ", \"kernel_file\": " + json(file) +
            ", \"communicates\": " + json(op.mc2.used) +

@@ -18,22 +18,13 @@
 #include "acl/host_acl.h"
 #include "ascend_graph/aclnn_adapter.h"
 #include "ascend_graph/attr_values.h"
+#include "ascend_graph/call_memory.h"
 #include "ascend_graph/definition.h"
-#include "ascend_graph/elements.h"
 #include "ascend_graph/log.h"
 #include "ascendc_host/runtime.h"
+#include "graph/utils/type_utils.h"
 
 namespace ascend_graph::host {
-
-// aclnn's error codes.
-inline constexpr int kInferShapeFailed = 561001;
-inline constexpr int kTilingFailed = 561002;
-inline constexpr int kNoKernel = 561003;
-
-struct OperatorFailure : std::runtime_error {
-    OperatorFailure(int code, const std::string& text) : std::runtime_error(text), code(code) {}
-    int code;
-};
 
 // Calls an author's function. A fault of the processor in it, one that never ends, and Ctrl-C are a failure
 // of the call, not the end of the process.
@@ -45,75 +36,6 @@ void call_author(int code, const std::string& what, F&& function) {
         ended == SIGSEGV || ended == SIGBUS ? "; an input, attr or shape that is not there is null" : "";
     throw OperatorFailure(code, what + " " + ascendgraphEndText(ended) + hint);
 }
-
-// Device memory for the length of a call.
-class DeviceBuffer {
-  public:
-    explicit DeviceBuffer(size_t bytes) {
-        if (bytes != 0 && aclrtMalloc(&data_, bytes, ACL_MEM_MALLOC_NORMAL_ONLY) != 0) throw std::bad_alloc();
-    }
-    DeviceBuffer(DeviceBuffer&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
-    DeviceBuffer& operator=(DeviceBuffer&&) = delete;
-    ~DeviceBuffer() {
-        if (data_ != nullptr) aclrtFree(data_);
-    }
-    void* data() const { return data_; }
-
-  private:
-    void* data_ = nullptr;
-};
-
-// Every element of a strided tensor, in row-major order, to or from packed memory.
-inline void copy_elements(const Tensor& tensor, size_t item, char* packed, bool to_packed) {
-    const int64_t count = tensor.numel();
-    for (int64_t i = 0; i < count; ++i) {
-        char* element = tensor.as<char>() + tensor.offset(i) * static_cast<int64_t>(item);
-        if (to_packed)
-            std::memcpy(packed + i * item, element, item);
-        else
-            std::memcpy(element, packed + i * item, item);
-    }
-}
-
-inline size_t item_size(const Tensor& tensor) {
-    const int size = ge::GetSizeByDataType(static_cast<ge::DataType>(tensor.dtype));
-    if (size <= 0 || size > ge::kDataTypeSizeBitOffset) {
-        throw OperatorFailure(
-            kNoKernel, "a tensor of ge::DataType " + std::to_string(tensor.dtype) + " has no whole bytes");
-    }
-    return static_cast<size_t>(size);
-}
-
-// Numbers that an aclnn function was given for an input, as the kernel sees them: in device memory, of the
-// definition's dtype.
-class NumberTensor {
-  public:
-    NumberTensor(const Tensor& given, ge::DataType dtype)
-        : dims_(given.sizes, given.sizes + given.rank),
-          memory_(static_cast<size_t>(given.numel()) *
-                  item_size(Tensor{nullptr, static_cast<int32_t>(dtype)})) {
-        dims_.resize(2 * dims_.size());
-        int64_t stride = 1;
-        for (int32_t axis = given.rank; axis-- > 0; stride *= dims_[axis]) dims_[given.rank + axis] = stride;
-        tensor = {memory_.data(), dtype, given.rank, dims_.data(), dims_.data() + given.rank};
-        const size_t from = item_size(given), to = item_size(tensor);
-        for (int64_t i = 0; i < given.numel(); ++i) {
-            const char* element = given.as<char>() + given.offset(i) * static_cast<int64_t>(from);
-            if (store_element(tensor.as<char>() + i * static_cast<int64_t>(to), dtype, element, given.dtype))
-                continue;
-            throw OperatorFailure(kNoKernel, "numbers cannot be converted to ge::DataType " +
-                                                 std::to_string(static_cast<int>(dtype)));
-        }
-    }
-    NumberTensor(const NumberTensor&) = delete;
-    NumberTensor& operator=(const NumberTensor&) = delete;
-
-    Tensor tensor;
-
-  private:
-    std::vector<int64_t> dims_;
-    DeviceBuffer memory_;
-};
 
 // The tensors that a call gives for each input, then for each output.
 using Arguments = std::vector<Span<Tensor>>;
@@ -140,6 +62,22 @@ class Operator {
     // A tiled call, ready to run.
     class Call;
     std::unique_ptr<Call> prepare(const Value* values, size_t count);
+
+    // A call's values with the tensors that the operator takes in FRACTAL_NZ kept so, as GE has them before
+    // it.
+    std::vector<Value> in_its_formats(const Value* values, size_t count,
+                                      std::deque<MatrixBlocks>& blocks) const {
+        std::vector<Value> given(values, values + count);
+        const Arguments arguments = input_arguments(values);
+        if (find_combination(arguments) != definition_.combinations.size()) return given;
+        const size_t c = find_combination(arguments, false);
+        for (size_t i = 0; c != definition_.combinations.size() && i < arguments.size(); ++i) {
+            const TensorKind& kind = definition_.combinations[c][i];
+            if (kind.format != ge::FORMAT_FRACTAL_NZ || given[i].kind != ValueKind::kTensor) continue;
+            given[i].tensors = &blocks.emplace_back(arguments[i][0]).tensor;
+        }
+        return given;
+    }
 
     // What a hand-written aclnn function asks: values are a request (0 run, 1 check the tiling, 2 infer), the
     // numbers of inputs, attrs and outputs, then these. What it leaves out at the end is absent.
@@ -216,11 +154,17 @@ class Operator {
 
     static gert::Tensor described(const Tensor& tensor, void* data) {
         gert::StorageShape shape;
-        for (int32_t axis = 0; axis < tensor.rank; ++axis) {
+        for (int32_t axis = 0; axis < tensor.rank; ++axis)
             shape.MutableOriginShape().AppendDim(tensor.sizes[axis]);
-            shape.MutableStorageShape().AppendDim(tensor.sizes[axis]);
-        }
-        return {shape, {}, gert::kOnHost, static_cast<ge::DataType>(tensor.dtype), data};
+        const Span<int64_t> kept = in_blocks(tensor.format)
+                                       ? Span<int64_t>{tensor.kept, static_cast<size_t>(tensor.kept_rank)}
+                                       : Span<int64_t>{tensor.sizes, static_cast<size_t>(tensor.rank)};
+        for (int64_t size : kept) shape.MutableStorageShape().AppendDim(size);
+        return {shape,
+                {ge::FORMAT_ND, kind_of(tensor).format},
+                gert::kOnHost,
+                static_cast<ge::DataType>(tensor.dtype),
+                data};
     }
 
     gert::ComputeNodeInfo make_node(const Arguments& arguments, const Value* attrs) {
@@ -268,15 +212,20 @@ class Operator {
         }
     }
 
-    // The first combination that has the dtypes of every tensor there is; the number of combinations where
-    // none has. Numbers are converted to what the combination has for them.
-    size_t find_combination(const Arguments& arguments) const {
+    static TensorKind kind_of(const Tensor& tensor) {
+        return {static_cast<ge::DataType>(tensor.dtype), kept_format(static_cast<ge::Format>(tensor.format))};
+    }
+
+    // The first combination that has the kinds of every tensor there is, or their dtypes alone; the number of
+    // combinations where none has. Numbers are converted to what the combination has for them.
+    size_t find_combination(const Arguments& arguments, bool by_format = true) const {
         for (size_t c = 0; c < definition_.combinations.size(); ++c) {
             bool fits = true;
             for (size_t i = 0; i < arguments.size() && fits; ++i) {
                 if (is_numbers(i)) continue;
+                const TensorKind& known = definition_.combinations[c][i];
                 for (const Tensor& tensor : arguments[i])
-                    fits = fits && tensor.dtype == definition_.combinations[c][i];
+                    fits = fits && (by_format ? kind_of(tensor) == known : tensor.dtype == known.dtype);
             }
             if (fits) return c;
         }
@@ -297,7 +246,7 @@ class Operator {
         const size_t c = find_combination(inputs);
         if (c == definition_.combinations.size()) fail(kInferShapeFailed, no_kernel(inputs));
         for (size_t i = 0; i < definition_.outputs.size(); ++i)
-            node.outputs.at(i)->SetDataType(definition_.combinations[c][inputs.size() + i]);
+            node.outputs.at(i)->SetDataType(definition_.combinations[c][inputs.size() + i].dtype);
     }
 
     std::string no_kernel(const Arguments& arguments) const {
@@ -305,14 +254,20 @@ class Operator {
         std::string given, known;
         for (size_t i = 0; i < arguments.size(); ++i) {
             given += (i == 0 ? "" : ", ") + parameters[i]->name + ": ";
-            given += arguments[i].size() == 0 ? "none" : dtype_name(arguments[i][0].dtype);
+            given += arguments[i].size() == 0 ? "none" : kind_name(kind_of(arguments[i][0]));
         }
         for (const Combination& one : definition_.combinations) {
             known += known.empty() ? "" : "; ";
             for (size_t i = 0; i < one.size(); ++i)
-                known += (i == 0 ? "" : ", ") + parameters[i]->name + ": " + dtype_name(one[i]);
+                known += (i == 0 ? "" : ", ") + parameters[i]->name + ": " + kind_name(one[i]);
         }
         return "no kernel takes " + given + "; the definition has " + known;
+    }
+    static std::string kind_name(const TensorKind& kind) {
+        const std::string name = dtype_name(kind.dtype);
+        return kind.format == ge::FORMAT_ND
+                   ? name
+                   : name + " in " + ge::TypeUtils::FormatToSerialString(kind.format);
     }
     static std::string dtype_name(int32_t dtype) {
         static const char* const names[] = {"float32", "float16", "int8",   "int32",  "uint8",
@@ -380,7 +335,7 @@ class Operator::Call {
         if (combination == op.definition_.combinations.size()) op.fail(kNoKernel, op.no_kernel(arguments_));
         for (size_t i = 0; i < op.definition_.inputs.size(); ++i) {
             if (!op.is_numbers(i) || arguments_[i].size() == 0) continue;
-            numbers_.emplace_back(arguments_[i][0], op.definition_.combinations[combination][i]);
+            numbers_.emplace_back(arguments_[i][0], op.definition_.combinations[combination][i].dtype);
             arguments_[i] = {&numbers_.back().tensor, 1};
         }
         launch_ = op.kernel(combination);
@@ -394,7 +349,8 @@ class Operator::Call {
         const auto parameters = op_.definition_.parameters();
         for (size_t i = 0; i < arguments_.size(); ++i) {
             for (const Tensor& tensor : arguments_[i]) {
-                if (tensor.is_contiguous() || parameters[i]->ignore_contiguous) continue;
+                if (in_blocks(tensor.format) || tensor.is_contiguous() || parameters[i]->ignore_contiguous)
+                    continue;
                 op_.fail(kParamInvalid, "parameter " + parameters[i]->name +
                                             " has gaps in its memory; call l0op::Contiguous before, or "
                                             "l0op::ViewCopy after");
@@ -470,6 +426,18 @@ class Operator::Call {
                  std::vector<std::pair<const Tensor*, char*>>& results) const {
         void* data = tensor.data;
         const size_t item = item_size(tensor);
+        if (in_blocks(tensor.format)) {
+            if (!tensor.is_contiguous() || tensor.view_offset != 0) {
+                op_.fail(kParamInvalid, "parameter " + parameter.name + " is a view of a tensor in " +
+                                            Operator::kind_name(Operator::kind_of(tensor)) +
+                                            "; a kernel takes whole ones");
+            }
+            int64_t count = 1;
+            for (int32_t axis = 0; axis < tensor.kept_rank; ++axis) count *= tensor.kept[axis];
+            if (is_output && data != nullptr && (zeroed_ || parameter.initial == uint64_t{0}))
+                std::memset(data, 0, static_cast<size_t>(count) * item);
+            return data;
+        }
         if (!tensor.is_contiguous() && !parameter.ignore_contiguous) {
             kept.emplace_back(static_cast<size_t>(tensor.numel()) * item);
             data = kept.back().data();
@@ -578,10 +546,13 @@ int reported(const std::string& op_type, F&& body) {
     }
 }
 
-// The call of an operator by its values alone, as the graph engine makes it: with a workspace of its own.
+// The call of an operator by its values alone, as the graph engine makes it: in the formats that the operator
+// takes, and with a workspace of its own.
 inline int run_operator(Operator& op, const Value* values, size_t count) {
     return reported(op.type(), [&] {
-        const auto call = op.prepare(values, count);
+        std::deque<MatrixBlocks> blocks;
+        const std::vector<Value> given = op.in_its_formats(values, count, blocks);
+        const auto call = op.prepare(given.data(), count);
         const DeviceBuffer workspace(call->workspace_bytes());
         call->run(workspace.data(), call->workspace_bytes());
     });

@@ -46,7 +46,10 @@ class OpParamDef {
         return any_dtype = true, DataType(std::move(types));
     }
     OpParamDef& Format(std::vector<ge::Format> values) { return formats = std::move(values), *this; }
-    OpParamDef& FormatList(std::vector<ge::Format> values) { return Format(std::move(values)); }
+    // Every format of the list with every combination of the other parameters.
+    OpParamDef& FormatList(std::vector<ge::Format> values) {
+        return any_format = true, Format(std::move(values));
+    }
     OpParamDef& UnknownShapeFormat(std::vector<ge::Format>) { return *this; }
     OpParamDef& DataTypeForBinQuery(std::vector<ge::DataType>) { return *this; }
     OpParamDef& FormatForBinQuery(std::vector<ge::Format>) { return *this; }
@@ -66,6 +69,7 @@ class OpParamDef {
     OpParamDef& OutputShapeDependOnCompute() { return shape_by_kernel = true, *this; }
     OpParamDef& Follow(const char* other, FollowType type = FollowType::ALL) {
         if (type == FollowType::ALL || type == FollowType::DTYPE) follows = other;
+        if (type == FollowType::ALL || type == FollowType::FORMAT) follows_format = other;
         return *this;
     }
     OpParamDef& Comment(const char*) { return *this; }
@@ -75,14 +79,15 @@ class OpParamDef {
     Option kind = REQUIRED;
     std::vector<ge::DataType> dtypes;  // one for each combination, or with any_dtype each one allowed
     bool any_dtype = false;
-    std::vector<ge::Format> formats;
+    std::vector<ge::Format> formats;  // as dtypes, with any_format
+    bool any_format = false;
     PassedAs passed_as = PassedAs::TENSOR;
     bool ignore_contiguous = false;
     std::optional<ge::DataType> to_dtype;
     std::string to_dtype_of;
     std::optional<uint64_t> initial;  // the output's elements before the kernel starts
     bool shape_by_kernel = false;
-    std::string follows;
+    std::string follows, follows_format;
 };
 
 using AttrValue = std::variant<int64_t, float, bool, std::string, std::vector<int64_t>, std::vector<float>,

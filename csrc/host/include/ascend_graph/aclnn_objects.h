@@ -9,8 +9,8 @@
 
 namespace ascend_graph::host {
 
-// One allocation holds the object and, behind it, its sizes and strides, and the sizes of what the memory holds where
-// that is in another format: every eager call makes some.
+// One allocation holds the object and, behind it, its sizes and strides, and the sizes of what the memory
+// holds where that is in another format: every eager call makes some.
 struct TensorObject {
     explicit TensorObject(uint64_t rank, uint64_t kept_rank = 0) : rank(rank), kept_rank(kept_rank) {}
     TensorObject(const TensorObject&) = delete;

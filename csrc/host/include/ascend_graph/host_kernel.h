@@ -27,8 +27,9 @@ struct Span {
 };
 
 // A strided view of device memory. `sizes` and `strides` count elements; `dtype` is ge::DataType's number.
-// Memory in another `format` (ge::Format's number) than that of the sizes, such as FRACTAL_NZ, has sizes of its own, the
-// `kept` ones; the view is then one of the tensor that the memory stands for, and `view_offset` where it begins there.
+// Memory in another `format` (ge::Format's number) than that of the sizes, such as FRACTAL_NZ, has sizes of
+// its own, the `kept` ones; the view is then one of the tensor that the memory stands for, and `view_offset`
+// where it begins there.
 struct Tensor {
     void* data = nullptr;
     int32_t dtype = 0;
@@ -106,6 +107,10 @@ using KernelEntry = int (*)(const Value* values, size_t count);
 }  // namespace ascend_graph::host
 
 extern "C" {
+
+// The number is that of the layout of Value and Tensor: a package that was compiled with another one does not
+// load.
+#define ascendgraphRegisterKernel ascendgraphRegisterKernelOfLayout2
 
 // Makes `entry` the kernel of `op_type`; called when an operator package is loaded. A later package does not
 // replace the kernel of an earlier one: the search order of ASCEND_CUSTOM_OPP_PATH decides.
