@@ -13,30 +13,13 @@ namespace {
 // aclFormat's numbers.
 enum : int32_t { kNC1HWC0 = 3, kFractalZ = 4, kFractalNz = 29, kNDC1HWC0 = 32, kFractalZ3D = 33 };
 
-// A format as a permutation: a tensor is padded and seen with `outer` sizes in the place of its own, and the
-// dimensions of that are kept in the order `order`.
+// A format as a permutation: a tensor is padded and seen with the sizes `seen` in the place of its own, and
+// the dimensions of that are kept in the order `order`.
 struct Layout {
     c10::SmallVector<int64_t, 6> padded;
     c10::SmallVector<int64_t, 8> seen;
     c10::SmallVector<int64_t, 8> order;
 };
-
-// Rows and columns of the last two dimensions in blocks of 16 rows of 32 bytes, column of blocks by column.
-Layout matrices(const Blocks& b) {
-    const size_t outer = b.sizes.size() < 2 ? 0 : b.sizes.size() - 2;
-    const int64_t *kept = b.kept.data() + outer, columns = kept[0], rows = kept[1];
-    const int64_t row = kept[2], column = kept[3];
-    Layout layout;
-    for (size_t d = 0; d < outer; ++d) {
-        layout.padded.push_back(b.sizes[d]);
-        layout.seen.push_back(b.sizes[d]);
-        layout.order.push_back(static_cast<int64_t>(d));
-    }
-    layout.padded.append({rows * row, columns * column});
-    layout.seen.append({rows, row, columns, column});
-    for (int64_t d : {2, 0, 1, 3}) layout.order.push_back(static_cast<int64_t>(outer) + d);
-    return layout;
-}
 
 // Channels in blocks, each block's with the image's points in between: NCHW, or NCDHW.
 Layout images(const Blocks& b, bool deep) {
@@ -81,13 +64,6 @@ Layout layout_of(const Blocks& b) {
     };
     Layout layout;
     switch (b.format) {
-        case kFractalNz:
-            TORCH_CHECK(b.kept.size() >= 4 && b.kept.size() == std::max<size_t>(b.sizes.size(), 2) + 2,
-                        "a tensor of shape ", c10::IntArrayRef(b.sizes),
-                        " cannot be kept in the format FRACTAL_NZ as ", c10::IntArrayRef(b.kept),
-                        "; its last two dimensions become four");
-            layout = matrices(b);
-            break;
         case kNC1HWC0:
             expect(4, 5);
             layout = images(b, false);
@@ -108,8 +84,7 @@ Layout layout_of(const Blocks& b) {
             TORCH_CHECK(false, "the format ", b.format, " is not supported on the host");
     }
     bool fits = c10::multiply_integers(layout.seen) == c10::multiply_integers(b.kept);
-    for (size_t d = 0; d < b.sizes.size() && b.sizes.size() > 1; ++d)
-        fits = fits && layout.padded[d] >= b.sizes[d];
+    for (size_t d = 0; d < b.sizes.size(); ++d) fits = fits && layout.padded[d] >= b.sizes[d];
     TORCH_CHECK(fits, "memory of sizes ", c10::IntArrayRef(b.kept), " is no tensor of shape ",
                 c10::IntArrayRef(b.sizes), " in the format ", format_name(b.format));
     return layout;
@@ -128,11 +103,33 @@ at::Tensor inner(at::Tensor padded, c10::IntArrayRef sizes) {
     return padded;
 }
 
-// A tensor of one dimension is a matrix of one column, one of none a matrix of one number.
-c10::SmallVector<int64_t, 6> with_columns(c10::IntArrayRef sizes) {
-    c10::SmallVector<int64_t, 6> result(sizes.begin(), sizes.end());
-    while (result.size() < 2) result.push_back(1);
-    return result;
+// FRACTAL_NZ has the rows and columns of the last two dimensions in blocks of 16 rows of 32 bytes, column of
+// blocks by column. Calls `copy(plain, kept, bytes)` for what of a row is in a block.
+template <typename Copy>
+void for_rows_of_blocks(const at::Tensor& plain, const at::Tensor& kept, const Blocks& b, Copy copy) {
+    const size_t rank = b.sizes.size();
+    // A tensor of one dimension is a matrix of one column, one of none a matrix of one number.
+    const int64_t rows = rank == 0 ? 1 : b.sizes[rank < 2 ? 0 : rank - 2],
+                  columns = rank < 2 ? 1 : b.sizes[rank - 1];
+    const int64_t* const k = b.kept.data() + (b.kept.size() < 4 ? 0 : b.kept.size() - 4);
+    TORCH_CHECK(
+        b.kept.size() == std::max<size_t>(rank, 2) + 2 && rows <= k[1] * k[2] && columns <= k[0] * k[3],
+        "memory of sizes ", c10::IntArrayRef(b.kept), " is no tensor of shape ", c10::IntArrayRef(b.sizes),
+        " in the format FRACTAL_NZ, whose last two dimensions become four");
+    const auto item = static_cast<int64_t>(plain.itemsize());
+    auto* const first = static_cast<char*>(plain.data_ptr());
+    auto* const first_kept = static_cast<char*>(kept.data_ptr());
+    const int64_t matrices = rows * columns == 0 ? 0 : plain.numel() / (rows * columns);
+    for (int64_t matrix = 0; matrix < matrices; ++matrix) {
+        for (int64_t row = 0; row < rows; ++row) {
+            char* const line = first + (matrix * rows + row) * columns * item;
+            for (int64_t block = 0; block * k[3] < columns; ++block) {
+                const int64_t place = ((matrix * k[0] + block) * k[1] * k[2] + row) * k[3];
+                copy(line + block * k[3] * item, first_kept + place * item,
+                     static_cast<size_t>(std::min(k[3], columns - block * k[3]) * item));
+            }
+        }
+    }
 }
 
 // libtorch_npu does not export the class's type: it is known by its name.
@@ -204,19 +201,32 @@ Blocks blocks_of(const Tensor& t) {
 }
 
 at::Tensor unblocked(const at::Tensor& kept, const Blocks& blocks) {
+    if (blocks.format == kFractalNz) {
+        at::Tensor plain = at::empty(blocks.sizes, kept.options());
+        for_rows_of_blocks(plain, kept.contiguous(), blocks, [](char* row, const char* place, size_t bytes) {
+            std::memcpy(row, place, bytes);
+        });
+        return plain;
+    }
     const Layout layout = layout_of(blocks);
     c10::SmallVector<int64_t, 8> back(layout.order.size());
     for (size_t d = 0; d < back.size(); ++d)
         back[static_cast<size_t>(layout.order[d])] = static_cast<int64_t>(d);
     const at::Tensor padded = kept.reshape(ordered(layout)).permute(back).reshape(layout.padded);
-    return inner(padded, with_columns(blocks.sizes)).reshape(blocks.sizes).contiguous();
+    return inner(padded, blocks.sizes).contiguous();
 }
 
 void put_blocks(const at::Tensor& plain, const Blocks& blocks, const at::Tensor& kept) {
+    if (blocks.format == kFractalNz) {
+        kept.zero_();
+        for_rows_of_blocks(plain.contiguous(), kept, blocks, [](const char* row, char* place, size_t bytes) {
+            std::memcpy(place, row, bytes);
+        });
+        return;
+    }
     const Layout layout = layout_of(blocks);
     at::Tensor padded = at::zeros(layout.padded, plain.options());
-    const auto sizes = with_columns(blocks.sizes);
-    inner(padded, sizes).copy_(plain.reshape(sizes));
+    inner(padded, blocks.sizes).copy_(plain);
     kept.view(ordered(layout)).copy_(padded.view(layout.seen).permute(layout.order));
 }
 
