@@ -273,10 +273,16 @@ _HEADER_PACKAGES = {
 _NO_HEADER = re.compile(r"fatal error: (\S+): No such file")
 
 
+#: How compilers say that they do not know a standard of C++.
+_NO_STANDARD = re.compile(r"(?:unrecognized command[- ]line option .-std=|invalid value ')(c\+\+\d\d)")
+
+
 def _hint(output: str) -> str:
     """What to do about a compiler's errors, as far as they say."""
     if "No space left on device" in output:
         return "\nThe disk is full: set ASCEND_GRAPH_CACHE to a directory on another"
+    if (standard := _NO_STANDARD.search(output)) is not None:
+        return f"\nThe installed torch asks for {standard[1]}, which this compiler does not know: set CXX to a newer one, g++ 10 or clang++ 14"
     packages = {
         f"{header} is in the package {package} of Debian and Ubuntu; a copy elsewhere is found by CPLUS_INCLUDE_PATH"
         for header in _NO_HEADER.findall(output)

@@ -231,6 +231,21 @@ def test_a_missing_header_of_a_known_library_names_its_package(tmp_path: Path, m
         answering(tmp_path).build()
 
 
+@pytest.mark.parametrize(
+    "said",
+    ["unrecognized command line option ‘-std=c++20’; did you mean ‘-std=c++2a’?", "invalid value 'c++20' in '-std=c++20'"],
+)
+def test_a_compiler_before_the_standard_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str) -> None:
+    script = tmp_path / "old"
+    script.write_text(
+        f'#!/bin/sh\ncase "$*" in *--version*) exec g++ "$@";; esac\ncat >&2 <<"END"\nerror: {said}\nEND\nexit 1\n'
+    )
+    script.chmod(0o755)
+    monkeypatch.setenv("CXX", str(script))
+    with pytest.raises(BuildError, match=r"asks for c\+\+20, which this compiler does not know: set CXX to a newer one"):
+        answering(tmp_path).build()
+
+
 def test_a_full_disk_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = tmp_path / "full"
     script.write_text(

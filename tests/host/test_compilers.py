@@ -21,7 +21,7 @@ from ascend_graph.host.toolkit import toolkit_directory
 from . import foreign
 from .test_native import PROGRAM
 
-KINDS = {"g++": range(11, 20), "clang++": range(14, 30)}
+KINDS = {"g++": range(9, 20), "clang++": range(14, 30)}
 
 
 def others() -> list[str]:
