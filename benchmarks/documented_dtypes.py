@@ -45,9 +45,13 @@ SLIPS = {
     ("aclnnDynamicQuantV2", "groupIndex"): "ends of groups, and floats",
     ("aclnnGroupedMatmulFinalizeRoutingV2", "scale"): "only that of weights of 4 bits",
     ("aclnnGroupedMatmulFinalizeRoutingV3", "scale"): "only that of weights of 4 bits",
+    ("aclnnBlockSparseAttentionGrad", "blockSparseMask"): "torch_npu's gradient hands over the forward's, INT8",
     # torch_npu's own tests for devices pass one of FLOAT16, which nothing is written to without softmaxLseFlag.
     **{(f"aclnnFusedInferAttentionScoreV{n}", "softmaxLse"): "only with softmaxLseFlag" for n in (2, 3, 4)},
 }
+
+#: Processors that torch_npu's own document of the operator has, against the function's.
+HAVING = {("aclnnQuantLightningIndexer", name) for name in ("Ascend910B1", "Ascend910_9391")}
 
 
 def git(repository: Path, *arguments: str) -> str:
@@ -101,14 +105,17 @@ def read(symbol: str, document: str) -> dict[str, frozenset[DataType]]:
     return {}
 
 
-def lacking(document: str) -> frozenset[str]:
+def lacking(symbol: str, document: str) -> frozenset[str]:
     """The processors of the host that a document says do not have its function."""
     section = PRODUCTS.search(document)
     lines = [line for line in section[1].splitlines() if "<term>" in line] if section else []
     if all(REFUSED.search(line) for line in lines):
         return frozenset()  # a function that no product has is a slip of the document
     return frozenset(
-        name for name, series in SERIES.items() for line in lines if series in line and REFUSED.search(line)
+        name
+        for name, series in SERIES.items()
+        for line in lines
+        if series in line and REFUSED.search(line) and (symbol, name) not in HAVING
     )
 
 
@@ -117,21 +124,27 @@ def main() -> dict[str, object]:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("repositories", nargs="*", type=Path, help="without any the file alone is counted")
     parser.add_argument("--write", action="store_true", help="write the rules; by hand nothing is to be added")
+    parser.add_argument(
+        "--only", help="the functions to read, with commas between them; what the files have of others is kept"
+    )
     options = parser.parse_args()
     if not options.repositories:
         rules = documented_dtypes()
         counted = {"functions": len(rules), "parameters": sum(map(len, rules.values()))}
         return {**counted, "not_on_every_processor": len(lacking_processors())}
-    symbols = {f.symbol for f in functions().values()}
+    known = {f.symbol for f in functions().values()}
+    symbols = known & set(options.only.split(",")) if options.only else known
     pages = {symbol: text for repository in options.repositories for symbol, text in documents(repository, symbols)}
     read_rules = {symbol: read(symbol, text) for symbol, text in sorted(pages.items())}
     rules = {symbol: found for symbol, found in read_rules.items() if found}
+    rules |= {s: found for s, found in documented_dtypes().items() if options.only and s not in symbols}
     differing = sorted(
         s for s in rules.keys() | documented_dtypes().keys() if rules.get(s) != documented_dtypes().get(s)
     )
     for symbol in differing:
         print(f"- {line_of(symbol, documented_dtypes().get(symbol, {}))}\n+ {line_of(symbol, rules.get(symbol, {}))}")
-    refused = {symbol: found for symbol, text in sorted(pages.items()) if (found := lacking(text))}
+    refused = {symbol: found for symbol, text in sorted(pages.items()) if (found := lacking(symbol, text))}
+    refused |= {s: found for s, found in lacking_processors().items() if options.only and s not in symbols}
     moved = sorted(
         s for s in refused.keys() | lacking_processors().keys() if refused.get(s) != lacking_processors().get(s)
     )
@@ -141,10 +154,10 @@ def main() -> dict[str, object]:
         )
     if options.write:
         kept = [line for line in PRODUCTS_TABLE.read_text().splitlines() if line.startswith("#")]
-        lines = (f"{symbol}: {' '.join(sorted(names))}" for symbol, names in refused.items())
+        lines = (f"{symbol}: {' '.join(sorted(names))}" for symbol, names in sorted(refused.items()))
         PRODUCTS_TABLE.write_text("\n".join([*kept, "", *lines, ""]))
         notes = [line for line in TABLE.read_text().splitlines() if line.startswith("#")]
-        TABLE.write_text("\n".join([*notes, "", *(line_of(s, found) for s, found in rules.items()), ""]))
+        TABLE.write_text("\n".join([*notes, "", *(line_of(s, found) for s, found in sorted(rules.items())), ""]))
     parameters = sum(map(len, rules.values()))
     return {
         "documents": len(pages),

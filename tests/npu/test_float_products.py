@@ -10,66 +10,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 import torch
 import torch_npu
+from float_codes import E2M1, E4M3, E5M2, HIF8, Array, drawn
 from npu_ways import ASCEND_950, check
 
 pytestmark = ASCEND_950
 
 T = torch.Tensor
-Array = npt.NDArray[np.float64]
-
-HIF8, E2M1 = torch_npu.hifloat8, torch_npu.float4_e2m1fn_x2
-E4M3, E5M2 = torch.float8_e4m3fn, torch.float8_e5m2
 EIGHT_BITS = [E4M3, E5M2, HIF8]
 TARGETS = [torch.float16, torch.bfloat16, torch.float32]
-
-
-def field_of(code: int, exponent: int, mantissa: int) -> float:
-    """A float of a sign, an exponent and a mantissa, finite."""
-    sign = -1.0 if code >> (exponent + mantissa) else 1.0
-    power, fraction = code >> mantissa & ((1 << exponent) - 1), code & ((1 << mantissa) - 1)
-    bias = (1 << (exponent - 1)) - 1
-    if power == 0:
-        return sign * float(fraction * 2.0 ** (1 - bias - mantissa))
-    return sign * float((1 + fraction / 2**mantissa) * 2.0 ** (power - bias))
-
-
-def hifloat8_of(code: int) -> float:
-    """By the prefix behind the sign: how many bits the exponent has."""
-    if code in (0x80, 0x6F, 0xEF):  # not a number, and infinities
-        return float("nan")
-    bits = f"{code:08b}"
-    sign, rest = -1.0 if bits[0] == "1" else 1.0, bits[1:]
-    if rest.startswith("0000"):
-        return sign * 2.0 ** (int(rest[4:], 2) - 23) if rest[4:] != "000" else 0.0
-    prefix, width = next(
-        (p, w) for p, w in {"0001": 0, "001": 1, "01": 2, "10": 3, "11": 4}.items() if rest.startswith(p)
-    )
-    field, fraction = rest[len(prefix) :][:width], rest[len(prefix) + width :]
-    exponent = int("1" + field[1:], 2) * (-1 if field[0] == "1" else 1) if width else 0
-    return sign * (1 + int(fraction, 2) / 2 ** len(fraction)) * 2.0**exponent
-
-
-MEANING = {
-    E4M3: [field_of(c, 4, 3) for c in range(256)],
-    E5M2: [field_of(c, 5, 2) for c in range(256)],
-    HIF8: [hifloat8_of(c) for c in range(256)],
-    E2M1: [field_of(c, 2, 1) for c in range(16)],
-}
-
-
-def drawn(dtype: Any, *shape: int) -> tuple[T, Array]:
-    """Codes of numbers that are not far apart, and what they mean; of 4 bits two in a byte, the first in the lower half."""
-    usable = [c for c, n in enumerate(MEANING[dtype]) if 2**-6 <= abs(n) <= 8 or n == 0]
-    places = torch.randint(len(usable), shape)
-    codes = torch.tensor(usable, dtype=torch.uint8)[places]
-    numbers = np.array(MEANING[dtype])[codes.numpy()]
-    if dtype == E2M1:
-        return codes[..., ::2] | codes[..., 1::2] << 4, numbers
-    return (codes if dtype == HIF8 else codes.view(dtype)), numbers
 
 
 def spread(scales: T, sizes: tuple[int, int], shape: tuple[int, int]) -> Array:
@@ -208,3 +159,154 @@ def test_what_documents_leave_out_is_refused(change: dict[str, Any], text: str) 
     given = {name: x.npu() if isinstance(x, T) else x for name, x in {**valid, **change}.items()}
     with pytest.raises(RuntimeError, match=text):
         torch_npu.npu_quant_matmul(**given)
+
+
+def transposed_product(a: T, b: T, rows: T | None, columns: T, target: torch.dtype, **options: Any) -> T:
+    return torch_npu.npu_transpose_quant_batchmatmul(
+        a, b, dtype=target, x1_scale=rows, x2_scale=columns, perm_x1=[1, 0, 2], perm_y=[1, 0, 2], **options
+    )
+
+
+@pytest.mark.parametrize("dtype", [E4M3, E5M2])
+@pytest.mark.parametrize("target", [torch.float16, torch.bfloat16])
+def test_batches_behind_rows_by_scales_of_rows_and_columns(dtype: Any, target: torch.dtype) -> None:
+    (a, left), (b, right) = drawn(dtype, 5, 3, 512), drawn(dtype, 3, 512, 128)
+    rows, columns = torch.rand(5) / 16, torch.rand(128) / 16
+    y = np.einsum("mbk,bkn->mbn", left, right) * rows.double().numpy()[:, None, None] * columns.double().numpy()
+    check(
+        lambda a, b, r, c: transposed_product(a, b, r, c, target, perm_x2=[0, 1, 2]),
+        [a, b, rows, columns],
+        expect(y, target),
+        "eager captured ge npugraph_ex",
+    )
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_batches_behind_rows_by_scales_of_blocks(turned: bool) -> None:
+    (a, left), (b, right) = drawn(E4M3, 5, 3, 128), drawn(E4M3, *((3, 32, 128) if turned else (3, 128, 32)))
+    rows, columns = powers(5, 3, 2, 2), powers(*((3, 32, 2, 2) if turned else (3, 2, 32, 2)))
+    of_rows = means(rows).flatten(2).double().numpy().repeat(32, -1)
+    of_columns = means(columns) if turned else means(columns).transpose(1, 2)  # [batch, columns, pairs of blocks, 2]
+    scales = of_columns.flatten(2).double().numpy().repeat(32, -1)
+    numbers = right if turned else right.swapaxes(1, 2)
+    y = np.einsum("mbk,bnk->mbn", left * of_rows, numbers * scales)
+    check(
+        lambda a, b, r, c: transposed_product(
+            a, b, r.view(torch.float8_e8m0fnu), c.view(torch.float8_e8m0fnu), torch.bfloat16, group_sizes=[0, 0, 32],
+            perm_x2=[0, 2, 1] if turned else [0, 1, 2],
+        ),
+        [a, b, rows, columns],
+        expect(y, torch.bfloat16),
+        "eager captured",
+    )  # fmt: skip
+
+
+def test_batches_behind_rows_by_packed_scales() -> None:
+    (a, left), (b, right) = drawn(HIF8, 5, 3, 48), drawn(HIF8, 3, 48, 8)
+    columns = torch.rand(8).view(torch.int32).long() & 0xFFFFE000  # 19 bits of a float count
+    y = np.einsum("mbk,bkn->mbn", left, right) * columns.int().view(torch.float32).double().numpy()
+    check(
+        lambda a, b, c: transposed_product(a, b, None, c, torch.float16, perm_x2=[0, 1, 2], **kinds(HIF8)),
+        [a, b, columns],
+        expect(y, torch.float16),
+        "eager captured",
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"perm_x2": [1, 0, 2]}, r"permX2 \[1, 0, 2\] \(\[0, 1, 2\], \[0, 2, 1\]\)"),
+        ({"batch_split_factor": 3}, r"batchSplitFactor 3 \(1\)"),
+        ({"x1_scale": torch.ones(4)}, r"x1Scale \(4,\), x2Scale \(128,\): \(5,\) and \(128,\) are expected"),
+        ({"x2_scale": torch.ones(128).half()}, r"FLOAT16; documents have|with x2Scale torch.float16"),
+        ({"x1": drawn(E4M3, 5, 3, 256)[0], "x2": drawn(E4M3, 3, 256, 128)[0]}, r"sums of 256 \(512\)"),
+    ],
+)
+def test_batches_behind_rows_that_documents_leave_out_are_refused(change: dict[str, Any], text: str) -> None:
+    valid = {
+        "x1": drawn(E4M3, 5, 3, 512)[0], "x2": drawn(E4M3, 3, 512, 128)[0], "dtype": torch.float16, "x1_scale": torch.ones(5),
+        "x2_scale": torch.ones(128),
+    }  # fmt: skip
+    given = {name: x.npu() if isinstance(x, T) else x for name, x in {**valid, **change}.items()}
+    with pytest.raises(RuntimeError, match=text):
+        torch_npu.npu_transpose_quant_batchmatmul(**given)
+
+
+@pytest.mark.parametrize("dtype", EIGHT_BITS)
+@pytest.mark.parametrize("in_place", [True, False])
+def test_products_that_are_added(dtype: Any, in_place: bool) -> None:
+    """https://gitcode.com/cann/ops-nn, matmul/quant_batch_matmul_inplace_add; https://gitcode.com/Ascend/op-plugin has what callers turn."""
+    (a, left), (b, right), y = drawn(dtype, 100, 6), drawn(dtype, 100, 8), torch.randn(6, 8)
+    name = "npu_add_quant_matmul_" if in_place else "npu_add_quant_matmul"
+    if dtype == HIF8:
+        rows, columns = torch.rand(1), torch.rand(1)
+        added = left.T @ right * float(rows) * float(columns)
+        options: dict[str, Any] = {**kinds(HIF8), "group_sizes": [0, 0, 0]}
+    else:
+        rows, columns = powers(2, 6, 2), powers(2, 8, 2)
+        factors = [spread_along(s, 100) for s in (rows, columns)]
+        added = (left * factors[0]).T @ (right * factors[1])
+        kind = torch_npu.float8_e8m0fnu
+        options = {"x1_scale_dtype": kind, "x2_scale_dtype": kind, "group_sizes": [1, 1, 32]}
+
+    def call(y: T, a: T, b: T, r: T, c: T) -> T:
+        turned = r.transpose(0, 1) if r.dim() == 3 else r
+        return getattr(torch_npu, name)(y, a.transpose(0, 1), b, c, x1_scale=turned, **options)
+
+    check(call, [y, a, b, rows, columns], (y.double() + torch.from_numpy(added)).float(), "eager captured")
+
+
+def spread_along(scales: T, length: int) -> Array:
+    """Powers of two of [pairs of blocks, columns, 2], for each of [length, columns]."""
+    pairs, columns, _ = scales.shape
+    found = means(scales).double().numpy()
+    wide = [found[i // 64, :, i // 32 % 2] for i in range(64 * pairs)]
+    return np.array(wide).reshape(-1, columns)[:length]
+
+
+@pytest.mark.parametrize("dtype", EIGHT_BITS)
+@pytest.mark.parametrize("counts", [True, False])
+@pytest.mark.parametrize("in_place", [True, False])
+def test_products_of_groups_that_are_added(dtype: Any, counts: bool, in_place: bool) -> None:
+    """https://gitcode.com/cann/ops-transformer, gmm/quant_grouped_matmul_inplace_add: what groups do not reach is left."""
+    sizes, y = [70, 0, 50], torch.randn(3, 6, 8)
+    (a, left), (b, right) = drawn(dtype, 128, 6), drawn(dtype, 128, 8)
+    groups = torch.tensor(sizes if counts else [70, 70, 120])
+    expected, options = y.double().numpy().copy(), dict(kinds(HIF8)) if dtype == HIF8 else {}
+    if dtype == HIF8:
+        rows, columns = torch.rand(3, 1), torch.rand(3, 8)
+    else:
+        rows, columns = powers(128 // 64 + 3, 6, 2), powers(128 // 64 + 3, 8, 2)
+        kind = torch_npu.float8_e8m0fnu
+        options = {"x1_scale_dtype": kind, "x2_scale_dtype": kind}
+    start = 0
+    for g, size in enumerate(sizes):
+        part = slice(start, start + size)
+        if dtype == HIF8:
+            expected[g] += left[part].T @ right[part] * float(rows[g]) * columns[g].double().numpy()
+        else:
+            first = start // 64 + g
+            factors = [spread_along(s[first:], size) for s in (rows, columns)]
+            expected[g] += (left[part] * factors[0]).T @ (right[part] * factors[1])
+        start += size
+    name = "npu_add_quant_gmm_" if in_place else "npu_add_quant_gmm"
+    check(
+        lambda y, a, b, r, c, n: getattr(torch_npu, name)(
+            y, a.transpose(0, 1), b, c, n, x1_scale=r, group_list_type=int(counts), **options
+        ),
+        [y, a, b, rows, columns, groups],
+        torch.from_numpy(expected).float(),
+        "eager captured",
+    )
+
+
+def test_products_of_what_is_not_turned_are_refused() -> None:
+    y, a, b = torch.zeros(6, 8).npu(), drawn(HIF8, 6, 100)[0].npu(), drawn(HIF8, 100, 8)[0].npu()
+    one = torch.ones(1).npu()
+    with pytest.raises(
+        RuntimeError, match=r"(?s)161002.*the transposed view of a matrix is expected, x1.transpose\(0, 1\)"
+    ):
+        torch_npu.npu_add_quant_matmul_(y, a, b, one, x1_scale=one, **kinds(HIF8))
+    with pytest.raises(RuntimeError, match=r"(?s)161002.*x1Scale of shape \(2,\) is not \(1,\)"):
+        torch_npu.npu_add_quant_matmul_(y, a.t().contiguous().t(), b, one, x1_scale=torch.ones(2).npu(), **kinds(HIF8))

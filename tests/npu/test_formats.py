@@ -198,6 +198,28 @@ def test_quant_matmul(transposed: bool) -> None:
     )
 
 
+def test_a_sum_of_products() -> None:
+    """https://gitcode.com/cann/ops-nn, matmul/quant_matmul_reduce_sum/docs/aclnnQuantMatmulReduceSumWeightNz.md"""
+    a, b = torch.randint(-100, 100, (3, 5, 72)).to(I8), torch.randint(-100, 100, (3, 72, 40)).to(I8)
+    rows, columns = torch.rand(3, 5), torch.rand(40).bfloat16()
+    y = torch.stack([(a[i].long() @ b[i].long()) * rows[i].double()[:, None] * columns.double() for i in range(3)]).sum(
+        0
+    )
+
+    def product(a: T, b: T, r: T, c: T) -> T:
+        return torch_npu.npu_quant_matmul_reduce_sum(a, b, x1_scale=r, x2_scale=c)
+
+    check(
+        product, [a, InBlocks(b), rows, columns], y.bfloat16(), "eager captured ge"
+    )  # npugraph_ex copies its inputs, in no format
+    for changed, text in (
+        (rows.half(), "x1Scale is FLOAT16; documents have FLOAT"),
+        (rows, "x2Scale is FLOAT; documents"),
+    ):
+        with pytest.raises(RuntimeError, match=text):
+            product(*to_npu([a, InBlocks(b), changed, columns if changed is not rows else columns.float()]))
+
+
 def test_grouped_matmul() -> None:
     x, w = torch.randn(6, 64).half(), torch.randn(3, 64, 128).half()
     y = torch.cat([x[i : i + 2].double() @ w[i // 2].double() for i in (0, 2, 4)])

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 import torch.nn.functional as F
 import torch_npu
-from npu_ways import check
+from float_codes import E4M3, HIF8, drawn
+from npu_ways import ASCEND_950, check
 
 T = torch.Tensor
 I32 = torch.int32
@@ -143,6 +146,139 @@ def test_sparse_flash_attention(layout: str, size: int, mode: int, with_sinks: b
     args += [] if sinks is None else [sinks]
     ways = "eager captured ge npugraph_ex" if layout == "PA_BSND" and size == 1 and not with_sinks else "eager captured"
     check(run, args, expected, ways)
+
+
+def test_gradients_of_sparse_flash_attention() -> None:
+    """https://gitcode.com/cann/ops-transformer, attention/sparse_flash_attention_grad; the softmax's statistics are the forward's."""
+    half = torch.float16
+    for layout, ends in (("BSND", None), ("TND", ([2, 5], [1030, 2060]))):
+        rows = ((5,), (2060,)) if ends else ((2, 3), (2, 1030))
+        sizes = ((0, 4, 512), (1, 1, 512), (0, 4, 64), (1, 1, 64))
+        q, k, q_rope, k_rope = ((torch.randn(*rows[i], n, d) / 4).to(half) for i, n, d in sizes)
+        chosen = (
+            torch.stack([torch.randperm(1030)[:1024] for _ in range(5 if ends else 6)]).view(*rows[0], 1, 1024).to(I32)
+        )
+        grad = torch.randn(q.shape).to(half)
+        leaves = [x.float().requires_grad_() for x in (q, k, q_rope, k_rope)]
+        value = k.float().requires_grad_()
+        parts = (
+            [(b, b) for b in range(2)]
+            if ends is None
+            else [(slice(0, 2), slice(0, 1030)), (slice(2, 5), slice(1030, 2060))]
+        )
+        total = torch.zeros(())
+        for a, b in parts:
+            queries, keys = (torch.cat(x, -1) for x in ((leaves[0][a], leaves[2][a]), (leaves[1][b], leaves[3][b])))
+            for t in range(len(queries)):
+                there = [c for c in chosen[a][t, 0].tolist() if c <= 1030 - len(queries) + t]
+                p = (queries[t] @ keys[there, 0].t() * 0.05).softmax(-1)
+                total = total + (p @ value[b][there, 0] * grad[a][t].float()).sum()
+        wanted = [g.to(half) for g in torch.autograd.grad(total, [*leaves, value])]
+
+        def call(q: T, k: T, q_rope: T, k_rope: T, chosen: T, grad: T, *ends: T, layout: str = layout) -> list[T]:
+            lengths = dict(zip(("actual_seq_lengths_query", "actual_seq_lengths_kv"), ends, strict=False))
+            leaves = [x.detach().requires_grad_() for x in (q, k, q_rope, k_rope, k)]
+            out = torch_npu.npu_sparse_flash_attention(
+                leaves[0], leaves[1], leaves[4], chosen, 0.05, query_rope=leaves[2], key_rope=leaves[3], layout_query=layout,
+                layout_kv=layout, attention_mode=2, return_softmax_lse=True, **lengths,
+            )[0]  # fmt: skip
+            return list(torch.autograd.grad(out, leaves, grad))
+
+        given = [torch.tensor(x, dtype=I32) for x in ends] if ends else []
+        check(call, [q, k, q_rope, k_rope, chosen, grad, *given], wanted, "eager")
+
+
+def test_gradients_without_statistics_are_refused() -> None:
+    q, k = (torch.randn(1, 1, n, 512).half().npu().requires_grad_() for n in (2, 1))
+    ropes = [torch.randn(1, 1, n, 64).half().npu() for n in (2, 1)]
+    out = torch_npu.npu_sparse_flash_attention(
+        q,
+        k,
+        k,
+        torch.zeros(1, 1, 1, 1024, dtype=I32).npu(),
+        0.05,
+        query_rope=ropes[0],
+        key_rope=ropes[1],
+        attention_mode=2,
+    )[0]
+    with pytest.raises(RuntimeError, match="as the attention gives them with return_softmax_lse"):
+        out.sum().backward()
+
+
+def rows_of_bytes(dtype: torch.dtype, numbers: T, scales: T, rope: T) -> T:
+    """Numbers of 8 bits, what is rotated, and scales, side by side."""
+    parts = [numbers.view(torch.uint8), rope.to(dtype).view(torch.uint8), scales.view(torch.uint8)]
+    return torch.cat(parts, -1).view(numbers.dtype)
+
+
+@pytest.mark.parametrize(("layout", "size"), [("BSND", 1), ("PA_BSND", 1), ("PA_BSND", 4)])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_attention_to_quantised_keys(layout: str, size: int, dtype: torch.dtype) -> None:
+    attend_to_quantised(torch.randint(-127, 128, (2, 48, 1, 512)).to(torch.int8), None, layout, size, dtype)
+
+
+@ASCEND_950
+@pytest.mark.parametrize("kind", [E4M3, HIF8])
+def test_attention_to_keys_of_floats(kind: Any) -> None:
+    codes, numbers = drawn(kind, 2, 48, 1, 512)
+    attend_to_quantised(codes, torch.from_numpy(numbers), "PA_BSND", 1, torch.bfloat16, kind)
+
+
+def attend_to_quantised(
+    codes: T, numbers: T | None, layout: str, size: int, dtype: torch.dtype, kind: Any = None
+) -> None:
+    lengths = [17, 40]
+    q, rope, scales = (
+        torch.randn(2, 3, 4, 576).to(dtype),
+        torch.randn(2, 48, 1, 64).to(dtype),
+        torch.rand(2, 48, 1, 4) / 64,
+    )
+    wide = (codes if numbers is None else numbers).double() * scales.double().repeat_interleave(128, -1)
+    k = torch.cat([wide, rope.double()], -1).float()
+    chosen = torch.stack([torch.stack([torch.randperm(16 // size)[:4] for _ in range(3)]) for _ in range(2)]).to(I32)
+    expected = torch.stack([
+        attended(q[b], k[b, : lengths[b], 0], wide[b, : lengths[b], 0].float(), chosen[b], 0.05, size, 3, None)
+        for b in range(2)
+    ])  # fmt: skip
+    stored, table = rows_of_bytes(dtype, codes, scales, rope), torch.tensor([[3, 5, 1], [0, 2, 4]], dtype=I32)
+    if layout == "PA_BSND":
+        pages = torch.zeros(6, 16, 1, 656, dtype=torch.uint8)
+        for b in range(2):
+            pages[table[b].long()] = stored.view(torch.uint8)[b].unflatten(0, (3, 16))
+        stored = pages.view(stored.dtype)
+    given = {"key_dtype": kind, "value_dtype": kind} if kind == HIF8 else {}
+
+    def call(q: T, k: T, v: T, rows: T, n: T, t: T) -> T:
+        return torch_npu.npu_kv_quant_sparse_flash_attention(
+            q, k, v, rows, 0.05, 2, 2, block_table=t if layout == "PA_BSND" else None, actual_seq_lengths_kv=n, sparse_block_size=size,
+            layout_kv=layout, attention_mode=2, **given,
+        )  # fmt: skip
+
+    args = [q, stored, stored[..., :512].contiguous(), chosen.unsqueeze(2), torch.tensor(lengths, dtype=I32), table]
+    ways = "eager captured ge npugraph_ex" if layout == "PA_BSND" and size == 1 and kind is None else "eager captured"
+    check(call, args, expected.to(dtype), ways)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"key_quant_mode": 0}, r"valid are \(2, 2, 1, 128, 64\)"),
+        ({"attention_mode": 0}, r"attention_mode 0 \(2\)"),
+        ({"sparse_block_size": 32}, r"sparse_block_size 32: valid are 1 to 16"),
+        ({"value": torch.ones(1, 16, 1, 512, dtype=torch.int8)}, r"value is not what the key begins with"),
+    ],
+)
+def test_other_quantised_keys_are_refused(change: dict[str, Any], message: str) -> None:
+    key = rows_of_bytes(
+        torch.float16, torch.zeros(1, 16, 1, 512, dtype=torch.int8), torch.ones(1, 16, 1, 4), torch.ones(1, 16, 1, 64)
+    )
+    valid = {
+        "query": torch.ones(1, 1, 2, 576).half(), "key": key, "value": key[..., :512].contiguous(), "scale_value": 1.0,
+        "sparse_indices": torch.zeros(1, 1, 1, 4, dtype=I32), "key_quant_mode": 2, "value_quant_mode": 2, "attention_mode": 2,
+    }  # fmt: skip
+    given = {name: x.npu() if isinstance(x, T) else x for name, x in {**valid, **change}.items()}
+    with pytest.raises(RuntimeError, match=message):
+        torch_npu.npu_kv_quant_sparse_flash_attention(**given).cpu()
 
 
 def delta_rule(q: T, k: T, v: T, beta: T, state: T, lengths: list[int], g: T, scale: float) -> tuple[T, T]:

@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch_npu
 from attention_reference import EVERYTHING, allowed, to_layout
-from npu_ways import check
+from npu_ways import assert_equal, check
 
 T = torch.Tensor
 
@@ -168,3 +168,81 @@ def test_what_is_documented_as_invalid_is_refused(options: dict[str, Any], text:
     given = {name: value.npu() if isinstance(value, T) else value for name, value in options.items()}
     with pytest.raises(RuntimeError, match=text):
         torch_npu.npu_fusion_attention(q, q, q, 4, "BNSD", **given)
+
+
+def drawn_mask(like: T, count: int, keep_prob: float, seed: int, offset: int) -> T:
+    """What the operator draws, by the one that draws masks: a bit for each probability, the lowest first."""
+    mask = torch.ops.npu._npu_dropout_gen_mask(like, [count], 1 - keep_prob, seed, offset).cpu()
+    return (mask.unsqueeze(1) >> torch.arange(8) & 1).flatten()[:count].bool()
+
+
+#: Layouts, and where the queries and keys of sequences that follow each other end.
+DROPPED = {"BNSD": None, "BSH": None, "SBH": None, "BSND": None, "TND": ([5, 12], [7, 20])}
+
+
+@pytest.mark.parametrize("layout", DROPPED)
+@pytest.mark.parametrize("keep_prob", [0.9, 0.25])
+def test_dropout_and_its_gradients(layout: str, keep_prob: float) -> None:
+    """https://gitcode.com/Ascend/op-plugin, npu_fusion_attention: Dropout(Softmax(scores), keep_prob) V by a mask of seed and offset."""
+    ends = DROPPED[layout]
+    sequences = [(5, 7), (7, 13)] if ends else [(5, 7)] * 2
+    parts = [[torch.randn(4 if n == 0 else 2, s[0 if n == 0 else 1], 16) for s in sequences] for n in range(3)]
+
+    def joined(tensors: list[T]) -> T:
+        return torch.cat([x.transpose(0, 1) for x in tensors]) if ends else layout_of(torch.stack(tensors), layout)
+
+    lengths = {"actual_seq_qlen": ends[0], "actual_seq_kvlen": ends[1]} if ends else {}
+    torch.manual_seed(7)
+    torch.npu.manual_seed(7)
+    leaves = [joined(x).npu().requires_grad_() for x in parts]
+    options = {"scale": 0.3, "keep_prob": keep_prob, **lengths}
+    out, *_, seed, offset, count = torch_npu.npu_fusion_attention(*leaves, 4, layout, **options)
+    grad = torch.randn(out.shape)
+    grads = torch.autograd.grad(out, leaves, grad.npu())
+    assert count == 4 * sum(s * t for s, t in sequences)
+    kept = drawn_mask(leaves[0].detach(), count, keep_prob, seed, offset).split([4 * s * t for s, t in sequences])
+    wanted = [[x.clone().requires_grad_() for x in tensors] for tensors in parts]
+    results = []
+    for n, (s, t) in enumerate(sequences):
+        q, k, v = wanted[0][n], *(x[n].repeat_interleave(2, 0) for x in wanted[1:])
+        results.append(((q @ k.mT * 0.3).softmax(-1) * kept[n].view(4, s, t) / keep_prob) @ v)
+    expected = joined(results)
+    every = [x for tensors in wanted for x in tensors]
+    by_part = iter(torch.autograd.grad(expected, every, grad))
+    assert_equal(
+        [out, *grads], [expected.detach(), *(joined([next(by_part) for _ in sequences]) for _ in range(3))], "eager"
+    )
+
+
+def test_dropout_is_repeated_by_its_seed_and_drops_as_many_as_it_says() -> None:
+    q = torch.ones(1, 8, 64, 16).npu()
+    v = torch.eye(64, 64).expand(1, 8, 64, 64).contiguous().npu()
+
+    def draw() -> T:
+        return torch_npu.npu_fusion_attention(
+            q, torch.ones(1, 8, 64, 16).npu(), v[..., :16], 8, "BNSD", keep_prob=0.75
+        )[0].cpu()
+
+    torch.npu.manual_seed(3)
+    first, second = draw(), draw()
+    torch.npu.manual_seed(3)
+    assert torch.equal(draw(), first)
+    assert not torch.equal(first, second)
+    # Each probability is 1/64, of which 3/4 are left, divided by 3/4: 64 * 8 * 16 = 8192 of them are seen.
+    assert abs(float((first > 0).float().mean()) - 0.75) < 0.02
+    assert torch.allclose(first[first > 0], torch.tensor(1 / 48))
+
+
+def test_a_mask_of_the_caller_is_taken_as_it_is() -> None:
+    q, k, v = (torch.randn(1, 2, 8, 16) for _ in range(3))
+    mask = torch_npu._npu_dropout_gen_mask(q.npu(), [128], 0.5, 5, 0)
+    kept = drawn_mask(q.npu(), 128, 0.5, 5, 0).view(1, 2, 8, 8)
+    expected = ((q @ k.mT).softmax(-1) * kept * 2) @ v
+    out = torch_npu.npu_fusion_attention(
+        q.npu(), k.npu(), v.npu(), 2, "BNSD", keep_prob=0.5, dropout_mask=mask, seed=5, offset=0
+    )[0]
+    assert_equal([out], [expected], "eager")
+    with pytest.raises(RuntimeError, match=r"(?s)161002.*a mask of 15 bytes is too short for 128 elements"):
+        torch_npu.npu_fusion_attention(
+            q.npu(), k.npu(), v.npu(), 2, "BNSD", keep_prob=0.5, dropout_mask=mask[:15].clone(), seed=5, offset=0
+        )[0].cpu()

@@ -12,12 +12,13 @@ from typing import NamedTuple
 import torch
 
 from ascend_graph.host.ops.attention_masks import check_triangle
+from ascend_graph.host.ops.creation import bits_of
 from ascend_graph.host.ops.registry import host_kernel
 
 T = torch.Tensor
 
 #: GE repeats the statistics of the softmax to fill a block of memory.
-_STATISTICS_WIDTH = 8
+STATISTICS_WIDTH = 8
 _LAYOUTS = ("BSH", "SBH", "BNSD", "BSND", "TND")
 
 
@@ -103,12 +104,18 @@ class _Masking:
 
 
 class _Part(NamedTuple):
-    """Sequences of one length: a slice of the queries and of the keys, and what is added to and left out of their scores."""
+    """Sequences of one length: a slice of the queries and of the keys, what is added to and left out of their scores, and which
+    probabilities dropout keeps."""
 
     queries: slice
     keys: slice
     bias: T | None
     masked: T | None
+    kept: T | None
+
+    def dropped(self, probabilities: T, keep_prob: float) -> T:
+        """Probabilities, or their gradients, after dropout."""
+        return probabilities if self.kept is None else torch.where(self.kept, probabilities / keep_prob, 0)
 
 
 def _numbers(x: T | None) -> list[int]:
@@ -116,13 +123,26 @@ def _numbers(x: T | None) -> list[int]:
 
 
 def _parts(
-    query: T, key: T, layout: str, ends: tuple[T | None, T | None], pse: T | None, masking: _Masking
+    query: T,
+    key: T,
+    layout: str,
+    ends: tuple[T | None, T | None],
+    pse: T | None,
+    masking: _Masking,
+    drop_mask: T | None,
 ) -> Iterator[_Part]:
-    """All sequences at once, or one after the other where they follow each other."""
+    """All sequences at once, or one after the other where they follow each other.
+
+    A mask of dropout has a bit for each probability, of [heads, queries, keys] of one sequence after the other.
+    """
+    heads = query.size(1)
     batch, queries, keys = query.size(0), query.size(2), key.size(2)
     if layout != "TND":
         bias = None if pse is None else pse[..., :queries, :keys]
-        yield _Part(slice(0, queries), slice(0, keys), bias, masking.of(None, batch, queries, keys, query.device))
+        kept = None if drop_mask is None else bits_of(drop_mask, batch * heads * queries * keys).bool()
+        kept = None if kept is None else kept.view(batch, heads, queries, keys)
+        masked = masking.of(None, batch, queries, keys, query.device)
+        yield _Part(slice(0, queries), slice(0, keys), bias, masked, kept)
         return
     q_ends, k_ends = _numbers(ends[0]), _numbers(ends[1])
     if query.is_meta:
@@ -131,13 +151,18 @@ def _parts(
         raise ValueError(
             f"actual_seq_qlen {q_ends} and actual_seq_kvlen {k_ends} do not suit {queries} queries and {keys} keys"
         )
-    q_start = k_start = 0
+    q_start = k_start = used = 0
     for number, (q_end, k_end) in enumerate(zip(q_ends, k_ends, strict=True)):
         if q_end < q_start or k_end < k_start:
             raise ValueError(f"actual_seq_qlen {q_ends} and actual_seq_kvlen {k_ends} must not fall")
         s, t = q_end - q_start, k_end - k_start
         bias = None if pse is None else pse[number if pse.size(0) > 1 else 0][..., :s, :t]
-        yield _Part(slice(q_start, q_end), slice(k_start, k_end), bias, masking.of(number, 1, s, t, query.device))
+        kept = (
+            None if drop_mask is None else bits_of(drop_mask, used + heads * s * t)[used:].bool().view(1, heads, s, t)
+        )
+        masked = masking.of(number, 1, s, t, query.device)
+        yield _Part(slice(q_start, q_end), slice(k_start, k_end), bias, masked, kept)
+        used += heads * s * t
         q_start, k_start = q_end, k_end
 
 
@@ -151,7 +176,7 @@ def _scores(query: T, key: T, scale: float, part: _Part, pse_type: int) -> T:
     return scores if part.masked is None else scores.masked_fill(part.masked, -math.inf)
 
 
-def _softmax(scores: T, sink: T | None = None) -> tuple[T, T, T]:
+def softmax_with_statistics(scores: T, sink: T | None = None) -> tuple[T, T, T]:
     """Probabilities, row maxima and row sums; a row in which nothing counts is all zeros."""
     top = scores.amax(-1, keepdim=True)
     if sink is not None:
@@ -177,7 +202,14 @@ def _kv_heads(key: T, query: T, heads: int, layout: str) -> int:
 
 
 def _check(
-    query: T, key: T, heads: int, layout: str, keep_prob: float, pse_type: int, starts: Sequence[T | None]
+    query: T,
+    key: T,
+    heads: int,
+    layout: str,
+    drop_mask: T | None,
+    keep_prob: float,
+    pse_type: int,
+    starts: Sequence[T | None],
 ) -> None:
     if layout not in _LAYOUTS:
         raise ValueError(f"input_layout {layout!r} is not one of {', '.join(_LAYOUTS)}")
@@ -186,8 +218,8 @@ def _check(
     kv_heads = _kv_heads(key, query, heads, layout)
     if not kv_heads or heads % kv_heads:
         raise ValueError(f"the {kv_heads} heads of the keys do not divide head_num {heads}")
-    if keep_prob != 1.0:
-        raise ValueError(f"keep_prob={keep_prob} is not supported; attention without dropout, 1.0, is")
+    if not 0 < keep_prob <= 1 or (keep_prob < 1 and drop_mask is None):
+        raise ValueError(f"keep_prob={keep_prob}: valid are those above 0, up to 1, and below 1 with drop_mask")
     if pse_type not in (0, 1) or any(any(_numbers(start)) for start in starts):
         raise ValueError(f"pse_type {pse_type}: 0 and 1 are supported, and q_start_idx and kv_start_idx of 0")
 
@@ -224,18 +256,18 @@ def flash_attention_score(
     pse_type: int = 0,
 ) -> tuple[T, T, T, T]:
     """The maxima and sums of the softmax, nothing, and the result."""
-    _reject(drop_mask=drop_mask, padding_mask=padding_mask)
-    _check(query, key, head_num, input_layout, keep_prob, pse_type, (q_start_idx, kv_start_idx))
+    _reject(padding_mask=padding_mask)
+    _check(query, key, head_num, input_layout, drop_mask, keep_prob, pse_type, (q_start_idx, kv_start_idx))
     kv_heads = _kv_heads(key, query, head_num, input_layout)
     q = _heads(query, input_layout, head_num)
     k, v = (_shared(_heads(x, input_layout, kv_heads), q.size(1)) for x in (key, value))
     masking = _Masking(atten_mask, sparse_mode, pre_tockens, next_tockens, _numbers(prefix))
     y = q.new_zeros(*q.shape[:3], v.size(-1))
-    top, total = (q.new_zeros(*q.shape[:3], _STATISTICS_WIDTH, dtype=torch.float32) for _ in range(2))
-    for part in _parts(q, k, input_layout, (actual_seq_qlen, actual_seq_kvlen), real_shift, masking):
+    top, total = (q.new_zeros(*q.shape[:3], STATISTICS_WIDTH, dtype=torch.float32) for _ in range(2))
+    for part in _parts(q, k, input_layout, (actual_seq_qlen, actual_seq_kvlen), real_shift, masking, drop_mask):
         scores = _scores(q[:, :, part.queries], k[:, :, part.keys], scale_value, part, pse_type)
-        probabilities, top[:, :, part.queries], total[:, :, part.queries] = _softmax(scores, sink)
-        y[:, :, part.queries] = (probabilities @ v[:, :, part.keys].float()).to(y.dtype)
+        probabilities, top[:, :, part.queries], total[:, :, part.queries] = softmax_with_statistics(scores, sink)
+        y[:, :, part.queries] = (part.dropped(probabilities, keep_prob) @ v[:, :, part.keys].float()).to(y.dtype)
     if input_layout == "TND":
         top, total = (_laid_out(x, "TND") for x in (top, total))
     return top, total, query.new_empty(0), _laid_out(y, input_layout)
@@ -272,8 +304,8 @@ def flash_attention_score_grad(
     pse_type: int = 0,
 ) -> tuple[T, ...]:
     """The gradients by query, key, value, bias and, where there is one, the sink; the scores are computed once more."""
-    _reject(drop_mask=drop_mask, padding_mask=padding_mask)
-    _check(query, key, head_num, input_layout, keep_prob, pse_type, (q_start_idx, kv_start_idx))
+    _reject(padding_mask=padding_mask)
+    _check(query, key, head_num, input_layout, drop_mask, keep_prob, pse_type, (q_start_idx, kv_start_idx))
     kv_heads = _kv_heads(key, query, head_num, input_layout)
     q = _heads(query, input_layout, head_num).float()
     k, v = (_shared(_heads(x, input_layout, kv_heads), q.size(1)).float() for x in (key, value))
@@ -282,15 +314,16 @@ def flash_attention_score_grad(
     dq, dk, dv = (torch.zeros_like(x) for x in (q, k, v))
     dpse = query.new_zeros(0) if pse_shift is None else torch.zeros_like(pse_shift, dtype=torch.float32)
     dsink = query.new_zeros(0, dtype=torch.float32) if sink is None else torch.zeros_like(sink, dtype=torch.float32)
-    for number, part in enumerate(_parts(q, k, input_layout, (actual_seq_qlen, actual_seq_kvlen), pse_shift, masking)):
+    parts = _parts(q, k, input_layout, (actual_seq_qlen, actual_seq_kvlen), pse_shift, masking, drop_mask)
+    for number, part in enumerate(parts):
         qs, ks, vs, gs = q[:, :, part.queries], k[:, :, part.keys], v[:, :, part.keys], grad[:, :, part.queries]
-        probabilities, top, total = _softmax(_scores(qs, ks, scale_value, part, pse_type), sink)
-        dp = gs @ vs.transpose(-1, -2)
+        probabilities, top, total = softmax_with_statistics(_scores(qs, ks, scale_value, part, pse_type), sink)
+        dp = part.dropped(gs @ vs.transpose(-1, -2), keep_prob)
         mean = (dp * probabilities).sum(-1, keepdim=True)
         ds = probabilities * (dp - mean)
         dq[:, :, part.queries] = ds @ ks * scale_value
         dk[:, :, part.keys] = ds.transpose(-1, -2) @ qs * scale_value
-        dv[:, :, part.keys] = probabilities.transpose(-1, -2) @ gs
+        dv[:, :, part.keys] = part.dropped(probabilities, keep_prob).transpose(-1, -2) @ gs
         if pse_shift is not None and part.bias is not None:
             by_bias = (ds * scale_value if pse_type == 0 else ds).sum_to_size(
                 part.bias.shape if input_layout != "TND" else (1, *part.bias.shape)

@@ -155,7 +155,16 @@ def _dropped_out(x: T, kept: T, keep_prob: T) -> T:
 
 
 def _unpacked(mask: T, x: T) -> T:
-    if mask.numel() * 8 < x.numel():
-        raise ValueError(f"a mask of {mask.numel()} bytes is too short for {x.numel()} elements")
+    return bits_of(mask, x.numel()).reshape(x.shape)
+
+
+def bits_of(mask: T, count: int) -> T:
+    """The first bits of a mask of bytes, in which the lowest bit is the first, each as a byte.
+
+    Raises:
+        ValueError: there are fewer.
+    """
+    if mask.numel() * 8 < count:
+        raise ValueError(f"a mask of {mask.numel()} bytes is too short for {count} elements")
     bits = mask.reshape(-1, 1).view(torch.uint8) & _BITS.to(mask.device)
-    return bits.reshape(-1)[: x.numel()].reshape(x.shape)
+    return bits.reshape(-1)[:count]

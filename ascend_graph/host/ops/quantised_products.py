@@ -67,6 +67,122 @@ def quant_batch_matmul(
     return saturated(y) if target is torch.int8 else y.to(target)
 
 
+@host_kernel("QuantMatmulReduceSum", ignores=("compute_type", "group_size"))
+def quant_matmul_reduce_sum(
+    x1: T,
+    x2: T,
+    dims: T,
+    bias: T | None = None,
+    x1_scale: T | None = None,
+    x2_scale: T | None = None,
+    y_scale: T | None = None,
+    x1_offset: T | None = None,
+    x2_offset: T | None = None,
+    y_offset: T | None = None,
+    x2_table: T | None = None,
+    *,
+    dtype: int = 27,
+    transpose_x1: bool = False,
+    transpose_x2: bool = False,
+    keep_dims: bool = False,
+) -> T:
+    """The sum over a batch of integer products, each by a scale for each of its rows, and all by one for each column.
+
+    ``dims`` is not read: documents have [0] alone, and what torch_npu hands over is an array that is gone by then.
+    """
+    reserved = (bias, y_scale, x1_offset, x2_offset, y_offset, x2_table)
+    if any(x is not None for x in reserved) or transpose_x1 or transpose_x2 or keep_dims:
+        raise ValueError(
+            "bias, y_scale, offsets, x2_table, transposed inputs and keep_dims are reserved: none is supported"
+        )
+    if dims.numel() != 1:
+        raise ValueError(f"dims has {dims.numel()} numbers: one, the batch, is supported")
+    if x1_scale is None or x2_scale is None:
+        raise ValueError("x1_scale and x2_scale are required")
+    if torch_dtype(dtype) is not torch.bfloat16 or not x1.numel() or not x2.numel():
+        raise ValueError(
+            f"the result is {torch_dtype(dtype)} (bfloat16), of x1 {tuple(x1.shape)} and x2 {tuple(x2.shape)}, which must have elements"
+        )
+    y = integer_product(x1, x2).double() * x1_scale.double().unsqueeze(-1)
+    return (y.sum(0) * x2_scale.double()).to(torch.bfloat16)
+
+
+@host_kernel("TransposeQuantBatchMatMul")
+def transpose_quant_batch_mat_mul(
+    x1: T,
+    x2: T,
+    bias: T | None = None,
+    x1_scale: T | None = None,
+    x2_scale: T | None = None,
+    *,
+    dtype: int,
+    group_size: int = 0,
+    perm_x1: list[int] = [1, 0, 2],
+    perm_x2: list[int] = [0, 1, 2],
+    perm_y: list[int] = [1, 0, 2],
+    batch_split_factor: int = 1,
+) -> T:
+    """Products of batches of matrices of 8-bit floats, whose rows are before their batch, as those of the result.
+
+    By a scale for each row and column, by powers of two for each block of 32 (MX), or by packed ones for each column.
+    """
+    if perm_x1 != [1, 0, 2] or perm_y != [1, 0, 2] or perm_x2 not in ([0, 1, 2], [0, 2, 1]):
+        raise ValueError(
+            f"permX1 {perm_x1} ([1, 0, 2]), permX2 {perm_x2} ([0, 1, 2], [0, 2, 1]), permY {perm_y} ([1, 0, 2]): no other is supported"
+        )
+    if bias is not None or batch_split_factor != 1 or x2_scale is None or x1.dim() != 3 or x2.dim() != 3:
+        raise ValueError(
+            f"bias (none), batchSplitFactor {batch_split_factor} (1), x2Scale (required), x1 {tuple(x1.shape)} and x2 {tuple(x2.shape)} (three "
+            "dimensions): no other is supported"
+        )
+    if torch_dtype(dtype) not in (torch.float16, torch.bfloat16):
+        raise ValueError(f"dtype {dtype}: on the host 1, float16, and 27, bfloat16, are supported")
+    is_transposed = perm_x2 == [0, 2, 1]
+    rows, width, columns = x1.size(0), x1.size(2), x2.size(1 if is_transposed else 2)
+    if x1.size(1) != x2.size(0):
+        raise ValueError(f"x1 {tuple(x1.shape)} has a batch of {x1.size(1)}, x2 {tuple(x2.shape)} one of {x2.size(0)}")
+    if x2_scale.dtype is torch.float8_e8m0fnu:
+        if x1.dtype is not torch.float8_e4m3fn or x2.dtype is not torch.float8_e4m3fn or width % 64:
+            raise ValueError(
+                f"x1 {x1.dtype}, x2 {x2.dtype}, sums of {width}: with scales for blocks float8_e4m3fn and multiples of 64 are supported"
+            )
+        of_rows = None if x1_scale is None else x1_scale.transpose(0, 1)
+    else:
+        of_rows = x1_scale
+        _check_row_and_column_scales(x1, x1_scale, x2_scale, (rows, width, columns), is_transposed)
+        group_size = 0  # documents give it no effect
+    y = float_product(
+        _rows_behind_batch(x1), x2, x2_scale, of_rows, None, group_size, (False, is_transposed), torch_dtype(dtype)
+    )
+    return y.transpose(0, 1).contiguous()
+
+
+def _check_row_and_column_scales(
+    x1: T, x1_scale: T | None, x2_scale: T, sizes: tuple[int, int, int], is_transposed: bool
+) -> None:
+    rows, width, columns = sizes
+    is_float8 = x1.dtype in (torch.float8_e4m3fn, torch.float8_e5m2)
+    if is_float8 != (x2_scale.dtype is torch.float32):
+        raise ValueError(
+            f"x1 {x1.dtype} with x2Scale {x2_scale.dtype}: float8 has float32, or float8_e8m0fnu, and hifloat8 packed scales"
+        )
+    if is_float8 and ((width, columns) != (512, 128) or is_transposed):
+        raise ValueError(
+            f"sums of {width} (512), {columns} columns (128), permX2 ([0, 1, 2]): with scales of rows and columns no other is supported"
+        )
+    of_rows = None if x1_scale is None else tuple(x1_scale.shape)
+    if tuple(x2_scale.shape) != (columns,) or (is_float8 and of_rows != (rows,)):
+        raise ValueError(f"x1Scale {of_rows}, x2Scale {tuple(x2_scale.shape)}: ({rows},) and ({columns},) are expected")
+
+
+def _rows_behind_batch(x: T) -> T:
+    """The first two dimensions the other way round; what the numbers are is kept."""
+    found = x.transpose(0, 1)
+    if hasattr(x, "ge_dtype"):
+        found.ge_dtype = x.ge_dtype  # type: ignore[attr-defined]
+    return found
+
+
 def _matrix(x: T, transposed: bool) -> T:
     """A matrix of numbers; int32 holds eight numbers of 4 bits, in the dimension that is dense."""
     x = unpacked_where_dense(x) if x.dtype is torch.int32 else integers(x)

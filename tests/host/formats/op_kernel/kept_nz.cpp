@@ -1,6 +1,7 @@
 #include "kernel_operator.h"
 
-// Behind the numbers: the rank and the format that tiling saw, and the format that the kernel was compiled for.
+// Behind the numbers: the rank and the format that tiling saw, and the format that the kernel was compiled
+// for.
 extern "C" __global__ __aicore__ void kept_nz(GM_ADDR w, GM_ADDR y, GM_ADDR workspace, GM_ADDR tiling) {
     GET_TILING_DATA_PTR_WITH_STRUCT(uint32_t, data, tiling);
     for (uint32_t i = 0; i < data[0]; ++i) ((__gm__ half*)y)[i] = ((__gm__ half*)w)[i];
