@@ -15,7 +15,7 @@ import torch
 
 from ascend_graph.host.ops.hifloat8 import decoded
 from ascend_graph.host.ops.registry import host_kernel
-from ascend_graph.host.ops.sparse_attention import EVERYTHING, lightning_indexer, spans
+from ascend_graph.host.ops.sparse_attention import EVERYTHING, check_tokens, lightning_indexer, spans
 from ascend_graph.prototypes import DataType
 
 T = torch.Tensor
@@ -157,7 +157,7 @@ def _check_index(query: T, key: T, weights: T, heads: tuple[int, ...] | range) -
         )
 
 
-@host_kernel("LightningIndexerGrad", ignores=("head_num", "pre_tokens", "next_tokens", "deterministic"))
+@host_kernel("LightningIndexerGrad", ignores=("deterministic",))
 def lightning_indexer_grad(
     query: T,
     key: T,
@@ -169,8 +169,14 @@ def lightning_indexer_grad(
     *,
     layout: str = "BSND",
     sparse_mode: int = 3,
+    head_num: int = 0,
+    pre_tokens: int = EVERYTHING,
+    next_tokens: int = EVERYTHING,
 ) -> tuple[T, T, T]:
     """The gradients of queries, keys and weights, by those of the sums that the chosen keys have."""
+    check_tokens(pre_tokens, next_tokens)
+    if head_num not in (0, query.size(-2)):  # torch_npu says 0
+        raise ValueError(f"headNum {head_num}: query {tuple(query.shape)} has {query.size(-2)} heads")
     _check_layout(layout, sparse_mode, (0, 3), query, key)
     _check_index(query, key, weights, range(1, 65))
     if weights.dtype != query.dtype or dy.dtype != query.dtype:
@@ -229,8 +235,7 @@ def dense_lightning_indexer_softmax_lse(
 ) -> tuple[T, T]:
     """The maxima and sums of the softmax of the indexer's sums, over the keys that a query sees."""
     _check_layout(layout, sparse_mode, (3,), query_index, key_index)
-    if pre_tokens != EVERYTHING or next_tokens != EVERYTHING:
-        raise ValueError(f"preTokens {pre_tokens}, nextTokens {next_tokens}: 2^63 - 1 is valid")
+    check_tokens(pre_tokens, next_tokens)
     _check_index(query_index, key_index, weight, _INDEX_HEADS)
     shape = (1, query_index.size(0)) if layout == "TND" else (query_index.size(0), 1, query_index.size(1))
     top, total = (query_index.new_zeros(shape, dtype=_F32) for _ in range(2))
@@ -256,7 +261,7 @@ def _divergence(target: T, log_target: T, log_found: T) -> T:
     return torch.where(target > 0, target * (log_target - log_found), 0).sum()
 
 
-@host_kernel("DenseLightningIndexerGradKLLoss", ignores=("pre_tokens", "next_tokens"))
+@host_kernel("DenseLightningIndexerGradKLLoss")
 def dense_lightning_indexer_grad_kl_loss(
     query: T,
     key: T,
@@ -275,9 +280,12 @@ def dense_lightning_indexer_grad_kl_loss(
     scale_value: float,
     layout: str = "TND",
     sparse_mode: int = 3,
+    pre_tokens: int = EVERYTHING,
+    next_tokens: int = EVERYTHING,
 ) -> tuple[T, T, T, T]:
     """The gradients of the indexer's queries, keys and weights, and the loss: how far the softmax of its sums is from the mean of an
     attention's heads, over all keys that a query sees."""
+    check_tokens(pre_tokens, next_tokens)
     _check_layout(layout, sparse_mode, (3,), query, key, query_index, key_index)
     _check_index(query_index, key_index, weight, _INDEX_HEADS)
     _check_attention(query, key, query_rope, key_rope, 128, query.size(-2), query_index.dtype)
@@ -339,7 +347,7 @@ def _check_statistics(query: T, layout: str, heads: int, group: int | None, **te
             raise ValueError(f"{name} of shape {tuple(x.shape)} is not {expected}")
 
 
-@host_kernel("SparseLightningIndexerGradKLLoss", ignores=("pre_tokens", "next_tokens", "deterministic"))
+@host_kernel("SparseLightningIndexerGradKLLoss", ignores=("deterministic",))
 def sparse_lightning_indexer_grad_kl_loss(
     query: T,
     key: T,
@@ -357,8 +365,11 @@ def sparse_lightning_indexer_grad_kl_loss(
     scale_value: float,
     layout: str = "BSND",
     sparse_mode: int = 3,
+    pre_tokens: int = EVERYTHING,
+    next_tokens: int = EVERYTHING,
 ) -> tuple[T, T, T, T]:
     """The same over the keys that ``sparse_indices`` has for each query; -1 names none."""
+    check_tokens(pre_tokens, next_tokens)
     _check_layout(layout, sparse_mode, (3,), query, key, query_index, key_index)
     _check_index(query_index, key_index, weight, _INDEX_HEADS)
     _check_attention(query, key, query_rope, key_rope, 512, 1, query_index.dtype)

@@ -186,12 +186,13 @@ def _of_sequence(pages: T, table: T, length: int) -> T:
     return pages[used].flatten(0, 1)[:length]
 
 
-@host_kernel("NsaCompressAttentionInfer", ignores=("sparse_mode",))
+@host_kernel("NsaCompressAttentionInfer", ignores=("sparse_mode", "actual_sel_kv_seq_len"))
 def nsa_compress_attention_infer(
     query: T,
     key: T,
     value: T,
     block_table: T,
+    attention_mask: T | None = None,
     *,
     actual_q_seq_len: Sequence[int] = (),
     actual_cmp_kv_seq_len: Sequence[int] = (),
@@ -206,7 +207,8 @@ def nsa_compress_attention_infer(
     page_block_size: int,
 ) -> tuple[T, T]:
     """The result of the only query of each sequence, and the blocks of keys that it chooses: the first, the last two, and those that
-    matter most."""
+    matter most. A mask has an effect on several queries of a sequence alone."""
+    del attention_mask
     _check_blocks(compress_block_size, compress_stride, select_block_size)
     if layout not in ("TND", "BSND") or not 16 <= page_block_size <= 128 or page_block_size % 16:
         raise ValueError(f"layout {layout!r} (TND, BSND), pageBlockSize {page_block_size} (multiples of 16 up to 128)")

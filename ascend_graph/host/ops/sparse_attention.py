@@ -17,6 +17,16 @@ T = torch.Tensor
 EVERYTHING = 9223372036854775807
 
 
+def check_tokens(pre_tokens: int, next_tokens: int) -> None:
+    """Refuse a band of keys.
+
+    Raises:
+        ValueError: with what is valid.
+    """
+    if pre_tokens != EVERYTHING or next_tokens != EVERYTHING:
+        raise ValueError(f"preTokens {pre_tokens}, nextTokens {next_tokens}: 2^63 - 1 is valid")
+
+
 @host_kernel("LightningIndexer")
 def lightning_indexer(
     query: T,
@@ -145,7 +155,7 @@ def _places(
     yield from zip(queries, keys, strict=True)
 
 
-@host_kernel("SparseFlashAttentionGrad", ignores=("pre_tokens", "next_tokens", "deterministic"))
+@host_kernel("SparseFlashAttentionGrad", ignores=("deterministic",))
 def sparse_flash_attention_grad(
     query: T,
     key: T,
@@ -164,9 +174,12 @@ def sparse_flash_attention_grad(
     sparse_block_size: int = 1,
     layout: str = "BSND",
     sparse_mode: int = 3,
+    pre_tokens: int = EVERYTHING,
+    next_tokens: int = EVERYTHING,
 ) -> tuple[T, ...]:
     """The gradients of queries, keys, values, and of what is rotated of queries and keys, by the statistics of the softmax; without
     values, which are then the keys, the gradient of keys is that of both."""
+    check_tokens(pre_tokens, next_tokens)
     if layout not in ("BSND", "TND") or sparse_mode not in (0, 3):
         raise ValueError(f"layout {layout!r} (BSND, TND), sparseMode {sparse_mode} (0, 3): no other is supported")
     if sparse_block_size not in (1, 8, 16, 32, 64) or query_rope is None or key_rope is None:
