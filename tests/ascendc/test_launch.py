@@ -307,6 +307,21 @@ def test_headers_by_their_other_names(tools: Toolkit, tmp_path: Path) -> None:
         if (!AscendC::GetTopKMaxMinTmpSize(*platform, inner, 3, false, true, mode, true, 4, most, least)) return -2;
         return least > 0 && least <= most ? tiling.get_allDataSize() : -3;
     }
+    extern "C" int spaces() {
+        const auto* platform = platform_ascendc::PlatformAscendCManager::GetInstance();
+        const AscendC::TensorShape shape({8, 512});
+        uint32_t most = 0, least = 0, sorted = 0;
+        optiling::SoftMaxTiling tiling;
+        AscendC::GetSortMaxMinTmpSize(shape, ge::DT_FLOAT, ge::DT_UINT32, false, AscendC::SortConfig{}, sorted, least);
+        if (least != sorted || sorted < 4096 * 8) return -1;
+        AscendC::GetSoftMaxFlashV3MaxMinTmpSize(shape, 2, 4, most, least, true);
+        AscendC::SoftMaxFlashV3TilingFunc(shape, 2, 4, most, tiling, true);
+        if (least == 0 || least > most || tiling.srcM != 8) return -2;
+        using AscendC::DataFormat;
+        const AscendC::TransDataConfig way = {DataFormat::NDC1HWC0, DataFormat::NCDHW}, none = {DataFormat::ND, DataFormat::NCDHW};
+        if (AscendC::GetTransDataMaxMinTmpSize(*platform, shape, shape, ge::DT_FLOAT16, none, most, least)) return -3;
+        return AscendC::GetTransDataMaxMinTmpSize(*platform, shape, shape, ge::DT_FLOAT16, way, most, least) ? 0 : -4;
+    }
     """
     (tmp_path / "sums.asc").write_text(source)
     result = tools.bisheng("-shared", "-fPIC", "sums.asc", "-o", "sums.so", cwd=tmp_path)
@@ -315,6 +330,7 @@ def test_headers_by_their_other_names(tools: Toolkit, tmp_path: Path) -> None:
     assert library.sums(5) == 2000 + 30 + 6
     asked = [(64, 5, False), (32, 32, True), (64, 5, True), (33, 5, False), (64, 65, False), (8192, 5, False)]
     assert [library.topk(*each) for each in asked] == [192, 96, -1, -1, -1, -1]
+    assert library.spaces() == 0
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,57 @@ def _flash(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
     return np.concatenate(((powers[:, :60] + powers[:, 60:]) / total, rest), 1).astype(np.float32).ravel()
 
 
+def _flash_of_means(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """The third part of a row by SoftmaxFlashV3's documented steps, of whose two before it there are mean, sum and maximum."""
+    alpha, rows, width = 0.9375, 8, 576
+    scale = alpha / (1 - alpha)
+    src = x.reshape(rows, width).astype(np.float64)
+    in_mean, in_sum, in_max = y.reshape(3, rows, 8)[:, :, :1].astype(np.float64)
+    eighths = src[:, :512].reshape(rows, 64, 8).sum(-1) + src[:, 512:].reshape(rows, -1, 64).sum(1)
+    local = eighths.reshape(rows, 8, 8).sum(-1) / (width / 8)
+    here = local.mean(1, keepdims=True)
+    src -= np.repeat((here - local) * scale, width // 8, axis=1)
+    mean = (here + in_mean * 2) / 3
+    shift, before = (here - mean) * scale, (in_mean - mean) * scale
+    most = np.maximum(src.max(1, keepdims=True) + shift, before + in_max)
+    powers, factor = np.exp(src - (most - shift)), np.exp(in_max - most + before)
+    facts = [mean, factor * in_sum + powers.sum(1, keepdims=True), most, factor]
+    return np.concatenate([powers.ravel(), *(np.repeat(fact, 16, 1).ravel() for fact in facts)]).astype("f2")
+
+
+def _in_blocks(x: np.ndarray, fractal: bool) -> np.ndarray:
+    """[N, C, D, H, W] of 3, 20, 2, 3, 5 with rows of 16, as NDC1HWC0 or FRACTAL_Z_3D."""
+    plain = np.pad(x.reshape(3, 20, 2, 16)[..., :15], ((0, 13 if fractal else 0), (0, 12), (0, 0), (0, 0)))
+    if fractal:
+        return plain.reshape(1, 16, 2, 16, 2, 15).transpose(4, 2, 5, 0, 1, 3).ravel()
+    return plain.reshape(3, 2, 16, 2, 15).transpose(0, 3, 1, 4, 2).ravel()
+
+
+def _in_rows(x: np.ndarray, fractal: bool) -> np.ndarray:
+    """The other way; what fills a row is what was there."""
+    if fractal:
+        plain = x.reshape(2, 2, 15, 16, 16).transpose(3, 1, 4, 0, 2).reshape(16, 32, 2, 15)
+    else:
+        plain = x.reshape(3, 2, 2, 15, 16).transpose(0, 2, 4, 1, 3).reshape(3, 32, 2, 15)
+    return np.pad(plain[:3, :20], ((0, 0), (0, 0), (0, 0), (0, 1))).ravel()
+
+
+_LAYOUTS = (
+    "const auto plain = MakeLayout(MakeShape(3, 20, 2, 3, 5), MakeStride()); const auto {blocks} "
+    "static constexpr TransDataConfig way = {{{source}, {target}}};"
+    "TransDataParams<decltype({first}), decltype({second})> params = {{{first}, {second}}}; TransData<way>(z, x, {space}params);"
+)
+_NDC1HWC0 = "blocks = MakeLayout(MakeShape(3, 2, 2, 3, 5, 16), MakeStride());"
+_FRACTAL = "blocks = MakeLayout(MakeShape(2, 2, 3, 5, 1, 16, 16), MakeStride());"
+
+
+def _trans_data(name: str, blocks: str, to_blocks: bool, space: str) -> str:
+    """The call, with the space that it is given."""
+    formats, layouts = ["DataFormat::NCDHW", f"DataFormat::{name}"], ["plain", "blocks"]
+    (source, target), (first, second) = (part if to_blocks else part[::-1] for part in (formats, layouts))
+    return _LAYOUTS.format(blocks=blocks, source=source, target=target, first=first, second=second, space=space)
+
+
 def _softmax_facts(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
     """The first 60 of 64, and behind them the row's sum and maximum."""
     result = _softmax(x, z, 60).reshape(4, 64)
@@ -430,6 +481,22 @@ CASES += [
     Case("TransDataTo5HD float", "LocalTensor<float> to[16], from[16]; for (int i = 0; i < 16; ++i) { to[i] = z[i * 8];"
          " from[i] = x[i * 8]; } TransDataTo5HD(to, from, TransDataTo5HDParams());",
          lambda x, y, z: x.reshape(16, 8).T.ravel(), _floats(128)),
+    Case("TransData NDC1HWC0", _trans_data("NDC1HWC0", _NDC1HWC0, True, "t, "), lambda x, y, z: _in_blocks(x, False),
+         np.arange(1920, dtype="u2"), None, np.ones(2880, "u2"), types=("uint16_t",) * 3),
+    Case("TransData of NDC1HWC0", _trans_data("NDC1HWC0", _NDC1HWC0, False, ""), lambda x, y, z: _in_rows(x, False),
+         np.arange(2880, dtype="i2"), None, np.zeros(1920, "i2"), types=("int16_t",) * 3),
+    Case("TransData FRACTAL_Z_3D", _trans_data("FRACTAL_Z_3D", _FRACTAL, True, "t, "), lambda x, y, z: _in_blocks(x, True),
+         np.arange(1920, dtype="f2"), None, np.ones(15360, "f2"), types=H),
+    Case("TransData of FRACTAL_Z_3D", _trans_data("FRACTAL_Z_3D", _FRACTAL, False, "t, "), lambda x, y, z: _in_rows(x, True),
+         np.arange(15360, dtype="u2"), None, np.zeros(1920, "u2"), types=("uint16_t",) * 3),
+    # The numbers of the documents' examples of Layout and Crd2Idx.
+    Case("Layout", "Shape<int, int, int> shape = MakeShape(10, 20, 30); Stride<int, int, int> stride = MakeStride(1, 100, 200);"
+         "Layout<Shape<int, int, int>, Stride<int, int, int>> layout(shape, stride); z.SetValue(0, Std::get<2>(layout.GetShape()));"
+         "z.SetValue(1, Std::get<1>(layout.GetStride())); z.SetValue(2, is_layout<decltype(layout)>::value * 2 + is_layout<decltype(shape)>::value);"
+         "const auto parts = MakeLayout(MakeShape(MakeShape(13, 0), MakeShape(14, 0)), MakeStride(MakeStride(14, 182), MakeStride(1, 154)));"
+         "z.SetValue(3, parts(MakeCoord(20, 30))); z.SetValue(4, Crd2Idx(MakeCoord(20, 30), parts)); z.SetValue(5, Crd2Idx(MakeCoord(0, 12), "
+         "MakeShape(MakeShape(13, 13), MakeShape(14, 14)), MakeStride(MakeStride(15, 15), MakeStride(16, 16)))); z.SetValue(6, layout(Coord<int, int, int>(1, 2, 3)));",
+         lambda x, y, z: np.array([30, 100, 2, 590, 590, 192, 801, 0], "i4"), np.zeros(8, "i4"), types=("int32_t",) * 3),
     Case("BroadCast rows", "uint32_t to[2] = {4, 16}, from[2] = {4, 1}; BroadCast<float, 2, 1>(z, x, to, from);",
          lambda x, y, z: np.repeat(x[:4], 16), _floats(8), None, np.zeros(64, "f4")),
     Case("BroadCast columns", "uint32_t to[2] = {4, 16}, from[2] = {1, 16}; BroadCast<float, 2, 0>(z, x, to, from);",
@@ -563,6 +630,15 @@ CASES += [
     # The second of two parts, with the maximum and the sum of the first; in place, one fact a row, then a block of them.
     Case("SoftmaxFlashV2 packed", FLASH.format(mode="SOFTMAX_OUTPUT_WITHOUT_BRC", width=1), _flash, x256, y256, rtol=1e-5, atol=1e-6),
     Case("SoftmaxFlashV2 blocks", FLASH.format(mode="SOFTMAX_NORMAL", width=8), _flash, x256, y256, rtol=1e-5, atol=1e-6),
+    Case("SoftmaxFlashV3", "const auto mean = y, sum = y[64], max = y[128]; const auto factor = z[8 * 576 + 3 * 128];"
+         "SoftmaxFlashV3<half, float, true>(z, mean, sum, max, x, factor, mean, sum, max, t, 0, SoftMaxParams(8, 576, 8, 576, 3, 8, 0.9375f));"
+         "for (int i = 0; i < 3 * 128; ++i) z.SetValue(8 * 576 + i, (half)y.GetValue(i / 16 * 8 + i % 8));",
+         _flash_of_means, _floats(8 * 576, -4, 4, np.float16), np.repeat(_floats(24, 0.5, 2), 8), np.zeros(8 * 576 + 4 * 128, "f2"),
+         types=("half", "float", "half"), rtol=4e-3, atol=1e-6),
+    Case("SoftmaxFlashV3 first", "const auto s = y[64], m = y[128]; SoftmaxFlashV3<half, float>(z, y, s, m, x, z, y, s, m, 0, SoftMaxParams(8, 512, 8, 512, 1, 8, 0.9375f));"
+         "for (int i = 0; i < 8; ++i) { Ln(z[i * 512], z[i * 512], 512); Adds(z[i * 512], z[i * 512], (half)m.GetValue(i * 8), 512); }",
+         lambda x, y, z: (x.reshape(8, 8, 64) + 15 * (x.reshape(8, 8, 64).mean(2, keepdims=True, dtype="f4") - x.reshape(8, 512).mean(1, dtype="f4")[:, None, None])).ravel().astype("f2"),
+         _floats(8 * 512, -1, 1, np.float16), np.zeros(192, "f4"), np.zeros(8 * 512, "f2"), types=("half", "float", "half"), rtol=2e-2, atol=2e-2),
     Case("scalar helpers", "z.SetValue(0, ScalarGetCountOfValue<1>(7)); z.SetValue(1, ScalarCountLeadingZero(1));"
          "z.SetValue(2, ScalarGetSFFValue<1>(8)); z.SetValue(3, CountBitsCntSameAsSignBit(-1)); z.SetValue(4, GetBitCount<0>(~1ull));"
          "z.SetValue(5, GetSFFValue<0>(7)); z.SetValue(6, CountLeadingZero(0)); SetCtrlSpr<3, 5>(6); z.SetValue(7, GetCtrlSpr<3, 5>());"

@@ -167,7 +167,6 @@ enum class ReduceOrder : uint8_t {
     ORDER_ONLY_INDEX
 };
 enum class GatherMaskMode : uint8_t { VERSION_V1 = 0, VERSION_V2 = 1 };
-enum class DataFormat : uint8_t { ND = 0, NZ, NCHW, NC1HWC0, NHWC, NCDHW, NDC1HWC0, FRACTAL_Z_3D };
 enum class CacheMode : uint8_t {
     CACHE_MODE_DISABLE = 0,
     CACHE_MODE_NORMAL = 1,

@@ -1,4 +1,4 @@
-// Sizes and modes that kernels and tiling functions share.
+// Sizes, modes and formats that kernels and tiling functions share.
 #ifndef ASCENDC_HOST_SIZES_H
 #define ASCENDC_HOST_SIZES_H
 
@@ -14,6 +14,20 @@ enum class TopKMode { TOPK_NORMAL, TOPK_NSMALL };
 
 // Which dimensions of a matrix stay (A) and which go (R).
 enum class ReducePattern : uint32_t { AR = 0, RA = 1, R };
+
+enum class DataFormat : uint8_t { ND = 0, NZ, NCHW, NC1HWC0, NHWC, NCDHW, NDC1HWC0, FRACTAL_Z_3D };
+struct TransDataConfig {
+    DataFormat srcFormat;
+    DataFormat dstFormat;
+};
+
+enum class SortType { RADIX_SORT, MERGE_SORT };
+struct SortConfig {
+    SortType type = SortType::RADIX_SORT;
+    bool isDescend = false;
+    bool hasSrcIndex = false;
+    bool hasDstIndex = false;
+};
 
 }  // namespace AscendC
 

@@ -3,6 +3,7 @@
 #ifndef ASCENDC_HOST_SOFTMAX_H
 #define ASCENDC_HOST_SOFTMAX_H
 
+#include <array>
 #include <limits>
 #include <optional>
 
@@ -16,6 +17,21 @@ struct SoftMaxShapeInfo {
     uint32_t srcK = 0;
     uint32_t oriSrcM = 0;
     uint32_t oriSrcK = 0;
+};
+
+// Of SoftmaxFlashV3: how many parts of a row there were with this one, and how far a part's mean counts.
+struct SoftMaxParams {
+    constexpr SoftMaxParams(uint32_t srcM = 0, uint32_t srcK = 0, uint32_t oriSrcM = 0, uint32_t oriSrcK = 0,
+                            uint32_t loopCnt = 1, uint32_t splitMeanCnt = 8, float alpha = 0)
+        : srcM(srcM),
+          srcK(srcK),
+          oriSrcM(oriSrcM),
+          oriSrcK(oriSrcK),
+          loopCnt(loopCnt),
+          splitMeanCnt(splitMeanCnt),
+          alpha(alpha) {}
+    uint32_t srcM, srcK, oriSrcM, oriSrcK, loopCnt, splitMeanCnt;
+    float alpha;
 };
 
 // Whether a row's sum and maximum fill a block of 32 bytes, or are one element.
@@ -148,6 +164,79 @@ void softmax_flash(const LocalTensor<T>& dst, const LocalTensor<S>& sum, const L
         sums.set(row, powers.total);
         maxima.set(row, powers.largest);
         if constexpr (isUpdate) factors->set(row, powers.factor);
+    }
+}
+
+// The means of a row's eight chunks. Its first 512 elements count in the chunk of 64 that they are in, those
+// behind in that of their place in each 64, as the documentation's steps add them up.
+template <typename T>
+std::array<float, 8> means_of_chunks(const T* row, uint32_t count) {
+    std::array<float, 8> means{};
+    for (uint32_t i = 0; i < count; ++i) means[i < 512 ? i / 64 : i % 64 / 8] += static_cast<float>(row[i]);
+    for (float& mean : means) mean /= static_cast<float>(count / 8);
+    return means;
+}
+
+// softmax_flash of rows from whose chunks a share of their means is taken before (PASA); `mean` is that of
+// the row, with `isUpdate` that of the parts before it as well.
+template <bool isUpdate, typename T, typename S>
+void softmax_flash_of_means(const LocalTensor<T>& dst, const LocalTensor<S>& mean, const LocalTensor<S>& sum,
+                            const LocalTensor<S>& max, const LocalTensor<T>& src,
+                            const LocalTensor<T>& exp_max, const LocalTensor<S>& in_mean,
+                            const LocalTensor<S>& in_sum, const LocalTensor<S>& in_max,
+                            const SoftMaxParams& params, const Where& where) {
+    constexpr const char* api = "SoftmaxFlashV3";
+    constexpr SoftmaxMode mode = SoftmaxMode::SOFTMAX_NORMAL;
+    auto& block = ascendc_host::enter(where);
+    const uint32_t rows = params.srcM, count = params.srcK;
+    if (count < 512 || count % 64 != 0 || rows % 8 != 0 || params.oriSrcM != rows ||
+        params.oriSrcK != count || params.splitMeanCnt != 8 || params.loopCnt < 1 || params.alpha == 1) {
+        ascendc_host::fail(
+            block, where,
+            ascendc_host::format(
+                "SoftmaxFlashV3: %u rows of %u (oriSrcM %u, oriSrcK %u), splitMeanCnt %u, loopCnt "
+                "%u, alpha %g; valid: multiples of 8 rows of multiples of 64 from 512 on, as many in "
+                "oriSrcM and oriSrcK, splitMeanCnt 8, loopCnt from 1 on, alpha other than 1",
+                rows, count, params.oriSrcM, params.oriSrcK, params.splitMeanCnt, params.loopCnt,
+                double(params.alpha)));
+    }
+    const uint64_t bytes = uint64_t(rows) * count * sizeof(T);
+    const T* from = vector_operand(src, bytes, api, "srcTensor", where);
+    T* to = vector_operand(dst, bytes, api, "dstTensor", where);
+    const RowFacts<mode, S> means(mean, rows, api, "meanTensor", where);
+    const RowFacts<mode, S> sums(sum, rows, api, "expSumTensor", where);
+    const RowFacts<mode, S> maxima(max, rows, api, "maxTensor", where);
+    std::optional<RowFacts<mode, T>> factors;
+    std::optional<RowFacts<mode, S>> means_before, sums_before, maxima_before;
+    if constexpr (isUpdate) {
+        factors.emplace(exp_max, rows, api, "expMaxTensor", where);
+        means_before.emplace(in_mean, rows, api, "inMeanTensor", where);
+        sums_before.emplace(in_sum, rows, api, "inExpSumTensor", where);
+        maxima_before.emplace(in_max, rows, api, "inMaxTensor", where);
+    }
+    const float scale = params.alpha / (1 - params.alpha);
+    std::vector<float> row(count);
+    for (uint64_t i = 0; i < rows; ++i, from += count, to += count) {
+        const std::array<float, 8> local = means_of_chunks(from, count);
+        float here = 0;
+        for (float one : local) here += one / 8;
+        for (uint32_t k = 0; k < count; ++k)
+            row[k] = static_cast<float>(from[k]) - (here - local[k / (count / 8)]) * scale;
+        float total_mean = here, largest_before = -std::numeric_limits<float>::infinity(), total_before = 0;
+        if constexpr (isUpdate) {
+            total_mean = (here + means_before->get(i) * static_cast<float>(params.loopCnt - 1)) /
+                         static_cast<float>(params.loopCnt);
+            largest_before = (means_before->get(i) - total_mean) * scale + maxima_before->get(i);
+            total_before = sums_before->get(i);
+        }
+        const float shift = (here - total_mean) * scale;
+        for (float& value : row) value += shift;
+        const Powers powers(row.data(), count, largest_before, total_before);
+        for (uint32_t k = 0; k < count; ++k) to[k] = static_cast<T>(powers.values[k]);
+        means.set(i, total_mean);
+        sums.set(i, powers.total);
+        maxima.set(i, powers.largest);
+        if constexpr (isUpdate) factors->set(i, std::exp(largest_before - powers.largest));
     }
 }
 
@@ -325,6 +414,37 @@ void SoftmaxFlashV2(const LocalTensor<T>& dstTensor, const LocalTensor<S>& expSu
     SoftmaxFlashV2<T, isUpdate, isReuseSource, isBasicBlock, isDataFormatNZ, config>(
         dstTensor, expSumTensor, maxTensor, srcTensor, expMaxTensor, inExpSumTensor, inMaxTensor, tiling,
         softmaxShapeInfo, where);
+}
+
+template <typename T, typename U, bool isUpdate = false, bool isReuseSource = false,
+          bool isBasicBlock = false, bool isDataFormatNZ = false,
+          const SoftmaxConfig& config = SOFTMAX_DEFAULT_CFG, typename Tiling>
+void SoftmaxFlashV3(const LocalTensor<T>& dstTensor, const LocalTensor<U>& meanTensor,
+                    const LocalTensor<U>& expSumTensor, const LocalTensor<U>& maxTensor,
+                    const LocalTensor<T>& srcTensor, const LocalTensor<T>& expMaxTensor,
+                    const LocalTensor<U>& inMeanTensor, const LocalTensor<U>& inExpSumTensor,
+                    const LocalTensor<U>& inMaxTensor, const Tiling&, const SoftMaxParams& params,
+                    Where where = Where()) {
+    static_assert(std::is_same_v<T, half> && std::is_same_v<U, float>,
+                  "SoftmaxFlashV3 is for half with float");
+    static_assert(!isReuseSource && !isBasicBlock && !isDataFormatNZ,
+                  "SoftmaxFlashV3: reserved, false is valid");
+    detail::softmax_flash_of_means<isUpdate>(dstTensor, meanTensor, expSumTensor, maxTensor, srcTensor,
+                                             expMaxTensor, inMeanTensor, inExpSumTensor, inMaxTensor, params,
+                                             where);
+}
+template <typename T, typename U, bool isUpdate = false, bool isReuseSource = false,
+          bool isBasicBlock = false, bool isDataFormatNZ = false,
+          const SoftmaxConfig& config = SOFTMAX_DEFAULT_CFG, typename Tiling>
+void SoftmaxFlashV3(const LocalTensor<T>& dstTensor, const LocalTensor<U>& meanTensor,
+                    const LocalTensor<U>& expSumTensor, const LocalTensor<U>& maxTensor,
+                    const LocalTensor<T>& srcTensor, const LocalTensor<T>& expMaxTensor,
+                    const LocalTensor<U>& inMeanTensor, const LocalTensor<U>& inExpSumTensor,
+                    const LocalTensor<U>& inMaxTensor, const LocalTensor<uint8_t>&, const Tiling& tiling,
+                    const SoftMaxParams& params, Where where = Where()) {
+    SoftmaxFlashV3<T, U, isUpdate, isReuseSource, isBasicBlock, isDataFormatNZ, config>(
+        dstTensor, meanTensor, expSumTensor, maxTensor, srcTensor, expMaxTensor, inMeanTensor, inExpSumTensor,
+        inMaxTensor, tiling, params, where);
 }
 
 // Sets the rows whose maximum has the bits `from` to `to`; whether there is one. Each row's maximum is the

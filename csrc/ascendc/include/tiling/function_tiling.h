@@ -259,6 +259,35 @@ void SoftMaxTilingFunc(const Shape& shape, uint32_t item_size, uint32_t, optilin
     tiling.outMaxSize = tiling.reduceSize = rows * per_block;
     tiling.rangeM = 1;
 }
+// Of half and float alone, as the function is; of others nothing is written.
+template <typename Shape>
+void GetSoftMaxFlashV3MaxMinTmpSize(const Shape&, const uint32_t dataTypeSize1, const uint32_t dataTypeSize2,
+                                    uint32_t& maxValue, uint32_t& minValue, const bool, const bool = false) {
+    if (dataTypeSize1 == 2 && dataTypeSize2 == 4) maxValue = minValue = least_temporary_space;
+}
+template <typename Shape>
+void SoftMaxFlashV3TilingFunc(const Shape& shape, const uint32_t, const uint32_t dataTypeSize2,
+                              const uint32_t space, optiling::SoftMaxTiling& tiling, const bool,
+                              const bool = false) {
+    SoftMaxTilingFunc(shape, dataTypeSize2, space, tiling);
+}
+// As much as sorted lists have, 8 bytes for each number, for kernels hand it to Sort without a configuration.
+template <typename Shape, typename DataType>
+void GetSortMaxMinTmpSize(const Shape& srcShape, DataType, DataType, bool, const SortConfig&,
+                          uint32_t& maxValue, uint32_t& minValue) {
+    maxValue = minValue = static_cast<uint32_t>((srcShape.GetShapeSize() + 31) / 32 * 32 * 8);
+}
+template <typename Shape, typename DataType>
+bool GetTransDataMaxMinTmpSize(const platform_ascendc::PlatformAscendC&, const Shape&, const Shape&, DataType,
+                               const TransDataConfig& config, uint32_t& maxValue, uint32_t& minValue) {
+    const DataFormat blocks = config.srcFormat == DataFormat::NCDHW ? config.dstFormat : config.srcFormat;
+    if ((config.srcFormat == DataFormat::NCDHW) == (config.dstFormat == DataFormat::NCDHW) ||
+        (blocks != DataFormat::NDC1HWC0 && blocks != DataFormat::FRACTAL_Z_3D)) {
+        return false;
+    }
+    maxValue = minValue = least_temporary_space;
+    return true;
+}
 template <typename Shape>
 uint32_t GetLogSoftMaxMaxTmpSize(const Shape&, uint32_t, bool) {
     return least_temporary_space;
