@@ -130,7 +130,23 @@ def remove_cuda(site: Path) -> list[str]:
     overrides = site / "torch/_native/__init__.py"
     if overrides.exists():
         overrides.write_text(overrides.read_text().replace("registry._register_all_overrides()", "pass"))
+    _cmake_without_cuda(site / "torch/share/cmake")
     return missing
+
+
+#: A block of torch's CMake files, with the condition that CMake's own configuration left there.
+_CMAKE_CUDA = re.compile(r"(?m)^(\s*if\()ON(\)\s*\n(?:\s*#.*\n)*\s*(?:set\(CAFFE2_USE_CUDA ON\)|if\(MSVC\)\s*\n\s*find_library\(CAFFE2_NVRTC))")
+
+
+def _cmake_without_cuda(directory: Path) -> None:
+    """``find_package(Torch)`` as in a CPU build: no search for CUDA, no library of it on a line of the linker."""
+    for path in (directory / "Caffe2/Caffe2Config.cmake", directory / "Torch/TorchConfig.cmake"):
+        if path.exists():
+            path.write_text(_CMAKE_CUDA.sub(r"\1OFF\2", path.read_text()))
+    names = r"torch::cudart|torch_cuda_library|c10_cuda|torch_cuda|torch_nvshmem"
+    for path in directory.glob("Caffe2/Caffe2Targets*.cmake"):
+        text = re.sub(rf'(?<=[;"])(?:{names})(?=[;"])', "", path.read_text())
+        path.write_text(re.sub(rf"(?m)^list\(APPEND _cmake_import_check_\w+ (?:{names})\b.*\n", "", text))
 
 
 def _write(path: Path, versions: dict[str, set[str]], kinds: dict[str, _Symbol]) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -219,6 +220,7 @@ def build_project_package(
             built = list(pool.map(lambda one: one.build(time_limit=COMPILE_LIMIT), kernels))
         for kernel, library in zip(kernels, built, strict=True):
             install_library(library, work / "op_impl/host/kernels" / f"{kernel.name}.so")
+        shutil.rmtree(work / _SIDE_BY_SIDE, ignore_errors=True)
         metadata = {
             name: {
                 "relation": parsed[name].source if name in parsed else None,
@@ -598,11 +600,15 @@ def _is_fallback(code: str) -> bool:
     return bool(_FALLBACK.search(code)) and not _FUNCTION.search(code)
 
 
+#: Where kernels' directories stand beside each other while a package is built: links into the repository.
+_SIDE_BY_SIDE = Path("op_impl/host/src/ascendc")
+
+
 def _installed_side_by_side(operator: ProjectOperator, includes: Includes, work: Path) -> tuple[Path, ...]:
     """Directories to look in where a kernel includes another operator's as CANN's build installs them, side by side."""
     if not includes.siblings:
         return ()
-    tree = work / "op_impl/host/src/ascendc"
+    tree = work / _SIDE_BY_SIDE
     own = tree / operator.kernel
     (own / "inner").mkdir(parents=True, exist_ok=True)
     for name, directory in includes.siblings:

@@ -12,6 +12,7 @@ from pathlib import Path
 from ascend_graph.host.toolkit import toolkit_directory
 
 PROGRAM = r"""
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <thread>
@@ -66,6 +67,36 @@ int main(int argc, char** argv) {
     CHECK(aclrtGetMemInfo(ACL_HBM_MEM, &free_bytes, &total) == 0 && free_bytes < total);
     CHECK(aclrtFree(a) == 0 && aclrtGetMemInfo(ACL_HBM_MEM, &rest, &total) == 0 && rest == free_bytes + 512);
     CHECK(aclrtFreeHost(b) == 0 && aclrtGetMemInfo(ACL_HBM_MEM, &rest, &total) == 0 && rest == free_bytes + 512);
+    // A batch of copies, each between the places that its attributes say; all in one direction.
+    CHECK(aclrtMalloc(&a, 64, ACL_MEM_MALLOC_HUGE_FIRST) == 0 && aclrtMallocHost(&b, 64) == 0);
+    {
+        aclrtMemcpyBatchAttr in[2] = {{{0, ACL_MEM_LOCATION_TYPE_DEVICE}, {0, ACL_MEM_LOCATION_TYPE_HOST}, {}},
+                                      {{0, ACL_MEM_LOCATION_TYPE_DEVICE}, {0, ACL_MEM_LOCATION_TYPE_HOST}, {}}};
+        aclrtMemcpyBatchAttr out[1] = {{{0, ACL_MEM_LOCATION_TYPE_HOST}, {0, ACL_MEM_LOCATION_TYPE_DEVICE}, {}}};
+        char from[] = "12345678", to[9] = {};
+        void* parts[] = {a, static_cast<char*>(a) + 32, static_cast<char*>(a) + 16};
+        void* sources[] = {from, from + 3, from + 5};
+        void* results[] = {to, to + 3, to + 5};
+        size_t sizes[] = {3, 2, 3}, first[] = {0, 2}, wrong[] = {0, 3}, failed = 0;
+        CHECK(aclrtMemcpyBatch(parts, sizes, sources, sizes, 3, in, first, 2, &failed) == 0 && failed == SIZE_MAX);
+        CHECK(aclrtCreateStream(&stream) == 0);
+        CHECK(aclrtMemcpyBatchAsync(results, sizes, parts, sizes, 3, out, first, 1, &failed, stream) == 0);
+        CHECK(std::strcmp(to, from) == 0);  // not pinned, so it has waited
+        void* pinned[] = {b, static_cast<char*>(b) + 3, static_cast<char*>(b) + 5};
+        CHECK(aclrtMemcpyBatchAsync(pinned, sizes, parts, sizes, 3, out, first, 1, &failed, stream) == 0);
+        CHECK(aclrtSynchronizeStream(stream) == 0 && std::memcmp(b, from, 8) == 0 && aclrtDestroyStream(stream) == 0);
+        CHECK(aclrtMemcpyBatch(parts, sizes, sources, sizes, 3, out, first, 1, &failed) == 100000 && failed == 0);
+        in[1] = out[0];
+        CHECK(aclrtMemcpyBatch(parts, sizes, sources, sizes, 3, in, first, 2, &failed) == 100000 && failed == 2);
+        CHECK(aclrtMemcpyBatch(parts, sizes, sources, sizes, 3, in, wrong, 2, &failed) == 100000 && failed == SIZE_MAX);
+        CHECK(aclrtMemcpyBatch(parts, sizes, sources, sizes, 1, in, first, 2, &failed) == 100000);
+        size_t small[] = {3, 1, 3};
+        CHECK(aclrtMemcpyBatch(parts, small, sources, sizes, 3, in, first, 1, &failed) == 100000 && failed == SIZE_MAX);
+        aclrtPtrAttributes attributes;
+        CHECK(aclrtPointerGetAttributes(a, &attributes) == 0 && attributes.location.type == ACL_MEM_LOCATION_TYPE_DEVICE);
+        CHECK(aclrtPointerGetAttributes(to, &attributes) == 0 && attributes.location.type == ACL_MEM_LOCATION_TYPE_UNREGISTERED);
+    }
+    CHECK(aclrtFree(a) == 0 && aclrtFreeHost(b) == 0);
     aclrtRunMode mode = ACL_DEVICE;
     CHECK(aclrtGetRunMode(&mode) == 0 && mode == ACL_HOST);
     aclrtStreamStatus status = ACL_STREAM_STATUS_NOT_READY;

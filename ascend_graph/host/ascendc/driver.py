@@ -342,7 +342,8 @@ class _KernelSource:
                 for kernel in found:
                     _write_if_changed(stubs / f"aclrtlaunch_{kernel.name}.h", translate.launch_header(kernel))
             text += "\n" + "".join(map(translate.launch_stub, found))
-        text = re.sub(rf"\b{kernels.GLOBAL_MARK}\b|{_CORE_ATTRIBUTE}", "", translate.rewrite_launches(text))
+        text = translate.rewrite_launches(text, untyped=self.command.stubs is not None)
+        text = re.sub(rf"\b{kernels.GLOBAL_MARK}\b|{_CORE_ATTRIBUTE}", "", text)
         translated = self.scratch / f"{self.source.stem}.ii"
         translated.write_text(text, encoding="utf-8", errors="surrogateescape")
         if self.command.preprocess_only:

@@ -78,8 +78,10 @@ def _callee_start(text: str, end: int) -> int:
             return position  # a name from the global namespace
 
 
-def rewrite_launches(text: str) -> str:
+def rewrite_launches(text: str, *, untyped: bool = False) -> str:
     """Every ``kernel<<<…>>>`` of ``text`` as a call of ``ascendc_host::chevrons``.
+
+    ``untyped`` says that launches go by functions that take ``void*`` for every pointer, as those of ``ascendc_library()`` do.
 
     Raises KernelSourceError for a launch without a kernel or without its ``>>>``.
 
@@ -88,6 +90,7 @@ def rewrite_launches(text: str) -> str:
     """
     parts: list[str] = []
     done = 0
+    values = "::ascendc_host::pointer(a_)..." if untyped else "a_..."
     for found in _LAUNCH.finditer(text):
         if not found["launch"] or found.start() < done:
             continue
@@ -102,7 +105,7 @@ def rewrite_launches(text: str) -> str:
         configuration = text[found.end() : end]
         parts.append(text[done:start] + "\n" * callee.count("\n"))
         parts.append(
-            f'::ascendc_host::chevrons("{name}", [](const auto&... a_) {{ {callee.strip()}(a_...); }}, {configuration})'
+            f'::ascendc_host::chevrons("{name}", [](const auto&... a_) {{ {callee.strip()}({values}); }}, {configuration})'
         )
         done = end + len(">>>")
     parts.append(text[done:])

@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "acl/runtime.h"
 #include "acl/strict.h"
@@ -160,6 +161,15 @@ aclError release(const char* function, void* p, Place place) {
                 std::string(function) + ": not the start of a live allocation of its kind" + other);
 }
 
+struct CopiedRange {
+    void* to;
+    const void* from;
+    size_t size;
+    void operator()() const {
+        if (size != 0) std::memmove(to, from, size);
+    }
+};
+
 aclError check_copy(const char* function, const void* dst, size_t capacity, const void* src, size_t count) {
     if (count > capacity) {
         return fail(ACL_ERROR_INVALID_PARAM, std::string(function) + ": " + std::to_string(count) +
@@ -271,22 +281,119 @@ ACL_EXPORT aclError aclrtHostRegisterV2(void* p, uint64_t size, uint32_t) {
 ACL_EXPORT aclError aclrtHostUnregister(void*) { return ACL_SUCCESS; }
 
 namespace {
-struct PointerAttributes {  // aclrtPtrAttributes
+// aclrtMemLocationType
+constexpr int kHost = 0, kDevice = 1, kUnregistered = 2;
+struct Location {  // aclrtMemLocation
     uint32_t device;
     int type;
+};
+struct PointerAttributes {  // aclrtPtrAttributes
+    Location location;
     uint32_t page_size;
     uint32_t reserved[4];
 };
+struct BatchAttributes {  // aclrtMemcpyBatchAttr
+    Location to;
+    Location from;
+    uint8_t reserved[16];
+};
+
+int location_type(const void* p) {
+    const auto [begin, block] = heap().find(p);
+    return begin == nullptr ? kUnregistered : block.place == Place::kHost ? kHost : kDevice;
+}
 }  // namespace
 
 ACL_EXPORT aclError aclrtPointerGetAttributes(const void* p, PointerAttributes* attributes) {
     if (attributes == nullptr)
         return fail(ACL_ERROR_INVALID_PARAM, "aclrtPointerGetAttributes: attributes is null");
-    constexpr int kHost = 0, kDevice = 1, kUnregistered = 2;  // aclrtMemLocationType
     *attributes = {};
-    const auto [begin, block] = heap().find(p);
-    attributes->type = begin == nullptr ? kUnregistered : block.place == Place::kHost ? kHost : kDevice;
+    attributes->location.type = location_type(p);
     return ACL_SUCCESS;
+}
+
+// Copies of a batch, each with the attributes of the last entry of `first` that is not beyond it: all from the
+// host to the device, or all back.
+namespace {
+struct Batch {
+    std::vector<CopiedRange> copies;
+    bool waits = false;  // memory of the host that is not pinned: done when the call returns
+};
+aclError read_batch(const char* function, void** to, const size_t* capacities, void** from,
+                    const size_t* sizes, size_t count, const BatchAttributes* attributes, const size_t* first,
+                    size_t attribute_count, size_t* failed, Batch& batch) {
+    const auto refuse = [&](const std::string& why) {
+        return fail(ACL_ERROR_INVALID_PARAM, std::string(function) + ": " + why);
+    };
+    if (failed == nullptr) return refuse("failIndex is null");
+    *failed = SIZE_MAX;
+    if (to == nullptr || capacities == nullptr || from == nullptr || sizes == nullptr ||
+        attributes == nullptr || first == nullptr) {
+        return refuse("an array is null");
+    }
+    if (count == 0 || attribute_count == 0 || attribute_count > count || first[0] != 0) {
+        return refuse(std::to_string(attribute_count) + " attributes for " + std::to_string(count) +
+                      " copies; there is one at least, one for each copy at most, and attrsIndexes begins "
+                      "with 0");
+    }
+    size_t now = 0;
+    for (size_t i = 0; i < count; ++i) {
+        if (now + 1 < attribute_count && first[now + 1] <= i) {
+            if (first[now + 1] != i)
+                return refuse("attrsIndexes[" + std::to_string(now + 1) +
+                              "] is not greater than the one before it");
+            ++now;
+        }
+        if (aclError error = check_copy(function, to[i], capacities[i], from[i], sizes[i])) return error;
+        const int types[] = {attributes[now].from.type, attributes[now].to.type};
+        if (types[0] == types[1] || types[0] < kHost || types[0] > kDevice || types[1] < kHost ||
+            types[1] > kDevice || types[0] != attributes[0].from.type) {
+            *failed = i;
+            return refuse("copy " + std::to_string(i) + " is from location " + std::to_string(types[0]) +
+                          " to " + std::to_string(types[1]) +
+                          "; all are from the host (0) to the device (1), or all back");
+        }
+        const void* ends[] = {from[i], to[i]};
+        for (int end = 0; end < 2; ++end) {
+            const int type = location_type(ends[end]);
+            if ((types[end] == kDevice) != (type == kDevice)) {
+                *failed = i;
+                return refuse("copy " + std::to_string(i) + ": its " + (end == 0 ? "source" : "destination") +
+                              " is not memory of the " + (types[end] == kDevice ? "device" : "host") +
+                              ", as its attributes say");
+            }
+            batch.waits = batch.waits || type == kUnregistered;
+        }
+        batch.copies.push_back({to[i], from[i], sizes[i]});
+    }
+    if (now + 1 != attribute_count) return refuse("the last of attrsIndexes is beyond the copies");
+    return ACL_SUCCESS;
+}
+}  // namespace
+ACL_EXPORT aclError aclrtMemcpyBatch(void** to, size_t* capacities, void** from, size_t* sizes, size_t count,
+                                     BatchAttributes* attributes, size_t* first, size_t attribute_count,
+                                     size_t* failed) {
+    Batch batch;
+    if (aclError error = read_batch("aclrtMemcpyBatch", to, capacities, from, sizes, count, attributes, first,
+                                    attribute_count, failed, batch))
+        return error;
+    const Entering entering("aclrtMemcpyBatch");
+    for (const CopiedRange& copy : batch.copies) copy();
+    return ACL_SUCCESS;
+}
+ACL_EXPORT aclError aclrtSynchronizeStream(aclrtStream stream);
+ACL_EXPORT aclError aclrtMemcpyBatchAsync(void** to, size_t* capacities, void** from, size_t* sizes,
+                                          size_t count, BatchAttributes* attributes, size_t* first,
+                                          size_t attribute_count, size_t* failed, aclrtStream stream) {
+    Batch batch;
+    if (aclError error = read_batch("aclrtMemcpyBatchAsync", to, capacities, from, sizes, count, attributes,
+                                    first, attribute_count, failed, batch))
+        return error;
+    const aclError error = stream_of(stream).enqueue({"memcpyBatch", [copies = std::move(batch.copies)] {
+                                                          for (const CopiedRange& copy : copies) copy();
+                                                          return ACL_SUCCESS;
+                                                      }});
+    return error != ACL_SUCCESS || !batch.waits ? error : aclrtSynchronizeStream(stream);
 }
 
 // Memory is had in pages, and mapped in larger ones by choice: aclrtMemGranularityOptions.

@@ -622,6 +622,22 @@ void Fixpipe(const LocalTensor<T>& dst, const LocalTensor<U>& src, const Fixpipe
     detail::fixpipe_local(dst, src, detail::fixpipe_params<T>(intriParams, where),
                           detail::layout_of(intriParams), nullptr, where);
 }
+// With a scale for each column.
+template <typename T, typename U, typename S>
+void Fixpipe(const GlobalTensor<T>& dst, const LocalTensor<U>& src,
+             const LocalTensor<uint64_t>& cbufWorkspace, const FixpipeParams<S>& intriParams,
+             Where where = Where()) {
+    const auto params = detail::fixpipe_params<T>(intriParams, where);
+    detail::fixpipe_out(dst, src, params, detail::layout_of(intriParams),
+                        cbufWorkspace.use(params.nSize, "Fixpipe", "cbufWorkspace", where), where);
+}
+template <typename T, typename U, typename S>
+void Fixpipe(const LocalTensor<T>& dst, const LocalTensor<U>& src, const LocalTensor<uint64_t>& cbufWorkspace,
+             const FixpipeParams<S>& intriParams, Where where = Where()) {
+    const auto params = detail::fixpipe_params<T>(intriParams, where);
+    detail::fixpipe_local(dst, src, params, detail::layout_of(intriParams),
+                          cbufWorkspace.use(params.nSize, "Fixpipe", "cbufWorkspace", where), where);
+}
 // What a DataCopy with DataCopyCO12DstParams does not carry itself.
 inline void SetFixpipeNz2ndFlag(uint16_t ndNum, uint16_t srcNdStride, uint16_t dstNdStride) {
     auto& nd = ascendc_host::current().fixpipe;

@@ -118,9 +118,17 @@ inline void Load3DSetFMatrixCal(uint16_t l1H, uint16_t l1W, const uint8_t padLis
 // What the padding holds, for LoadData with isSetPadding = false.
 template <typename T>
 void SetLoadDataPaddingValue(const T padValue) {
-    static_assert(sizeof(T) <= sizeof(uint32_t),
-                  "SetLoadDataPaddingValue is for elements of 4 bytes at most");
-    std::memcpy(&ascendc_host::current().feature_pad, &padValue, sizeof padValue);
+    auto& pad = ascendc_host::current().feature_pad;
+    if constexpr (sizeof(T) <= sizeof pad) {
+        std::memcpy(&pad, &padValue, sizeof padValue);
+    } else {
+        // No element has this type, but 0 is 0 in every one: kernels that pad nothing write it so.
+        if (padValue != T(0)) {
+            ascendc_host::fail("SetLoadDataPaddingValue: a value of 8 bytes that is not 0; elements have 4 at "
+                               "most, convert it to their type");
+        }
+        pad = 0;
+    }
 }
 
 // The patches of a feature map [C1, H, W, c0] as a matrix, from row mStartPt and column kStartPt on: as the

@@ -337,6 +337,20 @@ auto raw_stream(const Stream& stream, int) -> decltype(stream.stream()) {
 }
 inline void* raw_stream(void* stream, long) { return stream; }
 
+// The argument of a launch that takes void* for every pointer of its kernel; other values as they are.
+template <typename T>
+const T& pointer(const T& value) {
+    return value;
+}
+struct AnyPointer {
+    void* value;
+    template <typename T>
+    operator T*() const {
+        return static_cast<T*>(value);
+    }
+};
+inline AnyPointer pointer(void* const& value) { return {value}; }
+
 template <typename Kernel>
 struct Chevrons {
     const char* name;

@@ -127,6 +127,7 @@ void CrossCoreWaitFlag(uint16_t flagId, Where where = Where()) {
     ascendc_host::enter(where);
     ascendc_host::wait_cross_flag(flagId, where);
 }
+inline void WaitEvent(uint16_t flagId, Where where = Where()) { CrossCoreWaitFlag(flagId, where); }
 // Block `blockIdx` tells and waits by numbered events.
 template <bool isAIVOnly = true>
 void IBSet(const GlobalTensor<int32_t>&, const LocalTensor<int32_t>&, int32_t blockIdx, int32_t eventID,
@@ -159,6 +160,7 @@ inline void SetSyncBaseAddr(uint64_t) {}
 
 // Instructions are where they are needed.
 inline void ICachePreLoad(int64_t) {}
+#define PRELOAD(len) ::AscendC::ICachePreLoad(len)
 
 // There is one memory, so caches need no care; but code that cares may be waiting for another block.
 template <typename T, CacheLine line, DcciDst destination = DcciDst::CACHELINE_ALL>

@@ -60,15 +60,23 @@ struct TBuffAddr {
     uint8_t logicPos = 0;
 };
 
-// A view of `size` elements of local memory. `rest_` is what may be touched from here on: the view's buffer
-// to its end.
 // dst = src0 + src1: an operation over the whole of a tensor, made when it is assigned.
 struct WholeTensorOperation {};
 
+// What a tensor shows of its address: the memory in which its offset counts. Code that manages local memory
+// without a TPipe assigns it; from then on the same offset is meant, in the memory of that position.
+struct LocalAddress {
+    uint8_t logicPos = static_cast<uint8_t>(TPosition::VECCALC);
+};
+
+// A view of `size` elements of local memory. `rest_` is what may be touched from here on: the view's buffer
+// to its end.
 template <typename T>
 class LocalTensor {
   public:
     using PrimType = T;
+
+    LocalAddress address_;
 
     LocalTensor() = default;
     template <typename Operation,
@@ -94,14 +102,23 @@ class LocalTensor {
         size_ = size;
     }
     LocalTensor(TPosition position, uint8_t* data, uint32_t bytes, ascendc_host::Buffer* buffer)
-        : data_(data),
+        : address_{static_cast<uint8_t>(position)},
+          data_(data),
           size_(bytes / sizeof(T)),
           rest_(bytes),
           buffer_(buffer),
           generation_(buffer == nullptr ? 0 : buffer->generation),
           position_(position) {}
 
+    // `size` elements from byte `offset` on of the memory that address_.logicPos says when they are used.
+    void InitBuffer(uint32_t offset, uint32_t size) {
+        *this = LocalTensor(TPosition::VECCALC, nullptr, 0, nullptr);
+        size_ = size;
+        begin_ = offset;
+        position_ = undecided;
+    }
     uint64_t GetPhyAddr(uint32_t offset = 0) const {
+        if (__builtin_expect(moved(), 0)) return settled().GetPhyAddr(offset);
         return reinterpret_cast<uint64_t>(data_) + uint64_t(offset) * sizeof(T);
     }
     T GetValue(uint32_t offset, Where where = Where()) const { return *at(offset, "GetValue", where); }
@@ -112,11 +129,12 @@ class LocalTensor {
     T& operator()(uint32_t offset) const { return *at(offset, "operator()", ascendc_host::current().where); }
 
     LocalTensor operator[](uint32_t offset) const {
+        if (__builtin_expect(moved(), 0)) return settled()[offset];
         const uint64_t bytes = uint64_t(offset) * sizeof(T);
         if (bytes > rest_) {
             ascendc_host::fail(ascendc_host::format(
                 "LocalTensor[%u]: the offset is beyond its buffer of %s, which has %u more elements", offset,
-                position_name(position_), unsigned(rest_ / sizeof(T))));
+                position_name(position()), unsigned(rest_ / sizeof(T))));
         }
         LocalTensor view = *this;
         view.data_ += bytes;
@@ -127,6 +145,8 @@ class LocalTensor {
     template <typename U>
     LocalTensor<U> ReinterpretCast() const {
         LocalTensor<U> view;
+        view.address_ = address_;
+        view.begin_ = begin_;
         view.data_ = data_;
         view.size_ = static_cast<uint32_t>(uint64_t(size_) * sizeof(T) / sizeof(U));
         view.rest_ = rest_;
@@ -148,7 +168,7 @@ class LocalTensor {
                             static_cast<uint32_t>(address.dataLen / sizeof(T)), where);
     }
 
-    int32_t GetPosition() const { return static_cast<int32_t>(position_); }
+    int32_t GetPosition() const { return address_.logicPos; }
     void SetSize(uint32_t size) { size_ = size; }
     uint32_t GetSize() const { return size_; }
     uint32_t GetLength() const { return static_cast<uint32_t>(size_ * sizeof(T)); }
@@ -169,13 +189,15 @@ class LocalTensor {
         return reinterpret_cast<T*>(use_bytes(count * sizeof(T), api, name, where));
     }
     uint8_t* use_bytes(uint64_t bytes, const char* api, const char* name, const Where& where) const {
-        if (__builtin_expect(data_ == nullptr || bytes > rest_ || stale(), 0))
+        if (__builtin_expect(data_ == nullptr || bytes > rest_ || stale() || moved(), 0)) {
+            if (moved()) return settled(where).use_bytes(bytes, api, name, where);
             explain(bytes, api, name, where);
+        }
         return data_;
     }
-    uint8_t* bytes() const { return data_; }
-    uint32_t rest() const { return rest_; }
-    TPosition position() const { return position_; }
+    uint8_t* bytes() const { return moved() ? settled().data_ : data_; }
+    uint32_t rest() const { return moved() ? settled().rest_ : rest_; }
+    TPosition position() const { return static_cast<TPosition>(address_.logicPos); }
     ascendc_host::Buffer* buffer() const { return buffer_; }
     bool stale() const { return buffer_ != nullptr && buffer_->generation != generation_; }
 
@@ -183,6 +205,22 @@ class LocalTensor {
     template <typename U>
     friend class LocalTensor;
 
+    // The position of a tensor that has an offset so far and no memory.
+    static constexpr TPosition undecided = static_cast<TPosition>(UINT8_MAX);
+    // Whether address_ names another memory than data_ lies in.
+    bool moved() const { return address_.logicPos != static_cast<uint8_t>(position_); }
+    // This tensor in the memory that address_ names, at the same offset.
+    LocalTensor settled(Where where = Where("", 0)) const {
+        const TPosition position = this->position();
+        uint64_t offset = begin_;
+        if (position_ != undecided) {
+            // An empty tensor has no offset.
+            if (data_ == nullptr) return LocalTensor(position, nullptr, 0, nullptr);
+            ascendc_host::Block& block = ascendc_host::enter(where);
+            offset = static_cast<uint64_t>(data_ - block.memory(memory_of(position_)));
+        }
+        return LocalTensor(position, static_cast<uint32_t>(offset), size_, where);
+    }
     T* at(uint32_t offset, const char* api, const Where& where) const {
         return use(uint64_t(offset) + 1, api, "the tensor", where) + offset;
     }
@@ -210,7 +248,8 @@ class LocalTensor {
     uint32_t rest_ = 0;
     ascendc_host::Buffer* buffer_ = nullptr;
     uint32_t generation_ = 0;
-    TPosition position_ = TPosition::VECCALC;
+    uint32_t begin_ = 0;  // bytes into the memory of address_.logicPos, while position_ is undecided
+    TPosition position_ = TPosition::VECCALC;  // that of the memory in which data_ lies
     TTagType tag_ = 0;
     ShapeOf shape_;
 };
