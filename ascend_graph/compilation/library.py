@@ -60,6 +60,8 @@ class CppLibrary:
     flags: tuple[str, ...] = ()
     #: Anything else the result depends on, e.g. versions of packages.
     depends_on: tuple[str, ...] = ()
+    #: Options of the link, before the libraries: what has functions that these have, too.
+    link_first: tuple[str, ...] = ()
     #: Options of the link, after the libraries.
     link_options: tuple[str, ...] = ()
     #: The command that compiles Ascend C sources (``.asc``).
@@ -81,7 +83,7 @@ class CppLibrary:
                 digest.update(path.name.encode(errors="surrogateescape") + b"\0" + path.read_bytes() + b"\0")
             except OSError as error:
                 raise BuildError(f"{self.name}: the source {path} cannot be read: {error.strerror or error}") from None
-        options = (*self.libraries, *self.flags, *self.link_options)
+        options = (*self.link_first, *self.libraries, *self.flags, *self.link_options)
         for text in (*options, *self.depends_on, *self.kernel_compiler, *toolchain_key()):
             digest.update(text.encode(errors="surrogateescape") + b"\0")
         return digest.hexdigest()[:16]
@@ -182,7 +184,8 @@ class CppLibrary:
         objects = [f"{i}.o" for i in range(len(self.sources))]
         standard = [] if any(flag.startswith("-std=") for flag in self.flags) else ["-std=c++17"]
         options = [*standard, "-O2", "-fPIC", *self.flags, *options_of("CXXFLAGS"), *include]
-        link = [*search, *(f"-l{name}" for name in self.libraries), *self.link_options, *options_of("LDFLAGS")]
+        libraries = (f"-l{name}" for name in self.libraries)
+        link = [*search, *self.link_first, *libraries, *self.link_options, *options_of("LDFLAGS")]
         lines = [
             "rule compile",
             f"  command = {_command(compiler(), options)} -MD -MF ${{out}}.d -c $in -o $out",

@@ -139,8 +139,10 @@ def _join(parts: Sequence[Path], work: Path) -> None:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         shutil.copytree(part, work, dirs_exist_ok=True, symlinks=True)
     write_package_files(work, prototypes, metadata)
+    # Functions that authors wrote come first, before CANN's of the same name, which every one of the libraries brings.
+    written = sorted({*(work / LIBRARY.parent).glob("*.so")} - {*libraries})
     command = [*compiler(), "-shared", "-o", str(work / LIBRARY), "-Wl,--no-as-needed", "-Wl,-rpath,$ORIGIN"]
-    done = subprocess.run([*command, *(f"-l:{p.name}" for p in libraries), f"-L{work / LIBRARY.parent}"],
+    done = subprocess.run([*command, *(f"-l:{p.name}" for p in (*written, *libraries)), f"-L{work / LIBRARY.parent}"],
                           capture_output=True, text=True, check=False)  # fmt: skip
     if done.returncode != 0:
         raise BuildError(f"the libraries of {len(parts)} projects do not link as one:\n{done.stderr.strip()}")

@@ -431,7 +431,10 @@ class ProjectSources:
     def host_library(self, name: str, source: Path, work: Path, *, beside: Path | None = None) -> CppLibrary:
         """A library of the project's host sources and one more, which needs the one beside it."""
         toolkit = toolkit_directory()
-        linked = () if beside is None else ("-Wl,--no-as-needed", f"-L{beside.parent}", f"-l:{beside.name}")
+        # Before CANN's library, which may have a function of the same name: the loader takes the first.
+        linked: tuple[str, ...] = ()
+        if beside is not None:
+            linked = ("-Wl,--push-state,--no-as-needed", f"-L{beside.parent}", f"-l:{beside.name}", "-Wl,--pop-state")
         generated = tuple(sorted((work / "op_api/include").glob("*.h")))
         directories: dict[Path, None] = {}
         if self.listed is None:
@@ -459,7 +462,8 @@ class ProjectSources:
                 *(self.listed.host_options if self.listed is not None else ()),
                 *headers_beside(self.repository, self.includes, host_include_directories()),
             ),
-            link_options=(*linked, "-Wl,-rpath,$ORIGIN") if beside is not None else (),
+            link_first=linked,
+            link_options=("-Wl,-rpath,$ORIGIN",) if beside is not None else (),
         )
 
     def definitions(self, sources: Iterable[Path], includes: Includes) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -67,6 +68,15 @@ def test_the_headers_are_the_authors(package: Path) -> None:
     assert [p.name for p in functions["aclnnScaleAdd"].parameters][:3] == ["self", "otherOptional", "alpha"]
     inner = parse_file(package / "op_api/include/aclnn_inner_scale_add.h").functions
     assert [f.name for f in inner] == ["aclnnInnerScaleAdd"]
+
+
+def test_they_stand_before_functions_of_cann(package: Path) -> None:
+    """The loader looks in the order of the libraries, and CANN's may have a function of the same name."""
+    library = package / "op_api/lib/libcust_opapi.so"
+    said = subprocess.run(["readelf", "-d", str(library)], capture_output=True, text=True, check=True).stdout
+    needed = re.findall(r"NEEDED.*\[(.*)\]", said)
+    assert needed[0].startswith("libcust_aclnn_")
+    assert "libopapi.so" in needed[1:]
 
 
 def test_values(package: Path) -> None:
