@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ascend_graph.host.ascendc.cores import names_macros, needs_constant
+from ascend_graph.host.ascendc.cores import is_vector_code, names_macros, needs_constant
 
 from .conftest import Build, Toolkit, launch
 
@@ -249,3 +249,37 @@ extern "C" __global__ __aicore__ void sum(GM_ADDR x) {
         made = tools.bisheng("-O0", "-std=c++17", "-c", source, "-o", tmp_path / "sum.o")
         assert made.returncode == status, made.stderr
     assert "ReduceProduct" in made.stderr
+
+
+#: Blocks count those that ran, on cores of their kind.
+ASKS = """
+#include "kernel_operator.h"
+using namespace AscendC;
+extern "C" __global__ __aicore__ void asks(GM_ADDR to) {
+    GlobalTensor<int32_t> out;
+    out.SetGlobalBuffer((__gm__ int32_t*)to, 8);
+    %s
+    if ASCEND_IS_AIV { out.SetValue(GetBlockIdx(), 10 * GetBlockNum() + GetBlockIdx()); }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "written"),
+    [("", [40, 41, 42, 43, 0, 0, 0, 0]), ("if ASCEND_IS_AIC return;", [40, 41, 42, 43, 44, 45, 46, 47])],
+    ids=["vector cores alone", "groups"],
+)
+def test_question_for_vector_cores(build: Build, tools: Toolkit, more: str, written: list[int]) -> None:
+    """Nothing of the source is for cube cores: blocks are vector cores, not groups of three."""
+    out = np.zeros(8, np.int32)
+    assert launch(build(ASKS % more), "asks", 4, out) == 0, tools.message()
+    assert out.tolist() == written
+
+
+@pytest.mark.parametrize(
+    "own", ["Mmad(c, a, b, p);", "TBuf<TPosition::A1> b;", "CrossCoreSetFlag<2, PIPE_V>(1);", "my_gemm();"]
+)
+def test_traces_of_cube_code(own: str) -> None:
+    inside = '# 1 "/toolkit/include/cube.h" 1\nMmad(c, a, b, p);\n# 2 "k.cpp" 2\n'
+    assert is_vector_code(f"{inside}if (ask_core() == Core::aiv) Add(z, x, y, 8);", Path("/toolkit"))
+    assert not is_vector_code(inside + own, Path("/toolkit"))

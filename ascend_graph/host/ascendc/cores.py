@@ -23,6 +23,10 @@ _MACROS = {CUBE: ("__DAV_C220_CUBE__", "__DAV_CUBE__"), VECTOR: ("__DAV_C220_VEC
 
 _CONSTANT = re.compile(r"[=<,]\s*(?:(?:::)?\s*AscendC\s*::\s*)?g_coreType\s*[,>]")
 _MACRO = re.compile(r"\b(?:__DAV_C220_CUBE__|__DAV_C220_VEC__|__DAV_CUBE__|__DAV_VEC__)\b")
+_GROUPS = re.compile(
+    r"(?i:matmul|gemm|conv[23]d|mmad|fixpipe)|\b(?:Core::aic|g_coreType|mad\w*|Load(?:Data|3D|Image)\w*|DataCopyCO12\w*|CrossCore\w+|WaitEvent|ffts_\w+"
+    r"|GetSubBlock\w+|SyncAll\s*<\s*false|(?:Que|T)Position::(?:[AB][12]|CO[12]|C[12])|Hardware::L(?:1|0\w))\b"
+)
 _MARKER = re.compile(r'^# \d+ "([^"\n<]+)"(?: \d)*$', re.MULTILINE)
 _ENTRY = re.compile(r" (_Z(N12ascendc_host5EntryI\S*E)3runEPKv)$", re.MULTILINE)
 
@@ -54,6 +58,29 @@ def names_macros(preprocessed: str, toolkit: Path) -> bool:
     """
     own = {name for name in _MARKER.findall(preprocessed) if not name.startswith((f"{toolkit}/", "/usr/"))}
     return any(_MACRO.search(Path(name).read_text(errors="replace")) for name in own if Path(name).is_file())
+
+
+def is_vector_code(preprocessed: str, toolkit: Path) -> bool:
+    """Whether a source names nothing of cube cores, of their memories and of groups: its kernels are for vector cores alone.
+
+    Args:
+        preprocessed: the source's preprocessed text, with line markers.
+        toolkit: files below it are the API's own, and not looked at.
+
+    >>> is_vector_code("if (ask_core() == Core::aiv) Add(z, x, y, 8);", Path("/toolkit"))
+    True
+    >>> is_vector_code("if (ask_core() == Core::aic) Mmad(z, x, y, p);", Path("/toolkit"))
+    False
+    """
+    name, done = "", 0
+    markers = [*_MARKER.finditer(preprocessed), None]
+    for marker in markers:
+        end = marker.start() if marker else len(preprocessed)
+        if not name.startswith((f"{toolkit}/", "/usr/")) and _GROUPS.search(preprocessed, done, end):
+            return False
+        if marker:
+            name, done = marker[1], marker.end()
+    return True
 
 
 def macros(core: int) -> list[str]:

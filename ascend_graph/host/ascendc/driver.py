@@ -333,6 +333,8 @@ class _KernelSource:
     def _finish(self, steps: Steps, text: str, target: Path, stubs: Path | None) -> None:
         """Make an object of preprocessed text."""
         text = translate.declare_cores(translate.check_threads(text))
+        if cores.is_vector_code(text, self.home.path.resolve()):
+            text = translate.declare_vector_code(text)
         if self.command.device_only:
             text = translate.device_code(text)
         if self.command.stubs is not None:

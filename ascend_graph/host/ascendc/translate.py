@@ -186,6 +186,25 @@ def declare_cores(text: str) -> str:
     return "".join(parts)
 
 
+def declare_vector_code(text: str) -> str:
+    """Every kernel of ``text`` says as it starts that it has code for vector cores alone.
+
+    >>> declare_vector_code("__ascendc_global__ void f() { go(); }")
+    '__ascendc_global__ void f() { ::ascendc_host::current().vector_code = true; go(); }'
+    """
+    parts: list[str] = []
+    done = 0
+    for found in re.finditer(rf"\b{GLOBAL_MARK}\b", text):
+        head = re.compile(r"[^(){};]*?\b\w+\s*\(").match(text, skip_attributes(text, found.end()))
+        close = matching(text, head.end(), ")") if head else -1
+        body = re.compile(r"\)\s*\{").match(text, close) if close >= 0 else None
+        if body is not None:
+            parts.append(text[done : body.end()] + " ::ascendc_host::current().vector_code = true;")
+            done = body.end()
+    parts.append(text[done:])
+    return "".join(parts)
+
+
 _SHARED = re.compile(r"\b__ascendc_ubuf__\b[^;(){}=*&]*\[")
 
 

@@ -615,7 +615,8 @@ int catch_faults(void (*body)(void* state), void* state) {
 
 Core ask_core() {
     const Block& block = current();
-    if (block.type == KernelType::undeclared) throw Restart{KernelType::mix_1_2, true};
+    if (block.type == KernelType::undeclared)
+        throw Restart{block.vector_code ? KernelType::aiv_only : KernelType::mix_1_2, true};
     return block.core;
 }
 

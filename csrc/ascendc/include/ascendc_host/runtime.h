@@ -128,6 +128,7 @@ class Block {
     uint64_t squeezed_last = 0;
     bool squeezed_waits = false;  // for the StoreUnAlign that stores them
     bool in_threads = false;      // of a vector function in SIMT form
+    bool vector_code = false;     // the kernel's source has nothing for cube cores
 
     // Registers of the fixpipe.
     struct Fixpipe {
@@ -214,7 +215,8 @@ inline Block& enter(const Where& where) {
     return block;
 }
 
-// Which core a kernel runs on. The first question of an undeclared kernel restarts it on split cores.
+// Which core a kernel runs on. The first question of an undeclared kernel restarts it on split cores, or on
+// vector cores alone where its source has nothing for others.
 Core ask_core();
 void declare_kernel_type(KernelType type);
 
