@@ -135,7 +135,9 @@ def remove_cuda(site: Path) -> list[str]:
 
 
 #: A block of torch's CMake files, with the condition that CMake's own configuration left there.
-_CMAKE_CUDA = re.compile(r"(?m)^(\s*if\()ON(\)\s*\n(?:\s*#.*\n)*\s*(?:set\(CAFFE2_USE_CUDA ON\)|if\(MSVC\)\s*\n\s*find_library\(CAFFE2_NVRTC))")
+_CMAKE_CUDA = re.compile(
+    r"(?m)^(\s*if\()ON(\)\s*\n(?:\s*#.*\n)*\s*(?:set\(CAFFE2_USE_CUDA ON\)|if\(MSVC\)\s*\n\s*find_library\(CAFFE2_NVRTC))"
+)
 
 
 def _cmake_without_cuda(directory: Path) -> None:

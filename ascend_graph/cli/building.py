@@ -122,7 +122,9 @@ def _build_repository(repository: Path, output: Path, names: tuple[str, ...], jo
     from ascend_graph.host.survey import first_error
 
     def progress(one: Outcome) -> None:
-        state = f"failed [{one.seconds:.0f} s]: {first_error(one.error)}" if one.error else f"built [{one.seconds:.0f} s]"
+        state = (
+            f"failed [{one.seconds:.0f} s]: {first_error(one.error)}" if one.error else f"built [{one.seconds:.0f} s]"
+        )
         click.echo(f"{one.project.name}: {state}", err=True)
 
     outcomes = build_repository_package(output, repository, ops=names, jobs=jobs, progress=progress, given=given)

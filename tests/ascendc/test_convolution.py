@@ -16,7 +16,7 @@ SOURCE = """
 using namespace AscendC;
 constexpr uint32_t channels = 16, high = 5, wide = 6, m = high * wide, padded = 32, n = 16, k = channels * 9;
 static constexpr IsResetLoad3dConfig registers = {false, false};
-// how: 0 the parameters say the feature map, 1 and 4 registers do (4 with packed sizes), 2 they should and do not, 3 wrongly.
+// how: 0 the parameters say the feature map, 1 and 4 registers do (4 with packed sizes), 2 they should and do not, 3 wrongly, 5 with a border of 8 bytes.
 extern "C" __global__ __cube__ void convolve(GM_ADDR x, GM_ADDR y, GM_ADDR z, uint32_t how, uint32_t right) {
     LocalMemAllocator<Hardware::L1> l1;
     LocalMemAllocator<Hardware::L0A> l0a;
@@ -43,8 +43,10 @@ extern "C" __global__ __cube__ void convolve(GM_ADDR x, GM_ADDR y, GM_ADDR z, ui
             if (right) SetFmatrix(high, wide, around, FmatrixMode::FMATRIX_RIGHT);
             else if (how == 1) SetFmatrix(high, wide, around, FmatrixMode::FMATRIX_LEFT);
             else Load3DSetFMatrixCal(high, wide, around);
+            SetLoadDataPaddingValue(uint64_t{0});
             SetLoadDataPaddingValue((half)2);
         }
+        if (how == 5) SetLoadDataPaddingValue(uint64_t{3});
         if (how == 3) SetFmatrix(0, wide, around, FmatrixMode::FMATRIX_LEFT);
         const LoadData3DParamsV2Pro packed(channels, false, false, false, false, right, uint64_t(padded) << 16 | k, 0x010103030101);
         if (how == 4) LoadData(left, map, packed);
@@ -85,6 +87,7 @@ def test_convolution(library: ctypes.CDLL, tools: Toolkit, how: int, right: int)
     [
         (2, "LoadData: the feature map has no size; set l1H and l1W, or SetFmatrix"),
         (3, "SetFmatrix: a feature map of 0 x 6; each can be 1 to 32767"),
+        (5, "SetLoadDataPaddingValue: a value of 8 bytes that is not 0; elements have 4 at most"),
     ],
 )
 def test_refusals(library: ctypes.CDLL, tools: Toolkit, how: int, said: str) -> None:

@@ -218,6 +218,13 @@ extern "C" __global__ __aicore__ void other_paths(GM_ADDR z) {
     }
     SetFixPipeConfig(scales, true);
     DataCopy(c[600], sums, DataCopyCO12DstParams(32, 4, 32, 16, QuantMode_t::VDEQF16, 0, false, true));  // by columns
+    FixpipeParams<half> columns(2, 4 * 64 / 32, 0, 0);  // 4 rows of 2 fractals, by the parameters of earlier versions
+    columns.quantParams = {QuantMode_t::VDEQF16};
+    Fixpipe(l1.Get<half>()[1280], sums, scales, columns);
+    c.SetValue(515, l1.Get<half>().GetValue(1280 + 64 + 16));  // row 1 of the second fractal
+    columns.dstStride = 32;
+    columns.nz2ndParams = {true, 1, 0, 0, 32};
+    Fixpipe(c[736], sums, scales, columns);
     c.SetValue(513, l1.Get<half>().GetValue(63));
     c.SetValue(514, l1.Get<half>().GetValue(512 + 300));
 }
@@ -348,6 +355,8 @@ def test_other_paths(library: ctypes.CDLL, tools: Toolkit) -> None:
     assert z[512:515].tolist() == [2, 3, 300]
     columns = fractals[:, :4].transpose(1, 0, 2).reshape(4, 32) * np.arange(32)
     np.testing.assert_array_equal(z[600:728].reshape(4, 32), columns.astype(np.float16))
+    np.testing.assert_array_equal(z[736:864], z[600:728])
+    assert z[515] == columns[1, 16]
 
 
 MATMUL = """

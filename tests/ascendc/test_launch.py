@@ -137,6 +137,15 @@ extern "C" __global__ __aicore__ void scale(GM_ADDR x, GM_ADDR y, ScaleTiling ti
     AscendC::Muls(local, local, (float)FACTOR, tiling.length);
     AscendC::DataCopy(out, local, tiling.length);
 }
+// Launched beside its definition, by a function that takes void* for every pointer.
+extern "C" __global__ __aicore__ void add_to(__gm__ float* x, __gm__ const int32_t* much, float more) {
+    AscendC::GlobalTensor<float> values;
+    values.SetGlobalBuffer(x, 4);
+    values.SetValue(AscendC::GetBlockIdx(), values.GetValue(AscendC::GetBlockIdx()) + much[0] + more);
+}
+extern "C" void launch_add_to(void* stream, void* x, void* much, float more) {
+    add_to<<<2, nullptr, stream>>>(x, much, more);
+}
 """
 CALLER_SOURCE = """
 #include "inc/scale_tiling.h"
@@ -145,6 +154,8 @@ extern "C" uint32_t call(void* x, void* y, uint32_t length) {
     ScaleTiling tiling{length};
     return ACLRT_LAUNCH_KERNEL(scale)(2, nullptr, x, y, &tiling);
 }
+extern "C" void launch_add_to(void* stream, void* x, void* much, float more);
+extern "C" void call_add_to(void* x, void* much) { launch_add_to(nullptr, x, much, 0.5f); }
 """
 
 
@@ -166,6 +177,9 @@ def test_ascendc_library(tools: Toolkit, tmp_path: Path, kind: str) -> None:
     y = np.zeros_like(x)
     assert library.call(ctypes.c_void_p(x.ctypes.data), ctypes.c_void_p(y.ctypes.data), 64) == 0
     np.testing.assert_array_equal(y, 3 * x)
+    much = np.array([40], np.int32)
+    library.call_add_to(ctypes.c_void_p(y.ctypes.data), ctypes.c_void_p(much.ctypes.data))
+    assert y[:4].tolist() == [40.5, 43.5, 6, 9]
 
 
 DEMO = """

@@ -98,6 +98,9 @@ BROKEN = {
     "atomic type": ("TBuf<> b; pipe.InitBuffer(b, 64); SetAtomicAdd<float>(); DataCopy(gm.ReinterpretCast<uint32_t>(), b.Get<uint32_t>(), 8);", r"an atomic copy to global memory takes float"),
     "cube position": ("TBuf<> b; pipe.InitBuffer(b, 1024); auto a = b.Get<half>(); Mmad(b.Get<float>(), a, a, MmadParams());", r"Mmad: dst lies in VECCALC; it must lie in the L0C buffer"),
     "bias without its tensor": ("TBuf<> b; pipe.InitBuffer(b, 1024); auto a = b.Get<half>(); Mmad(b.Get<float>(), a, a, MmadParams(16, 16, 16, 0, true, false));", r"Mmad: cmatrixSource says that the bias table has the initial values"),
+    "saturated floats": ("AscendCUtils::SetOverflow(1); AscendCUtils::SetOverflow(0);", r"AscendCUtils::SetOverflow: 0 asks for floats that saturate.*write SetOverflow\(1\)"),
+    "beyond by an offset": ("LocalTensor<float> a; a.InitBuffer(192 * 1024 - 32, 64); Adds(a, a, 1.0f, 16);", r"Adds: .* needs 64 bytes, but its buffer of VECCALC has 32"),
+    "beyond a memory by an offset": ("LocalTensor<half> a; a.InitBuffer(65536, 64); a.address_.logicPos = static_cast<uint8_t>(TPosition::A2); a.SetValue(0, (half)1);", r"LocalTensor: it begins at byte 65536 of the L0A buffer, which has 65536"),
     "trap": ("Trap();", r"Trap"),
     "assertion behind a value": (
         "int tiles = 3 ASSERT(tiles != 0 && \"no tiles\"); if (tiles == 3) ASSERT(tiles == 2); else ASSERT(false);",
@@ -108,6 +111,7 @@ BROKEN = {
     "tiling": ("struct Tiling { int a; }; GET_TILING_DATA_WITH_STRUCT(Tiling, data, nullptr); (void)data;", r"GET_TILING_DATA: the tiling address is null"),
     "tiling by its address": ("struct Tiling { int a; }; GET_TILING_DATA_PTR_WITH_STRUCT(Tiling, data, nullptr); (void)data;", r"GET_TILING_DATA: the tiling address is null"),
     "flag": ("CrossCoreSetFlag<0, PIPE_MTE3>(16);", r"CrossCoreSetFlag: flag 16; valid: 0 to 15"),
+    "wait for ever, by an event": ("WaitEvent(3);", r"CrossCoreWaitFlag waits for ever"),
     "wait for ever": ("CrossCoreWaitFlag(3);", r"CrossCoreWaitFlag waits for ever: every other block has ended or waits too"),
     # beyond the headers
     "null pointer": ("TBuf<> b; pipe.InitBuffer(b, 32); *(volatile __gm__ int*)nullptr = 1;", r"accesses memory through a null or bad pointer"),

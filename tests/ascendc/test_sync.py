@@ -86,7 +86,7 @@ extern "C" __global__ __aicore__ void split(GM_ADDR z) {
         CrossCoreSetFlag<1, PIPE_MTE3>(5);
         CrossCoreWaitFlag<1, PIPE_S>(5);
         CrossCoreSetFlag<0, PIPE_MTE3>(6);
-        CrossCoreWaitFlag(6);
+        WaitEvent(6);
         SyncAll();
         CrossCoreSetFlag<2, PIPE_MTE3>(4);
     }

@@ -312,8 +312,8 @@ ACL_EXPORT aclError aclrtPointerGetAttributes(const void* p, PointerAttributes* 
     return ACL_SUCCESS;
 }
 
-// Copies of a batch, each with the attributes of the last entry of `first` that is not beyond it: all from the
-// host to the device, or all back.
+// Copies of a batch, each with the attributes of the last entry of `first` that is not beyond it: all from
+// the host to the device, or all back.
 namespace {
 struct Batch {
     std::vector<CopiedRange> copies;

@@ -124,8 +124,9 @@ void SetLoadDataPaddingValue(const T padValue) {
     } else {
         // No element has this type, but 0 is 0 in every one: kernels that pad nothing write it so.
         if (padValue != T(0)) {
-            ascendc_host::fail("SetLoadDataPaddingValue: a value of 8 bytes that is not 0; elements have 4 at "
-                               "most, convert it to their type");
+            ascendc_host::fail(
+                "SetLoadDataPaddingValue: a value of 8 bytes that is not 0; elements have 4 at "
+                "most, convert it to their type");
         }
         pad = 0;
     }

@@ -110,6 +110,19 @@ class AscendCUtils {
     static void ResetMask() {
         if (isSetMask) AscendC::ResetMask();
     }
+    // 1: what does not fit a float is infinite, a NaN stays one, as everything computes here. 0 is
+    // saturation.
+    static void SetOverflow(uint64_t ctrlValue, Where where = Where()) {
+        ascendc_host::Block& block = ascendc_host::enter(where);
+        if (ctrlValue != 1) {
+            ascendc_host::fail(block, where,
+                               ascendc_host::format("AscendCUtils::SetOverflow: %llu asks for floats that "
+                                                    "saturate, which the host does not have; "
+                                                    "write SetOverflow(1), infinities and NaN as they come",
+                                                    static_cast<unsigned long long>(ctrlValue)));
+        }
+        block.control |= int64_t{1} << 48;
+    }
     static int32_t GetBitSize(int32_t byteSize) { return byteSize * 8; }
     static int32_t GetC0Size() { return 32; }
     static int32_t GetC0Count(int32_t dtypeSize) { return GetC0Size() / dtypeSize; }

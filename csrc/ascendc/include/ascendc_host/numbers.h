@@ -56,7 +56,8 @@ struct bfloat16_t {
     }
 };
 
-// The compiler's name for it on the device. Compilers for the host that have the word mean a type of their own.
+// The compiler's name for it on the device. Compilers for the host that have the word mean a type of their
+// own.
 #define __bf16 bfloat16_t
 
 namespace ascendc_host {
