@@ -277,9 +277,18 @@ def test_question_for_vector_cores(build: Build, tools: Toolkit, more: str, writ
 
 
 @pytest.mark.parametrize(
-    "own", ["Mmad(c, a, b, p);", "TBuf<TPosition::A1> b;", "CrossCoreSetFlag<2, PIPE_V>(1);", "my_gemm();"]
+    "own",
+    [
+        "Mmad(c, a, b, p);",
+        "TBuf<TPosition::A1> b;",
+        "if (g_coreType == AIC) go();",
+        "CrossCoreSetFlag<2, PIPE_V>(1);",
+        "my_gemm();",
+    ],
 )
 def test_traces_of_cube_code(own: str) -> None:
     inside = '# 1 "/toolkit/include/cube.h" 1\nMmad(c, a, b, p);\n# 2 "k.cpp" 2\n'
-    assert is_vector_code(f"{inside}if (ask_core() == Core::aiv) Add(z, x, y, 8);", Path("/toolkit"))
+    assert is_vector_code(
+        f"{inside}if (ask_core() == Core::aiv || g_coreType == AIV) Add(z, x, y, 8);", Path("/toolkit")
+    )
     assert not is_vector_code(inside + own, Path("/toolkit"))

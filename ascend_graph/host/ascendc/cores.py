@@ -24,7 +24,7 @@ _MACROS = {CUBE: ("__DAV_C220_CUBE__", "__DAV_CUBE__"), VECTOR: ("__DAV_C220_VEC
 _CONSTANT = re.compile(r"[=<,]\s*(?:(?:::)?\s*AscendC\s*::\s*)?g_coreType\s*[,>]")
 _MACRO = re.compile(r"\b(?:__DAV_C220_CUBE__|__DAV_C220_VEC__|__DAV_CUBE__|__DAV_VEC__)\b")
 _GROUPS = re.compile(
-    r"(?i:matmul|gemm|conv[23]d|mmad|fixpipe)|\b(?:Core::aic|g_coreType|mad\w*|Load(?:Data|3D|Image)\w*|DataCopyCO12\w*|CrossCore\w+|WaitEvent|ffts_\w+"
+    r"(?i:matmul|gemm|conv[23]d|mmad|fixpipe)|\b(?:Core::aic|g_coreType(?!\s*==\s*(?:AscendC::)?AIV\b)|mad\w*|Load(?:Data|3D|Image)\w*|DataCopyCO12\w*|CrossCore\w+|WaitEvent|ffts_\w+"
     r"|GetSubBlock\w+|SyncAll\s*<\s*false|(?:Que|T)Position::(?:[AB][12]|CO[12]|C[12])|Hardware::L(?:1|0\w))\b"
 )
 _MARKER = re.compile(r'^# \d+ "([^"\n<]+)"(?: \d)*$', re.MULTILINE)
