@@ -22,3 +22,8 @@ def wrong_count(x):
 
 def accumulate(acc, x):
     acc += x
+
+
+def louder(x, *, dim, approximate, activate_left):
+    gate, value = x.chunk(2, dim)
+    return gate + value, gate * approximate

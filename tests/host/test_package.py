@@ -357,3 +357,40 @@ def test_a_missing_package_directory_is_named() -> None:
         """,
     )
     assert "ASCEND_CUSTOM_OPP_PATH names /nowhere/at/all, which is no directory" in result.stdout
+
+
+REPLACED = """
+REG_OP(GeGluV2)
+    .INPUT(x, TensorType({{DT_FLOAT}}))
+    .OUTPUT(y, TensorType({{DT_FLOAT}}))
+    .OUTPUT(gelu, TensorType({{DT_FLOAT}}))
+    .ATTR(dim, Int, -1)
+    .ATTR(approximate, Int, 1)
+    {last}
+    .OP_END_FACTORY_REG(GeGluV2)
+"""
+EAGER = """
+import torch, torch_npu
+print(*(y.tolist() for y in torch_npu.npu_geglu(torch.tensor([1.0, 2, 3, 4]).npu(), dim=-1, approximate=1, activate_left=True)))
+"""
+
+
+def test_functions_of_cann_reach_an_operator_that_a_package_replaces(tmp_path: Path) -> None:
+    """CANN's aclnn functions launch operators by their types: aclnnGeGluV3 this one."""
+    prototypes = REPLACED.format(last=".ATTR(activate_left, Bool, false)")
+    package = build_operator_package(
+        tmp_path / "vendor", parse_text(prototypes).prototypes, {"GeGluV2": python_kernels.louder}
+    )
+    result = run(package, EAGER)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "[4.0, 6.0] [1.0, 2.0]\n"
+
+
+def test_an_operator_that_is_replaced_by_one_of_other_parameters_is_refused(tmp_path: Path) -> None:
+    prototypes = REPLACED.format(last="")
+    package = build_operator_package(
+        tmp_path / "vendor", parse_text(prototypes).prototypes, {"GeGluV2": python_kernels.louder}
+    )
+    result = run(package, EAGER)
+    assert result.returncode != 0
+    assert "aclnnGeGluV3: an installed operator package replaces GeGluV2 by one without activate_left" in result.stderr

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from operator import itemgetter
 from typing import Any
@@ -55,7 +55,34 @@ def _bound(name: str) -> _Bound:
     kernel = find_host_kernel(function.op_type)
     if kernel is None:
         raise HostRuntimeError(f"{function.symbol}: the host runtime has no kernel for {function.op_type}")
-    return _Bound.of(function, kernel)
+    return _Bound.of(function, _of_package(function, kernel) or kernel)
+
+
+def _of_package(function: Function, kernel: HostKernel) -> HostKernel | None:
+    """The kernel that an installed package has for the operator: CANN's function launches an operator by its type, and so the package's.
+
+    Raises:
+        HostRuntimeError: its prototype lacks what the function gives the operator.
+    """
+    from ascend_graph.host.package import find_package_kernel
+
+    found = find_package_kernel(function.op_type)
+    if found is None:
+        return None
+    given = kernel.inputs[: len(function.inputs)]
+    if lacking := sorted({*given, *function.attrs} - {*found.inputs, *found.attrs}):
+        raise HostRuntimeError(
+            f"{function.symbol}: an installed operator package replaces {function.op_type} by one without {', '.join(lacking)}, which this "
+            "function gives it; the package's prototype has to have CANN's inputs and attrs, or the operator another name"
+        )
+    order = (*given, *(name for name in found.inputs if name not in given))
+
+    def in_order(call: Callable[..., Any]) -> Callable[..., Any]:
+        places = [order.index(name) for name in found.inputs]
+        return lambda *inputs, **attrs: tuple(call(*(inputs[place] for place in places), **attrs))
+
+    infer = None if found.infer is None else in_order(found.infer)
+    return replace(found, function=in_order(found.function), infer=infer, inputs=order)
 
 
 @dataclass(frozen=True, slots=True)
