@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,8 +98,9 @@ def build(tools: Toolkit, cache: Path) -> Build:
         key = hashlib.sha256("\0".join([tools.key, text, *options]).encode()).hexdigest()[:20]
         library = cache / f"{name}-{key}.so"
         if not library.exists():
-            directory = cache / f"build-{key}"
-            directory.mkdir(exist_ok=True)
+            directory = Path(
+                tempfile.mkdtemp(prefix="build-", dir=cache)
+            )  # its own: other workers may compile the same
             path = directory / f"{name}.asc"
             path.write_text(text)
             result = tools.bisheng(

@@ -463,6 +463,13 @@ CASES += [
     Case("GatherMask tensor", "uint64_t kept; GatherMask(z, x, y, false, 0, {1, 4, 8, 1}, kept); z.SetValue(200, (float)kept);",
          lambda x, y, z: _kept(x, y, z), x256, np.resize(np.array([3, 5, 0, 0, 0, 0, 0, 0], "u4"), 32), np.zeros(201, "f4"),
          ("float", "uint32_t", "float")),
+    # In counter mode a repeat of Copy has as many elements as the mask says, unlike those of other instructions: the document's third scenario, and rows.
+    Case("Copy counted blocks", "SetMaskCount(); SetVectorMask<int32_t, MaskMode::COUNTER>(144); Copy<int32_t, false>(z, x, MASK_PLACEHOLDER, 1, {1, 8, 8, 8});"
+         "SetMaskNorm(); ResetMask();", lambda x, y, z: x.reshape(18, 64)[:, :8].ravel(), np.arange(1152, dtype="i4"), None, np.zeros(144, "i4"),
+         types=("int32_t",) * 3),
+    Case("Copy counted rows", "SetMaskCount(); SetVectorMask<half, MaskMode::COUNTER>(150); Copy<half, false>(z, x[16], MASK_PLACEHOLDER, 3, {1, 1, 10, 20});"
+         "SetMaskNorm(); ResetMask();", lambda x, y, z: np.pad(x.reshape(3, 320)[:, 16:166], ((0, 0), (0, 10))).ravel(), np.arange(960, dtype="f2"), None,
+         np.zeros(480, "f2"), types=H),
     Case("Brcb", "Brcb(z, x, 2, {1, 8});", lambda x, y, z: np.repeat(x, 8), _floats(16), None, np.zeros(128, "f4")),
     Case("CreateVecIndex", "CreateVecIndex(z, 5, 64);", lambda x, y, z: np.arange(5, 69, dtype="i4"), np.zeros(64, "i4"), types=("int32_t",) * 3),
     Case("CreateVecIndex repeats", "CreateVecIndex(z, 5.0f, (uint64_t)64, 2, 1, 8);", lambda x, y, z: np.arange(5, 133, dtype="f4"), np.zeros(128, "f4")),

@@ -375,11 +375,28 @@ print(*(y.tolist() for y in torch_npu.npu_geglu(torch.tensor([1.0, 2, 3, 4]).npu
 """
 
 
-def test_functions_of_cann_reach_an_operator_that_a_package_replaces(tmp_path: Path) -> None:
+IN_CPP = r"""
+#include "host_kernels.h"
+void host_kernels::GeGluV2(const GeGluV2Args& a) {
+    const float* x = a.x.as<float>();
+    for (int i = 0; i < 2; ++i) {
+        a.y.as<float>()[i] = x[i] + x[i + 2];
+        a.gelu.as<float>()[i] = x[i] * static_cast<float>(a.approximate);
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("in_cpp", [False, True])
+def test_functions_of_cann_reach_an_operator_that_a_package_replaces(tmp_path: Path, in_cpp: bool) -> None:
     """CANN's aclnn functions launch operators by their types: aclnnGeGluV3 this one."""
     prototypes = REPLACED.format(last=".ATTR(activate_left, Bool, false)")
+    (tmp_path / "kernel.cpp").write_text(IN_CPP)
     package = build_operator_package(
-        tmp_path / "vendor", parse_text(prototypes).prototypes, {"GeGluV2": python_kernels.louder}
+        tmp_path / "vendor",
+        parse_text(prototypes).prototypes,
+        {"GeGluV2": tmp_path / "kernel.cpp" if in_cpp else python_kernels.louder},
+        relations={"GeGluV2": "x[n] -> y[2], gelu[2]"} if in_cpp else {},
     )
     result = run(package, EAGER)
     assert result.returncode == 0, result.stderr

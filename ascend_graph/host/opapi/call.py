@@ -82,7 +82,8 @@ def _of_package(function: Function, kernel: HostKernel) -> HostKernel | None:
         return lambda *inputs, **attrs: tuple(call(*(inputs[place] for place in places), **attrs))
 
     infer = None if found.infer is None else in_order(found.infer)
-    return replace(found, function=in_order(found.function), infer=infer, inputs=order)
+    # A kernel of which nothing tells the shapes may need its data for them.
+    return replace(found, function=in_order(found.function), infer=infer, inputs=order, data_dependent=infer is None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +257,7 @@ class _Call:
             raise HostRuntimeError(f"{self.bound.function.symbol}: {error}") from error
         if kernel.data_dependent or kernel.value_inputs:
             return None
-        written = self._written(self._results(map(_without_data, self.inputs)))
+        written = self._written(self._results(kernel.infer or kernel.function, map(_without_data, self.inputs)))
         for _, output, target, result in written:
             self._check_fit(output, target, result)
         return self._places(written)
@@ -276,16 +277,16 @@ class _Call:
 
     def run(self) -> None:
         """Run the kernel and write what it computed."""
-        written = self._written(self._results(self.inputs))
+        written = self._written(self._results(self.bound.kernel.function, self.inputs))
         for _, output, target, result in written:  # all fit, or nothing is written
             self._check_fit(output, target, result)
         for _, _, target, result in written:
             for place, value in zip(_listed(target), _listed(result), strict=True):
                 place.copy_(value)
 
-    def _results(self, inputs: Iterable[Any]) -> Any:
+    def _results(self, function: Callable[..., Any], inputs: Iterable[Any]) -> Any:
         try:
-            return self.bound.kernel.function(*inputs, **self.attrs)
+            return function(*inputs, **self.attrs)
         except Exception as error:  # whatever PyTorch or a kernel says of what they do not support
             raise self.bound.failed(error) from error
 

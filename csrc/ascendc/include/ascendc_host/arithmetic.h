@@ -620,12 +620,31 @@ Bits<T> bits_of(T value) {
     std::memcpy(&bits, &value, sizeof bits);
     return bits;
 }
+// Copy in counter mode is like no other instruction: each of its repeats has `count` elements, in as many
+// blocks as they fill.
+template <typename T>
+void copy_counted(const LocalTensor<T>& dst, const LocalTensor<T>& src, uint64_t count, uint32_t repeats,
+                  const CopyRepeatParams& p, const Where& where) {
+    if (count == 0 || repeats == 0) return;
+    constexpr uint64_t per_block = ONE_BLK_SIZE / sizeof(T);
+    const uint64_t last = (count - 1) / per_block, rest = count - last * per_block;
+    const auto end = [&](uint64_t stride, uint64_t repeat) {
+        return ((repeats - 1) * repeat + last * stride) * ONE_BLK_SIZE + rest * sizeof(T);
+    };
+    const T* from = vector_operand(src, end(p.srcStride, p.srcRepeatSize), "Copy", "src", where);
+    T* to = vector_operand(dst, end(p.dstStride, p.dstRepeatSize), "Copy", "dst", where);
+    for (uint64_t repeat = 0; repeat < repeats; ++repeat)
+        for (uint64_t block = 0; block <= last; ++block)
+            std::memmove(to + (repeat * p.dstRepeatSize + block * p.dstStride) * per_block,
+                         from + (repeat * p.srcRepeatSize + block * p.srcStride) * per_block,
+                         (block == last ? rest : per_block) * sizeof(T));
+}
 template <typename T>
 void copy_repeats(const LocalTensor<T>& dst, const LocalTensor<T>& src, const Mask& mask, uint32_t repeats,
                   const CopyRepeatParams& p, const Where& where) {
     using B = Bits<T>;
+    if (mask.counter) return copy_counted(dst, src, mask.count, repeats, p, where);
     constexpr uint32_t lanes = lanes_of<T>();
-    repeats = mask.repeats(repeats, lanes);
     repeated(Operand<B>(dst.template ReinterpretCast<B>(), {p.dstStride, p.dstRepeatSize}, mask, repeats,
                         lanes, "Copy", "dst", where),
              mask, repeats, same_op(),
