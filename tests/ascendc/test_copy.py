@@ -55,6 +55,14 @@ KERNEL(pad_register) {
     DataCopyPad(s.local, Gm<float>(x, nx), DataCopyExtParams{1, 12, 0, 0, 0}, DataCopyPadExtParams<float>{false, 0, 0, 0});
     DataCopy(Gm<float>(z, nz), s.local, 8);
 }
+KERNEL(dummies) {  // rows of 3 floats: without padding, and with one on the left that leaves 4 more
+    Space<float> s;
+    const DataCopyExtParams rows{2, 12, 4, 0, 0};
+    DataCopyPad(s.local, Gm<float>(x, nx), rows, DataCopyPadExtParams<float>{false, 0, 0, 0});
+    DataCopyPad(s.local[16], Gm<float>(x, nx), rows, DataCopyPadExtParams<float>{true, 0, 0, 9.0f});
+    DataCopyPad(s.local[32], Gm<float>(x, nx), rows, DataCopyPadExtParams<float>{true, 1, 0, 9.0f});
+    DataCopy(Gm<float>(z, nz), s.local, 48);
+}
 KERNEL(slices) {  // rows 1 and 3, columns 8 to 15 of 4 x 16
     Space<float> s;
     SliceInfo from[2] = {{8, 15, 0, 1, 16}, {1, 3, 1, 1, 4}};
@@ -241,6 +249,14 @@ def test_pad_params(kernel) -> None:
 
 def test_pad_register(kernel) -> None:
     assert kernel("pad_register", X, np.zeros(8, np.float32)).tolist() == [0, 1, 2, 5, 5, 5, 5, 5]
+
+
+def test_what_fills_a_block_that_is_no_unit(kernel) -> None:
+    """Its first element without padding, whatever isPad says, else the padding's value."""
+    rows = np.array([[0, 1, 2, 0, 0, 0, 0, 0], [4, 5, 6, 4, 4, 4, 4, 4]], np.float32)
+    padded = np.array([[9, 0, 1, 2, 9, 9, 9, 9], [9, 4, 5, 6, 9, 9, 9, 9]], np.float32)
+    found = kernel("dummies", X, np.zeros(48, np.float32)).reshape(3, 2, 8)
+    np.testing.assert_array_equal(found, [rows, rows, padded])
 
 
 def test_slices(kernel) -> None:

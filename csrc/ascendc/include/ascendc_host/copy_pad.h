@@ -98,6 +98,7 @@ void pad_in(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCop
             uint32_t left, uint32_t right, T value, bool compact, const Where& where) {
     constexpr const char* api = "DataCopyPad";
     check_blocks(params.blockCount, params.blockLen, api, where);
+    const bool is_bare = left == 0 && right == 0;
     if (!pad || compact) left = right = 0;
     if (std::max(left, right) * sizeof(T) > ONE_BLK_SIZE) {
         ascendc_host::fail(
@@ -118,7 +119,9 @@ void pad_in(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCop
     uint8_t* local = dst.use_bytes(end + last_of_loops(true, true), api, "dst", where);
     check_aligned(local, 32, api, "dst", where);
     const uint8_t* global = src.use_bytes(0, from.extent() + last_of_loops(true, false), api, "src", where);
-    // What is left of the last unit is not defined by the copy, unless a value was set for it.
+    // What is left of a block's last unit has the padding's value, the value of SetPadValue where that is
+    // asked for, or repeats the block's first element where there is no padding. Behind padding of no value
+    // it is anything.
     const auto fill = [&](uint8_t* at, const uint8_t* until, const void* with) {
         for (; at + sizeof(T) <= until; at += sizeof(T)) std::memcpy(at, with, sizeof(T));
     };
@@ -132,7 +135,11 @@ void pad_in(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCop
             at += from.bytes;
             fill(at, at + right * sizeof(T), &value);
             at += right * sizeof(T);
-            if (!compact && !pad && block.pad_set) fill(at, begin + whole, &block.pad_bits);
+            if (compact) continue;
+            const void* rest = is_bare ? global + source + row * from.stride : nullptr;
+            if (pad ? !is_bare : block.pad_set)
+                rest = pad ? static_cast<const void*>(&value) : &block.pad_bits;
+            if (rest != nullptr) fill(at, begin + whole, rest);
         }
         uint8_t* const last = local + target + to.extent();
         if (compact && (pad || block.pad_set))
