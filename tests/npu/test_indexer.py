@@ -153,7 +153,7 @@ def test_gradients_of_the_indexer(layout: str, dtype: torch.dtype) -> None:
     wanted = [g.to(dtype) for g in torch.autograd.grad(total, leaves)]
 
     def call(q: T, k: T, dy: T, rows: T, w: T, *ends: T) -> Any:
-        lengths = dict(zip(("actual_seq_lengths_query", "actual_seq_lengths_key"), ends, strict=False))
+        lengths = {"actual_seq_lengths_query": ends[0], "actual_seq_lengths_key": ends[1]} if ends else {}
         return npu.npu_lightning_indexer_grad(q, k, dy, rows, w, layout=layout, **lengths)
 
     given = [torch.tensor(x, dtype=I32) for x in ends] if ends else []
