@@ -61,7 +61,9 @@ KERNEL(dummies) {  // rows of 3 floats: without padding, and with one on the lef
     DataCopyPad(s.local, Gm<float>(x, nx), rows, DataCopyPadExtParams<float>{false, 0, 0, 0});
     DataCopyPad(s.local[16], Gm<float>(x, nx), rows, DataCopyPadExtParams<float>{true, 0, 0, 9.0f});
     DataCopyPad(s.local[32], Gm<float>(x, nx), rows, DataCopyPadExtParams<float>{true, 1, 0, 9.0f});
-    DataCopy(Gm<float>(z, nz), s.local, 48);
+    Duplicate(s.local[48], 7.0f, 16);
+    DataCopyPad(s.local[48], Gm<float>(x, nx), rows, DataCopyPadExtParams<float>{false, 1, 0, 9.0f});
+    DataCopy(Gm<float>(z, nz), s.local, 64);
 }
 KERNEL(slices) {  // rows 1 and 3, columns 8 to 15 of 4 x 16
     Space<float> s;
@@ -255,8 +257,10 @@ def test_what_fills_a_block_that_is_no_unit(kernel) -> None:
     """Its first element without padding, whatever isPad says, else the padding's value."""
     rows = np.array([[0, 1, 2, 0, 0, 0, 0, 0], [4, 5, 6, 4, 4, 4, 4, 4]], np.float32)
     padded = np.array([[9, 0, 1, 2, 9, 9, 9, 9], [9, 4, 5, 6, 9, 9, 9, 9]], np.float32)
-    found = kernel("dummies", X, np.zeros(48, np.float32)).reshape(3, 2, 8)
-    np.testing.assert_array_equal(found, [rows, rows, padded])
+    found = kernel("dummies", X, np.zeros(64, np.float32)).reshape(4, 2, 8)
+    np.testing.assert_array_equal(
+        found, [rows, rows, padded, np.where(padded == 9, 7, padded)]
+    )  # isPad gives padding its value, not its place
 
 
 def test_slices(kernel) -> None:

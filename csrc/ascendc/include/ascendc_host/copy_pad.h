@@ -99,7 +99,7 @@ void pad_in(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCop
     constexpr const char* api = "DataCopyPad";
     check_blocks(params.blockCount, params.blockLen, api, where);
     const bool is_bare = left == 0 && right == 0;
-    if (!pad || compact) left = right = 0;
+    if (compact) left = right = 0;
     if (std::max(left, right) * sizeof(T) > ONE_BLK_SIZE) {
         ascendc_host::fail(
             ascendc_host::current(), where,
@@ -119,31 +119,27 @@ void pad_in(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCop
     uint8_t* local = dst.use_bytes(end + last_of_loops(true, true), api, "dst", where);
     check_aligned(local, 32, api, "dst", where);
     const uint8_t* global = src.use_bytes(0, from.extent() + last_of_loops(true, false), api, "src", where);
-    // What is left of a block's last unit has the padding's value, the value of SetPadValue where that is
-    // asked for, or repeats the block's first element where there is no padding. Behind padding of no value
-    // it is anything.
-    const auto fill = [&](uint8_t* at, const uint8_t* until, const void* with) {
-        for (; at + sizeof(T) <= until; at += sizeof(T)) std::memcpy(at, with, sizeof(T));
+    // The padding, and what is left of a block's last unit, have the copy's value or that of SetPadValue, and
+    // without either what was there; where there is no padding, the block's first element is repeated.
+    const void* with = pad ? static_cast<const void*>(&value) : block.pad_set ? &block.pad_bits : nullptr;
+    const auto fill = [&](uint8_t* at, const uint8_t* until, const void* element) {
+        for (; at + sizeof(T) <= until; at += sizeof(T)) std::memcpy(at, element, sizeof(T));
     };
     in_loops(true, [&](uint64_t source, uint64_t target) {
         for (uint64_t row = 0; row < to.count; ++row) {
             uint8_t* at = local + target + row * to.stride;
             uint8_t* const begin = at;
-            fill(at, at + left * sizeof(T), &value);
+            const uint8_t* const first = global + source + row * from.stride;
+            if (with != nullptr) fill(at, at + left * sizeof(T), with);
             at += left * sizeof(T);
-            std::memcpy(at, global + source + row * from.stride, from.bytes);
+            std::memcpy(at, first, from.bytes);
             at += from.bytes;
-            fill(at, at + right * sizeof(T), &value);
-            at += right * sizeof(T);
             if (compact) continue;
-            const void* rest = is_bare ? global + source + row * from.stride : nullptr;
-            if (pad ? !is_bare : block.pad_set)
-                rest = pad ? static_cast<const void*>(&value) : &block.pad_bits;
+            const void* const rest = is_bare && (pad || !block.pad_set) ? first : with;
             if (rest != nullptr) fill(at, begin + whole, rest);
         }
         uint8_t* const last = local + target + to.extent();
-        if (compact && (pad || block.pad_set))
-            fill(last, local + target + end, pad ? static_cast<const void*>(&value) : &block.pad_bits);
+        if (compact && with != nullptr) fill(last, local + target + end, with);
     });
 }
 template <typename T>
