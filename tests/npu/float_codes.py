@@ -3,6 +3,7 @@ Specification 1.0, and HiFloat8, https://arxiv.org/abs/2409.16626."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -29,10 +30,12 @@ def field_of(code: int, exponent: int, mantissa: int) -> float:
 
 def hifloat8_of(code: int) -> float:
     """By the prefix behind the sign: how many bits the exponent has."""
-    if code in (0x80, 0x6F, 0xEF):  # not a number, and infinities
-        return float("nan")
     bits = f"{code:08b}"
+    if bits == "10000000":
+        return math.nan
     sign, rest = -1.0 if bits[0] == "1" else 1.0, bits[1:]
+    if rest == "1101111":
+        return sign * math.inf
     if rest.startswith("0000"):
         return sign * 2.0 ** (int(rest[4:], 2) - 23) if rest[4:] != "000" else 0.0
     prefix, width = next(

@@ -461,6 +461,12 @@ def recurrent_functional(q: T, k: T, v: T, state: T, beta: T, lengths: T, places
     return npu.npu_recurrent_gated_delta_rule_functional(q, k, v, state, beta=beta, scale=0.25, **options)
 
 
+def test_as_many_accepted_tokens_as_sequences() -> None:
+    q, k, v, state, beta, lengths, places, accepted, g = (x.npu() for x in delta_args())
+    with pytest.raises(RuntimeError, match=r"num_accepted_tokens \[2\]: one for each of 2 sequences"):
+        recurrent(q, k, v, state, beta, lengths, places, accepted[:1].clone(), g)[0].cpu()
+
+
 def sinkhorn(x: T) -> T:
     y = torch.softmax(x, -1) + 1e-6
     for n in range(39):

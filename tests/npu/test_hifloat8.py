@@ -11,6 +11,7 @@ import math
 import pytest
 import torch
 import torch_npu
+from float_codes import hifloat8_of
 from npu_ways import ASCEND_950, check
 
 pytestmark = ASCEND_950
@@ -18,24 +19,7 @@ pytestmark = ASCEND_950
 T = torch.Tensor
 
 
-def number_of(code: int) -> float:
-    bits = f"{code:08b}"
-    if bits == "10000000":
-        return math.nan
-    sign, rest = -1.0 if bits[0] == "1" else 1.0, bits[1:]
-    if rest == "1101111":
-        return sign * math.inf
-    if rest.startswith("0000"):
-        return sign * 2.0 ** (int(rest[4:], 2) - 23) if rest[4:] != "000" else 0.0
-    prefix, width = next(
-        (p, w) for p, w in {"0001": 0, "001": 1, "01": 2, "10": 3, "11": 4}.items() if rest.startswith(p)
-    )
-    field, fraction = rest[len(prefix) :][:width], rest[len(prefix) + width :]
-    exponent = int("1" + field[1:], 2) * (-1 if field[0] == "1" else 1) if width else 0
-    return sign * (1 + int(fraction, 2) / 2 ** len(fraction)) * 2.0**exponent
-
-
-FINITE = {n: c for c in range(256) if math.isfinite(n := number_of(c))}
+FINITE = {n: c for c in range(256) if math.isfinite(n := hifloat8_of(c))}
 
 
 def code_of(x: float) -> int:

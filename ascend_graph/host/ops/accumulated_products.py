@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 
 from ascend_graph.host.ops import hifloat8
-from ascend_graph.host.ops.float_products import kind_of
+from ascend_graph.host.ops.float_products import kind_of, with_first_dimensions_swapped
 from ascend_graph.host.ops.registry import host_kernel
 
 T = torch.Tensor
@@ -128,7 +128,10 @@ def quant_batch_matmul_inplace_add(
     if transpose_x2:
         raise ValueError("transposeX2 true: false is supported")
     if transpose_x1:
-        x1, x1_scale = _turned(x1), x1_scale if x1_scale is None or x1_scale.dim() != 3 else x1_scale.transpose(0, 1)
+        x1, x1_scale = (
+            with_first_dimensions_swapped(x1),
+            x1_scale if x1_scale is None or x1_scale.dim() != 3 else x1_scale.transpose(0, 1),
+        )
     if x1.dim() != 2 or x2.dim() != 2 or x1.size(1) != x2.size(0) or not x2.size(0):
         raise ValueError(f"x1 {tuple(x1.shape)}, x2 {tuple(x2.shape)}: no matrices that can be multiplied")
     _check_transposed(x1, is_strided)
@@ -149,11 +152,3 @@ def quant_batch_matmul_inplace_add(
     else:
         product = a @ b * x1_scale.double() * x2_scale.double()
     return y.add_(product.to(y.dtype))
-
-
-def _turned(x: T) -> T:
-    """The transposed view; what the numbers are is kept."""
-    found = x.t()
-    if hasattr(x, "ge_dtype"):
-        found.ge_dtype = x.ge_dtype  # type: ignore[attr-defined]
-    return found

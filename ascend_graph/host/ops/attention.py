@@ -515,6 +515,10 @@ def recurrent_gated_delta_rule(
     if places and not 0 <= min(places) <= max(places) < state.size(0):
         raise ValueError(f"ssm_state_indices {places}: there are states 0 to {state.size(0) - 1}")
     accepted = [1] * len(lengths) if num_accepted_tokens is None else num_accepted_tokens.tolist()
+    if len(accepted) != len(lengths):
+        raise ValueError(
+            f"num_accepted_tokens {accepted}: one for each of {len(lengths)} sequences of actual_seq_lengths {lengths}"
+        )
     repeats = value.size(1) // query.size(1)
     q, k = (x.float().repeat_interleave(repeats, 1) for x in (query, key))
     start = 0

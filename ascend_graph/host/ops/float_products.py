@@ -30,6 +30,14 @@ def kind_of(x: T) -> str | None:
     return kinds.get(getattr(x, "ge_dtype", 0)) if x.dtype is torch.uint8 else None
 
 
+def with_first_dimensions_swapped(x: T) -> T:
+    """The view; what its bytes mean is kept."""
+    found = x.transpose(0, 1)
+    if hasattr(x, "ge_dtype"):
+        found.ge_dtype = x.ge_dtype  # type: ignore[attr-defined]
+    return found
+
+
 def float_product(
     x1: T,
     x2: T,

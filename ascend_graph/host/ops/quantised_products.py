@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from ascend_graph.host.dtypes import torch_dtype
-from ascend_graph.host.ops.float_products import float_product, kind_of
+from ascend_graph.host.ops.float_products import float_product, kind_of, with_first_dimensions_swapped
 from ascend_graph.host.ops.four_bits import PACKED, integers, unpacked, unpacked_where_dense
 from ascend_graph.host.ops.matmul import integer_product
 from ascend_graph.host.ops.packed_parameters import unpacked_parameter
@@ -152,7 +152,14 @@ def transpose_quant_batch_mat_mul(
         _check_row_and_column_scales(x1, x1_scale, x2_scale, (rows, width, columns), is_transposed)
         group_size = 0  # documents give it no effect
     y = float_product(
-        _rows_behind_batch(x1), x2, x2_scale, of_rows, None, group_size, (False, is_transposed), torch_dtype(dtype)
+        with_first_dimensions_swapped(x1),
+        x2,
+        x2_scale,
+        of_rows,
+        None,
+        group_size,
+        (False, is_transposed),
+        torch_dtype(dtype),
     )
     return y.transpose(0, 1).contiguous()
 
@@ -173,14 +180,6 @@ def _check_row_and_column_scales(
     of_rows = None if x1_scale is None else tuple(x1_scale.shape)
     if tuple(x2_scale.shape) != (columns,) or (is_float8 and of_rows != (rows,)):
         raise ValueError(f"x1Scale {of_rows}, x2Scale {tuple(x2_scale.shape)}: ({rows},) and ({columns},) are expected")
-
-
-def _rows_behind_batch(x: T) -> T:
-    """The first two dimensions the other way round; what the numbers are is kept."""
-    found = x.transpose(0, 1)
-    if hasattr(x, "ge_dtype"):
-        found.ge_dtype = x.ge_dtype  # type: ignore[attr-defined]
-    return found
 
 
 def _matrix(x: T, transposed: bool) -> T:
