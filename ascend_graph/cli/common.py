@@ -43,6 +43,9 @@ class Group(click.Group):
             from ascend_graph.host.toolkit import without_cann
 
             sentence = without_cann(error) or hint(error)
+            if sentence is None and isinstance(error, OSError) and error.filename and error.strerror:
+                # What a user named cannot be read or written.
+                sentence = f"{error.filename}: {error.strerror.lower()}; name another path, or change what lies there"
             if sentence is None:
                 raise
             raise click.ClickException(sentence) from error

@@ -115,6 +115,12 @@ types = ("uint16_t", "uint16_t", "uint16_t")
 CASES += [
     Case("And", "And(z, x, y, n);", lambda x, y, z: x & y, _widely("uint16_t"), _widely("uint16_t"), types=types),
     Case("Or", "Or(z, x, y, n);", lambda x, y, z: x | y, _widely("uint16_t"), _widely("uint16_t"), types=types),
+    # Atlas A2 counts pairs of bytes, whatever the type.
+    *(Case(f"{name} of {kind} by count", f"{name}(z, x, y, n);",
+           lambda x, y, z, f=f: np.concatenate([f(x, y)[: len(x) // 2], z[len(x) // 2 :]]), _widely(kind), _widely(kind), types=(kind,) * 3)
+      for name, f in (("And", np.bitwise_and), ("Or", np.bitwise_or)) for kind in ("int32_t", "uint32_t")),
+    *(Case(f"{symbol} of {kind}", f"z = x {symbol} y;", lambda x, y, z, f=f: f(x, y), _widely(kind), _widely(kind), types=(kind,) * 3)
+      for symbol, f in (("&", np.bitwise_and), ("|", np.bitwise_or)) for kind in ("int16_t", "int32_t")),
     Case("Not", "Not(z, x, n);", lambda x, y, z: ~x, _widely("uint16_t"), types=types),
     Case("Ands", "Ands(z, x, 0x0ff0, n);", lambda x, y, z: x & np.uint16(0x0FF0), _widely("uint16_t"), types=types),
     Case("Ors", "Ors(z, x, 0x0ff0, n);", lambda x, y, z: x | np.uint16(0x0FF0), _widely("uint16_t"), types=types),

@@ -97,6 +97,7 @@ BROKEN = {
     "valid bits": ("TBuf<> b; pipe.InitBuffer(b, 1024); auto a = b.Get<float>(); MrgSort4Info i; MrgSort(a, MrgSortSrcList<float>(a, a, a, a), i);", r"MrgSort: validBit 0; valid: 3, 7, 15"),
     "atomic type": ("TBuf<> b; pipe.InitBuffer(b, 64); SetAtomicAdd<float>(); DataCopy(gm.ReinterpretCast<uint32_t>(), b.Get<uint32_t>(), 8);", r"an atomic copy to global memory takes float"),
     "cube position": ("TBuf<> b; pipe.InitBuffer(b, 1024); auto a = b.Get<half>(); Mmad(b.Get<float>(), a, a, MmadParams());", r"Mmad: dst lies in VECCALC; it must lie in the L0C buffer"),
+    "cube tensor without memory": ("TBuf<> b; pipe.InitBuffer(b, 1024); auto a = b.Get<half>(); LocalTensor<float> c; Mmad(c, a, a, MmadParams());", r"Mmad: dst is an empty LocalTensor"),
     "bias without its tensor": ("TBuf<> b; pipe.InitBuffer(b, 1024); auto a = b.Get<half>(); Mmad(b.Get<float>(), a, a, MmadParams(16, 16, 16, 0, true, false));", r"Mmad: cmatrixSource says that the bias table has the initial values"),
     "saturated floats": ("AscendCUtils::SetOverflow(1); AscendCUtils::SetOverflow(0);", r"AscendCUtils::SetOverflow: 0 asks for floats that saturate.*write SetOverflow\(1\)"),
     "beyond by an offset": ("LocalTensor<float> a; a.InitBuffer(192 * 1024 - 32, 64); Adds(a, a, 1.0f, 16);", r"Adds: .* needs 64 bytes, but its buffer of VECCALC has 32"),
@@ -251,6 +252,19 @@ extern "C" __global__ __aicore__ void asserts() {
     assert launch(library, "asserts", 2) == 0, tools.message()
     assert launch(library, "asserts", 3) == 507015
     assert "assertion failed: GetBlockNum() <= most && limit_ != 0" in tools.message()
+
+
+def test_bitwise_operations_with_masks(tools: Toolkit, tmp_path) -> None:
+    """Atlas A2 has And, Or and Not of 16 bits: with masks, and Not in any form, another type does not compile."""
+    for call in ("And(x, x, x, 64, 1, {1, 1, 1, 8, 8, 8})", "Not(x, x, 64)"):
+        source = tmp_path / "bits.asc"
+        lines = ('#include "kernel_operator.h"', "__global__ __aicore__ void k() {", "    AscendC::LocalTensor<int32_t> x;")
+        source.write_text("\n".join([*lines, f"    AscendC::{call};", "}", ""]))
+        result = tools.bisheng("-x", "asc", "-c", source, "-o", tmp_path / "k.o")
+        assert result.returncode == 1
+        assert "And, Or and Not take int16_t and uint16_t on this processor" in result.stderr
+        result = tools.bisheng("-x", "asc", "--npu-arch=dav-3510", "-c", source, "-o", tmp_path / "k.o")
+        assert result.returncode == 0, result.stderr
 
 
 def test_unknown_api(tools: Toolkit, tmp_path) -> None:

@@ -261,7 +261,9 @@ class _ClangSteps(Steps):
     """The steps of a compilation whose options were meant for g++."""
 
     def run(self, arguments: Sequence[str]) -> None:
-        super().run([argument for argument in arguments if argument not in _OF_GCC_ALONE])
+        # Directories of headers are no use to the step behind the preprocessor, which g++ takes without a word.
+        known = (argument for argument in arguments if argument not in _OF_GCC_ALONE)
+        super().run(["-Wno-unused-command-line-argument", *known])
 
 
 @dataclass(frozen=True, slots=True)

@@ -193,6 +193,40 @@ struct shift_right_op {
     }
 };
 
+// Bitwise operations know 16 bits alone before dav-3510: one by count works on so many pairs of bytes, whatever the type
+// of its tensors, and one with masks does not compile for another type.
+template <typename Op>
+constexpr bool is_bitwise =
+    std::is_same<Op, and_op>::value || std::is_same<Op, or_op>::value || std::is_same<Op, not_op>::value;
+#if __NPU_ARCH__ == 3510
+template <typename Op>
+constexpr bool in_pairs = false;
+#else
+template <typename Op>
+constexpr bool in_pairs = std::is_same<Op, and_op>::value || std::is_same<Op, or_op>::value;
+#endif
+template <typename Op, typename T>
+decltype(auto) as_counted(const LocalTensor<T>& tensor) {
+    if constexpr (in_pairs<Op>) {
+        return tensor.template ReinterpretCast<uint16_t>();
+    } else {
+        return (tensor);
+    }
+}
+template <typename Op, typename T>
+constexpr void require_bits() {
+#if __NPU_ARCH__ != 3510
+    static_assert(!is_bitwise<Op> || (std::is_integral<T>::value && sizeof(T) == 2),
+                  "And, Or and Not take int16_t and uint16_t on this processor: use ReinterpretCast");
+#endif
+}
+// As many as an operation on whole tensors counts.
+template <typename Op, typename T>
+int32_t whole(const LocalTensor<T>& dst) {
+    constexpr bool doubled = in_pairs<Op> && std::is_integral<T>::value && sizeof(T) == 4;
+    return static_cast<int32_t>(dst.GetSize() * (doubled ? 2 : 1));
+}
+
 template <typename Op, typename T, typename... S>
 void on_count(const char* api, const Where& where, int64_t count, const LocalTensor<T>& dst, const Op& op,
               const LocalTensor<S>&... src) {
@@ -260,11 +294,13 @@ using IfPointed = std::enable_if_t<std::is_same<Count, Wanted>::value>;
     template <typename T>                                                                              \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const int32_t& count,              \
               Where where = Where()) {                                                                 \
+        detail::require_bits<op, T>();                                                                 \
         detail::on_count(#Name, where, count, dst, op(), src);                                         \
     }                                                                                                  \
     template <typename T, bool isSetMask = true>                                                       \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, uint64_t mask, uint8_t repeatTime, \
               const UnaryRepeatParams& repeatParams, Where where = Where()) {                          \
+        detail::require_bits<op, T>();                                                                 \
         ascendc_host::enter(where);                                                                    \
         detail::on_repeats(#Name, where,                                                               \
                            detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), #Name, where),    \
@@ -273,6 +309,7 @@ using IfPointed = std::enable_if_t<std::is_same<Count, Wanted>::value>;
     template <typename T, bool isSetMask = true>                                                       \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint64_t mask[],             \
               uint8_t repeatTime, const UnaryRepeatParams& repeatParams, Where where = Where()) {      \
+        detail::require_bits<op, T>();                                                                 \
         ascendc_host::enter(where);                                                                    \
         detail::on_repeats(#Name, where,                                                               \
                            detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), #Name, where),    \
@@ -313,7 +350,8 @@ ASCENDC_UNARY_BY(Rsqrt, detail::rsqrt_op)
     template <typename T>                                                                                   \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,            \
               const int32_t& count, Where where = Where()) {                                                \
-        detail::on_count(#Name, where, count, dst, op(), src0, src1);                                       \
+        detail::on_count(#Name, where, count, detail::as_counted<op>(dst), op(),                            \
+                         detail::as_counted<op>(src0), detail::as_counted<op>(src1));                       \
     }                                                                                                       \
     template <typename T, bool isSetMask = true, typename Mask,                                             \
               typename = detail::IfPointed<Mask, uint64_t>>                                                 \
@@ -325,6 +363,7 @@ ASCENDC_UNARY_BY(Rsqrt, detail::rsqrt_op)
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,            \
               uint64_t mask, uint8_t repeatTime, const BinaryRepeatParams& repeatParams,                    \
               Where where = Where()) {                                                                      \
+        detail::require_bits<op, T>();                                                                      \
         ascendc_host::enter(where);                                                                         \
         detail::on_repeats(#Name, where,                                                                    \
                            detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), #Name, where),         \
@@ -334,6 +373,7 @@ ASCENDC_UNARY_BY(Rsqrt, detail::rsqrt_op)
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,            \
               const uint64_t mask[], uint8_t repeatTime, const BinaryRepeatParams& repeatParams,            \
               Where where = Where()) {                                                                      \
+        detail::require_bits<op, T>();                                                                      \
         ascendc_host::enter(where);                                                                         \
         detail::on_repeats(#Name, where,                                                                    \
                            detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), #Name, where),         \
@@ -359,14 +399,14 @@ void Div(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTenso
 }
 
 // dst = src0 + src1 and its like, over as many elements as dst has.
-#define ASCENDC_WHOLE_TENSOR(Name, symbol)                                                           \
+#define ASCENDC_WHOLE_TENSOR(Name, symbol, op)                                                       \
     namespace detail {                                                                               \
     template <typename T>                                                                            \
     struct Whole##Name : WholeTensorOperation {                                                      \
         const LocalTensor<T>&src0, &src1;                                                            \
         Whole##Name(const LocalTensor<T>& a, const LocalTensor<T>& b) : src0(a), src1(b) {}          \
         void store(const LocalTensor<T>& dst) const {                                                \
-            Name(dst, src0, src1, static_cast<int32_t>(dst.GetSize()));                              \
+            Name(dst, src0, src1, whole<op>(dst));                                                   \
         }                                                                                            \
     };                                                                                               \
     }                                                                                                \
@@ -374,12 +414,12 @@ void Div(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTenso
     detail::Whole##Name<T> operator symbol(const LocalTensor<T>& src0, const LocalTensor<T>& src1) { \
         return {src0, src1};                                                                         \
     }
-ASCENDC_WHOLE_TENSOR(Add, +)
-ASCENDC_WHOLE_TENSOR(Sub, -)
-ASCENDC_WHOLE_TENSOR(Mul, *)
-ASCENDC_WHOLE_TENSOR(Div, /)
-ASCENDC_WHOLE_TENSOR(And, &)
-ASCENDC_WHOLE_TENSOR(Or, |)
+ASCENDC_WHOLE_TENSOR(Add, +, add_op)
+ASCENDC_WHOLE_TENSOR(Sub, -, sub_op)
+ASCENDC_WHOLE_TENSOR(Mul, *, mul_op)
+ASCENDC_WHOLE_TENSOR(Div, /, div_op)
+ASCENDC_WHOLE_TENSOR(And, &, and_op)
+ASCENDC_WHOLE_TENSOR(Or, |, or_op)
 #undef ASCENDC_WHOLE_TENSOR
 
 // The scalar may be of another arithmetic type than the tensor: `S` is converted to the element type, as the

@@ -200,6 +200,7 @@ template <typename T>
 void require_position(const LocalTensor<T>& tensor, ascendc_host::Memory memory, const char* api,
                       const char* name, const Where& where) {
     if (memory_of(tensor.position()) == memory) return;
+    tensor.use(0, api, name, where);  // that of no memory at all says so
     ascendc_host::fail(
         ascendc_host::current(), where,
         ascendc_host::format("%s: %s lies in %s; it must lie in the %s", api, name,
@@ -209,6 +210,7 @@ template <typename T>
 void require_l0(const LocalTensor<T>& tensor, const char* api, const Where& where) {
     const auto memory = memory_of(tensor.position());
     if (memory == ascendc_host::Memory::l0a || memory == ascendc_host::Memory::l0b) return;
+    tensor.use(0, api, "dst", where);
     ascendc_host::fail(ascendc_host::current(), where,
                        ascendc_host::format("%s: dst lies in %s; it must lie in A2 or B2", api,
                                             position_name(tensor.position())));
