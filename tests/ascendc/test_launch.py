@@ -331,6 +331,8 @@ def test_headers_by_their_other_names(tools: Toolkit, tmp_path: Path) -> None:
         AscendC::GetSoftMaxFlashV3MaxMinTmpSize(shape, 2, 4, most, least, true);
         AscendC::SoftMaxFlashV3TilingFunc(shape, 2, 4, most, tiling, true);
         if (least == 0 || least > most || tiling.srcM != 8) return -2;
+        const SoftMaxTiling listed = {8, 512u, 4096};  // the first fields, as kernels make one themselves
+        if (listed.srcM != tiling.srcM || listed.srcK != 512 || listed.srcSize != 4096 || listed.outMaxM != 0) return -3;
         using AscendC::DataFormat;
         const AscendC::TransDataConfig way = {DataFormat::NDC1HWC0, DataFormat::NCDHW}, none = {DataFormat::ND, DataFormat::NCDHW};
         if (AscendC::GetTransDataMaxMinTmpSize(*platform, shape, shape, ge::DT_FLOAT16, none, most, least)) return -3;

@@ -258,7 +258,11 @@ def test_bitwise_operations_with_masks(tools: Toolkit, tmp_path) -> None:
     """Atlas A2 has And, Or and Not of 16 bits: with masks, and Not in any form, another type does not compile."""
     for call in ("And(x, x, x, 64, 1, {1, 1, 1, 8, 8, 8})", "Not(x, x, 64)"):
         source = tmp_path / "bits.asc"
-        lines = ('#include "kernel_operator.h"', "__global__ __aicore__ void k() {", "    AscendC::LocalTensor<int32_t> x;")
+        lines = (
+            '#include "kernel_operator.h"',
+            "__global__ __aicore__ void k() {",
+            "    AscendC::LocalTensor<int32_t> x;",
+        )
         source.write_text("\n".join([*lines, f"    AscendC::{call};", "}", ""]))
         result = tools.bisheng("-x", "asc", "-c", source, "-o", tmp_path / "k.o")
         assert result.returncode == 1

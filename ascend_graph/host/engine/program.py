@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -17,6 +18,12 @@ from ascend_graph.host.toolkit import HostRuntimeError
 
 Slots = list[Any]
 Run = Callable[..., Sequence[torch.Tensor]]
+
+# A step as the loop over nodes has it: itself, what is called, the slots of its first two inputs, the slot and the shape of its
+# output, and the slots that nothing reads after it. In the place of the first slot: how the inputs are given where they are not
+# one or two; the second is then what takes them from the slots, if anything.
+Instruction = tuple["Step", Callable[..., Any], int, Any, int, torch.Size | None, tuple[int, ...]]
+_ONE_INPUT, _BY_GETTER, _BY_CLOSURE = -1, -2, -3
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,48 +107,33 @@ class Step:
         Args:
             inferred: the shape of each output as far as compiling found it out; a kernel that gives another one fails.
         """
-        function, target, end = self.function(), self.first_target, self.first_target + self.targets
-        if self.targets != 1:
+        function = self.function()
+        return lambda slots: self.store(slots, function(*self.arguments(slots)), inferred)
 
-            def several(slots: Slots) -> None:
-                results = self.outputs(function(*self.arguments(slots)))
-                for index, (result, shape) in enumerate(zip(results, inferred, strict=True)):
-                    if shape is not None and result.shape != shape:
-                        raise _other_shape(index, result, shape)
-                slots[target:end] = results
+    def store(self, slots: Slots, results: Any, inferred: Sequence[torch.Size | None]) -> None:
+        """Keep what the kernel gave.
 
-            return several
-        (shape,) = inferred
+        Raises:
+            HostRuntimeError: it gave too few outputs, others than tensors, or other shapes.
+        """
+        tensors = self.outputs(results)
+        for index, (tensor, shape) in enumerate(zip(tensors, inferred, strict=True)):
+            if shape is not None and tensor.shape != shape:
+                raise _other_shape(index, tensor, shape)
+        slots[self.first_target : self.first_target + self.targets] = tensors
 
-        def stored(slots: Slots, result: Any) -> None:
-            (result,) = self.outputs(result)
-            if shape is not None and result.shape != shape:
-                raise _other_shape(0, result, shape)
-            slots[target] = result
-
-        # The loop over nodes is what a small graph costs: one call a node beside the kernel's own.
+    def instruction(self, inferred: Sequence[torch.Size | None], unused: Sequence[int]) -> Instruction:
+        """The step as the loop over nodes has it."""
+        if self.targets != 1 or not self.sources or any(isinstance(source, tuple) for source in self.sources):
+            return self, self.closure(inferred), _BY_CLOSURE, 0, 0, None, tuple(unused)
+        (shape,), target = inferred, self.first_target
         match self.sources:
             case (int(a),):
-
-                def unary(slots: Slots) -> None:
-                    result = function(slots[a])
-                    if type(result) is torch.Tensor and (result.shape == shape or shape is None):
-                        slots[target] = result
-                    else:
-                        stored(slots, result)
-
-                return unary
+                return self, self.function(), a, _ONE_INPUT, target, shape, tuple(unused)
             case (int(a), int(b)):
-
-                def binary(slots: Slots) -> None:
-                    result = function(slots[a], slots[b])
-                    if type(result) is torch.Tensor and (result.shape == shape or shape is None):
-                        slots[target] = result
-                    else:
-                        stored(slots, result)
-
-                return binary
-        return lambda slots: stored(slots, function(*self.arguments(slots)))
+                return self, self.function(), a, b, target, shape, tuple(unused)
+        taken = operator.itemgetter(*cast("tuple[int, ...]", self.sources))
+        return self, self.function(), _BY_GETTER, taken, target, shape, tuple(unused)
 
     def error(self, cause: Exception, slots: Slots) -> HostRuntimeError:
         """What to raise when the kernel failed on these slots."""
@@ -197,8 +189,10 @@ class Program:
         positions, outputs = tuple(self.inputs), tuple(self.outputs)
         # TorchAir hands a number, which the graph declares without dimensions, over as a tensor of one.
         numbers = tuple(p for p in positions if p in self.shapes and self.shapes[p].dim() == 0)
-        by_closure = {self._closure(step, traced): step for step in self.steps}
-        program = [(closure, tuple(slots)) for closure, slots in zip(by_closure, self._last_uses(), strict=True)]
+        program = [
+            self._traced(step, unused) if traced else step.instruction(self._inferred(step), unused)
+            for step, unused in zip(self.steps, self._last_uses(), strict=True)
+        ]
 
         def run(*inputs: torch.Tensor) -> Sequence[torch.Tensor]:
             if len(inputs) != len(positions):
@@ -208,25 +202,37 @@ class Program:
                 slots[position] = tensor
             for position in numbers:
                 slots[position] = slots[position].reshape(())
-            closure = None
+            step = None
             try:
-                for closure, unused in program:
-                    closure(slots)
+                # What a small graph costs is this loop: a node has the call of its kernel here, and no other.
+                for step, function, a, b, target, shape, unused in program:
+                    if a >= 0:
+                        result = function(slots[a]) if b == _ONE_INPUT else function(slots[a], slots[b])
+                    elif a == _BY_GETTER:
+                        result = function(*b(slots))
+                    else:
+                        function(slots)
+                        for slot in unused:
+                            slots[slot] = None
+                        continue
+                    if type(result) is torch.Tensor and (result.shape == shape or shape is None):
+                        slots[target] = result
+                    else:
+                        step.store(slots, result, (shape,))
                     for slot in unused:
                         slots[slot] = None
             except Exception as error:  # of kernels, which anybody may write: all is reported, with the node
-                assert closure is not None
-                raise by_closure[closure].error(error, slots) from error
+                assert step is not None
+                raise step.error(error, slots) from error
             return [slots[i] for i in outputs]
 
         return run
 
-    def _closure(self, step: Step, traced: bool) -> Callable[[Slots], None]:
-        closure = step.closure(self._inferred(step))
-        if not traced:
-            return closure
+    def _traced(self, step: Step, unused: Sequence[int]) -> Instruction:
+        """The step as a range of PyTorch's profiler."""
         from ascend_graph.host.bridge import bridge
 
+        closure = step.closure(self._inferred(step))
         name = f"{step.kernel.op_type}: {step.node}"
         begins, ends = bridge().work_begins, bridge().work_ends
 
@@ -238,7 +244,7 @@ class Program:
                 finally:
                     ends(began, name)
 
-        return range_of_the_profiler
+        return step, range_of_the_profiler, _BY_CLOSURE, 0, 0, None, tuple(unused)
 
     def _inferred(self, step: Step) -> list[torch.Size | None]:
         known = [self.shapes.get(slot) for slot in range(step.first_target, step.first_target + step.targets)]
