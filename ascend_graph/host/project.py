@@ -339,10 +339,12 @@ class ProjectSources:
             kernel = tuple(path for path, text in code.items() if "__global__" in text)
             host = tuple(path for path, text in code.items() if path not in kernel and "register/" in text)
             headers = _files(project.iterdir(), _HEADER_SUFFIXES)
-        if host and not kernel and (others := repository.other_architectures(kernel_directory)):
-            raise OperatorPackageError(
-                f"{project}: its kernels are for {', '.join(others)} alone; {_built_for(repository.given)}"
-            )
+        if not host or not kernel:
+            lacking, what = (host_directory, "definitions") if not host else (kernel_directory, "kernels")
+            if others := repository.other_architectures(lacking):
+                raise OperatorPackageError(
+                    f"{project}: its {what} are for {', '.join(others)} alone; {_built_for(repository.given)}"
+                )
         if not host or not kernel:
             inside = sorted({p.parent.relative_to(project) for p in project.rglob("op_host") if p.is_dir()})
             hint = f"; projects lie in {', '.join(map(str, inside))}" if inside else ""
@@ -541,6 +543,10 @@ class ProjectSources:
             return path, code_of(path)
         function = re.compile(rf"__global__[^;{{}}()]*\b{operator.kernel}\s*\(")
         found = {path: text for path in self.kernel if function.search(text := code_of(path))}
+        if not found:
+            # Builds put the kernels of all projects into one directory: it may lie in another project.
+            others = self.repository.kernels_named(operator.kernel_file or operator.kernel)
+            found = {path: text for path in others if function.search(text := code_of(path))}
         named = {path: text for path, text in found.items() if path.stem == (operator.kernel_file or operator.kernel)}
         chosen = named or found
         op_type = operator.prototype.op_type

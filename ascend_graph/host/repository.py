@@ -374,6 +374,11 @@ class Repository:
             found += [here / name for name in sorted(files) if Path(name).suffix in _SUFFIXES]
         return tuple(found)
 
+    def kernels_named(self, stem: str) -> tuple[Path, ...]:
+        """The sources of kernels of that name in any project, for the architecture that is built for."""
+        found = (path for suffix in sorted(_SOURCES) for path in self._by_name.get(stem + suffix, ()))
+        return tuple(p for p in found if "op_kernel" in p.parts and not self.is_other_architecture(p))
+
     @cached_property
     def _by_name(self) -> dict[str, list[Path]]:
         found: dict[str, list[Path]] = {}

@@ -100,7 +100,7 @@ EVERYTHING = """
         found = facts.cpu().flatten().tolist()
         columns = more[-1].shape[-1] if more else 0
         expected = [0.25, 5.5 + 1, 2 + 3 - 4, 3 if scale is not None else -3, 1000, len(more), columns, key * 8, 0, key]
-        assert found[:10] == expected, (found, expected)
+        assert found == expected + [2.5, 2.5], (found, expected)
 
     def cases():
         for dtype, key in ((torch.float16, 2), (torch.float32, 4)):
@@ -109,7 +109,7 @@ EVERYTHING = """
                 yield x, torch.rand(2) if with_scale else None, [torch.rand(3, 7).to(dtype) for _ in range(items)], key
 
     npu = lambda v: None if v is None else [t.npu() for t in v] if isinstance(v, list) else v.npu()
-    attrs = dict(n=5, alpha=0.25, mode="xy", axes=[3, -4], factors=[1.5], flag=False)
+    attrs = dict(n=6, alpha=0.25, mode="xy", axes=[3, -4], factors=[1.5], flag=False)
 """
 
 
@@ -376,6 +376,10 @@ def changed(tmp_path: Path, *changes: tuple[str, str, str]) -> Path:
         (
             [("op_host/faulty.cpp", 'this->Attr("way").String()', 'this->Attr("way").ListListInt()')],
             "Faulty: attr 'way' has type ListListInt, which aclnn functions do not take",
+        ),
+        (
+            [("op_host/everything.cpp", ".InitValue({ScalarType::FLOAT32, 2.5})", ".InitValue({{ScalarType::FLOAT32, 1}, {ScalarType::FLOAT32, 2}})")],
+            "Everything: facts: InitValue has two values for one dtype",
         ),
         (
             [("op_host/faulty.cpp", "OP_ADD(", "(void)sizeof(")],

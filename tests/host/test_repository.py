@@ -275,6 +275,26 @@ def test_kernels_of_another_architecture_alone_are_refused(repository: Path) -> 
         ProjectSources.find(repository / "math/add")
 
 
+def test_definitions_of_another_architecture_alone_are_refused(repository: Path) -> None:
+    host = repository / "math/add/op_host"
+    (host / "add_def.cpp").unlink()
+    (host / "arch22/add_tiling.cpp").unlink()
+    with pytest.raises(OperatorPackageError, match="its definitions are for arch35 alone; the host stands for dav-2201 "):
+        ProjectSources.find(repository / "math/add")
+
+
+def test_a_kernel_may_lie_in_another_project(repository: Path, tmp_path: Path) -> None:
+    """Builds put the kernels of all projects into one directory."""
+    code = 'extern "C" __global__ void add_grad(GM_ADDR workspace, GM_ADDR tiling) {}'
+    write(repository, {"grads/add_grad/op_kernel/add_grad.cpp": code, "grads/add_grad/op_kernel/arch35/add_grad.cpp": code})
+    operator = ProjectOperator(OpPrototype("AddGrad", (), (), (), file=""), ((),), ((),), False, "")
+    (library,) = ProjectSources.find(repository / "math/add").kernels(operator, [], tmp_path)
+    assert str(repository / "grads/add_grad/op_kernel/add_grad.cpp") in library.sources[0].read_text()
+    write(repository, {"more/op_kernel/add_grad.cpp": code})
+    with pytest.raises(OperatorPackageError, match="its kernel add_grad is defined by .*; keep one of them"):
+        ProjectSources.find(repository / "math/add").kernels(operator, [], tmp_path)
+
+
 def test_an_operator_that_communicates_is_refused_before_it_is_compiled(repository: Path, tmp_path: Path) -> None:
     write(repository, {"math/add/op_host/group_def.cpp": '#error never compiled\nthis->MC2().HcclGroup("group");'})
     with pytest.raises(OperatorPackageError, match="it communicates"):

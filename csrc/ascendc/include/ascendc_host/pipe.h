@@ -47,22 +47,7 @@ class TQueBind {
 
     template <typename T>
     LocalTensor<T> AllocTensor(Where where = Where()) {
-        ascendc_host::Block& block = ascendc_host::enter(where);
-        ascendc_host::Queue& queue = state("AllocTensor", where);
-        for (size_t i = 0; i < queue.buffers.size(); ++i) {
-            ascendc_host::Buffer& buffer = queue.buffers[(queue.next + i) % queue.buffers.size()];
-            if (buffer.state != ascendc_host::Buffer::State::free) continue;
-            queue.next = (queue.next + i + 1) % queue.buffers.size();
-            buffer.state = ascendc_host::Buffer::State::allocated;
-            buffer.used = where;
-            return view<T>(buffer);
-        }
-        ascendc_host::fail(
-            block, where,
-            ascendc_host::format(
-                "AllocTensor: all %zu buffers of queue %s are in use (on the device this waits for "
-                "ever); free one with FreeTensor first",
-                queue.buffers.size(), queue.position));
+        return view<T>(take("AllocTensor", where));
     }
     template <typename T>
     void AllocTensor(LocalTensor<T>& tensor, Where where = Where()) {
@@ -70,27 +55,8 @@ class TQueBind {
     }
     template <typename T>
     bool EnQue(const LocalTensor<T>& tensor, Where where = Where()) {
-        ascendc_host::Block& block = ascendc_host::enter(where);
-        ascendc_host::Queue& queue = state("EnQue", where);
-        ascendc_host::Buffer& buffer = own(tensor, "EnQue", where);
-        if (buffer.state == ascendc_host::Buffer::State::enqueued) {
-            ascendc_host::fail(
-                block, where,
-                ascendc_host::format("EnQue: the tensor is in queue %s already", queue.position));
-        }
-        const size_t limit = static_cast<size_t>(std::max(depth, 1));
-        if (queue.enqueued.size() >= limit) {
-            ascendc_host::fail(
-                block, where,
-                ascendc_host::format(
-                    "EnQue: queue %s has depth %zu and holds %zu tensors; DeQue one first, or give "
-                    "the queue a larger depth",
-                    queue.position, limit, queue.enqueued.size()));
-        }
-        buffer.state = ascendc_host::Buffer::State::enqueued;
-        buffer.used = where;
-        queue.enqueued.push_back(&buffer);
-        return true;
+        ascendc_host::enter(where);
+        return put(own(tensor, "EnQue", where), where);
     }
     template <TPosition, TPosition, typename T>
     bool EnQue(const LocalTensor<T>& tensor, Where where = Where()) {
@@ -98,20 +64,7 @@ class TQueBind {
     }
     template <typename T>
     LocalTensor<T> DeQue(Where where = Where()) {
-        ascendc_host::Block& block = ascendc_host::enter(where);
-        ascendc_host::Queue& queue = state("DeQue", where);
-        if (queue.enqueued.empty()) {
-            ascendc_host::fail(
-                block, where,
-                ascendc_host::format(
-                    "DeQue: queue %s is empty (on the device this waits for ever); EnQue a tensor first",
-                    queue.position));
-        }
-        ascendc_host::Buffer& buffer = *queue.enqueued.front();
-        queue.enqueued.pop_front();
-        buffer.state = ascendc_host::Buffer::State::dequeued;
-        buffer.used = where;
-        return view<T>(buffer);
+        return view<T>(next(where));
     }
     template <typename T>
     void DeQue(LocalTensor<T>& tensor, Where where = Where()) {
@@ -123,21 +76,23 @@ class TQueBind {
     }
     template <typename T>
     void FreeTensor(LocalTensor<T>& tensor, Where where = Where()) {
-        ascendc_host::Block& block = ascendc_host::enter(where);
-        ascendc_host::Queue& queue = state("FreeTensor", where);
-        ascendc_host::Buffer& buffer = own(tensor, "FreeTensor", where);
-        if (buffer.state == ascendc_host::Buffer::State::enqueued) {
-            ascendc_host::fail(
-                block, where,
-                ascendc_host::format("FreeTensor: the tensor is still in queue %s; DeQue it first",
-                                     queue.position));
-        }
-        buffer.state = ascendc_host::Buffer::State::free;
-        ++buffer.generation;
+        ascendc_host::enter(where);
+        release(own(tensor, "FreeTensor", where), "FreeTensor", where);
     }
     template <typename T>
     void FreeTensor(LocalTensor<T>&& tensor, Where where = Where()) {
         FreeTensor(tensor, where);
+    }
+    // The same of a buffer without a tensor.
+    TBufHandle AllocBuffer(Where where = Where()) { return handle_of(take("AllocBuffer", where)); }
+    bool EnQue(TBufHandle buffer, Where where = Where()) {
+        ascendc_host::enter(where);
+        return put(own(buffer, "EnQue", where), where);
+    }
+    TBufHandle DeQue(Where where = Where()) { return handle_of(next(where)); }
+    void FreeBuffer(TBufHandle buffer, Where where = Where()) {
+        ascendc_host::enter(where);
+        release(own(buffer, "FreeBuffer", where), "FreeBuffer", where);
     }
     bool VacantInQue() {
         return state("VacantInQue", Where("", 0)).enqueued.size() < size_t(std::max(depth, 1));
@@ -173,6 +128,83 @@ class TQueBind {
                                      position_name(position)));
         }
         return block.queues[static_cast<size_t>(queue_)];
+    }
+    // A free buffer, the first after the one that was taken last.
+    ascendc_host::Buffer& take(const char* api, const Where& where) {
+        ascendc_host::Block& block = ascendc_host::enter(where);
+        ascendc_host::Queue& queue = state(api, where);
+        for (size_t i = 0; i < queue.buffers.size(); ++i) {
+            ascendc_host::Buffer& buffer = queue.buffers[(queue.next + i) % queue.buffers.size()];
+            if (buffer.state != ascendc_host::Buffer::State::free) continue;
+            queue.next = (queue.next + i + 1) % queue.buffers.size();
+            buffer.state = ascendc_host::Buffer::State::allocated;
+            buffer.used = where;
+            return buffer;
+        }
+        ascendc_host::fail(
+            block, where,
+            ascendc_host::format("%s: all %zu buffers of queue %s are in use (on the device this waits for "
+                                 "ever); free one with FreeTensor first",
+                                 api, queue.buffers.size(), queue.position));
+    }
+    bool put(ascendc_host::Buffer& buffer, const Where& where) {
+        ascendc_host::Block& block = ascendc_host::current();
+        ascendc_host::Queue& queue = state("EnQue", where);
+        if (buffer.state == ascendc_host::Buffer::State::enqueued) {
+            ascendc_host::fail(
+                block, where,
+                ascendc_host::format("EnQue: the tensor is in queue %s already", queue.position));
+        }
+        const size_t limit = static_cast<size_t>(std::max(depth, 1));
+        if (queue.enqueued.size() >= limit) {
+            ascendc_host::fail(
+                block, where,
+                ascendc_host::format(
+                    "EnQue: queue %s has depth %zu and holds %zu tensors; DeQue one first, or give "
+                    "the queue a larger depth",
+                    queue.position, limit, queue.enqueued.size()));
+        }
+        buffer.state = ascendc_host::Buffer::State::enqueued;
+        buffer.used = where;
+        queue.enqueued.push_back(&buffer);
+        return true;
+    }
+    // The buffer that was enqueued first.
+    ascendc_host::Buffer& next(const Where& where) {
+        ascendc_host::Block& block = ascendc_host::enter(where);
+        ascendc_host::Queue& queue = state("DeQue", where);
+        if (queue.enqueued.empty()) {
+            ascendc_host::fail(
+                block, where,
+                ascendc_host::format(
+                    "DeQue: queue %s is empty (on the device this waits for ever); EnQue a tensor first",
+                    queue.position));
+        }
+        ascendc_host::Buffer& buffer = *queue.enqueued.front();
+        queue.enqueued.pop_front();
+        buffer.state = ascendc_host::Buffer::State::dequeued;
+        buffer.used = where;
+        return buffer;
+    }
+    void release(ascendc_host::Buffer& buffer, const char* api, const Where& where) {
+        if (buffer.state == ascendc_host::Buffer::State::enqueued) {
+            ascendc_host::fail(ascendc_host::current(), where,
+                               ascendc_host::format("%s: the tensor is still in queue %s; DeQue it first",
+                                                    api, state(api, where).position));
+        }
+        buffer.state = ascendc_host::Buffer::State::free;
+        ++buffer.generation;
+    }
+    static TBufHandle handle_of(ascendc_host::Buffer& buffer) {
+        return reinterpret_cast<TBufHandle>(&buffer);
+    }
+    ascendc_host::Buffer& own(TBufHandle handle, const char* api, const Where& where) const {
+        for (ascendc_host::Buffer& buffer : state(api, where).buffers) {
+            if (handle_of(buffer) == handle) return buffer;
+        }
+        ascendc_host::fail(
+            ascendc_host::current(), where,
+            ascendc_host::format("%s: the buffer is none of this queue %s", api, position_name(position)));
     }
     template <typename T>
     ascendc_host::Buffer& own(const LocalTensor<T>& tensor, const char* api, const Where& where) const {

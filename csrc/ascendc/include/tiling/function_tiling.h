@@ -277,6 +277,14 @@ void GetSortMaxMinTmpSize(const Shape& srcShape, DataType, DataType, bool, const
                           uint32_t& maxValue, uint32_t& minValue) {
     maxValue = minValue = static_cast<uint32_t>((srcShape.GetShapeSize() + 31) / 32 * 32 * 8);
 }
+inline uint32_t GetSortTmpSize(const platform_ascendc::PlatformAscendC&, const uint32_t elemCount,
+                               const uint32_t) {
+    return (elemCount + 31) / 32 * 32 * 8;
+}
+// Concat needs nothing of it: the sorting instructions take the numbers as they lie.
+inline uint32_t GetConcatTmpSize(const platform_ascendc::PlatformAscendC&, const uint32_t, const uint32_t) {
+    return least_temporary_space;
+}
 template <typename Shape, typename DataType>
 bool GetTransDataMaxMinTmpSize(const platform_ascendc::PlatformAscendC&, const Shape&, const Shape&, DataType,
                                const TransDataConfig& config, uint32_t& maxValue, uint32_t& minValue) {

@@ -86,8 +86,29 @@ struct Definition {
         throw std::invalid_argument(op.type + ": " + text);
     }
 
+    // InitValue: a type that there is, one value, or one for each dtype and the same where that is the same.
+    void check_initial(const ops::OpParamDef& one) const {
+        for (const ops::ScalarVar& value : one.initial) {
+            if (value.bytes().empty()) refuse(one.name + ": InitValue has a number without a ScalarType");
+        }
+        if (one.initial.size() < 2) return;
+        if (one.initial.size() != one.dtypes.size()) {
+            refuse(one.name + ": InitValue has " + std::to_string(one.initial.size()) + " values, DataType " +
+                   std::to_string(one.dtypes.size()) + "; the list has one for each dtype");
+        }
+        for (size_t i = 0; i < one.dtypes.size(); ++i) {
+            for (size_t j = 0; j < i; ++j) {
+                if (one.dtypes[i] == one.dtypes[j] && one.initial[i] != one.initial[j])
+                    refuse(one.name +
+                           ": InitValue has two values for one dtype, which the host runtime does not tell "
+                           "apart");
+            }
+        }
+    }
+
     void combine() {
         const auto all = parameters();
+        for (const auto* one : all) check_initial(*one);
         size_t columns = 0;
         for (const auto* one : all) {
             if (one->follows.empty() && one->dtypes.empty()) refuse(one->name + " has no DataType");

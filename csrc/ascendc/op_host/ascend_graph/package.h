@@ -434,8 +434,7 @@ class Operator::Call {
             }
             int64_t count = 1;
             for (int32_t axis = 0; axis < tensor.kept_rank; ++axis) count *= tensor.kept[axis];
-            if (is_output && data != nullptr && (zeroed_ || parameter.initial == uint64_t{0}))
-                std::memset(data, 0, static_cast<size_t>(count) * item);
+            if (is_output) initialize(data, static_cast<size_t>(count) * item, tensor, parameter);
             return data;
         }
         if (!tensor.is_contiguous() && !parameter.ignore_contiguous) {
@@ -444,9 +443,23 @@ class Operator::Call {
             copy_elements(tensor, item, static_cast<char*>(data), true);
             if (is_output) results.emplace_back(&tensor, static_cast<char*>(data));
         }
-        if (is_output && data != nullptr && (zeroed_ || parameter.initial == uint64_t{0}))
-            std::memset(data, 0, static_cast<size_t>(tensor.numel()) * item);
+        if (is_output) initialize(data, static_cast<size_t>(tensor.numel()) * item, tensor, parameter);
         return data;
+    }
+
+    // What the definition says that an output holds before the kernel starts.
+    void initialize(void* data, size_t size, const Tensor& tensor, const ops::OpParamDef& parameter) const {
+        if (data == nullptr || (!zeroed_ && parameter.initial.empty())) return;
+        std::string element(1, '\0');
+        if (!parameter.initial.empty()) element = initial_of(parameter, tensor.dtype).bytes();
+        auto* bytes = static_cast<char*>(data);
+        for (size_t i = 0; i < size; ++i) bytes[i] = element[i % element.size()];
+    }
+    static const ops::ScalarVar& initial_of(const ops::OpParamDef& parameter, int32_t dtype) {
+        if (parameter.initial.size() == 1) return parameter.initial.front();
+        const auto found =
+            std::find(parameter.dtypes.begin(), parameter.dtypes.end(), static_cast<ge::DataType>(dtype));
+        return parameter.initial[static_cast<size_t>(found - parameter.dtypes.begin())];
     }
 
     // The tiling data in device memory, at the end of its allocation: a kernel that reads beyond it is found

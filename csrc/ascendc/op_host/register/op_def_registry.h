@@ -17,6 +17,7 @@
 
 #include "graph/operator.h"
 #include "register/op_impl_registry.h"
+#include "register/scalar_var.h"
 #include "register/tilingdata_base.h"
 
 namespace optiling {
@@ -65,7 +66,11 @@ class OpParamDef {
     OpParamDef& To(ge::DataType type) { return to_dtype = type, *this; }
     OpParamDef& To(const char* other) { return to_dtype_of = other, *this; }
     OpParamDef& Version(uint32_t) { return *this; }
-    OpParamDef& InitValue(uint64_t value) { return initial = value, *this; }
+    // All bytes 0; CANN takes no other number here.
+    OpParamDef& InitValue(uint64_t value) { return InitValue(ScalarVar(ScalarType::UINT64, value)); }
+    OpParamDef& InitValue(const ScalarVar& value) { return initial = {value}, *this; }
+    // One for each entry of DataType.
+    OpParamDef& InitValue(const std::vector<ScalarVar>& values) { return initial = values, *this; }
     OpParamDef& OutputShapeDependOnCompute() { return shape_by_kernel = true, *this; }
     OpParamDef& Follow(const char* other, FollowType type = FollowType::ALL) {
         if (type == FollowType::ALL || type == FollowType::DTYPE) follows = other;
@@ -85,7 +90,8 @@ class OpParamDef {
     bool ignore_contiguous = false;
     std::optional<ge::DataType> to_dtype;
     std::string to_dtype_of;
-    std::optional<uint64_t> initial;  // the output's elements before the kernel starts
+    std::vector<ScalarVar>
+        initial;  // the output's elements before the kernel starts: one, or one for each dtype
     bool shape_by_kernel = false;
     std::string follows, follows_format;
 };

@@ -94,7 +94,8 @@ class Everything : public OpDef {
         this->Input("scale").ParamType(OPTIONAL).DataTypeList({ge::DT_FLOAT}).FormatList({ge::FORMAT_ND});
         this->Input("more").ParamType(DYNAMIC).Follow("x", FollowType::DTYPE).FormatList({ge::FORMAT_ND});
         this->Output("y").ParamType(REQUIRED).Follow("x", FollowType::DTYPE).FormatList({ge::FORMAT_ND});
-        this->Output("facts").ParamType(REQUIRED).DataType({ge::DT_FLOAT, ge::DT_FLOAT}).InitValue(0);
+        this->Output("facts").ParamType(REQUIRED).DataType({ge::DT_FLOAT, ge::DT_FLOAT});
+        this->Output("facts").InitValue({ScalarType::FLOAT32, 2.5});
         this->Attr("n").Int();
         this->Attr("alpha").AttrType(OPTIONAL).Float(0.1f);
         this->Attr("mode").AttrType(OPTIONAL).String("abc");
