@@ -447,3 +447,15 @@ def _to_rows(values: T, cache: T, indices: T, in_pages: bool) -> None:
         raise ValueError(f"indices {starts}: {tokens.size(1)} tokens from there on; the cache has {cache.size(1)}")
     for row, start in enumerate(starts):
         cache[row, start : start + tokens.size(1)] = tokens[row]
+
+
+_PREFETCH = 6
+
+
+@host_kernel("Cmo")
+def cmo(src: T, *, max_size: int, type: int = _PREFETCH, offset: int = 0) -> tuple[()]:
+    """Prefetching into the device's cache: no value changes."""
+    size = src.numel() * src.element_size()
+    if type != _PREFETCH or max_size <= 0 or not 0 <= offset < size:
+        raise ValueError(f"type {type} ({_PREFETCH}), max_size {max_size} (above 0), offset {offset} (0 to {size - 1})")
+    return ()
