@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 import torch_npu
-from npu_ways import check
+from npu_ways import check, naming_what_is_lacking
 
 T = torch.Tensor
 
@@ -257,6 +257,7 @@ def test_qkv_rms_norm_rope_cache(call: Callable[..., Any], dtype: torch.dtype, q
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
 )
+@naming_what_is_lacking()
 def test_what_qkv_rms_norm_rope_cache_refuses(change: dict[str, Any], message: str) -> None:
     names = ("qkv", "q_gamma", "k_gamma", "cos", "sin", "index", "q_out", "k_cache", "v_cache")
     names += ("k_scale", "v_scale", "k_offset", "v_offset")

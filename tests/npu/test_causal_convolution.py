@@ -157,6 +157,7 @@ def test_convolution(case: str, name: str) -> None:
         ("blocks", {"block_idx_last_scheduled_token": [2, 3, 1]}, "do not fill 1 blocks of 4"),
         ("blocks", {"block_size": 1}, "block_size 1"),
         ("batch", {"max_query_len": 9}, "max_query_len 9"),
+        ("batch", {"max_query_len": 2}, "x of 3 tokens for each sequence, max_query_len 2"),
     ],
 )
 def test_what_is_refused(case: str, change: dict[str, Any], message: str) -> None:
@@ -181,7 +182,23 @@ def test_shapes_and_dtypes_are_refused() -> None:
         ((x, w, states.bfloat16()), "conv_states is torch.bfloat16"),
         ((x[:, :32].contiguous(), w, states), "d from 64 to 16384"),
         ((x, w, states[:2]), "conv_states has 2 rows"),
+        ((x[:9].view(3, 3, DIM), w, states), "conv_states has 2 tokens: with 3 of each"),
         ((x.float(), w, states), "x is FLOAT; documents have FLOAT16, BF16"),
     ):
         with pytest.raises(RuntimeError, match=message):
-            torch_npu.npu_fused_causal_conv1d(*changed, **given)
+            torch_npu.npu_fused_causal_conv1d(
+                *changed, **given | ({"max_query_len": -1} if changed[0].dim() == 3 else {})
+            )
+
+
+def test_memory_with_gaps() -> None:
+    args, keys, plain, lengths, options = arguments("mixed", torch.float16)
+    out, cache = reference(*args[:3], lengths, options)
+    given = dict(zip(keys, (t.npu() for t in args[3]), strict=True)) | plain
+    x, states = torch.zeros(15, 3 * DIM).half().npu(), torch.ones(12, 8, DIM).half().npu()
+    x[:, DIM : 2 * DIM], states[:, ::2] = args[0].half().npu(), args[2].npu()
+    assert torch.equal(
+        torch_npu.npu_fused_causal_conv1d(x[:, DIM : 2 * DIM], args[1].npu(), states[:, ::2], **given).cpu(), out
+    )
+    assert torch.equal(states[:, ::2].cpu(), cache)
+    assert bool((states[:, 1::2] == 1).all())

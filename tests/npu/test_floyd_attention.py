@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 import torch_npu
-from npu_ways import check
+from npu_ways import check, naming_what_is_lacking
 
 T = torch.Tensor
 B, H, N, M, K, D = 2, 2, 16, 128, 128, 32
@@ -83,6 +83,7 @@ def test_gradients(dtype: torch.dtype, with_mask: bool) -> None:
         (5, (B, H, N, 1, K), "atten_mask of shape"),
     ],
 )
+@naming_what_is_lacking()
 def test_shapes_are_refused(number: int, shape: tuple[int, ...], message: str) -> None:
     args: list[Any] = [a.npu() for a in drawn(torch.float16, True)]
     args[number] = torch.zeros(shape, dtype=args[number].dtype).npu()
@@ -90,6 +91,7 @@ def test_shapes_are_refused(number: int, shape: tuple[int, ...], message: str) -
         attention(*args)
 
 
+@naming_what_is_lacking()
 def test_sizes_and_masks_are_refused() -> None:
     short = [torch.zeros(s).half().npu() for s in ((1, 1, 16, 64, 32), (1, 1, 16, 128, 32), (1, 1, 16, 128, 32))]
     short += [torch.zeros(1, 1, 128, 64, 32).half().npu()] * 2

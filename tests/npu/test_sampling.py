@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 import torch_npu
-from npu_ways import check
+from npu_ways import check, naming_what_is_lacking
 
 T = torch.Tensor
 
@@ -91,6 +91,7 @@ def test_top_k_top_p_sample(dtype: torch.dtype, with_q: bool) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("rate", [1.0, 2.5])
+@naming_what_is_lacking()
 def test_sim_exponential(dtype: torch.dtype, rate: float) -> None:
     """https://gitcode.com/cann/ops-math, random/sim_thread_exponential (docs/aclnnSimThreadExponential.md): -ln(1 - u) / lambda."""
     generator = torch.Generator("npu").manual_seed(7)
@@ -114,6 +115,7 @@ def test_sim_exponential(dtype: torch.dtype, rate: float) -> None:
     assert torch.equal(torch_npu.npu_sim_exponential_(given.clone(), lambd=rate, generator=generator), drawn)
 
 
+@naming_what_is_lacking()
 def test_what_sim_exponential_refuses() -> None:
     with pytest.raises(RuntimeError, match="lambd > 0"):
         torch_npu.npu_sim_exponential_(torch.zeros(4).npu(), lambd=0.0)

@@ -66,7 +66,7 @@ def fused_causal_conv1d(
         )
     if in_blocks and block_size < 2:
         raise ValueError(f"block_size {block_size} is not 2 or more")
-    y = torch.zeros_like(x)
+    y = x.new_zeros(x.shape)
     if x.is_meta:
         return conv_states, y
     flat = x.reshape(-1, x.size(-1))
@@ -167,10 +167,17 @@ def _check_shapes(x: T, weight: T, states: T, starts: T | None, indices: T | Non
         raise ValueError("x of two dimensions needs query_start_loc, where each sequence begins and the last one ends")
     if x.dim() == 2 and longest < 1:
         raise ValueError(f"max_query_len {longest}: with x of two dimensions it is the length of the longest sequence")
-    if x.dim() == 3 and (x.size(1) > _LONGEST_OF_DECODING or longest not in (-1, *range(1, 9))):
-        raise ValueError(
-            f"x of {x.size(1)} tokens for each sequence, max_query_len {longest}: there are 1 to 8, and -1 for any"
-        )
+    if x.dim() == 3:
+        tokens = x.size(1)
+        if not 1 <= tokens <= _LONGEST_OF_DECODING or (longest != -1 and not tokens <= longest <= _LONGEST_OF_DECODING):
+            raise ValueError(
+                f"x of {tokens} tokens for each sequence, max_query_len {longest}: there are 1 to {_LONGEST_OF_DECODING}, max_query_len "
+                "says how many, or is -1"
+            )
+        if states.size(1) != tokens + 1:
+            raise ValueError(
+                f"conv_states has {states.size(1)} tokens: with {tokens} of each sequence of x it has one more"
+            )
     batch = x.size(0) if x.dim() == 3 or starts is None else starts.numel() - 1
     if starts is not None and starts.numel() != batch + 1:
         raise ValueError(f"query_start_loc has {starts.numel()} numbers for {batch} sequences, not one more")
