@@ -16,7 +16,7 @@ pytestmark = ASCEND_950
 T = torch.Tensor
 npu = torch.ops.npu
 QUERIES, KEYS, HEADS, SIZE = 7200, 512, 40, 128
-SEEN = [0, 17, 39]
+SEEN = [0, 17]
 SCALE = SIZE**-0.5
 BFLOAT16 = (1.6e-2, 2e-3)
 
@@ -43,7 +43,6 @@ def args(*blocks: int) -> tuple[list[T], list[T]]:
     return [drawn(n) for n in lengths], [factors(n, b) for n, b in zip(lengths, blocks, strict=True)]
 
 
-@pytest.mark.slow
 def test_attention() -> None:
     blocks = (128, 256, 512)
     tensors, scales = args(*blocks)
@@ -64,7 +63,6 @@ def test_attention() -> None:
         assert_equal(out[0, :, head], (scores.softmax(-1) @ v).bfloat16(), f"head {head}")
 
 
-@pytest.mark.slow
 def test_gradient() -> None:
     tensors, scales = args(512, 512, 512)
     dy, of_dy = drawn(QUERIES), factors(QUERIES, 512)
