@@ -106,6 +106,16 @@ def test_capture_refuses_to_synchronise() -> None:
         (lambda acl: acl.aclmdlRIExecuteAsync(ctypes.c_void_p(12345), None), 200005, b"not a live model"),
         (lambda acl: acl.aclrtSetDevice(99), 200002, b"device 99 is not in 0..0"),
         (lambda acl: acl.aclrtMemcpy(None, 4, None, 8, 0), 100000, b"8 bytes do not fit in 4"),
+        (
+            lambda acl: acl.aclrtCmoAsync(ctypes.c_void_p(12345), ctypes.c_size_t(4), 0, None),
+            100000,
+            b"of one allocation",
+        ),
+        (
+            lambda acl: acl.aclrtCmoAsync(None, ctypes.c_size_t(4), 2, None),
+            100000,
+            b"type 2 is not ACL_RT_CMO_TYPE_PREFETCH",
+        ),
     ],
 )
 def test_bad_handles_are_errors_not_crashes(acl: ctypes.CDLL, call, code: int, text: bytes) -> None:

@@ -82,15 +82,29 @@ def test_gradients(layout: str) -> None:
         total = total + (attended(q, k, v, mask[number])[0] * sequence(grad.float(), layout, number, 0)).sum()
     wanted = [g.half() for g in torch.autograd.grad(total, leaves)]
 
+    def forward(*tensors: T) -> Any:
+        return torch_npu.npu_block_sparse_attention(
+            *tensors, [ROWS, 128], q_input_layout=layout, kv_input_layout=layout, num_key_value_heads=2, scale_value=0.1,
+            actual_seq_lengths=[5, 7], actual_seq_lengths_kv=[150, 300], softmax_lse_flag=1,
+        )  # fmt: skip
+
     def call(q: T, k: T, v: T, m: T, grad: T) -> Any:
         leaves = [x.detach().requires_grad_() for x in (q, k, v)]
-        out = torch_npu.npu_block_sparse_attention(
-            *leaves, m, [ROWS, 128], q_input_layout=layout, kv_input_layout=layout, num_key_value_heads=2, scale_value=0.1,
-            actual_seq_lengths=[5, 7], actual_seq_lengths_kv=[150, 300], softmax_lse_flag=1,
-        )[0]  # fmt: skip
-        return torch.autograd.grad(out, leaves, grad)
+        return torch.autograd.grad(forward(*leaves, m)[0], leaves, grad)
+
+    def backward(grad: T, q: T, k: T, v: T, out: T, lse: T, m: T) -> Any:
+        return torch.ops.npu.npu_block_sparse_attention_backward(
+            grad, q, k, v, out, lse, m, [ROWS, 128], [5, 7], [150, 300], layout, layout, 2, 0.1
+        )
 
     check(call, [*tensors, mask, grad], wanted, "eager")
+    kept = [x.cpu() for x in forward(*(x.npu() for x in (*tensors, mask)))]
+    check(
+        backward,
+        [grad, *tensors, *kept, mask],
+        wanted,
+        "eager captured ge npugraph_ex" if layout == "TND" else "captured",
+    )
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
 import torch_npu
-from npu_ways import check
+from npu_ways import check, naming_what_is_lacking
 
 T = torch.Tensor
 
@@ -164,3 +167,105 @@ def test_places_beyond_the_cache_are_refused(mode: str, places: list[int]) -> No
             cache_mode=mode,
         )
     assert not any(bool(c.any()) for c in caches)
+
+
+def normal_and_rotated(x: T, gamma: T, cos: T, sin: T) -> T:
+    """A token and a head at a time."""
+    out = torch.empty(x.shape)
+    for t in range(x.size(0)):
+        for head in range(x.size(1)):
+            row = x[t, head].float()
+            y = row / (row.square().mean() + 1e-6).sqrt() * gamma.float()
+            half = y.numel() // 2
+            out[t, head] = y * cos[t].float() + torch.cat([-y[half:], y[:half]]) * sin[t].float()
+    return out
+
+
+def in_numbers_of_8_bits(x: T, scale: T | None, offset: T | None) -> T:
+    if scale is None:
+        return x
+    y = x / scale + (0 if offset is None else offset)
+    return y.round().clamp(-128, 127)
+
+
+QKV_SIZE, HEADS = [2, 3, 5, 128], [3, 1, 1]
+QKV_SLOTS = [33, 0, 95, -1, 40, -1]
+
+
+def qkv_args(dtype: torch.dtype, quantised: tuple[bool, bool], with_offsets: bool) -> list[Any]:
+    tokens = [torch.randn(6, width).to(dtype) for width in (640, 128, 128)]
+    gammas = [torch.rand(128).to(dtype) for _ in range(2)]
+    caches = [
+        torch.randint(-9, 9, (3, 4 if q else 8, 32, 32 if q else 16)).to(torch.int8 if q else dtype) for q in quantised
+    ]
+    scales = [torch.rand(1, 128) / 32 + 0.01 if q else None for q in quantised]
+    offsets = [torch.randint(-9, 9, (1, 128)).float() if q and with_offsets else None for q in quantised]
+    index = torch.tensor(QKV_SLOTS)
+    return [tokens[0], *gammas, *tokens[1:], index, torch.zeros(6, 384, dtype=dtype), *caches, *scales, *offsets]
+
+
+def qkv_expected(*args: Any) -> list[T]:
+    """https://gitcode.com/cann/ops-transformer, posembedding/qkv_rms_norm_rope_cache (docs/aclnnQkvRmsNormRopeCache.md)."""
+    qkv, q_gamma, k_gamma, cos, sin, _, _, k_cache, v_cache, *parameters = args
+    heads = qkv.unflatten(1, (5, 128))
+    q, k = normal_and_rotated(heads[:, :3], q_gamma, cos, sin), normal_and_rotated(heads[:, 3:4], k_gamma, cos, sin)
+    results = [q.flatten(1).to(qkv.dtype)]
+    for rows, cache, scale, offset in (
+        (k, k_cache, *parameters[::2]),
+        (heads[:, 4:].float(), v_cache, *parameters[1::2]),
+    ):
+        results.append(written(cache, in_numbers_of_8_bits(rows, scale, offset).to(cache.dtype), QKV_SLOTS, True))
+    return results
+
+
+def qkv_in_place(*args: Any) -> tuple[T, ...]:
+    names = ("k_scale", "v_scale", "k_offset", "v_offset")
+    torch_npu.npu_qkv_rms_norm_rope_cache(*args[:9], QKV_SIZE, HEADS, **{n: args[9 + i] for i, n in enumerate(names)})
+    return args[6:9]
+
+
+def qkv_functional(*args: Any) -> tuple[T, ...]:
+    names = ("k_scale", "v_scale", "k_offset", "v_offset")
+    given = {n: args[9 + i] for i, n in enumerate(names)}
+    return torch_npu.npu_qkv_rms_norm_rope_cache_functional(*args[:9], QKV_SIZE, HEADS, **given)[3:]  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("quantised", [(False, False), (True, True), (True, False)])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("call", [qkv_in_place, qkv_functional])
+def test_qkv_rms_norm_rope_cache(call: Callable[..., Any], dtype: torch.dtype, quantised: tuple[bool, bool]) -> None:
+    args = qkv_args(dtype, quantised, with_offsets=dtype is torch.float16)
+    in_graphs = quantised[0] == quantised[1] == (dtype is torch.float16)
+    ways = "eager captured ge npugraph_ex" if in_graphs else "eager captured"
+    check(call, args, qkv_expected(*args), ways)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"index": torch.tensor([0, 1, 96, 3, 4, 5])}, "places 0 to 95"),
+        ({"index": torch.tensor([0, 1, 1, 3, 4, 5])}, "names a place twice"),
+        ({"k_scale": torch.zeros(1, 128)}, "k_scale has a 0"),
+        ({"v_scale": None}, "v_cache is torch.int8: int8 has a scale"),
+        ({"qkv_size": [2, 3, 6, 128]}, r"head_nums \[3, 1, 1\]"),
+        ({"head_nums": [2, 1, 2]}, "as many heads of keys as of values"),
+        ({"cache_mode": "PA_BNSD"}, "cache_mode 'PA_BNSD'"),
+        ({"is_output_qkv": True}, "qOutBeforeQuant"),
+        ({"k_cache": torch.zeros(3, 4, 16, 32, dtype=torch.int8)}, "other blocks"),
+        ({"cos": torch.zeros(5, 128).half()}, r"cos\[t, d\]"),
+        ({"q_out": torch.zeros(6, 256).half()}, "3 heads of 128"),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
+)
+@naming_what_is_lacking()
+def test_what_qkv_rms_norm_rope_cache_refuses(change: dict[str, Any], message: str) -> None:
+    names = ("qkv", "q_gamma", "k_gamma", "cos", "sin", "index", "q_out", "k_cache", "v_cache")
+    names += ("k_scale", "v_scale", "k_offset", "v_offset")
+    given = dict(zip(names, qkv_args(torch.float16, (True, True), True), strict=True))
+    given |= {"qkv_size": QKV_SIZE, "head_nums": HEADS} | change
+    device = {name: value.npu() if isinstance(value, T) else value for name, value in given.items()}
+    before = [device[name].clone() for name in ("q_out", "k_cache", "v_cache")]
+    with pytest.raises(RuntimeError, match=message):
+        torch_npu.npu_qkv_rms_norm_rope_cache(**device)
+    for name, old in zip(("q_out", "k_cache", "v_cache"), before, strict=True):
+        assert torch.equal(device[name], old)

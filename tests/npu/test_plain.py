@@ -409,3 +409,25 @@ def test_an_operator_is_as_documented(name: str) -> None:
     args = arguments()
     expected = reference(*[a.clone() if isinstance(a, T) else a for a in args])
     check(function, args, [t.detach() for t in listed(expected)], ways)
+
+
+def test_prefetch_changes_nothing() -> None:
+    """docs/zh/custom_APIs/torch_npu/torch_npu-npu_prefetch.md of https://gitee.com/ascend/op-plugin: it is for the cache alone."""
+
+    def call(x: T, y: T) -> T:
+        ready = x + 1
+        npu.npu_prefetch(y, ready, 40)
+        npu.npu_prefetch(y, ready, 1 << 20, 16)
+        return ready * y
+
+    x, y = torch.randn(8, 8), torch.randn(8, 8)
+    check(call, [x, y], (x + 1) * y, ALL)
+
+
+@pytest.mark.parametrize(
+    ("size", "offset", "message"),
+    [(0, 0, "max_size should be greater than zero"), (4, 256, "offset out of range"), (4, -1, "not be smaller")],
+)
+def test_prefetch_of_what_is_not_there(size: int, offset: int, message: str) -> None:
+    with pytest.raises(RuntimeError, match=message):
+        npu.npu_prefetch(torch.randn(8, 8).npu(), None, size, offset)

@@ -184,8 +184,25 @@ def test_gradients_of_sparse_flash_attention() -> None:
             )[0]  # fmt: skip
             return list(torch.autograd.grad(out, leaves, grad))
 
+        def forward(q: T, k: T, v: T, q_rope: T, k_rope: T, chosen: T, *ends: T, layout: str = layout) -> Any:
+            return torch_npu.npu_sparse_flash_attention(
+                q, k, v, chosen, 0.05, query_rope=q_rope, key_rope=k_rope, layout_query=layout, layout_kv=layout, attention_mode=2,
+                return_softmax_lse=True, actual_seq_lengths_query=ends[0] if ends else None,
+                actual_seq_lengths_kv=ends[1] if ends else None,
+            )  # fmt: skip
+
+        def backward(q: T, k: T, q_rope: T, k_rope: T, chosen: T, grad: T, *kept: T, layout: str = layout) -> list[T]:
+            dq, dk, dv, dq_rope, dk_rope = torch.ops.npu.npu_sparse_flash_attention_grad(
+                q, k, k, chosen, grad, *kept[:3], 0.05, 1, q_rope, k_rope, kept[3] if len(kept) > 3 else None,
+                kept[4] if len(kept) > 3 else None, layout, attention_mode=2,
+            )  # fmt: skip
+            return [dq, dk, dq_rope, dk_rope, dv]
+
         given = [torch.tensor(x, dtype=I32) for x in ends] if ends else []
         check(call, [q, k, q_rope, k_rope, chosen, grad, *given], wanted, "eager")
+        kept = [x.cpu() for x in forward(*(x.npu() for x in (q, k, k, q_rope, k_rope, chosen, *given)))]
+        ways = "captured" if ends is None else "eager captured ge npugraph_ex"
+        check(backward, [q, k, q_rope, k_rope, chosen, grad, *kept, *given], wanted, ways)
 
 
 def test_gradients_without_statistics_are_refused() -> None:

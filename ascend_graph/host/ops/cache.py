@@ -254,6 +254,123 @@ def _check_slots(slots: T, count: int) -> None:
         raise ValueError(f"index {slots.tolist()}: the cache has places 0 to {count - 1}")
 
 
+@host_kernel("QkvRmsNormRopeCache", writes={"q_out": 0, "k_cache": 1, "v_cache": 2})
+def qkv_rms_norm_rope_cache(
+    qkv: T,
+    q_gamma: T,
+    k_gamma: T,
+    cos: T,
+    sin: T,
+    index: T,
+    q_out: T,
+    k_cache: T,
+    v_cache: T,
+    k_scale: T | None = None,
+    v_scale: T | None = None,
+    k_offset: T | None = None,
+    v_offset: T | None = None,
+    *,
+    qkv_size: list[int],
+    head_nums: list[int],
+    epsilon: float = 1e-6,
+    cache_mode: str = "PA_NZ",
+    is_output_qkv: bool = False,
+) -> tuple[T, T, T, T, T, T]:
+    """Queries and keys of one tensor normalised and rotated; keys and values to their places in the caches."""
+    if cache_mode != "PA_NZ" or is_output_qkv:
+        raise ValueError(
+            f"cache_mode {cache_mode!r} (PA_NZ), is_output_qkv {is_output_qkv} (False): documents have no other scenario"
+        )
+    heads = _heads_of(qkv, qkv_size, head_nums)
+    if q_out.size(-1) != heads[0] * qkv_size[3] or q_gamma.numel() != qkv_size[3]:
+        raise ValueError(
+            f"q_out {tuple(q_out.shape)}, q_gamma {tuple(q_gamma.shape)}: there are {heads[0]} heads of {qkv_size[3]} numbers"
+        )
+    alike = {"q_gamma": q_gamma, "k_gamma": k_gamma, "cos": cos, "sin": sin, "q_out": q_out}
+    if other := next((name for name, tensor in alike.items() if tensor.dtype != qkv.dtype), None):
+        raise ValueError(f"{other} is {alike[other].dtype}, qkv is {qkv.dtype}")
+    targets = (
+        ("k_cache", k_cache, k_scale, k_offset, heads[1]),
+        ("v_cache", v_cache, v_scale, v_offset, heads[2]),
+    )
+    batch, length, size = qkv_size[0], qkv_size[1], qkv_size[3]
+    for name, cache, scale, offset, count in targets:
+        _check_packed_cache(name, cache, scale, offset, qkv.dtype, (count, size))
+    blocks, block = k_cache.size(0), k_cache.size(2)
+    if v_cache.size(0) != blocks or v_cache.size(2) != block:
+        raise ValueError(f"v_cache {tuple(v_cache.shape)} has other blocks than k_cache {tuple(k_cache.shape)}")
+    lasts = [32 // cache.element_size() for cache in (k_cache, v_cache)]
+    if block % max(lasts) or blocks < -(-length // block) * batch:
+        raise ValueError(
+            f"k_cache of {blocks} blocks of {block}: a block is a multiple of {max(lasts)}, and {batch} sequences of {length} tokens "
+            "need blocks of their own"
+        )
+    if not qkv.is_meta:
+        slots = index.long()
+        _check_slots(slots, blocks * block)
+        used = slots[slots >= 0]
+        if used.unique().numel() != used.numel():
+            raise ValueError(f"index {slots.tolist()} names a place twice")
+        q, k, v = qkv.float().unflatten(-1, (-1, size)).split(heads, 1)
+        factors = [f.float().unsqueeze(1) for f in (cos, sin)]
+        q, k = (_normal_and_rotated(part, gamma, epsilon, factors) for part, gamma in ((q, q_gamma), (k, k_gamma)))
+        places = (used // block, used % block, slots >= 0)
+        rows = [
+            _by_scale(part, scale, offset).to(cache.dtype)
+            for part, (_, cache, scale, offset, _) in zip((k, v), targets, strict=True)
+        ]
+        q_out.copy_(q.flatten(1))
+        for tokens, cache in zip(rows, (k_cache, v_cache), strict=True):
+            put_tokens(tokens, cache, places, True)
+    nothing = [qkv.new_empty(()) for _ in range(3)]  # as the meta function of torch_npu says
+    return q_out, k_cache, v_cache, nothing[0], nothing[1], nothing[2]
+
+
+def _heads_of(qkv: T, qkv_size: list[int], head_nums: list[int]) -> list[int]:
+    """The numbers of heads of queries, keys and values."""
+    if len(qkv_size) != 4 or len(head_nums) != 3 or min((*qkv_size, *head_nums)) < 1:
+        raise ValueError(f"qkv_size {qkv_size} has four numbers, head_nums {head_nums} three, all of them positive")
+    batch, length, count, size = qkv_size
+    if sum(head_nums) != count or head_nums[1] != head_nums[2] or size != 128:
+        raise ValueError(
+            f"head_nums {head_nums}, qkv_size {qkv_size}: there are as many heads of keys as of values, {count} in all, of 128 numbers"
+        )
+    if qkv.shape != (batch * length, count * size):
+        raise ValueError(
+            f"qkv of shape {tuple(qkv.shape)}: by qkv_size {qkv_size} valid is {(batch * length, count * size)}"
+        )
+    return head_nums
+
+
+def _check_packed_cache(
+    name: str, cache: T, scale: T | None, offset: T | None, dtype: torch.dtype, row: tuple[int, int]
+) -> None:
+    if cache.dtype not in (dtype, torch.int8):
+        raise ValueError(f"{name} is {cache.dtype}; {dtype} and torch.int8 are supported")
+    last, numbers = 32 // cache.element_size(), row[0] * row[1]
+    if cache.dim() != 4 or cache.size(1) != numbers // last or cache.size(3) != last:
+        raise ValueError(f"{name} of shape {tuple(cache.shape)} is not [blocks, {numbers // last}, size, {last}]")
+    if (scale is not None) != (cache.dtype is torch.int8) or (offset is not None and scale is None):
+        raise ValueError(f"{name} is {cache.dtype}: int8 has a scale, and may have an offset; others have neither")
+    for kind, values in (("scale", scale), ("offset", offset)):
+        if values is not None and values.shape != row:
+            raise ValueError(f"{name[0]}_{kind} of shape {tuple(values.shape)} is not {row}")
+    if scale is not None and not scale.is_meta and bool((scale == 0).any()):
+        raise ValueError(f"{name[0]}_scale has a 0, which numbers cannot be divided by")
+
+
+def _normal_and_rotated(x: T, gamma: T, epsilon: float, factors: list[T]) -> T:
+    normal = x * torch.rsqrt(x.square().mean(-1, keepdim=True) + epsilon) * gamma.float()
+    return normal * factors[0] + rotated(normal) * factors[1]
+
+
+def _by_scale(x: T, scale: T | None, offset: T | None) -> T:
+    if scale is None:
+        return x
+    y = x / scale
+    return torch.round(y if offset is None else y + offset).clamp(-128, 127)
+
+
 @host_kernel("DequantRopeQuantKvcache", writes={"k_cache": 3, "v_cache": 4})
 def dequant_rope_quant_kv_cache(
     x: T,
@@ -330,3 +447,15 @@ def _to_rows(values: T, cache: T, indices: T, in_pages: bool) -> None:
         raise ValueError(f"indices {starts}: {tokens.size(1)} tokens from there on; the cache has {cache.size(1)}")
     for row, start in enumerate(starts):
         cache[row, start : start + tokens.size(1)] = tokens[row]
+
+
+_PREFETCH = 6
+
+
+@host_kernel("Cmo")
+def cmo(src: T, *, max_size: int, type: int = _PREFETCH, offset: int = 0) -> tuple[()]:
+    """Prefetching into the device's cache: no value changes."""
+    size = src.numel() * src.element_size()
+    if type != _PREFETCH or max_size <= 0 or not 0 <= offset < size:
+        raise ValueError(f"type {type} ({_PREFETCH}), max_size {max_size} (above 0), offset {offset} (0 to {size - 1})")
+    return ()

@@ -101,6 +101,17 @@ def stateless_bernoulli(shape: T, prob: T, seed: T, offset: T, *, dtype: int = 0
     return (uniform < prob).to(torch_dtype(dtype))
 
 
+@host_kernel("SimThreadExponential", writes=("x",))
+def sim_thread_exponential(x: T, *, count: int, lambda_: float, seed: int, offset: int) -> T:
+    """Exponentially distributed numbers, -ln(1 - u) / lambda of uniform u in (0, 1]."""
+    if count != x.numel() or lambda_ <= 0:
+        raise ValueError(f"count {count} (the number of elements, {x.numel()}), lambda {lambda_} (above 0)")
+    if not x.is_meta:
+        rest = torch.rand(x.shape, generator=_generator(torch.tensor([seed, offset])))  # 1 - u
+        x.copy_(-torch.log(rest) / lambda_)
+    return x
+
+
 @host_kernel("StatelessRandperm", values=("n",), ignores=("layout",))
 def stateless_randperm(n: T, seed: T, offset: T, *, dtype: int = 9) -> T:
     return torch.randperm(int(n), generator=_generator(seed, offset)).to(torch_dtype(dtype))

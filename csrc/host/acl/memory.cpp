@@ -259,6 +259,24 @@ ACL_EXPORT aclError aclrtMemsetAsync(void* dst, size_t capacity, int32_t value, 
                                       }});
 }
 
+// Of the operations on caches documents have prefetching alone. It changes no value, so there is nothing to
+// do but to check it.
+ACL_EXPORT aclError aclrtCmoAsync(void* src, size_t size, int kind, aclrtStream stream) {
+    constexpr int kPrefetch = 0;
+    const void* base = nullptr;
+    size_t extent = 0;
+    if (kind != kPrefetch) {
+        return fail(ACL_ERROR_INVALID_PARAM,
+                    "aclrtCmoAsync: type " + std::to_string(kind) + " is not ACL_RT_CMO_TYPE_PREFETCH, 0");
+    }
+    if (!ascendgraphAllocationExtent(src, &base, &extent) ||
+        size > extent - (static_cast<const char*>(src) - static_cast<const char*>(base))) {
+        return fail(ACL_ERROR_INVALID_PARAM, "aclrtCmoAsync: " + std::to_string(size) +
+                                                 " bytes that are not of one allocation of the device");
+    }
+    return stream_of(stream).enqueue({"prefetch", [] { return ACL_SUCCESS; }});
+}
+
 // Host memory is device memory here: registering it maps it to itself.
 namespace {
 aclError check_host_range(const char* function, const void* p, uint64_t size) {

@@ -63,7 +63,6 @@ UNIMPLEMENTED(aclrtRepairError)
 UNIMPLEMENTED(aclrtGetDeviceUtilizationRate)
 UNIMPLEMENTED(aclrtSetDeviceResLimit)
 UNIMPLEMENTED(aclrtResetDeviceResLimit)
-UNIMPLEMENTED(aclrtCmoAsync)
 UNIMPLEMENTED(aclrtMemcpyAsyncWithCondition)
 
 // The profiler.
