@@ -20,6 +20,7 @@ from ascend_graph.host.ops import (
     experts,
     foreach,
     fused_attention,
+    gated_microscaling,
     grouped,
     hyper_connections,
     indexer,
@@ -34,6 +35,7 @@ from ascend_graph.host.ops import (
     optimizer,
     packed_parameters,
     quantisation,
+    quantised_convolution,
     quantised_norms,
     quantised_products,
     recurrent,
@@ -44,6 +46,7 @@ from ascend_graph.host.ops import (
     sparse_attention,
     spectral,
     transformer_boost,
+    two_level_microscaling,
     vision,
 )
 from ascend_graph.host.ops.registry import HostKernel, find_host_kernel, host_kernel, host_kernels, plain_kernels
@@ -67,6 +70,7 @@ __all__ = [
     "find_host_kernel",
     "foreach",
     "fused_attention",
+    "gated_microscaling",
     "grouped",
     "host_kernel",
     "host_kernels",
@@ -84,6 +88,7 @@ __all__ = [
     "packed_parameters",
     "plain_kernels",
     "quantisation",
+    "quantised_convolution",
     "quantised_norms",
     "quantised_products",
     "recurrent",
@@ -94,5 +99,6 @@ __all__ = [
     "sparse_attention",
     "spectral",
     "transformer_boost",
+    "two_level_microscaling",
     "vision",
 ]
