@@ -15,6 +15,8 @@ import torch_npu
 from float_codes import HIF8, MEANING
 from npu_ways import ASCEND_950, assert_equal, check, run
 
+from ascend_graph.host.opapi.call import prepare
+
 pytestmark = ASCEND_950
 
 T = torch.Tensor
@@ -33,7 +35,9 @@ def nearest(y: T, dtype: Any) -> T:
     return torch.where(near, finite.abs() + 1, 0).argmax(1).reshape(y.shape).to(torch.uint8)
 
 
-def by_blocks(x: T, ends: list[int], dtype: Any, block: tuple[int, int], least: float = 0, largest: float = 0) -> list[T]:
+def by_blocks(
+    x: T, ends: list[int], dtype: Any, block: tuple[int, int], least: float = 0, largest: float = 0
+) -> list[T]:
     """Block by block of each group of each batch; nothing of the scales that no group has."""
     batches = x.float().reshape(-1, *x.shape[-2:])
     rows, columns = block
@@ -67,7 +71,7 @@ def test_blocks_of_groups(source: torch.dtype, dtype: Any, shape: Any, ends: lis
             x, ends, dst_type=dtype, round_mode=mode, row_block_size=block[0], col_block_size=block[1]
         )
 
-    for way in "eager captured npugraph_ex".split() + ([] if dtype == HIF8 else ["ge"]):
+    for way in ["eager", "captured", "npugraph_ex"] + ([] if dtype == HIF8 else ["ge"]):
         y, scales = run(way, quantised, (x, torch.tensor(ends, dtype=torch.int32)))
         known = ~expected[1].isnan()
         assert scales.shape == expected[1].shape
@@ -110,7 +114,17 @@ def test_blocks_that_are_refused(options: dict[str, Any], text: str) -> None:
     ends = torch.tensor(options.pop("ends", [1, 4]), dtype=torch.int32)
     with pytest.raises(RuntimeError, match=text):
         torch_npu.npu_grouped_dynamic_block_quant(torch.ones(4, 64).half().npu(), ends.npu(), **options)
-        torch.npu.synchronize()
+
+
+def test_the_first_version_of_the_function() -> None:
+    """Programs in C++ call it; torch_npu takes the second where there is one."""
+    x, ends = torch.randn(5, 64).half(), [2, 5]
+    y, scales = torch.empty(5, 64, dtype=E4M3), torch.empty(7, 1)
+    arguments = [x, torch.tensor(ends, dtype=torch.int32), 0.0, "rint", 36, 1, 64, 0, y, scales]
+    prepare("GroupedDynamicBlockQuant", arguments)()
+    expected = by_blocks(x, ends, E4M3, (1, 64))
+    known = ~expected[1].isnan()
+    assert_equal([y, scales[known]], [expected[0], expected[1][known]], "aclnn")
 
 
 @pytest.mark.parametrize("source", [torch.float16, torch.bfloat16, torch.float32])
@@ -147,7 +161,10 @@ def test_the_largest_of_each_group(dtype: Any, ends: list[int]) -> None:
         ({"round_mode": "floor"}, "round_mode 'floor'"),
         ({"scale": torch.ones(2)}, r"scale of shape \(2,\)"),
         ({"x": torch.ones(0, 3)}, "has no elements"),
-        ({"scale": torch.ones(2), "group_list": torch.tensor([2, 5])}, "must not fall, and end with the number of rows, 4"),
+        (
+            {"scale": torch.ones(2), "group_list": torch.tensor([2, 5])},
+            "must not fall, and end with the number of rows, 4",
+        ),
         ({"scale": torch.ones(3), "group_list": torch.tensor([2, 2, 4])}, r"groups of rows \(2, 2\) are empty"),
         ({"scale": torch.ones(3), "group_list": torch.tensor([2, 4])}, "for 2 groups"),
     ],
@@ -156,4 +173,3 @@ def test_scales_that_are_refused(options: dict[str, Any], text: str) -> None:
     given = {"x": torch.ones(4, 3), "scale": torch.ones(1), **options}
     with pytest.raises(RuntimeError, match=text):
         torch_npu.npu_quant_max(**{k: v.npu() if isinstance(v, T) else v for k, v in given.items()})
-        torch.npu.synchronize()

@@ -32,7 +32,14 @@ def between(image: T, y: T, x: T) -> T:
 
 
 def reference(
-    x: T, weight: T, offset: T, bias: T | None, stride: list[int], padding: list[int], dilation: list[int], groups: int,
+    x: T,
+    weight: T,
+    offset: T,
+    bias: T | None,
+    stride: list[int],
+    padding: list[int],
+    dilation: list[int],
+    groups: int,
     filters: int = 1,
 ) -> tuple[T, T]:
     """The convolution, and the image at the points that it takes."""

@@ -14,12 +14,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 import torch_npu
-from microscaling_reference import DTYPES, E2M1, E1M2, E4M3, E5M2, NUMBERS, drawn, reference, ways
+from microscaling_reference import DTYPES, E1M2, E2M1, E4M3, E5M2, NUMBERS, drawn, reference, ways
 from npu_ways import ASCEND_950, check
 
 pytestmark = ASCEND_950
 
 T = torch.Tensor
+
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("source", [torch.float16, torch.bfloat16, torch.float32])

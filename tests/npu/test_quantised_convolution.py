@@ -52,7 +52,10 @@ CASES = [
 @pytest.mark.parametrize("case", CASES)
 def test_int8(case: Any) -> None:
     stride, pad, dilation, groups, around = case
-    x, w = torch.randint(-128, 128, (2, 4, 6, 7)).to(torch.int8), torch.randint(-128, 128, (6, 4 // groups, 3, 2)).to(torch.int8)
+    x, w = (
+        torch.randint(-128, 128, (2, 4, 6, 7)).to(torch.int8),
+        torch.randint(-128, 128, (6, 4 // groups, 3, 2)).to(torch.int8),
+    )
     scale = torch.rand(6) / 1000
     check(
         lambda x, w, s: torch_npu.npu_quant_conv2d(
@@ -106,4 +109,3 @@ def test_it_is_of_newer_processors() -> None:
     x, w = torch.ones(1, 2, 5, 5, dtype=torch.int8).npu(), torch.ones(3, 2, 2, 2, dtype=torch.int8).npu()
     with pytest.raises(RuntimeError, match="Ascend910B1, which the host stands for, does not have it by the documents"):
         torch_npu.npu_quant_conv2d(x, w, packed(torch.ones(3)).npu(), output_dtype=torch.float16)
-        torch.npu.synchronize()

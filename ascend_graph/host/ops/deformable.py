@@ -163,7 +163,9 @@ def _checked(
     """What the documents of aclnnDeformableConv2d and its gradient say of sizes."""
     kernel_size, stride, padding, dilation = lists
     if [len(sizes) for sizes in lists] != [2, 4, 4, 4] or min(*kernel_size, *stride, *dilation) <= 0:
-        raise ValueError(f"kernelSize, stride, padding, dilation {[*map(list, lists)]}: 2, 4, 4 and 4 numbers are expected")
+        raise ValueError(
+            f"kernelSize, stride, padding, dilation {[*map(list, lists)]}: 2, 4, 4 and 4 numbers are expected"
+        )
     if any(number != 1 for sizes in (stride, dilation) for number in sizes[:2]):
         raise ValueError(f"stride {list(stride)}, dilation {list(dilation)}: batches and channels have 1")
     down, across = kernel_size

@@ -58,13 +58,17 @@ def swiglu_backward_mx_quant_with_dual_axis(
     """The gradient by the half that is activated and then by the other one, whichever comes first in x, as documented."""
     no_maximum(max_dtype_value)
     if dst_type != E4M3 or scale_alg != 1:
-        raise ValueError(f"dst_type {dst_type} ({E4M3}, float8_e4m3fn), scale_alg {scale_alg} (1): no others are documented")
+        raise ValueError(
+            f"dst_type {dst_type} ({E4M3}, float8_e4m3fn), scale_alg {scale_alg} (1): no others are documented"
+        )
     if not 2 <= x.dim() <= 6 or x.size(-1) % (2 * BLOCK) or not x.numel():
         raise ValueError(
             f"x of shape {tuple(x.shape)}: 2 to 6 dimensions are expected, the last one a multiple of {2 * BLOCK}, none of them 0"
         )
     if y_grad.shape != (*x.shape[:-1], x.size(-1) // 2) or y_grad.dtype != x.dtype:
-        raise ValueError(f"y_grad {tuple(y_grad.shape)} of {y_grad.dtype} is not that of half of x, {tuple(x.shape)} of {x.dtype}")
+        raise ValueError(
+            f"y_grad {tuple(y_grad.shape)} of {y_grad.dtype} is not that of half of x, {tuple(x.shape)} of {x.dtype}"
+        )
     halves = x.float().chunk(2, -1)
     a, b = halves if activate_left else halves[::-1]
     grad, share = y_grad.float(), torch.sigmoid(a)

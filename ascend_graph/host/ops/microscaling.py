@@ -48,7 +48,8 @@ def paired(codes: T, axis: int = -1) -> T:
     """Codes of powers of two, of blocks in the last dimension, as kept: pairs where the blocks' axis was, behind all the two of a pair."""
     pairs = torch.nn.functional.pad(codes, (0, codes.size(-1) % 2)).unflatten(-1, (-1, 2))
     placed = pairs.movedim(-2, axis - 1 if axis < 0 else axis)
-    return placed.to(torch.uint8).contiguous().view(torch.float8_e8m0fnu)
+    codes = placed.to(torch.uint8).contiguous()
+    return codes.view(torch.float8_e8m0fnu)
 
 
 def check_target(dst_type: int, mode: str) -> None:

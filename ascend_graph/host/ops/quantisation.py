@@ -358,7 +358,8 @@ def _largest_of_blocks(x: T, row_block: int, column_block: int) -> T:
     down, across = -(-rows // row_block), -(-columns // column_block)
     padded = torch.nn.functional.pad(x.float(), (0, across * column_block - columns, 0, down * row_block - rows))
     blocks = padded.unflatten(-1, (across, column_block)).unflatten(-3, (down, row_block))
-    return blocks.abs().amax((-1, -3))
+    largest: T = blocks.abs().amax((-1, -3))
+    return largest
 
 
 def _by_blocks(x: T, scale: T, row_block: int, column_block: int) -> T:
@@ -396,7 +397,9 @@ def grouped_dynamic_block_quant(
             f"x {tuple(x.shape)}, group_list {tuple(group_list.shape)}: 2 or 3 dimensions, and 1, are expected"
         )
     if not 0 <= dst_type_max <= hifloat8.LARGEST or (dst_type_max and dst_type != _HIF8):
-        raise ValueError(f"dst_type_max {dst_type_max} with dst_type {dst_type}: 0, and up to {hifloat8.LARGEST} of hifloat8")
+        raise ValueError(
+            f"dst_type_max {dst_type_max} with dst_type {dst_type}: 0, and up to {hifloat8.LARGEST} of hifloat8"
+        )
     if min_scale and dst_type == _HIF8:
         raise ValueError(
             f"min_scale {min_scale} with hifloat8: documents do not say what becomes of numbers beyond its largest; 0 is supported"
@@ -439,14 +442,14 @@ def quant_max(x: T, scale: T, *, round_mode: str = "rint", dst_type: int = _E5M2
 
 
 @host_kernel("GroupedQuantMax")
-def grouped_quant_max(
-    x: T, scale: T, group_list: T, *, round_mode: str = "rint", dst_type: int = _E5M2
-) -> tuple[T, T]:
+def grouped_quant_max(x: T, scale: T, group_list: T, *, round_mode: str = "rint", dst_type: int = _E5M2) -> tuple[T, T]:
     """As QuantMax, of each group of rows."""
     _check_rounding(dst_type, round_mode)
     _check_scales(x, scale, group_list.numel())
     if not 0 < group_list.numel() <= _MOST_GROUPS or x.dim() < 2:
-        raise ValueError(f"{group_list.numel()} groups (1 to {_MOST_GROUPS}) of x {tuple(x.shape)} (2 dimensions or more)")
+        raise ValueError(
+            f"{group_list.numel()} groups (1 to {_MOST_GROUPS}) of x {tuple(x.shape)} (2 dimensions or more)"
+        )
     if x.is_meta:
         return saturated(x.float(), dst_type), x.new_empty(group_list.numel())
     groups = groups_of(group_list, x.size(0))

@@ -518,9 +518,7 @@ def dynamic_rnn_v2_grad(
     _no_peepholes(wci, wcf, wco, mask)
     places = _gate_order(attrs, "ijfo", "ifjo")
     kept, grads = [i, j, f, o, h, c, tanhct], [dy, dh, dc]
-    w_input, w_hidden, bias, *rest = _lstm_of_one_layer_back(
-        x, [w_x, w_h], [init_h, init_c], kept, grads, places
-    )
+    w_input, w_hidden, bias, *rest = _lstm_of_one_layer_back(x, [w_x, w_h], [init_h, init_c], kept, grads, places)
     return w_input, w_hidden, bias.to(i.dtype), *rest
 
 

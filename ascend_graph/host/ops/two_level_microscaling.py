@@ -5,7 +5,17 @@ from __future__ import annotations
 import torch
 
 from ascend_graph.host.dtypes import torch_dtype
-from ascend_graph.host.ops.microscaling import BIAS, BLOCK, E2M1, NAN, check_target, decoded, encoded, exponent_of, paired
+from ascend_graph.host.ops.microscaling import (
+    BIAS,
+    BLOCK,
+    E2M1,
+    NAN,
+    check_target,
+    decoded,
+    encoded,
+    exponent_of,
+    paired,
+)
 from ascend_graph.host.ops.registry import host_kernel
 
 T = torch.Tensor
@@ -22,7 +32,9 @@ def dynamic_block_mx_quant(
     """Blocks of 32 rows and columns; the scales as those of blocks of columns in each row, and of rows in each column."""
     check_target(dst_type, round_mode)
     if scale_alg not in (0, 2) or (scale_alg == 2 and dst_type != E2M1):
-        raise ValueError(f"scale_alg {scale_alg} with dst_type {dst_type}: 0 is supported, and 2 with {E2M1} (float4_e2m1)")
+        raise ValueError(
+            f"scale_alg {scale_alg} with dst_type {dst_type}: 0 is supported, and 2 with {E2M1} (float4_e2m1)"
+        )
     if dst_type_max not in (_MAXIMA if scale_alg == 2 else (0.0,)):
         raise ValueError(f"dst_type_max {dst_type_max} is 0, or 6 or 7 with scale_alg 2")
     if x.dim() not in (2, 3) or not x.numel():
@@ -31,10 +43,7 @@ def dynamic_block_mx_quant(
     down, across = -(-rows // BLOCK), -(-columns // BLOCK)
     padded = torch.nn.functional.pad(x.float(), (0, across * BLOCK - columns, 0, down * BLOCK - rows))
     top = padded.unflatten(-1, (across, BLOCK)).unflatten(-3, (down, BLOCK)).abs().amax((-1, -3))
-    if scale_alg == 0:
-        exponent = exponent_of(top, dst_type, 0)
-    else:
-        exponent = _rounded_up(top / _MAXIMA[dst_type_max])
+    exponent = exponent_of(top, dst_type, 0) if scale_alg == 0 else _rounded_up(top / _MAXIMA[dst_type_max])
     codes = torch.where(torch.isfinite(top), exponent + BIAS, NAN)
     of_rows = codes.repeat_interleave(BLOCK, -2)[..., :rows, :]
     of_columns = codes.repeat_interleave(BLOCK, -1)[..., :columns].transpose(-1, -2)
