@@ -113,6 +113,14 @@ def test_the_gradient_of_a_dilated_convolution_is_that_of_a_transposed_one() -> 
         torch.ops.npu.slow_conv_dilated2d_backward(grad, x, w, [3, 2], [1, 1], [0, 0], [1, 1], [True] * 3)
 
 
+@pytest.mark.filterwarnings("ignore:torch_npu.npu_rotated")
+def test_rotated_iou_loses_a_threshold() -> None:
+    box = torch.tensor([[[1.0, 1, 2, 2, 0]]]).npu()
+    assert torch_npu.npu_rotated_iou(box, box, v_threshold=0.5).item() == 1
+    with pytest.raises(RuntimeError, match="thresholds 0.5"):
+        torch_npu.npu_rotated_iou(box, box, e_threshold=0.5)
+
+
 def captured(module: torch.nn.Module) -> Callable[..., Any]:
     torch._dynamo.reset()
     return torch.compile(module, backend="npugraph_ex", dynamic=False)
