@@ -13,6 +13,9 @@ from float_codes import E4M3, HIF8
 from float_codes import drawn as drawn_codes
 from npu_ways import ASCEND_950, check
 
+from ascend_graph.host.opapi.call import prepare
+from ascend_graph.host.toolkit import HostRuntimeError
+
 T = torch.Tensor
 
 
@@ -106,6 +109,10 @@ def test_what_is_refused(options: dict[str, Any], text: str) -> None:
 
 
 def test_it_is_of_newer_processors() -> None:
-    x, w = torch.ones(1, 2, 5, 5, dtype=torch.int8).npu(), torch.ones(3, 2, 2, 2, dtype=torch.int8).npu()
-    with pytest.raises(RuntimeError, match="Ascend910B1, which the host stands for, does not have it by the documents"):
-        torch_npu.npu_quant_conv2d(x, w, packed(torch.ones(3)).npu(), output_dtype=torch.float16)
+    x, w, scale = torch.ones(1, 2, 5, 5).to(torch.int8), torch.ones(3, 2, 2, 2).to(torch.int8), packed(torch.ones(3))
+    text = "Ascend910B1, which the host stands for, does not have it for images by the documents"
+    with pytest.raises(RuntimeError, match=text):
+        torch_npu.npu_quant_conv2d(x.npu(), w.npu(), scale.npu(), output_dtype=torch.float16)
+    sizes = [[1, 1], [0, 0], [1, 1], False, [], 1, 0, "rint"]
+    with pytest.raises(HostRuntimeError, match=text):
+        prepare("QuantConvolution", [x, w, None, scale, None, *sizes, torch.empty(1, 3, 4, 4).half()])

@@ -434,8 +434,12 @@ def _check_rounding(dst_type: int, round_mode: str) -> None:
 
 
 @host_kernel("QuantMax")
-def quant_max(x: T, scale: T, *, round_mode: str = "rint", dst_type: int = _E5M2) -> tuple[T, T]:
+def quant_max(
+    x: T, scale: T, group_list: T | None = None, *, round_mode: str = "rint", dst_type: int = _E5M2
+) -> tuple[T, T]:
     """Numbers times a scale, and the largest without sign of what was given."""
+    if group_list is not None:
+        raise ValueError(f"group_list {tuple(group_list.shape)}: groups are of GroupedQuantMax; none is supported")
     _check_rounding(dst_type, round_mode)
     _check_scales(x, scale, 1)
     return saturated(x.float() * scale, dst_type), x.abs().amax().reshape(1)

@@ -53,6 +53,10 @@ def quant_convolution(
     round_mode: str = "rint",
 ) -> T:
     """Images by packed scales, with what int8 has for 0 around them; the name and the order of parameters are the aclnn function's."""
+    if (name := processor(os.environ)) != "Ascend950PR_9589":
+        raise ValueError(
+            f"{name}, which the host stands for, does not have it for images by the documents; Ascend950PR_9589 has, and volumes are not supported"
+        )
     if input.dim() != 4 or weight.dim() != 4:
         raise ValueError(
             f"input {tuple(input.shape)}, weight {tuple(weight.shape)}: images, of four dimensions, are supported"
@@ -109,8 +113,6 @@ def quant_conv2d(
     offset_x: int = 0,
     round_mode: str = "rint",
 ) -> T:
-    if (name := processor(os.environ)) != "Ascend950PR_9589":
-        raise ValueError(f"{name}, which the host stands for, does not have it by the documents; Ascend950PR_9589 has")
     if data_format != "NCHW" or offset is not None or strides[:2] != [1, 1] or dilations[:2] != [1, 1]:
         raise ValueError(
             f"data_format {data_format!r} (NCHW), offset (none), strides {strides}, dilations {dilations} ([1, 1, …]): no others are supported"

@@ -80,12 +80,21 @@ def rotated_overlaps(boxes: T, query_boxes: T, *, trans: bool = False) -> T:
 
 @host_kernel("RotatedIou")
 def rotated_iou(
-    boxes: T, query_boxes: T, *, trans: bool = False, mode: str = "iou", is_cross: bool = True, value: float = 0.0
+    boxes: T,
+    query_boxes: T,
+    *,
+    trans: bool = False,
+    mode: str = "iou",
+    is_cross: bool = True,
+    v_threshold: float = 0.0,
+    e_threshold: float = 0.0,
+    value: float = 0.0,
 ) -> T:
     """As RotatedOverlaps, by the area of both; ``value`` is what torch_npu calls both thresholds."""
-    if mode != "iou" or not is_cross or value:
+    thresholds = [v_threshold, e_threshold, value]
+    if mode != "iou" or not is_cross or any(thresholds):
         raise ValueError(
-            f"mode {mode!r} (iou), is_cross {is_cross} (True), thresholds {value} (0): documents do not say what others do"
+            f"mode {mode!r} (iou), is_cross {is_cross} (True), thresholds {thresholds} (0): documents do not say what others do"
         )
     shared, of_a, of_b = _of_pairs(boxes, query_boxes, trans)
     union = of_a + of_b - shared
