@@ -45,6 +45,7 @@ SLIPS = {
     ("aclnnDynamicQuantV2", "groupIndex"): "ends of groups, and floats",
     ("aclnnGroupedMatmulFinalizeRoutingV2", "scale"): "only that of weights of 4 bits",
     ("aclnnGroupedMatmulFinalizeRoutingV3", "scale"): "only that of weights of 4 bits",
+    ("aclnnDualLevelQuantMatmulWeightNz", "x2"): "torch_npu hands over the bytes, INT8, of two numbers each",
     ("aclnnBlockSparseAttentionGrad", "blockSparseMask"): "torch_npu's gradient hands over the forward's, INT8",
     # torch_npu's own tests for devices pass one of FLOAT16, which nothing is written to without softmaxLseFlag.
     **{(f"aclnnFusedInferAttentionScoreV{n}", "softmaxLse"): "only with softmaxLseFlag" for n in (2, 3, 4)},

@@ -13,7 +13,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 import torch_npu
-from npu_ways import check
+from npu_ways import ASCEND_950, check
 
 T = torch.Tensor
 
@@ -32,7 +32,15 @@ def between(image: T, y: T, x: T) -> T:
 
 
 def reference(
-    x: T, weight: T, offset: T, bias: T | None, stride: list[int], padding: list[int], dilation: list[int], groups: int
+    x: T,
+    weight: T,
+    offset: T,
+    bias: T | None,
+    stride: list[int],
+    padding: list[int],
+    dilation: list[int],
+    groups: int,
+    filters: int = 1,
 ) -> tuple[T, T]:
     """The convolution, and the image at the points that it takes."""
     (down, across), (rows, columns) = weight.shape[2:], offset.shape[2:]
@@ -51,7 +59,7 @@ def reference(
             points.append(torch.cat(values))
         lines.append(torch.stack(points, 1).reshape(-1, rows * down, columns * across))
     sampled = torch.stack(lines)
-    return F.conv2d(sampled, weight, bias, stride=(down, across)), sampled
+    return F.conv2d(sampled, weight, bias, stride=(down, across), groups=filters), sampled
 
 
 CASES = [
@@ -113,3 +121,46 @@ def test_offsets_without_factors_are_refused() -> None:
     x, w, o, b = x.npu(), w.npu(), o[:, :18].npu(), b.npu()
     with pytest.raises(RuntimeError, match=r"modulated False \(True\)"):
         torch_npu.npu_deformable_conv2d(x, w, o, b, **options, modulated=False)
+
+
+@ASCEND_950
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("groups", [1, 2])
+def test_by_functions_of_newer_processors(
+    case: tuple[tuple[int, int], list[int], list[int], list[int], int], groups: int
+) -> None:
+    """https://gitcode.com/cann/ops-nn, conv/deformable_conv2d/docs/aclnnDeformableConv2d.md and
+    conv/convolution_backward/docs/aclnnDeformableConv2dBackward.md"""
+    (x, w, o, b), options = drawn(case)
+    _, stride, padding, dilation, moving = case
+    w, b = torch.randn(4, CHANNELS // groups, *w.shape[2:]), torch.randn(4)
+    options = {**options, "groups": groups}
+    leaves = [t.clone().requires_grad_() for t in (x, w, o, b)]
+    y, sampled = reference(*leaves, stride, padding, dilation, moving, groups)
+    given = torch.randn_like(y)
+    check(
+        lambda x, w, o, b: torch_npu.npu_deformable_conv2d(x, w, o, b, **options),
+        [x, w, o, b],
+        [y.detach(), sampled.detach()],
+        "eager captured npugraph_ex",
+    )
+    by_x, by_w, by_o, by_b = torch.autograd.grad(y, leaves, given)
+    check(
+        lambda x, g, s, w, o: torch_npu.npu_deformable_conv2dbk(x, g, s, w, o, **options),
+        [x, given, sampled.detach(), w, o],
+        [by_x, by_w, by_o, by_b],
+        "eager captured",
+    )
+
+
+@ASCEND_950
+def test_sizes_that_do_not_fit_are_refused() -> None:
+    (x, w, o, b), options = drawn(CASES[0])
+    x, w, o, b = (t.npu() for t in (x, w, o, b))
+    for change, text in (
+        ({"modulated": False}, r"modulated False \(True\)"),
+        ({"deformable_groups": 3}, "deformableGroups 3: channels must be multiples"),
+        ({"padding": [0, 0, 0, 0]}, "places of the result are"),
+    ):
+        with pytest.raises(RuntimeError, match=text):
+            torch_npu.npu_deformable_conv2d(x, w, o, b, **{**options, **change})

@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 import torch_npu
-from npu_ways import run
+from npu_ways import ASCEND_950, run
 
 T = torch.Tensor
 pytestmark = pytest.mark.skipif(not torch_npu.__version__.startswith("2.13."), reason="they are torch_npu 2.13's")
@@ -93,6 +93,32 @@ def test_converters_that_raise(name: str) -> None:
     function(*(tensor.npu() for tensor in tensors))  # eager takes it
     with pytest.raises(Exception, match=message):
         in_ge(function, *tensors)
+
+
+@ASCEND_950
+def test_quant_conv2d_gives_ge_the_number_of_protobuf() -> None:
+    tensors = [torch.ones(1, 2, 5, 5).to(torch.int8), torch.ones(3, 2, 2, 2).to(torch.int8), torch.ones(3).long()]
+
+    def convolution(x: T, w: T, scale: T) -> T:
+        return torch_npu.npu_quant_conv2d(x, w, scale, output_dtype=torch.float16)
+
+    convolution(*(tensor.npu() for tensor in tensors))  # eager takes it
+    with pytest.raises(Exception, match="the result is dtype 2"):
+        in_ge(convolution, *tensors)
+
+
+def test_the_gradient_of_a_dilated_convolution_is_that_of_a_transposed_one() -> None:
+    grad, x, w = (torch.randn(shape).npu() for shape in ((2, 4, 6, 8), (2, 3, 8, 9), (4, 3, 3, 2)))
+    with pytest.raises(RuntimeError, match="Given transposed=1"):
+        torch.ops.npu.slow_conv_dilated2d_backward(grad, x, w, [3, 2], [1, 1], [0, 0], [1, 1], [True] * 3)
+
+
+@pytest.mark.filterwarnings("ignore:torch_npu.npu_rotated")
+def test_rotated_iou_loses_a_threshold() -> None:
+    box = torch.tensor([[[1.0, 1, 2, 2, 0]]]).npu()
+    assert torch_npu.npu_rotated_iou(box, box, v_threshold=0.5).item() == 1
+    with pytest.raises(RuntimeError, match=r"thresholds \[0.0, 0.0, 0.5\]"):
+        torch_npu.npu_rotated_iou(box, box, e_threshold=0.5)
 
 
 def captured(module: torch.nn.Module) -> Callable[..., Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -151,3 +152,127 @@ def deformable_offsets_grad(
     parts = torch.stack([by_x, by_y, by_factor]).unflatten(3, sampling.points)
     by_offsets = parts.permute(1, 3, 5, 0, 2, 4, 6).flatten(3)
     return by_image.transpose(1, 2).reshape(x.shape).to(x.dtype), by_offsets.to(offsets.dtype)
+
+
+_MOST_POINTS, _MOST_NUMBERS = 2048, 65535
+
+
+def _checked(
+    input: T, weight: T, offset: T, lists: Sequence[Sequence[int]], groups: int, deformable_groups: int
+) -> None:
+    """What the documents of aclnnDeformableConv2d and its gradient say of sizes."""
+    kernel_size, stride, padding, dilation = lists
+    if [len(sizes) for sizes in lists] != [2, 4, 4, 4] or min(*kernel_size, *stride, *dilation) <= 0:
+        raise ValueError(
+            f"kernelSize, stride, padding, dilation {[*map(list, lists)]}: 2, 4, 4 and 4 numbers are expected"
+        )
+    if any(number != 1 for sizes in (stride, dilation) for number in sizes[:2]):
+        raise ValueError(f"stride {list(stride)}, dilation {list(dilation)}: batches and channels have 1")
+    down, across = kernel_size
+    if groups <= 0 or input.dim() != 4 or weight.shape != (weight.size(0), input.size(1) // groups, down, across):
+        raise ValueError(
+            f"weight {tuple(weight.shape)} of input {tuple(input.shape)}, groups {groups}, kernelSize {list(kernel_size)}: [outC, inC / "
+            "groups, height, width] is expected"
+        )
+    if input.size(1) % groups or weight.size(0) % groups or deformable_groups <= 0 or input.size(1) % deformable_groups:
+        raise ValueError(f"groups {groups}, deformableGroups {deformable_groups}: channels must be multiples")
+    if down * across > _MOST_POINTS or down * across * weight.size(1) > _MOST_NUMBERS:
+        raise ValueError(
+            f"weight {tuple(weight.shape)}: {_MOST_POINTS} places at most, {_MOST_NUMBERS} with channels of a group"
+        )
+    sizes = [
+        (size + before + after - (step * (count - 1) + 1)) // stride_ + 1
+        for size, before, after, step, count, stride_ in zip(
+            input.shape[2:], padding[::2], padding[1::2], dilation[2:], kernel_size, stride[2:], strict=True
+        )
+    ]
+    if min(sizes) <= 0 or list(offset.shape[2:]) != sizes:
+        raise ValueError(f"offset {tuple(offset.shape)}: places of the result are {sizes}")
+
+
+def _last(x: T) -> T:
+    """Channels behind the image's rows and columns."""
+    return x.permute(0, 2, 3, 1)
+
+
+def _options(lists: Sequence[Sequence[int]], groups: int, modulated: bool) -> dict[str, Any]:
+    """Of the operators that have channels last."""
+    ksize, stride, padding, dilation = map(list, lists)
+    steps, places = ([1, *sizes[2:], 1] for sizes in (stride, dilation))
+    names = {"strides": steps, "pads": padding, "ksize": ksize, "dilations": places, "data_format": "NHWC"}
+    return {**names, "deformable_groups": groups, "modulated": modulated}
+
+
+@host_kernel("DeformableConv2d")
+def deformable_conv2d(
+    input: T,
+    weight: T,
+    offset: T,
+    bias: T | None = None,
+    *,
+    kernel_size: list[int],
+    stride: list[int],
+    padding: list[int],
+    dilation: list[int],
+    groups: int,
+    deformable_groups: int,
+    modulated: bool,
+) -> tuple[T, T]:
+    """The convolution, and the image at the moved points."""
+    lists = (kernel_size, stride, padding, dilation)
+    _checked(input, weight, offset, lists, groups, deformable_groups)
+    sampled = deformable_offsets(_last(input), _last(offset), **_options(lists, deformable_groups, modulated))
+    sampled = sampled.permute(0, 3, 1, 2).contiguous()
+    of_bias = None if bias is None else bias.float()
+    y = torch.nn.functional.conv2d(
+        sampled.float(), weight.float(), of_bias, stride=(kernel_size[0], kernel_size[1]), groups=groups
+    )
+    return y.to(input.dtype), sampled
+
+
+@host_kernel("DeformableConv2dBackward")
+def deformable_conv2d_backward(
+    input: T,
+    grad_output: T,
+    offset_out: T,
+    weight: T,
+    offset: T,
+    *,
+    kernel_size: list[int],
+    stride: list[int],
+    padding: list[int],
+    dilation: list[int],
+    groups: int,
+    deformable_groups: int,
+    modulated: bool,
+) -> tuple[T, T, T, T]:
+    """By the image, the filter, the offsets and the bias."""
+    lists = (kernel_size, stride, padding, dilation)
+    _checked(input, weight, offset, lists, groups, deformable_groups)
+    down, across = kernel_size
+    rows, columns = offset.shape[2:]
+    expected = {
+        "gradOutput": (grad_output, (input.size(0), weight.size(0), rows, columns)),
+        "offsetOut": (offset_out, (*input.shape[:2], rows * down, columns * across)),
+    }
+    for name, (tensor, shape) in expected.items():
+        if tensor.shape != shape:
+            raise ValueError(f"{name} of shape {tuple(tensor.shape)}: {list(shape)} is expected")
+    by_sampled, by_weight, by_bias = torch.ops.aten.convolution_backward(
+        grad_output.float(),
+        offset_out.float(),
+        weight.float(),
+        [weight.size(0)],
+        kernel_size,
+        [0, 0],
+        [1, 1],
+        False,
+        [0, 0],
+        groups,
+        [True, True, True],
+    )
+    by_image, by_offset = deformable_offsets_grad(
+        _last(by_sampled), _last(input), _last(offset), **_options(lists, deformable_groups, modulated)
+    )
+    first = [x.permute(0, 3, 1, 2).contiguous() for x in (by_image, by_offset)]
+    return first[0], by_weight.to(weight.dtype), first[1], by_bias.to(grad_output.dtype)

@@ -5,25 +5,25 @@ from __future__ import annotations
 import torch
 
 from ascend_graph.host.dtypes import torch_dtype
-from ascend_graph.host.ops.quantisation import gated
+from ascend_graph.host.ops.quantisation import gated, groups_of
 from ascend_graph.host.ops.quantised_norms import normalised
 from ascend_graph.host.ops.registry import host_kernel
 
 T = torch.Tensor
 
-_E5M2, _E4M3, _E2M1, _E1M2 = 35, 36, 40, 41
-_FLOAT8 = {_E5M2: torch.float8_e5m2, _E4M3: torch.float8_e4m3fn}
+_E5M2, E4M3, E2M1, _E1M2 = 35, 36, 40, 41
+_FLOAT8 = {_E5M2: torch.float8_e5m2, E4M3: torch.float8_e4m3fn}
 #: The exponent and the mantissa of the largest number; of 4-bit floats also the steps between those below 1.
-_EMAX = {_E5M2: 15, _E4M3: 8, _E2M1: 2, _E1M2: 0}
-_LARGEST = {_E5M2: 57344.0, _E4M3: 448.0, _E2M1: 6.0, _E1M2: 1.75}
-_STEP = {_E2M1: 0.5, _E1M2: 0.25}
+_EMAX = {_E5M2: 15, E4M3: 8, E2M1: 2, _E1M2: 0}
+_LARGEST = {_E5M2: 57344.0, E4M3: 448.0, E2M1: 6.0, _E1M2: 1.75}
+_STEP = {E2M1: 0.5, _E1M2: 0.25}
 _MODES = ("rint", "round", "floor")
-_BIAS, _NAN = 127, 255
-_BLOCK = 32
+BIAS, NAN = 127, 255
+BLOCK = 32
 
 
 def quantised(
-    x: T, dst_type: int, axis: int = -1, block: int = _BLOCK, algorithm: int = 0, mode: str = "rint", least: float = 0.0
+    x: T, dst_type: int, axis: int = -1, block: int = BLOCK, algorithm: int = 0, mode: str = "rint", least: float = 0.0
 ) -> tuple[T, T]:
     """Numbers divided by the power of two that each block along an axis shares, and these powers: an even number of them, in pairs.
 
@@ -32,46 +32,58 @@ def quantised(
     _check(dst_type, mode, algorithm)
     if least < 0 or (least and algorithm != 1):
         raise ValueError(f"max_low_bound {least} with scale_alg {algorithm}: it is positive, and of scale_alg 1")
-    if block <= 0 or block % _BLOCK or block > 1024:
-        raise ValueError(f"blocksize {block} is no multiple of {_BLOCK} up to 1024")
+    if block <= 0 or block % BLOCK or block > 1024:
+        raise ValueError(f"blocksize {block} is no multiple of {BLOCK} up to 1024")
     moved = x.float().movedim(axis, -1)
     length, count = moved.size(-1), -(-moved.size(-1) // block)
     blocks = torch.nn.functional.pad(moved, (0, count * block - length)).unflatten(-1, (count, block))
     top = blocks.abs().amax(-1, keepdim=True)
-    exponent = _exponent(top.clamp(min=least), dst_type, algorithm)
+    exponent = exponent_of(top.clamp(min=least), dst_type, algorithm)
     y = torch.ldexp(blocks, -exponent).flatten(-2)[..., :length].movedim(-1, axis)
-    scale = torch.where(torch.isfinite(top), exponent + _BIAS, _NAN).squeeze(-1)
-    pairs = torch.nn.functional.pad(scale, (0, count % 2)).unflatten(-1, (-1, 2))
+    scale = torch.where(torch.isfinite(top), exponent + BIAS, NAN).squeeze(-1)
+    return encoded(y, dst_type, mode), paired(scale, axis)
+
+
+def paired(codes: T, axis: int = -1) -> T:
+    """Codes of powers of two, of blocks in the last dimension, as kept: pairs where the blocks' axis was, behind all the two of a pair."""
+    pairs = torch.nn.functional.pad(codes, (0, codes.size(-1) % 2)).unflatten(-1, (-1, 2))
     placed = pairs.movedim(-2, axis - 1 if axis < 0 else axis)
-    return _encoded(y, dst_type, mode), placed.to(torch.uint8).contiguous().view(torch.float8_e8m0fnu)
+    codes = placed.to(torch.uint8).contiguous()
+    return codes.view(torch.float8_e8m0fnu)
 
 
-def _check(dst_type: int, mode: str, algorithm: int) -> None:
+def check_target(dst_type: int, mode: str) -> None:
     if dst_type not in _EMAX:
         raise ValueError(f"dst_type {dst_type} is not one of {', '.join(map(str, _EMAX))}")
     if mode not in (_MODES if dst_type in _STEP else _MODES[:1]):
         raise ValueError(f"round_mode {mode!r} is not one of {', '.join(_MODES)}; of 8-bit floats it is rint")
+
+
+def _check(dst_type: int, mode: str, algorithm: int) -> None:
+    check_target(dst_type, mode)
     if algorithm != 0 and (algorithm != 1 or dst_type in _STEP):
         raise ValueError(f"scale_alg {algorithm} with dst_type {dst_type}: 0 is supported, and 1 with 8-bit floats")
 
 
-def _exponent(top: T, dst_type: int, algorithm: int) -> T:
+def exponent_of(top: T, dst_type: int, algorithm: int) -> T:
+    """Of the power of two that blocks share, by their largest numbers."""
     if algorithm == 0:
         exponent = torch.frexp(top).exponent - 1 - _EMAX[dst_type]
     else:
         mantissa, exponent = torch.frexp(top / _LARGEST[dst_type])
         exponent = torch.where(mantissa == 0.5, exponent - 1, exponent)
-    return torch.where(top == 0, -_BIAS, exponent).clamp(-_BIAS, _BIAS)
+    return torch.where(top == 0, -BIAS, exponent).clamp(-BIAS, BIAS)
 
 
-def _encoded(y: T, dst_type: int, mode: str) -> T:
+def encoded(y: T, dst_type: int, mode: str) -> T:
+    """The nearest numbers of a dtype, none beyond its largest; of 4-bit floats two in a byte."""
     largest = _LARGEST[dst_type]
     if dst_type in _FLOAT8:
         return y.clamp(-largest, largest).to(_FLOAT8[dst_type])
     if y.size(-1) % 2:
         raise ValueError(f"the last dimension of {tuple(y.shape)} is odd: two numbers of 4 bits are a byte")
     step = torch.full_like(y, _STEP[dst_type])
-    if dst_type == _E2M1:
+    if dst_type == E2M1:
         step = torch.ldexp(step, (torch.frexp(y).exponent - 1).clamp(0, _EMAX[dst_type]))
     ratio = y / step
     whole = _half_away(ratio) if mode == "round" else torch.floor(ratio) if mode == "floor" else torch.round(ratio)
@@ -89,7 +101,7 @@ def _half_away(x: T) -> T:
 
 def _table(dtype: int, device: torch.device) -> T:
     """What the codes of positive 4-bit floats mean."""
-    numbers = [0, 0.5, 1, 1.5, 2, 3, 4, 6] if dtype == _E2M1 else [n / 4 for n in range(8)]
+    numbers = [0, 0.5, 1, 1.5, 2, 3, 4, 6] if dtype == E2M1 else [n / 4 for n in range(8)]
     return torch.tensor(numbers, device=device)
 
 
@@ -110,29 +122,29 @@ def dynamic_mx_quant(
     *,
     axis: int = -1,
     round_mode: str = "rint",
-    dst_type: int = _E2M1,
-    blocksize: int = _BLOCK,
+    dst_type: int = E2M1,
+    blocksize: int = BLOCK,
     scale_alg: int = 0,
     dst_type_max: float = 0.0,
     max_low_bound: float = 0.0,
 ) -> tuple[T, T]:
-    _no_maximum(dst_type_max)
+    no_maximum(dst_type_max)
     return quantised(x, dst_type, axis, blocksize, scale_alg, round_mode, max_low_bound)
 
 
-def _no_maximum(value: float) -> None:
+def no_maximum(value: float) -> None:
     if value:
         raise ValueError(f"dst_type_max {value} is not supported; 0, the dtype's own, is")
 
 
 @host_kernel("DynamicMxQuantWithDualAxis")
 def dynamic_mx_quant_with_dual_axis(
-    x: T, *, round_mode: str = "rint", dst_type: int = _E2M1, scale_alg: int = 0, dst_type_max: float = 0.0
+    x: T, *, round_mode: str = "rint", dst_type: int = E2M1, scale_alg: int = 0, dst_type_max: float = 0.0
 ) -> tuple[T, T, T, T]:
     """By blocks of the last dimension, and by those of the one before."""
-    _no_maximum(dst_type_max)
-    rows = quantised(x, dst_type, -1, _BLOCK, scale_alg, round_mode)
-    return (*rows, *quantised(x, dst_type, -2, _BLOCK, scale_alg, round_mode))
+    no_maximum(dst_type_max)
+    rows = quantised(x, dst_type, -1, BLOCK, scale_alg, round_mode)
+    return (*rows, *quantised(x, dst_type, -2, BLOCK, scale_alg, round_mode))
 
 
 @host_kernel("GroupedDynamicMxQuant")
@@ -142,26 +154,27 @@ def grouped_dynamic_mx_quant(
     *,
     round_mode: str = "rint",
     dst_type: int = _E5M2,
-    blocksize: int = _BLOCK,
+    blocksize: int = BLOCK,
     scale_alg: int = 0,
     dst_type_max: float = 0.0,
 ) -> tuple[T, T]:
     """Blocks of rows, none across the end of a group; the scales of a group begin a pair."""
-    _no_maximum(dst_type_max)
+    no_maximum(dst_type_max)
+    return quantised_by_groups(x, group_index, dst_type, blocksize, scale_alg, round_mode)
+
+
+def quantised_by_groups(x: T, group_index: T, dst_type: int, block: int, algorithm: int, mode: str) -> tuple[T, T]:
+    """Matrices by blocks of rows: of groups that end at rows, [rows // (2 * block) + groups, columns, 2] scales."""
     rows, groups = x.size(0), group_index.numel()
-    y, _ = quantised(x, dst_type, 0, blocksize, scale_alg, round_mode)
-    scales = torch.zeros(rows // (2 * blocksize) + groups, x.size(1), 2, dtype=torch.uint8, device=x.device)
+    y, _ = quantised(x, dst_type, 0, block, algorithm, mode)
+    scales = torch.zeros(rows // (2 * block) + groups, x.size(1), 2, dtype=torch.uint8, device=x.device)
     if not x.is_meta:
-        ends, start = [int(end) for end in group_index.tolist()], 0
-        if any(a > b for a, b in zip([0, *ends], ends, strict=False)) or ends[-1] != rows:
-            raise ValueError(f"group_index {ends} must not fall, and end with the number of rows, {rows}")
-        for number, end in enumerate(ends):
+        for number, (start, end) in enumerate(groups_of(group_index, rows)):
             if end > start:
-                part, own = quantised(x[start:end], dst_type, 0, blocksize, scale_alg, round_mode)
+                part, own = quantised(x[start:end], dst_type, 0, block, algorithm, mode)
                 y[start:end] = part
-                first = start // (2 * blocksize) + number
+                first = start // (2 * block) + number
                 scales[first : first + own.size(0)] = own.view(torch.uint8)
-            start = end
     return y, scales.view(torch.float8_e8m0fnu)
 
 
@@ -172,10 +185,10 @@ def anti_mx_quant(x: T, mxscale: T, *, axis: int = -1, dst_type: int = 27) -> T:
         raise ValueError(f"mxscale is {mxscale.dtype}; torch.float8_e8m0fnu is expected")
     numbers = decoded(x).movedim(axis, -1)
     powers = mxscale.float().movedim(axis - 1 if axis < 0 else axis, -2).flatten(-2)
-    count = -(-numbers.size(-1) // _BLOCK)
+    count = -(-numbers.size(-1) // BLOCK)
     if powers.size(-1) != count + count % 2 or powers.shape[:-1] != numbers.shape[:-1]:
-        raise ValueError(f"mxscale {tuple(mxscale.shape)} does not suit blocks of {_BLOCK} of {tuple(x.shape)}")
-    wide = powers.repeat_interleave(_BLOCK, -1)[..., : numbers.size(-1)]
+        raise ValueError(f"mxscale {tuple(mxscale.shape)} does not suit blocks of {BLOCK} of {tuple(x.shape)}")
+    wide = powers.repeat_interleave(BLOCK, -1)[..., : numbers.size(-1)]
     return (numbers * wide).movedim(-1, axis).contiguous().to(torch_dtype(dst_type))
 
 
@@ -188,10 +201,10 @@ def rms_norm_dynamic_mx_quant(
     epsilon: float = 1e-6,
     scale_alg: int = 0,
     round_mode: str = "rint",
-    dst_type: int = _E2M1,
+    dst_type: int = E2M1,
     output_rstd: bool = False,
 ) -> tuple[T, T, T]:
-    y, scale = quantised(normalised(x, gamma, beta, epsilon), dst_type, -1, _BLOCK, scale_alg, round_mode)
+    y, scale = quantised(normalised(x, gamma, beta, epsilon), dst_type, -1, BLOCK, scale_alg, round_mode)
     return y, scale, _rstd(x, epsilon, output_rstd)
 
 
@@ -211,11 +224,11 @@ def add_rms_norm_dynamic_mx_quant(
     epsilon: float = 1e-6,
     scale_alg: int = 0,
     round_mode: str = "rint",
-    dst_type: int = _E2M1,
+    dst_type: int = E2M1,
     output_rstd: bool = False,
 ) -> tuple[T, T, T, T]:
     total = x1.float() + x2.float()
-    y, scale = quantised(normalised(total, gamma, beta, epsilon), dst_type, -1, _BLOCK, scale_alg, round_mode)
+    y, scale = quantised(normalised(total, gamma, beta, epsilon), dst_type, -1, BLOCK, scale_alg, round_mode)
     return y, total.to(x1.dtype), scale, _rstd(total, epsilon, output_rstd)
 
 
@@ -232,14 +245,14 @@ def swiglu_mx_quant(
     glu_bias: float = 1.0,
     group_mode: int = 0,
     axis: int = -1,
-    dst_type: int = _E2M1,
+    dst_type: int = E2M1,
     round_mode: str = "rint",
     scale_alg: int = 0,
     max_dtype_value: float = 0.0,
 ) -> tuple[T, T]:
     """A gated unit of the last dimension, and its quantisation."""
-    _no_maximum(max_dtype_value)
+    no_maximum(max_dtype_value)
     if group_index is not None or group_mode or activate_dim not in (-1, x.dim() - 1):
         raise ValueError(f"group_index, group_mode {group_mode} (0), activate_dim {activate_dim} (-1): not supported")
     y = gated(x.float(), activate_left, swiglu_mode, clamp_limit, glu_alpha, glu_bias)
-    return quantised(y, dst_type, axis, _BLOCK, scale_alg, round_mode)
+    return quantised(y, dst_type, axis, BLOCK, scale_alg, round_mode)
