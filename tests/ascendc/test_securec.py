@@ -37,7 +37,7 @@ int main(void) {
 """
 
 
-@pytest.mark.parametrize("language, standard", [("c", "gnu99"), ("c++", "gnu++17")])
+@pytest.mark.parametrize(("language", "standard"), [("c", "gnu99"), ("c++", "gnu++17")])
 def test_functions(tmp_path: Path, language: str, standard: str) -> None:
     headers = Path(__file__).parents[2] / "csrc/ascendc/include"
     program = tmp_path / "program"

@@ -279,14 +279,19 @@ def test_definitions_of_another_architecture_alone_are_refused(repository: Path)
     host = repository / "math/add/op_host"
     (host / "add_def.cpp").unlink()
     (host / "arch22/add_tiling.cpp").unlink()
-    with pytest.raises(OperatorPackageError, match="its definitions are for arch35 alone; the host stands for dav-2201 "):
+    with pytest.raises(
+        OperatorPackageError, match="its definitions are for arch35 alone; the host stands for dav-2201 "
+    ):
         ProjectSources.find(repository / "math/add")
 
 
 def test_a_kernel_may_lie_in_another_project(repository: Path, tmp_path: Path) -> None:
     """Builds put the kernels of all projects into one directory."""
     code = 'extern "C" __global__ void add_grad(GM_ADDR workspace, GM_ADDR tiling) {}'
-    write(repository, {"grads/add_grad/op_kernel/add_grad.cpp": code, "grads/add_grad/op_kernel/arch35/add_grad.cpp": code})
+    write(
+        repository,
+        {"grads/add_grad/op_kernel/add_grad.cpp": code, "grads/add_grad/op_kernel/arch35/add_grad.cpp": code},
+    )
     operator = ProjectOperator(OpPrototype("AddGrad", (), (), (), file=""), ((),), ((),), False, "")
     (library,) = ProjectSources.find(repository / "math/add").kernels(operator, [], tmp_path)
     assert str(repository / "grads/add_grad/op_kernel/add_grad.cpp") in library.sources[0].read_text()
