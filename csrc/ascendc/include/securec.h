@@ -48,8 +48,7 @@ static inline errno_t memmove_s(void* target, size_t room, const void* source, s
 static inline errno_t memcpy_s(void* target, size_t room, const void* source, size_t count) {
     const char* to = (const char*)target;
     const char* from = (const char*)source;
-    if (to != NULL && from != NULL && to != from && count <= room && from < to + count &&
-        to < from + count) {
+    if (to != NULL && from != NULL && to != from && count <= room && from < to + count && to < from + count) {
         memset(target, 0, room);
         return EOVERLAP_AND_RESET;
     }
@@ -79,7 +78,8 @@ static inline errno_t strcat_s(char* target, size_t room, const char* source) {
     return strncat_s(target, room, source, SECUREC_STRING_MAX_LEN);
 }
 
-static inline int vsnprintf_s(char* target, size_t room, size_t count, const char* format, va_list arguments) {
+static inline int vsnprintf_s(char* target, size_t room, size_t count, const char* format,
+                              va_list arguments) {
     if (target == NULL || room == 0 || format == NULL) return -1;
     const size_t most = count < room ? count + 1 : room;
     const int length = vsnprintf(target, most, format, arguments);

@@ -193,8 +193,8 @@ struct shift_right_op {
     }
 };
 
-// Bitwise operations know 16 bits alone before dav-3510: one by count works on so many pairs of bytes, whatever the type
-// of its tensors, and one with masks does not compile for another type.
+// Bitwise operations know 16 bits alone before dav-3510: one by count works on so many pairs of bytes,
+// whatever the type of its tensors, and one with masks does not compile for another type.
 template <typename Op>
 constexpr bool is_bitwise =
     std::is_same<Op, and_op>::value || std::is_same<Op, or_op>::value || std::is_same<Op, not_op>::value;
@@ -405,9 +405,7 @@ void Div(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTenso
     struct Whole##Name : WholeTensorOperation {                                                      \
         const LocalTensor<T>&src0, &src1;                                                            \
         Whole##Name(const LocalTensor<T>& a, const LocalTensor<T>& b) : src0(a), src1(b) {}          \
-        void store(const LocalTensor<T>& dst) const {                                                \
-            Name(dst, src0, src1, whole<op>(dst));                                                   \
-        }                                                                                            \
+        void store(const LocalTensor<T>& dst) const { Name(dst, src0, src1, whole<op>(dst)); }       \
     };                                                                                               \
     }                                                                                                \
     template <typename T>                                                                            \

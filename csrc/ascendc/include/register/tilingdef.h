@@ -171,31 +171,31 @@ struct RegisteredTiling {
 
 // Fields are numbered by __COUNTER__ from the beginning of their structure. Structures are aligned to 8
 // bytes, as on the device.
-#define BEGIN_TILING_DATA_DEF(Class)                                                                       \
-    class alignas(8) Class : public ::ascendc_host::TilingBytes<Class> {                                   \
-        static constexpr int ascendc_first_field = __COUNTER__;                                            \
-                                                                                                           \
-      public:                                                                                              \
-        Class() = default;                                                                                 \
-        /* The first fields in their order, as kernels fill the structure that they have of it. */         \
-        template <typename First, typename Second, typename... More,                                       \
-                  typename = ::ascendc_host::IfNumbers<First, Second, More...>>                            \
-        Class(First first, Second second, More... more) {                                                  \
-            ::ascendc_host::assign_fields(*this, std::make_integer_sequence<int, 2 + sizeof...(More)>(),   \
-                                          first, second, more...);                                         \
-        }                                                                                                  \
-        template <int index>                                                                               \
-        static constexpr ::ascendc_host::TilingField ascendc_field(std::integral_constant<int, index>) {   \
-            return {};                                                                                     \
+#define BEGIN_TILING_DATA_DEF(Class)                                                                     \
+    class alignas(8) Class : public ::ascendc_host::TilingBytes<Class> {                                 \
+        static constexpr int ascendc_first_field = __COUNTER__;                                          \
+                                                                                                         \
+      public:                                                                                            \
+        Class() = default;                                                                               \
+        /* The first fields in their order, as kernels fill the structure that they have of it. */       \
+        template <typename First, typename Second, typename... More,                                     \
+                  typename = ::ascendc_host::IfNumbers<First, Second, More...>>                          \
+        Class(First first, Second second, More... more) {                                                \
+            ::ascendc_host::assign_fields(*this, std::make_integer_sequence<int, 2 + sizeof...(More)>(), \
+                                          first, second, more...);                                       \
+        }                                                                                                \
+        template <int index>                                                                             \
+        static constexpr ::ascendc_host::TilingField ascendc_field(std::integral_constant<int, index>) { \
+            return {};                                                                                   \
         }
 // `index` is used more than once: it is counted where it is made an argument.
-#define ASCENDC_TILING_FIELD_AT(index, type, name, count)                                                 \
-    static constexpr ::ascendc_host::TilingField ascendc_field(std::integral_constant<int, index>) {      \
-        return {type, #name, count};                                                                      \
-    }                                                                                                     \
-    template <typename Value>                                                                             \
-    void ascendc_assign(std::integral_constant<int, index>, Value value) {                                \
-        this->name = value;                                                                               \
+#define ASCENDC_TILING_FIELD_AT(index, type, name, count)                                            \
+    static constexpr ::ascendc_host::TilingField ascendc_field(std::integral_constant<int, index>) { \
+        return {type, #name, count};                                                                 \
+    }                                                                                                \
+    template <typename Value>                                                                        \
+    void ascendc_assign(std::integral_constant<int, index>, Value value) {                           \
+        this->name = value;                                                                          \
     }
 #define ASCENDC_TILING_FIELD(type, name, count) \
     ASCENDC_TILING_FIELD_AT(__COUNTER__ - ascendc_first_field, type, name, count)
