@@ -99,7 +99,7 @@ EVERYTHING = """
         torch.testing.assert_close(y.cpu().double(), expected, rtol=2e-3, atol=1e-2)
         found = facts.cpu().flatten().tolist()
         columns = more[-1].shape[-1] if more else 0
-        expected = [0.25, 5.5 + 1, 2 + 3 - 4, 3 if scale is not None else -3, 1000, len(more), columns, key * 8, 0, key]
+        expected = [0.25, 6.5 + 1, 2 + 3 - 4, 3 if scale is not None else -3, 1000, len(more), columns, key * 8, 0, key]
         assert found == expected + [2.5, 2.5], (found, expected)
 
     def cases():
