@@ -126,6 +126,23 @@ TILING_DATA_FIELD_DEF(uint32_t, hLength);
 TILING_DATA_FIELD_DEF(uint32_t, originalHLength);
 END_TILING_DATA_DEF;
 
+// [n, c, hw], whose channels are in g groups of d.
+BEGIN_TILING_DATA_DEF(GroupNormTiling)
+TILING_DATA_FIELD_DEF(uint32_t, n);
+TILING_DATA_FIELD_DEF(uint32_t, c);
+TILING_DATA_FIELD_DEF(uint32_t, hw);
+TILING_DATA_FIELD_DEF(uint32_t, g);
+TILING_DATA_FIELD_DEF(uint32_t, d);
+TILING_DATA_FIELD_DEF(uint32_t, inputXSize);
+TILING_DATA_FIELD_DEF(uint32_t, meanVarSize);
+END_TILING_DATA_DEF;
+
+// [b, meanVarSize], of which the first originalBLength rows count.
+BEGIN_TILING_DATA_DEF(BatchNormTiling)
+TILING_DATA_FIELD_DEF(uint32_t, originalBLength);
+TILING_DATA_FIELD_DEF(uint32_t, meanVarSize);
+END_TILING_DATA_DEF;
+
 // Of ConfusionTranspose, for the structures that carry it.
 BEGIN_TILING_DATA_DEF(ConfusionTransposeTiling)
 TILING_DATA_FIELD_DEF(uint32_t, param0);
@@ -199,8 +216,10 @@ END_TILING_DATA_DEF;
 
 namespace AscendC {
 namespace tiling {
+using optiling::BatchNormTiling;
 using optiling::ConfusionTransposeTiling;
 using optiling::DeepNormTiling;
+using optiling::GroupNormTiling;
 using optiling::LayerNormGradBetaTiling;
 using optiling::LayerNormGradTiling;
 using optiling::LayerNormTiling;
@@ -213,8 +232,10 @@ using optiling::TopkTiling;
 using optiling::UnPadTiling;
 }  // namespace tiling
 }  // namespace AscendC
+using optiling::BatchNormTiling;
 using optiling::ConfusionTransposeTiling;
 using optiling::DeepNormTiling;
+using optiling::GroupNormTiling;
 using optiling::LayerNormGradBetaTiling;
 using optiling::LayerNormGradTiling;
 using optiling::LayerNormTiling;

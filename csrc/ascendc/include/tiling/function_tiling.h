@@ -60,6 +60,7 @@ ASCENDC_TMP_SIZE(Log10)
 ASCENDC_TMP_SIZE(Erf)
 ASCENDC_TMP_SIZE(Erfc)
 ASCENDC_TMP_SIZE(Lgamma)
+ASCENDC_TMP_SIZE(Digamma)
 ASCENDC_TMP_SIZE(Floor)
 ASCENDC_TMP_SIZE(Ceil)
 ASCENDC_TMP_SIZE(Round)
@@ -202,6 +203,18 @@ template <typename Shape>
 uint32_t GetSoftMaxFlashV2MinTmpSize(const Shape&, uint32_t, uint32_t, bool, bool = false, bool = false) {
     return least_temporary_space;
 }
+template <typename Shape>
+uint32_t GetSoftMaxFlashMaxTmpSize(const Shape&, uint32_t, bool, bool) {
+    return least_temporary_space;
+}
+template <typename Shape>
+uint32_t GetSoftMaxFlashMinTmpSize(const Shape&, uint32_t, bool, bool) {
+    return least_temporary_space;
+}
+template <typename Shape>
+void GetReduceXorSumMaxMinTmpSize(const Shape&, uint32_t, bool, uint32_t& maxValue, uint32_t& minValue) {
+    maxValue = minValue = least_temporary_space;
+}
 // Both names of the function, and the one tensor and the one scalar that it chooses from.
 #define ASCENDC_SELECT_TMP_SIZE(Name)                                                                    \
     template <typename Shape>                                                                            \
@@ -315,6 +328,11 @@ void SoftMaxGradTilingFunc(const Shape& shape, uint32_t item_size, uint32_t spac
     SoftMaxTilingFunc(shape, item_size, space, tiling);
 }
 template <typename Shape>
+void SoftMaxFlashTilingFunc(const Shape& shape, uint32_t item_size, uint32_t space,
+                            optiling::SoftMaxTiling& tiling, bool = false) {
+    SoftMaxTilingFunc(shape, item_size, space, tiling);
+}
+template <typename Shape>
 void SoftMaxFlashV2TilingFunc(const Shape& shape, uint32_t item_size, uint32_t, uint32_t space,
                               optiling::SoftMaxTiling& tiling, bool, bool = false, bool = false) {
     SoftMaxTilingFunc(shape, item_size, space, tiling);
@@ -408,6 +426,55 @@ bool GetDeepNormTilingInfo(const Shape& shape, const Shape& original, uint32_t s
     return true;
 }
 
+// Of [n, c, h, w]; a tiling without channels of other shapes, and of planes that are no whole blocks of 32
+// bytes.
+template <typename Shape>
+void GetGroupNormMaxMinTmpSize(const Shape&, uint32_t, bool, uint32_t, uint32_t& maxValue,
+                               uint32_t& minValue) {
+    maxValue = minValue = least_temporary_space;
+}
+template <typename Shape>
+void GetGroupNormNDTilingInfo(const Shape& shape, uint32_t, uint32_t item_size, bool, uint32_t groupNum,
+                              optiling::GroupNormTiling& tiling) {
+    tiling = {};
+    if (shape.GetDimNum() != 4 || shape.GetShapeSize() <= 0 || (item_size != 2 && item_size != 4)) return;
+    const int64_t channels = shape.GetDim(1), plane = shape.GetDim(2) * shape.GetDim(3);
+    if (groupNum == 0 || channels % groupNum != 0 || plane * item_size % 32 != 0) return;
+    tiling.set_n(static_cast<uint32_t>(shape.GetDim(0)));
+    tiling.set_c(static_cast<uint32_t>(channels));
+    tiling.set_hw(static_cast<uint32_t>(plane));
+    tiling.set_g(groupNum);
+    tiling.set_d(static_cast<uint32_t>(channels) / groupNum);
+    tiling.set_inputXSize(static_cast<uint32_t>(shape.GetShapeSize()));
+    tiling.set_meanVarSize(static_cast<uint32_t>(shape.GetDim(0)) * groupNum);
+}
+// Of [b, s, h], where s * h and b are whole blocks of 32 bytes, and the first originB of b count.
+template <typename Shape>
+bool is_batch_normalised(const Shape& shape, const Shape& original, uint32_t item_size, bool isBasicBlock) {
+    if (shape.GetDimNum() != 3 || original.GetDimNum() != 3 || shape.GetShapeSize() <= 0) return false;
+    const int64_t places = shape.GetDim(1) * shape.GetDim(2), counted = original.GetDim(0);
+    if ((item_size != 2 && item_size != 4) || places * item_size % 32 != 0 ||
+        shape.GetDim(0) * item_size % 32 != 0 || counted <= 0 || counted > shape.GetDim(0) ||
+        original.GetDim(1) != shape.GetDim(1) || original.GetDim(2) != shape.GetDim(2)) {
+        return false;
+    }
+    return !isBasicBlock || (counted % 8 == 0 && places % 64 == 0 && places < 2048);
+}
+template <typename Shape>
+bool GetBatchNormMaxMinTmpSize(const Shape& shape, const Shape& original, uint32_t item_size, bool,
+                               uint32_t& maxValue, uint32_t& minValue, bool isBasicBlock = false) {
+    maxValue = minValue = least_temporary_space;
+    return is_batch_normalised(shape, original, item_size, isBasicBlock);
+}
+template <typename Shape>
+bool GetBatchNormNDTilingInfo(const Shape& shape, const Shape& original, uint32_t, uint32_t item_size, bool,
+                              optiling::BatchNormTiling& tiling, bool isBasicBlock = false) {
+    tiling = {};
+    if (!is_batch_normalised(shape, original, item_size, isBasicBlock)) return false;
+    tiling.set_originalBLength(static_cast<uint32_t>(original.GetDim(0)));
+    tiling.set_meanVarSize(static_cast<uint32_t>(shape.GetDim(1) * shape.GetDim(2)));
+    return true;
+}
 template <typename Shape>
 void GetLayerNormGradMaxMinTmpSize(const Shape&, uint32_t, bool, uint32_t& maxValue, uint32_t& minValue) {
     maxValue = minValue = least_temporary_space;
