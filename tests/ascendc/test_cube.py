@@ -216,8 +216,14 @@ extern "C" __global__ __aicore__ void other_paths(GM_ADDR z) {
         memcpy(&word, &scale, sizeof scale);
         scales.SetValue(i, word);
     }
-    SetFixPipeConfig(scales, true);
+    auto factors = LocalMemAllocator<Hardware::FIXBUF>().Alloc<uint64_t>(32);
+    for (int i = 0; i < 32; ++i) factors.SetValue(i, scales.GetValue(i));
+    SetFixPipeConfig(l1.Get<uint64_t>()[384], true);
+    SetFixPipeConfig(LocalTensor<uint64_t>(), factors);
     DataCopy(c[600], sums, DataCopyCO12DstParams(32, 4, 32, 16, QuantMode_t::VDEQF16, 0, false, true));  // by columns
+    for (int i = 0; i < 32; ++i) factors.SetValue(i, 0);
+    SetFixPipeConfig(scales, true);
+    DataCopy(c[600], sums, DataCopyCO12DstParams(32, 2, 32, 16, QuantMode_t::VDEQF16, 0, false, true));  // the first rows again
     FixpipeParams<half> columns(2, 4 * 64 / 32, 0, 0);  // 4 rows of 2 fractals, by the parameters of earlier versions
     columns.quantParams = {QuantMode_t::VDEQF16};
     Fixpipe(l1.Get<half>()[1280], sums, scales, columns);

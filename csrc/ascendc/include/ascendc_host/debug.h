@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <tuple>
 
-#include "tensor.h"
+#include "copy.h"
 
 namespace AscendC {
 
@@ -84,42 +84,43 @@ void dump_shape(uint32_t description, uint32_t count, const ShapeInfo& shape, co
     std::puts(text.c_str());
     std::fflush(stdout);
 }
+// The elements of a tensor from one of them on, whose address is aligned as its memory wants it.
 template <typename T>
-auto dumped(const LocalTensor<T>& tensor, uint32_t count, const char* api, const Where& where) {
-    const T* values = tensor.use(count, api, "the tensor", where);
+auto dumped(const LocalTensor<T>& tensor, uint32_t first, uint32_t count, const char* api,
+            const Where& where) {
+    const T* values = tensor.use(uint64_t(first) + count, api, "the tensor", where) + first;
+    const bool is_l0c = memory_of(tensor.position()) == ascendc_host::Memory::l0c;
+    if (first != 0) check_aligned(values, is_l0c ? 64 : 32, api, "countOff", where);
     return [values](uint32_t i) { return values[i]; };
 }
 template <typename T>
-auto dumped(const GlobalTensor<T>& tensor, uint32_t count, const char* api, const Where& where) {
+auto dumped(const GlobalTensor<T>& tensor, uint32_t first, uint32_t count, const char* api,
+            const Where& where) {
     const auto* values = reinterpret_cast<const T*>(
-        tensor.use_bytes(0, uint64_t(count) * sizeof(T), api, "the tensor", where));
+        tensor.use_bytes(uint64_t(first) * sizeof(T), uint64_t(count) * sizeof(T), api, "the tensor", where));
     return [values](uint32_t i) { return values[i]; };
 }
 }  // namespace detail
-#define ASCENDC_DUMP(Tensor)                                                                                \
-    template <typename T>                                                                                   \
-    void DumpTensor(const Tensor<T>& tensor, uint32_t desc, uint32_t dumpSize, Where where = Where()) {     \
-        ascendc_host::enter(where);                                                                         \
-        detail::dump<T>(desc, dumpSize, detail::dumped(tensor, dumpSize, "DumpTensor", where));             \
-    }                                                                                                       \
-    template <typename T>                                                                                   \
-    void DumpTensor(const Tensor<T>& tensor, uint32_t desc, uint32_t dumpSize, const ShapeInfo& shapeInfo,  \
-                    Where where = Where()) {                                                                \
-        ascendc_host::enter(where);                                                                         \
-        detail::dump_shape(desc, dumpSize, shapeInfo, where,                                                \
-                           detail::dumped(tensor, dumpSize, "DumpTensor", where));                          \
-    }                                                                                                       \
-    template <typename T>                                                                                   \
-    void DumpAccChkPoint(const Tensor<T>& tensor, uint32_t index, uint32_t countOff, uint32_t dumpSize,     \
-                         Where where = Where()) {                                                           \
-        ascendc_host::enter(where);                                                                         \
-        if (uint64_t(countOff) * sizeof(T) % 32 != 0) {                                                     \
-            ascendc_host::fail(                                                                             \
-                ascendc_host::current(), where,                                                             \
-                ascendc_host::format("DumpAccChkPoint: countOff %u is no multiple of 32 bytes", countOff)); \
-        }                                                                                                   \
-        const auto at = detail::dumped(tensor, countOff + dumpSize, "DumpAccChkPoint", where);              \
-        detail::dump<T>(index, dumpSize, [&](uint32_t i) { return at(countOff + i); });                     \
+
+#define ASCENDC_DUMP(Tensor)                                                                               \
+    template <typename T>                                                                                  \
+    void DumpTensor(const Tensor<T>& tensor, uint32_t desc, uint32_t dumpSize, Where where = Where()) {    \
+        ascendc_host::enter(where);                                                                        \
+        detail::dump<T>(desc, dumpSize, detail::dumped(tensor, 0, dumpSize, "DumpTensor", where));         \
+    }                                                                                                      \
+    template <typename T>                                                                                  \
+    void DumpTensor(const Tensor<T>& tensor, uint32_t desc, uint32_t dumpSize, const ShapeInfo& shapeInfo, \
+                    Where where = Where()) {                                                               \
+        ascendc_host::enter(where);                                                                        \
+        detail::dump_shape(desc, dumpSize, shapeInfo, where,                                               \
+                           detail::dumped(tensor, 0, dumpSize, "DumpTensor", where));                      \
+    }                                                                                                      \
+    template <typename T>                                                                                  \
+    void DumpAccChkPoint(const Tensor<T>& tensor, uint32_t index, uint32_t countOff, uint32_t dumpSize,    \
+                         Where where = Where()) {                                                          \
+        ascendc_host::enter(where);                                                                        \
+        detail::dump<T>(index, dumpSize,                                                                   \
+                        detail::dumped(tensor, countOff, dumpSize, "DumpAccChkPoint", where));             \
     }
 ASCENDC_DUMP(LocalTensor)
 ASCENDC_DUMP(GlobalTensor)
