@@ -117,6 +117,17 @@ def _softmax_flash(x: np.ndarray, y: np.ndarray, z: np.ndarray, count: int) -> n
     return result.ravel()
 
 
+def _layer_norm_rows(x: np.ndarray, y: np.ndarray, z: np.ndarray, uses: tuple[bool, bool]) -> np.ndarray:
+    """Of six rows of 32, of which 29 count: the rows, the means, the reciprocals of the deviations, as float; y has gamma and beta."""
+    rows, (gamma, beta) = _rows(x, 32)[:, :29], y.reshape(2, 32)[:, :29].astype(np.float64)
+    factors = 1 / np.sqrt(rows.var(1) + 1e-3)
+    result = z.reshape(-1, 32).copy()
+    result[:6, :29] = (rows - rows.mean(1)[:, None]) * factors[:, None] * (gamma if uses[0] else 1) + (beta if uses[1] else 0)
+    result[6, :6], result[7, :6] = rows.mean(1), factors
+    return result.ravel()
+
+
+ROWS = "LayerNormSeparateTiling tiling; tiling.aLength = 6; tiling.rLength = 32; const LayerNormPara para = {6, 29, 32}; LocalTensor<float> facts = t.ReinterpretCast<float>(); "
 GROUP = "GroupNormTiling tiling; tiling.n = 2; tiling.c = 6; tiling.hw = 16; tiling.g = 3; "
 GATHER = "for (int i = 0; i < {count}; ++i) z.SetValue({to} + i, z.GetValue({at} + i));"
 BATCH = "BatchNormTiling tiling; tiling.originalBLength = {count}; tiling.meanVarSize = 16; "
@@ -132,7 +143,16 @@ SHARES = """
 for types, dtype, error in ((FLOAT, np.float32, 1e-5), (HALF, np.float16, 3e-3)):
     rtol = {"rtol": error, "atol": error}
     kind, planes, channels = types[0], _uniform(192, dtype), _uniform(192, dtype)
-    columns, pair = _uniform(256, dtype), _uniform(32, dtype)
+    columns, pair, several_rows = _uniform(256, dtype), _uniform(32, dtype), _uniform(192, dtype)
+    for scratch in ("", "t[4096], "):
+        for uses, config in (((True, True), ""), ((False, True), "false, true"), ((True, False), "true, false")):
+            setting = f"static constexpr LayerNormConfig config = {{{config}, false, true}}; " if config else ""
+            call = f"LayerNorm<float, {kind}, false, config>" if config else "LayerNorm"
+            CASES.append(
+                Case(f"LayerNorm of rows({scratch}…) {config}", ROWS + setting + f"{call}(z, facts, facts[8], x, y, y[32], 1e-3f, {scratch}para, tiling);"
+                     "for (int i = 0; i < 6; ++i) z.SetValue(192 + i, facts.GetValue(i)); for (int i = 0; i < 6; ++i) z.SetValue(224 + i, facts.GetValue(8 + i));",
+                     lambda x, y, z, uses=uses: _layer_norm_rows(x, y, z, uses), several_rows, _uniform(64, np.float32), np.full(256, 7, dtype), (kind, "float", kind), **rtol)
+            )  # fmt: skip
     for scratch in ("", "t, "):
         CASES += [
             Case(f"GroupNorm({scratch}…)", GROUP + "LocalTensor<" + kind + "> gamma = t.ReinterpretCast<" + kind + ">()[64]; for (int i = 0; i < 6; ++i) gamma.SetValue(i, y.GetValue(i / 2 * 32 + i % 2));"
@@ -182,6 +202,7 @@ extern "C" __global__ __aicore__ void refusals(uint32_t which) {
         case 2: CumSum(x, x, x, CumSumInfo{2, 12}); break;
         case 3: CumSum(x, x, x, CumSumInfo{64, 32}); break;
         case 4: GroupNorm(x, x, x, x, x, x, 1e-5f, GroupNormTiling()); break;
+        case 7: LayerNorm(x, x, x, x, x, x, 1e-5f, LayerNormPara{2, 31, 31}, LayerNormSeparateTiling()); break;
         case 5: BatchNorm(x, x, x, x, x, x, 1e-5f, BatchNormTiling()); break;
         case 6: { BatchNormTiling batch; batch.originalBLength = 8; batch.meanVarSize = 32; BatchNorm<float, false, true>(x, x, x, x, x, x, 1e-5f, batch); break; }
         default: Trap();
@@ -203,6 +224,15 @@ extern "C" int layer_norm(const int64_t* sizes, int item_size, uint32_t* fields)
     optiling::LayerNormTiling tiling;
     AscendC::GetLayerNormNDTilingInfo(TensorShape({sizes[0], sizes[1], sizes[2]}), 1024, item_size, false, tiling);
     return told(tiling.inputXSize == sizes[0] * sizes[1] * sizes[2] && tiling.meanVarSize == sizes[0] * sizes[1], tiling, fields);
+}
+extern "C" int layer_norm_of_rows(const int64_t* sizes, int item_size, uint32_t* fields) {
+    optiling::LayerNormSeparateTiling tiling;
+    uint32_t most, least;
+    AscendC::GetLayerNormMaxMinTmpSize(TensorShape({sizes[0], sizes[1]}), item_size, false, true, false, most, least);
+    AscendC::GetLayerNormNDTilingInfo(TensorShape({sizes[0], sizes[1]}), least, item_size, false, true, tiling);
+    fields[0] = tiling.aLength;
+    fields[1] = tiling.rLength;
+    return most >= least;
 }
 extern "C" int group_norm(const int64_t* sizes, int item_size, uint32_t* fields) {
     optiling::GroupNormTiling tiling;
@@ -267,6 +297,7 @@ def test_case(library: ctypes.CDLL, tools: Toolkit, index: int) -> None:
         (3, "CumSum"),
         (4, "GroupNorm: tiling with 0 groups of 0 channels of 0 elements; fill it with GetGroupNormNDTilingInfo"),
         (5, "BatchNorm: tiling with 0 batches of 0 elements; fill it with GetBatchNormNDTilingInfo"),
+        (7, "LayerNorm: 2 rows of 31 elements of which 31 count, with a tiling for 0 rows of 0"),
         (6, "BatchNorm with isBasicBlock: 8 batches of 32 elements"),
     ],
 )
@@ -288,6 +319,7 @@ def test_tilings(build: Build) -> None:
     assert tile("rms_norm", 2, 3, 16, 13, item_size=4) == (1, [2, 3, 16, 13])
     assert tile("rms_norm", 2, 3, 16, 17, item_size=4)[0] == 0
     assert tile("rms_norm", 2, 3, 12, 12, item_size=2)[0] == 0
+    assert tile("layer_norm_of_rows", 6, 32, item_size=2) == (1, [6, 32, 0, 0])
     assert tile("group_norm", 2, 6, 4, 3, item_size=2) == (1, [2, 6, 16, 3])
     assert tile("group_norm", 2, 6, 4, 4, item_size=2)[0] == 0
     assert tile("group_norm", 2, 6, 3, 3, item_size=2) == (0, [0, 0, 0, 0])

@@ -378,6 +378,9 @@ CASES += [
          np.zeros(64, "f4"), ("int32_t", "float", "float")),
     Case("AscendDequant of one row as two", "AscendDequant(z, x, y, {1, 64, 16});", lambda x, y, z: (x.reshape(4, 16).astype("f4") * y[:16]).ravel(),
          whole, random.integers(1, 9, 16).astype("f4"), np.zeros(64, "f4"), ("int32_t", "float", "float")),
+    *(Case(f"AscendDequant again and again({form})", f"y.SetSize(16); x.SetSize(64); AscendDequant(z, x, y{form});", lambda x, y, z, n=count: np.where(np.arange(64) < n, x.astype("f4") * np.resize(y, 64), z).astype("f4"),
+           np.arange(-32, 32, dtype="i4"), random.uniform(0, 2, 16).astype("f4"), np.full(64, 7, "f4"), ("int32_t", "float", "float"))
+      for form, count in (("", 64), (", t", 64), (", 32u", 32), (", t, 48u", 48))),
     Case("AscendDequant of a padded row", "AscendDequant(z, x, uint64_t(0xff0000003f000000), t, {4, 8, 8});",
          lambda x, y, z: np.concatenate((x[:32].reshape(4, 8) * 0.5, z.reshape(4, 16)[:, 8:]), 1).astype("f2").ravel(), whole, None,
          np.full(64, 3, "f2"), ("int32_t", "half", "half")),

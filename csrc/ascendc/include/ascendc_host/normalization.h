@@ -85,6 +85,82 @@ void LayerNorm(const LocalTensor<T>& output, const LocalTensor<T>& outputMean,
                                 where);
 }
 
+// The same of rows [a, r], with the reciprocal of the standard deviation for the variance, unless the
+// configuration asks for that.
+struct LayerNormPara {
+    uint32_t aLength;
+    uint32_t rLength;
+    uint32_t rLengthWithPadding;
+};
+struct LayerNormConfig {
+    bool isNoBeta = false;
+    bool isNoGamma = false;
+    bool isOnlyOutput = false;
+    bool isOutputRstd = true;
+};
+constexpr LayerNormConfig LNCFG_NORM = {false, false, false, true};
+
+template <typename U, typename T, bool isReuseSource = false, const LayerNormConfig& config = LNCFG_NORM>
+void LayerNorm(const LocalTensor<T>& output, const LocalTensor<float>& outputMean,
+               const LocalTensor<float>& outputRstd, const LocalTensor<T>& inputX,
+               const LocalTensor<U>& gamma, const LocalTensor<U>& beta, const float epsilon,
+               const LayerNormPara& para, const LayerNormSeparateTiling& tiling, Where where = Where()) {
+    constexpr const char* api = "LayerNorm";
+#if __NPU_ARCH__ == 3510
+    constexpr bool takes = detail::is_one_of<T, half, bfloat16_t, float>, gives = true;
+#else
+    constexpr bool takes = detail::is_one_of<T, half, float>, gives = config.isOutputRstd;
+#endif
+    static_assert(
+        takes && detail::is_one_of<U, T, float>,
+        "LayerNorm of rows is for half and float (dav-3510: bfloat16_t), with gamma and beta of the same "
+        "type or float");
+    static_assert(gives, "LayerNorm gives variances of rows on dav-3510 alone: isOutputRstd is true");
+    static_assert(!isReuseSource && !config.isOnlyOutput,
+                  "LayerNorm of rows: isReuseSource and isOnlyOutput are reserved, false is valid");
+    const auto& block = ascendc_host::enter(where);
+    const uint32_t rows = para.aLength, count = para.rLength, width = para.rLengthWithPadding;
+    if (count == 0 || count > width || width * sizeof(T) % ONE_BLK_SIZE != 0 || tiling.rLength == 0 ||
+        rows > tiling.aLength) {
+        ascendc_host::fail(
+            block, where,
+            ascendc_host::format(
+                "LayerNorm: %u rows of %u elements of which %u count, with a tiling for %u rows of %u; "
+                "rows are whole blocks of 32 bytes, no more than the tiling's, which "
+                "GetLayerNormNDTilingInfo fills",
+                rows, width, count, tiling.aLength, tiling.rLength));
+    }
+    const T* x = detail::vector_operand(inputX, uint64_t(rows) * width * sizeof(T), api, "inputX", where);
+    T* y = detail::vector_operand(output, uint64_t(rows) * width * sizeof(T), api, "output", where);
+    float* means = detail::vector_operand(outputMean, rows * sizeof(float), api, "outputMean", where);
+    float* others = detail::vector_operand(outputRstd, rows * sizeof(float), api, "outputRstd", where);
+    const U* scale =
+        config.isNoGamma ? nullptr : detail::vector_operand(gamma, count * sizeof(U), api, "gamma", where);
+    const U* offset =
+        config.isNoBeta ? nullptr : detail::vector_operand(beta, count * sizeof(U), api, "beta", where);
+    for (uint32_t row = 0; row < rows; ++row, x += width, y += width) {
+        const detail::Normalised normalised(std::vector<float>(x, x + count), epsilon);
+        for (uint32_t i = 0; i < count; ++i) {
+            float value = normalised.values[i];
+            if constexpr (!config.isNoGamma) value *= static_cast<float>(scale[i]);
+            if constexpr (!config.isNoBeta) value += static_cast<float>(offset[i]);
+            y[i] = static_cast<T>(value);
+        }
+        means[row] = normalised.mean;
+        others[row] =
+            config.isOutputRstd ? 1.0f / std::sqrt(normalised.variance + epsilon) : normalised.variance;
+    }
+}
+template <typename U, typename T, bool isReuseSource = false, const LayerNormConfig& config = LNCFG_NORM>
+void LayerNorm(const LocalTensor<T>& output, const LocalTensor<float>& outputMean,
+               const LocalTensor<float>& outputRstd, const LocalTensor<T>& inputX,
+               const LocalTensor<U>& gamma, const LocalTensor<U>& beta, const float epsilon,
+               const LocalTensor<uint8_t>&, const LayerNormPara& para, const LayerNormSeparateTiling& tiling,
+               Where where = Where()) {
+    LayerNorm<U, T, isReuseSource, config>(output, outputMean, outputRstd, inputX, gamma, beta, epsilon, para,
+                                           tiling, where);
+}
+
 // dst = src / sqrt(mean of the squares + epsilon) * gamma of each row of [b, s, h].
 template <typename T, bool isBasicBlock = false>
 void RmsNorm(const LocalTensor<T>& dstLocal, const LocalTensor<T>& srcLocal, const LocalTensor<T>& gammaLocal,

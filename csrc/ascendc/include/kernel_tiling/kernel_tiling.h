@@ -90,6 +90,12 @@ TILING_DATA_FIELD_DEF(uint32_t, inputXSize);
 TILING_DATA_FIELD_DEF(uint32_t, meanVarSize);
 END_TILING_DATA_DEF;
 
+// Rows [a, r].
+BEGIN_TILING_DATA_DEF(LayerNormSeparateTiling)
+TILING_DATA_FIELD_DEF(uint32_t, aLength);
+TILING_DATA_FIELD_DEF(uint32_t, rLength);
+END_TILING_DATA_DEF;
+
 BEGIN_TILING_DATA_DEF(RmsNormTiling)
 TILING_DATA_FIELD_DEF(uint32_t, bLength);
 TILING_DATA_FIELD_DEF(uint32_t, sLength);
@@ -143,7 +149,7 @@ TILING_DATA_FIELD_DEF(uint32_t, originalBLength);
 TILING_DATA_FIELD_DEF(uint32_t, meanVarSize);
 END_TILING_DATA_DEF;
 
-// Of ConfusionTranspose, for the structures that carry it.
+// Of Transpose: the type, and b, n, s and h of what it turns; of a matrix s and h.
 BEGIN_TILING_DATA_DEF(ConfusionTransposeTiling)
 TILING_DATA_FIELD_DEF(uint32_t, param0);
 TILING_DATA_FIELD_DEF(uint32_t, param1);
@@ -222,6 +228,7 @@ using optiling::DeepNormTiling;
 using optiling::GroupNormTiling;
 using optiling::LayerNormGradBetaTiling;
 using optiling::LayerNormGradTiling;
+using optiling::LayerNormSeparateTiling;
 using optiling::LayerNormTiling;
 using optiling::LogSoftMaxTiling;
 using optiling::PadTiling;
@@ -238,6 +245,7 @@ using optiling::DeepNormTiling;
 using optiling::GroupNormTiling;
 using optiling::LayerNormGradBetaTiling;
 using optiling::LayerNormGradTiling;
+using optiling::LayerNormSeparateTiling;
 using optiling::LayerNormTiling;
 using optiling::LogSoftMaxTiling;
 using optiling::PadTiling;

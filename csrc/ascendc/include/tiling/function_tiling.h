@@ -381,6 +381,20 @@ void GetLayerNormNDTilingInfo(const Shape& shape, uint32_t, uint32_t item_size, 
     tiling.set_inputXSize(tiling.bLength * tiling.sLength * tiling.hLength);
     tiling.set_meanVarSize(tiling.bLength * tiling.sLength);
 }
+// Of rows [a, r].
+template <typename Shape>
+void GetLayerNormMaxMinTmpSize(const Shape&, uint32_t, bool, bool, bool, uint32_t& maxValue,
+                               uint32_t& minValue) {
+    maxValue = minValue = least_temporary_space;
+}
+template <typename Shape>
+void GetLayerNormNDTilingInfo(const Shape& shape, uint32_t, uint32_t item_size, bool, bool,
+                              optiling::LayerNormSeparateTiling& tiling) {
+    tiling = {};
+    if (shape.GetDimNum() != 2 || shape.GetShapeSize() <= 0 || (item_size != 2 && item_size != 4)) return;
+    tiling.set_aLength(static_cast<uint32_t>(shape.GetDim(0)));
+    tiling.set_rLength(static_cast<uint32_t>(shape.GetDim(1)));
+}
 // As CANN spelt it at first.
 template <typename Shape>
 void GetLayerNormNDTillingInfo(const Shape& shape, uint32_t space, uint32_t item_size, bool reuse,
@@ -506,6 +520,48 @@ template <typename Shape>
 void GetNormalizeMaxMinTmpSize(const Shape&, uint32_t, uint32_t, bool, bool, bool, uint32_t& maxValue,
                                uint32_t& minValue) {
     maxValue = minValue = least_temporary_space;
+}
+
+// [b, n, s, h] of types 1 to 6, a matrix of type 7, in fractals of 16 x 16; a tiling of no type of other
+// shapes. How the device fills fractals of fewer is not documented.
+#define ASCENDC_TRANSPOSE_TILING(Name)                                                          \
+    template <typename Shape>                                                                   \
+    void Get##Name##MaxMinTmpSize(const Shape&, uint32_t, uint32_t, uint32_t& maxValue,         \
+                                  uint32_t& minValue) {                                         \
+        maxValue = minValue = least_temporary_space;                                            \
+    }                                                                                           \
+    template <typename Shape>                                                                   \
+    void Get##Name##TilingInfo(const Shape& shape, uint32_t, uint32_t item_size, uint32_t type, \
+                               optiling::ConfusionTransposeTiling& tiling) {                    \
+        transpose_tiling(shape, item_size, type, tiling);                                       \
+    }
+template <typename Shape>
+void transpose_tiling(const Shape& shape, uint32_t item_size, uint32_t type,
+                      optiling::ConfusionTransposeTiling& tiling) {
+    tiling = {};
+    const size_t rank = shape.GetDimNum();
+    if (type < 1 || type > 7 || rank != (type == 7 ? 2 : 4) || shape.GetShapeSize() <= 0 ||
+        (item_size != 2 && item_size != 4)) {
+        return;
+    }
+    const bool turns_fractals = type == 2;  // their rows are the n of another matrix
+    if (shape.GetDim(rank - 1) % 16 != 0 || shape.GetDim(rank - 2) % 16 != 0 ||
+        (turns_fractals && shape.GetDim(1) % 16 != 0)) {
+        return;
+    }
+    tiling.set_param0(type);
+    tiling.set_param1(type == 7 ? 1 : static_cast<uint32_t>(shape.GetDim(0)));
+    tiling.set_param2(type == 7 ? 1 : static_cast<uint32_t>(shape.GetDim(1)));
+    tiling.set_param3(static_cast<uint32_t>(shape.GetDim(rank - 2)));
+    tiling.set_param4(static_cast<uint32_t>(shape.GetDim(rank - 1)));
+}
+ASCENDC_TRANSPOSE_TILING(Transpose)
+ASCENDC_TRANSPOSE_TILING(ConfusionTranspose)  // as they were called at first
+#undef ASCENDC_TRANSPOSE_TILING
+template <typename Shape>
+void GetConfusionTransposeOnlyTilingInfo(const Shape& shape, uint32_t, uint32_t item_size,
+                                         optiling::ConfusionTransposeTiling& tiling) {
+    transpose_tiling(shape, item_size, 7, tiling);
 }
 
 // Matrices [height, width] whose rows are padded to whole blocks of 32 bytes, or cut.
