@@ -92,7 +92,9 @@ def _arrays() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("right", [0, 1], ids=["left", "right"])
-@pytest.mark.parametrize("how", [0, 1, 4, 6, 7], ids=["parameters", "registers", "registers and packed sizes", "boundary", "repeats"])
+@pytest.mark.parametrize(
+    "how", [0, 1, 4, 6, 7], ids=["parameters", "registers", "registers and packed sizes", "boundary", "repeats"]
+)
 def test_convolution(library: ctypes.CDLL, tools: Toolkit, how: int, right: int) -> None:
     """3 x 3 with a border of twos: integers, so that every order of additions gives the same."""
     x, y, z = _arrays()

@@ -50,7 +50,11 @@ for name, (function, conversions) in OPERATIONS.items():
         values = [random.uniform(-90, 90, 2 * lanes).astype(CTYPES[source]) for _ in range(2)]
         if name == "MulCast":
             values = [(one / 8).astype(CTYPES[source]) for one in values]
-        whole = (lambda x, y, f=function, to=result: _to_b8(f(x, y), to)) if result != "half" else (lambda x, y, f=function: f(x, y).astype("f2"))
+        whole = (
+            (lambda x, y, f=function, to=result: _to_b8(f(x, y), to))
+            if result != "half"
+            else (lambda x, y, f=function: f(x, y).astype("f2"))
+        )
         for form, (arguments, active) in FORMS.items():
             first = lanes - 3
             masks = arguments.format(first=first, strides=f"{{1, 1, 1, {step}, 8, 8}}")
@@ -90,7 +94,9 @@ CASES += [
 ]  # fmt: skip
 
 
-def _half_blocks(x: np.ndarray, z: np.ndarray, half: bool, scale: np.ndarray, offset: np.ndarray, active: np.ndarray) -> np.ndarray:
+def _half_blocks(
+    x: np.ndarray, z: np.ndarray, half: bool, scale: np.ndarray, offset: np.ndarray, active: np.ndarray
+) -> np.ndarray:
     """Sixteen results for each block of x fill one half of a block of z."""
     result = z.reshape(-1, 2, 16).copy()
     values = x.reshape(-1, 16).astype(np.float64) * scale + offset
@@ -195,7 +201,11 @@ def test_refusals(build: Build, tools: Toolkit, which: int, said: str) -> None:
 def test_types(tools: Toolkit, tmp_path: Path, declared: str, call: str, said: str) -> None:
     """Types that Atlas A2 does not take do not compile, and those it takes are named."""
     source = tmp_path / "types.asc"
-    lines = ('#include "kernel_operator.h"', "__global__ __aicore__ void k() {", f"    AscendC::LocalTensor<float> x; AscendC::LocalTensor<{declared}> y;")
+    lines = (
+        '#include "kernel_operator.h"',
+        "__global__ __aicore__ void k() {",
+        f"    AscendC::LocalTensor<float> x; AscendC::LocalTensor<{declared}> y;",
+    )
     source.write_text("\n".join([*lines, f"    AscendC::{call};", "}", ""]))
     result = tools.bisheng("-x", "asc", "-c", source, "-o", tmp_path / "k.o")
     assert result.returncode == 1

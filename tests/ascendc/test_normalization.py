@@ -93,7 +93,10 @@ for types, dtype, error in ((FLOAT, np.float32, 1e-5), (HALF, np.float16, 2e-3))
 
 def _group_norm(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
     """Of [2, 6, 16] in three groups: the result, six means, six variances; gamma and beta are the halves of y."""
-    groups, (gamma, beta) = x.reshape(2, 3, 2, 16).astype(np.float64), y.reshape(2, 1, 3, 32)[:, :, :, :2, None].astype(np.float64)
+    groups, (gamma, beta) = (
+        x.reshape(2, 3, 2, 16).astype(np.float64),
+        y.reshape(2, 1, 3, 32)[:, :, :, :2, None].astype(np.float64),
+    )
     mean, variance = groups.mean((2, 3)), groups.var((2, 3))
     result = (groups - mean[..., None, None]) / np.sqrt(variance[..., None, None] + 1e-3) * gamma + beta
     return np.concatenate((result.ravel(), mean.ravel(), variance.ravel(), z[204:])).astype(z.dtype)
@@ -122,7 +125,9 @@ def _layer_norm_rows(x: np.ndarray, y: np.ndarray, z: np.ndarray, uses: tuple[bo
     rows, (gamma, beta) = _rows(x, 32)[:, :29], y.reshape(2, 32)[:, :29].astype(np.float64)
     factors = 1 / np.sqrt(rows.var(1) + 1e-3)
     result = z.reshape(-1, 32).copy()
-    result[:6, :29] = (rows - rows.mean(1)[:, None]) * factors[:, None] * (gamma if uses[0] else 1) + (beta if uses[1] else 0)
+    result[:6, :29] = (rows - rows.mean(1)[:, None]) * factors[:, None] * (gamma if uses[0] else 1) + (
+        beta if uses[1] else 0
+    )
     result[6, :6], result[7, :6] = rows.mean(1), factors
     return result.ravel()
 

@@ -89,7 +89,9 @@ def _tiling(library: ctypes.CDLL, kind: int, shape: tuple[int, ...]) -> tuple[in
 
 
 @pytest.mark.parametrize(("kind", "shape", "source", "expected"), _cases(), ids=[f"type {one[0]}" for one in _cases()])
-def test_transpose(library: ctypes.CDLL, tools: Toolkit, kind: int, shape: tuple[int, ...], source: np.ndarray, expected: np.ndarray) -> None:
+def test_transpose(
+    library: ctypes.CDLL, tools: Toolkit, kind: int, shape: tuple[int, ...], source: np.ndarray, expected: np.ndarray
+) -> None:
     is_given, tiling = _tiling(library, kind, shape)
     assert is_given
     for dtype, scratch in ((np.int32, 0), (np.float16, 1)):
