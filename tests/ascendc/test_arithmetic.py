@@ -45,6 +45,7 @@ BINARY = {
     "SubRelu": lambda x, y, z: np.maximum(x - y, 0),
     "FusedMulAdd": lambda x, y, z: x * z + y,
     "FusedMulAddRelu": lambda x, y, z: np.maximum(x * z + y, 0),
+    "MulAddRelu": lambda x, y, z: np.maximum(x * z + y, 0),
     "MulAddDst": lambda x, y, z: z + x * y,
 }
 UNARY = {
@@ -156,6 +157,13 @@ CASES += [
          _values("half", 256), _values("half", 256), _values("half", 256), HALF),
     Case("Add bits", "uint64_t mask[2] = {0xaaaaaaaaaaaaaaaa, 0xaaaaaaaaaaaaaaaa}; Add(z, x, y, mask, 2, {1, 1, 1, 8, 8, 8});",
          _masked(128, odd, np.add), _values("half", 256), _values("half", 256), _values("half", 256), HALF),
+    # The destination is read too: of the lanes that are off it stays.
+    *(Case(f"MulAddRelu {form}", f"uint64_t bits[2] = {{0xaaaaaaaaaaaaaaaa, 0xaaaaaaaaaaaaaaaa}}; (void)bits; {setting} MulAddRelu{types_}(z, x, y, {mask}, 2, {{1, 1, 1, 8, 8, 8}}); ResetMask();",
+           lambda x, y, z, on=on: np.where(np.resize(on, 256), np.maximum(x.astype("f4") * z.astype("f4") + y.astype("f4"), 0).astype("f2"), z),
+           _values("half", 256), _values("half", 256), _values("half", 256), HALF, 1e-3, 1e-3)
+      for form, setting, types_, mask, on in (
+          ("mask", "", "", "(uint64_t)100", np.arange(128) < 100), ("bits", "", "", "bits", odd),
+          ("registers", "SetVectorMask<half, MaskMode::NORMAL>(0, 0xffff);", "<half, false>", "MASK_PLACEHOLDER", np.arange(128) < 16))),
     Case("Exp bits", "uint64_t mask[1] = {0xf0}; Exp(z, x, mask, 4, {1, 1, 8, 8});",
          _masked(64, (np.arange(64) >= 4) & (np.arange(64) < 8), lambda x, y: np.exp(x)), _values("float", 256), None,
          _values("float", 256), FLOAT, 1e-6),

@@ -216,8 +216,14 @@ extern "C" __global__ __aicore__ void other_paths(GM_ADDR z) {
         memcpy(&word, &scale, sizeof scale);
         scales.SetValue(i, word);
     }
-    SetFixPipeConfig(scales, true);
+    auto factors = LocalMemAllocator<Hardware::FIXBUF>().Alloc<uint64_t>(32);
+    for (int i = 0; i < 32; ++i) factors.SetValue(i, scales.GetValue(i));
+    SetFixPipeConfig(l1.Get<uint64_t>()[384], true);
+    SetFixPipeConfig(LocalTensor<uint64_t>(), factors);
     DataCopy(c[600], sums, DataCopyCO12DstParams(32, 4, 32, 16, QuantMode_t::VDEQF16, 0, false, true));  // by columns
+    for (int i = 0; i < 32; ++i) factors.SetValue(i, 0);
+    SetFixPipeConfig(scales, true);
+    DataCopy(c[600], sums, DataCopyCO12DstParams(32, 2, 32, 16, QuantMode_t::VDEQF16, 0, false, true));  // the first rows again
     FixpipeParams<half> columns(2, 4 * 64 / 32, 0, 0);  // 4 rows of 2 fractals, by the parameters of earlier versions
     columns.quantParams = {QuantMode_t::VDEQF16};
     Fixpipe(l1.Get<half>()[1280], sums, scales, columns);
@@ -395,21 +401,27 @@ __aicore__ inline void Run(GM_ADDR a, GM_ADDR b, GM_ADDR c, GM_ADDR bias, const 
     if (how == 0) mm.IterateAll(part);
     if (how == 1) while (mm.template Iterate<true>()) mm.template GetTensorC<true>(part);
     if (how == 2) { mm.IterateAll(part); mm.IterateAll(part, 1); }
-    if (how == 3) {  // through the unified buffer
+    if (how >= 3) {  // through the unified buffer; with 4 added to what is in global memory already, with 5 without waiting
         TQue<TPosition::VECIN, 1> queue;
         pipe.InitBuffer(queue, 1, tiling.baseM * tiling.baseN * sizeof(CT));
         int block = 0;
         const int own_m = min(tiling.singleCoreM, tiling.M - m), own_n = min(tiling.singleCoreN, tiling.N - n);
         const int blocks = (own_m + tiling.baseM - 1) / tiling.baseM;
-        while (mm.Iterate()) {
+        const int all = blocks * ((own_n + tiling.baseN - 1) / tiling.baseN);
+        if (how == 5) mm.template Iterate<false>();
+        while (how == 5 ? block < all : mm.Iterate()) {
             auto local = queue.AllocTensor<CT>();
-            mm.GetTensorC(local);
+            if (how == 3) mm.GetTensorC(local);
+            if (how == 4) mm.GetTensorC(part, local);
+            if (how == 5) { mm.AsyncGetTensorC(local); mm.WaitGetTensorC(); }
+            if (how == 4) SetAtomicAdd<CT>();
             Muls(local, local, (CT)2, tiling.baseM * tiling.baseN);
             const int i = block % blocks * tiling.baseM, j = block / blocks * tiling.baseN;
             const uint16_t height = min(tiling.baseM, own_m - i), width = min(tiling.baseN, own_n - j);
             for (int r = 0; r < height; ++r) {
                 DataCopyPad(part[(i + r) * tiling.N + j], local[r * tiling.baseN], DataCopyExtParams{1, uint32_t(width * sizeof(CT)), 0, 0, 0});
             }
+            SetAtomicNone();
             queue.FreeTensor(local);
             ++block;
         }
@@ -532,7 +544,7 @@ def test_a_product_is_divided_among_cores_as_cann_divides_it(
     assert used == -(-shape[0] // part[0]) * -(-shape[1] // part[1])
 
 
-@pytest.mark.parametrize("how", [0, 1, 2, 3], ids=["all", "iterate", "atomic", "local"])
+@pytest.mark.parametrize("how", [0, 1, 2, 3, 4, 5], ids=["all", "iterate", "atomic", "local", "both", "async"])
 @pytest.mark.parametrize("shape", [(32, 32, 32), (128, 256, 64), (100, 70, 33), (300, 520, 600)], ids=str)
 def test_matmul(matmul: ctypes.CDLL, tools: Toolkit, shape: tuple[int, int, int], how: int) -> None:
     m, n, k = shape
@@ -541,7 +553,7 @@ def test_matmul(matmul: ctypes.CDLL, tools: Toolkit, shape: tuple[int, int, int]
     assert (
         _call(matmul, "half_matmul", a.astype(np.float16), b.astype(np.float16), c, None, shape, cores=4, how=how) == 0
     ), tools.message()
-    np.testing.assert_array_equal(c, a @ b * (2 if how >= 2 else 1))
+    np.testing.assert_array_equal(c, a @ b * (1, 1, 2, 2, 3, 2)[how])
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from . import cases as cases_
 from .cases import Case
@@ -377,6 +378,9 @@ CASES += [
          np.zeros(64, "f4"), ("int32_t", "float", "float")),
     Case("AscendDequant of one row as two", "AscendDequant(z, x, y, {1, 64, 16});", lambda x, y, z: (x.reshape(4, 16).astype("f4") * y[:16]).ravel(),
          whole, random.integers(1, 9, 16).astype("f4"), np.zeros(64, "f4"), ("int32_t", "float", "float")),
+    *(Case(f"AscendDequant again and again({form})", f"y.SetSize(16); x.SetSize(64); AscendDequant(z, x, y{form});", lambda x, y, z, n=count: np.where(np.arange(64) < n, x.astype("f4") * np.resize(y, 64), z).astype("f4"),
+           np.arange(-32, 32, dtype="i4"), random.uniform(0, 2, 16).astype("f4"), np.full(64, 7, "f4"), ("int32_t", "float", "float"))
+      for form, count in (("", 64), (", t", 64), (", 32u", 32), (", t, 48u", 48))),
     Case("AscendDequant of a padded row", "AscendDequant(z, x, uint64_t(0xff0000003f000000), t, {4, 8, 8});",
          lambda x, y, z: np.concatenate((x[:32].reshape(4, 8) * 0.5, z.reshape(4, 16)[:, 8:]), 1).astype("f2").ravel(), whole, None,
          np.full(64, 3, "f2"), ("int32_t", "half", "half")),
@@ -562,12 +566,16 @@ def _gelu(x: Any) -> Any:
     return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
 
 
+def _digamma(x: Any) -> Any:
+    return torch.digamma(torch.from_numpy(x.astype(np.float64))).numpy()
+
+
 MATH = {
     "Sin": (np.sin, x256), "Cos": (np.cos, x256), "Tan": (np.tan, small), "Asin": (np.arcsin, small), "Acos": (np.arccos, small),
     "Atan": (np.arctan, x256), "Sinh": (np.sinh, small), "Cosh": (np.cosh, small), "Tanh": (np.tanh, x256), "Asinh": (np.arcsinh, x256),
     "Acosh": (np.arccosh, positive), "Atanh": (np.arctanh, small), "Log": (np.log, positive), "Log2": (np.log2, positive),
     "Log10": (np.log10, positive), "Erf": (vector(math.erf), x256), "Erfc": (vector(math.erfc), small),
-    "Lgamma": (vector(math.lgamma), positive), "Floor": (np.floor, x256), "Ceil": (np.ceil, x256), "Round": (np.rint, x256),
+    "Lgamma": (vector(math.lgamma), positive), "Digamma": (_digamma, np.concatenate([x256, positive])), "Floor": (np.floor, x256), "Ceil": (np.ceil, x256), "Round": (np.rint, x256),
     "Rint": (np.rint, x256), "Trunc": (np.trunc, x256), "Frac": (lambda x: x - np.trunc(x), x256), "Sign": (np.sign, x256),
     "Sigmoid": (lambda x: 1 / (1 + np.exp(-x)), x256), "Silu": (lambda x: x / (1 + np.exp(-x)), x256),
     "Gelu": (_gelu, small),
@@ -620,6 +628,16 @@ CASES += [
     Case("SwiGLU", "SwiGLU(z, x, y, 1.0f, n);", lambda x, y, z: x * y / (1 + np.exp(-y)), x256, y256, rtol=1e-5),
     Case("GeGLU", "GeGLU(z, x, y, n);", lambda x, y, z: x * MATH["Gelu"][0](y), small, small[::-1].copy(), rtol=1e-5, atol=1e-6),
     Case("ReGlu", "ReGlu(z, x, y, n);", lambda x, y, z: x * np.maximum(y, 0), x256, y256),
+    Case("ClampMax(z, x, s, n)", "ClampMax(z, x, 1.0f, n);", lambda x, y, z: np.minimum(x, 1), x256),
+    Case("ClampMin(z, x, s, n)", "ClampMin(z, x, 1.0f, n);", lambda x, y, z: np.maximum(x, 1), x256),
+    # The numbers that the function's document shows, and its poles.
+    Case("Digamma as shown", "Digamma<float, false>(z, x, t, n);", lambda x, y, z: np.array([1.5843406, -3.978809, -6.2081366, 0.8983184, 2.1407988, np.nan, np.nan, np.nan], "f4"),
+         np.array([5.3675685, 0.26528683, -2.872628, 2.9387941, 9.001339, 0, -1, -7], "f4"), rtol=1e-5),
+    Case("Digamma of half", "Digamma(z, x, n);", lambda x, y, z: _digamma(x).astype("f2"), positive.astype("f2"), types=H, rtol=1e-3, atol=1e-3),
+    *(Case(f"ReduceXorSum {form}", f"ReduceXorSum<int16_t>(z, x, y, {form});", lambda x, y, z, d=dtype, s=step: np.concatenate(
+          [np.clip((x ^ y)[: len(x) // s].astype("i8").sum(keepdims=True), -32768, 32767), z[1:]]).astype("i2"), *pair, np.full(16, 7, "i2"), ("int16_t",) * 3)
+      for form, step in (("n", 1), ("t, n / 2", 2)) for dtype in ("i2",)
+      for pair in ((np.arange(-50, 78, dtype="i2"), np.full(128, 3, "i2")), (np.full(64, 2000, "i2"), np.zeros(64, "i2")), (np.full(64, 2000, "i2"), np.full(64, -1, "i2")))),
     Case("ClampMax", "ClampMax(z, x, t, 1.0f, n);", lambda x, y, z: np.minimum(x, 1), x256),
     Case("ClampMin", "ClampMin(z, x, t, 1.0f, n);", lambda x, y, z: np.maximum(x, 1), x256),
     Case("SoftMax", "SoftMax<float>(z, x, t, 0, {4, 64, 4, 60});", lambda x, y, z: _softmax(x, z, 60), x256, rtol=1e-5, atol=1e-7),

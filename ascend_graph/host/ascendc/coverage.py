@@ -46,6 +46,7 @@ _GROUPS = {
     "debug.h": "Output and assertions",
     "dropout.h": "Dropout",
     "feature_map.h": "Convolutions",
+    "fused_cast.h": "Conversions of sums and products, and by a scale",
     "lanes.h": "Masks and repeats",
     "list.h": "Lists of tensors",
     "math.h": "Mathematics and activations",

@@ -14,6 +14,7 @@
 #include "ascendc_host/debug.h"
 #include "ascendc_host/dropout.h"
 #include "ascendc_host/feature_map.h"
+#include "ascendc_host/fused_cast.h"
 #include "ascendc_host/layout.h"
 #include "ascendc_host/list.h"
 #include "ascendc_host/math.h"

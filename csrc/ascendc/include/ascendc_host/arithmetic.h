@@ -541,36 +541,51 @@ struct fused_mul_add_relu_op {
         return relu_op()(fused_mul_add_op()(a, b, c));
     }
 };
+template <typename Op, typename T, bool counted>
+constexpr void require_accumulated() {
+#if __NPU_ARCH__ == 3510
+    constexpr bool takes = is_one_of<T, half, float> || (counted && is_one_of<T, int64_t, uint64_t>);
+#else
+    constexpr bool takes = is_one_of<T, half, float>;
+#endif
+    static_assert(takes || !std::is_same<Op, fused_mul_add_relu_op>::value,
+                  "MulAddRelu is for half and float (dav-3510: by a count for int64_t and uint64_t too)");
+}
 }  // namespace detail
 
-#define ASCENDC_ACCUMULATE(Name, op)                                                                  \
-    template <typename T, typename U = T>                                                             \
+// What follows the sources' type is added to the template: only MulAddDst has another type for its sources.
+#define ASCENDC_ACCUMULATE(Name, op, U, ...)                                                          \
+    template <typename T __VA_ARGS__>                                                                 \
     void Name(const LocalTensor<T>& dst, const LocalTensor<U>& src0, const LocalTensor<U>& src1,      \
               const int32_t& count, Where where = Where()) {                                          \
+        detail::require_accumulated<op, T, true>();                                                   \
         detail::on_count(#Name, where, count, dst, op(), src0, src1, dst);                            \
     }                                                                                                 \
-    template <typename T, typename U = T, bool isSetMask = true>                                      \
+    template <typename T __VA_ARGS__, bool isSetMask = true>                                          \
     void Name(const LocalTensor<T>& dst, const LocalTensor<U>& src0, const LocalTensor<U>& src1,      \
               uint64_t mask, uint8_t repeatTime, const BinaryRepeatParams& repeatParams,              \
               Where where = Where()) {                                                                \
+        detail::require_accumulated<op, T, false>();                                                  \
         ascendc_host::enter(where);                                                                   \
         detail::on_repeats_with_dst(                                                                  \
             #Name, where, detail::make_mask<isSetMask>(mask, detail::lanes_of<T, U>(), #Name, where), \
             repeatTime, repeatParams, dst, op(), src0, src1);                                         \
     }                                                                                                 \
-    template <typename T, typename U = T, bool isSetMask = true>                                      \
+    template <typename T __VA_ARGS__, bool isSetMask = true>                                          \
     void Name(const LocalTensor<T>& dst, const LocalTensor<U>& src0, const LocalTensor<U>& src1,      \
               const uint64_t mask[], uint8_t repeatTime, const BinaryRepeatParams& repeatParams,      \
               Where where = Where()) {                                                                \
+        detail::require_accumulated<op, T, false>();                                                  \
         ascendc_host::enter(where);                                                                   \
         detail::on_repeats_with_dst(                                                                  \
             #Name, where, detail::make_mask<isSetMask>(mask, detail::lanes_of<T, U>(), #Name, where), \
             repeatTime, repeatParams, dst, op(), src0, src1);                                         \
     }
 
-ASCENDC_ACCUMULATE(MulAddDst, detail::mul_add_dst_op)
-ASCENDC_ACCUMULATE(FusedMulAdd, detail::fused_mul_add_op)
-ASCENDC_ACCUMULATE(FusedMulAddRelu, detail::fused_mul_add_relu_op)
+ASCENDC_ACCUMULATE(MulAddDst, detail::mul_add_dst_op, U, , typename U = T)
+ASCENDC_ACCUMULATE(FusedMulAdd, detail::fused_mul_add_op, T)
+ASCENDC_ACCUMULATE(MulAddRelu, detail::fused_mul_add_relu_op, T)
+ASCENDC_ACCUMULATE(FusedMulAddRelu, detail::fused_mul_add_relu_op, T)  // as it was called at first
 #undef ASCENDC_ACCUMULATE
 
 namespace detail {

@@ -122,9 +122,32 @@ void convert_run(const From* from, To* to, size_t count, RoundMode mode) {
     for (size_t i = 0; i < count; ++i) to[i] = convert<To>(from[i], mode);
 }
 
+// To half from int32_t is a product with the scale of SetDeqScale(half), rounded to nearest even whatever the
+// mode.
+template <typename To, typename From>
+constexpr bool takes_scale = std::is_same<To, half>::value && std::is_same<From, int32_t>::value;
+inline float scale_of_register(const char* api, const Where& where) {
+    const Block& block = ascendc_host::enter(where);
+    if (block.deq.kind != ascendc_host::Block::Dequantiser::Kind::half) {
+        ascendc_host::fail(
+            block, where,
+            ascendc_host::format("%s of int32_t to half: SetDeqScale set the parameters of 8 bits; write "
+                                 "SetDeqScale(half) before it",
+                                 api));
+    }
+    return block.deq.scale;
+}
+inline auto scaled_by(float scale) {
+    return [scale](int32_t value) { return static_cast<float>(value) * scale; };
+}
+
 template <typename T, typename U>
 void cast_repeats(const LocalTensor<T>& dst, const LocalTensor<U>& src, RoundMode mode, const Mask& mask,
                   uint32_t repeats, const UnaryRepeatParams& p, const Where& where) {
+    if constexpr (takes_scale<T, U>) {
+        return on_repeats("Cast", where, mask, repeats, p, dst, scaled_by(scale_of_register("Cast", where)),
+                          src);
+    }
     constexpr uint32_t lanes = lanes_of<T, U>();
     repeats = mask.repeats(repeats, lanes);
     const Operand<T> to(dst, {p.dstBlkStride, p.dstRepStride}, mask, repeats, lanes, "Cast", "dst", where);
@@ -145,6 +168,10 @@ template <typename T, typename U>
 void Cast(const LocalTensor<T>& dst, const LocalTensor<U>& src, const RoundMode& roundMode,
           const uint32_t count, Where where = Where()) {
     ascendc_host::enter(where);
+    if constexpr (detail::takes_scale<T, U>) {
+        return detail::on_count("Cast", where, count, dst,
+                                detail::scaled_by(detail::scale_of_register("Cast", where)), src);
+    }
     const U* from = detail::vector_operand(src, uint64_t(count) * sizeof(U), "Cast", "src", where);
     T* to = detail::vector_operand(dst, uint64_t(count) * sizeof(T), "Cast", "dst", where);
     const bool apart = reinterpret_cast<const uint8_t*>(from + count) <= reinterpret_cast<uint8_t*>(to) ||
@@ -201,53 +228,6 @@ inline bfloat16_t ToBfloat16(const float& value) { return bfloat16_t(value); }
 template <typename T>
 float Cast(const T& value) {
     return static_cast<float>(value);
-}
-
-// --- dequantisation of int32 results
-// ---------------------------------------------------------------------------------
-
-inline void SetDeqScale(half scale) { ascendc_host::current().deq_scale = scale; }
-
-#define ASCENDC_FUSED_CAST(Name, op)                                                                  \
-    template <typename T, typename U>                                                                 \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<U>& src0, const LocalTensor<U>& src1,      \
-              const uint32_t count, Where where = Where()) {                                          \
-        ascendc_host::enter(where);                                                                   \
-        const U* a = detail::vector_operand(src0, uint64_t(count) * sizeof(U), #Name, "src0", where); \
-        const U* b = detail::vector_operand(src1, uint64_t(count) * sizeof(U), #Name, "src1", where); \
-        T* to = detail::vector_operand(dst, uint64_t(count) * sizeof(T), #Name, "dst", where);        \
-        for (uint32_t i = 0; i < count; ++i) {                                                        \
-            to[i] = detail::convert<T>(static_cast<U>(op()(static_cast<detail::Wide<U>>(a[i]),        \
-                                                           static_cast<detail::Wide<U>>(b[i]))),      \
-                                       RoundMode::CAST_NONE);                                         \
-        }                                                                                             \
-    }
-ASCENDC_FUSED_CAST(MulCast, detail::mul_op)
-ASCENDC_FUSED_CAST(AddReluCast, detail::add_relu_op)
-ASCENDC_FUSED_CAST(SubReluCast, detail::sub_relu_op)
-#undef ASCENDC_FUSED_CAST
-
-// dst = relu((src0 + src1) * scale), with the scale of SetDeqScale.
-template <typename T, typename U>
-void AddDeqRelu(const LocalTensor<T>& dst, const LocalTensor<U>& src0, const LocalTensor<U>& src1,
-                const int32_t& count, Where where = Where()) {
-    const float scale = ascendc_host::enter(where).deq_scale;
-    detail::on_count(
-        "AddDeqRelu", where, count, dst,
-        [scale](int32_t a, int32_t b) {
-            return std::max(0.0f, static_cast<float>(detail::add_op()(a, b)) * scale);
-        },
-        src0, src1);
-}
-// dst = src * scale, with the scale of SetDeqScale.
-template <typename T, typename U, bool isVecDeq = true, bool halfBlock = true>
-void CastDeq(const LocalTensor<T>& dst, const LocalTensor<U>& src, const uint32_t count,
-             Where where = Where()) {
-    const float scale = ascendc_host::enter(where).deq_scale;
-    const U* from = detail::vector_operand(src, uint64_t(count) * sizeof(U), "CastDeq", "src", where);
-    T* to = detail::vector_operand(dst, uint64_t(count) * sizeof(T), "CastDeq", "dst", where);
-    for (uint32_t i = 0; i < count; ++i)
-        to[i] = detail::convert<T>(static_cast<float>(from[i]) * scale, RoundMode::CAST_NONE);
 }
 
 }  // namespace AscendC

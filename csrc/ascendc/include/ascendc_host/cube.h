@@ -657,6 +657,17 @@ void SetFixPipeConfig(const LocalTensor<T>& preData, bool = false, Where where =
     fixpipe.scales = preData.use_bytes(0, "SetFixPipeConfig", "preData", where);
     fixpipe.scales_bytes = preData.rest();
 }
+// What a ReLU with factors would take is reserved: it is not read.
+template <typename T>
+void SetFixPipeConfig(const LocalTensor<T>& reluPre, const LocalTensor<T>& quantPre, bool isUnitFlag = false,
+                      Where where = Where()) {
+    static_assert(std::is_same<T, uint64_t>::value, "SetFixPipeConfig takes tensors of uint64_t");
+    if (reluPre.GetSize() != 0)
+        detail::require_position(reluPre, ascendc_host::Memory::fixpipe, "SetFixPipeConfig", "reluPre",
+                                 where);
+    detail::require_position(quantPre, ascendc_host::Memory::fixpipe, "SetFixPipeConfig", "quantPre", where);
+    SetFixPipeConfig(quantPre, isUnitFlag, where);
+}
 template <typename T, typename U>
 void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<U>& src, const DataCopyCO12DstParams& params,
               Where where = Where()) {

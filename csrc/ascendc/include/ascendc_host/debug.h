@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <tuple>
 
-#include "tensor.h"
+#include "copy.h"
 
 namespace AscendC {
 
@@ -41,20 +41,94 @@ void dump(uint32_t description, uint32_t count, const At& at) {
     std::puts((line + "]").c_str());
     std::fflush(stdout);
 }
-}  // namespace detail
+// In brackets for each dimension of the shape; what the shape has more than `count` elements is a dash.
+template <typename At>
+void dump_shape(uint32_t description, uint32_t count, const ShapeInfo& shape, const Where& where,
+                const At& at) {
+    const auto& block = ascendc_host::current();
+    const uint32_t rank = shape.shapeDim;
+    uint64_t size = 1;
+    std::string sizes;
+    for (uint32_t axis = 0; axis < rank && axis < K_MAX_DIM; ++axis) {
+        size *= shape.shape[axis];
+        sizes += ascendc_host::format(axis == 0 ? "%u" : ", %u", shape.shape[axis]);
+    }
+    if (rank == 0 || rank > K_MAX_DIM || size == 0) {
+        ascendc_host::fail(
+            block, where,
+            ascendc_host::format("DumpTensor: a shape of %u dimensions [%s]; valid: 1 to %u, none 0", rank,
+                                 sizes.c_str(), unsigned(K_MAX_DIM)));
+    }
+    std::string text = ascendc_host::format("DumpTensor: desc=%u, block %lld:\n", description,
+                                            static_cast<long long>(block.block_idx()));
+    if (size != count) {
+        text +=
+            ascendc_host::format("shape is [%s], dumpSize is %u, %s.\n", sizes.c_str(), count,
+                                 size > count ? "data is not enough" : "dumpSize is greater than shapeSize");
+    }
+    for (uint64_t i = 0; i < size; ++i) {
+        // A bracket for each dimension whose first element this is, and whose last.
+        uint32_t first = 0, last = 0;
+        uint64_t step = 1;
+        for (uint32_t axis = rank; axis-- > 0;) {
+            step *= shape.shape[axis];
+            first += i % step == 0;
+            last += (i + 1) % step == 0;
+        }
+        text.append(first, '[');
+        text +=
+            i < count ? ascendc_host::format("%g", static_cast<double>(at(static_cast<uint32_t>(i)))) : "-";
+        text.append(last, ']');
+        if (i + 1 < size) text += last == 0 ? "," : ",\n";
+    }
+    std::puts(text.c_str());
+    std::fflush(stdout);
+}
+// The elements of a tensor from one of them on, whose address is aligned as its memory wants it.
 template <typename T>
-void DumpTensor(const LocalTensor<T>& tensor, uint32_t desc, uint32_t dumpSize, Where where = Where()) {
-    ascendc_host::enter(where);
-    const T* values = tensor.use(dumpSize, "DumpTensor", "the tensor", where);
-    detail::dump<T>(desc, dumpSize, [&](uint32_t i) { return values[i]; });
+auto dumped(const LocalTensor<T>& tensor, uint32_t first, uint32_t count, const char* api,
+            const Where& where) {
+    const T* values = tensor.use(uint64_t(first) + count, api, "the tensor", where) + first;
+    const bool is_l0c = memory_of(tensor.position()) == ascendc_host::Memory::l0c;
+    if (first != 0) check_aligned(values, is_l0c ? 64 : 32, api, "countOff", where);
+    return [values](uint32_t i) { return values[i]; };
 }
 template <typename T>
-void DumpTensor(const GlobalTensor<T>& tensor, uint32_t desc, uint32_t dumpSize, Where where = Where()) {
-    ascendc_host::enter(where);
+auto dumped(const GlobalTensor<T>& tensor, uint32_t first, uint32_t count, const char* api,
+            const Where& where) {
     const auto* values = reinterpret_cast<const T*>(
-        tensor.use_bytes(0, uint64_t(dumpSize) * sizeof(T), "DumpTensor", "the tensor", where));
-    detail::dump<T>(desc, dumpSize, [&](uint32_t i) { return values[i]; });
+        tensor.use_bytes(uint64_t(first) * sizeof(T), uint64_t(count) * sizeof(T), api, "the tensor", where));
+    return [values](uint32_t i) { return values[i]; };
 }
+}  // namespace detail
+
+#define ASCENDC_DUMP(Tensor)                                                                               \
+    template <typename T>                                                                                  \
+    void DumpTensor(const Tensor<T>& tensor, uint32_t desc, uint32_t dumpSize, Where where = Where()) {    \
+        ascendc_host::enter(where);                                                                        \
+        detail::dump<T>(desc, dumpSize, detail::dumped(tensor, 0, dumpSize, "DumpTensor", where));         \
+    }                                                                                                      \
+    template <typename T>                                                                                  \
+    void DumpTensor(const Tensor<T>& tensor, uint32_t desc, uint32_t dumpSize, const ShapeInfo& shapeInfo, \
+                    Where where = Where()) {                                                               \
+        ascendc_host::enter(where);                                                                        \
+        detail::dump_shape(desc, dumpSize, shapeInfo, where,                                               \
+                           detail::dumped(tensor, 0, dumpSize, "DumpTensor", where));                      \
+    }                                                                                                      \
+    template <typename T>                                                                                  \
+    void DumpAccChkPoint(const Tensor<T>& tensor, uint32_t index, uint32_t countOff, uint32_t dumpSize,    \
+                         Where where = Where()) {                                                          \
+        ascendc_host::enter(where);                                                                        \
+        detail::dump<T>(index, dumpSize,                                                                   \
+                        detail::dumped(tensor, countOff, dumpSize, "DumpAccChkPoint", where));             \
+    }
+ASCENDC_DUMP(LocalTensor)
+ASCENDC_DUMP(GlobalTensor)
+#undef ASCENDC_DUMP
+
+// Bounds of what a profiler of the device measures: the host says nothing of time.
+inline void MetricsProfStart() {}
+inline void MetricsProfStop() {}
 
 }  // namespace AscendC
 

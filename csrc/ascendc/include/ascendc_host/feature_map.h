@@ -132,6 +132,42 @@ void SetLoadDataPaddingValue(const T padValue) {
     }
 }
 
+#if __NPU_ARCH__ != 3510
+// Bytes of L1: what LoadData would read behind them, it reads from the start of L1 on. 0 is all of L1.
+inline void SetLoadDataBoundary(uint32_t boundaryValue, Where where = Where()) {
+    auto& block = ascendc_host::enter(where);
+    if (boundaryValue != 0 && boundaryValue < 1024) {
+        ascendc_host::fail(
+            block, where,
+            ascendc_host::format("SetLoadDataBoundary: %u bytes; valid: 0 (none) and 1024 or more",
+                                 boundaryValue));
+    }
+    block.feature_boundary = boundaryValue;
+}
+
+struct LoadDataRepeatParam {
+    LoadDataRepeatParam() = default;
+    LoadDataRepeatParam(uint16_t stride, uint8_t times, uint8_t mode)
+        : repeatStride(stride), repeatTime(times), repeatMode(mode) {}
+    uint16_t repeatStride = 0;
+    uint8_t repeatTime = 1;
+    uint8_t repeatMode = 0;
+};
+// How often LoadData runs: once, or not at all. Where the results of further repeats go is not documented.
+inline void SetLoadDataRepeat(const LoadDataRepeatParam& repeatParams, Where where = Where()) {
+    auto& block = ascendc_host::enter(where);
+    if (repeatParams.repeatTime > 1 || repeatParams.repeatMode > 1) {
+        ascendc_host::fail(
+            block, where,
+            ascendc_host::format(
+                "SetLoadDataRepeat: repeatTime %u, repeatMode %u; valid on the host: repeatTime 0 "
+                "and 1, repeatMode 0 and 1; call LoadData for each repeat",
+                unsigned(repeatParams.repeatTime), unsigned(repeatParams.repeatMode)));
+    }
+    block.feature_repeats = repeatParams.repeatTime;
+}
+#endif
+
 // The patches of a feature map [C1, H, W, c0] as a matrix, from row mStartPt and column kStartPt on: as the
 // rows of A in L0A, as its columns with enTranspose, and in L0B as B with the patches along k.
 template <typename T, const IsResetLoad3dConfig& config = IS_RESER_LOAD3D_DEFAULT_CONFIG>
@@ -147,6 +183,7 @@ void LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadDa
             block, where,
             "LoadData: with LoadData3DParamsV2, L0B and enTranspose are for elements of 2 and 4 bytes");
     }
+    if (block.feature_repeats == 0) return;
     auto& map = ascendc_host::current().feature_maps[p.fMatrixCtrl ? 1 : 0];
     if constexpr (config.isSetFMatrix) detail::set_feature_map(map, p.l1H, p.l1W, p.padList);
     if (map.height == 0 || map.width == 0)
@@ -163,6 +200,24 @@ void LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadDa
     const int64_t out_w = (map.width + map.pads[0] + map.pads[1] - span_w) / p.strideW + 1;
     if (out_w <= 0)
         ascendc_host::fail(block, where, "LoadData: the filter is wider than the padded feature map");
+    const uint64_t boundary = block.feature_boundary;
+    uint8_t* const l1 = ascendc_host::current().memory(ascendc_host::Memory::l1);
+    const auto begin = static_cast<uint64_t>(src.bytes() - l1);
+    if (boundary > memory_bytes(ascendc_host::Memory::l1) || (boundary != 0 && begin >= boundary)) {
+        ascendc_host::fail(block, where,
+                           ascendc_host::format(
+                               "LoadData: src begins at byte %llu of the L1 buffer, which has %u; "
+                               "SetLoadDataBoundary set %llu, and src must begin before it",
+                               static_cast<unsigned long long>(begin), memory_bytes(ascendc_host::Memory::l1),
+                               static_cast<unsigned long long>(boundary)));
+    }
+    const auto element = [&](uint64_t at) {
+        const uint64_t byte = begin + at * sizeof(T);
+        if (boundary == 0 || byte < boundary) return src.use(at + 1, "LoadData", "src", where)[at];
+        T value;
+        std::memcpy(&value, l1 + byte % boundary, sizeof value);
+        return value;
+    };
     const uint32_t columns = (p.kExtension + c0 - 1u) / c0;
     const uint32_t rows = (p.mExtension + 15u) / 16;
     for (uint32_t m = 0; m < p.mExtension; ++m) {
@@ -178,7 +233,7 @@ void LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadDa
             T value = pad;
             if (h >= 0 && h < map.height && w >= 0 && w < map.width) {
                 const uint64_t from = ((uint64_t(c1) * map.height + h) * map.width + w) * c0 + index % c0;
-                value = src.use(from + 1, "LoadData", "src", where)[from];
+                value = element(from);
             }
             // Turned, c0 rows of the patches make the width of a fractal, and 16 columns its height.
             const uint64_t fractal = !turned ? uint64_t(m / 16) * columns + k / c0

@@ -133,6 +133,9 @@ namespace detail {
 using ascendc_host::Block;
 using ascendc_host::Wide;
 
+template <typename T, typename... Allowed>
+constexpr bool is_one_of = (std::is_same<T, Allowed>::value || ...);
+
 // An operand of a vector instruction must lie in the unified buffer and start at a multiple of 32 bytes.
 template <typename T>
 T* vector_operand(const LocalTensor<T>& tensor, uint64_t bytes, const char* api, const char* name,

@@ -56,6 +56,27 @@ struct frac_op {
         return a - std::trunc(a);
     }
 };
+// The derivative of lgamma: by reflection to positive arguments, by recurrence to those whose asymptotic
+// series is exact. It has poles at 0 and the negative whole numbers, where it is no number.
+struct digamma_op {
+    template <typename T>
+    T operator()(T a) const {
+        constexpr double pi = 3.14159265358979323846;
+        double x = static_cast<double>(a), result = 0;
+        if (x <= 0 && x == std::floor(x)) return std::numeric_limits<T>::quiet_NaN();
+        if (x < 0.5) {
+            // tan has the period pi: of the fraction alone, for far from 0 pi * x is not exact.
+            result = -pi / std::tan(pi * (x - std::floor(x)));
+            x = 1 - x;
+        }
+        for (; x < 10; x += 1) result -= 1 / x;
+        const double square = 1 / (x * x);
+        const double series =
+            square *
+            (1.0 / 12 - square * (1.0 / 120 - square * (1.0 / 252 - square * (1.0 / 240 - square / 132))));
+        return static_cast<T>(result + std::log(x) - 0.5 / x - series);
+    }
+};
 struct rint_op {
     template <typename T>
     T operator()(T a) const {
@@ -131,6 +152,18 @@ ASCENDC_MATH(Gelu, detail::gelu_op(), , bool highPerformance = false)
 ASCENDC_MATH(FasterGelu, detail::faster_gelu_op(), , bool highPerformance = false)
 ASCENDC_MATH(FasterGeluV2, detail::faster_gelu_v2_op(), , bool highPerformance = false)
 #undef ASCENDC_MATH
+
+template <typename T, bool isReuseSource = false>
+void Digamma(const LocalTensor<T>& dstTensor, const LocalTensor<T>& srcTensor, const uint32_t calCount,
+             Where where = Where()) {
+    static_assert(detail::is_one_of<T, half, float>, "Digamma is for half and float");
+    detail::unary_math("Digamma", where, dstTensor, srcTensor, calCount, detail::digamma_op());
+}
+template <typename T, bool isReuseSource = false>
+void Digamma(const LocalTensor<T>& dstTensor, const LocalTensor<T>& srcTensor, const LocalTensor<uint8_t>&,
+             const uint32_t calCount, Where where = Where()) {
+    Digamma<T, isReuseSource>(dstTensor, srcTensor, calCount, where);
+}
 
 // The device takes more terms of the series with a higher level; the host's result is exact.
 template <typename T, uint8_t taylorExpandLevel, bool isReuseSource = false>
@@ -295,16 +328,21 @@ void Power(const LocalTensor<T>& dst, const detail::Same<T>& src0, const LocalTe
         "Power", where, calCount, dst, [base](detail::Wide<T> b) { return detail::power_op()(base, b); },
         src1);
 }
-template <typename T, bool isReuseSource = false>
-void ClampMax(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>&,
-              const detail::Same<T> scalar, const uint32_t calCount, Where where = Where()) {
-    Mins(dst, src, scalar, calCount, where);
-}
-template <typename T, bool isReuseSource = false>
-void ClampMin(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>&,
-              const detail::Same<T> scalar, const uint32_t calCount, Where where = Where()) {
-    Maxs(dst, src, scalar, calCount, where);
-}
+#define ASCENDC_CLAMP(Name, Function)                                                             \
+    template <typename T, bool isReuseSource = false>                                             \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const detail::Same<T> scalar, \
+              const uint32_t calCount, Where where = Where()) {                                   \
+        static_assert(detail::is_one_of<T, half, float>, #Name " is for half and float");         \
+        Function(dst, src, scalar, static_cast<int32_t>(calCount), where);                        \
+    }                                                                                             \
+    template <typename T, bool isReuseSource = false>                                             \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>&,  \
+              const detail::Same<T> scalar, const uint32_t calCount, Where where = Where()) {     \
+        Name<T, isReuseSource>(dst, src, scalar, calCount, where);                                \
+    }
+ASCENDC_CLAMP(ClampMax, Mins)
+ASCENDC_CLAMP(ClampMin, Maxs)
+#undef ASCENDC_CLAMP
 
 // --- broadcast
 // -------------------------------------------------------------------------------------------------------

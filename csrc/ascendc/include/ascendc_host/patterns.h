@@ -20,8 +20,6 @@ namespace detail {
 
 template <typename pattern>
 constexpr bool reduces_rows = std::is_same<pattern, Pattern::Reduce::AR>::value;
-template <typename T, typename... Allowed>
-constexpr bool is_one_of = (std::is_same<T, Allowed>::value || ...);
 
 // Functions of a matrix are told from those of a count by their pattern.
 template <typename pattern>

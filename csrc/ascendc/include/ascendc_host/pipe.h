@@ -9,6 +9,7 @@
 namespace AscendC {
 
 using TBufHandle = uint8_t*;
+struct DataCopyParams;
 
 struct TQueConfig {
     bool nd2nz = false;
@@ -112,6 +113,42 @@ class TQueBind {
     TBufState GetState(const LocalTensor<T>& tensor) const {
         return tensor.buffer() == nullptr || tensor.stale() ? TBufState::FREE
                                                             : static_cast<TBufState>(tensor.buffer()->state);
+    }
+
+    // For pools that EXTERN_IMPL_BUFPOOL makes: so many buffers, and then the memory of each, counted from
+    // the start of its kind.
+    void InitStartBufHandle(TBufHandle, uint8_t num, uint32_t len, Where where = Where()) {
+        ascendc_host::Block& block = ascendc_host::enter(where);
+        if (num == 0 || len == 0) {
+            ascendc_host::fail(
+                block, where,
+                ascendc_host::format("InitStartBufHandle: %u buffers of %u bytes; both must be above 0",
+                                     unsigned(num), len));
+        }
+        queue_ = static_cast<int32_t>(block.queues.size());
+        ascendc_host::Queue made;
+        made.position = position_name(position);
+        made.depth = depth;
+        made.initialised = where;
+        made.buffers.resize(num);
+        for (ascendc_host::Buffer& buffer : made.buffers) buffer.queue = queue_;
+        block.queues.push_back(std::move(made));
+    }
+    template <typename Pool>
+    void InitBufHandle(Pool* bufPool, uint32_t index, TBufHandle, uint32_t curPoolAddr, uint32_t len,
+                       Where where = Where()) {
+        ascendc_host::Block& block = ascendc_host::enter(where);
+        ascendc_host::Queue& queue = state("InitBufHandle", where);
+        if (index >= queue.buffers.size()) {
+            ascendc_host::fail(
+                block, where,
+                ascendc_host::format("InitBufHandle: index %u; InitStartBufHandle made %zu buffers", index,
+                                     queue.buffers.size()));
+        }
+        ascendc_host::Buffer& buffer = queue.buffers[index];
+        buffer.begin = bufPool->custom_pool().place(memory_of(position), curPoolAddr, len, where);
+        buffer.bytes = len;
+        bufPool->custom_pool().adopt(queue_);
     }
 
     // For TPipe and TBufPool.
@@ -303,6 +340,34 @@ class TBuf {
     }
     uint32_t GetBufLen() const { return buffer_ == nullptr ? 0 : buffer_->bytes; }
 
+    // For pools that EXTERN_IMPL_BUFPOOL makes.
+    void InitStartBufHandle(TBufHandle, uint8_t num, uint32_t len, Where where = Where()) {
+        ascendc_host::Block& block = ascendc_host::enter(where);
+        if (num != 1 || len == 0) {
+            ascendc_host::fail(
+                block, where,
+                ascendc_host::format(
+                    "InitStartBufHandle: %u buffers of %u bytes for a TBuf; it has 1, of more than 0 bytes",
+                    unsigned(num), len));
+        }
+        block.scratch.emplace_back();
+        buffer_ = &block.scratch.back();
+    }
+    template <typename Pool>
+    void InitBufHandle(Pool* bufPool, uint32_t index, TBufHandle, uint32_t curPoolAddr, uint32_t len,
+                       Where where = Where()) {
+        ascendc_host::Block& block = ascendc_host::enter(where);
+        if (index != 0 || buffer_ == nullptr) {
+            ascendc_host::fail(
+                block, where,
+                ascendc_host::format("InitBufHandle: index %u of a TBuf; call InitStartBufHandle "
+                                     "first, and give index 0",
+                                     index));
+        }
+        buffer_->begin = bufPool->custom_pool().place(memory_of(pos), curPoolAddr, len, where);
+        buffer_->bytes = len;
+    }
+
     // For TPipe and TBufPool.
     void attach(ascendc_host::Buffer* buffer) { buffer_ = buffer; }
 
@@ -414,6 +479,13 @@ class Allocator {
     uint32_t buffers_ = 0;
 };
 
+inline void check_share(const Allocator::Range& range, uint32_t bytes, const Where& where) {
+    if (bytes <= range.bytes) return;
+    ascendc_host::fail(
+        ascendc_host::current(), where,
+        ascendc_host::format("InitBufPool: %u bytes shared with a pool of %u", bytes, range.bytes));
+}
+
 }  // namespace detail
 
 // A part of a TPipe's memory that is divided anew, several times in a kernel.
@@ -450,11 +522,7 @@ class TBufPool {
     void attach(uint8_t* begin, uint32_t bytes) { range_ = {begin, bytes, 0}; }
     template <typename Other>
     void share(Other& other, uint32_t bytes, const Where& where) {
-        if (bytes > other.range().bytes) {
-            ascendc_host::fail(ascendc_host::current(), where,
-                               ascendc_host::format("InitBufPool: %u bytes shared with a pool of %u", bytes,
-                                                    other.range().bytes));
-        }
+        detail::check_share(other.range(), bytes, where);
         attach(other.range().begin, bytes);
     }
     const detail::Allocator::Range& range() const { return range_; }
@@ -463,6 +531,89 @@ class TBufPool {
     detail::Allocator::Range range_;
     detail::Allocator allocator_;
 };
+
+namespace detail {
+// A pool whose author gives out its memory: where it lies, and what its author notes of it.
+class CustomPool {
+  public:
+    void reset() {
+        for (int32_t index : queues_)
+            if (ascendc_host::inside_kernel())
+                ascendc_host::current().queues[static_cast<size_t>(index)].retired = true;
+        queues_.clear();
+        address = first_;
+        count = 0;
+    }
+    void attach(ascendc_host::Memory memory, uint8_t* begin, uint32_t bytes) {
+        range_ = {begin, bytes, 0};
+        first_ = static_cast<uint32_t>(begin - ascendc_host::current().memory(memory));
+        reset();
+    }
+    const Allocator::Range& range() const { return range_; }
+    void adopt(int32_t queue) {
+        if (queues_.empty() || queues_.back() != queue) queues_.push_back(queue);
+    }
+    uint8_t* place(ascendc_host::Memory memory, uint32_t at, uint32_t bytes, const Where& where) const {
+        ascendc_host::Block& block = ascendc_host::current();
+        uint8_t* begin = block.memory(memory) + at;
+        if (begin < range_.begin || bytes > range_.bytes || begin + bytes > range_.begin + range_.bytes ||
+            at % ONE_BLK_SIZE != 0 || bytes % ONE_BLK_SIZE != 0) {
+            ascendc_host::fail(block, where,
+                               ascendc_host::format(
+                                   "InitBufHandle: %u bytes from byte %u of the %s; valid: multiples of 32, "
+                                   "within the pool's %u bytes from GetCurAddr() = %u on",
+                                   bytes, at, ascendc_host::memory_name(memory), range_.bytes, first_));
+        }
+        return begin;
+    }
+    TBufHandle handle(uint8_t index, uint32_t most, const Where& where) {
+        if (index >= most) {
+            ascendc_host::fail(ascendc_host::current(), where,
+                               ascendc_host::format("GetBufHandle: buffer %u; EXTERN_IMPL_BUFPOOL has %u",
+                                                    unsigned(index), most));
+        }
+        return handles_.data() + index;
+    }
+    uint32_t address = 0;
+    uint8_t count = 0;
+
+  private:
+    Allocator::Range range_;
+    uint32_t first_ = 0;
+    std::vector<int32_t> queues_;
+    std::array<uint8_t, 256> handles_{};  // their addresses tell buffers apart, and there is nothing in them
+};
+}  // namespace detail
+
+// The members of a pool whose author writes InitBuffer: it is given memory by InitBufPool, and addresses
+// count from the start of that kind of memory.
+#define EXTERN_IMPL_BUFPOOL(EXT_BUFPOOL, POSITION, BUFID_SIZE)                                        \
+  public:                                                                                             \
+    static constexpr ::AscendC::TPosition position = POSITION;                                        \
+    void Init() { host_pool_.reset(); }                                                               \
+    void Reset() { host_pool_.reset(); }                                                              \
+    ::AscendC::TBufHandle GetBufHandle(uint8_t offset, ::AscendC::Where where = ::AscendC::Where()) { \
+        return host_pool_.handle(offset, BUFID_SIZE, where);                                          \
+    }                                                                                                 \
+    void SetCurAddr(uint32_t curAddr) { host_pool_.address = curAddr; }                               \
+    uint32_t GetCurAddr() { return host_pool_.address; }                                              \
+    void SetCurBufSize(uint8_t curBufSize) { host_pool_.count = curBufSize; }                         \
+    uint8_t GetCurBufSize() { return host_pool_.count; }                                              \
+    void attach(uint8_t* begin, uint32_t bytes) {                                                     \
+        host_pool_.attach(::AscendC::memory_of(position), begin, bytes);                              \
+    }                                                                                                 \
+    template <typename Other>                                                                         \
+    void share(Other& other, uint32_t bytes, const ::AscendC::Where& where) {                         \
+        ::AscendC::detail::check_share(other.range(), bytes, where);                                  \
+        attach(other.range().begin, bytes);                                                           \
+    }                                                                                                 \
+    const ::AscendC::detail::Allocator::Range& range() const { return host_pool_.range(); }           \
+    ::AscendC::detail::CustomPool& custom_pool() { return host_pool_; }                               \
+                                                                                                      \
+  private:                                                                                            \
+    ::AscendC::detail::CustomPool host_pool_;                                                         \
+                                                                                                      \
+  public:
 
 // Gives local memory to queues and buffers.
 class TPipe {
@@ -501,6 +652,43 @@ class TPipe {
         for (auto& range : ranges_) range.used = 0;
     }
     void Destroy() { Reset(); }
+    // On a device without waiting for the pipes; here there is nothing to wait for.
+    void DestroyWithoutPipeAll() { Reset(); }
+
+    // A part of global memory where data waits that the unified buffer has no room for; offsets are in bytes.
+    template <typename T>
+    void InitSpmBuffer(const GlobalTensor<T>& workspace, const int32_t bufferSize, Where where = Where()) {
+        ascendc_host::Block& block = ascendc_host::enter(where);
+        if (bufferSize <= 0) {
+            ascendc_host::fail(
+                block, where,
+                ascendc_host::format("InitSpmBuffer: %d bytes; it must be above 0", bufferSize));
+        }
+        const auto bytes = static_cast<uint64_t>(bufferSize);
+        spill_.SetGlobalBuffer(workspace.use_bytes(0, bytes, "InitSpmBuffer", "workspace", where), bytes);
+    }
+    template <typename T>
+    void WriteSpmBuffer(const LocalTensor<T>& writeBuffer, const DataCopyParams& copyParams,
+                        int32_t writeOffset = 0, Where where = Where()) {
+        DataCopy(spilled<T>("WriteSpmBuffer", writeOffset, where), writeBuffer, copyParams, where);
+    }
+    template <typename T>
+    void WriteSpmBuffer(const LocalTensor<T>& writeBuffer, const int32_t writeSize, int32_t writeOffset = 0,
+                        Where where = Where()) {
+        DataCopy(spilled<T>("WriteSpmBuffer", writeOffset, where), writeBuffer,
+                 static_cast<uint32_t>(writeSize), where);
+    }
+    template <typename T>
+    void ReadSpmBuffer(const LocalTensor<T>& readBuffer, const DataCopyParams& copyParams,
+                       int32_t readOffset = 0, Where where = Where()) {
+        DataCopy(readBuffer, spilled<T>("ReadSpmBuffer", readOffset, where), copyParams, where);
+    }
+    template <typename T>
+    void ReadSpmBuffer(const LocalTensor<T>& readBuffer, const int32_t readSize, int32_t readOffset = 0,
+                       Where where = Where()) {
+        DataCopy(readBuffer, spilled<T>("ReadSpmBuffer", readOffset, where), static_cast<uint32_t>(readSize),
+                 where);
+    }
 
     // Events order pipes on the device. The host runs everything in order, so any identifier does.
     template <HardEvent event>
@@ -538,12 +726,28 @@ class TPipe {
         active() = this;
         Reset();
     }
+    template <typename T>
+    GlobalTensor<T> spilled(const char* api, int32_t offset, const Where& where) {
+        ascendc_host::Block& block = ascendc_host::enter(where);
+        const uint64_t size = spill_.GetSize();
+        if (size == 0)
+            ascendc_host::fail(block, where,
+                               ascendc_host::format("%s: call TPipe::InitSpmBuffer first", api));
+        if (offset < 0 || static_cast<uint64_t>(offset) >= size || offset % sizeof(T) != 0) {
+            ascendc_host::fail(
+                block, where,
+                ascendc_host::format("%s: offset %d of %llu bytes, in elements of %zu bytes", api, offset,
+                                     static_cast<unsigned long long>(size), sizeof(T)));
+        }
+        return spill_[static_cast<uint64_t>(offset)].template ReinterpretCast<T>();
+    }
     detail::Allocator::Range& range(TPosition position) {
         return ranges_[static_cast<size_t>(memory_of(position)) % ranges_.size()];
     }
     std::array<detail::Allocator::Range, static_cast<size_t>(ascendc_host::Memory::count)> ranges_;
     detail::Allocator allocator_;
     TEventID next_event_ = 0;
+    GlobalTensor<uint8_t> spill_;
 };
 
 // Local memory without a TPipe, given out from the start and never returned.

@@ -89,6 +89,41 @@ void AscendDequant(const LocalTensor<dstT>& dstTensor, const LocalTensor<int32_t
     AscendDequant<dstT, scaleT, mode>(dstTensor, srcTensor, deqScale, params, where);
 }
 
+// As it was called at first: the scales again and again, of the first `calCount` elements or of all.
+namespace detail {
+template <DeQuantMode mode, typename D, typename S>
+void dequantize_cycles(const LocalTensor<D>& dst, const LocalTensor<int32_t>& src,
+                       const LocalTensor<S>& scales, uint32_t count, const Where& where) {
+    const uint32_t columns = scales.GetSize();
+    if (columns == 0 || count % columns != 0 || src.GetSize() % columns != 0 || count > src.GetSize() ||
+        columns * sizeof(D) % ONE_BLK_SIZE != 0) {
+        ascendc_host::fail(
+            ascendc_host::enter(where), where,
+            ascendc_host::format(
+                "AscendDequant: %u of %u elements with %u scales; both are multiples of the number "
+                "of scales, which fill whole blocks of 32 bytes of dst; write DequantParams",
+                count, src.GetSize(), columns));
+    }
+    if (count == 0) return;
+    const S* values = scales.use(columns, "AscendDequant", "deqScale", where);
+    dequantize<mode, D, S>(dst, src, {count / columns, columns, columns}, where,
+                           [values](uint32_t i) { return scale_of(values[i]); });
+}
+}  // namespace detail
+#define ASCENDC_DEQUANT_CYCLES(parameters, count)                                                      \
+    template <typename dstT, typename scaleT, DeQuantMode mode = DeQuantMode::DEQUANT_WITH_SINGLE_ROW> \
+    void AscendDequant(const LocalTensor<dstT>& dstTensor, const LocalTensor<int32_t>& srcTensor,      \
+                       const LocalTensor<scaleT>& deqScale parameters, Where where = Where()) {        \
+        detail::dequantize_cycles<mode>(dstTensor, srcTensor, deqScale, count, where);                 \
+    }
+#define ASCENDC_AND ,
+ASCENDC_DEQUANT_CYCLES(ASCENDC_AND const LocalTensor<uint8_t>& ASCENDC_AND const uint32_t calCount, calCount)
+ASCENDC_DEQUANT_CYCLES(ASCENDC_AND const LocalTensor<uint8_t>&, srcTensor.GetSize())
+ASCENDC_DEQUANT_CYCLES(ASCENDC_AND const uint32_t calCount, calCount)
+ASCENDC_DEQUANT_CYCLES(, srcTensor.GetSize())
+#undef ASCENDC_AND
+#undef ASCENDC_DEQUANT_CYCLES
+
 namespace detail {
 
 // src * scale + offset: each step in half, whatever the source is, then the nearest integer, within int8.

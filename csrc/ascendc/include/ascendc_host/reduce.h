@@ -425,6 +425,29 @@ void Mean(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTenso
     Mean(dst, src, params, where);
 }
 
+// The sum of src0 ^ src1, within int16_t.
+template <typename T, bool isReuseSource = false>
+void ReduceXorSum(const LocalTensor<T>& dstTensor, const LocalTensor<T>& src0Tensor,
+                  const LocalTensor<T>& src1Tensor, const uint32_t calCount, Where where = Where()) {
+    constexpr const char* api = "ReduceXorSum";
+    static_assert(std::is_same<T, int16_t>::value, "ReduceXorSum is for int16_t");
+    ascendc_host::enter(where);
+    detail::some_elements(calCount, api, where);
+    const T* a = detail::vector_operand(src0Tensor, calCount * sizeof(T), api, "src0Tensor", where);
+    const T* b = detail::vector_operand(src1Tensor, calCount * sizeof(T), api, "src1Tensor", where);
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < calCount; ++i) sum += detail::xor_op()(a[i], b[i]);
+    using Limits = std::numeric_limits<T>;
+    *detail::vector_operand(dstTensor, sizeof(T), api, "dstTensor", where) =
+        static_cast<T>(std::clamp<int64_t>(sum, Limits::min(), Limits::max()));
+}
+template <typename T, bool isReuseSource = false>
+void ReduceXorSum(const LocalTensor<T>& dstTensor, const LocalTensor<T>& src0Tensor,
+                  const LocalTensor<T>& src1Tensor, const LocalTensor<uint8_t>&, const uint32_t calCount,
+                  Where where = Where()) {
+    ReduceXorSum<T, isReuseSource>(dstTensor, src0Tensor, src1Tensor, calCount, where);
+}
+
 }  // namespace AscendC
 
 #endif  // ASCENDC_HOST_REDUCE_H

@@ -120,7 +120,16 @@ class Block {
     double extreme = 0;             // of the last ReduceMax or ReduceMin
     uint32_t extreme_index = 0;
     uint16_t sorted[4] = {};
-    float deq_scale = 1.0f;
+    // What SetDeqScale set last: the scale of int32_t to half, or the parameters of int16_t to 8 bits, one
+    // word of them or the address of sixteen.
+    struct Dequantiser {
+        enum class Kind { half, word, words };
+        Kind kind = Kind::half;
+        float scale = 1.0f;
+        uint64_t word = 0;
+        const uint8_t* words = nullptr;
+    };
+    Dequantiser deq;
     uint64_t gathered = 0;
     int64_t control = 0;
     // The address register, which counts the bytes that Squeeze left: in all, and by the last one.
@@ -147,6 +156,8 @@ class Block {
     };
     FeatureMap feature_maps[2];  // of the left and the right matrix
     uint32_t feature_pad = 0;
+    uint32_t feature_boundary = 0;  // bytes of L1 behind which they go on at its start; 0 is none
+    uint8_t feature_repeats = 1;
 
     // What DataCopyPad fills a row with when its parameters do not say: nothing, until SetPadValue.
     bool pad_set = false;

@@ -77,13 +77,14 @@ struct no_tiling {
 // is what that one's results are to be multiplied by.
 struct Powers {
     std::vector<float> values;
-    float largest, total, factor;
+    float own_largest, largest, total, factor;
 
     template <typename T>
     Powers(const T* row, uint32_t count, float known_largest = -std::numeric_limits<float>::infinity(),
            float known_total = 0)
         : values(row, row + count) {
-        largest = std::max(extreme<ReduceType::MAX>(values.data(), values.size()).value, known_largest);
+        own_largest = extreme<ReduceType::MAX>(values.data(), values.size()).value;
+        largest = std::max(own_largest, known_largest);
         factor = known_total == 0 ? 0 : std::exp(known_largest - largest);
         for (float& value : values) value = std::exp(value - largest);
         total = pairwise_sum(values.data(), values.size()) + factor * known_total;
@@ -134,11 +135,13 @@ void softmax(const LocalTensor<T>& dst, const LocalTensor<S>* sum, const LocalTe
 }
 
 // dst = exp(src - max) of each row, not divided. `sum` and `max` are those of the row, with `isUpdate` those
-// of the parts before it as well; `expMax` is what their results are to be multiplied by then.
+// of the parts before it as well; `expMax` is what their results are to be multiplied by then, and
+// `own_max` the maximum of this part alone.
 template <bool isUpdate, SoftmaxMode mode, typename T, typename S>
 void softmax_flash(const LocalTensor<T>& dst, const LocalTensor<S>& sum, const LocalTensor<S>& max,
                    const LocalTensor<T>& src, const LocalTensor<T>& exp_max, const LocalTensor<S>& in_sum,
-                   const LocalTensor<S>& in_max, const SoftMaxShapeInfo& shape, const Where& where) {
+                   const LocalTensor<S>& in_max, const SoftMaxShapeInfo& shape, const Where& where,
+                   const LocalTensor<S>* own_max = nullptr) {
     constexpr const char* api = "SoftmaxFlashV2";
     ascendc_host::enter(where);
     const auto rows = rows_of_tensor(src, shape);
@@ -148,8 +151,9 @@ void softmax_flash(const LocalTensor<T>& dst, const LocalTensor<S>& sum, const L
     const RowFacts<mode, S> sums(sum, rows.srcM, api, "expSumTensor", where);
     const RowFacts<mode, S> maxima(max, rows.srcM, api, "maxTensor", where);
     std::optional<RowFacts<mode, T>> factors;
-    std::optional<RowFacts<mode, S>> sums_before, maxima_before;
+    std::optional<RowFacts<mode, S>> sums_before, maxima_before, own_maxima;
     if constexpr (isUpdate) {
+        if (own_max != nullptr) own_maxima.emplace(*own_max, rows.srcM, api, "outReduceMax", where);
         factors.emplace(exp_max, rows.srcM, api, "expMaxTensor", where);
         sums_before.emplace(in_sum, rows.srcM, api, "inExpSumTensor", where);
         maxima_before.emplace(in_max, rows.srcM, api, "inMaxTensor", where);
@@ -164,6 +168,36 @@ void softmax_flash(const LocalTensor<T>& dst, const LocalTensor<S>& sum, const L
         sums.set(row, powers.total);
         maxima.set(row, powers.largest);
         if constexpr (isUpdate) factors->set(row, powers.factor);
+        if (own_maxima) own_maxima->set(row, powers.own_largest);
+    }
+}
+
+// The same divided by the sum, and so is the factor of the parts before it, whose results were.
+template <typename T, typename S>
+void softmax_flash_of_shares(const LocalTensor<T>& dst, const LocalTensor<S>& sum, const LocalTensor<S>& max,
+                             const LocalTensor<T>& src, const LocalTensor<T>& exp_max,
+                             const LocalTensor<S>& in_sum, const LocalTensor<S>& in_max,
+                             const SoftMaxShapeInfo& shape, const Where& where) {
+    constexpr const char* api = "SoftmaxFlash";
+    constexpr SoftmaxMode mode = SoftmaxMode::SOFTMAX_NORMAL;
+    ascendc_host::enter(where);
+    const auto rows = rows_of_tensor(src, shape);
+    const uint64_t bytes = uint64_t(rows.srcM) * rows.srcK * sizeof(T);
+    const T* from = vector_operand(src, bytes, api, "srcTensor", where);
+    T* to = vector_operand(dst, bytes, api, "dstTensor", where);
+    const RowFacts<mode, S> sums(sum, rows.srcM, api, "sumTensor", where);
+    const RowFacts<mode, S> maxima(max, rows.srcM, api, "maxTensor", where);
+    const RowFacts<mode, T> factors(exp_max, rows.srcM, api, "expMaxTensor", where);
+    const RowFacts<mode, S> sums_before(in_sum, rows.srcM, api, "inSumTensor", where);
+    const RowFacts<mode, S> maxima_before(in_max, rows.srcM, api, "inMaxTensor", where);
+    for (uint64_t row = 0; row < rows.srcM && rows.oriSrcK > 0; ++row) {
+        const float sum_before = sums_before.get(row);
+        const Powers powers(from + row * rows.srcK, rows.oriSrcK, maxima_before.get(row), sum_before);
+        T* row_to = to + row * rows.srcK;
+        for (float value : powers.values) *row_to++ = static_cast<T>(value / powers.total);
+        sums.set(row, powers.total);
+        maxima.set(row, powers.largest);
+        factors.set(row, powers.factor * sum_before / powers.total);
     }
 }
 
@@ -414,6 +448,65 @@ void SoftmaxFlashV2(const LocalTensor<T>& dstTensor, const LocalTensor<S>& expSu
     SoftmaxFlashV2<T, isUpdate, isReuseSource, isBasicBlock, isDataFormatNZ, config>(
         dstTensor, expSumTensor, maxTensor, srcTensor, expMaxTensor, inExpSumTensor, inMaxTensor, tiling,
         softmaxShapeInfo, where);
+}
+
+// With the maximum of this part of a row alone, which is there with isUpdate.
+template <typename T, bool isUpdate = false, bool isReuseSource = false, bool isBasicBlock = false,
+          bool isDataFormatNZ = false, const SoftmaxConfig& config = SOFTMAX_DEFAULT_CFG, typename Tiling>
+void SoftmaxFlashV2(const LocalTensor<T>& dstTensor, const LocalTensor<T>& outReduceMax,
+                    const LocalTensor<T>& outExpSum, const LocalTensor<T>& outMax,
+                    const LocalTensor<T>& srcTensor, const LocalTensor<T>& outExpMax,
+                    const LocalTensor<T>& inExpSum, const LocalTensor<T>& inMax, const Tiling&,
+                    const SoftMaxShapeInfo& softmaxShapeInfo = {}, Where where = Where()) {
+    static_assert(detail::is_one_of<T, half, float>, "SoftmaxFlashV2 is for half and float");
+    static_assert(
+        !isDataFormatNZ && !config.isCheckTiling && config.mode == SoftmaxMode::SOFTMAX_OUTPUT_WITHOUT_BRC,
+        "SoftmaxFlashV2 with outReduceMax takes isDataFormatNZ false, and a config with isCheckTiling "
+        "false and SoftmaxMode::SOFTMAX_OUTPUT_WITHOUT_BRC");
+    detail::softmax_flash<isUpdate, config.mode>(dstTensor, outExpSum, outMax, srcTensor, outExpMax, inExpSum,
+                                                 inMax, softmaxShapeInfo, where, &outReduceMax);
+}
+template <typename T, bool isUpdate = false, bool isReuseSource = false, bool isBasicBlock = false,
+          bool isDataFormatNZ = false, const SoftmaxConfig& config = SOFTMAX_DEFAULT_CFG, typename Tiling>
+void SoftmaxFlashV2(const LocalTensor<T>& dstTensor, const LocalTensor<T>& outReduceMax,
+                    const LocalTensor<T>& expSumTensor, const LocalTensor<T>& maxTensor,
+                    const LocalTensor<T>& srcTensor, const LocalTensor<T>& expMaxTensor,
+                    const LocalTensor<T>& inExpSumTensor, const LocalTensor<T>& inMaxTensor,
+                    const LocalTensor<uint8_t>&, const Tiling& tiling,
+                    const SoftMaxShapeInfo& softmaxShapeInfo = {}, Where where = Where()) {
+    SoftmaxFlashV2<T, isUpdate, isReuseSource, isBasicBlock, isDataFormatNZ, config>(
+        dstTensor, outReduceMax, expSumTensor, maxTensor, srcTensor, expMaxTensor, inExpSumTensor,
+        inMaxTensor, tiling, softmaxShapeInfo, where);
+}
+
+// Without isUpdate it is SoftMax.
+template <typename T, bool isReuseSource = false, bool isBasicBlock = false, typename S, typename Tiling>
+void SoftmaxFlash(const LocalTensor<T>& dstTensor, const LocalTensor<S>& sumTensor,
+                  const LocalTensor<S>& maxTensor, const LocalTensor<T>& srcTensor,
+                  const LocalTensor<T>& expMaxTensor, const LocalTensor<S>& inSumTensor,
+                  const LocalTensor<S>& inMaxTensor, const Tiling&, bool isUpdate = false,
+                  const SoftMaxShapeInfo& softmaxShapeInfo = {}, Where where = Where()) {
+    static_assert(detail::is_one_of<T, half, float> && detail::is_one_of<S, T, float>,
+                  "SoftmaxFlash is for half and float, and for half with sums and maxima of float");
+    static_assert(!isReuseSource, "SoftmaxFlash: isReuseSource is reserved, false is valid");
+    if (isUpdate) {
+        detail::softmax_flash_of_shares(dstTensor, sumTensor, maxTensor, srcTensor, expMaxTensor, inSumTensor,
+                                        inMaxTensor, softmaxShapeInfo, where);
+    } else {
+        detail::softmax<T, S, SOFTMAX_DEFAULT_CFG>(dstTensor, &sumTensor, &maxTensor, srcTensor,
+                                                   softmaxShapeInfo, where);
+    }
+}
+template <typename T, bool isReuseSource = false, bool isBasicBlock = false, typename S, typename Tiling>
+void SoftmaxFlash(const LocalTensor<T>& dstTensor, const LocalTensor<S>& sumTensor,
+                  const LocalTensor<S>& maxTensor, const LocalTensor<T>& srcTensor,
+                  const LocalTensor<T>& expMaxTensor, const LocalTensor<S>& inSumTensor,
+                  const LocalTensor<S>& inMaxTensor, const LocalTensor<uint8_t>&, const Tiling& tiling,
+                  bool isUpdate = false, const SoftMaxShapeInfo& softmaxShapeInfo = {},
+                  Where where = Where()) {
+    SoftmaxFlash<T, isReuseSource, isBasicBlock>(dstTensor, sumTensor, maxTensor, srcTensor, expMaxTensor,
+                                                 inSumTensor, inMaxTensor, tiling, isUpdate, softmaxShapeInfo,
+                                                 where);
 }
 
 template <typename T, typename U, bool isUpdate = false, bool isReuseSource = false,

@@ -154,7 +154,19 @@ inline void NotifyNextBlock(GlobalTensor<int32_t>&, LocalTensor<int32_t>&, Where
 }
 inline void SetNextTaskStart() {}
 inline void WaitPreTaskEnd() {}
-inline void InitSocState() {}
+// Atomic copies, masks and what LoadData keeps, as a core has them at first; the scale of casts on dav-3510.
+inline void InitSocState() {
+    ascendc_host::Block& block = ascendc_host::current();
+    block.atomic = ascendc_host::Block::Atomic::none;
+    block.counter_mode = false;
+    block.mask_high = block.mask_low = ~uint64_t{0};
+    block.feature_pad = 0;
+    block.feature_boundary = 0;
+#if __NPU_ARCH__ == 3510
+    block.deq.kind = ascendc_host::Block::Dequantiser::Kind::half;
+    block.deq.scale = 1;
+#endif
+}
 // Where the device keeps the flags of CrossCoreSetFlag; here they are the runtime's.
 inline void SetSyncBaseAddr(uint64_t) {}
 

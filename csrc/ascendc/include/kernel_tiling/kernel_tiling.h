@@ -90,6 +90,12 @@ TILING_DATA_FIELD_DEF(uint32_t, inputXSize);
 TILING_DATA_FIELD_DEF(uint32_t, meanVarSize);
 END_TILING_DATA_DEF;
 
+// Rows [a, r].
+BEGIN_TILING_DATA_DEF(LayerNormSeparateTiling)
+TILING_DATA_FIELD_DEF(uint32_t, aLength);
+TILING_DATA_FIELD_DEF(uint32_t, rLength);
+END_TILING_DATA_DEF;
+
 BEGIN_TILING_DATA_DEF(RmsNormTiling)
 TILING_DATA_FIELD_DEF(uint32_t, bLength);
 TILING_DATA_FIELD_DEF(uint32_t, sLength);
@@ -126,7 +132,24 @@ TILING_DATA_FIELD_DEF(uint32_t, hLength);
 TILING_DATA_FIELD_DEF(uint32_t, originalHLength);
 END_TILING_DATA_DEF;
 
-// Of ConfusionTranspose, for the structures that carry it.
+// [n, c, hw], whose channels are in g groups of d.
+BEGIN_TILING_DATA_DEF(GroupNormTiling)
+TILING_DATA_FIELD_DEF(uint32_t, n);
+TILING_DATA_FIELD_DEF(uint32_t, c);
+TILING_DATA_FIELD_DEF(uint32_t, hw);
+TILING_DATA_FIELD_DEF(uint32_t, g);
+TILING_DATA_FIELD_DEF(uint32_t, d);
+TILING_DATA_FIELD_DEF(uint32_t, inputXSize);
+TILING_DATA_FIELD_DEF(uint32_t, meanVarSize);
+END_TILING_DATA_DEF;
+
+// [b, meanVarSize], of which the first originalBLength rows count.
+BEGIN_TILING_DATA_DEF(BatchNormTiling)
+TILING_DATA_FIELD_DEF(uint32_t, originalBLength);
+TILING_DATA_FIELD_DEF(uint32_t, meanVarSize);
+END_TILING_DATA_DEF;
+
+// Of Transpose: the type, and b, n, s and h of what it turns; of a matrix s and h.
 BEGIN_TILING_DATA_DEF(ConfusionTransposeTiling)
 TILING_DATA_FIELD_DEF(uint32_t, param0);
 TILING_DATA_FIELD_DEF(uint32_t, param1);
@@ -199,10 +222,13 @@ END_TILING_DATA_DEF;
 
 namespace AscendC {
 namespace tiling {
+using optiling::BatchNormTiling;
 using optiling::ConfusionTransposeTiling;
 using optiling::DeepNormTiling;
+using optiling::GroupNormTiling;
 using optiling::LayerNormGradBetaTiling;
 using optiling::LayerNormGradTiling;
+using optiling::LayerNormSeparateTiling;
 using optiling::LayerNormTiling;
 using optiling::LogSoftMaxTiling;
 using optiling::PadTiling;
@@ -213,10 +239,13 @@ using optiling::TopkTiling;
 using optiling::UnPadTiling;
 }  // namespace tiling
 }  // namespace AscendC
+using optiling::BatchNormTiling;
 using optiling::ConfusionTransposeTiling;
 using optiling::DeepNormTiling;
+using optiling::GroupNormTiling;
 using optiling::LayerNormGradBetaTiling;
 using optiling::LayerNormGradTiling;
+using optiling::LayerNormSeparateTiling;
 using optiling::LayerNormTiling;
 using optiling::LogSoftMaxTiling;
 using optiling::PadTiling;

@@ -296,6 +296,19 @@ class MatmulImpl {
         write_local(local, tiling_.baseN, block_m(), block_n(), where);
     }
 
+    // To both; what is asked for beside them is about global memory.
+    template <bool sync = true>
+    void GetTensorC(const GlobalTensor<DstT>& gm, const LocalTensor<DstT>& co2Local, uint8_t enAtomic = 0,
+                    bool enSequentialWrite = false, Where where = Where()) {
+        GetTensorC<sync>(gm, enAtomic, enSequentialWrite, where);
+        write_local(co2Local, tiling_.baseN, block_m(), block_n(), where);
+    }
+    // As it was called at first. The block is there when GetTensorC returns: nothing waits for it.
+    void AsyncGetTensorC(const LocalTensor<DstT>& c, Where where = Where()) {
+        GetTensorC<false>(c, 0, false, where);
+    }
+    void WaitGetTensorC() {}
+
   private:
     void restart() { step_ = -1; }
     int block_m() const { return std::min(tiling_.baseM, single_m_ - m_at_ * tiling_.baseM); }

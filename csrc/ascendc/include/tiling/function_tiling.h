@@ -60,6 +60,7 @@ ASCENDC_TMP_SIZE(Log10)
 ASCENDC_TMP_SIZE(Erf)
 ASCENDC_TMP_SIZE(Erfc)
 ASCENDC_TMP_SIZE(Lgamma)
+ASCENDC_TMP_SIZE(Digamma)
 ASCENDC_TMP_SIZE(Floor)
 ASCENDC_TMP_SIZE(Ceil)
 ASCENDC_TMP_SIZE(Round)
@@ -202,6 +203,18 @@ template <typename Shape>
 uint32_t GetSoftMaxFlashV2MinTmpSize(const Shape&, uint32_t, uint32_t, bool, bool = false, bool = false) {
     return least_temporary_space;
 }
+template <typename Shape>
+uint32_t GetSoftMaxFlashMaxTmpSize(const Shape&, uint32_t, bool, bool) {
+    return least_temporary_space;
+}
+template <typename Shape>
+uint32_t GetSoftMaxFlashMinTmpSize(const Shape&, uint32_t, bool, bool) {
+    return least_temporary_space;
+}
+template <typename Shape>
+void GetReduceXorSumMaxMinTmpSize(const Shape&, uint32_t, bool, uint32_t& maxValue, uint32_t& minValue) {
+    maxValue = minValue = least_temporary_space;
+}
 // Both names of the function, and the one tensor and the one scalar that it chooses from.
 #define ASCENDC_SELECT_TMP_SIZE(Name)                                                                    \
     template <typename Shape>                                                                            \
@@ -315,6 +328,11 @@ void SoftMaxGradTilingFunc(const Shape& shape, uint32_t item_size, uint32_t spac
     SoftMaxTilingFunc(shape, item_size, space, tiling);
 }
 template <typename Shape>
+void SoftMaxFlashTilingFunc(const Shape& shape, uint32_t item_size, uint32_t space,
+                            optiling::SoftMaxTiling& tiling, bool = false) {
+    SoftMaxTilingFunc(shape, item_size, space, tiling);
+}
+template <typename Shape>
 void SoftMaxFlashV2TilingFunc(const Shape& shape, uint32_t item_size, uint32_t, uint32_t space,
                               optiling::SoftMaxTiling& tiling, bool, bool = false, bool = false) {
     SoftMaxTilingFunc(shape, item_size, space, tiling);
@@ -363,6 +381,20 @@ void GetLayerNormNDTilingInfo(const Shape& shape, uint32_t, uint32_t item_size, 
     tiling.set_inputXSize(tiling.bLength * tiling.sLength * tiling.hLength);
     tiling.set_meanVarSize(tiling.bLength * tiling.sLength);
 }
+// Of rows [a, r].
+template <typename Shape>
+void GetLayerNormMaxMinTmpSize(const Shape&, uint32_t, bool, bool, bool, uint32_t& maxValue,
+                               uint32_t& minValue) {
+    maxValue = minValue = least_temporary_space;
+}
+template <typename Shape>
+void GetLayerNormNDTilingInfo(const Shape& shape, uint32_t, uint32_t item_size, bool, bool,
+                              optiling::LayerNormSeparateTiling& tiling) {
+    tiling = {};
+    if (shape.GetDimNum() != 2 || shape.GetShapeSize() <= 0 || (item_size != 2 && item_size != 4)) return;
+    tiling.set_aLength(static_cast<uint32_t>(shape.GetDim(0)));
+    tiling.set_rLength(static_cast<uint32_t>(shape.GetDim(1)));
+}
 // As CANN spelt it at first.
 template <typename Shape>
 void GetLayerNormNDTillingInfo(const Shape& shape, uint32_t space, uint32_t item_size, bool reuse,
@@ -408,6 +440,55 @@ bool GetDeepNormTilingInfo(const Shape& shape, const Shape& original, uint32_t s
     return true;
 }
 
+// Of [n, c, h, w]; a tiling without channels of other shapes, and of planes that are no whole blocks of 32
+// bytes.
+template <typename Shape>
+void GetGroupNormMaxMinTmpSize(const Shape&, uint32_t, bool, uint32_t, uint32_t& maxValue,
+                               uint32_t& minValue) {
+    maxValue = minValue = least_temporary_space;
+}
+template <typename Shape>
+void GetGroupNormNDTilingInfo(const Shape& shape, uint32_t, uint32_t item_size, bool, uint32_t groupNum,
+                              optiling::GroupNormTiling& tiling) {
+    tiling = {};
+    if (shape.GetDimNum() != 4 || shape.GetShapeSize() <= 0 || (item_size != 2 && item_size != 4)) return;
+    const int64_t channels = shape.GetDim(1), plane = shape.GetDim(2) * shape.GetDim(3);
+    if (groupNum == 0 || channels % groupNum != 0 || plane * item_size % 32 != 0) return;
+    tiling.set_n(static_cast<uint32_t>(shape.GetDim(0)));
+    tiling.set_c(static_cast<uint32_t>(channels));
+    tiling.set_hw(static_cast<uint32_t>(plane));
+    tiling.set_g(groupNum);
+    tiling.set_d(static_cast<uint32_t>(channels) / groupNum);
+    tiling.set_inputXSize(static_cast<uint32_t>(shape.GetShapeSize()));
+    tiling.set_meanVarSize(static_cast<uint32_t>(shape.GetDim(0)) * groupNum);
+}
+// Of [b, s, h], where s * h and b are whole blocks of 32 bytes, and the first originB of b count.
+template <typename Shape>
+bool is_batch_normalised(const Shape& shape, const Shape& original, uint32_t item_size, bool isBasicBlock) {
+    if (shape.GetDimNum() != 3 || original.GetDimNum() != 3 || shape.GetShapeSize() <= 0) return false;
+    const int64_t places = shape.GetDim(1) * shape.GetDim(2), counted = original.GetDim(0);
+    if ((item_size != 2 && item_size != 4) || places * item_size % 32 != 0 ||
+        shape.GetDim(0) * item_size % 32 != 0 || counted <= 0 || counted > shape.GetDim(0) ||
+        original.GetDim(1) != shape.GetDim(1) || original.GetDim(2) != shape.GetDim(2)) {
+        return false;
+    }
+    return !isBasicBlock || (counted % 8 == 0 && places % 64 == 0 && places < 2048);
+}
+template <typename Shape>
+bool GetBatchNormMaxMinTmpSize(const Shape& shape, const Shape& original, uint32_t item_size, bool,
+                               uint32_t& maxValue, uint32_t& minValue, bool isBasicBlock = false) {
+    maxValue = minValue = least_temporary_space;
+    return is_batch_normalised(shape, original, item_size, isBasicBlock);
+}
+template <typename Shape>
+bool GetBatchNormNDTilingInfo(const Shape& shape, const Shape& original, uint32_t, uint32_t item_size, bool,
+                              optiling::BatchNormTiling& tiling, bool isBasicBlock = false) {
+    tiling = {};
+    if (!is_batch_normalised(shape, original, item_size, isBasicBlock)) return false;
+    tiling.set_originalBLength(static_cast<uint32_t>(original.GetDim(0)));
+    tiling.set_meanVarSize(static_cast<uint32_t>(shape.GetDim(1) * shape.GetDim(2)));
+    return true;
+}
 template <typename Shape>
 void GetLayerNormGradMaxMinTmpSize(const Shape&, uint32_t, bool, uint32_t& maxValue, uint32_t& minValue) {
     maxValue = minValue = least_temporary_space;
@@ -439,6 +520,48 @@ template <typename Shape>
 void GetNormalizeMaxMinTmpSize(const Shape&, uint32_t, uint32_t, bool, bool, bool, uint32_t& maxValue,
                                uint32_t& minValue) {
     maxValue = minValue = least_temporary_space;
+}
+
+// [b, n, s, h] of types 1 to 6, a matrix of type 7, in fractals of 16 x 16; a tiling of no type of other
+// shapes. How the device fills fractals of fewer is not documented.
+#define ASCENDC_TRANSPOSE_TILING(Name)                                                          \
+    template <typename Shape>                                                                   \
+    void Get##Name##MaxMinTmpSize(const Shape&, uint32_t, uint32_t, uint32_t& maxValue,         \
+                                  uint32_t& minValue) {                                         \
+        maxValue = minValue = least_temporary_space;                                            \
+    }                                                                                           \
+    template <typename Shape>                                                                   \
+    void Get##Name##TilingInfo(const Shape& shape, uint32_t, uint32_t item_size, uint32_t type, \
+                               optiling::ConfusionTransposeTiling& tiling) {                    \
+        transpose_tiling(shape, item_size, type, tiling);                                       \
+    }
+template <typename Shape>
+void transpose_tiling(const Shape& shape, uint32_t item_size, uint32_t type,
+                      optiling::ConfusionTransposeTiling& tiling) {
+    tiling = {};
+    const size_t rank = shape.GetDimNum();
+    if (type < 1 || type > 7 || rank != (type == 7 ? 2 : 4) || shape.GetShapeSize() <= 0 ||
+        (item_size != 2 && item_size != 4)) {
+        return;
+    }
+    const bool turns_fractals = type == 2;  // their rows are the n of another matrix
+    if (shape.GetDim(rank - 1) % 16 != 0 || shape.GetDim(rank - 2) % 16 != 0 ||
+        (turns_fractals && shape.GetDim(1) % 16 != 0)) {
+        return;
+    }
+    tiling.set_param0(type);
+    tiling.set_param1(type == 7 ? 1 : static_cast<uint32_t>(shape.GetDim(0)));
+    tiling.set_param2(type == 7 ? 1 : static_cast<uint32_t>(shape.GetDim(1)));
+    tiling.set_param3(static_cast<uint32_t>(shape.GetDim(rank - 2)));
+    tiling.set_param4(static_cast<uint32_t>(shape.GetDim(rank - 1)));
+}
+ASCENDC_TRANSPOSE_TILING(Transpose)
+ASCENDC_TRANSPOSE_TILING(ConfusionTranspose)  // as they were called at first
+#undef ASCENDC_TRANSPOSE_TILING
+template <typename Shape>
+void GetConfusionTransposeOnlyTilingInfo(const Shape& shape, uint32_t, uint32_t item_size,
+                                         optiling::ConfusionTransposeTiling& tiling) {
+    transpose_tiling(shape, item_size, 7, tiling);
 }
 
 // Matrices [height, width] whose rows are padded to whole blocks of 32 bytes, or cut.
