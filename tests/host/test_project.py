@@ -378,8 +378,9 @@ def changed(tmp_path: Path, *changes: tuple[str, str, str]) -> Path:
             "Faulty: attr 'way' has type ListListInt, which aclnn functions do not take",
         ),
         (
-            [("op_host/everything.cpp", ".InitValue({ScalarType::FLOAT32, 2.5})", ".InitValue({{ScalarType::FLOAT32, 1}, {ScalarType::FLOAT32, 2}})")],
-            "Everything: facts: InitValue has two values for one dtype",
+            [("op_host/faulty.cpp", 'Output("y").ParamType(REQUIRED).DataType({ge::DT_FLOAT})',
+              'Output("y").DataType({ge::DT_FLOAT, ge::DT_FLOAT}).InitValue({{ScalarType::FLOAT32, 1}, {ScalarType::FLOAT32, 2}})')],
+            "y: InitValue has two values for one dtype",
         ),
         (
             [("op_host/faulty.cpp", "OP_ADD(", "(void)sizeof(")],
