@@ -346,6 +346,7 @@ def test_what_does_not_end_is_ended(tmp_path: Path) -> None:
     assert one.seconds < 60
 
 
+@pytest.mark.slow
 def test_a_survey_runs_the_tests_of_an_extension(tmp_path: Path) -> None:
     """All of its own tests must pass; a repository may be the extension itself."""
     for name, code, state in (("good", "", State.RAN), ("bad", "raise ValueError('no')", State.BUILT)):
