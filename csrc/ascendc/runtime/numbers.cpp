@@ -1,10 +1,11 @@
 // Conversion between half and float in bulk.
-#include "ascendc_host/numbers.h"
-
+// The compiler's headers come first: the API makes __bf16, which they use, a name of its own.
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <immintrin.h>
 #endif
+
+#include "ascendc_host/numbers.h"
 
 namespace ascendc_host {
 namespace {
