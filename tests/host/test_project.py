@@ -383,6 +383,10 @@ def changed(tmp_path: Path, *changes: tuple[str, str, str]) -> Path:
             "y: InitValue has two values for one dtype",
         ),
         (
+            [("op_host/faulty.cpp", 'Output("y").ParamType(REQUIRED)', 'Output("y").InitValue(5).ParamType(REQUIRED)')],
+            "y: InitValue takes 0, or a number with its ScalarType",
+        ),
+        (
             [("op_host/faulty.cpp", "OP_ADD(", "(void)sizeof(")],
             "compiling libdefinitions failed",
         ),

@@ -89,7 +89,8 @@ struct Definition {
     // InitValue: a type that there is, one value, or one for each dtype and the same where that is the same.
     void check_initial(const ops::OpParamDef& one) const {
         for (const ops::ScalarVar& value : one.initial) {
-            if (value.bytes().empty()) refuse(one.name + ": InitValue has a number without a ScalarType");
+            if (value.bytes().empty())
+                refuse(one.name + ": InitValue takes 0, or a number with its ScalarType");
         }
         if (one.initial.size() < 2) return;
         if (one.initial.size() != one.dtypes.size()) {

@@ -66,8 +66,10 @@ class OpParamDef {
     OpParamDef& To(ge::DataType type) { return to_dtype = type, *this; }
     OpParamDef& To(const char* other) { return to_dtype_of = other, *this; }
     OpParamDef& Version(uint32_t) { return *this; }
-    // All bytes 0; CANN takes no other number here.
-    OpParamDef& InitValue(uint64_t value) { return InitValue(ScalarVar(ScalarType::UINT64, value)); }
+    // All bytes 0: CANN takes no other number without its type, and such a definition is refused.
+    OpParamDef& InitValue(uint64_t value) {
+        return InitValue(ScalarVar(value == 0 ? ScalarType::UINT64 : ScalarType::INVALID_DTYPE, value));
+    }
     OpParamDef& InitValue(const ScalarVar& value) { return initial = {value}, *this; }
     // One for each entry of DataType.
     OpParamDef& InitValue(const std::vector<ScalarVar>& values) { return initial = values, *this; }
