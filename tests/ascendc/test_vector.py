@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from . import cases as cases_
 from .cases import Case
@@ -567,7 +566,11 @@ def _gelu(x: Any) -> Any:
 
 
 def _digamma(x: Any) -> Any:
-    return torch.digamma(torch.from_numpy(x.astype(np.float64))).numpy()
+    """By its recurrence up to where the asymptotic series is exact to 1e-10."""
+    x = x.astype(np.float64)
+    below = sum(1 / (x + k) for k in range(24))
+    x = x + 24
+    return np.log(x) - 1 / (2 * x) - 1 / (12 * x**2) + 1 / (120 * x**4) - 1 / (252 * x**6) - below
 
 
 MATH = {

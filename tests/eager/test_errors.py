@@ -228,7 +228,7 @@ def test_an_operator_that_was_removed(device: str) -> None:
 
 
 QUEUED = """
-import os, sys
+import os, sys, time
 os.environ["TASK_QUEUE_ENABLE"] = sys.argv[2]
 import torch, torch_npu
 sys.path.insert(0, sys.argv[1])
@@ -245,7 +245,10 @@ assert z.cpu().tolist() == [v * 101 for v in range(6)], z
 failing = define_operator(prototype("Failing"), "x[*s] -> y[*s]").overload
 try:
     failing(x)
-    torch.npu.synchronize()
+    # torch_npu empties its queue before it notes the error: synchronising in between sees neither of the two.
+    for _ in range(1000):
+        torch.npu.synchronize()
+        time.sleep(0.001)
 except RuntimeError as error:
     print("failed:", type(error).__name__, error)
 else:
