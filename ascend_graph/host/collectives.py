@@ -43,8 +43,10 @@ def _parse(address: str) -> tuple[str, int, str]:
     return host, int(port), key
 
 
-def connect(address: str, ranks: int, rank: int, device: int) -> tuple[ProcessGroupGloo, list[int]]:
-    """The process group of ``ranks`` processes that were given ``address``, and their process ids.
+def connect(
+    address: str, ranks: int, rank: int, device: int, window: int
+) -> tuple[ProcessGroupGloo, list[int], list[int]]:
+    """The process group of ``ranks`` processes that were given ``address``, their process ids, and the ``window`` that each gave.
 
     Raises:
         ValueError: the address is none of :func:`serve`; the processes do not agree how many ranks there are or who is which; two ranks
@@ -57,7 +59,7 @@ def connect(address: str, ranks: int, rank: int, device: int) -> tuple[ProcessGr
     if store.add(f"claims of rank {rank}", 1) > 1:
         taken = store.get(f"rank{rank}").decode().split()[0]
         raise ValueError(f"rank {rank} of {ranks} is taken by process {taken}; each process needs a RANK of its own")
-    store.set(f"rank{rank}", f"{os.getpid()} {device} {ranks}")
+    store.set(f"rank{rank}", f"{os.getpid()} {device} {ranks} {window}")
     members = []
     for i in range(ranks):
         members.append(store.get(f"rank{i}").decode().split())
@@ -77,4 +79,5 @@ def connect(address: str, ranks: int, rank: int, device: int) -> tuple[ProcessGr
     options._devices = [ProcessGroupGloo.create_device(hostname=_LOOPBACK)]
     options._timeout = timeout
     options._threads = 1
-    return ProcessGroupGloo(store, rank, ranks, options), [int(member[0]) for member in members]
+    group = ProcessGroupGloo(store, rank, ranks, options)
+    return group, [int(member[0]) for member in members], [int(member[3]) for member in members]

@@ -86,10 +86,8 @@ _KERNEL_TYPES = {
     DataType.UINT1: "uint1b_t",
 }
 _ADD_CONFIG = re.compile(r'\bAddConfig\s*\(\s*"(\w+)"')
-_COMMUNICATES = re.compile(r"\bMC2\s*\(\s*\)\s*\.\s*HcclGroup\b")
 #: What AddConfig calls chips with another vector unit, whose kernels are other code than that for the rest.
 _OWN_KERNELS = frozenset({"ascend950", "ascend910_95", "mc62", "mc62cm12a"})
-_THAT_COMMUNICATE = "it communicates (MC2), which the host runtime does not build"
 #: How a source registers a function that launches the operator through aclnn, and how it registers all others.
 _FALLBACK = re.compile(r"\.\s*(?:OpExecuteFunc|Op2StageExecuteFuncs)\s*\(")
 _FUNCTION = re.compile(r"\bOP_ADD\s*\(|\.\s*(?:Tiling|InferShape|InferDataType)\s*\(")
@@ -427,8 +425,6 @@ class ProjectSources:
         named = {soc for path in self.host for soc in _ADD_CONFIG.findall(code_of(path))}
         if is_for_others(named, self.repository.given.architecture):
             raise OperatorPackageError(f"{self.project}: {_other_devices(named, self.repository.given)}")
-        if any(_COMMUNICATES.search(code_of(path)) for path in self.host):
-            raise OperatorPackageError(f"{self.project}: {_THAT_COMMUNICATE}")
 
     def host_library(self, name: str, source: Path, work: Path, *, beside: Path | None = None) -> CppLibrary:
         """A library of the project's host sources and one more, which needs the one beside it."""
@@ -758,8 +754,6 @@ def _operator(
             )
     if is_for_others(found["socs"], given.architecture):
         raise OperatorPackageError(f"{op_type}: {_other_devices(found['socs'], given)}")
-    if found["communicates"]:
-        raise OperatorPackageError(f"{op_type}: {_THAT_COMMUNICATE}")
     combinations = tuple(tuple(DataType(number) for number in one) for one in found["combinations"])
     formats = tuple(map(tuple, found["formats"]))
     columns = [tuple(dict.fromkeys(column)) for column in zip(*combinations, strict=True)]

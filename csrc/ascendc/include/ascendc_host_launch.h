@@ -44,6 +44,7 @@ void ascendgraphRelease(uint64_t held);
 int64_t ascendgraphNow(void);
 const char* ascendgraphEndText(int ended);
 bool ascendgraphInterruptIsRaised(void);
+double ascendgraphKernelTimeout(void);
 
 // The allocation that contains `p`, when the runtime made it: returns true and sets its start and its size in
 // bytes. Weak: without it only the sizes given to GlobalTensor::SetGlobalBuffer are checked.

@@ -6,6 +6,7 @@
 #include "ascendc_host/arithmetic.h"
 #include "ascendc_host/broadcast.h"
 #include "ascendc_host/cast.h"
+#include "ascendc_host/communication.h"
 #include "ascendc_host/compare.h"
 #include "ascendc_host/copy.h"
 #include "ascendc_host/copy_dimensions.h"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdarg>
 #include <cstdio>
@@ -23,6 +24,7 @@
 
 #include "ascendc_host/runtime.h"
 #include "hold.h"
+#include "service.h"
 
 namespace ascendc_host {
 
@@ -135,9 +137,19 @@ struct Memories {
 
 class Runner {
   public:
-    Runner(const char* kernel, uint32_t blocks, std::optional<uint64_t> tiling_key, Body body,
-           const void* arguments)
-        : kernel_(kernel), blocks_(blocks), tiling_key_(tiling_key), body_(body), arguments_(arguments) {}
+    Runner(const char* kernel, uint32_t blocks, std::optional<uint64_t> tiling_key, const Contexts& contexts,
+           Body body, const void* arguments)
+        : kernel_(kernel),
+          blocks_(blocks),
+          tiling_key_(tiling_key),
+          contexts_(contexts),
+          body_(body),
+          arguments_(arguments) {}
+    ~Runner() {
+        if (services_ != nullptr) services_->leave();
+    }
+    Runner(const Runner&) = delete;
+    Runner& operator=(const Runner&) = delete;
 
     // Empty when every block ended well.
     Violation run() {
@@ -146,6 +158,7 @@ class Runner {
         for (;;) {
             reset(type);
             run_all();
+            if (failure_.what.empty() && services_ != nullptr) end_communication();
             if (restart_ == KernelType::undeclared || !failure_.what.empty()) return failure_;
             if (type != KernelType::undeclared && !assumed_) {
                 return {format("kernel %s: KERNEL_TASK_TYPE_DEFAULT names two types in one launch", kernel_),
@@ -170,7 +183,7 @@ class Runner {
         --running_;
         start_more(1);
         find_deadlock();
-        while (!ready() && !cancelled()) changed_.wait(lock);
+        while (!ready() && !cancelled()) wait_for_change(lock, hold);
         waiters_.erase(self);
         ++running_;
         if (!ready()) throw Cancelled{};
@@ -249,6 +262,13 @@ class Runner {
 
     bool interrupted() const { return interrupted_; }
 
+    // Under the lock, or where the launch has one block.
+    Services& services() {
+        if (services_ == nullptr)
+            services_ = std::make_shared<Services>([this](const std::function<void()>& f) { change(f); });
+        return *services_;
+    }
+
     // That an integer was divided by zero, as a sentence; empty when none was.
     std::string divisions() const {
         if (!divided_at_.has_value()) return "";
@@ -266,6 +286,39 @@ class Runner {
   private:
     struct Run;
     static thread_local Run* this_run;
+
+    // Other ranks may let a block wait for long: Ctrl-C and the limit of time reach it meanwhile.
+    void wait_for_change(std::unique_lock<std::mutex>& lock, const Hold& hold) {
+        if (services_ == nullptr) return changed_.wait(lock);
+        constexpr std::chrono::milliseconds interval{100};
+        if (changed_.wait_for(lock, interval) == std::cv_status::no_timeout) return;
+        lock.unlock();
+        hold.pause();
+        lock.lock();
+    }
+    // After all blocks: nothing may be left that a kernel gave to its communicators.
+    void end_communication() {
+        const Hold hold;
+        std::unique_lock<std::mutex> lock(mutex_);
+        if (restart_ != KernelType::undeclared) {
+            if (services_->begun())
+                failure_ = {
+                    format("kernel %s communicates before KERNEL_TASK_TYPE_DEFAULT; declare its type first",
+                           kernel_),
+                    aicore_exception};
+            return;
+        }
+        const int64_t limit = static_cast<int64_t>(ascendgraphKernelTimeout() * 1e9);
+        while (services_->busy()) {
+            changed_.wait_for(lock, std::chrono::milliseconds(100));
+            if (limit > 0 && ascendgraphNow() - start_ > limit) break;
+        }
+        const std::string unfinished = services_->busy()
+                                           ? "a collective " + std::string(ascendgraphEndText(SIGALRM))
+                                           : services_->unfinished();
+        if (!unfinished.empty())
+            failure_ = {format("kernel %s: %s", kernel_, unfinished.c_str()), aicore_exception};
+    }
 
     struct Rendezvous {
         uint32_t arrived = 0;
@@ -390,6 +443,7 @@ class Runner {
         block.type = type_;
         block.tiling_key = tiling_key_.value_or(0);
         block.tiling_key_given = tiling_key_.has_value();
+        block.contexts = contexts_;
         block.sub_count = sub_count();
         if (per_group() > 1) {
             block.core = job % per_group() == 0 ? Core::aic : Core::aiv;
@@ -485,6 +539,7 @@ class Runner {
     // Under the lock: when nothing runs or will start and no waiter can go on, no waiter ever will.
     void find_deadlock() {
         if (cancelled() || running_ > 0 || starting_ > 0 || next_ < jobs() || waiters_.empty()) return;
+        if (services_ != nullptr && services_->busy()) return;
         for (const auto& waiter : waiters_) {
             if ((*waiter.ready)()) return;
         }
@@ -501,6 +556,7 @@ class Runner {
     const char* kernel_;
     uint32_t blocks_;
     std::optional<uint64_t> tiling_key_;
+    Contexts contexts_;
     Body body_;
     const void* arguments_;
     const int64_t start_ = ascendgraphNow();
@@ -524,6 +580,7 @@ class Runner {
     std::map<std::pair<uint32_t, int>, int64_t> flags_;
     std::map<std::pair<int64_t, int>, int64_t> events_;
     std::atomic<bool> polled_{false};
+    std::shared_ptr<Services> services_;
 };
 
 thread_local Runner* Runner::mine = nullptr;
@@ -639,6 +696,12 @@ void wait_block_event(int64_t block, int event, const Where& where) {
 }
 void poll() { Runner::mine->poll(); }
 
+Services& services_of_launch() { return Runner::mine->services(); }
+void in_launch(const std::function<void()>& function) { Runner::mine->change(function); }
+void wait_in_launch(const std::function<bool()>& ready, const char* what, const Where& where) {
+    Runner::mine->wait(ready, what, where);
+}
+
 namespace {
 std::mutex& global_lock(size_t slot) {
     static std::mutex locks[64];
@@ -672,8 +735,10 @@ struct alignas(std::max_align_t) Header {
     Body body;
     std::optional<uint64_t> tiling_key;
     uint32_t blocks;
+    Contexts contexts;
 };
 thread_local std::optional<uint64_t> next_tiling_key;
+thread_local Contexts next_contexts{};
 void warn_once(const std::string& text) {
     static auto& said = *new std::set<std::string>;
     static auto& mutex = *new std::mutex;
@@ -682,7 +747,8 @@ void warn_once(const std::string& text) {
 }
 void run_launch(void* bytes) {
     const auto* header = static_cast<const Header*>(bytes);
-    Runner runner(header->kernel, header->blocks, header->tiling_key, header->body, header + 1);
+    Runner runner(header->kernel, header->blocks, header->tiling_key, header->contexts, header->body,
+                  header + 1);
     Violation failure = runner.run();
     if (runner.interrupted() && ascendgraphInterruptIsRaised()) return;
     const std::string divisions = runner.divisions();
@@ -696,10 +762,12 @@ void run_launch(void* bytes) {
 }  // namespace
 
 extern "C" void ascendcHostSetTilingKey(uint64_t key) { next_tiling_key = key; }
+void set_contexts(const Contexts& contexts) { next_contexts = contexts; }
 
 uint32_t launch_bytes(const char* kernel, int architecture, uint32_t block_count, void* stream, Body body,
                       const void* arguments, size_t bytes) {
     const auto tiling_key = std::exchange(next_tiling_key, std::nullopt);
+    const Contexts contexts = std::exchange(next_contexts, Contexts{});
     if (architecture != this_architecture()) {
         ascendgraphSetError(
             param_invalid,
@@ -714,7 +782,7 @@ uint32_t launch_bytes(const char* kernel, int architecture, uint32_t block_count
         return param_invalid;
     }
     std::unique_ptr<Header[]> copy(new Header[1 + (bytes + sizeof(Header) - 1) / sizeof(Header)]);
-    copy[0] = {kernel, body, tiling_key, block_count};
+    copy[0] = {kernel, body, tiling_key, block_count, contexts};
     std::memcpy(&copy[1], arguments, bytes);
     return static_cast<uint32_t>(
         ascendgraphLaunchHost(stream, run_launch, copy.get(), sizeof(Header) + bytes, kernel));

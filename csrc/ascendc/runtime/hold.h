@@ -12,6 +12,11 @@ class Hold {
     Hold(const Hold&) = delete;
     Hold& operator=(const Hold&) = delete;
     ~Hold() { ascendgraphRelease(held_); }
+    // Here, and only here, the thread may be taken out.
+    void pause() const {
+        ascendgraphRelease(held_);
+        ascendgraphHold();
+    }
 
   private:
     const uint64_t held_;

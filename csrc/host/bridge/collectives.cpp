@@ -283,14 +283,18 @@ int serve(char* address, size_t size) {
 }
 
 int connect(const char* address, uint32_t ranks, uint32_t rank, int32_t device, uint32_t timeout,
-            void** group) {
+            Member* members, void** group) {
     return with_python([&] {
-        auto made = collectives().attr("connect")(address, ranks, rank, device).cast<py::tuple>();
+        auto made = collectives()
+                        .attr("connect")(address, ranks, rank, device, members[rank].window)
+                        .cast<py::tuple>();
+        const auto processes = made[1].cast<std::vector<int64_t>>();
+        const auto windows = made[2].cast<std::vector<int32_t>>();
+        for (uint32_t i = 0; i < ranks; ++i) members[i] = {processes[i], windows[i]};
         // 0 is no limit; c10d has none of its own, and counts in milliseconds of 64 bits.
         const std::chrono::seconds limit =
             timeout == 0 ? std::chrono::hours(24 * 365) : std::chrono::seconds(timeout);
-        *group = new Group{made[0].cast<c10::intrusive_ptr<c10d::Backend>>(),
-                           made[1].cast<std::vector<int64_t>>(), limit};
+        *group = new Group{made[0].cast<c10::intrusive_ptr<c10d::Backend>>(), processes, limit};
     });
 }
 

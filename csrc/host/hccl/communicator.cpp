@@ -15,6 +15,7 @@ const Transport* transport() { return installed ? &*installed : nullptr; }
 // destroyed.
 struct Communicator::State {
     void* group;
+    const Transport transport;
     std::string name;
     mutable std::mutex mutex;
     std::condition_variable changed;
@@ -27,6 +28,7 @@ struct Communicator::State {
         job.error = error;
         job.text = std::move(text);
         job.done = true;
+        if (job.ended) job.ended(job);
         ascendgraphRemoteEnds();
     }
 
@@ -42,7 +44,7 @@ struct Communicator::State {
             if (text.empty()) {
                 busy = true;
                 lock.unlock();
-                error = installed->run(group, job->call->function, job->call->call);
+                error = transport.run(group, job->call->function, job->call->call);
                 if (error != ACL_SUCCESS) text = name + ": " + ascendgraphRecentError();
                 lock.lock();
                 busy = false;
@@ -51,7 +53,7 @@ struct Communicator::State {
                 failure = text;
                 // Others may wait for this rank, not for the one at fault: they are told, too.
                 lock.unlock();
-                installed->close(group);
+                transport.close(group);
                 lock.lock();
                 group = nullptr;
             }
@@ -59,18 +61,19 @@ struct Communicator::State {
             finish(*job, error, std::move(text));
             lock.lock();
         }
-        for (const auto& job : jobs) finish(*job, ACL_ERROR_FAILURE, name + " was destroyed");
-        jobs.clear();
+        const auto left = std::move(jobs);
         lock.unlock();
-        if (group != nullptr) installed->close(group);
+        for (const auto& job : left) finish(*job, ACL_ERROR_FAILURE, name + " was destroyed");
+        if (group != nullptr) transport.close(group);
     }
 };
 
-Communicator::Communicator(std::string name, uint32_t ranks, uint32_t rank, void* group)
-    : name(std::move(name)), ranks(ranks), rank(rank), state_(std::make_shared<State>()) {
-    state_->group = group;
-    state_->name =
+Communicator::Communicator(std::string name, uint32_t ranks, uint32_t rank, int32_t device, void* group,
+                           const Transport& transport, std::unique_ptr<Windows> windows)
+    : name(std::move(name)), ranks(ranks), rank(rank), device(device), windows_(std::move(windows)) {
+    const std::string text =
         "communicator " + this->name + ", rank " + std::to_string(rank) + " of " + std::to_string(ranks);
+    state_ = std::shared_ptr<State>(new State{group, transport, text, {}, {}, {}, false, false, ""});
     std::thread([state = state_] { state->run(); }).detach();
 }
 
@@ -80,8 +83,8 @@ Communicator::~Communicator() {
     state_->changed.notify_all();
 }
 
-std::shared_ptr<Job> Communicator::begin(std::shared_ptr<const OwnedCall> call) {
-    auto job = std::make_shared<Job>(std::move(call));
+std::shared_ptr<Job> Communicator::begin(std::shared_ptr<const OwnedCall> call, Job::Ended ended) {
+    auto job = std::make_shared<Job>(std::move(call), std::move(ended));
     ascendgraphRemoteBegins();
     std::lock_guard<std::mutex> lock(state_->mutex);
     state_->jobs.push_back(job);

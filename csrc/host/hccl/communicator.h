@@ -14,6 +14,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -21,7 +22,9 @@
 #include <vector>
 
 #include "ascend_graph/collectives.h"
+#include "ascend_graph/kernel_context.h"
 #include "hccl/abi.h"
+#include "hccl/windows.h"
 
 namespace ascend_graph::host {
 
@@ -32,10 +35,13 @@ struct OwnedCall {
     std::vector<Piece> sends, receives;
 };
 
-// A collective under way.
+// A collective under way. `ended` is called when it is done, by any thread.
 struct Job {
-    explicit Job(std::shared_ptr<const OwnedCall> call) : call(std::move(call)) {}
+    using Ended = std::function<void(const Job&)>;
+    Job(std::shared_ptr<const OwnedCall> call, Ended ended)
+        : call(std::move(call)), ended(std::move(ended)) {}
     const std::shared_ptr<const OwnedCall> call;
+    const Ended ended;
     std::atomic<bool> done{false};
     aclError error = ACL_SUCCESS;
     std::string text;
@@ -45,22 +51,31 @@ class Communicator {
   public:
     const std::string name;
     const uint32_t ranks, rank;
+    const int32_t device;
 
-    Communicator(std::string name, uint32_t ranks, uint32_t rank, void* group);
+    Communicator(std::string name, uint32_t ranks, uint32_t rank, int32_t device, void* group,
+                 const Transport& transport, std::unique_ptr<Windows> windows);
     // Collectives that have begun fail, here or at the others.
     ~Communicator();
 
     // Begins a collective; it is announced as remote work until it is done.
-    std::shared_ptr<Job> begin(std::shared_ptr<const OwnedCall> call);
+    std::shared_ptr<Job> begin(std::shared_ptr<const OwnedCall> call, Job::Ended ended = nullptr);
     // Why the communicator is of no use any more; "" as long as it is.
     std::string failure() const;
+    // What its kernels have of it; it fails where the windows of a rank cannot be reached.
+    KernelContext& context();
 
   private:
     struct State;
     std::shared_ptr<State> state_;
+    std::mutex context_mutex_;
+    std::unique_ptr<Windows> windows_;
+    std::unique_ptr<uint8_t[]> context_;
 };
 
 // The transport that the bridge supplied; null in a process without it.
 const Transport* transport();
+// Between the ranks of one process.
+const Transport& local_transport();
 
 }  // namespace ascend_graph::host

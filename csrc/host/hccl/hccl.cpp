@@ -1,4 +1,5 @@
 // libhccl.so: HCCL's functions. Each checks what it is given and puts its collective on the stream.
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -10,13 +11,19 @@
 #include "hccl/communicator.h"
 
 ACL_EXPORT aclError aclrtGetDevice(int32_t* id);
+ACL_EXPORT aclError aclrtSetDevice(int32_t id);
 
 namespace ascend_graph::host {
 namespace {
 
 std::mutex mutex;  // of all communicators
 auto& communicators = *new std::map<HcclComm, std::shared_ptr<Communicator>>;
-int unnamed = 0;
+
+int32_t current_device() {
+    int32_t device = 0;
+    aclrtGetDevice(&device);
+    return device;
+}
 
 HcclResult refuse(HcclResult code, const std::string& text) {
     ascendgraphFail(code, text.c_str());
@@ -29,12 +36,8 @@ std::shared_ptr<Communicator> communicator_of(HcclComm handle) {
     return found == communicators.end() ? nullptr : found->second;
 }
 
-HcclResult no_transport(const char* function) {
-    return refuse(HCCL_E_UNAVAIL,
-                  std::string(function) +
-                      ": collectives of the host runtime need a process with PyTorch; this one "
-                      "has not loaded the bridge to it");
-}
+// Between processes with PyTorch its own; a program without it has its ranks in itself.
+const Transport& the_transport() { return transport() != nullptr ? *transport() : local_transport(); }
 
 uint32_t element_size(HcclDataType dtype) {
     switch (dtype) {
@@ -56,8 +59,9 @@ uint32_t element_size(HcclDataType dtype) {
         case HCCL_DATA_TYPE_UINT64:
         case HCCL_DATA_TYPE_FP64:
             return 8;
+        default:
+            return 0;
     }
-    return 0;
 }
 
 // The dtypes that the emulated device reduces (Ascend 910B: HCCL's reference, "HcclAllReduce").
@@ -217,9 +221,18 @@ class Entry {
     HcclResult error_ = HCCL_SUCCESS;
 };
 
-HcclResult connect(const char* function, uint32_t ranks, const HcclRootInfo* root, uint32_t rank,
-                   const std::string& given_name, uint32_t timeout, HcclComm* comm) {
-    if (transport() == nullptr) return no_transport(function);
+// The size of a window in MiB: the communicator's option, or CANN's variable, or its default.
+uint64_t window_mib(uint32_t option) {
+    if (option != HCCL_COMM_CONFIG_NOT_SET && option != 0) return option;
+    const char* text = std::getenv("HCCL_BUFFSIZE");
+    char* end = nullptr;
+    const unsigned long given = text == nullptr ? 0 : std::strtoul(text, &end, 10);
+    return given == 0 || *end != '\0' ? HCCL_COMM_DEFAULT_BUFFSIZE : given;
+}
+
+HcclResult connect(const char* function, const Transport& transport, uint32_t ranks, const HcclRootInfo* root,
+                   uint32_t rank, const std::string& given_name, uint32_t buffer_size, uint32_t timeout,
+                   HcclComm* comm) {
     if (root == nullptr || comm == nullptr)
         return refuse(HCCL_E_PTR, std::string(function) + ": rootInfo or comm is null");
     if (ranks == 0 || rank >= ranks) {
@@ -228,14 +241,23 @@ HcclResult connect(const char* function, uint32_t ranks, const HcclRootInfo* roo
     }
     const std::string address(root->internal, strnlen(root->internal, sizeof root->internal));
     void* group = nullptr;
-    int32_t device = 0;
-    aclrtGetDevice(&device);
-    if (transport()->connect(address.c_str(), ranks, rank, device, timeout, &group) != ACL_SUCCESS)
+    const int32_t device = current_device();
+    std::unique_ptr<Windows> windows;
+    try {
+        windows = std::make_unique<Windows>(window_mib(buffer_size) * Windows::kMiB);
+    } catch (const std::exception& error) {
+        return refuse(HCCL_E_MEMORY, std::string(function) + ": " + error.what());
+    }
+    windows->members.resize(ranks);
+    windows->members[rank].window = windows->descriptor();
+    if (transport.connect(address.c_str(), ranks, rank, device, timeout, windows->members.data(), &group) !=
+        ACL_SUCCESS)
         return refuse(HCCL_E_INTERNAL, std::string(function) + ": " + ascendgraphRecentError());
     std::lock_guard<std::mutex> lock(mutex);
     const std::string name =
-        given_name.empty() ? "hccl_" + std::to_string(unnamed++) + "_" + address : given_name;
-    auto made = std::make_shared<Communicator>(name, ranks, rank, group);
+        given_name.empty() ? "hccl_" + address : given_name;
+    auto made =
+        std::make_shared<Communicator>(name, ranks, rank, device, group, transport, std::move(windows));
     *comm = made.get();
     communicators.emplace(*comm, std::move(made));
     return HCCL_SUCCESS;
@@ -249,38 +271,105 @@ uint32_t execution_timeout() {
     return end == nullptr || end == text || *end != '\0' ? 1836 : static_cast<uint32_t>(seconds);
 }
 
+// Of the ranks of one process each has a communicator of the name: that of the thread's device is meant. Null
+// where there is none; `known` says which there are.
+std::shared_ptr<Communicator> communicator_named(const std::string& name, std::string& known) {
+    std::shared_ptr<Communicator> found;
+    std::lock_guard<std::mutex> lock(mutex);
+    for (const auto& [handle, communicator] : communicators) {
+        if (communicator->name == name && (found == nullptr || communicator->device == current_device()))
+            found = communicator;
+        known += (known.empty() ? "" : ", ") + communicator->name;
+    }
+    if (known.empty()) known = "none";
+    return found;
+}
+
+// What an operator package asks for a launch.
+int hold_context(const char* group, KernelContext** context, void** held) {
+    const std::string name = group == nullptr ? "" : group;
+    std::string known;
+    std::shared_ptr<Communicator> found = communicator_named(name, known);
+    if (found == nullptr) {
+        return ascendgraphFail(HCCL_E_PARA,
+                               ("no communicator is named '" + name + "'; there are: " + known).c_str());
+    }
+    try {
+        *context = &found->context();
+    } catch (const std::exception& error) {
+        return ascendgraphFail(HCCL_E_INTERNAL, ("communicator " + name + ": " + error.what()).c_str());
+    }
+    *held = new std::shared_ptr<Communicator>(std::move(found));
+    return ACL_SUCCESS;
+}
+const bool contexts_are_there = [] {
+    ascendgraphSetContexts(hold_context,
+                           [](void* held) { delete static_cast<std::shared_ptr<Communicator>*>(held); });
+    return true;
+}();
+
 }  // namespace
 }  // namespace ascend_graph::host
 
 using namespace ascend_graph::host;
 
 // torchair sets before every run whether collectives are deterministic; these always are.
-ACL_EXPORT int HcclSetConfig(int, int64_t) { return HCCL_SUCCESS; }
+ACL_EXPORT HcclResult HcclSetConfig(HcclConfig, HcclConfigValue) { return HCCL_SUCCESS; }
 
 ACL_EXPORT uint32_t HcclGetCommConfigCapability() { return kConfigCapability; }
 
 ACL_EXPORT HcclResult HcclGetRootInfo(HcclRootInfo* info) {
     if (info == nullptr) return refuse(HCCL_E_PTR, "HcclGetRootInfo: rootInfo is null");
-    if (transport() == nullptr) return no_transport("HcclGetRootInfo");
     std::memset(info, 0, sizeof *info);
-    if (transport()->serve(info->internal, sizeof info->internal) != ACL_SUCCESS)
+    if (the_transport().serve(info->internal, sizeof info->internal) != ACL_SUCCESS)
         return refuse(HCCL_E_INTERNAL, std::string("HcclGetRootInfo: ") + ascendgraphRecentError());
     return HCCL_SUCCESS;
 }
 
 ACL_EXPORT HcclResult HcclCommInitRootInfo(uint32_t ranks, const HcclRootInfo* root, uint32_t rank,
                                            HcclComm* comm) {
-    return connect("HcclCommInitRootInfo", ranks, root, rank, "", execution_timeout(), comm);
+    return connect("HcclCommInitRootInfo", the_transport(), ranks, root, rank, "", 0, execution_timeout(),
+                   comm);
 }
 
 ACL_EXPORT HcclResult HcclCommInitRootInfoConfig(uint32_t ranks, const HcclRootInfo* root, uint32_t rank,
                                                  const HcclCommConfig* config, HcclComm* comm) {
     if (config == nullptr) return refuse(HCCL_E_PTR, "HcclCommInitRootInfoConfig: config is null");
     constexpr int32_t kNotSet = -1;
-    const uint32_t timeout =
-        config->timeout == kNotSet ? execution_timeout() : static_cast<uint32_t>(config->timeout);
-    const std::string name(config->name, strnlen(config->name, sizeof config->name));
-    return connect("HcclCommInitRootInfoConfig", ranks, root, rank, name, timeout, comm);
+    const uint32_t timeout = config->hcclExecTimeOut == kNotSet
+                                 ? execution_timeout()
+                                 : static_cast<uint32_t>(config->hcclExecTimeOut);
+    const std::string name(config->hcclCommName, strnlen(config->hcclCommName, sizeof config->hcclCommName));
+    return connect("HcclCommInitRootInfoConfig", the_transport(), ranks, root, rank, name,
+                   config->hcclBufferSize, timeout, comm);
+}
+
+ACL_EXPORT HcclResult HcclCommInitAll(uint32_t count, int32_t* devices, HcclComm* comms) {
+    if (devices == nullptr || comms == nullptr)
+        return refuse(HCCL_E_PTR, "HcclCommInitAll: devices or comms is null");
+    if (count == 0) return refuse(HCCL_E_PARA, "HcclCommInitAll: ndev is 0; give at least 1");
+    HcclRootInfo root{};
+    if (local_transport().serve(root.internal, sizeof root.internal) != ACL_SUCCESS)
+        return refuse(HCCL_E_INTERNAL, std::string("HcclCommInitAll: ") + ascendgraphRecentError());
+    // Each rank waits for the others to come.
+    std::vector<HcclResult> results(count, HCCL_SUCCESS);
+    std::vector<std::string> texts(count);
+    std::vector<std::thread> threads;
+    for (uint32_t rank = 0; rank < count; ++rank) {
+        threads.emplace_back([&, rank] {
+            if (aclrtSetDevice(devices[rank]) != ACL_SUCCESS)
+                results[rank] = HCCL_E_PARA;
+            else
+                results[rank] = connect("HcclCommInitAll", local_transport(), count, &root, rank, "", 0,
+                                        execution_timeout(), &comms[rank]);
+            if (results[rank] != HCCL_SUCCESS) texts[rank] = ascendgraphRecentError();
+        });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (uint32_t rank = 0; rank < count; ++rank) {
+        if (results[rank] != HCCL_SUCCESS) return refuse(results[rank], texts[rank]);
+    }
+    return HCCL_SUCCESS;
 }
 
 ACL_EXPORT HcclResult HcclCommDestroy(HcclComm comm) {
@@ -305,16 +394,13 @@ ACL_EXPORT HcclResult HcomGetCommHandleByGroup(const char* group, HcclComm* comm
     if (group == nullptr || comm == nullptr)
         return refuse(HCCL_E_PTR, "HcomGetCommHandleByGroup: group or commHandle is null");
     std::string known;
-    std::lock_guard<std::mutex> lock(mutex);
-    for (const auto& [handle, communicator] : communicators) {
-        if (communicator->name == group) {
-            *comm = handle;
-            return HCCL_SUCCESS;
-        }
-        known += (known.empty() ? "" : ", ") + communicator->name;
+    const auto found = communicator_named(group, known);
+    if (found == nullptr) {
+        return refuse(HCCL_E_PARA, std::string("HcomGetCommHandleByGroup: no communicator is named ") +
+                                       group + "; there are: " + known);
     }
-    return refuse(HCCL_E_PARA, std::string("HcomGetCommHandleByGroup: no communicator is named ") + group +
-                                   "; there are: " + (known.empty() ? "none" : known));
+    *comm = found.get();
+    return HCCL_SUCCESS;
 }
 
 ACL_EXPORT HcclResult HcclGetRankSize(HcclComm comm, uint32_t* ranks) {
@@ -503,8 +589,9 @@ ACL_EXPORT HcclResult HcclBatchSendRecv(HcclSendRecvItem* items, uint32_t count,
     Entry entry("HcclBatchSendRecv", comm, Collective::kExchange, HCCL_DATA_TYPE_UINT8);
     for (uint32_t i = 0; i < count && !entry.failed(); ++i) {
         const HcclSendRecvItem& item = items[i];
-        const uint64_t bytes = item.count * element_size(item.dtype);
-        item.type == 0 ? entry.sends(item.buf, bytes, item.peer) : entry.receives(item.buf, bytes, item.peer);
+        const uint64_t bytes = item.count * element_size(item.dataType);
+        item.sendRecvType == HCCL_SEND ? entry.sends(item.buf, bytes, item.remoteRank)
+                                       : entry.receives(item.buf, bytes, item.remoteRank);
     }
     return entry.enqueue(stream);
 }

@@ -7,6 +7,7 @@
 #ifndef ASCENDC_HOST_RUNTIME_H
 #define ASCENDC_HOST_RUNTIME_H
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -94,6 +95,9 @@ struct Queue {
     Where initialised;
 };
 
+// The contexts of a kernel's communicators, where it has any.
+using Contexts = std::array<void*, 2>;
+
 // The state of one block, alone on its thread.
 class Block {
   public:
@@ -108,6 +112,7 @@ class Block {
     bool tiling_key_given = false;
     std::vector<uint64_t> tiling_keys_asked;  // by TILING_KEY_IS, without success
     uint8_t* workspace = nullptr;             // of SetSysWorkspace
+    Contexts contexts{};
     Where where;                              // the API called last
 
     // Registers of the vector unit.
@@ -287,6 +292,8 @@ uint32_t launch_bytes(const char* kernel, int architecture, uint32_t block_count
 // The tiling key of the next launch by this thread; a launch without one runs with key 0, as the device does.
 // A kernel that asks TILING_KEY_IS must know a key that was given.
 extern "C" void ascendcHostSetTilingKey(uint64_t key);
+// Its communicators'.
+void set_contexts(const Contexts& contexts);
 
 // Kernel arguments as the device receives them: values, copied at the launch.
 template <typename... Ts>

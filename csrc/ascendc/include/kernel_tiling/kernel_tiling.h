@@ -218,6 +218,36 @@ TILING_DATA_FIELD_DEF(uint16_t, vreducehalfValMask6);
 TILING_DATA_FIELD_DEF(uint16_t, vreducehalfValMask7);
 END_TILING_DATA_DEF;
 
+// Of communication; filled by Mc2CcTilingConfig alone.
+BEGIN_TILING_DATA_DEF(Mc2InitTiling)
+TILING_DATA_FIELD_DEF_ARR(uint8_t, 64, reserved);
+END_TILING_DATA_DEF;
+
+BEGIN_TILING_DATA_DEF(Mc2CcTiling)
+TILING_DATA_FIELD_DEF_ARR(uint8_t, 512, reserved);
+END_TILING_DATA_DEF;
+
+// The same of old, which tiling functions fill by themselves.
+BEGIN_TILING_DATA_DEF(Mc2ServerCfg)
+TILING_DATA_FIELD_DEF(uint32_t, version);
+TILING_DATA_FIELD_DEF(uint8_t, debugMode);
+TILING_DATA_FIELD_DEF(uint8_t, sendArgIndex);
+TILING_DATA_FIELD_DEF(uint8_t, recvArgIndex);
+TILING_DATA_FIELD_DEF(uint8_t, commOutArgIndex);
+TILING_DATA_FIELD_DEF_ARR(uint8_t, 8, reserved);
+END_TILING_DATA_DEF;
+
+BEGIN_TILING_DATA_DEF(Mc2HcommCfg)
+TILING_DATA_FIELD_DEF(uint8_t, skipLocalRankCopy);
+TILING_DATA_FIELD_DEF(uint8_t, skipBufferWindowCopy);
+TILING_DATA_FIELD_DEF(uint8_t, stepSize);
+TILING_DATA_FIELD_DEF_ARR(char, 13, reserved);
+TILING_DATA_FIELD_DEF_ARR(char, 128, groupName);
+TILING_DATA_FIELD_DEF_ARR(char, 128, algConfig);
+TILING_DATA_FIELD_DEF(uint32_t, opType);
+TILING_DATA_FIELD_DEF(uint32_t, reduceType);
+END_TILING_DATA_DEF;
+
 }  // namespace optiling
 
 namespace AscendC {
@@ -231,6 +261,10 @@ using optiling::LayerNormGradTiling;
 using optiling::LayerNormSeparateTiling;
 using optiling::LayerNormTiling;
 using optiling::LogSoftMaxTiling;
+using optiling::Mc2CcTiling;
+using optiling::Mc2HcommCfg;
+using optiling::Mc2InitTiling;
+using optiling::Mc2ServerCfg;
 using optiling::PadTiling;
 using optiling::RmsNormTiling;
 using optiling::SoftMaxTiling;
@@ -248,6 +282,10 @@ using optiling::LayerNormGradTiling;
 using optiling::LayerNormSeparateTiling;
 using optiling::LayerNormTiling;
 using optiling::LogSoftMaxTiling;
+using optiling::Mc2CcTiling;
+using optiling::Mc2HcommCfg;
+using optiling::Mc2InitTiling;
+using optiling::Mc2ServerCfg;
 using optiling::PadTiling;
 using optiling::RmsNormTiling;
 using optiling::SoftMaxTiling;

@@ -8,6 +8,7 @@
 #include "../kernel_tiling/kernel_tiling.h"
 #include "../securec.h"
 #include "function_tiling.h"
+#include "hccl/hccl_tiling.h"
 #include "matmul_cores.h"
 #include "platform/platform_ascendc.h"
 // ge::Shape, which callers of these functions make without an include of their own.

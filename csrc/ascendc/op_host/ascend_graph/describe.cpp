@@ -88,7 +88,7 @@ std::string operation(const ops::OpDef& op) {
                                 [](const auto& kind) { return json(static_cast<int64_t>(kind.format)); });
                 }) +
            ", \"socs\": " + json(socs) + ", \"kernel_file\": " + json(file) +
-           ", \"communicates\": " + json(op.mc2.used) +
+           ", \"groups\": " + list(op.mc2.groups, [](const auto& one) { return json(one); }) +
            ", \"infer_shape\": " + json(functions.infer_shape != nullptr) + "}";
 }
 

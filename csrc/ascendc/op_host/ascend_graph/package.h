@@ -20,6 +20,7 @@
 #include "ascend_graph/attr_values.h"
 #include "ascend_graph/call_memory.h"
 #include "ascend_graph/definition.h"
+#include "ascend_graph/kernel_context.h"
 #include "ascend_graph/log.h"
 #include "ascendc_host/runtime.h"
 #include "graph/utils/type_utils.h"
@@ -339,8 +340,14 @@ class Operator::Call {
             arguments_[i] = {&numbers_.back().tensor, 1};
         }
         launch_ = op.kernel(combination);
+        hold_contexts(attrs);
         tile(attrs);
     }
+    ~Call() {
+        for (void* held : held_) ascendgraphLetGo(held);
+    }
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
 
     size_t workspace_bytes() const { return workspace_bytes_; }
 
@@ -382,12 +389,37 @@ class Operator::Call {
         }
         pointers.push_back(workspace);
         pointers.push_back(tiling_data(kept));
+        ascendc_host::set_contexts(contexts_);
         launch_(blocks_, tiling_key_, pointers.data());
         for (const auto& [tensor, data] : results) copy_elements(*tensor, item_size(*tensor), data, false);
     }
 
   private:
     static constexpr int kParamInvalid = Operator::kParamInvalid;
+
+    // The communicators that the definition's attrs name; an empty name is none.
+    void hold_contexts(const Value* attrs) {
+        const auto& known = op_.definition_.op.attrs;
+        const auto& groups = op_.definition_.op.mc2.groups;
+        if (groups.size() > contexts_.size())
+            op_.fail(kParamInvalid,
+                     "HcclGroup names " + std::to_string(groups.size()) + " communicators; valid: 1 or 2");
+        for (size_t i = 0; i < groups.size(); ++i) {
+            const auto found = std::find_if(known.begin(), known.end(),
+                                            [&](const ops::OpAttrDef& one) { return one.name == groups[i]; });
+            if (found == known.end())
+                op_.fail(kParamInvalid,
+                         "HcclGroup names the attr " + groups[i] + ", which its definition has not");
+            const Value& value = attrs[found - known.begin()];
+            if (value.kind != ValueKind::kString || *value.s == '\0') continue;
+            KernelContext* context = nullptr;
+            void* held = nullptr;
+            if (ascendgraphHoldContext(value.s, &context, &held) != 0)
+                op_.fail(kParamInvalid, "attr " + groups[i] + ": " + ascendgraphRecentError());
+            held_.push_back(held);
+            contexts_[i] = context->address();
+        }
+    }
 
     void tile(const Value* attrs) {
         const gert::OpFunctions& functions = op_.functions_;
@@ -500,6 +532,8 @@ class Operator::Call {
     size_t workspace_bytes_ = 0;
     bool zeroed_ = false;
     std::vector<char> tiling_;
+    ascendc_host::Contexts contexts_{};
+    std::vector<void*> held_;
 };
 
 inline std::unique_ptr<Operator::Call> Operator::prepare(const Value* values, size_t count) {

@@ -214,11 +214,19 @@ class OpAICoreDef {
     std::map<std::string, OpAICoreConfig> configs;
 };
 
+// What serves the communicators of an operator's kernels; on the host the same for all.
+enum HcclServerType : uint32_t { AICPU = 0, AICORE, CCU, MAX };
+
+// An operator whose kernels communicate: which of its attrs name the communicators, in the order of
+// GetHcclContext's.
 class OpMC2Def {
   public:
-    OpMC2Def& HcclGroup(const char*) { return used = true, *this; }
-    OpMC2Def& HcclGroup(std::vector<const char*>) { return used = true, *this; }
-    bool used = false;
+    OpMC2Def& HcclGroup(const char* attr) { return groups.assign(1, attr), *this; }
+    OpMC2Def& HcclGroup(std::vector<const char*> attrs) {
+        return groups.assign(attrs.begin(), attrs.end()), *this;
+    }
+    void HcclServerType(enum HcclServerType, const char* = nullptr) {}
+    std::vector<std::string> groups;
 };
 
 class OpDef {

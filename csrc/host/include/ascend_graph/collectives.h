@@ -44,15 +44,21 @@ struct CollectiveCall {
     size_t receive_count;
 };
 
+// A rank of a communicator: its process, and the descriptor there of the memory that it shares.
+struct Member {
+    int64_t process;
+    int32_t window;
+};
+
 // The processes of a communicator. Every function returns an ACL error code and leaves a failure's text with
 // ascendgraphFail.
 struct Transport {
     // Where the ranks of a communicator to be find each other, as a text of at most `size` bytes.
     int (*serve)(char* address, size_t size);
     // Returns when all `ranks` are there. `timeout` in seconds is that of the later calls of `run`, 0 for
-    // none.
+    // none. `members` are as many as ranks: the window of this rank is given, the rest is written.
     int (*connect)(const char* address, uint32_t ranks, uint32_t rank, int32_t device, uint32_t timeout,
-                   void** group);
+                   Member* members, void** group);
     // Takes part in a collective, to its end; one call at a time. After a failure the group is of no use.
     int (*run)(void* group, const char* name, const CollectiveCall& call);
     // Takes leave; the others' collectives with this rank fail from now on.

@@ -1,0 +1,25 @@
+// The contexts of communicators that kernels get: operator packages ask here, libhccl answers.
+#include "ascend_graph/kernel_context.h"
+
+#include "acl/runtime.h"
+
+namespace {
+int (*hold)(const char*, ascend_graph::host::KernelContext**, void**) = nullptr;
+void (*let_go)(void*) = nullptr;
+}  // namespace
+
+ACL_EXPORT void ascendgraphSetContexts(int (*holds)(const char*, ascend_graph::host::KernelContext**, void**),
+                                       void (*lets_go)(void*)) {
+    hold = holds;
+    let_go = lets_go;
+}
+
+ACL_EXPORT int ascendgraphHoldContext(const char* group, ascend_graph::host::KernelContext** context,
+                                      void** held) {
+    if (hold == nullptr)
+        return ascend_graph::host::fail(ACL_ERROR_INVALID_PARAM,
+                                        "there is no communicator: the process has not loaded libhccl.so");
+    return hold(group, context, held);
+}
+
+ACL_EXPORT void ascendgraphLetGo(void* held) { let_go(held); }
