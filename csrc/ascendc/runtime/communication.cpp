@@ -256,8 +256,9 @@ int8_t Channel::prepare(const CommunicationTask& call, bool commit, const Where&
     in_launch([&] {
         Services& services = services_of_launch();
         Service& service = services.of(context);
-        if (service.giver == nullptr) service.giver = this;
-        if (service.giver != this) {
+        const std::pair<int64_t, const void*> giver{place_of(block), this};
+        if (service.giver.second == nullptr) service.giver = giver;
+        if (service.giver != giver) {
             rule = format(
                 "%s: another core, or another Hccl object, gives tasks to communicator %s too; tasks come "
                 "from cube cores or vector cores, one object of them",
@@ -395,7 +396,7 @@ void Channel::finalize(bool waits, const Where& where) {
     in_launch([&] {
         Service& service = services.of(context);
         ++services.finalized[{place_of(block), &context}];
-        gives = service.giver == this;
+        gives = service.giver == std::pair<int64_t, const void*>{place_of(block), this};
         if (!gives) return;
         for (const auto& task : service.sessions.back()) {
             if (task->committed < task->turns)
@@ -422,7 +423,7 @@ void Channel::finalize(bool waits, const Where& where) {
     in_launch([&] {
         Service& service = services.of(context);
         service.sessions.emplace_back();
-        service.giver = nullptr;
+        service.giver.second = nullptr;
     });
 }
 

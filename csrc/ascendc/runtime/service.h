@@ -44,7 +44,8 @@ class Service {
     KernelContext& context;
     // The tasks of one Hccl object after another: the next session begins when the last is finalized.
     std::vector<std::vector<std::unique_ptr<ServedTask>>> sessions{1};
-    const void* giver = nullptr;  // the object that gives the tasks of the last session
+    // The block and its object that give the tasks of the last session.
+    std::pair<int64_t, const void*> giver{0, nullptr};
     const ServedTask* behind = nullptr;
     uint32_t prepared = 0;
     std::string failure;

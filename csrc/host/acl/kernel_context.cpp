@@ -6,12 +6,14 @@
 namespace {
 int (*hold)(const char*, ascend_graph::host::KernelContext**, void**) = nullptr;
 void (*let_go)(void*) = nullptr;
+uint32_t (*ranks_of)(const char*, uint64_t*) = nullptr;
 }  // namespace
 
 ACL_EXPORT void ascendgraphSetContexts(int (*holds)(const char*, ascend_graph::host::KernelContext**, void**),
-                                       void (*lets_go)(void*)) {
+                                       void (*lets_go)(void*), uint32_t (*counts)(const char*, uint64_t*)) {
     hold = holds;
     let_go = lets_go;
+    ranks_of = counts;
 }
 
 ACL_EXPORT int ascendgraphHoldContext(const char* group, ascend_graph::host::KernelContext** context,
@@ -23,3 +25,7 @@ ACL_EXPORT int ascendgraphHoldContext(const char* group, ascend_graph::host::Ker
 }
 
 ACL_EXPORT void ascendgraphLetGo(void* held) { let_go(held); }
+
+ACL_EXPORT uint32_t ascendgraphRanksOf(const char* group, uint64_t* window_bytes) {
+    return ranks_of == nullptr ? 0 : ranks_of(group, window_bytes);
+}

@@ -149,6 +149,8 @@ void announce_progress();
 aclError await(const std::function<bool()>& ended, const char* function);
 
 Stream& stream_of(aclrtStream handle);
+// The stream that this thread's work is of; null where none is known.
+const void* work_place();
 
 aclError fail(aclError code, const std::string& message);
 // Of the thread's current context; 0 where it has none.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <thread>
 #include <unordered_set>
@@ -164,7 +165,10 @@ void Stream::advance() {
         lock.unlock();
         const aclError error = next.run(*this);
         if (error == kWaits) return;
-        if (error != ACL_SUCCESS) ascendgraphSetError(error, ascendgraphRecentError());
+        if (error != ACL_SUCCESS) {
+            const WorkOn here(this);
+            ascendgraphSetError(error, ascendgraphRecentError());
+        }
         lock.lock();
         const Task done = std::move(waiting_.front());
         waiting_.pop_front();
@@ -334,24 +338,31 @@ ACL_EXPORT aclError aclrtUnSubscribeReport(uint64_t, aclrtStream) { return ACL_S
 ACL_EXPORT aclError aclrtProcessReport(int32_t) { return ACL_SUCCESS; }
 
 // A kernel that fails is reported as on a device: its launch succeeds, since most launches have no result to
-// look at, and the next synchronisation returns the error.
+// look at, and the next synchronisation with its device returns the error.
 namespace {
-std::mutex failure_mutex;
-std::atomic<aclError> failure_code{ACL_SUCCESS};
-std::string failure_message;
+std::mutex failures_mutex;
+std::atomic<size_t> failed_devices{0};
+std::map<int32_t, std::pair<aclError, std::string>> failures;
 }  // namespace
 
 ACL_EXPORT int ascendgraphReportKernelFailure() {
-    if (failure_code.load(std::memory_order_relaxed) == ACL_SUCCESS) return ACL_SUCCESS;
-    std::lock_guard<std::mutex> lock(failure_mutex);
-    return fail(failure_code.exchange(ACL_SUCCESS), failure_message);
+    if (failed_devices.load(std::memory_order_relaxed) == 0) return ACL_SUCCESS;
+    std::lock_guard<std::mutex> lock(failures_mutex);
+    const auto found = failures.find(current_device());
+    if (found == failures.end()) return ACL_SUCCESS;
+    const auto [code, message] = std::move(found->second);
+    failures.erase(found);
+    --failed_devices;
+    return fail(code, message);
 }
 
 ACL_EXPORT void ascendgraphSetError(int code, const char* message) {
-    std::lock_guard<std::mutex> lock(failure_mutex);
-    if (failure_code != ACL_SUCCESS) return;  // what follows a failure is often its consequence
-    failure_code = code;
-    failure_message = message;
+    std::lock_guard<std::mutex> lock(failures_mutex);
+    // That of the stream whose work this is, where a thread of the runtime's own does it.
+    const auto* stream = static_cast<const Stream*>(work_place());
+    const int32_t device = stream == nullptr || stream == &default_stream ? current_device() : stream->device;
+    // What follows a failure is often its consequence: the first is kept.
+    if (failures.try_emplace(device, code, message).second) ++failed_devices;
 }
 
 ACL_EXPORT int ascendgraphLaunchHost(void* stream, void (*fn)(void*), void* arg, size_t arg_size,

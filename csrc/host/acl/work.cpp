@@ -19,6 +19,8 @@ int64_t nanoseconds() {
 
 }  // namespace
 
+const void* ascend_graph::host::work_place() { return place; }
+
 ACL_EXPORT void ascendgraphObserveWork(void (*ran)(const AscendgraphWork*)) { observer.store(ran); }
 
 ACL_EXPORT bool ascendgraphWorkIsObserved() { return observer.load(std::memory_order_relaxed) != nullptr; }

@@ -64,6 +64,7 @@ class Communicator {
     std::string failure() const;
     // What its kernels have of it; it fails where the windows of a rank cannot be reached.
     KernelContext& context();
+    uint64_t window_bytes() const { return windows_->bytes(); }
 
   private:
     struct State;

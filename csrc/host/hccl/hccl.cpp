@@ -9,7 +9,9 @@
 
 #include "ascend_graph/host_runtime.h"
 #include "hccl/communicator.h"
+#include "hccl/hcom.h"
 
+ACL_EXPORT const char* aclrtGetSocName();
 ACL_EXPORT aclError aclrtGetDevice(int32_t* id);
 ACL_EXPORT aclError aclrtSetDevice(int32_t id);
 
@@ -254,8 +256,7 @@ HcclResult connect(const char* function, const Transport& transport, uint32_t ra
         ACL_SUCCESS)
         return refuse(HCCL_E_INTERNAL, std::string(function) + ": " + ascendgraphRecentError());
     std::lock_guard<std::mutex> lock(mutex);
-    const std::string name =
-        given_name.empty() ? "hccl_" + address : given_name;
+    const std::string name = given_name.empty() ? "hccl_" + address : given_name;
     auto made =
         std::make_shared<Communicator>(name, ranks, rank, device, group, transport, std::move(windows));
     *comm = made.get();
@@ -302,9 +303,16 @@ int hold_context(const char* group, KernelContext** context, void** held) {
     *held = new std::shared_ptr<Communicator>(std::move(found));
     return ACL_SUCCESS;
 }
+uint32_t ranks_of(const char* group, uint64_t* window_bytes) {
+    std::string known;
+    const auto found = communicator_named(group == nullptr ? "" : group, known);
+    if (found == nullptr) return 0;
+    if (window_bytes != nullptr) *window_bytes = found->window_bytes();
+    return found->ranks;
+}
 const bool contexts_are_there = [] {
-    ascendgraphSetContexts(hold_context,
-                           [](void* held) { delete static_cast<std::shared_ptr<Communicator>*>(held); });
+    ascendgraphSetContexts(
+        hold_context, [](void* held) { delete static_cast<std::shared_ptr<Communicator>*>(held); }, ranks_of);
     return true;
 }();
 
@@ -416,6 +424,70 @@ ACL_EXPORT HcclResult HcclGetRankId(HcclComm comm, uint32_t* rank) {
     if (found == nullptr || rank == nullptr)
         return refuse(HCCL_E_PARA, "HcclGetRankId: comm is no live communicator, or rank is null");
     *rank = found->rank;
+    return HCCL_SUCCESS;
+}
+
+ACL_EXPORT HcclResult HcclCommGetHandleWithName(const char* name, HcclComm* comm) {
+    return HcomGetCommHandleByGroup(name, comm);
+}
+
+ACL_EXPORT HcclResult HcomGetRankSize(const char* group, uint32_t* ranks) {
+    HcclComm comm = nullptr;
+    const HcclResult found = HcomGetCommHandleByGroup(group, &comm);
+    return found == HCCL_SUCCESS ? HcclGetRankSize(comm, ranks) : found;
+}
+ACL_EXPORT HcclResult HcomGetRankId(const char* group, uint32_t* rank) {
+    HcclComm comm = nullptr;
+    const HcclResult found = HcomGetCommHandleByGroup(group, &comm);
+    return found == HCCL_SUCCESS ? HcclGetRankId(comm, rank) : found;
+}
+// All ranks are of one server.
+ACL_EXPORT HcclResult HcomGetLocalRankSize(const char* group, uint32_t* ranks) {
+    return HcomGetRankSize(group, ranks);
+}
+ACL_EXPORT HcclResult HcomGetLocalRankId(const char* group, uint32_t* rank) {
+    return HcomGetRankId(group, rank);
+}
+
+// Both windows, one behind the other.
+ACL_EXPORT HcclResult HcclGetHcclBuffer(HcclComm comm, void** buffer, uint64_t* size) {
+    const auto found = communicator_of(comm);
+    if (found == nullptr || buffer == nullptr || size == nullptr)
+        return refuse(HCCL_E_PARA,
+                      "HcclGetHcclBuffer: comm is no live communicator, or buffer or size is null");
+    try {
+        *buffer = found->context().windows_in[found->rank];
+    } catch (const std::exception& error) {
+        return refuse(HCCL_E_INTERNAL, std::string("HcclGetHcclBuffer: ") + error.what());
+    }
+    *size = 2 * found->window_bytes();
+    return HCCL_SUCCESS;
+}
+
+// One layer, of all ranks.
+ACL_EXPORT HcclResult HcclRankGraphGetLayers(HcclComm comm, uint32_t** layers, uint32_t* count) {
+    static uint32_t only[] = {0};
+    if (communicator_of(comm) == nullptr || layers == nullptr || count == nullptr)
+        return refuse(HCCL_E_PARA,
+                      "HcclRankGraphGetLayers: comm is no live communicator, or a result is null");
+    *layers = only;
+    *count = 1;
+    return HCCL_SUCCESS;
+}
+ACL_EXPORT HcclResult HcclRankGraphGetRankSizeByLayer(HcclComm comm, uint32_t layer, uint32_t* ranks) {
+    if (layer != 0)
+        return refuse(HCCL_E_PARA, "HcclRankGraphGetRankSizeByLayer: netLayer " + std::to_string(layer) +
+                                       "; the ranks of the host have layer 0 alone");
+    return HcclGetRankSize(comm, ranks);
+}
+ACL_EXPORT HcclResult HcclRankGraphGetTopoTypeByLayer(HcclComm comm, uint32_t layer, CommTopo* topology) {
+    if (communicator_of(comm) == nullptr || topology == nullptr || layer != 0)
+        return refuse(HCCL_E_PARA,
+                      "HcclRankGraphGetTopoTypeByLayer: comm is no live communicator, topoType is null, or "
+                      "netLayer is not 0, the only one");
+    const char* name = aclrtGetSocName();
+    *topology =
+        name != nullptr && std::strncmp(name, "Ascend910_93", 12) == 0 ? COMM_TOPO_910_93 : COMM_TOPO_1DMESH;
     return HCCL_SUCCESS;
 }
 

@@ -37,8 +37,14 @@ enum class DataType : int32_t {
     DT_DOUBLE = 11,
     DT_BOOL = 12,
     DT_BF16 = 27,
-    DT_BFLOAT16 = 27,
-    DT_INT4 = 29
+    DT_INT4 = 29,
+    DT_BFLOAT16 = 33,
+    DT_HIFLOAT8 = 34,
+    DT_FLOAT8_E4M3FN = 35,
+    DT_FLOAT8_E5M2 = 36,
+    DT_FLOAT4_E2M1 = 37,
+    DT_FLOAT8_E8M0 = 38,
+    DT_FLOAT4_E1M2 = 39
 };
 enum class TPosition : int32_t {
     GM,
@@ -178,6 +184,7 @@ class MatmulApiTiling {
                 return 0;
             case DataType::DT_FLOAT16:
             case DataType::DT_BF16:
+            case DataType::DT_BFLOAT16:
                 bytes = 2;
                 return 0;
             case DataType::DT_FLOAT:

@@ -32,8 +32,8 @@ class PlatFormInfos {
     bool GetPlatformRes(const std::string& label, const std::string& key, std::string& value) const {
         const platform_ascendc::PlatformAscendC platform;
         const std::map<std::string, std::string> known{
-            {"version/Short_SoC_version", platform_ascendc::chip.short_name},
-            {"version/SoC_version", platform_ascendc::chip.name},
+            {"version/Short_SoC_version", platform_ascendc::short_chip_name()},
+            {"version/SoC_version", platform_ascendc::chip_name()},
             {"version/NpuArch", std::to_string(static_cast<uint32_t>(platform.GetCurNpuArch()))},
             {"version/AIC_version", platform_ascendc::chip.cores},
             {"SoCInfo/ai_core_cnt", std::to_string(platform.GetCoreNumAic())},
@@ -50,6 +50,10 @@ class PlatFormInfos {
         if (found == known.end()) return false;
         value = found->second;
         return true;
+    }
+
+    bool GetPlatformResWithLock(const std::string& label, const std::string& key, std::string& value) const {
+        return GetPlatformRes(label, key, value);
     }
 
   private:
@@ -98,7 +102,7 @@ class PlatformInfoManager {
     uint32_t GetPlatformInfoWithOutSocVersion(PlatformInfo& info, OptionalInfo& optional) const {
         const platform_ascendc::PlatformAscendC platform;
         using Memory = platform_ascendc::CoreMemType;
-        info = {{platform_ascendc::chip.cores, platform_ascendc::chip.short_name},
+        info = {{platform_ascendc::chip.cores, platform_ascendc::short_chip_name()},
                 {platform.GetCoreNumAic(), platform.GetCoreNumAiv(), 0},
                 {}};
         platform.GetCoreMemSize(Memory::L2, info.soc_info.l2_size);

@@ -2,6 +2,7 @@
 #ifndef ASCEND_GRAPH_BASE_ERR_MSG_H
 #define ASCEND_GRAPH_BASE_ERR_MSG_H
 
+#include <memory>
 #include <string>
 #include <vector>
 

@@ -44,8 +44,10 @@ struct KernelContext {
 extern "C" int ascendgraphHoldContext(const char* group, ascend_graph::host::KernelContext** context,
                                       void** held);
 extern "C" void ascendgraphLetGo(void* held);
+// Of the communicator of this name: how many ranks it has, 0 where there is none, and the bytes of a window.
+extern "C" uint32_t ascendgraphRanksOf(const char* group, uint64_t* window_bytes);
 // Called by libhccl when it is loaded.
 extern "C" void ascendgraphSetContexts(int (*hold)(const char*, ascend_graph::host::KernelContext**, void**),
-                                       void (*let_go)(void*));
+                                       void (*let_go)(void*), uint32_t (*ranks_of)(const char*, uint64_t*));
 
 #endif  // ASCEND_GRAPH_KERNEL_CONTEXT_H

@@ -4,6 +4,8 @@
 #define ASCENDC_HOST_PLATFORM_ASCENDC_H
 
 #include <cstdint>
+#include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -67,6 +69,14 @@ constexpr Chip chip_of(int architecture) {
             is_950 ? NpuArch::DAV_3510 : NpuArch::DAV_2201};
 }
 constexpr Chip chip = chip_of(ASCEND_GRAPH_NPU_ARCH);
+// Atlas A3 has the chip of Atlas A2 by another name; which one it is, the process knows.
+inline bool is_atlas_a3() {
+    const char* name = std::getenv("ASCEND_GRAPH_HOST_SOC");
+    return chip.architecture == NpuArch::DAV_2201 && name != nullptr &&
+           std::strncmp(name, "Ascend910_93", 12) == 0;
+}
+inline const char* chip_name() { return is_atlas_a3() ? "Ascend910_9391" : chip.name; }
+inline const char* short_chip_name() { return is_atlas_a3() ? "Ascend910_93" : chip.short_name; }
 
 class PlatformAscendC {
   public:
@@ -88,7 +98,7 @@ class PlatformAscendC {
     uint32_t CalcTschNumBlocks(uint32_t sliceNum, uint32_t aicCoreNum, uint32_t aivCoreNum) const {
         return CalcTschBlockDim(sliceNum, aicCoreNum, aivCoreNum);
     }
-    SocVersion GetSocVersion() const { return chip.version; }
+    SocVersion GetSocVersion() const { return is_atlas_a3() ? SocVersion::ASCEND910_93 : chip.version; }
     NpuArch GetCurNpuArch() const { return chip.architecture; }
     uint32_t GetLibApiWorkSpaceSize() const { return 16 * 1024 * 1024; }
     void GetCoreMemSize(const CoreMemType& type, uint64_t& size) const {

@@ -31,11 +31,12 @@ enum class SocVersion {
 class PlatformInfo {
   public:
     SocVersion GetSocVersion() const {
+        if (platform_ascendc::is_atlas_a3()) return SocVersion::ASCEND910_93;
         return platform_ascendc::chip.architecture == NpuArch::DAV_3510 ? SocVersion::ASCEND950
                                                                         : SocVersion::ASCEND910B;
     }
     const std::string& GetSocLongVersion() const {
-        static const std::string name = platform_ascendc::chip.name;
+        static const std::string name = platform_ascendc::chip_name();
         return name;
     }
     NpuArch GetCurNpuArch() const { return platform_ascendc::PlatformAscendC().GetCurNpuArch(); }

@@ -57,6 +57,12 @@ class TilingContext : public ExtendedKernelContext {
         return ge::GRAPH_SUCCESS;
     }
     uint32_t GetBlockDim() const { return blocks_; }
+    // How many cores of the AI CPU serve a kernel's communication; the host has no such cores.
+    ge::graphStatus SetAicpuBlockDim(uint32_t blocks) {
+        aicpu_blocks_ = blocks;
+        return ge::GRAPH_SUCCESS;
+    }
+    uint32_t GetAicpuBlockDim() const { return aicpu_blocks_; }
     ge::graphStatus SetScheduleMode(uint32_t mode) {
         schedule_mode_ = mode;
         return ge::GRAPH_SUCCESS;
@@ -122,6 +128,7 @@ class TilingContext : public ExtendedKernelContext {
     std::vector<size_t> workspaces_;
     uint64_t tiling_key_ = 0;
     uint32_t blocks_ = 0;
+    uint32_t aicpu_blocks_ = 0;
     uint32_t schedule_mode_ = 0;
     int32_t condition_ = 0;
     uint32_t local_memory_ = 0;

@@ -1,0 +1,1 @@
+#include "graph/ge_error_codes.h"

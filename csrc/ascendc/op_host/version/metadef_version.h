@@ -1,0 +1,1 @@
+#include "version/cann_version.h"

@@ -1,0 +1,71 @@
+// What the host sources of operators call of CANN's libraries below ACL: of the processor, and of groups of
+// ranks.
+#include <cstring>
+#include <map>
+
+#include "acl/runtime.h"
+#include "ascend_graph/kernel_context.h"
+#include "hcom/hcom_topo_info.h"
+
+ACL_EXPORT const char* aclrtGetSocName();
+
+// One of the facts of a processor's description, as a text of at most `size` bytes.
+ACL_EXPORT int rtGetSocSpec(const char* label, const char* key, char* value, uint32_t size) {
+    constexpr int kInvalid = 107000;  // ACL_ERROR_RT_PARAM_INVALID
+    const char* const name = aclrtGetSocName();
+    if (label == nullptr || key == nullptr || value == nullptr || name == nullptr)
+        return ascend_graph::host::fail(kInvalid, "rtGetSocSpec: label, key or value is null");
+    const std::string soc(name);
+    const bool is_950 = soc.rfind("Ascend950", 0) == 0, is_a3 = soc.rfind("Ascend910_93", 0) == 0,
+               is_310p = soc.rfind("Ascend310P", 0) == 0;
+    const std::map<std::string, std::string> known{
+        {"version/SoC_version", soc},
+        {"version/Short_SoC_version", is_950    ? "Ascend950"
+                                      : is_a3   ? "Ascend910_93"
+                                      : is_310p ? "Ascend310P"
+                                                : "Ascend910B"},
+        {"version/NpuArch", is_950    ? "3510"
+                            : is_310p ? "2002"
+                                      : "2201"},
+    };
+    const auto found = known.find(std::string(label) + "/" + key);
+    if (found == known.end() || found->second.size() >= size)
+        return ascend_graph::host::fail(kInvalid,
+                                        std::string("rtGetSocSpec: ") + key + " of " + label +
+                                            " is not known, or value has no room for it; known: SoC_version, "
+                                            "Short_SoC_version and NpuArch of version");
+    std::strcpy(value, found->second.c_str());
+    return ACL_SUCCESS;
+}
+
+namespace ge {
+
+#define EXPORTED __attribute__((visibility("default")))
+
+EXPORTED HcomTopoInfo& HcomTopoInfo::Instance() {
+    static HcomTopoInfo& instance = *new HcomTopoInfo;
+    return instance;
+}
+EXPORTED bool HcomTopoInfo::TopoInfoHasBeenSet(const char* group) {
+    return ascendgraphRanksOf(group, nullptr) != 0;
+}
+EXPORTED uint32_t HcomTopoInfo::GetGroupRankSize(const char* group, int64_t& rank_size) {
+    const uint32_t ranks = ascendgraphRanksOf(group, nullptr);
+    if (ranks != 0) rank_size = ranks;
+    return ranks == 0;
+}
+EXPORTED uint32_t HcomTopoInfo::GetGroupLocalWindowSize(const char* group, uint64_t& local_window_size) {
+    return ascendgraphRanksOf(group, &local_window_size) == 0;
+}
+EXPORTED HcomTopoInfo::TopoDescs* HcomTopoInfo::GetGroupTopoDesc(const char* group) {
+    const uint32_t ranks = ascendgraphRanksOf(group, nullptr);
+    if (ranks == 0) return nullptr;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    auto& levels = rank_info_[group].levels;
+    // One server.
+    levels[0] = {COMM_MESH, ranks};
+    levels[1] = levels[2] = {COMM_MESH, 1};
+    return &levels;
+}
+
+}  // namespace ge
