@@ -158,9 +158,52 @@ struct MatmulCallBackFunc {
                   "Matmul callbacks are not supported on the host");
 };
 
+namespace detail {
+// Which base blocks of C are computed: all, or those that lie on one side of the diagonal or on it.
+enum class Blocks { all, upper, lower };
+}  // namespace detail
+namespace Impl {
+namespace Detail {
+// How the device goes about a product; on the host it matters which blocks it computes.
+template <const auto& MM_CFG, typename...>
+struct MatmulPolicy {
+    static constexpr auto blocks = detail::Blocks::all;
+    static constexpr bool keeps_a = false;
+};
+template <const auto& MM_CFG, typename...>
+struct TrianUpperMatmulPolicy {
+    static constexpr auto blocks = detail::Blocks::upper;
+    static constexpr bool keeps_a = false;
+};
+template <const auto& MM_CFG, typename...>
+struct TrianLowerMatmulPolicy {
+    static constexpr auto blocks = detail::Blocks::lower;
+    static constexpr bool keeps_a = false;
+};
+// The whole of A, three blocks high and wide at most, stays in L1.
+template <const auto& MM_CFG, typename...>
+struct NBuffer33MatmulPolicy {
+    static constexpr auto blocks = detail::Blocks::all;
+    static constexpr bool keeps_a = true;
+};
+}  // namespace Detail
+}  // namespace Impl
+
 template <class A_TYPE, class B_TYPE, class C_TYPE, class BIAS_TYPE = C_TYPE, const auto& MM_CFG = CFG_NORM,
-          class CallBack = MatmulCallBackFunc<>>
+          class CallBack = MatmulCallBackFunc<>,
+          template <const auto&, typename...> class POLICY = Impl::Detail::MatmulPolicy>
 class MatmulImpl {
+    using Policy = POLICY<MM_CFG>;
+    static constexpr bool has_triangle = Policy::blocks != detail::Blocks::all;
+    static_assert(!has_triangle || detail::config_of(MM_CFG).doNorm ||
+                      detail::config_of(MM_CFG).doMultiDataLoad,
+                  "TrianUpperMatmulPolicy and TrianLowerMatmulPolicy: the configuration is one of "
+                  "GetNormalConfig or GetMDLConfig");
+    static_assert(
+        !Policy::keeps_a || (detail::config_of(MM_CFG).doMultiDataLoad && A_TYPE::pos == TPosition::GM &&
+                             B_TYPE::pos == TPosition::GM),
+        "NBuffer33MatmulPolicy: the configuration is one of GetMDLConfig, and A and B are in global "
+        "memory");
     using SrcAT = typename A_TYPE::T;
     using SrcBT = typename B_TYPE::T;
     using DstT = typename C_TYPE::T;
@@ -193,6 +236,7 @@ class MatmulImpl {
                     tiling_.singleCoreM, tiling_.singleCoreN, tiling_.singleCoreK, tiling_.baseM,
                     tiling_.baseN));
         }
+        if (Policy::keeps_a) check_steps(block, where);
         SetOrgShape(tiling_.M, tiling_.N, tiling_.Ka, tiling_.Kb);
         SetSingleShape(tiling_.singleCoreM, tiling_.singleCoreN, tiling_.singleCoreK);
         use_bias_ = false;
@@ -261,13 +305,18 @@ class MatmulImpl {
     void IterateAll(const GlobalTensor<DstT>& gm, uint8_t enAtomic = 0, bool enSequentialWrite = false,
                     bool = false, bool = false, Where where = Where()) {
         check(where);
-        compute(0, 0, single_m_, single_n_, where);
-        write(gm, enAtomic, enSequentialWrite ? whole_row(single_n_) : row_of_c(), 0, 0, single_m_, single_n_,
-              where);
+        const int row_length = enSequentialWrite ? whole_row(single_n_) : row_of_c();
+        if constexpr (has_triangle) {
+            write_triangle(gm, enAtomic, row_length, where);
+        } else {
+            compute(0, 0, single_m_, single_n_, where);
+            write(gm, enAtomic, row_length, 0, 0, single_m_, single_n_, where);
+        }
         restart();
     }
     template <bool sync = true>
     void IterateAll(const LocalTensor<DstT>& local, uint8_t = 0, Where where = Where()) {
+        static_assert(!has_triangle, "Matmul: triangles go to global memory");
         check(where);
         compute(0, 0, single_m_, single_n_, where);
         write_local(local, whole_row(single_n_), single_m_, single_n_, where);
@@ -279,6 +328,9 @@ class MatmulImpl {
     // call begins all of them, and each GetTensorC gives the next.
     template <bool sync = true>
     bool Iterate(bool enPartialSum = false, Where where = Where()) {
+        static_assert(!has_triangle && !Policy::keeps_a,
+                      "Matmul: IterateAll is for TrianUpperMatmulPolicy, TrianLowerMatmulPolicy and "
+                      "NBuffer33MatmulPolicy");
         check(where);
         const int rows = (single_m_ + tiling_.baseM - 1) / tiling_.baseM;
         const int columns = (single_n_ + tiling_.baseN - 1) / tiling_.baseN;
@@ -421,12 +473,39 @@ class MatmulImpl {
 
   private:
     void restart() { step_ = -1; }
+    void check_steps(const ascendc_host::Block& block, const Where& where) const {
+        const int steps = tiling_.baseK <= 0 ? 0 : (tiling_.singleCoreK + tiling_.baseK - 1) / tiling_.baseK;
+        if (tiling_.stepM <= 3 && steps <= 3 && tiling_.stepKa == steps && tiling_.stepKb == steps) return;
+        ascendc_host::fail(block, where,
+                           ascendc_host::format(
+                               "Matmul: NBuffer33MatmulPolicy with stepM %d, stepKa %d and stepKb %d, where "
+                               "singleCoreK / baseK is %d; they are at most 3, the latter are the same; call "
+                               "SetMatmulConfigParams of the tiling with ScheduleType::N_BUFFER_33",
+                               tiling_.stepM, tiling_.stepKa, tiling_.stepKb, steps));
+    }
+    // The base blocks of the policy; the others of C stay as they are.
+    void write_triangle(const GlobalTensor<DstT>& gm, uint8_t atomic, int row_length, const Where& where) {
+        for (int i = 0; i * tiling_.baseM < single_m_; ++i) {
+            for (int j = 0; j * tiling_.baseN < single_n_; ++j) {
+                if (Policy::blocks == detail::Blocks::upper ? i > j : i < j) continue;
+                m_at_ = i;
+                n_at_ = j;
+                compute(i * tiling_.baseM, j * tiling_.baseN, block_m(), block_n(), where);
+                write(gm, atomic, row_length, i * tiling_.baseM, j * tiling_.baseN, block_m(), block_n(),
+                      where);
+            }
+        }
+    }
     int block_m() const { return std::min(tiling_.baseM, single_m_ - m_at_ * tiling_.baseM); }
     int block_n() const { return std::min(tiling_.baseN, single_n_ - n_at_ * tiling_.baseN); }
+    template <typename T>
+    static uint64_t in_blocks(uint64_t columns) {
+        constexpr uint64_t block = ONE_BLK_SIZE / sizeof(T);
+        return (columns + block - 1) / block * block;
+    }
     // Rows of C in ND_ALIGN are whole blocks of 32 bytes.
     static int whole_row(int columns) {
-        constexpr int block = ONE_BLK_SIZE / sizeof(DstT);
-        return C_TYPE::format == CubeFormat::ND_ALIGN ? (columns + block - 1) / block * block : columns;
+        return C_TYPE::format == CubeFormat::ND_ALIGN ? static_cast<int>(in_blocks<DstT>(columns)) : columns;
     }
     int row_of_c() const { return whole_row(org_kc_ != 0 ? org_kc_ : org_n_); }
     template <bool sync>
@@ -473,9 +552,15 @@ class MatmulImpl {
             const bool turned = view.transposed();
             return Operand<T>{view, uint64_t(turned ? columns : rows), uint64_t(turned ? rows : columns)};
         };
-        multiply(operand(a_, a_.is_local() ? single_m_ : org_m_, a_.is_local() ? single_k_ : org_ka_),
-                 operand(b_, b_.is_local() ? single_k_ : org_kb_, b_.is_local() ? single_n_ : org_n_), bias_,
-                 row, column, m, n, where);
+        auto left = operand(a_, a_.is_local() ? single_m_ : org_m_, a_.is_local() ? single_k_ : org_ka_);
+        auto right = operand(b_, b_.is_local() ? single_k_ : org_kb_, b_.is_local() ? single_n_ : org_n_);
+#if __NPU_ARCH__ == 3510
+        // Rows that the vector core has are whole blocks of 32 bytes.
+        if (a_.is_local() && A_TYPE::format == CubeFormat::ND) left.columns = in_blocks<SrcAT>(left.columns);
+        if (b_.is_local() && B_TYPE::format == CubeFormat::ND)
+            right.columns = in_blocks<SrcBT>(right.columns);
+#endif
+        multiply(left, right, bias_, row, column, m, n, where);
     }
     // A matrix with its sizes as it lies in memory.
     template <typename T>
@@ -579,6 +664,7 @@ class MatmulImpl {
     void iterate_batch(const Tensor& c, const detail::BatchCall& call, bool adds, uint8_t atomic,
                        const Where& where) {
         static_assert(check_types_of_batches());
+        static_assert(!has_triangle && !Policy::keeps_a, "IterateBatch: the policy is MatmulPolicy");
         check(where);
         constexpr bool is_local = std::is_same<Tensor, LocalTensor<DstT>>::value;
         const auto& block = ascendc_host::current();
@@ -692,8 +778,9 @@ class MatmulImpl {
 #endif
 };
 template <class A_TYPE, class B_TYPE, class C_TYPE, class BIAS_TYPE = C_TYPE, const auto& MM_CFG = CFG_NORM,
-          class CallBack = MatmulCallBackFunc<>>
-using Matmul = MatmulImpl<A_TYPE, B_TYPE, C_TYPE, BIAS_TYPE, MM_CFG, CallBack>;
+          class CallBack = MatmulCallBackFunc<>,
+          template <const auto&, typename...> class POLICY = Impl::Detail::MatmulPolicy>
+using Matmul = MatmulImpl<A_TYPE, B_TYPE, C_TYPE, BIAS_TYPE, MM_CFG, CallBack, POLICY>;
 
 namespace detail {
 inline void register_objects(TPipe*) {}

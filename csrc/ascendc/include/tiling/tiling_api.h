@@ -62,6 +62,24 @@ enum class CubeFormat : int32_t { ND = 0, NZ, ZN, ZZ, NN, ND_ALIGN, SCALAR, VECT
 enum class MatrixTraverse : int32_t { NOSET = 0, FIRSTM = 1, FIRSTN = 2 };
 enum class MatrixMadType : int32_t { NORMAL = 0, HF32 = 1, MXMODE = 2 };
 enum class DequantType { SCALAR = 0, TENSOR = 1 };
+enum class ScheduleType : int32_t { INNER_PRODUCT = 0, OUTER_PRODUCT = 1, N_BUFFER_33 = 2 };
+
+// How a kernel's Matmul object is configured: 0 is the normal template, 1 that of large copies.
+struct MatmulConfigParams {
+    explicit MatmulConfigParams(int32_t mmConfigTypeIn = 1, bool enableL1CacheUBIn = false,
+                                ScheduleType scheduleTypeIn = ScheduleType::INNER_PRODUCT,
+                                MatrixTraverse traverseIn = MatrixTraverse::NOSET, bool enVecND2NZIn = false)
+        : mmConfigType(mmConfigTypeIn),
+          enableL1CacheUB(enableL1CacheUBIn),
+          scheduleType(scheduleTypeIn),
+          traverse(traverseIn),
+          enVecND2NZ(enVecND2NZIn) {}
+    int32_t mmConfigType;
+    bool enableL1CacheUB;
+    ScheduleType scheduleType;
+    MatrixTraverse traverse;
+    bool enVecND2NZ;
+};
 
 // The device, for those who do not have its PlatformAscendC.
 struct PlatformInfo {
@@ -98,11 +116,12 @@ class MatmulApiTiling {
     }
     int32_t SetCType(TPosition, CubeFormat, DataType) { return 0; }
     int32_t SetBiasType(TPosition, CubeFormat, DataType) { return 0; }
+    // -1 is what SetOrgShape says.
     virtual int32_t SetShape(int32_t m, int32_t n, int32_t k) {
-        if (m <= 0 || n <= 0 || k <= 0) return -1;
-        m_ = m;
-        n_ = n;
-        k_ = k;
+        if (is_no_size(m) || is_no_size(n) || is_no_size(k)) return -1;
+        m_given_ = m;
+        n_given_ = n;
+        k_given_ = k;
         return 0;
     }
     int32_t SetOrgShape(int32_t m, int32_t n, int32_t k) { return SetOrgShape(m, n, k, k); }
@@ -130,7 +149,16 @@ class MatmulApiTiling {
         order_ = traverse == MatrixTraverse::FIRSTN ? 1 : 0;
         return 0;
     }
-    int32_t SetMatmulConfigParams(...) { return 0; }
+    void SetMatmulConfigParams(const MatmulConfigParams& configParams) {
+        schedule_ = configParams.scheduleType;
+        if (configParams.traverse != MatrixTraverse::NOSET) SetTraverse(configParams.traverse);
+    }
+    void SetMatmulConfigParams(int32_t mmConfigTypeIn = 1, bool enableL1CacheUBIn = false,
+                               ScheduleType scheduleTypeIn = ScheduleType::INNER_PRODUCT,
+                               MatrixTraverse traverseIn = MatrixTraverse::NOSET, bool enVecND2NZIn = false) {
+        SetMatmulConfigParams(
+            MatmulConfigParams(mmConfigTypeIn, enableL1CacheUBIn, scheduleTypeIn, traverseIn, enVecND2NZIn));
+    }
     // Of several products at once: the axes of A, B and C, where rows of different matrices may alternate,
     // and the most matrices of a call.
     int32_t SetALayout(int32_t b, int32_t s, int32_t n, int32_t g, int32_t d) {
@@ -170,9 +198,17 @@ class MatmulApiTiling {
     int32_t GetBaseK() const { return base_k_; }
 
     // Fills `tiling`; -1 when no shape was set or it cannot be divided so.
-    virtual int64_t GetTiling(optiling::TCubeTiling& tiling) { return fill(tiling, m_, n_, k_, 1); }
+    virtual int64_t GetTiling(optiling::TCubeTiling& tiling) {
+        take_shape();
+        return fill(tiling, m_, n_, k_, 1);
+    }
 
   protected:
+    void take_shape() {
+        m_ = m_given_ == -1 ? org_m_ : m_given_;
+        n_ = n_given_ == -1 ? org_n_ : n_given_;
+        k_ = k_given_ == -1 ? org_ka_ : k_given_;
+    }
     int64_t fill(optiling::TCubeTiling& tiling, int32_t m, int32_t n, int32_t k, int32_t cores) {
         if (org_m_ <= 0 || m <= 0 || !holds_batch(m, n, k)) return -1;
         const int32_t c0 = 32 / a_bytes_;
@@ -196,6 +232,14 @@ class MatmulApiTiling {
         tiling.baseK = base_k_;
         tiling.depthA1 = tiling.depthB1 = 2;
         tiling.stepM = tiling.stepN = tiling.stepKa = tiling.stepKb = 1;
+        if (schedule_ == ScheduleType::N_BUFFER_33) {
+            // A is three blocks high and wide at most, and B as high.
+            tiling.stepM = std::min(3, (m + base_m_ - 1) / base_m_);
+            tiling.stepKa = tiling.stepKb = (k + base_k_ - 1) / base_k_;
+            if (tiling.stepKa > 3) return -1;
+            tiling.depthA1 = tiling.stepM * tiling.stepKa;
+            tiling.depthB1 = 2 * tiling.stepKb;
+        }
         tiling.isBias = bias_;
         tiling.iterateOrder = order_;
         tiling.shareL1Size = (base_m_ * a_bytes_ + base_n_ * b_bytes_) * base_k_ * 2;
@@ -228,6 +272,7 @@ class MatmulApiTiling {
     bool a_transposed_ = false, b_transposed_ = false;
 
   private:
+    static bool is_no_size(int32_t size) { return size <= 0 && size != -1; }
     struct Axes {
         int32_t b = 0, s = 0, n = 0, g = 0, d = 0;
     };
@@ -268,6 +313,8 @@ class MatmulApiTiling {
     Axes a_axes_, b_axes_, c_axes_;
     int32_t batch_ = 0;
     bool is_normal_ = false;
+    int32_t m_given_ = 0, n_given_ = 0, k_given_ = 0;
+    ScheduleType schedule_ = ScheduleType::INNER_PRODUCT;
 };
 using MatmulApiTilingBase = MatmulApiTiling;
 
@@ -316,7 +363,8 @@ class MultiCoreMatmulTiling : public MatmulApiTiling {
         return 0;
     }
     int64_t GetTiling(optiling::TCubeTiling& tiling) override {
-        if (m_ <= 0) return -1;
+        take_shape();
+        if (m_ <= 0 || n_ <= 0 || k_ <= 0) return -1;
         const bool is_fixed = single_m_ > 0 || single_n_ > 0 || single_k_ > 0;
         int32_t m = single_m_ > 0 ? single_m_ : m_;
         int32_t n = single_n_ > 0 ? single_n_ : n_;
