@@ -53,6 +53,20 @@ def _loops(x: np.ndarray, z: np.ndarray, compact: bool) -> np.ndarray:
     return result
 
 
+def _spread(x: np.ndarray, z: np.ndarray, lanes: np.ndarray) -> np.ndarray:
+    """Lanes of two repeats, 80 floats apart in x, to falling places 16 floats behind the first."""
+    result = z.copy()
+    for repeat in range(2):
+        result[16 + 159 - (repeat * 64 + lanes)] = x[repeat * 80 + lanes]
+    return result
+
+
+def _sorted(x: np.ndarray, descend: bool) -> tuple[np.ndarray, np.ndarray]:
+    """In order, equal ones as they were, and where each was."""
+    order = np.argsort(-x.astype(np.float64) if descend else x, kind="stable")
+    return x[order], order
+
+
 MODES = {"LT": "less", "GE": "greater_equal", "EQ": "equal", "NE": "not_equal"}
 
 
@@ -106,6 +120,16 @@ CASES = [
     _case("CompareScalar-tail", "auto bits = z.ReinterpretCast<uint8_t>(); CompareScalar(bits, x, 40.0f, CMPMODE::GT, 70);", lambda x, y, z: _bits(x[:70] > 40, z), 32),
     *[_case("Broadcast", f"uint32_t to[3] = {{3, 4, 10}}, from[3] = {{3, 1, 10}}; BroadcastTiling tiling; GetBroadcastTilingInfo<{ctype}, 3>(3, to, from, false, tiling); Broadcast<{ctype}, 3>(z, x, to, from, &tiling);",
         lambda x, y, z: np.broadcast_to(x[:30].reshape(3, 1, 10), (3, 4, 10)).ravel(), 120, ctype) for ctype in ("float", "int8_t", "int64_t")],
+    *[_case("Scatter-mask", f"auto to = y.ReinterpretCast<uint32_t>(); for (int i = 0; i < 160; ++i) to.SetValue(i, 4 * (159 - i)); {code} Scatter(z, x, to, 64, mask, 2, 10);",
+        lambda x, y, z, lanes=lanes: _spread(x, z, lanes), 192)
+        for code, lanes in (("const uint64_t mask = 40;", np.arange(40)), ("const uint64_t mask[2] = {0x8000000000000005ull, 0};", np.array([0, 2, 63])))],
+    *[_case("Sort-config", f"static constexpr SortConfig config = {{SortType::{algorithm}, {str(descend).lower()}}}; auto r = y.ReinterpretCast<{ctype}>()[512]; Sort<{ctype}, false, config>(r, x, {space}{count}); DataCopy(z, r, {count});",
+        lambda x, y, z, count=count, descend=descend: _sorted(x[:count], descend)[0], count, ctype)
+        for algorithm, descend, ctype, count, space in (("RADIX_SORT", False, "float", 200, ""), ("RADIX_SORT", True, "int16_t", 48, "y.ReinterpretCast<uint8_t>(), "),
+                                                       ("MERGE_SORT", True, "float", 64, ""), ("RADIX_SORT", False, "uint8_t", 64, ""))],
+    *[_case("Sort-indices", f"static constexpr SortConfig config = {{SortType::RADIX_SORT, {str(descend).lower()}}}; auto r = y[512]; auto i = z.ReinterpretCast<uint32_t>(); Sort<int32_t, false, config>(r, i, x, {space}96);",
+        lambda x, y, z, descend=descend: _sorted(x[:96], descend)[1].astype(np.int32), 96, "int32_t") for descend in (False, True) for space in ("", "y.ReinterpretCast<uint8_t>(), ")],
+    *[_case("Sort-given", f"auto r = y[512]; Sort(r, z, x, y, {space}96);", lambda x, y, z: y[:96][_sorted(x[:96], False)[1]], 96, "int32_t") for space in ("", "z.ReinterpretCast<uint8_t>(), ")],
     _case("Broadcast-last", "uint32_t to[2] = {5, 7}, from[2] = {5, 1}; BroadcastTiling tiling; GetBroadcastTilingInfo<float>(2, to, from, false, tiling); Broadcast(z, x, to, from, &tiling);",
         lambda x, y, z: np.repeat(x[:5], 7), 35),
     *[_case(name, f"static constexpr {name}Config config = {{{name}Algo::{algorithm}}}; {name}<float, {false}config>(z, {arguments}, 64);", expected, 64)
@@ -136,6 +160,8 @@ BROKEN = {
     "other shapes": ("uint32_t to[1] = {7}, from[1] = {1}, more[1] = {9}; BroadcastTiling tiling; GetBroadcastTilingInfo<float>(1, to, from, false, tiling); Broadcast(z, x, more, from, &tiling);",
         r"Broadcast: the tiling is of other shapes"),
     "overlap": ("uint32_t to[1] = {8}, from[1] = {1}; BroadcastTiling tiling; GetBroadcastTilingInfo<float>(1, to, from, false, tiling); Broadcast(x, x, to, from, &tiling);", r"Broadcast: dst and src overlap"),
+    "sorted in place": ("Sort(x, x, 64);", r"Sort: a source and a result overlap"),
+    "merged lists": ("static constexpr SortConfig config = {SortType::MERGE_SORT, true}; Sort<float, false, config>(z, x, 40);", r"Sort: 40 elements; MERGE_SORT takes multiples of 32"),
     "stride": ("SetLoopModePara({2, 2, 4, 40, 4, 64}, DataCopyMVType::OUT_TO_UB);", r"SetLoopModePara: loop1DstStride 40; valid: multiples of 32 below 2\^21 in the unified buffer"),
     "plain copy": (f"{GLOBAL} {IN} DataCopy(z, g, 8);", r"DataCopy within the loops of SetLoopModePara is not supported on the host"),
     "size": (f"{GLOBAL} NdDmaParams<float, 1> p{{{{{{1}}, {{1}}, {{1u << 20}}}}, 0}}; DataCopy<float, 1>(z, g, p);", r"DataCopy: dimension 0 has size 1048576"),

@@ -321,6 +321,40 @@ def test_headers_by_their_other_names(tools: Toolkit, tmp_path: Path) -> None:
         if (!AscendC::GetTopKMaxMinTmpSize(*platform, inner, 3, false, true, mode, true, 4, most, least)) return -2;
         return least > 0 && least <= most ? tiling.get_allDataSize() : -3;
     }
+    extern "C" int factors() {
+        const auto* platform = platform_ascendc::PlatformAscendCManager::GetInstance();
+        const AscendC::TensorShape shape({8, 512});
+        uint32_t values[10] = {};
+        AscendC::GetRoundMaxMinTmpSize(*platform, shape, 4, false, values[0], values[1]);
+        AscendC::GetSinMaxMinTmpSize(AscendC::SinConfig{AscendC::SinAlgo::RADIAN_REDUCTION}, shape, 4, false, values[2], values[3]);
+        AscendC::GetArangeMaxMinTmpSize(values[4], values[5]);
+        for (int i = 0; i < 6; i += 2) {
+            if (values[i + 1] == 0 || values[i] < values[i + 1]) return -1;
+        }
+        AscendC::GetPowerTmpBufferFactorSize(true, false, false, 4, values[6], values[7]);
+        AscendC::GetAscendAntiQuantTmpBufferFactorSize(shape, shape, false, AscendC::TensorDataType::DT_INT8, AscendC::TensorDataType::DT_FLOAT16, values[8], values[9]);
+        return values[6] > 0 && values[8] > 0 ? 0 : -2;
+    }
+    // Sizes that are -1 are those of SetOrgShape; what tilings use adds up to the larger.
+    extern "C" int matmul_shapes(int32_t* sizes) {
+        matmul_tiling::MultiCoreMatmulTiling api;
+        api.SetDim(4);
+        api.SetOrgShape(256, 512, 96);
+        if (api.SetShape(0, -1, -1) != -1 || api.SetShape(-1, -1, 64) != 0) return -1;
+        api.SetAlignSplit(64, -1, 0);
+        api.SetMatmulConfigParams(matmul_tiling::MatmulConfigParams(1, false, matmul_tiling::ScheduleType::N_BUFFER_33, matmul_tiling::MatrixTraverse::FIRSTN));
+        optiling::TCubeTiling tiling;
+        int32_t cores, rows, columns;
+        if (api.GetSingleShape(sizes[0], sizes[1], sizes[2]) != -1 || api.GetTiling(tiling) != 0) return -2;
+        if (api.GetSingleShape(sizes[0], sizes[1], sizes[2]) != 0 || api.GetCoreNum(cores, rows, columns) != 0) return -3;
+        sizes[3] = cores;
+        sizes[4] = tiling.iterateOrder;
+        sizes[5] = tiling.stepKa;
+        matmul_tiling::SysTilingTempBufSize used;
+        used.l0cSize = 1 << 20;
+        if (MultiCoreMatmulGetTmpBufSize(tiling, used) != 0 || used.l1Size != tiling.shareL1Size || used.l0cSize != 1 << 20) return -4;
+        return rows * sizes[0] >= 256 && columns * sizes[1] >= 512 && cores == rows * columns ? 0 : -5;
+    }
     extern "C" int spaces() {
         const auto* platform = platform_ascendc::PlatformAscendCManager::GetInstance();
         const AscendC::TensorShape shape({8, 512});
@@ -346,7 +380,10 @@ def test_headers_by_their_other_names(tools: Toolkit, tmp_path: Path) -> None:
     assert library.sums(5) == 2000 + 30 + 6
     asked = [(64, 5, False), (32, 32, True), (64, 5, True), (33, 5, False), (64, 65, False), (8192, 5, False)]
     assert [library.topk(*each) for each in asked] == [192, 96, -1, -1, -1, -1]
-    assert library.spaces() == 0
+    assert (library.spaces(), library.factors()) == (0, 0)
+    sizes = (ctypes.c_int32 * 6)()
+    assert library.matmul_shapes(sizes) == 0
+    assert (sizes[0] % 64, sizes[2], *sizes[3:]) == (0, 64, 4, 1, 1)
 
 
 @pytest.mark.parametrize(

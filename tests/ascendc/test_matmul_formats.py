@@ -21,7 +21,7 @@ constexpr MatmulConfig split() {
     return config;
 }
 constexpr MatmulConfig SPLIT = split();
-template <CubeFormat format, const auto& CONFIG = CFG_NORM>
+template <CubeFormat format, const auto& CONFIG = CFG_NORM, template <const auto&, typename...> class POLICY = Impl::Detail::MatmulPolicy>
 __aicore__ inline void Run(GM_ADDR a, GM_ADDR b, GM_ADDR c, uint32_t size, const TCubeTiling& tiling, int32_t how) {
     TPipe pipe;
     GlobalTensor<float> ag, bg, cg;
@@ -29,17 +29,19 @@ __aicore__ inline void Run(GM_ADDR a, GM_ADDR b, GM_ADDR c, uint32_t size, const
     bg.SetGlobalBuffer((__gm__ float*)b, tiling.Kb * tiling.N);
     cg.SetGlobalBuffer((__gm__ float*)c, size);
     using In = MatmulType<TPosition::GM, CubeFormat::ND, float>;
-    Matmul<In, In, MatmulType<TPosition::GM, format, float>, In, CONFIG> mm;
+    Matmul<In, In, MatmulType<TPosition::GM, format, float>, In, CONFIG, MatmulCallBackFunc<nullptr, nullptr, nullptr>, POLICY> mm;
     mm.Init(&tiling, &pipe);
     mm.SetTensorA(ag);
     mm.SetTensorB(bg);
     const int blocks = (tiling.M + 15) / 16 * ((tiling.N + 15) / 16);
     if (how == 0) mm.IterateAll(cg);
+    if constexpr (std::is_same<POLICY<CONFIG>, Impl::Detail::MatmulPolicy<CONFIG>>::value) {
     if (how == 1) while (mm.template Iterate<true>()) mm.template GetTensorC<true>(cg);
     if (how == 2) while (mm.template Iterate<false>()) mm.template GetTensorC<false>(cg);
     if (how >= 3) {
         mm.template Iterate<false>();
         for (int i = 0; i < blocks + how - 3; ++i) mm.template GetTensorC<false>(cg);
+    }
     }
     mm.End();
 }
@@ -54,6 +56,15 @@ extern "C" __global__ __cube__ void fractals(GM_ADDR a, GM_ADDR b, GM_ADDR c, ui
 }
 extern "C" __global__ __cube__ void halved(GM_ADDR a, GM_ADDR b, GM_ADDR c, uint32_t size, TCubeTiling tiling, int32_t how) {
     Run<CubeFormat::NZ, SPLIT>(a, b, c, size, tiling, how);
+}
+extern "C" __global__ __cube__ void upper(GM_ADDR a, GM_ADDR b, GM_ADDR c, uint32_t size, TCubeTiling tiling, int32_t how) {
+    Run<CubeFormat::ND, CFG_NORM, Impl::Detail::TrianUpperMatmulPolicy>(a, b, c, size, tiling, how);
+}
+extern "C" __global__ __cube__ void lower(GM_ADDR a, GM_ADDR b, GM_ADDR c, uint32_t size, TCubeTiling tiling, int32_t how) {
+    Run<CubeFormat::ND, CFG_MDL, Impl::Detail::TrianLowerMatmulPolicy>(a, b, c, size, tiling, how);
+}
+extern "C" __global__ __cube__ void kept(GM_ADDR a, GM_ADDR b, GM_ADDR c, uint32_t size, TCubeTiling tiling, int32_t how) {
+    Run<CubeFormat::ND, CFG_MDL, Impl::Detail::NBuffer33MatmulPolicy>(a, b, c, size, tiling, how);
 }
 extern "C" void make_tiling(TCubeTiling* tiling, int m, int n, int k) {
     *tiling = {};
@@ -71,13 +82,14 @@ def _fractals(c: np.ndarray, width: int) -> np.ndarray:
     return padded.reshape(padded.shape[0], -1, width).transpose(1, 0, 2).ravel()
 
 
-def _run(build: Build, kernel: str, how: int, size: int) -> tuple[int, np.ndarray, np.ndarray]:
+def _run(build: Build, kernel: str, how: int, size: int, steps: int = 0) -> tuple[int, np.ndarray, np.ndarray]:
     library = build(SOURCE)
     random = np.random.default_rng(6)
     a, b = (random.integers(-8, 9, shape).astype(np.float32) for shape in ((M, K), (K, N)))
     c = np.zeros(size, np.float32)
     tiling = (ctypes.c_int32 * 50)()
     library.make_tiling(tiling, M, N, K)
+    tiling[26] = tiling[27] = steps  # stepKa and stepKb
     pointers = [ctypes.c_void_p(array.ctypes.data) for array in (a, b, c)]
     return getattr(library, f"aclrtlaunch_{kernel}")(1, None, *pointers, size, tiling, how), a @ b, c
 
@@ -96,6 +108,26 @@ def test_formats(build: Build, tools: Toolkit, kernel: str, how: int) -> None:
     status, product, c = _run(build, kernel, how, size)
     assert status == 0, tools.message()
     np.testing.assert_array_equal(c, layouts[kernel](product))
+
+
+@pytest.mark.parametrize(("kernel", "beside"), [("upper", np.greater), ("lower", np.less)])
+def test_triangles(build: Build, tools: Toolkit, kernel: str, beside: np.ufunc) -> None:
+    """Base blocks of 16 x 16 on the other side of the diagonal stay as they were, here 0."""
+    status, product, c = _run(build, kernel, 0, M * N)
+    assert status == 0, tools.message()
+    others = beside(np.arange(M)[:, None] // 16, np.arange(N) // 16)
+    np.testing.assert_array_equal(c.reshape(M, N), np.where(others, 0, product))
+
+
+def test_three_blocks_of_a(build: Build, tools: Toolkit) -> None:
+    """The tiling says how many blocks stay in L1."""
+    status, product, c = _run(build, "kept", 0, M * N, steps=K // 16)
+    assert status == 0, tools.message()
+    np.testing.assert_array_equal(c.reshape(M, N), product)
+    assert _run(build, "kept", 0, M * N)[0] != 0
+    assert (
+        "NBuffer33MatmulPolicy with stepM 0, stepKa 0 and stepKb 0, where singleCoreK / baseK is 2" in tools.message()
+    )
 
 
 def test_more_blocks_than_there_are_are_refused(build: Build, tools: Toolkit) -> None:

@@ -56,6 +56,23 @@ extern "C" void make_tiling(TCubeTiling* tiling, int m, int n, int k) {
 
 
 @pytest.mark.parametrize("how", [0, 1, 2], ids=["scalar", "vector", "vector by blocks"])
+def test_scales_of_ten_bits(build: Build, tools: Toolkit, how: int) -> None:
+    """Of a scale's mantissa ten bits count: 0.1 is 0.09997559."""
+    a, b = np.zeros((M, K), np.int8), np.zeros((K, N), np.int8)
+    a[:, 0], b[0] = 127, 124
+    words = np.full(N, np.float32(0.1).view(np.uint32), np.uint64)
+    c = np.zeros((M, N), np.float16)
+    tiling = (ctypes.c_int32 * 50)()
+    library = build(SOURCE)
+    library.make_tiling(tiling, M, N, K)
+    pointers = [ctypes.c_void_p(array.ctypes.data) for array in (a, b, c, words)]
+    assert library.aclrtlaunch_to_half(2, None, *pointers, tiling, how) == 0, tools.message()
+    short = (words.astype(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)[0]
+    assert np.float16(127 * 124 * np.float64(short)) != np.float16(127 * 124 * 0.1)
+    assert (c == np.float16(127 * 124 * np.float64(short))).all()
+
+
+@pytest.mark.parametrize("how", [0, 1, 2], ids=["scalar", "vector", "vector by blocks"])
 @pytest.mark.parametrize("kernel", ["to_half", "to_int8"])
 def test_scales(build: Build, tools: Toolkit, kernel: str, how: int) -> None:
     """Scales are powers of two, so that products are exact; those to 8 bits have an offset, and saturate."""

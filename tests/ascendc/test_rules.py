@@ -63,6 +63,11 @@ BROKEN = {
         "TopK(a[64], a.ReinterpretCast<int32_t>()[128], a, LocalTensor<int32_t>(), LocalTensor<bool>(), 31, 0, info);",
         r"TopK: outter 1, inner 32, n 30, k 31; k is 1 to n",
     ),
+    "TopK that marks rows in the small mode": (
+        "TBuf<> b; pipe.InitBuffer(b, 1024); auto a = b.Get<float>(); TopKInfo info; info.inner = 32; info.n = 30;"
+        "TopK<float, false, true, false, TopKMode::TOPK_NSMALL>(a[64], a.ReinterpretCast<int32_t>()[128], a, LocalTensor<int32_t>(), b.Get<bool>(), 3, 0, info);",
+        r"TopK: isHasfinish is false with TopKMode::TOPK_NSMALL",
+    ),
     "mask shorter than its rows": (
         "TBuf<> b; pipe.InitBuffer(b, 1024); auto a = b.Get<float>(); SelectWithBytesMaskShapeInfo info{1, 64, 32};"
         "SelectWithBytesMask(a, a, 1.0f, b.Get<uint8_t>(), b.Get<uint8_t>(), info);",

@@ -622,6 +622,12 @@ CASES += [
     Case("Sin half", "Sin(z, x, n);", lambda x, y, z: np.sin(x.astype("f4")).astype("f2"), h256, types=H, rtol=1e-3),
     Case("Power", "Power(z, x, y, n);", lambda x, y, z: x**y, positive, _floats(64, -2, 2), rtol=1e-5),
     Case("Power scalar", "Power(z, x, 2.5f, n);", lambda x, y, z: x ** np.float32(2.5), positive, rtol=1e-5),
+    *[Case("Power scalar, space", f"Power<float, false>(z, x, 2.5f, {rest});", lambda x, y, z: x ** np.float32(2.5), positive, rtol=1e-5)
+      for rest in ("y.ReinterpretCast<uint8_t>()", "y.ReinterpretCast<uint8_t>(), n")],
+    Case("Power scalar, whole", "Power(z, x, 2.5f);", lambda x, y, z: x ** np.float32(2.5), positive, rtol=1e-5),
+    *[Case("Power base, space", f"const float base = 2.0f; Power<float, false>(z, base, x, {rest});", lambda x, y, z: np.float32(2) ** x, small, rtol=1e-5)
+      for rest in ("y.ReinterpretCast<uint8_t>()", "y.ReinterpretCast<uint8_t>(), n")],
+    Case("Power base, whole", "Power(z, 2.0f, x);", lambda x, y, z: np.float32(2) ** x, small, rtol=1e-5),
     Case("Power base", "Power(z, 2.0f, x, n);", lambda x, y, z: np.float32(2) ** x, small, rtol=1e-5),
     Case("Power int", "Power(z, x, y, n);", lambda x, y, z: x**y, np.arange(-8, 8, dtype="i4"), np.full(16, 3, "i4"), types=("int32_t",) * 3),
     Case("Fmod", "Fmod(z, x, y, n);", lambda x, y, z: np.fmod(x, y), x256, np.full(256, 3, "f4")),

@@ -450,9 +450,9 @@ inline void SetMMColumnMajor() {}
 
 namespace detail {
 
-// Scales of quantisation are floats in the low half of a 64-bit word.
+// Scales of quantisation are floats in the low half of a 64-bit word, of whose mantissa ten bits count.
 inline float scale_of(uint64_t word) {
-    const uint32_t bits = static_cast<uint32_t>(word);
+    const uint32_t bits = static_cast<uint32_t>(word) & 0xffffe000u;
     float scale;
     std::memcpy(&scale, &bits, sizeof scale);
     return scale;

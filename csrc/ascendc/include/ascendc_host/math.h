@@ -328,6 +328,25 @@ void Power(const LocalTensor<T>& dst, const detail::Same<T>& src0, const LocalTe
         "Power", where, calCount, dst, [base](detail::Wide<T> b) { return detail::power_op()(base, b); },
         src1);
 }
+// With temporary space, which nothing needs, and of whole tensors.
+#define ASCENDC_POWER(A, B, whole)                                                                       \
+    template <typename T, bool isReuseSource = false, const PowerConfig& config = detail::default_Power> \
+    void Power(const LocalTensor<T>& dst, const A& src0, const B& src1, const LocalTensor<uint8_t>&,     \
+               uint32_t calCount, Where where = Where()) {                                               \
+        Power<T, isReuseSource, config>(dst, src0, src1, calCount, where);                               \
+    }                                                                                                    \
+    template <typename T, bool isReuseSource = false, const PowerConfig& config = detail::default_Power> \
+    void Power(const LocalTensor<T>& dst, const A& src0, const B& src1, const LocalTensor<uint8_t>&,     \
+               Where where = Where()) {                                                                  \
+        Power<T, isReuseSource, config>(dst, src0, src1, static_cast<uint32_t>(whole.GetSize()), where); \
+    }                                                                                                    \
+    template <typename T, bool isReuseSource = false, const PowerConfig& config = detail::default_Power> \
+    void Power(const LocalTensor<T>& dst, const A& src0, const B& src1, Where where = Where()) {         \
+        Power<T, isReuseSource, config>(dst, src0, src1, static_cast<uint32_t>(whole.GetSize()), where); \
+    }
+ASCENDC_POWER(LocalTensor<T>, detail::Same<T>, src0)
+ASCENDC_POWER(detail::Same<T>, LocalTensor<T>, src1)
+#undef ASCENDC_POWER
 #define ASCENDC_CLAMP(Name, Function)                                                             \
     template <typename T, bool isReuseSource = false>                                             \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const detail::Same<T> scalar, \

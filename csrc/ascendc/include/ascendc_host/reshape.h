@@ -171,6 +171,47 @@ void Scatter(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTe
             detail::gather_from(dst, uint64_t(dstBaseAddr) + to[i], sizeof(T), "Scatter", where)) = from[i];
     }
 }
+#if __NPU_ARCH__ == 3510
+namespace detail {
+template <typename T>
+void scatter_repeats(const LocalTensor<T>& dst, const LocalTensor<T>& src,
+                     const LocalTensor<uint32_t>& offsets, uint32_t base, const Mask& mask, uint32_t repeats,
+                     uint32_t src_repeat, const Where& where) {
+    static_assert(sizeof(T) > 1, "Scatter: with masks elements have 16 bits or more");
+    constexpr uint32_t lanes = lanes_of<T>();
+    repeats = mask.repeats(repeats, lanes);
+    const Operand<T> from(src, {1, src_repeat}, mask, repeats, lanes, "Scatter", "src", where);
+    const uint32_t* to = vector_operand(
+        offsets, uint64_t(repeats == 0 ? 0 : (repeats - 1) * lanes + mask.end(repeats - 1, lanes)) * 4,
+        "Scatter", "dstOffset", where);
+    for (uint32_t repeat = 0; repeat < repeats; ++repeat) {
+        for (uint32_t lane = 0; lane < mask.end(repeat, lanes); ++lane) {
+            if (!mask.active(repeat, lane, lanes)) continue;
+            *const_cast<T*>(gather_from(dst, uint64_t(base) + to[repeat * lanes + lane], sizeof(T), "Scatter",
+                                        where)) = from.at(repeat, lane);
+        }
+    }
+}
+}  // namespace detail
+template <typename T>
+void Scatter(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint32_t>& dstOffset,
+             uint32_t dstBaseAddr, uint64_t mask, uint8_t repeatTime, uint8_t srcRepStride,
+             Where where = Where()) {
+    ascendc_host::enter(where);
+    detail::scatter_repeats(dst, src, dstOffset, dstBaseAddr,
+                            detail::make_mask<true>(mask, detail::lanes_of<T>(), "Scatter", where),
+                            repeatTime, srcRepStride, where);
+}
+template <typename T>
+void Scatter(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint32_t>& dstOffset,
+             uint32_t dstBaseAddr, const uint64_t mask[], uint8_t repeatTime, uint8_t srcRepStride,
+             Where where = Where()) {
+    ascendc_host::enter(where);
+    detail::scatter_repeats(dst, src, dstOffset, dstBaseAddr,
+                            detail::make_mask<true>(mask, detail::lanes_of<T>(), "Scatter", where),
+                            repeatTime, srcRepStride, where);
+}
+#endif
 
 namespace detail {
 // The patterns 1 to 7 of GatherMask: every second, every fourth, every element.

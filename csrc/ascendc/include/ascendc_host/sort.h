@@ -153,6 +153,85 @@ void Sort(const LocalTensor<T>& dst, const LocalTensor<T>& concat, const LocalTe
     std::stable_sort(all, all + repeatTime * 32,
                      [](const auto& a, const auto& b) { return a.score > b.score; });
 }
+#if __NPU_ARCH__ == 3510
+constexpr SortConfig DEFAULT_SORT_CONFIG = {SortType::RADIX_SORT, false};
+namespace detail {
+// Numbers by size, with their indices where they are asked for; of equal ones the first stays before. Without
+// indices of the caller's they are counted from 0.
+template <typename T, const SortConfig& config, typename U>
+void sort_by(const LocalTensor<T>& dst, const LocalTensor<U>* dst_index, const LocalTensor<T>& src,
+             const LocalTensor<U>* src_index, uint32_t count, const Where& where) {
+    constexpr bool merges = config.type == SortType::MERGE_SORT;
+    static_assert(!merges || ((std::is_same<T, half>::value || std::is_same<T, float>::value) &&
+                              std::is_same<U, uint32_t>::value),
+                  "Sort: MERGE_SORT is for half and float, with indices of uint32_t");
+    static_assert(is_one_of<U, uint32_t, int32_t, uint64_t, int64_t>,
+                  "Sort: indices are of uint32_t, int32_t, uint64_t or int64_t");
+    const auto& block = ascendc_host::enter(where);
+    if (merges && count % 32 != 0)
+        ascendc_host::fail(
+            block, where, ascendc_host::format("Sort: %u elements; MERGE_SORT takes multiples of 32", count));
+    const T* from = vector_operand(src, uint64_t(count) * sizeof(T), "Sort", "srcTensor", where);
+    // Merged lists have 8 bytes for each number.
+    T* to = vector_operand(dst, uint64_t(count) * (merges ? 8 : sizeof(T)), "Sort", "dstTensor", where);
+    const U* given = nullptr;
+    U* indices = nullptr;
+    if (src_index != nullptr)
+        given = vector_operand(*src_index, uint64_t(count) * sizeof(U), "Sort", "srcIndexTensor", where);
+    if (dst_index != nullptr)
+        indices = vector_operand(*dst_index, uint64_t(count) * sizeof(U), "Sort", "dstIndexTensor", where);
+    const auto overlap = [count](const auto* a, const auto* b) {
+        if (a == nullptr || b == nullptr) return false;
+        return reinterpret_cast<const uint8_t*>(a) < reinterpret_cast<const uint8_t*>(b + count) &&
+               reinterpret_cast<const uint8_t*>(b) < reinterpret_cast<const uint8_t*>(a + count);
+    };
+    if (overlap(from, to) || overlap(from, indices) || overlap(given, to) || overlap(given, indices))
+        ascendc_host::fail(block, where,
+                           "Sort: a source and a result overlap; give them tensors of their own");
+    std::vector<uint32_t> order(count);
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [from](uint32_t a, uint32_t b) {
+        return config.isDescend ? from[b] < from[a] : from[a] < from[b];
+    });
+    for (uint32_t i = 0; i < count; ++i) {
+        to[i] = from[order[i]];
+        if (indices != nullptr) indices[i] = given == nullptr ? static_cast<U>(order[i]) : given[order[i]];
+    }
+}
+}  // namespace detail
+template <typename T, bool isReuseSource = false, const SortConfig& config = DEFAULT_SORT_CONFIG>
+void Sort(LocalTensor<T>& dstTensor, const LocalTensor<T>& srcTensor, const uint32_t calCount,
+          Where where = Where()) {
+    detail::sort_by<T, config, uint32_t>(dstTensor, nullptr, srcTensor, nullptr, calCount, where);
+}
+template <typename T, bool isReuseSource = false, const SortConfig& config = DEFAULT_SORT_CONFIG>
+void Sort(LocalTensor<T>& dstTensor, const LocalTensor<T>& srcTensor, const LocalTensor<uint8_t>&,
+          const uint32_t calCount, Where where = Where()) {
+    detail::sort_by<T, config, uint32_t>(dstTensor, nullptr, srcTensor, nullptr, calCount, where);
+}
+template <typename T, bool isReuseSource = false, const SortConfig& config = DEFAULT_SORT_CONFIG>
+void Sort(LocalTensor<T>& dstTensor, LocalTensor<uint32_t>& dstIndexTensor, const LocalTensor<T>& srcTensor,
+          const uint32_t calCount, Where where = Where()) {
+    detail::sort_by<T, config, uint32_t>(dstTensor, &dstIndexTensor, srcTensor, nullptr, calCount, where);
+}
+template <typename T, bool isReuseSource = false, const SortConfig& config = DEFAULT_SORT_CONFIG>
+void Sort(LocalTensor<T>& dstTensor, LocalTensor<uint32_t>& dstIndexTensor, const LocalTensor<T>& srcTensor,
+          const LocalTensor<uint8_t>&, const uint32_t calCount, Where where = Where()) {
+    detail::sort_by<T, config, uint32_t>(dstTensor, &dstIndexTensor, srcTensor, nullptr, calCount, where);
+}
+template <typename T, typename U, bool isReuseSource = false, const SortConfig& config = DEFAULT_SORT_CONFIG>
+void Sort(const LocalTensor<T>& dstTensor, const LocalTensor<U>& dstIndexTensor,
+          const LocalTensor<T>& srcTensor, const LocalTensor<U>& srcIndexTensor, const uint32_t calCount,
+          Where where = Where()) {
+    detail::sort_by<T, config, U>(dstTensor, &dstIndexTensor, srcTensor, &srcIndexTensor, calCount, where);
+}
+template <typename T, typename U, bool isReuseSource = false, const SortConfig& config = DEFAULT_SORT_CONFIG>
+void Sort(LocalTensor<T>& dstTensor, LocalTensor<U>& dstIndexTensor, const LocalTensor<T>& srcTensor,
+          const LocalTensor<U>& srcIndexTensor, const LocalTensor<uint8_t>&, const uint32_t calCount,
+          Where where = Where()) {
+    detail::sort_by<T, config, U>(dstTensor, &dstIndexTensor, srcTensor, &srcIndexTensor, calCount, where);
+}
+#endif
 template <typename T>
 void Extract(const LocalTensor<T>& dstValue, const LocalTensor<uint32_t>& dstIndex,
              const LocalTensor<T>& sorted, const int32_t repeatTime, Where where = Where()) {
@@ -211,8 +290,9 @@ void TopK(const LocalTensor<T>& dstValueLocal, const LocalTensor<int32_t>& dstIn
     static_assert(std::is_same<T, half>::value || std::is_same<T, float>::value,
                   "TopK is for half and float");
     constexpr bool small = topkMode == TopKMode::TOPK_NSMALL;
-    static_assert(!(small && isHasfinish), "TopK: isHasfinish is for TopKMode::TOPK_NORMAL");
-    ascendc_host::enter(where);
+    const auto& block = ascendc_host::enter(where);
+    if (small && isHasfinish)
+        ascendc_host::fail(block, where, "TopK: isHasfinish is false with TopKMode::TOPK_NSMALL");
     detail::check_topk(topKInfo, k, topkMode, where);
     const uint64_t rows = topKInfo.outter, inner = topKInfo.inner, taken = k;
     const auto pitch = [taken](uint64_t per_block) {

@@ -5,6 +5,7 @@
 #ifndef LIB_MATMUL_INTF_H
 #define LIB_MATMUL_INTF_H
 
+#include "../ascendc_host/matmul_batch.h"
 #include "../ascendc_host/matmul_config.h"
 #include "../kernel_operator.h"
 #include "../kernel_tiling/kernel_tiling.h"
@@ -36,6 +37,7 @@ namespace detail {
 template <typename T>
 class MatrixView {
   public:
+    using Element = T;
     void bind(const GlobalTensor<T>& tensor, bool transposed) {
         global_ = tensor;
         local_ = {};
@@ -50,6 +52,16 @@ class MatrixView {
     bool bound() const { return bound_; }
     bool is_local() const { return local_.bytes() != nullptr; }
     bool transposed() const { return transposed_; }
+    // The matrix that begins `elements` further on.
+    MatrixView from(uint64_t elements) const {
+        MatrixView view = *this;
+        if (is_local()) {
+            view.local_ = local_[elements];
+        } else {
+            view.global_ = global_[elements];
+        }
+        return view;
+    }
 
     // to[i * columns + j] = element [row + i, column + j]. `stored_rows` and `stored_columns` are the whole
     // matrix as it lies in memory, before it is transposed.
@@ -114,6 +126,8 @@ constexpr bool splits_channels(const MatmulConfig& config) { return config.isEna
 constexpr bool splits_channels(const MatmulApiStaticTiling& constants) {
     return splits_channels(constants.cfg);
 }
+constexpr const MatmulConfig& config_of(const MatmulConfig& config) { return config; }
+constexpr const MatmulConfig& config_of(const MatmulApiStaticTiling& constants) { return constants.cfg; }
 // The tiling of a call: what is constant, and the rest as it is given.
 inline TCubeTiling tiling_of(const MatmulConfig&, const TCubeTiling* given) { return *given; }
 inline TCubeTiling tiling_of(const MatmulApiStaticTiling& constants, const TCubeTiling* given) {
@@ -144,9 +158,52 @@ struct MatmulCallBackFunc {
                   "Matmul callbacks are not supported on the host");
 };
 
+namespace detail {
+// Which base blocks of C are computed: all, or those that lie on one side of the diagonal or on it.
+enum class Blocks { all, upper, lower };
+}  // namespace detail
+namespace Impl {
+namespace Detail {
+// How the device goes about a product; on the host it matters which blocks it computes.
+template <const auto& MM_CFG, typename...>
+struct MatmulPolicy {
+    static constexpr auto blocks = detail::Blocks::all;
+    static constexpr bool keeps_a = false;
+};
+template <const auto& MM_CFG, typename...>
+struct TrianUpperMatmulPolicy {
+    static constexpr auto blocks = detail::Blocks::upper;
+    static constexpr bool keeps_a = false;
+};
+template <const auto& MM_CFG, typename...>
+struct TrianLowerMatmulPolicy {
+    static constexpr auto blocks = detail::Blocks::lower;
+    static constexpr bool keeps_a = false;
+};
+// The whole of A, three blocks high and wide at most, stays in L1.
+template <const auto& MM_CFG, typename...>
+struct NBuffer33MatmulPolicy {
+    static constexpr auto blocks = detail::Blocks::all;
+    static constexpr bool keeps_a = true;
+};
+}  // namespace Detail
+}  // namespace Impl
+
 template <class A_TYPE, class B_TYPE, class C_TYPE, class BIAS_TYPE = C_TYPE, const auto& MM_CFG = CFG_NORM,
-          class CallBack = MatmulCallBackFunc<>>
+          class CallBack = MatmulCallBackFunc<>,
+          template <const auto&, typename...> class POLICY = Impl::Detail::MatmulPolicy>
 class MatmulImpl {
+    using Policy = POLICY<MM_CFG>;
+    static constexpr bool has_triangle = Policy::blocks != detail::Blocks::all;
+    static_assert(!has_triangle || detail::config_of(MM_CFG).doNorm ||
+                      detail::config_of(MM_CFG).doMultiDataLoad,
+                  "TrianUpperMatmulPolicy and TrianLowerMatmulPolicy: the configuration is one of "
+                  "GetNormalConfig or GetMDLConfig");
+    static_assert(
+        !Policy::keeps_a || (detail::config_of(MM_CFG).doMultiDataLoad && A_TYPE::pos == TPosition::GM &&
+                             B_TYPE::pos == TPosition::GM),
+        "NBuffer33MatmulPolicy: the configuration is one of GetMDLConfig, and A and B are in global "
+        "memory");
     using SrcAT = typename A_TYPE::T;
     using SrcBT = typename B_TYPE::T;
     using DstT = typename C_TYPE::T;
@@ -179,6 +236,7 @@ class MatmulImpl {
                     tiling_.singleCoreM, tiling_.singleCoreN, tiling_.singleCoreK, tiling_.baseM,
                     tiling_.baseN));
         }
+        if (Policy::keeps_a) check_steps(block, where);
         SetOrgShape(tiling_.M, tiling_.N, tiling_.Ka, tiling_.Kb);
         SetSingleShape(tiling_.singleCoreM, tiling_.singleCoreN, tiling_.singleCoreK);
         use_bias_ = false;
@@ -224,10 +282,16 @@ class MatmulImpl {
     }
     void SetQuantVector(const GlobalTensor<uint64_t>& scales) { bind_scales(scales); }
     void SetQuantVector(const LocalTensor<uint64_t>& scales) { bind_scales(scales); }
+    // Where IterateNBatch puts what it computes; Iterate needs no such space here.
     template <typename T>
-    void SetWorkspace(T&&) {}
+    void SetWorkspace(const GlobalTensor<T>& addr) {
+        workspace_ = addr.template ReinterpretCast<DstT>();
+    }
     template <typename T>
-    void SetWorkspace(const T*, int) {}
+    void SetWorkspace(const T* addr, int size) {
+        workspace_.SetGlobalBuffer(reinterpret_cast<DstT*>(const_cast<T*>(addr)),
+                                   uint64_t(size) * sizeof(T) / sizeof(DstT));
+    }
     void SetLocalWorkspace(const LocalTensor<uint8_t>&) {}
     void SetHF32(bool = false, int32_t = 0) {}
     void SetSubBlockIdx(uint8_t) {}
@@ -241,13 +305,18 @@ class MatmulImpl {
     void IterateAll(const GlobalTensor<DstT>& gm, uint8_t enAtomic = 0, bool enSequentialWrite = false,
                     bool = false, bool = false, Where where = Where()) {
         check(where);
-        compute(0, 0, single_m_, single_n_, where);
-        write(gm, enAtomic, enSequentialWrite ? whole_row(single_n_) : row_of_c(), 0, 0, single_m_, single_n_,
-              where);
+        const int row_length = enSequentialWrite ? whole_row(single_n_) : row_of_c();
+        if constexpr (has_triangle) {
+            write_triangle(gm, enAtomic, row_length, where);
+        } else {
+            compute(0, 0, single_m_, single_n_, where);
+            write(gm, enAtomic, row_length, 0, 0, single_m_, single_n_, where);
+        }
         restart();
     }
     template <bool sync = true>
     void IterateAll(const LocalTensor<DstT>& local, uint8_t = 0, Where where = Where()) {
+        static_assert(!has_triangle, "Matmul: triangles go to global memory");
         check(where);
         compute(0, 0, single_m_, single_n_, where);
         write_local(local, whole_row(single_n_), single_m_, single_n_, where);
@@ -259,6 +328,9 @@ class MatmulImpl {
     // call begins all of them, and each GetTensorC gives the next.
     template <bool sync = true>
     bool Iterate(bool enPartialSum = false, Where where = Where()) {
+        static_assert(!has_triangle && !Policy::keeps_a,
+                      "Matmul: IterateAll is for TrianUpperMatmulPolicy, TrianLowerMatmulPolicy and "
+                      "NBuffer33MatmulPolicy");
         check(where);
         const int rows = (single_m_ + tiling_.baseM - 1) / tiling_.baseM;
         const int columns = (single_n_ + tiling_.baseN - 1) / tiling_.baseN;
@@ -309,14 +381,131 @@ class MatmulImpl {
     }
     void WaitGetTensorC() {}
 
+    // Several matrices of C at once, from as many matrices of A and B, of which one side may have fewer: each
+    // of those meets the next ones of the other side. matrixStrideC is not used.
+#ifdef ASCENDC_CUBE_ONLY
+    void SetBatchNum(int32_t batchA, int32_t batchB) {
+        batches_.a = static_cast<uint32_t>(batchA);
+        batches_.b = static_cast<uint32_t>(batchB);
+    }
+    template <typename Tensor>
+    void IterateBatch(const Tensor& c, bool enPartialSum, uint8_t enAtomic, bool enSequentialWrite,
+                      const uint32_t matrixStrideA = 0, const uint32_t matrixStrideB = 0, const uint32_t = 0,
+                      Where where = Where()) {
+        iterate_batch(c, {batches_.a, batches_.b, matrixStrideA, matrixStrideB, enSequentialWrite},
+                      enPartialSum, enAtomic, where);
+    }
+#else
+    template <bool sync = true, bool waitIterateBatch = false>
+    void IterateBatch(const GlobalTensor<DstT>& gm, uint32_t batchA, uint32_t batchB, bool enSequentialWrite,
+                      const uint32_t matrixStrideA = 0, const uint32_t matrixStrideB = 0, const uint32_t = 0,
+                      const bool enPartialSum = false, const uint8_t enAtomic = 0, Where where = Where()) {
+        iterate_batch(gm, {batchA, batchB, matrixStrideA, matrixStrideB, enSequentialWrite}, enPartialSum,
+                      enAtomic, where);
+        waits_ = waits_of(sync, waitIterateBatch);
+    }
+    template <bool sync = true>
+    void IterateBatch(const LocalTensor<DstT>& ubCmatrix, uint32_t batchA, uint32_t batchB,
+                      bool enSequentialWrite, const uint32_t matrixStrideA = 0,
+                      const uint32_t matrixStrideB = 0, const uint32_t = 0, const bool enPartialSum = false,
+                      const uint8_t enAtomic = 0, Where where = Where()) {
+        static_assert(sync, "IterateBatch: without sync C goes to global memory");
+        iterate_batch(ubCmatrix, {batchA, batchB, matrixStrideA, matrixStrideB, enSequentialWrite},
+                      enPartialSum, enAtomic, where);
+        waits_ = Waits::none;
+    }
+    // batchLoop times IterateBatch, from where A, B and the bias begin, to the workspace, in C's layout.
+    template <bool sync = true, bool waitIterateBatch = false>
+    void IterateNBatch(const uint32_t batchLoop, uint32_t batchA, uint32_t batchB, bool enSequentialWrite,
+                       const uint32_t matrixStrideA = 0, const uint32_t matrixStrideB = 0, const uint32_t = 0,
+                       Where where = Where()) {
+        static_assert(
+            detail::config_of(MM_CFG).isNBatch,
+            "IterateNBatch: the configuration has isNBatch = true, as GetNormalConfig(false, true)");
+        static_assert(A_TYPE::layout != LayoutMode::NORMAL && C_TYPE::layout != LayoutMode::NORMAL,
+                      "IterateNBatch: the layouts are BSNGD, SBNGD and BNGS1S2");
+        check(where);
+        detail::BatchCall call{batchA, batchB, matrixStrideA, matrixStrideB, enSequentialWrite};
+        if (batchLoop > 1 && use_bias_ && !detail::config_of(MM_CFG).isBiasBatch)
+            ascendc_host::fail(ascendc_host::current(), where,
+                               "IterateNBatch: a bias without batches (isBiasBatch = false) in more than one "
+                               "loop; where the later loops take it from is not documented");
+        for (uint32_t loop = 0; loop < batchLoop; ++loop) {
+            call.first_a = uint64_t(loop) * batchA;
+            call.first_b = uint64_t(loop) * batchB;
+            iterate_batch(workspace_, call, false, 0, where);
+        }
+        waits_ = waits_of(sync, waitIterateBatch);
+        loops_ = sync ? 0 : batchLoop;
+        loop_ = 0;
+    }
+    // What the next loop of IterateNBatch<false> computed.
+    template <bool sync = true>
+    GlobalTensor<DstT> GetBatchTensorC(uint32_t batchA, uint32_t batchB, bool = false,
+                                       Where where = Where()) {
+        static_assert(!sync, "GetBatchTensorC: sync is false; GetBatchTensorC<false>");
+        return next_batch(batchA, batchB, where);
+    }
+    template <bool sync = true>
+    void GetBatchTensorC(const LocalTensor<DstT>& c, uint32_t batchA, uint32_t batchB, bool = false,
+                         Where where = Where()) {
+        static_assert(!sync, "GetBatchTensorC: sync is false; GetBatchTensorC<false>");
+        next_batch(c, batchA, batchB, where);
+    }
+    template <bool sync = true>
+    GlobalTensor<DstT> GetBatchC(uint32_t batchA, uint32_t batchB, bool = false, Where where = Where()) {
+        return next_batch(batchA, batchB, where);
+    }
+    template <bool sync = true>
+    void GetBatchC(const LocalTensor<DstT>& c, uint32_t batchA, uint32_t batchB, bool = false,
+                   Where where = Where()) {
+        next_batch(c, batchA, batchB, where);
+    }
+    void WaitIterateBatch(Where where = Where()) {
+        const auto& block = ascendc_host::enter(where);
+        if (waits_ != Waits::batch)
+            ascendc_host::fail(block, where,
+                               "WaitIterateBatch: nothing to wait for, on a device it never ends; call "
+                               "IterateBatch<false, true> or IterateNBatch<false, true> before it");
+        waits_ = Waits::none;
+    }
+#endif
+
   private:
     void restart() { step_ = -1; }
+    void check_steps(const ascendc_host::Block& block, const Where& where) const {
+        const int steps = tiling_.baseK <= 0 ? 0 : (tiling_.singleCoreK + tiling_.baseK - 1) / tiling_.baseK;
+        if (tiling_.stepM <= 3 && steps <= 3 && tiling_.stepKa == steps && tiling_.stepKb == steps) return;
+        ascendc_host::fail(block, where,
+                           ascendc_host::format(
+                               "Matmul: NBuffer33MatmulPolicy with stepM %d, stepKa %d and stepKb %d, where "
+                               "singleCoreK / baseK is %d; they are at most 3, the latter are the same; call "
+                               "SetMatmulConfigParams of the tiling with ScheduleType::N_BUFFER_33",
+                               tiling_.stepM, tiling_.stepKa, tiling_.stepKb, steps));
+    }
+    // The base blocks of the policy; the others of C stay as they are.
+    void write_triangle(const GlobalTensor<DstT>& gm, uint8_t atomic, int row_length, const Where& where) {
+        for (int i = 0; i * tiling_.baseM < single_m_; ++i) {
+            for (int j = 0; j * tiling_.baseN < single_n_; ++j) {
+                if (Policy::blocks == detail::Blocks::upper ? i > j : i < j) continue;
+                m_at_ = i;
+                n_at_ = j;
+                compute(i * tiling_.baseM, j * tiling_.baseN, block_m(), block_n(), where);
+                write(gm, atomic, row_length, i * tiling_.baseM, j * tiling_.baseN, block_m(), block_n(),
+                      where);
+            }
+        }
+    }
     int block_m() const { return std::min(tiling_.baseM, single_m_ - m_at_ * tiling_.baseM); }
     int block_n() const { return std::min(tiling_.baseN, single_n_ - n_at_ * tiling_.baseN); }
+    template <typename T>
+    static uint64_t in_blocks(uint64_t columns) {
+        constexpr uint64_t block = ONE_BLK_SIZE / sizeof(T);
+        return (columns + block - 1) / block * block;
+    }
     // Rows of C in ND_ALIGN are whole blocks of 32 bytes.
     static int whole_row(int columns) {
-        constexpr int block = ONE_BLK_SIZE / sizeof(DstT);
-        return C_TYPE::format == CubeFormat::ND_ALIGN ? (columns + block - 1) / block * block : columns;
+        return C_TYPE::format == CubeFormat::ND_ALIGN ? static_cast<int>(in_blocks<DstT>(columns)) : columns;
     }
     int row_of_c() const { return whole_row(org_kc_ != 0 ? org_kc_ : org_n_); }
     template <bool sync>
@@ -356,8 +545,33 @@ class MatmulImpl {
                 "Matmul: the sizes of the matrices are not known; without a tiling call SetOrgShape first");
     }
 
-    // c_[m, n] = A[row.., :] * B[:, column..] + bias, in panels that stay in the processor's cache.
+    // c_[m, n] = A[row.., :] * B[:, column..] + bias.
     void compute(int row, int column, int m, int n, const Where& where) {
+        const auto operand = [](const auto& view, int rows, int columns) {
+            using T = typename std::decay_t<decltype(view)>::Element;
+            const bool turned = view.transposed();
+            return Operand<T>{view, uint64_t(turned ? columns : rows), uint64_t(turned ? rows : columns)};
+        };
+        auto left = operand(a_, a_.is_local() ? single_m_ : org_m_, a_.is_local() ? single_k_ : org_ka_);
+        auto right = operand(b_, b_.is_local() ? single_k_ : org_kb_, b_.is_local() ? single_n_ : org_n_);
+#if __NPU_ARCH__ == 3510
+        // Rows that the vector core has are whole blocks of 32 bytes.
+        if (a_.is_local() && A_TYPE::format == CubeFormat::ND) left.columns = in_blocks<SrcAT>(left.columns);
+        if (b_.is_local() && B_TYPE::format == CubeFormat::ND)
+            right.columns = in_blocks<SrcBT>(right.columns);
+#endif
+        multiply(left, right, bias_, row, column, m, n, where);
+    }
+    // A matrix with its sizes as it lies in memory.
+    template <typename T>
+    struct Operand {
+        detail::MatrixView<T> view;
+        uint64_t rows, columns;
+    };
+    // In panels that stay in the processor's cache.
+    void multiply(const Operand<SrcAT>& left, const Operand<SrcBT>& right,
+                  const detail::MatrixView<BiasT>& bias_view, int row, int column, int m, int n,
+                  const Where& where) {
         constexpr int panel = 512;
         c_.assign(size_t(m) * n, W(0));
         columns_ = n;
@@ -368,22 +582,17 @@ class MatmulImpl {
         }
         if (use_bias_) {
             std::vector<W> bias(n);
-            bias_.read(bias.data(), 0, column, 1, n, CubeFormat::ND, 1, org_n_, "bias", where);
+            bias_view.read(bias.data(), 0, column, 1, n, CubeFormat::ND, 1, org_n_, "bias", where);
             for (int i = 0; i < m; ++i) std::copy(bias.begin(), bias.end(), c_.begin() + size_t(i) * n);
         }
-        const int ka = a_.is_local() ? single_k_ : org_ka_;
-        const int rows_a = a_.is_local() ? single_m_ : org_m_;
-        const int kb = b_.is_local() ? single_k_ : org_kb_;
-        const int columns_b = b_.is_local() ? single_n_ : org_n_;
         static thread_local std::vector<W> a, b;
         for (int first = 0; first < single_k_; first += panel) {
             const int k = std::min(panel, single_k_ - first);
             a.resize(size_t(m) * k);
             b.resize(size_t(k) * n);
-            a_.read(a.data(), row, first, m, k, A_TYPE::format, a_.transposed() ? ka : rows_a,
-                    a_.transposed() ? rows_a : ka, "A", where);
-            b_.read(b.data(), first, column, k, n, B_TYPE::format, b_.transposed() ? columns_b : kb,
-                    b_.transposed() ? kb : columns_b, "B", where);
+            left.view.read(a.data(), row, first, m, k, A_TYPE::format, left.rows, left.columns, "A", where);
+            right.view.read(b.data(), first, column, k, n, B_TYPE::format, right.rows, right.columns, "B",
+                            where);
             ascendc_host::multiply_add(a.data(), b.data(), c_.data(), m, n, k);
         }
     }
@@ -435,6 +644,114 @@ class MatmulImpl {
             }
         }
     }
+    // Of the types and the configuration; the rest of the rules are Batches'.
+    static constexpr bool check_types_of_batches() {
+        constexpr const MatmulConfig& config = detail::config_of(MM_CFG);
+        static_assert(config.doNorm, "IterateBatch: the configuration is one of GetNormalConfig");
+        static_assert(!config.enableMixDualMaster, "IterateBatch: not with enableMixDualMaster");
+        static_assert(
+            config.batchMode != BatchMode::NONE,
+            "IterateBatch: batchMode is BATCH_LESS_THAN_L1, BATCH_LARGE_THAN_L1 or SINGLE_LARGE_THAN_L1");
+        static_assert(config.isBiasBatch || config.batchMode != BatchMode::SINGLE_LARGE_THAN_L1,
+                      "IterateBatch: with SINGLE_LARGE_THAN_L1 a bias has batches, isBiasBatch is true");
+        return true;
+    }
+    detail::BatchShape batch_shape() const {
+        return {tiling_, single_m_, single_n_,  single_k_,       org_m_,         org_n_,
+                org_ka_, org_kb_,   row_of_c(), a_.transposed(), b_.transposed()};
+    }
+    template <typename Tensor>
+    void iterate_batch(const Tensor& c, const detail::BatchCall& call, bool adds, uint8_t atomic,
+                       const Where& where) {
+        static_assert(check_types_of_batches());
+        static_assert(!has_triangle && !Policy::keeps_a, "IterateBatch: the policy is MatmulPolicy");
+        check(where);
+        constexpr bool is_local = std::is_same<Tensor, LocalTensor<DstT>>::value;
+        const auto& block = ascendc_host::current();
+        if (a_.is_local() || b_.is_local())
+            ascendc_host::fail(
+                block, where,
+                "IterateBatch: A or B in local memory; how batches lie there is not documented, "
+                "give SetTensorA and SetTensorB global memory");
+        if (quant_mode_ != NoQuant)
+            ascendc_host::fail(block, where,
+                               "IterateBatch: SetQuantScalar and SetQuantVector are not for batches");
+        if (adds)
+            ascendc_host::fail(
+                block, where,
+                "IterateBatch: enPartialSum = true; to which matrix of a batch is added is not "
+                "documented, use enAtomic = 1");
+        if (atomic > 3)
+            ascendc_host::fail(block, where,
+                               ascendc_host::format("IterateBatch: enAtomic = %d; it is 0 to 3", atomic));
+        const detail::Batches<A_TYPE, B_TYPE, C_TYPE> batches(batch_shape(), call);
+        batches.check(detail::config_of(MM_CFG), use_bias_, block, where);
+        batches.check_output(is_local, atomic != 0, block, where);
+        if (batches.sums_groups() && atomic > 1)
+            ascendc_host::fail(block, where,
+                               "IterateBatch: products of groups are added up, enAtomic is 0 or 1");
+        for (uint32_t i = 0; i < call.count(); ++i) {
+            const Operand<SrcAT> a{a_.from(batches.place_a(i)), batches.rows_of_a(), batches.row_of_a()};
+            const Operand<SrcBT> b{b_.from(batches.place_b(i)), batches.rows_of_b(), batches.row_of_b()};
+            const bool shares_bias = !use_bias_ || !detail::config_of(MM_CFG).isBiasBatch;
+            multiply(a, b, shares_bias ? bias_ : bias_.from(batches.place_of_bias(i)), 0, 0, single_m_,
+                     single_n_, where);
+            const auto to = c[batches.place_c(i)];
+            if constexpr (is_local) {
+                write_local(to, batches.row_of_c(), single_m_, single_n_, where);
+            } else {
+                write(to, batches.sums_groups() ? 1 : atomic, batches.row_of_c(), 0, 0, single_m_, single_n_,
+                      where);
+            }
+        }
+        restart();
+    }
+#ifndef ASCENDC_CUBE_ONLY
+    // What the last call for batches leaves to wait for.
+    enum class Waits { none, pieces, batch };
+    static constexpr Waits waits_of(bool sync, bool waits) {
+        return sync ? Waits::none : waits ? Waits::batch : Waits::pieces;
+    }
+    detail::Batches<A_TYPE, B_TYPE, C_TYPE> next_loop(uint32_t a, uint32_t b, const Where& where) {
+        check(where);
+        if (waits_ != Waits::pieces || loop_ >= loops_)
+            ascendc_host::fail(
+                ascendc_host::current(), where,
+                ascendc_host::format("GetBatchTensorC: %u of %u loops are taken; it gives what "
+                                     "IterateNBatch<false> before it computed, once",
+                                     loop_, loops_));
+        detail::BatchCall call{a, b};
+        call.first_a = uint64_t(loop_) * a;
+        call.first_b = uint64_t(loop_) * b;
+        ++loop_;
+        return {batch_shape(), call};
+    }
+    GlobalTensor<DstT> next_batch(uint32_t a, uint32_t b, const Where& where) {
+        const uint64_t before = uint64_t(loop_) * std::max(a, b) * tiling_.singleCoreM * tiling_.singleCoreN;
+        const auto batches = next_loop(a, b, where);
+        if (batches.first_of_c() != before)
+            ascendc_host::fail(ascendc_host::current(), where,
+                               "GetBatchTensorC: what a loop computed is no piece of the workspace in this "
+                               "layout of C; call GetBatchTensorC<false>(local, batchA, batchB)");
+        return workspace_[before];
+    }
+    void next_batch(const LocalTensor<DstT>& c, uint32_t a, uint32_t b, const Where& where) {
+        const auto batches = next_loop(a, b, where);
+        batches.check_local_row(true, ascendc_host::current(), where);
+        const bool has_rows = detail::alternates(C_TYPE::layout);
+        const uint64_t count = has_rows ? single_n_ : batches.step_of_c();
+        for (uint32_t i = 0; i < batches.matrices_of_c(); ++i) {
+            for (int row = 0; row < (has_rows ? single_m_ : 1); ++row) {
+                const uint64_t at = batches.step_of_c() * i + batches.row_of_c() * row;
+                const auto* from =
+                    workspace_.use_bytes((batches.first_of_c() + at) * sizeof(DstT), count * sizeof(DstT),
+                                         "GetBatchTensorC", "the workspace", where);
+                std::memcpy(c.use(at + count, "GetBatchTensorC", "C", where) + at, from,
+                            count * sizeof(DstT));
+            }
+        }
+    }
+#endif
     using Block = ascendc_host::Block;
 
     TCubeTiling tiling_;
@@ -452,10 +769,18 @@ class MatmulImpl {
     uint64_t quant_scale_ = 0;
     detail::MatrixView<uint64_t> quant_scales_;
     std::vector<uint64_t> scales_;  // of the columns of c_
+    GlobalTensor<DstT> workspace_;
+#ifdef ASCENDC_CUBE_ONLY
+    detail::BatchCall batches_;  // of SetBatchNum
+#else
+    Waits waits_ = Waits::none;
+    uint32_t loops_ = 0, loop_ = 0;  // of IterateNBatch<false>: all, and those that were taken
+#endif
 };
 template <class A_TYPE, class B_TYPE, class C_TYPE, class BIAS_TYPE = C_TYPE, const auto& MM_CFG = CFG_NORM,
-          class CallBack = MatmulCallBackFunc<>>
-using Matmul = MatmulImpl<A_TYPE, B_TYPE, C_TYPE, BIAS_TYPE, MM_CFG, CallBack>;
+          class CallBack = MatmulCallBackFunc<>,
+          template <const auto&, typename...> class POLICY = Impl::Detail::MatmulPolicy>
+using Matmul = MatmulImpl<A_TYPE, B_TYPE, C_TYPE, BIAS_TYPE, MM_CFG, CallBack, POLICY>;
 
 namespace detail {
 inline void register_objects(TPipe*) {}

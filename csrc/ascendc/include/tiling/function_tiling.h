@@ -8,11 +8,22 @@
 #include <utility>
 #include <vector>
 
+#include "../ascendc_host/algorithms.h"
 #include "../ascendc_host/sizes.h"
 #include "../kernel_tiling/kernel_tiling.h"
 #include "platform/platform_ascendc.h"
+// ge::DataType, whose header kernels do not have on their path.
+#if __has_include("graph/types.h")
+#include "graph/types.h"
+#elif __has_include("../op_host/graph/types.h")
+#include "../op_host/graph/types.h"
+#else
+#include "../../../../include/op_host/graph/types.h"
+#endif
 
 namespace AscendC {
+
+using TensorDataType = ge::DataType;
 
 // The shape of a tensor, as the functions below take it.
 class TensorShape {
@@ -63,16 +74,13 @@ ASCENDC_TMP_SIZE(Lgamma)
 ASCENDC_TMP_SIZE(Digamma)
 ASCENDC_TMP_SIZE(Floor)
 ASCENDC_TMP_SIZE(Ceil)
-ASCENDC_TMP_SIZE(Round)
 ASCENDC_TMP_SIZE(Trunc)
 ASCENDC_TMP_SIZE(Frac)
 ASCENDC_TMP_SIZE(Sign)
 ASCENDC_TMP_SIZE(Sigmoid)
-ASCENDC_TMP_SIZE(Power)
 ASCENDC_TMP_SIZE(Xor)
 ASCENDC_TMP_SIZE(Clamp)
 ASCENDC_TMP_SIZE(Fmod)
-ASCENDC_TMP_SIZE(Rint)
 ASCENDC_TMP_SIZE(Hypot)
 ASCENDC_TMP_SIZE(Exp)
 ASCENDC_TMP_SIZE(Axpy)
@@ -80,6 +88,38 @@ ASCENDC_TMP_SIZE(GeGLU)
 ASCENDC_TMP_SIZE(ReGlu)
 ASCENDC_TMP_SIZE(Sum)  // with the number of elements for a shape
 #undef ASCENDC_TMP_SIZE
+// Of functions that are told the device, or how they compute.
+#define ASCENDC_TOLD_TMP_SIZE(Name, Told)                                                         \
+    template <typename Shape>                                                                     \
+    void Get##Name##MaxMinTmpSize(const Told&, const Shape&, uint32_t, bool, uint32_t& maxValue,  \
+                                  uint32_t& minValue) {                                           \
+        maxValue = minValue = least_temporary_space;                                              \
+    }                                                                                             \
+    inline void Get##Name##TmpBufferFactorSize(const Told&, uint32_t, uint32_t& maxLiveNodeCount, \
+                                               uint32_t& extraBuf) {                              \
+        maxLiveNodeCount = 1;                                                                     \
+        extraBuf = 0;                                                                             \
+    }
+ASCENDC_TOLD_TMP_SIZE(Round, platform_ascendc::PlatformAscendC)
+ASCENDC_TOLD_TMP_SIZE(Rint, platform_ascendc::PlatformAscendC)
+ASCENDC_TOLD_TMP_SIZE(Sin, SinConfig)
+ASCENDC_TOLD_TMP_SIZE(Cos, CosConfig)
+#undef ASCENDC_TOLD_TMP_SIZE
+inline void GetPowerTmpBufferFactorSize(bool, bool, bool, uint32_t, uint32_t& maxLiveNodeCount,
+                                        uint32_t& extraBuffer) {
+    maxLiveNodeCount = 1;
+    extraBuffer = 0;
+}
+inline void GetSwiGLUTmpBufferFactorSize(uint32_t, uint32_t& maxLiveNodeCount, uint32_t& extraBuffer) {
+    maxLiveNodeCount = 1;
+    extraBuffer = 0;
+}
+inline void GetArangeMaxMinTmpSize(uint32_t& maxValue, uint32_t& minValue) {
+    maxValue = minValue = least_temporary_space;
+}
+inline void GetArithProgressionMaxMinTmpSize(uint32_t& maxValue, uint32_t& minValue) {
+    GetArangeMaxMinTmpSize(maxValue, minValue);
+}
 template <typename Shape>
 void GetSiluTmpSize(const Shape&, uint32_t, bool, uint32_t& maxValue, uint32_t& minValue) {
     maxValue = minValue = least_temporary_space;
@@ -133,6 +173,12 @@ uint32_t GetAscendAntiQuantMaxTmpSize(const Shape&, const Shape&, bool, DataType
 template <typename Shape, typename DataType>
 uint32_t GetAscendAntiQuantMinTmpSize(const Shape&, const Shape&, bool, DataType, DataType) {
     return least_temporary_space;
+}
+template <typename Shape, typename DataType>
+void GetAscendAntiQuantTmpBufferFactorSize(const Shape&, const Shape&, bool, DataType, DataType,
+                                           uint32_t& maxLiveNodeCount, uint32_t& extraBuf) {
+    maxLiveNodeCount = 1;
+    extraBuf = 0;
 }
 template <typename Shape>
 void GetDropOutMaxMinTmpSize(const Shape&, uint32_t, bool, uint32_t& maxValue, uint32_t& minValue) {
