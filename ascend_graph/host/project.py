@@ -487,7 +487,7 @@ class ProjectSources:
         listed = self.listed
         if listed is None:
             given: tuple[Path, ...] = (source.parent, self.project / "op_kernel", self.project)
-            options: tuple[str, ...] = ()
+            options = self.repository.kernel_definitions(self.project, prototype.op_type)
         else:
             given = (source.parent, *listed.kernel_directories)
             options = (*listed.common_kernel_options, *listed.kernel_options.get(prototype.op_type, ()))

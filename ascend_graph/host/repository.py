@@ -44,12 +44,28 @@ _OP_DEF = re.compile(r"\bOP_ADD\b|\bpublic\s+(?:ops::)?OpDef\b")
 #: The functions of an operator that a source registers: each by a macro of its own, or all by IMPL_OP.
 _FUNCTIONS = ("TILING", "INFERSHAPE")
 _IMPL_OP = re.compile(r"^[ \t]*IMPL_OP(?:_(?:OP)?(TILING|INFERSHAPE))?\s*\(\s*(\w+)", re.MULTILINE)
+#: What build files of kernels say of an operator's: OP_NAME, COMPUTE_UNIT, OPTIONS.
+_COMPILE_OPTIONS = re.compile(r"\badd_ops_compile_options\s*\(([^()]*)\)")
+_KEYWORD = re.compile(r"[A-Z][A-Z_]+")
+_CMAKE_COMMENT = re.compile(r"#[^\n]*")
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
 def code_of(path: Path) -> str:
     """A source's text without comments."""
     return _COMMENT.sub(" ", path.read_text(encoding="utf-8", errors="replace"))
+
+
+def _by_keyword(words: Iterable[str]) -> dict[str, list[str]]:
+    """The arguments of a command of CMake by the word in capitals before them; ``ALL`` is an argument."""
+    found: dict[str, list[str]] = {}
+    keyword = ""
+    for word in words:
+        if _KEYWORD.fullmatch(word) and word != "ALL":
+            keyword = word
+        else:
+            found.setdefault(keyword, []).append(word)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +299,21 @@ class Repository:
         chosen = dict(self.given.definitions)
         found = {name: value for name, value in self._build_definitions.items() if name in needed - given}
         return tuple((found | chosen).items())
+
+    def kernel_definitions(self, project: Path, op_type: str) -> tuple[str, ...]:
+        """The compiler's ``-D`` options that a project's CMakeLists.txt give for an operator's kernel, or for all kernels."""
+        chips = tuple(self.given.architecture.configs)
+        found: dict[str, None] = {}
+        for path in sorted(project.rglob("CMakeLists.txt")):
+            text = _CMAKE_COMMENT.sub("", path.read_text(errors="replace"))
+            for call in _COMPILE_OPTIONS.findall(text):
+                given = _by_keyword(call.split())
+                units = given.get("COMPUTE_UNIT", [])
+                is_meant = not units or any(unit.lower().startswith(chips) for unit in units)
+                if is_meant and not {op_type, "ALL"}.isdisjoint(given.get("OP_NAME", given.get("", []))):
+                    options = given.get("OPTIONS", [])
+                    found |= dict.fromkeys(o for o in options if o.startswith("-D") and "$" not in o)
+        return tuple(found)
 
     @cached_property
     def _build_definitions(self) -> dict[str, str]:

@@ -300,6 +300,28 @@ def test_a_kernel_may_lie_in_another_project(repository: Path, tmp_path: Path) -
         ProjectSources.find(repository / "math/add").kernels(operator, [], tmp_path)
 
 
+def test_a_kernel_is_compiled_with_the_macros_of_its_build_file(repository: Path, tmp_path: Path) -> None:
+    says = """
+    # add_ops_compile_options(OP_NAME Add OPTIONS -DNOT_THIS)
+    add_ops_compile_options(
+        OP_NAME Add
+        OPTIONS --cce-auto-sync=off -DWITH_GROUPS
+            -DARCH=2201  # a comment
+            -I${SOMEWHERE} -DOF=${A_VARIABLE}
+    )
+    add_ops_compile_options(OP_NAME Add COMPUTE_UNIT Ascend950PR_9599 OPTIONS -DFOR_ANOTHER_CHIP)
+    add_ops_compile_options(OP_NAME Add COMPUTE_UNIT Ascend910B1 OPTIONS -DFOR_THIS_CHIP)
+    add_ops_compile_options(OP_NAME Other OPTIONS -DOF_ANOTHER)
+    add_ops_compile_options(ALL OPTIONS -DOF_ALL)
+    """
+    kernel = 'extern "C" __global__ void add(GM_ADDR workspace, GM_ADDR tiling) {}'
+    write(repository, {"math/add/op_host/CMakeLists.txt": says, "math/add/op_kernel/add.cpp": kernel})
+    operator = ProjectOperator(OpPrototype("Add", (), (), (), file=""), ((),), ((),), False, "")
+    (library,) = ProjectSources.find(repository / "math/add").kernels(operator, [], tmp_path)
+    own = [flag for flag in library.flags if flag.startswith("-D")]
+    assert own == ["-DWITH_GROUPS", "-DARCH=2201", "-DFOR_THIS_CHIP", "-DOF_ALL"]
+
+
 @pytest.mark.parametrize("own", [True, False])
 def test_a_structure_is_declared_once(repository: Path, tmp_path: Path, own: bool) -> None:
     """A kernel that names its structure with REGISTER_TILING_DEFAULT has declared it; others get what op_host registers."""

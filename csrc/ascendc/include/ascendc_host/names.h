@@ -195,7 +195,6 @@ using TTagType = int32_t;
 constexpr uint64_t MASK_PLACEHOLDER = 0;
 static const uint64_t MASK_PLACEHOLDER_LIST[2] = {0, 0};
 
-constexpr int32_t ONE_BLK_SIZE = 32;
 constexpr int32_t ONE_BLOCK_SIZE = 32;
 constexpr int32_t ONE_REPEAT_BYTE_SIZE = 256;
 constexpr int32_t DEFAULT_BLOCK_SIZE = 256;

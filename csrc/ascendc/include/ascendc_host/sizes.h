@@ -7,6 +7,7 @@
 namespace AscendC {
 
 constexpr int32_t BLOCK_CUBE = 16;
+constexpr int32_t ONE_BLK_SIZE = 32;
 
 // How TopK lays out its results: rows of whole blocks of 32 bytes, or, of rows of 32 elements, one after the
 // other.

@@ -37,6 +37,7 @@ enum class DataType : int32_t {
     DT_DOUBLE = 11,
     DT_BOOL = 12,
     DT_BF16 = 27,
+    DT_UNDEFINED = 28,
     DT_INT4 = 29,
     DT_BFLOAT16 = 33,
     DT_HIFLOAT8 = 34,
@@ -44,7 +45,8 @@ enum class DataType : int32_t {
     DT_FLOAT8_E5M2 = 36,
     DT_FLOAT4_E2M1 = 37,
     DT_FLOAT8_E8M0 = 38,
-    DT_FLOAT4_E1M2 = 39
+    DT_FLOAT4_E1M2 = 39,
+    DT_MAX = 40
 };
 enum class TPosition : int32_t {
     GM,

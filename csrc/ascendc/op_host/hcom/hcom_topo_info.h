@@ -1,9 +1,9 @@
 // What tiling functions ask of the ranks of a group.
 //
-// Sources declare this class themselves, too: the members are where theirs are, and the functions are those
-// that do not depend on how many levels a version knows.
-#ifndef ASCENDC_HOST_HCOM_TOPO_INFO_H
-#define ASCENDC_HOST_HCOM_TOPO_INFO_H
+// Sources declare this class themselves, too, under the same guard: the members are where theirs are, and the
+// functions are those that do not depend on how many levels a version knows.
+#ifndef METADEF_CXX_INC_EXTERNAL_HCOM_HCOM_TOPO_INFO_H_
+#define METADEF_CXX_INC_EXTERNAL_HCOM_HCOM_TOPO_INFO_H_
 
 #include <cstdint>
 #include <mutex>
@@ -46,4 +46,4 @@ class HcomTopoInfo {
 
 }  // namespace ge
 
-#endif  // ASCENDC_HOST_HCOM_TOPO_INFO_H
+#endif  // METADEF_CXX_INC_EXTERNAL_HCOM_HCOM_TOPO_INFO_H_

@@ -1,0 +1,1 @@
+#include "base/alog_pub.h"
