@@ -62,6 +62,7 @@ _GROUPS = {
     "scalar.h": "Scalars and global memory",
     "softmax.h": "Softmax",
     "sort.h": "Sorting",
+    "sparse.h": "Products with half of a matrix",
     "sync.h": "Blocks and synchronisation",
     "copies.h": "Registers: aligned copies (`AscendC::Reg`, dav-3510)",
     "scattered.h": "Registers: unaligned copies, and copies by indices",

@@ -30,6 +30,7 @@
 #include "ascendc_host/scalar.h"
 #include "ascendc_host/softmax.h"
 #include "ascendc_host/sort.h"
+#include "ascendc_host/sparse.h"
 #include "ascendc_host/sync.h"
 #include "ascendc_host/tik2.h"
 #include "ascendc_host/tiling.h"
