@@ -45,6 +45,7 @@ _GROUPS = {
     "cube.h": "Cube unit",
     "debug.h": "Output and assertions",
     "dropout.h": "Dropout",
+    "elements.h": "What numbers are, logic, bits and limits (dav-3510)",
     "feature_map.h": "Convolutions",
     "fused_cast.h": "Conversions of sums and products, and by a scale",
     "lanes.h": "Masks and repeats",

@@ -13,6 +13,7 @@
 #include "ascendc_host/cube.h"
 #include "ascendc_host/debug.h"
 #include "ascendc_host/dropout.h"
+#include "ascendc_host/elements.h"
 #include "ascendc_host/feature_map.h"
 #include "ascendc_host/fused_cast.h"
 #include "ascendc_host/layout.h"
