@@ -61,6 +61,19 @@ def _spread(x: np.ndarray, z: np.ndarray, lanes: np.ndarray) -> np.ndarray:
     return result
 
 
+def _truths(hits: np.ndarray, z: np.ndarray, to: str) -> np.ndarray:
+    """z that begins with 1 or 0, as numbers or bytes."""
+    result = z.copy()
+    (result if to == "number" else result.view(np.uint8))[: len(hits)] = hits
+    return result
+
+
+def _with(x: np.ndarray, index: int, value: float) -> np.ndarray:
+    x = x.copy()
+    x[index] = value
+    return x
+
+
 def _sorted(x: np.ndarray, descend: bool) -> tuple[np.ndarray, np.ndarray]:
     """In order, equal ones as they were, and where each was."""
     order = np.argsort(-x.astype(np.float64) if descend else x, kind="stable")
@@ -120,6 +133,23 @@ CASES = [
     _case("CompareScalar-tail", "auto bits = z.ReinterpretCast<uint8_t>(); CompareScalar(bits, x, 40.0f, CMPMODE::GT, 70);", lambda x, y, z: _bits(x[:70] > 40, z), 32),
     *[_case("Broadcast", f"uint32_t to[3] = {{3, 4, 10}}, from[3] = {{3, 1, 10}}; BroadcastTiling tiling; GetBroadcastTilingInfo<{ctype}, 3>(3, to, from, false, tiling); Broadcast<{ctype}, 3>(z, x, to, from, &tiling);",
         lambda x, y, z: np.broadcast_to(x[:30].reshape(3, 1, 10), (3, 4, 10)).ravel(), 120, ctype) for ctype in ("float", "int8_t", "int64_t")],
+    *[_case(f"{name}-to-{to}", f"const float odd[] = {{0.0f / (x.GetValue(0) - x.GetValue(0)), 1.0f / (x.GetValue(0) - x.GetValue(0)), -1.0f / (x.GetValue(0) - x.GetValue(0)), 0.0f, 3.0f}}; for (int i = 0; i < 70; ++i) x.SetValue(i, odd[i % 5]); {name}({result}, x, {space}70);",
+        lambda x, y, z, hits=hits, to=to: _truths(np.resize(hits, 70), z, to), 96)
+        for name, hits, spaces in (("IsFinite", [0, 0, 0, 1, 1], ("",)), ("IsNan", [1, 0, 0, 0, 0], ("", "t, ")), ("IsInf", [0, 1, 1, 0, 0], ("", "t, ")))
+        for space in spaces for to, result in (("number", "z"), ("bool", "z.ReinterpretCast<bool>()"))],
+    *[_case(name, f"Adds(x, x, ({ctype})-50, 256); Adds(y, y, ({ctype})-50, 256); x.SetValue(3, 0); {name}(z.ReinterpretCast<bool>(), {sources}, 75);",
+        lambda x, y, z, f=f: _truths(f(_with(x - 50, 3, 0)[:75] != 0, (y - 50)[:75] != 0), z, "bool"), 96, ctype)
+        for name, f, sources in (("LogicalAnd", np.logical_and, "x, y"), ("LogicalOr", np.logical_or, "x, y"), ("LogicalXor", np.logical_xor, "x, y"), ("LogicalNot", lambda a, b: ~a, "x")) for ctype in ("float", "int32_t")],
+    *[_case(name, f"{name}(z, {sources}, 75);", lambda x, y, z, f=f: np.r_[f(x[:75], y[:75]), z[75:]], 96, ctype)
+        for name, f, sources in (("BitwiseAnd", np.bitwise_and, "x, y"), ("BitwiseOr", np.bitwise_or, "x, y"), ("BitwiseXor", np.bitwise_xor, "x, y"), ("BitwiseNot", lambda a, b: ~a, "x"))
+        for ctype in ("int8_t", "uint16_t", "int64_t")],
+    *[_case("Fma", f"Muls(x, x, ({ctype})0.37, 128); Fma(z, x, y, x[512], {space}75);",
+        lambda x, y, z: np.r_[((x[:75] * x.dtype.type(0.37)).astype(np.float64) * y[:75] + x[512:587]).astype(x.dtype), z[75:]], 96, ctype, rtol=rtol)
+        for ctype, rtol in (("float", 1e-7), ("half", 5e-4)) for space in ("", "t, ")],
+    *[_case("Clamp", f"Clamp(z, x, {low}, {high}, 75);", lambda x, y, z, f=f: np.r_[f(x[:75], y), z[75:]].astype(x.dtype), 96, ctype)
+        for ctype in ("float", "int16_t") for low, high, f in ((f"({ctype})20", f"({ctype})60", lambda x, y: np.clip(x, 20, 60)), ("y", f"({ctype})60", lambda x, y: np.minimum(np.maximum(x, y[:75]), 60)),
+                                                              (f"({ctype})20", "y", lambda x, y: np.minimum(np.maximum(x, 20), y[:75])), ("y", "y[512]", lambda x, y: np.minimum(np.maximum(x, y[:75]), y[512:587])),
+                                                              (f"({ctype})70", f"({ctype})60", lambda x, y: np.full_like(x, 60)))],
     *[_case("Scatter-mask", f"auto to = y.ReinterpretCast<uint32_t>(); for (int i = 0; i < 160; ++i) to.SetValue(i, 4 * (159 - i)); {code} Scatter(z, x, to, 64, mask, 2, 10);",
         lambda x, y, z, lanes=lanes: _spread(x, z, lanes), 192)
         for code, lanes in (("const uint64_t mask = 40;", np.arange(40)), ("const uint64_t mask[2] = {0x8000000000000005ull, 0};", np.array([0, 2, 63])))],
@@ -160,6 +190,8 @@ BROKEN = {
     "other shapes": ("uint32_t to[1] = {7}, from[1] = {1}, more[1] = {9}; BroadcastTiling tiling; GetBroadcastTilingInfo<float>(1, to, from, false, tiling); Broadcast(z, x, more, from, &tiling);",
         r"Broadcast: the tiling is of other shapes"),
     "overlap": ("uint32_t to[1] = {8}, from[1] = {1}; BroadcastTiling tiling; GetBroadcastTilingInfo<float>(1, to, from, false, tiling); Broadcast(x, x, to, from, &tiling);", r"Broadcast: dst and src overlap"),
+    "limits in place": ("Clamp(x, x, 1.0f, 2.0f, 64);", r"Clamp: dst overlaps a source"),
+    "truths in place": ("LogicalNot(x.ReinterpretCast<bool>()[32], x, 64);", r"LogicalNot: dst overlaps a source"),
     "sorted in place": ("Sort(x, x, 64);", r"Sort: a source and a result overlap"),
     "merged lists": ("static constexpr SortConfig config = {SortType::MERGE_SORT, true}; Sort<float, false, config>(z, x, 40);", r"Sort: 40 elements; MERGE_SORT takes multiples of 32"),
     "stride": ("SetLoopModePara({2, 2, 4, 40, 4, 64}, DataCopyMVType::OUT_TO_UB);", r"SetLoopModePara: loop1DstStride 40; valid: multiples of 32 below 2\^21 in the unified buffer"),

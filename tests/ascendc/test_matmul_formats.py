@@ -133,3 +133,49 @@ def test_three_blocks_of_a(build: Build, tools: Toolkit) -> None:
 def test_more_blocks_than_there_are_are_refused(build: Build, tools: Toolkit) -> None:
     assert _run(build, "rows", 4, M * N)[0] != 0
     assert "Matmul: GetTensorC after the last base block" in tools.message()
+
+
+def test_rows_of_the_vector_core(build: Build, tools: Toolkit, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On dav-3510 rows of A in local memory are whole blocks of 32 bytes, as DataCopyPad leaves them."""
+    monkeypatch.setenv("ASCEND_GRAPH_HOST_SOC", "Ascend950PR_9589")
+    source = """
+#include "kernel_operator.h"
+#include "lib/matmul_intf.h"
+using namespace AscendC;
+extern "C" __global__ __vector__ void f(GM_ADDR a, GM_ADDR b, GM_ADDR c, TCubeTiling tiling) {
+    TPipe pipe;
+    GlobalTensor<half> ag, bg;
+    GlobalTensor<float> cg;
+    ag.SetGlobalBuffer((__gm__ half*)a);
+    bg.SetGlobalBuffer((__gm__ half*)b);
+    cg.SetGlobalBuffer((__gm__ float*)c);
+    TBuf<TPosition::VECOUT> buffer;
+    pipe.InitBuffer(buffer, tiling.M * 32 * sizeof(half));
+    LocalTensor<half> rows = buffer.Get<half>();
+    DataCopyPad(rows, ag, {static_cast<uint16_t>(tiling.M), static_cast<uint32_t>(tiling.Ka * sizeof(half)), 0, 0, 0}, {false, 0, 0, 0});
+    using In = MatmulType<TPosition::GM, CubeFormat::ND, half>;
+    Matmul<MatmulType<TPosition::VECOUT, CubeFormat::ND, half>, In, MatmulType<TPosition::GM, CubeFormat::ND, float>> mm;
+    mm.Init(&tiling, &pipe);
+    mm.SetTensorA(rows);
+    mm.SetTensorB(bg);
+    mm.IterateAll(cg);
+    mm.End();
+}
+extern "C" void make_tiling(TCubeTiling* tiling) {
+    *tiling = {};
+    tiling->usedCoreNum = 1;
+    tiling->M = tiling->singleCoreM = 5;
+    tiling->N = tiling->singleCoreN = 16;
+    tiling->Ka = tiling->Kb = tiling->singleCoreK = 31;
+    tiling->baseM = tiling->baseN = tiling->baseK = 16;
+}
+"""
+    library = build(source, "--npu-arch=dav-3510")
+    random = np.random.default_rng(4)
+    a, b = (random.integers(-8, 9, shape).astype(np.float16) for shape in ((5, 31), (31, 16)))
+    c = np.zeros((5, 16), np.float32)
+    tiling = (ctypes.c_int32 * 50)()
+    library.make_tiling(tiling)
+    pointers = [ctypes.c_void_p(array.ctypes.data) for array in (a, b, c)]
+    assert library.aclrtlaunch_f(1, None, *pointers, tiling) == 0, tools.message()
+    np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32))

@@ -375,9 +375,10 @@ void unpack_b(const LocalTensor<S>& filter, uint32_t k, uint32_t n, std::vector<
 template <typename S>
 using Sum = std::conditional_t<std::is_integral<S>::value, int32_t, float>;
 
-template <typename T, typename U, typename S>
+// `unpack(b)` has the elements of filter in order.
+template <typename T, typename U, typename S, typename Unpack>
 void mmad(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const LocalTensor<S>& filter,
-          const LocalTensor<T>* bias, const MmadParams& params, const Where& where) {
+          const LocalTensor<T>* bias, const MmadParams& params, const Where& where, const Unpack& unpack) {
     const auto& block = ascendc_host::enter(where);
     if (bias == nullptr && params.cmatrixSource && !params.cmatrixInitVal && !params.isBias)
         ascendc_host::fail(
@@ -397,7 +398,7 @@ void mmad(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const LocalTensor
     using W = Sum<U>;
     static thread_local std::vector<W> a, b, c;
     unpack_a(fm, m, k, columns, a, where);
-    unpack_b(filter, k, n, b, where);
+    unpack(b);
     c.resize(size_t(m) * n);
     const T* biases = bias == nullptr ? nullptr : bias->use(n, "Mmad", "bias", where);
     const bool keep = params.isBias || (!params.cmatrixInitVal && !params.cmatrixSource);
@@ -418,6 +419,12 @@ void mmad(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const LocalTensor
     by_runs([](const W* from, T* to, uint32_t, uint32_t count) {
         for (uint32_t j = 0; j < count; ++j) to[j] = static_cast<T>(from[j]);
     });
+}
+template <typename T, typename U, typename S>
+void mmad(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const LocalTensor<S>& filter,
+          const LocalTensor<T>* bias, const MmadParams& params, const Where& where) {
+    mmad(dst, fm, filter, bias, params, where,
+         [&](std::vector<Sum<U>>& b) { unpack_b(filter, params.k, params.n, b, where); });
 }
 
 }  // namespace detail

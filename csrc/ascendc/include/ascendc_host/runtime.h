@@ -164,6 +164,9 @@ class Block {
     uint32_t feature_boundary = 0;  // bytes of L1 behind which they go on at its start; 0 is none
     uint8_t feature_repeats = 1;
 
+    // Of the fractals in L0B that LoadDataWithSparse put there, a quarter of their bytes; 0xff elsewhere.
+    std::vector<uint8_t> kept_indices;
+
     // What DataCopyPad fills a row with when its parameters do not say: nothing, until SetPadValue.
     bool pad_set = false;
     uint64_t pad_bits = 0;

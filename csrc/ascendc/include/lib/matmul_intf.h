@@ -31,7 +31,30 @@ struct MatmulType {
     static constexpr bool ibShare = IBSHARE;
 };
 
+// A B of which two in every four elements along K are kept.
+template <TPosition POSITION, TPosition INDEX_POSITION, CubeFormat FORMAT, typename TYPE,
+          bool ISTRANS = false, LayoutMode LAYOUT = LayoutMode::NONE, bool IBSHARE = false>
+struct SparseMatmulType : MatmulType<POSITION, FORMAT, TYPE, ISTRANS, LAYOUT, IBSHARE> {
+    static_assert(POSITION == TPosition::GM && INDEX_POSITION == TPosition::GM,
+                  "SparseMatmulType: B and its indices are in global memory");
+    static_assert(FORMAT == CubeFormat::ND || FORMAT == CubeFormat::NZ,
+                  "SparseMatmulType: B is of the format ND or NZ");
+    static_assert(std::is_same<TYPE, int8_t>::value, "SparseMatmulType: B is of int8_t");
+    static_assert(ISTRANS, "SparseMatmulType: B is transposed");
+    static_assert(LAYOUT == LayoutMode::NONE && !IBSHARE, "SparseMatmulType: without batches and ibShare");
+#if __NPU_ARCH__ == 3510
+    static_assert(!ISTRANS, "SparseMatmulType: dav-3510 has no such products");
+#endif
+};
+
 namespace detail {
+
+template <typename Type>
+struct IsSparse : std::false_type {};
+template <TPosition POSITION, TPosition INDEX_POSITION, CubeFormat FORMAT, typename TYPE, bool ISTRANS,
+          LayoutMode LAYOUT, bool IBSHARE>
+struct IsSparse<SparseMatmulType<POSITION, INDEX_POSITION, FORMAT, TYPE, ISTRANS, LAYOUT, IBSHARE>>
+    : std::true_type {};
 
 // A matrix in global or local memory, by rows or in fractals of 16 rows and 32 bytes, seen as rows x columns.
 template <typename T>
@@ -199,6 +222,10 @@ class MatmulImpl {
                       detail::config_of(MM_CFG).doMultiDataLoad,
                   "TrianUpperMatmulPolicy and TrianLowerMatmulPolicy: the configuration is one of "
                   "GetNormalConfig or GetMDLConfig");
+    static constexpr bool is_sparse = detail::IsSparse<B_TYPE>::value;
+    static_assert(!is_sparse ||
+                      (detail::config_of(MM_CFG).doMultiDataLoad && sizeof(typename A_TYPE::T) == 1),
+                  "SparseMatmulType: the configuration is one of GetMDLConfig, A is of int8_t");
     static_assert(
         !Policy::keeps_a || (detail::config_of(MM_CFG).doMultiDataLoad && A_TYPE::pos == TPosition::GM &&
                              B_TYPE::pos == TPosition::GM),
@@ -272,6 +299,15 @@ class MatmulImpl {
     }
     void SetBias(const GlobalTensor<BiasT>& gm) { bind_bias(gm); }
     void SetBias(const LocalTensor<BiasT>& local) { bind_bias(local); }
+    // Where the elements of B were, two bits for each, in fractals of 16 columns and 8 bytes.
+    void SetSparseIndex(const GlobalTensor<uint8_t>& indexGlobal) {
+        static_assert(is_sparse, "SetSparseIndex: B is of a SparseMatmulType");
+#ifndef ASCENDC_CUBE_ONLY
+        static_assert(!is_sparse, "SetSparseIndex: on cube cores alone, define ASCENDC_CUBE_ONLY");
+#endif
+        indices_ = indexGlobal;
+        has_indices_ = true;
+    }
     void DisableBias() { use_bias_ = false; }
     void ClearBias() { use_bias_ = false; }
     // Results times a scale, as a word of the fixpipe has it: one for all, or one for each column of this
@@ -553,7 +589,8 @@ class MatmulImpl {
             return Operand<T>{view, uint64_t(turned ? columns : rows), uint64_t(turned ? rows : columns)};
         };
         auto left = operand(a_, a_.is_local() ? single_m_ : org_m_, a_.is_local() ? single_k_ : org_ka_);
-        auto right = operand(b_, b_.is_local() ? single_k_ : org_kb_, b_.is_local() ? single_n_ : org_n_);
+        auto right = operand(b_, (b_.is_local() ? single_k_ : org_kb_) / (is_sparse ? 2 : 1),
+                             b_.is_local() ? single_n_ : org_n_);
 #if __NPU_ARCH__ == 3510
         // Rows that the vector core has are whole blocks of 32 bytes.
         if (a_.is_local() && A_TYPE::format == CubeFormat::ND) left.columns = in_blocks<SrcAT>(left.columns);
@@ -591,10 +628,35 @@ class MatmulImpl {
             a.resize(size_t(m) * k);
             b.resize(size_t(k) * n);
             left.view.read(a.data(), row, first, m, k, A_TYPE::format, left.rows, left.columns, "A", where);
-            right.view.read(b.data(), first, column, k, n, B_TYPE::format, right.rows, right.columns, "B",
-                            where);
+            if constexpr (is_sparse) {
+                read_sparse(right, b, first, column, k, n, where);
+            } else
+                right.view.read(b.data(), first, column, k, n, B_TYPE::format, right.rows, right.columns, "B",
+                                where);
             ascendc_host::multiply_add(a.data(), b.data(), c_.data(), m, n, k);
         }
+    }
+    // b[k, n] from row `first` and `column` of B on.
+    void read_sparse(const Operand<SrcBT>& right, std::vector<W>& b, int first, int column, int k, int n,
+                     const Where& where) {
+        if (!has_indices_)
+            ascendc_host::fail(ascendc_host::current(), where,
+                               "Matmul: B of a SparseMatmulType without indices; call SetSparseIndex");
+        if (single_k_ % 8 != 0 || org_kb_ % 8 != 0)
+            ascendc_host::fail(ascendc_host::current(), where,
+                               ascendc_host::format("Matmul: K is %d of %d with a SparseMatmulType; they are "
+                                                    "multiples of 8, for a byte has the indices of so many",
+                                                    single_k_, org_kb_));
+        std::vector<W> kept(size_t(k) / 2 * n);
+        right.view.read(kept.data(), first / 2, column, k / 2, n, B_TYPE::format, right.rows, right.columns,
+                        "B", where);
+        const uint64_t high = uint64_t(org_n_ + 15) / 16 * 16;
+        detail::spread(kept.data(), k, n, b, "Matmul", where, [&](uint32_t row, uint32_t j) -> uint32_t {
+            const uint64_t at = first / 2 + row, byte = at / 4;
+            const uint8_t* from = indices_.use_bytes((byte / 8 * high + column + j) * 8 + byte % 8, 1,
+                                                     "Matmul", "the index matrix", where);
+            return *from >> (at % 4 * 2) & 3;
+        });
     }
     void results(size_t at, DstT* to, int count) const {
         if (quant_mode_ == NoQuant)
@@ -770,6 +832,8 @@ class MatmulImpl {
     detail::MatrixView<uint64_t> quant_scales_;
     std::vector<uint64_t> scales_;  // of the columns of c_
     GlobalTensor<DstT> workspace_;
+    GlobalTensor<uint8_t> indices_;  // of a sparse B
+    bool has_indices_ = false;
 #ifdef ASCENDC_CUBE_ONLY
     detail::BatchCall batches_;  // of SetBatchNum
 #else

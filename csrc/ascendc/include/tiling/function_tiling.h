@@ -102,6 +102,17 @@ ASCENDC_TMP_SIZE(Sum)  // with the number of elements for a shape
     }
 ASCENDC_TOLD_TMP_SIZE(Round, platform_ascendc::PlatformAscendC)
 ASCENDC_TOLD_TMP_SIZE(Rint, platform_ascendc::PlatformAscendC)
+ASCENDC_TOLD_TMP_SIZE(IsNan, platform_ascendc::PlatformAscendC)
+ASCENDC_TOLD_TMP_SIZE(IsInf, platform_ascendc::PlatformAscendC)
+ASCENDC_TOLD_TMP_SIZE(LogicalAnd, platform_ascendc::PlatformAscendC)
+ASCENDC_TOLD_TMP_SIZE(LogicalOr, platform_ascendc::PlatformAscendC)
+ASCENDC_TOLD_TMP_SIZE(LogicalXor, platform_ascendc::PlatformAscendC)
+ASCENDC_TOLD_TMP_SIZE(LogicalNot, platform_ascendc::PlatformAscendC)
+ASCENDC_TOLD_TMP_SIZE(BitwiseAnd, platform_ascendc::PlatformAscendC)
+ASCENDC_TOLD_TMP_SIZE(BitwiseOr, platform_ascendc::PlatformAscendC)
+ASCENDC_TOLD_TMP_SIZE(BitwiseXor, platform_ascendc::PlatformAscendC)
+ASCENDC_TOLD_TMP_SIZE(BitwiseNot, platform_ascendc::PlatformAscendC)
+ASCENDC_TOLD_TMP_SIZE(Fma, platform_ascendc::PlatformAscendC)
 ASCENDC_TOLD_TMP_SIZE(Sin, SinConfig)
 ASCENDC_TOLD_TMP_SIZE(Cos, CosConfig)
 #undef ASCENDC_TOLD_TMP_SIZE

@@ -200,8 +200,8 @@ class MatmulApiTiling {
         return 0;
     }
     int32_t SetDoubleBuffer(bool, bool, bool, bool, bool = true, bool = true) { return 0; }
-    // No sparse products.
-    int32_t SetSparse(bool isSparseIn = false) { return isSparseIn ? -1 : 0; }
+    // Of a B of which half is kept; the division is that of the whole.
+    int32_t SetSparse(bool = false) { return 0; }
     int32_t GetBaseM() const { return base_m_; }
     int32_t GetBaseN() const { return base_n_; }
     int32_t GetBaseK() const { return base_k_; }
