@@ -171,6 +171,47 @@ enum HcclDataType {
 
 enum class ScopeType : uint8_t { ALL, QUEUE, BLOCK, INVALID_TYPE };
 
+// What lies at a context, as kernels of operator libraries name it: for servers that are connected otherwise
+// than by a bus, which the host has not, and on Atlas A3.
+struct MemDetails {
+    uint64_t size;
+    uint64_t addr;
+    uint32_t key;
+};
+struct IbVerbsData {
+    MemDetails remoteInput;
+    MemDetails remoteOutput;
+    MemDetails localInput;
+    MemDetails localOutput;
+    uint8_t res[24];
+};
+namespace HcclContextDef {
+struct HcclRankRelationResV2 {
+    uint32_t remoteUsrRankId = 0;
+    uint32_t remoteWorldRank = 0;
+    uint64_t windowsIn = 0;
+    uint64_t windowsOut = 0;
+    uint64_t windowsExp = 0;
+};
+struct RemoteResPtr {
+    HcclRankRelationResV2* nextHostPtr;
+    HcclRankRelationResV2* nextDevicePtr;
+};
+struct HcclOpResParam {
+    uint64_t workSpace;
+    uint64_t workSpaceSize;
+    uint32_t rankId;
+    uint32_t rankNum;
+    uint64_t winSize;
+    uint64_t localWindowsIn;
+    uint64_t localWindowsOut;
+    char hcomId[128];
+    uint64_t winExpSize;
+    uint64_t localWindowsExp;
+    uint32_t rWinStart;
+};
+}  // namespace HcclContextDef
+
 // The context of a communicator: of the first or second attr that the definition's HcclGroup names; null
 // where that is empty.
 template <uint32_t index = 0>

@@ -196,6 +196,7 @@ constexpr uint64_t MASK_PLACEHOLDER = 0;
 static const uint64_t MASK_PLACEHOLDER_LIST[2] = {0, 0};
 
 constexpr int32_t ONE_BLOCK_SIZE = 32;
+constexpr uint32_t CACHE_LINE_SIZE = 64;
 constexpr int32_t ONE_REPEAT_BYTE_SIZE = 256;
 constexpr int32_t DEFAULT_BLOCK_SIZE = 256;
 constexpr int32_t ONE_BYTE_BIT_SIZE = 8;

@@ -113,7 +113,7 @@ class Block {
     std::vector<uint64_t> tiling_keys_asked;  // by TILING_KEY_IS, without success
     uint8_t* workspace = nullptr;             // of SetSysWorkspace
     Contexts contexts{};
-    Where where;                              // the API called last
+    Where where;  // the API called last
 
     // Registers of the vector unit.
     bool counter_mode = false;
