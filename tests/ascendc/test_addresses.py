@@ -22,7 +22,7 @@ extern "C" __global__ __vector__ void by_offsets(GM_ADDR x, GM_ADDR y) {
     PRELOAD(2);
     GlobalTensor<float> in, out;
     in.SetGlobalBuffer((__gm__ float*)x, 64);
-    out.SetGlobalBuffer((__gm__ float*)y, 130);
+    out.SetGlobalBuffer((__gm__ float*)y, 131);
     auto first = At<float>(TPosition::VECIN, 0, 64), second = At<float>(TPosition::VECOUT, 256, 64);
     DataCopy(first, in, 64);
     Adds(second, first[32], 1.0f, 32);
@@ -36,13 +36,19 @@ extern "C" __global__ __vector__ void by_offsets(GM_ADDR x, GM_ADDR y) {
     moved.address_.logicPos = static_cast<uint8_t>(TPosition::A1);
     moved.SetValue(0, 7.0f);
     out.SetValue(129, second.GetValue(0) + 100 * At<float>(TPosition::B1, 256, 8).GetValue(0));
+    // The offset assigned, and assigned again.
+    LocalTensor<float> given;
+    given.address_.logicPos = static_cast<uint8_t>(TPosition::VECIN);
+    given.address_.bufferAddr = 0;
+    given.address_.bufferAddr = 256;
+    out.SetValue(130, given.GetValue(0));
 }
 """
 
 
 def test_offsets(build: Build, tools: Toolkit) -> None:
-    x, y = np.arange(64, dtype=np.float32), np.zeros(130, np.float32)
+    x, y = np.arange(64, dtype=np.float32), np.zeros(131, np.float32)
     assert launch(build(SOURCE), "by_offsets", 1, x, y) == 0, tools.message()
     np.testing.assert_array_equal(y[:64], x)
     np.testing.assert_array_equal(y[64:128], np.concatenate([x[32:] + 1, x[:32] + 2]))
-    assert y[128:].tolist() == [1, 733]
+    assert y[128:].tolist() == [1, 733, 33]

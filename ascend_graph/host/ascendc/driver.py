@@ -281,8 +281,7 @@ class _KernelSource:
         text = self._preprocess(steps, [])
         if text is None:
             return  # a dry run
-        one = self.command.preprocess_only or self.command.device_only
-        if one or not self._needs_both_cores(steps, text):
+        if self.command.preprocess_only or not self._needs_both_cores(steps, text):
             self._finish(steps, text, self.target, self.command.stubs)
             return
         table = cores.table_name(self.source, self.target)

@@ -74,7 +74,9 @@ inline int64_t GetSystemCycle() {
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t(now.tv_sec) * 1000000000 + now.tv_nsec) / 20;  // 50 MHz, as on the device
 }
-inline void Trap(Where where = Where()) { ascendc_host::fail(ascendc_host::enter(where), where, "Trap"); }
+[[noreturn]] inline void Trap(Where where = Where()) {
+    ascendc_host::fail(ascendc_host::enter(where), where, "Trap");
+}
 constexpr uint32_t GetUBSizeInBytes() { return TOTAL_UB_SIZE; }
 inline uint32_t GetRuntimeUBSize() { return TOTAL_UB_SIZE; }
 
@@ -196,6 +198,10 @@ void WriteGmByPassDCache(__gm__ T* address, T value) {
 // The intrinsic forms of the same.
 inline int64_t get_block_idx() { return AscendC::GetBlockIdx(); }
 inline int64_t get_block_num() { return AscendC::GetBlockNum(); }
+inline int64_t get_subblockid() { return AscendC::GetSubBlockIdx(); }
+inline int64_t get_subblockdim() { return AscendC::GetSubBlockNum(); }
+inline void icache_preload(int64_t) {}
+[[noreturn]] inline void trap() { AscendC::Trap(); }
 // An object, so that a kernel's own variable of this name hides it.
 struct BlockIndex {
     operator int64_t() const { return AscendC::GetBlockIdx(); }

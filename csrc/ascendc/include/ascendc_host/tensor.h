@@ -67,6 +67,16 @@ struct WholeTensorOperation {};
 // without a TPipe assigns it; from then on the same offset is meant, in the memory of that position.
 struct LocalAddress {
     uint8_t logicPos = static_cast<uint8_t>(TPosition::VECCALC);
+    // The offset itself, in bytes, where code assigns it; it cannot be asked for.
+    struct Offset {
+        Offset& operator=(uint32_t bytes) {
+            value = bytes;
+            given = true;
+            return *this;
+        }
+        uint32_t value = 0;
+        bool given = false;
+    } bufferAddr{};
 };
 
 // A view of `size` elements of local memory. `rest_` is what may be touched from here on: the view's buffer
@@ -102,7 +112,7 @@ class LocalTensor {
         size_ = size;
     }
     LocalTensor(TPosition position, uint8_t* data, uint32_t bytes, ascendc_host::Buffer* buffer)
-        : address_{static_cast<uint8_t>(position)},
+        : address_{static_cast<uint8_t>(position), {}},
           data_(data),
           size_(bytes / sizeof(T)),
           rest_(bytes),
@@ -208,12 +218,16 @@ class LocalTensor {
     // The position of a tensor that has an offset so far and no memory.
     static constexpr TPosition undecided = static_cast<TPosition>(UINT8_MAX);
     // Whether address_ names another memory than data_ lies in.
-    bool moved() const { return address_.logicPos != static_cast<uint8_t>(position_); }
-    // This tensor in the memory that address_ names, at the same offset.
+    bool moved() const {
+        return address_.logicPos != static_cast<uint8_t>(position_) || address_.bufferAddr.given;
+    }
+    // This tensor in the memory that address_ names, at the same offset or the one that it gives.
     LocalTensor settled(Where where = Where("", 0)) const {
         const TPosition position = this->position();
         uint64_t offset = begin_;
-        if (position_ != undecided) {
+        if (address_.bufferAddr.given) {
+            offset = address_.bufferAddr.value;
+        } else if (position_ != undecided) {
             // An empty tensor has no offset.
             if (data_ == nullptr) return LocalTensor(position, nullptr, 0, nullptr);
             ascendc_host::Block& block = ascendc_host::enter(where);
