@@ -178,14 +178,20 @@ class Runner {
         std::unique_lock<std::mutex> lock(mutex_);
         if (cancelled()) throw Cancelled{};
         if (ready()) return;
-        waiters_.push_back({&ready, what, where, this_block});
-        auto self = std::prev(waiters_.end());
-        --running_;
-        start_more(1);
-        find_deadlock();
-        while (!ready() && !cancelled()) wait_for_change(lock, hold);
-        waiters_.erase(self);
-        ++running_;
+        do {
+            waiters_.push_back({&ready, what, where, this_block});
+            const auto self = std::prev(waiters_.end());
+            --running_;
+            start_more(1);
+            find_deadlock();
+            const bool is_over = await_change(lock, [&] { return ready() || cancelled(); });
+            waiters_.erase(self);
+            ++running_;
+            if (is_over) break;
+            lock.unlock();
+            hold.pause();  // nothing of this frame is known to others now
+            lock.lock();
+        } while (!ready() && !cancelled());
         if (!ready()) throw Cancelled{};
     }
     template <typename F>
@@ -262,7 +268,7 @@ class Runner {
 
     bool interrupted() const { return interrupted_; }
 
-    // Under the lock, or where the launch has one block.
+    // Made by the first who asks, under the lock.
     Services& services() {
         if (services_ == nullptr)
             services_ = std::make_shared<Services>([this](const std::function<void()>& f) { change(f); });
@@ -287,14 +293,13 @@ class Runner {
     struct Run;
     static thread_local Run* this_run;
 
-    // Other ranks may let a block wait for long: Ctrl-C and the limit of time reach it meanwhile.
-    void wait_for_change(std::unique_lock<std::mutex>& lock, const Hold& hold) {
-        if (services_ == nullptr) return changed_.wait(lock);
-        constexpr std::chrono::milliseconds interval{100};
-        if (changed_.wait_for(lock, interval) == std::cv_status::no_timeout) return;
-        lock.unlock();
-        hold.pause();
-        lock.lock();
+    // Whether `over` came to be true. Other ranks may let a block wait for long: it is asked now and then, so
+    // that Ctrl-C and the limit of time reach it.
+    template <typename Over>
+    bool await_change(std::unique_lock<std::mutex>& lock, const Over& over) {
+        if (services_ != nullptr) return changed_.wait_for(lock, std::chrono::milliseconds(100), over);
+        changed_.wait(lock, over);
+        return true;
     }
     // After all blocks: nothing may be left that a kernel gave to its communicators.
     void end_communication() {
@@ -306,6 +311,8 @@ class Runner {
                     format("kernel %s communicates before KERNEL_TASK_TYPE_DEFAULT; declare its type first",
                            kernel_),
                     aicore_exception};
+            else
+                services_.reset();  // no collective has begun that would tell it: all begins anew
             return;
         }
         const int64_t limit = static_cast<int64_t>(ascendgraphKernelTimeout() * 1e9);
@@ -723,7 +730,7 @@ size_t allocation_rest(const void* p) {
     const void* base = nullptr;
     size_t size = 0;
     if (ascendgraphAllocationExtent == nullptr || !ascendgraphAllocationExtent(p, &base, &size))
-        return SIZE_MAX;
+        return this_block == nullptr ? SIZE_MAX : window_rest(this_block->contexts, p);
     const auto begin = reinterpret_cast<uintptr_t>(base);
     const auto at = reinterpret_cast<uintptr_t>(p);
     return at < begin || at - begin > size ? 0 : size - (at - begin);

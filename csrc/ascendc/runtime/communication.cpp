@@ -94,6 +94,9 @@ ServedTask served(const CommunicationTask& call, const KernelContext& context,
                               call.operation != all_reduce && call.operation != reduce_scatter;
         if (tiling->step != 0 && call.operation == all_to_all_v) {
             require_product("SetStepSize", {Product::a3}, where);
+            constexpr const char* pairwise = "AlltoAll=level0:fullmesh;level1:pairwise";
+            if (std::strncmp(tiling->algorithm, pairwise, sizeof tiling->algorithm) != 0)
+                refuse(format("steps of the algorithm %.128s; valid: %s", tiling->algorithm, pairwise));
             if (context.ranks % tiling->step != 0)
                 refuse(format("a step of %u slices does not divide %u ranks", unsigned(tiling->step),
                               context.ranks));
@@ -116,6 +119,14 @@ ServedTask served(const CommunicationTask& call, const KernelContext& context,
     for (uint32_t turn = 0; turn < task.turns; ++turn) {
         check(sends_of(task, turn, context), writes ? "usrIn" : "sendBuf");
         check(receives_of(task, turn, context), "recvBuf");
+    }
+    if (product() == Product::ascend950) {
+        constexpr uint64_t most_bytes = 256 * 1024 * 1024;
+        uint64_t bytes = 0;
+        for (const Extent& one : sends_of(task, 0, context)) bytes += one.bytes;
+        if (bytes > most_bytes)
+            refuse(format("%llu bytes at once; valid: up to %llu", static_cast<unsigned long long>(bytes),
+                          static_cast<unsigned long long>(most_bytes)));
     }
     if (writes) {
         for (uint32_t rank = 0; rank < context.ranks; ++rank) {
@@ -215,6 +226,9 @@ int Channel::set_tiling(Tiling kind, const void* address, uint64_t offset, const
                     "Mc2CcTilingConfig",
                     api, found.group, name));
     }
+    if (found.operation >= operations)
+        fail(block, where,
+             format("%s: operation %u of the tiling; it has been written over", api, found.operation));
     tilings_[found.operation] = place;
     return 0;
 }
@@ -451,16 +465,6 @@ int8_t Channel::batch_write(const void* items, uint32_t count, uint32_t queue, c
         fail(block, where, format("BatchWrite: queue %u; the tiling has %u (SetQueueNum)", queue, queues_));
     if (count_ + others_ >= most)
         fail(block, where, format("BatchWrite: a communicator takes %d tasks in a launch", int(most)));
-    const KernelContext& context = context_at(context_);
-    const auto rest_of_window = [&](const uint8_t* p) -> size_t {
-        for (uint32_t rank = 0; rank < context.ranks; ++rank) {
-            for (const uint8_t* window : {context.windows_in[rank], context.windows_out[rank]}) {
-                if (p >= window && p < window + context.window_bytes)
-                    return context.window_bytes - static_cast<size_t>(p - window);
-            }
-        }
-        return 0;
-    };
     for (uint32_t i = 0; i < count; ++i) {
         Item item;
         std::memcpy(&item, static_cast<const Item*>(items) + i, sizeof item);
@@ -468,13 +472,16 @@ int8_t Channel::batch_write(const void* items, uint32_t count, uint32_t queue, c
             return reinterpret_cast<uint8_t*>(uint64_t{high} << 32 | low);
         };
         const auto check = [&](const uint8_t* p, const char* what) {
-            const size_t known = allocation_rest(p);
-            const size_t rest = known != SIZE_MAX ? known : rest_of_window(p);
-            if (rest < item.length)
+            const size_t rest = allocation_rest(p);
+            if (rest == SIZE_MAX || rest < item.length)
                 fail(block, where,
                      format("BatchWrite: %u bytes %s item %u are not in global memory or a window",
                             item.length, what, i));
         };
+        if (item.type != 0)
+            fail(block, where,
+                 format("BatchWrite: item %u has type %llu; valid: 0", i,
+                        static_cast<unsigned long long>(item.type)));
         uint8_t* const target = address(item.target_low, item.target_high);
         const uint8_t* const source = address(item.source_low, item.source_high);
         check(source, "from");
@@ -492,6 +499,19 @@ void Channel::barrier(uint32_t queue, const Where& where) const {
     if (queue != 0 && queue >= queues_)
         fail(current(), where,
              format("QueueBarrier: queue %u; the tiling has %u (SetQueueNum)", queue, queues_));
+}
+
+size_t window_rest(const Contexts& contexts, const void* p) {
+    const auto* at = static_cast<const uint8_t*>(p);
+    for (void* one : contexts) {
+        const KernelContext* context = one == nullptr ? nullptr : KernelContext::at(one);
+        for (uint32_t rank = 0; context != nullptr && rank < context->ranks; ++rank) {
+            const uint8_t* const begin = context->windows_in[rank];
+            const uint64_t bytes = 2 * context->window_bytes;  // the other window lies behind
+            if (at >= begin && at < begin + bytes) return bytes - static_cast<size_t>(at - begin);
+        }
+    }
+    return SIZE_MAX;
 }
 
 uint8_t* Channel::window(uint32_t rank, bool out, const Where& where) const {

@@ -2,6 +2,8 @@
 #ifndef ASCENDC_RUNTIME_HOLD_H
 #define ASCENDC_RUNTIME_HOLD_H
 
+#include <ctime>
+
 #include "ascendc_host_launch.h"
 
 namespace ascendc_host {
@@ -12,9 +14,11 @@ class Hold {
     Hold(const Hold&) = delete;
     Hold& operator=(const Hold&) = delete;
     ~Hold() { ascendgraphRelease(held_); }
-    // Here, and only here, the thread may be taken out.
+    // Here, and only here, the thread may be taken out: for longer than its watchdog looks away.
     void pause() const {
         ascendgraphRelease(held_);
+        const timespec time{0, 60'000'000};
+        nanosleep(&time, nullptr);
         ascendgraphHold();
     }
 

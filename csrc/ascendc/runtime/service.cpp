@@ -42,65 +42,75 @@ size_t dtype_bytes(int32_t dtype) {
     return dtype >= 0 && dtype < static_cast<int32_t>(sizeof bytes) ? bytes[dtype] : 0;
 }
 
-std::vector<Extent> sends_of(const ServedTask& task, uint32_t turn, const KernelContext& context) {
-    const CommunicationTask& call = task.call;
+namespace {
+
+// A part of the same size for each rank, at a stride.
+std::vector<Extent> parts(const void* data, const CommunicationTask& call, uint32_t round, uint32_t ranks) {
     const uint64_t item = dtype_bytes(call.dtype), bytes = call.count * item;
-    const uint32_t round = round_of(task, turn, context.ranks);
     const uint64_t stride = (call.stride == 0 ? call.count : call.stride) * item;
     std::vector<Extent> found;
+    for (uint32_t rank = 0; rank < ranks; ++rank)
+        found.push_back({at(data, stride * rank + bytes * round), bytes, rank});
+    return found;
+}
+Extent whole(const void* data, const CommunicationTask& call, uint32_t round, uint32_t rank) {
+    const uint64_t bytes = call.count * dtype_bytes(call.dtype);
+    return {at(data, bytes * round), bytes, rank};
+}
+// Of AlltoAllV: slice i goes to the i-th rank behind this one, and comes from the i-th before it.
+std::vector<Extent> slices(const void* data, const ServedTask& task, uint32_t turn,
+                           const KernelContext& context, const std::vector<uint64_t>& counts,
+                           const std::vector<uint64_t>& offsets, bool is_sent) {
+    const uint64_t item = dtype_bytes(task.call.dtype);
+    const uint32_t ranks = context.ranks, round = round_of(task, turn, ranks);
+    const auto [first, count] = partners(task, turn, ranks);
+    std::vector<Extent> found;
+    for (uint32_t slice = first; slice < first + count; ++slice) {
+        const uint32_t other = (context.rank + (is_sent ? slice : ranks - slice)) % ranks;
+        found.push_back(
+            {at(data, (offsets[other] + round * counts[other]) * item), counts[other] * item, other});
+    }
+    return found;
+}
+
+}  // namespace
+
+std::vector<Extent> sends_of(const ServedTask& task, uint32_t turn, const KernelContext& context) {
+    const CommunicationTask& call = task.call;
     switch (call.operation) {
         case all_reduce:
         case all_gather:
-            return {{at(call.send, bytes * round), bytes, context.rank}};
+            return {whole(call.send, call, turn, context.rank)};
         case reduce_scatter:
         case all_to_all:
-            for (uint32_t rank = 0; rank < context.ranks; ++rank)
-                found.push_back({at(call.send, stride * rank + bytes * round), bytes, rank});
-            return found;
-        case all_to_all_v: {
-            const auto [first, count] = partners(task, turn, context.ranks);
-            for (uint32_t slice = first; slice < first + count; ++slice) {
-                const uint32_t to = (context.rank + slice) % context.ranks;
-                const uint64_t offset = task.send_offsets[to] + round * task.send_counts[to];
-                found.push_back({at(call.send, offset * item), task.send_counts[to] * item, to});
-            }
-            return found;
-        }
-        default:
+            return parts(call.send, call, turn, context.ranks);
+        case all_to_all_v:
+            return slices(call.send, task, turn, context, task.send_counts, task.send_offsets, true);
+        default: {
             // A part for each of the two dies of a device.
+            std::vector<Extent> found;
             for (uint32_t part = 0; part < 2 * context.ranks; ++part)
                 found.push_back(
                     {at(call.send, task.send_offsets[part]), task.send_counts[part], part % context.ranks});
             return found;
+        }
     }
 }
 
 std::vector<Extent> receives_of(const ServedTask& task, uint32_t turn, const KernelContext& context) {
     const CommunicationTask& call = task.call;
-    const uint64_t item = dtype_bytes(call.dtype), bytes = call.count * item;
-    const uint32_t round = round_of(task, turn, context.ranks);
-    const uint64_t stride = (call.stride == 0 ? call.count : call.stride) * item;
-    std::vector<Extent> found;
     switch (call.operation) {
         case all_reduce:
         case reduce_scatter:
-            return {{at(call.receive, bytes * round), bytes, context.rank}};
+            return {whole(call.receive, call, turn, context.rank)};
         case all_gather:
         case all_to_all:
-            for (uint32_t rank = 0; rank < context.ranks; ++rank)
-                found.push_back({at(call.receive, stride * rank + bytes * round), bytes, rank});
-            return found;
-        case all_to_all_v: {
-            const auto [first, count] = partners(task, turn, context.ranks);
-            for (uint32_t slice = first; slice < first + count; ++slice) {
-                const uint32_t from = (context.rank + context.ranks - slice) % context.ranks;
-                const uint64_t offset = task.receive_offsets[from] + round * task.receive_counts[from];
-                found.push_back({at(call.receive, offset * item), task.receive_counts[from] * item, from});
-            }
-            return found;
-        }
+            return parts(call.receive, call, turn, context.ranks);
+        case all_to_all_v:
+            return slices(call.receive, task, turn, context, task.receive_counts, task.receive_offsets,
+                          false);
         default:
-            return found;  // in the windows
+            return {};  // in the windows
     }
 }
 

@@ -101,6 +101,9 @@ size_t dtype_bytes(int32_t dtype);
 std::vector<Extent> sends_of(const ServedTask& task, uint32_t turn, const KernelContext& context);
 std::vector<Extent> receives_of(const ServedTask& task, uint32_t turn, const KernelContext& context);
 
+// The bytes from `p` to the end of the windows of a rank, SIZE_MAX where it lies in none.
+size_t window_rest(const Contexts& contexts, const void* p);
+
 // The services of the launch that this thread runs a block of.
 Services& services_of_launch();
 // Runs under its lock.

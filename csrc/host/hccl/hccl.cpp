@@ -41,31 +41,6 @@ std::shared_ptr<Communicator> communicator_of(HcclComm handle) {
 // Between processes with PyTorch its own; a program without it has its ranks in itself.
 const Transport& the_transport() { return transport() != nullptr ? *transport() : local_transport(); }
 
-uint32_t element_size(HcclDataType dtype) {
-    switch (dtype) {
-        case HCCL_DATA_TYPE_INT8:
-        case HCCL_DATA_TYPE_UINT8:
-        case HCCL_DATA_TYPE_FP8E4M3:
-        case HCCL_DATA_TYPE_FP8E5M2:
-            return 1;
-        case HCCL_DATA_TYPE_INT16:
-        case HCCL_DATA_TYPE_UINT16:
-        case HCCL_DATA_TYPE_FP16:
-        case HCCL_DATA_TYPE_BFP16:
-            return 2;
-        case HCCL_DATA_TYPE_INT32:
-        case HCCL_DATA_TYPE_UINT32:
-        case HCCL_DATA_TYPE_FP32:
-            return 4;
-        case HCCL_DATA_TYPE_INT64:
-        case HCCL_DATA_TYPE_UINT64:
-        case HCCL_DATA_TYPE_FP64:
-            return 8;
-        default:
-            return 0;
-    }
-}
-
 // The dtypes that the emulated device reduces (Ascend 910B: HCCL's reference, "HcclAllReduce").
 HcclResult check_reduction(const char* function, HcclDataType dtype, HcclReduceOp op) {
     static const std::map<int, const char*> names{

@@ -46,29 +46,6 @@ struct Brain {
     }
 };
 
-size_t size_of(int32_t dtype) {
-    switch (dtype) {
-        case HCCL_DATA_TYPE_INT8:
-        case HCCL_DATA_TYPE_UINT8:
-        case HCCL_DATA_TYPE_FP8E4M3:
-        case HCCL_DATA_TYPE_FP8E5M2:
-        case HCCL_DATA_TYPE_FP8E8M0:
-        case HCCL_DATA_TYPE_HIF8:
-            return 1;
-        case HCCL_DATA_TYPE_INT16:
-        case HCCL_DATA_TYPE_UINT16:
-        case HCCL_DATA_TYPE_FP16:
-        case HCCL_DATA_TYPE_BFP16:
-            return 2;
-        case HCCL_DATA_TYPE_INT32:
-        case HCCL_DATA_TYPE_UINT32:
-        case HCCL_DATA_TYPE_FP32:
-            return 4;
-        default:
-            return 8;
-    }
-}
-
 template <typename T>
 T reduced(T a, T b, int32_t reduction) {
     const auto narrowed = [](auto value) {
@@ -230,7 +207,7 @@ struct Part {
     Limit limit;
 
     void run(const CollectiveCall& call) const {
-        const size_t item = size_of(call.dtype), bytes = call.count * item;
+        const size_t item = element_size(static_cast<HcclDataType>(call.dtype)), bytes = call.count * item;
         using Calls = std::vector<const CollectiveCall*>;
         const auto sent = [&](const CollectiveCall& of, size_t offset = 0) {
             return static_cast<const char*>(of.send) + offset;

@@ -38,6 +38,7 @@ float expected(int way, uint32_t ranks, uint32_t rank, uint32_t i) {
             return i < kPart ? sum_of_part : -7;
         case ALL_TO_ALL:
         case BATCH_WRITE:
+        case WRITE:
             return given(of, rank * kPart + at);
         case ALL_TO_ALL_V:
             return at < rank + of + 1 ? given(of, rank * kPart + at) : -7;

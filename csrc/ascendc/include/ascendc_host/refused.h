@@ -7,14 +7,15 @@
 
 namespace AscendC {
 
+#if __NPU_ARCH__ == 3510
 // B of a product in which two of four elements along k are there, with their places.
 template <typename T, typename U>
 void LoadDataWithSparse(const LocalTensor<T>&, const LocalTensor<T>&, const LocalTensor<U>&,
                         const LoadData2DParams&) {
-    static_assert(
-        sizeof(T) == 0,
-        "LoadDataWithSparse: sparse products are not supported on the host; write B with its zeros");
+    static_assert(sizeof(T) == 0,
+                  "LoadDataWithSparse: dav-3510 has no sparse products; write B with its zeros");
 }
+#endif
 
 }  // namespace AscendC
 

@@ -12,7 +12,6 @@ static ge::graphStatus Tile(gert::TilingContext* context) {
     const char* second = attrs->GetAttrPointer<char>(1);
     tiling->way = static_cast<int32_t>(*attrs->GetInt(2));
     tiling->size = static_cast<uint32_t>(context->GetInputShape(0)->GetStorageShape().GetShapeSize());
-    const bool steps = tiling->way == STEPS || tiling->way == STEPS_BEFORE;
 
     AscendC::Mc2CcTilingConfig config(group, 2, "AllReduce=level0:doublering", 0);
     config.SetQueueNum(2);
@@ -25,9 +24,13 @@ static ge::graphStatus Tile(gert::TilingContext* context) {
     config.SetOpType(10);
     config.GetTiling(tiling->exchange);
     config.SetOpType(8);
-    config.SetStepSize(steps ? 1 : 0);
     config.GetTiling(tiling->exchange_v);
+    if (tiling->way != OTHER_ALGORITHM) config.SetAlgConfig("AlltoAll=level0:fullmesh;level1:pairwise");
+    config.SetStepSize(1);
+    config.GetTiling(tiling->steps);
     config.SetStepSize(0);
+    config.SetOpType(20);
+    config.GetTiling(tiling->half);
     config.SetOpType(18);
     config.GetTiling(tiling->write);
     if (config.SetOpType(3) == 0 || config.SetSkipLocalRankCopy(2) == 0 || config.SetDebugMode(5) == 0 ||
@@ -58,7 +61,11 @@ class Communicate : public OpDef {
         this->Attr("second").AttrType(REQUIRED).String();
         this->Attr("way").AttrType(REQUIRED).Int();
         this->SetInferShape(optiling::InferShape);
-        this->AICore().SetTiling(optiling::Tile).AddConfig("ascend910b").AddConfig("ascend910_93");
+        this->AICore()
+            .SetTiling(optiling::Tile)
+            .AddConfig("ascend910b")
+            .AddConfig("ascend910_93")
+            .AddConfig("ascend950");
         this->MC2().HcclGroup({"group", "second"});
         this->MC2().HcclServerType(HcclServerType::AICPU);
     }

@@ -7,6 +7,11 @@ namespace {
 
 constexpr auto kFloat = HcclDataType::HCCL_DATA_TYPE_FP32;
 constexpr auto kSum = HcclReduceOp::HCCL_REDUCE_SUM;
+#if __NPU_ARCH__ == 3510
+constexpr HcclServerType kServer = HCCL_SERVER_TYPE_CCU, kOther = HCCL_SERVER_TYPE_AICPU;
+#else
+constexpr HcclServerType kServer = HCCL_SERVER_TYPE_AICPU, kOther = HCCL_SERVER_TYPE_CCU;
+#endif
 constexpr HcclServerConfig kThirdVector = {CoreType::ON_AIV, 2};
 
 // As libraries of kernels ask: a constant, for which a source is compiled once for each kind of core.
@@ -41,6 +46,13 @@ __aicore__ inline void DoubleSlice(GM_ADDR at, uint32_t slice, uint32_t size) {
     for (uint32_t i = 0; i < size; ++i) values[i] *= 2;
 }
 
+// The beginning of what an Ascend 950 has at a context.
+struct Context {
+    uint64_t workspace, workspace_bytes;
+    uint32_t rank, ranks;
+    uint64_t window_bytes, windows_in[64];
+};
+
 struct Item {
     uint64_t type;
     uint32_t res1[5];
@@ -64,12 +76,12 @@ extern "C" __global__ __aicore__ void communicate(GM_ADDR x, GM_ADDR y, GM_ADDR 
     const uint32_t size = data.size;
 
     if (way == CCU) {
-        Hccl<HCCL_SERVER_TYPE_CCU> hccl;
+        Hccl<kOther> hccl;
         return hccl.InitV2(context, &data);
     }
     if (way == COMPUTE_FIRST) {
         // Given by the third vector core; the cube cores prepare too, and give nothing.
-        Hccl<HCCL_SERVER_TYPE_AICPU, kThirdVector> hccl;
+        Hccl<kServer, kThirdVector> hccl;
         hccl.InitV2(context, &data);
         hccl.SetCcTilingV2(offsetof(CommunicateTiling, reduce));
         const auto handle = hccl.AllReduce(workspace, y, size / 2, kFloat, kSum, 2);
@@ -85,7 +97,7 @@ extern "C" __global__ __aicore__ void communicate(GM_ADDR x, GM_ADDR y, GM_ADDR 
         return hccl.Finalize();
     }
 
-    Hccl<> hccl;
+    Hccl<kServer> hccl;
     if (way == NO_INIT) {
         hccl.GetRankId();
         return;
@@ -103,8 +115,11 @@ extern "C" __global__ __aicore__ void communicate(GM_ADDR x, GM_ADDR y, GM_ADDR 
         hccl.SetCcTilingV2(offsetof(CommunicateTiling, gather));
         hccl.SetCcTilingV2(offsetof(CommunicateTiling, scatter));
         hccl.SetCcTilingV2(offsetof(CommunicateTiling, exchange));
-        hccl.SetCcTilingV2(offsetof(CommunicateTiling, exchange_v));
+        const bool steps = way == STEPS || way == STEPS_BEFORE || way == OTHER_ALGORITHM;
+        hccl.SetCcTilingV2(steps ? offsetof(CommunicateTiling, steps)
+                                 : offsetof(CommunicateTiling, exchange_v));
         hccl.SetCcTilingV2(offsetof(CommunicateTiling, write));
+        hccl.SetCcTilingV2(offsetof(CommunicateTiling, half));
         if (way == OTHER_GROUP) hccl.SetCcTilingV2(offsetof(CommunicateTiling, other));
     }
     const uint32_t ranks = hccl.GetRankDim(), rank = hccl.GetRankId(), part = size / ranks;
@@ -137,6 +152,7 @@ extern "C" __global__ __aicore__ void communicate(GM_ADDR x, GM_ADDR y, GM_ADDR 
             turns(hccl.AlltoAll(x, y, part, kFloat), 1);
             return finish();
         case ALL_TO_ALL_V:
+        case OTHER_ALGORITHM:
         case STEPS:
         case STEPS_BEFORE: {
             uint64_t sent[8], from[8], received[8], to[8];
@@ -184,7 +200,7 @@ extern "C" __global__ __aicore__ void communicate(GM_ADDR x, GM_ADDR y, GM_ADDR 
             return finish();
         }
         case TWO_GROUPS: {
-            Hccl<> other;
+            Hccl<kServer> other;
             other.InitV2(GetHcclContext<HCCL_GROUP_ID_1>(), &data);
             other.SetCcTilingV2(offsetof(CommunicateTiling, other));
             const auto gathered = hccl.AllGather(x, workspace, part, kFloat, 0);
@@ -232,6 +248,33 @@ extern "C" __global__ __aicore__ void communicate(GM_ADDR x, GM_ADDR y, GM_ADDR 
             }
             return SyncAll();
         }
+        case WRITE: {
+            // The parts of two dies: the first of a third, the second of the rest.
+            auto* sizes = reinterpret_cast<__gm__ uint64_t*>(workspace);
+            auto* offsets = sizes + 2 * ranks;
+            for (uint32_t i = 0; i < ranks; ++i) {
+                sizes[i] = part / 3 * sizeof(float);
+                sizes[i + ranks] = (part - part / 3) * sizeof(float);
+                offsets[i] = i * part * sizeof(float);
+                offsets[i + ranks] = offsets[i] + sizes[i];
+            }
+            const auto written =
+                hccl.AlltoAllvWrite(x, reinterpret_cast<GM_ADDR>(offsets), reinterpret_cast<GM_ADDR>(sizes),
+                                    rank * part * sizeof(float), part * sizeof(float));
+            turns(written, 1);
+            auto* own =
+                reinterpret_cast<__gm__ float*>(reinterpret_cast<__gm__ Context*>(context)->windows_in[rank]);
+            if (GetBlockIdx() == 0)
+                for (uint32_t i = 0; i < size; ++i) reinterpret_cast<__gm__ float*>(y)[i] = own[i];
+            return finish();
+        }
+        case BEYOND_WINDOW: {
+            // Both windows of a rank lie one behind the other.
+            GlobalTensor<float> window;
+            window.SetGlobalBuffer(
+                reinterpret_cast<__gm__ float*>(hccl.GetWindowsInAddr((rank + 1) % ranks)));
+            return window.SetValue(2 * 1024 * 1024 / sizeof(float), 1.0f);
+        }
         case QUERY: {
             const auto handle = hccl.AllGather<true>(x, y, part, kFloat, 0);
             while (hccl.Query(handle) < 1) {
@@ -241,7 +284,7 @@ extern "C" __global__ __aicore__ void communicate(GM_ADDR x, GM_ADDR y, GM_ADDR 
         case TWO_OBJECTS: {
             turns(hccl.AllReduce(x, workspace, size, kFloat, kSum), 1);
             finish();
-            Hccl<> again;
+            Hccl<kServer> again;
             again.InitV2(context, &data);
             again.SetCcTilingV2(offsetof(CommunicateTiling, reduce));
             const auto handle = again.AllReduce<true>(workspace, y, size, kFloat, kSum);

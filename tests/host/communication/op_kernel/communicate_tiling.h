@@ -18,6 +18,7 @@ enum Way : int32_t {
     QUERY,          // asked until it is done
     TWO_OBJECTS,    // one after the other
     SILENT,         // only compute
+    WRITE,          // AlltoAllvWrite, into windows
     GLOBAL_TILING,  // Init and SetCcTiling with addresses of global memory
     OLD,            // Init without a tiling
     NO_FINALIZE,
@@ -35,11 +36,13 @@ enum Way : int32_t {
     NO_MC2_TILING,
     ONE_FAILS,  // rank 1, while the others wait
     NO_INIT,
+    OTHER_ALGORITHM,
+    BEYOND_WINDOW,
 };
 
 struct CommunicateTiling {
     Mc2InitTiling init;
-    Mc2CcTiling reduce, gather, scatter, exchange, exchange_v, write, other;
+    Mc2CcTiling reduce, gather, scatter, exchange, exchange_v, steps, write, half, other;
     int32_t way;
     uint32_t size;  // of x
 };
