@@ -30,6 +30,8 @@ _SOURCES = (".cpp", ".cc", ".cxx")
 _ASIDE = frozenset({"tests", "test", "ut", "st", "docs", "doc", "build", "build_out", "output", "out"})
 #: Directories of stand-ins, whose files come after any other of the same name.
 _STAND_INS = frozenset({"stub", "stubs", "mock", "fake"})
+#: Directories that show or try something out; what else there is does without them.
+_TRIALS = frozenset({"example", "examples", "sample", "samples", "experimental"})
 #: Hand-written aclnn functions and other forms of an operator; none is a part of its tiling, shapes or kernel.
 _OTHER_FORMS = frozenset({"op_api", "op_graph", "op_kernel_aicpu", "framework", "fusion_pass", "op_kernel"})
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"(?P<own>[^"\n]+)"|<(?P<system>[^>\n]+)>)', re.MULTILINE)
@@ -40,7 +42,7 @@ _TEXT = re.compile(r'"[^"\n$]*"')
 _MACRO_NAME = re.compile(r"\b[A-Z][A-Z0-9_]{3,}\b")
 _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
 _OP_ADD = re.compile(r"\bOP_ADD\s*\(\s*(\w+)")
-_OP_DEF = re.compile(r"\bOP_ADD\b|\bpublic\s+(?:ops::)?OpDef\b")
+_OP_DEF = re.compile(r"\bOP_ADD\b|\bpublic\s+(?:ops::)?OpDef\b|\bAICore\s*\(\s*\)")
 #: The functions of an operator that a source registers: each by a macro of its own, or all by IMPL_OP.
 _FUNCTIONS = ("TILING", "INFERSHAPE")
 _IMPL_OP = re.compile(r"^[ \t]*IMPL_OP(?:_(?:OP)?(TILING|INFERSHAPE))?\s*\(\s*(\w+)", re.MULTILINE)
@@ -74,6 +76,8 @@ class Includes:
 
     #: Where the compiler is to look, in this order.
     directories: tuple[Path, ...] = ()
+    #: Where it is to look last, for what the toolkit has not: directories of stand-ins.
+    stand_ins: tuple[Path, ...] = ()
     #: The repository's files that they include, directly or not.
     files: tuple[Path, ...] = ()
     #: Sources of the helpers whose headers they include.
@@ -150,7 +154,10 @@ class Repository:
 
     @cached_property
     def _operators(self) -> frozenset[Path]:
-        return frozenset(self.projects())
+        """The projects that define operators; what others hold is for all."""
+        projects = self.projects()
+        defining = [path for path in self._files if path.suffix in _SOURCES and _OP_DEF.search(code_of(path))]
+        return frozenset(one for one in projects if any(path.is_relative_to(one) for path in defining))
 
     def registrations(self, operators: Iterable[str], known: Iterable[Path]) -> tuple[Path, ...]:
         """The other sources that register the tiling and shapes of these operators, where no known one does.
@@ -178,13 +185,17 @@ class Repository:
         """What each source registers; those that define an operator are its project's alone."""
         return {path: _registered(text) for path, text in self._host_code.items()}
 
+    def _is_stand_in(self, path: Path) -> bool:
+        return path.is_relative_to(self.root) and not _STAND_INS.isdisjoint(path.relative_to(self.root).parts)
+
     def _in_op_host(self, path: Path) -> bool:
         return "op_host" in path.relative_to(self.root).parts
 
     def defining(self, functions: Iterable[str], known: Iterable[Path]) -> tuple[Path, ...]:
         """The sources that define functions of op_host, one for each; none for what only known sources do.
 
-        The repository's own come before those of CANN, those of a method's class before others, then the nearest.
+        The repository's own come before those of CANN, and those of the architecture that is built for before those of
+        others, which tilings for several refer to; then those of a method's class, then the nearest.
 
         Args:
             functions: names with their namespaces and classes, as far as they are known.
@@ -193,13 +204,18 @@ class Repository:
         found: dict[Path, None] = {}
         for function in functions:
             qualifier, _, name = function.rpartition("::")
+            inner = re.escape(qualifier.rpartition("::")[2])
             definition = re.compile(rf"\b{re.escape(name)}\s*\([^;{{}}]*\)\s*(?:const\s*|noexcept\s*)*\{{")
-            method = re.compile(rf"\b{re.escape(qualifier.rpartition('::')[2])}\s*::\s*{re.escape(name)}\b")
-            for texts in (self._host_code, *map(_sources_below, self.given.cann)):
+            method = re.compile(rf"\b{inner}\s*::\s*{re.escape(name)}\b")
+            inside = re.compile(rf"\b(?:namespace|class|struct)\s+(?:\w+\s*::\s*)*{inner}\b")
+            for texts in (self._host_code, self._host_code_elsewhere, *map(_sources_below, self.given.cann)):
                 candidates = [
                     path
                     for path, text in texts.items()
-                    if path not in known and name in text and definition.search(code_of(path))
+                    if path not in known
+                    and name in text
+                    and (not inner or method.search(text) or inside.search(text))
+                    and definition.search(code_of(path))
                 ]
                 if candidates:
                     found[
@@ -214,12 +230,19 @@ class Repository:
     @cached_property
     def _host_code(self) -> dict[Path, str]:
         """The sources beside those of definitions, which may serve several projects, with their texts."""
+        return {path: text for path, text in self._any_host_code.items() if not self.is_other_architecture(path)}
+
+    @cached_property
+    def _host_code_elsewhere(self) -> dict[Path, str]:
+        """The same for other architectures."""
+        return {path: text for path, text in self._any_host_code.items() if self.is_other_architecture(path)}
+
+    @cached_property
+    def _any_host_code(self) -> dict[Path, str]:
         found = {}
         for path in self._files:
             inside = path.relative_to(self.root).parts
-            if path.suffix not in _SOURCES or _OTHER_FORMS.intersection(inside) or _STAND_INS.intersection(inside):
-                continue
-            if not self.is_other_architecture(path):
+            if path.suffix in _SOURCES and not _OTHER_FORMS.intersection(inside) and not self._is_stand_in(path):
                 text = path.read_text(encoding="utf-8", errors="replace")
                 if not _OP_DEF.search(text):
                     found[path] = text
@@ -255,7 +278,7 @@ class Repository:
         while todo:
             source = todo.pop(0)
             for text, is_system in _included(source):
-                path = self._near(source, text, directories)
+                path = self._near(source, text, (one for one in directories if not self._is_stand_in(one)))
                 if path is None and not _in_any(text, (*toolkit, *(_system_directories() if is_system else ()))):
                     path = self._by_its_end(source, text, directories)
                 if path is None and text.startswith("../"):
@@ -274,9 +297,10 @@ class Repository:
                     if helper not in helpers and helper not in sources:
                         helpers[helper] = None
                         todo.append(helper)
-        own = set(given)
+        found = [path for path in directories if path not in set(given)]
         return Includes(
-            (*self.given.directories, *(path for path in directories if path not in own)),
+            (*self.given.directories, *(path for path in found if not self._is_stand_in(path))),
+            tuple(path for path in found if self._is_stand_in(path)),
             tuple(files),
             tuple(helpers),
             tuple(siblings.items()),
@@ -376,7 +400,7 @@ class Repository:
             for suffix in _SOURCES
             for path in self._by_name.get(header.stem + suffix, ())
             if not _OTHER_FORMS.intersection(path.relative_to(self.root).parts)
-            and not _STAND_INS.intersection(path.relative_to(self.root).parts)
+            and not self._is_stand_in(path)
             and not self.is_other_architecture(path)
             and self._belongs_to(path, header)
         ]
@@ -389,12 +413,12 @@ class Repository:
         between = source.relative_to(part).parents
         return part != self.root and not any(part / one in self._operators for one in between if one.name)
 
-    def _distance(self, source: Path, path: Path) -> tuple[bool, bool, int, int, str]:
+    def _distance(self, source: Path, path: Path) -> tuple[bool, bool, bool, int, int, str]:
         """The least is the nearest; what other operators have for themselves comes after what is for all."""
-        common = len(Path(os.path.commonpath([source, path])).parts)
-        stand_in = path.is_relative_to(self.root) and bool(_STAND_INS.intersection(path.relative_to(self.root).parts))
+        common = Path(os.path.commonpath([source, path]))
+        trial = not _TRIALS.isdisjoint(path.relative_to(common).parts)
         foreign = any(one in self._operators and not source.is_relative_to(one) for one in path.parents)
-        return stand_in, foreign, -common, len(path.parts), str(path)
+        return self._is_stand_in(path), trial, foreign, -len(common.parts), len(path.parts), str(path)
 
     @cached_property
     def _files(self) -> tuple[Path, ...]:
@@ -421,7 +445,8 @@ class Repository:
 def headers_beside(repository: Repository, includes: Includes, toolkit: Sequence[Path]) -> tuple[str, ...]:
     """The compiler's options for the headers of CANN that the host toolkit lacks, and for what those include.
 
-    They come after all others: what the host toolkit has is taken from there, for it is what runs.
+    They come after all others: what the host toolkit has is taken from there, for it is what runs. A repository's
+    stand-ins for what CANN has come last.
     """
     roots = repository.given.cann
     directories: dict[Path, None] = {}
@@ -443,7 +468,7 @@ def headers_beside(repository: Repository, includes: Includes, toolkit: Sequence
         if path not in seen:
             seen.add(path)
             todo += [(name, path) for name, _ in _included(path)]
-    return tuple(f"-idirafter{directory}" for directory in directories)
+    return tuple(f"-idirafter{directory}" for directory in (*directories, *includes.stand_ins))
 
 
 def has_headers(root: Path) -> bool:

@@ -125,9 +125,13 @@ def test_functions_that_nobody_defines_are_found_in_other_projects(repository: P
     subprocess.run([*compiler(), "-shared", "-fPIC", str(source), "-o", str(library)], check=True)
     assert sorted(undefined_functions(library)) == ["host::alone", "host::shared"]
     found = Repository.around(repository / "math/add").defining(undefined_functions(library), [source])
-    assert found == (repository / "math/sub/op_host/sub_tiling.cpp",)
+    # The host code of another architecture serves where nothing else does.
+    assert set(found) == {
+        repository / "math/sub/op_host/sub_tiling.cpp",
+        repository / "math/sub/op_host/arch35/other.cpp",
+    }
     sources = ProjectSources.find(repository / "math/add", more=found)
-    assert sources.host.count(found[0]) == 1
+    assert all(sources.host.count(one) == 1 for one in found)
 
 
 def test_functions_are_found_in_a_checkout_of_cann(repository: Path, tmp_path: Path) -> None:
@@ -147,9 +151,61 @@ def test_functions_are_found_in_a_checkout_of_cann(repository: Path, tmp_path: P
     assert around.defining(["Ops::Second::DoTiling"], []) == (cann / "src/b_tiling.cpp",)
     assert around.defining(["DoTiling"], []) == (cann / "src/a_tiling.cpp",)
     assert around.defining(["Ops::Second::DoTiling"], [cann / "src/a_tiling.cpp", cann / "src/b_tiling.cpp"]) == ()
+    # A method of the same name of another class is not it, wherever it is.
     write(repository, {"math/sub/op_host/sub_tiling.cpp": method.format("Third")})
     around = Repository.around(repository / "math/add", Given(cann=(cann,)))
-    assert around.defining(["Ops::Second::DoTiling"], []) == (repository / "math/sub/op_host/sub_tiling.cpp",)
+    assert around.defining(["Ops::Second::DoTiling"], []) == (cann / "src/b_tiling.cpp",)
+    assert around.defining(["Ops::Third::DoTiling"], []) == (repository / "math/sub/op_host/sub_tiling.cpp",)
+
+
+def test_a_project_that_defines_no_operator_is_for_all(repository: Path) -> None:
+    """Shared directories are built like projects; what an operator has for itself comes after them."""
+    write(
+        repository,
+        {
+            "math/add/op_host/add_def.cpp": '#include "op_host/tools.h"\nthis->AICore();',
+            "math/sub/op_host/sub_def.cpp": "this->AICore();",
+            "math/sub/op_host/tools.h": "",
+            "math/shared/op_host/tools.h": "",
+            "math/shared/op_host/tools.cpp": "namespace host { int tool(int x) { return x; } }",
+            "math/sub/op_host/tools.cpp": "namespace host { int tool(int x) { return x; } }",
+            "math/shared/op_kernel/tools.h": "",
+        },
+    )
+    assert ProjectSources.find(repository / "math/add").includes.directories == (repository / "math/shared",)
+    around = Repository.around(repository / "math/add")
+    assert around.defining(["host::tool"], []) == (repository / "math/shared/op_host/tools.cpp",)
+
+
+def test_trials_of_a_repository_come_last(repository: Path) -> None:
+    tool = "namespace host { int tool(int x) { return x; } }"
+    trials = {f"math/{name}/op_host/tools.cpp": tool for name in ("examples/a", "experimental/b", "sub")}
+    write(repository, trials)
+    around = Repository.around(repository / "math/add")
+    assert around.defining(["host::tool"], []) == (repository / "math/sub/op_host/tools.cpp",)
+    (repository / "math/sub/op_host/tools.cpp").unlink()
+    around = Repository.around(repository / "math/add")
+    assert around.defining(["host::tool"], []) == (repository / "math/examples/a/op_host/tools.cpp",)
+
+
+def test_stand_ins_of_a_repository_come_after_the_toolkit(repository: Path) -> None:
+    """A header that only a directory of stand-ins has is found there; one that CANN has too is CANN's."""
+    write(
+        repository,
+        {
+            "math/add/op_host/add_def.cpp": '#include "only/here.h"\n#include "register/op_def.h"',
+            "stub/only/here.h": "",
+            "stub/register/op_def.h": "#error a stand-in",
+        },
+    )
+    sources = ProjectSources.find(repository / "math/add")
+    includes = sources.includes
+    assert includes.stand_ins == (repository / "stub",)
+    assert repository / "stub" not in includes.directories
+    source = repository / "math/add/op_host/add_def.cpp"
+    toolkit = host_include_directories()
+    flags = [f"-I{one}" for one in toolkit] + [*headers_beside(sources.repository, includes, toolkit)]
+    subprocess.run([*compiler(), "-fsyntax-only", *flags, str(source)], check=True)
 
 
 def test_an_include_that_names_another_architecture_is_followed(repository: Path) -> None:

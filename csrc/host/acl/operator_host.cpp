@@ -57,15 +57,19 @@ EXPORTED uint32_t HcomTopoInfo::GetGroupRankSize(const char* group, int64_t& ran
 EXPORTED uint32_t HcomTopoInfo::GetGroupLocalWindowSize(const char* group, uint64_t& local_window_size) {
     return ascendgraphRanksOf(group, &local_window_size) == 0;
 }
-EXPORTED HcomTopoInfo::TopoDescs* HcomTopoInfo::GetGroupTopoDesc(const char* group) {
-    const uint32_t ranks = ascendgraphRanksOf(group, nullptr);
-    if (ranks == 0) return nullptr;
-    const std::lock_guard<std::mutex> lock(mutex_);
-    auto& levels = rank_info_[group].levels;
+EXPORTED bool HcomTopoInfo::TryGetGroupTopoInfo(const char* group, TopoInfo& info) {
+    uint64_t window = 0;
+    const uint32_t ranks = ascendgraphRanksOf(group, &window);
+    if (ranks == 0) return false;
     // One server.
-    levels[0] = {COMM_MESH, ranks};
-    levels[1] = levels[2] = {COMM_MESH, 1};
-    return &levels;
+    info = {ranks, nullptr, {{COMM_MESH, ranks}, {COMM_MESH, 1}, {COMM_MESH, 1}}, window};
+    return true;
+}
+EXPORTED HcomTopoInfo::TopoDescs* HcomTopoInfo::GetGroupTopoDesc(const char* group) {
+    TopoInfo info;
+    if (!TryGetGroupTopoInfo(group, info)) return nullptr;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return &(rank_info_[group] = info).topo_level_descs;
 }
 
 }  // namespace ge

@@ -26,8 +26,17 @@ class HcomTopoInfo {
     };
     using TopoDescs = TopoLevelDesc[static_cast<int32_t>(TopoLevel::MAX)];
 
+    struct TopoInfo {
+        int64_t rank_size;
+        void* notify_handle;  // null: the host's collectives need none
+        TopoDescs topo_level_descs;
+        uint64_t local_window_size = 0;
+    };
+
     static HcomTopoInfo& Instance();
     bool TopoInfoHasBeenSet(const char* group);
+    // False where there is no such group.
+    bool TryGetGroupTopoInfo(const char* group, TopoInfo& info);
     // 0, or another number where there is no such group.
     uint32_t GetGroupRankSize(const char* group, int64_t& rank_size);
     uint32_t GetGroupLocalWindowSize(const char* group, uint64_t& local_window_size);
@@ -37,10 +46,7 @@ class HcomTopoInfo {
   private:
     HcomTopoInfo() = default;
     ~HcomTopoInfo() = default;
-    struct Levels {
-        TopoDescs levels;
-    };
-    std::unordered_map<std::string, Levels> rank_info_;
+    std::unordered_map<std::string, TopoInfo> rank_info_;
     std::mutex mutex_;
 };
 

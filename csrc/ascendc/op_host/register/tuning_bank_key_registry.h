@@ -3,8 +3,8 @@
 //
 // The functions are registered as they are with CANN. The host's bank has no records and calls none of them;
 // sources do.
-#ifndef INC_REGISTER_TUNING_BANK_KEY_REGISTRY_H_
-#define INC_REGISTER_TUNING_BANK_KEY_REGISTRY_H_
+#ifndef __INC_REGISTER_TUNING_BANK_KEY_REGISTRY_HEADER__
+#define __INC_REGISTER_TUNING_BANK_KEY_REGISTRY_HEADER__
 
 #include <cstddef>
 #include <exception>
@@ -106,4 +106,4 @@ class OpBankKeyFuncRegistryV2 {
 #define DECLARE_STRUCT_RELATE_WITH_OP(op, bank_key, ...) \
     DECLARE_STRUCT_RELATE_WITH_OP_V2(op, bank_key, __VA_ARGS__)
 
-#endif  // INC_REGISTER_TUNING_BANK_KEY_REGISTRY_H_
+#endif  // __INC_REGISTER_TUNING_BANK_KEY_REGISTRY_HEADER__

@@ -1,6 +1,6 @@
 // The fields of a structure by name, as DECLARE_SCHEMA(Structure, FIELD(Structure, field), …) lists them.
-#ifndef INC_REGISTER_TUNING_TILING_REFLECTION_UTILS_H_
-#define INC_REGISTER_TUNING_TILING_REFLECTION_UTILS_H_
+#ifndef __INC_REGISTER_TUNING_TILING_REFLECTION_UTILS_HEADER__
+#define __INC_REGISTER_TUNING_TILING_REFLECTION_UTILS_HEADER__
 
 #include <string>
 #include <tuple>
@@ -66,4 +66,4 @@ void ReadFields(Structure& structure, const Json& json) {
     };
 #define FIELD(Structure, field) std::make_tuple(#field, &Structure::field)
 
-#endif  // INC_REGISTER_TUNING_TILING_REFLECTION_UTILS_H_
+#endif  // __INC_REGISTER_TUNING_TILING_REFLECTION_UTILS_HEADER__

@@ -2,8 +2,9 @@
 //
 // The host has no records: what asks gets "no such key", as with a CANN that ships none for the call, and
 // computes its tiling.
-#ifndef INC_REGISTER_TUNING_TILING_REGISTRY_H_
-#define INC_REGISTER_TUNING_TILING_REGISTRY_H_
+// The guards of these headers are those of CANN's: repositories have stand-ins of theirs.
+#ifndef __INC_REGISTER_TUNING_TILING_REGISTRY_HEADER__
+#define __INC_REGISTER_TUNING_TILING_REGISTRY_HEADER__
 
 #include <cstddef>
 #include <cstdint>
@@ -110,4 +111,4 @@ inline uint32_t QueryBank(const void*, size_t, const std::string&, const std::st
              []() -> ::tuningtiling::TuningTilingDefPtr { return std::make_shared<class_name>(); }), \
          true);
 
-#endif  // INC_REGISTER_TUNING_TILING_REGISTRY_H_
+#endif  // __INC_REGISTER_TUNING_TILING_REGISTRY_HEADER__
