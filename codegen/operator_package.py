@@ -159,11 +159,11 @@ class _Op:
 
     @property
     def header(self) -> str:
-        return f"aclnn_inner_{self.snake_name}.h" if self.is_inner else f"aclnn_{self.snake_name}.h"
+        return f"aclnnInner_{self.snake_name}.h" if self.is_inner else f"aclnn_{self.snake_name}.h"
 
     @property
     def guard(self) -> str:
-        return self.header.upper().replace(".", "_") + "_"
+        return f"ACLNN_{'INNER_' if self.is_inner else ''}{self.snake_name.upper()}_H_"
 
 
 def generate_operator_package(
@@ -229,8 +229,8 @@ def generate_project_package(
     Args:
         prototypes: what the project defines.
         directory: the package; ``op_api/include`` and ``op_impl/host/src`` are written.
-        hand_written: aclnn functions that the project's own sources define; the generated ones of these operators are
-            called ``aclnnInner<Op>``, as CANN's build calls them.
+        hand_written: aclnn functions that the project's own sources define in place of the generated ones: those of
+            these operators are called ``aclnnInner<Op>`` in ``aclnnInner_<op>.h``, as CANN's build calls them.
 
     Returns:
         The source that defines the aclnn functions.

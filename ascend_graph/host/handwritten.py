@@ -2,7 +2,7 @@
 
 They are C++ over an executor: they check their arguments, make tensors and launch operators by their types. They are
 compiled against the headers of ``opdev/`` into a library beside that of the generated functions; the generated ones of
-the same operators are called ``aclnnInner<Op>`` then.
+the same operators are called ``aclnnInner<Op>`` then, and may be called here: ``#include "aclnnInner_<op>.h"``.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from ascend_graph.host.toolkit import toolkit_directory
 
 _DIRECTORIES = (Path("op_api"), Path("op_host/op_api"))
 _DEFINITION = re.compile(r"\baclnnStatus\s+(aclnn\w+?)GetWorkspaceSize\s*\([^;{}]*\)\s*\{")
+_INNER = re.compile(r"\baclnnInner([A-Z]\w*?)GetWorkspaceSize\b")
 _FORM = "op_api"
 _SUFFIXES = (".cpp", ".cc", ".cxx")
 _LOAD_LIMIT = 60.0
@@ -41,6 +42,8 @@ class HandWritten:
     sources: tuple[Path, ...]
     #: The functions, by the names of their second halves: ``aclnnAdd``.
     functions: frozenset[str]
+    #: The functions in whose place they are: these, and those of the operators that they call as ``aclnnInner<Op>``.
+    replaced: frozenset[str]
 
     @staticmethod
     def of(project: Path, repository: Repository) -> HandWritten | None:
@@ -56,13 +59,16 @@ class HandWritten:
     @staticmethod
     def among(sources: tuple[Path, ...], project: Path, repository: Repository) -> HandWritten | None:
         """Those that some sources define; None where they define none."""
-        functions = frozenset(name for path in sources for name in _DEFINITION.findall(code_of(path)))
-        return HandWritten(project, repository, sources, functions) if functions else None
+        codes = [code_of(path) for path in sources]
+        functions = frozenset(name for code in codes for name in _DEFINITION.findall(code))
+        called = {f"aclnn{op_type}" for code in codes for op_type in _INNER.findall(code)}
+        return HandWritten(project, repository, sources, functions, functions | called) if functions else None
 
-    def build(self, toolkit: Sequence[Path], time_limit: float) -> Path:
+    def build(self, generated: Path, toolkit: Sequence[Path], time_limit: float) -> Path:
         """Compile the functions and what they call of the repository.
 
         Args:
+            generated: the directory with the headers of the generated functions.
             toolkit: the toolkit's directories of headers.
             time_limit: seconds that it may take.
 
@@ -70,15 +76,15 @@ class HandWritten:
             BuildError: a source does not compile.
         """
         given = tuple(dict.fromkeys(path.parent for path in self.sources))
-        includes = self.repository.includes(self.sources, given, toolkit, form=_FORM)
+        includes = self.repository.includes(self.sources, given, (generated, *toolkit), form=_FORM)
         lib64 = toolkit_directory() / "lib64"
         common = toolkit_directory() / "include/op_host/ascend_graph/op_api/op_api.cpp"
         digest = hashlib.sha256(str(self.project).encode()).hexdigest()[:8]
         return CppLibrary(
             name=f"libcust_aclnn_{self.project.name}_{digest}",
             sources=(common, *self.sources, *includes.helpers),
-            headers=(),
-            include_directories=(*given, self.project, *includes.directories, *toolkit),
+            headers=tuple(sorted(generated.glob("*.h"))),
+            include_directories=(*given, self.project, *includes.directories, generated, *toolkit),
             library_directories=(lib64,),
             libraries=("opapi", "ascendcl"),
             flags=(

@@ -251,8 +251,8 @@ def install_functions(sources: ProjectSources, prototypes: Sequence[OpPrototype]
     written = sources.hand_written()
     if written is not None:
         try:
-            library = written.build(host_include_directories(), COMPILE_LIMIT)
-            source = generate_project_package(prototypes, work, written.functions)
+            source = generate_project_package(prototypes, work, written.replaced)
+            library = written.build(work / "op_api/include", host_include_directories(), COMPILE_LIMIT)
             functions = sources.host_library("libcust_opapi", source, work, beside=library)
             install_library(functions.build(time_limit=COMPILE_LIMIT), work / LIBRARY)
             install_library(library, work / LIBRARY.with_name(library.name))

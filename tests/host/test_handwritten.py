@@ -66,7 +66,7 @@ def refused(x, other, alpha):
 def test_the_headers_are_the_authors(package: Path) -> None:
     functions = {f.name: f for f in parse_file(package / "op_api/include/aclnn_scale_add.h").functions}
     assert [p.name for p in functions["aclnnScaleAdd"].parameters][:3] == ["self", "otherOptional", "alpha"]
-    inner = parse_file(package / "op_api/include/aclnn_inner_scale_add.h").functions
+    inner = parse_file(package / "op_api/include/aclnnInner_scale_add.h").functions
     assert [f.name for f in inner] == ["aclnnInnerScaleAdd"]
 
 

@@ -62,6 +62,8 @@ inline int64_t GetBlockIdx() { return ascendc_host::current().block_idx(); }
 inline int64_t GetBlockNum() { return ascendc_host::current().count; }
 inline int64_t GetSubBlockIdx() { return ascendc_host::current().sub_index; }
 inline int64_t GetSubBlockNum() { return ascendc_host::current().sub_count; }
+// CANN's own name of the index, which operators of CANN call.
+inline int64_t GetSubBlockIdxImpl() { return GetSubBlockIdx(); }
 inline int64_t GetTaskRation() {
     return ascendc_host::current().core == ascendc_host::Core::aiv ? GetSubBlockNum() : 1;
 }

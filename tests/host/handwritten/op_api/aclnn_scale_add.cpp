@@ -1,6 +1,7 @@
 // Any real dtype, any strides, shapes that broadcast are refused: what the operator cannot do alone.
 #include "aclnn_scale_add.h"
 
+#include "aclnnInner_scale_add.h"
 #include "aclnn_kernels/cast.h"
 #include "aclnn_kernels/common/op_error_check.h"
 #include "aclnn_kernels/contiguous.h"
@@ -64,9 +65,6 @@ extern "C" aclnnStatus aclnnScaleAdd(void* workspace, uint64_t workspaceSize, ac
 }
 
 // Forgets l0op::Contiguous, and calls the function that CANN generates.
-extern "C" aclnnStatus aclnnInnerScaleAddGetWorkspaceSize(const aclTensor* x, const aclTensor* other,
-                                                          double factor, const aclTensor* y,
-                                                          uint64_t* workspaceSize, aclOpExecutor** executor);
 extern "C" aclnnStatus aclnnInnerScaleAdd(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
                                           aclrtStream stream);
 extern "C" aclnnStatus aclnnScaleAddRawGetWorkspaceSize(const aclTensor* self, aclTensor* out,
