@@ -222,7 +222,10 @@ INFER_SUFFIX = ":infer"
 
 
 def generate_project_package(
-    prototypes: Iterable[OpPrototype], directory: Path, hand_written: Collection[str] = ()
+    prototypes: Iterable[OpPrototype],
+    directory: Path,
+    hand_written: Collection[str] = (),
+    others: Iterable[OpPrototype] = (),
 ) -> Path:
     """Write the generated files of a package that is made from an operator project.
 
@@ -231,6 +234,8 @@ def generate_project_package(
         directory: the package; ``op_api/include`` and ``op_impl/host/src`` are written.
         hand_written: aclnn functions that the project's own sources define in place of the generated ones: those of
             these operators are called ``aclnnInner<Op>`` in ``aclnnInner_<op>.h``, as CANN's build calls them.
+        others: operators of other projects whose ``aclnnInner<Op>`` the project's sources call: they are looked for in
+            the packages that are loaded.
 
     Returns:
         The source that defines the aclnn functions.
@@ -239,10 +244,11 @@ def generate_project_package(
         GenerationError: an operator cannot be expressed; nothing was written then.
     """
     ops = [_op(p, hand_written) for p in prototypes]
+    beneath = [_op(p, {f"aclnn{p.op_type}"}) for p in others]
     source = directory / "op_impl/host/src/op_api.cpp"
     texts = {
-        source: render("operator_package/project_api.cpp.jinja", ops=ops, infer_suffix=INFER_SUFFIX),
-        **_common_files(ops, directory),
+        source: render("operator_package/project_api.cpp.jinja", ops=ops, others=beneath, infer_suffix=INFER_SUFFIX),
+        **_common_files([*ops, *beneath], directory),
     }
     for path, text in texts.items():
         write_if_different(path, text)

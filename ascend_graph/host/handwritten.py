@@ -20,11 +20,15 @@ from ascend_graph.compilation import CppLibrary
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.host.repository import Includes, Repository, code_of, headers_beside
 from ascend_graph.host.toolkit import toolkit_directory
+from ascend_graph.prototypes.naming import snake_case
 
 _DIRECTORIES = (Path("op_api"), Path("op_host/op_api"))
 _DEFINITION = re.compile(r"\baclnnStatus\s+(aclnn\w+?)GetWorkspaceSize\s*\([^;{}]*\)\s*\{")
-_INNER = re.compile(r"\baclnnInner([A-Z]\w*?)GetWorkspaceSize\b")
+_INNER = re.compile(r"aclnnInner_(\w+)\.h")
+_INNER_CALL = re.compile(r"\baclnnInner([A-Z]\w*?)GetWorkspaceSize\s*\(")
 _FORM = "op_api"
+#: Where CANN's build of these functions defines it, ``log/log.h`` leaves them the logging macros of ``opdev/op_log.h``.
+_THEIR_LOG = "OP_LOG_LIBOPAPI_ONLY"
 _SUFFIXES = (".cpp", ".cc", ".cxx")
 _LOAD_LIMIT = 60.0
 
@@ -42,8 +46,6 @@ class HandWritten:
     sources: tuple[Path, ...]
     #: The functions, by the names of their second halves: ``aclnnAdd``.
     functions: frozenset[str]
-    #: The functions in whose place they are: these, and those of the operators that they call as ``aclnnInner<Op>``.
-    replaced: frozenset[str]
 
     @staticmethod
     def of(project: Path, repository: Repository) -> HandWritten | None:
@@ -59,10 +61,16 @@ class HandWritten:
     @staticmethod
     def among(sources: tuple[Path, ...], project: Path, repository: Repository) -> HandWritten | None:
         """Those that some sources define; None where they define none."""
-        codes = [code_of(path) for path in sources]
-        functions = frozenset(name for code in codes for name in _DEFINITION.findall(code))
-        called = {f"aclnn{op_type}" for code in codes for op_type in _INNER.findall(code)}
-        return HandWritten(project, repository, sources, functions, functions | called) if functions else None
+        functions = frozenset(name for code in map(code_of, sources) for name in _DEFINITION.findall(code))
+        return HandWritten(project, repository, sources, functions) if functions else None
+
+    def beneath(self, toolkit: Sequence[Path]) -> frozenset[str]:
+        """The operators whose generated functions these call, by the names of their headers: ``aclnnInner_<name>.h``."""
+        includes = self._includes(toolkit, self.sources)
+        missing = (Path(text).name for text, _ in includes.missing)
+        included = {found[1] for name in missing if (found := _INNER.fullmatch(name))}
+        codes = (code_of(path) for path in (*self.sources, *includes.helpers))
+        return frozenset(included | {snake_case(op_type) for code in codes for op_type in _INNER_CALL.findall(code)})
 
     def build(self, generated: Path, toolkit: Sequence[Path], time_limit: float) -> Path:
         """Compile the functions and what they call of the repository.
@@ -75,17 +83,29 @@ class HandWritten:
         Raises:
             BuildError: a source does not compile.
         """
-        given = tuple(dict.fromkeys(path.parent for path in self.sources))
-        includes = self.repository.includes(self.sources, given, (generated, *toolkit), form=_FORM)
-        lib64 = toolkit_directory() / "lib64"
+        more: tuple[Path, ...] = ()
+        while True:
+            sources = (*self.sources, *more)
+            includes = self._includes((generated, *toolkit), sources)
+            library = self._library(sources, includes, generated, toolkit).build(time_limit=time_limit)
+            missing = undefined_functions(library)
+            known = (*sources, *includes.helpers)
+            others = self.repository.defining(missing, known, form=_FORM) if missing else ()
+            if not others:
+                return library
+            more = (*more, *others)
+
+    def _library(
+        self, sources: tuple[Path, ...], includes: Includes, generated: Path, toolkit: Sequence[Path]
+    ) -> CppLibrary:
         common = toolkit_directory() / "include/op_host/ascend_graph/op_api/op_api.cpp"
         digest = hashlib.sha256(str(self.project).encode()).hexdigest()[:8]
         return CppLibrary(
             name=f"libcust_aclnn_{self.project.name}_{digest}",
-            sources=(common, *self.sources, *includes.helpers),
+            sources=(common, *sources, *includes.helpers),
             headers=tuple(sorted(generated.glob("*.h"))),
-            include_directories=(*given, self.project, *includes.directories, generated, *toolkit),
-            library_directories=(lib64,),
+            include_directories=(*self._directories, self.project, *includes.directories, generated, *toolkit),
+            library_directories=(toolkit_directory() / "lib64",),
             libraries=("opapi", "ascendcl"),
             flags=(
                 "-fno-gnu-unique",
@@ -96,7 +116,7 @@ class HandWritten:
             ),
             # Other packages have functions of the same names, each its own.
             link_options=("-Wl,-Bsymbolic",),
-        ).build(time_limit=time_limit)
+        )
 
     def install_headers(self, directory: Path) -> None:
         """Copy the headers that declare the functions."""
@@ -106,9 +126,17 @@ class HandWritten:
             if any(f"{name}GetWorkspaceSize" in code for name in self.functions):
                 shutil.copyfile(header, directory / header.name)
 
+    @property
+    def _directories(self) -> tuple[Path, ...]:
+        return tuple(dict.fromkeys(path.parent for path in self.sources))
+
+    def _includes(self, toolkit: Sequence[Path], sources: tuple[Path, ...]) -> Includes:
+        return self.repository.includes(sources, self._directories, toolkit, form=_FORM)
+
     def _definitions(self, includes: Includes) -> tuple[str, ...]:
         found = self.repository.definitions((*self.sources, *includes.files))
-        return tuple(f"-D{name}={value}" for name, value in found)
+        own_log = (f"-D{_THEIR_LOG}",) if self.repository.mentions(_THEIR_LOG) else ()
+        return (*own_log, *(f"-D{name}={value}" for name, value in found))
 
 
 def check_loads(library: Path) -> None:

@@ -251,7 +251,11 @@ def install_functions(sources: ProjectSources, prototypes: Sequence[OpPrototype]
     written = sources.hand_written()
     if written is not None:
         try:
-            source = generate_project_package(prototypes, work, written.replaced)
+            beneath = written.beneath(host_include_directories())
+            own = {snake_case(p.op_type): f"aclnn{p.op_type}" for p in prototypes}
+            replaced = {*written.functions, *(own[name] for name in beneath if name in own)}
+            others = sources.repository.prototypes(beneath - own.keys())
+            source = generate_project_package(prototypes, work, replaced, others)
             library = written.build(work / "op_api/include", host_include_directories(), COMPILE_LIMIT)
             functions = sources.host_library("libcust_opapi", source, work, beside=library)
             install_library(functions.build(time_limit=COMPILE_LIMIT), work / LIBRARY)

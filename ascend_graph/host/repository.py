@@ -10,13 +10,15 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path, PurePosixPath
 
 from ascend_graph.compilation import compiler
 from ascend_graph.host.architecture import DAV_2201, Architecture
+from ascend_graph.prototypes import OpPrototype, read_prototypes
+from ascend_graph.prototypes.naming import snake_case
 
 #: Directories with the code of one architecture of NPUs are called arch22, arch35 and so on.
 _ARCHITECTURE = re.compile(r"arch\d+")
@@ -43,6 +45,7 @@ _MACRO_NAME = re.compile(r"\b[A-Z][A-Z0-9_]{3,}\b")
 _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
 _OP_ADD = re.compile(r"\bOP_ADD\s*\(\s*(\w+)")
 _OP_DEF = re.compile(r"\bOP_ADD\b|\bpublic\s+(?:ops::)?OpDef\b|\bAICore\s*\(\s*\)")
+_ACLNN_FUNCTION = re.compile(r"\baclnnStatus\s+aclnn\w+GetWorkspaceSize\s*\([^;{}]*\)\s*\{")
 #: The functions of an operator that a source registers: each by a macro of its own, or all by IMPL_OP.
 _FUNCTIONS = ("TILING", "INFERSHAPE")
 _IMPL_OP = re.compile(r"^[ \t]*IMPL_OP(?:_(?:OP)?(TILING|INFERSHAPE))?\s*\(\s*(\w+)", re.MULTILINE)
@@ -155,9 +158,13 @@ class Repository:
     @cached_property
     def _operators(self) -> frozenset[Path]:
         """The projects that define operators; what others hold is for all."""
-        projects = self.projects()
-        defining = [path for path in self._files if path.suffix in _SOURCES and _OP_DEF.search(code_of(path))]
-        return frozenset(one for one in projects if any(path.is_relative_to(one) for path in defining))
+        defining = self._definitions
+        return frozenset(one for one in self.projects() if any(path.is_relative_to(one) for path in defining))
+
+    @cached_property
+    def _definitions(self) -> tuple[Path, ...]:
+        """The sources that define operators."""
+        return tuple(path for path in self._files if path.suffix in _SOURCES and _OP_DEF.search(code_of(path)))
 
     def registrations(self, operators: Iterable[str], known: Iterable[Path]) -> tuple[Path, ...]:
         """The other sources that register the tiling and shapes of these operators, where no known one does.
@@ -191,7 +198,7 @@ class Repository:
     def _in_op_host(self, path: Path) -> bool:
         return "op_host" in path.relative_to(self.root).parts
 
-    def defining(self, functions: Iterable[str], known: Iterable[Path]) -> tuple[Path, ...]:
+    def defining(self, functions: Iterable[str], known: Iterable[Path], *, form: str | None = None) -> tuple[Path, ...]:
         """The sources that define functions of op_host, one for each; none for what only known sources do.
 
         The repository's own come before those of CANN, and those of the architecture that is built for before those of
@@ -200,15 +207,19 @@ class Repository:
         Args:
             functions: names with their namespaces and classes, as far as they are known.
             known: sources that are there already.
+            form: the directories of another form of an operator (``op_api``) in which they are looked for instead.
         """
         found: dict[Path, None] = {}
+        here, elsewhere = self._host_code, self._host_code_elsewhere
+        if form is not None:
+            here, elsewhere = self._of_form(form), {}
         for function in functions:
             qualifier, _, name = function.rpartition("::")
             inner = re.escape(qualifier.rpartition("::")[2])
             definition = re.compile(rf"\b{re.escape(name)}\s*\([^;{{}}]*\)\s*(?:const\s*|noexcept\s*)*\{{")
             method = re.compile(rf"\b{inner}\s*::\s*{re.escape(name)}\b")
             inside = re.compile(rf"\b(?:namespace|class|struct)\s+(?:\w+\s*::\s*)*{inner}\b")
-            for texts in (self._host_code, self._host_code_elsewhere, *map(_sources_below, self.given.cann)):
+            for texts in (here, elsewhere, *map(_sources_below, self.given.cann)):
                 candidates = [
                     path
                     for path, text in texts.items()
@@ -247,6 +258,30 @@ class Repository:
                 if not _OP_DEF.search(text):
                     found[path] = text
         return found
+
+    def _of_form(self, form: str) -> dict[Path, str]:
+        """The sources in directories of this name, with their texts, but for those of aclnn functions themselves."""
+        texts = {
+            path: path.read_text(encoding="utf-8", errors="replace")
+            for path in self._files
+            if path.suffix in _SOURCES
+            and form in path.relative_to(self.root).parts
+            and not self._is_stand_in(path)
+            and not self.is_other_architecture(path)
+        }
+        return {path: text for path, text in texts.items() if not _ACLNN_FUNCTION.search(text)}
+
+    def prototypes(self, names: Collection[str]) -> tuple[OpPrototype, ...]:
+        """The operators of any project with these names, in lower case with underscores, as their definitions say."""
+        found: dict[str, OpPrototype] = {}
+        for path in sorted(self._definitions, key=lambda path: self._distance(self.start, path)) if names else ():
+            registered = {snake_case(op_type) for op_type in defined_operators(code_of(path))}
+            if not registered.isdisjoint(names):
+                for prototype in read_prototypes(path).prototypes:
+                    name = snake_case(prototype.op_type)
+                    if name in names and name in registered:
+                        found.setdefault(name, prototype)
+        return tuple(found.values())
 
     def submodules(self) -> tuple[Path, ...]:
         """The submodules that are not checked out."""
@@ -339,18 +374,29 @@ class Repository:
                     found |= dict.fromkeys(o for o in options if o.startswith("-D") and "$" not in o)
         return tuple(found)
 
+    def mentions(self, macro: str) -> bool:
+        """Whether a build file of the repository defines a macro, for whatever it builds with it."""
+        option = re.compile(rf"(?<!\w)-D\s*{macro}(?!\w)|\b(?:add|target)_compile_definitions\s*\([^()]*\b{macro}\b")
+        return any(option.search(text) for text in self._build_texts)
+
     @cached_property
-    def _build_definitions(self) -> dict[str, str]:
-        found: dict[str, str] = {}
+    def _build_texts(self) -> tuple[str, ...]:
+        found: list[str] = []
         for directory, names, files in os.walk(self.root):
             here = Path(directory)
             names[:] = sorted(n for n in names if self._is_looked_at(here / n))
-            for name in sorted(files):
-                if name == "CMakeLists.txt" or name.endswith(".cmake"):
-                    for macro, value in _BUILD_DEFINITION.findall((here / name).read_text(errors="replace")):
-                        text = _TEXT.search(value) if value.startswith("$") else None
-                        if text is not None or not value.startswith("$"):
-                            found.setdefault(macro, text[0] if text is not None else value.replace("\\", ""))
+            cmake = (n for n in sorted(files) if n == "CMakeLists.txt" or n.endswith(".cmake"))
+            found += ((here / name).read_text(errors="replace") for name in cmake)
+        return tuple(found)
+
+    @cached_property
+    def _build_definitions(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for text in self._build_texts:
+            for macro, value in _BUILD_DEFINITION.findall(text):
+                quoted = _TEXT.search(value) if value.startswith("$") else None
+                if quoted is not None or not value.startswith("$"):
+                    found.setdefault(macro, quoted[0] if quoted is not None else value.replace("\\", ""))
         return found
 
     def _is_looked_at(self, directory: Path) -> bool:

@@ -24,10 +24,10 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_project_package(tmp_path_factory.mktemp("opp") / "vendor", PROJECT)
 
 
-def run(package: Path, code: str) -> str:
+def run(package: Path, code: str, prelude: str | None = None) -> str:
     """What code prints in a process that has the package installed."""
     done = subprocess.run(
-        [sys.executable, "-c", PRELUDE + textwrap.dedent(code)],
+        [sys.executable, "-c", (PRELUDE if prelude is None else prelude) + textwrap.dedent(code)],
         capture_output=True,
         text=True,
         check=False,
@@ -174,3 +174,62 @@ def test_what_cannot_be_built_is_left_out(change: tuple[str, str], said: str, tm
     assert "project: its own aclnn functions are left out" in log.read_text()
     functions = parse_file(log.parent / "package/op_api/include/aclnn_scale_add.h").functions
     assert [p.name for p in functions[0].parameters][:3] == ["x", "otherOptional", "factor"]
+
+
+CALLER_HEADER = """
+#include "aclnn/aclnn_base.h"
+extern "C" {
+aclnnStatus aclnnScaleThriceGetWorkspaceSize(const aclTensor* self, aclTensor* out, uint64_t* workspaceSize,
+                                             aclOpExecutor** executor);
+aclnnStatus aclnnScaleThrice(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor, aclrtStream stream);
+}
+"""
+CALLER = """
+#include "aclnn_scale_thrice.h"
+
+#include "opdev/op_log.h"
+#include "log/log.h"
+
+#include "aclnnInner_scale_add.h"
+
+extern "C" void NnopbaseSetUserHandle(void* executor, void* handle);
+extern "C" void* NnopbaseGetUserHandle(void* executor);
+extern "C" aclnnStatus aclnnScaleThriceGetWorkspaceSize(const aclTensor* self, aclTensor* out, uint64_t* workspaceSize,
+                                                        aclOpExecutor** executor) {
+    OP_CHECK(self != out, OP_LOGE(ACLNN_ERR_PARAM_INVALID, "out is self"), return ACLNN_ERR_PARAM_INVALID);
+    const aclnnStatus status = aclnnInnerScaleAddGetWorkspaceSize(self, nullptr, 3.0, out, workspaceSize, executor);
+    if (status == OK) NnopbaseSetUserHandle(*executor, out);
+    return status;
+}
+extern "C" aclnnStatus aclnnScaleThrice(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                                        aclrtStream stream) {
+    if (NnopbaseGetUserHandle(executor) == nullptr) return ACLNN_ERR_INNER;
+    return aclnnInnerScaleAdd(workspace, workspaceSize, executor, stream);
+}
+"""
+
+
+def test_generated_functions_of_other_operators_are_called(package: Path, tmp_path: Path) -> None:
+    """They find the operator in whatever package has it. And functions whose build says so have opdev's log."""
+    shutil.copytree(PROJECT, tmp_path / "ops/scale_add")
+    caller = tmp_path / "ops/call_scale"
+    for directory in ("op_host", "op_kernel"):
+        for source in (PROJECT / directory).iterdir():
+            target = caller / directory / source.name.replace("scale_add", "call_scale")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(source.read_text().replace("ScaleAdd", "CallScale").replace("scale_add", "call_scale"))
+    (caller / "op_api").mkdir()
+    (caller / "op_api/aclnn_scale_thrice.h").write_text(CALLER_HEADER)
+    (caller / "op_api/aclnn_scale_thrice.cpp").write_text(CALLER)
+    (tmp_path / "CMakeLists.txt").write_text("target_compile_options(opapi PRIVATE -DOP_LOG_LIBOPAPI_ONLY)")
+    built = build_project_package(tmp_path / "vendor", caller)
+    call = """
+        import torch, torch_npu, ascend_graph
+        thrice = ascend_graph.register_aclnn("aclnnScaleThrice", name="hand::thrice", shape="self[*s] -> out[*s]")
+        try:
+            torch.testing.assert_close(thrice(torch.arange(5.0).npu()).cpu(), torch.arange(5.0) * 3)
+        except RuntimeError as error:
+            print(error)
+    """
+    assert "ScaleAdd: no operator package that is loaded has it" in run(built, call, prelude="")
+    assert not run(Path(f"{built}:{package}"), call, prelude="")

@@ -22,6 +22,7 @@ namespace {
 struct Kernels {
     std::mutex mutex;
     std::unordered_map<std::string, KernelEntry> entries;
+    std::unordered_map<std::string, ascendgraphPrepare> preparers;
 };
 Kernels& kernels() {
     static Kernels& instance = *new Kernels;  // outlives the static objects of operator packages
@@ -306,6 +307,18 @@ ACL_EXPORT int ascendgraphRunPrepared(aclOpExecutor* executor, void* workspace, 
     return ascendgraphRunExecutor(executor, stream);
 }
 
+// What hand-written aclnn functions call of CANN's library beneath the generated ones. There is no profiler's
+// record of an API here, and a communicating kernel has one server.
+ACL_EXPORT uint64_t NnopbaseMsprofSysTime() { return static_cast<uint64_t>(ascendgraphNow()); }
+ACL_EXPORT void NnopbaseReportApiInfo(uint64_t, void*) {}
+ACL_EXPORT void NnopbaseSetHcclServerType(void*, uint32_t) {}
+ACL_EXPORT void NnopbaseSetUserHandle(void* executor, void* handle) {
+    if (executor != nullptr) static_cast<aclOpExecutor*>(executor)->user_handle = handle;
+}
+ACL_EXPORT void* NnopbaseGetUserHandle(void* executor) {
+    return executor == nullptr ? nullptr : static_cast<aclOpExecutor*>(executor)->user_handle;
+}
+
 ACL_EXPORT void ascendgraphRegisterKernel(const char* op_type, KernelEntry entry) {
     std::lock_guard<std::mutex> lock(kernels().mutex);
     kernels().entries.emplace(op_type, entry);
@@ -315,6 +328,17 @@ ACL_EXPORT KernelEntry ascendgraphFindKernel(const char* op_type) {
     std::lock_guard<std::mutex> lock(kernels().mutex);
     auto found = kernels().entries.find(op_type);
     return found == kernels().entries.end() ? nullptr : found->second;
+}
+
+ACL_EXPORT void ascendgraphRegisterPreparer(const char* op_type, ascendgraphPrepare prepare) {
+    std::lock_guard<std::mutex> lock(kernels().mutex);
+    kernels().preparers.emplace(op_type, prepare);
+}
+
+ACL_EXPORT ascendgraphPrepare ascendgraphFindPreparer(const char* op_type) {
+    std::lock_guard<std::mutex> lock(kernels().mutex);
+    auto found = kernels().preparers.find(op_type);
+    return found == kernels().preparers.end() ? nullptr : found->second;
 }
 
 ACL_EXPORT void ascendgraphSetPythonCaller(ascendgraphPythonCaller caller) { python_caller = caller; }

@@ -75,7 +75,8 @@ struct Executor {
     ascendgraphPrepared prepared{};
     void* workspace = nullptr;
     uint64_t workspace_size = 0;
-    KeptCall* place;                    // where it goes when it has run; null where it is not kept
+    void* user_handle = nullptr;  // what a hand-written function keeps from its first half to its second
+    KeptCall* place;              // where it goes when it has run; null where it is not kept
     std::vector<int64_t> byte_offsets;  // of an executor that may be kept: of its tensors, in their storages
 
     void copy(const aclTensor& source, Tensor& target) {

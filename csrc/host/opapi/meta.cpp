@@ -145,6 +145,12 @@ ACL_EXPORT int aclGetDataType(const aclTensor* tensor, int* dtype) {
     *dtype = tensor->dtype;
     return 0;
 }
+ACL_EXPORT int aclGetFormat(const aclTensor* tensor, int* format) {
+    if (tensor == nullptr || format == nullptr)
+        return ascendgraphFail(kParamNullptr, "aclGetFormat: null argument");
+    *format = tensor->format;
+    return 0;
+}
 namespace {
 template <typename List>
 int count(const char* function, const List* list, size_t length, uint64_t* size) {

@@ -47,15 +47,19 @@ inline int printed_level() {
 
 inline bool is_logged(int level) { return level == DLOG_ERROR || level >= printed_level(); }
 
+inline void print_text(int level, const std::string& text) {
+    if (level < printed_level()) return;
+    static const char* const names[] = {"DEBUG", "INFO", "WARNING", "ERROR"};
+    std::printf("[%s] OP: %s\n", level <= DLOG_ERROR ? names[level] : "EVENT", text.c_str());
+}
+
 inline void log_text(int level, const std::string& text) {
     constexpr size_t most = 2000;
     if (level == DLOG_ERROR) {
         std::string& errors = logged_errors();
         if (errors.size() < most) errors += (errors.empty() ? "" : " | ") + text;
     }
-    if (level < printed_level()) return;
-    static const char* const names[] = {"DEBUG", "INFO", "WARNING", "ERROR"};
-    std::printf("[%s] OP: %s\n", level <= DLOG_ERROR ? names[level] : "EVENT", text.c_str());
+    print_text(level, text);
 }
 
 inline std::string formatted(const char* format, std::va_list arguments) {
@@ -73,6 +77,15 @@ inline void log(int level, const std::string& subject, const char* format, ...) 
     std::va_list arguments;
     va_start(arguments, format);
     log_text(level, (subject.empty() ? "" : subject + ": ") + formatted(format, arguments));
+    va_end(arguments);
+}
+
+// The same for the log alone: an error is no part of what the caller gets.
+inline void print(int level, const std::string& subject, const char* format, ...) {
+    if (level < printed_level()) return;
+    std::va_list arguments;
+    va_start(arguments, format);
+    print_text(level, (subject.empty() ? "" : subject + ": ") + formatted(format, arguments));
     va_end(arguments);
 }
 

@@ -4,17 +4,12 @@
 
 #include <stdint.h>
 
-typedef struct aclTensor aclTensor;
-typedef struct aclScalar aclScalar;
-typedef struct aclIntArray aclIntArray;
-typedef struct aclFloatArray aclFloatArray;
-typedef struct aclBoolArray aclBoolArray;
-typedef struct aclTensorList aclTensorList;
-typedef struct aclScalarList aclScalarList;
-typedef struct aclOpExecutor aclOpExecutor;
+#include "acl/acl_base.h"
+#include "ascend_graph/aclnn_types.h"
 
-typedef int32_t aclnnStatus;
-typedef void* aclrtStream;
+#ifdef __cplusplus
+constexpr aclnnStatus OK = 0;
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -46,6 +41,8 @@ aclnnStatus aclDestroyScalarList(const aclScalarList* array);
 aclnnStatus aclGetViewShape(const aclTensor* tensor, int64_t** viewDims, uint64_t* viewDimsNum);
 aclnnStatus aclGetViewStrides(const aclTensor* tensor, int64_t** stridesValue, uint64_t* stridesNum);
 aclnnStatus aclGetViewOffset(const aclTensor* tensor, int64_t* offset);
+aclnnStatus aclGetDataType(const aclTensor* tensor, aclDataType* dataType);
+aclnnStatus aclGetFormat(const aclTensor* tensor, aclFormat* format);
 aclnnStatus aclGetIntArraySize(const aclIntArray* array, uint64_t* size);
 aclnnStatus aclGetFloatArraySize(const aclFloatArray* array, uint64_t* size);
 aclnnStatus aclGetBoolArraySize(const aclBoolArray* array, uint64_t* size);

@@ -12,7 +12,7 @@
 #include <tuple>
 #include <type_traits>
 
-#include "aclnn/aclnn_base.h"
+#include "ascend_graph/aclnn_types.h"
 #include "ascend_graph/host_kernel.h"
 #include "ascend_graph/host_runtime.h"
 
@@ -47,6 +47,10 @@ aclnnStatus ascendgraphRunExecutor(aclOpExecutor* executor, void* stream);
 
 using ascendgraphPrepare = int (*)(const ascend_graph::host::Value* values, size_t count,
                                    ascendgraphPrepared* prepared);
+// The same for how a call of an operator is prepared as ascendgraphRegisterKernel and ascendgraphFindKernel
+// are for how it is run.
+void ascendgraphRegisterPreparer(const char* op_type, ascendgraphPrepare prepare);
+ascendgraphPrepare ascendgraphFindPreparer(const char* op_type);
 // Prepares the executor with its arguments, which stay where they are as long as it lives.
 int ascendgraphPrepareExecutor(aclOpExecutor* executor, ascendgraphPrepare prepare, uint64_t* workspace_size);
 // An executor of what is prepared already.

@@ -3,12 +3,16 @@
 #ifndef ASCEND_GRAPH_OP_API_LOG_H
 #define ASCEND_GRAPH_OP_API_LOG_H
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <string>
 #include <type_traits>
 
 #include "acl/host_acl.h"
 #include "ascend_graph/host_runtime.h"
 #include "ascend_graph/log.h"
+#include "toolchain/slog.h"
 
 #define ACLNN_SUCCESS 0
 #define ACLNN_ERR_PARAM_NULLPTR 161001
@@ -64,6 +68,34 @@ void op_api_error_without_report(const Code& code, const char* format, const T&.
 #define OP_EVENT(...) ::ascend_graph::host::log(DLOG_EVENT, std::string(), __VA_ARGS__)
 #define OP_LOGE(code, ...) ::ascend_graph::host::op_api_error(static_cast<int>(code), __VA_ARGS__)
 #define OP_LOGE_WITHOUT_REPORT(code, ...) ::ascend_graph::host::op_api_error_without_report(code, __VA_ARGS__)
+
+// What these are made of in CANN, for headers that make them anew. What is not reported is for the log alone.
+#define OP_ID OP
+#define OPAPI_SUBMOD_NAME "ACLNN"
+#define OP_LOG_DEBUG DLOG_DEBUG
+#define OP_LOG_INFO DLOG_INFO
+#define OP_LOG_WARN DLOG_WARN
+#define OP_LOG_ERROR DLOG_ERROR
+#define OP_LOG_EVENT DLOG_EVENT
+#define DOplogSub(moduleId, submodule, level, ...) ::ascend_graph::host::print(level, submodule, __VA_ARGS__)
+#define DDfxlogSub(moduleId, submodule, level, file, line, ...) \
+    DOplogSub(moduleId, submodule, level, __VA_ARGS__)
+#define REPORT_ERROR_MESSAGE(code, ...) \
+    ::ascend_graph::host::op_api_error(static_cast<int>(code), __VA_ARGS__)
+
+namespace op {
+struct OpLog {
+    static uint64_t GetTid() { return static_cast<uint64_t>(syscall(SYS_gettid)); }
+};
+}  // namespace op
+
+inline std::string GetOpName() { return {}; }
+constexpr const char* GetFileName(const char* path) {
+    const char* file = path;
+    for (; *path != '\0'; ++path)
+        if (*path == '/') file = path + 1;
+    return file;
+}
 
 #ifndef unlikely
 #define unlikely(x) __builtin_expect(!!(x), 0)

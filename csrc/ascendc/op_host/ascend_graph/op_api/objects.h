@@ -15,6 +15,7 @@
 #include "ascend_graph/aclnn_objects.h"
 #include "ascend_graph/elements.h"
 #include "ascend_graph/op_api/dtypes.h"
+#include "exe_graph/runtime/tensor.h"
 #include "graph/ge_error_codes.h"
 
 namespace ascend_graph::host {
@@ -37,6 +38,7 @@ struct TensorView {
     op::Format view_format, storage_format, original_format;
     int64_t storage_offset = 0;
     std::shared_ptr<Block> block;
+    gert::Tensor tensor;  // what GetTensor returned
 };
 
 // The dtype of a C++ type.
@@ -101,6 +103,16 @@ struct aclTensor : ascend_graph::host::TensorObject {
     int64_t Size() const { return Numel(); }
     bool IsEmpty() const { return Numel() == 0; }
 
+    // The storage: its shape, formats, dtype and address, as they are now.
+    gert::Tensor* GetTensor() const {
+        auto& own = look();
+        gert::StorageShape shape;
+        shape.MutableOriginShape() = own.original;
+        shape.MutableStorageShape() = own.storage;
+        own.tensor = gert::Tensor(shape, {own.original_format, own.storage_format}, gert::kOnDeviceHbm,
+                                  GetDataType(), GetStorageAddr());
+        return &own.tensor;
+    }
     void* GetStorageAddr() const { return look().block->known(); }
     void SetStorageAddr(void* address) const;
     void* GetData() const;

@@ -31,9 +31,9 @@ class Tensor {
     Tensor() = default;
     Tensor(const StorageShape& shape, const StorageFormat& format, ge::DataType dtype)
         : shape_(shape), format_(format), dtype_(dtype) {}
-    Tensor(const StorageShape& shape, const StorageFormat& format, TensorPlacement, ge::DataType dtype,
-           void* data)
-        : shape_(shape), format_(format), dtype_(dtype), data_(data) {}
+    Tensor(const StorageShape& shape, const StorageFormat& format, TensorPlacement placement,
+           ge::DataType dtype, void* data)
+        : shape_(shape), format_(format), dtype_(dtype), data_(data), placement_(placement) {}
 
     int64_t GetShapeSize() const { return shape_.GetStorageShape().GetShapeSize(); }
     size_t GetSize() const {
@@ -65,13 +65,14 @@ class Tensor {
     ge::Format GetStorageFormat() const { return format_.GetStorageFormat(); }
     ge::Format GetOriginFormat() const { return format_.GetOriginFormat(); }
     // Values that a tiling or shape function may not see are on the device.
-    TensorPlacement GetPlacement() const { return data_ == nullptr ? kOnDeviceHbm : kOnHost; }
+    TensorPlacement GetPlacement() const { return data_ == nullptr ? kOnDeviceHbm : placement_; }
 
   private:
     StorageShape shape_;
     StorageFormat format_;
     ge::DataType dtype_ = ge::DT_UNDEFINED;
     void* data_ = nullptr;
+    TensorPlacement placement_ = kOnHost;
 };
 
 }  // namespace gert

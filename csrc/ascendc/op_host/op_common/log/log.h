@@ -57,6 +57,8 @@ inline std::string ToString(const std::vector<const gert::Shape*>& shapes) {
 #define ASCEND_GRAPH_LOG(level, subject, ...) \
     ::ascend_graph::host::log(level, ::ascend_graph::host::subject_of(subject) __VA_OPT__(, ) __VA_ARGS__)
 
+// Hand-written aclnn functions that are built with it have the macros of opdev/op_log.h.
+#ifndef OP_LOG_LIBOPAPI_ONLY
 #define OP_LOGD(opName, ...) ASCEND_GRAPH_LOG(DLOG_DEBUG, opName, __VA_ARGS__)
 #define OP_LOGI(opName, ...) ASCEND_GRAPH_LOG(DLOG_INFO, opName, __VA_ARGS__)
 #define OP_LOGW(opName, ...) ASCEND_GRAPH_LOG(DLOG_WARN, opName, __VA_ARGS__)
@@ -83,6 +85,11 @@ inline std::string ToString(const std::vector<const gert::Shape*>& shapes) {
             return ge::GRAPH_FAILED;                 \
         }                                            \
     } while (0)
+#endif
+
+// A line of the log; who writes it reports the error, too.
+#define OP_LOGE_LIBOPAPI_REPORT(opName, ...) \
+    ::ascend_graph::host::print(DLOG_ERROR, ::ascend_graph::host::subject_of(opName), __VA_ARGS__)
 
 // What a value is, and what it should be or why it is refused.
 #define ASCEND_GRAPH_EXPECTED(subject, what, name, got, expected)                                           \
