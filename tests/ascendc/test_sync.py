@@ -103,6 +103,9 @@ extern "C" __global__ __aicore__ void types(GM_ADDR z, uint32_t which) {
 }
 extern "C" __global__ __mix__(1, 2) void core_type(GM_ADDR z) {
     OUT(int32_t, 16);
+    // The intrinsic's index is the group's; so is the object's.
+    if (get_block_idx() != (g_coreType == AIV ? GetBlockIdx() / 2 : GetBlockIdx())) return;
+    if (block_idx != get_block_idx()) return;
     if (g_coreType == AIV) out.SetValue(GetBlockIdx(), 1 + GetSubBlockIdx());
     if (g_coreType != AscendC::AIV) out.SetValue(8 + GetBlockIdx(), 10 + (AscendC::g_coreType == AscendC::AIC));
 }

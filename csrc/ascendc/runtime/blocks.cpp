@@ -137,14 +137,17 @@ struct Memories {
 
 class Runner {
   public:
+    // `memory` is that of the tensors among the arguments.
     Runner(const char* kernel, uint32_t blocks, std::optional<uint64_t> tiling_key, const Contexts& contexts,
-           Body body, const void* arguments)
+           Body body, const void* arguments, const ArgumentMemory* memory, size_t memory_count)
         : kernel_(kernel),
           blocks_(blocks),
           tiling_key_(tiling_key),
           contexts_(contexts),
           body_(body),
-          arguments_(arguments) {}
+          arguments_(arguments),
+          memory_(memory),
+          memory_count_(memory_count) {}
     ~Runner() {
         if (services_ != nullptr) services_->leave();
     }
@@ -451,6 +454,8 @@ class Runner {
         block.tiling_key = tiling_key_.value_or(0);
         block.tiling_key_given = tiling_key_.has_value();
         block.contexts = contexts_;
+        block.arguments = memory_;
+        block.argument_count = memory_count_;
         block.sub_count = sub_count();
         if (per_group() > 1) {
             block.core = job % per_group() == 0 ? Core::aic : Core::aiv;
@@ -566,6 +571,8 @@ class Runner {
     Contexts contexts_;
     Body body_;
     const void* arguments_;
+    const ArgumentMemory* memory_;
+    size_t memory_count_;
     const int64_t start_ = ascendgraphNow();
 
     std::mutex mutex_;
@@ -736,16 +743,35 @@ size_t allocation_rest(const void* p) {
     return at < begin || at - begin > size ? 0 : size - (at - begin);
 }
 
+size_t argument_rest(const void* p) {
+    if (this_block == nullptr) return 0;
+    const auto at = reinterpret_cast<uintptr_t>(p);
+    size_t rest = 0;
+    for (size_t i = 0; i < this_block->argument_count; ++i) {
+        const ArgumentMemory& one = this_block->arguments[i];
+        const auto begin = reinterpret_cast<uintptr_t>(one.data);
+        if (at >= begin && at - begin < one.bytes) rest = std::max(rest, one.bytes - (at - begin));
+    }
+    return rest;
+}
+
 namespace {
+// Before the memory of the tensors, and the arguments behind that.
 struct alignas(std::max_align_t) Header {
     const char* kernel;
     Body body;
     std::optional<uint64_t> tiling_key;
     uint32_t blocks;
     Contexts contexts;
+    size_t memory_count;
+
+    static size_t of_memory(size_t count) {
+        return (count * sizeof(ArgumentMemory) + sizeof(Header) - 1) / sizeof(Header);
+    }
 };
 thread_local std::optional<uint64_t> next_tiling_key;
 thread_local Contexts next_contexts{};
+thread_local std::vector<ArgumentMemory> next_memory;
 void warn_once(const std::string& text) {
     static auto& said = *new std::set<std::string>;
     static auto& mutex = *new std::mutex;
@@ -755,7 +781,8 @@ void warn_once(const std::string& text) {
 void run_launch(void* bytes) {
     const auto* header = static_cast<const Header*>(bytes);
     Runner runner(header->kernel, header->blocks, header->tiling_key, header->contexts, header->body,
-                  header + 1);
+                  header + 1 + Header::of_memory(header->memory_count),
+                  reinterpret_cast<const ArgumentMemory*>(header + 1), header->memory_count);
     Violation failure = runner.run();
     if (runner.interrupted() && ascendgraphInterruptIsRaised()) return;
     const std::string divisions = runner.divisions();
@@ -770,11 +797,13 @@ void run_launch(void* bytes) {
 
 extern "C" void ascendcHostSetTilingKey(uint64_t key) { next_tiling_key = key; }
 void set_contexts(const Contexts& contexts) { next_contexts = contexts; }
+void set_arguments(const std::vector<ArgumentMemory>& arguments) { next_memory = arguments; }
 
 uint32_t launch_bytes(const char* kernel, int architecture, uint32_t block_count, void* stream, Body body,
                       const void* arguments, size_t bytes) {
     const auto tiling_key = std::exchange(next_tiling_key, std::nullopt);
     const Contexts contexts = std::exchange(next_contexts, Contexts{});
+    const std::vector<ArgumentMemory> memory = std::exchange(next_memory, {});
     if (architecture != this_architecture()) {
         ascendgraphSetError(
             param_invalid,
@@ -788,11 +817,13 @@ uint32_t launch_bytes(const char* kernel, int architecture, uint32_t block_count
         ascendgraphSetError(param_invalid, format("kernel %s: 0 blocks; launch at least 1", kernel).c_str());
         return param_invalid;
     }
-    std::unique_ptr<Header[]> copy(new Header[1 + (bytes + sizeof(Header) - 1) / sizeof(Header)]);
-    copy[0] = {kernel, body, tiling_key, block_count, contexts};
-    std::memcpy(&copy[1], arguments, bytes);
+    const size_t front = 1 + Header::of_memory(memory.size());
+    std::unique_ptr<Header[]> copy(new Header[front + (bytes + sizeof(Header) - 1) / sizeof(Header)]);
+    copy[0] = {kernel, body, tiling_key, block_count, contexts, memory.size()};
+    std::copy(memory.begin(), memory.end(), reinterpret_cast<ArgumentMemory*>(&copy[1]));
+    std::memcpy(&copy[front], arguments, bytes);
     return static_cast<uint32_t>(
-        ascendgraphLaunchHost(stream, run_launch, copy.get(), sizeof(Header) + bytes, kernel));
+        ascendgraphLaunchHost(stream, run_launch, copy.get(), front * sizeof(Header) + bytes, kernel));
 }
 
 }  // namespace ascendc_host

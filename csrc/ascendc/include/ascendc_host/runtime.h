@@ -98,6 +98,12 @@ struct Queue {
 // The contexts of a kernel's communicators, where it has any.
 using Contexts = std::array<void*, 2>;
 
+// The memory of a tensor that is an argument of a launch.
+struct ArgumentMemory {
+    const void* data;
+    size_t bytes;
+};
+
 // The state of one block, alone on its thread.
 class Block {
   public:
@@ -113,6 +119,8 @@ class Block {
     std::vector<uint64_t> tiling_keys_asked;  // by TILING_KEY_IS, without success
     uint8_t* workspace = nullptr;             // of SetSysWorkspace
     Contexts contexts{};
+    const ArgumentMemory* arguments = nullptr;
+    size_t argument_count = 0;
     Where where;  // the API called last
 
     // Registers of the vector unit.
@@ -266,6 +274,9 @@ class GlobalLock {
 
 // The bytes from `p` to the end of its allocation, SIZE_MAX when the runtime does not know it.
 size_t allocation_rest(const void* p);
+// The same to the end of the tensor that was given to the kernel, 0 when it lies in none that the runtime
+// knows.
+size_t argument_rest(const void* p);
 
 // --- launching
 // -------------------------------------------------------------------------------------------------------
@@ -295,8 +306,9 @@ uint32_t launch_bytes(const char* kernel, int architecture, uint32_t block_count
 // The tiling key of the next launch by this thread; a launch without one runs with key 0, as the device does.
 // A kernel that asks TILING_KEY_IS must know a key that was given.
 extern "C" void ascendcHostSetTilingKey(uint64_t key);
-// Its communicators'.
+// Its communicators', and its tensors' memory.
 void set_contexts(const Contexts& contexts);
+void set_arguments(const std::vector<ArgumentMemory>& arguments);
 
 // Kernel arguments as the device receives them: values, copied at the launch.
 template <typename... Ts>

@@ -197,8 +197,8 @@ void WriteGmByPassDCache(__gm__ T* address, T value) {
 
 }  // namespace AscendC
 
-// The intrinsic forms of the same.
-inline int64_t get_block_idx() { return AscendC::GetBlockIdx(); }
+// The intrinsic forms of the same, but for the index: vector cores of one group have one.
+inline int64_t get_block_idx() { return ascendc_host::current().index; }
 inline int64_t get_block_num() { return AscendC::GetBlockNum(); }
 inline int64_t get_subblockid() { return AscendC::GetSubBlockIdx(); }
 inline int64_t get_subblockdim() { return AscendC::GetSubBlockNum(); }
@@ -206,7 +206,7 @@ inline void icache_preload(int64_t) {}
 [[noreturn]] inline void trap() { AscendC::Trap(); }
 // An object, so that a kernel's own variable of this name hides it.
 struct BlockIndex {
-    operator int64_t() const { return AscendC::GetBlockIdx(); }
+    operator int64_t() const { return get_block_idx(); }
 };
 inline constexpr BlockIndex block_idx{};
 inline void pipe_barrier(pipe_t) {}

@@ -277,8 +277,11 @@ class GlobalTensor {
     void SetGlobalBuffer(__gm__ T* buffer, uint64_t size) {
         SetGlobalBuffer(buffer);
         size_ = size;
-        // A size of 0 leaves the extent to the allocation.
-        if (size != 0) limit_ = std::min<uint64_t>(limit_, size * sizeof(T));
+        // A device does not keep to the size that is given here. It bounds what the kernel does all the same
+        // where the kernel's own argument is not known, and what lies behind that argument is out of bounds.
+        if (size == 0) return;
+        const uint64_t argument = buffer == nullptr ? 0 : ascendc_host::argument_rest(buffer);
+        limit_ = std::min(limit_, std::max<uint64_t>(argument, size * sizeof(T)));
     }
     void SetGlobalBuffer(__gm__ T* buffer) {
         data_ = buffer;

@@ -69,7 +69,7 @@ inline void copy_array(const char* api, void* dst, const void* src, bool from_gl
 
 inline void asc_init() {}
 inline int64_t asc_get_block_num() { return AscendC::GetBlockNum(); }
-inline int64_t asc_get_block_idx() { return AscendC::GetBlockIdx(); }
+inline int64_t asc_get_block_idx() { return get_block_idx(); }
 
 inline void asc_sync() {}
 inline void asc_sync_pipe(pipe_t) {}

@@ -375,6 +375,7 @@ class Operator::Call {
         std::vector<DeviceBuffer> kept;
         std::vector<std::pair<const Tensor*, char*>> results;  // packed outputs, to be spread again
         std::vector<void*> pointers;
+        std::vector<ascendc_host::ArgumentMemory> memory;
         const size_t inputs = op_.definition_.inputs.size();
         const auto parameters = op_.definition_.parameters();
         for (size_t i = 0; i < arguments_.size(); ++i) {
@@ -382,6 +383,7 @@ class Operator::Call {
             std::vector<void*> addresses;
             for (const Tensor& tensor : arguments_[i]) {
                 addresses.push_back(packed(tensor, *parameters[i], i >= inputs, kept, results));
+                memory.push_back({addresses.back(), memory_of(tensor)});
             }
             pointers.push_back(dynamic             ? tensor_list(arguments_[i], addresses, kept)
                                : addresses.empty() ? nullptr
@@ -390,6 +392,7 @@ class Operator::Call {
         pointers.push_back(workspace);
         pointers.push_back(tiling_data(kept));
         ascendc_host::set_contexts(contexts_);
+        ascendc_host::set_arguments(memory);
         launch_(blocks_, tiling_key_, pointers.data());
         for (const auto& [tensor, data] : results) copy_elements(*tensor, item_size(*tensor), data, false);
     }
@@ -477,6 +480,20 @@ class Operator::Call {
         }
         if (is_output) initialize(data, static_cast<size_t>(tensor.numel()) * item, tensor, parameter);
         return data;
+    }
+
+    // The bytes from a tensor's first element to the end of its last.
+    static size_t memory_of(const Tensor& tensor) {
+        int64_t last = 0;
+        const bool blocks = in_blocks(tensor.format);
+        int64_t count = 1;
+        for (int32_t axis = 0; axis < (blocks ? tensor.kept_rank : tensor.rank); ++axis) {
+            const int64_t size = blocks ? tensor.kept[axis] : tensor.sizes[axis];
+            count *= size;
+            if (!blocks) last += (size - 1) * tensor.strides[axis];
+        }
+        if (count == 0) return 0;
+        return static_cast<size_t>(blocks ? count : std::max(count, last + 1)) * item_size(tensor);
     }
 
     // What the definition says that an output holds before the kernel starts.
