@@ -12,6 +12,11 @@ from .conftest import Build, Toolkit, launch
 
 SOURCE = """
 #include "kernel_operator.h"
+#include "utils/std/algorithm.h"
+#include "utils/std/cmath.h"
+#include "utils/std/tuple.h"
+#include "utils/std/type_traits.h"
+#include "utils/std/utility.h"
 #include "kernel_tiling/kernel_tiling.h"
 using namespace AscendC;
 #define OUT(T, n) GlobalTensor<T> out; out.SetGlobalBuffer((__gm__ T*)z, n)
@@ -81,7 +86,8 @@ extern "C" __global__ __aicore__ void split(GM_ADDR z) {
     }
     if ASCEND_IS_AIV {
         CrossCoreWaitFlag(3);
-        const auto group = GetBlockIdx() / GetSubBlockNum();
+        const Std::tuple<int64_t, int64_t> at = Std::make_tuple(GetBlockIdx() / GetSubBlockNum(), Std::abs(int64_t(-63)));
+        const auto group = Std::min(Std::get<0>(at), Std::get<1>(at));
         out.SetValue(8 + GetBlockIdx(), out.GetValue(group) * 10 + GetSubBlockIdx());
         CrossCoreSetFlag<1, PIPE_MTE3>(5);
         CrossCoreWaitFlag<1, PIPE_S>(5);

@@ -1,0 +1,11 @@
+// AscendC::Std is the standard library on the host.
+#ifndef ASCEND_GRAPH_UTILS_STD_ALGORITHM_H
+#define ASCEND_GRAPH_UTILS_STD_ALGORITHM_H
+
+#include <algorithm>
+
+namespace AscendC {
+namespace Std = ::std;
+}
+
+#endif  // ASCEND_GRAPH_UTILS_STD_ALGORITHM_H
