@@ -24,12 +24,15 @@ template <typename U, typename T, bool isTranspose, typename Offset, typename Sc
 void antiquantize(const LocalTensor<T>& dst, const LocalTensor<U>& src, uint32_t k, const Where& where,
                   const Offset& offset, const Scale& scale) {
     constexpr const char* api = "AscendAntiQuant";
-    static_assert(std::is_same<U, int8_t>::value && is_one_of<T, half, bfloat16_t>,
-                  "AscendAntiQuant on the host is from int8_t to half or bfloat16_t");
+    constexpr bool is_packed = ascendc_host::is_packed<U>;
+    static_assert((is_packed || std::is_same<U, int8_t>::value) && is_one_of<T, half, bfloat16_t>,
+                  "AscendAntiQuant on the host is from int8_t or int4b_t to half or bfloat16_t");
+    static_assert(!is_packed || ascendc_host::npu_architecture != 3510,
+                  "AscendAntiQuant: dav-3510 does not have int4b_t");
+    constexpr uint32_t whole = ascendc_host::elements_of<U>(ONE_BLK_SIZE);
     const auto& block = ascendc_host::enter(where);
     const uint32_t size = src.GetSize();
-    if (k == 0 || size == 0 || size % k != 0 || size % ONE_BLK_SIZE != 0 ||
-        (isTranspose && k % ONE_BLK_SIZE != 0)) {
+    if (k == 0 || size == 0 || size % k != 0 || size % whole != 0 || (isTranspose && k % whole != 0)) {
         ascendc_host::fail(
             block, where,
             ascendc_host::format("AscendAntiQuant: %u elements with k = %u; the source is whole blocks "
@@ -38,11 +41,12 @@ void antiquantize(const LocalTensor<T>& dst, const LocalTensor<U>& src, uint32_t
     }
     using Step = std::conditional_t<std::is_same<T, half>::value, half, float>;
     const uint32_t columns = isTranspose ? k : size / k;
-    const U* from = vector_operand(src, size, api, "src", where);
+    const U* from = vector_operand<true>(src, ascendc_host::bytes_of<U>(size), api, "src", where);
     T* to = vector_operand(dst, uint64_t(size) * sizeof(T), api, "dst", where);
     for (uint32_t i = 0; i < size; ++i) {
         const uint32_t row = i / columns, column = i % columns;
-        const auto shifted = static_cast<Step>(static_cast<float>(from[i]) + offset(row, column));
+        const auto shifted = static_cast<Step>(
+            static_cast<float>(static_cast<int8_t>(ascendc_host::element<U>(from, i))) + offset(row, column));
         to[i] = static_cast<T>(static_cast<float>(shifted) * scale(row, column));
     }
 }

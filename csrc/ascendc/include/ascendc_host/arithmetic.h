@@ -669,6 +669,7 @@ template <typename T>
 using Bits = typename BitsOf<sizeof(T)>::type;
 template <typename T>
 Bits<T> bits_of(T value) {
+    ascendc_host::require_whole_bytes<T>();
     Bits<T> bits;
     std::memcpy(&bits, &value, sizeof bits);
     return bits;

@@ -7,6 +7,48 @@
 namespace AscendC {
 namespace detail {
 
+// Of conversions with int4b_t those that the architecture has, in their modes.
+template <typename To, typename From>
+constexpr bool has_packed =
+    ascendc_host::is_packed<To>
+        ? is_one_of<From, half> || (ascendc_host::npu_architecture == 3510 && is_one_of<From, int16_t>)
+        : is_one_of<To, half> ||
+              (ascendc_host::npu_architecture == 3510 && is_one_of<To, int16_t, bfloat16_t>);
+template <typename To, typename From>
+constexpr bool packs = ascendc_host::is_packed<To> || ascendc_host::is_packed<From>;
+template <typename To, typename From>
+void check_packed(RoundMode mode, const char* unit, uint64_t count, bool whole_bytes, const Where& where) {
+    static_assert(has_packed<To, From>,
+                  "Cast: int4b_t from half and to half, on dav-3510 from int16_t and to int16_t and "
+                  "bfloat16_t");
+    constexpr bool rounds = ascendc_host::is_packed<To> && !std::is_integral<From>::value;
+    const bool none = mode == RoundMode::CAST_NONE;
+    const bool is_mode =
+        rounds ? (none ? ascendc_host::npu_architecture != 3510 : mode < RoundMode::CAST_ODD) : none;
+    if (!is_mode) {
+        ascendc_host::fail(
+            ascendc_host::current(), where,
+            ascendc_host::format("Cast: mode %d %s int4b_t; valid: %s", int(mode),
+                                 ascendc_host::is_packed<To> ? "to" : "from",
+                                 !rounds ? "CAST_NONE"
+                                 : ascendc_host::npu_architecture == 3510
+                                     ? "CAST_RINT, CAST_FLOOR, CAST_CEIL, CAST_ROUND and CAST_TRUNC"
+                                     : "all but CAST_ODD"));
+    }
+    if (!whole_bytes) {
+        ascendc_host::fail(
+            ascendc_host::current(), where,
+            ascendc_host::format("Cast: %s %llu with int4b_t, two of which share a byte; valid: even "
+                                 "numbers, and masks whose bits 2i and 2i + 1 are the same",
+                                 unit, static_cast<unsigned long long>(count)));
+    }
+}
+inline bool has_pairs(const Mask& mask) {
+    constexpr uint64_t first = 0x5555555555555555;
+    if (mask.counter) return mask.count % 2 == 0;
+    return (((mask.low ^ mask.low >> 1) | (mask.high ^ mask.high >> 1)) & first) == 0;
+}
+
 // An integer near `value`, by the rounding mode. CAST_NONE rounds to nearest even where it must round.
 inline double round_to_integer(double value, RoundMode mode) {
     switch (mode) {
@@ -83,7 +125,11 @@ To saturate(double value) {
 
 template <typename To, typename From>
 To convert(From value, RoundMode mode) {
-    if constexpr (std::is_integral<From>::value && std::is_integral<To>::value) {
+    if constexpr (ascendc_host::is_packed<From>) {
+        return convert<To>(static_cast<int8_t>(value), mode);
+    } else if constexpr (ascendc_host::is_packed<To>) {
+        return To(std::clamp<int8_t>(convert<int8_t>(value, mode), -8, 7));
+    } else if constexpr (std::is_integral<From>::value && std::is_integral<To>::value) {
         using Common = std::common_type_t<int64_t, From>;
         const Common low = static_cast<Common>(std::numeric_limits<To>::min());
         const Common high = static_cast<Common>(std::numeric_limits<To>::max());
@@ -148,6 +194,8 @@ void cast_repeats(const LocalTensor<T>& dst, const LocalTensor<U>& src, RoundMod
         return on_repeats("Cast", where, mask, repeats, p, dst, scaled_by(scale_of_register("Cast", where)),
                           src);
     }
+    if constexpr (packs<T, U>)
+        check_packed<T, U>(mode, "a mask", mask.counter ? mask.count : mask.low, has_pairs(mask), where);
     constexpr uint32_t lanes = lanes_of<T, U>();
     repeats = mask.repeats(repeats, lanes);
     const Operand<T> to(dst, {p.dstBlkStride, p.dstRepStride}, mask, repeats, lanes, "Cast", "dst", where);
@@ -155,9 +203,9 @@ void cast_repeats(const LocalTensor<T>& dst, const LocalTensor<U>& src, RoundMod
     for (uint32_t repeat = 0; repeat < repeats; ++repeat) {
         T results[most_lanes];
         const uint32_t end = mask.end(repeat, lanes);
-        for (uint32_t lane = 0; lane < end; ++lane) results[lane] = convert<T>(from.at(repeat, lane), mode);
+        for (uint32_t lane = 0; lane < end; ++lane) results[lane] = convert<T>(from.get(repeat, lane), mode);
         for (uint32_t lane = 0; lane < end; ++lane) {
-            if (mask.active(repeat, lane, lanes)) to.at(repeat, lane) = results[lane];
+            if (mask.active(repeat, lane, lanes)) to.set(repeat, lane, results[lane]);
         }
     }
 }
@@ -172,19 +220,25 @@ void Cast(const LocalTensor<T>& dst, const LocalTensor<U>& src, const RoundMode&
         return detail::on_count("Cast", where, count, dst,
                                 detail::scaled_by(detail::scale_of_register("Cast", where)), src);
     }
-    const U* from = detail::vector_operand(src, uint64_t(count) * sizeof(U), "Cast", "src", where);
-    T* to = detail::vector_operand(dst, uint64_t(count) * sizeof(T), "Cast", "dst", where);
-    const bool apart = reinterpret_cast<const uint8_t*>(from + count) <= reinterpret_cast<uint8_t*>(to) ||
-                       reinterpret_cast<uint8_t*>(to + count) <= reinterpret_cast<const uint8_t*>(from);
-    if (apart) return detail::convert_run(from, to, count, roundMode);
+    if constexpr (detail::packs<T, U>)
+        detail::check_packed<T, U>(roundMode, "count", count, count % 2 == 0, where);
+    const uint64_t taken = ascendc_host::bytes_of<U>(count), given = ascendc_host::bytes_of<T>(count);
+    const U* from = detail::vector_operand<true>(src, taken, "Cast", "src", where);
+    T* to = detail::vector_operand<true>(dst, given, "Cast", "dst", where);
+    if constexpr (!detail::packs<T, U>) {
+        const bool apart = reinterpret_cast<const uint8_t*>(from) + taken <= reinterpret_cast<uint8_t*>(to) ||
+                           reinterpret_cast<uint8_t*>(to) + given <= reinterpret_cast<const uint8_t*>(from);
+        if (apart) return detail::convert_run(from, to, count, roundMode);
+    }
     // In one memory, repeat after repeat: each is read as a whole before it is written. So a tensor may be
     // cast in place to a type of its size or a smaller one, and from the end of a buffer to all of it.
     constexpr uint32_t lanes = detail::lanes_of<T, U>();
     T results[lanes];
     for (uint32_t at = 0; at < count; at += lanes) {
         const uint32_t n = std::min(lanes, count - at);
-        for (uint32_t i = 0; i < n; ++i) results[i] = detail::convert<T>(from[at + i], roundMode);
-        std::copy_n(results, n, to + at);
+        for (uint32_t i = 0; i < n; ++i)
+            results[i] = detail::convert<T>(ascendc_host::element<U>(from, at + i), roundMode);
+        for (uint32_t i = 0; i < n; ++i) ascendc_host::set_element(to, at + i, results[i]);
     }
 }
 template <typename T, typename U, bool isSetMask = true>

@@ -251,6 +251,13 @@ void copy_local(const LocalTensor<T>& dst, const LocalTensor<U>& src, Rows to, R
 
 template <typename T>
 uint64_t whole_bytes(uint64_t count, const char* api, const Where& where) {
+    if (ascendc_host::is_packed<T>) {
+        ascendc_host::fail(
+            ascendc_host::current(), where,
+            ascendc_host::format("%s: %llu elements of int4b_t; a count is not for this type: copy half as "
+                                 "many of ReinterpretCast<int8_t>(), or give DataCopyParams",
+                                 api, static_cast<unsigned long long>(count)));
+    }
     const uint64_t bytes = count * sizeof(T);
     if (bytes % ONE_BLK_SIZE != 0) {
         ascendc_host::fail(
@@ -394,6 +401,7 @@ namespace detail {
 // units.
 template <typename T>
 std::vector<uint64_t> slice_offsets(const SliceInfo slices[], uint32_t dims) {
+    ascendc_host::require_whole_bytes<T>();
     std::vector<uint64_t> offsets{0};
     uint64_t step = sizeof(T);
     for (uint32_t dim = 0; dim < dims; ++dim) {
@@ -458,6 +466,9 @@ void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const Slice
 
 namespace detail {
 
+template <typename T>
+constexpr bool cube_has_packed = !ascendc_host::is_packed<T> || ascendc_host::npu_architecture != 3510;
+
 // The source is read through `row`, which checks bounds and gives the start of `bytes` bytes.
 template <typename T, typename Row>
 void nd_to_nz(const LocalTensor<T>& dst, const Nd2NzParams& params, const Where& where, const Row& row) {
@@ -483,13 +494,20 @@ void nd_to_nz(const LocalTensor<T>& dst, const Nd2NzParams& params, const Where&
 template <typename T, bool enableSmallC0 = false>
 void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const Nd2NzParams& params,
               Where where = Where()) {
+    static_assert(detail::cube_has_packed<T>, "DataCopy with Nd2NzParams: dav-3510 does not have int4b_t");
     ascendc_host::enter(where);
     detail::require_local(dst, {ascendc_host::Memory::l1, ascendc_host::Memory::ub}, "DataCopy", "dst",
                           where);
-    detail::nd_to_nz(dst, params, where, [&](uint64_t at, uint64_t count) {
-        return reinterpret_cast<const T*>(
-            src.use_bytes(at * sizeof(T), count * sizeof(T), "DataCopy", "src", where));
-    });
+    // Of elements that share bytes the parameters count bytes.
+    if constexpr (ascendc_host::is_packed<T>) {
+        DataCopy(dst.template ReinterpretCast<int8_t>(), src.template ReinterpretCast<int8_t>(), params,
+                 where);
+    } else {
+        detail::nd_to_nz(dst, params, where, [&](uint64_t at, uint64_t count) {
+            return reinterpret_cast<const T*>(
+                src.use_bytes(at * sizeof(T), count * sizeof(T), "DataCopy", "src", where));
+        });
+    }
 }
 template <typename T>
 void DataCopy(const LocalTensor<T>& dst, const LocalTensor<T>& src, const Nd2NzParams& params,
@@ -502,6 +520,7 @@ void DataCopy(const LocalTensor<T>& dst, const LocalTensor<T>& src, const Nd2NzP
 template <typename T>
 void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const Nz2NdParamsFull& params,
               Where where = Where()) {
+    ascendc_host::require_whole_bytes<T>();
     const auto& block = ascendc_host::enter(where);
     constexpr uint32_t c0 = 16;
     for (uint32_t matrix = 0; matrix < params.ndNum; ++matrix) {

@@ -111,6 +111,7 @@ void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const NdDma
         source += uint64_t{info.loopSize[axis] - 1} * info.loopSrcStride[axis];
         target += uint64_t{copy.places[axis] - 1} * info.loopDstStride[axis];
     }
+    ascendc_host::require_whole_bytes<T>();
     copy.from = reinterpret_cast<const T*>(src.use_bytes(0, (source + 1) * sizeof(T), api, "src", where));
     copy.to = reinterpret_cast<T*>(dst.use_bytes((target + 1) * sizeof(T), api, "dst", where));
     // The instruction takes any address of an element: copies of more than five dimensions begin within a

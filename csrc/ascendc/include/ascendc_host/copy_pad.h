@@ -98,6 +98,11 @@ void pad_in(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCop
             uint32_t left, uint32_t right, T value, bool compact, const Where& where) {
     constexpr const char* api = "DataCopyPad";
     check_blocks(params.blockCount, params.blockLen, api, where);
+    if (ascendc_host::is_packed<T> && (pad || left != 0 || right != 0)) {
+        ascendc_host::fail(ascendc_host::current(), where,
+                           "DataCopyPad: padding of int4b_t, of which elements share bytes; valid: isPad "
+                           "false, leftPadding and rightPadding 0, or ReinterpretCast<int8_t>()");
+    }
     const bool is_bare = left == 0 && right == 0;
     if (compact) left = right = 0;
     if (std::max(left, right) * sizeof(T) > ONE_BLK_SIZE) {

@@ -200,7 +200,7 @@ template <typename T>
 void require_position(const LocalTensor<T>& tensor, ascendc_host::Memory memory, const char* api,
                       const char* name, const Where& where) {
     if (memory_of(tensor.position()) == memory) return;
-    tensor.use(0, api, name, where);  // that of no memory at all says so
+    tensor.use_bytes(0, api, name, where);  // that of no memory at all says so
     ascendc_host::fail(
         ascendc_host::current(), where,
         ascendc_host::format("%s: %s lies in %s; it must lie in the %s", api, name,
@@ -210,7 +210,7 @@ template <typename T>
 void require_l0(const LocalTensor<T>& tensor, const char* api, const Where& where) {
     const auto memory = memory_of(tensor.position());
     if (memory == ascendc_host::Memory::l0a || memory == ascendc_host::Memory::l0b) return;
-    tensor.use(0, api, "dst", where);
+    tensor.use_bytes(0, api, "dst", where);
     ascendc_host::fail(ascendc_host::current(), where,
                        ascendc_host::format("%s: dst lies in %s; it must lie in A2 or B2", api,
                                             position_name(tensor.position())));
@@ -248,6 +248,7 @@ void load_2d(const LocalTensor<T>& dst, const LoadData2DParams& params, const Wh
 template <typename T>
 void LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadData2DParams& params,
               Where where = Where()) {
+    static_assert(detail::cube_has_packed<T>, "LoadData: dav-3510 does not have int4b_t");
     ascendc_host::enter(where);
     detail::require_l0(dst, "LoadData", where);
     detail::require_position(src, ascendc_host::Memory::l1, "LoadData", "src", where);
@@ -259,23 +260,28 @@ void LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadDa
 template <typename T>
 void LoadData(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const LoadData2DParams& params,
               Where where = Where()) {
+    static_assert(!ascendc_host::is_packed<T>, "LoadData: int4b_t comes to L0A and L0B from L1");
     ascendc_host::enter(where);
     detail::load_2d(dst, params, where, [&](uint64_t at) {
         return src.use_bytes(at, detail::fractal_bytes, "LoadData", "src", where);
     });
 }
 
-// Squares of fractals with rows and columns exchanged: one fractal of 2-byte elements, two of 1 byte below
-// each other, two of 4 bytes beside each other.
+// Squares of fractals with rows and columns exchanged: one fractal of 2-byte elements, two of 1 byte or four
+// of half a byte below each other, two of 4 bytes beside each other.
 template <typename T>
 void LoadDataWithTranspose(const LocalTensor<T>& dst, const LocalTensor<T>& src,
                            const LoadData2dTransposeParams& params, Where where = Where()) {
+    static_assert(detail::cube_has_packed<T>, "LoadDataWithTranspose: dav-3510 does not have int4b_t");
     ascendc_host::enter(where);
     detail::require_l0(dst, "LoadDataWithTranspose", where);
+    if (ascendc_host::is_packed<T>)
+        detail::require_position(dst, ascendc_host::Memory::l0b, "LoadDataWithTranspose", "dst of int4b_t",
+                                 where);
     detail::require_position(src, ascendc_host::Memory::l1, "LoadDataWithTranspose", "src", where);
-    constexpr uint32_t c0 = 32 / sizeof(T);
-    constexpr uint32_t fractals = sizeof(T) == 2 ? 1 : 2;
-    constexpr uint32_t size = sizeof(T) == 1 ? 32 : 16;  // of the square
+    constexpr uint32_t c0 = ascendc_host::elements_of<T>(32);
+    constexpr uint32_t fractals = sizeof(T) == 4 ? 2 : c0 / 16;
+    constexpr uint32_t size = std::max(c0, 16u);  // of the square
     for (uint32_t i = 0; i < params.repeatTimes; ++i) {
         const int64_t index =
             int64_t(params.startIndex) + (params.addrMode == 0 ? 1 : -1) * int64_t(i) * params.srcStride;
@@ -283,18 +289,22 @@ void LoadDataWithTranspose(const LocalTensor<T>& dst, const LocalTensor<T>& src,
             ascendc_host::fail(ascendc_host::current(), where,
                                "LoadDataWithTranspose: the source index falls below 0");
         const uint64_t from = uint64_t(index) * fractals * 16 * c0;
-        const T* square = src.use(from + fractals * 16 * c0, "LoadDataWithTranspose", "src", where) + from;
+        const uint8_t* square = src.use_bytes(ascendc_host::bytes_of<T>(from + fractals * 16 * c0),
+                                              "LoadDataWithTranspose", "src", where) +
+                                ascendc_host::bytes_of<T>(from);
         for (uint32_t row = 0; row < size; ++row) {
             for (uint32_t column = 0; column < size; ++column) {
                 // Element [row, column] of the result is [column, row] of the square.
-                const T value = sizeof(T) == 4 ? square[row / c0 * 16 * c0 + column * c0 + row % c0]
-                                               : square[column * c0 + row];
+                const auto value = ascendc_host::element<T>(
+                    square, (sizeof(T) == 4 ? row / c0 * 16 * c0 + row % c0 : row) + column * c0);
                 const uint32_t fractal = sizeof(T) == 4 ? column / c0 : row / 16;
                 const uint64_t at =
                     (uint64_t(i) * (1 + params.dstGap) + uint64_t(fractal) * (1 + params.dstFracGap)) * 16 *
                         c0 +
                     (row % 16) * c0 + column % c0;
-                dst.use(at + 1, "LoadDataWithTranspose", "dst", where)[at] = value;
+                ascendc_host::set_element(
+                    dst.use_bytes(ascendc_host::bytes_of<T>(at + 1), "LoadDataWithTranspose", "dst", where),
+                    at, value);
             }
         }
     }
@@ -302,6 +312,7 @@ void LoadDataWithTranspose(const LocalTensor<T>& dst, const LocalTensor<T>& src,
 
 template <typename T>
 void Fill(const LocalTensor<T>& dst, const InitConstValueParams<T>& params, Where where = Where()) {
+    ascendc_host::require_whole_bytes<T>();
     ascendc_host::enter(where);
     // A block is 512 bytes in L0A and L0B and 32 bytes in L1; without blockNum a repeat is one block.
     const uint64_t unit = memory_of(dst.position()) == ascendc_host::Memory::l1 ? 32 : 512;
@@ -322,47 +333,51 @@ void InitConstValue(const LocalTensor<T>& dst, const InitConstValueParams<T>& pa
 
 namespace detail {
 
-// A of L0A and B of L0B as plain matrices by rows, in the type they are multiplied in.
+// `count` elements from one on, in the type they are multiplied in.
+template <typename S, typename W>
+void unpack_run(const uint8_t* from, uint64_t first, uint64_t count, W* to) {
+    if constexpr (ascendc_host::is_packed<S>) {
+        ascendc_host::unpack(from, first, count, to);
+    } else {
+        const S* run = reinterpret_cast<const S*>(from) + first;
+        if constexpr (std::is_same<W, float>::value && !std::is_same<Wide<S>, S>::value) {
+            ascendc_host::widen(run, to, count);
+        } else {
+            for (uint64_t i = 0; i < count; ++i) to[i] = static_cast<W>(run[i]);
+        }
+    }
+}
+// A of L0A and B of L0B as plain matrices by rows.
 template <typename S, typename W>
 void unpack_a(const LocalTensor<S>& fm, uint32_t m, uint32_t k, uint32_t columns, std::vector<W>& a,
               const Where& where) {
-    constexpr uint32_t c0 = 32 / sizeof(S);
+    constexpr uint32_t c0 = ascendc_host::elements_of<S>(32);
     a.resize(size_t(m) * k);
     // A single row is a vector: its elements follow one another.
     if (m == 1) {
-        const S* from = fm.use(k, "Mmad", "fm", where);
-        for (uint32_t j = 0; j < k; ++j) a[j] = static_cast<W>(from[j]);
+        unpack_run<S>(fm.use_bytes(ascendc_host::bytes_of<S>(k), "Mmad", "fm", where), 0, k, a.data());
         return;
     }
-    const S* from = fm.use(uint64_t((m + 15) / 16) * columns * 16 * c0, "Mmad", "fm", where);
+    const uint8_t* from = fm.use_bytes(uint64_t((m + 15) / 16) * columns * 512, "Mmad", "fm", where);
     for (uint32_t i = 0; i < m; ++i) {
         for (uint32_t first = 0; first < k; first += c0) {
-            const S* run = from + ((uint64_t(i / 16) * columns + first / c0) * 16 + i % 16) * c0;
-            const uint32_t count = std::min(c0, k - first);
-            if constexpr (std::is_same<W, float>::value && !std::is_same<S, float>::value) {
-                ascendc_host::widen(run, a.data() + size_t(i) * k + first, count);
-            } else {
-                for (uint32_t j = 0; j < count; ++j) a[size_t(i) * k + first + j] = static_cast<W>(run[j]);
-            }
+            const uint64_t run = ((uint64_t(i / 16) * columns + first / c0) * 16 + i % 16) * c0;
+            unpack_run<S>(from, run, std::min(c0, k - first), a.data() + size_t(i) * k + first);
         }
     }
 }
 template <typename S, typename W>
 void unpack_b(const LocalTensor<S>& filter, uint32_t k, uint32_t n, std::vector<W>& b, const Where& where) {
-    constexpr uint32_t c0 = 32 / sizeof(S);
+    constexpr uint32_t c0 = ascendc_host::elements_of<S>(32);
     const uint32_t columns = (n + 15) / 16;
     b.resize(size_t(k) * n);
-    const S* from = filter.use(uint64_t((k + c0 - 1) / c0) * columns * 16 * c0, "Mmad", "filter", where);
+    const uint8_t* from =
+        filter.use_bytes(uint64_t((k + c0 - 1) / c0) * columns * 512, "Mmad", "filter", where);
     W fractal[16 * c0];
     for (uint32_t first = 0; first < k; first += c0) {
         const uint32_t count = std::min(c0, k - first);
         for (uint32_t left = 0; left < n; left += 16) {
-            const S* at = from + (uint64_t(first / c0) * columns + left / 16) * 16 * c0;
-            if constexpr (std::is_same<W, float>::value && !std::is_same<S, float>::value) {
-                ascendc_host::widen(at, fractal, 16 * c0);
-            } else {
-                for (uint32_t i = 0; i < 16 * c0; ++i) fractal[i] = static_cast<W>(at[i]);
-            }
+            unpack_run<S>(from, (uint64_t(first / c0) * columns + left / 16) * 16 * c0, 16 * c0, fractal);
             const uint32_t wide = std::min(16u, n - left);
             for (uint32_t i = 0; i < count; ++i) {
                 for (uint32_t j = 0; j < wide; ++j) b[size_t(first + i) * n + left + j] = fractal[j * c0 + i];
@@ -373,12 +388,16 @@ void unpack_b(const LocalTensor<S>& filter, uint32_t k, uint32_t n, std::vector<
 
 // The type products are summed in.
 template <typename S>
-using Sum = std::conditional_t<std::is_integral<S>::value, int32_t, float>;
+using Sum = std::conditional_t<std::is_integral<S>::value || ascendc_host::is_packed<S>, int32_t, float>;
 
 // `unpack(b)` has the elements of filter in order.
 template <typename T, typename U, typename S, typename Unpack>
 void mmad(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const LocalTensor<S>& filter,
           const LocalTensor<T>* bias, const MmadParams& params, const Where& where, const Unpack& unpack) {
+    static_assert(ascendc_host::is_packed<U> == ascendc_host::is_packed<S> &&
+                      (!ascendc_host::is_packed<U> || std::is_same<T, int32_t>::value),
+                  "Mmad: int4b_t is multiplied with int4b_t, to int32_t");
+    static_assert(cube_has_packed<U>, "Mmad: dav-3510 does not have int4b_t");
     const auto& block = ascendc_host::enter(where);
     if (bias == nullptr && params.cmatrixSource && !params.cmatrixInitVal && !params.isBias)
         ascendc_host::fail(
@@ -390,7 +409,7 @@ void mmad(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const LocalTensor
     require_position(filter, ascendc_host::Memory::l0b, "Mmad", "filter", where);
     const uint32_t m = params.m, n = params.n, k = params.k;
     if (m == 0 || n == 0 || k == 0) return;
-    constexpr uint32_t c0 = 32 / sizeof(U);
+    constexpr uint32_t c0 = ascendc_host::elements_of<U>(32);
     uint32_t columns = (k + c0 - 1) / c0;
     if (params.kDirectionAlign && sizeof(U) == 4) columns = (k + 15) / 16 * 2;
     const uint32_t rows = (m + 15) / 16 * 16;
@@ -439,6 +458,7 @@ void Mmad(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const LocalTensor
 template <typename T, typename U, typename S, typename V>
 void Mmad(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const LocalTensor<S>& filter,
           const LocalTensor<V>& bias, const MmadParams& params, Where where = Where()) {
+    static_assert(!ascendc_host::is_packed<U>, "Mmad: with a bias not for int4b_t");
     const LocalTensor<T> same = bias.template ReinterpretCast<T>();
     detail::mmad(dst, fm, filter, &same, params, where);
 }
@@ -487,6 +507,7 @@ T fix_element(U value, bool relu, QuantMode_t mode, const uint64_t* scales, uint
 template <typename T, typename U, typename Store>
 void fixpipe(const LocalTensor<U>& src, const FixpipeParamsV220& p, CO2Layout layout, const uint64_t* scales,
              const Where& where, const Store& store) {
+    ascendc_host::require_whole_bytes<T>();
     require_position(src, ascendc_host::Memory::l0c, "Fixpipe", "src", where);
     const uint32_t width = layout == CO2Layout::NZ && sizeof(T) == 1     ? 32
                            : layout == CO2Layout::NZ && p.isChannelSplit ? 8

@@ -96,6 +96,7 @@ auto dumped(const LocalTensor<T>& tensor, uint32_t first, uint32_t count, const 
 template <typename T>
 auto dumped(const GlobalTensor<T>& tensor, uint32_t first, uint32_t count, const char* api,
             const Where& where) {
+    ascendc_host::require_whole_bytes<T>();
     const auto* values = reinterpret_cast<const T*>(
         tensor.use_bytes(uint64_t(first) * sizeof(T), uint64_t(count) * sizeof(T), api, "the tensor", where));
     return [values](uint32_t i) { return values[i]; };

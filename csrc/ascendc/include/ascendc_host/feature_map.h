@@ -173,9 +173,20 @@ inline void SetLoadDataRepeat(const LoadDataRepeatParam& repeatParams, Where whe
 template <typename T, const IsResetLoad3dConfig& config = IS_RESER_LOAD3D_DEFAULT_CONFIG>
 void LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadData3DParamsV2<T>& p,
               Where where = Where()) {
+    static_assert(detail::cube_has_packed<T>, "LoadData: dav-3510 does not have int4b_t");
     const auto& block = ascendc_host::enter(where);
     detail::require_position(src, ascendc_host::Memory::l1, "LoadData", "src", where);
     detail::require_l0(dst, "LoadData", where);
+    if (ascendc_host::is_packed<T>) {
+        const uint32_t rest = p.channelSize % 64;
+        if (p.channelSize == 0 || (rest != 0 && rest != 8 && rest != 16 && rest != 32)) {
+            ascendc_host::fail(
+                block, where,
+                ascendc_host::format("LoadData: channelSize %u of int4b_t; valid: 8, 16, 32 and 0 more than "
+                                     "a multiple of 64",
+                                     unsigned(p.channelSize)));
+        }
+    }
     const bool to_b = memory_of(dst.position()) == ascendc_host::Memory::l0b;
     const bool turned = to_b || p.enTranspose;
     if (turned && sizeof(T) == 1) {
@@ -192,7 +203,7 @@ void LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadDa
     if constexpr (config.isSetPadding) SetLoadDataPaddingValue(p.padValue);
     T pad;
     std::memcpy(&pad, &block.feature_pad, sizeof pad);
-    constexpr uint32_t c0 = 32 / sizeof(T);
+    constexpr uint32_t c0 = ascendc_host::elements_of<T>(32);
     if (p.strideW == 0 || p.strideH == 0 || p.filterW == 0 || p.filterH == 0) {
         ascendc_host::fail(block, where, "LoadData: strides and filter sizes must be above 0");
     }
@@ -212,11 +223,12 @@ void LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadDa
                                static_cast<unsigned long long>(boundary)));
     }
     const auto element = [&](uint64_t at) {
-        const uint64_t byte = begin + at * sizeof(T);
-        if (boundary == 0 || byte < boundary) return src.use(at + 1, "LoadData", "src", where)[at];
-        T value;
-        std::memcpy(&value, l1 + byte % boundary, sizeof value);
-        return value;
+        const uint64_t byte = begin + at * SizeOfBits<T>::value / 8;
+        if (boundary == 0 || byte < boundary) {
+            return ascendc_host::element<T>(
+                src.use_bytes(ascendc_host::bytes_of<T>(at + 1), "LoadData", "src", where), at);
+        }
+        return ascendc_host::element<T>(l1 + byte % boundary, ascendc_host::is_packed<T> ? at % 2 : 0);
     };
     const uint32_t columns = (p.kExtension + c0 - 1u) / c0;
     const uint32_t rows = (p.mExtension + 15u) / 16;
@@ -240,7 +252,8 @@ void LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LoadDa
                                      : to_b  ? uint64_t(m / c0) * ((p.kExtension + 15u) / 16) + k / 16
                                              : uint64_t(k / 16) * (rows * 16 / c0) + m / c0;
             const uint64_t at = fractal * 16 * c0 + (turned ? k % 16 * c0 + m % c0 : m % 16 * c0 + k % c0);
-            dst.use(at + 1, "LoadData", "dst", where)[at] = value;
+            ascendc_host::set_element(
+                dst.use_bytes(ascendc_host::bytes_of<T>(at + 1), "LoadData", "dst", where), at, value);
         }
     }
 }

@@ -137,9 +137,10 @@ template <typename T, typename... Allowed>
 constexpr bool is_one_of = (std::is_same<T, Allowed>::value || ...);
 
 // An operand of a vector instruction must lie in the unified buffer and start at a multiple of 32 bytes.
-template <typename T>
+template <bool packs = false, typename T>
 T* vector_operand(const LocalTensor<T>& tensor, uint64_t bytes, const char* api, const char* name,
                   const Where& where, uint64_t alignment = 32) {
+    if constexpr (!packs) ascendc_host::require_whole_bytes<T>();
     uint8_t* data = tensor.use_bytes(bytes, api, name, where);
     if (__builtin_expect(memory_of(tensor.position()) != ascendc_host::Memory::ub, 0)) {
         ascendc_host::fail(
@@ -305,7 +306,7 @@ struct Stride {
 template <typename T>
 class Operand {
   public:
-    static constexpr uint32_t per_block = ONE_BLK_SIZE / sizeof(T);
+    static constexpr uint32_t per_block = ascendc_host::elements_of<T>(ONE_BLK_SIZE);
 
     Operand(const LocalTensor<T>& tensor, Stride stride, const Mask& mask, uint32_t repeats, uint32_t lanes,
             const char* api, const char* name, const Where& where)
@@ -315,13 +316,23 @@ class Operand {
             const uint32_t end = mask.end(repeat, lanes);
             if (end != 0) bytes = std::max(bytes, offset(repeat, end - 1) + sizeof(T));
         }
-        data_ = reinterpret_cast<uint8_t*>(vector_operand(tensor, bytes, api, name, where));
+        data_ = reinterpret_cast<uint8_t*>(vector_operand<true>(tensor, bytes, api, name, where));
     }
     bool packed() const {
         return stride_.block == 1 && stride_.repeat * ONE_BLK_SIZE == ONE_REPEAT_BYTE_SIZE;
     }
-    T* data() const { return reinterpret_cast<T*>(data_); }
+    T* data() const {
+        ascendc_host::require_whole_bytes<T>();
+        return reinterpret_cast<T*>(data_);
+    }
+    T get(uint32_t repeat, uint32_t lane) const {
+        return ascendc_host::element<T>(data_ + offset(repeat, lane), within_byte(lane));
+    }
+    void set(uint32_t repeat, uint32_t lane, T value) const {
+        ascendc_host::set_element(data_ + offset(repeat, lane), within_byte(lane), value);
+    }
     T& at(uint32_t repeat, uint32_t lane) const {
+        ascendc_host::require_whole_bytes<T>();
         return *reinterpret_cast<T*>(data_ + offset(repeat, lane));
     }
 
@@ -356,8 +367,9 @@ class Operand {
     uint64_t offset(uint32_t repeat, uint32_t lane) const {
         return (uint64_t(repeat) * stride_.repeat + uint64_t(lane / per_block) * stride_.block) *
                    ONE_BLK_SIZE +
-               uint64_t(lane % per_block) * sizeof(T);
+               uint64_t(lane % per_block) * SizeOfBits<T>::value / 8;
     }
+    static uint64_t within_byte(uint32_t lane) { return ascendc_host::is_packed<T> ? lane % 2 : 0; }
     uint8_t* data_;
     Stride stride_;
 };

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "int4.h"
 #include "numbers.h"
 #include "qualifiers.h"
 #include "runtime.h"
@@ -259,16 +260,6 @@ using PrimT = T;
 template <typename T, typename U>
 struct IsSameType {
     static constexpr bool value = std::is_same<T, U>::value;
-};
-// Kernels name this type to tell it from others; nothing computes with it here.
-struct int4b_t;
-template <typename T>
-struct SizeOfBits {
-    static constexpr size_t value = sizeof(T) * 8;
-};
-template <>
-struct SizeOfBits<int4b_t> {
-    static constexpr size_t value = 4;
 };
 template <bool condition, typename T, typename F>
 using Conditional = std::conditional<condition, T, F>;

@@ -299,24 +299,25 @@ class TBuf {
 
     template <typename T>
     LocalTensor<T> Get(Where where = Where()) {
-        return GetWithOffset<T>(bytes("Get", where) / sizeof(T), 0, where);
+        return GetWithOffset<T>(static_cast<uint32_t>(ascendc_host::elements_of<T>(bytes("Get", where))), 0,
+                                where);
     }
     template <typename T>
     LocalTensor<T> Get(uint32_t size, Where where = Where()) {
         LocalTensor<T> view = Get<T>(where);
-        view.use_bytes(uint64_t(size) * sizeof(T), "TBuf::Get", "the view", where);
+        view.use_bytes(ascendc_host::bytes_of<T>(size), "TBuf::Get", "the view", where);
         view.SetSize(size);
         return view;
     }
     template <typename T>
     LocalTensor<T> GetWithOffset(uint32_t size, uint32_t offset, Where where = Where()) {
         const uint32_t whole = bytes("GetWithOffset", where);
-        if (offset > whole || uint64_t(size) * sizeof(T) > whole - offset) {
+        if (offset > whole || ascendc_host::bytes_of<T>(size) > whole - offset) {
             ascendc_host::fail(
                 ascendc_host::current(), where,
                 ascendc_host::format(
-                    "TBuf::GetWithOffset: %u elements of %zu bytes from byte %u; the buffer has %u bytes",
-                    size, sizeof(T), offset, whole));
+                    "TBuf::GetWithOffset: %u elements of %zu bits from byte %u; the buffer has %u bytes",
+                    size, SizeOfBits<T>::value, offset, whole));
         }
         LocalTensor<T> view(pos, buffer_->begin + offset, whole - offset, nullptr);
         view.SetSize(size);
@@ -758,8 +759,9 @@ class LocalMemAllocator {
     template <TPosition pos, typename T>
     LocalTensor<T> Alloc(uint32_t size, Where where = Where()) {
         const LocalTensor<T> declared(pos, head_, size, where);
-        LocalTensor<T> tensor(pos, declared.bytes(), size * static_cast<uint32_t>(sizeof(T)), nullptr);
-        head_ += (size * sizeof(T) + 31) / 32 * 32;
+        const auto bytes = static_cast<uint32_t>(ascendc_host::bytes_of<T>(size));
+        LocalTensor<T> tensor(pos, declared.bytes(), bytes, nullptr);
+        head_ += (bytes + 31) / 32 * 32;
         return tensor;
     }
     template <TPosition pos, typename T, uint32_t size>

@@ -83,6 +83,7 @@ namespace detail {
 template <typename T>
 const T* gather_from(const LocalTensor<T>& src, uint64_t offset, uint64_t bytes, const char* api,
                      const Where& where) {
+    ascendc_host::require_whole_bytes<T>();
     if (offset % sizeof(T) != 0) {
         ascendc_host::fail(ascendc_host::current(), where,
                            ascendc_host::format("%s: offset %llu is no multiple of the element's %zu bytes",
@@ -231,6 +232,7 @@ template <typename T, typename Selected>
 void gather_mask(const LocalTensor<T>& dst, const LocalTensor<T>& src, bool counter, uint32_t mask,
                  const GatherMaskParams& params, uint64_t& kept, const Where& where,
                  const Selected& selected) {
+    ascendc_host::require_whole_bytes<T>();
     constexpr uint32_t lanes = lanes_of<T>();
     const uint32_t per_repeat = counter ? mask : lanes;
     kept = 0;

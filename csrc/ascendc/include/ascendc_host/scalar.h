@@ -32,6 +32,7 @@ inline int64_t CountBitsCntSameAsSignBit(int64_t value) { return __builtin_clrsb
 // Fills `size` elements of global memory.
 template <typename T>
 void InitOutput(GlobalTensor<T> tensor, uint32_t size, T value = T(0), Where where = Where()) {
+    ascendc_host::require_whole_bytes<T>();
     ascendc_host::enter(where);
     auto* to = reinterpret_cast<T*>(
         tensor.use_bytes(0, uint64_t(size) * sizeof(T), "InitOutput", "the tensor", where));

@@ -79,6 +79,18 @@ struct LocalAddress {
     } bufferAddr{};
 };
 
+// Bytes from the start of a tensor to an element of it that an address can point to.
+template <typename T>
+uint64_t bytes_to(uint64_t offset, const char* subject) {
+    if (ascendc_host::is_packed<T> && offset % 2 != 0) {
+        ascendc_host::fail(ascendc_host::format(
+            "%s[%llu]: two elements of int4b_t share a byte, an address begins with the first of them; "
+            "valid: even offsets",
+            subject, static_cast<unsigned long long>(offset)));
+    }
+    return ascendc_host::bytes_of<T>(offset);
+}
+
 // A view of `size` elements of local memory. `rest_` is what may be touched from here on: the view's buffer
 // to its end.
 template <typename T>
@@ -114,7 +126,7 @@ class LocalTensor {
     LocalTensor(TPosition position, uint8_t* data, uint32_t bytes, ascendc_host::Buffer* buffer)
         : address_{static_cast<uint8_t>(position), {}},
           data_(data),
-          size_(bytes / sizeof(T)),
+          size_(static_cast<uint32_t>(ascendc_host::elements_of<T>(bytes))),
           rest_(bytes),
           buffer_(buffer),
           generation_(buffer == nullptr ? 0 : buffer->generation),
@@ -129,22 +141,26 @@ class LocalTensor {
     }
     uint64_t GetPhyAddr(uint32_t offset = 0) const {
         if (__builtin_expect(moved(), 0)) return settled().GetPhyAddr(offset);
-        return reinterpret_cast<uint64_t>(data_) + uint64_t(offset) * sizeof(T);
+        return reinterpret_cast<uint64_t>(data_) + bytes_to<T>(offset, "LocalTensor");
     }
-    T GetValue(uint32_t offset, Where where = Where()) const { return *at(offset, "GetValue", where); }
+    T GetValue(uint32_t offset, Where where = Where()) const {
+        return ascendc_host::element<T>(use_to(offset, "GetValue", where), offset);
+    }
     template <typename S>
     void SetValue(uint32_t offset, S value, Where where = Where()) const {
-        *at(offset, "SetValue", where) = static_cast<T>(value);
+        ascendc_host::set_element(use_to(offset, "SetValue", where), offset, static_cast<T>(value));
     }
-    T& operator()(uint32_t offset) const { return *at(offset, "operator()", ascendc_host::current().where); }
+    T& operator()(uint32_t offset) const {
+        return use(uint64_t(offset) + 1, "operator()", "the tensor", ascendc_host::current().where)[offset];
+    }
 
     LocalTensor operator[](uint32_t offset) const {
         if (__builtin_expect(moved(), 0)) return settled()[offset];
-        const uint64_t bytes = uint64_t(offset) * sizeof(T);
+        const uint64_t bytes = bytes_to<T>(offset, "LocalTensor");
         if (bytes > rest_) {
             ascendc_host::fail(ascendc_host::format(
                 "LocalTensor[%u]: the offset is beyond its buffer of %s, which has %u more elements", offset,
-                position_name(position()), unsigned(rest_ / sizeof(T))));
+                position_name(position()), unsigned(ascendc_host::elements_of<T>(rest_))));
         }
         LocalTensor view = *this;
         view.data_ += bytes;
@@ -158,7 +174,8 @@ class LocalTensor {
         view.address_ = address_;
         view.begin_ = begin_;
         view.data_ = data_;
-        view.size_ = static_cast<uint32_t>(uint64_t(size_) * sizeof(T) / sizeof(U));
+        view.size_ =
+            static_cast<uint32_t>(ascendc_host::elements_of<U>(uint64_t(size_) * SizeOfBits<T>::value / 8));
         view.rest_ = rest_;
         view.buffer_ = buffer_;
         view.generation_ = generation_;
@@ -175,13 +192,13 @@ class LocalTensor {
     // bufferAddr counts bytes from the start of the memory of logicPos, dataLen is the size in bytes.
     void SetAddr(const TBuffAddr& address, Where where = Where()) {
         *this = LocalTensor(static_cast<TPosition>(address.logicPos), address.bufferAddr,
-                            static_cast<uint32_t>(address.dataLen / sizeof(T)), where);
+                            static_cast<uint32_t>(ascendc_host::elements_of<T>(address.dataLen)), where);
     }
 
     int32_t GetPosition() const { return address_.logicPos; }
     void SetSize(uint32_t size) { size_ = size; }
     uint32_t GetSize() const { return size_; }
-    uint32_t GetLength() const { return static_cast<uint32_t>(size_ * sizeof(T)); }
+    uint32_t GetLength() const { return static_cast<uint32_t>(ascendc_host::bytes_of<T>(size_)); }
     void SetBufferLen(uint32_t size) { size_ = size; }
     void SetUserTag(TTagType tag) { tag_ = tag; }
     TTagType GetUserTag() const { return tag_; }
@@ -189,13 +206,14 @@ class LocalTensor {
     ShapeInfo GetShapeInfo() const { return shape_.get(); }
     void Print(uint32_t length = UINT32_MAX) const {
         for (uint32_t i = 0; i < std::min(length, size_); ++i)
-            std::printf("%g ", static_cast<double>(*at(i, "Print", Where("", 0))));
+            std::printf("%g ", static_cast<double>(GetValue(i, Where("", 0))));
         std::printf("\n");
     }
 
     // For the API functions: `count` elements from here may be touched. `name` is the argument's name in the
     // API.
     T* use(uint64_t count, const char* api, const char* name, const Where& where) const {
+        ascendc_host::require_whole_bytes<T>();
         return reinterpret_cast<T*>(use_bytes(count * sizeof(T), api, name, where));
     }
     uint8_t* use_bytes(uint64_t bytes, const char* api, const char* name, const Where& where) const {
@@ -235,8 +253,9 @@ class LocalTensor {
         }
         return LocalTensor(position, static_cast<uint32_t>(offset), size_, where);
     }
-    T* at(uint32_t offset, const char* api, const Where& where) const {
-        return use(uint64_t(offset) + 1, api, "the tensor", where) + offset;
+    // The elements up to and including one.
+    uint8_t* use_to(uint32_t offset, const char* api, const Where& where) const {
+        return use_bytes(ascendc_host::bytes_of<T>(uint64_t(offset) + 1), api, "the tensor", where);
     }
     [[noreturn]] void explain(uint64_t bytes, const char* api, const char* name, const Where& where) const {
         const auto& block = ascendc_host::current();
@@ -281,7 +300,7 @@ class GlobalTensor {
         // where the kernel's own argument is not known, and what lies behind that argument is out of bounds.
         if (size == 0) return;
         const uint64_t argument = buffer == nullptr ? 0 : ascendc_host::argument_rest(buffer);
-        limit_ = std::min(limit_, std::max<uint64_t>(argument, size * sizeof(T)));
+        limit_ = std::min(limit_, std::max<uint64_t>(argument, ascendc_host::bytes_of<T>(size)));
     }
     void SetGlobalBuffer(__gm__ T* buffer) {
         data_ = buffer;
@@ -291,25 +310,30 @@ class GlobalTensor {
         limit_ = allocation_;
     }
     const __gm__ T* GetPhyAddr() const { return here(); }
-    __gm__ T* GetPhyAddr(uint64_t offset) const { return here() + offset; }
-    T GetValue(uint64_t offset, Where where = Where()) const { return *use_at(offset, "GetValue", where); }
+    __gm__ T* GetPhyAddr(uint64_t offset) const {
+        return reinterpret_cast<T*>(reinterpret_cast<uint8_t*>(here()) + bytes_to<T>(offset, "GlobalTensor"));
+    }
+    T GetValue(uint64_t offset, Where where = Where()) const {
+        return ascendc_host::element<T>(use_at(offset, "GetValue", where), within_byte(offset));
+    }
     void SetValue(uint64_t offset, T value, Where where = Where()) {
-        *use_at(offset, "SetValue", where) = value;
+        ascendc_host::set_element(use_at(offset, "SetValue", where), within_byte(offset), value);
     }
     T& operator()(uint64_t offset) const {
-        return *use_at(offset, "operator()", ascendc_host::current().where);
+        ascendc_host::require_whole_bytes<T>();
+        return *reinterpret_cast<T*>(use_at(offset, "operator()", ascendc_host::current().where));
     }
     uint64_t GetSize() const { return size_; }
     GlobalTensor operator[](uint64_t offset) const {
         GlobalTensor view = *this;
-        view.at_ += offset * sizeof(T);
+        view.at_ += bytes_to<T>(offset, "GlobalTensor");
         return view;
     }
     template <typename U>
     GlobalTensor<U> ReinterpretCast() const {
         GlobalTensor<U> view;
         view.data_ = reinterpret_cast<U*>(data_);
-        view.size_ = size_ * sizeof(T) / sizeof(U);
+        view.size_ = ascendc_host::elements_of<U>(size_ * SizeOfBits<T>::value / 8);
         view.at_ = at_;
         view.limit_ = limit_;
         view.allocation_ = allocation_;
@@ -336,9 +360,11 @@ class GlobalTensor {
     friend class GlobalTensor;
 
     T* here() const { return reinterpret_cast<T*>(reinterpret_cast<uint8_t*>(data_) + at_); }
-    T* use_at(uint64_t offset, const char* api, const Where& where) const {
-        return reinterpret_cast<T*>(use_bytes(offset * sizeof(T), sizeof(T), api, "the tensor", where));
+    // The bytes that have an element, and where among them it begins, in elements.
+    uint8_t* use_at(uint64_t offset, const char* api, const Where& where) const {
+        return use_bytes(offset * SizeOfBits<T>::value / 8, sizeof(T), api, "the tensor", where);
     }
+    static uint64_t within_byte(uint64_t offset) { return ascendc_host::is_packed<T> ? offset % 2 : 0; }
     [[noreturn]] void explain(uint64_t begin, uint64_t bytes, const char* api, const char* name,
                               const Where& where) const {
         const auto& block = ascendc_host::current();

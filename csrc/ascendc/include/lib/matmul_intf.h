@@ -104,17 +104,28 @@ class MatrixView {
     }
 
   private:
-    const T* run(uint64_t at, uint64_t count, const char* name, const Where& where) const {
-        if (is_local()) return local_.use(at + count, "Matmul", name, where) + at;
-        return reinterpret_cast<const T*>(
-            global_.use_bytes(at * sizeof(T), count * sizeof(T), "Matmul", name, where));
+    // `count` elements from `at` on, in the type they are multiplied in.
+    template <typename W>
+    void run(uint64_t at, uint64_t count, const char* name, const Where& where, W* to) const {
+        const uint64_t begin = at * SizeOfBits<T>::value / 8, bytes = ascendc_host::bytes_of<T>(count);
+        const uint8_t* from = is_local() ? local_.use_bytes(begin + bytes, "Matmul", name, where) + begin
+                                         : global_.use_bytes(begin, bytes, "Matmul", name, where);
+        unpack_run<T>(from, 0, count, to);
     }
     template <typename W>
     void read_stored(W* to, uint64_t row, uint64_t column, uint64_t rows, uint64_t columns, CubeFormat format,
                      uint64_t stored_rows, uint64_t stored_columns, const char* name,
                      const Where& where) const {
-        constexpr uint64_t c0 = 32 / sizeof(T);
+        constexpr uint64_t c0 = ascendc_host::elements_of<T>(32);
         const bool fractals = format == CubeFormat::NZ;
+        if (ascendc_host::is_packed<T> && ((!fractals && stored_columns % 2 != 0) || column % 2 != 0)) {
+            ascendc_host::fail(
+                ascendc_host::current(), where,
+                ascendc_host::format("Matmul: %s of int4b_t, rows of %llu elements read from %llu on; a byte "
+                                     "has two of them, both are even",
+                                     name, static_cast<unsigned long long>(stored_columns),
+                                     static_cast<unsigned long long>(column)));
+        }
         const uint64_t high = (stored_rows + 15) / 16 * 16;
         const uint64_t step = fractals ? c0 : columns;
         for (uint64_t i = 0; i < rows; ++i) {
@@ -123,12 +134,7 @@ class MatrixView {
                 const uint64_t count = fractals ? std::min(step - at_column % c0, columns - j) : columns;
                 const uint64_t at = fractals ? at_column / c0 * high * c0 + (row + i) * c0 + at_column % c0
                                              : (row + i) * stored_columns + at_column;
-                const T* from = run(at, count, name, where);
-                if constexpr (std::is_same<W, float>::value && !std::is_same<Wide<T>, T>::value) {
-                    ascendc_host::widen(from, to + i * columns + j, count);
-                } else {
-                    for (uint64_t l = 0; l < count; ++l) to[i * columns + j + l] = static_cast<W>(from[l]);
-                }
+                run(at, count, name, where, to + i * columns + j);
                 j += count;
             }
         }
@@ -236,6 +242,16 @@ class MatmulImpl {
     using DstT = typename C_TYPE::T;
     using BiasT = typename BIAS_TYPE::T;
     using W = detail::Sum<SrcAT>;
+    static constexpr bool is_packed = ascendc_host::is_packed<SrcAT>;
+    static_assert(is_packed == ascendc_host::is_packed<SrcBT>, "Matmul: A and B are both of int4b_t or none");
+    static_assert(!is_packed ||
+                      (detail::is_one_of<DstT, int32_t, half> && detail::is_one_of<BiasT, int32_t, DstT>),
+                  "Matmul: of int4b_t C is of int32_t or half, the bias of int32_t");
+    static_assert(!is_packed || ascendc_host::npu_architecture != 3510,
+                  "Matmul: dav-3510 does not have int4b_t; cast it to int8_t");
+    static_assert(!is_packed || !detail::config_of(MM_CFG).doBasicBlock,
+                  "Matmul: doBasicBlock is not for int4b_t");
+    static_assert(!is_packed || !A_TYPE::isTrans, "Matmul: A of int4b_t is not transposed");
 
   public:
     // Whether REGIST_MATMUL_OBJ initialises the object without a tiling.
@@ -289,8 +305,12 @@ class MatmulImpl {
         if (k > 0) single_k_ = k;
         restart();
     }
-    void SetTensorA(const GlobalTensor<SrcAT>& gm, bool isTransposeA = false) { bind(a_, gm, isTransposeA); }
+    void SetTensorA(const GlobalTensor<SrcAT>& gm, bool isTransposeA = false) {
+        check_transposed(isTransposeA);
+        bind(a_, gm, isTransposeA);
+    }
     void SetTensorA(const LocalTensor<SrcAT>& local, bool isTransposeA = false) {
+        check_transposed(isTransposeA);
         bind(a_, local, isTransposeA);
     }
     void SetTensorB(const GlobalTensor<SrcBT>& gm, bool isTransposeB = false) { bind(b_, gm, isTransposeB); }
@@ -509,6 +529,10 @@ class MatmulImpl {
 
   private:
     void restart() { step_ = -1; }
+    static void check_transposed(bool transposed) {
+        if (is_packed && transposed)
+            ascendc_host::fail("Matmul: SetTensorA of int4b_t with isTransposeA; valid: false");
+    }
     void check_steps(const ascendc_host::Block& block, const Where& where) const {
         const int steps = tiling_.baseK <= 0 ? 0 : (tiling_.singleCoreK + tiling_.baseK - 1) / tiling_.baseK;
         if (tiling_.stepM <= 3 && steps <= 3 && tiling_.stepKa == steps && tiling_.stepKb == steps) return;
@@ -709,6 +733,7 @@ class MatmulImpl {
     // Of the types and the configuration; the rest of the rules are Batches'.
     static constexpr bool check_types_of_batches() {
         constexpr const MatmulConfig& config = detail::config_of(MM_CFG);
+        static_assert(!is_packed, "IterateBatch: not for int4b_t");
         static_assert(config.doNorm, "IterateBatch: the configuration is one of GetNormalConfig");
         static_assert(!config.enableMixDualMaster, "IterateBatch: not with enableMixDualMaster");
         static_assert(

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <numeric>
 
 #include "../kernel_tiling/kernel_tiling.h"
 #include "../securec.h"
@@ -117,11 +118,11 @@ class MatmulApiTiling {
 
     int32_t SetAType(TPosition, CubeFormat, DataType type, bool transposed = false) {
         a_transposed_ = transposed;
-        return set_bytes(a_bytes_, type);
+        return set_bits(a_bits_, type);
     }
     int32_t SetBType(TPosition, CubeFormat, DataType type, bool transposed = false) {
         b_transposed_ = transposed;
-        return set_bytes(b_bytes_, type);
+        return set_bits(b_bits_, type);
     }
     int32_t SetCType(TPosition, CubeFormat, DataType) { return 0; }
     int32_t SetBiasType(TPosition, CubeFormat, DataType) { return 0; }
@@ -220,12 +221,12 @@ class MatmulApiTiling {
     }
     int64_t fill(optiling::TCubeTiling& tiling, int32_t m, int32_t n, int32_t k, int32_t cores) {
         if (org_m_ <= 0 || m <= 0 || !holds_batch(m, n, k)) return -1;
-        const int32_t c0 = 32 / a_bytes_;
+        const int32_t c0 = 256 / a_bits_;
         base_m_ = fix_m_ > 0 ? fix_m_ : std::min(128, up(m, 16));
         base_n_ = fix_n_ > 0 ? fix_n_ : std::min(256, up(n, 16));
         // L0A and L0B hold two blocks each, in 64 KiB.
-        const int32_t most_k =
-            std::min(32 * 1024 / a_bytes_ / base_m_, 32 * 1024 / b_bytes_ / base_n_) / c0 * c0;
+        constexpr int32_t l0_bits = 32 * 1024 * 8;
+        const int32_t most_k = std::min(l0_bits / a_bits_ / base_m_, l0_bits / b_bits_ / base_n_) / c0 * c0;
         base_k_ = fix_k_ > 0 ? fix_k_ : std::max(c0, std::min(most_k, up(k, c0)));
         tiling = {};
         tiling.usedCoreNum = cores;
@@ -251,7 +252,7 @@ class MatmulApiTiling {
         }
         tiling.isBias = bias_;
         tiling.iterateOrder = order_;
-        tiling.shareL1Size = (base_m_ * a_bytes_ + base_n_ * b_bytes_) * base_k_ * 2;
+        tiling.shareL1Size = (base_m_ * a_bits_ + base_n_ * b_bits_) * base_k_ * 2 / 8;
         tiling.shareL0CSize = base_m_ * base_n_ * 4;
         tiling.dbL0A = tiling.dbL0B = 2;
         tiling.dbL0C = 1;
@@ -277,7 +278,7 @@ class MatmulApiTiling {
     static int32_t up(int32_t value, int32_t to) { return (value + to - 1) / to * to; }
 
     int32_t m_ = 0, n_ = 0, k_ = 0;
-    int32_t a_bytes_ = 2, b_bytes_ = 2;
+    int32_t a_bits_ = 16, b_bits_ = 16;
     bool a_transposed_ = false, b_transposed_ = false;
 
   private:
@@ -294,22 +295,25 @@ class MatmulApiTiling {
     // Alternating rows are in L1 all at once.
     bool holds_batch(int32_t m, int32_t n, int32_t k) const {
         if (batch_ == 0 || is_normal_) return true;
-        const int64_t bytes = (int64_t(m) * a_bytes_ + int64_t(n) * b_bytes_) * k * batch_;
-        return bytes + (bias_ ? int64_t(n) * batch_ * a_bytes_ : 0) <= 512 * 1024;
+        const int64_t bits = (int64_t(m) * a_bits_ + int64_t(n) * b_bits_) * k * batch_;
+        return bits + (bias_ ? int64_t(n) * batch_ * a_bits_ : 0) <= 512 * 1024 * 8;
     }
-    static int32_t set_bytes(int32_t& bytes, DataType type) {
+    static int32_t set_bits(int32_t& bits, DataType type) {
         switch (type) {
+            case DataType::DT_INT4:
+                bits = 4;
+                return 0;
             case DataType::DT_INT8:
             case DataType::DT_UINT8:
-                bytes = 1;
+                bits = 8;
                 return 0;
             case DataType::DT_FLOAT16:
             case DataType::DT_BF16:
             case DataType::DT_BFLOAT16:
-                bytes = 2;
+                bits = 16;
                 return 0;
             case DataType::DT_FLOAT:
-                bytes = 4;
+                bits = 32;
                 return 0;
             default:
                 return -1;
@@ -380,13 +384,15 @@ class MultiCoreMatmulTiling : public MatmulApiTiling {
         int32_t n = single_n_ > 0 ? single_n_ : n_;
         used_ = cores_;
         if (!is_fixed) {
-            const ascendc_host::MatmulCores::Shape shape{m_,           n_, k_, 32 / a_bytes_, a_transposed_,
+            const ascendc_host::MatmulCores::Shape shape{m_,           n_, k_, 256 / a_bits_, a_transposed_,
                                                          b_transposed_};
             const auto parts = ascendc_host::MatmulCores(shape, cores_).divide();
             used_ = parts.m * parts.n;
             if (cores_ > 1) {
                 m = up(ascendc_host::MatmulCores::share(m_, parts.m), align_m_);
-                n = up(ascendc_host::MatmulCores::share(n_, parts.n), align_n_);
+                // A part of B begins with a whole byte.
+                n = up(ascendc_host::MatmulCores::share(n_, parts.n),
+                       b_bits_ < 8 ? std::lcm(align_n_, 8 / b_bits_) : align_n_);
             }
         }
         part_m_ = m;
