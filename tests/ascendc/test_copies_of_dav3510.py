@@ -150,6 +150,8 @@ CASES = [
         for ctype in ("float", "int16_t") for low, high, f in ((f"({ctype})20", f"({ctype})60", lambda x, y: np.clip(x, 20, 60)), ("y", f"({ctype})60", lambda x, y: np.minimum(np.maximum(x, y[:75]), 60)),
                                                               (f"({ctype})20", "y", lambda x, y: np.minimum(np.maximum(x, 20), y[:75])), ("y", "y[512]", lambda x, y: np.minimum(np.maximum(x, y[:75]), y[512:587])),
                                                               (f"({ctype})70", f"({ctype})60", lambda x, y: np.full_like(x, 60)))],
+    _case("Scatter", "auto to = y.ReinterpretCast<uint32_t>(); for (int i = 0; i < 100; ++i) to.SetValue(i, 4 * (99 - i)); Scatter(z, x, to, 64, 100);",
+        lambda x, y, z: np.r_[z[:16], x[:100][::-1]], 116),
     *[_case("Scatter-mask", f"auto to = y.ReinterpretCast<uint32_t>(); for (int i = 0; i < 160; ++i) to.SetValue(i, 4 * (159 - i)); {code} Scatter(z, x, to, 64, mask, 2, 10);",
         lambda x, y, z, lanes=lanes: _spread(x, z, lanes), 192)
         for code, lanes in (("const uint64_t mask = 40;", np.arange(40)), ("const uint64_t mask[2] = {0x8000000000000005ull, 0};", np.array([0, 2, 63])))],

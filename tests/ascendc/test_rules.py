@@ -259,6 +259,20 @@ extern "C" __global__ __aicore__ void asserts() {
     assert "assertion failed: GetBlockNum() <= most && limit_ != 0" in tools.message()
 
 
+def test_functions_of_another_architecture(build: Build) -> None:
+    """Atlas A2 has no Scatter, in any of its forms."""
+    for arguments in ("0, 64", "0, (uint64_t)64, 1, 8"):
+        with pytest.raises(AssertionError, match="Scatter: dav-2201 does not have it"):
+            build(f"""
+#include "kernel_operator.h"
+extern "C" __global__ __aicore__ void refused() {{
+    AscendC::LocalTensor<float> x;
+    AscendC::LocalTensor<uint32_t> to;
+    AscendC::Scatter(x, x, to, {arguments});
+}}
+""")
+
+
 def test_bitwise_operations_with_masks(tools: Toolkit, tmp_path) -> None:
     """Atlas A2 has And, Or and Not of 16 bits: with masks, and Not in any form, another type does not compile."""
     for call in ("And(x, x, x, 64, 1, {1, 1, 1, 8, 8, 8})", "Not(x, x, 64)"):

@@ -457,7 +457,6 @@ CASES += [
          types=("float", "uint32_t", "float")),
     Case("Gatherb", "Gatherb(z, x, y, 4, {1, 8});", lambda x, y, z: x.reshape(32, 8)[order[order < 32]].ravel(), np.arange(256, dtype="u4"),
          order[order < 32] * 32, types=("uint32_t", "uint32_t", "uint32_t")),
-    Case("Scatter", "Scatter(z, x, y, 0, n);", lambda x, y, z: x[np.argsort(order)], x256, order * 4, types=("float", "uint32_t", "float")),
     Case("GatherMask pattern", "uint64_t kept; GatherMask(z, x, 2, false, 0, {1, 4, 8, 0}, kept); z.SetValue(128, (float)kept);"
          "z.SetValue(129, (float)GetGatherMaskRemainCount());", lambda x, y, z: np.concatenate([x[1::2], [128, 128]]).astype("f4"), x256, None,
          np.zeros(130, "f4")),

@@ -316,8 +316,8 @@ class TBuf {
             ascendc_host::fail(
                 ascendc_host::current(), where,
                 ascendc_host::format(
-                    "TBuf::GetWithOffset: %u elements of %zu bits from byte %u; the buffer has %u bytes",
-                    size, SizeOfBits<T>::value, offset, whole));
+                    "TBuf::GetWithOffset: %u elements of %g bytes from byte %u; the buffer has %u bytes",
+                    size, static_cast<double>(SizeOfBits<T>::value) / 8, offset, whole));
         }
         LocalTensor<T> view(pos, buffer_->begin + offset, whole - offset, nullptr);
         view.SetSize(size);

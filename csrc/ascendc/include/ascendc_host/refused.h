@@ -15,6 +15,14 @@ void LoadDataWithSparse(const LocalTensor<T>&, const LocalTensor<T>&, const Loca
     static_assert(sizeof(T) == 0,
                   "LoadDataWithSparse: dav-3510 has no sparse products; write B with its zeros");
 }
+#else
+// To places that a tensor says: of other processors than this.
+template <typename T, typename... Arguments>
+void Scatter(const LocalTensor<T>&, const LocalTensor<T>&, const LocalTensor<uint32_t>&, Arguments&&...) {
+    static_assert(sizeof(T) == 0,
+                  "Scatter: dav-2201 does not have it; write the elements one by one with SetValue, or "
+                  "GatherMask and Gather from where they go");
+}
 #endif
 
 }  // namespace AscendC

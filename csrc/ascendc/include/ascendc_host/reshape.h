@@ -159,6 +159,7 @@ void Gatherb(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTe
     }
 }
 
+#if __NPU_ARCH__ == 3510
 // The element of dst at byte dstBaseAddr + dstOffset[i] = src[i].
 template <typename T>
 void Scatter(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint32_t>& dstOffset,
@@ -172,7 +173,6 @@ void Scatter(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTe
             detail::gather_from(dst, uint64_t(dstBaseAddr) + to[i], sizeof(T), "Scatter", where)) = from[i];
     }
 }
-#if __NPU_ARCH__ == 3510
 namespace detail {
 template <typename T>
 void scatter_repeats(const LocalTensor<T>& dst, const LocalTensor<T>& src,
