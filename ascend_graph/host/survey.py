@@ -24,8 +24,9 @@ from typing import Any
 
 from ascend_graph.compilation.processes import started
 from ascend_graph.errors import AscendGraphError
+from ascend_graph.host.architecture import ARCHITECTURES, Architecture, processor_with
 from ascend_graph.host.repository import Given, Repository
-from ascend_graph.host.toolkit import host_environment
+from ascend_graph.host.toolkit import PROCESSOR_VARIABLE, host_environment
 
 
 class SurveyError(AscendGraphError):
@@ -240,13 +241,18 @@ def _attempt(root: Path, item: _Found, work: Path, copy: _Copy, time_limit: floa
     reached: State | None = None
     for step in steps(item.path, work, copy, given):
         left = time_limit - (time.monotonic() - started)
-        status = _run(step, log, left)
+        status = _run(step, log, left, given.architecture)
         if status != 0:
             failed = step.name
             limit = f"did not end in {time_limit:g} seconds"
             error = limit if status is None else first_error(_text(log)) or f"ended with status {status}"
             break
         reached = step.reaches
+    if failed == "run" and item.kind is Kind.SAMPLE:
+        named = _named(item.path)
+        if named and given.architecture not in named:
+            names = ", ".join(one.name for one in named)
+            error = f"its kernels are for {names}, and the host stands for {given.architecture.name}"
     # What builds but does not pass all of its own tests is no more than built.
     state = State.BUILT if failed == "run" else reached or State.FAILED
     if _OTHER_DEVICE.search(error):
@@ -301,10 +307,19 @@ def _generating(source: Path) -> tuple[str, ...] | None:
     return None
 
 
+def _named(sample: Path) -> list[Architecture]:
+    """The architectures that a sample's build files name."""
+    text = _text(sample / "CMakeLists.txt")
+    return [one for one in ARCHITECTURES if one.name in text]
+
+
 def _sample_steps(path: Path, work: Path, copy: _Copy, given: Given) -> Iterable[_Step]:
     source = copy.of(path)
     build = work / "build"
-    yield _Step("build", ("cmake", "-S", str(source), "-B", str(build)), work, State.FAILED)
+    # Build files that know the architecture take it, the others build for their own.
+    known = given.architecture in _named(source)
+    chosen = (f"-DCMAKE_ASC_ARCHITECTURES={given.architecture.name}",) if known else ()
+    yield _Step("build", ("cmake", "-S", str(source), "-B", str(build), *chosen), work, State.FAILED)
     yield _Step("build", ("cmake", "--build", str(build)), work, State.BUILT)
     generate, verify = (sorted((source / "scripts").glob(f"{name}*.py")) for name in ("gen_data", "verify_result"))
     for name in ("input", "output"):
@@ -319,13 +334,14 @@ def _sample_steps(path: Path, work: Path, copy: _Copy, given: Given) -> Iterable
         yield _Step("run", ("python3", str(script), *map(str, results)), build, State.RAN)
 
 
-def _run(step: _Step, log: Path, limit: float) -> int | None:
+def _run(step: _Step, log: Path, limit: float, stands_for: Architecture) -> int | None:
     """Run a step with its output in the log; its exit status, or None where it took too long."""
     with log.open("a") as output:
         output.write(f"$ {' '.join(step.command)}\n")
         output.flush()
         begin = output.tell()
-        environment = host_environment(os.environ, None)
+        processor = {PROCESSOR_VARIABLE: processor_with(stands_for, os.environ)}
+        environment = host_environment({**os.environ, **processor}, None)
         environment.pop("ASCEND_GRAPH_HOST", None)
         with started(
             step.command, cwd=step.directory, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 from ascend_graph.cli import main
 from ascend_graph.compilation import compiler
+from ascend_graph.host.architecture import architecture
 from ascend_graph.host.handwritten import undefined_functions
 from ascend_graph.host.package import OperatorPackageError
 from ascend_graph.host.project import ProjectOperator, ProjectSources, host_include_directories
@@ -450,6 +451,46 @@ def test_helpers_are_not_taken_from_other_operators(repository: Path) -> None:
     write(repository, {"math/sub/op_host/deep.cpp": "", "math/add/op_host/sub_def.h": '#include "shared/deep.h"'})
     sources = ProjectSources.find(repository / "math/add")
     assert not [path for path in sources.host if "sub" in path.parts]
+
+
+_SAMPLE = {
+    "CMakeLists.txt": """
+cmake_minimum_required(VERSION 3.16)
+set(CMAKE_ASC_ARCHITECTURES "dav-2201" CACHE STRING "dav-2201 ALSO")
+find_package(ASC REQUIRED)
+project(sample LANGUAGES ASC CXX)
+add_executable(demo sample.asc)
+target_compile_options(demo PRIVATE $<$<COMPILE_LANGUAGE:ASC>:--npu-arch=${CMAKE_ASC_ARCHITECTURES}>)
+""",
+    "sample.asc": """
+#include "acl/acl.h"
+#include "kernel_operator.h"
+#include <cstdio>
+__global__ __aicore__ void architecture(GM_ADDR z) { *(__gm__ int32_t*)z = __NPU_ARCH__; }
+int main() {
+    aclInit(nullptr);
+    aclrtSetDevice(0);
+    void* z;
+    aclrtMalloc(&z, 64, ACL_MEM_MALLOC_HUGE_FIRST);
+    architecture<<<1, nullptr, nullptr>>>((uint8_t*)z);
+    const int status = aclrtSynchronizeDevice();
+    std::printf("kernel of %d on %s\\n", *(int*)z, aclrtGetSocName());
+    return status;
+}
+""",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("also", "state"), [("dav-3510", State.RAN), ("alone", State.OTHER_DEVICE)])
+def test_a_survey_builds_samples_for_its_architecture(tmp_path: Path, also: str, state: State) -> None:
+    """Build files that know it are told; what they build otherwise is for another device."""
+    files = {name: text.replace("ALSO", also) for name, text in _SAMPLE.items()}
+    given = Given(architecture=architecture("dav-3510"))
+    (one,) = survey(write(tmp_path / "samples", files), tmp_path / "work", kinds=[Kind.SAMPLE], given=given).results
+    log = Path(one.log).read_text()
+    assert one.state is state, log
+    assert ("kernel of 3510 on Ascend950" in log) == (state is State.RAN), log
 
 
 def test_a_survey_of_nothing_says_so(tmp_path: Path) -> None:
