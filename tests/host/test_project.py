@@ -172,6 +172,30 @@ def test_in_place_strided_and_empty(package: Path) -> None:
     assert empty == "0"
 
 
+def test_integers_of_four_bits(package: Path) -> None:
+    """Two lie in a byte, the first in its lower half; sizes count them one by one."""
+    result = run(
+        package,
+        """
+        def halves(t, sizes, strides):
+            ints = lambda v: (ctypes.c_int64 * len(v))(*v)
+            return ctypes.c_void_p(api.aclCreateTensor(
+                ints(sizes), ctypes.c_uint64(len(sizes)), 29, ints(strides), ctypes.c_int64(0), 2, ints([2 * t.numel()]),
+                ctypes.c_uint64(1), ctypes.c_void_p(t.data_ptr())))
+        x = torch.tensor([0x21, 0x83, 0xf7], dtype=torch.uint8).npu()
+        y, negated = torch.zeros(3, 2, dtype=torch.float16).npu(), torch.zeros(3, dtype=torch.uint8).npu()
+        arguments = halves(x, [3, 2], [2, 1]), tensor(y), halves(negated, [3, 2], [2, 1])
+        error, size, executor = first_half("Nibbles", *arguments)
+        print(outcome(error or lib.aclnnNibbles(None, ctypes.c_uint64(0), executor, None)), y.flatten().tolist(), negated.tolist())
+        error, size, executor = first_half("Nibbles", halves(x, [2, 3], [1, 2]), tensor(y), halves(negated, [3, 2], [2, 1]))
+        print(outcome(error or lib.aclnnNibbles(None, ctypes.c_uint64(0), executor, None)))
+        """,
+    )
+    whole, view = result.stdout.splitlines()
+    assert whole == "0 [1.0, 2.0, 3.0, -8.0, 7.0, -1.0] [239, 125, 25]", result.stderr
+    assert "parameter x, whose elements are less than a byte, is a view" in view
+
+
 def test_inputs_of_which_the_function_takes_the_values(package: Path) -> None:
     """Scalars, lists of them and values, of any dtype: the kernel has the definition's; in graphs they are tensors."""
     header = (package / "op_api/include/aclnn_numbers_custom.h").read_text()

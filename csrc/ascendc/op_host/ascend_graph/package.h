@@ -460,6 +460,18 @@ class Operator::Call {
                  std::vector<DeviceBuffer>& kept,
                  std::vector<std::pair<const Tensor*, char*>>& results) const {
         void* data = tensor.data;
+        const auto dtype = static_cast<ge::DataType>(tensor.dtype);
+        if (ge::GetSizeByDataType(dtype) > ge::kDataTypeSizeBitOffset) {
+            // Elements that share bytes: no copy can put them in order, and no value is theirs alone.
+            if (in_blocks(tensor.format) || !tensor.is_contiguous() ||
+                (is_output && !parameter.initial.empty()))
+                op_.fail(kParamInvalid, "parameter " + parameter.name +
+                                            ", whose elements are less than a byte, is a view, in blocks, or "
+                                            "has InitValue; a kernel takes it whole and in order");
+            if (is_output && zeroed_)
+                std::memset(data, 0, static_cast<size_t>(ge::GetSizeInBytes(tensor.numel(), dtype)));
+            return data;
+        }
         const size_t item = item_size(tensor);
         if (in_blocks(tensor.format)) {
             if (!tensor.is_contiguous() || tensor.view_offset != 0) {
