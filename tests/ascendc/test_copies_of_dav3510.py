@@ -140,6 +140,10 @@ CASES = [
     *[_case(name, f"Adds(x, x, ({ctype})-50, 256); Adds(y, y, ({ctype})-50, 256); x.SetValue(3, 0); {name}(z.ReinterpretCast<bool>(), {sources}, 75);",
         lambda x, y, z, f=f: _truths(f(_with(x - 50, 3, 0)[:75] != 0, (y - 50)[:75] != 0), z, "bool"), 96, ctype)
         for name, f, sources in (("LogicalAnd", np.logical_and, "x, y"), ("LogicalOr", np.logical_or, "x, y"), ("LogicalXor", np.logical_xor, "x, y"), ("LogicalNot", lambda a, b: ~a, "x")) for ctype in ("float", "int32_t")],
+    *[_case(f"{name}-of-{value}", f"Adds(x, x, ({ctype})-50, 256); x.SetValue(3, 0); y.SetValue(0, ({ctype}){value}); static constexpr {name}Config first = {{false, 0}}; (void)first; {name}{config}(z.ReinterpretCast<bool>(), {sources}, 75);",
+        lambda x, y, z, f=f, value=value: _truths(f(_with(x - 50, 3, 0)[:75] != 0, value != 0), z, "bool"), 96, ctype)
+        for name, f in (("LogicalAnds", np.logical_and), ("LogicalOrs", np.logical_or)) for value in (0, 2) for ctype in ("float", "int32_t")
+        for config, sources in (("", f"x, ({ctype}){value}"), ("", f"({ctype}){value}, x"), ("", "x, y"), ("<first>", "y, x"))],
     *[_case(name, f"{name}(z, {sources}, 75);", lambda x, y, z, f=f: np.r_[f(x[:75], y[:75]), z[75:]], 96, ctype)
         for name, f, sources in (("BitwiseAnd", np.bitwise_and, "x, y"), ("BitwiseOr", np.bitwise_or, "x, y"), ("BitwiseXor", np.bitwise_xor, "x, y"), ("BitwiseNot", lambda a, b: ~a, "x"))
         for ctype in ("int8_t", "uint16_t", "int64_t")],
@@ -194,6 +198,7 @@ BROKEN = {
     "overlap": ("uint32_t to[1] = {8}, from[1] = {1}; BroadcastTiling tiling; GetBroadcastTilingInfo<float>(1, to, from, false, tiling); Broadcast(x, x, to, from, &tiling);", r"Broadcast: dst and src overlap"),
     "limits in place": ("Clamp(x, x, 1.0f, 2.0f, 64);", r"Clamp: dst overlaps a source"),
     "truths in place": ("LogicalNot(x.ReinterpretCast<bool>()[32], x, 64);", r"LogicalNot: dst overlaps a source"),
+    "truths of all in place": ("LogicalAnds(x.ReinterpretCast<bool>()[32], x, 1.0f, 64);", r"LogicalAnds: dst overlaps a source"),
     "sorted in place": ("Sort(x, x, 64);", r"Sort: a source and a result overlap"),
     "merged lists": ("static constexpr SortConfig config = {SortType::MERGE_SORT, true}; Sort<float, false, config>(z, x, 40);", r"Sort: 40 elements; MERGE_SORT takes multiples of 32"),
     "stride": ("SetLoopModePara({2, 2, 4, 40, 4, 64}, DataCopyMVType::OUT_TO_UB);", r"SetLoopModePara: loop1DstStride 40; valid: multiples of 32 below 2\^21 in the unified buffer"),

@@ -136,6 +136,43 @@ void LogicalNot(const LocalTensor<T>& dst, const LocalTensor<U>& src, const uint
     detail::of_elements("LogicalNot", where, dst, count, [](U a) { return a == U(0); }, src);
 }
 
+// Of a tensor and one value for all of its elements, which may be the first element of a tensor.
+#define ASCENDC_LOGICAL_SCALAR(Name, op)                                                                   \
+    struct Name##Config {                                                                                  \
+        bool isReuseSource;                                                                                \
+        int8_t scalarTensorIndex;                                                                          \
+    };                                                                                                     \
+    namespace detail {                                                                                     \
+    constexpr Name##Config kept_##Name = {false, 1};                                                       \
+    }                                                                                                      \
+    template <const Name##Config& config = detail::kept_##Name, typename T, typename U, typename S>        \
+    void Name(const LocalTensor<T>& dst, const U& src0, const S& src1, const uint32_t count,               \
+              Where where = Where()) {                                                                     \
+        using A = typename detail::ElementOf<U>::type;                                                     \
+        using B = typename detail::ElementOf<S>::type;                                                     \
+        constexpr bool has_tensor = !std::is_same<A, U>::value, has_second = !std::is_same<B, S>::value;   \
+        static_assert(std::is_same<T, bool>::value &&                                                      \
+                          (std::is_same<A, bool>::value || detail::is_number<A>) &&                        \
+                          (std::is_same<B, bool>::value || detail::is_number<B>),                          \
+                      #Name " is for numbers and bool, to bool");                                          \
+        static_assert(has_tensor || has_second, #Name ": one source is a tensor of `count` elements");     \
+        if constexpr (has_tensor && has_second) {                                                          \
+            static_assert(config.scalarTensorIndex == 0 || config.scalarTensorIndex == 1,                  \
+                          #Name ": scalarTensorIndex is 0 or 1");                                          \
+            if constexpr (config.scalarTensorIndex == 0) {                                                 \
+                Name<config>(dst, src0.GetValue(0, where), src1, count, where);                            \
+            } else {                                                                                       \
+                Name<config>(dst, src0, src1.GetValue(0, where), count, where);                            \
+            }                                                                                              \
+        } else {                                                                                           \
+            detail::of_elements(                                                                           \
+                #Name, where, dst, count, [](A a, B b) { return (a != A(0)) op(b != B(0)); }, src0, src1); \
+        }                                                                                                  \
+    }
+ASCENDC_LOGICAL_SCALAR(LogicalAnds, &&)
+ASCENDC_LOGICAL_SCALAR(LogicalOrs, ||)
+#undef ASCENDC_LOGICAL_SCALAR
+
 #define ASCENDC_BITWISE(Name, op)                                                                   \
     template <const Name##Config& config = detail::kept_##Name, typename T>                         \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,    \
