@@ -505,7 +505,9 @@ class Operator::Call {
             if (!blocks) last += (size - 1) * tensor.strides[axis];
         }
         if (count == 0) return 0;
-        return static_cast<size_t>(blocks ? count : std::max(count, last + 1)) * item_size(tensor);
+        const int64_t bytes = ge::GetSizeInBytes(blocks ? count : std::max(count, last + 1),
+                                                 static_cast<ge::DataType>(tensor.dtype));
+        return bytes < 0 ? 0 : static_cast<size_t>(bytes);
     }
 
     // What the definition says that an output holds before the kernel starts.
