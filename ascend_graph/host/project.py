@@ -85,6 +85,7 @@ _KERNEL_TYPES = {
     DataType.INT4: "int4b_t",
     DataType.UINT1: "uint1b_t",
 }
+_SELECTS = re.compile(r"^[ \t]*ASCENDC_TPL_SEL\s*\(", re.MULTILINE)
 _ADD_CONFIG = re.compile(r'\bAddConfig\s*\(\s*"(\w+)"')
 #: What AddConfig calls chips with another vector unit, whose kernels are other code than that for the rest.
 _OWN_KERNELS = frozenset({"ascend950", "ascend910_95", "mc62", "mc62cm12a"})
@@ -387,9 +388,21 @@ class ProjectSources:
         return tuple(path for path in self.repository.registrations(named, self.host) if path not in self.host)
 
     def _definitions(self, work: Path) -> Path:
-        """The library that says what the sources of op_host define."""
+        """The library that says what the sources of op_host define, and what headers of kernels alone select."""
         source = toolkit_directory() / "include/op_host/ascend_graph/describe.cpp"
-        return self.host_library("libdefinitions", source, work).build(time_limit=COMPILE_LIMIT)
+        selecting = []
+        for index, header in enumerate(self._selecting_headers()):
+            selecting.append(work / f"op_impl/host/src/selections_{index}.cpp")
+            write_if_different(selecting[-1], f'#include "{header}"\n')
+        return self.host_library("libdefinitions", source, work, more=selecting).build(time_limit=COMPILE_LIMIT)
+
+    def _selecting_headers(self) -> tuple[Path, ...]:
+        """The headers that select instances of kernels and that op_host does not include."""
+        kernel = self.repository.includes(
+            self.kernel, tuple(dict.fromkeys(path.parent for path in self.kernel)), _kernel_include_directories()
+        )
+        seen = set(self.includes.files)
+        return tuple(path for path in kernel.files if path not in seen and _SELECTS.search(code_of(path)))
 
     def describe(self, work: Path) -> Description:
         """What the sources of op_host define: they are compiled and asked.
@@ -430,8 +443,10 @@ class ProjectSources:
         if is_for_others(named, self.repository.given.architecture):
             raise OperatorPackageError(f"{self.project}: {_other_devices(named, self.repository.given)}")
 
-    def host_library(self, name: str, source: Path, work: Path, *, beside: Path | None = None) -> CppLibrary:
-        """A library of the project's host sources and one more, which needs the one beside it."""
+    def host_library(
+        self, name: str, source: Path, work: Path, *, beside: Path | None = None, more: Sequence[Path] = ()
+    ) -> CppLibrary:
+        """A library of the project's host sources and some more, which needs the one beside it."""
         toolkit = toolkit_directory()
         # Before CANN's library, which may have a function of the same name: the loader takes the first.
         linked: tuple[str, ...] = ()
@@ -444,7 +459,7 @@ class ProjectSources:
         found = dict.fromkeys(self.includes.directories)
         return CppLibrary(
             name=name,
-            sources=(source, *self.host),
+            sources=(source, *more, *self.host),
             headers=(*generated, *self.headers, *_toolkit_headers()),
             include_directories=(
                 work / "op_api/include",
@@ -715,7 +730,8 @@ _KINDS = {"optional": ParameterKind.OPTIONAL, "required": ParameterKind.REQUIRED
 
 
 def _description(found: Mapping[str, Any], project: Path, given: Given) -> Description:
-    templates = {one["op"]: one for one in found["templates"]}
+    # Sources that only compute a kernel's key declare its parameters alone.
+    templates = {one["op"]: one for one in sorted(found["templates"], key=lambda one: len(one["instances"]))}
     only = next(iter(templates.values())) if len(templates) == len(found["operators"]) == 1 else None
     operators = tuple(
         _operator(one, templates.get(one["type"]) or templates.get(snake_case(one["type"])) or only, project, given)

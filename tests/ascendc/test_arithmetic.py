@@ -93,7 +93,6 @@ for kind in ("float", "half"):
         Case("Axpy", f"Axpy(z, x, ({kind})0.5, n);", _f(lambda x, y, z: z + x * np.float32(0.5)), _values(kind), None, _values(kind),
              types, rtol, rtol),
         Case("Duplicate", f"Duplicate(z, ({kind})1.5, n);", lambda x, y, z: np.full_like(x, 1.5), _values(kind), types=types),
-        Case("Copy", "Copy(z, x, n);", lambda x, y, z: x, _values(kind), types=types),
     ]  # fmt: skip
 for kind in ("int32_t", "int16_t"):
     types = (kind, kind, kind)
@@ -209,7 +208,7 @@ CASES += [
          lambda x, y, z: np.where(np.arange(256) % 64 < 8, np.float32(2), z), _values("float", 256), None, _values("float", 256), FLOAT),
     Case("Copy repeats", "Copy(z, x, (uint64_t)64, 2, {1, 2, 8, 16});", lambda x, y, z: x.reshape(32, 8)[::2].ravel(),
          _values("float", 256), None, np.zeros(128, np.float32), FLOAT),
-    Case("in place", "Adds(x, x, 1.0f, n); Mul(x, x, x, n); Copy(z, x, n);", lambda x, y, z: (x + 1) * (x + 1), _values("float"),
+    Case("in place", "Adds(x, x, 1.0f, n); Mul(x, x, x, n); DataCopy(z, x, n);", lambda x, y, z: (x + 1) * (x + 1), _values("float"),
          types=FLOAT),
     Case("nothing", "Add(z, x, y, 0);", lambda x, y, z: z, _values("float"), _values("float"), _values("float"), FLOAT),
     Case("bfloat16", "Muls(z, x, (bfloat16_t)1.5f, n);",

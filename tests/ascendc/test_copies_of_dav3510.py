@@ -104,6 +104,8 @@ IN = SET.format("400, 128, 1200, 512", "OUT_TO_UB")
 OUT = SET.format("128, 400, 512, 1200", "UB_TO_OUT")
 ROWS = "DataCopyExtParams rows{2, 20, 8, 0, 0}; DataCopyPadExtParams<float> pad{true, 0, %s, 4.0f};"
 CASES = [
+    *(_case(f"Copy {kind}", "Copy(z, x, 1000);", lambda x, y, z: np.concatenate((x[:1000], z[1000:])), 1024, kind)
+      for kind in ("float", "half", "int32_t", "int16_t")),
     _case("DataCopy-padded", f"{GLOBAL} NdDmaParams<float, 2> p{{{{{{1, 32}}, {{1, 8}}, {{5, 3}}, {{2, 1}}, {{1, 0}}}}, -1.0f}}; NdDmaDci(); DataCopy<float, 2>(z, g, p);",
         lambda x, y, z: _padded(x), 32),
     _case("DataCopy-nearest", f"{GLOBAL} static constexpr NdDmaConfig config = {{true, 3, 1}}; NdDmaParams<float, 1> p{{{{{{2}}, {{1}}, {{4}}}}, 0}}; DataCopy<float, 1, config>(z, g, p);",

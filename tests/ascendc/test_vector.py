@@ -278,7 +278,7 @@ CASES += [
          "Cast(w, t.ReinterpretCast<half>(), RoundMode::CAST_NONE, n); Cast(z, w, RoundMode::CAST_NONE, n);",
          lambda x, y, z: x.astype("f2"), np.resize(np.arange(-64, 64, dtype=np.int8), 384), None, np.zeros(384, "f2"), ("int8_t", "half", "half")),
     Case("Cast in place", "LocalTensor<half> w = x.ReinterpretCast<half>(); Cast(w, x, RoundMode::CAST_RINT, n);"
-         "Copy(z, w, n);", lambda x, y, z: x.astype("f2"), x256, None, np.zeros(256, "f2"), ("float", "float", "half")),
+         "DataCopy(z, w, n);", lambda x, y, z: x.astype("f2"), x256, None, np.zeros(256, "f2"), ("float", "float", "half")),
     Case("ScalarCast", "z.SetValue(0, ScalarCast<float, int32_t, RoundMode::CAST_FLOOR>(x.GetValue(0)));"
          "z.SetValue(1, Cast<float, int32_t, RoundMode::CAST_CEIL>(x.GetValue(0)));"
          "z.SetValue(2, (int32_t)(4 * ToFloat(ToBfloat16(1.25f))));", lambda x, y, z: np.array([1, 2, 5], "i4"), np.array([1.5], "f4"), None,

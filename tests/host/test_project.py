@@ -19,7 +19,7 @@ from ascend_graph import AscendGraphError
 from ascend_graph.cli import main
 from ascend_graph.compilation import BuildError, CppLibrary
 from ascend_graph.host.package import OperatorPackageError
-from ascend_graph.host.project import _macros, build_project_package
+from ascend_graph.host.project import ProjectSources, _macros, build_project_package
 from ascend_graph.prototypes import DataType, parse_file, parse_text
 from ascend_graph.prototypes.loading import read_all
 
@@ -291,6 +291,21 @@ def test_the_tiling_function_picks_the_instance_of_a_template(package: Path) -> 
     assert "Pick: 5 is no declared value of the template parameter factor" in undeclared, result.stderr
     assert "kernel pick: tiling key" in unselected
     assert "selects none of the instances" in unselected
+
+
+def test_a_kernel_may_select_its_instances_itself(tmp_path: Path) -> None:
+    """Its header does, and op_host includes only what declares the parameters."""
+    project = shutil.copytree(PROJECT, tmp_path / "project")
+    header = project / "op_kernel/pick_tiling_key.h"
+    declared, selects, selected = header.read_text().partition("ASCENDC_TPL_SEL(")
+    header.write_text(declared)
+    (project / "op_kernel/pick_instances.h").write_text(f'#include "pick_tiling_key.h"\n{selects}{selected}')
+    kernel = project / "op_kernel/pick.cpp"
+    kernel.write_text(kernel.read_text().replace("pick_tiling_key.h", "pick_instances.h"))
+    whole, split = (ProjectSources.find(one).describe(tmp_path / one.name) for one in (PROJECT, project))
+    instances = [{o.prototype.op_type: o.instances for o in one.operators}["Pick"] for one in (whole, split)]
+    assert len(instances[0]) == 8
+    assert sorted(instances[0]) == sorted(instances[1])
 
 
 def test_a_bank_of_tuned_tilings_has_no_records(package: Path) -> None:

@@ -732,12 +732,14 @@ void Copy(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint64_t m
     detail::copy_repeats(dst, src, detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "Copy", where),
                          repeatTime, repeatParams, where);
 }
+#if __NPU_ARCH__ == 3510
 template <typename T, bool isSetMask = true>
 void Copy(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint32_t count, Where where = Where()) {
     using B = detail::Bits<T>;
     detail::on_count("Copy", where, count, dst.template ReinterpretCast<B>(), detail::same_op(),
                      src.template ReinterpretCast<B>());
 }
+#endif
 template <typename T>
 void Duplicate(const LocalTensor<T>& dst, const detail::Same<T>& scalarValue, const int32_t& count,
                Where where = Where()) {

@@ -6,8 +6,14 @@
 
 namespace AscendC {
 
+// Of the types that CANN gives them on either side.
+#ifdef __CCE__
 constexpr int32_t BLOCK_CUBE = 16;
-constexpr int32_t ONE_BLK_SIZE = 32;
+constexpr uint16_t ONE_BLK_SIZE = 32;
+#else
+constexpr uint32_t BLOCK_CUBE = 16;
+constexpr uint32_t ONE_BLK_SIZE = 32;
+#endif
 
 // How TopK lays out its results: rows of whole blocks of 32 bytes, or, of rows of 32 elements, one after the
 // other.
