@@ -1,7 +1,9 @@
-// Sizes of ge::DataType's elements.
+// Sizes of ge::DataType's elements, and where they lie.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 
 namespace ascend_graph::host {
 
@@ -31,6 +33,16 @@ inline size_t item_size(int dtype) {
         default:
             return 1;
     }
+}
+
+// Whether two elements lie in a byte: int4, float4_e2m1, float4_e1m2.
+inline bool is_four_bits(int dtype) { return dtype == 29 || dtype == 40 || dtype == 41; }
+
+// Bytes before an element of a storage; nothing for one that does not begin with a byte.
+inline std::optional<int64_t> byte_offset(int dtype, int64_t elements) {
+    if (!is_four_bits(dtype)) return elements * static_cast<int64_t>(item_size(dtype));
+    if (elements % 2 != 0) return std::nullopt;
+    return elements / 2;
 }
 
 }  // namespace ascend_graph::host

@@ -19,15 +19,29 @@ extern "C" float aclFloat16ToFloat(uint16_t value);  // libascendcl.so
 
 namespace {
 
-struct Kernels {
-    std::mutex mutex;
-    std::unordered_map<std::string, KernelEntry> entries;
-    std::unordered_map<std::string, ascendgraphPrepare> preparers;
+// What operator packages register, by the operators' types; the first of a type stays.
+template <typename Function>
+class Registered {
+  public:
+    void add(const char* op_type, Function function) {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        functions_.emplace(op_type, function);
+    }
+    // Null where there is none.
+    Function find(const char* op_type) {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        const auto found = functions_.find(op_type);
+        return found == functions_.end() ? nullptr : found->second;
+    }
+    static Registered& get() {
+        static Registered& instance = *new Registered;  // outlives the static objects of operator packages
+        return instance;
+    }
+
+  private:
+    std::mutex mutex_;
+    std::unordered_map<std::string, Function> functions_;
 };
-Kernels& kernels() {
-    static Kernels& instance = *new Kernels;  // outlives the static objects of operator packages
-    return instance;
-}
 
 ascendgraphPythonCaller python_caller = nullptr;
 ascendgraphFunctionPreparer function_preparer = nullptr;
@@ -163,7 +177,7 @@ ACL_EXPORT int ascendgraphAddTensor(aclOpExecutor* executor, const aclTensor* te
         return 0;
     }
     auto* copied = executor->arena.allocate<Tensor>(1);
-    executor->copy(*tensor, *copied);
+    if (const int error = executor->copy(*tensor, *copied)) return error;
     executor->add(ValueKind::kTensor, 1).tensors = copied;
     return 0;
 }
@@ -180,7 +194,7 @@ ACL_EXPORT int ascendgraphAddTensorList(aclOpExecutor* executor, const aclTensor
     for (size_t n = 0; n < count; ++n) {
         if (list->tensors[n] == nullptr)
             return executor->missing(required_name != nullptr ? required_name : "tensor list element");
-        executor->copy(*list->tensors[n], copied[n]);
+        if (const int error = executor->copy(*list->tensors[n], copied[n])) return error;
     }
     executor->add(ValueKind::kTensorList, count).tensors = copied;
     return 0;
@@ -320,25 +334,16 @@ ACL_EXPORT void* NnopbaseGetUserHandle(void* executor) {
 }
 
 ACL_EXPORT void ascendgraphRegisterKernel(const char* op_type, KernelEntry entry) {
-    std::lock_guard<std::mutex> lock(kernels().mutex);
-    kernels().entries.emplace(op_type, entry);
+    Registered<KernelEntry>::get().add(op_type, entry);
 }
-
 ACL_EXPORT KernelEntry ascendgraphFindKernel(const char* op_type) {
-    std::lock_guard<std::mutex> lock(kernels().mutex);
-    auto found = kernels().entries.find(op_type);
-    return found == kernels().entries.end() ? nullptr : found->second;
+    return Registered<KernelEntry>::get().find(op_type);
 }
-
 ACL_EXPORT void ascendgraphRegisterPreparer(const char* op_type, ascendgraphPrepare prepare) {
-    std::lock_guard<std::mutex> lock(kernels().mutex);
-    kernels().preparers.emplace(op_type, prepare);
+    Registered<ascendgraphPrepare>::get().add(op_type, prepare);
 }
-
 ACL_EXPORT ascendgraphPrepare ascendgraphFindPreparer(const char* op_type) {
-    std::lock_guard<std::mutex> lock(kernels().mutex);
-    auto found = kernels().preparers.find(op_type);
-    return found == kernels().preparers.end() ? nullptr : found->second;
+    return Registered<ascendgraphPrepare>::get().find(op_type);
 }
 
 ACL_EXPORT void ascendgraphSetPythonCaller(ascendgraphPythonCaller caller) { python_caller = caller; }

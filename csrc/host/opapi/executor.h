@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -79,7 +80,8 @@ struct Executor {
     KeptCall* place;              // where it goes when it has run; null where it is not kept
     std::vector<int64_t> byte_offsets;  // of an executor that may be kept: of its tensors, in their storages
 
-    void copy(const aclTensor& source, Tensor& target) {
+    // Says what is wrong with the source and returns its error; 0 where nothing is.
+    int copy(const aclTensor& source, Tensor& target) {
         const auto* dims = arena.copy(source.sizes(), 2 * source.rank);
         char* data = static_cast<char*>(source.storage);
         if (in_blocks(source.format)) {
@@ -93,12 +95,14 @@ struct Executor {
                       static_cast<int32_t>(source.kept_rank),
                       arena.copy(source.kept(), source.kept_rank),
                       source.offset};
-            return;
+            return 0;
         }
-        const int64_t offset = source.offset * static_cast<int64_t>(item_size(source.dtype));
-        if (data != nullptr) data += offset;
-        if (place != nullptr) byte_offsets.push_back(offset);
+        const std::optional<int64_t> offset = byte_offset(source.dtype, source.offset);
+        if (!offset) return within_a_byte(source);
+        if (data != nullptr) data += *offset;
+        if (place != nullptr) byte_offsets.push_back(*offset);
         target = {data, source.dtype, static_cast<int32_t>(source.rank), dims, dims + source.rank};
+        return 0;
     }
 
     Value& add(ValueKind kind, uint64_t length = 0) {
@@ -126,6 +130,15 @@ struct Executor {
         return ascendgraphFail(
             kParamNullptr,
             (std::string("aclnn") + op_type + ": required parameter '" + name + "' is null").c_str());
+    }
+
+    int within_a_byte(const aclTensor& tensor) const {
+        const std::string offset = std::to_string(tensor.offset);
+        return ascendgraphFail(kParamInvalid,
+                               (std::string("aclnn") + op_type + ": a tensor of aclDataType " +
+                                std::to_string(tensor.dtype) + " has the storage offset " + offset +
+                                "; two elements lie in a byte, so that the offset must be even")
+                                   .c_str());
     }
 
     // What was prepared knows the tensors' addresses.
