@@ -313,3 +313,30 @@ def test_without_pipe(kernel) -> None:
 
 def test_events(kernel) -> None:
     assert kernel("events", X, np.zeros(1, np.float32))[0] == (192 * 1024 - 1024) // 4
+
+
+@pytest.mark.parametrize("name", ["fp8_e4m3fn_t", "fp8_e5m2_t", "fp8_e8m0_t", "hifloat8_t", "complex32", "complex64"])
+def test_types_that_are_only_stored(build: Build, tools: Toolkit, name: str) -> None:
+    """Copied from and to global memory, as elements and as bytes, also where nothing computes with them."""
+    width = {"complex32": 4, "complex64": 8}.get(name, 1)
+    code = f"""
+    #include "kernel_operator.h"
+    using namespace AscendC;
+    static_assert(sizeof({name}) == {width} && std::is_same<AscendC::{name}, {name}>::value, "");
+    extern "C" __global__ __aicore__ void copied(GM_ADDR x, GM_ADDR z) {{
+        TPipe pipe;
+        TBuf<TPosition::VECCALC> buffer;
+        pipe.InitBuffer(buffer, 256);
+        GlobalTensor<{name}> in, out;
+        in.SetGlobalBuffer((__gm__ {name}*)x), out.SetGlobalBuffer((__gm__ {name}*)z);
+        LocalTensor<{name}> local = buffer.Get<{name}>();
+        DataCopyPad(local, in, DataCopyExtParams{{1, 100 * {width} / 8, 0, 0, 0}}, DataCopyPadExtParams<{name}>{{false, 0, 0, {name}()}});
+        PipeBarrier<PIPE_ALL>();
+        DataCopyPad(out, local, DataCopyExtParams{{1, 100 * {width} / 8, 0, 0, 0}});
+    }}
+    """
+    x, z = np.arange(128, dtype=np.uint8), np.zeros(128, np.uint8)
+    assert launch(build(code), "copied", 1, x, z) == 0, tools.message()
+    count = 100 * width // 8
+    assert z[:count].tolist() == x[:count].tolist()
+    assert not z[count:].any()

@@ -40,6 +40,25 @@ extern "C" __global__ __aicore__ void by_macro(GM_ADDR to) {
     ((__gm__ int32_t*)to)[8 + GetBlockIdx()] = 100 + GetBlockIdx();
 #endif
 }
+// What is for the other kind of core is not made: there is no such structure for it.
+template <int32_t mode, int32_t core>
+struct Only;
+template <>
+struct Only<1, AIV> {
+    static constexpr int32_t value = 100;
+};
+template <int32_t mode>
+__aicore__ inline int32_t OnlyForVectors() {
+    return Only<mode, g_coreType>::value;
+}
+extern "C" __global__ __aicore__ void not_made(GM_ADDR to) {
+    if ASCEND_IS_AIV {
+        ((__gm__ int32_t*)to)[8 + GetBlockIdx()] = OnlyForVectors<1>() + GetBlockIdx();
+    }
+    if ASCEND_IS_NOT_AIV {
+        ((__gm__ int32_t*)to)[GetBlockIdx()] = 10 + GetBlockIdx();
+    }
+}
 extern "C" __global__ __aicore__ void one_vector_core(GM_ADDR to) {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_1);
     Operation operation;
@@ -106,6 +125,7 @@ def _written(to: np.ndarray) -> list[int]:
     [
         ("by_constant", BOTH),
         ("by_macro", BOTH),
+        ("not_made", BOTH),
         ("one_vector_core", [10, 11, 100, 101]),
         ("vectors_alone", [100, 101]),
         ("cubes_alone", [10, 11]),
@@ -196,10 +216,14 @@ extern "C" __global__ __aicore__ void plain(GM_ADDR to) {{ ((__gm__ int32_t*)to)
     [
         ("explicit specialization in non-namespace scope", "does not take explicit specialisations inside a class"),
         ("internal compiler error: in tsubst", "breaks on this source"),
+        ("no member named 'x'", ""),
     ],
 )
 def test_what_needs_another_compiler(tools: Toolkit, tmp_path: Path, said: str, why: str) -> None:
-    """What g++ takes from version 14 on, or breaks on; before, a clang++ on the path does, and without one the message says so."""
+    """What g++ takes from version 14 on, or breaks on, or refuses: a clang++ on the path may take it, as the device's compiler is one.
+
+    Without one the message says so where it is g++'s fault; where neither takes a source it is g++'s.
+    """
     source = tmp_path / "inside.asc"
     source.write_text(
         "struct A { template <int n> int f(); template <> int f<1>() { return 1; } };\nint g() { return A().f<1>(); }\n"
@@ -222,9 +246,14 @@ def test_what_needs_another_compiler(tools: Toolkit, tmp_path: Path, said: str, 
 
     without = run()
     assert without.returncode == 1
+    assert said in without.stderr
     assert why in without.stderr
-    assert "ASCENDC_HOST_CXX" in without.stderr
+    assert ("ASCENDC_HOST_CXX" in without.stderr) is bool(why)
     clang = tmp_path / "clang++-16"
+    clang.write_text("#!/bin/sh\necho neither >&2; exit 1\n")
+    clang.chmod(0o755)
+    neither = run()
+    assert (neither.returncode, "neither" in neither.stderr, said in neither.stderr) == (1, bool(why), not why)
     clang.write_text(
         '#!/bin/sh\ncase "$*" in *-fno-gnu-unique*) exit 1;; esac\nfor last; do :; done\necho compiled > "$last"\n'
     )

@@ -58,7 +58,7 @@ struct Product {
         DataCopy(bl, b, Nd2NzParams(1, k, n, 0, n, rows, 1, 0));
         if constexpr (sizeof(T) == 2) {
             for (uint32_t i = 0; i < kb; ++i) {
-                LoadData(right[i * nb * 256], bl[i * 256], LoadData2DParams(0, nb, kb, 0, 0, true, 0));
+                LoadData(right[i * nb * 256], bl[i * 256], LoadData2DParams(0, nb, kb, 0, 0, true, inc));
             }
         } else if constexpr (sizeof(T) == 1) {
             for (uint32_t i = 0; i < kb; ++i) {  // squares of 32 x 32: two columns of fractals
@@ -111,6 +111,7 @@ PRODUCT(half_twice, half, float, float, MmadParams(0, 0, 0, false, 2, false, fal
 PRODUCT(bf16_float, bfloat16_t, float, float, MmadParams(), QuantMode_t::NoQuant, false)
 PRODUCT(int8_int32, int8_t, int32_t, int32_t, MmadParams(), QuantMode_t::NoQuant, false)
 PRODUCT(int8_half, int8_t, int32_t, half, MmadParams(), QuantMode_t::DEQF16, false)
+PRODUCT(half_scaled, half, float, half, MmadParams(), QuantMode_t::QF322F16_PRE, false)
 
 // Both operands through LoadData3DParamsV2: A as it is or turned, B with its rows along k.
 extern "C" __global__ __cube__ void patches(GM_ADDR x, GM_ADDR y, GM_ADDR z, uint32_t turned) {
@@ -272,6 +273,56 @@ def test_product(library: ctypes.CDLL, tools: Toolkit, kernel: str, source: type
     z = np.zeros((m, n), target)
     assert launch(library, kernel, 1, x, y, z, m, n, k) == 0, tools.message()
     np.testing.assert_array_equal(z, result(a @ b).astype(target))
+
+
+def test_scales_that_this_architecture_lacks_are_refused(library: ctypes.CDLL, tools: Toolkit) -> None:
+    tools.seam.seam_clear()
+    x, z = np.zeros((16, 16), np.float16), np.zeros((16, 16), np.float16)
+    launch(library, "half_scaled", 1, x, x, z, 16, 16, 16)
+    assert "quantPre 13 is dav-3510's; this architecture has NoQuant, F322F16, F322BF16, (V)DEQF16" in tools.message()
+
+
+def test_scales_of_columns_on_dav3510(build: Build, tools: Toolkit, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Floats scaled by one number for each column, as floats and as halves; and by one for all."""
+    monkeypatch.setenv("ASCEND_GRAPH_HOST_SOC", "Ascend950PR_9589")
+    code = """
+    #include "kernel_operator.h"
+    using namespace AscendC;
+    template <typename T>
+    __aicore__ inline void Store(GM_ADDR z, const LocalTensor<float>& sums, QuantMode_t mode) {
+        GlobalTensor<T> out;
+        out.SetGlobalBuffer((__gm__ T*)z, 256);
+        DataCopyCO12DstParams params(16, 16, 16, 16, mode, 0, false, true);
+        DataCopy(out, sums, params);
+    }
+    extern "C" __global__ __cube__ void scaled(GM_ADDR x, GM_ADDR scales, GM_ADDR wide, GM_ADDR narrow, GM_ADDR same) {
+        LocalMemAllocator<Hardware::L1> l1;
+        LocalMemAllocator<Hardware::L0C> l0c;
+        auto sums = l0c.Alloc<float>(256);
+        for (int i = 0; i < 256; ++i) sums.SetValue(i, ((__gm__ float*)x)[i]);
+        auto words = l1.Alloc<TPosition::C1, uint64_t>(16);
+        auto columns = LocalTensor<uint64_t>(TPosition::C2PIPE2GM, 0, 16);
+        GlobalTensor<uint64_t> from;
+        from.SetGlobalBuffer((__gm__ uint64_t*)scales, 16);
+        DataCopy(words, from, 16);
+        PipeBarrier<PIPE_ALL>();
+        DataCopy(columns, words, 16);
+        SetFixPipeConfig(columns);
+        Store<float>(wide, sums, QuantMode_t::VQF322F32_PRE);
+        Store<half>(narrow, sums, QuantMode_t::VQF322F16_PRE);
+        SetFixpipePreQuantFlag(((__gm__ uint64_t*)scales)[2]);
+        Store<float>(same, sums, QuantMode_t::QF322F32_PRE);
+    }
+    """
+    x = np.random.default_rng(4).integers(-50, 50, (16, 16)).astype(np.float32)
+    scales = np.arange(1, 17, dtype=np.float32) / 4
+    words = scales.view(np.uint32).astype(np.uint64)
+    wide, narrow, same = np.zeros((16, 16), np.float32), np.zeros((16, 16), np.float16), np.zeros((16, 16), np.float32)
+    library = build(code, "--npu-arch=dav-3510")
+    assert launch(library, "scaled", 1, x, words, wide, narrow, same) == 0, tools.message()
+    np.testing.assert_array_equal(wide, x * scales)
+    np.testing.assert_array_equal(narrow, (x * scales).astype(np.float16))
+    np.testing.assert_array_equal(same, x * scales[2])
 
 
 def test_an_element_is_the_same_wherever_it_lies(library: ctypes.CDLL, tools: Toolkit) -> None:
@@ -471,7 +522,7 @@ __aicore__ inline void RunConstant(GM_ADDR a, GM_ADDR b, GM_ADDR c, const TCubeT
     bg.SetGlobalBuffer((__gm__ half*)b, 64 * 32);
     cg.SetGlobalBuffer((__gm__ float*)c, 32 * 32);
     Matmul<Plain<half>, Plain<half>, Plain<float>, Plain<float>, constants> mm;
-    REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), mm, tiling);
+    REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), mm, (void*)tiling);
     if (GetBlockIdx() != 0) return;
     if (shape) mm.SetOrgShape(32, 32, 64);
     mm.SetTensorA(ag);

@@ -300,3 +300,52 @@ def test_output(library: ctypes.CDLL, capfd: pytest.CaptureFixture[str]) -> None
         "0 1 ",
         "220 32 196608 1",
     ]
+
+
+KEYS = """
+#include "kernel_operator.h"
+struct One { int32_t value; };
+struct Two { int32_t first, second; };
+extern "C" __global__ __aicore__ void keyed(GM_ADDR tiling, GM_ADDR to) {
+    __gm__ int32_t* result = (__gm__ int32_t*)to;
+    REGISTER_TILING_DEFAULT(One);
+    REGISTER_TILING_FOR_TILINGKEY("(TILING_KEY_VAR & 0xF0) == 16 && !(TILING_KEY_VAR > 17)", Two);
+    REGISTER_TILING_FOR_TILINGKEY("TILING_KEY_VAR == 40 && MODE == 1", Two);
+    result[0] = TILING_KEY_VAR >= 16 ? 1 : 0;
+    if (TILING_KEY_VAR == 16) {
+        GET_TILING_DATA_WITH_STRUCT(Two, data, tiling);
+        result[1] = data.second;
+    } else {
+        GET_TILING_DATA(data, tiling);
+        result[1] = data.value;
+    }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        (3, [0, 7]),
+        (16, [1, 9]),
+        (18, [1, 7]),
+        (32, [1, 7]),
+        (17, "tiling key 17 has the structure Two (REGISTER_TILING_FOR_TILINGKEY: (TILING_KEY_VAR & 0xF0) == 16"),
+        (
+            40,
+            "tiling key 40 may have the structure Two (REGISTER_TILING_FOR_TILINGKEY: TILING_KEY_VAR == 40 && MODE == 1",
+        ),
+    ],
+)
+def test_structures_of_some_tiling_keys(build: Build, tools: Toolkit, key: int, expected: list[int] | str) -> None:
+    """GET_TILING_DATA reads the default's, and is refused where the key has, or may have, another."""
+    library = build(KEYS)
+    tiling, z = np.array([7, 9], np.int32), np.zeros(8, np.int32)
+    tools.seam.seam_clear()
+    tools.seam.ascendcHostSetTilingKey(ctypes.c_uint64(key))
+    status = launch(library, "keyed", 1, tiling, z)
+    if isinstance(expected, str):
+        assert expected in tools.message()
+        assert "write GET_TILING_DATA_WITH_STRUCT" in tools.message()
+    else:
+        assert (status, z[:2].tolist()) == (0, expected), tools.message()

@@ -36,6 +36,7 @@ class Entry:
 _GROUPS = {
     "antiquantization.h": "Dequantisation of integers by groups",
     "arithmetic.h": "Vector arithmetic, moves and fills",
+    "beneath.h": "Beneath the API: functions on plain addresses",
     "broadcast.h": "Broadcast to shapes that are known as the kernel runs (dav-3510)",
     "cast.h": "Type conversion",
     "compare.h": "Comparison and selection",

@@ -193,7 +193,12 @@ _CLANG = ("clang++", *(f"clang++-{version}" for version in range(25, 13, -1)))
 
 
 class OtherCompilerError(AscendGraphError):
-    """A source specialises a template inside a class, which the compiler does not take, or the compiler breaks on it."""
+    """The compiler does not take a source; another one may: the device's own is a clang."""
+
+    @property
+    def known(self) -> str:
+        """The line that says that it is the compiler's fault: a specialisation inside a class, or it breaks; or empty."""
+        return next((line for line in str(self).splitlines() if _INSIDE_CLASS in line or _BROKEN in line), "")
 
 
 class Steps:
@@ -218,20 +223,23 @@ class Steps:
         """A step that may show that the source needs another compiler.
 
         Raises:
-            OtherCompilerError: it does, and the user has named none.
+            OtherCompilerError: it fails, the user has named no compiler, and another one may take it.
         """
         if self._dry_run or not self._may_choose:
             self.run(arguments)
             return
         done = subprocess.run([*self._compiler, *arguments], check=False, stderr=subprocess.PIPE)
         said = done.stderr.decode(errors="replace")
-        if done.returncode != 0 and (_INSIDE_CLASS in said or _BROKEN in said):
-            raise OtherCompilerError(said)
+        error = OtherCompilerError(said)
+        if done.returncode != 0 and error.known:
+            raise error
         if done.returncode != 0 and _BY_ARGUMENTS.search(said):
             newer = subprocess.run([*self._compiler, *arguments, "-std=gnu++20"], check=False, stderr=subprocess.PIPE)
             if newer.returncode == 0:
                 sys.stderr.write(newer.stderr.decode(errors="replace"))
                 return
+        if done.returncode != 0 and _clang() is not None:
+            raise error
         sys.stderr.write(said)
         if done.returncode != 0:
             raise SystemExit(done.returncode if done.returncode > 0 else 1)
@@ -242,28 +250,43 @@ class Steps:
         Raises:
             CompilerOptionError: there is none.
         """
-        clang = next(filter(None, map(shutil.which, _CLANG)), None)
+        clang = _clang()
         if clang is None:
-            said = next(line for line in str(error).splitlines() if _INSIDE_CLASS in line or _BROKEN in line)
             why = (
                 "breaks on this source"
-                if _BROKEN in said
+                if _BROKEN in error.known
                 else "does not take explicit specialisations inside a class, which this source has"
             )
             raise CompilerOptionError(
                 f"bisheng: {self._compiler[0]} {why}; install clang++ (14 or newer), or name another compiler in "
-                f"ASCENDC_HOST_CXX, such as g++ from version 14 on. What it said: {said}"
+                f"ASCENDC_HOST_CXX, such as g++ from version 14 on. What it said: {error.known}"
             )
-        return _ClangSteps(self._dry_run, [clang])
+        return _ClangSteps(self._dry_run, [clang], "" if error.known else str(error))
+
+
+def _clang() -> str | None:
+    return next(filter(None, map(shutil.which, _CLANG)), None)
 
 
 class _ClangSteps(Steps):
-    """The steps of a compilation whose options were meant for g++."""
+    """The steps of a compilation whose options were meant for g++.
+
+    ``said`` is what g++ had to say, where that is worth more than what clang++ says of the same source.
+    """
+
+    def __init__(self, dry_run: bool, compiler: Sequence[str], said: str) -> None:
+        super().__init__(dry_run, compiler)
+        self._said = said
 
     def run(self, arguments: Sequence[str]) -> None:
         # Directories of headers are no use to the step behind the preprocessor, which g++ takes without a word.
         known = (argument for argument in arguments if argument not in _OF_GCC_ALONE)
-        super().run(["-Wno-unused-command-line-argument", *known])
+        command = [*self._compiler, "-Wno-unused-command-line-argument", *known]
+        done = subprocess.run(command, check=False, stderr=subprocess.PIPE)
+        failed = done.returncode != 0
+        sys.stderr.write(self._said if failed and self._said else done.stderr.decode(errors="replace"))
+        if failed:
+            raise SystemExit(done.returncode if done.returncode > 0 else 1)
 
 
 @dataclass(frozen=True, slots=True)

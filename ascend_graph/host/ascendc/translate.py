@@ -238,7 +238,7 @@ def _stub_parameter(parameter: Parameter) -> str:
 
 
 def _signature(kernel: Kernel) -> str:
-    parameters = ["uint32_t blockDim", "aclrtStream stream", *map(_stub_parameter, kernel.parameters)]
+    parameters = ["uint32_t ascendc_blocks", "aclrtStream ascendc_stream", *map(_stub_parameter, kernel.parameters)]
     return f"uint32_t aclrtlaunch_{kernel.name}({', '.join(parameters)})"
 
 
@@ -297,6 +297,6 @@ def launch_stub(kernel: Kernel) -> str:
     arguments = "".join(f", {value}" for value in values)
     using = f"using namespace {kernel.namespace}; " if kernel.namespace else ""
     return (
-        f'extern "C" {_signature(kernel)} {{ {using}return ::ascendc_host::launch("{kernel.name}", blockDim, stream, '
+        f'extern "C" {_signature(kernel)} {{ {using}return ::ascendc_host::launch("{kernel.name}", ascendc_blocks, ascendc_stream, '
         f"[](const auto&... a_) {{ {qualified}(a_...); }}{arguments}); }}\n"
     )

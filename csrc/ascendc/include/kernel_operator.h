@@ -4,6 +4,7 @@
 
 #include "ascendc_host/antiquantization.h"
 #include "ascendc_host/arithmetic.h"
+#include "ascendc_host/beneath.h"
 #include "ascendc_host/broadcast.h"
 #include "ascendc_host/cast.h"
 #include "ascendc_host/communication.h"

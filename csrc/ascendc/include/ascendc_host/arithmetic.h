@@ -763,25 +763,6 @@ void Duplicate(const LocalTensor<T>& dst, const detail::Same<T>& scalarValue, co
         dst, scalarValue, detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "Duplicate", where),
         repeatTime, dstBlockStride, dstRepeatStride, where);
 }
-// What CANN has beneath Duplicate, on an address in the unified buffer and under the mask that is set:
-// operators of CANN call it.
-template <typename T>
-void DuplicateIntrinsicsImpl(__ubuf__ T* dst, T scalarValue, uint8_t repeatTime, uint16_t dstBlockStride,
-                             uint8_t dstRepeatStride, Where where = Where()) {
-    ascendc_host::Block& block = ascendc_host::enter(where);
-    const auto* begin = reinterpret_cast<const T*>(block.memory(ascendc_host::Memory::ub));
-    const size_t bytes = ascendc_host::memory_bytes(ascendc_host::Memory::ub);
-    if (dst < begin || dst >= begin + bytes / sizeof(T)) {
-        ascendc_host::fail(
-            block, where,
-            ascendc_host::format("Duplicate: dst is not in the unified buffer of %zu bytes", bytes));
-    }
-    const auto at = static_cast<uint32_t>((dst - begin) * sizeof(T));
-    const LocalTensor<T> tensor(TPosition::VECCALC, at, static_cast<uint32_t>((bytes - at) / sizeof(T)),
-                                where);
-    detail::duplicate_repeats<T>(tensor, scalarValue, detail::register_mask(), repeatTime, dstBlockStride,
-                                 dstRepeatStride, where);
-}
 
 }  // namespace AscendC
 

@@ -1,4 +1,4 @@
-// Complex numbers of dav-3510, for copies and arithmetic on the first elements of tensors.
+// Complex numbers: copies everywhere, and arithmetic on the first elements of tensors on dav-3510.
 #ifndef ASCENDC_HOST_COMPLEX_H
 #define ASCENDC_HOST_COMPLEX_H
 
@@ -23,10 +23,8 @@ struct Complex {
     T imag;
 };
 
-#if __NPU_ARCH__ == 3510
 using complex32 = Complex<half>;
 using complex64 = Complex<float>;
-#endif
 
 namespace detail {
 
@@ -73,9 +71,7 @@ Complex<T> divide(const Complex<T>& a, const Complex<T>& b) {
 
 }  // namespace AscendC
 
-#if __NPU_ARCH__ == 3510
 using AscendC::complex32;
 using AscendC::complex64;
-#endif
 
 #endif  // ASCENDC_HOST_COMPLEX_H

@@ -486,12 +486,19 @@ inline float scale_of(uint64_t word) {
 }
 // Whether a mode changes the type alone.
 constexpr bool is_cast(QuantMode_t mode) { return mode == NoQuant || mode == F322F16 || mode == F322BF16; }
+// Whether a mode has a scale for each column.
+constexpr bool is_by_column(QuantMode_t mode) {
+    return mode == VDEQF16 || mode == VQF322B8_PRE || mode == VREQ8 || mode == VQS322BF16_PRE ||
+           mode == VQF322F32_PRE || mode == VQF322F16_PRE || mode == VQF322BF16_PRE;
+}
+// Whether the architecture has it.
+constexpr bool is_known(QuantMode_t mode) { return __NPU_ARCH__ == 3510 || mode <= VREQ8; }
 template <typename T, typename U>
 T fix_element(U value, bool relu, QuantMode_t mode, const uint64_t* scales, uint64_t scalar,
               uint32_t column) {
     if (relu && value < U(0)) value = U(0);
     if (is_cast(mode)) return convert<T>(value, RoundMode::CAST_NONE);
-    const bool by_column = mode == VDEQF16 || mode == VQF322B8_PRE || mode == VREQ8;
+    const bool by_column = is_by_column(mode);
     const float scale = scale_of(by_column && scales != nullptr ? scales[column] : scalar);
     const float scaled = static_cast<float>(value) * scale;
     if constexpr (sizeof(T) == 1) {
@@ -509,6 +516,13 @@ void fixpipe(const LocalTensor<U>& src, const FixpipeParamsV220& p, CO2Layout la
              const Where& where, const Store& store) {
     ascendc_host::require_whole_bytes<T>();
     require_position(src, ascendc_host::Memory::l0c, "Fixpipe", "src", where);
+    if (!is_known(p.quantPre)) {
+        ascendc_host::fail(
+            ascendc_host::current(), where,
+            ascendc_host::format("Fixpipe: quantPre %d is dav-3510's; this architecture has NoQuant, "
+                                 "F322F16, F322BF16, (V)DEQF16, (V)QF322B8_PRE and (V)REQ8",
+                                 static_cast<int>(p.quantPre)));
+    }
     const uint32_t width = layout == CO2Layout::NZ && sizeof(T) == 1     ? 32
                            : layout == CO2Layout::NZ && p.isChannelSplit ? 8
                                                                          : 16;
@@ -589,7 +603,7 @@ CO2Layout layout_of(const FixpipeParams<S>& p) {
     return p.nz2ndParams.nz2ndEn ? CO2Layout::ROW_MAJOR : CO2Layout::NZ;
 }
 inline const uint64_t* column_scales(const DataCopyCO12DstParams& p, const Where& where) {
-    if (p.quantPre != VDEQF16 && p.quantPre != VQF322B8_PRE && p.quantPre != VREQ8) return nullptr;
+    if (!is_by_column(p.quantPre)) return nullptr;
     const auto& block = ascendc_host::current();
     if (block.fixpipe.scales_bytes < p.nSize * sizeof(uint64_t)) {
         ascendc_host::fail(block, where,

@@ -123,6 +123,8 @@ class AscendCUtils {
         }
         block.control |= int64_t{1} << 48;
     }
+    // What GatherMask has taken.
+    static int64_t GetRsvdCnt() { return static_cast<int64_t>(ascendc_host::current().gathered); }
     static int32_t GetBitSize(int32_t byteSize) { return byteSize * 8; }
     static int32_t GetC0Size() { return 32; }
     static int32_t GetC0Count(int32_t dtypeSize) { return GetC0Size() / dtypeSize; }

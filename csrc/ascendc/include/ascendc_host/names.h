@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "float8.h"
 #include "int4.h"
 #include "numbers.h"
 #include "qualifiers.h"
@@ -35,6 +36,8 @@ enum pad_t {
     PAD_MODE7,
     PAD_MODE8
 };
+// In which direction LoadData goes on.
+enum addr_cal_mode_t { inc = 0, dec };
 enum cache_line_t { SINGLE_CACHE_LINE = 0, ENTIRE_DATA_CACHE };
 enum dcci_dst_t { CACHELINE_ALL = 0, CACHELINE_UB, CACHELINE_OUT, CACHELINE_ATOMIC };
 enum QuantMode_t {
@@ -50,7 +53,11 @@ enum QuantMode_t {
     QS322BF16_PRE,
     VQS322BF16_PRE,
     QF322F32_PRE,
-    VQF322F32_PRE
+    VQF322F32_PRE,
+    QF322F16_PRE,
+    VQF322F16_PRE,
+    QF322BF16_PRE,
+    VQF322BF16_PRE
 };
 enum KernelMetaType {
     KERNEL_TYPE_AIV_ONLY,

@@ -279,7 +279,7 @@ void GatherMask(const LocalTensor<T>& dst, const LocalTensor<T>& src0, uint8_t s
     detail::gather_mask(dst, src0, reduceMode, mask, params, rsvdCnt, where,
                         [&](uint32_t, uint32_t i) { return detail::in_pattern(src1Pattern, i); });
 }
-inline int64_t GetGatherMaskRemainCount() { return static_cast<int64_t>(ascendc_host::current().gathered); }
+inline int64_t GetGatherMaskRemainCount() { return AscendCUtils::GetRsvdCnt(); }
 
 // Each of eight elements in a repeat fills a block of 32 bytes.
 template <typename T>

@@ -117,7 +117,11 @@ class Block {
     uint64_t tiling_key = 0;
     bool tiling_key_given = false;
     std::vector<uint64_t> tiling_keys_asked;  // by TILING_KEY_IS, without success
-    uint8_t* workspace = nullptr;             // of SetSysWorkspace
+    // What REGISTER_TILING_FOR_TILINGKEY says of this key, or may say: the texts are the kernel's.
+    const char* tiling_of_key = nullptr;
+    const char* tiling_of_key_when = nullptr;
+    bool tiling_of_key_is_sure = false;
+    uint8_t* workspace = nullptr;  // of SetSysWorkspace
     Contexts contexts{};
     const ArgumentMemory* arguments = nullptr;
     size_t argument_count = 0;
@@ -204,6 +208,8 @@ class Block {
     bool is_tiling_key(uint64_t key);
     // A tiling key that was given and that the kernel asked for in vain is none of its keys.
     void check_tiling_key();
+    void register_tiling(const char* expression, const char* structure);
+    void require_default_tiling(const Where& where) const;
 
   private:
     friend class Runner;

@@ -9,12 +9,13 @@
 
 #include "tensor.h"
 
-// ASCENDC_HOST_CORE: the source is compiled once for each kind of core, so which one is a constant.
+// ASCENDC_HOST_CORE: the source is compiled once for each kind of core, so which one is a constant,
+// and what is for the other kind is not made.
 #ifdef ASCENDC_HOST_CORE
-#define ASCEND_IS_AIV (ASCENDC_HOST_CORE == ::AscendC::AIV)
-#define ASCEND_IS_AIC (ASCENDC_HOST_CORE == ::AscendC::AIC)
-#define ASCEND_IS_NOT_AIV (ASCENDC_HOST_CORE != ::AscendC::AIV)
-#define ASCEND_IS_NOT_AIC (ASCENDC_HOST_CORE != ::AscendC::AIC)
+#define ASCEND_IS_AIV constexpr(ASCENDC_HOST_CORE == ::AscendC::AIV)
+#define ASCEND_IS_AIC constexpr(ASCENDC_HOST_CORE == ::AscendC::AIC)
+#define ASCEND_IS_NOT_AIV constexpr(ASCENDC_HOST_CORE != ::AscendC::AIV)
+#define ASCEND_IS_NOT_AIC constexpr(ASCENDC_HOST_CORE != ::AscendC::AIC)
 #else
 #define ASCEND_IS_AIV (::ascendc_host::ask_core() == ::ascendc_host::Core::aiv)
 #define ASCEND_IS_AIC (::ascendc_host::ask_core() == ::ascendc_host::Core::aic)
@@ -62,8 +63,6 @@ inline int64_t GetBlockIdx() { return ascendc_host::current().block_idx(); }
 inline int64_t GetBlockNum() { return ascendc_host::current().count; }
 inline int64_t GetSubBlockIdx() { return ascendc_host::current().sub_index; }
 inline int64_t GetSubBlockNum() { return ascendc_host::current().sub_count; }
-// CANN's own name of the index, which operators of CANN call.
-inline int64_t GetSubBlockIdxImpl() { return GetSubBlockIdx(); }
 inline int64_t GetTaskRation() {
     return ascendc_host::current().core == ascendc_host::Core::aiv ? GetSubBlockNum() : 1;
 }

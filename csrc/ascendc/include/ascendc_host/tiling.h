@@ -29,6 +29,12 @@ Tiling read_tiling(const void* tiling, const Where& where) {
     return data;
 }
 
+template <typename Tiling>
+Tiling read_default_tiling(const void* tiling, const Where& where) {
+    ascendc_host::enter(where).require_default_tiling(where);
+    return read_tiling<Tiling>(tiling, where);
+}
+
 inline void SetSysWorkspace(__gm__ uint8_t* workspace) { ascendc_host::current().workspace = workspace; }
 inline void SetSysWorkspaceForce(__gm__ uint8_t* workspace) { SetSysWorkspace(workspace); }
 inline __gm__ uint8_t* GetSysWorkSpacePtr() { return ascendc_host::current().workspace; }
@@ -41,7 +47,17 @@ using AscendC::GetSysWorkSpacePtr;
 using AscendC::GetUserWorkspace;
 using AscendC::SetSysWorkspace;
 
+// A kernel that asks the preprocessor for its key is compiled for each one, with TILING_KEY_VAR defined: the
+// keys are those that it names here (host/tiling_keys.py). Any other asks when it runs.
+#ifdef ASCEND_GRAPH_LIST_TILING_KEYS
+#define TILING_KEY_IS(key) ASCEND_GRAPH_TILING_KEY(key)
+#define TILING_KEY_VAR 0
+#else
 #define TILING_KEY_IS(key) (::ascendc_host::current().is_tiling_key(static_cast<uint64_t>(key)))
+#endif
+#ifndef TILING_KEY_VAR
+#define TILING_KEY_VAR (::ascendc_host::current().tiling_key)
+#endif
 #define GET_TILING_DATA_WITH_STRUCT(Tiling, name, address) \
     [[maybe_unused]] Tiling name = ::AscendC::read_tiling<Tiling>(address, ::AscendC::Where())
 #define GET_TILING_DATA_MEMBER(Tiling, member, name, address)                                          \
@@ -54,6 +70,11 @@ using AscendC::SetSysWorkspace;
 #define REGISTER_NONE_TILING
 // The structure that GET_TILING_DATA reads: named in the kernel, or by the operator project's build.
 #define REGISTER_TILING_DEFAULT(Tiling) using ascendc_default_tiling = Tiling
-#define GET_TILING_DATA(name, address) GET_TILING_DATA_WITH_STRUCT(ascendc_default_tiling, name, address)
+// The structure of some keys, by a text such as "TILING_KEY_VAR == 1": kernels name it where they read it.
+#define REGISTER_TILING_FOR_TILINGKEY(expression, Tiling) \
+    ::ascendc_host::current().register_tiling(expression, #Tiling)
+#define GET_TILING_DATA(name, address)             \
+    [[maybe_unused]] ascendc_default_tiling name = \
+        ::AscendC::read_default_tiling<ascendc_default_tiling>(address, ::AscendC::Where())
 
 #endif  // ASCENDC_HOST_TILING_H

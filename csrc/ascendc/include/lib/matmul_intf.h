@@ -877,7 +877,13 @@ template <typename Object>
 void register_objects(TPipe*, Object&) {}  // initialised later, with Init
 template <typename Object, typename Tiling, typename... Rest>
 void register_objects(TPipe* pipe, Object& object, Tiling* tiling, Rest&&... rest) {
-    if (tiling != nullptr || Object::has_whole_tiling) object.Init(tiling, pipe);
+    if (tiling != nullptr || Object::has_whole_tiling) {
+        if constexpr (std::is_void<Tiling>::value) {
+            object.Init(static_cast<const TCubeTiling*>(tiling), pipe);
+        } else {
+            object.Init(tiling, pipe);
+        }
+    }
     register_objects(pipe, std::forward<Rest>(rest)...);
 }
 }  // namespace detail

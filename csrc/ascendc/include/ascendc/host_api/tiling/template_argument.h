@@ -79,8 +79,8 @@ class TemplateTable {
         std::vector<uint64_t> arguments;
     };
 
-    TemplateTable(const char* op, std::vector<TemplateParameter> parameters)
-        : op(op), parameters(std::move(parameters)), next(first()) {
+    TemplateTable(const char* op, const char* file, std::vector<TemplateParameter> parameters)
+        : op(op), file(file), parameters(std::move(parameters)), next(first()) {
         first() = this;
     }
     // Further combinations: of each parameter any of the values named.
@@ -122,6 +122,7 @@ class TemplateTable {
     }
 
     const std::string op;
+    const char* const file;  // where it is declared
     const std::vector<TemplateParameter> parameters;
     std::vector<Instance> instances;
     TemplateTable* const next;
@@ -183,9 +184,9 @@ class TemplateSelections {
 #define ASCENDC_TPL_UI_MIX 1
 #define ASCENDC_TPL_UI_LIST 2
 
-#define ASCENDC_TPL_ARGS_DECL(op, ...)                                               \
-    static ::ascendc_host::TemplateTable ascendc_template_table(#op, {__VA_ARGS__}); \
-    [[maybe_unused]] static const bool ascendc_template_declared =                   \
+#define ASCENDC_TPL_ARGS_DECL(op, ...)                                                         \
+    static ::ascendc_host::TemplateTable ascendc_template_table(#op, __FILE__, {__VA_ARGS__}); \
+    [[maybe_unused]] static const bool ascendc_template_declared =                             \
         ascendc_template_selections.declare(ascendc_template_table)
 #define ASCENDC_TPL_DATATYPE_DECL(name, ...) ASCENDC_TPL_PARAMETER(name, dtype, 8, __VA_ARGS__)
 #define ASCENDC_TPL_DTYPE_DECL(name, ...) ASCENDC_TPL_PARAMETER(name, dtype, 8, __VA_ARGS__)
