@@ -11,6 +11,7 @@ import shlex
 import subprocess
 import sys
 import sysconfig
+import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -178,12 +179,36 @@ class CppLibrary:
         if process.returncode != 0:
             raise BuildError(f"compiling {self.name} failed:\n{output.strip()}{_hint(output)}")
 
-    def _ninja_file(self) -> str:
+    def preprocessed(self, source: Path, *flags: str, time_limit: float | None = None) -> str:
+        """One of the sources as the preprocessor makes it, with some flags more.
+
+        Raises:
+            BuildError: there is no compiler, its messages when it fails, or it took too long.
+        """
+        program = self.kernel_compiler if source.suffix == ".asc" else compiler()
+        with tempfile.TemporaryDirectory(prefix="ascend-graph-preprocessed-") as directory:
+            output = Path(directory) / "source.ii"
+            command = [*program, *self._options(), *flags, "-E", str(source.absolute()), "-o", str(output)]
+            with started(
+                command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+            ) as process:
+                try:
+                    said, _ = process.communicate(timeout=time_limit)
+                except subprocess.TimeoutExpired:
+                    raise BuildError(f"preprocessing {source} took more than {time_limit:g} seconds") from None
+            if process.returncode != 0:
+                raise BuildError(f"preprocessing {source} failed:\n{said.strip()}{_hint(said)}")
+            return output.read_text(errors="surrogateescape")
+
+    def _options(self) -> list[str]:
         include = [f"-I{directory}" for directory in self.include_directories]
+        standard = [] if any(flag.startswith("-std=") for flag in self.flags) else ["-std=c++17"]
+        return [*standard, "-O2", "-fPIC", *self.flags, *options_of("CXXFLAGS"), *include]
+
+    def _ninja_file(self) -> str:
         search = [o for d in self.library_directories for o in (f"-L{d}", "-Xlinker", "-rpath", "-Xlinker", str(d))]
         objects = [f"{i}.o" for i in range(len(self.sources))]
-        standard = [] if any(flag.startswith("-std=") for flag in self.flags) else ["-std=c++17"]
-        options = [*standard, "-O2", "-fPIC", *self.flags, *options_of("CXXFLAGS"), *include]
+        options = self._options()
         libraries = (f"-l{name}" for name in self.libraries)
         link = [*search, *self.link_first, *libraries, *self.link_options, *options_of("LDFLAGS")]
         lines = [

@@ -18,12 +18,11 @@ from pathlib import Path
 
 from ascend_graph.compilation import CppLibrary
 from ascend_graph.errors import AscendGraphError
-from ascend_graph.host.repository import Includes, Repository, code_of, headers_beside
+from ascend_graph.host.repository import ACLNN_FUNCTION, Includes, Repository, code_of, headers_beside
 from ascend_graph.host.toolkit import toolkit_directory
 from ascend_graph.prototypes.naming import snake_case
 
 _DIRECTORIES = (Path("op_api"), Path("op_host/op_api"))
-_DEFINITION = re.compile(r"\baclnnStatus\s+(aclnn\w+?)GetWorkspaceSize\s*\([^;{}]*\)\s*\{")
 _INNER = re.compile(r"aclnnInner_(\w+)\.h")
 _INNER_CALL = re.compile(r"\baclnnInner([A-Z]\w*?)GetWorkspaceSize\s*\(")
 _FORM = "op_api"
@@ -61,7 +60,7 @@ class HandWritten:
     @staticmethod
     def among(sources: tuple[Path, ...], project: Path, repository: Repository) -> HandWritten | None:
         """Those that some sources define; None where they define none."""
-        functions = frozenset(name for code in map(code_of, sources) for name in _DEFINITION.findall(code))
+        functions = frozenset(name for code in map(code_of, sources) for name in ACLNN_FUNCTION.findall(code))
         return HandWritten(project, repository, sources, functions) if functions else None
 
     def beneath(self, toolkit: Sequence[Path]) -> frozenset[str]:

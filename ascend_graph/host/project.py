@@ -18,7 +18,7 @@ import sys
 import tempfile
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,7 @@ from ascend_graph.host.package import (
     write_package_files,
 )
 from ascend_graph.host.repository import Given, Includes, Repository, code_of, defined_operators, headers_beside
+from ascend_graph.host.tiling_keys import LISTING, asked_of_preprocessor, listed_keys
 from ascend_graph.host.toolkit import toolkit_directory
 from ascend_graph.prototypes import Attr, AttrType, DataType, OpPrototype, Parameter, ParameterKind, PassedAs
 from ascend_graph.prototypes.naming import snake_case
@@ -83,6 +84,10 @@ _KERNEL_TYPES = {
     DataType.COMPLEX32: "complex32",
     DataType.COMPLEX64: "complex64",
     DataType.INT4: "int4b_t",
+    DataType.FLOAT8_E4M3FN: "fp8_e4m3fn_t",
+    DataType.FLOAT8_E5M2: "fp8_e5m2_t",
+    DataType.FLOAT8_E8M0: "fp8_e8m0_t",
+    DataType.HIFLOAT8: "hifloat8_t",
     DataType.UINT1: "uint1b_t",
 }
 _SELECTS = re.compile(r"^[ \t]*ASCENDC_TPL_SEL\s*\(", re.MULTILINE)
@@ -112,6 +117,8 @@ class ProjectOperator:
     kernel_file: str
     #: What AddConfig calls the chips that it is for.
     chips: frozenset[str] = frozenset()
+    #: The kernel function, where the definition names it.
+    interface: str = ""
     #: The instances of a kernel that is a template: tiling key and template arguments, dtypes by their numbers.
     instances: tuple[tuple[int, tuple[int, ...]], ...] = ()
     #: By template parameter: whether it is declared as a dtype, and the parameter of the operator whose dtype it is.
@@ -119,9 +126,14 @@ class ProjectOperator:
     template_bounds: tuple[int | None, ...] = ()
 
     @property
+    def name(self) -> str:
+        """What files of the operator are called after."""
+        return snake_case(self.prototype.op_type)
+
+    @property
     def kernel(self) -> str:
         """The kernel function."""
-        return snake_case(self.prototype.op_type)
+        return self.interface or self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -431,7 +443,7 @@ class ProjectSources:
             if run.returncode != 0:
                 ended = f"ended by signal {-run.returncode}" if run.returncode < 0 else "failed"
                 raise OperatorPackageError(f"{self.project}: the definitions {ended}: {run.stderr.strip()[-2000:]}")
-            description = _description(json.loads(result.read_text()), self.project, self.repository.given)
+            description = _description(json.loads(result.read_text()), self.project, self.repository)
         if self.listed is not None:
             for operator in description.operators:
                 _check_unit(operator, self.listed.units)
@@ -513,11 +525,13 @@ class ProjectSources:
         includes = self.repository.includes([source], given, _kernel_include_directories())
         installed = _installed_side_by_side(operator, includes, work) if listed is None else ()
         found = includes.directories if listed is None else self.repository.given.directories
-        tilings = _not_declared_by(tilings, (code, *map(code_of, includes.files)))
-        libraries = []
+        codes = (code, *map(code_of, includes.files))
+        tilings = _not_declared_by(tilings, codes)
+        libraries: list[CppLibrary] = []
         for index, (dtypes, formats) in enumerate(zip(operator.combinations, operator.formats, strict=True)):
-            name = f"{operator.kernel}_{index}"
+            name = f"{operator.name}_{index}"
             path = work / "op_impl/host/src" / f"{name}.asc"
+            instances = _instances(operator, dtypes, code) if is_template else ()
             text = project_kernel(
                 prototype.op_type,
                 operator.kernel,
@@ -525,44 +539,46 @@ class ProjectSources:
                 count,
                 macros=_macros(prototype, dtypes, formats),
                 tilings=tilings,
-                instances=_instances(operator, dtypes, code) if is_template else (),
+                instances=instances,
             )
             write_if_different(path, text)
-            libraries.append(
-                CppLibrary(
-                    name=name,
-                    sources=(path,),
-                    headers=(*self.kernel, *self.headers, *_toolkit_headers(), *TRANSLATOR),
-                    include_directories=(*given, *found, *installed, *_kernel_include_directories()),
-                    library_directories=(toolkit / "lib64",),
-                    libraries=("ascendcl", "ascendc_runtime"),
-                    # As above; and the classes of a kernel have the same names for every combination of dtypes.
-                    flags=(
-                        "-fvisibility=hidden",
-                        "-fno-gnu-unique",
-                        "-w",
-                        "--cce-aicore-only",
-                        f"--npu-arch={self.repository.given.architecture.name}",
-                        *(f"-D{key}={value}" for key, value in self.repository.given.definitions),
-                        *options,
-                        *headers_beside(self.repository, includes, _kernel_include_directories()),
-                    ),
-                    kernel_compiler=kernel_compiler(),
-                )
+            library = CppLibrary(
+                name=name,
+                sources=(path,),
+                headers=(*self.kernel, *self.headers, *_toolkit_headers(), *TRANSLATOR),
+                include_directories=(*given, *found, *installed, *_kernel_include_directories()),
+                library_directories=(toolkit / "lib64",),
+                libraries=("ascendcl", "ascendc_runtime"),
+                # As above; and the classes of a kernel have the same names for every combination of dtypes.
+                flags=(
+                    "-fvisibility=hidden",
+                    "-fno-gnu-unique",
+                    "-w",
+                    "--cce-aicore-only",
+                    f"--npu-arch={self.repository.given.architecture.name}",
+                    *(f"-D{key}={value}" for key, value in self.repository.given.definitions),
+                    *options,
+                    *headers_beside(self.repository, includes, _kernel_include_directories()),
+                ),
+                kernel_compiler=kernel_compiler(),
             )
+            if asked_of_preprocessor(codes):
+                libraries += _by_tiling_key(library, [one.key for one in instances])
+            else:
+                libraries.append(library)
         return tuple(libraries)
 
     def _kernel_source(self, operator: ProjectOperator) -> tuple[Path, str]:
         if self.listed is not None:
-            path = self.listed.kernel_file(operator.prototype.op_type, operator.kernel_file or operator.kernel)
+            path = self.listed.kernel_file(operator.prototype.op_type, operator.kernel_file or operator.name)
             return path, code_of(path)
         function = re.compile(rf"__global__[^;{{}}()]*\b{operator.kernel}\s*\(")
         found = {path: text for path in self.kernel if function.search(text := code_of(path))}
         if not found:
             # Builds put the kernels of all projects into one directory: it may lie in another project.
-            others = self.repository.kernels_named(operator.kernel_file or operator.kernel)
+            others = self.repository.kernels_named(operator.kernel_file or operator.name)
             found = {path: text for path in others if function.search(text := code_of(path))}
-        named = {path: text for path, text in found.items() if path.stem == (operator.kernel_file or operator.kernel)}
+        named = {path: text for path, text in found.items() if path.stem == (operator.kernel_file or operator.name)}
         chosen = named or found
         op_type = operator.prototype.op_type
         if not chosen:
@@ -575,6 +591,16 @@ class ProjectSources:
                 f"{op_type}: its kernel {operator.kernel} is defined by {', '.join(map(str, chosen))}; keep one of them"
             )
         return next(iter(chosen.items()))
+
+
+def _by_tiling_key(library: CppLibrary, keys: Sequence[int]) -> tuple[CppLibrary, ...]:
+    """A kernel compiled for each tiling key: those of its instances, or else those that its source names."""
+    (source,) = library.sources
+    keys = keys or listed_keys(library.preprocessed(source, f"-D{LISTING}", time_limit=COMPILE_LIMIT))
+    return tuple(
+        replace(library, name=f"{library.name}_{key}", flags=(*library.flags, f"-DTILING_KEY_VAR={key}UL"))
+        for key in keys
+    )
 
 
 def _check_unit(operator: ProjectOperator, units: Sequence[str]) -> None:
@@ -634,7 +660,7 @@ def _installed_side_by_side(operator: ProjectOperator, includes: Includes, work:
     if not includes.siblings:
         return ()
     tree = work / _SIDE_BY_SIDE
-    own = tree / operator.kernel
+    own = tree / operator.name
     (own / "inner").mkdir(parents=True, exist_ok=True)
     for name, directory in includes.siblings:
         link = tree / name
@@ -667,7 +693,9 @@ def _check_parameters(operator: ProjectOperator, source: Path, code: str, count:
     head = rf"(?P<before>[^;{{}}]*)__global__[^;{{}}()]*\b{operator.kernel}\s*\((?P<parameters>[^()]*)\)"
     heads = list(re.finditer(head, code))  # more than one where some are left out by the preprocessor
     op_type = operator.prototype.op_type
-    is_template = bool(heads) and all(re.search(r"\btemplate\s*<", one["before"]) for one in heads)
+    templates = [bool(re.search(r"\btemplate\s*<", one["before"])) for one in heads]
+    # Beside a template may be a function for tests that is no kernel.
+    is_template = any(templates) if operator.instances else bool(heads) and all(templates)
     if is_template and not operator.instances:
         raise OperatorPackageError(
             f"{source}: {operator.kernel} is a template, and nothing in op_host declares its instances: include the "
@@ -726,12 +754,21 @@ def _macros(prototype: OpPrototype, dtypes: Sequence[DataType], formats: Sequenc
     return list(dict(macros).items())
 
 
-_KINDS = {"optional": ParameterKind.OPTIONAL, "required": ParameterKind.REQUIRED, "dynamic": ParameterKind.DYNAMIC}
+_KINDS = {
+    "optional": ParameterKind.OPTIONAL,
+    "virtual": ParameterKind.OPTIONAL,
+    "required": ParameterKind.REQUIRED,
+    "dynamic": ParameterKind.DYNAMIC,
+}
 
 
-def _description(found: Mapping[str, Any], project: Path, given: Given) -> Description:
-    # Sources that only compute a kernel's key declare its parameters alone.
-    templates = {one["op"]: one for one in sorted(found["templates"], key=lambda one: len(one["instances"]))}
+def _description(found: Mapping[str, Any], project: Path, repository: Repository) -> Description:
+    def worth(one: Mapping[str, Any]) -> tuple[bool, int]:
+        """Tables of other architectures are for other kernels; one without instances is there to compute keys alone."""
+        return not repository.is_other_architecture(Path(one["file"])), len(one["instances"])
+
+    given = repository.given
+    templates = {one["op"]: one for one in sorted(found["templates"], key=worth)}
     only = next(iter(templates.values())) if len(templates) == len(found["operators"]) == 1 else None
     operators = tuple(
         _operator(one, templates.get(one["type"]) or templates.get(snake_case(one["type"])) or only, project, given)
@@ -774,6 +811,11 @@ def _operator(
             )
     if is_for_others(found["socs"], given.architecture):
         raise OperatorPackageError(f"{op_type}: {_other_devices(found['socs'], given)}")
+    if by_kernel := [p["name"] for p in found["outputs"] if p["shape_by_kernel"]]:
+        raise OperatorPackageError(
+            f"{op_type}: its kernel writes the shape of {', '.join(by_kernel)} (OutputShapeDependOnCompute), which the "
+            f"host runtime does not read"
+        )
     combinations = tuple(tuple(DataType(number) for number in one) for one in found["combinations"])
     formats = tuple(map(tuple, found["formats"]))
     columns = [tuple(dict.fromkeys(column)) for column in zip(*combinations, strict=True)]
@@ -790,7 +832,9 @@ def _operator(
     prototype = OpPrototype(op_type, inputs, attrs, outputs, file=str(project))
     chips = frozenset(found["socs"])
     if template is None:
-        return ProjectOperator(prototype, combinations, formats, found["infer_shape"], found["kernel_file"], chips)
+        return ProjectOperator(
+            prototype, combinations, formats, found["infer_shape"], found["kernel_file"], chips, found["kernel"]
+        )
     return ProjectOperator(
         prototype,
         combinations,
@@ -798,6 +842,7 @@ def _operator(
         found["infer_shape"],
         found["kernel_file"],
         chips,
+        found["kernel"],
         instances=tuple((one["key"], tuple(one["arguments"])) for one in template["instances"]),
         template_dtypes=tuple(template["dtypes"]),
         template_bounds=tuple(_bound(one, op_type, inputs, outputs) for one in template["bounds"]),

@@ -25,7 +25,8 @@ _ARCHITECTURE = re.compile(r"arch\d+")
 
 #: What marks the upper directories of a repository that is no git checkout.
 _MARKS = ("CMakeLists.txt", "build.sh", "setup.py", "pyproject.toml", ".gitmodules")
-_MOST_UNMARKED = 2
+#: Between a project and the next build file there are at most so many directories of categories.
+_MOST_UNMARKED = 6
 _SUFFIXES = frozenset({".h", ".hpp", ".hh", ".inl", ".inc", ".cuh", ".cpp", ".cc", ".cxx", ".asc", ".cce"})
 _SOURCES = (".cpp", ".cc", ".cxx")
 #: Directories without code of an operator; they count where the project itself lies in one.
@@ -45,7 +46,8 @@ _MACRO_NAME = re.compile(r"\b[A-Z][A-Z0-9_]{3,}\b")
 _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
 _OP_ADD = re.compile(r"\bOP_ADD\s*\(\s*(\w+)")
 _OP_DEF = re.compile(r"\bOP_ADD\b|\bpublic\s+(?:ops::)?OpDef\b|\bAICore\s*\(\s*\)")
-_ACLNN_FUNCTION = re.compile(r"\baclnnStatus\s+aclnn\w+GetWorkspaceSize\s*\([^;{}]*\)\s*\{")
+#: The definition of an aclnn function's first half, and the function's name.
+ACLNN_FUNCTION = re.compile(r"\baclnnStatus\s+(aclnn\w+?)GetWorkspaceSize\s*\([^;{}]*\)\s*\{")
 #: The functions of an operator that a source registers: each by a macro of its own, or all by IMPL_OP.
 _FUNCTIONS = ("TILING", "INFERSHAPE")
 _IMPL_OP = re.compile(r"^[ \t]*IMPL_OP(?:_(?:OP)?(TILING|INFERSHAPE))?\s*\(\s*(\w+)", re.MULTILINE)
@@ -120,10 +122,11 @@ class Repository:
         outer = [
             parent for parent in (directory, *directory.parents) if parent not in (Path.home(), *Path.home().parents)
         ]
+        checkout = next((parent for parent in outer if (parent / ".git").exists()), None)
+        if checkout is not None:
+            return Repository(checkout, directory, given=given)
         root, unmarked = directory, 0
         for parent in outer:
-            if (parent / ".git").exists():
-                return Repository(parent, directory, given=given)
             unmarked = 0 if any((parent / mark).is_file() for mark in _MARKS) else unmarked + 1
             if unmarked == 0:
                 root = parent
@@ -132,8 +135,9 @@ class Repository:
         return Repository(root, directory, given=given)
 
     def is_other_architecture(self, path: Path) -> bool:
-        """Whether a file is for another architecture than the one that is built for."""
-        return any(
+        """Whether a file of the repository is for another architecture than the one that is built for."""
+        path = Path(os.path.normpath(path))
+        return path.is_relative_to(self.root) and any(
             _ARCHITECTURE.fullmatch(part) and part not in self.given.architecture.directories
             for part in path.relative_to(self.root).parts[:-1]
         )
@@ -269,7 +273,7 @@ class Repository:
             and not self._is_stand_in(path)
             and not self.is_other_architecture(path)
         }
-        return {path: text for path, text in texts.items() if not _ACLNN_FUNCTION.search(text)}
+        return {path: text for path, text in texts.items() if not ACLNN_FUNCTION.search(text)}
 
     def prototypes(self, names: Collection[str]) -> tuple[OpPrototype, ...]:
         """The operators of any project with these names, in lower case with underscores, as their definitions say."""
@@ -381,12 +385,13 @@ class Repository:
 
     @cached_property
     def _build_texts(self) -> tuple[str, ...]:
+        """The repository's build files, without comments."""
         found: list[str] = []
         for directory, names, files in os.walk(self.root):
             here = Path(directory)
             names[:] = sorted(n for n in names if self._is_looked_at(here / n))
             cmake = (n for n in sorted(files) if n == "CMakeLists.txt" or n.endswith(".cmake"))
-            found += ((here / name).read_text(errors="replace") for name in cmake)
+            found += (_CMAKE_COMMENT.sub("", (here / name).read_text(errors="replace")) for name in cmake)
         return tuple(found)
 
     @cached_property

@@ -42,7 +42,8 @@ _MADE_OF = re.compile(_VECTOR + r"(?=[({])")
 #: What no list of dtypes has: members, template arguments, and calls of functions with arguments.
 _COMPUTED = re.compile(r"\.\s*[A-Za-z_]|->|[\w>]\s*<")
 
-_KINDS = {kind.name: kind for kind in ParameterKind}
+#: What is virtual comes from nowhere in a graph: a pass of the graph engine, or a hand-written function, gives it.
+_KINDS = {**{kind.name: kind for kind in ParameterKind}, "VIRTUAL": ParameterKind.OPTIONAL}
 _PASSED_AS = {
     "ValueDepend": PassedAs.VALUES,
     "Scalar": PassedAs.SCALAR,

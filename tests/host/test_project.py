@@ -177,23 +177,32 @@ def test_integers_of_four_bits(package: Path) -> None:
     result = run(
         package,
         """
-        def halves(t, sizes, strides):
+        def halves(t, sizes, strides, offset=0):
             ints = lambda v: (ctypes.c_int64 * len(v))(*v)
             return ctypes.c_void_p(api.aclCreateTensor(
-                ints(sizes), ctypes.c_uint64(len(sizes)), 29, ints(strides), ctypes.c_int64(0), 2, ints([2 * t.numel()]),
+                ints(sizes), ctypes.c_uint64(len(sizes)), 29, ints(strides), ctypes.c_int64(offset), 2, ints([2 * t.numel()]),
                 ctypes.c_uint64(1), ctypes.c_void_p(t.data_ptr())))
         x = torch.tensor([0x21, 0x83, 0xf7], dtype=torch.uint8).npu()
         y, negated = torch.zeros(3, 2, dtype=torch.float16).npu(), torch.zeros(3, dtype=torch.uint8).npu()
-        arguments = halves(x, [3, 2], [2, 1]), tensor(y), halves(negated, [3, 2], [2, 1])
+        arguments = halves(x, [3, 2], [2, 1]), None, tensor(y), halves(negated, [3, 2], [2, 1])
         error, size, executor = first_half("Nibbles", *arguments)
         print(outcome(error or lib.aclnnNibbles(None, ctypes.c_uint64(0), executor, None)), y.flatten().tolist(), negated.tolist())
-        error, size, executor = first_half("Nibbles", halves(x, [2, 3], [1, 2]), tensor(y), halves(negated, [3, 2], [2, 1]))
+        error, size, executor = first_half("Nibbles", halves(x, [2, 3], [1, 2]), None, tensor(y), halves(negated, [3, 2], [2, 1]))
         print(outcome(error or lib.aclnnNibbles(None, ctypes.c_uint64(0), executor, None)))
+        negated.zero_()
+        error, size, executor = first_half("Nibbles", halves(x, [2, 2], [2, 1], 2), None, tensor(y[:2]), halves(negated, [2, 2], [2, 1], 2))
+        print(outcome(error or lib.aclnnNibbles(None, ctypes.c_uint64(0), executor, None)), y[:2].flatten().tolist(), negated.tolist())
+        print(outcome(first_half("Nibbles", halves(x, [2, 2], [2, 1], 1), None, tensor(y[:2]), halves(negated, [2, 2], [2, 1]))[0]))
         """,
     )
-    whole, view = result.stdout.splitlines()
+    whole, view, later, odd = result.stdout.splitlines()
     assert whole == "0 [1.0, 2.0, 3.0, -8.0, 7.0, -1.0] [239, 125, 25]", result.stderr
     assert "parameter x, whose elements are less than a byte, is a view" in view
+    assert later == "0 [3.0, -8.0, 7.0, -1.0] [0, 125, 25]"
+    assert (
+        odd
+        == "161002: aclnnNibbles: a tensor of aclDataType 29 has the storage offset 1; two elements lie in a byte, so that the offset must be even"
+    )
 
 
 def test_inputs_of_which_the_function_takes_the_values(package: Path) -> None:
@@ -302,6 +311,14 @@ def test_a_kernel_may_select_its_instances_itself(tmp_path: Path) -> None:
     (project / "op_kernel/pick_instances.h").write_text(f'#include "pick_tiling_key.h"\n{selects}{selected}')
     kernel = project / "op_kernel/pick.cpp"
     kernel.write_text(kernel.read_text().replace("pick_tiling_key.h", "pick_instances.h"))
+    # What a tiling function of another architecture declares, with more instances, is for another kernel.
+    (project / "op_host/pick_arch35.cpp").write_text('#include "../op_kernel/arch35/pick_key.h"')
+    (project / "op_kernel/arch35").mkdir()
+    (project / "op_kernel/arch35/pick_key.h").write_text(
+        '#include "ascendc/host_api/tiling/template_argument.h"\n'
+        "ASCENDC_TPL_ARGS_DECL(Pick, ASCENDC_TPL_UINT_DECL(mode, 8, ASCENDC_TPL_UI_RANGE, 1, 0, 99));\n"
+        "ASCENDC_TPL_SEL(ASCENDC_TPL_ARGS_SEL(ASCENDC_TPL_UINT_SEL(mode, ASCENDC_TPL_UI_RANGE, 1, 0, 99)));\n"
+    )
     whole, split = (ProjectSources.find(one).describe(tmp_path / one.name) for one in (PROJECT, project))
     instances = [{o.prototype.op_type: o.instances for o in one.operators}["Pick"] for one in (whole, split)]
     assert len(instances[0]) == 8
@@ -318,6 +335,28 @@ def test_a_bank_of_tuned_tilings_has_no_records(package: Path) -> None:
         """,
     )
     assert result.stdout == "[1, 1, 15, 1, 2, 1]\n", result.stderr
+
+
+def test_a_kernel_that_asks_the_preprocessor_is_compiled_for_each_tiling_key(package: Path) -> None:
+    """For those that it names, of these dtypes: one that the tiling function sets beside them has no kernel."""
+    built = sorted(path.name for path in (package / "op_impl/host/kernels").glob("keyed_*.so"))
+    assert built == ["keyed_0_2.so", "keyed_0_3.so", "keyed_1_2.so"]
+    result = run(
+        package,
+        """
+        op = ascend_graph.register_op("Keyed", shape="x[*s] -> y[*s]")
+        x = torch.tensor([1.0, -2.0, 4.0]).npu()
+        print(op(x, key=2).tolist(), op(x, key=3).tolist(), op(x, key=2).tolist(), op(x.int(), key=2).tolist())
+        try:
+            op(x.int(), key=3)
+            torch.npu.synchronize()
+        except RuntimeError as error:
+            print(str(error))
+        """,
+    )
+    values, refused = result.stdout.split("\n", 1)
+    assert values == "[2.0, -4.0, 8.0] [3.0, -6.0, 12.0] [2.0, -4.0, 8.0] [2, -4, 8]", result.stderr
+    assert "Keyed: its kernel is compiled for no tiling key 3 of these dtypes, which the tiling function set" in refused
 
 
 def test_failures_reach_pytorch_and_graphs(package: Path) -> None:
@@ -379,7 +418,9 @@ def changed(tmp_path: Path, *changes: tuple[str, str, str]) -> Path:
     project = tmp_path / "project"
     for directory in ("op_host", "op_kernel"):
         shutil.copytree(
-            PROJECT / directory, project / directory, ignore=shutil.ignore_patterns("everything*", "pick*", "tuned*")
+            PROJECT / directory,
+            project / directory,
+            ignore=shutil.ignore_patterns("everything*", "keyed*", "pick*", "tuned*"),
         )
     for file, old, new in changes:
         path = project / file
@@ -424,6 +465,10 @@ def changed(tmp_path: Path, *changes: tuple[str, str, str]) -> Path:
         (
             [("op_host/faulty.cpp", 'Output("y").ParamType(REQUIRED)', 'Output("y").InitValue(5).ParamType(REQUIRED)')],
             "y: InitValue takes 0, or a number with its ScalarType",
+        ),
+        (
+            [("op_host/faulty.cpp", 'Output("y").ParamType(REQUIRED)', 'Output("y").OutputShapeDependOnCompute().ParamType(REQUIRED)')],
+            r"Faulty: its kernel writes the shape of y \(OutputShapeDependOnCompute\), which the host runtime does not read",
         ),
         (
             [("op_host/faulty.cpp", "OP_ADD(", "(void)sizeof(")],

@@ -209,6 +209,20 @@ def test_stand_ins_of_a_repository_come_after_the_toolkit(repository: Path) -> N
     subprocess.run([*compiler(), "-fsyntax-only", *flags, str(source)], check=True)
 
 
+def test_macros_that_build_files_define_without_a_value(tmp_path: Path) -> None:
+    """Comments and longer names define nothing."""
+    write(
+        tmp_path,
+        {
+            "CMakeLists.txt": "target_compile_options(op_api PRIVATE -DFIRST)\n# add_compile_definitions(THIRD)\n",
+            "cmake/options.cmake": "target_compile_definitions(op_api PRIVATE\n  NAME=1\n  SECOND  # not -DFOURTH\n)",
+        },
+    )
+    repository = Repository.around(tmp_path)
+    names = ("FIRST", "SECOND", "THIRD", "FOURTH", "FIRS", "NAME")
+    assert [name for name in names if repository.mentions(name)] == ["FIRST", "SECOND", "NAME"]
+
+
 def test_an_include_that_names_another_architecture_is_followed(repository: Path) -> None:
     """A tiling function that serves several architectures reads the structures of all of them."""
     write(
@@ -308,6 +322,16 @@ def test_projects_of_a_repository(repository: Path) -> None:
     write(repository, {"math/shared/op_host/shared.h": "", "math/shared/op_kernel/shared.h": ""})
     assert Repository.around(repository).projects() == (repository / "math/add", repository / "math/sub")
     assert Repository.around(repository / "math/sub").root == repository
+
+
+@pytest.mark.parametrize("mark", [".git/HEAD", "build.sh"])
+def test_a_project_may_lie_deep_in_its_repository(tmp_path: Path, mark: str) -> None:
+    """Below a git checkout, or below the next build files; what has none lies alone."""
+    deep = "lib/ops/ascendc/family/forward/scan"
+    write(tmp_path / "all", {mark: "", f"{deep}/op_host/scan_def.cpp": "", f"{deep}/CMakeLists.txt": ""})
+    assert Repository.around(tmp_path / "all" / deep).root == tmp_path / "all"
+    write(tmp_path / "alone", {f"{deep}/op_host/scan_def.cpp": ""})
+    assert Repository.around(tmp_path / "alone" / deep).root == tmp_path / "alone" / deep
 
 
 def test_submodules_that_are_not_checked_out_are_known(repository: Path) -> None:

@@ -97,6 +97,8 @@ def test_op_def(tmp_path: Path, wanted: OpPrototype) -> None:
     assert result.diagnostics == ()
     assert result.prototypes == (wanted,)
     assert (result.prototypes[0].doc, result.prototypes[0].line) == ("Normalizes.", 6)
+    virtual = read(tmp_path, "virtual_def.cpp", OP_DEF.replace("ParamType(OPTIONAL)", "ParamType(VIRTUAL)"))
+    assert (virtual.diagnostics, virtual.prototypes) == ((), result.prototypes)
 
 
 def test_msopgen(tmp_path: Path, wanted: OpPrototype) -> None:

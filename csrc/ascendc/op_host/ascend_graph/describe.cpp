@@ -64,16 +64,19 @@ std::string attr(const ops::OpAttrDef& one) {
 std::string operation(const ops::OpDef& op) {
     const Definition definition(op);
     const gert::OpFunctions& functions = gert::OpFunctions::all()[op.type];
-    std::string file;
     std::vector<std::string> socs;
     for (const auto& [soc, config] : op.ai_core.configs) socs.push_back(soc);
     const auto& configs = op.ai_core.configs;
     const ops::OpAICoreConfig* const own = ascend_graph::host::own_config(op);
-    for (const auto& [soc, config] : configs) {
-        const auto named = config.extended.find("opFile.value");
-        if (named != config.extended.end() && (own != nullptr ? &config == own : file.empty()))
-            file = named->second;
-    }
+    const auto named = [&](const char* key) {
+        std::string found;
+        for (const auto& [soc, config] : configs) {
+            const auto value = config.extended.find(key);
+            if (value != config.extended.end() && (own != nullptr ? &config == own : found.empty()))
+                found = value->second;
+        }
+        return found;
+    };
     return "{\"type\": " + json(op.type) + ", \"inputs\": " + list(definition.inputs, parameter) +
            ", \"outputs\": " + list(definition.outputs, parameter) + ", \"attrs\": " + list(op.attrs, attr) +
            ", \"combinations\": " +
@@ -87,7 +90,8 @@ std::string operation(const ops::OpDef& op) {
                     return list(one,
                                 [](const auto& kind) { return json(static_cast<int64_t>(kind.format)); });
                 }) +
-           ", \"socs\": " + json(socs) + ", \"kernel_file\": " + json(file) +
+           ", \"socs\": " + json(socs) + ", \"kernel_file\": " + json(named("opFile.value")) +
+           ", \"kernel\": " + json(named("opInterface.value")) +
            ", \"groups\": " + list(op.mc2.groups, [](const auto& one) { return json(one); }) +
            ", \"infer_shape\": " + json(functions.infer_shape != nullptr) + "}";
 }
@@ -109,7 +113,7 @@ std::string tiling_class(const ascendc_host::TilingClass& one) {
 }
 
 std::string template_table(const ascendc_host::TemplateTable& table) {
-    return "{\"op\": " + json(table.op) + ", \"dtypes\": " +
+    return "{\"op\": " + json(table.op) + ", \"file\": " + json(std::string(table.file)) + ", \"dtypes\": " +
            list(table.parameters,
                 [](const auto& one) {
                     return json(one.kind == ascendc_host::TemplateParameter::Kind::dtype);

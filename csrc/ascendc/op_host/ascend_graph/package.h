@@ -2,15 +2,18 @@
 // author's tiling function, and from what that decided to the author's kernel.
 //
 // A call is prepared (tiling runs, the workspace's size is known) and then run, any number of times. Kernels
-// are shared libraries, one for each combination of dtypes, loaded when they are first needed.
+// are shared libraries, one for each combination of dtypes (and, where the source asks the preprocessor for
+// it, each tiling key), loaded when they are first needed.
 #ifndef ASCEND_GRAPH_PACKAGE_H
 #define ASCEND_GRAPH_PACKAGE_H
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -278,17 +281,29 @@ class Operator {
         return dtype == ge::DT_BF16 ? "bfloat16" : "ge::DataType " + std::to_string(dtype);
     }
 
-    Launch kernel(size_t combination) {
+    // One library is for all tiling keys, or there is one for each.
+    Launch kernel(size_t combination, uint64_t key) {
         const std::lock_guard<std::mutex> lock(mutex_);
-        if (kernels_[combination] == nullptr) {
-            const std::string path = stem_ + "_" + std::to_string(combination) + ".so";
-            void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-            if (library == nullptr) fail(kNoKernel, std::string("its kernel does not load: ") + dlerror());
-            kernels_[combination] = reinterpret_cast<Launch>(dlsym(library, "ascendgraphLaunchKernel"));
-            if (kernels_[combination] == nullptr)
-                fail(kNoKernel, path + " is no kernel of an operator project");
+        if (kernels_[combination] != nullptr) return kernels_[combination];
+        const std::string stem = stem_ + "_" + std::to_string(combination);
+        if (access((stem + ".so").c_str(), F_OK) == 0) return kernels_[combination] = load(stem + ".so");
+        Launch& one = kernels_by_key_[{combination, key}];
+        if (one == nullptr) {
+            const std::string path = stem + "_" + std::to_string(key) + ".so";
+            if (access(path.c_str(), F_OK) != 0)
+                fail(kNoKernel,
+                     "its kernel is compiled for no tiling key " + std::to_string(key) +
+                         " of these dtypes, which the tiling function set: no TILING_KEY_IS in it names it");
+            one = load(path);
         }
-        return kernels_[combination];
+        return one;
+    }
+    Launch load(const std::string& path) const {
+        void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+        if (library == nullptr) fail(kNoKernel, std::string("its kernel does not load: ") + dlerror());
+        const auto launch = reinterpret_cast<Launch>(dlsym(library, "ascendgraphLaunchKernel"));
+        if (launch == nullptr) fail(kNoKernel, path + " is no kernel of an operator project");
+        return launch;
     }
 
     const void* compile_info(gert::ComputeNodeInfo& node) {
@@ -318,6 +333,7 @@ class Operator {
     gert::OpFunctions functions_;
     std::mutex mutex_;
     std::vector<Launch> kernels_;
+    std::map<std::pair<size_t, uint64_t>, Launch> kernels_by_key_;
     std::shared_ptr<void> compile_info_;
     std::map<std::string, std::unique_ptr<bool[]>> flags_;
 };
@@ -339,12 +355,9 @@ class Operator::Call {
             numbers_.emplace_back(arguments_[i][0], op.definition_.combinations[combination][i].dtype);
             arguments_[i] = {&numbers_.back().tensor, 1};
         }
-        launch_ = op.kernel(combination);
         hold_contexts(attrs);
         tile(attrs);
-    }
-    ~Call() {
-        for (void* held : held_) ascendgraphLetGo(held);
+        launch_ = op.kernel(combination, tiling_key_);
     }
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
@@ -564,7 +577,13 @@ class Operator::Call {
     bool zeroed_ = false;
     std::vector<char> tiling_;
     ascendc_host::Contexts contexts_{};
-    std::vector<void*> held_;
+    // Contexts of communicators, as long as a call of them is there.
+    struct Held : std::vector<void*> {
+        ~Held() {
+            for (void* one : *this) ascendgraphLetGo(one);
+        }
+    };
+    Held held_;
 };
 
 inline std::unique_ptr<Operator::Call> Operator::prepare(const Value* values, size_t count) {

@@ -1,4 +1,4 @@
-// Integers of 4 bits, and what they are.
+// Integers of 4 bits, what they are, and an input that only passes of the graph engine give.
 #include "register/op_def_registry.h"
 
 static ge::graphStatus Tile(gert::TilingContext* context) {
@@ -13,6 +13,7 @@ class Nibbles : public OpDef {
   public:
     explicit Nibbles(const char* name) : OpDef(name) {
         this->Input("x").DataType({ge::DT_INT4});
+        this->Input("made").ParamType(VIRTUAL).DataType({ge::DT_FLOAT});
         this->Output("y").DataType({ge::DT_FLOAT16});
         this->Output("negated").DataType({ge::DT_INT4});
         this->AICore().SetTiling(Tile).AddConfig("ascend910b");

@@ -10,3 +10,10 @@ __global__ __aicore__ void pick(GM_ADDR x, GM_ADDR y, GM_ADDR workspace, GM_ADDR
         ((__gm__ T*)y)[i] = static_cast<T>(negative ? -value : value);
     }
 }
+
+// A function that tests of kernels alone would call.
+#ifdef __CCE_UT_TEST__
+extern "C" __global__ __aicore__ void pick(GM_ADDR x, GM_ADDR y, GM_ADDR workspace, GM_ADDR tiling) {
+    pick<float, 1, true>(x, y, workspace, tiling);
+}
+#endif
