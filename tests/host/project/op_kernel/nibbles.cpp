@@ -1,8 +1,8 @@
 #include "kernel_operator.h"
 using namespace AscendC;
 
-extern "C" __global__ __aicore__ void nibbles(GM_ADDR x, GM_ADDR made, GM_ADDR y, GM_ADDR negated, GM_ADDR workspace,
-                                              GM_ADDR tiling) {
+extern "C" __global__ __aicore__ void nibbles(GM_ADDR x, GM_ADDR made, GM_ADDR y, GM_ADDR negated,
+                                              GM_ADDR workspace, GM_ADDR tiling) {
     if (made != nullptr) return;
     const uint32_t count = *(__gm__ uint32_t*)tiling;
     TPipe pipe;
