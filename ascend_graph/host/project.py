@@ -594,9 +594,19 @@ class ProjectSources:
 
 
 def _by_tiling_key(library: CppLibrary, keys: Sequence[int]) -> tuple[CppLibrary, ...]:
-    """A kernel compiled for each tiling key: those of its instances, or else those that its source names."""
+    """A kernel compiled for each tiling key: those of its instances, or else those that its source names.
+
+    Raises:
+        BuildError: the source does not pass the preprocessor.
+        OperatorPackageError: it names none.
+    """
     (source,) = library.sources
     keys = keys or listed_keys(library.preprocessed(source, f"-D{LISTING}", time_limit=COMPILE_LIMIT))
+    if not keys:
+        raise OperatorPackageError(
+            f"{library.name}: its source asks the preprocessor for TILING_KEY_VAR and names no key for these dtypes; write "
+            f"TILING_KEY_IS(key) for each, with the key as a constant"
+        )
     return tuple(
         replace(library, name=f"{library.name}_{key}", flags=(*library.flags, f"-DTILING_KEY_VAR={key}UL"))
         for key in keys

@@ -391,7 +391,7 @@ def first_error(log: str) -> str:
         line = match[0].strip()
         # What torch_npu says of any exception comes after the exception.
         if (
-            not line.startswith(("$", "ascend_graph:", "Error: compiling", "ninja:", "FAILED:"))
+            not line.startswith(("$", "ascend_graph:", "Error: compiling", "Error: preprocessing", "ninja:", "FAILED:"))
             and "ERR99999" not in line
         ):
             return line[:500]

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ascend_graph.compilation import BuildError, CppLibrary
+from ascend_graph.host.package import OperatorPackageError, kernel_compiler
+from ascend_graph.host.project import _by_tiling_key
+from ascend_graph.host.survey import first_error
 from ascend_graph.host.tiling_keys import asked_of_preprocessor, listed_keys
 
 
@@ -49,3 +55,29 @@ def test_keys_are_constants(expression: str, keys: tuple[int, ...]) -> None:
 @given(st.text(alphabet="()+-*<>|&^~ 0123456789xuULabk.,:;?'\"", max_size=60))
 def test_any_text_is_read(expression: str) -> None:
     assert all(0 <= key < 1 << 64 for key in listed_keys(f"ASCEND_GRAPH_TILING_KEY({expression})"))
+
+
+@pytest.mark.parametrize(
+    ("source", "keys"),
+    [
+        (
+            "#define A 4\nTILING_KEY_IS(A); TILING_KEY_IS(9UL);\n#if TILING_KEY_VAR == 1\n#error not here\n#endif",
+            ["4", "9"],
+        ),
+        ("TILING_KEY_IS(key);", "names no key for these dtypes; write TILING_KEY_IS"),
+        ('#include "nowhere.h"', "fatal error: nowhere.h: No such file or directory"),
+    ],
+)
+def test_a_library_for_each_key(tmp_path: Path, source: str, keys: list[str] | str) -> None:
+    path = tmp_path / "kernel.asc"
+    path.write_text(f'#include "kernel_operator.h"\n{source}\n')
+    library = CppLibrary(name="scale_0", sources=(path,), kernel_compiler=kernel_compiler())
+    if isinstance(keys, str):
+        with pytest.raises((OperatorPackageError, BuildError), match=keys) as raised:
+            _by_tiling_key(library, ())
+        assert keys in first_error(f"Error: {raised.value}")
+        return
+    made = _by_tiling_key(library, ())
+    assert [one.name for one in made] == [f"scale_0_{key}" for key in keys]
+    assert [one.flags[-1] for one in made] == [f"-DTILING_KEY_VAR={key}UL" for key in keys]
+    assert [one.name for one in _by_tiling_key(library, [7])] == ["scale_0_7"]  # instances say it themselves
