@@ -12,7 +12,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -168,16 +168,8 @@ class CppLibrary:
 
     def _run_ninja(self, work: Path, time_limit: float | None) -> None:
         command = [*ninja(), "-C", str(work), "-j", str(jobs())]
-        environment = {**os.environ, "TMPDIR": str(work / "tmp")}  # a killed compiler's files go with the directory
-        with started(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", env=environment
-        ) as process:
-            try:
-                output, _ = process.communicate(timeout=time_limit)
-            except subprocess.TimeoutExpired:
-                raise BuildError(f"compiling {self.name} took more than {time_limit:g} seconds") from None
-        if process.returncode != 0:
-            raise BuildError(f"compiling {self.name} failed:\n{output.strip()}{_hint(output)}")
+        # A killed compiler's files go with the directory.
+        _run(command, f"compiling {self.name}", time_limit, {**os.environ, "TMPDIR": str(work / "tmp")})
 
     def preprocessed(self, source: Path, *flags: str, time_limit: float | None = None) -> str:
         """One of the sources as the preprocessor makes it, with some flags more.
@@ -189,15 +181,7 @@ class CppLibrary:
         with tempfile.TemporaryDirectory(prefix="ascend-graph-preprocessed-") as directory:
             output = Path(directory) / "source.ii"
             command = [*program, *self._options(), *flags, "-E", str(source.absolute()), "-o", str(output)]
-            with started(
-                command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
-            ) as process:
-                try:
-                    said, _ = process.communicate(timeout=time_limit)
-                except subprocess.TimeoutExpired:
-                    raise BuildError(f"preprocessing {source} took more than {time_limit:g} seconds") from None
-            if process.returncode != 0:
-                raise BuildError(f"preprocessing {source} failed:\n{said.strip()}{_hint(said)}")
+            _run(command, f"preprocessing {source}", time_limit)
             return output.read_text(errors="surrogateescape")
 
     def _options(self) -> list[str]:
@@ -225,6 +209,21 @@ class CppLibrary:
         ]
         lines += [f"build {self.name}.so: link {' '.join(objects)}", ""]
         return "\n".join(lines)
+
+
+def _run(
+    command: Sequence[str], what: str, time_limit: float | None, environment: Mapping[str, str] | None = None
+) -> None:
+    """Run a program to its end; what it says is the error where it fails."""
+    with started(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", env=environment
+    ) as process:
+        try:
+            output, _ = process.communicate(timeout=time_limit)
+        except subprocess.TimeoutExpired:
+            raise BuildError(f"{what} took more than {time_limit:g} seconds") from None
+    if process.returncode != 0:
+        raise BuildError(f"{what} failed:\n{output.strip()}{_hint(output)}")
 
 
 def _command(program: Sequence[str], arguments: Sequence[str]) -> str:
