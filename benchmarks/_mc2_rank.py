@@ -29,6 +29,11 @@ def error(found: Tensor, expected: Tensor) -> float:
     return float((found.cpu().double() - expected.double()).abs().max())
 
 
+def summed(x: list[Tensor], w: list[Tensor]) -> Tensor:
+    """The sum of all ranks' products."""
+    return torch.stack([a.double() @ b.double() for a, b in zip(x, w, strict=True)]).sum(0)
+
+
 class Rank:
     """One process, its communicator, and what each operator gives there."""
 
@@ -56,13 +61,12 @@ class Rank:
         found = torch_npu.npu_mm_reduce_scatter_base(
             x[self.rank].npu(), w[self.rank].npu(), self.group, self.ranks, reduce_op="sum"
         )
-        whole = sum(a.double() @ b.double() for a, b in zip(x, w, strict=True))
-        return error(found, whole.chunk(self.ranks)[self.rank])  # type: ignore[union-attr]
+        return error(found, summed(x, w).chunk(self.ranks)[self.rank])
 
     def matmul_all_reduce(self, dtype: torch.dtype, m: int, k: int, n: int) -> float:
         x, w = self.inputs(m, k, n, dtype)
         found = torch_npu.npu_mm_all_reduce_base(x[self.rank].npu(), w[self.rank].npu(), self.group, reduce_op="sum")
-        return error(found, sum(a.double() @ b.double() for a, b in zip(x, w, strict=True)))  # type: ignore[arg-type]
+        return error(found, summed(x, w))
 
     def experts(self, dtype: torch.dtype, m: int, k: int, n: int) -> float:
         """Tokens to their experts and back: twice what arrives, times the weights."""
