@@ -1,4 +1,4 @@
-"""Files → the prototypes and the aclnn functions in them, each file read once."""
+"""Reader of the prototypes and aclnn functions in files, each file read once."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ascend_graph.aclnn.declaration import FIRST_PHASE
 from ascend_graph.aclnn.json_format import function_as_json
 from ascend_graph.aclnn.model import AclnnFunction
-from ascend_graph.aclnn.parser import FIRST_PHASE
 from ascend_graph.aclnn.parser import parse_source as parse_functions
 from ascend_graph.prototypes.json_format import prototype_as_json
 from ascend_graph.prototypes.loading import parse_any
@@ -19,7 +19,7 @@ from ascend_graph.sources import Diagnostic, Severity, SourceError, read_source
 
 @dataclass(frozen=True, slots=True)
 class Headers:
-    """What files declare, in their order, and the remarks on them."""
+    """Declarations of files, in their order, with the remarks on them."""
 
     prototypes: tuple[OpPrototype, ...] = ()
     functions: tuple[AclnnFunction, ...] = ()
@@ -27,11 +27,11 @@ class Headers:
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
-        """The remarks that mean something was lost."""
+        """Remarks that mean a declaration was lost."""
         return tuple(diagnostic for diagnostic in self.diagnostics if diagnostic.severity is Severity.ERROR)
 
     def as_json(self) -> dict[str, Any]:
-        """``{"prototypes": […], "functions": […], "diagnostics": […]}``, as the command line prints it."""
+        """Return ``{"prototypes": […], "functions": […], "diagnostics": […]}``, as the command line prints it."""
         return {
             "prototypes": [prototype_as_json(prototype) for prototype in self.prototypes],
             "functions": [function_as_json(function) for function in self.functions],
@@ -64,7 +64,7 @@ def read_headers(paths: Iterable[Path]) -> Headers:
 
 
 def _conflicts(functions: Iterable[AclnnFunction]) -> list[Diagnostic]:
-    """The functions that two files declare differently; within one file its reader remarks that."""
+    """Return warnings on functions that two files declare differently; the reader warns of those within one file."""
     first: dict[str, AclnnFunction] = {}
     found = []
     for function in functions:

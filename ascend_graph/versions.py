@@ -1,6 +1,6 @@
-"""What differs between versions of torch and torch_npu, and with which this was tested: everything else asks here.
+"""Differences between versions of torch and torch_npu, and the tested versions: all other modules ask here.
 
-What C++ has to know of a version stands in ``csrc/eager/versions.h``.
+The counterpart for C++ is ``csrc/eager/versions.h``.
 """
 
 from __future__ import annotations
@@ -11,17 +11,18 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from ascend_graph.errors import AscendGraphError
 
-#: The versions of torch_npu that were tested, each beside the torch of its number: docs/versions.md.
+#: Tested versions of torch_npu, each with the torch of the same number: docs/versions.md.
 TESTED = (
     "2.14.0", "2.13.0", "2.12.0.post3", "2.11.0.post3", "2.10.0.post7", "2.9.1", "2.9.0.post9", "2.8.0.post5", "2.7.1.post11",
 )  # fmt: skip
 
-#: Set to 1, another version is tried all the same.
+#: Variable that allows an untested version if it is 1.
 UNTESTED_VARIABLE = "ASCEND_GRAPH_UNTESTED"
 
 
@@ -33,23 +34,23 @@ _TOO_OLD = (
 
 
 class VersionError(AscendGraphError):
-    """The installed torch and torch_npu do not go together, or are none that was tested."""
+    """Error of an installed torch and torch_npu that do not fit together, or were not tested."""
 
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """A package as it is installed, read without importing it."""
+    """Installed package, read without importing it."""
 
     name: str
     directory: Path
-    #: As its own files say.
+    #: Version by its own files.
     version: str
-    #: As the installation says; two where one was installed over the other.
+    #: Versions by the installation records; two if one was installed over the other.
     recorded: tuple[str, ...]
 
 
 def installed(name: str) -> Installed | None:
-    """An installed package that has a ``version.py``, as torch and torch_npu have; None where there is none."""
+    """Return an installed package with a ``version.py``, as torch and torch_npu have, or None."""
     spec = importlib.util.find_spec(name)
     if spec is None or not spec.submodule_search_locations:
         return None
@@ -69,7 +70,7 @@ def installed(name: str) -> Installed | None:
 
 
 def release(version: str) -> str:
-    """The numbers that a version begins with, without its post release and build.
+    """Return the numbers that a version begins with, without its post release and build.
 
     >>> release("2.12.0.post3"), release("2.13.0+cpu")
     ('2.12.0', '2.13.0')
@@ -87,18 +88,21 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def requirement() -> str:
-    """The range of torch and torch_npu that was tested, as requirements write it: ``>=2.13,<2.15``."""
+    """Return the tested range of torch and torch_npu as a requirement: ``>=2.13,<2.15``."""
     numbers = sorted(map(_numbers, TESTED))
     lowest = ".".join(map(str, numbers[0] if numbers[0][2] else numbers[0][:2]))
     return f">={lowest},<{numbers[-1][0]}.{numbers[-1][1] + 1}"
 
 
 def check(environment: Mapping[str, str]) -> str | None:
-    """Refuse an installation of torch and torch_npu that cannot work or was not tested; a remark on another post release.
+    """Refuse a torch and torch_npu that cannot work or were not tested.
+
+    Returns:
+        A remark on another untested version, or None.
 
     Raises:
-        VersionError: two versions of one package are installed over each other, torch is a CUDA build, torch_npu is made
-            for another torch, or nobody tested its version and ``ASCEND_GRAPH_UNTESTED`` is not 1.
+        VersionError: Two versions of one package are installed over each other, torch is a CUDA build, torch_npu is
+            made for another torch, or its version is untested and ``ASCEND_GRAPH_UNTESTED`` is not 1.
     """
     torch, torch_npu = installed("torch"), installed("torch_npu")
     if torch is None or torch_npu is None:
@@ -113,7 +117,7 @@ def check(environment: Mapping[str, str]) -> str | None:
     cuda = re.search(r"^cuda\b.*= '(.+)'", (torch.directory / "version.py").read_text(), re.MULTILINE)
     if cuda is not None:
         raise VersionError(
-            f"the installed torch is built for CUDA {cuda[1]}; torch_npu loads beside PyTorch's CPU build only. "
+            f"the installed torch is built for CUDA {cuda[1]}; torch_npu loads only with PyTorch's CPU build. "
             f"Install that: pip install --force-reinstall torch=={number}+cpu --index-url <PyTorch's CPU wheels>"
         )
     if release(torch.version) != number:
@@ -134,16 +138,16 @@ def check(environment: Mapping[str, str]) -> str | None:
     )
 
 
-#: pybind11 before 3 keeps the classes of Python that modules share under a name that says how it was compiled.
+#: Name with compiler properties under which pybind11 before 3 keeps the Python classes that modules share.
 _PYBIND11_NAME = re.compile(
     rb"\0__pybind11_internals_v\d+(?P<COMPILER_TYPE>_gcc|_clang|_icc)(?P<STDLIB>_libstdcpp|_libcpp)(?P<BUILD_ABI>_cxxabi\d+)__\0"
 )
 
 
 def cxx_flags(torch: Path) -> tuple[str, ...]:
-    """How C++ is compiled that links the torch in the directory ``torch``: standard, ABI of strings, pybind11's names.
+    """Return the C++ flags for linking the torch in the directory ``torch``: standard, string ABI, pybind11's names.
 
-    With other names than torch's a module does not know torch's own classes of Python (process groups, streams).
+    With other names than torch's a module does not know torch's own Python classes (process groups, streams).
     """
     extensions = _content(torch / "utils/cpp_extension.py").decode()
     # What it compiles with, not what an example in its documentation does.
@@ -172,7 +176,7 @@ def _content(path: Path) -> bytes:
 
 
 def fake_kernels(entry: Any) -> list[Any]:
-    """The meta functions that an operator's entry (``FakeImplHolder``) holds; the last one is in force."""
+    """Return the meta functions in an operator's entry (``FakeImplHolder``); the last one is active."""
     kernels = getattr(entry, "kernels", None)
     if kernels is not None:
         return list(kernels)
@@ -180,7 +184,7 @@ def fake_kernels(entry: Any) -> list[Any]:
 
 
 def register_fake(library: Any, name: str, function: Callable[..., Any]) -> None:
-    """Put a meta function over those that the operator ``name`` of a library's namespace has, until the library goes."""
+    """Register a meta function over existing ones of the operator ``name``, for the lifetime of a library."""
     if _takes_override(library._register_fake):
         library._register_fake(name, function, _stacklevel=2, allow_override=True)
         return
@@ -205,21 +209,26 @@ def register_fake(library: Any, name: str, function: Callable[..., Any]) -> None
 
 
 def override_kernel(library: Any, name: str, function: Callable[..., Any], key: str) -> None:
-    """Register a kernel in Python over one that Python registered before."""
+    """Register a Python kernel over one that Python registered before."""
     if _takes_override(library.impl):
         library.impl(name, function, key, allow_override=True)
     else:
         library.m.impl(name, key, function, False)  # what library.impl does when it has nothing to refuse
 
 
-def _takes_override(method: Callable[..., Any]) -> bool:
-    return "allow_override" in inspect.signature(method).parameters
+def _takes_override(method: Any) -> bool:
+    return _has_override(method.__func__)
+
+
+@lru_cache(maxsize=8)
+def _has_override(function: Callable[..., Any]) -> bool:
+    return "allow_override" in inspect.signature(function).parameters
 
 
 def forget_sharding() -> None:
-    """Drop what DTensor has derived of the placements of calls, so that an operator's rule is asked anew.
+    """Clear DTensor's cache of placements, so that an operator's rule is evaluated again.
 
-    torch 2.8 has the cache and no function that empties it.
+    torch 2.8 has the cache but no function that clears it.
     """
     from torch.distributed.tensor import DTensor, debug
 
@@ -231,7 +240,7 @@ def forget_sharding() -> None:
 
 
 def guard_or_false(condition: Any) -> bool:
-    """Whether a condition over symbolic sizes is known to hold; ``definitely_true`` is what torch 2.7 calls it."""
+    """Return whether a condition over symbolic sizes is known to hold; torch 2.7 calls it ``definitely_true``."""
     from torch.fx.experimental import symbolic_shapes
 
     name = "guard_or_false" if hasattr(symbolic_shapes, "guard_or_false") else "definitely_true"

@@ -1,4 +1,4 @@
-"""Calls of bound aclnn functions through the eager path, and whether every parameter was given what it is bound to."""
+"""Calls of bound aclnn functions through the eager path, with a check that every parameter received its bound value."""
 
 from __future__ import annotations
 
@@ -8,51 +8,51 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from _aclnn_recorder import WRITTEN, Recorder
+from _aclnn_recorder import WRITTEN, RecordingPackage
 
 from ascend_graph import register_aclnn
-from ascend_graph.aclnn import AclnnFunction, AclnnParameter, CType, Value, find_aclnn
-from ascend_graph.binding import BindingError, Call, CallArgument, Part
-from ascend_graph.binding.declared import derive
+from ascend_graph.aclnn import AclnnFunction, AclnnParameter, CType, ValueKind, find_aclnn
+from ascend_graph.binding import AclnnCall, BindingError, CallArgument, Part
+from ascend_graph.binding.calls.from_declaration import derive
 from ascend_graph.binding.dtypes import scalar_types
-from ascend_graph.binding.own_schema import Kind, OperatorSchema, SchemaArgument
-from ascend_graph.dispatch.meta import TORCH
+from ascend_graph.binding.generated_schema import AclnnArgumentKind, GeneratedArgument, OperatorSchema
+from ascend_graph.dispatch.meta_dtypes import TORCH
 from ascend_graph.eager import EagerError, EagerOperator, define_operator
 from ascend_graph.prototypes import Attr, AttrType, DataType, OpPrototype, Parameter, ParameterKind
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What became of one function."""
+class FunctionVerdict:
+    """Verdict on one function."""
 
-    #: bound, refused or wrong.
+    #: Verdict: bound, refused or wrong.
     kind: str
     text: str = ""
 
     @property
     def has_proposal(self) -> bool:
-        """Whether a refusal says what to write."""
+        """True if a refusal proposes what to write."""
         return "Write: " in self.text
 
 
-#: By the function's parameter, the part and the name of the prototype that it is; None of what is no part of it.
+#: Part and name in the prototype by parameter of the function; None for a parameter that is not part of it.
 Truth = Mapping[str, "tuple[Part, str] | None"]
 
 
 def check(
-    recorder: Recorder,
+    recorder: RecordingPackage,
     prototype: OpPrototype,
     function: AclnnFunction,
     arguments: Mapping[str, Any] | None = None,
     truth: Truth | None = None,
-) -> Verdict:
-    """Bind, call and compare."""
+) -> FunctionVerdict:
+    """Bind a function, call it and compare the received values."""
     try:
         operator = define_operator(
             prototype, _results(prototype), namespace="aclnn_calls", aclnn=function.name, aclnn_arguments=arguments
         )
     except (BindingError, EagerError) as error:
-        return Verdict("refused", str(error))
+        return FunctionVerdict("refused", str(error))
     try:
         problems = _misbound(prototype, operator, truth) if truth is not None else []
         problems += _called(recorder, prototype, operator)
@@ -60,38 +60,38 @@ def check(
         problems = [f"{type(error).__name__}: {error}"]
     finally:
         operator.remove()
-    return Verdict("wrong", "; ".join(problems)) if problems else Verdict("bound")
+    return FunctionVerdict("wrong", "; ".join(problems)) if problems else FunctionVerdict("bound")
 
 
-def check_derived(recorder: Recorder, function: AclnnFunction) -> Verdict:
-    """Make an operator of the declaration alone, call it, and compare."""
+def check_derived(recorder: RecordingPackage, function: AclnnFunction) -> FunctionVerdict:
+    """Make an operator from the declaration alone, call it and compare the received values."""
     try:
         declared = derive(find_aclnn(function.name))
         registered = register_aclnn(
             function.name, shape=_results(declared.schema.prototype), name=f"aclnn_derived::{declared.schema.name}"
         )
     except (BindingError, EagerError) as error:
-        return Verdict("refused", str(error))
+        return FunctionVerdict("refused", str(error))
     try:
         problems = _called(recorder, registered.called, Called(declared.schema, registered.overload, declared.call))
     except Exception as error:  # whatever stops a call is what is looked for
         problems = [f"{type(error).__name__}: {error}"]
     finally:
         registered.unregister()
-    return Verdict("wrong", "; ".join(problems)) if problems else Verdict("bound", str(declared.schema))
+    return FunctionVerdict("wrong", "; ".join(problems)) if problems else FunctionVerdict("bound", str(declared.schema))
 
 
 @dataclass(frozen=True)
 class Called:
-    """An operator and how its function is called."""
+    """Operator with the call plan of its function."""
 
     schema: OperatorSchema
     overload: Any
-    call: Call
+    call: AclnnCall
 
 
 def _results(prototype: OpPrototype) -> Callable[..., Any] | None:
-    """A meta function that gives tensors of one element, and two for a list."""
+    """Return a meta function that returns tensors of one element, and two for a list; None without returns."""
     returned = [p for p in prototype.outputs if p.name not in prototype.in_place]
     if not returned:
         return None
@@ -125,8 +125,8 @@ def _name(prototype: OpPrototype, argument: CallArgument) -> str:
     return name
 
 
-def _called(recorder: Recorder, prototype: OpPrototype, operator: EagerOperator | Called) -> list[str]:
-    """Call the operator with values that all differ; where a parameter was given another one than it is bound to."""
+def _called(recorder: RecordingPackage, prototype: OpPrototype, operator: EagerOperator | Called) -> list[str]:
+    """Call the operator with distinct values and return the parameters that did not receive their bound values."""
     given = {(a.is_input, a.parameter.name): _value(a, n) for n, a in enumerate(operator.schema.arguments)}
     unused = operator.call.unused
     positional = [
@@ -159,7 +159,7 @@ def _called(recorder: Recorder, prototype: OpPrototype, operator: EagerOperator 
 
 
 def _compared(argument: CallArgument, expected: Any, got: Any) -> list[str]:
-    if argument.type.value is Value.HOST_OUTPUT:
+    if argument.type.value is ValueKind.HOST_OUTPUT:
         if got != "host memory":
             return [f"{argument.name} was given {got}, not host memory"]
         written = WRITTEN if expected is None else expected.cpu().item()
@@ -175,27 +175,27 @@ def _compared(argument: CallArgument, expected: Any, got: Any) -> list[str]:
     )
 
 
-def _value(argument: SchemaArgument, n: int) -> Any:
-    """A value that no other argument has; floats are exact in 32 bits."""
+def _value(argument: GeneratedArgument, n: int) -> Any:
+    """Return a value that no other argument has; floats are exact in 32 bits."""
     parameter = argument.parameter
     if isinstance(parameter, Parameter) and argument.is_tensor:
         numbers = [number for dtype in parameter.dtypes for number in scalar_types(dtype)]
         dtype = next((d for number in numbers if (d := TORCH.from_attr(number)) is not None), torch.float32)
-        if argument.kind is Kind.TENSOR_LIST:
+        if argument.kind is AclnnArgumentKind.TENSOR_LIST:
             return [torch.zeros(n + 2, dtype=dtype).npu(), torch.zeros(n + 3, dtype=dtype).npu()]
         return torch.zeros(n + 2, dtype=dtype).npu()
     return {
-        Kind.INT: n + 3,
-        Kind.FLOAT: n + 0.25,
-        Kind.BOOL: True,
-        Kind.STRING: f'text "{n}"',
-        Kind.INTS: [n, -n - 1],
-        Kind.FLOATS: [n + 0.5, -1.5],
-        Kind.BOOLS: [True, n % 2 == 0],
-        Kind.DTYPE: torch.float16,
-        Kind.DTYPES: [torch.float16],
-        Kind.SCALARS: [n + 3, n + 0.25, True],
-        Kind.SCALAR: n + 0.75,
+        AclnnArgumentKind.INT: n + 3,
+        AclnnArgumentKind.FLOAT: n + 0.25,
+        AclnnArgumentKind.BOOL: True,
+        AclnnArgumentKind.STRING: f'text "{n}"',
+        AclnnArgumentKind.INTS: [n, -n - 1],
+        AclnnArgumentKind.FLOATS: [n + 0.5, -1.5],
+        AclnnArgumentKind.BOOLS: [True, n % 2 == 0],
+        AclnnArgumentKind.DTYPE: torch.float16,
+        AclnnArgumentKind.DTYPES: [torch.float16],
+        AclnnArgumentKind.SCALARS: [n + 3, n + 0.25, True],
+        AclnnArgumentKind.SCALAR: n + 0.75,
     }[argument.kind]
 
 
@@ -220,7 +220,7 @@ _STRANGE = ("quux", "frob", "zork", "blip", "wug")
 
 
 def random_pair(rng: random.Random, number: int) -> tuple[OpPrototype, AclnnFunction, Truth]:
-    """A prototype, a function for it, and what is what; some of the function's names or types do not tell."""
+    """Return a prototype, a function for it, and the true mapping; some names or types do not determine it."""
     names = rng.sample([f"{a}_{b}" for a in _WORDS for b in ("one", "two", "q", "kv")] + list(_WORDS), 14)
     inputs = [_random_input(rng, names.pop(), n) for n in range(rng.randrange(1, 5))]
     attrs = [_random_attr(rng, names.pop()) for _ in range(rng.randrange(0, 4))]
@@ -304,4 +304,4 @@ def _camel(rng: random.Random, name: str) -> str:
     return head + "".join(part.capitalize() for part in rest)
 
 
-__all__ = ["Truth", "Verdict", "check", "check_derived", "random_pair"]
+__all__ = ["FunctionVerdict", "Truth", "check", "check_derived", "random_pair"]

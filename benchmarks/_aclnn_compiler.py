@@ -1,7 +1,7 @@
-"""An independent reader of aclnn headers: g++, with a stub that records the types of every function.
+"""Independent reader of aclnn headers: g++, with a stub that records the types of every function.
 
-Includes are dropped and a stub stands for CANN's headers. The compiler says what each function's type is; the names of
-functions and parameters are taken from what its preprocessor leaves.
+Includes are dropped and a stub replaces CANN's headers. The compiler reports each function's type; the names of functions
+and parameters are taken from the preprocessed text.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b[^\n]*", re.MULTILINE)
 _FUNCTION = re.compile(r"\b(\w+)GetWorkspaceSize\s*\(([^()]*)\)\s*;")
 _LAST_WORD = re.compile(r"(\w+)\s*(?:=.*)?\Z", re.DOTALL)
 
-#: By function, the type and the name of each parameter, the last two of the first phase left out.
+#: Type and name of each parameter by function, without the last two parameters of the first phase.
 Declared = dict[str, list[tuple[str, str]]]
 
 
 class NotCompiledError(Exception):
-    """The compiler does not take the header."""
+    """Header that the compiler rejects."""
 
 
 def compile_headers(headers: Sequence[Path]) -> tuple[list[tuple[Path, Declared]], list[Path]]:
-    """What each header declares, and those that do not compile."""
+    """Return the declarations of each header, and the headers that do not compile."""
     try:
         return list(zip(headers, _compile(headers), strict=True)), []
     except NotCompiledError:
@@ -69,7 +69,7 @@ def compile_headers(headers: Sequence[Path]) -> tuple[list[tuple[Path, Declared]
 
 
 def _compile(headers: Sequence[Path]) -> list[Declared]:
-    """What the headers declare, compiled as one program; each in a namespace of its own."""
+    """Compile the headers as one program, each in its own namespace, and return their declarations."""
     with TemporaryDirectory() as name:
         directory = Path(name)
         (directory / "stub.h").write_text(STUB)
@@ -116,7 +116,7 @@ def _compile(headers: Sequence[Path]) -> list[Declared]:
 
 
 def _names(directory: Path, number: int) -> dict[str, list[str]]:
-    """The parameters' names of each function, of what the preprocessor leaves of a header."""
+    """Return the parameters' names of each function from the preprocessed text of a header."""
     (directory / f"e{number}.cpp").write_text(f'#include "stub.h"\nint after_the_stub;\n#include "h{number}.h"\n')
     left = subprocess.run(
         ["g++", "-std=c++17", "-E", "-P", str(directory / f"e{number}.cpp")], capture_output=True, check=False
@@ -132,7 +132,7 @@ def _names(directory: Path, number: int) -> dict[str, list[str]]:
 
 
 def disagreements(declared: Declared, functions: Iterable[tuple[str, list[tuple[str, str]]]]) -> list[str]:
-    """Where another reader's functions differ from what the compiler recorded."""
+    """Return the differences between another reader's functions and those that the compiler recorded."""
     ours = dict(functions)
     lines = [f"{name}: only the compiler knows it" for name in declared.keys() - ours.keys()]
     lines += [f"{name}: the compiler knows no such function" for name in ours.keys() - declared.keys()]

@@ -1,4 +1,4 @@
-"""Random aclnn functions, written as C headers in every layout that real ones have."""
+"""Random aclnn functions, written as C headers in every layout of real headers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _DEFAULTS = {"bool": "false", "double": "1.0", "float": "0.5f", "aclDataType": "
 
 
 def with_defaults(function: AclnnFunction, first: int) -> AclnnFunction:
-    """The function with default arguments from one parameter on."""
+    """Return the function with default arguments from parameter ``first`` on."""
     parameters = [
         p
         if n < first
@@ -41,7 +41,7 @@ def with_defaults(function: AclnnFunction, first: int) -> AclnnFunction:
 
 
 def random_function(rng: random.Random, number: int, longest: int = 12) -> AclnnFunction:
-    """A function with inputs, values, and outputs that are told by their names."""
+    """Return a function with inputs, values, and outputs that their names identify."""
     name = f"aclnn{rng.choice(['', 'Inplace'])}{rng.choice(['Add', 'FooBar', 'Conv2d', 'MoE'])}{number}"
     name += rng.choice(["", "", "V2", "V5"])
     parameters: list[AclnnParameter] = []
@@ -70,7 +70,7 @@ def random_function(rng: random.Random, number: int, longest: int = 12) -> Aclnn
 
 
 class Writer:
-    """One way of writing headers: attributes, blanks, line ends, comments, default arguments."""
+    """Style of writing headers: attributes, blanks, line ends, comments, default arguments."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
@@ -90,7 +90,7 @@ class Writer:
         self.end = rng.choice(["\n", "\n", "\r\n"])
 
     def header(self, functions: Sequence[AclnnFunction]) -> str:
-        """All functions as one header."""
+        """Return all functions as one header."""
         guard = f"GUARD_{self.rng.randrange(10**9)}_H_"
         parts = [f"#ifndef {guard}\n#define {guard}\n"]
         parts.append('#include "aclnn/aclnn_base.h"\n#ifndef ACLNN_API\n#define ACLNN_API\n#endif\n')
@@ -100,7 +100,7 @@ class Writer:
         return "".join(parts).replace("\n", self.end)
 
     def function(self, function: AclnnFunction) -> str:
-        """One function's comment and its two phases."""
+        """Return one function's comment and its two phases."""
         rng = self.rng
         comment = ""
         if rng.random() < 0.6:
@@ -120,7 +120,7 @@ class Writer:
         return f"{comment}{first}\n{self.head}{function.name}({self.joined(second)});\n\n"
 
     def parameter(self, parameter: AclnnParameter) -> str:
-        """One parameter."""
+        """Return the text of one parameter."""
         rng, type_ = self.rng, parameter.type
         base = type_.base
         if type_.const:
@@ -130,7 +130,7 @@ class Writer:
         return self.star.format(base) + "*" * (type_.pointers - 1) + parameter.name
 
     def joined(self, parameters: Sequence[str]) -> str:
-        """A list of parameters with the blanks and comments of this header."""
+        """Join parameters with the blanks and comments of this header."""
         rng = self.rng
         text = rng.choice(["", "\n    "])
         for n, parameter in enumerate(parameters):
@@ -143,7 +143,7 @@ class Writer:
 
 
 def random_header(rng: random.Random, functions: int = 3, longest: int = 12) -> tuple[str, list[AclnnFunction]]:
-    """A header and what it declares."""
+    """Return a header and the functions that it declares."""
     declared = [random_function(rng, n, longest) for n in range(functions)]
     if rng.random() < 0.2:
         declared = [with_defaults(function, rng.randrange(len(function.parameters) + 1)) for function in declared]

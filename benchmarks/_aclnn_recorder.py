@@ -1,4 +1,4 @@
-"""A library that exports aclnn functions with their declared C signatures and keeps what each was given, types and values."""
+"""Library that exports aclnn functions with their declared C signatures and records the received types and values."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ascend_graph.aclnn import AclnnFunction, Value
+from ascend_graph.aclnn import AclnnFunction, ValueKind
 from ascend_graph.prototypes.naming import snake_case
 
 _SOURCES = Path(__file__).parents[1] / "csrc" / "host"
-#: What a function writes into host memory.
+#: Value that a function writes into host memory.
 WRITTEN = 41
 
 _HEAD = r"""
@@ -83,10 +83,10 @@ extern "C" const char *what_was_given() { return kept.c_str(); }
 
 
 def is_recordable(function: AclnnFunction) -> bool:
-    """Whether the recorder knows every type of a function."""
+    """Return whether the recorder knows every type of a function."""
     return all(
-        parameter.value is not Value.OTHER
-        and (parameter.value is not Value.HOST_OUTPUT or parameter.type.pointers == 1)
+        parameter.value is not ValueKind.OTHER
+        and (parameter.value is not ValueKind.HOST_OUTPUT or parameter.type.pointers == 1)
         for parameter in function.parameters
     )
 
@@ -102,7 +102,7 @@ def _exported(function: AclnnFunction) -> str:
 
 
 def declared(function: AclnnFunction) -> str:
-    """A header's text for a function."""
+    """Return the text of a header that declares a function."""
     parameters = "".join(f"{p}{f' = {p.default}' if p.default else ''}, " for p in function.parameters)
     tail = " = nullptr" if any(p.default for p in function.parameters) else ""
     return (
@@ -111,8 +111,8 @@ def declared(function: AclnnFunction) -> str:
     )
 
 
-class Recorder:
-    """An operator package whose library records."""
+class RecordingPackage:
+    """Operator package whose library records calls."""
 
     def __init__(self, directory: Path, functions: Iterable[AclnnFunction], *, headers: bool = True) -> None:
         self.directory = directory
@@ -143,6 +143,6 @@ class Recorder:
         self._read.restype = ctypes.c_char_p
 
     def given(self) -> tuple[str, list[Any]]:
-        """The function that was called last, and what each of its parameters was given."""
+        """Return the last called function and the values that its parameters received."""
         name, values = json.loads(self._read())
         return name, values

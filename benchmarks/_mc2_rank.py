@@ -1,6 +1,7 @@
-"""Run by torchrun for ``benchmarks/mc2.py``: the operators of one package, called by torch_npu, against single products and collectives.
+"""Rank process of ``benchmarks/mc2.py``, started by torchrun: operators of one package against matmuls and collectives.
 
-Each rank prints one line of JSON: by case its largest error, or what was raised; and which of the package's kernels it loaded.
+torch_npu calls the operators. Each rank prints one line of JSON: the largest error by case, or the raised exception, and the
+package's kernels that it loaded.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ SIZES = ((128, 256, 128), (64, 512, 256))
 
 
 def rows(m: int, k: int, rank: int, dtype: torch.dtype) -> Tensor:
-    """A rank's input, the same wherever it is asked for: no collective is needed for a reference."""
+    """Return a rank's input, the same on every rank: a reference needs no collective."""
     generator = torch.Generator().manual_seed(100 * rank + m + k)
     return (torch.rand(m, k, generator=generator) * 2 - 1).to(dtype) / 8
 
@@ -30,12 +31,12 @@ def error(found: Tensor, expected: Tensor) -> float:
 
 
 def summed(x: list[Tensor], w: list[Tensor]) -> Tensor:
-    """The sum of all ranks' products."""
+    """Return the sum of all ranks' matmuls."""
     return torch.stack([a.double() @ b.double() for a, b in zip(x, w, strict=True)]).sum(0)
 
 
 class Rank:
-    """One process, its communicator, and what each operator gives there."""
+    """Process with its communicator and the error of each operator there."""
 
     def __init__(self) -> None:
         dist.init_process_group("hccl")
@@ -69,7 +70,7 @@ class Rank:
         return error(found, summed(x, w))
 
     def experts(self, dtype: torch.dtype, m: int, k: int, n: int) -> float:
-        """Tokens to their experts and back: twice what arrives, times the weights."""
+        """Send tokens to their experts and back; each expert doubles its tokens, and the weights scale the results."""
         tokens, width = m // 8, 16 * k
         x = [rows(tokens, width, rank, dtype) for rank in range(self.ranks)]
         ids = [(torch.arange(tokens).view(-1, 1) * 3 + torch.tensor([0, 1]) + r) % EXPERTS for r in range(self.ranks)]

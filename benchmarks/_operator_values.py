@@ -1,8 +1,8 @@
-"""Whether the operators of a package compute what torch computes on the CPU; run by ``benchmarks/survey.py --values``.
+"""Comparison of a package's operators with torch on the CPU; ``benchmarks/survey.py --values`` runs it.
 
 ``python -m ascend_graph.host --opp OPP benchmarks/_operator_values.py OPP`` prints a line of JSON for each operator: ``agrees``,
-``differs`` (with the first call that does), ``refuses`` every call that is tried, or has ``no reference``. The table below
-names torch's functions for operator types; an operator that is not in it has the function of the same name.
+``differs`` (with the first such call), ``refuses`` every tried call, or has ``no reference``. The table below maps op types to
+torch's functions; an operator that is not in it is compared with the function of the same name.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ascend_graph.prototypes import DataType, OpPrototype, PassedAs, parse_file
 from ascend_graph.prototypes.naming import snake_case
 
 _SHAPES = ((2, 3, 64), (17, 33), (1,), (4, 1024), (257, 1031), (0, 5))
-#: Shapes of the inputs of an operator that broadcasts; the last stands for those after it.
+#: Shapes of the inputs of an operator that broadcasts; the last applies to all further inputs.
 _BROADCAST = (
     ((2, 3, 64), (64,)),
     ((17, 1), (1, 33)),
@@ -44,24 +44,24 @@ _TORCH = {
     DataType.INT64: torch.int64,
     DataType.UINT8: torch.uint8,
 }
-#: What two implementations of one function may differ by.
+#: Tolerance between two implementations of one function.
 _TOLERANCES = {torch.float32: 1e-4, torch.float16: 2e-3, torch.bfloat16: 8e-3}
 
 
 @dataclass(frozen=True)
 class Reference:
-    """What an operator computes, and of which values."""
+    """Reference function of an operator, with the values to try it with."""
 
     function: Callable[..., Any]
-    #: The values of each input; the last stands for those after it.
+    #: Value range of each input; the last applies to all further inputs.
     ranges: Sequence[tuple[float, float]] = ((-4.0, 4.0),)
     attrs: Mapping[str, Any] = field(default_factory=dict)
     shapes: Sequence[tuple[int, ...]] = _SHAPES
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What became of an operator."""
+class OperatorVerdict:
+    """Verdict on an operator."""
 
     operator: str
     state: str
@@ -132,7 +132,7 @@ _REFERENCES: Mapping[str, Reference] = {
     "truncate_div": _of(lambda a, b: torch.div(a, b, rounding_mode="trunc"), _ANY, _NONZERO),
     "truncate_mod": _of(torch.fmod, _ANY, _NONZERO),
 }
-#: Those whose inputs are broadcast against each other.
+#: Operators whose inputs are broadcast against each other.
 _BROADCASTING = frozenset(
     {
         "add",
@@ -171,7 +171,7 @@ _BROADCASTING = frozenset(
         "truncate_mod",
     }
 )
-#: Those that say something about values that are no numbers, or not finite, and pass these on.
+#: Operators that define results for NaN or infinite values, and pass these on.
 _SPECIAL = frozenset(
     {
         "abs",
@@ -202,12 +202,12 @@ _VERSION = re.compile(r"(?:_?v\d+|_d)$")
 _OTHERS = frozenset({"split", "tile", "cat", "concat", "stack", "range", "arange", "unique", "var", "std", "histc"})
 
 
-def verdict(prototype: OpPrototype, package: Path) -> Verdict:
+def verdict(prototype: OpPrototype, package: Path) -> OperatorVerdict:
     """Try an operator of the installed package."""
     name = prototype.op_type
     reference = _reference(prototype)
     if reference is None:
-        return Verdict(name, "no reference")
+        return OperatorVerdict(name, "no reference")
     inner, plain = (f"aclnn{prefix}{name}" for prefix in ("Inner", ""))
     headers = "".join(path.read_text(errors="replace") for path in (package / "op_api/include").glob("*.h"))
     function = inner if f"{inner}GetWorkspaceSize(" in headers else plain
@@ -219,7 +219,7 @@ def verdict(prototype: OpPrototype, package: Path) -> Verdict:
             shape=lambda *_, **__: results[0].new_empty(results[0].shape, device="meta"),
         )
     except ascend_graph.AscendGraphError as error:
-        return Verdict(name, "refuses", detail=str(error)[:300])
+        return OperatorVerdict(name, "refuses", detail=str(error)[:300])
     calls, refusal = 0, ""
     for inputs, result in _calls(prototype, reference):
         results[:] = [result]
@@ -232,8 +232,8 @@ def verdict(prototype: OpPrototype, package: Path) -> Verdict:
         calls += 1
         difference = _difference(given, result)
         if difference:
-            return Verdict(name, "differs", calls, f"{where}: {difference}")
-    return Verdict(name, "agrees" if calls else "refuses", calls, refusal)
+            return OperatorVerdict(name, "differs", calls, f"{where}: {difference}")
+    return OperatorVerdict(name, "agrees" if calls else "refuses", calls, refusal)
 
 
 def _reference(prototype: OpPrototype) -> Reference | None:
@@ -251,7 +251,7 @@ def _reference(prototype: OpPrototype) -> Reference | None:
 
 
 def _plain_name(prototype: OpPrototype) -> str:
-    """In snake case and, where that leaves a known one, without the number of its version."""
+    """Return the op type in snake case, without its version suffix if only that form is known."""
     name = snake_case(prototype.op_type)
     while name not in _REFERENCES and _VERSION.search(name):
         name = _VERSION.sub("", name)
@@ -263,7 +263,7 @@ def _attrs(prototype: OpPrototype, reference: Reference) -> dict[str, Any]:
 
 
 def _calls(prototype: OpPrototype, reference: Reference) -> Iterator[tuple[list[torch.Tensor], torch.Tensor]]:
-    """Inputs of each dtype and shape that the operator combines, and what comes of them in double precision."""
+    """Yield inputs of each combination of dtypes and shapes, with the expected result in double precision."""
     generator = torch.Generator().manual_seed(14)
     allowed = [_TORCH[one] for one in prototype.outputs[0].dtypes if one in _TORCH]
     name = _plain_name(prototype)
@@ -291,7 +291,7 @@ def _calls(prototype: OpPrototype, reference: Reference) -> Iterator[tuple[list[
 
 
 def _at(values: Sequence[tuple[Any, ...]], index: int) -> tuple[Any, ...]:
-    """That of an input; the last stands for those after it."""
+    """Return the value at an index; the last applies to all further indices."""
     return values[min(index, len(values) - 1)]
 
 

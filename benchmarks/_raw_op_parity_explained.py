@@ -1,12 +1,12 @@
-"""Where the nodes of the wheel's raw ops differ from ours, one by one, and why.
+"""Explained differences between the nodes of the wheel's raw ops and ours, with the reason for each.
 
-Each entry names a function of torch_npu 2.13.0 and the fields that differ. The benchmark fails an entry that is missing
-here, and reports one that no longer differs.
+Each entry names a function of torch_npu 2.13.0 and the fields that differ. The benchmark fails on a difference that is
+missing here, and reports an entry that no longer differs.
 """
 
 from __future__ import annotations
 
-#: Docstrings in the wheel that are no REG_OP as they stand: what is wrong, and what is read instead.
+#: Docstrings in the wheel that are not valid REG_OPs: the wrong text and its replacement.
 REPAIRED_DOCSTRINGS = {
     "WeightQuantBatchMatmulV2": (".ATRR(", ".ATTR("),
     "GroupedDynamicBlockQuant": ("TensorType({DT_INT32})\n", "TensorType({DT_INT32}))\n"),
@@ -16,7 +16,7 @@ REPAIRED_DOCSTRINGS = {
     ),
 }
 
-#: Reason → function → fields.
+#: Fields that differ, by reason and function.
 _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
     "the wheel's function takes node_name and dependencies and passes neither on": {
         "GeluV2": (
@@ -644,7 +644,7 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
     },
 }
 
-#: Function → field → reason.
+#: Reasons by function and field.
 EXPLAINED: dict[str, dict[str, str]] = {}
 for _reason, _functions in _BY_REASON.items():
     for _function, _fields in _functions.items():

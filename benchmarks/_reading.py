@@ -1,8 +1,8 @@
-"""What a shape relation says, read from its syntax alone, as docs/shapes.md has it: the reference of all back ends.
+"""Interpreter of shape relations that follows docs/shapes.md, from their syntax alone: the reference for all back ends.
 
-Nothing here is shared with :mod:`ascend_graph.shapes` but the parser: no kinds, no lowering, no typed form. Every expression
-is evaluated as it stands, with the call's own values, so that a fault of the lowering, which all back ends have in common,
-is seen. It is for known sizes, and without lists of tensors.
+It shares only the parser with :mod:`ascend_graph.shapes`: no kinds, no lowering, no typed form. It evaluates every expression
+directly with the call's own values. It thus finds faults of the lowering, which all back ends share. It supports known
+sizes, and no lists of tensors.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any
 import torch
 
 from ascend_graph.shapes import Relation, syntax
-from ascend_graph.shapes.syntax import Binary, Call, Conditional, Expr, Index, Literal, Name, Tuple, Unary
+from ascend_graph.shapes.syntax import Binary, Conditional, Expr, FunctionCall, Index, Literal, Name, Tuple, Unary
 
 Sizes = tuple[int, ...]
 Spec = tuple[Sizes, str] | None
 
-#: Numbers have 63 bits and a sign.
+#: Largest number: 63 bits and a sign.
 LARGEST = 2**63 - 1
 _COMPARISONS = {
     "==": operator.eq,
@@ -33,8 +33,8 @@ _COMPARISONS = {
 }
 
 
-class Refused(Exception):  # noqa: N818
-    """The relation does not hold for the call, or asks for what it does not have."""
+class RelationRefused(Exception):  # noqa: N818
+    """Call for which the relation does not hold, or that lacks a value that it needs."""
 
 
 def read(
@@ -44,38 +44,38 @@ def read(
     attrs: Mapping[str, Any],
     dtype_attrs: Iterable[str] = (),
 ) -> tuple[Spec, ...] | None:
-    """The outputs' shapes and dtypes, or ``None`` where the relation refuses the call.
+    """Return the outputs' shapes and dtypes, or ``None`` if the relation refuses the call.
 
     Args:
         relation: The relation.
-        shapes: The inputs' sizes; ``None`` for one that is absent.
+        shapes: The inputs' sizes; ``None`` for an absent input.
         dtypes: The inputs' dtypes by torch's names.
-        attrs: The attrs' values; of ``dtype_attrs`` torch's names of dtypes.
+        attrs: The attrs' values; for ``dtype_attrs`` torch's names of dtypes.
     """
     values = {name: getattr(torch, value) if name in dtype_attrs else value for name, value in attrs.items()}
     tensors = {name: getattr(torch, dtypes[name]) for name, shape in shapes.items() if shape is not None}
     try:
         return _Call(relation, shapes, tensors, values).outputs()
-    except Refused:
+    except RelationRefused:
         return None
 
 
 def number(value: Any) -> int:
-    """An integer of 63 bits and a sign; a bool is 0 or 1."""
+    """Return an integer of 63 bits and a sign, 0 or 1 for a bool; refuse any other value."""
     if not isinstance(value, int) or abs(value) > LARGEST:
-        raise Refused
+        raise RelationRefused
     return int(value)
 
 
 def size(value: Any) -> int:
-    """An integer that is no bool."""
+    """Return an integer that is not a bool; refuse any other value."""
     if isinstance(value, bool):
-        raise Refused
+        raise RelationRefused
     return number(value)
 
 
 def _many(alternative: syntax.Alternative) -> list[syntax.Dim]:
-    """The items of a pattern that stand for any number of dimensions."""
+    """Return the items of a pattern that match any number of dimensions."""
     items = alternative.shape.items if isinstance(alternative.shape, syntax.Dims) else ()
     return [item for item in items if not isinstance(item, syntax.Size)]
 
@@ -90,7 +90,7 @@ class _Call:
     ) -> None:
         self.relation, self.shapes, self.dtypes, self.attrs = relation, shapes, dtypes, attrs
         self.names: dict[str, Any] = {}
-        #: Groups whose length is known: lists that are attrs, and what an input that was matched may have bound.
+        #: Groups of known length: attrs that are lists, and groups that a matched input may have bound.
         self.groups = {name for name, value in attrs.items() if isinstance(value, list | tuple)}
         self.broadcast: list[Sizes] = []
         self.later: list[tuple[int, Expr]] = []
@@ -112,19 +112,19 @@ class _Call:
         if self.broadcast:
             self.ellipsis()
         for clause in self.relation.clauses:
-            if isinstance(clause, syntax.Definition):
+            if isinstance(clause, syntax.WhereDefinition):
                 self.names[clause.name] = self.value(clause.value)
             elif not self.holds(clause):
-                raise Refused
+                raise RelationRefused
         for found, wanted in self.later:
             if found != number(self.value(wanted)):
-                raise Refused
+                raise RelationRefused
         return tuple(self.output(tensor) for tensor in self.relation.output_tensors)
 
     # ---------------------------------------------------------------------------------------------------------- inputs
 
     def open_items(self, alternative: syntax.Alternative) -> list[syntax.Dim]:
-        """The items of any length of which nothing else says how long they are."""
+        """Return the items of any length whose length nothing else determines."""
         return [item for item in _many(alternative) if self.is_open(item)]
 
     def is_open(self, item: syntax.Dim) -> bool:
@@ -149,10 +149,10 @@ class _Call:
             case _:
                 allowed = [self.dtype(dtype)]
         if mine not in allowed:
-            raise Refused
+            raise RelationRefused
 
     def pattern(self, items: Sequence[syntax.Dim], shape: Sizes) -> None:
-        """Give each item its part of the shape: those with axes first, the one of any length what is left."""
+        """Assign each item its part of the shape: items with axes first, the item of any length gets the rest."""
         free = list(range(len(shape)))
         placed: list[tuple[syntax.Dim, Sizes]] = []
         for item in items:
@@ -160,10 +160,10 @@ class _Call:
                 continue
             axes = self.axes(item.axis, len(shape))
             if isinstance(item, syntax.Size) and len(axes) != 1:
-                raise Refused
+                raise RelationRefused
             for axis in axes:
                 if axis not in free:
-                    raise Refused
+                    raise RelationRefused
                 free.remove(axis)
             placed.append((item, tuple(shape[axis] for axis in axes)))
         rest = [item for item in items if isinstance(item, syntax.Ellipsis_) or item.axis is None]
@@ -173,7 +173,7 @@ class _Call:
             1 if n not in wide else 0 if n == unknown else len(self.value(rest[n].value)) for n in range(len(rest))
         ]
         if len(free) < sum(lengths) or (len(free) > sum(lengths) and unknown is None):
-            raise Refused
+            raise RelationRefused
         if unknown is not None:
             lengths[unknown] = len(free) - sum(lengths)
         for item, length in zip(rest, lengths, strict=True):
@@ -193,13 +193,13 @@ class _Call:
         if isinstance(value, Name) and value.id not in self.attrs:
             found: Any = part[0] if one else part
             if self.names.setdefault(value.id, found) != found:
-                raise Refused
+                raise RelationRefused
         elif not one:
             if part != tuple(map(size, self.value(value))):
-                raise Refused
+                raise RelationRefused
         elif isinstance(value, Name | Literal):
             if part[0] != number(self.value(value)):
-                raise Refused
+                raise RelationRefused
         else:
             self.later.append((part[0], value))
 
@@ -210,7 +210,7 @@ class _Call:
         for column in zip(*aligned, strict=True):
             others = {n for n in column if n != 1}
             if len(others) > 1:
-                raise Refused
+                raise RelationRefused
             found.append(others.pop() if others else 1)
         self.names["..."] = tuple(found)
 
@@ -218,7 +218,7 @@ class _Call:
         value = self.value(axis)
         found = [number(a) for a in (value if isinstance(value, list | tuple) else [value])]
         if any(not -rank <= a < rank for a in found):
-            raise Refused
+            raise RelationRefused
         return [a % rank for a in found]
 
     # --------------------------------------------------------------------------------------------------------- outputs
@@ -237,14 +237,14 @@ class _Call:
                 dtype = chosen.dtype or last
                 found = next(iter(self.dtypes.values()), None) if dtype is None else self.dtype(dtype)
                 if found is None:
-                    raise Refused
+                    raise RelationRefused
                 return self.fresh(items), _text(found)
         raise NotImplementedError(str(chosen.shape))
 
     def like(self, name: str, dtype: Expr | None) -> Spec:
         shape = self.shapes[name]
         if shape is None:
-            raise Refused
+            raise RelationRefused
         return tuple(shape), _text(self.dtypes[name] if dtype is None else self.dtype(dtype))
 
     def fresh(self, items: Sequence[syntax.Dim]) -> Sizes:
@@ -254,7 +254,7 @@ class _Call:
                 pieces.append((self.sizes(Name("...")), None))
                 continue
             assert item.value is not None
-            group = isinstance(item, syntax.Group)
+            group = isinstance(item, syntax.DimensionGroup)
             pieces.append((self.sizes(item.value) if group else (size(self.value(item.value)),), item.axis))
         rank = sum(len(part) for part, _ in pieces)
         shape: dict[int, int] = {}
@@ -263,15 +263,15 @@ class _Call:
                 continue
             axes = self.axes(axis, rank)
             if len(axes) != len(part):
-                raise Refused
+                raise RelationRefused
             for place, n in zip(axes, part, strict=True):
                 if place in shape:
-                    raise Refused
+                    raise RelationRefused
                 shape[place] = n
         others = iter([n for part, axis in pieces if axis is None for n in part])
         found = tuple(shape[place] if place in shape else next(others) for place in range(rank))
         if any(n < 0 for n in found):
-            raise Refused
+            raise RelationRefused
         return found
 
     # ----------------------------------------------------------------------------------------------------- expressions
@@ -280,7 +280,7 @@ class _Call:
         return bool(self.value(test))
 
     def value(self, node: Expr) -> Any:
-        """The value of an expression; of an input's name whether the input is there."""
+        """Return the value of an expression; for an input's name, whether the input is present."""
         match node:
             case Literal(value):
                 return value
@@ -289,7 +289,7 @@ class _Call:
             case Index(name, index):
                 items, place = self.value(name), number(self.value(index))
                 if not -len(items) <= place < len(items):
-                    raise Refused
+                    raise RelationRefused
                 return items[place]
             case Unary("not", operand):
                 return not self.holds(operand)
@@ -312,12 +312,12 @@ class _Call:
                 return self.value(then if self.holds(condition) else otherwise)
             case Tuple(items):
                 return tuple(self.value(item) for item in items)
-            case Call(function, arguments):
+            case FunctionCall(function, arguments):
                 return self.call(function, arguments)
         raise NotImplementedError(str(node))
 
     def absent(self, node: Expr) -> bool:
-        """Whether what a name stands for is not there."""
+        """Return whether the input or attr of a name is absent."""
         assert isinstance(node, Name)
         return self.attrs[node.id] is None if node.id in self.attrs else self.shapes[node.id] is None
 
@@ -330,12 +330,12 @@ class _Call:
             return self.shapes[name] is not None
         found = _named_dtype(name)
         if found is None:
-            raise Refused
+            raise RelationRefused
         return found
 
     def arithmetic(self, sign: str, a: int, b: int) -> int:
         if sign in ("//", "%") and b == 0:
-            raise Refused
+            raise RelationRefused
         functions = {
             "+": operator.add,
             "-": operator.sub,
@@ -350,13 +350,13 @@ class _Call:
 
     def call(self, function: str, arguments: Sequence[Expr]) -> Any:
         if function in ("promote", "floating", "integral_sum", "real"):
-            return self.dtype(Call(function, tuple(arguments)))
+            return self.dtype(FunctionCall(function, tuple(arguments)))
         if function in ("rank", "numel", "dtype"):
             (tensor,) = arguments
             assert isinstance(tensor, Name)
             shape = self.shapes[tensor.id]
             if shape is None:
-                raise Refused
+                raise RelationRefused
             if function == "dtype":
                 return self.dtypes[tensor.id]
             return len(shape) if function == "rank" else self.folded("*", 1, shape)
@@ -370,17 +370,17 @@ class _Call:
                 return self.folded("*", 1, items)
             case (("min" | "max"), [list() | tuple() as items]):
                 if not items:
-                    raise Refused
+                    raise RelationRefused
                 return (min if function == "min" else max)(map(number, items))
             case (("min" | "max"), _):
                 return (min if function == "min" else max)(map(number, values))
             case "ceildiv", [a, b]:
                 if number(b) == 0:
-                    raise Refused
+                    raise RelationRefused
                 return number(-(-number(a) // number(b)))
             case "index", [items, wanted]:
                 if wanted not in items:
-                    raise Refused
+                    raise RelationRefused
                 return list(items).index(wanted)
             case "ones", [items]:
                 return (1,) * len(items)
@@ -396,14 +396,14 @@ class _Call:
     def reshape(self, items: Sizes, wanted: Sizes) -> Sizes:
         elements = self.folded("*", 1, items)
         if wanted.count(-1) > 1 or any(n < -1 for n in wanted):
-            raise Refused
+            raise RelationRefused
         known = self.folded("*", 1, [n for n in wanted if n != -1])
         if -1 not in wanted:
             if known != elements:
-                raise Refused
+                raise RelationRefused
             return wanted
         if known == 0 or elements % known:
-            raise Refused
+            raise RelationRefused
         return tuple(elements // known if n == -1 else n for n in wanted)
 
     # ---------------------------------------------------------------------------------------------------------- dtypes
@@ -413,26 +413,26 @@ class _Call:
             case Conditional(then, condition, otherwise):
                 return self.dtype(then if self.holds(condition) else otherwise)
             case Name(name) if name in self.shapes and name not in self.attrs:
-                return self.dtype(Call("dtype", (node,)))
+                return self.dtype(FunctionCall("dtype", (node,)))
             case Name(name) if name in self.symbols:
                 return self.symbols[name]
-            case Call("promote", arguments):
+            case FunctionCall("promote", arguments):
                 return self.promoted([self.operand(a) for a in arguments])
-            case Call("floating", (inner,)):
+            case FunctionCall("floating", (inner,)):
                 found = self.dtype(inner)
                 return found if found.is_floating_point or found.is_complex else torch.get_default_dtype()
-            case Call("integral_sum", (inner,)):
+            case FunctionCall("integral_sum", (inner,)):
                 found = self.dtype(inner)
                 return found if found.is_floating_point or found.is_complex else torch.int64
-            case Call("real", (inner,)):
+            case FunctionCall("real", (inner,)):
                 return self.dtype(inner).to_real()
         found = self.value(node)
         if not isinstance(found, torch.dtype):
-            raise Refused
+            raise RelationRefused
         return found
 
     def operand(self, node: Expr) -> Any:
-        """What ``torch.result_type`` is given for it: a tensor of its rank, or a number."""
+        """Return the operand for ``torch.result_type``: a tensor of its rank, or a number."""
         if isinstance(node, Name) and node.id in self.shapes and node.id not in self.attrs:
             shape = self.shapes[node.id]
             return torch.empty((1,) * len(shape or ()), dtype=self.dtype(node), device="meta")
@@ -445,7 +445,7 @@ class _Call:
         try:
             return torch.result_type(*operands)
         except RuntimeError:
-            raise Refused from None
+            raise RelationRefused from None
 
 
 def _plain(value: Any) -> Any:
@@ -453,7 +453,7 @@ def _plain(value: Any) -> Any:
 
 
 def _named_dtype(name: str) -> torch.dtype | None:
-    """The dtype that prints as this name: ``float32``, but not ``float`` or ``int``, which may be dimensions."""
+    """Return the dtype that prints as this name: ``float32``, but not ``float`` or ``int``, which may be dimensions."""
     found = getattr(torch, name, None)
     return found if isinstance(found, torch.dtype) and _text(found) == name else None
 

@@ -1,10 +1,11 @@
-"""Random shape relations, random calls of them, and what each back end says: a differential test.
+"""Differential test of the shape back ends, with random relations and random calls.
 
-The reference is what Python infers (:meth:`ascend_graph.shapes.Relation.infer`). With all sizes known, the eager C++ program,
-the C++ of generated packages and GE's ``InferShape`` and ``InferDataType`` have to give the same shapes and dtypes and to
-refuse the same calls; and Python what the text says, read on its own (:mod:`benchmarks._reading`). With sizes of -1 and ranks of -2 ``InferShape`` has to be sound: not refuse what Python accepts for
-some sizes, and not contradict it. Everything generated has to compile. None of it needs PyTorch: the generated package's
-code is compiled with stand-ins for the few types that it uses (``data/relations/torch``).
+The reference is Python's inference (:meth:`ascend_graph.shapes.Relation.infer`). With all sizes known, the eager C++ program,
+the C++ of generated packages and GE's ``InferShape`` and ``InferDataType`` must give the same shapes and dtypes and refuse
+the same calls. Python must agree with an independent reading of the text (:mod:`benchmarks._reading`). With sizes of -1 and
+ranks of -2 ``InferShape`` must be sound: it must not refuse or contradict what Python accepts for some sizes. Everything
+generated must compile. None of it needs PyTorch: the generated package's code is compiled with stand-ins for the few types
+that it uses (``data/relations/torch``).
 """
 
 from __future__ import annotations
@@ -21,14 +22,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ascend_graph.codegen.cpp_operators import cpp_name
-from ascend_graph.codegen.infer_shape import GE_DTYPES, infer_shape_source
+from ascend_graph.codegen.eager_library.cpp_operators import cpp_name
+from ascend_graph.codegen.infer_shape import infer_shape_source
+from ascend_graph.codegen.infer_shape_names import GE_DTYPES
 from ascend_graph.codegen.output_shapes import CppTensor, output_code
 from ascend_graph.codegen.rendering import GenerationError
 
-from ascend_graph.binding.own_schema import Kind as Parameter_
+from ascend_graph.binding.generated_schema import AclnnArgumentKind as Parameter_
 from ascend_graph.eager.shape_code import SCALAR_TYPES, attr_kind, encode
-from ascend_graph.host.toolkit import toolkit_directory
+from ascend_graph.environment import toolkit_directory
 from ascend_graph.prototypes.model import Attr, AttrType, OpPrototype, Parameter, ParameterKind
 from ascend_graph.shapes import Relation, RelationError, ShapeError, parse_relation
 
@@ -37,7 +39,7 @@ HERE = Path(__file__).parent / "data/relations"
 
 # --------------------------------------------------------------------------------------------------- random relations
 
-#: Names that are keywords of C++ or that templates use, among ordinary ones.
+#: Input names, some of which are keywords of C++ or are used by templates.
 INPUT_NAMES = (
     "x",
     "w",
@@ -91,7 +93,7 @@ DTYPES = (
 
 
 class Grammar:
-    """Texts of relations: any construct beside any other."""
+    """Generator of relations' texts, with any construct next to any other."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
@@ -101,7 +103,7 @@ class Grammar:
         self.defined: list[str] = []
         self.ellipsis = False
         self.symbols: list[str] = []
-        #: Without axes, lists and choices on sizes: what all back ends know.
+        #: True for the subset that all back ends know: no axes, lists or choices on sizes.
         self.plain = rng.random() < 0.4
         self.optional = frozenset(name for name in self.inputs[1:] if rng.random() < 0.4)
 
@@ -109,7 +111,7 @@ class Grammar:
         return self.rng.random() < probability
 
     def relation(self) -> str:
-        """The text of a relation."""
+        """Return the text of a relation."""
         inputs = ", ".join(self.input(name) for name in self.inputs)
         clauses = [self.clause() for _ in range(self.rng.choice((0, 0, 0, 1, 1, 2)))]
         outputs = ", ".join(self.output(n) for n in range(self.rng.choice((1, 1, 2))))
@@ -224,7 +226,7 @@ class Grammar:
         return f"({a} if {self.condition(depth - 1)} else {b})"
 
     def rounded(self, a: str, b: str) -> str:
-        """A quotient or rest that is often of numbers below zero, in what is mostly a size nevertheless."""
+        """Return a quotient or remainder, often of negative numbers, in an expression that is mostly a valid size."""
         rng = self.rng
         difference, by = f"({a} - {b} - 1)", rng.choice(("2", "3", "4", "-2", "-3"))
         rest = f"ceildiv({difference}, {by})" if self.chance(0.3) else f"{difference} {rng.choice(['//', '%'])} {by}"
@@ -335,8 +337,8 @@ class Grammar:
 
 
 @dataclass(frozen=True)
-class Case:
-    """A relation and the operator it is for."""
+class RelationCase:
+    """Relation with the operator that it is for."""
 
     relation: Relation
     prototype: OpPrototype
@@ -344,14 +346,14 @@ class Case:
 
     @property
     def optional(self) -> frozenset[str]:
-        """The inputs that may be absent."""
+        """Inputs that may be absent."""
         return frozenset(p.name for p in self.prototype.inputs if p.kind is ParameterKind.OPTIONAL)
 
 
-def cases(seed: int, count: int) -> list[Case]:
-    """Relations that parse and whose names all mean something."""
+def cases(seed: int, count: int) -> list[RelationCase]:
+    """Return random relations that parse and whose names are all defined."""
     rng = random.Random(seed)
-    found: list[Case] = []
+    found: list[RelationCase] = []
     while len(found) < count:
         grammar = Grammar(rng)
         try:
@@ -363,32 +365,32 @@ def cases(seed: int, count: int) -> list[Case]:
     return found
 
 
-def case_of(text: str, op_type: str, optional: frozenset[str] = frozenset()) -> Case:
-    """A relation with the operator that has its inputs and outputs, and all attrs."""
+def case_of(text: str, op_type: str, optional: frozenset[str] = frozenset()) -> RelationCase:
+    """Return a relation with an operator that has its inputs and outputs, and all attrs."""
     relation = parse_relation(text)
     inputs = tuple(
         Parameter(n, ParameterKind.OPTIONAL if n in optional else ParameterKind.REQUIRED) for n in relation.inputs
     )
     outputs = tuple(Parameter(f"out{n}") for n in range(len(relation.outputs)))
     attrs = tuple(Attr(name, kind, True) for name, kind in ATTRS.items())
-    return Case(relation, OpPrototype(op_type, inputs, attrs, outputs))
+    return RelationCase(relation, OpPrototype(op_type, inputs, attrs, outputs))
 
 
 # ------------------------------------------------------------------------------------------------------- random calls
 
 
 @dataclass(frozen=True)
-class Call:
-    """Shapes and dtypes by input, ``None`` where it is absent, and attrs; dtype attrs by name."""
+class RelationCall:
+    """Call: shapes (``None`` for an absent input) and dtypes by input, and attrs; dtype attrs by name."""
 
     shapes: Mapping[str, tuple[int, ...] | None]
     dtypes: Mapping[str, str]
     attrs: Mapping[str, Any]
 
 
-def random_call(case: Case, rng: random.Random) -> Call:
-    """A call that more often than not has the dimensions that the patterns ask for."""
-    from ascend_graph.shapes.syntax import Dims, Ellipsis_, Group, Literal, Name, Size
+def random_call(case: RelationCase, rng: random.Random) -> RelationCall:
+    """Return a call that usually has the dimensions that the patterns require."""
+    from ascend_graph.shapes.syntax import DimensionGroup, Dims, Ellipsis_, Literal, Name, Size
 
     sizes = (0, 1, 1, 2, 2, 3, 4, 6)
     attrs: dict[str, Any] = {
@@ -419,7 +421,7 @@ def random_call(case: Case, rng: random.Random) -> Call:
             if isinstance(item, Ellipsis_):
                 part = batch[rng.randint(0, len(batch)) :]
                 made += [1 if rng.random() < 0.2 else size for size in part]
-            elif isinstance(item, Group):
+            elif isinstance(item, DimensionGroup):
                 made += groups.get(str(item.value), ())
             elif isinstance(item, Size) and isinstance(item.value, Literal):
                 made.append(int(item.value.value or 0))
@@ -434,7 +436,7 @@ def random_call(case: Case, rng: random.Random) -> Call:
         if rng.random() < 0.04:
             made = made[1:] if rng.random() < 0.5 else [*made, 2]
         shapes[tensor.name] = tuple(min(max(size, 0), 64) for size in made)
-    return Call(shapes, dtypes, attrs)
+    return RelationCall(shapes, dtypes, attrs)
 
 
 Spec = tuple[tuple[int, ...], str] | None
@@ -442,14 +444,14 @@ Spec = tuple[tuple[int, ...], str] | None
 
 @dataclass(frozen=True)
 class Answer:
-    """The outputs' shapes and dtypes; ``None`` for a call that is refused; or how Python failed."""
+    """Answer to a call: the outputs' shapes and dtypes, ``None`` for a refusal, or how Python failed."""
 
     outputs: tuple[Spec, ...] | None
     fault: str = ""
 
 
-def reference(case: Case, call: Call) -> Answer:
-    """What Python says."""
+def reference(case: RelationCase, call: RelationCall) -> Answer:
+    """Return Python's answer."""
     dtypes = {name: call.dtypes[name] for name in call.shapes}
     try:
         found: Any = case.relation.infer(call.shapes, dtypes, call.attrs)
@@ -467,7 +469,7 @@ def reference(case: Case, call: Call) -> Answer:
 
 
 def compile_all(jobs: Sequence[tuple[Path, Sequence[str]]], workers: int) -> list[str]:
-    """Compile several programs at once; per job what the compiler says, empty for success."""
+    """Compile several programs in parallel; return the compiler's output for each, empty for success."""
     compiler = shutil.which("g++") or shutil.which("c++")
     assert compiler is not None, "needs a C++ compiler"
 
@@ -493,7 +495,7 @@ def compile_all(jobs: Sequence[tuple[Path, Sequence[str]]], workers: int) -> lis
 
 
 def run_native(program: Path, lines: Sequence[str]) -> list[Any]:
-    """One JSON value for every line."""
+    """Run a program and return one JSON value for every input line."""
     done = subprocess.run(
         [program],
         input="".join(f"{line}\n" for line in lines),
@@ -508,7 +510,7 @@ def run_native(program: Path, lines: Sequence[str]) -> list[Any]:
     return found
 
 
-def words_of_attrs(case: Case, attrs: Mapping[str, Any], numbers: Mapping[str, int]) -> list[Any]:
+def words_of_attrs(case: RelationCase, attrs: Mapping[str, Any], numbers: Mapping[str, int]) -> list[Any]:
     words: list[Any] = []
     for name, kind in ATTRS.items():
         value = attrs[name]
@@ -533,12 +535,12 @@ class InferShapes:
     def __init__(self) -> None:
         self.numbers = {name: int(number) for name, number in GE_DTYPES.items()}
 
-    def source(self, case: Case) -> str:
-        """The C++ of a case; raises GenerationError."""
+    def source(self, case: RelationCase) -> str:
+        """Return the C++ of a case; raise GenerationError if it cannot be generated."""
         return infer_shape_source(case.prototype, case.relation)
 
-    def program(self, sources: Mapping[int, str], all_cases: Sequence[Case]) -> str:
-        """A program that answers lines."""
+    def program(self, sources: Mapping[int, str], all_cases: Sequence[RelationCase]) -> str:
+        """Return the text of a program that answers lines."""
         rows = []
         for number in sources:
             p = all_cases[number].prototype
@@ -552,7 +554,7 @@ class InferShapes:
     def options(self) -> list[str]:
         return [f"-I{toolkit_directory() / 'include/op_host'}"]
 
-    def line(self, number: int, case: Case, call: Call) -> str:
+    def line(self, number: int, case: RelationCase, call: RelationCall) -> str:
         words: list[Any] = [number]
         for parameter in case.prototype.inputs:
             shape = call.shapes[parameter.name]
@@ -561,9 +563,9 @@ class InferShapes:
 
 
 class _TorchNumbers:
-    """What the two back ends of eager calls share: lines with torch's numbers of dtypes."""
+    """Shared part of the two back ends of eager calls: lines with torch's dtype numbers."""
 
-    def line(self, number: int, case: Case, call: Call) -> str:
+    def line(self, number: int, case: RelationCase, call: RelationCall) -> str:
         words: list[Any] = [number, len(case.relation.inputs)]
         for name in case.relation.inputs:
             shape = call.shapes[name]
@@ -578,7 +580,7 @@ class _TorchNumbers:
         return " ".join(map(str, words))
 
     def wanted(self, answer: Answer, got: Any) -> list[Any]:
-        """The outputs as these write them; a dtype of 1000 is one that torch promotes to."""
+        """Return the outputs in the form of these back ends; a dtype of 1000 is promoted by torch."""
         assert answer.outputs is not None
         return [
             None if spec is None else [list(spec[0]), 1000 if had and had[1] == 1000 else SCALAR_TYPES[spec[1]]]
@@ -587,12 +589,12 @@ class _TorchNumbers:
 
 
 class Programs(_TorchNumbers):
-    """The programs of eager operators (csrc/eager/shape_program.cpp)."""
+    """Shape programs of eager operators (csrc/eager/shape_program.cpp)."""
 
     name = "eager_program"
 
-    def source(self, case: Case) -> str | None:
-        """The program's numbers; ``None`` where the meta function decides."""
+    def source(self, case: RelationCase) -> str | None:
+        """Return the program's numbers, or ``None`` if the meta function decides."""
         inputs = case.relation.inputs
         attrs = {n: (len(inputs) + p, kind) for p, (n, kind) in enumerate(KINDS.items())}
         code = encode(case.relation, {name: n for n, name in enumerate(inputs)}, attrs)
@@ -620,8 +622,8 @@ class Programs(_TorchNumbers):
                 ]
         return " ".join(str(int(word)) for word in words)
 
-    def program(self, sources: Mapping[int, str], all_cases: Sequence[Case]) -> str:
-        """A program that answers lines."""
+    def program(self, sources: Mapping[int, str], all_cases: Sequence[RelationCase]) -> str:
+        """Return the text of a program that answers lines."""
         rows = "\n".join(f'    {{{number}, "{text}"}},' for number, text in sources.items())
         return (HERE / "program.cpp").read_text().replace("// @CASES@", rows)
 
@@ -634,12 +636,12 @@ def _items(items: Sequence[tuple[int, int]]) -> list[int]:
 
 
 class Packages(_TorchNumbers):
-    """The shape code of generated packages (csrc/eager/shapes.h), compiled with stand-ins for PyTorch's types."""
+    """Shape code of generated packages (csrc/eager/shapes.h), compiled with stand-ins for PyTorch's types."""
 
     name = "generated_package"
 
-    def source(self, case: Case) -> str | None:
-        """One function; ``None`` where the meta function decides."""
+    def source(self, case: RelationCase) -> str | None:
+        """Return one function's body, or ``None`` if the meta function decides."""
         tensors = {name: CppTensor(cpp_name(name), name in case.optional) for name in case.relation.inputs}
         attrs = {name: (cpp_name(name), kind) for name, kind in KINDS.items()}
         code = output_code(case.relation, tensors, attrs)
@@ -656,8 +658,8 @@ class Packages(_TorchNumbers):
         body = "\n".join([*lines, *(f"    {line}" for line in code.statements)])
         return f"{{\n{body}\n    return {{{', '.join(code.outputs)}}};\n}}\n"
 
-    def program(self, sources: Mapping[int, str], all_cases: Sequence[Case]) -> str:
-        """A program that answers lines."""
+    def program(self, sources: Mapping[int, str], all_cases: Sequence[RelationCase]) -> str:
+        """Return the text of a program that answers lines."""
         functions = "\n".join(
             f"std::vector<at::Tensor> case_{n}([[maybe_unused]] const Call& call) {body}" for n, body in sources.items()
         )
@@ -669,23 +671,28 @@ class Packages(_TorchNumbers):
 
 
 @dataclass
-class Report:
-    """What was found."""
+class RelationReport:
+    """Report of a comparison."""
 
     relations: int = 0
     runs: Counter[str] = field(default_factory=Counter)
     covered: Counter[str] = field(default_factory=Counter)
     refusals: int = 0
     unknown: int = 0
-    #: Of the runs with unknown sizes, those for which InferShape says something of some output.
+    #: Runs with unknown sizes for which InferShape determines something about some output.
     informative: int = 0
     differences: list[str] = field(default_factory=list)
     unsound: list[str] = field(default_factory=list)
     does_not_compile: list[str] = field(default_factory=list)
 
 
-def compare_reading(report: Report, all_cases: Sequence[Case], *, seed: int = 0, calls: int = 8) -> None:
-    """What the text of the relation says, evaluated as it stands, without the form that all back ends share; needs PyTorch."""
+def compare_reading(
+    report: RelationReport, all_cases: Sequence[RelationCase], *, seed: int = 0, calls: int = 8
+) -> None:
+    """Compare Python with a direct evaluation of the relation's text, which shares no form with the back ends.
+
+    This needs PyTorch.
+    """
     from benchmarks._reading import read
 
     rng = random.Random(seed)
@@ -700,8 +707,10 @@ def compare_reading(report: Report, all_cases: Sequence[Case], *, seed: int = 0,
                 report.differences.append(f"text: says {said}, Python {answer.outputs}: {shown(case, call)}")
 
 
-def compare_symbolic(report: Report, all_cases: Sequence[Case], *, seed: int = 0, calls: int = 1) -> None:
-    """What Python says for symbolic sizes, as meta functions have them in a traced graph; needs PyTorch."""
+def compare_symbolic(
+    report: RelationReport, all_cases: Sequence[RelationCase], *, seed: int = 0, calls: int = 1
+) -> None:
+    """Compare Python's answers for symbolic sizes, as in meta functions of a traced graph; this needs PyTorch."""
     from torch._dynamo.source import ConstantSource
     from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 
@@ -749,45 +758,45 @@ def _hint(size: Any) -> Any:
     return size if isinstance(size, int) else size.node.hint
 
 
-def shown(case: Case, call: Call) -> str:
+def shown(case: RelationCase, call: RelationCall) -> str:
     return f"{case.relation}\n    shapes {dict(call.shapes)} dtypes {dict(call.dtypes)} attrs {dict(call.attrs)}"
 
 
-def _promotes_scalars(case: Case, call: Call) -> bool:
-    """Whether a dtype may depend on which tensors have no dimensions, which InferDataType cannot know."""
+def _promotes_scalars(case: RelationCase, call: RelationCall) -> bool:
+    """Return whether a dtype may depend on which tensors have rank 0, which InferDataType cannot know."""
     text = str(case.relation)
     return ("promote(" in text or "floating(" in text) and any(shape == () for shape in call.shapes.values())
 
 
-def masked(call: Call, rng: random.Random) -> Call:
-    """The call with some sizes, or a rank, not known."""
+def masked(call: RelationCall, rng: random.Random) -> RelationCall:
+    """Return the call with some sizes, or a rank, unknown."""
     shapes: dict[str, tuple[int, ...] | None] = {}
     for name, shape in call.shapes.items():
         if shape is not None and rng.random() < 0.12:
             shapes[name] = (-2,)
         else:
             shapes[name] = shape and tuple(-1 if rng.random() < 0.5 else size for size in shape)
-    return Call(shapes, call.dtypes, call.attrs)
+    return RelationCall(shapes, call.dtypes, call.attrs)
 
 
-def completion(call: Call, rng: random.Random) -> Call:
-    """The call with other sizes where they are not known."""
+def completion(call: RelationCall, rng: random.Random) -> RelationCall:
+    """Return the call with random sizes for the unknown ones."""
     shapes: dict[str, tuple[int, ...] | None] = {}
     for name, shape in call.shapes.items():
         some = (-1,) * rng.choice((0, 1, 2, 3)) if shape == (-2,) else shape
         shapes[name] = some and tuple(rng.choice((0, 1, 2, 3, 4, 6)) if size == -1 else size for size in some)
-    return Call(shapes, call.dtypes, call.attrs)
+    return RelationCall(shapes, call.dtypes, call.attrs)
 
 
 def agrees(said: Sequence[int], true: Sequence[int]) -> bool:
-    """Whether a shape with sizes not known allows a shape."""
+    """Return whether a shape with unknown sizes allows a shape."""
     if list(said) == [-2]:
         return True
     return len(said) == len(true) and all(a in (-1, b) for a, b in zip(said, true, strict=True))
 
 
 def compare(
-    all_cases: Sequence[Case],
+    all_cases: Sequence[RelationCase],
     backends: Sequence[Any],
     *,
     seed: int = 0,
@@ -795,11 +804,11 @@ def compare(
     workers: int = 2,
     batch: int = 150,
     change: Any = None,
-) -> Report:
-    """Run all relations through all back ends; ``change`` may spoil a source, to see that it is found."""
-    report = Report(relations=len(all_cases))
+) -> RelationReport:
+    """Run all relations through all back ends; ``change`` may corrupt a source, to test that this is found."""
+    report = RelationReport(relations=len(all_cases))
     rng = random.Random(seed)
-    plans: list[tuple[int, Call, Answer]] = []
+    plans: list[tuple[int, RelationCall, Answer]] = []
     for number, case in enumerate(all_cases):
         for _ in range(calls):
             call = random_call(case, rng)
@@ -816,10 +825,10 @@ def compare(
 
 
 def _compare_one(
-    report: Report,
+    report: RelationReport,
     backend: Any,
-    all_cases: Sequence[Case],
-    plans: Sequence[tuple[int, Call, Answer]],
+    all_cases: Sequence[RelationCase],
+    plans: Sequence[tuple[int, RelationCall, Answer]],
     directory: Path,
     rng: random.Random,
     workers: int,
@@ -854,10 +863,10 @@ def _compare_one(
 
 
 def _run_part(
-    report: Report,
+    report: RelationReport,
     backend: Any,
-    all_cases: Sequence[Case],
-    plans: Sequence[tuple[int, Call, Answer]],
+    all_cases: Sequence[RelationCase],
+    plans: Sequence[tuple[int, RelationCall, Answer]],
     program: Path,
     rng: random.Random,
 ) -> None:
@@ -888,7 +897,7 @@ def _run_part(
             report.informative += any(shape != [-2] for shape, _ in got)
 
 
-def _completions(case: Case, call: Call, rng: random.Random) -> Iterator[tuple[Call, Answer]]:
+def _completions(case: RelationCase, call: RelationCall, rng: random.Random) -> Iterator[tuple[RelationCall, Answer]]:
     for _ in range(4):
         known = completion(call, rng)
         answer = reference(case, known)
@@ -896,8 +905,8 @@ def _completions(case: Case, call: Call, rng: random.Random) -> Iterator[tuple[C
             yield known, answer
 
 
-def _difference(backend: Any, case: Case, call: Call, answer: Answer, got: Any) -> str | None:
-    """What differs; empty for nothing, ``None`` where there is nothing to compare."""
+def _difference(backend: Any, case: RelationCase, call: RelationCall, answer: Answer, got: Any) -> str | None:
+    """Return the difference, empty if there is none, or ``None`` if there is nothing to compare."""
     if isinstance(backend, InferShapes):
         if _promotes_scalars(case, call):
             return None
@@ -915,7 +924,7 @@ def _difference(backend: Any, case: Case, call: Call, answer: Answer, got: Any) 
 
 
 def _ge_specs(answer: Answer, got: Any) -> list[Any]:
-    """The outputs as InferShape writes them: one that is absent has the shape [0] and any dtype."""
+    """Return the outputs in the form of InferShape: an absent one has the shape [0] and any dtype."""
     assert answer.outputs is not None
     return [
         [[0], had[1]] if spec is None else [list(spec[0]), int(GE_DTYPES[spec[1]])]
@@ -923,7 +932,7 @@ def _ge_specs(answer: Answer, got: Any) -> list[Any]:
     ]
 
 
-def _unsound(case: Case, call: Call, answer: Answer, got: Any) -> str:
+def _unsound(case: RelationCase, call: RelationCall, answer: Answer, got: Any) -> str:
     if _promotes_scalars(case, call) or answer.outputs is None:
         return ""
     if any(spec and len(spec[0]) > 25 for spec in answer.outputs):

@@ -1,8 +1,8 @@
-"""A CUDA build of torch made loadable where there is no CUDA: for testing versions whose CPU build is not offered.
+"""Conversion of a CUDA build of torch to one that loads without CUDA, for testing versions without a CPU build.
 
-torch_npu aborts beside a CUDA build. Here the libraries that are CUDA's go, and what the rest links from them and from
-NVIDIA's is put in their place as small libraries of the same names whose functions do nothing. What torch does on the CPU
-is untouched, as it is compiled. For tests alone: whoever uses torch_npu installs PyTorch's CPU build.
+torch_npu aborts next to a CUDA build. This removes the CUDA libraries. Small libraries of the same names, whose functions
+do nothing, provide the symbols that the rest links from them and from NVIDIA's. The compiled CPU code of torch is unchanged.
+It is only for tests: users of torch_npu install PyTorch's CPU build.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _needed(library: Path) -> list[str]:
 
 
 def _system_symbols() -> set[str]:
-    """What the compiler's own libraries define."""
+    """Return the symbols that the compiler's own libraries define."""
     names = ("libstdc++.so.6", "libgcc_s.so.1", "libc.so.6", "libm.so.6", "libgomp.so.1")
     paths = (
         Path(
@@ -68,7 +68,7 @@ def _system_symbols() -> set[str]:
 
 
 def _definition(name: str, kind: str, size: int) -> str:
-    """C that defines a symbol so that loading and importing torch finds what it looks at, and nothing works."""
+    """Return C code that defines a non-working symbol, sufficient for loading and importing torch."""
     if name.startswith("_ZTI"):  # pybind11 looks types up by their names
         return (
             f"extern pointer _ZTVN10__cxxabiv117__class_type_infoE[];\n"
@@ -91,7 +91,7 @@ def _definition(name: str, kind: str, size: int) -> str:
 
 
 def remove_cuda(site: Path) -> list[str]:
-    """Replace the CUDA libraries of the torch unpacked in ``site``; the names of what stands there instead."""
+    """Replace the CUDA libraries of the torch unpacked in ``site``; return the names of the replacements."""
     libraries = site / "torch/lib"
     present = [p for p in sorted([*libraries.glob("*.so*"), *site.glob("torch/*.so")]) if not p.is_symlink()]
     removed = [p for p in present if _CUDA.match(p.name)]
@@ -134,14 +134,14 @@ def remove_cuda(site: Path) -> list[str]:
     return missing
 
 
-#: A block of torch's CMake files, with the condition that CMake's own configuration left there.
+#: Block of torch's CMake files, with the condition that CMake's own configuration left there.
 _CMAKE_CUDA = re.compile(
     r"(?m)^(\s*if\()ON(\)\s*\n(?:\s*#.*\n)*\s*(?:set\(CAFFE2_USE_CUDA ON\)|if\(MSVC\)\s*\n\s*find_library\(CAFFE2_NVRTC))"
 )
 
 
 def _cmake_without_cuda(directory: Path) -> None:
-    """``find_package(Torch)`` as in a CPU build: no search for CUDA, no library of it on a line of the linker."""
+    """Edit ``find_package(Torch)`` to act as in a CPU build: it neither searches for CUDA nor links its libraries."""
     for path in (directory / "Caffe2/Caffe2Config.cmake", directory / "Torch/TorchConfig.cmake"):
         if path.exists():
             path.write_text(_CMAKE_CUDA.sub(r"\1OFF\2", path.read_text()))

@@ -1,13 +1,13 @@
-"""aclnn headers: how many functions are read, how fast, whether a compiler reads the same, and whether calls are right.
+"""Benchmark of reading aclnn headers: number of functions, speed, agreement with a compiler, and correct calls.
 
-With directories, ``make bench NAME=aclnn HEADERS="DIR…" PROTOTYPES="DIR…"``, the aclnn headers and prototypes below them; without,
-random declarations in every layout that real headers have, and random pairs of a prototype and a function. A second reader, g++
-with a stub that records the types of every function, says what each header declares; where the two differ the lines say how.
+With directories, ``make bench NAME=aclnn HEADERS="DIR…" PROTOTYPES="DIR…"``, it reads the aclnn headers and prototypes under
+them; without, random declarations in every layout of real headers, and random pairs of a prototype and a function. A second
+reader, g++ with a stub that records the types of every function, reads each header; the output shows the differences.
 
-Each function with a prototype of its name is bound, and called through the eager path in a library that exports it with its
-declared C signature and keeps what it was given: wrong is whatever got something else than what it is bound to, and of random
-pairs whatever is bound to something else than what it is. Each function is made an operator by its declaration alone too
-(``register_aclnn_derived``), and called and compared in the same way.
+Each function with a prototype of its name is bound, and called through the eager path. The called library exports it with
+its declared C signature and records the received values. A parameter is wrong if it received another value than its bound
+one; in random pairs also if it is bound to the wrong input, attr or output. Each function is also made an operator from its
+declaration alone (``register_aclnn_derived``), and called and compared in the same way.
 """
 
 from __future__ import annotations
@@ -26,17 +26,18 @@ from typing import Any
 from _aclnn_calls import Truth, check, check_derived, random_pair
 from _aclnn_compiler import compile_headers, disagreements
 from _aclnn_headers import random_header
-from _aclnn_recorder import Recorder, is_recordable
+from _aclnn_recorder import RecordingPackage, is_recordable
 from _common import run
 from rich.console import Console
 
 from ascend_graph.aclnn import AclnnFunction, parse_file
 from ascend_graph.aclnn.catalog import header_files
-from ascend_graph.aclnn.parser import FIRST_PHASE, MAX_BYTES
+from ascend_graph.aclnn.declaration import FIRST_PHASE
+from ascend_graph.aclnn.parser import MAX_BYTES
 from ascend_graph.prototypes import OpPrototype, read_prototypes
 from ascend_graph.sources import Severity, SourceError
 
-#: What fills a header of the largest size that is read, one line of each.
+#: Lines that fill a header of the largest size that is read, one kind for each header.
 LARGE = {
     "declarations": "int aclnnF{0}GetWorkspaceSize(const aclTensor *x, aclTensor *out, uint64_t *s, aclOpExecutor **e);\n"
     "int aclnnF{0}(void *w, uint64_t s, aclOpExecutor *e, aclrtStream t);\n",
@@ -51,7 +52,7 @@ Pair = tuple[OpPrototype, AclnnFunction, "Truth | None"]
 
 RANDOM_HEADERS = 300
 RANDOM_PAIRS = 300
-#: So many headers are compiled as one program.
+#: Number of headers that are compiled as one program.
 TOGETHER = 25
 _SHOWN = 20
 
@@ -73,7 +74,7 @@ print(json.dumps({
 """
 
 
-#: A file that is refused counts as read.
+#: Code that reads a file; a refused file counts as read.
 _READ = """
     from ascend_graph.errors import AscendGraphError
     try:
@@ -84,7 +85,7 @@ _READ = """
 
 
 def write_random(directory: Path, count: int = RANDOM_HEADERS) -> None:
-    """Random headers, one to five functions each, some of them long."""
+    """Write random headers, one to five functions each, some of them long."""
     for seed in range(count):
         rng = random.Random(seed)
         text, _ = random_header(rng, rng.randrange(1, 6), rng.choice([6, 12, 45]))
@@ -92,13 +93,13 @@ def write_random(directory: Path, count: int = RANDOM_HEADERS) -> None:
 
 
 def aclnn_headers(directories: list[Path]) -> list[Path]:
-    """The headers below the directories that declare aclnn functions."""
+    """Return the headers under the directories that declare aclnn functions."""
     found = [path for directory in directories for path in header_files(directory)]
     return [path for path in found if path.name.startswith("aclnn") and FIRST_PHASE.encode() in path.read_bytes()]
 
 
 def measure_reading(paths: list[Path]) -> dict[str, float]:
-    """The fastest of three processes that read all headers."""
+    """Return the measurements of the fastest of three processes that read all headers."""
     names = "\n".join(map(str, paths))
     runs = [
         json.loads(
@@ -113,7 +114,7 @@ def measure_reading(paths: list[Path]) -> dict[str, float]:
 
 
 def measure_large(directory: Path) -> dict[str, float]:
-    """Seconds and memory for the worst header of the largest size that is read, and for one of 50 MB."""
+    """Return seconds and memory for the worst header of the largest size that is read, and for one of 50 MB."""
     found = []
     for n, line in enumerate((*LARGE.values(), LARGE["declarations"])):
         size = MAX_BYTES if n < len(LARGE) else 50_000_000
@@ -142,7 +143,7 @@ def measure_large(directory: Path) -> dict[str, float]:
 
 
 def compare_with_compiler(paths: list[Path]) -> tuple[int, list[str], list[Path]]:
-    """How many functions the compiler reads as we do, where it does not, and the headers it does not take."""
+    """Return the number of functions on which the compiler agrees, the differences, and the headers it rejects."""
     agreeing, differing, failed = 0, [], []
     for first in range(0, len(paths), TOGETHER):
         compiled, not_compiled = compile_headers(paths[first : first + TOGETHER])
@@ -150,7 +151,7 @@ def compare_with_compiler(paths: list[Path]) -> tuple[int, list[str], list[Path]
         for path, known in compiled:
             read = parse_file(path)
             ours = [(f.name, [(str(p.type.canonical), p.name) for p in f.parameters]) for f in read.functions]
-            # What is refused with its reason is no disagreement.
+            # A refusal with its reason is not a disagreement.
             errors = " ".join(str(d) for d in read.diagnostics if d.severity is Severity.ERROR)
             declared = {name: types for name, types in known.items() if name not in errors.split()}
             lines = disagreements(declared, ours)
@@ -160,7 +161,7 @@ def compare_with_compiler(paths: list[Path]) -> tuple[int, list[str], list[Path]
 
 
 def main() -> dict[str, Any]:
-    """Read the headers, and compare."""
+    """Read the headers and compare."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--headers", nargs="*", type=Path, default=[], help="directories with aclnn headers")
     parser.add_argument("--prototypes", nargs="*", type=Path, default=[], help="directories with prototypes")
@@ -178,7 +179,7 @@ def main() -> dict[str, Any]:
 
 
 def functions_of(paths: list[Path]) -> list[AclnnFunction]:
-    """Each function; of several declarations the first."""
+    """Return each function once, by its first declaration."""
     functions: dict[str, AclnnFunction] = {}
     for path in paths:
         for function in parse_file(path).functions:
@@ -187,7 +188,7 @@ def functions_of(paths: list[Path]) -> list[AclnnFunction]:
 
 
 def pairs_of(paths: list[Path], directories: list[Path]) -> list[Pair]:
-    """Each function that has a prototype of its name; of several declarations or prototypes the first."""
+    """Return each function that has a prototype of its name, by their first declarations."""
     prototypes: dict[str, OpPrototype] = {}
     for directory in directories:
         for prototype in read_prototypes(directory).prototypes:
@@ -197,14 +198,14 @@ def pairs_of(paths: list[Path], directories: list[Path]) -> list[Pair]:
 
 
 def random_pairs(count: int = RANDOM_PAIRS) -> list[Pair]:
-    """Random pairs, with what is what."""
+    """Return random pairs with their true mappings."""
     return [random_pair(random.Random(seed), seed) for seed in range(count)]
 
 
 def calling(pairs: list[Pair], directory: Path) -> dict[str, Any]:
-    """Bind and call every function, in a package whose library records."""
+    """Bind and call every function in a package whose library records calls."""
     callable_pairs = [pair for pair in pairs if is_recordable(pair[1])]
-    recorder = Recorder(directory, [function for _, function, _ in callable_pairs])
+    recorder = RecordingPackage(directory, [function for _, function, _ in callable_pairs])
     os.environ["ASCEND_CUSTOM_OPP_PATH"] = str(directory)
     verdicts = [check(recorder, prototype, function, truth=truth) for prototype, function, truth in callable_pairs]
     kinds = Counter(verdict.kind for verdict in verdicts)
@@ -218,7 +219,7 @@ def calling(pairs: list[Pair], directory: Path) -> dict[str, Any]:
     return {
         "with_prototype": len(pairs),
         "bound": kinds["bound"],
-        # What the recorder has no type for, the binding has none for either.
+        # The binding has no type for what the recorder has no type for.
         "refused": len(refused) + len(pairs) - len(callable_pairs),
         "refused_with_a_line": sum(verdict.has_proposal for verdict in refused),
         "wrong": kinds["wrong"],
@@ -226,9 +227,9 @@ def calling(pairs: list[Pair], directory: Path) -> dict[str, Any]:
 
 
 def deriving(functions: list[AclnnFunction], directory: Path) -> dict[str, Any]:
-    """Make an operator of each declaration alone, and call it, in a package whose library records."""
+    """Make an operator from each declaration alone, and call it in a package whose library records calls."""
     recorded = [function for function in functions if is_recordable(function)]
-    recorder = Recorder(directory, recorded)
+    recorder = RecordingPackage(directory, recorded)
     os.environ["ASCEND_CUSTOM_OPP_PATH"] = str(directory)
     verdicts = [(function, check_derived(recorder, function)) for function in recorded]
     console = Console(width=160, highlight=False)
@@ -242,7 +243,7 @@ def deriving(functions: list[AclnnFunction], directory: Path) -> dict[str, Any]:
 
 
 def reading(paths: list[Path]) -> dict[str, Any]:
-    """What the front end makes of the headers."""
+    """Read the headers with the front end and compare with the compiler; return the figures."""
     functions, diagnostics, lines = [], [], 0
     for path in paths:
         try:

@@ -1,12 +1,12 @@
-"""Whole models that others wrote: one of each architecture of transformers, tiny, on the host runtime against the CPU.
+"""Third-party models on the host runtime against the CPU: one tiny model of each architecture of transformers.
 
     .venv/bin/pip install transformers
     make bench NAME=architectures ARGS="--ways eager training"
 
-Each has weights of its own initialisation, the same on both, and no dropout. ``eager`` and ``training`` run it with torch_npu's
-operators, ``ge`` and ``npugraph_ex`` compile its forward pass. ``equal`` is its output; in ``training`` its loss (the mean square of
-its output) and every parameter's gradient. Otherwise the table has why: what the host or TorchAir refuses, by its first sentence,
-``differs`` where a value is another, and ``died`` where the process ended.
+Each uses its own weight initialization, the same on both devices, and no dropout. ``eager`` and ``training`` run it with
+torch_npu's operators, ``ge`` and ``npugraph_ex`` compile its forward pass. ``equal`` means equal outputs; in ``training``
+an equal loss (the mean square of its output) and equal gradients of every parameter. Otherwise the table has the reason: the
+first sentence of a refusal by the host or TorchAir, ``differs`` for different values, and ``died`` if the process ended.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from rich.table import Table
 from torch import Tensor, nn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from benchmarks.data.architectures import ARCHITECTURES, TOKENS, Architecture
+from benchmarks.data.architectures import ARCHITECTURES, TOKENS, ModelConfiguration
 
 WAYS = ("eager", "training", "ge", "npugraph_ex")
 _TOLERANCE = {"rtol": 2e-3, "atol": 5e-4}
@@ -39,7 +39,7 @@ _MARK = "WAY"
 
 
 def _configuration(name: str, options: dict[str, Any]) -> Any:
-    """A configuration of transformers; a pair of a name and options in it is one, too."""
+    """Return a configuration of transformers; nested pairs of a name and options become configurations, too."""
     import transformers
 
     inner = {key: _configuration(*value) if _is_pair(value) else value for key, value in options.items()}
@@ -50,7 +50,7 @@ def _is_pair(value: Any) -> bool:
     return isinstance(value, tuple) and isinstance(value[0], str)
 
 
-def _made(architecture: Architecture, device: str) -> nn.Module:
+def _made(architecture: ModelConfiguration, device: str) -> nn.Module:
     import transformers
 
     torch.manual_seed(0)
@@ -59,7 +59,7 @@ def _made(architecture: Architecture, device: str) -> nn.Module:
     return model.to(device).eval()
 
 
-def _inputs(architecture: Architecture) -> dict[str, Tensor]:
+def _inputs(architecture: ModelConfiguration) -> dict[str, Tensor]:
     generator = torch.Generator().manual_seed(0)
     return {
         name: torch.randint(1, 64, shape, generator=generator)
@@ -77,7 +77,7 @@ def _compiled(model: nn.Module, way: str) -> Callable[..., Any]:
     return torch.compile(model, backend=way, dynamic=False) if way == "npugraph_ex" else model
 
 
-def _results(architecture: Architecture, device: str, way: str) -> list[Tensor]:
+def _results(architecture: ModelConfiguration, device: str, way: str) -> list[Tensor]:
     model = _made(architecture, device)
     called = _compiled(model, way) if device != "cpu" else model
     inputs = {name: value.to(device) for name, value in _inputs(architecture).items()}
@@ -90,7 +90,10 @@ def _results(architecture: Architecture, device: str, way: str) -> list[Tensor]:
 
 
 def _reason(error: Exception) -> str:
-    """The innermost error on one line; compilers write it behind a line that ends with ``raised:``, Dynamo behind ``got``."""
+    """Return the innermost error on one line.
+
+    Compilers write it after a line that ends with ``raised:``, Dynamo after ``got``.
+    """
     while isinstance(error.__cause__, Exception):
         error = error.__cause__
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
@@ -102,8 +105,8 @@ def _reason(error: Exception) -> str:
     return f"{type(error).__name__}: {lines[0] if lines else ''}"
 
 
-def _outcome(architecture: Architecture, way: str) -> str:
-    """What comes of one model one way."""
+def _outcome(architecture: ModelConfiguration, way: str) -> str:
+    """Return the outcome of one model in one mode."""
     torch._dynamo.reset()
     try:
         want = _results(architecture, "cpu", way)
@@ -122,7 +125,7 @@ def _outcome(architecture: Architecture, way: str) -> str:
 
 
 def _in_a_process(name: str, ways: list[str]) -> list[str]:
-    """The outcomes of an architecture's ways, or ``died``."""
+    """Return the outcomes of an architecture in each mode, or ``died``."""
     command = [sys.executable, __file__, "--one", name, "--ways", *ways]
     try:
         text = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_LIMIT_S).stdout

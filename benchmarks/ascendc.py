@@ -1,4 +1,4 @@
-"""Ascend C on the host: a kernel against the same computation by torch on the CPU, and what more blocks bring.
+"""Benchmark of Ascend C on the host: kernels against torch on the CPU, and the speedup from more blocks.
 
 ``python benchmarks/ascendc.py`` prints a table and, as its last line, the figures as JSON:
 
@@ -6,7 +6,7 @@
 - ``two_blocks_speedup``: how many times faster the same launch is with two blocks than with one;
 - ``api_entries``, ``api_tested``: names in the table of the API, and how many of them the tests' kernels use;
 - ``matmul_ratio``: basic_matmul of 512 x 512 x 512 halfs, over ``torch.mm`` in float16 on the CPU;
-- ``matmul_speed``: the processor time of that ``torch.mm`` over the kernel's, which other work on the machine changes less.
+- ``matmul_speed``: the CPU time of that ``torch.mm`` over the kernel's, on which other work on the machine has less effect.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ os.environ.setdefault("TORCH_DEVICE_BACKEND_AUTOLOAD", "0")  # plain CPU torch, 
 
 import torch
 
-from ascend_graph.host.ascendc import coverage
+from benchmarks import _kernel_api
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests/ascendc"))
 from standalone import assemble
@@ -56,7 +56,7 @@ extern "C" __global__ __cube__ void basic_matmul(GM_ADDR a, GM_ADDR b, GM_ADDR c
 
 
 def _build(directory: Path) -> tuple[ctypes.CDLL, ctypes.CDLL]:
-    """The add kernel of the tests and the matmul above, with a runtime that launches at once."""
+    """Build the add kernel of the tests and the matmul above, with a runtime that launches immediately."""
     home = directory / "home"
     assemble(home)
     (directory / "matmul.asc").write_text(MATMUL)
@@ -71,7 +71,7 @@ def _build(directory: Path) -> tuple[ctypes.CDLL, ctypes.CDLL]:
 
 
 def _best(run: Callable[[], object], repeats: int = 15) -> float:
-    """Seconds of the fastest of several runs, after two to warm up."""
+    """Return the seconds of the fastest of several runs, after two to warm up."""
     times = []
     for repeat in range(repeats + 2):
         start = time.perf_counter()
@@ -110,7 +110,7 @@ def _add(library: ctypes.CDLL) -> tuple[dict[int, float], float]:
 
 
 def _processor_time(run: Callable[[], object], repeats: int = 40) -> float:
-    """Seconds that all threads of the fastest of several runs take together."""
+    """Return the CPU seconds of all threads in the fastest of several runs."""
     times = []
     for _ in range(repeats):
         start = time.process_time()
@@ -133,14 +133,14 @@ def _matmul(library: ctypes.CDLL, blocks: int = 2) -> tuple[float, float, float]
 
 
 def main() -> dict[str, float]:
-    """Measures, prints the table and the JSON line, and returns the figures."""
+    """Measure, print the table and the JSON line, and return the figures."""
     with tempfile.TemporaryDirectory() as directory:
         add_library, matmul_library = _build(Path(directory))
         add, torch_add = _add(add_library)
         matmul, torch_mm, speed = _matmul(matmul_library)
-    names = {entry.name for entry in coverage.entries()}
+    names = {entry.name for entry in _kernel_api.entries()}
     tests = ROOT / "tests/ascendc"
-    tested = coverage.tested(names, [path for path in tests.rglob("*") if path.suffix in (".py", ".asc")])
+    tested = _kernel_api.tested(names, [path for path in tests.rglob("*") if path.suffix in (".py", ".asc")])
 
     fastest = min(add.values())
     print(f"add_custom, {COUNT // 2**20} Mi halfs, tiles of {TILE}")

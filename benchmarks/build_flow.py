@@ -1,11 +1,11 @@
-"""Other people's operator projects, built by their own command on the host runtime: ``build.sh``, installer, library.
+"""Third-party operator projects built by their own command on the host runtime: ``build.sh``, installer, library.
 
-``python benchmarks/build_flow.py DIR… --sample 25 --seed 16`` finds the projects of each directory (``CMakePresets.json`` beside
-``build.sh``, ``op_host`` and ``op_kernel``; of several with the same sources the first), draws some of them, copies each,
-starts its ``build.sh`` on the host runtime, installs what it made (``--install-path``, or ``ASCEND_CUSTOM_OPP_PATH`` where the
-project's own installer is older than that), and loads the installed library.
+``python benchmarks/build_flow.py DIR… --sample 25 --seed 16`` finds the projects of each directory (``CMakePresets.json`` next
+to ``build.sh``, ``op_host`` and ``op_kernel``; of several with the same sources the first) and draws some of them. It copies
+each, runs its ``build.sh`` on the host runtime, installs the result (with ``--install-path``, or ``ASCEND_CUSTOM_OPP_PATH`` for
+an older installer), and loads the installed library.
 The last line is JSON: ``found``, ``tried``, ``built``, ``installed``, ``loaded``, and for each project ``path``, ``form``
-(``template`` where it carries msOpGen's CMake functions, ``functions`` where it calls those of CANN), ``state``, ``error``, ``seconds``.
+(``template`` if it contains msOpGen's CMake functions, ``functions`` if it calls those of CANN), ``state``, ``error``, ``seconds``.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from pathlib import Path
 from typing import Any
 
 from ascend_graph.compilation.processes import started
-from ascend_graph.host.survey import first_error
+from ascend_graph.host.projects.survey_errors import first_error
 
 _STATES = ("failed", "built", "installed", "loaded")
 
 
 def projects(root: Path) -> Iterator[Path]:
-    """The projects below a directory, by their paths."""
+    """Yield the projects under a directory, by their paths."""
     for preset in sorted(root.rglob("CMakePresets.json")):
         here = preset.parent
         if all((here / name).exists() for name in ("build.sh", "CMakeLists.txt", "op_host", "op_kernel")):
@@ -39,7 +39,7 @@ def projects(root: Path) -> Iterator[Path]:
 
 
 def form(project: Path) -> str:
-    """By whose CMake functions it is built."""
+    """Return the kind of CMake functions that build a project: template, functions or own."""
     if any("opbuild" in file.read_text(errors="replace") for file in (project / "cmake").glob("*.cmake")):
         return "template"
     texts = [file.read_text(errors="replace") for file in project.rglob("CMakeLists.txt")]
@@ -64,7 +64,7 @@ def _run(command: Sequence[str], directory: Path, log: Path, limit: float) -> bo
 
 
 def attempt(project: Path, work: Path, limit: float) -> tuple[str, str]:
-    """How far a project comes, and the first error."""
+    """Build, install and load a project; return the state it reaches, and the first error."""
     source, opp, log = work / "source", work / "opp", work / "log.txt"
     ignored = shutil.ignore_patterns("build_out", "_CPack_Packages", "*.run")
     shutil.copytree(project, source, symlinks=True, ignore_dangling_symlinks=True, ignore=ignored)

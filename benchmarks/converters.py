@@ -1,9 +1,8 @@
-"""Our converters against the hand-written ones that torch_npu ships for ``torch.ops.npu.*``: the same call must give the
-same GE nodes.
+"""Comparison of our converters with torch_npu's hand-written ones for ``torch.ops.npu.*``, by GE nodes of equal calls.
 
-For each operator with a hand-written converter: one call of ``register_op`` with nothing but the GE name, then with
+Each operator with a hand-written converter is registered by one call of ``register_op`` with only the GE name, then with
 the ``arguments=`` of data/npu_arguments.py. Both converters are called with the same arguments, many times: optional
-tensors there and not, attrs at their defaults and not, dtypes, ranks. Compared are the nodes, by what they compute: op
+tensors present and absent, attrs at their defaults and not, dtypes, ranks. The nodes are compared by what they compute: op
 type, wiring, attrs with the prototype's defaults filled in, descriptions of inputs and outputs. TorchAir's automatic
 converter goes through the same comparison in the same run.
 
@@ -39,16 +38,16 @@ from rich.table import Table
 
 import ascend_graph
 from ascend_graph.binding.dtypes import STORED_AS
+from ascend_graph.dispatch.torchair import existing_converter
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.prototypes import OpPrototype, parse_text
 from ascend_graph.prototypes.catalog import process_catalog
 from ascend_graph.prototypes.writer import to_reg_op
-from ascend_graph.registration.comparison import Nodes, RefusedError, ReplacedConverterWarning, build_nodes
-from ascend_graph.registration.torchair import existing_converter
+from ascend_graph.registration.conversion.comparison import Nodes, RefusedError, ReplacedConverterWarning, build_nodes
 
 sys.path.insert(0, str(Path(__file__).parent))
 from _common import run
-from data.npu_arguments import AMENDED_DOCSTRINGS, EXPLAINED, FOR_A5_ONLY, MORE_PROTOTYPES, OPERATORS, Operator
+from data.npu_arguments import AMENDED_DOCSTRINGS, EXPLAINED, FOR_A5_ONLY, MORE_PROTOTYPES, OPERATORS, OperatorArguments
 from raw_op_parity import prototype_of, wheel_functions
 
 _fx = importlib.import_module("torchair._ge_concrete_graph.fx2ge_converter")
@@ -56,12 +55,12 @@ _ge = importlib.import_module("torchair.ge._ge_graph")
 _compat = importlib.import_module("torchair._ge_concrete_graph.compat_ir")
 importlib.import_module("torchair._ge_concrete_graph.ge_converter.custom")
 
-#: Calls on which both converters must be tried, and the number of comparisons that suffices.
+#: Maximum number of calls to try, and the number of comparisons that suffices.
 ATTEMPTS, ENOUGH = 400, 60
 
 
 def compatible(*_: Any, **__: Any) -> str:
-    """Stands in for the query of the installed CANN, which knows none of the ops on a machine without it."""
+    """Return "" in place of the query of the installed CANN, which knows no ops on a machine without CANN."""
     return ""
 
 
@@ -69,7 +68,7 @@ def compatible(*_: Any, **__: Any) -> str:
 
 
 def hand_written() -> dict[str, Any]:
-    """The overloads of ``torch.ops.npu`` that have a converter, by name."""
+    """Return the overloads of ``torch.ops.npu`` that have a converter, by name."""
     found = {}
     for schema in torch._C._jit_get_all_schemas():
         namespace, _, name = schema.name.partition("::")
@@ -82,7 +81,7 @@ def hand_written() -> dict[str, Any]:
 
 
 def load_wheel_prototypes() -> dict[str, OpPrototype]:
-    """The prototypes in the docstrings of the wheel's raw ops, loaded as a header would be."""
+    """Load the prototypes in the docstrings of the wheel's raw ops, as a header is loaded, and return them."""
     prototypes = {}
     for function in [*wheel_functions().values(), _ge.Cast, *_functions("dynamic_output_ops")]:
         try:
@@ -110,7 +109,7 @@ def _functions(module: str) -> list[Callable[..., Any]]:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A tensor argument to be: its dtype and its sizes."""
+    """Drawn tensor argument: its dtype and its sizes."""
 
     dtype: torch.dtype
     sizes: tuple[int, ...]
@@ -121,13 +120,13 @@ _TORCH = (
     *(torch.uint64, torch.float8_e5m2, torch.float8_e4m3fn, torch.float8_e8m0fnu),
 )
 _GE_NUMBERS = {int(_ge.torch_type_to_ge_type(dtype)): dtype for dtype in _TORCH}
-#: What a meta function gives for an output of a dtype that torch has not.
+#: Dtypes of a meta function's outputs for GE dtypes that torch lacks.
 _STORED = {34: torch.uint8, 40: torch.uint8, 41: torch.uint8}
 _DTYPE_NUMBERS = (1, 5, 6, 15, 23, 24, 290, 291, 292, 0, 3)
 
 
-class Drawer:
-    """Draws calls that an operator's hand-written converter may accept: literals come from its source."""
+class ConverterCallGenerator:
+    """Generator of calls that an operator's hand-written converter may accept: literals come from its source."""
 
     def __init__(self, overload: Any, prototype: OpPrototype, names: Mapping[str, str], converter: Any) -> None:
         self.schema = overload._schema
@@ -149,7 +148,7 @@ class Drawer:
         self.count = len([p for p in parameters.values() if p.name != "meta_outputs"])
 
     def call(self, attempt: int) -> tuple[list[Any], dict[str, Any]]:
-        """One call: the first with defaults, the others with ever more arguments given."""
+        """Draw one call: the first has defaults, the others pass more and more arguments."""
         rank = self.random.choice((2, 4, 3, 2, 4, 1, 5))
         dtype = self.random.choice((torch.float16, torch.bfloat16, torch.float32, None))
         share = (0.0, 0.15, 0.5, 0.9)[attempt % 4]
@@ -234,7 +233,7 @@ def build(
     *,
     describe: bool = True,
 ) -> Nodes:
-    """Call a converter with the tensors that were drawn: the nodes that it builds."""
+    """Call a converter with the drawn tensors and return the nodes that it builds."""
     with _ge.GeGraph():
         index = count()
 
@@ -255,30 +254,30 @@ def build(
 
 
 @dataclass
-class Outcome:
-    """How one converter fared against the hand-written one."""
+class ConverterResult:
+    """Result of comparing one converter with the hand-written one."""
 
     compared: int = 0
-    #: Calls that both refused; that only the hand-written one refused; that only the other refused.
+    #: Calls that both refused, only the hand-written one refused, and only the other one refused.
     both_refuse: Counter[str] = field(default_factory=Counter)
     theirs_refuse: Counter[str] = field(default_factory=Counter)
     ours_refuse: Counter[str] = field(default_factory=Counter)
-    #: Calls where the hand-written converter returns another number of tensors than its schema; nodes alone compare.
+    #: Calls in which the hand-written converter returns another number of tensors than its schema: only nodes compare.
     unfit: int = 0
-    #: Comparisons whose outputs are described by torch_npu's own meta function; the others' are made up.
+    #: Comparisons whose outputs torch_npu's own meta function describes; the others are fabricated.
     real_metas: int = 0
-    #: Calls where the nodes differ and nothing was said.
+    #: Calls whose nodes differ without an error.
     silent: int = 0
-    #: Arguments that the hand-written converter drops without a word, and we refuse.
+    #: Arguments that the hand-written converter drops silently, and we refuse.
     dropped: Counter[str] = field(default_factory=Counter)
     stricter: Counter[str] = field(default_factory=Counter)
     differ: Counter[str] = field(default_factory=Counter)
-    #: Why there is no converter at all.
+    #: Reason why there is no converter at all.
     error: str = ""
 
     @property
     def basis(self) -> str:
-        """What the verdict rests on."""
+        """Basis of the verdict: the numbers of comparisons."""
         return f"{self.compared} calls, {self.real_metas} of them with torch_npu's own meta function"
 
     @property
@@ -287,7 +286,7 @@ class Outcome:
 
 
 def fabricate_metas(overload: Any, raw: Sequence[Any] | None, rank: int, prototypes: Any) -> Any:
-    """Meta outputs as a meta function would give them, for the dtypes that the hand-written converter announces."""
+    """Return meta outputs like those of a meta function, with the dtypes that the hand-written converter announces."""
     made = []
     for n, returned in enumerate(overload._schema.returns):
         kind = str(returned.type)
@@ -314,7 +313,7 @@ def fabricate_metas(overload: Any, raw: Sequence[Any] | None, rank: int, prototy
 
 
 def real_metas(overload: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Meta outputs of torch_npu's meta function, where it takes what was drawn."""
+    """Return the outputs of torch_npu's meta function, or None if it rejects the drawn call."""
 
     def tensor(value: Any) -> Any:
         if isinstance(value, Drawn):
@@ -327,9 +326,9 @@ def real_metas(overload: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) ->
         return None
 
 
-def compare(overload: Any, theirs: Any, ours: Any, drawer: Drawer, prototypes: Any) -> Outcome:
+def compare(overload: Any, theirs: Any, ours: Any, drawer: ConverterCallGenerator, prototypes: Any) -> ConverterResult:
     """Call both converters with the same arguments until there are enough comparisons."""
-    outcome = Outcome()
+    outcome = ConverterResult()
     for attempt in range(ATTEMPTS):
         if outcome.compared >= ENOUGH:
             break
@@ -379,7 +378,7 @@ def compare(overload: Any, theirs: Any, ours: Any, drawer: Drawer, prototypes: A
 
 
 def is_stored_form(refusal: str) -> bool:
-    """Whether a refused output has the dtype as which torch stores one that is allowed: no fault of the call, but ours."""
+    """Return whether a refused output has the dtype in which torch stores an allowed one: our fault, not the call's."""
     found = re.search(r"is (DT_\w+) by the meta function.*allows (.*)", refusal)
     if found is None:
         return False
@@ -390,7 +389,7 @@ def is_stored_form(refusal: str) -> bool:
 def drops(
     theirs: Any, overload: Any, args: Any, kwargs: Any, name: str, expected: Any, metas: Any, prototypes: Any
 ) -> bool:
-    """Whether the hand-written converter builds the same nodes when an argument is left at its default."""
+    """Return whether the hand-written converter builds the same nodes if an argument is left at its default."""
     names = [argument.name for argument in overload._schema.arguments]
     default = next(a.default_value for a in overload._schema.arguments if a.name == name)
     args = [default if names[n] == name else value for n, value in enumerate(args)]
@@ -402,8 +401,10 @@ def drops(
     return bool(found == expected)
 
 
-def judge(name: str, overload: Any, operator: Operator, arguments: Mapping[str, Any], prototypes: Any) -> Outcome:
-    """Register an operator by one call, compare, and take it back."""
+def judge(
+    name: str, overload: Any, operator: OperatorArguments, arguments: Mapping[str, Any], prototypes: Any
+) -> ConverterResult:
+    """Register an operator by one call, compare, and unregister it."""
     theirs = existing_converter(overload)
     module = inspect.getmodule(inspect.unwrap(theirs))
     if name in FOR_A5_ONLY:
@@ -411,9 +412,9 @@ def judge(name: str, overload: Any, operator: Operator, arguments: Mapping[str, 
     try:
         registered = ascend_graph.register_op(operator.op_type, eager=overload, arguments=arguments, override=True)
     except AscendGraphError as error:
-        return Outcome(error=f"{type(error).__name__}: {error}")
+        return ConverterResult(error=f"{type(error).__name__}: {error}")
     try:
-        drawer = Drawer(overload, registered.prototype, registered.binding.argument_names(), theirs)
+        drawer = ConverterCallGenerator(overload, registered.prototype, registered.binding.argument_names(), theirs)
         return compare(overload, theirs, overload._ge_converter, drawer, prototypes)
     finally:
         registered.unregister()
@@ -424,7 +425,7 @@ def judge(name: str, overload: Any, operator: Operator, arguments: Mapping[str, 
 
 
 def ir_definition(prototypes: Mapping[str, OpPrototype], rename: str | None = None) -> Callable[[str], Any]:
-    """What GE answers TorchAir about an op: from the wheel's own prototypes, as if CANN with all of them were there."""
+    """Return a function that answers TorchAir's queries about ops from the wheel's prototypes, as CANN would."""
 
     def get_registered_ir_def(name: str) -> Any:
         prototype = prototypes.get(rename or name)
@@ -447,8 +448,8 @@ _VT = {
 }  # fmt: skip
 
 
-def judge_automatic(overload: Any, prototypes: Any, op_type: str | None) -> Outcome:
-    """TorchAir's automatic converter of an operator; with ``op_type`` it is told the name that it would not find."""
+def judge_automatic(overload: Any, prototypes: Any, op_type: str | None) -> ConverterResult:
+    """Compare TorchAir's automatic converter of an operator; ``op_type`` gives it the name that it would not find."""
     theirs = existing_converter(overload)
     shipped = _fx._torchair.get_registered_ir_def
     custom = importlib.import_module("torchair.ge.ge_custom")
@@ -465,9 +466,9 @@ def judge_automatic(overload: Any, prototypes: Any, op_type: str | None) -> Outc
         ours = overload._ge_converter
         names = {argument.name: argument.name for argument in overload._schema.arguments}
         prototype = prototypes[op_type or wrong]
-        return compare(overload, theirs, ours, Drawer(overload, prototype, names, theirs), prototypes)
+        return compare(overload, theirs, ours, ConverterCallGenerator(overload, prototype, names, theirs), prototypes)
     except Exception as error:
-        return Outcome(error=f"{type(error).__name__}: {str(error)[:200]}")
+        return ConverterResult(error=f"{type(error).__name__}: {str(error)[:200]}")
     finally:
         for module in modules:
             module.get_registered_ir_def = shipped
@@ -478,7 +479,7 @@ def judge_automatic(overload: Any, prototypes: Any, op_type: str | None) -> Outc
 
 
 def cost(name: str, overload: Any, prototypes: Any) -> tuple[float, float]:
-    """Microseconds per node, hand-written and ours, taken in turns: the best of 40 rounds each."""
+    """Return microseconds per node, hand-written and ours, measured alternately: the best of 40 rounds each."""
     operator = OPERATORS[name]
     theirs = existing_converter(overload)
     required = [argument for argument in overload._schema.arguments if not argument.has_default_value()]
@@ -525,7 +526,7 @@ COST_CASES = (
 
 
 def registration_time(count: int) -> float:
-    """Processor seconds to register ``count`` operators, each with a prototype of its own and a shape relation."""
+    """Return the CPU seconds to register ``count`` operators, each with its own prototype and a shape relation."""
     library = torch.library.Library("ascend_graph_bench", "DEF")
     text = []
     for n in range(count):
@@ -622,8 +623,10 @@ def main() -> dict[str, Any]:
     }
 
 
-def verdict(name: str, overload: Any, operator: Operator, prototypes: Any, console: Console | None) -> tuple[str, str]:
-    """The table's row of one operator."""
+def verdict(
+    name: str, overload: Any, operator: OperatorArguments, prototypes: Any, console: Console | None
+) -> tuple[str, str]:
+    """Return the table's row of one operator."""
     plain = judge(name, overload, operator, {}, prototypes)
     if plain.equal:
         return "equal", plain.basis

@@ -1,9 +1,9 @@
-"""PyTorch's device-generic tests on the host runtime: the rate of a checkout's own tests, instantiated for the device.
+"""Pass rate of PyTorch's device-generic tests on the host runtime, instantiated from a checkout for the device.
 
 Classes that are instantiated with `instantiate_device_type_tests` (test_ops.py, test_torch.py, test_nn.py, …) are run for
-`privateuse1` only. The wheel has no test files: without a checkout this runs what it does have, PyTorch's databases of
-modules and of `torch._foreach_*` operators, npu against CPU. With `--all` every test of the files is run, as torch_npu's own are
-written for the device. A test that ends its process is counted, and the rest goes on.
+`privateuse1` only. The wheel has no test files: without a checkout this runs PyTorch's databases of modules and of
+`torch._foreach_*` operators, npu against CPU. With `--all` every test of the files is run, because torch_npu's own tests are
+written for the device. A test that ends its process is counted, and the rest continues.
 
     make bench NAME=device_tests ARGS='PYTORCH/test/test_ops.py --sample 500'
     make bench NAME=device_tests ARGS='--all TORCH_NPU/test/custom_ops/test_*.py'
@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-#: Tests that share a process, and the seconds that a test may take.
+#: Number of tests that share a process, and the seconds that a test may take.
 CHUNK, LIMIT = 200, 120
 
 #: pytest's words for a test's outcome.
@@ -34,7 +34,7 @@ _OUTCOMES = ("passed", "failed", "skipped", "xfail", "xpass", "error")
 
 
 def _pytest(directory: Path, arguments: Sequence[str], output: Path, limit: float) -> bool:
-    """Run pytest on a checkout's tests for the device; false if the time was over."""
+    """Run pytest on a checkout's tests for the device; return false on a timeout."""
     environment = {**os.environ, "PYTORCH_TESTING_DEVICE_ONLY_FOR": "privateuse1", "PYTHONPATH": str(directory)}
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--rootdir", str(directory), *arguments]
     with output.open("w") as stream:
@@ -54,7 +54,7 @@ def _pytest(directory: Path, arguments: Sequence[str], output: Path, limit: floa
 
 
 def collect(file: Path, expression: str, output: Path, *, every: bool = False) -> list[str]:
-    """The ids of a file's tests for the device, or of every test."""
+    """Return the ids of a file's tests for the device, or of every test."""
     _pytest(file.parent, [file.name, "--collect-only", "-q", *(["-k", expression] if expression else [])], output, 1800)
     # The class of a device other than the CPU has its name appended.
     wanted = r"^\S+\.py::" if every else r"(PRIVATEUSE1|NPU)::"
@@ -62,7 +62,7 @@ def collect(file: Path, expression: str, output: Path, *, every: bool = False) -
 
 
 def run_tests(directory: Path, ids: Sequence[str], work: Path) -> dict[str, str]:
-    """Each test's outcome: pytest's word, or ``died``."""
+    """Run tests and return each one's outcome: pytest's word, or ``died``."""
     outcomes: dict[str, str] = {}
     waiting = list(ids)
     while waiting:
@@ -83,7 +83,7 @@ def run_tests(directory: Path, ids: Sequence[str], work: Path) -> dict[str, str]
 
 
 def main(arguments: Sequence[str]) -> dict[str, Any]:
-    """Run what is asked for; the rate and what failed."""
+    """Run the requested tests; return the rate and the failures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "files", nargs="*", type=Path, help="test files of a PyTorch checkout, of the installed version"
@@ -98,10 +98,10 @@ def main(arguments: Sequence[str]) -> dict[str, Any]:
     if not chosen.files:
         from benchmarks.op_db import jobs
         from benchmarks.op_db import run as run_operators
-        from benchmarks.operators.checks import FOREACH, Plan
+        from benchmarks.operators.checks import FOREACH, CheckPlan
         from benchmarks.operators.modules import run_modules
 
-        foreach = run_operators(jobs(database=FOREACH), Plan())
+        foreach = run_operators(jobs(database=FOREACH), CheckPlan())
         return {"modules": run_modules(), "foreach": foreach, "seconds": round(time.monotonic() - start, 1)}
     counts: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as work:

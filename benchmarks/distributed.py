@@ -1,23 +1,23 @@
-"""Collectives of the host runtime: whether they are those of gloo on the CPU, what they cost beside it, and whether dead ranks are reported.
+"""Benchmark of the host runtime's collectives: equality with gloo on the CPU, relative cost, and reports of dead ranks.
 
     make bench NAME=distributed
 
-Each part runs in processes of its own, under torchrun.
+Each part runs in separate processes, under torchrun.
 
 - ``collectives``, ``equal``, ``wrong``: the cases of ``tests/distributed/collectives.py`` on four ranks, compared to the bit.
 - ``programs``: the parallelisms of ``tests/distributed/programs.py`` on four ranks, compared to the bit.
-- ``overhead``: all_reduce of 1 MiB on two ranks, on npu tensors with hccl against CPU tensors with gloo: the median of the ratios of
-  neighbouring rounds, of which every other one begins with the other side, so that what else the machine does meets both (target: at
-  most 1.3); ``overhead_best``: the ratio of both sides' fastest rounds.
-- ``growth_mib``: resident memory that 10,000 all_reduces in a row add, behind the first 2,000. Those fill PyTorch's flight recorder, which
-  keeps the last 2,000 collectives of a process (``TORCH_FR_BUFFER_SIZE``). Every 100 are waited for: what is called and has not
-  run yet takes memory, on a device too.
-- ``vmap_ratio``: a batch of 64 rows of a normalisation (64 by 64 by 1024) through the rule that ``batch=`` gives, against one call of
+- ``overhead``: all_reduce of 1 MiB on two ranks, on npu tensors with hccl against CPU tensors with gloo: the median of the ratios
+  of adjacent rounds (target: at most 1.3). Every other round begins with the other side, so that other work on the machine
+  affects both. ``overhead_best``: the ratio of both sides' fastest rounds.
+- ``growth_mib``: resident memory that 10,000 all_reduces in a row add, after the first 2,000. Those fill PyTorch's flight recorder,
+  which keeps the last 2,000 collectives of a process (``TORCH_FR_BUFFER_SIZE``). The benchmark synchronizes every 100: queued
+  calls take memory, on a device too.
+- ``vmap_ratio``: a batch of 64 rows of a normalization (64 by 64 by 1024) through the rule that ``batch=`` gives, against one call of
   the stacked tensor (target: at most 1.3), and ``loop_ratio``: the loop against it; the best of alternating rounds, on the CPU.
-- ``sharded``: placements of ``tests/distributed/sharding.py`` whose results on four ranks are those of the whole.
+- ``sharded``: placements of ``tests/distributed/sharding.py`` whose results on four ranks equal those of the whole call.
 - ``compiled``: programs of ``tests/distributed/compiled.py`` on two ranks, in GE graphs and captured, that are equal to eager ones.
 - ``simulated``: the ranks of ``scale.py``, and ``flat``: the slowest derivation of placements there against the fastest.
-- ``killed``: of 20 groups of three ranks of which one is killed, how many were reported by both others within 10 seconds.
+- ``killed``: number of 20 groups of three ranks with one killed rank that both others reported within 10 seconds.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ sys.path.insert(0, str(TESTS))
 from ranks import environment, started, under_torchrun  # noqa: E402
 
 ROUNDS, CALLS, TRIALS = 15, 20, 20
-#: Rounds of collectives and calls of one, and collectives that fill PyTorch's flight recorder.
+#: Numbers of rounds of collectives, calls per round, and collectives that fill PyTorch's flight recorder.
 PAIRS, PAIRED_CALLS, RECORDED = 60, 10, 2_000
 
 
@@ -53,7 +53,7 @@ def output_under_torchrun(script: Path, ranks: int, *arguments: str) -> str:
 
 
 def measure() -> None:
-    """A rank's part in the measurements of time and memory."""
+    """Run a rank's part in the measurements of time and memory."""
     import torch
     import torch.distributed as dist
 
@@ -94,7 +94,7 @@ def resident_mib() -> float:
 
 
 def killed() -> bool:
-    """Whether both others reported a killed rank within 10 seconds of its end."""
+    """Return whether both other ranks reported a killed rank within 10 seconds of its end."""
     with started("killed_far_away", 3) as processes:
         processes[2].wait()
         start = time.monotonic()
@@ -103,7 +103,7 @@ def killed() -> bool:
 
 
 def alone(part: str, module: str = Path(__file__).name) -> str:
-    """What a part of this module, or of another one, prints in a process of its own."""
+    """Run a part of this module, or of another one, in a separate process and return its output."""
     command = [sys.executable, "-m", "ascend_graph.host", str(Path(__file__).parent / module), *filter(None, [part])]
     return subprocess.run(command, check=True, env=environment(), capture_output=True, text=True).stdout
 
@@ -118,7 +118,7 @@ def vmap() -> None:
 
     import ascend_graph
     from ascend_graph.registration.batching import batching_rule
-    from ascend_graph.registration.loops import read_loops
+    from ascend_graph.registration.independent_dims import read_loops
 
     library = torch.library.Library("vmapped", "DEF")
     library.define("norm(Tensor x, Tensor gamma) -> Tensor")
@@ -143,7 +143,7 @@ def vmap() -> None:
 
 
 def main() -> dict[str, Any]:
-    """All figures."""
+    """Return all figures."""
     console = Console()
     output = output_under_torchrun(TESTS / "collectives.py", 4)
     equal, wrong = count(r"(\d+) cases are equal", output), len(re.findall(r": cpu .*, npu ", output))

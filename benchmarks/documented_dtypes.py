@@ -1,10 +1,12 @@
-"""What dtypes and processors the public documents of aclnn functions name, against ``ascend_graph/host/opapi/dtypes.txt`` and
-``products.txt``, by which the host refuses the others.
+"""Dtypes and SoCs in the public documents of aclnn functions, compared with the host's tables.
 
-Give the checkouts of the operator repositories (https://gitcode.com/cann: ops-nn, ops-transformer, ops-math, ops-cv), or bare ones.
-A document is read where it has the table of parameters with the column of dtypes; a parameter whose cell holds anything but dtypes
-("as x", notes on one product) has no rule, nor has one that is a slip (``SLIPS``). Where products differ, the document's union counts.
-A processor is one that a function lacks where the document says so of its series, in the section before the function's.
+The tables are ``dtypes.txt`` and ``unsupported_socs.txt`` in ``ascend_graph/host/runtime/aclnn_functions``, by which the host
+refuses other dtypes and SoCs.
+
+Give the checkouts of the operator repositories (https://gitcode.com/cann: ops-nn, ops-transformer, ops-math, ops-cv), or bare
+ones. A document is read if it has the table of parameters with the column of dtypes. A parameter whose cell contains anything
+but dtypes ("as x", notes on one hardware) has no rule, nor has a mistaken one (``SLIPS``). If hardware differs, the document's
+union counts. A function lacks a SoC if the document says so of its series, in the section before the function's.
 
     python benchmarks/documented_dtypes.py ops-nn ops-transformer ops-math ops-cv [--write]
 """
@@ -20,13 +22,13 @@ from pathlib import Path
 
 from _common import run
 
-from ascend_graph.host.opapi.dtypes import TABLE, documented_dtypes, line_of
-from ascend_graph.host.opapi.products import TABLE as PRODUCTS_TABLE
-from ascend_graph.host.opapi.products import lacking_processors
-from ascend_graph.host.opapi.table import functions
+from ascend_graph.host.runtime.aclnn_functions.dtypes import TABLE, documented_dtypes, line_of
+from ascend_graph.host.runtime.aclnn_functions.table import functions
+from ascend_graph.host.runtime.aclnn_functions.unsupported_socs import TABLE as PRODUCTS_TABLE
+from ascend_graph.host.runtime.aclnn_functions.unsupported_socs import lacking_processors
 from ascend_graph.prototypes import DataType
 
-#: How the section on products calls the series of a processor of the host.
+#: Names of the series of the host's SoCs in the section on hardware.
 SERIES = {
     "Ascend910B1": "Atlas A2 \u8bad\u7ec3",
     "Ascend910_9391": "Atlas A3 \u8bad\u7ec3",
@@ -36,10 +38,10 @@ SERIES = {
 PRODUCTS = re.compile(r"\u4ea7\u54c1\u652f\u6301\u60c5\u51b5(.*?)\n## ", re.S)
 REFUSED = re.compile(r"\u4e0d\u652f\u6301|\|\s*[\u00d7xX]\s*\|")
 COLUMN, PARAMETER = "数据类型", "参数"
-#: Names of dtypes in documents that GE writes otherwise.
+#: GE's names of dtypes that documents write differently.
 NAMES = {"FLOAT32": "FLOAT", "BFLOAT16": "BF16", "HIF8": "HIFLOAT8"}
 TENSORS = ("aclTensor", "aclTensorList")
-#: Cells that torch_npu's own documents, or the rest of the same document, are against; they give no rule.
+#: Cells that contradict torch_npu's own documents or the rest of the same document; they give no rule.
 SLIPS = {
     ("aclnnNsaCompressWithCache", "outputCache"): "a cache of what is compressed, and INT64",
     ("aclnnDynamicQuantV2", "groupIndex"): "ends of groups, and floats",
@@ -51,18 +53,18 @@ SLIPS = {
     **{(f"aclnnFusedInferAttentionScoreV{n}", "softmaxLse"): "only with softmaxLseFlag" for n in (2, 3, 4)},
 }
 
-#: Processors that torch_npu's own document of the operator has, against the function's.
+#: SoCs that torch_npu's own document of the operator has, contrary to the function's document.
 HAVING = {("aclnnQuantLightningIndexer", name) for name in ("Ascend910B1", "Ascend910_9391")}
 
 
 def git(repository: Path, *arguments: str) -> str:
-    """What git prints of a repository."""
+    """Return git's output for a repository."""
     command = ["git", "-C", str(repository), *arguments]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def documents(repository: Path, symbols: set[str]) -> Iterator[tuple[str, str]]:
-    """The functions among those that have documents, and these."""
+    """Yield the functions that have documents, with the documents."""
     for path in git(repository, "ls-tree", "-r", "--name-only", "HEAD").splitlines():
         if not path.endswith(".md") or "/docs/" not in path:
             continue
@@ -72,18 +74,18 @@ def documents(repository: Path, symbols: set[str]) -> Iterator[tuple[str, str]]:
 
 
 def cells(row: str, kind: str) -> list[str]:
-    """The texts of a table's row."""
+    """Return the texts of a table's row."""
     found = re.findall(rf"<{kind}[^>]*>(.*?)</{kind}>", row, flags=re.S)
     return [html.unescape(re.sub(r"<[^>]+>", "", re.sub(r"<sup>.*?</sup>", "", c, flags=re.S))).strip() for c in found]
 
 
 def plain(name: str) -> str:
-    """A parameter's name without what one declaration has and another has not."""
+    """Return a parameter's name without the suffixes that declarations may add."""
     return re.sub(r"(Optional|Ref|Out)$", "", name).lower()
 
 
 def read(symbol: str, document: str) -> dict[str, frozenset[DataType]]:
-    """The dtypes of a function's tensors by the parameter's name in the host's table."""
+    """Return the dtypes of a function's tensors by the parameter's name in the host's table."""
     start = re.search(rf"##\s*{symbol}GetWorkspaceSize\s*\n", document)
     declared = functions()[symbol.removeprefix("aclnn")].parameters
     known = {plain(p.name): p.name for p in declared if p.type in TENSORS}
@@ -107,11 +109,11 @@ def read(symbol: str, document: str) -> dict[str, frozenset[DataType]]:
 
 
 def lacking(symbol: str, document: str) -> frozenset[str]:
-    """The processors of the host that a document says do not have its function."""
+    """Return the host's SoCs that, according to a document, do not have its function."""
     section = PRODUCTS.search(document)
     lines = [line for line in section[1].splitlines() if "<term>" in line] if section else []
     if all(REFUSED.search(line) for line in lines):
-        return frozenset()  # a function that no product has is a slip of the document
+        return frozenset()  # a function that no SoC has is a slip of the document
     return frozenset(
         name
         for name, series in SERIES.items()
@@ -121,7 +123,7 @@ def lacking(symbol: str, document: str) -> frozenset[str]:
 
 
 def main() -> dict[str, object]:
-    """Compare, or write the file anew."""
+    """Compare the documents with the tables, or write the tables anew."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("repositories", nargs="*", type=Path, help="without any the file alone is counted")
     parser.add_argument("--write", action="store_true", help="write the rules; by hand nothing is to be added")

@@ -1,8 +1,8 @@
 """Cost of an eager call of an operator whose kernel does nothing, from Python, with two tensors as arguments.
 
-- bare: a C++ operator that returns its argument: what PyTorch's dispatcher costs by itself;
-- bare_allocating: a C++ operator that returns ``at::empty`` of its argument's shape and does nothing else: the least that an
-  operator with an output costs on this backend, which is torch_npu's allocation and the new Python object;
+- bare: a C++ operator that returns its argument: the cost of PyTorch's dispatcher itself;
+- bare_allocating: a C++ operator that only returns ``at::empty`` of its argument's shape: the minimum cost of an operator
+  with an output on this backend, which is torch_npu's allocation and the new Python object;
 - stock: the extension of torch_npu's documents, EXEC_NPU_CMD_EXT (examples/add_custom/extension.cpp);
 - dynamic: ``define_operator``: no C++ per operator;
 - generated: the C++ that ``ascend-graph new`` writes.
@@ -23,12 +23,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ascend_graph.codegen.eager_project import generate_project
+from ascend_graph.codegen.eager_library.project import generate_project
 from rich.console import Console
 from rich.table import Table
 
 from ascend_graph.compilation import torch_library
-from ascend_graph.host.package import build_operator_package
+from ascend_graph.host import build_operator_package
 from ascend_graph.prototypes import parse_file
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -37,7 +37,7 @@ from _common import run
 ROOT = Path(__file__).parents[1]
 RELATION = "x[*s], y[*s] -> z[*s]"
 KERNEL = '#include "host_kernels.h"\nvoid host_kernels::AddCustom(const AddCustomArgs&) {}\n'
-#: An operator that does nothing, beside the documented extension.
+#: Operators that do nothing, added to the documented extension.
 BARE = """
 TORCH_LIBRARY(bench_bare, m) {
     m.def("nothing(Tensor x, Tensor y) -> Tensor");
@@ -53,7 +53,7 @@ ROUNDS = 41
 
 
 def _stock(work: Path) -> None:
-    """The documented extension, and the operator that does nothing."""
+    """Build and load the documented extension with the operators that do nothing."""
     import torch
 
     source = work / "extension.cpp"
@@ -64,7 +64,7 @@ def _stock(work: Path) -> None:
 
 
 def _generated(work: Path, header: Path) -> tuple[float, float]:
-    """The generated library; seconds to generate and to compile it."""
+    """Generate, build and load the library; return the seconds to generate and to compile it."""
     import torch
 
     start = time.perf_counter()
@@ -79,7 +79,7 @@ def _generated(work: Path, header: Path) -> tuple[float, float]:
 
 
 def _microseconds(ways: dict[str, Callable[[], Any]]) -> dict[str, list[float]]:
-    """Per way, the time of a call in each round; the ways take turns, so that a busy machine slows all of them alike."""
+    """Return the times of a call in each round by way; the ways alternate, so that a busy machine slows all equally."""
     samples: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(ROUNDS):
         for name, call in ways.items():
@@ -93,13 +93,13 @@ def _microseconds(ways: dict[str, Callable[[], Any]]) -> dict[str, list[float]]:
 
 
 def _ratio(samples: dict[str, list[float]], way: str, other: str) -> float:
-    """The median of the rounds' ratios."""
+    """Return the median of the rounds' ratios."""
     return statistics.median(a / b for a, b in zip(samples[way], samples[other], strict=True))
 
 
 @contextmanager
 def kernel_package(work: Path) -> Iterator[Path]:
-    """The prototype of an operator whose kernel does nothing, with its operator package selected."""
+    """Select the operator package of an operator whose kernel does nothing, and yield its prototype's header."""
     header = ROOT / "examples/add_custom/op_proto.h"
     (work / "kernel.cpp").write_text(KERNEL)
     package = build_operator_package(work / "opp", header, {"AddCustom": work / "kernel.cpp"})
@@ -115,7 +115,7 @@ def kernel_package(work: Path) -> Iterator[Path]:
 
 
 def ways_of(work: Path, header: Path) -> tuple[dict[str, Callable[..., Any]], float, float]:
-    """The overloads by way; seconds to generate the library and to compile it."""
+    """Return the overloads by way, and the seconds to generate and to compile the library."""
     import torch
     import torch_npu  # noqa: F401
 

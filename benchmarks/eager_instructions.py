@@ -1,8 +1,8 @@
-"""Where the instructions of an eager call go, counted by valgrind's callgrind: the same on a busy machine as on an idle one.
+"""Instruction counts of an eager call by part, from valgrind's callgrind, independent of the machine's load.
 
-The ways are those of ``eager_calls.py``. Of a way's instructions a call, the table says how many are torch_npu's allocation of
-the result, its ``RunAclCall``, its look-up of the stream, its question about determinism, and our library's own; a part counts
-what it calls, our own part does not.
+The ways are those of ``eager_calls.py``. The table splits a way's instructions per call into torch_npu's allocation of the
+result, its ``RunAclCall``, its lookup of the stream, its query of determinism, and our library's own. A part includes its
+callees; our own part does not.
 
     python -m ascend_graph.host benchmarks/eager_instructions.py
 
@@ -29,7 +29,7 @@ from _common import run
 from eager_calls import kernel_package, ways_of
 
 CALLS = 500
-#: The parts of a call: functions whose instructions, callees included, are counted.
+#: Parts of a call: functions whose instructions, callees included, are counted.
 PARTS = {
     "allocation": r"at::_ops::empty_\w+::call|at_npu::native::OpPreparation::apply_tensor",
     "RunAclCall": r"\bRunAclCall\(",
@@ -40,7 +40,7 @@ OWN = re.compile(r"ascend_graph_eager|_C\.so|/_C")
 
 
 def _child(work: Path, counted: bool) -> None:
-    """Under callgrind: every way is called with counting on, and dumped by its name; without, all is only compiled."""
+    """Call every way under callgrind with counting on and dump its counts by name; if not counted, only compile."""
 
     def control(*options: str) -> None:
         if counted:
@@ -83,7 +83,7 @@ def _costs(text: str) -> list[tuple[int, str]]:
 
 
 def _parts(dump: Path) -> dict[str, int]:
-    """Instructions a call: all, those of each part, and our libraries' own."""
+    """Return the instructions per call: all, those of each part, and our libraries' own."""
     inclusive = _annotated(dump, "--inclusive=yes")
     exclusive = _annotated(dump)
     found = {"all": _total(exclusive)}
@@ -95,7 +95,7 @@ def _parts(dump: Path) -> dict[str, int]:
 
 
 def main() -> dict[str, Any]:
-    """Count, and print a table."""
+    """Count the instructions and print a table."""
     if shutil.which("valgrind") is None:
         raise SystemExit(
             "eager_instructions: there is no valgrind: apt-get install valgrind, or build it, and run this again"

@@ -1,8 +1,8 @@
 """Speed of the prototype front end: parse a CANN-sized set of headers and generate its raw ops.
 
-The corpus is made of the docstrings of the raw ops in the torch_npu wheel: 1,641 prototypes, written as 88 headers with
-doc comments such as CANN has them, about 58,000 lines. The wheel is read as text; neither torch nor torch_npu is
-imported. Each size is measured in a process of its own.
+The corpus is made from the docstrings of the raw ops in the torch_npu wheel: 1,641 prototypes, written as 88 headers with
+doc comments like CANN's, about 58,000 lines. The wheel is read as text; neither torch nor torch_npu is
+imported. Each size is measured in a separate process.
 
 make bench NAME=front_end, or without the host runtime: python benchmarks/front_end.py
 """
@@ -55,7 +55,7 @@ print(json.dumps({
 
 
 def wheel_prototypes() -> list[str]:
-    """The REG_OP texts in the docstrings of the wheel's raw ops."""
+    """Return the REG_OP texts in the docstrings of the wheel's raw ops."""
     spec = importlib.util.find_spec("torch_npu")
     if spec is None or not spec.submodule_search_locations:
         raise SystemExit("the corpus is made from the torch_npu wheel, which is not installed")
@@ -71,7 +71,7 @@ def wheel_prototypes() -> list[str]:
 
 
 def write_corpus(directory: Path, count: int, texts: list[str]) -> int:
-    """Write ``count`` prototypes as headers; the number of lines."""
+    """Write ``count`` prototypes as headers; return the number of lines."""
     per_prototype = LINES / PROTOTYPES
     headers = max(1, round(HEADERS * count / PROTOTYPES))
     lines = 0
@@ -92,7 +92,7 @@ def write_corpus(directory: Path, count: int, texts: list[str]) -> int:
 
 
 def measure(count: int, texts: list[str], rounds: int) -> dict[str, Any]:
-    """The fastest of several runs over ``count`` prototypes."""
+    """Return the fastest of several runs over ``count`` prototypes."""
     with tempfile.TemporaryDirectory() as name:
         lines = write_corpus(Path(name), count, texts)
         step = "generate" if count <= 10_000 else "parse"

@@ -1,4 +1,4 @@
-"""The aclnn functions that authors wrote themselves: in how many operator projects of a repository they compile.
+"""Number of operator projects of a repository whose hand-written aclnn functions compile.
 
     python benchmarks/handwritten.py DIR… [--only TEXT] [--jobs N] [--npu-arch ARCH]
 
@@ -19,46 +19,51 @@ from pathlib import Path
 from typing import Any
 
 from _common import run
-from ascend_graph.codegen.operator_package import generate_project_package
 
 from ascend_graph.compilation import BuildError
 from ascend_graph.host.architecture import DAV_2201, architecture
-from ascend_graph.host.handwritten import HandWritten, first_line
-from ascend_graph.host.project import host_include_directories
-from ascend_graph.host.repository import Given, Repository
+from ascend_graph.host.projects.handwritten import (
+    borrow_sources,
+    find_handwritten,
+    first_line,
+    generate_functions,
+    name_inner_operators,
+)
+from ascend_graph.host.projects.libraries import GENERATED_HEADERS
+from ascend_graph.host.projects.model import BuildOptions, HandWrittenFunctions
+from ascend_graph.host.projects.repository import Repository
 
-LIMIT = 900.0
 
-
-def tried(written: HandWritten) -> tuple[bool, str]:
-    """Whether a project's functions call generated ones, and the first error; empty where they compile."""
-    toolkit = host_include_directories()
-    beneath = written.beneath(toolkit)
+def compile_functions(written: HandWrittenFunctions, options: BuildOptions) -> tuple[bool, str]:
+    """Return whether a project's functions call generated ones, and the first error; empty if they compile."""
+    repository = Repository.around(written.project, options)
+    # Without the operators' definitions, which need a compiler: their generated functions by the names they are called by.
+    written = name_inner_operators(written, (), repository)
     with tempfile.TemporaryDirectory(prefix="ascend-graph-aclnn-") as directory:
         work = Path(directory)
-        # Without the operators' definitions, which need a compiler: their generated functions by the names they are called by.
-        generate_project_package((), work, written.functions, written.repository.prototypes(beneath))
+        generate_functions(written, (), work)
         try:
-            written.build(work / "op_api/include", toolkit, LIMIT)
+            borrow_sources(written, repository, work / GENERATED_HEADERS)
         except BuildError as error:
-            return bool(beneath), first_line(str(error))
-    return bool(beneath), ""
+            return bool(written.inner), first_line(str(error))
+    return bool(written.inner), ""
 
 
 def survey(directories: Sequence[Path], only: str, jobs: int, npu_arch: str) -> dict[str, Any]:
-    given = Given(architecture=architecture(npu_arch))
+    options = BuildOptions(architecture=architecture(npu_arch))
     found = {
         project: written
         for directory in directories
-        for repository in [Repository.around(directory.resolve(), given)]
-        for project in repository.projects()
+        for project in Repository.around(directory.resolve(), options).projects()
         if project.is_relative_to(directory.resolve()) and only in f"{project}/"
-        if (written := HandWritten.of(project, repository))
+        if (written := find_handwritten(Repository.around(project, options)))
     }
     failed: dict[str, str] = {}
     inner = 0
     with ThreadPoolExecutor(jobs) as pool:
-        for project, (calls, error) in zip(found, pool.map(tried, found.values()), strict=True):
+        for project, (calls, error) in zip(
+            found, pool.map(partial(compile_functions, options=options), found.values()), strict=True
+        ):
             inner += calls
             print(f"{project}: {error or 'compiles'}", flush=True)
             if error:

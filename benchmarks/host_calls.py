@@ -1,12 +1,12 @@
-"""What the host runtime costs per call: eager, as a GE graph of one operator, and as a replayed aclgraph.
+"""Cost of the host runtime per call: eager, as a GE graph of one operator, and as a replayed aclgraph.
 
     make bench NAME=host_calls
 
-All numbers are of one run, medians of alternating rounds, so that a busy machine slows every side alike.
+All numbers are from one run, medians of alternating rounds, so that a busy machine slows every side equally.
 
 - ``eager_ratio``: the operator eager on npu tensors against the same function on CPU tensors.
-- ``graph_ratio``: a call of the compiled GE graph against the same graph whose executor computes nothing and gives its input back
-  (target: at most 2).
+- ``graph_ratio``: a call of the compiled GE graph against the same graph whose executor only returns its input (target: at
+  most 2).
 - ``replay_ratio``: a call of the compiled GE graph against a call of the same function compiled to an aclgraph.
 """
 
@@ -29,7 +29,7 @@ ROUNDS, CALLS = 15, 200
 
 
 def median_us(functions: dict[str, Callable[[], Any]]) -> dict[str, float]:
-    """Microseconds per call of each function, measured in turns."""
+    """Return the microseconds per call of each function, measured alternately."""
     for function in functions.values():
         for _ in range(CALLS):
             function()
@@ -44,15 +44,15 @@ def median_us(functions: dict[str, Callable[[], Any]]) -> dict[str, float]:
 
 
 def compiled_graph(op: Any, x: Any, *, empty: bool) -> Callable[[Any, Any], Any]:
-    """The operator as a compiled GE graph; with ``empty`` its executor gives the first input back at once."""
+    """Return the operator as a compiled GE graph; with ``empty`` its executor only returns the first input."""
     import torch
     import torchair
 
-    from ascend_graph.host import engine
+    from ascend_graph.host.runtime import engine
 
     compile_model = engine.compile_model
 
-    def compile_empty(model: bytes, options: dict[str, str]) -> engine.Plan:
+    def compile_empty(model: bytes, options: dict[str, str]) -> engine.CompiledGraph:
         return replace(compile_model(model, options), run=lambda *inputs: inputs[:1])
 
     torch._dynamo.reset()
@@ -113,7 +113,7 @@ if __name__ == "__main__":
     import subprocess
 
     if "ASCEND_CUSTOM_OPP_PATH" not in os.environ:  # the package must be selected before the process starts
-        from ascend_graph.host.package import build_operator_package
+        from ascend_graph.host import build_operator_package
 
         example = Path(__file__).resolve().parent.parent / "examples" / "add_custom"
         sys.path.insert(0, str(example))

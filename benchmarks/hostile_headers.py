@@ -1,9 +1,9 @@
-"""Headers that nobody should be able to hang or exhaust the front end with, up to 1 MB each.
+"""Hostile headers of up to 1 MB, which must not hang or exhaust the front end.
 
-Three families: every fragment of the language repeated in every context it may stand in, first to a small size, then those
-that were slowest or largest up to 1 MB; trees of macros, constants and conditions that stand for far more than they are; and
-headers made of the wheel's prototypes with random damage. Each is read in a process that may die; its time and its peak
-memory are taken there.
+There are three families. The first repeats every fragment of the language in every possible context, first to a small size,
+then the slowest and largest up to 1 MB. The second has small trees of macros, constants and conditions with a huge expansion.
+The third has headers of the wheel's prototypes with random damage. Each is read in a process that may die; its time and its
+peak memory are measured there.
 
 make bench NAME=hostile_headers, or without the host runtime: python benchmarks/hostile_headers.py
 """
@@ -23,10 +23,10 @@ from rich.console import Console
 from rich.table import Table
 
 SIZE = 1 << 20
-#: Every repeated fragment is read at the small size, so many of them (slowest, largest) at the full one.
+#: Small size at which every repeated fragment is read; GROWN has the numbers (slowest, largest) for the full size.
 SMALL = 1 << 15
 GROWN = (100, 30)
-#: A text that takes longer counts with this time.
+#: Maximum seconds of a text; a slower one counts with this time.
 LIMIT_SECONDS = 30
 DAMAGED = 60
 
@@ -80,7 +80,7 @@ FRAGMENTS = (
     "class A : public OpDef {", "class A : public OpDef {};", "class ", "class A ", "OP_ADD(A);", 'this->Input("x")', 'Input("x"', "Input(", ".DataType({ge::DT_FLOAT})",
     ".DataType(", '.Attr("a").Int(1)', ".Follow(", "[[", '{"op":', '[{"op": "A"}, ', '"input_desc": [',
 )  # fmt: skip
-#: What stands before and behind the repeated fragment, and the suffix of the file (none: text).
+#: Text before and after the repeated fragment, and the suffix of the file (none: text).
 CONTEXTS = (
     ("", "", ""),
     ("REG_OP(A)\n    .INPUT(x, ", ")\n    .OP_END_FACTORY_REG(A)\n", ""),
@@ -103,7 +103,7 @@ def _tree(line: str, levels: int, width: int) -> str:
 
 
 def trees() -> Iterator[tuple[str, str]]:
-    """Small texts that stand for very much."""
+    """Yield small texts with a huge expansion."""
     use = "REG_OP(A)\n    .INPUT(x, TensorType({{{0}}}))\n    .ATTR(a, ListInt, {0})\n    .OP_END_FACTORY_REG(A)\n"
     for levels, width in ((8, 8), (60, 2), (5, 40), (3, 1000)):
         last = f"A{levels - 1}"
@@ -152,14 +152,14 @@ Case = tuple[str, str, str]
 
 
 def repeated(number: int, fragment: str, size: int) -> Case:
-    """Name, text and file suffix of a fragment that is repeated in one context up to a size in bytes."""
+    """Return name, text and file suffix of a fragment repeated in one context up to a size in bytes."""
     before, behind, suffix = CONTEXTS[number]
     count = max(1, (size - len(before) - len(behind)) // len(fragment.encode()))
     return f"context {number}: {fragment!r}", before + fragment * count + behind, suffix
 
 
 def damaged(texts: list[str]) -> Iterator[Case]:
-    """Headers of the wheel's prototypes, with fragments put in and characters taken out."""
+    """Yield headers of the wheel's prototypes, with inserted fragments and removed characters."""
     rng = random.Random(11)
     for number in range(DAMAGED):
         parts: list[str] = []
@@ -176,7 +176,7 @@ def damaged(texts: list[str]) -> Iterator[Case]:
 
 
 class _Worker:
-    """A process that reads texts, begun anew when it dies."""
+    """Process that reads texts; it is restarted when it dies."""
 
     def __init__(self) -> None:
         self.process: subprocess.Popen[str] | None = None
@@ -206,7 +206,7 @@ class _Worker:
 
 
 def main() -> dict[str, Any]:
-    """Read everything; show the slowest."""
+    """Read all texts and show the slowest."""
     worker = _Worker()
     found: list[dict[str, Any]] = []
 

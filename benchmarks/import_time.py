@@ -1,4 +1,4 @@
-"""What ``import ascend_graph`` costs and pulls in.
+"""Time of ``import ascend_graph``, and the modules that it imports.
 
 make bench NAME=import_time
 """
@@ -26,7 +26,7 @@ print(json.dumps({"ms": ms, "modules": sorted(set(sys.modules) - before)}))
 
 
 def main() -> dict[str, Any]:
-    """The median of several fresh processes."""
+    """Measure in several fresh processes, print a table and return the medians."""
     samples = [
         json.loads(subprocess.run([sys.executable, "-c", _MEASURED], capture_output=True, text=True, check=True).stdout)
         for _ in range(15)

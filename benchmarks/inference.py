@@ -1,18 +1,19 @@
-"""Shape relations found by running ATen's CPU kernels, treated as if nobody had written a meta function for them.
+"""Benchmark of shape inference: relations found by running ATen's CPU kernels, as if they had no meta functions.
 
-What the operators really do is taken from torch's own test inputs (``op_db``): every ATen overload they call is
-recorded with its arguments and results, and the relation that inference finds, which has not seen these, is compared
-with the records. ``correct``: it agrees with all it accepts, and accepts some. ``refused``: inference refused.
-``wrong``: it differs anywhere. Inputs that a correct relation does not accept are counted apart, and so are strides.
+The truth comes from torch's own test inputs (``op_db``): every ATen overload they call is recorded with its arguments and
+results. The relation that inference finds, without seeing these, is compared with the records. ``correct``: it agrees with
+all calls that it accepts, and accepts some. ``refused``: inference refused. ``wrong``: it differs anywhere. Inputs that a
+correct relation does not accept are counted separately, and so are strides.
 
-Three sets are judged, each counted by itself: overloads that the family of relations was made with; overloads that it
-never saw (``held_out``: those left over, and what only backward passes call); and operators of torch_npu that need no
-branch in their hand-written meta functions, which are the truth there (``npu``): their kernels are those of the host
+Three sets are judged and counted separately: overloads with which the family of relations was developed; overloads that it
+never saw (``held_out``: the remaining ones, and those that only backward passes call); and operators of torch_npu without
+branches in their hand-written meta functions, which are the truth there (``npu``). Their kernels are those of the host
 runtime, or references in ``data/npu_references.py``.
 
-A fourth set, ``everyday``, has operators as authors write them (``data/everyday.py``), with the calls that each takes. A relation
-is ``right`` there if it accepts all of these and says what the kernel returns; one that accepts a part is ``narrower`` if the search
-said so, and ``silent`` if not. Every second one was kept aside while the search was made, and two sets were written later.
+A fourth set, ``everyday``, has operators as authors write them (``data/everyday.py``), with the calls that each accepts. A
+relation is ``right`` there if it accepts all of these and predicts the kernel's results. One that accepts a part is
+``narrower`` if the search said so, and ``silent`` if not. Every second one was held out while the search was developed, and
+two sets were written later.
 
     python -m ascend_graph.host benchmarks/inference.py [seen] [held_out] [npu] [everyday]
 """
@@ -47,18 +48,18 @@ from benchmarks.data.npu_references import HOST_KERNELS, REFERENCES
 from benchmarks.data.npu_relations import BRANCH_FREE
 from benchmarks.metas import Caller, overload
 
-#: Records per overload.
+#: Maximum number of records per overload.
 RECORDS = 24
-#: Seconds for one overload.
+#: Time limit for one overload in seconds.
 LIMIT = 60
-#: At most this many overloads, evenly over the alphabet, and as many that only backward passes call.
+#: Maximum number of overloads, spread evenly over the alphabet; BACKWARD is that of those that only backward passes call.
 OVERLOADS = 400
 BACKWARD = 80
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One call: shapes, dtypes and strides of the tensors, attrs, and what came out."""
+    """Record of one call: shapes, dtypes and strides of the tensors, attrs, and the outputs."""
 
     tensors: Mapping[str, Any]
     attrs: Mapping[str, Any]
@@ -66,8 +67,8 @@ class Record:
 
 
 @dataclass(slots=True)
-class Result:
-    """What came out for one overload."""
+class OverloadResult:
+    """Result for one overload."""
 
     name: str
     seconds: float
@@ -75,9 +76,9 @@ class Result:
     relation: str = ""
     accepted: int = 0
     records: int = 0
-    #: How many of the accepted have the strides that the meta function gives.
+    #: Number of accepted records with the strides of the meta function.
     strides: int = 0
-    #: An input that the kernel takes and the relation does not.
+    #: Input that the kernel accepts and the relation does not.
     narrower: str = ""
     remark: str = ""
     differences: list[str] = field(default_factory=list)
@@ -99,8 +100,8 @@ def _meta(spec: Any) -> Any:
     return spec and torch.empty_strided(spec[0], spec[2], dtype=spec[1], device="meta")
 
 
-class Recorder(TorchDispatchMode):
-    """Records the calls of functional ATen overloads."""
+class FunctionalCallRecorder(TorchDispatchMode):
+    """Dispatch mode that records the calls of functional ATen overloads."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -116,7 +117,7 @@ class Recorder(TorchDispatchMode):
 
     @staticmethod
     def record(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> Record:
-        """The call in plain values."""
+        """Return the call as plain values."""
         arguments = func._schema.arguments
         values = {a.name: a.default_value if a.has_default_value() else None for a in arguments}
         values |= dict(zip((a.name for a in arguments), args, strict=False)) | dict(kwargs)
@@ -127,7 +128,7 @@ class Recorder(TorchDispatchMode):
 
 
 def candidate(func: Any) -> bool:
-    """Whether an overload could be a custom operator: functional, tensors in and tensors out, no view."""
+    """Return whether an overload could be a custom operator: functional, with tensor inputs and outputs, not a view."""
     schema = func._schema
     if schema.name.split("::")[0] != "aten" or schema.name.endswith("_") or any(a.is_out for a in schema.arguments):
         return False
@@ -138,10 +139,10 @@ def candidate(func: Any) -> bool:
 
 
 def recorded() -> tuple[dict[Any, list[Record]], dict[Any, list[Record]]]:
-    """Every overload that torch's test inputs call with its calls, and what only their backward passes call."""
+    """Return the calls of torch's test inputs by overload, and those of overloads that only backward passes call."""
     from torch.testing._internal.common_methods_invocations import op_db
 
-    forward, backward = Recorder(), Recorder()
+    forward, backward = FunctionalCallRecorder(), FunctionalCallRecorder()
     for info in op_db:
         for dtype in (torch.float32, torch.int64):
             if not info.supports_dtype(dtype, "cpu"):
@@ -168,24 +169,26 @@ def recorded() -> tuple[dict[Any, list[Record]], dict[Any, list[Record]]]:
     return seen, {func: found for func, found in _records(backward).items() if func not in seen}
 
 
-def _records(recorder: Recorder) -> dict[Any, list[Record]]:
+def _records(recorder: FunctionalCallRecorder) -> dict[Any, list[Record]]:
     return {func: list(records.values()) for func, records in recorder.records.items() if records}
 
 
-#: What a relation is compared with, given the relation.
+#: Function from a relation to the records that it is compared with.
 Truth = Callable[[Relation], Sequence[Record]]
 
 
-def judge(func: Any, kernel: Callable[..., Any], truth: Truth, device: str) -> Result:
-    """Infer, and compare with the records."""
+def judge(func: Any, kernel: Callable[..., Any], truth: Truth, device: str) -> OverloadResult:
+    """Infer a relation and compare it with the records."""
     start = time.perf_counter()
     try:
         found = infer_relation(kernel, func._schema, device=device)
     except InferenceError as error:
         remark = next((line for line in str(error).splitlines() if "last error" in line), str(error).splitlines()[0])
-        return Result(func.name(), time.perf_counter() - start, "refused", remark=remark.strip())
+        return OverloadResult(func.name(), time.perf_counter() - start, "refused", remark=remark.strip())
     records = truth(found.relation)
-    result = Result(func.name(), time.perf_counter() - start, "correct", str(found.relation), records=len(records))
+    result = OverloadResult(
+        func.name(), time.perf_counter() - start, "correct", str(found.relation), records=len(records)
+    )
     result.narrower = found.narrower
     meta = meta_function(found.relation, func._schema)
     for record in records:
@@ -195,8 +198,8 @@ def judge(func: Any, kernel: Callable[..., Any], truth: Truth, device: str) -> R
     return result
 
 
-def apart(func: Any, kernel: Callable[..., Any], truth: Truth, device: str) -> Result:
-    """:func:`judge` in a process of its own, which is ended after a while."""
+def apart(func: Any, kernel: Callable[..., Any], truth: Truth, device: str) -> OverloadResult:
+    """Run :func:`judge` in a separate process with a time limit."""
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=lambda: sender.send(judge(func, kernel, truth, device)))
@@ -211,11 +214,11 @@ def apart(func: Any, kernel: Callable[..., Any], truth: Truth, device: str) -> R
     finally:
         process.kill()
         process.join()
-    return Result(func.name(), 0.0, "refused", remark=reason)
+    return OverloadResult(func.name(), 0.0, "refused", remark=reason)
 
 
-def compare(func: Any, meta: Callable[..., Any], record: Record, result: Result) -> None:
-    """Compare what a relation's meta function promises for one record with what came out."""
+def compare(func: Any, meta: Callable[..., Any], record: Record, result: OverloadResult) -> None:
+    """Compare the promise of a relation's meta function for one record with the recorded outputs."""
     values = {name: _meta(spec) for name, spec in record.tensors.items()} | record.attrs
     arguments = func._schema.arguments
     try:
@@ -236,7 +239,7 @@ def compare(func: Any, meta: Callable[..., Any], record: Record, result: Result)
 
 
 def _layout(specs: Any) -> Any:
-    """Strides where they mean something: not those of dimensions of size 1, nor of empty tensors."""
+    """Return the strides that matter: not those of dimensions of size 1, nor of empty tensors."""
     if isinstance(specs, list | tuple) and not (len(specs) == 3 and isinstance(specs[1], torch.dtype)):
         return [_layout(spec) for spec in specs]
     if specs is None or 0 in specs[0]:
@@ -245,7 +248,7 @@ def _layout(specs: Any) -> Any:
 
 
 def by_hand(op: str) -> Truth:
-    """What the hand-written meta function of an operator of torch_npu says for random inputs that fit a relation."""
+    """Return the truth of a torch_npu operator's hand-written meta function, for random inputs that fit a relation."""
 
     def truth(relation: Relation) -> list[Record]:
         entry = replace(BRANCH_FREE[op], relation=str(relation), given=relation.inputs)
@@ -256,14 +259,14 @@ def by_hand(op: str) -> Truth:
         for attrs, _ in zip(caller.attrs(), range(RECORDS), strict=False):
             with contextlib.suppress(Exception):  # what the function written by hand refuses says nothing
                 args, kwargs = caller.arguments(attrs | caller.tensors(attrs, rng))
-                found.append(Recorder.record(func, args, kwargs, func(*args, **kwargs)))
+                found.append(FunctionalCallRecorder.record(func, args, kwargs, func(*args, **kwargs)))
         return found
 
     return truth
 
 
 def chosen() -> Iterator[tuple[str, Any, Callable[..., Any], Truth, str]]:
-    """What is judged: the set it belongs to, the overload, its kernel, the truth, and the device the kernel runs on."""
+    """Yield the items to judge: set, overload, kernel, truth, and the device that the kernel runs on."""
     calls, backward = recorded()
     names = sorted(calls, key=lambda func: func.name())
     step = max(len(names) / OVERLOADS, 1)
@@ -286,8 +289,8 @@ def _recorded(records: Sequence[Record]) -> Truth:
     return lambda relation: records
 
 
-def results(sets: Container[str]) -> Iterator[tuple[str, Result]]:
-    """Judge what is chosen, of some sets."""
+def results(sets: Container[str]) -> Iterator[tuple[str, OverloadResult]]:
+    """Judge the chosen items of the given sets."""
     for name, func, kernel, truth, device in chosen():
         try:
             signature_of(func._schema)
@@ -298,16 +301,16 @@ def results(sets: Container[str]) -> Iterator[tuple[str, Result]]:
             yield name, (apart if device == "cpu" else judge)(func, kernel, truth, device)
 
 
-#: Calls of an everyday operator that a relation is compared with.
+#: Number of calls of an everyday operator that a relation is compared with.
 CALLS = 150
 
 
-#: The everyday operators: those that the search was made with, those kept aside then, and those written later.
+#: Sets of everyday operators: those with which the search was developed, those held out, and those written later.
 EVERYDAY = {"everyday": "", "everyday_aside": "aside", "everyday_third": "third", "everyday_fourth": "fourth"}
 
 
 def everyday(kept: str) -> dict[str, Any]:
-    """Judge the everyday operators of one kind; ``right``, ``narrower``, ``silent``, ``refused``, ``wrong``."""
+    """Judge the everyday operators of one set; count ``right``, ``narrower``, ``silent``, ``refused``, ``wrong``."""
     library = torch.library.Library("everyday", "FRAGMENT")
     outcomes: Counter[str] = Counter()
     start = time.perf_counter()
@@ -330,7 +333,7 @@ def everyday(kept: str) -> dict[str, Any]:
 
 
 def judge_everyday(func: Any, op: Everyday) -> tuple[str, str]:
-    """What the search found for one everyday operator, against calls that it takes."""
+    """Judge the relation found for one everyday operator, against calls that the operator accepts."""
     try:
         found = infer_relation(op.kernel, func._schema)
     except InferenceError as error:
@@ -361,7 +364,7 @@ def main(sets: Sequence[str] = ("seen", "held_out", "npu", "everyday")) -> dict[
         print(json.dumps(summary))
         return summary
     table = Table("operator", "outcome", "seconds", "accepted", "strides", "relation", "remark")
-    found: dict[str, list[Result]] = defaultdict(list)
+    found: dict[str, list[OverloadResult]] = defaultdict(list)
     for name, result in results(sets):
         found[name].append(result)
         print(
@@ -388,8 +391,8 @@ def main(sets: Sequence[str] = ("seen", "held_out", "npu", "everyday")) -> dict[
     return summary
 
 
-def counts(found: Sequence[Result]) -> dict[str, Any]:
-    """The figures of one set."""
+def counts(found: Sequence[OverloadResult]) -> dict[str, Any]:
+    """Return the figures of one set."""
     correct = [r for r in found if r.outcome == "correct"]
     return {
         "ops": len(found),

@@ -1,6 +1,6 @@
-"""Seconds to generate a library of 100 operators and to build its wheel, as its author does.
+"""Time to generate a library of 100 operators and to build its wheel, as its author does, in seconds.
 
-50 operators with a required and an optional input and attrs of six types, and the 50 operators that are their gradients.
+It has 50 operators with a required and an optional input and attrs of six types, and their 50 gradient operators.
 
     make bench NAME=library_build
 """
@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ascend_graph.codegen.eager_project import generate_project
+from ascend_graph.codegen.eager_library.project import generate_project
 from rich.console import Console
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -40,7 +40,7 @@ def _prototypes() -> str:
 
 
 def main() -> dict[str, Any]:
-    """Generate, build, print."""
+    """Generate the library, build the wheel and print the times."""
     relations = {f"Op{n}": "x[*s], b -> y[*s]: dtype" for n in range(PAIRS)}
     relations |= {f"Op{n}Grad": "dy, x[*s], b -> dx[*s]" for n in range(PAIRS)}
     with tempfile.TemporaryDirectory(prefix="library_build.") as work:
@@ -49,7 +49,7 @@ def main() -> dict[str, Any]:
         start = time.perf_counter()
         project = generate_project(Path(work, "hundred_ops"), header, shapes=relations)
         generated = time.perf_counter()
-        # Without isolation: what is timed is the build, not the download of torch.
+        # Without isolation, to time the build and not the download of torch.
         command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", str(project.directory)]
         build = subprocess.run(command, capture_output=True, text=True, check=False)
         built = time.perf_counter()

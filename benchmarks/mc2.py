@@ -1,12 +1,12 @@
-"""Operators that communicate within their kernels (MC2), as others wrote them: called by torch_npu among ranks, from packages.
+"""Third-party operators that communicate within their kernels (MC2), called by torch_npu on several ranks.
 
     ascend-graph build OPS_TRANSFORMER/mc2/all_gather_matmul -I CATLASS/include -o PACKAGE
     python benchmarks/mc2.py PACKAGE… [--ranks N]
 
-The operators of a package that torch_npu has a function for are called on each rank, with float16 and bfloat16 and two sizes, by
-the package's aclnn functions and kernels; the reference is the product in float64 of what all ranks have. It prints a line for
-each case, with the largest absolute error of all ranks, and, as its last line, JSON: ``cases``, ``failed`` and ``packages`` of which
-no kernel was loaded (``unused``).
+The operators of a package that torch_npu has a function for are called on each rank, with float16 and bfloat16 and two
+sizes, through the package's aclnn functions and kernels; the reference is the matmul in float64 of all ranks' tensors. It
+prints a line for each case, with the largest absolute error of all ranks, and, as its last line, JSON: ``cases``, ``failed``
+and ``packages`` without any loaded kernel (``unused``).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ranks import under_torchrun  # noqa: E402
 
 
 def called(package: Path, ranks: int) -> list[dict[str, Any]]:
-    """What each rank says of a package's operators."""
+    """Run a package's operators on all ranks and return each rank's results."""
     defined = json.loads((package / "op_impl/host/kernels.json").read_text())
     os.environ["ASCEND_CUSTOM_OPP_PATH"] = str(package)
     done = under_torchrun(HERE / "_mc2_rank.py", ranks, str(package), *(name for name in OPERATORS if name in defined))

@@ -1,8 +1,8 @@
-"""Every meta function torch_npu writes by hand that has no branch or few, against a relation of a line or three.
+"""Comparison of torch_npu's hand-written meta functions that have no or few branches with short relations.
 
-For each operator the relation's meta function is registered on a copy of the operator with the same schema; both are
+For each operator the relation's meta function is registered on a copy of the operator with the same schema. Both are
 called on the same random inputs, with concrete sizes on the meta device and with symbolic sizes under FakeTensor, and
-their outputs compared: number, presence, shape, dtype (and strides, reported apart).
+their outputs compared: number, presence, shape, dtype (and strides, reported separately).
 
     python -m ascend_graph.host benchmarks/metas.py
 """
@@ -33,16 +33,16 @@ from ascend_graph.compilation import torch_library
 from ascend_graph.dispatch.fake import register_meta
 from ascend_graph.dispatch.meta import meta_function
 from ascend_graph.shapes import Relation, parse_relation
-from ascend_graph.shapes.samples import SampleError, sample
-from benchmarks.data.npu_relations import BRANCH_FREE, MENDS, SMALL_BRANCHES, Entry, Mend
+from ascend_graph.shapes.samples import RelationSampleError, sample
+from benchmarks.data.npu_relations import BRANCH_FREE, FIXES, SMALL_BRANCHES, Fix, RelationEntry
 
 CASES = 12
 SHAPES = 20
 
 
 @dataclass(slots=True)
-class Result:
-    """What came out for one operator."""
+class MetaResult:
+    """Result for one operator."""
 
     op: str
     lines: int
@@ -54,10 +54,10 @@ class Result:
     symbolic_equal: int = 0
     guards: int = 0
     guards_by_hand: int = 0
-    #: What the function written by hand raised, if it raised for every input.
+    #: Error of the hand-written function, if it raised for every input.
     broken: str = ""
-    #: The same, where it was compared after mending it (:data:`MENDS`).
-    mended: str = ""
+    #: The same error, if the function was compared after a fix (:data:`FIXES`).
+    fixed: str = ""
     difference: str = ""
     ratio: float = 0.0
     fake_ratio: float = 0.0
@@ -66,13 +66,13 @@ class Result:
 
     @property
     def matches(self) -> bool:
-        """Whether there was something to compare, and all of it was equal."""
+        """True if there was something to compare, and all of it was equal."""
         return self.cases > 0 and self.equal == self.cases and self.symbolic_equal == self.symbolic > 0
 
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """A meta function that the wheel registers."""
+    """Meta function that the wheel registers."""
 
     op: str
     function: Callable[..., Any]
@@ -80,7 +80,7 @@ class Registration:
 
 
 def registrations() -> list[Registration]:
-    """The functions that the wheel's _meta_registrations.py registers."""
+    """Return the functions that the wheel's _meta_registrations.py registers."""
     module = torch_npu.op_plugin.meta._meta_registrations
     found = []
     for node in ast.walk(ast.parse(inspect.getsource(module))):
@@ -94,16 +94,16 @@ def registrations() -> list[Registration]:
     return found
 
 
-def mended(function: Callable[..., Any], mend: Mend, schema: Any) -> Callable[..., Any]:
-    """A function written by hand that cannot return as registered, called by its parameters' names."""
+def fixed(function: Callable[..., Any], fix: Fix, schema: Any) -> Callable[..., Any]:
+    """Return a fixed form of a hand-written function that cannot return as registered, called by parameter names."""
     assert isinstance(function, types.FunctionType)
     again = types.FunctionType(
-        function.__code__, function.__globals__ | mend.names, None, function.__defaults__, function.__closure__
+        function.__code__, function.__globals__ | fix.names, None, function.__defaults__, function.__closure__
     )
     again.__kwdefaults__ = function.__kwdefaults__
     parameters = inspect.signature(function).parameters
     ordered = [a.name for a in schema.arguments if not a.kwarg_only]
-    # A parameter named otherwise than its argument is the one at the same place.
+    # A parameter whose name differs from its argument's is the one at the same position.
     renamed = dict(zip(parameters, ordered, strict=False))
     count = len(schema.returns)
 
@@ -116,12 +116,12 @@ def mended(function: Callable[..., Any], mend: Mend, schema: Any) -> Callable[..
 
 
 def _returned(result: Any, count: int) -> Any:
-    """What the schema's returns keep of a result."""
+    """Return the part of a result that the schema's returns keep."""
     return None if count == 0 else result[0] if isinstance(result, tuple) else result
 
 
 def overload(op: str) -> Any:
-    """The overload that a registration such as ``"npu_apply_adam_w.out"`` names."""
+    """Return the overload that a registration such as ``"npu_apply_adam_w.out"`` names."""
     name, _, suffix = op.partition(".")
     return getattr(getattr(torch.ops.npu, name), suffix or "default")
 
@@ -132,7 +132,7 @@ def _dtype(value: object) -> object:
 
 
 def _filler(argument: Any) -> object:
-    """A value for a required argument that the table does not mention."""
+    """Return a value for a required argument that the table does not mention."""
     kind = str(argument.type)
     if kind in ("int", "number", "SymInt"):
         return 1
@@ -143,14 +143,14 @@ def _filler(argument: Any) -> object:
 
 @dataclass(slots=True)
 class Caller:
-    """Makes the calls of one operator."""
+    """Generator of the calls of one operator."""
 
     schema: Any
-    entry: Entry
+    entry: RelationEntry
     relation: Relation
 
     def attrs(self) -> Iterator[dict[str, object]]:
-        """All combinations of the table's attr values, beside the defaults, in random order."""
+        """Yield all combinations of the table's attr values, with defaults for the rest, in random order."""
         base = {
             a.name: a.default_value if a.has_default_value() else _filler(a)
             for a in self.schema.arguments
@@ -164,7 +164,7 @@ class Caller:
 
     @property
     def optional(self) -> list[str]:
-        """The optional tensor arguments that the relation mentions and the table does not say are given."""
+        """Optional tensor arguments that the relation mentions and the table does not list as given."""
         return [
             a.name
             for a in self.schema.arguments
@@ -172,7 +172,7 @@ class Caller:
         ]
 
     def tensors(self, attrs: Mapping[str, object], rng: random.Random, **options: Any) -> dict[str, Any]:
-        """Random tensor arguments on the meta device; those the relation does not mention are small matrices."""
+        """Return random tensor arguments on the meta device; those not in the relation are small matrices."""
         named = {k: str(v).removeprefix("torch.") if isinstance(v, torch.dtype) else v for k, v in attrs.items()}
         used = {k: named[k] for k in named if k in self.relation.attr_names}
         used |= {k: _number_name(v) for k, v in used.items() if k.endswith("dtype") or k == "dst_type"}
@@ -198,14 +198,14 @@ class Caller:
         return tensors
 
     def arguments(self, values: Mapping[str, object]) -> tuple[list[object], dict[str, object]]:
-        """Positional and keyword arguments of a call."""
+        """Return the positional and keyword arguments of a call."""
         args = [values[a.name] for a in self.schema.arguments if not a.kwarg_only]
         return args, {a.name: values[a.name] for a in self.schema.arguments if a.kwarg_only}
 
 
 def _number_name(value: object) -> object:
-    """The dtype that a number of a ScalarType means, by name: the sampler knows names only."""
-    from ascend_graph.dispatch.meta import TORCH
+    """Return the name of the dtype of a ScalarType number: the sampler knows only names."""
+    from ascend_graph.dispatch.meta_dtypes import TORCH
 
     dtype = TORCH.from_attr(value)
     return None if dtype is None else TORCH.to_name(dtype)
@@ -221,7 +221,7 @@ def _tensor(shape: Sequence[int], dtype: str, rng: random.Random) -> torch.Tenso
 
 
 def describe(value: Any, *, strides: bool) -> Any:
-    """Outputs as plain values that compare; symbolic sizes as their hints."""
+    """Return outputs as plain comparable values, with symbolic sizes as their hints."""
     if isinstance(value, torch.Tensor):
         sizes = tuple(_hint(size) for size in value.shape)
         return ("tensor", sizes, value.dtype, tuple(_hint(s) for s in value.stride()) if strides else ())
@@ -256,7 +256,7 @@ def _symbolic(values: Mapping[str, Any]) -> tuple[FakeTensorMode, dict[str, Any]
     return mode, {name: fake(value) for name, value in values.items()}, environment
 
 
-def compare(op: str, registered: Registration, entry: Entry, library: torch.library.Library) -> Result:
+def compare(op: str, registered: Registration, entry: RelationEntry, library: torch.library.Library) -> MetaResult:
     """Compare one operator's function with its relation, and time both."""
     relation = parse_relation(entry.relation)
     theirs = overload(op)
@@ -270,16 +270,16 @@ def compare(op: str, registered: Registration, entry: Entry, library: torch.libr
     )
     ours = getattr(torch.ops.relations, name).default
     register_meta(ours, meta_function(relation, ours._schema))
-    result = Result(op, registered.lines, entry.relation)
+    result = MetaResult(op, registered.lines, entry.relation)
     caller = Caller(schema, entry, relation)
     last, failures = _compare_calls(result, caller, theirs, ours)
     if last is not None:
         result.errors = failures
         result.ratio = _ratio(theirs, ours, *last)
         result.fake_ratio = _fake_ratio(theirs, ours, *last)
-    elif op in MENDS:
-        result.mended = f"{MENDS[op].reason}: {failures[-1]}"
-        _compare_calls(result, caller, mended(registered.function, MENDS[op], schema), ours)
+    elif op in FIXES:
+        result.fixed = f"{FIXES[op].reason}: {failures[-1]}"
+        _compare_calls(result, caller, fixed(registered.function, FIXES[op], schema), ours)
     else:
         result.broken = failures[-1]
     return result
@@ -288,8 +288,8 @@ def compare(op: str, registered: Registration, entry: Entry, library: torch.libr
 Call = tuple[list[object], dict[str, object]]
 
 
-def _compare_calls(result: Result, caller: Caller, theirs: Any, ours: Any) -> tuple[Call | None, list[str]]:
-    """Compare many calls; the last that the function written by hand took, and what it raised for the others."""
+def _compare_calls(result: MetaResult, caller: Caller, theirs: Any, ours: Any) -> tuple[Call | None, list[str]]:
+    """Compare many calls; return the last that the hand-written function accepted, and its errors for the others."""
     failures: list[str] = []
     last: Call | None = None
     rng = random.Random(result.op)
@@ -311,7 +311,7 @@ def _compare_calls(result: Result, caller: Caller, theirs: Any, ours: Any) -> tu
     return last, failures
 
 
-def _compare_symbolic(result: Result, caller: Caller, theirs: Any, ours: Any, values: Mapping[str, Any]) -> None:
+def _compare_symbolic(result: MetaResult, caller: Caller, theirs: Any, ours: Any, values: Mapping[str, Any]) -> None:
     outcomes = []
     for function in (theirs, ours):
         mode, fakes, environment = _symbolic(values)
@@ -350,7 +350,7 @@ def _fake_ratio(theirs: Any, ours: Any, args: Sequence[object], kwargs: Mapping[
         return _ratio(theirs, ours, fakes, named)
 
 
-#: The relations of the operators in data/metas.cpp, and the shapes they are timed with.
+#: Relations of the operators in data/metas.cpp, and the shapes they are timed with.
 IN_CPP: dict[str, tuple[str, list[tuple[int, ...]]]] = {
     "like": ("x -> y like x", [(16, 32)]),
     "mm": ("x[m, k], w[k, n] -> y[m, n]", [(16, 32), (32, 64)]),
@@ -360,7 +360,7 @@ IN_CPP: dict[str, tuple[str, list[tuple[int, ...]]]] = {
 
 
 def cpp_ratios(library: torch.library.Library) -> dict[str, tuple[float, float]]:
-    """The cost of a call against a meta function written in C++, on the meta device and under FakeTensor."""
+    """Return the cost of a call relative to a meta function in C++, on the meta device and under FakeTensor."""
     torch.ops.load_library(torch_library("metas_in_cpp", [Path(__file__).parent / "data" / "metas.cpp"]).build())
     found = {}
     for name, (relation, shapes) in IN_CPP.items():
@@ -383,13 +383,13 @@ def _plain(value: Any) -> Any:
 def _fits(caller: Caller, attrs: Mapping[str, object], structure: int, sizes: Sequence[int]) -> bool:
     try:
         caller.tensors(attrs, random.Random(0), structure=structure, sizes=sizes, tries=50)
-    except SampleError:
+    except RelationSampleError:
         return False
     return True
 
 
-def recompilations(op: str, entry: Entry) -> int:
-    """Compilations of a function of the relation's operator over many shapes, with ``dynamic=True``."""
+def recompilations(op: str, entry: RelationEntry) -> int:
+    """Return the number of compilations of the relation's operator over many shapes, with ``dynamic=True``."""
     relation = parse_relation(entry.relation)
     ours = getattr(torch.ops.relations, op.replace(".", "_")).default
     caller = Caller(ours._schema, entry, relation)
@@ -437,7 +437,7 @@ def main() -> dict[str, Any]:
         "compiled",
         "remark",
     )
-    results: dict[str, Result] = {}
+    results: dict[str, MetaResult] = {}
     for op, entry in (BRANCH_FREE | SMALL_BRANCHES).items():
         result = results[op] = compare(op, by_hand[op], entry, library)
         if result.matches and parse_relation(entry.relation).inputs:
@@ -446,7 +446,7 @@ def main() -> dict[str, Any]:
             except torch._dynamo.exc.TorchDynamoException as error:
                 result.difference = f"not compiled: {str(error).splitlines()[0]}"
         remark = f"by hand always {result.broken}" if result.broken else result.difference
-        remark = remark or (f"by hand mended: {result.mended}" if result.mended else "")
+        remark = remark or (f"fixed by hand: {result.fixed}" if result.fixed else "")
         if result.errors and not remark:
             remark = f"by hand sometimes {result.errors[-1]}"
         table.add_row(
@@ -472,10 +472,10 @@ def main() -> dict[str, Any]:
         "total": len(registered),
         "branch_free": len(free),
         "branch_free_equal": sum(r.matches for r in free),
-        "branch_free_mended_by_hand": sum(bool(r.mended) for r in free),
+        "branch_free_fixed_by_hand": sum(bool(r.fixed) for r in free),
         "small_branches": len(small),
         "small_branches_equal": sum(r.matches for r in small),
-        "small_branches_mended_by_hand": sum(bool(r.mended) for r in small),
+        "small_branches_fixed_by_hand": sum(bool(r.fixed) for r in small),
         "call_ratio": round(statistics.median(r.fake_ratio for r in timed), 3),
         "call_ratio_meta_device": round(statistics.median(r.ratio for r in timed), 3),
         "call_ratio_cpp": round(statistics.median(fake_ratio for _, fake_ratio in in_cpp.values()), 3),

@@ -1,9 +1,9 @@
-"""A decoder of a language model by every way against plain PyTorch on the CPU, and what GE graphs of many nodes cost.
+"""Language-model decoder in every mode against plain PyTorch on the CPU, and the cost of GE graphs with many nodes.
 
-The decoder is that of ``examples/serving``: norms, rotary embeddings, a cache in pages, attention, gated units and linear layers
-of 8-bit integers. Its steps, each one more token of four sequences, are timed in turn with those of the same model whose operators
-are plain PyTorch (``data/plain_decoder.py``); the ratios are of medians, and results are compared. ``small`` has two layers of
-width 256, where each operator's call costs more than its work, ``wide`` eight of width 1024.
+The decoder is that of ``examples/serving``: norms, rotary embeddings, a paged cache, attention, gated units and linear
+layers of 8-bit integers. Its steps, each one more token of four sequences, are timed alternately with those of the same
+model with plain PyTorch operators (``data/plain_decoder.py``). The ratios are of medians, and results are compared. ``small``
+has two layers of width 256, where each operator's call costs more than its work, ``wide`` eight of width 1024.
 
     make bench NAME=models
     make bench NAME=models ARGS="--ways eager ge --sizes wide --steps 50"
@@ -28,7 +28,7 @@ from data import plain_decoder
 from rich.console import Console
 from rich.table import Table
 
-from ascend_graph.host.engine import Plan, compile_model
+from ascend_graph.host.runtime.engine import CompiledGraph, compile_model
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "serving" / "decoder.py"
 SIZES: dict[str, dict[str, int]] = {
@@ -41,7 +41,7 @@ NODES = (100, 1_000, 10_000)
 
 
 def serving(name: str) -> ModuleType:
-    """The example as a module of its own."""
+    """Load the example as a separate module."""
     spec = importlib.util.spec_from_file_location(name, EXAMPLE)
     assert spec is not None
     assert spec.loader is not None
@@ -52,7 +52,7 @@ def serving(name: str) -> ModuleType:
 
 
 def compiled(model: torch.nn.Module, way: str) -> Callable[..., torch.Tensor]:
-    """The model by a way; ``ge_dynamic`` is a GE graph of any batch."""
+    """Return the model compiled for a mode; ``ge_dynamic`` is a GE graph of any batch."""
     torch._dynamo.reset()
     if way == "eager":
         return model
@@ -61,7 +61,7 @@ def compiled(model: torch.nn.Module, way: str) -> Callable[..., torch.Tensor]:
 
 
 def steps(size: str, ways: list[str], count: int, clock: Callable[[], float]) -> dict[str, float]:
-    """Microseconds of a decoding step, by way; ``plain`` is the CPU's."""
+    """Return the microseconds of a decoding step by mode; ``plain`` is the CPU's."""
     example, plain = serving("serving_decoder"), serving("plain_serving_decoder")
     plain.torch_npu = plain_decoder  # type: ignore[attr-defined]
     config = example.Config(**SIZES[size])
@@ -103,7 +103,7 @@ def steps(size: str, ways: list[str], count: int, clock: Callable[[], float]) ->
 def in_turn(
     calls: dict[str, Callable[[], Any]], count: int, clock: Callable[[], float] = time.perf_counter
 ) -> dict[str, float]:
-    """Medians in microseconds of calls that are made in turn."""
+    """Return the medians in microseconds of alternating calls."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     for round_ in range(count + 3):
         for name, call in calls.items():
@@ -114,7 +114,7 @@ def in_turn(
     return {name: statistics.median(values) for name, values in times.items()}
 
 
-#: What a layer of the long graphs computes of its input ``x``, [4, 16]: GE operator, inputs, attrs.
+#: Operators of a layer of the long graphs, with its input ``x``, [4, 16]: GE operator, inputs, attrs.
 LAYER: list[tuple[str, dict[str, str], dict[str, Any]]] = [
     ("MatMul", {"x1": "x", "x2": "weight"}, {"transpose_x1": False, "transpose_x2": False}),
     ("Relu", {"x": "MatMul"}, {}),
@@ -130,7 +130,7 @@ LAYER: list[tuple[str, dict[str, str], dict[str, Any]]] = [
 
 
 def long_graph(nodes: int) -> bytes:
-    """A serialised graph of that many nodes, as TorchAir hands it over."""
+    """Return a serialized graph with that many nodes, as TorchAir passes it to GE."""
     from torchair._ge_concrete_graph.ge_ir_pb2 import DataType, ModelDef
 
     model = ModelDef()
@@ -165,7 +165,7 @@ def long_graph(nodes: int) -> bytes:
 
 
 def plain_layers(nodes: int) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
-    """The same in plain PyTorch."""
+    """Return the same computation in plain PyTorch."""
 
     def layers(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         for _ in range(nodes // len(LAYER)):
@@ -178,10 +178,10 @@ def plain_layers(nodes: int) -> Callable[[torch.Tensor, torch.Tensor], torch.Ten
 
 
 def engine(clock: Callable[[], float]) -> tuple[dict[int, float], float, float]:
-    """By the number of nodes microseconds of compiling for each; microseconds of a node that runs, and of that in plain PyTorch."""
+    """Return µs of compiling per node by number of nodes, and of running a node in GE and in plain PyTorch."""
     text = long_graph(100)
     compile_model(text, {})
-    compiling, plan = {}, Plan(True, (), tuple, tuple)
+    compiling, plan = {}, CompiledGraph(True, (), tuple, tuple)
     for nodes in NODES:
         text = long_graph(nodes)
         found = []
@@ -199,7 +199,7 @@ def engine(clock: Callable[[], float]) -> tuple[dict[int, float], float, float]:
 
 
 def main() -> dict[str, Any]:
-    """Print the tables, and give the summary."""
+    """Print the tables and return the summary."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ways", nargs="*", default=WAYS, choices=WAYS)
     parser.add_argument("--sizes", nargs="*", default=list(SIZES), choices=list(SIZES))
@@ -208,7 +208,7 @@ def main() -> dict[str, Any]:
         "--threads", type=int, default=1, help="PyTorch's; two wait for each other where other work runs"
     )
     parser.add_argument(
-        "--processor", action="store_true", help="the process's own time, which tells more beside other work"
+        "--processor", action="store_true", help="the process's own time, which tells more on a busy machine"
     )
     options = parser.parse_args()
     clock = time.process_time if options.processor else time.perf_counter

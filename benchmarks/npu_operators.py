@@ -1,8 +1,9 @@
-"""Every operator of ``torch.ops.npu`` on the host runtime: eager, captured, in GE graphs and in npugraph_ex.
+"""Coverage of ``torch.ops.npu`` on the host runtime: eager, captured, in GE graphs and in npugraph_ex.
 
-An operator counts as equal where a test of ``tests/npu`` compares it with a reference by that way and passes: this program runs
-these tests, on the host as each of its processors, and notes which operators each of them calls. The others are called with guessed arguments, in processes
-that may die, to see whether a kernel is missing, and which (``--no-guess`` leaves that out).
+An operator counts as equal if a test of ``tests/host/operators`` compares it with a reference in that mode and
+passes: this program runs these tests, on the host as each of its SoCs, and records the operators that each test
+calls. The others are called with guessed arguments, in processes that may die, to find missing kernels
+(``--no-guess`` leaves that out).
 """
 
 from __future__ import annotations
@@ -21,16 +22,17 @@ from typing import Any
 
 from _common import run
 
-from ascend_graph.host.toolkit import PROCESSOR_VARIABLE, PROCESSORS
+from ascend_graph.environment import PROCESSOR_VARIABLE
+from ascend_graph.processors import PROCESSORS
 
 ROOT = Path(__file__).parent.parent
-TESTS = ROOT / "tests" / "npu"
-#: In the name of an operator that works with several devices, or with the ranks of a group.
+TESTS = ROOT / "tests/host/operators"
+#: Pattern of the names of operators that work with several devices, or with the ranks of a group.
 SEVERAL = re.compile(
     r"all_?gather|all_?reduce|all_?to_?all|reduce_scatter|distribute|_to_ffn|ffn_to_|gmm_alltoall|barrier|worker"
 )
-#: In the names of operators that inference of language models calls: attention, positions, norms, gated units, experts, quantised
-#: products, caches, sampling. Gradients, and what works with several devices, are counted with the others alone.
+#: Pattern of the names of operators for language-model inference: attention, positions, norms, gated units, experts, quantized
+#: matmuls, caches, sampling. Gradients and operators for several devices are counted only with the others.
 LANGUAGE = re.compile(
     r"attention|flash|rope|rotary|rms_?norm|layer_norm|deep_norm|swiglu|geglu|gelu|silu|moe_|ffn$|grouped_matmul|gmm|quant|kv_cache"
     r"|pa_cache|top_k_top_p|mla_|delta_rule|indexer|advance_step|linear$|transpose_batchmatmul|fused_matmul|gather_matmul|mhc_"
@@ -47,7 +49,7 @@ RECORDER = r"""
 import json, sys
 import pytest, torch
 from torch.utils._python_dispatch import TorchDispatchMode
-import npu_ways
+import operator_modes
 
 passed, failed, current = {}, set(), {}
 
@@ -59,29 +61,29 @@ class Watch(TorchDispatchMode):
 
 class Plugin:
     def pytest_runtest_setup(self, item):
-        current.update(names=set(), ways=set())
+        current.update(names=set(), modes=set())
 
     def pytest_runtest_makereport(self, item, call):
         if call.when != "call":
             return
         if call.excinfo is None:
             for name in current["names"]:
-                passed.setdefault(name, set()).update(current["ways"])
+                passed.setdefault(name, set()).update(current["modes"])
         elif not item.get_closest_marker("xfail"):
             failed.update(current["names"])
 
-eager, original = npu_ways._WAYS["eager"], npu_ways.check
+eager, original = operator_modes._MODES["eager"], operator_modes.check
 
-def check(function, args, expected, ways="eager captured ge npugraph_ex"):
+def check(function, args, expected, modes="eager captured ge npugraph_ex"):
     with Watch():
         eager(function, args)  # to know the names
-    original(function, args, expected, ways)
-    current["ways"].update(ways.split())
+    original(function, args, expected, modes)
+    current["modes"].update(modes.split())
 
-npu_ways.check = check
+operator_modes.check = check
 pytest.main(["-q", "--no-header", "-p", "no:cacheprovider", sys.argv[1]], plugins=[Plugin()])
 with open(sys.argv[2], "w") as file:
-    json.dump([{name: sorted(ways) for name, ways in passed.items()}, sorted(failed)], file)
+    json.dump([{name: sorted(modes) for name, modes in passed.items()}, sorted(failed)], file)
 """
 
 GUESS = r"""
@@ -130,14 +132,14 @@ print(json.dumps(sorted({s.name[5:] for s in torch._C._jit_get_all_schemas() if 
 
 
 def on_host(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    """A process on the host runtime."""
+    """Run a process on the host runtime."""
     command = [sys.executable, "-m", "ascend_graph.host", "--quiet", *arguments]
     return subprocess.run(command, text=True, check=False, **options)
 
 
 def compared() -> tuple[dict[str, set[str]], set[str], set[str]]:
-    """By operator the ways in which tests compare it; the operators of tests that fail; those that the default processor lacks."""
-    ways: dict[str, set[str]] = {}
+    """Return the compared modes by operator, the operators of failing tests, and those that the default SoC lacks."""
+    modes: dict[str, set[str]] = {}
     failures: set[str] = set()
     elsewhere: set[str] = set()
     with tempfile.TemporaryDirectory() as directory:
@@ -147,17 +149,17 @@ def compared() -> tuple[dict[str, set[str]], set[str], set[str]]:
             variables = {**os.environ, "PYTHONPATH": str(TESTS), PROCESSOR_VARIABLE: processor}
             on_host(str(program), str(TESTS), str(result), env=variables, cwd=ROOT)
             passed, failed = json.loads(result.read_text())
-            elsewhere |= passed.keys() - ways.keys()
-            if not ways:  # of the default one
+            elsewhere |= passed.keys() - modes.keys()
+            if not modes:  # of the default one
                 elsewhere.clear()
             for name, found in passed.items():
-                ways.setdefault(name, set()).update(found)
+                modes.setdefault(name, set()).update(found)
             failures.update(failed)
-    return ways, failures, elsewhere
+    return modes, failures, elsewhere
 
 
 def guessed(listed: Sequence[str]) -> dict[str, str]:
-    """What becomes of operators that no test compares. One that ends its process is left out in the next."""
+    """Return the outcomes of operators that no test compares; one that ends its process is left out in the next."""
     outcomes: dict[str, str] = {}
     while rest := [name for name in listed if name not in outcomes]:
         with tempfile.TemporaryDirectory() as directory:  # some operators write files
@@ -173,7 +175,7 @@ def guessed(listed: Sequence[str]) -> dict[str, str]:
 
 
 def outcome(messages: Sequence[str]) -> str:
-    """What counts of what the calls with several kinds of arguments said."""
+    """Return the decisive message of the calls with several kinds of arguments."""
     for message in messages:
         if match := MISSING.search(message):
             return f"no kernel: {next(filter(None, match.groups()))}"
@@ -181,7 +183,7 @@ def outcome(messages: Sequence[str]) -> str:
 
 
 def main() -> dict[str, Any]:
-    """Print what is asked for, and give the summary."""
+    """Print the requested tables and return the summary."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--no-guess", action="store_true", help="do not call the operators that no test compares")
     parser.add_argument("--show", action="store_true", help="print every operator")
@@ -198,15 +200,15 @@ def main() -> dict[str, Any]:
             )
             print(f"{name:55} {what.splitlines()[0] if what else ''}"[:180])
     language = [n for n in operators if LANGUAGE.search(n) and not OTHER.search(n) and not SEVERAL.search(n)]
-    ways = Counter(way for found in tested.values() for way in found)
-    spoken = Counter(way for name in language for way in tested.get(name, []))
+    modes = Counter(mode for found in tested.values() for mode in found)
+    spoken = Counter(mode for name in language for mode in tested.get(name, []))
     words = Counter(re.split(r"[ :]", what)[0] for what in outcomes.values())
     return {
         "operators": len(operators),
-        "eager_equal": ways["eager"],
-        "captured_equal": ways["captured"],
-        "ge_equal": ways["ge"],
-        "aclgraph_equal": ways["npugraph_ex"],
+        "eager_equal": modes["eager"],
+        "captured_equal": modes["captured"],
+        "ge_equal": modes["ge"],
+        "aclgraph_equal": modes["npugraph_ex"],
         "language": len(language),
         "language_eager": spoken["eager"],
         "language_ge": spoken["ge"],

@@ -1,9 +1,11 @@
 """PyTorch's operator database on the host runtime: every operator on `npu` against the same call on the CPU.
 
-For up to five samples of float32, of one integer dtype, one complex dtype and bool: forward, backward, forward-mode AD,
-out= (ready, empty, strided, of another shape or dtype), in place, and the same with gaps between the values and with
-conjugate and negative bits; captured in a graph and replayed; arguments on two devices and the database's wrong arguments
-must be refused. Operators run in processes that may die. Prints what is not equal, and a JSON object as the last line.
+Each operator is tried with up to five samples of float32, of one integer dtype, one complex dtype and bool. The checks are
+forward, backward, forward-mode AD, out= (ready, empty, strided, of another shape or dtype), in-place, and the same with gaps
+between the values and with conjugate and negative bits, and captured in a graph and replayed. Arguments on two devices and
+the database's wrong arguments must be refused. Layouts of results and gradients, for arguments in four memory orders, must
+equal those of fake tensors. Operators run in processes that may die. The output has the differences, and a JSON object as
+the last line.
 
     python -m ascend_graph.host benchmarks/op_db.py [--help]
 """
@@ -20,29 +22,28 @@ from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.data.op_db_explained import EXPLAINED, explanation
-from benchmarks.operators.checks import CHECKS, FOREACH, OPERATORS, Outcome, Plan, dtypes_of
+from benchmarks.operators.checks import CHECKS, FOREACH, OPERATORS, CheckMismatch, CheckPlan, dtypes_of
 from benchmarks.operators.checks import database as entries
-from benchmarks.operators.comparison import Verdict
+from benchmarks.operators.comparison import ComparisonVerdict
 from benchmarks.operators.pool import Job, Pool, progress
 
-FAULTS = (Verdict.RAISES, Verdict.WRONG, Verdict.LENIENT, Verdict.DIED)
+FAULTS = (ComparisonVerdict.RAISES, ComparisonVerdict.WRONG, ComparisonVerdict.LENIENT, ComparisonVerdict.DIED)
 
 
 def jobs(
     pattern: str = "", dtypes: Sequence[str] = (), shard: tuple[int, int] = (0, 1), database: str = OPERATORS
 ) -> list[Job]:
-    """What is to be run: an operator and dtype each, the database's order."""
+    """Return the jobs to run, one for each operator and dtype, in the database's order."""
     found = []
     operators = {name: op for name, op in entries(database).items() if re.fullmatch(pattern or ".*", name)}
     for i, (name, op) in enumerate(operators.items()):
         if i % shard[1] == shard[0]:
-            names = [str(d).removeprefix("torch.") for d in dtypes_of(op)]
-            found += [Job(name, d, database) for d in names if not dtypes or d in dtypes]
+            found += [Job(name, str(d).removeprefix("torch."), database) for d in dtypes_of(op, dtypes)]
     return found
 
 
-def show(o: Outcome) -> None:
-    """Print what is not equal, with the reason where there is one."""
+def show(o: CheckMismatch) -> None:
+    """Print a difference, with its explanation if there is one."""
     why = explanation(o)
     text = " ".join(o.message.split())[:240]
     print(
@@ -51,10 +52,10 @@ def show(o: Outcome) -> None:
     )
 
 
-def run(work: Sequence[Job], plan: Plan, **options: Any) -> dict[str, Any]:
-    """Run the jobs, and show what is not equal as it is found; the summary."""
-    verdicts: Counter[tuple[str, Verdict]] = Counter()
-    outcomes: list[Outcome] = []
+def run(work: Sequence[Job], plan: CheckPlan, **options: Any) -> dict[str, Any]:
+    """Run the jobs, print differences as they are found, and return the summary."""
+    verdicts: Counter[tuple[str, ComparisonVerdict]] = Counter()
+    outcomes: list[CheckMismatch] = []
     seconds: Counter[str] = Counter()
     samples = 0
     start = time.monotonic()
@@ -62,7 +63,7 @@ def run(work: Sequence[Job], plan: Plan, **options: Any) -> dict[str, Any]:
         for done, (job, tally) in enumerate(pool.run(work), 1):
             samples += tally.samples
             verdicts += tally.verdicts
-            verdicts.update((o.check, o.verdict) for o in tally.outcomes if o.verdict is Verdict.DIED)
+            verdicts.update((o.check, o.verdict) for o in tally.outcomes if o.verdict is ComparisonVerdict.DIED)
             outcomes += tally.outcomes
             for outcome in tally.outcomes:
                 show(outcome)
@@ -70,26 +71,28 @@ def run(work: Sequence[Job], plan: Plan, **options: Any) -> dict[str, Any]:
             if done % 50 == 0:
                 progress(f"{done} of {len(work)} operators and dtypes, {time.monotonic() - start:.0f} s")
     unexplained = [o for o in outcomes if o.verdict in FAULTS and not explanation(o)]
-    uncaptured = {(o.message.partition(" (")[0], o.operator) for o in outcomes if o.verdict is Verdict.UNCAPTURED}
+    uncaptured = {
+        (o.message.partition(" (")[0], o.operator) for o in outcomes if o.verdict is ComparisonVerdict.UNCAPTURED
+    }
     # What the CPU refuses and a device takes, and the list of explanations says why.
-    wider = [o for o in outcomes if o.verdict is Verdict.LENIENT and explanation(o)]
+    wider = [o for o in outcomes if o.verdict is ComparisonVerdict.LENIENT and explanation(o)]
     reasons = {e: sorted({o.operator for o in outcomes if explanation(o) is e}) for e in EXPLAINED}
     by_check = {
-        check: {v.value.replace(" ", "_"): verdicts[check, v] for v in Verdict if verdicts[check, v]}
+        check: {v.value.replace(" ", "_"): verdicts[check, v] for v in ComparisonVerdict if verdicts[check, v]}
         for check in CHECKS
     }
 
-    def total(verdict: Verdict) -> int:
+    def total(verdict: ComparisonVerdict) -> int:
         return sum(n for (_, v), n in verdicts.items() if v is verdict)
 
     return {
         "operators": len({job.operator for job in work}),
         "samples": samples,
         "comparisons": sum(verdicts.values()),
-        **{v.value.replace(" ", "_"): total(v) for v in Verdict},
-        "lenient": total(Verdict.LENIENT) - len(wider),
+        **{v.value.replace(" ", "_"): total(v) for v in ComparisonVerdict},
+        "lenient": total(ComparisonVerdict.LENIENT) - len(wider),
         "wider": len(wider),
-        "raising_operators": len({o.operator for o in outcomes if o.verdict is Verdict.RAISES}),
+        "raising_operators": len({o.operator for o in outcomes if o.verdict is ComparisonVerdict.RAISES}),
         "operators_not_captured": dict(Counter(reason for reason, _ in uncaptured)),
         "unexplained": dict(Counter(o.verdict.value for o in unexplained)),
         "explained": {e.why: names for e, names in reasons.items() if names},
@@ -101,11 +104,13 @@ def run(work: Sequence[Job], plan: Plan, **options: Any) -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run what is asked for, and print what is not equal and the summary."""
+    """Run the requested jobs, and print the differences and the summary."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--database", default=OPERATORS, choices=(OPERATORS, FOREACH))
     parser.add_argument("--operators", default="", help="a regular expression that the whole name matches")
-    parser.add_argument("--dtypes", default="", help="for instance float32,bool; all four families without it")
+    parser.add_argument(
+        "--dtypes", default="", help="for instance float32,bool; one of each of four families without it"
+    )
     parser.add_argument("--checks", default="", help=f"some of: {', '.join(CHECKS)}")
     parser.add_argument("--samples", type=int, default=5, help="the first so many of each operator and dtype")
     parser.add_argument("--shard", default="0/1", help="i/n: every n-th operator from the i-th")
@@ -121,7 +126,7 @@ def main(arguments: Sequence[str]) -> None:
     work = jobs(
         chosen.operators, [d for d in chosen.dtypes.split(",") if d], (int(index), int(count or 1)), chosen.database
     )
-    plan = Plan(samples=chosen.samples, checks=checks, device=chosen.device)
+    plan = CheckPlan(samples=chosen.samples, checks=checks, device=chosen.device)
     summary = run(work, plan, workers=chosen.workers, limit=chosen.limit, setup=chosen.setup)
     whole = len(work) == len(jobs()) and not checks and chosen.samples >= 5
     if not whole:

@@ -1,8 +1,9 @@
-"""opcheck on an operator with planted faults, and on torch_npu's own operators, of which it must say nothing wrong.
+"""Benchmark of opcheck on an operator with planted faults, and on torch_npu's own operators without false alarms.
 
-The planted faults are those of tests/checks/test_opcheck.py; here every check is made of each. The calls of torch_npu's operators are
-those that tests/npu make in eager mode. ``--show`` prints every finding about them: each is either a false alarm, or a fault of the
-wheel or of the host runtime, and listed in ``EXPLAINED`` with the reason.
+The planted faults are those of tests/checks/test_opcheck.py; here every check runs on each. The calls of
+torch_npu's operators are those that tests/host/operators make in eager mode. ``--show`` prints every finding about
+them: each is either a false alarm, or a fault of the wheel or of the host runtime that ``EXPLAINED`` lists with
+the reason.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ with warnings.catch_warnings():
     import torchair  # noqa: F401
 
 ROOT = Path(__file__).parent.parent
-#: Findings about torch_npu's operators that are right: (operator, check, message) as regular expressions, and why.
+#: Correct findings about torch_npu's operators: (operator, check, message) as regular expressions, and the reason.
 EXPLAINED = [
     (r"", r"npugraph_ex|gradient_in_graphs", r"Cannot run aclop operators during NPU graph capture", "torch_npu has an aclop alone"),
     (r"", r".*", r"(is memory of argument|alias of input|may not alias|is memory of return|and the schema does not say so)",
@@ -71,7 +72,7 @@ EXPLAINED = [
 
 
 class _Recorder(TorchDispatchMode):
-    """Keeps the arguments of the first calls of each of torch_npu's operators."""
+    """Dispatch mode that keeps the arguments of the first calls of each of torch_npu's operators."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -86,23 +87,23 @@ class _Recorder(TorchDispatchMode):
 
 
 def recorded() -> dict[Any, list[Any]]:
-    """The calls of torch_npu's operators in tests/npu."""
-    tests = ROOT / "tests" / "npu"
+    """Return the calls of torch_npu's operators in tests/host/operators."""
+    tests = ROOT / "tests/host/operators"
     sys.path.insert(0, str(tests))
-    ways = importlib.import_module("npu_ways")
-    eager, recorder = ways._WAYS["eager"], _Recorder()
+    modes = importlib.import_module("operator_modes")
+    eager, recorder = modes._MODES["eager"], _Recorder()
 
     def check(function: Callable[..., Any], args: Any, *_: Any, **__: Any) -> None:
         with recorder:
             eager(function, args)
 
-    ways.check = check
+    modes.check = check
     pytest.main(["-q", "--no-header", "-p", "no:cacheprovider", "--ignore", str(tests / "test_decoder.py"), str(tests)])
     return recorder.calls
 
 
 def alarms(show: bool) -> tuple[int, int, int, float]:
-    """How many operators were checked, how many findings are explained and how many not, and the seconds of all."""
+    """Return the numbers of checked operators, explained and unexplained findings, and the seconds of all checks."""
     from ascend_graph import Sample, opcheck
 
     explained, false, checked = 0, 0, 0
@@ -130,7 +131,7 @@ def alarms(show: bool) -> tuple[int, int, int, float]:
 
 
 def planted() -> tuple[int, int]:
-    """How many faults are planted, and how many found."""
+    """Return the numbers of planted and found faults."""
     sys.path.insert(0, str(ROOT / "tests" / "checks"))
     tests = importlib.import_module("test_opcheck")
     ascend_graph.load_prototypes(tests.HEADER)
@@ -148,7 +149,7 @@ def planted() -> tuple[int, int]:
 
 
 def main() -> dict[str, Any]:
-    """The summary."""
+    """Run both parts and return the summary."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--show", action="store_true", help="print the findings that are explained too")
     options = parser.parse_args()

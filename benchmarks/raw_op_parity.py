@@ -1,9 +1,9 @@
-"""Our raw ops against those in the torch_npu wheel: the same arguments must give the same GE node.
+"""Parity of our raw ops with those in the torch_npu wheel: the same arguments must give the same GE node.
 
-For each function of torchair's auto_generated_ge_raw_ops: the prototype is read from its docstring, our raw op is made
-from that prototype, and both are called with the same arguments, drawn by hypothesis. Compared are the signature, the
-whole graph that results, field by field, and what is returned. A difference counts as explained only if this file lists
-that function and that field with a reason.
+For each function of torchair's auto_generated_ge_raw_ops, the prototype is read from its docstring, our raw op is made
+from that prototype, and both are called with the same arguments, drawn by hypothesis. The signature, the whole resulting
+graph, field by field, and the returned values are compared. A difference counts as explained only if a reason is listed for
+that function and that field.
 
 make bench NAME=raw_op_parity
 """
@@ -37,19 +37,19 @@ _ge = importlib.import_module("torchair.ge._ge_graph")
 _wheel = importlib.import_module("torchair._ge_concrete_graph.auto_generated_ge_raw_ops")
 _compat = importlib.import_module("torchair._ge_concrete_graph.compat_ir")
 
-#: What the raw op under test asked CANN about its op: the op type, the optional inputs and attrs in use.
+#: Queries of the raw op under test to CANN about its op: the op type, the optional inputs and attrs in use.
 asked: list[tuple[Any, ...]] = []
 
 
 def _compatible(*question: Any, **named: Any) -> str:
-    """Stands in for the query of the installed CANN, which knows none of the ops on a machine without it."""
+    """Record a query and return "" in place of the installed CANN, which knows no ops on a machine without CANN."""
     asked.append((*question, *named.values()))
     return ""
 
 
 @dataclass
 class Comparison:
-    """One function of the wheel, and the fields in which ours differs."""
+    """Comparison of one function of the wheel with ours: the fields that differ."""
 
     name: str
     style: NodeStyle
@@ -57,7 +57,7 @@ class Comparison:
 
 
 def wheel_functions() -> dict[str, Callable[..., Any]]:
-    """The raw ops of the wheel's module by name, in its order."""
+    """Return the raw ops of the wheel's module by name, in its order."""
     found = {}
     for name, value in vars(_wheel).items():
         if inspect.isfunction(value) and inspect.unwrap(value).__module__ == _wheel.__name__ and value.__doc__:
@@ -66,7 +66,7 @@ def wheel_functions() -> dict[str, Callable[..., Any]]:
 
 
 def prototype_of(function: Callable[..., Any]) -> OpPrototype:
-    """The prototype in a docstring, which has all of it but the end."""
+    """Return the prototype in a docstring, which lacks only its end."""
     doc = inspect.unwrap(function).__doc__ or ""
     match = re.search(r"REG_OP\((\w+)\)", doc)
     if match is None:
@@ -103,8 +103,8 @@ _VALUES = {
 
 
 @dataclass(frozen=True)
-class Call:
-    """Arguments of one call; an int among the inputs names a tensor of the pool, a float is a number to convert."""
+class RawOpCall:
+    """Arguments of one call; an int among the inputs indexes a tensor of the pool, a 1-tuple is a number to convert."""
 
     inputs: tuple[Any, ...]
     keywords: dict[str, Any]
@@ -113,8 +113,8 @@ class Call:
 
 
 @st.composite
-def calls(draw: st.DrawFn, raw_op: RawOp, *, with_node: bool) -> Call:
-    """Arguments for a raw op; with_node: also dependencies and a node name."""
+def calls(draw: st.DrawFn, raw_op: RawOp, *, with_node: bool) -> RawOpCall:
+    """Draw arguments for a raw op; ``with_node`` adds dependencies and a node name."""
     tensor = st.integers(0, 3)
     # A number becomes a constant; of the other inputs' dtypes only one kind may be there, so all tensors are float32.
     number = st.floats(-8, 8, width=32).map(lambda value: (value,))
@@ -134,12 +134,14 @@ def calls(draw: st.DrawFn, raw_op: RawOp, *, with_node: bool) -> Call:
         if attr.required or draw(st.booleans()):
             keywords[attr.argument] = draw(_VALUES[attr.type])
     if not with_node:
-        return Call(tuple(inputs), keywords, 0, None)
-    return Call(tuple(inputs), keywords, draw(st.integers(0, 2)), draw(st.none() | st.sampled_from(["named", "a/b"])))
+        return RawOpCall(tuple(inputs), keywords, 0, None)
+    return RawOpCall(
+        tuple(inputs), keywords, draw(st.integers(0, 2)), draw(st.none() | st.sampled_from(["named", "a/b"]))
+    )
 
 
-def build(function: Callable[..., Any], call: Call) -> Any:
-    """Call a raw op in a graph of its own: the graph as a dict and what was returned, or the error."""
+def build(function: Callable[..., Any], call: RawOpCall) -> Any:
+    """Call a raw op in a separate graph; return the graph as a dict and the returned values, or the error."""
     with _ge.GeGraph() as graph:
         pool = [_ge.Const(float(index)) for index in range(4)]
 
@@ -168,7 +170,7 @@ def build(function: Callable[..., Any], call: Call) -> Any:
 
 
 def flatten(message: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Every field that is set, by its path; maps by key, lists by index."""
+    """Yield every set field with its path; maps by key, lists by index."""
     for descriptor, value in message.ListFields():
         here = f"{path}.{descriptor.name}"
         if descriptor.message_type is not None and descriptor.message_type.GetOptions().map_entry:
@@ -190,14 +192,14 @@ def flatten(message: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def shape_of(returned: Any) -> Any:
-    """What a raw op returned, with tensors by name."""
+    """Return a raw op's result with tensors by name."""
     if isinstance(returned, list | tuple):
         return type(returned)(shape_of(item) for item in returned)
     return None if returned is None else returned.tensor
 
 
 def compare_signatures(theirs: Callable[..., Any], ours: Callable[..., Any]) -> dict[str, str]:
-    """Differences in names, order, kinds and defaults; an empty list and an empty tuple are the same default."""
+    """Return differences in names, order, kinds and defaults; an empty list and an empty tuple are the same default."""
 
     def normal(value: Any) -> Any:
         return tuple(map(normal, value)) if isinstance(value, list | tuple) else value
@@ -230,7 +232,7 @@ def compare(name: str, function: Callable[..., Any]) -> Comparison:
     if any(path.endswith((".kind", "signature")) for path in result.differences):
         return result  # there is no call that means the same to both
 
-    def agree(call: Call) -> None:
+    def agree(call: RawOpCall) -> None:
         theirs, mine = build(function, call), build(ours, call)
         paths = theirs.keys() | mine.keys()
         for path in {"error"} if "error" in paths else paths:

@@ -1,11 +1,12 @@
-"""Samples of others by the commands of their own READMEs, sources unmodified, on the host runtime.
+"""Third-party samples run by the commands of their own READMEs, sources unmodified, on the host runtime.
 
     .venv/bin/python benchmarks/readme_samples.py CHECKOUT --under examples --naming dav-2201 'Atlas A2' --set ASC_ARCH=dav-2201 SCENARIO_NUM=1
 
-A sample is a directory with a CMakeLists.txt and a README.md that has every one (``--naming``: any one) of these words. Its commands are the first
-block of code there that builds with cmake and then runs something; ``--set`` says what their variables are, for a README leaves
-them to its reader. The checkout is copied first, and nothing is written to it. A sample ``passed`` if its commands end with status 0 and
-print no line that says that something failed. A line for each, and as the last line JSON: ``samples, passed, failed, no_commands``.
+A sample is a directory with a CMakeLists.txt and a README.md that has every one (``--naming``: any one) of these words. Its
+commands are the first block of code there that builds with cmake and then runs something; ``--set`` gives the variables that
+the README leaves to its reader. The checkout is copied first, and nothing is written to it. A sample ``passed`` if its
+commands end with status 0 and print no line that reports a failure. The output has a line for each sample, and as the last
+line JSON: ``samples, passed, failed, no_commands``.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from ascend_graph.host.toolkit import host_environment
+from ascend_graph.host import host_environment
 
 _BLOCK = re.compile(r"^[ \t]*```[^\n]*\n(.*?)^[ \t]*```", re.MULTILINE | re.DOTALL)
 _BUILDS = re.compile(r"\bcmake\s+\S")
@@ -35,7 +36,7 @@ _SAYS_SO = re.compile(r"\bfail(?:ed)?\b|\[ERROR\]", re.IGNORECASE)
 
 
 def samples(root: Path, words: Sequence[str]) -> list[Path]:
-    """The directories with a build file and a README that has one of the words; all that have both without words.
+    """Return the directories with a build file and a README that has one of the words; without words, all with both.
 
     >>> samples(Path("."), ["no such device"])
     []
@@ -46,7 +47,7 @@ def samples(root: Path, words: Sequence[str]) -> list[Path]:
 
 
 def commands(text: str, values: Mapping[str, str]) -> str | None:
-    """The first block of code of a README that builds and runs a sample, with the values of its variables; None without one.
+    """Return a README's first code block that builds and runs a sample, with its variables' values, or None.
 
     >>> commands("```bash\\ncmake -B build -DARCH=$ARCH # once\\n./build/demo $N\\n```", {"ARCH": "dav-2201"})
     'cmake -B build -DARCH=dav-2201\\n./build/demo $N'
@@ -59,7 +60,7 @@ def commands(text: str, values: Mapping[str, str]) -> str | None:
 
 
 def outcome(sample: Path, values: Mapping[str, str], log: Path, limit: float) -> str:
-    """``passed``, ``no commands``, or what went wrong."""
+    """Run a sample's commands; return ``passed``, ``no commands``, or the error."""
     script = commands((sample / "README.md").read_text(errors="replace"), values)
     if script is None:
         return "no commands"

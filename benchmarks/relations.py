@@ -1,10 +1,11 @@
-"""Random shape relations through all back ends: Python, eager C++ program, generated C++, GE's InferShape and InferDataType.
+"""Random shape relations in all back ends: Python, eager C++ program, generated C++, GE's InferShape and InferDataType.
 
-``relations``: how many; of each ``covered`` says how many a back end takes on (the others are left to the meta function, or
+``relations``: their number; ``covered``: the number that each back end supports (the others are left to the meta function, or
 refused when the code is generated). ``runs``: calls whose answer was compared with Python's for ints; ``differences``: those
-that differ in a shape, a dtype or a refusal; the run ``text`` compares Python's with the relation's text, read on its own. ``unsound``: answers of InferShape for sizes of -1 and ranks of -2 that contradict
-Python for some sizes, or refuse what Python accepts. ``does_not_compile``: programs, of 150 relations each. ``informative`` is
-the share of the answers for unknown sizes that say something of some output.
+that differ in a shape, a dtype or a refusal; the run ``text`` compares Python with an independent reading of the relation's
+text. ``unsound``: answers of InferShape for sizes of -1 and ranks of -2 that contradict Python for some sizes, or refuse what
+Python accepts. ``does_not_compile``: programs, of 150 relations each. ``informative`` is the share of the answers for unknown
+sizes that determine something about some output.
 
     make bench NAME=relations        [python -m ascend_graph.host benchmarks/relations.py [relations] [seed]]
 """
@@ -26,7 +27,7 @@ CALLS = 8
 
 
 def main() -> dict[str, Any]:
-    """The summary."""
+    """Compare all back ends and return the summary."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else RELATIONS
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else 1
     start = time.perf_counter()

@@ -1,15 +1,17 @@
-"""A decoder of custom operators on thousands of ranks that are not there: which collectives one step has, and what deriving costs.
+"""Simulation of a decoder of custom operators on thousands of ranks: collectives of one step, and cost of derivation.
 
     make bench NAME=scale
 
-PyTorch's fake process group stands for 8 to 8,192 ranks, fake tensors for the parameters: a training step (forward and backward) of
-a decoder with a layer of experts is traced as DTensors on a mesh of data times tensor parallelism, of eight. All its products, norms,
-positions, attention and experts are custom operators whose sharding rules come from their relations (``batch=``, ``reduce=``); each
-declaration was checked by running before. What is counted is what this rank would call.
+PyTorch's fake process group simulates 8 to 8,192 ranks, and fake tensors the parameters. A training step (forward and
+backward) of a decoder with a layer of experts is traced as DTensors on a mesh of data parallelism times tensor parallelism
+of eight. All its matmuls, norms, positions, attention and experts are custom operators. Their sharding rules come from their
+relations (``batch=``, ``reduce=``), and each declaration was checked by running before. The collectives that this rank would
+call are counted.
 
-- ``ranks``, ``collectives``: how many collectives a step has; the table has them by kind, and what this rank gives to them.
-- ``µs per rule``: the processor time to derive the placements of one operator on this mesh (the rule, and DTensor's choice among what it allows),
-  the median over the step's operators; ``flat`` is the slowest against the fastest number of ranks.
+- ``ranks``, ``collectives``: the number of collectives of a step; the table has them by kind, and the bytes that this rank
+  passes to them.
+- ``µs per rule``: the CPU time to derive the placements of one operator on this mesh (the rule, and DTensor's choice among the
+  allowed ones), the median over the step's operators; ``flat`` is the slowest against the fastest number of ranks.
 """
 
 from __future__ import annotations
@@ -40,10 +42,10 @@ from ascend_graph.versions import forget_sharding
 
 RANKS = (8, 64, 512, 4096, 8192)
 TENSOR_PARALLEL = 8
-#: Of the decoder; tokens are those of one data-parallel rank.
+#: Sizes of the decoder; tokens are those of one data-parallel rank.
 LAYERS, WIDTH, HEADS, HEAD, INNER, EXPERTS, CAPACITY, TOKENS, SEQUENCES = 4, 1024, 16, 64, 4096, 16, 32, 256, 8
 
-#: What DTensor calls, and what it is.
+#: Kinds of collectives by the operators that DTensor calls.
 KINDS = {
     "all_reduce": "all-reduce",
     "all_gather_into_tensor": "all-gather",
@@ -55,8 +57,8 @@ Kernel = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Operator:
-    """A custom operator: what its author declares."""
+class CustomOperator:
+    """Custom operator with its author's declarations."""
 
     schema: str
     relation: str
@@ -102,93 +104,93 @@ def gated_grad(dy: Tensor, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
 
 
 OPERATORS = (
-    Operator(
+    CustomOperator(
         "norm(Tensor x, Tensor gamma) -> (Tensor, Tensor)", "x[*s, n], gamma[n] -> y[*s, n], scale[*s, 1]", norm, ("s",)
     ),
-    Operator(
+    CustomOperator(
         "norm_grad(Tensor dy, Tensor x, Tensor scale, Tensor gamma) -> (Tensor, Tensor)",
         "dy[*s, n], x[*s, n], scale[*s, 1], gamma[n] -> dx[*s, n], dgamma[n]",
         norm_grad,
         (),
         ("s",),
     ),
-    Operator(
+    CustomOperator(
         "linear(Tensor x, Tensor w) -> Tensor",
         "x[*s, k], w[n, k] -> y[*s, n]",
         lambda x, w: x @ w.t(),
         ("s", "n"),
         ("k",),
     ),
-    Operator(
+    CustomOperator(
         "linear_dx(Tensor dy, Tensor w) -> Tensor", "dy[*s, n], w[n, k] -> dx[*s, k]", torch.matmul, ("s", "k"), ("n",)
     ),
-    Operator(
+    CustomOperator(
         "linear_dw(Tensor dy, Tensor x) -> Tensor",
         "dy[*s, n], x[*s, k] -> dw[n, k]",
         lambda dy, x: dy.reshape(-1, dy.size(-1)).t() @ x.reshape(-1, x.size(-1)),
         ("n", "k"),
         ("s",),
     ),
-    Operator(
+    CustomOperator(
         "rope(Tensor x, Tensor cos, Tensor sin) -> Tensor",
         "x[b, h, s, 2*d], cos[s, d], sin[s, d] -> y[b, h, s, 2*d]",
         rope,
         ("b", "h", "s"),
     ),
-    Operator(
+    CustomOperator(
         "attend(Tensor q, Tensor k, Tensor v) -> Tensor",
         "q[b, h, s, d], k[b, h, t, d], v[b, h, t, d] -> y[b, h, s, d]",
         attend,
         ("b", "h", "s"),
     ),
-    Operator(
+    CustomOperator(
         "attend_grad(Tensor dy, Tensor q, Tensor k, Tensor v) -> (Tensor, Tensor, Tensor)",
         "dy[b, h, s, d], q[b, h, s, d], k[b, h, t, d], v[b, h, t, d] -> dq[b, h, s, d], dk[b, h, t, d], dv[b, h, t, d]",
         attend_grad,
         ("b", "h"),
         ("s",),
     ),
-    Operator(
+    CustomOperator(
         "gated(Tensor a, Tensor b) -> Tensor",
         "a[*s], b[*s] -> y[*s]",
         lambda a, b: a * a.sigmoid() * b,
         ("s",),
     ),
-    Operator(
+    CustomOperator(
         "gated_grad(Tensor dy, Tensor a, Tensor b) -> (Tensor, Tensor)",
         "dy[*s], a[*s], b[*s] -> da[*s], db[*s]",
         gated_grad,
         ("s",),
     ),
-    Operator(
+    CustomOperator(
         "dispatch(Tensor mask, Tensor x) -> Tensor",
         "mask[g, t, e, c], x[g, t, h] -> y[e, g, c, h]",
         lambda mask, x: torch.einsum("gtec,gth->egch", mask, x),
         ("g", "e", "c", "h"),
         ("t",),
     ),
-    Operator(
+    CustomOperator(
         "combine(Tensor mask, Tensor y) -> Tensor",
         "mask[g, t, e, c], y[e, g, c, h] -> x[g, t, h]",
         lambda mask, y: torch.einsum("gtec,egch->gth", mask, y),
         ("g", "t", "h"),
         ("e", "c"),
     ),
-    Operator(
+    CustomOperator(
         "experts(Tensor x, Tensor w) -> Tensor",
         "x[e, g, c, k], w[e, n, k] -> y[e, g, c, n]",
         lambda x, w: torch.einsum("egck,enk->egcn", x, w),
         ("e", "g", "c", "n"),
         ("k",),
     ),
-    Operator(
+    CustomOperator(
         "experts_dx(Tensor dy, Tensor w) -> Tensor",
         "dy[e, g, c, n], w[e, n, k] -> dx[e, g, c, k]",
         lambda dy, w: torch.einsum("egcn,enk->egck", dy, w),
         ("e", "g", "c", "k"),
         ("n",),
     ),
-    Operator(
+    CustomOperator(
         "experts_dw(Tensor dy, Tensor x) -> Tensor",
         "dy[e, g, c, n], x[e, g, c, k] -> dw[e, n, k]",
         lambda dy, x: torch.einsum("egcn,egck->enk", dy, x),
@@ -197,7 +199,7 @@ OPERATORS = (
     ),
 )
 
-#: The gradient of an operator, of what it was given and gave.
+#: Gradients of the operators, as functions of their saved inputs and outputs.
 ops = torch.ops.scale
 GRADIENTS: Mapping[str, Callable[..., Any]] = {
     "norm": lambda saved, dy, _: ops.norm_grad(dy, saved[0], saved[-1], saved[1]),
@@ -217,7 +219,7 @@ def _keep(ctx: Any, inputs: Any, output: Any) -> None:
 
 @contextmanager
 def registered() -> Iterator[None]:
-    """The operators with their rules; every declaration is checked by running."""
+    """Register the operators with their rules in the block; every declaration is checked by running."""
     library = torch.library.Library("scale", "DEF")
     handles = []
     for op in OPERATORS:
@@ -240,8 +242,8 @@ def registered() -> Iterator[None]:
     library._destroy()
 
 
-def _prototype(op: Operator) -> str:
-    """The operator's REG_OP text, from its schema."""
+def _prototype(op: CustomOperator) -> str:
+    """Return the operator's REG_OP text, from its schema."""
     overload = getattr(ops, op.name).default
     relation = ascend_graph.parse_relation(op.relation)
     inputs = "".join(f".INPUT({a.name}, TensorType({{DT_FLOAT}}))" for a in overload._schema.arguments)
@@ -253,23 +255,23 @@ def _prototype(op: Operator) -> str:
 
 
 @dataclass(slots=True)
-class Step:
-    """One training step's collectives, and the seconds of each derivation."""
+class TrainingStep:
+    """Training step: its collectives, and the seconds of each derivation."""
 
     ranks: int
     counts: Counter[str] = field(default_factory=Counter)
-    #: Bytes that this rank gives to them.
+    #: Bytes that this rank passes to them.
     bytes: int = 0
     derived: dict[str, list[float]] = field(default_factory=dict)
 
     @property
     def microseconds(self) -> float:
-        """Of one operator, the median over the operators of the fastest derivation of each."""
+        """Median over the operators of each one's fastest derivation, in microseconds."""
         return statistics.median(min(found) for found in self.derived.values()) * 1e6
 
 
 class Volume(TorchDispatchMode):
-    """Adds up what is given to collectives."""
+    """Dispatch mode that sums the bytes passed to collectives."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -287,8 +289,8 @@ class Volume(TorchDispatchMode):
 
 
 @contextmanager
-def timed(step: Step) -> Iterator[None]:
-    """Note how long DTensor needs to derive the placements of each custom operator."""
+def timed(step: TrainingStep) -> Iterator[None]:
+    """Record how long DTensor needs in the block to derive the placements of each custom operator."""
     propagator = DTensor._op_dispatcher.sharding_propagator
     funcs = propagator.op_strategy_funcs
     custom = {op: rule for op, rule in funcs.items() if op.namespace == "scale"}
@@ -309,7 +311,7 @@ def timed(step: Step) -> Iterator[None]:
 
 
 class Decoder:
-    """The parameters, sharded as one does by hand: columns, then rows; experts apart; everything else replicated."""
+    """Decoder with parameters sharded as by hand: columns, then rows; experts separately; the rest replicated."""
 
     def __init__(self, mesh: DeviceMesh) -> None:
         self.mesh, self.data = mesh, mesh.size(0)
@@ -355,14 +357,14 @@ class Decoder:
         return ops.linear(y.transpose(1, 2).flatten(2), layer["o"])
 
     def mixed(self, layer: Mapping[str, Tensor], x: Tensor, mask: Tensor) -> Tensor:
-        """The experts' layer: tokens move to the ranks that have their experts, and back."""
+        """Run the experts' layer: tokens move to the ranks that have their experts, and back."""
         mask, x = (t.redistribute(self.mesh, (Shard(0), Shard(0))) for t in (mask, x))
         y = ops.dispatch(mask, x).redistribute(self.mesh, (Shard(1), Shard(0)))
         y = ops.experts(ops.gated(ops.experts(y, layer["gate"]), ops.experts(y, layer["up"])), layer["down"])
         return ops.combine(mask, y.redistribute(self.mesh, (Shard(1), Shard(1))))
 
     def step(self) -> None:
-        """Forward and backward, and the gradients as the parameters are."""
+        """Run forward and backward, and redistribute the gradients like the parameters."""
         placed = (Shard(0), Replicate())
         x = empty(self.batch, TOKENS, WIDTH, device_mesh=self.mesh, placements=placed)
         mask = empty(self.batch, TOKENS, EXPERTS, CAPACITY, device_mesh=self.mesh, placements=placed)
@@ -380,9 +382,9 @@ class Decoder:
                 weight.grad.redistribute(self.mesh, weight.placements)
 
 
-def simulate(ranks: int) -> Step:
-    """One step of rank 0 of so many."""
-    found = Step(ranks)
+def simulate(ranks: int) -> TrainingStep:
+    """Simulate one step of rank 0 among ``ranks`` ranks."""
+    found = TrainingStep(ranks)
     dist.init_process_group("fake", rank=0, world_size=ranks, store=FakeStore())
     try:
         mesh = init_device_mesh("npu", (ranks // TENSOR_PARALLEL, TENSOR_PARALLEL), mesh_dim_names=("data", "tensor"))
@@ -399,7 +401,7 @@ def simulate(ranks: int) -> Step:
 
 
 def main(ranks: Sequence[int] = RANKS) -> dict[str, Any]:
-    """The table, and the figures."""
+    """Simulate all numbers of ranks, print the table and return the figures."""
     table = Table("ranks", *KINDS.values(), "MiB", "µs per rule")
     with registered():
         simulate(TENSOR_PARALLEL)  # what is imported and compiled at its first use

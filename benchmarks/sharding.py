@@ -1,16 +1,16 @@
-"""Sharding rules from relations, checked on four ranks, and beside those that PyTorch and torch_npu have.
+"""Sharding rules from relations, checked on four ranks and compared with those of PyTorch and torch_npu.
 
     make bench NAME=sharding
 
 The relations are those that the search found for ATen's functional operators (``data/found_relations.txt``, as ``make bench
-NAME=inference`` prints them) and those of torch_npu's operators (``data/npu_relations.py``). Which dimensions of an operator are
-independent, and which are reduced, is found by running it (``ascend_graph.registration.loop_checks.find_loops``): ATen's on calls that are
-drawn from the relation, torch_npu's on those that the tests in ``tests/npu`` make.
+NAME=inference`` prints them) and those of torch_npu's operators (``data/npu_relations.py``). The independent and the reduced
+dimensions of an operator are found by running it (``ascend_graph.registration.independence_checks.find_loops``): ATen's on
+calls drawn from the relation, torch_npu's on those that the tests in ``tests/host/operators`` make.
 
-- ``operators``: operators of which something can be sharded; ``rules``, ``correct``, ``wrong``: their placements, each tried on
-  four ranks with hccl: whether what the operator gives of shards, together, is what it gives of the whole, and is placed as the rule says.
-- ``strategies``: placements of these calls that PyTorch's and torch_npu's own strategies take as they are, without communication, with
-  something sharded and no partial inputs; ``again``: those of them that the derived rules take, with the same outputs.
+- ``operators``: operators that can be sharded in some way; ``rules``, ``correct``, ``wrong``: their placements, each tried on
+  four ranks with hccl. A correct one gives the whole call's results from the shards, placed as the rule says.
+- ``strategies``: placements of these calls that PyTorch's and torch_npu's own strategies accept without communication, with
+  something sharded and no partial inputs; ``again``: those of them that the derived rules accept, with the same outputs.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from ascend_graph.registration.loop_checks import _difference, _drawn, find_loops
-from ascend_graph.registration.loops import Loops
+from ascend_graph.registration.independence_checks import _difference, _drawn, find_loops
+from ascend_graph.registration.independent_dims import Loops
 from ascend_graph.registration.sharding import register_sharding_rule, sharding_rule
 from ascend_graph.shapes import parse_relation
 from benchmarks.data.npu_relations import BRANCH_FREE, SMALL_BRANCHES
@@ -46,14 +46,14 @@ from benchmarks.distributed import count, under_torchrun
 
 ROOT = Path(__file__).parent.parent
 RANKS = 4
-#: Calls of one operator, elements of one of their tensors, and placements of one call that are compared, at most.
+#: Maximum numbers of calls of one operator, elements of one of their tensors, and compared placements of one call.
 CALLS, ELEMENTS, WAYS = 3, 1 << 20, 64
-#: Seconds for the dimensions of one operator.
+#: Time limit in seconds for finding the dimensions of one operator.
 LIMIT = 20
 
-#: A call: positional and keyword arguments, on the CPU.
+#: Call: positional and keyword arguments, on the CPU.
 Call = tuple[tuple[Any, ...], dict[str, Any]]
-#: By operator its relation, its independent and its reduced dimensions, and calls.
+#: Relation, independent dimensions, reduced dimensions and calls by operator.
 Derived = dict[str, tuple[str, tuple[str, ...], dict[str, str], list[Call]]]
 
 OF_THE_WHEEL = {f"npu::{name}": entry.relation for name, entry in (BRANCH_FREE | SMALL_BRANCHES).items()}
@@ -64,14 +64,14 @@ FOUND = dict(
 
 
 def overload_of(name: str) -> Any:
-    """The overload of a name such as ``aten::add.Tensor``."""
+    """Return the overload of a name such as ``aten::add.Tensor``."""
     namespace, _, rest = name.partition("::")
     packet, _, overload = rest.partition(".")
     return getattr(getattr(getattr(torch.ops, namespace), packet), overload or "default")
 
 
 def functional(overload: Any) -> bool:
-    """Whether an operator gives tensors, writes to none, and is not random."""
+    """Return whether an operator has returns, no aliases or writes, and is not random."""
     schema = overload._schema
     every = (*schema.arguments, *schema.returns)
     random_ = torch.Tag.nondeterministic_seeded in overload.tags
@@ -81,8 +81,8 @@ def functional(overload: Any) -> bool:
 # ------------------------------------------------------------------------------------------------------ what is derived
 
 
-class Recorder(TorchDispatchMode):
-    """Keeps calls of the wheel's operators with relations."""
+class OperatorCallRecorder(TorchDispatchMode):
+    """Dispatch mode that keeps calls of the wheel's operators that have relations."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -100,26 +100,26 @@ class Recorder(TorchDispatchMode):
 
 
 def record(file: str) -> None:
-    """Write the calls that the tests of the operators make, which are run one way only."""
+    """Write the calls that the operators' tests make, run in one mode only, to a file."""
     import pytest
 
-    sys.path.insert(0, str(ROOT / "tests" / "npu"))
-    import npu_ways
+    sys.path.insert(0, str(ROOT / "tests/host/operators"))
+    import operator_modes
 
-    recorder = Recorder()
+    recorder = OperatorCallRecorder()
 
-    def check(function: Callable[..., Any], args: Sequence[Any], expected: Any, ways: str = "") -> None:
+    def check(function: Callable[..., Any], args: Sequence[Any], expected: Any, modes: str = "") -> None:
         with recorder:
-            npu_ways._eager(function, args)
+            operator_modes._eager(function, args)
 
-    npu_ways.check = check
+    operator_modes.check = check
     with contextlib.redirect_stdout(sys.stderr):
-        pytest.main(["-q", "--no-header", "-p", "no:cacheprovider", "--tb=no", str(ROOT / "tests" / "npu")])
+        pytest.main(["-q", "--no-header", "-p", "no:cacheprovider", "--tb=no", str(ROOT / "tests/host/operators")])
     torch.save(dict(recorder.calls), file)
 
 
 def derive(recorded: Mapping[str, list[Call]]) -> Derived:
-    """What of each operator's dimensions is independent or reduced, by running it; operators without any are left out."""
+    """Find each operator's independent and reduced dimensions by running it; operators without any are left out."""
     derived: Derived = {}
     for name, relation in (FOUND | OF_THE_WHEEL).items():
         calls = recorded.get(name)
@@ -139,7 +139,7 @@ def derive(recorded: Mapping[str, list[Call]]) -> Derived:
 
 
 def drawn(overload: Any, loops: Loops) -> list[Call]:
-    """Calls of the relation in which something can be sharded."""
+    """Draw calls from the relation in which something can be sharded."""
     kept: list[Call] = []
     for values, _ in zip(_drawn(overload, loops, random.Random(0), "cpu"), range(40), strict=False):
         schema = overload._schema
@@ -151,7 +151,7 @@ def drawn(overload: Any, loops: Loops) -> list[Call]:
 
 
 def traceable(overload: Any, call: Call) -> bool:
-    """Whether a call runs on fake tensors, as DTensor's do to know their shapes."""
+    """Return whether a call runs on fake tensors, which DTensor uses to infer shapes."""
     try:
         with FakeTensorMode(allow_non_fake_inputs=True) as mode:
             args, kwargs = tree_map_only(torch.Tensor, mode.from_tensor, call)
@@ -165,7 +165,7 @@ def traceable(overload: Any, call: Call) -> bool:
 
 
 def placed_evenly(values: Sequence[Any], placements: Sequence[Any]) -> bool:
-    """Whether every rank has a part of what is sharded."""
+    """Return whether every rank gets an equal, non-empty part of each sharded tensor."""
     from torch.distributed.tensor import Shard
 
     return all(
@@ -175,7 +175,7 @@ def placed_evenly(values: Sequence[Any], placements: Sequence[Any]) -> bool:
 
 
 def rules(overload: Any, loops: Loops, call: Call) -> list[tuple[list[Any], list[Any]]]:
-    """What the rule allows for a call, without the replicated."""
+    """Return the placements that the rule allows for a call, without the replicated one."""
     args, kwargs = call
     values = [*args, *kwargs.values()]
     found = sharding_rule(overload, loops)(*args, **kwargs)[1:]
@@ -187,7 +187,7 @@ def listed(value: Any) -> list[Any]:
 
 
 def sharded(overload: Any, call: Call, inputs: Sequence[Any], mesh: Any) -> list[Any]:
-    """What an operator gives of tensors that are placed so."""
+    """Return an operator's results for tensors with the given placements."""
     from torch.distributed.tensor import Replicate, distribute_tensor
 
     args, kwargs = call
@@ -199,7 +199,7 @@ def sharded(overload: Any, call: Call, inputs: Sequence[Any], mesh: Any) -> list
 
 
 def own_strategies(overload: Any, call: Call, mesh: Any) -> list[tuple[list[Any], list[Any]]]:
-    """The placements that DTensor takes without communication, before anything was registered for the operator."""
+    """Return the placements that DTensor accepts without communication, before the operator has a rule from here."""
     from torch.distributed.tensor import Replicate, Shard
     from torch.distributed.tensor.debug import CommDebugMode
 
@@ -217,7 +217,7 @@ def own_strategies(overload: Any, call: Call, mesh: Any) -> list[tuple[list[Any]
                 outputs = [o.placements[0] for o in sharded(overload, call, inputs, mesh)]
         except Exception:  # without a strategy for these, or for the operator at all
             continue
-        # What distribute_tensor does is no matter of the strategy: it scatters, and broadcasts.
+        # The scatters and broadcasts of distribute_tensor are not part of the strategy.
         kinds = {str(kind).rpartition(".")[2] for kind in watch.get_comm_counts()}
         if not any(
             word in kind
@@ -229,7 +229,7 @@ def own_strategies(overload: Any, call: Call, mesh: Any) -> list[tuple[list[Any]
 
 
 def on_a_rank(file: str) -> None:
-    """Try every placement of every call; what is wrong is said."""
+    """Try every placement of every call and print the wrong ones."""
     from torch.distributed.device_mesh import init_device_mesh
 
     torch.npu.set_device(int(os.environ["LOCAL_RANK"]))
@@ -272,7 +272,7 @@ def on_a_rank(file: str) -> None:
 
 
 def main() -> dict[str, Any]:
-    """All figures."""
+    """Run all parts and return the figures."""
     with tempfile.TemporaryDirectory() as directory:
         calls, derived = Path(directory) / "calls", Path(directory) / "derived"
         for part, files in (("--record", (calls,)), ("--derive", (calls, derived))):

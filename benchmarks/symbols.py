@@ -1,12 +1,12 @@
-"""What torch_npu's wheels link from CANN's libraries, against what the host runtime's libraries export.
+"""Symbols that torch_npu's wheels link from CANN's libraries, against those that the host runtime's libraries export.
 
-``python benchmarks/symbols.py`` (``make symbols``) checks every wheel that ``benchmarks/data/cann_symbols.json`` knows;
+``python benchmarks/symbols.py`` (``make symbols``) checks every wheel in ``benchmarks/data/cann_symbols.json``;
 it needs neither torch nor torch_npu. A symbol that a wheel links and no library of ours exports is an error: the wheel
-would not load. Names that a wheel holds as text are looked up at run time; where there is none, torch_npu's own fallback
-applies, so these are counted alone.
+would not load. Names that a wheel contains as text are looked up at run time. If such a name is missing, torch_npu's own
+fallback applies, so these are only counted.
 
-``--download VERSION…`` gets wheels (for both machines) and reads them, ``--wheels PATH…`` reads wheels or directories
-where torch_npu is installed; with ``--record`` they go into the data. The last line is JSON.
+``--download VERSION…`` downloads wheels (for both machines) and reads them, ``--wheels PATH…`` reads wheels or directories
+with an installed torch_npu; with ``--record`` they go into the data. The last line is JSON.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DATA = TREE / "benchmarks/data/cann_symbols.json"
 PLACE = TREE / "build/versions/torch_npu"
 MACHINES = ("x86_64", "aarch64")
 
-#: Symbols of the system, of Python and of PyTorch: what remains of a wheel's undefined ones is CANN's.
+#: Symbols of the system, of Python and of PyTorch: a wheel's other undefined symbols are CANN's.
 _SYSTEM_VERSION = re.compile(r"(GLIBC|GCC|CXXABI|GLIBCXX|GOMP)")
 _SYSTEM = re.compile(r"(dl[a-z]+|pthread_\w+|sem_\w+|shm_\w+|_+[a-z]\w*|(?!acl|hal|rt)(?!\w+_s$)[a-z0-9_]+)$")
 _TORCH = re.compile(
@@ -42,7 +42,7 @@ _LOOKED_UP = re.compile(rb"\0((?:acl(?:rt|mdl|op|prof|tdt)?|Hccl|Msprof|hal|rt)[
 
 @dataclass(frozen=True, slots=True)
 class Wheel:
-    """What one wheel asks of CANN."""
+    """Wheel with the symbols that it needs from CANN."""
 
     name: str
     linked: frozenset[str]
@@ -50,7 +50,7 @@ class Wheel:
 
 
 def dynamic_symbols(library: Path) -> Iterator[tuple[str, str, bool, bool]]:
-    """Each dynamic symbol's name, version, whether it is weak and whether it is defined here."""
+    """Yield each dynamic symbol's name, version, whether it is weak and whether it is defined here."""
     output = subprocess.run(["readelf", "--dyn-syms", "-W", library], capture_output=True, text=True, check=True).stdout
     for line in output.splitlines():
         fields = line.split()
@@ -60,17 +60,17 @@ def dynamic_symbols(library: Path) -> Iterator[tuple[str, str, bool, bool]]:
 
 
 def exported(directory: Path) -> frozenset[str]:
-    """What the libraries of a directory define."""
+    """Return the symbols that the libraries of a directory define."""
     return frozenset(n for path in directory.glob("*.so") for n, _, _, here in dynamic_symbols(path) if here)
 
 
 def is_canns(symbol: str) -> bool:
-    """Whether an undefined symbol of torch_npu is one of CANN's: of nobody else that we know."""
+    """Return whether an undefined symbol of torch_npu is CANN's: it belongs to none of the other known libraries."""
     return not (_SYSTEM.match(symbol) or _TORCH.match(symbol) or _STANDARD.match(symbol))
 
 
 def read_libraries(name: str, libraries: Iterable[Path]) -> Wheel:
-    """What libraries of torch_npu ask of CANN. Those that need ATB are loaded where ATB is installed, and left out."""
+    """Return the CANN symbols that torch_npu's libraries need, without those loaded only if ATB is installed."""
     undefined: set[str] = set()
     defined: set[str] = set()
     texts: set[str] = set()
@@ -86,7 +86,7 @@ def read_libraries(name: str, libraries: Iterable[Path]) -> Wheel:
 
 
 def read(path: Path) -> Wheel:
-    """What a wheel, or a directory where torch_npu is installed, asks of CANN."""
+    """Return the CANN symbols that a wheel, or a directory with an installed torch_npu, needs."""
 
     def ours(name: str) -> bool:
         return bool(re.search(r"\.so(\.\d+)*$", name)) and "atb" not in Path(name).name
@@ -102,7 +102,7 @@ def read(path: Path) -> Wheel:
 
 
 def download(version: str) -> list[Path]:
-    """The wheels of a version, one for each machine, from pip's index or from where they were put last time."""
+    """Return the wheels of a version, one for each machine, from pip's index or from the last download."""
     found = []
     for machine in MACHINES:
         wheels = list(PLACE.glob(f"torch_npu-{version}-*{machine}.whl"))
@@ -123,7 +123,7 @@ def _order(name: str) -> tuple[list[int], str]:
 
 
 def load() -> list[Wheel]:
-    """The wheels that the data knows."""
+    """Return the wheels in the data."""
     found: dict[str, dict[str, set[str]]] = defaultdict(lambda: {"linked": set(), "looked_up": set()})
     for group in json.loads(DATA.read_text()):
         for name in group["wheels"]:
@@ -132,7 +132,7 @@ def load() -> list[Wheel]:
 
 
 def store(wheels: Iterable[Wheel]) -> None:
-    """Write the data: symbols that the same wheels ask for stand together."""
+    """Write the data, with symbols grouped by the wheels that need them."""
     users: dict[tuple[str, str], list[str]] = defaultdict(list)
     for wheel in sorted(wheels, key=lambda w: _order(w.name)):
         for how, symbols in (("linked", wheel.linked), ("looked_up", wheel.looked_up)):
@@ -146,7 +146,7 @@ def store(wheels: Iterable[Wheel]) -> None:
 
 
 def missing(wheels: Sequence[Wheel], names: frozenset[str]) -> Mapping[str, list[str]]:
-    """The symbols that no library of ours exports, and the wheels that link them."""
+    """Return the symbols that no library of ours exports, with the wheels that link them."""
     found: dict[str, list[str]] = defaultdict(list)
     for wheel in wheels:
         for symbol in sorted(wheel.linked - names):
@@ -160,7 +160,7 @@ def main() -> int:
     parser.add_argument("--download", nargs="+", default=[], metavar="VERSION")
     parser.add_argument("--record", action="store_true")
     arguments = parser.parse_args()
-    from ascend_graph.host.toolkit import toolkit_directory
+    from ascend_graph.environment import toolkit_directory
 
     names = exported(toolkit_directory() / "lib64")
     paths = [*arguments.wheels, *(p for version in arguments.download for p in download(version))]

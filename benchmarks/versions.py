@@ -1,13 +1,13 @@
-"""Every version of torch_npu that is said to work, tried: an environment for each, the demo, the suite, the symbols.
+"""Test of every supported version of torch_npu: an environment for each, the demo, the suite, the symbols.
 
 ``python benchmarks/versions.py [VERSION…]`` (``make test-versions VERSIONS="…"``) needs no torch itself. For each version it
-makes ``build/versions/VERSION/env`` with that torch_npu, the torch of its number and this tree (``.venv`` is taken for the
-version that it has), and runs in it the demo,
-tests that are not slow (``--select``: which; ``--tests``: these files), ``benchmarks/symbols.py``, and asks pip whether
-it would install another torch for this package. Prints a table and, as its last line, JSON; writes that to
-``benchmarks/data/versions.json`` (``--record``) and from it the table of ``docs/versions.md``. After something was mended,
-``--again`` runs those tests alone that failed in the last run, and counts them in it. Environments are kept for
-the next run and deleted with ``--delete``. With ``--optional`` a version that cannot be downloaded is passed over.
+makes ``build/versions/VERSION/env`` with that torch_npu, the torch of its number and this tree (``.venv`` is used for the
+version that it has). There it runs the demo, tests that are not slow (``--select``: which; ``--tests``: these files) and
+``benchmarks/symbols.py``, and asks pip whether it would install another torch for this package. It prints a table and, as
+its last line, JSON; ``--record`` writes that to ``benchmarks/data/versions.json`` and from it the table of
+``docs/versions.md``. After a fix, ``--again`` runs only the tests that failed in the last run, and counts them in it.
+Environments are kept for the next run and deleted with ``--delete``. With ``--optional`` a version that cannot be downloaded
+is skipped.
 """
 
 from __future__ import annotations
@@ -43,36 +43,35 @@ _BEGIN, _END = "<!-- table: make test-versions -->", "<!-- end of table -->"
 #: Tests that never load torch, whatever its version: prototypes and headers, and kernels compiled and run on their own.
 WITHOUT_TORCH = ("tests/aclnn", "tests/ascendc", "tests/prototypes")
 
-#: Which tests: all that are not slow and load torch; those that touch most of it, of torch_npu and of torchair; or the least.
+#: Selections of tests: all that are not slow and load torch; those that cover most of torch, torch_npu and torchair; the minimum.
 SELECTIONS: dict[str, tuple[str, ...]] = {
     "all": tuple(f"--ignore={directory}" for directory in WITHOUT_TORCH),
     "torch": (
         "tests/test_versions.py",
-        "tests/registration",
-        "tests/raw_ops",
-        *(f"tests/host/test_aten{part}.py" for part in ("", "_devices", "_state", "_dtypes")),
-        *(f"tests/host/test_{name}.py" for name in ("random", "symbols", "capture", "npugraphs", "engine", "effects")),
+        *(f"tests/{package}" for package in ("registration", "binding", "dispatch", "autograd", "raw_ops")),
+        *(f"tests/host/aten/test_{name}.py" for name in ("operators", "devices", "state", "dtypes", "random")),
+        *(f"tests/host/runtime/test_{name}.py" for name in ("symbols", "capture", "npugraphs", "engine", "effects")),
         *(f"tests/eager/test_{name}.py" for name in ("arguments", "shapes", "executor_cache")),
         "tests/distributed/test_distributed.py",
     ),
-    "least": ("tests/test_versions.py", "tests/host/test_symbols.py"),
+    "least": ("tests/test_versions.py", "tests/host/runtime/test_symbols.py"),
 }
 
 
 class DownloadError(Exception):
-    """A wheel cannot be had."""
+    """Wheel that cannot be downloaded."""
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """What was found of one version."""
+class VersionResult:
+    """Result for one version."""
 
     version: str
     torch: str = ""
     python: str = ""
     machine: str = ""
     imports: bool = False
-    #: pip installs this package, and its extra ``torch``, beside the version's torch and torch_npu without a change to them.
+    #: True if pip installs this package and its extra ``torch`` without changing the version's torch and torch_npu.
     keeps_torch: bool | None = None
     demo_rows: int = 0
     demo_rows_equal: int = 0
@@ -84,18 +83,18 @@ class Result:
     date: str = ""
     seconds: int = 0
     failures: tuple[str, ...] = ()
-    #: Of the tests, those that were run again, alone, after they had failed and something was mended.
+    #: Number of tests that were run again, alone, after a failure and a fix.
     again: int = 0
 
     @property
     def is_good(self) -> bool:
-        """Whether everything that was tried works."""
+        """True if everything that was tried works."""
         demo = self.demo_rows == self.demo_rows_equal > 0
         return self.imports and self.keeps_torch is True and demo and self.failed == self.missing_symbols == 0
 
 
 class _Run:
-    """The commands of one version, each with a log beside its environment."""
+    """Runner of one version's commands, each with a log next to its environment."""
 
     def __init__(self, version: str) -> None:
         self.version = version
@@ -128,7 +127,7 @@ class _Run:
 
 
 def _requirements(torch: Path) -> list[str]:
-    """What torch asks for besides CUDA, and what this package's tests ask for besides torch."""
+    """Return torch's requirements without CUDA, and the requirements of this package's tests without torch."""
     metadata = next(torch.glob("torch-*.dist-info/METADATA")).read_text()
     own = [
         line.partition(" ")[2].partition(";")[0]
@@ -146,7 +145,7 @@ def _requirements(torch: Path) -> list[str]:
 
 
 def _environment(run: _Run) -> None:
-    """Make the environment of a version, unless it is there."""
+    """Make the environment of a version, unless it exists."""
     done = run.home / "made"
     if run.is_main or done.exists():
         run.place.mkdir(parents=True, exist_ok=True)
@@ -188,14 +187,14 @@ def _site(run: _Run) -> Path:
 
 
 def _keeps_torch(run: _Run) -> bool:
-    """Whether this package and its extra ask for no other torch and torch_npu than those that are there."""
+    """Return whether this package and its extra keep the installed torch and torch_npu."""
     options = ["--disable-pip-version-check", "--dry-run", "--no-index"]
     status, text = run("keeps", [run.python, "-m", "pip", "install", *options, "ascend-graph[torch]"])
     return status == 0 and "Would install" not in text
 
 
 def _ended(log: str) -> bool:
-    """Whether pytest came to its summary, and was not interrupted.
+    """Return whether pytest reached its summary without an interruption.
 
     >>> _ended("===== 1 skipped in 20.64s ====="), _ended("!!!!! stopping !!!!!"), _ended("a.py::test PASSED")
     (True, False, False)
@@ -227,8 +226,8 @@ def _tests(run: _Run, tests: Sequence[str], jobs: int) -> dict[str, object]:
     }
 
 
-def _try(version: str, files: Sequence[str], selection: str, jobs: int) -> Result:
-    """Everything that is asked of one version; the tests are those of ``files``, or else those of a selection."""
+def _try(version: str, files: Sequence[str], selection: str, jobs: int) -> VersionResult:
+    """Try one version completely; the tests are those of ``files``, or else those of a selection."""
     started = time.monotonic()
     run = _Run(version)
     _environment(run)
@@ -248,7 +247,7 @@ def _try(version: str, files: Sequence[str], selection: str, jobs: int) -> Resul
         found |= _tests(run, files or SELECTIONS[selection], jobs)
     _, text = run("symbols", [run.python, "benchmarks/symbols.py", "--wheels", _site(run)])
     missing = re.search(r'"missing": (\d+)', text)
-    return Result(
+    return VersionResult(
         version,
         machine=platform.machine(),
         missing_symbols=int(missing[1]) if missing else -1,
@@ -260,17 +259,17 @@ def _try(version: str, files: Sequence[str], selection: str, jobs: int) -> Resul
 
 
 def _node(failure: str) -> str:
-    """What pytest calls a test of a report, or a file of which it read no tests.
+    """Return pytest's name of a test in a report, or of a file that it could not read.
 
-    >>> _node("tests.npu.test_cache::test_slots[a::b]"), _node("::tests.npu.test_fused")
-    ('tests/npu/test_cache.py::test_slots[a::b]', 'tests/npu/test_fused.py')
+    >>> _node("tests.eager.test_cache::test_slots[a::b]"), _node("::tests.eager.test_fused")
+    ('tests/eager/test_cache.py::test_slots[a::b]', 'tests/eager/test_fused.py')
     """
     module, _, test = failure.partition("::")
     return f"{module.replace('.', '/')}.py::{test}" if module else f"{test.replace('.', '/')}.py"
 
 
-def _again(before: Result, jobs: int) -> Result:
-    """A version's last run, with what failed in it run again."""
+def _again(before: VersionResult, jobs: int) -> VersionResult:
+    """Run the failed tests of a version's last run again, and return the updated result."""
     started = time.monotonic()
     run = _Run(before.version)
     _environment(run)
@@ -290,13 +289,13 @@ def _again(before: Result, jobs: int) -> Result:
     )
 
 
-#: So many failures are listed in the document; all are in the data.
+#: Number of failures that are listed in the document; all are in the data.
 _NAMED = 10
 _KEEPS = {True: "yes", False: "no", None: "not asked"}
 
 
-def table(results: Sequence[Result]) -> str:
-    """The results as Markdown, newest version first."""
+def table(results: Sequence[VersionResult]) -> str:
+    """Return the results as Markdown, newest version first."""
     lines = [
         "| torch_npu | torch | Python, machine | imports | pip keeps it | demo rows equal | passed | failed | skipped for the version | missing symbols | date |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
@@ -313,7 +312,7 @@ def table(results: Sequence[Result]) -> str:
         which = f"selection `{tests}`" if tests in SELECTIONS else tests
         lines.append(f"\nTests with {', '.join(versions)}: {which}.")
     lines += [
-        f"\nWith {r.version} {r.again} of these had failed, and were run again alone after mending."
+        f"\nWith {r.version} {r.again} of these had failed, and were run again alone after a fix."
         for r in results
         if r.again
     ]
@@ -323,21 +322,21 @@ def table(results: Sequence[Result]) -> str:
     return "\n".join(lines)
 
 
-def recorded() -> list[Result]:
-    """What was found last of each version, newest version first."""
+def recorded() -> list[VersionResult]:
+    """Return the last result of each version, newest version first."""
     entries = json.loads(DATA.read_text()) if DATA.exists() else []
-    results = [Result(**{**entry, "failures": tuple(entry["failures"])}) for entry in entries]
+    results = [VersionResult(**{**entry, "failures": tuple(entry["failures"])}) for entry in entries]
     return sorted(results, key=lambda r: [int(n) for n in re.findall(r"\d+", r.version)], reverse=True)
 
 
-def _record(results: Sequence[Result]) -> None:
-    """Put results into the data and the document."""
+def _record(results: Sequence[VersionResult]) -> None:
+    """Write results to the data and the document."""
     kept = {r.version: r for r in recorded()} | {r.version: r for r in results}
     DATA.write_text(json.dumps([asdict(r) for r in kept.values()], indent=1) + "\n")
     document(recorded())
 
 
-def document(results: Sequence[Result]) -> None:
+def document(results: Sequence[VersionResult]) -> None:
     """Write the table of ``docs/versions.md``."""
     text = DOCUMENT.read_text()
     before, _, rest = text.partition(_BEGIN)

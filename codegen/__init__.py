@@ -1,1 +1,1 @@
-"""Jinja2 templates and the generators that fill them; shipped in the wheel as ``ascend_graph.codegen``."""
+"""Generators and the Jinja2 templates that they fill; shipped in the wheel as ``ascend_graph.codegen``."""

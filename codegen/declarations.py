@@ -1,4 +1,4 @@
-"""``operators.ini``: what the author says of each operator of a generated library, read, checked and proposed."""
+"""Declarations of a generated library's operators in ``operators.ini``: reading, checks and proposals."""
 
 from __future__ import annotations
 
@@ -11,38 +11,39 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ascend_graph.codegen.gradients import proposed_gradient
-from ascend_graph.codegen.kernel_source import KernelSources
-from ascend_graph.codegen.launch_proposals import find_kernel, propose_declaration
+from ascend_graph.codegen.eager_library.gradients import proposed_gradient
+from ascend_graph.codegen.eager_library.sample_calls import DTYPE_NAMES
+from ascend_graph.codegen.kernels.launch_proposals import find_kernel, propose_declaration
+from ascend_graph.codegen.kernels.source import KernelSources
 from ascend_graph.codegen.rendering import GenerationError
-from ascend_graph.codegen.sample_calls import DTYPE_NAMES
 
-from ascend_graph.binding import Call, find_call
+from ascend_graph.binding import AclnnCall, find_call
 from ascend_graph.binding.dtype_ints import Numbers, dtype_ints, is_dtype_name
 from ascend_graph.binding.errors import EagerError
-from ascend_graph.binding.own_schema import OperatorSchema, operator_schema
+from ascend_graph.binding.generated_schema import OperatorSchema, operator_schema
 from ascend_graph.prototypes import AttrType, OpPrototype, ParameterKind
 from ascend_graph.shapes import Relation, RelationError, parse_relation
+from ascend_graph.shapes.unknown import of_data
 
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """What ``operators.ini`` says of one operator."""
+    """Declaration of one operator in ``operators.ini``."""
 
     shape: str = ""
     backward: str = ""
     kernel: str = ""
-    #: Whose numbers of dtypes ``Int`` attrs take: ``dst_type: torch, kind: ge``.
+    #: Dtype numbering of ``Int`` attrs: ``dst_type: torch, kind: ge``.
     dtypes: str = ""
-    #: The aclnn function, where it is not called after the op type, and what its parameters' names do not settle:
+    #: Name of the aclnn function, if it is not the op type's, and sources of parameters that names do not settle:
     #: ``alpha: 1, out: y, use_locking: None``.
     aclnn: str = ""
     aclnn_arguments: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """What the caller says of new operators, by op type."""
+class Overrides:
+    """Declarations that the caller gives for new operators, by op type."""
 
     shapes: Mapping[str, str]
     gradients: Mapping[str, str]
@@ -53,7 +54,7 @@ class Given:
 
 
 def read_declarations(ini: Path, kernels: KernelSources | None) -> dict[str, Declaration]:
-    """What the file says; nothing where there is none yet."""
+    """Read the declarations of the file; return none if it does not exist yet."""
     if not ini.exists():
         return {}
     parser = configparser.ConfigParser(delimiters=("=",), comment_prefixes=("#",), interpolation=None)
@@ -72,7 +73,7 @@ def read_declarations(ini: Path, kernels: KernelSources | None) -> dict[str, Dec
 
 
 def section(name: str, declaration: Declaration) -> str:
-    """The text of one operator's section."""
+    """Return the text of one operator's section."""
     lines = ["", f"[{name}]", f"shape = {declaration.shape}"]
     if declaration.backward:
         lines.append(f"backward = {declaration.backward}")
@@ -84,8 +85,8 @@ def section(name: str, declaration: Declaration) -> str:
     return "\n".join(lines) + "\n"
 
 
-def call_of(prototype: OpPrototype, declaration: Declaration) -> Call:
-    """How the operator's aclnn function is called.
+def call_of(prototype: OpPrototype, declaration: Declaration) -> AclnnCall:
+    """Return the call plan of the operator's aclnn function.
 
     Raises:
         BindingError: The function's declaration does not fit.
@@ -100,7 +101,7 @@ def call_of(prototype: OpPrototype, declaration: Declaration) -> Call:
 
 
 def relation_of(schema: OperatorSchema, declaration: Declaration, ini: Path) -> Relation | None:
-    """The declared relation of an operator, of fresh outputs only."""
+    """Return the declared relation of an operator, of fresh outputs only."""
     op_type = schema.prototype.op_type
     if not declaration.shape:
         return None
@@ -115,7 +116,7 @@ def relation_of(schema: OperatorSchema, declaration: Declaration, ini: Path) -> 
     missing = [n for n in expected if n not in relation.outputs]
     if strangers or missing:
         what = (
-            f"{', '.join(strangers)} is no input or output"
+            f"{', '.join(strangers)} is not an input or output"
             if strangers
             else f"the output {', '.join(missing)} is missing"
         )
@@ -126,7 +127,8 @@ def relation_of(schema: OperatorSchema, declaration: Declaration, ini: Path) -> 
     unknown = relation.free_names - attrs
     if unknown:
         raise GenerationError(
-            f"{ini}, [{op_type}]: {', '.join(sorted(unknown))} is neither a dimension nor an attr\n  shape = {declaration.shape}"
+            f"{ini}, [{op_type}]: {', '.join(sorted(unknown))} is neither a dimension nor an attr"
+            f"{of_data(relation, unknown)}\n  shape = {declaration.shape}"
         )
     order = {name: n for n, name in enumerate(expected)}
     return replace(relation, output_tensors=tuple(sorted(fresh, key=lambda t: order[t.name])))
@@ -138,12 +140,12 @@ def relation_of(schema: OperatorSchema, declaration: Declaration, ini: Path) -> 
 def propose(
     schemas: Mapping[str, OperatorSchema],
     declared: Mapping[str, Declaration],
-    given: Given,
+    given: Overrides,
     kernels: KernelSources | None,
 ) -> tuple[dict[str, Declaration], list[str]]:
-    """Declarations of operators that have none yet, and in words what of them is only a proposal."""
+    """Return declarations of operators without one, and the texts of those that are only proposals."""
     for name in {*given.shapes, *given.gradients, *given.kernels} - schemas.keys():
-        raise GenerationError(f"{name} is no operator of the prototypes; there are {', '.join(schemas)}")
+        raise GenerationError(f"{name} is not an operator of the prototypes; there are {', '.join(schemas)}")
     new: dict[str, Declaration] = {}
     proposed = []
     for op_type, schema in schemas.items():
@@ -171,7 +173,7 @@ def propose(
 
 
 def _proposed_dtypes(prototype: OpPrototype, shape: str) -> str:
-    """An ``Int`` attr that gives an output's dtype takes torch's numbers; one that is only named like a dtype takes GE's."""
+    """Propose torch's numbers for an ``Int`` attr that gives an output's dtype, and GE's for others named like one."""
     relation = None
     with contextlib.suppress(RelationError):  # said where the relation is read
         relation = parse_relation(shape) if shape else None
@@ -181,7 +183,7 @@ def _proposed_dtypes(prototype: OpPrototype, shape: str) -> str:
 
 
 def numbered(schema: OperatorSchema, declaration: Declaration, ini: Path) -> OperatorSchema:
-    """The schema with the numbers of dtypes that are said, or proposed."""
+    """Return the schema with the declared or proposed numbers of dtypes."""
     prototype, place = schema.prototype, f"{ini}, [{schema.prototype.op_type}]"
     said = {}
     for entry in (declaration.dtypes or _proposed_dtypes(prototype, declaration.shape)).split(","):
@@ -201,7 +203,7 @@ def numbered(schema: OperatorSchema, declaration: Declaration, ini: Path) -> Ope
 
 
 def kernel_declaration(schema: OperatorSchema, kernels: KernelSources, *, alone: bool) -> str:
-    """What an operator launches, as far as names tell; ``alone``: it is the only one."""
+    """Return the declaration of an operator's launch, found by names; ``alone`` if it is the only operator."""
     kernel = find_kernel(schema, kernels, alone=alone)
     if kernel is None:
         raise GenerationError(
@@ -212,7 +214,7 @@ def kernel_declaration(schema: OperatorSchema, kernels: KernelSources, *, alone:
 
 
 def _proposed_shape(schema: OperatorSchema) -> str:
-    """Every output like an input of its symbol or, without symbols, like the first required input."""
+    """Propose that every fresh output is like the first required input."""
     inputs = [p for p in schema.prototype.inputs if p.kind is ParameterKind.REQUIRED]
     if not inputs or any(p.kind is ParameterKind.DYNAMIC for p in schema.returns):
         return ""
@@ -222,7 +224,7 @@ def _proposed_shape(schema: OperatorSchema) -> str:
 
 
 def _proposed_kernel_shape(schema: OperatorSchema) -> str:
-    """All inputs and outputs of one shape: a kernel reads as much of each operand as it is told, whatever it has."""
+    """Propose one shape for all inputs and outputs, as a kernel reads as much of each operand as it is told."""
     inputs = [p for p in schema.prototype.inputs if p.kind is ParameterKind.REQUIRED]
     if not inputs or any(p.kind is ParameterKind.DYNAMIC for p in schema.returns):
         return ""

@@ -1,4 +1,4 @@
-"""The entries of op-plugin's yaml for those who build into op-plugin."""
+"""Entries of op-plugin's yaml for authors who build into op-plugin."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 from ascend_graph.codegen.rendering import GenerationError, render
 
 from ascend_graph.aclnn import ConflictingDeclarationsError
-from ascend_graph.binding import BindingError, Call, Part, find_call, msopgen_call
-from ascend_graph.binding.own_schema import OperatorSchema, operator_schema
+from ascend_graph.binding import AclnnCall, BindingError, Part, find_call, msopgen_call
+from ascend_graph.binding.generated_schema import OperatorSchema, operator_schema
 from ascend_graph.prototypes import OpPrototype, Parameter, ParameterKind
 from ascend_graph.shapes import Relation, parse_relation
 from ascend_graph.shapes.syntax import Dims, Like, Name
 
 
 def op_plugin_entries(prototypes: Iterable[OpPrototype], shapes: Mapping[str, str] | None = None) -> str:
-    """The entries of op-plugin's ``op_plugin_functions.yaml`` (section ``custom``) for those who build into op-plugin.
+    """Return entries of op-plugin's ``op_plugin_functions.yaml`` (section ``custom``), for building into op-plugin.
 
-    ``gen_opapi`` makes op-plugin write the C++: an output is sized like an input where the relation says so; for other
-    outputs the size is left to be written, with the relation beside it. What op-plugin's generator cannot pass as the function's
-    header declares it is a comment instead of an entry.
+    ``gen_opapi`` makes op-plugin write the C++: an output is sized like an input if the relation allows it. For other
+    outputs the size is left to the author, with the relation next to it. A call that op-plugin's generator cannot make
+    as the function's header declares it is a comment instead of an entry.
 
     >>> from ascend_graph.prototypes import parse_text
     >>> text = "REG_OP(AddCustom).INPUT(x, ALL()).INPUT(y, ALL()).OUTPUT(z, ALL()).OP_END_FACTORY_REG(AddCustom)"
@@ -52,8 +52,8 @@ def op_plugin_entries(prototypes: Iterable[OpPrototype], shapes: Mapping[str, st
     return text
 
 
-def _exec(call: Call, schema: OperatorSchema, outputs: Sequence[str]) -> str:
-    """The function, with its parameters where they are not in the schema's order.
+def _exec(call: AclnnCall, schema: OperatorSchema, outputs: Sequence[str]) -> str:
+    """Return the function, with its parameters if they are not in the schema's order.
 
     Raises:
         GenerationError: op-plugin passes an argument as another C type than the header declares.
@@ -85,7 +85,7 @@ def _exec(call: Call, schema: OperatorSchema, outputs: Sequence[str]) -> str:
 
 
 def _op_plugin_size(schema: OperatorSchema, relation: Relation | None, output: Parameter) -> tuple[str, str]:
-    """The size and dtype of an output in op-plugin's words; an empty size is the author's to write."""
+    """Return the size and dtype of an output in op-plugin's terms; an empty size is left to the author."""
     first = next((p.name for p in schema.prototype.inputs if p.kind is ParameterKind.REQUIRED), "")
     tensor = next((t for t in relation.output_tensors if t.name == output.name), None) if relation else None
     if relation is None or tensor is None or len(tensor.alternatives) != 1:

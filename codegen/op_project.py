@@ -1,29 +1,24 @@
-"""Prototype, relation and kernel → an operator project as msOpGen lays it out, which CANN and ``ascend-graph build`` build.
+"""Operator project in msOpGen's layout from prototype, relation and kernel; CANN and ``ascend-graph build`` build it.
 
-The definition (``OpDef``) and the shape functions follow from prototype and relation and are generated again by every call.
-The tiling function, the kernel where none is given, build files and tests are skeletons: written once, the author's from then on.
+The definition (``OpDef``) and the shape functions follow from prototype and relation and are generated on every run.
+The tiling function, the kernel if none is given, build files and tests are skeletons: written once, then the author's.
 """
 
 from __future__ import annotations
 
-import itertools
 import json
-import random
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ascend_graph.codegen.infer_shape import GE_DTYPES, infer_shape_source
-from ascend_graph.codegen.kernel_source import (
-    ELEMENT_TYPES,
-    KernelFunction,
+from ascend_graph.codegen.infer_shape import infer_shape_source
+from ascend_graph.codegen.kernels.source import (
     KernelSources,
-    StructField,
     defines_kernels,
     read_kernels,
 )
+from ascend_graph.codegen.op_description import OperatorDescription, macro_name, project_operator
 from ascend_graph.codegen.rendering import (
     GenerationError,
     cpp_string,
@@ -34,111 +29,26 @@ from ascend_graph.codegen.rendering import (
 )
 
 from ascend_graph.headers import read_headers
-from ascend_graph.prototypes import AttrType, DataType, OpPrototype, Parameter, ParameterKind
+from ascend_graph.prototypes import OpPrototype, Parameter, ParameterKind
 from ascend_graph.prototypes.loading import prototype_files
-from ascend_graph.prototypes.naming import snake_case
 from ascend_graph.prototypes.writer import default_text
-from ascend_graph.shapes import Relation, ShapeError, parse_relation
-from ascend_graph.shapes.errors import RelationError
-from ascend_graph.shapes.samples import SampleError, sample
-from ascend_graph.shapes.syntax import Dims, Group
-from ascend_graph.sources.text import read_source
+from ascend_graph.shapes import Relation, parse_relation
+from ascend_graph.shapes.syntax import Absent
 
-#: Kernels are compiled for each combination of dtypes: more than this is a mistake in the prototype's lists.
+#: Highest number of dtype combinations, each with its own kernel: more means a mistake in the prototype's lists.
 _MOST_COMBINATIONS = 64
-#: The unified buffer of an Atlas A2, and the widest element: what a tile of the skeleton fits into.
-_BUFFER, _WIDEST = 192 * 1024, 8
-
-_OPDEF_ATTRS = frozenset(
-    {
-        AttrType.INT, AttrType.FLOAT, AttrType.BOOL, AttrType.STRING, AttrType.LIST_INT, AttrType.LIST_FLOAT,
-        AttrType.LIST_BOOL, AttrType.LIST_LIST_INT,
-    }
-)  # fmt: skip
-_SAMPLE_VALUES: Mapping[AttrType, Any] = {
-    AttrType.INT: 1, AttrType.FLOAT: 1.0, AttrType.BOOL: False, AttrType.STRING: "", AttrType.LIST_INT: (1,),
-    AttrType.LIST_FLOAT: (1.0,), AttrType.LIST_BOOL: (False,), AttrType.LIST_LIST_INT: ((1,),),
-}  # fmt: skip
-_NAMES = {dtype: name for name, dtype in GE_DTYPES.items()}
-_KERNEL_DTYPES = frozenset(ELEMENT_TYPES.values())
-#: What the generated kernel calls things of its own, and words of C++ that an operator may call a tensor.
-_TAKEN = frozenset(
-    [
-        "workspace",
-        "tiling",
-        "data",
-        "kernel",
-        "pipe",
-        "auto",
-        "bool",
-        "break",
-        "case",
-        "char",
-        "class",
-        "const",
-        "continue",
-        "default",
-        "delete",
-        "do",
-        "double",
-        "else",
-        "enum",
-        "explicit",
-        "extern",
-        "false",
-        "float",
-        "for",
-        "friend",
-        "goto",
-        "half",
-        "if",
-        "inline",
-        "int",
-        "long",
-        "mutable",
-        "namespace",
-        "new",
-        "operator",
-        "private",
-        "protected",
-        "public",
-        "register",
-        "return",
-        "short",
-        "signed",
-        "sizeof",
-        "static",
-        "struct",
-        "switch",
-        "template",
-        "this",
-        "throw",
-        "true",
-        "try",
-        "typedef",
-        "typename",
-        "union",
-        "unsigned",
-        "using",
-        "virtual",
-        "void",
-        "volatile",
-        "while",
-    ]
-)
-_TILING_NAME = re.compile(r"\bGET_TILING_DATA\s*\(\s*(\w+)\s*,")
 
 
 @dataclass(frozen=True, slots=True)
 class OpProject:
-    """What :func:`generate_op_project` has made.
+    """Project made by :func:`generate_op_project`.
 
     Attributes:
         directory: The project.
         operators: Its operators, by their op types.
         written: The files that were written, relative to it.
         left_out: Operators of the sources that are not in it, with the reason.
-        drafts: What the author has to write, as file and remark.
+        drafts: Files that the author has to write, with remarks.
     """
 
     directory: Path
@@ -148,70 +58,38 @@ class OpProject:
     drafts: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Operator:
-    """An operator as the templates see it."""
-
-    prototype: OpPrototype
-    relation: Relation
-    combinations: tuple[tuple[DataType, ...], ...]
-    #: Combinations of the prototype that no kernel can have a type for.
-    without_type: tuple[str, ...]
-    kernel: KernelFunction | None
-    kernel_file: str
-    #: The plain structure that the kernel reads its tiling data as, and its header below op_kernel; or fields to be defined.
-    tiling_type: str
-    tiling_header: str
-    fields: tuple[StructField, ...]
-
-    @property
-    def op_type(self) -> str:
-        return self.prototype.op_type
-
-    @property
-    def name(self) -> str:
-        return snake_case(self.op_type)
-
-    def column(self, index: int) -> str:
-        """The dtypes of one parameter, one for each combination."""
-        return ", ".join(f"ge::{row[index].ge_name}" for row in self.combinations)
-
-    @property
-    def formats(self) -> str:
-        return ", ".join(["ge::FORMAT_ND"] * len(self.combinations))
-
-    @property
-    def is_elementwise(self) -> bool:
-        """Whether all tensors are required and have one and the same shape, whatever it is: ``*s`` each."""
-        shapes = [t.alternatives[-1].shape for t in (*self.relation.input_tensors, *self.relation.output_tensors)]
-        alone = {str(shape.items[0]) for shape in shapes if isinstance(shape, Dims) and len(shape.items) == 1}
-        groups = all(isinstance(s, Dims) and len(s.items) == 1 and isinstance(s.items[0], Group) for s in shapes)
-        required = all(p.kind is ParameterKind.REQUIRED for p in self.prototype.inputs)
-        named = {t.name for t in self.relation.input_tensors} == {p.name for p in self.prototype.inputs}
-        return groups and required and named and len(alone) == 1 and "@" not in "".join(alone)
-
-    @property
-    def arguments(self) -> dict[str, str]:
-        """The kernel's arguments by what the macro DTYPE_… calls their parameters; an output written in place is apart."""
-        inputs = [p.name for p in self.prototype.inputs]
-        outputs = [p.name for p in self.prototype.outputs]
-        taken = _TAKEN | {macro_name(name) for name in (*inputs, *outputs)}
-        names = {f"in {name}": f"{name}_" if name in taken else name for name in inputs}
-        return names | {
-            f"out {name}": f"{name}_out" if name in inputs else f"{name}_" if name in taken else name
-            for name in outputs
-        }
-
-    @property
-    def tile(self) -> int:
-        """Elements of a tile of the skeleton: what two buffers for each tensor have room for."""
-        tensors = len(self.prototype.outputs) + (len(self.prototype.inputs) if self.is_elementwise else 0)
-        return min(2048, _BUFFER // (2 * _WIDEST * max(tensors, 1)) // 64 * 64)
-
-
-def macro_name(name: str) -> str:
-    """What the macro of a parameter's dtype ends with: ``DTYPE_X`` for ``x``."""
-    return name.upper()
+def _files(
+    operators: list[OperatorDescription],
+    socs: Sequence[str],
+    kernels: KernelSources | None,
+    vendor: str,
+    target: Path,
+    shapes: Mapping[str, str],
+) -> tuple[dict[str, str | bytes], dict[str, str | bytes]]:
+    """Return the files generated on every run, and those that are the author's once written."""
+    generated: dict[str, str | bytes] = {}
+    own: dict[str, str | bytes] = {}
+    for one in operators:
+        values = _values(one, socs)
+        generated[f"op_host/{one.name}_def.cpp"] = render("op_project/def.cpp.jinja", **values)
+        generated[f"op_host/{one.name}_infershape.cpp"] = infer_shape_source(one.prototype, one.relation)
+        own[f"op_host/{one.name}_tiling.cpp"] = render("op_project/tiling.cpp.jinja", **values)
+        if not one.tiling_type:
+            own[f"op_host/{one.name}_tiling.h"] = render("op_project/tiling.h.jinja", **values)
+        if one.kernel is None:
+            own[f"op_kernel/{one.name}.cpp"] = render("op_project/kernel.cpp.jinja", **values)
+    if kernels is not None:
+        own |= _kernel_files(kernels, operators)
+    values = {"operators": operators, "socs": socs, "vendor": vendor, "project": target.name, "shapes": shapes}
+    values["literal"] = python_literal
+    own["CMakeLists.txt"] = render("op_project/CMakeLists.txt.jinja", **values)
+    own["CMakePresets.json"] = presets(socs, vendor)
+    own["op_host/CMakeLists.txt"] = render("op_project/op_host.txt.jinja", **values)
+    own["op_kernel/CMakeLists.txt"] = render("op_project/op_kernel.txt.jinja", **values)
+    own["README.md"] = render("op_project/README.md.jinja", **values)
+    own["tests/test_operators.py"] = render("op_project/test.py.jinja", **values)
+    own[".gitignore"] = "build_out/\nopp/\n__pycache__/\n"
+    return generated, own
 
 
 def generate_op_project(
@@ -222,17 +100,18 @@ def generate_op_project(
     socs: Sequence[str] = ("ascend910b",),
     vendor: str = "customize",
 ) -> OpProject:
-    """Write an operator project, or bring one up to date.
+    """Write an operator project, or update one.
 
     Args:
         directory: The project.
         sources: Headers or directories with REG_OPs, and sources of Ascend C kernels, which are copied.
-        shapes: By op type the shape relation; what has none is left out.
-        socs: The processors that the definition names, as CANN's ``AddConfig`` takes them.
-        vendor: The name of the package among those that are installed.
+        shapes: The shape relations by op type; operators without one are left out.
+        socs: The SoCs that the definition names, as CANN's ``AddConfig`` takes them.
+        vendor: The name of the package among the installed ones.
 
     Raises:
-        GenerationError: There is nothing to generate, or something that such a project cannot say; nothing is written then.
+        GenerationError: There is nothing to generate, or a part that such a project cannot express; nothing is written
+            then.
         RelationError: A shape relation is malformed.
     """
     target = Path(directory).resolve()
@@ -253,29 +132,10 @@ def generate_op_project(
         )
     for name in (*socs, vendor):
         identifier(name)
-    operators = [_operator(prototypes[op_type], parse_relation(text), kernels) for op_type, text in shapes.items()]
-    generated: dict[str, str | bytes] = {}
-    own: dict[str, str | bytes] = {}
-    for one in operators:
-        values = _values(one, socs)
-        generated[f"op_host/{one.name}_def.cpp"] = render("op_project/def.cpp.jinja", **values)
-        generated[f"op_host/{one.name}_infershape.cpp"] = infer_shape_source(one.prototype, one.relation)
-        own[f"op_host/{one.name}_tiling.cpp"] = render("op_project/tiling.cpp.jinja", **values)
-        if not one.tiling_type:
-            own[f"op_host/{one.name}_tiling.h"] = render("op_project/tiling.h.jinja", **values)
-        if one.kernel is None:
-            own[f"op_kernel/{one.name}.cpp"] = render("op_project/kernel.cpp.jinja", **values)
-    if kernels is not None:
-        own |= _kernel_files(kernels, operators)
-    values = {"operators": operators, "socs": socs, "vendor": vendor, "project": target.name, "shapes": shapes}
-    values["literal"] = python_literal
-    own["CMakeLists.txt"] = render("op_project/CMakeLists.txt.jinja", **values)
-    own["CMakePresets.json"] = _presets(socs, vendor)
-    own["op_host/CMakeLists.txt"] = render("op_project/op_host.txt.jinja", **values)
-    own["op_kernel/CMakeLists.txt"] = render("op_project/op_kernel.txt.jinja", **values)
-    own["README.md"] = render("op_project/README.md.jinja", **values)
-    own["tests/test_operators.py"] = render("op_project/test.py.jinja", **values)
-    own[".gitignore"] = "build_out/\nopp/\n__pycache__/\n"
+    operators = [
+        project_operator(prototypes[op_type], parse_relation(text), kernels) for op_type, text in shapes.items()
+    ]
+    generated, own = _files(operators, socs, kernels, vendor, target, shapes)
     drafts = [
         f"{file}: {what}"
         for one in operators
@@ -300,133 +160,13 @@ def _read(given: Sequence[Path]) -> tuple[tuple[OpPrototype, ...], KernelSources
         raise GenerationError("\n".join(map(str, found.errors)))
     if not found.prototypes:
         raise GenerationError(f"no operator is defined in {', '.join(map(str, given))}: give a header with its REG_OP")
-    return found.prototypes, read_kernels(kernels) if kernels else None
-
-
-def _operator(prototype: OpPrototype, relation: Relation, kernels: KernelSources | None) -> _Operator:
-    op_type = identifier(prototype.op_type)
-    for parameter in (*prototype.inputs, *prototype.outputs):
-        identifier(parameter.name)
-    for parameter in prototype.outputs:
-        if parameter.kind is ParameterKind.DYNAMIC:
-            raise GenerationError(f"{op_type}: {parameter.name} is a dynamic output, whose shapes no relation says")
-    for attr in prototype.attrs:
-        identifier(attr.name)
-        if attr.type not in _OPDEF_ATTRS:
-            valid = ", ".join(sorted(kind.value for kind in _OPDEF_ATTRS))
-            raise GenerationError(f"{op_type}: attr {attr.name} is a {attr.type.value}; an OpDef has {valid}")
-        if not attr.required and not attr.default_known:
-            raise GenerationError(f"{op_type}: the default of attr {attr.name}, {attr.default_text}, is no constant")
-    combinations = tuple(row for row in _combinations(prototype) if _agrees(prototype, relation, row))
-    typed = tuple(row for row in combinations if set(row) <= _KERNEL_DTYPES)
-    if not typed:
-        raise GenerationError(
-            f"{op_type}: no combination of its dtypes has types in a kernel; those are "
-            f"{', '.join(sorted(dtype.name for dtype in _KERNEL_DTYPES))}"
-        )
-    kernel = None if kernels is None else kernels.by_name.get(snake_case(op_type))
-    if kernel is None or kernels is None:
-        return _Operator(prototype, relation, typed, _shown(combinations, typed), None, "", "", "", ())
-    _check_kernel(prototype, kernel)
-    code = read_source(kernel.file).code
-    own = [k for k in kernels.kernels if k.file == kernel.file]
-    relative = kernel.file.relative_to(kernels.root)
-    file = relative if len(own) > 1 else relative.with_name(f"{snake_case(op_type)}.cpp")
-    tiling_type, header, fields = "", "", tuple(_fields_read(code))
-    if kernels.tiling_type in kernels.structs:
-        tiling_type = kernels.tiling_type or ""
-        fields = kernels.structs[tiling_type].fields
-        holders = [
-            path
-            for path in kernels.files
-            if re.search(rf"\bstruct\s+{tiling_type}\b", read_source(kernels.root / path).code)
-        ]
-        header = holders[0].as_posix() if holders and holders[0] != relative else ""
-        if not header:
-            tiling_type = ""  # it is defined in the kernel itself, which the host cannot include
-    return _Operator(
-        prototype,
-        relation,
-        typed,
-        _shown(combinations, typed),
-        kernel,
-        file.as_posix(),
-        tiling_type,
-        header,
-        fields,
-    )
-
-
-def _shown(all_rows: Iterable[tuple[DataType, ...]], typed: Sequence[tuple[DataType, ...]]) -> tuple[str, ...]:
-    return tuple(", ".join(dtype.ge_name for dtype in row) for row in all_rows if row not in typed)
-
-
-def _combinations(prototype: OpPrototype) -> list[tuple[DataType, ...]]:
-    """The dtypes of inputs, then outputs, of each kernel: parameters with one list go together, and different lists are multiplied."""
-    parameters = (*prototype.inputs, *prototype.outputs)
-    lists: dict[Any, list[DataType]] = {}
-    keys = []
-    for parameter in parameters:
-        if not parameter.dtypes:
-            said = ", ".join(parameter.unknown_types) or "nothing"
-            raise GenerationError(
-                f"{prototype.op_type}: the dtypes of {parameter.name} are not known; the prototype says {said}"
-            )
-        dtypes = list(dict.fromkeys(parameter.dtypes))
-        key = parameter.symbol or tuple(dtypes)
-        keys.append(key)
-        lists[key] = dtypes
-    rows = [dict(zip(lists, row, strict=True)) for row in itertools.product(*lists.values())]
-    return [tuple(row[key] for key in keys) for row in rows]
-
-
-def _agrees(prototype: OpPrototype, relation: Relation, row: tuple[DataType, ...]) -> bool:
-    """Whether the relation gives the outputs these dtypes; it may depend on sizes and attrs, and then nothing is known."""
-    names = [_NAMES.get(dtype) for dtype in row]
-    inputs = dict(zip((p.name for p in prototype.inputs), names, strict=False))
-    expected = names[len(prototype.inputs) :]
-    attrs = {a.name: _SAMPLE_VALUES[a.type] if a.required or a.default is None else a.default for a in prototype.attrs}
-    try:
-        shapes = sample(relation, attrs, random.Random(0), tries=200).shapes
-    except (SampleError, ShapeError):
-        return True
-    try:
-        found = relation.infer(shapes, {name: inputs[name] for name in shapes if name in inputs}, attrs)
-    except (RelationError, ShapeError):
-        return False
-    return all(one is None or isinstance(one, list) or one[1] == e for one, e in zip(found, expected, strict=False))
-
-
-def _check_kernel(prototype: OpPrototype, kernel: KernelFunction) -> None:
-    """Refuse a kernel that the projects of CANN do not launch."""
-    names = [p.name for p in (*prototype.inputs, *prototype.outputs)]
-    count = len(names) + 2
-    if kernel.templates:
-        raise GenerationError(
-            f"{prototype.op_type}: the kernel {kernel} is a template, whose instances its tiling function chooses: write the "
-            "project's op_host yourself, or take a kernel without template parameters, by DTYPE_X"
-        )
-    if len(kernel.parameters) != count or not all(p.is_pointer for p in kernel.parameters):
-        raise GenerationError(
-            f"{prototype.op_type}: the kernel {kernel} of {kernel.file.name} is not one of an operator project, which takes "
-            f"addresses alone: {kernel.name}({', '.join(f'GM_ADDR {n}' for n in [*names, 'workspace', 'tiling'])}); sizes "
-            "are read from the tiling data, by GET_TILING_DATA. A project that launches it as it is: ascend-graph new --launch kernel"
-        )
-
-
-def _fields_read(code: str) -> Iterable[StructField]:
-    """The fields of the tiling data that a kernel reads, as what GET_TILING_DATA declares."""
-    match = _TILING_NAME.search(code)
-    if match is None:
-        return []
-    names = re.findall(rf"\b{match[1]}\s*\.\s*([A-Za-z_]\w*)", code)
-    return [StructField("uint32_t", name) for name in dict.fromkeys(names)]
+    return found.prototypes, read_kernels(kernels, named=kernels) if kernels else None
 
 
 # ------------------------------------------------------------------------------------------------------------- writing
 
 
-def _drafts(one: _Operator) -> list[tuple[str, str]]:
+def _drafts(one: OperatorDescription) -> list[tuple[str, str]]:
     tiling = f"op_host/{one.name}_tiling.cpp"
     if one.kernel is None:
         return [(f"op_kernel/{one.name}.cpp", "the kernel, which writes zeros as it is")]
@@ -435,17 +175,28 @@ def _drafts(one: _Operator) -> list[tuple[str, str]]:
     return [(tiling, f"what the kernel reads of its tiling data: {', '.join(f.name for f in one.fields)}")]
 
 
-def _values(one: _Operator, socs: Sequence[str]) -> dict[str, Any]:
+def may_be_absent(relation: Relation, prototype: OpPrototype) -> frozenset[str]:
+    """Return the outputs that are absent in some calls by the relation, in the prototype's names."""
+    known = [p.name for p in prototype.outputs]
+    names = relation.outputs if set(relation.outputs) <= set(known) else known
+    pairs = zip(names, relation.output_tensors, strict=False)
+    return frozenset(name for name, tensor in pairs if any(isinstance(a.shape, Absent) for a in tensor.alternatives))
+
+
+def _values(one: OperatorDescription, socs: Sequence[str]) -> dict[str, Any]:
     prototype = one.prototype
     kinds = {kind: kind.name for kind in ParameterKind}
     parameters = (*prototype.inputs, *prototype.outputs)
+    absent = may_be_absent(one.relation, prototype)
     return {
         "op": one,
         "socs": socs,
         "place": Path(prototype.file).name if prototype.file else "a REG_OP",
         "inputs": [(p.name, kinds[p.kind], one.column(n)) for n, p in enumerate(prototype.inputs)],
         "outputs": [
-            (p.name, kinds[p.kind], one.column(n)) for n, p in enumerate(parameters) if n >= len(prototype.inputs)
+            (p.name, "OPTIONAL" if p.name in absent else kinds[p.kind], one.column(n))
+            for n, p in enumerate(parameters)
+            if n >= len(prototype.inputs)
         ],
         "attrs": [
             (a.name, "REQUIRED" if a.required else "OPTIONAL", a.type.value, "" if a.required else default_text(a))
@@ -454,16 +205,17 @@ def _values(one: _Operator, socs: Sequence[str]) -> dict[str, Any]:
         "relation": ascii(" ".join(str(one.relation).split()))[1:-1].replace("\\", "/"),
         "staged": [_tensor(one, "in", p) for p in prototype.inputs] if one.is_elementwise else [],
         "made": [_tensor(one, "out", p) for p in prototype.outputs],
+        "may_be_absent": bool(absent),
         "cpp_string": cpp_string,
     }
 
 
-def _tensor(one: _Operator, side: str, parameter: Parameter) -> dict[str, str]:
+def _tensor(one: OperatorDescription, side: str, parameter: Parameter) -> dict[str, str]:
     return {"argument": one.arguments[f"{side} {parameter.name}"], "macro": macro_name(parameter.name)}
 
 
-def _kernel_files(kernels: KernelSources, operators: Sequence[_Operator]) -> dict[str, str | bytes]:
-    """The given kernels and what they include, the former under the names that CANN looks for."""
+def _kernel_files(kernels: KernelSources, operators: Sequence[OperatorDescription]) -> dict[str, str | bytes]:
+    """Return the given kernels and the files they include, kernels under the names that CANN expects."""
     names = {
         one.kernel.file.relative_to(kernels.root).as_posix(): one.kernel_file
         for one in operators
@@ -476,8 +228,8 @@ def _kernel_files(kernels: KernelSources, operators: Sequence[_Operator]) -> dic
     return files
 
 
-def _presets(socs: Sequence[str], vendor: str) -> str:
-    """CMake's preset ``default``, which CANN's documents name."""
+def presets(socs: Sequence[str], vendor: str) -> str:
+    """Return CMake's preset ``default``, which CANN's documents name."""
     variables = {
         "CMAKE_BUILD_TYPE": ("STRING", "Release"),
         "ASCEND_COMPUTE_UNIT": ("STRING", ";".join(socs)),

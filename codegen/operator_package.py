@@ -1,4 +1,4 @@
-"""The C++ of an operator package for the host runtime: aclnn headers, the kernels' interface, and the functions between."""
+"""C++ of an operator package for the host runtime: aclnn headers, the kernels' interface, and the functions between."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from pathlib import Path
 
 from ascend_graph.codegen.rendering import GenerationError, cpp_string, identifier, render, write_if_different
 
-from ascend_graph.binding.call import input_type
+from ascend_graph.binding.calls.call import input_type
+from ascend_graph.binding.synonyms import HEADER_ENDINGS, stem
 from ascend_graph.prototypes import Attr, AttrType, OpPrototype, Parameter, ParameterKind
-from ascend_graph.prototypes.naming import snake_case
+from ascend_graph.prototypes.naming import INFER_SUFFIX, snake_case
 
 CPP_KEYWORDS = frozenset(
     """alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl const constexpr continue
@@ -21,7 +22,7 @@ CPP_KEYWORDS = frozenset(
     throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq""".split()  # noqa: SIM905
 )
 
-#: Per attr type: the aclnn parameter's type, the kernel argument's type, and how a Value is read.
+#: Type of the aclnn parameter, type of the kernel argument, and reader of a Value, by attr type.
 _ATTR_CPP = {
     AttrType.INT: ("int64_t", "int64_t", "integer"),
     AttrType.TYPE: ("int64_t", "int64_t", "integer"),
@@ -36,29 +37,29 @@ _ATTR_CPP = {
 
 
 @dataclass(frozen=True, slots=True)
-class AclnnParameter:
-    """One parameter of an aclnn function and of the kernel's arguments."""
+class LaunchParameter:
+    """Parameter of an aclnn function and of the kernel's arguments."""
 
-    #: The name in the prototype, and the same as a C++ name.
+    #: Name in the prototype, and the same as a C++ name.
     source_name: str
     name: str
     aclnn_type: str
     kernel_type: str
-    #: The function that reads it from a Value, with the default it falls back to.
+    #: Function that reads it from a Value, with the default it falls back to.
     reader: str
     default: str
     required: bool
-    #: Whether the function takes the values of an input: the kernel sees a tensor all the same.
+    #: True if the function takes the values of an input; the kernel still sees a tensor.
     is_numbers: bool = False
-    #: The name in the header, whose ending says what is written and what may be null.
+    #: Name in the header, whose ending marks written parameters and those that may be null.
     header_name: str = ""
 
 
-def aclnn_parameters(prototype: OpPrototype) -> tuple[AclnnParameter, ...]:
-    """An aclnn function's parameters in CANN's order: inputs, attrs, outputs; an in-place output is its input.
+def aclnn_parameters(prototype: OpPrototype) -> tuple[LaunchParameter, ...]:
+    """Return an aclnn function's parameters in CANN's order: inputs, attrs, outputs; an in-place output is its input.
 
     Raises:
-        GenerationError: a name is no identifier, or an attr has a type that aclnn functions do not take.
+        GenerationError: A name is not an identifier, or an attr has a type that aclnn functions do not take.
     """
     inputs = [replace(_input(p), header_name=_ending(p, prototype)) for p in prototype.inputs]
     attrs = [_attr(prototype, a) for a in prototype.attrs]
@@ -73,12 +74,16 @@ def aclnn_parameters(prototype: OpPrototype) -> tuple[AclnnParameter, ...]:
             name += "_"
         seen.add(name)
         unique.append(replace(parameter, name=name, header_name=f"{name}{parameter.header_name}"))
-    names = [parameter.header_name for parameter in unique]
-    return tuple(replace(p, header_name=p.name if names.count(p.header_name) > 1 else p.header_name) for p in unique)
+    # Where names are the same but for an ending, another ending would make one of them the other's name.
+    stems = [stem(parameter.name, HEADER_ENDINGS) for parameter in unique]
+    return tuple(
+        replace(p, header_name=p.name if stems.count(own) > 1 else p.header_name)
+        for p, own in zip(unique, stems, strict=True)
+    )
 
 
 def _ending(parameter: Parameter, prototype: OpPrototype) -> str:
-    """What generated headers append to the name of an input."""
+    """Return the ending that generated headers append to the name of an input."""
     if parameter.name in prototype.in_place:
         return "Ref"
     return "Optional" if parameter.kind is ParameterKind.OPTIONAL else ""
@@ -89,35 +94,35 @@ def _cpp_name(name: str) -> str:
     return f"{name}_" if name in CPP_KEYWORDS else name
 
 
-def _tensor(parameter: Parameter) -> AclnnParameter:
+def _tensor(parameter: Parameter) -> LaunchParameter:
     name = _cpp_name(parameter.name)
     if parameter.kind is ParameterKind.DYNAMIC:
-        return AclnnParameter(parameter.name, name, "const aclTensorList*", "Span<Tensor>", "tensors", "", True)
+        return LaunchParameter(parameter.name, name, "const aclTensorList*", "Span<Tensor>", "tensors", "", True)
     if parameter.kind is ParameterKind.OPTIONAL:
-        return AclnnParameter(parameter.name, name, "const aclTensor*", "const Tensor*", "optional_tensor", "", False)
-    return AclnnParameter(parameter.name, name, "const aclTensor*", "Tensor", "tensor", "", True)
+        return LaunchParameter(parameter.name, name, "const aclTensor*", "const Tensor*", "optional_tensor", "", False)
+    return LaunchParameter(parameter.name, name, "const aclTensor*", "Tensor", "tensor", "", True)
 
 
-def _input(parameter: Parameter) -> AclnnParameter:
+def _input(parameter: Parameter) -> LaunchParameter:
     base = input_type(parameter).base
     is_numbers = base not in ("aclTensor", "aclTensorList")
     return replace(_tensor(parameter), aclnn_type=f"const {base}*", is_numbers=is_numbers)
 
 
-def _attr(prototype: OpPrototype, attr: Attr) -> AclnnParameter:
+def _attr(prototype: OpPrototype, attr: Attr) -> LaunchParameter:
     if attr.type not in _ATTR_CPP:
         raise GenerationError(
             f"{prototype.op_type}: attr {attr.name!r} has type {attr.type.value}, which aclnn functions do not take; they take "
             f"{', '.join(t.value for t in _ATTR_CPP)}"
         )
     aclnn_type, kernel_type, reader = _ATTR_CPP[attr.type]
-    return AclnnParameter(
+    return LaunchParameter(
         attr.name, _cpp_name(attr.name), aclnn_type, kernel_type, reader, _default(attr), attr.required
     )
 
 
 def _default(attr: Attr) -> str:
-    """What a null pointer stands for: the prototype's default as a C++ expression."""
+    """Return the value that a null pointer stands for: the prototype's default as a C++ expression."""
     value = () if attr.default is None else attr.default
     if attr.type is AttrType.STRING:
         return str(cpp_string(attr.default if isinstance(attr.default, str) else ""))
@@ -139,7 +144,7 @@ def _integer(value: int) -> str:
 
 
 def _float(value: float) -> str:
-    """A float literal with the same bits."""
+    """Return a float literal with the same bits."""
     single = float(struct.unpack("<f", struct.pack("<f", value))[0])
     return f"{single.hex()}f" if single == single and abs(single) != float("inf") else f'std::stof("{single}")'  # noqa: PLR0124
 
@@ -149,8 +154,8 @@ class _Op:
     op_type: str
     snake_name: str
     place: str
-    parameters: tuple[AclnnParameter, ...]
-    #: Whether its author wrote the aclnn function; the generated one has CANN's name for those beneath, then.
+    parameters: tuple[LaunchParameter, ...]
+    #: True if its author wrote the aclnn function; the generated one then has CANN's name for inner functions.
     is_inner: bool = False
 
     @property
@@ -169,12 +174,12 @@ class _Op:
 def generate_operator_package(
     prototypes: Iterable[OpPrototype], python_kernels: Iterable[str], directory: Path
 ) -> tuple[Path, Path]:
-    """Write a package's generated files below ``directory``.
+    """Write a package's generated files under ``directory``.
 
     Args:
-        prototypes: the operators of the package.
-        python_kernels: op types whose kernel is a Python function.
-        directory: the package; ``op_api/include`` and ``op_impl/host`` are written.
+        prototypes: The operators of the package.
+        python_kernels: Op types whose kernel is a Python function.
+        directory: The package; ``op_api/include`` and ``op_impl/host`` are written.
 
     Returns:
         The header that kernels include, and the source that defines the aclnn functions.
@@ -216,26 +221,21 @@ def _common_files(ops: Sequence[_Op], directory: Path) -> dict[Path, str]:
     return texts | {directory / "version.info": "Version=8.5.0\n"}
 
 
-#: The kernel of an operator project that says the shapes and dtypes of outputs is registered as the operator's name with
-#: this behind it.
-INFER_SUFFIX = ":infer"
-
-
 def generate_project_package(
     prototypes: Iterable[OpPrototype],
     directory: Path,
     hand_written: Collection[str] = (),
     others: Iterable[OpPrototype] = (),
 ) -> Path:
-    """Write the generated files of a package that is made from an operator project.
+    """Write the generated files of a package made from an operator project.
 
     Args:
-        prototypes: what the project defines.
-        directory: the package; ``op_api/include`` and ``op_impl/host/src`` are written.
-        hand_written: aclnn functions that the project's own sources define in place of the generated ones: those of
+        prototypes: The operators that the project defines.
+        directory: The package; ``op_api/include`` and ``op_impl/host/src`` are written.
+        hand_written: The aclnn functions that the project's own sources define instead of the generated ones: those of
             these operators are called ``aclnnInner<Op>`` in ``aclnnInner_<op>.h``, as CANN's build calls them.
-        others: operators of other projects whose ``aclnnInner<Op>`` the project's sources call: they are looked for in
-            the packages that are loaded.
+        others: Operators of other projects whose ``aclnnInner<Op>`` the project's sources call: they are searched for
+            in the loaded packages.
 
     Returns:
         The source that defines the aclnn functions.
@@ -244,11 +244,11 @@ def generate_project_package(
         GenerationError: an operator cannot be expressed; nothing was written then.
     """
     ops = [_op(p, hand_written) for p in prototypes]
-    beneath = [_op(p, {f"aclnn{p.op_type}"}) for p in others]
+    inner = [_op(p, {f"aclnn{p.op_type}"}) for p in others]
     source = directory / "op_impl/host/src/op_api.cpp"
     texts = {
-        source: render("operator_package/project_api.cpp.jinja", ops=ops, others=beneath, infer_suffix=INFER_SUFFIX),
-        **_common_files([*ops, *beneath], directory),
+        source: render("operator_package/project_api.cpp.jinja", ops=ops, others=inner, infer_suffix=INFER_SUFFIX),
+        **_common_files([*ops, *inner], directory),
     }
     for path, text in texts.items():
         write_if_different(path, text)
@@ -257,7 +257,7 @@ def generate_project_package(
 
 @dataclass(frozen=True, slots=True)
 class TilingField:
-    """A field of a tiling structure; ``count`` is an array's length, 0 where there is none."""
+    """Field of a tiling structure; ``count`` is an array's length, 0 for other fields."""
 
     type: str
     name: str
@@ -266,9 +266,9 @@ class TilingField:
 
 @dataclass(frozen=True, slots=True)
 class TilingStructure:
-    """A structure that a tiling function fills and a kernel reads."""
+    """Structure that a tiling function fills and a kernel reads."""
 
-    #: The operators that it is registered for.
+    #: Operators that it is registered for.
     ops: tuple[str, ...]
     name: str
     size: int
@@ -277,7 +277,7 @@ class TilingStructure:
 
 @dataclass(frozen=True, slots=True)
 class KernelInstance:
-    """One instance of a kernel that is a template: its tiling key, and its arguments as C++ text."""
+    """Instance of a kernel template: its tiling key, and its arguments as C++ text."""
 
     key: int
     arguments: tuple[str, ...]
@@ -293,16 +293,16 @@ def project_kernel(
     tilings: Iterable[TilingStructure],
     instances: Iterable[KernelInstance] = (),
 ) -> str:
-    """The source that a kernel of an operator project is compiled as, for one combination of dtypes.
+    """Return the source as which a kernel of an operator project is compiled, for one combination of dtypes.
 
     Args:
-        op_type: the operator.
-        kernel: the kernel function, ``add_custom``.
-        source: the file that defines it.
-        parameters: how many addresses it takes: inputs, outputs, workspace, tiling.
-        macros: what is defined before it, such as ``("DTYPE_X", "half")``.
-        tilings: the structures that the project registers, in the order of their definition.
-        instances: what to compile of a kernel that is a template.
+        op_type: The operator.
+        kernel: The kernel function, ``add_custom``.
+        source: The file that defines it.
+        parameters: The number of addresses that it takes: inputs, outputs, workspace, tiling.
+        macros: The macros defined before it, such as ``("DTYPE_X", "half")``.
+        tilings: The structures that the project registers, in the order of their definition.
+        instances: The instances to compile of a kernel template.
     """
     structures = tuple(tilings)
     default = next((t.name for t in structures if op_type in t.ops), None)

@@ -1,9 +1,9 @@
-"""Shape relation → the C++ that checks the inputs of an operator and makes its outputs.
+"""C++ from a shape relation that checks the inputs of an operator and makes its outputs.
 
-The code serves the kernel and the meta function alike: sizes may be symbolic. It is the relation's form
-(:mod:`ascend_graph.shapes.form`) written down, as far as that has dimensions, groups and ``...``, integer arithmetic,
-conditions that are known when a call is made, ``like`` and the usual dtype rules. For a relation with more there is none; the
-generated kernel then asks the meta function that ``register_op`` made from the relation.
+The code serves the kernel and the meta function alike: sizes may be symbolic. It writes the relation's form
+(:mod:`ascend_graph.shapes.form`) as far as that has dimensions, groups and ``...``, integer arithmetic, conditions that
+are known at a call, ``like`` and the usual dtype rules. For a relation with more there is no code: the generated kernel
+then calls the meta function that ``register_op`` made from the relation.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ascend_graph.codegen.rendering import cpp_name, cpp_string
 
 from ascend_graph.eager.shape_code import SCALAR_TYPES
 from ascend_graph.shapes import Relation, RelationError, form
-from ascend_graph.shapes.form import AttrKind, Kind, Node, Op
+from ascend_graph.shapes.form import AttrKind, ExpressionKind, ExpressionNode, Op
 from ascend_graph.shapes.lowering import lower
 
 _SYM_COMPARE = {"==": "sym_eq", "!=": "sym_ne", "<": "sym_lt", "<=": "sym_le", ">": "sym_gt", ">=": "sym_ge"}
@@ -28,7 +28,7 @@ _FUNCTIONS = {
     Op.MODULO: "modulo",
     Op.CEIL_DIVIDE: "ceil_divide",
 }
-#: at::ScalarType's enumerators by torch's number.
+#: Enumerators of at::ScalarType by torch's number.
 ENUMERATORS = {
     **dict(enumerate(("Byte", "Char", "Short", "Int", "Long", "Half", "Float", "Double"))),
     **{8: "ComplexHalf", 9: "ComplexFloat", 10: "ComplexDouble", 11: "Bool", 15: "BFloat16", 23: "Float8_e5m2"},
@@ -38,7 +38,7 @@ ENUMERATORS = {
 
 @dataclass(frozen=True, slots=True)
 class OutputCode:
-    """The statements of a function body, and one expression per output."""
+    """Statements of a function body, and one expression per output."""
 
     statements: tuple[str, ...]
     outputs: tuple[str, ...]
@@ -46,30 +46,30 @@ class OutputCode:
 
 @dataclass(frozen=True, slots=True)
 class CppTensor:
-    """A tensor argument in C++: its expression, and whether it is a ``std::optional``."""
+    """Tensor argument in C++: its expression, and a flag for ``std::optional``."""
 
     name: str
     optional: bool
 
     @property
     def present(self) -> str:
-        """The condition that it is there."""
+        """Condition that it is present."""
         return f"{self.name}.has_value()" if self.optional else "true"
 
 
 class _BeyondError(Exception):
-    """The relation has something that this does not write."""
+    """Error of a relation with a part that this module does not write."""
 
 
 def output_code(
     relation: Relation, tensors: Mapping[str, CppTensor], attrs: Mapping[str, tuple[str, AttrKind]]
 ) -> OutputCode | None:
-    """The C++ of a relation, or ``None`` where it has more than this writes.
+    """Return the C++ of a relation, or ``None`` if it has a part that this module does not write.
 
     Args:
         relation: The relation, of fresh outputs only.
         tensors: The single-tensor arguments by the relation's name for them.
-        attrs: The C++ expression and the kind of each argument that is no tensor.
+        attrs: The C++ expression and the kind of each other argument.
     """
     if any(name not in tensors for name in relation.inputs):
         return None
@@ -98,7 +98,7 @@ class _Writer:
                     self.dtype_check(name, allowed)
                 case form.SameDtype(names, symbol):
                     self.same_dtype(names, symbol)
-                case form.Define(name, node) if node.kind is Kind.NUMBER or node.kind is Kind.BOOL:
+                case form.Define(name, node) if node.kind is ExpressionKind.NUMBER or node.kind is ExpressionKind.BOOL:
                     self.lines.append(
                         f"[[maybe_unused]] const c10::SymInt {cpp_name('dim', name)} = {self.size(node)};"
                     )
@@ -112,7 +112,7 @@ class _Writer:
 
     # ---------------------------------------------------------------------------------------------------------- inputs
 
-    def input(self, name: str, pattern: form.Pattern) -> None:
+    def input(self, name: str, pattern: form.InputPattern) -> None:
         given = self.tensors[name]
         if pattern.items is None:
             return
@@ -141,7 +141,10 @@ class _Writer:
 
     @property
     def ellipsis(self) -> str:
-        """The leading dimensions so far. No name of the relation gives a variable that ends in an underscore."""
+        """Variable of the leading dimensions so far.
+
+        No name of the relation gives a variable that ends in an underscore.
+        """
         return f"dim_leading_{self.ellipses}_"
 
     def open_item(self, shown: str, sizes: str, item: form.Bind) -> None:
@@ -176,7 +179,7 @@ class _Writer:
             case _:
                 raise _BeyondError
 
-    def dtype_check(self, name: str, allowed: Sequence[Node]) -> None:
+    def dtype_check(self, name: str, allowed: Sequence[ExpressionNode]) -> None:
         given = self.tensors[name]
         value = f"given({cpp_string(name)}, {given.name})"
         wanted = " || ".join(f"{value}.scalar_type() == {self.fixed_dtype(option)}" for option in allowed)
@@ -199,7 +202,7 @@ class _Writer:
         )
         self.lines.append(f"if ({given.present}) {{ {check} }}" if given.optional else check)
 
-    def demand(self, condition: Node, shown: str) -> None:
+    def demand(self, condition: ExpressionNode, shown: str) -> None:
         if condition.op is Op.AND:
             for part in condition.args:
                 self.demand(part, shown)
@@ -213,8 +216,10 @@ class _Writer:
             self.lines.append(f"TORCH_CHECK({self.condition(condition)}, {cpp_string(f'{shown} must hold')});")
 
     @staticmethod
-    def are_sizes(node: Node) -> bool:
-        return node.value in _SYM_COMPARE and all(a.kind in (Kind.NUMBER, Kind.BOOL) for a in node.args)
+    def are_sizes(node: ExpressionNode) -> bool:
+        return node.value in _SYM_COMPARE and all(
+            a.kind in (ExpressionKind.NUMBER, ExpressionKind.BOOL) for a in node.args
+        )
 
     # --------------------------------------------------------------------------------------------------------- outputs
 
@@ -226,7 +231,7 @@ class _Writer:
                     made = "at::Tensor()"
                 case "like":
                     assert leaf.dtype is not None
-                    own = leaf.dtype == Node(Op.DTYPE_OF, Kind.DTYPE, (), (leaf.input,))
+                    own = leaf.dtype == ExpressionNode(Op.DTYPE_OF, ExpressionKind.DTYPE, (), (leaf.input,))
                     dtype = "" if own else f", {self.options(leaf.dtype)}"
                     made = f"at::empty_like({self.tensor(leaf.input)}{dtype})"
                 case "fresh":
@@ -238,17 +243,17 @@ class _Writer:
         return text
 
     def tensor(self, name: str) -> str:
-        """A tensor that has to be there."""
+        """Return the expression of a tensor that must be present."""
         given = self.tensors[name]
         return f"given({cpp_string(name)}, {given.name})" if given.optional else given.name
 
-    def shape(self, pieces: Sequence[form.Piece]) -> str:
+    def shape(self, pieces: Sequence[form.ShapeItem]) -> str:
         texts = [self.piece(piece) for piece in pieces]
-        if len(texts) == 1 and pieces[0].node.kind is Kind.SIZES:
+        if len(texts) == 1 and pieces[0].node.kind is ExpressionKind.SIZES:
             return texts[0]
         return f"shape({{{', '.join(texts)}}})"
 
-    def piece(self, piece: form.Piece) -> str:
+    def piece(self, piece: form.ShapeItem) -> str:
         if piece.axes is not None:
             raise _BeyondError
         match piece.node.op:
@@ -256,11 +261,11 @@ class _Writer:
                 return self.ellipsis if self.ellipses == 1 else f"c10::SymIntArrayRef({self.ellipsis})"
             case Op.GROUP if piece.node.value in self.known:
                 return str(cpp_name("dim", str(piece.node.value)))
-        if piece.node.kind is Kind.SIZES:
+        if piece.node.kind is ExpressionKind.SIZES:
             raise _BeyondError
         return self.size(piece.node)
 
-    def options(self, dtype: Node) -> str:
+    def options(self, dtype: ExpressionNode) -> str:
         first = next((n for n in self.form.inputs if not self.tensors[n].optional), None)
         if first is None:
             raise _BeyondError
@@ -269,40 +274,42 @@ class _Writer:
             return options
         return f"{options}.dtype({self.dtype(dtype)})"
 
-    def dtype(self, node: Node) -> str:
+    def dtype(self, node: ExpressionNode) -> str:
         match node.op:
             case Op.DTYPE_OF:
                 assert isinstance(node.value, tuple)
                 return self.first_dtype(node.value)
             case Op.DTYPE_ATTR:
                 return f"scalar_type({self.attr(node)})"
+            case Op.CHOICE:
+                return f"({self.condition(node.args[0])} ? {self.dtype(node.args[1])} : {self.dtype(node.args[2])})"
             case Op.PROMOTE if len(node.args) == 2 and all(a.op is Op.TENSOR for a in node.args):
                 return f"at::result_type({', '.join(self.tensor(str(a.value)) for a in node.args)})"
         return self.fixed_dtype(node)
 
     def first_dtype(self, names: Sequence[str]) -> str:
-        """The dtype of the first of some tensors that is there."""
+        """Return the dtype of the first tensor that is present."""
         if len(names) == 1 or not self.tensors[names[0]].optional:
             return f"{self.tensor(names[0])}.scalar_type()"
         rest = self.first_dtype(names[1:])
         return f"({self.tensors[names[0]].present} ? {self.tensor(names[0])}.scalar_type() : {rest})"
 
     @staticmethod
-    def fixed_dtype(node: Node) -> str:
+    def fixed_dtype(node: ExpressionNode) -> str:
         if node.op is Op.DTYPE and node.value in SCALAR_TYPES:
             return f"at::ScalarType::{ENUMERATORS[SCALAR_TYPES[str(node.value)]]}"
         raise _BeyondError
 
     # ----------------------------------------------------------------------------------------------------- expressions
 
-    def attr(self, node: Node) -> str:
-        """The expression of an attr that always has a value."""
+    def attr(self, node: ExpressionNode) -> str:
+        """Return the expression of an attr that always has a value."""
         if str(node.value) not in self.attrs:
             raise _BeyondError
         return self.attrs[str(node.value)]
 
-    def condition(self, node: Node) -> str:
-        """A condition that is known when a call is made: the presence of inputs, attrs."""
+    def condition(self, node: ExpressionNode) -> str:
+        """Return a condition that is known at a call: on the presence of inputs, or on attrs."""
         match node.op:
             case Op.ALWAYS:
                 return "true" if node.value else "false"
@@ -318,10 +325,13 @@ class _Writer:
             case Op.COMPARE if self.are_sizes(node):
                 a, b = map(self.plain, node.args)
                 return f"({a} {node.value} {b})"
+            case Op.COMPARE if all(a.kind is ExpressionKind.DTYPE for a in node.args):
+                a, b = map(self.dtype, node.args)
+                return f"({a} {node.value} {b})"
         raise _BeyondError
 
-    def plain(self, node: Node) -> str:
-        """A number that is no size: an attr, a rank or an integer."""
+    def plain(self, node: ExpressionNode) -> str:
+        """Return a number other than a size: an attr, a rank or an integer."""
         match node.op:
             case Op.INTEGER:
                 return f"int64_t{{{node.value}}}"
@@ -331,12 +341,12 @@ class _Writer:
                 return f"{self.tensor(str(node.value))}.dim()"
         raise _BeyondError
 
-    def size(self, node: Node) -> str:
-        """A number as a ``c10::SymInt``."""
+    def size(self, node: ExpressionNode) -> str:
+        """Return a number as a ``c10::SymInt``."""
         match node.op:
             case Op.INTEGER:
                 return f"c10::SymInt(int64_t{{{node.value}}})"
-            case Op.ATTR if node.kind in (Kind.NUMBER, Kind.BOOL):
+            case Op.ATTR if node.kind in (ExpressionKind.NUMBER, ExpressionKind.BOOL):
                 return f"c10::SymInt(int64_t{{{self.attr(node)}}})"
             case Op.DIMENSION if node.value in self.known:
                 return str(cpp_name("dim", str(node.value)))

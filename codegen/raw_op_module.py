@@ -1,4 +1,4 @@
-"""Prototypes → a Python module of GE raw ops, and its type stub."""
+"""Python module of GE raw ops from prototypes, and its type stub."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ascend_graph.codegen.rendering import identifier, python_docstring, python_
 from ascend_graph.prototypes.model import OpPrototype, ParameterKind
 from ascend_graph.raw_ops.description import ATTR_FIELDS, RawOp, describe
 
-#: The names that the generated module itself uses.
+#: Names that the generated module itself uses.
 _MODULE_NAMES = frozenset(
     {"annotations", "Any", "Sequence", "Tensor", "DataType", "OpDef", "_add_node", "_ge", "_set", "_input", "_subgraph"}
 )
@@ -29,7 +29,7 @@ _STUB_ANNOTATIONS = {
 
 @dataclass(frozen=True, slots=True)
 class RawOpModule:
-    """The text of a generated module and of its stub, and the prototypes left out with the reason."""
+    """Text of a generated module and of its stub, and the prototypes left out with the reason."""
 
     source: str
     stub: str
@@ -39,10 +39,10 @@ class RawOpModule:
 def raw_op_module(prototypes: Iterable[OpPrototype], title: str = "GE raw ops") -> RawOpModule:
     """Generate the raw ops of prototypes, in their order.
 
-    The same prototypes and title always give the same text. Of two definitions of one op the first is taken.
+    The same prototypes and title always give the same text. If an op has two definitions, the first is taken.
 
     Raises:
-        GenerationError: a name in a prototype is no identifier.
+        GenerationError: A name in a prototype is not an identifier.
     """
     functions: list[_Function] = []
     skipped: list[tuple[OpPrototype, str]] = []
@@ -67,7 +67,7 @@ def raw_op_module(prototypes: Iterable[OpPrototype], title: str = "GE raw ops") 
 
 
 class _Function:
-    """The texts that the templates put together for one raw op."""
+    """Texts of one raw op for the templates."""
 
     __slots__ = (
         "attrs",

@@ -1,8 +1,8 @@
-"""What all generators share: the Jinja2 environment, checks of names, literals, and writing files.
+"""Common parts of all generators: the Jinja2 environment, checks of names, literals, and writing files.
 
-Names and texts in a prototype come from files that nobody vouches for. So a generator passes every name through
-``identifier`` and every other text through ``python_literal``, ``python_docstring`` or ``cpp_string``: what reaches the
-generated source is then a name or a literal, whatever the file contained.
+Names and texts in a prototype come from untrusted files. So a generator passes every name through ``identifier`` and
+every other text through ``python_literal``, ``python_docstring`` or ``cpp_string``. The generated source then has only
+names and literals, whatever the file contained.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
 class GenerationError(AscendGraphError):
-    """Something cannot be generated as asked; nothing was written."""
+    """Error of a request that cannot be generated; nothing was written."""
 
 
 @lru_cache(maxsize=1)
 def environment() -> jinja2.Environment:
-    """The environment of all templates: undefined names are errors, blocks leave no blank lines."""
+    """Return the environment of all templates: undefined names are errors, blocks leave no blank lines."""
     return jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
         undefined=jinja2.StrictUndefined,
@@ -47,28 +47,30 @@ def render(template: str, **values: Any) -> str:
 
 
 def identifier(name: str) -> str:
-    """``name`` itself, if it is an ASCII identifier.
+    """Return ``name`` itself if it is an ASCII identifier.
 
     >>> identifier("AddCustom")
     'AddCustom'
     >>> identifier("x); import os")  # doctest: +IGNORE_EXCEPTION_DETAIL
     Traceback (most recent call last):
         ...
-    GenerationError: 'x); import os' is no identifier: it may have ASCII letters, digits and _, and no digit first
+    GenerationError: 'x); import os' is not an identifier: it may have ASCII letters, digits and _, and no digit first
 
     Raises:
-        GenerationError: it is none.
+        GenerationError: It is not an identifier.
     """
     if not _IDENTIFIER.match(name):
-        raise GenerationError(f"{name!r} is no identifier: it may have ASCII letters, digits and _, and no digit first")
+        raise GenerationError(
+            f"{name!r} is not an identifier: it may have ASCII letters, digits and _, and no digit first"
+        )
     return name
 
 
 def cpp_name(prefix: str, name: str) -> str:
-    """A C++ variable for a name of any language: the prefix keeps it apart from keywords and from a template's own names.
+    """Return a C++ variable for a name of any language; the prefix sets it apart from keywords and a template's names.
 
-    A name that C++ would not take has everything but ASCII letters and digits written as code points. Names that differ
-    give variables that differ.
+    In a name that C++ would not take, all characters but ASCII letters and digits are written as code points. Different
+    names give different variables.
 
     >>> cpp_name("input", "default"), cpp_name("dim", "größe"), cpp_name("attr", "a__b")
     ('input_default', 'dim_gr_u0000f6_u0000dfe', 'attr_a_u00005f_u00005fb')
@@ -78,7 +80,7 @@ def cpp_name(prefix: str, name: str) -> str:
 
 
 def python_literal(value: Any, data_type: str = "DataType") -> str:
-    """A default of an attr as a Python expression; ``data_type`` is what the class of GE's dtypes is called there.
+    """Return an attr's default as a Python expression; ``data_type`` is the name of GE's dtype class there.
 
     >>> python_literal((1, 2.5, "a'b")), python_literal(DataType.BF16), python_literal(float("-inf"))
     ('(1, 2.5, "a\\'b")', 'DataType.DT_BF16', "float('-inf')")
@@ -92,11 +94,11 @@ def python_literal(value: Any, data_type: str = "DataType") -> str:
         return f"float({str(value)!r})"
     if value is None or isinstance(value, bool | int | float | str | bytes):
         return repr(value)
-    raise GenerationError(f"{value!r} is no value of an attr")
+    raise GenerationError(f"{value!r} is not a value of an attr")
 
 
 def python_docstring(text: str, indent: str = "    ") -> str:
-    """A docstring literal with ``text`` as its value, apart from the indentation."""
+    """Return a docstring literal with ``text`` as its value, apart from the indentation."""
     escaped = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"').replace("\r", "")
     if not escaped.replace("\n", "").isprintable():
         escaped = "".join(c if c == "\n" or c.isprintable() else ascii(c)[1:-1] for c in escaped)
@@ -108,15 +110,15 @@ def python_docstring(text: str, indent: str = "    ") -> str:
 
 
 def cpp_string(text: str) -> str:
-    """A C++ string literal."""
+    """Return a C++ string literal."""
     return quote(text)
 
 
 def write_if_different(path: Path, text: str | bytes) -> bool:
-    """Write a generated file unless it already has that content; say whether it was written.
+    """Write a generated file unless it already has that content, and return whether it was written.
 
-    A file that stays the same keeps its time stamp, so nothing that depends on it is built again. The file is replaced
-    as a whole: a reader never sees half of it.
+    An unchanged file keeps its time stamp, so nothing that depends on it is rebuilt. The file is replaced atomically: a
+    reader never sees half of it.
     """
     data = text.encode() if isinstance(text, str) else text
     with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""What the site has besides docs/: pages of files that lie elsewhere in the tree, and links between the two.
+"""Pages of the site that lie elsewhere in the tree than docs/, and links between the two.
 
 In the tree a link names a file, ``../benchmarks/README.md``; on the site the page that is made of it. A link to a file that is no
 page becomes its name.
@@ -52,7 +52,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def other_names() -> str:
-    """The reference of public names that no page of it mentions."""
+    """Return the reference of public names that no page of it mentions."""
     import ascend_graph
 
     said = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs/reference").glob("*.md"))
@@ -64,7 +64,7 @@ def other_names() -> str:
 
 
 def commands() -> str:
-    """The help of every command, as sections."""
+    """Return the help of every command, as sections."""
     from ascend_graph.cli import main
 
     def sections(command: click.Command, name: str) -> list[str]:
@@ -79,7 +79,7 @@ def commands() -> str:
 
 
 def links(text: str, source: Path, uri: str) -> str:
-    """Text of the file ``source``, which is the page ``uri``, with its links as the site has them."""
+    """Return the text of the file ``source``, which is the page ``uri``, with its links as the site has them."""
 
     def replaced(match: re.Match[str]) -> str:
         label, target, anchor = match[1], match[2], match[3] or ""
@@ -87,6 +87,8 @@ def links(text: str, source: Path, uri: str) -> str:
             return match[0]
         path = Path(os.path.normpath(source.parent / target))
         to = page_of(path)
+        if path.suffix == ".svg" and path.is_relative_to(ROOT / "docs"):
+            return f"[{label}]({os.path.relpath(path.relative_to(ROOT / 'docs'), Path(uri).parent)})"
         if to is not None:
             return f"[{label}]({os.path.relpath(to, Path(uri).parent)}{anchor})"
         return f"{label} (`{path.relative_to(ROOT)}`)" if path.exists() else match[0]
@@ -95,7 +97,7 @@ def links(text: str, source: Path, uri: str) -> str:
 
 
 def page_of(path: Path) -> str | None:
-    """The page that a file or directory of the tree is on the site."""
+    """Return the page that a file or directory of the tree is on the site."""
     if path.is_dir():
         indices = {ROOT / "docs": "index.md", ROOT / "examples": "examples.md"}
         return indices.get(path) or PAGES.get(path / "README.md")

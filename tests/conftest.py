@@ -1,17 +1,20 @@
-"""What all tests share: temporary operator packages, and a clear word when the suite is started without the host runtime."""
+"""What all tests share: temporary operator packages, and a clear word when the suite is started without the host
+runtime."""
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import sys
+from pathlib import Path
 
 import hypothesis
 import pytest
 import torch
 import torch._functorch.config
 
-from ascend_graph.host.toolkit import TIMEOUT_VARIABLE, is_active
+from ascend_graph.environment import TIMEOUT_VARIABLE, is_active
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -20,13 +23,23 @@ def pytest_configure(config: pytest.Config) -> None:
             "the tests run on the host runtime: make test, or python -m ascend_graph.host -m pytest …"
         )
     # No example has a time limit of its own: other work on the machine would fail it.
-    # On CI the same examples are drawn in every run, elsewhere new ones: what they find is no fault of the change that CI judges.
+    # On CI the same examples are drawn in every run, elsewhere new ones: what they find is not a fault of the change that
+    # CI judges.
     hypothesis.settings.register_profile("suite", deadline=None, print_blob=True, derandomize="CI" in os.environ)
     hypothesis.settings.load_profile("suite")
-    # PyTorch forbids operators whose results are their arguments where the variable CI is set, and warns elsewhere: here always.
+    # PyTorch forbids operators whose results are their arguments where the variable CI is set, and warns elsewhere:
+    # here always.
     if hasattr(torch._functorch.config, "error_on_custom_op_aliasing"):  # from torch 2.11 on
         torch._functorch.config.error_on_custom_op_aliasing = True
     os.environ.setdefault(TIMEOUT_VARIABLE, "120")  # a kernel that never ends fails its test, not the suite
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Put the longest files first where processes share the files out, so that none is alone with one at the end."""
+    table = Path(__file__).with_name("durations.json")
+    if hasattr(config, "workerinput") and table.exists():
+        seconds = json.loads(table.read_text())
+        items.sort(key=lambda item: -seconds.get(item.location[0], 60.0))
 
 
 @pytest.fixture(autouse=True)
@@ -43,14 +56,14 @@ def _ge_first(request: pytest.FixtureRequest) -> None:
     The order of the whole suite is such; of the files that one of several processes is given it may not be.
     """
     if hasattr(request.config, "workerinput"):
-        from ascend_graph.checks.ways import compile_for_ge_once
+        from ascend_graph.checks.kinds.graph_checks import compile_for_ge_once
 
         compile_for_ge_once()
 
 
 def pytest_unconfigure() -> None:
-    # Some tests let exceptions reach sys.excepthook; torch_npu would end the process with a line about the last of them, behind
-    # the suite's summary.
+    # Some tests let exceptions reach sys.excepthook; torch_npu would end the process with a line about the last of
+    # them, behind the suite's summary.
     handler = getattr(sys.modules.get("torch_npu.utils._error_code"), "_except_handler", None)
     if handler is not None:
         handler.exception = None

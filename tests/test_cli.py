@@ -218,7 +218,8 @@ def test_headers_that_declare_a_function_differently_are_both_shown(tmp_path: Pa
     assert "declared differently at" in run("parse", tmp_path).stderr
 
 
-#: Every command that prints what it found; the rest starts something else's output (run), or is the shell's (completion).
+#: Every command that prints what it found; the rest starts something else's output (run), or is the shell's
+#: (completion).
 WITHOUT_JSON = {"run", "completion", "build", "gen"}
 
 
@@ -236,7 +237,8 @@ def test_completion(shell: str) -> None:
 
 
 def test_without_cann_one_sentence_says_what_to_run(tmp_path: Path) -> None:
-    """What is raised by ``import torch`` where torch_npu finds no CANN is no traceback in our commands, nor in the plugin."""
+    """What is raised by ``import torch`` where torch_npu finds no CANN is not a traceback in our commands, nor in the
+    plugin."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("ASCEND", "LD_"))}
     (tmp_path / "operators.py").write_text("import torch\n")
     code = """
@@ -252,6 +254,6 @@ main(["broken"])
             [sys.executable, *command], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
         )
         assert result.returncode != 0
-        assert "as there is no CANN here" in result.stderr
+        assert "as CANN is not installed here" in result.stderr
         assert "ascend-graph run script.py" in result.stderr
         assert "Traceback" not in result.stderr

@@ -1,5 +1,6 @@
-"""What is handed out: the sdist has every file that building, testing and reading need, and the wheel made of it alone works
-beside the torch and torch_npu that are there."""
+"""What is handed out: the sdist has every file that building, testing and reading need, and the wheel made of it alone
+works
+next to the torch and torch_npu that are there."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from ascend_graph.checks.doctor.libraries import read_library
+from ascend_graph.doctor.libraries import read_library
 
 TREE = Path(__file__).resolve().parents[1]
 #: What makes and runs installations; they are no host processes.
@@ -43,7 +44,7 @@ def handed_out() -> tuple[Path, Path]:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not (TREE / ".git").exists(), reason="this tree is no checkout")
+@pytest.mark.skipif(not (TREE / ".git").exists(), reason="this tree is not a checkout")
 def test_the_sdist_is_the_tree(handed_out: tuple[Path, Path]) -> None:
     with tarfile.open(handed_out[0]) as archive:
         packed = {name.partition("/")[2] for name in archive.getnames()}
@@ -95,8 +96,12 @@ def test_the_wheel_is_installed_beside_the_torch_that_is_there(handed_out: tuple
     assert re.findall("^Successfully installed (.*)$", said.stdout, re.MULTILINE) == ["ascend-graph-0.1.0"]
     where = subprocess.run(
         [python, "-c", "import ascend_graph; print(ascend_graph.__file__)"],
-        capture_output=True, text=True, check=True, env=ENVIRONMENT, cwd=tmp_path,
-    ).stdout  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+        env=ENVIRONMENT,
+        cwd=tmp_path,
+    ).stdout
     assert where.strip() == str(site / "ascend_graph/__init__.py")
     shutil.copy(TREE / "Makefile", tmp_path)
     shutil.copytree(TREE / "examples/add_custom", tmp_path / "examples/add_custom")

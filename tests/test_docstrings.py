@@ -1,4 +1,4 @@
-"""Every example in a public docstring and in docs/ runs."""
+"""Every example in a docstring and in docs/ runs, and docstrings begin with a verb or a noun."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import importlib
 from pathlib import Path
 
 import pytest
+
+from benchmarks.words import headless_docstrings
 
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
 ROOT = Path(__file__).resolve().parent.parent
@@ -33,3 +35,8 @@ def test_docstring_examples(name: str) -> None:
 def test_document_examples(path: Path) -> None:
     result = doctest.testfile(str(path), module_relative=False, optionflags=OPTIONS)
     assert result.failed == 0
+
+
+@pytest.mark.parametrize("package", ["ascend_graph", "codegen"])
+def test_docstrings_begin_with_a_verb_or_a_noun(package: str) -> None:
+    assert headless_docstrings(package) == [], "write 'Return …' for a function, a noun first for a class or a module"

@@ -5,15 +5,31 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import ascend_graph.codegen
 import pytest
 
 import ascend_graph
+from ascend_graph.former_names import FORMER_NAMES
 
-WITHOUT_TORCH = ["ascend_graph", "ascend_graph.prototypes", "ascend_graph.aclnn", "ascend_graph.binding", "ascend_graph.sources", "ascend_graph.headers", "ascend_graph.shapes", "ascend_graph.gradients", "ascend_graph.codegen", "ascend_graph.cli", "ascend_graph.eager", "ascend_graph.host"]  # fmt: skip
-WITH_TORCH = ["registration", "eager.operators", "checks", "raw_ops", "host.engine", "host.package"]
+WITHOUT_TORCH = [
+    "ascend_graph",
+    "ascend_graph.prototypes",
+    "ascend_graph.aclnn",
+    "ascend_graph.binding",
+    "ascend_graph.sources",
+    "ascend_graph.headers",
+    "ascend_graph.adoption",
+    "ascend_graph.shapes",
+    "ascend_graph.autograd",
+    "ascend_graph.codegen",
+    "ascend_graph.cli",
+    "ascend_graph.eager",
+    "ascend_graph.host",
+]
+WITH_TORCH = ["registration", "eager.operators", "checks", "raw_ops", "host.runtime.engine", "host.packages.load"]
 
 
 @pytest.mark.parametrize("module", WITHOUT_TORCH)
@@ -30,21 +46,54 @@ def test_can_be_imported_first(module: str) -> None:
     assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.parametrize("name", FORMER_NAMES)
+def test_former_names_are_imported_with_a_warning(name: str) -> None:
+    code = f"import warnings; warnings.simplefilter('error'); import {name}"
+    refused = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert f"DeprecationWarning: {name} is deprecated: import {FORMER_NAMES[name]}" in refused.stderr
+    today = import_module(FORMER_NAMES[name])
+    with pytest.warns(DeprecationWarning, match=name):
+        former = import_module(name)
+    public = next(value for value in getattr(today, "__all__", vars(today)) if not value.startswith("_"))
+    assert getattr(former, public) is getattr(today, public)
+
+
 #: The packages and modules of this one, each above those that may import it, as docs/architecture.md draws them. The first
 #: ones are read without torch; what they import of it, functions import that are given something of torch's.
-WITHOUT = ["errors", "sources", "prototypes", "aclnn", "shapes", "binding", "gradients", "headers"]
+WITHOUT = [
+    "errors",
+    "former_names",
+    "lazy",
+    "tables",
+    "processors",
+    "environment",
+    "stand_ins",
+    "sources",
+    "prototypes",
+    "aclnn",
+    "shapes",
+    "binding",
+    "headers",
+    "adoption",
+]
 ORDER = [
     *WITHOUT,
     "versions",
     "compilation",
+    "workers",
     "raw_ops",
     "dispatch",
     "eager",
     "inference",
+    "autograd",
     "registration",
+    "packages",
     "codegen",
     "host",
+    "doctor",
     "checks",
+    "pictures",
+    "selftest",
     "cli",
 ]
 
@@ -80,3 +129,28 @@ def test_imports_go_one_way(package: str) -> None:
                     assert ORDER.index(used) <= ORDER.index(package), f"{path} imports {name}"
                 if root in ("torch", "torch_npu"):
                     assert package not in WITHOUT or node in inside, f"{path} imports {name}"
+
+
+#: What may know the inside of the host runtime: the command line, and what a process is told of by its environment.
+_INSIDERS = ("cli", "host", "environment")
+
+
+def test_nothing_outside_imports_the_inside_of_the_host_runtime() -> None:
+    inside = [
+        f"{path.name}: {name}"
+        for package, paths in _places().items()
+        if package not in _INSIDERS
+        for path in paths
+        for node in ast.walk(ast.parse(path.read_text()))
+        for name in ([node.module] if isinstance(node, ast.ImportFrom) else [])
+        if name is not None and name.startswith("ascend_graph.host.")
+    ]
+    assert inside == []
+
+
+@pytest.mark.parametrize("module", ["host.runtime.engine", "host.packages.load", "host.packages.output_specs"])
+def test_what_runs_graphs_imports_no_code_generator(module: str) -> None:
+    code = (
+        f"import sys, ascend_graph.{module}; print([m for m in sys.modules if m in ('ascend_graph.codegen', 'jinja2')])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

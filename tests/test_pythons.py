@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import ascend_graph.codegen
@@ -22,7 +23,7 @@ DEPENDENCIES = ["jinja2", "markupsafe", "click", "rich", "pygments", "markdown_i
 PROGRAM = f"""
 import pathlib, sys, tempfile
 import ascend_graph
-from ascend_graph.codegen.eager_project import generate_project
+from ascend_graph.codegen.eager_library.project import generate_project
 from ascend_graph.codegen.raw_op_module import raw_op_module
 from ascend_graph.cli import main
 
@@ -31,7 +32,8 @@ prototype = ascend_graph.find_prototype("AddCustom")
 relation = ascend_graph.parse_relation("x[..., m, k], w[k, n] -> y[..., m, n]")
 assert str(relation)
 directory = pathlib.Path(tempfile.mkdtemp())
-project = generate_project(directory / "my_ops", [pathlib.Path({str(HEADER)!r})], shapes={{"AddCustom": "x[*s], y[*s] -> z[*s]"}})
+shapes = {{"AddCustom": "x[*s], y[*s] -> z[*s]"}}
+project = generate_project(directory / "my_ops", [pathlib.Path({str(HEADER)!r})], shapes=shapes)
 assert len(project.written) > 10
 compile((directory / "my_ops/my_ops/_generated.py").read_text(), "generated", "exec")
 assert not any(name.partition(".")[0] == "torch" for name in sys.modules)
@@ -53,7 +55,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("site")
     package = directory / "ascend_graph"
     package.mkdir()
-    for path in Path(ascend_graph.__file__).parent.glob("*.py"):
+    for path in filter(Path.is_file, Path(ascend_graph.__file__).parent.iterdir()):
         (package / path.name).symlink_to(path)
     for name in [*(path.parent.name for path in Path(ascend_graph.__file__).parent.glob("*/__init__.py")), "codegen"]:
         (package / name).mkdir()
@@ -68,6 +70,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert spec is not None
         assert spec.origin is not None
         (directory / name).symlink_to(Path(spec.origin).parent)
+    # Pythons before 3.11 need tomli; this one has pip's, whose import setuptools would watch.
+    (directory / "tomli").symlink_to(Path(sysconfig.get_path("purelib")) / "pip/_vendor/tomli")
     return directory
 
 

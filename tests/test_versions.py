@@ -1,4 +1,5 @@
-"""What is said of an installation of torch and torch_npu: which go on, which are refused, and how C++ is compiled for them."""
+"""What is said of an installation of torch and torch_npu: which go on, which are refused, and how C++ is compiled
+for them."""
 
 from __future__ import annotations
 
@@ -53,12 +54,17 @@ def test_another_post_release_is_a_remark(tmp_path: Path) -> None:
     [
         (
             [("torch", "2.13.0", None, "13.0"), ("torch_npu", "2.13.0", None, None)],
-            "torch is built for CUDA 13.0; torch_npu loads beside PyTorch's CPU build only. Install that: "
-            "pip install --force-reinstall torch==2.13.0+cpu",
+            (
+                "torch is built for CUDA 13.0; torch_npu loads only with PyTorch's CPU build. Install that: "
+                "pip install --force-reinstall torch==2.13.0+cpu"
+            ),
         ),
         (
             [("torch", "2.14.0+cpu", None, None), ("torch_npu", "2.13.0", None, None)],
-            "torch_npu 2.13.0 is made for torch 2.13.0, and torch 2.14.0+cpu is installed; install that: pip install torch==2.13.0",
+            (
+                "torch_npu 2.13.0 is made for torch 2.13.0, and torch 2.14.0+cpu is installed; "
+                "install that: pip install torch==2.13.0"
+            ),
         ),
         (
             [("torch", "2.13.0+cpu", "2.14.0", None), ("torch_npu", "2.13.0", None, None)],
@@ -104,8 +110,11 @@ def test_the_launcher_says_it(tmp_path: Path) -> None:
     install(tmp_path, "torch_npu", "2.13.0")
     result = subprocess.run(
         [sys.executable, "-m", "ascend_graph.host", "--force", "-c", "pass"],
-        capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(tmp_path)},
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+    )
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr.startswith("ascend_graph.host: torch_npu 2.13.0 is made for torch 2.13.0")
 

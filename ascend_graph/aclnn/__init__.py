@@ -1,4 +1,7 @@
-"""C headers → immutable aclnn functions, and the catalog of those a process knows. Pure Python: no torch, no compiler."""
+"""Parser from C headers to immutable aclnn functions, and the process's catalog of them.
+
+Pure Python: no torch, no compiler.
+"""
 
 from ascend_graph.aclnn.catalog import (
     AclnnCatalog,
@@ -10,7 +13,7 @@ from ascend_graph.aclnn.catalog import (
     load_aclnn,
     process_catalog,
 )
-from ascend_graph.aclnn.model import AclnnFunction, AclnnParameter, CType, Direction, Value
+from ascend_graph.aclnn.model import AclnnFunction, AclnnParameter, CType, Direction, ValueKind
 from ascend_graph.aclnn.parser import AclnnResult, parse_file, parse_text
 
 __all__ = [
@@ -23,7 +26,7 @@ __all__ = [
     "ConflictingDeclarationsError",
     "Direction",
     "UnknownFunctionError",
-    "Value",
+    "ValueKind",
     "find_aclnn",
     "header_directories",
     "load_aclnn",

@@ -1,4 +1,7 @@
-"""The aclnn functions a process knows: those of loaded headers, and those of installed ones, which are read when asked for."""
+"""Catalog of the aclnn functions that a process knows.
+
+It holds the functions of loaded headers, and those of installed headers, which are read on demand.
+"""
 
 from __future__ import annotations
 
@@ -10,41 +13,42 @@ import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from ascend_graph.aclnn.declaration import FIRST_PHASE
 from ascend_graph.aclnn.model import AclnnFunction
-from ascend_graph.aclnn.parser import FIRST_PHASE, AclnnResult, merge_results, parse_file, parse_text
+from ascend_graph.aclnn.parser import AclnnResult, merge_results, parse_file, parse_text
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.sources import Diagnostic, Severity
-from ascend_graph.sources.installed import custom_packages, existing
+from ascend_graph.sources.installed import custom_packages, existing, inside, modified
 from ascend_graph.sources.reading import HEADER_SUFFIXES, Reader
 
 _VERSION = re.compile(r"v\d+\Z")
-#: A header may be named after a family of functions; a shorter name of one says nothing.
+#: Minimum length of a family name: a header may be named after a family of functions.
 _SHORTEST_FAMILY = 3
 
 
 class UnknownFunctionError(AscendGraphError, LookupError):
-    """No header that was loaded or is installed declares the function."""
+    """Unknown function: no loaded or installed header declares it."""
 
 
 class AclnnWarning(UserWarning):
-    """Part of an explicitly loaded source was lost, or it declares no aclnn function."""
+    """Warning about an explicitly loaded source: part was lost, or it declares no aclnn function."""
 
 
 class ConflictingDeclarationsError(AscendGraphError):
-    """Two headers declare one function differently, so that nothing says what it takes; both are shown."""
+    """Two different declarations of one function, so its parameters are ambiguous; the error shows both."""
 
 
 def header_directories(environment: Mapping[str, str] | None = None) -> tuple[Path, ...]:
-    """Where installed headers are: those of the custom operator packages, then CANN's own."""
+    """Return the directories of installed headers: custom operator packages first, then CANN's own."""
     environment = os.environ if environment is None else environment
-    candidates = [package / "op_api" / "include" for package in custom_packages(environment)]
+    candidates = inside(custom_packages(environment), "op_api", "include")
     if environment.get("ASCEND_HOME_PATH"):
-        candidates.append(Path(environment["ASCEND_HOME_PATH"]) / "include" / "aclnnop")
+        candidates += (Path(environment["ASCEND_HOME_PATH"]) / "include" / "aclnnop",)
     return existing(candidates)
 
 
 def is_text(source: str) -> bool:
-    """Whether a string is a header's text and not a path: it has several lines or a bracket."""
+    """Return whether a string is the text of a header, not a path: it has several lines or a bracket."""
     return "\n" in source or "(" in source
 
 
@@ -57,28 +61,29 @@ _READER = Reader(
     lambda diagnostic: AclnnResult(diagnostics=(diagnostic,)),
     "an aclnn header, a directory, or a text",
 )
-#: Read a text, a file, or all headers of a directory; see :meth:`~ascend_graph.sources.reading.Reader.read`.
+#: Reader of a text, a file, or all headers of a directory; see :meth:`~ascend_graph.sources.reading.Reader.read`.
 read_functions = _READER.read
-#: The headers below a directory, in the order of their names.
+#: Iterator over the headers under a directory, in name order.
 header_files = _READER.files
 
 
 class AclnnCatalog:
     """aclnn functions by name. All methods may be called from any thread.
 
-    Declarations that agree count as one. Of different ones nothing can be chosen: a function called with the parameters
-    of another declaration corrupts memory. Such a function is refused, with both declarations, until one of the headers is
-    loaded explicitly: loaded headers go before installed ones. Loading a file again replaces what was read from it.
+    Declarations that agree count as one. The catalog never chooses between different ones: a call with the parameters
+    of another declaration corrupts memory. It rejects such a function, and shows both declarations, until one of the
+    headers is loaded explicitly: loaded headers come before installed ones. Loading a file again replaces its
+    functions.
     """
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        #: By name, the declarations of loaded sources; texts have no file.
+        #: The declarations of loaded sources by name; those of a text do not have a file.
         self._loaded: dict[str, list[AclnnFunction]] = {}
         self._loaded_diagnostics: list[Diagnostic] = []
-        #: The directories that were looked at, and when each was changed then.
+        #: The searched directories with their modification times at that moment.
         self._looked_at: dict[Path, int] | None = None
-        #: The installed headers by the normalized end of their names; what was read of them, and when each was changed then.
+        #: The installed headers by normalized name. ``_read`` holds their results and modification times.
         self._headers: dict[str, list[Path]] = {}
         self._read: dict[Path, tuple[int, AclnnResult]] = {}
 
@@ -87,17 +92,20 @@ class AclnnCatalog:
 
         Raises:
             SourceError: the path cannot be read.
-            ConflictingDeclarationsError: the source declares a function in two ways. Nothing is added.
+            ConflictingDeclarationsError: a header or a text declares a function in two ways. Nothing is added.
 
-        An ``AclnnWarning`` tells of declarations that could not be read, and of a source that has none.
+        An ``AclnnWarning`` reports unreadable declarations, and a source that has none. It also reports a function that the
+        headers of a directory declare in two ways: the others are added, and asking for that one is an error.
         """
         result = read_functions(source)
         by_name: dict[str, list[AclnnFunction]] = {}
         for function in result.functions:
             by_name.setdefault(function.name, []).append(function)
-        for functions in by_name.values():
-            _only(functions)
+        conflicts = _conflicts(by_name)
+        if conflicts and ((isinstance(source, str) and is_text(source)) or not Path(source).is_dir()):
+            raise conflicts[0]
         errors = [str(diagnostic) for diagnostic in result.diagnostics if diagnostic.severity is Severity.ERROR]
+        errors += map(str, conflicts)
         if errors or not result.functions:
             warnings.warn("\n".join(errors) or nothing_in(source), AclnnWarning, stacklevel=3)
         with self._lock:
@@ -110,10 +118,9 @@ class AclnnCatalog:
         return result
 
     def find(self, name: str) -> AclnnFunction:
-        """The function of that name.
+        """Return the function of that name.
 
-        Of the installed headers those are read whose names say that they may declare it; the others only if none of them
-        does.
+        Installed headers with a matching name are read first, the others only if none of those declares the function.
 
         Raises:
             UnknownFunctionError: no header declares it; the message names those with a similar name.
@@ -126,7 +133,7 @@ class AclnnCatalog:
             raise UnknownFunctionError(self._unknown(name))
 
     def get(self, name: str) -> AclnnFunction | None:
-        """The function of that name, or None where no header declares it.
+        """Return the function of that name, or None if no header declares it.
 
         Raises:
             ConflictingDeclarationsError: headers declare it differently.
@@ -136,25 +143,19 @@ class AclnnCatalog:
             return _only(functions) if functions else None
 
     def installed(self, name: str) -> tuple[AclnnFunction, ...]:
-        """The declarations of a function in the installed headers, whatever is loaded."""
+        """Return the declarations of a function in the installed headers; loaded ones do not matter."""
         with self._lock:
             return tuple(self._installed(name))
 
     @property
-    def headers_read(self) -> tuple[Path, ...]:
-        """The installed headers that were read so far."""
-        with self._lock:
-            return tuple(self._read)
-
-    @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """All remarks on what was read so far."""
+        """All diagnostics so far, of loaded sources and installed headers."""
         with self._lock:
             installed = [diagnostic for _, result in self._read.values() for diagnostic in result.diagnostics]
             return (*self._loaded_diagnostics, *installed)
 
     def clear(self) -> None:
-        """Forget everything; installed headers are read again when they are needed."""
+        """Forget everything; installed headers are read again when needed."""
         with self._lock:
             self._loaded.clear()
             self._loaded_diagnostics.clear()
@@ -180,8 +181,8 @@ class AclnnCatalog:
         return self._declarations(name, [path for path in rest if _mentions(path, mentioned)])
 
     def _look(self) -> None:
-        """Look where the environment says that headers are, if that or a directory is not as it was."""
-        directories = {directory: _changed(directory) for directory in header_directories()}
+        """Search the header directories again if their list or one of their modification times has changed."""
+        directories = {directory: modified(directory) for directory in header_directories()}
         if directories == self._looked_at:
             return
         self._headers.clear()
@@ -195,7 +196,7 @@ class AclnnCatalog:
     def _declarations(self, name: str, paths: Iterable[Path]) -> list[AclnnFunction]:
         found = []
         for path in paths:
-            changed = _changed(path)
+            changed = modified(path)
             if path not in self._read or self._read[path][0] != changed:
                 self._read[path] = changed, _READER.read_or_report(path)
             found += [function for function in self._read[path][1].functions if function.name == name]
@@ -219,15 +220,8 @@ class AclnnCatalog:
 
 
 def _stem(name: str) -> str:
-    """``aclnnAddRmsNorm`` and ``aclnn_add_rms_norm`` as ``addrmsnorm``."""
+    """Return ``aclnnAddRmsNorm`` and ``aclnn_add_rms_norm`` as ``addrmsnorm``."""
     return name.removeprefix("aclnn").replace("_", "").lower()
-
-
-def _changed(path: Path) -> int:
-    try:
-        return path.stat().st_mtime_ns
-    except OSError:
-        return 0
 
 
 def _mentions(path: Path, text: bytes) -> bool:
@@ -237,11 +231,22 @@ def _mentions(path: Path, text: bytes) -> bool:
         return False
 
 
+def _conflicts(by_name: Mapping[str, list[AclnnFunction]]) -> list[ConflictingDeclarationsError]:
+    """Return an error for each function that is declared in two ways."""
+    found = []
+    for functions in by_name.values():
+        try:
+            _only(functions)
+        except ConflictingDeclarationsError as error:
+            found.append(error)
+    return found
+
+
 def _only(functions: list[AclnnFunction]) -> AclnnFunction:
-    """The one declaration of a function.
+    """Return the one declaration of a function.
 
     Raises:
-        ConflictingDeclarationsError: there are several that differ.
+        ConflictingDeclarationsError: several declarations differ.
     """
     first = functions[0]
     other = next((function for function in functions if not function.agrees_with(first)), None)
@@ -259,7 +264,7 @@ process_catalog = AclnnCatalog()
 
 
 def nothing_in(source: str | Path) -> str:
-    """That a source declares no aclnn function, and what was looked for in it."""
+    """Return the message that a source declares no aclnn function, with what the search covered."""
     if isinstance(source, str) and is_text(source):
         return f"the text declares no aclnn function: it has no aclnn…{FIRST_PHASE}(…)"
     path = Path(source)
@@ -276,7 +281,8 @@ def load_aclnn(source: str | Path) -> AclnnResult:
 
     Raises:
         SourceError: the path cannot be read.
-        ConflictingDeclarationsError: the source declares a function in two ways.
+        ConflictingDeclarationsError: a header or a text declares a function in two ways. Of a directory the other
+            functions are added, with an ``AclnnWarning``.
 
     >>> load_aclnn('''
     ... aclnnStatus aclnnReluExampleGetWorkspaceSize(const aclTensor *x, const aclTensor *out, uint64_t *workspaceSize,
@@ -291,7 +297,7 @@ def load_aclnn(source: str | Path) -> AclnnResult:
 
 
 def find_aclnn(name: str) -> AclnnFunction:
-    """An aclnn function, of a header that was loaded or is installed.
+    """Return an aclnn function of a loaded or installed header.
 
     Raises:
         UnknownFunctionError: no header declares it; the message names those with a similar name.

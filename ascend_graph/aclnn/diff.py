@@ -1,17 +1,17 @@
-"""What changed between two sets of aclnn functions, and whether callers break."""
+"""Differences between two sets of aclnn functions, with their effect on callers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from ascend_graph.aclnn.model import AclnnFunction
-from ascend_graph.sources.change import Change, Effect
+from ascend_graph.sources.change import Effect, SourceChange
 
 
-def compare(old: Iterable[AclnnFunction], new: Iterable[AclnnFunction]) -> list[Change]:
-    """The changes from ``old`` to ``new``, by name; of several declarations of a function the first counts.
+def compare(old: Iterable[AclnnFunction], new: Iterable[AclnnFunction]) -> list[SourceChange]:
+    """Return the changes from ``old`` to ``new``, sorted by name; the first declaration of a function counts.
 
-    Whatever is called with other parameters than before breaks its callers, who pass them by position.
+    A change of parameters breaks the callers, because they pass parameters by position.
 
     >>> from ascend_graph.aclnn import parse_text
     >>> text = "int aclnnAbsGetWorkspaceSize(const aclTensor *x, aclTensor *out, uint64_t *size, aclOpExecutor **e);"
@@ -21,14 +21,14 @@ def compare(old: Iterable[AclnnFunction], new: Iterable[AclnnFunction]) -> list[
     breaks parameter 2 is new: double p
     """
     before, after = _by_name(old), _by_name(new)
-    changes: list[Change] = []
+    changes: list[SourceChange] = []
     for name in sorted(before.keys() | after.keys()):
         if name not in after:
-            changes.append(Change(name, Effect.BREAKS, "the function is gone"))
+            changes.append(SourceChange(name, Effect.BREAKS, "the function is gone"))
         elif name not in before:
-            changes.append(Change(name, Effect.EXTENDS, "the function is new"))
+            changes.append(SourceChange(name, Effect.EXTENDS, "the function is new"))
         elif before[name] != after[name]:
-            changes += (Change(name, effect, text) for effect, text in _changes(before[name], after[name]))
+            changes += (SourceChange(name, effect, text) for effect, text in _changes(before[name], after[name]))
     return changes
 
 

@@ -1,4 +1,4 @@
-"""aclnn functions as the JSON of the command line."""
+"""JSON form of aclnn functions, for the command line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ascend_graph.aclnn.model import AclnnFunction
 
 
 def function_as_json(function: AclnnFunction) -> dict[str, Any]:
-    """One function; ``parameters`` are those before ``workspaceSize`` and ``executor``.
+    """Return one function as JSON data; ``parameters`` excludes ``workspaceSize`` and ``executor``.
 
     >>> from ascend_graph.aclnn import parse_text
     >>> text = "int aclnnFooGetWorkspaceSize(const aclTensor *xOptional, aclTensor *out, uint64_t *size, aclOpExecutor **e);"

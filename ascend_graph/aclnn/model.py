@@ -1,4 +1,4 @@
-"""An aclnn function as its header declares it, as an immutable value."""
+"""Immutable model of an aclnn function as its header declares it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 
 class Direction(enum.Enum):
-    """Whether a function reads or writes a parameter, as far as the header says."""
+    """Direction of a parameter as the header states it: read, written, or both."""
 
     IN = "in"
     OUT = "out"
@@ -15,8 +15,8 @@ class Direction(enum.Enum):
     INOUT = "inout"
 
 
-class Value(enum.Enum):
-    """What a parameter's value is."""
+class ValueKind(enum.Enum):
+    """Kind of a parameter's value."""
 
     TENSOR = "a tensor"
     TENSOR_LIST = "a list of tensors"
@@ -32,22 +32,22 @@ class Value(enum.Enum):
     DTYPE = "a dtype"
     #: Host memory that the function writes: ``int64_t *``, ``aclIntArray **``.
     HOST_OUTPUT = "host memory that is written"
-    #: Nothing that a call can be made with here.
+    #: A type that we cannot call with.
     OTHER = "of another type"
 
 
 @dataclass(frozen=True, slots=True)
 class CType:
-    """The C type of a parameter, ``const`` of the value itself left out."""
+    """C type of a parameter, without ``const`` of the value itself."""
 
     #: The name of the innermost type, ``aclTensor`` or ``unsigned long``.
     base: str
     pointers: int = 0
-    #: Whether what is pointed at is const.
+    #: True if the pointee is const.
     const: bool = False
 
     def __str__(self) -> str:
-        """The type as C writes it.
+        """Return the type as C writes it.
 
         >>> str(CType("aclTensor", 1, True)), str(CType("int64_t"))
         ('const aclTensor *', 'int64_t')
@@ -55,46 +55,46 @@ class CType:
         return f"{'const ' if self.const else ''}{self.base}{' ' + '*' * self.pointers if self.pointers else ''}"
 
     @property
-    def value(self) -> Value:
-        """What a value of the type is."""
+    def value(self) -> ValueKind:
+        """Kind of a value of this type."""
         if self.pointers == 0:
-            return _VALUES.get(self.base, Value.OTHER)
+            return _VALUES.get(self.base, ValueKind.OTHER)
         if self.pointers == 1 and self.base in _OBJECTS:
             return _OBJECTS[self.base]
         if self.pointers == 1 and self.base == "char":
-            return Value.STRING
+            return ValueKind.STRING
         pointee = self.pointers == 1 and self.base in _VALUES
         if not self.const and (pointee or (self.pointers == 2 and self.base in _ARRAYS)):
-            return Value.HOST_OUTPUT
-        return Value.OTHER
+            return ValueKind.HOST_OUTPUT
+        return ValueKind.OTHER
 
     @property
     def width(self) -> int:
-        """The bytes of a number or a bool of this type; 0 for any other."""
+        """Bytes of a number or a bool of this type; 0 for any other."""
         return _WIDTHS.get(self.base, 0) if self.pointers == 0 else 0
 
     @property
     def canonical(self) -> CType:
-        """The type under the one name that all its names stand for."""
+        """Same type under its canonical name."""
         return replace(self, base=_CANONICAL.get(self.base, self.base))
 
     @property
     def pointee(self) -> CType:
-        """The type that this one points at."""
+        """Type that this pointer points to."""
         return CType(self.base, self.pointers - 1)
 
 
 _OBJECTS = {
-    "aclTensor": Value.TENSOR,
-    "aclTensorList": Value.TENSOR_LIST,
-    "aclScalar": Value.SCALAR,
-    "aclScalarList": Value.SCALAR_LIST,
-    "aclIntArray": Value.INTS,
-    "aclFloatArray": Value.FLOATS,
-    "aclBoolArray": Value.BOOLS,
+    "aclTensor": ValueKind.TENSOR,
+    "aclTensorList": ValueKind.TENSOR_LIST,
+    "aclScalar": ValueKind.SCALAR,
+    "aclScalarList": ValueKind.SCALAR_LIST,
+    "aclIntArray": ValueKind.INTS,
+    "aclFloatArray": ValueKind.FLOATS,
+    "aclBoolArray": ValueKind.BOOLS,
 }
 _ARRAYS = frozenset({"aclIntArray", "aclFloatArray", "aclBoolArray", "int64_t", "uint64_t", "float", "bool"})
-#: Of LP64, the data model of all systems that CANN runs on.
+#: Widths in LP64, the data model of all systems that CANN runs on.
 _WIDTHS = {
     **{f"{sign}int{bits}_t": bits // 8 for sign in ("", "u") for bits in (8, 16, 32, 64)},
     **{"signed char": 1, "unsigned char": 1, "short": 2, "unsigned short": 2, "int": 4, "unsigned int": 4},
@@ -112,11 +112,11 @@ _CANONICAL = {
     },
     **{"long long": "int64_t", "unsigned long long": "uint64_t"},
 }
-_VALUES = dict.fromkeys(_WIDTHS, Value.INT) | {
-    "float": Value.FLOAT,
-    "double": Value.FLOAT,
-    "bool": Value.BOOL,
-    "aclDataType": Value.DTYPE,
+_VALUES = dict.fromkeys(_WIDTHS, ValueKind.INT) | {
+    "float": ValueKind.FLOAT,
+    "double": ValueKind.FLOAT,
+    "bool": ValueKind.BOOL,
+    "aclDataType": ValueKind.DTYPE,
 }
 
 
@@ -127,18 +127,18 @@ class AclnnParameter:
     name: str
     type: CType
     direction: Direction = Direction.IN
-    #: Whether it may be null, or has a default.
+    #: True if it may be null, or has a default.
     optional: bool = False
     #: The default argument as the header writes it; empty without one.
     default: str = ""
 
     @property
-    def value(self) -> Value:
-        """What its value is."""
+    def value(self) -> ValueKind:
+        """Kind of the parameter's value."""
         return self.type.value
 
     def __str__(self) -> str:
-        """The parameter as C declares it."""
+        """Return the parameter as C declares it."""
         text = str(self.type)
         return f"{text}{'' if text.endswith('*') else ' '}{self.name}"
 
@@ -147,13 +147,13 @@ class AclnnParameter:
 class AclnnFunction:
     """The two C functions ``<name>GetWorkspaceSize`` and ``<name>``.
 
-    Two functions are equal when they are declared alike, wherever; ``parameters`` are those before ``workspaceSize`` and
+    Functions are equal if their declarations are, in whatever file. ``parameters`` excludes ``workspaceSize`` and
     ``executor``, which end every first phase.
     """
 
     name: str
     parameters: tuple[AclnnParameter, ...] = ()
-    #: Whether the header declares the second phase too.
+    #: True if the header also declares the second phase.
     has_second_phase: bool = field(default=True, compare=False)
     doc: str = field(default="", compare=False)
     file: str = field(default="", compare=False)
@@ -161,15 +161,18 @@ class AclnnFunction:
 
     @property
     def place(self) -> str:
-        """``file:line`` of the declaration, for messages."""
+        """Position of the declaration as ``file:line``, for messages."""
         return f"{self.file or '<text>'}:{self.line}"
 
     def parameter(self, name: str) -> AclnnParameter | None:
-        """The parameter of that name."""
+        """Return the parameter of that name, or None."""
         return next((parameter for parameter in self.parameters if parameter.name == name), None)
 
     def agrees_with(self, other: AclnnFunction) -> bool:
-        """Whether a call is the same by either declaration: case and underscores in names, and ``const``, make no difference."""
+        """Return whether both declarations describe the same call.
+
+        Case and underscores in names, and ``const``, make no difference.
+        """
         return len(self.parameters) == len(other.parameters) and all(
             a.direction is b.direction
             and a.name.replace("_", "").lower() == b.name.replace("_", "").lower()
@@ -178,7 +181,7 @@ class AclnnFunction:
         )
 
     def __str__(self) -> str:
-        """The first phase without its last two parameters.
+        """Return the first phase without its last two parameters.
 
         >>> print(AclnnFunction("aclnnAbs", (AclnnParameter("self", CType("aclTensor", 1, True)),)))
         aclnnAbs(const aclTensor *self)

@@ -1,7 +1,7 @@
-"""Which parameters of an aclnn function are written, and which may be left out: what types, names and comments say.
+"""Directions and optionality of aclnn parameters, inferred from types, names and comments.
 
-No header says it all: outputs are often documented as ``[in]``, generated functions have const outputs, and const is
-missing on some inputs. Where a prototype declares the operator, the binding goes by that.
+Headers are incomplete: outputs are often documented as ``[in]``, generated functions have const outputs, and some
+inputs lack const. If a prototype declares the operator, the binding uses that.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ascend_graph.aclnn.model import AclnnParameter, Direction, Value
+from ascend_graph.aclnn.model import AclnnParameter, Direction, ValueKind
 
 _OPTIONAL = re.compile(r"(?:[a-z0-9_]Optional|_optional)(?:Ref|Out)?\d*\Z")
 _REF = re.compile(r"(?:[a-z0-9]Ref|_ref|\Aref)(?:Optional)?\Z")
@@ -17,11 +17,11 @@ _OUT = re.compile(r"(?:out|Out|\w*[A-Za-z0-9]Out|\w+_out)\d*(?:Optional)?\Z")
 _GRADIENT = re.compile(r"\A(?:grad|d)(?=[A-Z_])|\Agrad")
 _DOCUMENTED = re.compile(r"[@\\]param\s*\[\s*(in|out|in\s*,?\s*out|out\s*,\s*in)\s*\]\s*(\w+)", re.IGNORECASE)
 _GENERATED = re.compile(r"^[ \t*]*(\w+)[ \t]*:[ \t]*optional\b", re.MULTILINE)
-_TENSORS = (Value.TENSOR, Value.TENSOR_LIST)
+_TENSORS = (ValueKind.TENSOR, ValueKind.TENSOR_LIST)
 
 
 def documented(comment: str) -> dict[str, Direction]:
-    """What a comment says of parameters.
+    """Return the direction that a comment gives for each documented parameter.
 
     >>> documented("@param [in] x: read.  @param[in, out] cacheRef  @param [out] y")["cacheRef"]
     <Direction.INOUT: 'inout'>
@@ -34,12 +34,12 @@ def documented(comment: str) -> dict[str, Direction]:
 
 
 def documented_optional(comment: str) -> frozenset[str]:
-    """The parameters of which msOpGen's comment says ``name : optional``."""
+    """Return the parameters that msOpGen's comment marks as ``name : optional``."""
     return frozenset(_GENERATED.findall(comment))
 
 
 def is_optional(name: str) -> bool:
-    """Whether a name says that the parameter may be null.
+    """Return whether the name marks a parameter that may be null.
 
     >>> [is_optional(name) for name in ("biasOptional", "bias_optional", "cacheOptionalRef", "options")]
     [True, True, True, False]
@@ -48,7 +48,7 @@ def is_optional(name: str) -> bool:
 
 
 def is_output_name(name: str) -> bool:
-    """Whether a name says that the parameter is an output.
+    """Return whether the name marks an output.
 
     >>> [is_output_name(name) for name in ("out", "yOut", "values_out", "out1", "layout", "gradOutput", "output")]
     [True, True, True, True, False, False, False]
@@ -57,7 +57,7 @@ def is_output_name(name: str) -> bool:
 
 
 def is_reference_name(name: str) -> bool:
-    """Whether a name says that the parameter is read and written.
+    """Return whether the name marks a parameter that is read and written.
 
     >>> [is_reference_name(name) for name in ("selfRef", "varRef", "href", "cacheRefOptional")]
     [True, True, False, True]
@@ -66,7 +66,7 @@ def is_reference_name(name: str) -> bool:
 
 
 def directions(function: str, parameters: Sequence[AclnnParameter], comment: str) -> list[Direction]:
-    """The direction of each parameter of a function, in order."""
+    """Return the direction of each parameter of a function, in order."""
     said = documented(comment)
     found = [_by_type_and_name(parameter) for parameter in parameters]
     tensors = [n for n, parameter in enumerate(parameters) if parameter.value in _TENSORS]
@@ -79,7 +79,7 @@ def directions(function: str, parameters: Sequence[AclnnParameter], comment: str
         # The author tells what is written from what is read.
         last_read = max((n for n in undecided if parameters[n].type.const), default=-1)
         for n in undecided:
-            # Behind a writable tensor come values and then outputs again, as in BatchNorm: it is a running statistic.
+            # After a writable tensor come values and then outputs again, as in BatchNorm: it is a running statistic.
             before_values = any(
                 parameters[m].value not in _TENSORS and any(k > m for k in tensors)
                 for m in range(n + 1, len(parameters))
@@ -101,9 +101,9 @@ def directions(function: str, parameters: Sequence[AclnnParameter], comment: str
 
 
 def _by_type_and_name(parameter: AclnnParameter) -> Direction | None:
-    """What the parameter says by itself; None of a tensor of which it says nothing."""
+    """Return the direction that a parameter's type and name give, or None for an undecided tensor."""
     if parameter.value not in _TENSORS:
-        return Direction.OUT if parameter.value is Value.HOST_OUTPUT else Direction.IN
+        return Direction.OUT if parameter.value is ValueKind.HOST_OUTPUT else Direction.IN
     if is_reference_name(parameter.name):
         return Direction.INOUT
     if not parameter.type.const and is_output_name(parameter.name):
@@ -112,10 +112,12 @@ def _by_type_and_name(parameter: AclnnParameter) -> Direction | None:
 
 
 def _generated_outputs(parameters: Sequence[AclnnParameter], written: bool) -> list[int]:
-    """Where every tensor is const: the outputs are the last tensors, from the first of those with an output's name on.
+    """Return the positions of the outputs if every tensor is const.
 
-    Without such a name it is the last tensor, ``dx`` or ``z``, unless something else is ``written``. What a name calls an
-    optional input is none: an output that may be null is ``yOutOptional``.
+    The outputs are the last tensors, from the first of those with an output's name on.
+
+    Without such a name the output is the last tensor, ``dx`` or ``z``, unless something else is ``written``. A tensor
+    with the name of an optional input is not an output: an output that may be null is ``yOutOptional``.
     """
     end = begin = len(parameters)
     while begin and parameters[begin - 1].value in _TENSORS:

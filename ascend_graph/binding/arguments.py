@@ -1,97 +1,36 @@
-"""Bind a schema's arguments and returns to a prototype's inputs, attrs and outputs.
+"""Binding of a schema's arguments and returns to a prototype's inputs, attrs and outputs.
 
 A binding is found once, from names, and checked once. Position alone never binds an argument.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from ascend_graph.binding.bound import Argument, Binding, Conversion, Evidence, Source
-from ascend_graph.binding.dtype_ints import Numbers, is_dtype_name, used_as_dtype
+from ascend_graph.binding.binding_state import BindingState, shown
+from ascend_graph.binding.bound import Argument, Binding, Conversion, Evidence, ValueSource
+from ascend_graph.binding.dtype_ints import Numbers, is_dtype_name
 from ascend_graph.binding.dtypes import NPU_DTYPE_OFFSET, dtype_number, ge_dtype_of_number
-from ascend_graph.binding.errors import BindingError, columns
-from ascend_graph.binding.matching import only_pairs
+from ascend_graph.binding.generated_schema import OperatorSchema
+from ascend_graph.binding.matching import either_reading, only_pairs, only_readings
 from ascend_graph.binding.op_schema import ArgumentKind, OpSchema, SchemaArgument
-from ascend_graph.binding.own_schema import OperatorSchema
 from ascend_graph.binding.returns import RETURNS, ReturnSearch
-from ascend_graph.binding.synonyms import FIRST_TENSOR_NAMES, are_synonyms, likely_same, normalize, words
-from ascend_graph.prototypes import Attr, AttrType, DataType, OpPrototype, Parameter, ParameterKind
-from ascend_graph.prototypes.writer import reg_op_calls
+from ascend_graph.binding.synonyms import (
+    ENDINGS,
+    FIRST_TENSOR_NAMES,
+    are_known_synonyms,
+    differ_in_endings,
+    normalize,
+)
+from ascend_graph.binding.targets import BindingTarget, kind_of, names_of
+from ascend_graph.prototypes import Attr, AttrType, DataType, OpPrototype
 from ascend_graph.shapes import Relation
 
 _GE_DTYPE_NUMBERS = frozenset(map(int, DataType))
 
-#: The value of ``arguments=`` for what GE has nothing for, and only the shapes of outputs need.
+#: The value of ``arguments=`` for an argument that only the shapes of outputs need, and GE has nothing for.
 SHAPE_ONLY = "shape only"
-
-
-@dataclass(slots=True)
-class _Target:
-    """One input or attr of the prototype that may be fed."""
-
-    parameter: Parameter | Attr
-    index: int
-    source: Source | None = None
-
-    @property
-    def name(self) -> str:
-        return self.parameter.name
-
-    @property
-    def is_input(self) -> bool:
-        return isinstance(self.parameter, Parameter)
-
-    @property
-    def must_be_fed(self) -> bool:
-        if isinstance(self.parameter, Parameter):
-            return self.parameter.kind is not ParameterKind.OPTIONAL
-        return self.parameter.required or not self.parameter.default_known
-
-    def accepts(self, argument: SchemaArgument) -> bool:
-        if isinstance(self.parameter, Parameter):
-            return _input_accepts(self.parameter, argument)
-        return argument.kind in _ATTR_KINDS[self.parameter.type][0] and (
-            argument.list_depth in _ATTR_KINDS[self.parameter.type][1]
-        )
-
-
-_STRIDES = frozenset({"stride", "strides"})
-#: Words for what a tensor has by itself.
-_PROPERTIES = _STRIDES | {"dim", "dims", "size", "sizes", "shape", "len", "length", "rank", "numel"}
-
-_K = ArgumentKind
-_NUMBERS = (_K.INT, _K.BOOL, _K.SCALAR)
-#: What may feed an attr as it is: the kinds of an element, and the list depths. A hook makes anything of anything.
-_ATTR_KINDS: Mapping[AttrType, tuple[tuple[ArgumentKind, ...], tuple[int, ...]]] = {
-    AttrType.INT: ((*_NUMBERS, _K.DTYPE), (0,)),
-    AttrType.FLOAT: ((*_NUMBERS, _K.FLOAT), (0,)),
-    AttrType.BOOL: (_NUMBERS, (0,)),
-    AttrType.STRING: ((_K.STR,), (0,)),
-    AttrType.BYTES: ((_K.STR,), (0,)),
-    AttrType.TYPE: ((_K.DTYPE, _K.INT), (0,)),
-    AttrType.TENSOR: ((*_NUMBERS, _K.FLOAT), (0, 1)),
-    AttrType.NAMED_ATTRS: ((), ()),
-    AttrType.LIST_INT: ((*_NUMBERS, _K.DTYPE), (0, 1)),
-    AttrType.LIST_FLOAT: ((*_NUMBERS, _K.FLOAT), (0, 1)),
-    AttrType.LIST_BOOL: (_NUMBERS, (0, 1)),
-    AttrType.LIST_STRING: ((_K.STR,), (0, 1)),
-    AttrType.LIST_TYPE: ((_K.DTYPE, _K.INT), (0, 1)),
-    AttrType.LIST_TENSOR: ((), ()),
-    AttrType.LIST_LIST_INT: (_NUMBERS, (1, 2)),
-    AttrType.LIST_LIST_FLOAT: ((*_NUMBERS, _K.FLOAT), (1, 2)),
-    AttrType.LIST_NAMED_ATTRS: ((), ()),
-}
-
-
-def _input_accepts(parameter: Parameter, argument: SchemaArgument) -> bool:
-    dynamic = parameter.kind is ParameterKind.DYNAMIC
-    if argument.is_tensor:
-        return dynamic or argument.list_depth == 0
-    constant = argument.kind in (*_NUMBERS, _K.FLOAT, _K.COMPLEX) and argument.list_depth <= 1
-    return constant and not dynamic
 
 
 def bind(
@@ -108,25 +47,26 @@ def bind(
     Args:
         schema: The schema of the overload.
         prototype: The prototype of the op that it becomes.
-        arguments: What names do not settle.
+        arguments: The pairs that names do not settle.
 
             - ``"torch name": "GE name"`` renames;
-            - ``"torch name": ("GE name", hook)`` also converts each value, with a function or a table of the allowed ones;
-            - ``"torch name": Argument(…)`` says more;
+            - ``"torch name": ("GE name", hook)`` also converts each value, with a function or a table of allowed ones;
+            - ``"torch name": Argument(…)`` is the long form;
             - ``"torch name": None``: GE has nothing for the argument, which then has to stay at its default;
             - ``"torch name": "shape only"``: GE has nothing for it, and only the shapes of outputs need it;
             - ``"torch name": "GE output"`` of an argument ``Tensor(a!)``: the caller passes the output in;
-            - ``"GE name": value`` is for what the schema has not: the value of an attr or a constant input, or a function
-              of all arguments (a mapping by torch name) that computes it;
-            - ``"->": ("GE output", …)`` names the output of each return; of a return that is none, a function of all arguments
-              computes it, and None says that graphs do not have it.
-        relation: The shape relation, in the prototype's names or the schema's: it may name the outputs, and says which
-            inputs are promoted to one dtype and which attrs are dtypes.
-        own: Where the schema was made from the prototype: what it was made as. It says whose numbers of dtypes it takes.
-        complete: Whether nothing may be left over, as a converter needs it; otherwise what cannot be told is left open.
+            - ``"GE name": value`` is for an attr or a constant input that the schema lacks: its value, or a function of
+              all arguments (a mapping by torch name) that computes it;
+            - ``"->": ("GE output", …)`` names the output of each return. For a return that is not an output, write a
+              function of all arguments that computes it, or None if graphs do not have it.
+        relation: The shape relation, in the prototype's names or the schema's. It may name the outputs, and it tells
+            which inputs are promoted to one dtype and which attrs are dtypes.
+        own: The generated schema, if the schema was made from the prototype. It tells whose dtype numbers each attr
+            takes.
+        complete: If true, nothing may be left over, as for a converter; otherwise undecidable parts stay open.
 
     Raises:
-        BindingError: Something is left over or ambiguous; the message shows both signatures and the line to write.
+        BindingError: Something is left over or ambiguous; the message shows both signatures, and the line to write.
 
     >>> from ascend_graph.prototypes import parse_text
     >>> from ascend_graph.binding.op_schema import read_schema
@@ -142,37 +82,16 @@ def bind(
     return matcher.binding().with_relation(relation)
 
 
-class _Matcher:
-    """The state of one search; what is decided is never taken back."""
-
-    def __init__(
-        self,
-        schema: OpSchema,
-        prototype: OpPrototype,
-        explicit: dict[str, Any],
-        relation: Relation | None,
-        own: OperatorSchema | None,
-        complete: bool,
-    ) -> None:
-        self.schema, self.prototype, self.explicit, self.own = schema, prototype, explicit, own
-        self.complete = complete
-        self.output_names = relation.outputs if relation is not None else ()
-        self.dtype_names = used_as_dtype(relation)
-        self.inputs = [_Target(parameter, n) for n, parameter in enumerate(prototype.inputs)]
-        self.attrs = [_Target(attr, n) for n, attr in enumerate(prototype.attrs)]
-        self.targets = [*self.inputs, *self.attrs]
-        self.open = list(range(len(schema.arguments)))
-        self.ignored: list[int] = []
-        self.shape_only: list[int] = []
-        #: The outputs that the caller passes in, by the argument.
-        self.passed_in: dict[int, tuple[int, Evidence]] = {}
+class _Matcher(BindingState):
+    """State of one search; decisions are never revised."""
 
     def binding(self) -> Binding:
         self.take_explicit()
         self.match(lambda a, t: a.name == t.name, Evidence.SAME_NAME)
-        self.match(lambda a, t: normalize(a.name) == normalize(t.name), Evidence.NORMALIZED)
+        self.match_alike(lambda a, b: normalize(a) == normalize(b), Evidence.NORMALIZED)
+        self.match_alike(differ_in_endings, Evidence.ENDING)
         self.match_first_tensor()
-        self.match(lambda a, t: are_synonyms(a.name, t.name), Evidence.SYNONYM)
+        self.match(lambda a, t: are_known_synonyms(a.name, t.name), Evidence.SYNONYM)
         self.match_passed_in()
         doubts = self.doubts() if self.complete else ()
         if self.complete:
@@ -210,7 +129,7 @@ class _Matcher:
             doubts=doubts,
         )
 
-    def is_copied(self, name: str, source: Source, written: set[int]) -> bool:
+    def is_copied(self, name: str, source: ValueSource, written: set[int]) -> bool:
         if source.copy is not None:
             return source.copy
         return name in self.prototype.in_place and source.argument not in written
@@ -258,12 +177,14 @@ class _Matcher:
             self.pass_in(position, names.index(name), Evidence.EXPLICIT)
             return
         if not candidates:
-            raise self.refuse(f"{self.prototype.op_type} has no input or attr {name!r}; it has {_names(self.targets)}")
+            raise self.refuse(
+                f"{self.prototype.op_type} has no input or attr {name!r}; it has {names_of(self.targets)}"
+            )
         # A name that is both an input and an attr: tensors go to the input.
         candidates.sort(key=lambda target: target.is_input != argument.is_tensor)
         target = candidates[0]
         if wanted.convert is None and not target.accepts(argument):
-            raise self.refuse(f"{argument.type_text} {argument.name} cannot feed {_kind_of(target)} {name}")
+            raise self.refuse(f"{argument.type_text} {argument.name} cannot feed {kind_of(target)} {name}")
         if target.source is not None:
             raise self.refuse(f"arguments= feeds {name} twice")
         self.decide(position, target, Evidence.EXPLICIT, wanted)
@@ -274,16 +195,16 @@ class _Matcher:
             known = ", ".join(argument.name for argument in self.schema.arguments)
             raise self.refuse(
                 f"arguments= mentions {name!r}, which is neither an argument ({known}) nor an input or attr of "
-                f"{self.prototype.op_type} ({_names(self.targets)})"
+                f"{self.prototype.op_type} ({names_of(self.targets)})"
             )
         if target.source is not None:
             raise self.refuse(f"arguments= feeds {name} twice")
         conversion = Conversion.CONST if target.is_input else Conversion.DIRECT
-        target.source = Source(None, Evidence.EXPLICIT, conversion, value=value)
+        target.source = ValueSource(None, Evidence.EXPLICIT, conversion, value=value)
 
     # -------------------------------------------------------------------------------------------------------- rounds
 
-    def match(self, same: Callable[[SchemaArgument, _Target], bool], evidence: Evidence) -> None:
+    def match(self, same: Callable[[SchemaArgument, BindingTarget], bool], evidence: Evidence) -> None:
         free = [target for target in self.targets if target.source is None]
         possible = {}
         for position in self.open:
@@ -294,8 +215,38 @@ class _Matcher:
         for position, target in only_pairs(possible):
             self.decide(position, target, evidence)
 
+    def match_alike(self, alike: Callable[[str, str], bool], evidence: Evidence) -> None:
+        """Pair names that differ only in case or an ending, if the pair is unambiguous.
+
+        Raises:
+            BindingError: Several readings are possible, and one of them is still free.
+        """
+        if not self.open:
+            return
+        arguments = self.schema.arguments
+        settled = {t.source.argument for t in self.targets if t.is_settled and t.source is not None}
+        positions = [n for n in range(len(arguments)) if n not in settled]
+
+        def reads(position: int, target: BindingTarget) -> bool:
+            argument = arguments[position]
+            fits = alike(argument.name, target.name) and target.accepts(argument)
+            return fits and (target.is_input == argument.is_tensor or not self.has_namesake(target))
+
+        open_ = [n for n in self.open if n in positions]
+        targets = [target for target in self.targets if not target.is_settled]
+        pairs, doubtful = only_readings(positions, targets, reads, open_, lambda target: target.source is None)
+        if doubtful and self.complete:
+            named = [(arguments[n].name, [target.name for target in found]) for n, found in doubtful.items()]
+            raise self.refuse(either_reading(named), dict.fromkeys((name for name, _ in named), "…"))
+        for position, target in pairs:
+            self.decide(position, target, evidence)
+
+    def has_namesake(self, target: BindingTarget) -> bool:
+        """Return whether an input and an attr share this name: tensors go to the input, the rest to the attr."""
+        return sum(other.name == target.name for other in self.targets) > 1
+
     def match_first_tensor(self) -> None:
-        """``self`` or ``input`` of the schema is the first input, if both are still free."""
+        """Pair ``self`` or ``input`` of the schema with the first input, if both are still free."""
         first = next((n for n, a in enumerate(self.schema.arguments) if a.is_tensor), None)
         if first is None or first not in self.open or not self.inputs or self.inputs[0].source is not None:
             return
@@ -308,27 +259,39 @@ class _Matcher:
         self.open.remove(position)
 
     def match_passed_in(self) -> None:
-        """An argument that the schema writes and no input takes may be an output that the caller passes in."""
+        """Pair arguments that the schema writes and no input takes with outputs that the caller passes in."""
         inputs = {p.name for p in self.prototype.inputs}
+        arguments, outputs = self.schema.arguments, self.prototype.outputs
         rounds: tuple[tuple[Callable[[str, str], bool], Evidence], ...] = (
             (lambda a, o: a == o, Evidence.SAME_NAME),
             (lambda a, o: normalize(a) == normalize(o), Evidence.NORMALIZED),
-            (are_synonyms, Evidence.SYNONYM),
+            (lambda a, o: differ_in_endings(a, o, (*ENDINGS, "out")), Evidence.ENDING),
+            (are_known_synonyms, Evidence.SYNONYM),
         )
+        said = {n: output for n, (output, evidence) in self.passed_in.items() if evidence is Evidence.EXPLICIT}
+        fresh = [n for n, o in enumerate(outputs) if o.name not in inputs and n not in said.values()]
         for same, evidence in rounds:
             taken = {output for output, _ in self.passed_in.values()}
-            free = [n for n, o in enumerate(self.prototype.outputs) if o.name not in inputs and n not in taken]
-            possible = {
-                position: [
-                    n for n in free if same(self.schema.arguments[position].name, self.prototype.outputs[n].name)
-                ]
-                for position in self.open
-                if self.schema.arguments[position].mutated
-            }
-            for position, output in only_pairs(possible):
+            doubtful: dict[int, list[int]] = {}
+            open_ = [n for n in self.open if arguments[n].mutated]
+
+            def reads(position: int, output: int, same: Callable[[str, str], bool] = same) -> bool:
+                return same(arguments[position].name, outputs[output].name)
+
+            if evidence in (Evidence.SAME_NAME, Evidence.SYNONYM):
+                possible = {n: [o for o in fresh if o not in taken and reads(n, o)] for n in open_}
+                pairs = list(only_pairs(possible))
+            else:
+                positions = [*open_, *(n for n in self.passed_in if n not in said)]
+                free = [o for o in fresh if o not in taken]
+                pairs, doubtful = only_readings(positions, fresh, reads, open_, free.__contains__)
+            if doubtful and self.complete:
+                named = [(arguments[n].name, [outputs[o].name for o in found]) for n, found in doubtful.items()]
+                raise self.refuse(either_reading(named), dict.fromkeys((name for name, _ in named), "…"))
+            for position, output in pairs:
                 self.pass_in(position, output, evidence)
 
-    def decide(self, position: int, target: _Target, evidence: Evidence, wanted: Argument | None = None) -> None:
+    def decide(self, position: int, target: BindingTarget, evidence: Evidence, wanted: Argument | None = None) -> None:
         argument = self.schema.arguments[position]
         wanted = wanted or Argument(target.name)
         hook = wanted.convert
@@ -340,13 +303,14 @@ class _Matcher:
             numbers, reason = self.attr_numbers(argument, target.parameter, hook)
             conversion = Conversion.DTYPE if numbers is Numbers.TORCH else Conversion.DIRECT
             hook = hook if hook is int and numbers is None else None
-        target.source = Source(position, evidence, conversion, hook, wanted.default, wanted.copy, reason, numbers)
+        target.source = ValueSource(position, evidence, conversion, hook, wanted.default, wanted.copy, reason, numbers)
         self.open.remove(position)
 
     def attr_numbers(self, argument: SchemaArgument, attr: Attr, hook: Any) -> tuple[Numbers | None, str]:
-        """Whether a value is a dtype, and whose number of one; None for any other, which goes into the attr as it is.
+        """Return whose dtype numbers the values of an attr are, and the reason; None if they are not dtypes.
 
-        The one place where this is decided: the converter, the meta function and the eager kernel follow it.
+        Only this method decides it: the converter, the meta function and the eager kernel follow it. A value that is
+        not a dtype goes into the attr as it is.
         """
         if hook is dtype_number or attr.type in (AttrType.TYPE, AttrType.LIST_TYPE):
             return Numbers.TORCH, ""
@@ -355,9 +319,9 @@ class _Matcher:
             numbers = self.own.dtype_ints.get(attr.name)
             reason = "the relation takes it for a dtype" if by_relation else ""
             return numbers, reason if numbers is Numbers.TORCH else ""
-        if argument.kind is _K.DTYPE:
+        if argument.kind is ArgumentKind.DTYPE:
             return self.dtype_numbers(argument, attr) if hook is None else (None, "")
-        if argument.kind is not _K.INT or attr.type is not AttrType.INT:
+        if argument.kind is not ArgumentKind.INT or attr.type is not AttrType.INT:
             return None, ""
         if not by_relation and not (is_dtype_name(argument.name) and is_dtype_name(attr.name)):
             return None, ""
@@ -371,7 +335,7 @@ class _Matcher:
             if translated and not plain:
                 return (
                     Numbers.TORCH,
-                    f"torch's number of a dtype: {argument.default} is {_shown(number)}, the default",
+                    f"torch's number of a dtype: {argument.default} is {shown(number)}, the default",
                 )
             if plain and not translated:
                 return Numbers.GE, f"GE's own number: both defaults are {argument.default}"
@@ -384,161 +348,14 @@ class _Matcher:
         )
 
     def dtype_numbers(self, argument: SchemaArgument, attr: Attr) -> tuple[Numbers, str]:
-        """A ``ScalarType`` for an attr of another type: its number, unless the attr's values have a meaning of their own."""
+        """Return torch's numbers for a ``ScalarType`` that feeds an attr of another type.
+
+        Raise ``BindingError`` if the attr's values have a meaning of their own.
+        """
         if attr.required or not isinstance(attr.default, int) or attr.default in _GE_DTYPE_NUMBERS:
             return Numbers.TORCH, ""
-        question = (
-            f"the default {attr.default!r} of {attr.name} is no dtype of GE, so its values have a meaning of their own"
-        )
+        question = f"the default {attr.default!r} of {attr.name} is not a dtype of GE, so its values have a meaning of their own"
         table = f'("{attr.name}", {{torch.float16: …}})'
         raise self.refuse(
             f"ScalarType {argument.name} → Int {attr.name}: {question}; say which: {table}", {argument.name: table}
         )
-
-    # ------------------------------------------------------------------------------------------------------ leftovers
-
-    def check_complete(self) -> None:
-        arguments = self.schema.arguments
-        hungry = [target for target in self.targets if target.source is None and target.must_be_fed]
-        free = [target for target in self.targets if target.source is None]
-        stuck = [n for n in self.open if not (arguments[n].has_default or arguments[n].optional)]
-        # A default that only one side applies would be a silent difference, if the two mean the same.
-        doubtful = [
-            n
-            for n in self.open
-            if n not in stuck
-            and arguments[n].default is not None
-            and any(not target.is_input and target.accepts(arguments[n]) for target in free)
-        ]
-        # GE works out the dtypes it is given: an argument about them that it has nothing for says that more is done.
-        dtypes = [
-            n
-            for n in self.open
-            if n not in stuck
-            and n not in doubtful
-            and arguments[n].kind in (_K.INT, _K.DTYPE)
-            and is_dtype_name(arguments[n].name)
-        ]
-        if not (hungry or stuck or doubtful or dtypes):
-            return
-        problems = [f"nothing feeds {_kind_of(target)} {target.name}" for target in hungry]
-        problems += [f"nothing takes the argument {arguments[n].type_text} {arguments[n].name}" for n in stuck]
-        problems += [
-            f"{arguments[n].name}={arguments[n].default!r} may be an attr by another name, or none at all"
-            for n in doubtful
-        ]
-        problems += [
-            f"{arguments[n].name} is about a dtype, and {self.prototype.op_type} has nothing for it: None says that it stays at "
-            f"{arguments[n].default!r}"
-            for n in dtypes
-        ]
-        suggestion = self.suggestion([*stuck, *doubtful], hungry, free)
-        hint = "; 'shape only' is for an argument that only shapes need" if stuck else ""
-        raise self.refuse("; ".join(problems) + hint, suggestion | {arguments[n].name: "None" for n in dtypes})
-
-    def suggestion(self, stuck: Sequence[int], hungry: Sequence[_Target], free: Sequence[_Target]) -> dict[str, str]:
-        """What to write: pairs only where names most likely mean the same and types agree, "…" for what cannot be told."""
-        arguments = self.schema.arguments
-        near = {n: [t for t in free if self.goes_with(arguments[n], t)] for n in (self.open if hungry else stuck)}
-        pairs = {n: repr(target.name) for n, target in only_pairs(near)}
-        paired = {target.name for _, target in only_pairs(near)}
-        inputs = {p.name for p in self.prototype.inputs}
-        outputs = [o.name for o in self.prototype.outputs if o.name not in inputs]
-        near_outputs = {
-            n: [o for o in outputs if likely_same(arguments[n].name, o)] for n in stuck if arguments[n].mutated
-        }
-        pairs |= {n: repr(name) for n, name in only_pairs(near_outputs) if n not in pairs}
-        lines = {arguments[n].name: pairs.get(n, "…") for n in sorted({*stuck, *pairs})}
-        return lines | {target.name: "…" for target in hungry if target.name not in paired}
-
-    @staticmethod
-    def goes_with(argument: SchemaArgument, target: _Target) -> bool:
-        """Whether an argument most likely is an input or attr that has another name."""
-        return (
-            target.is_input == argument.is_tensor
-            and target.accepts(argument)
-            and likely_same(argument.name, target.name)
-        )
-
-    def doubts(self) -> tuple[str, ...]:
-        """What is unsaid although everything is bound: inputs and attrs that may be what an argument that goes nowhere is."""
-        arguments = self.schema.arguments
-        found = []
-        idle = [n for n in self.open if arguments[n].has_default or arguments[n].optional]
-        free = [target for target in self.targets if target.source is None and not target.must_be_fed]
-        for n in idle:
-            argument = arguments[n]
-            fitting = [t for t in free if t.is_input == argument.is_tensor and t.accepts(argument)]
-            if argument.default is not None or not fitting:
-                continue
-            likely = [t for t in fitting if self.goes_with(argument, t)]
-            names = ", ".join(t.name for t in fitting)
-            line = repr(likely[0].name) if len(likely) == 1 else "…"
-            found.append(
-                f"argument {argument.type_text} {argument.name} goes nowhere, and nothing feeds {names}. "
-                f"Write: arguments={{{argument.name!r}: {line}}}, or {{{argument.name!r}: None}} if it stays at None in graphs"
-            )
-        for target in free:
-            owner = self.property_owner(target)
-            if isinstance(target.parameter, Attr) and owner is not None:
-                default = _shown(target.parameter.default)
-                found.append(
-                    f"attr {target.name} stays at {default}, but looks like a property of {owner}. Write: "
-                    f"arguments={{{target.name!r}: lambda arguments: …}}, or {{{target.name!r}: {default}}} if it shall be that"
-                )
-        return tuple(f"{self.schema.qualified_name} ↔ {self.prototype.op_type}: {doubt}" for doubt in found)
-
-    def property_owner(self, target: _Target) -> str | None:
-        """What an attr of integers looks like a stride or a size of: an input by its name, or in words some tensor."""
-        if not isinstance(target.parameter, Attr) or target.parameter.type not in (AttrType.INT, AttrType.LIST_INT):
-            return None
-        named = words(target.name)
-        if not _PROPERTIES.intersection(named):
-            return None
-        own = tuple(word for word in named if word not in _PROPERTIES and not word.isdigit())
-        owner = next((i.name for i in self.inputs if words(i.name) and words(i.name) == own), None)
-        # A stride by itself is a parameter, as of a convolution.
-        if owner is None and _STRIDES.intersection(named) and len(named) > 1:
-            return "a tensor"
-        return owner
-
-    # -------------------------------------------------------------------------------------------------------- outputs
-
-    # --------------------------------------------------------------------------------------------------------- errors
-
-    def refuse(self, message: str, lines: Mapping[str, str] | None = None) -> BindingError:
-        text = f"{self.schema.qualified_name} ↔ {self.prototype.op_type}: {message}\n{side_by_side(self.schema, self.prototype)}"
-        if lines:
-            merged = {key: _written(value) for key, value in self.explicit.items()} | dict(lines)
-            text += f"\nWrite: arguments={{{', '.join(f'{key!r}: {value}' for key, value in merged.items())}}}"
-        return BindingError(text)
-
-
-def side_by_side(schema: OpSchema, prototype: OpPrototype) -> str:
-    """Both signatures, the schema on the left, the prototype on the right, as lines of text."""
-    left = [f"{schema.qualified_name}("]
-    for argument in schema.arguments:
-        default = f"={argument.default!r}" if argument.has_default else ""
-        left.append(f"  {argument.type_text} {argument.name}{default}")
-    left.append(f") -> ({', '.join(f'{r.type_text} {r.name}'.strip() for r in schema.returns)})")
-    right = [f"REG_OP({prototype.op_type})", *(f"  {call}" for call in reg_op_calls(prototype))]
-    return columns(left, [line if len(line) <= 90 else line[:89] + "…" for line in right])
-
-
-def _names(targets: Iterable[_Target]) -> str:
-    return ", ".join(target.name for target in targets) or "none"
-
-
-def _kind_of(target: _Target) -> str:
-    parameter = target.parameter
-    if isinstance(parameter, Parameter):
-        return f"the {parameter.kind.value} input"
-    return f"the {'required' if parameter.required else 'optional'} {parameter.type.value} attr"
-
-
-def _shown(value: Any) -> str:
-    return getattr(value, "ge_name", None) or repr(value)
-
-
-def _written(value: Any) -> str:
-    return repr(value) if isinstance(value, str | int | float | bool | None | list | tuple) else "…"

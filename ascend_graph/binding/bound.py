@@ -1,4 +1,4 @@
-"""Which schema argument feeds which prototype input or attr, and which output is which return: what a binding is.
+"""Binding as a value: the source of each prototype input and attr, and the output of each schema return.
 
 The meta function, the converter, the eager kernel and generated C++ read it; :mod:`ascend_graph.binding.arguments` finds it.
 """
@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ascend_graph.binding.dtype_constraints import Tie, find_ties
 from ascend_graph.binding.dtype_ints import Numbers
 from ascend_graph.binding.op_schema import OpSchema
-from ascend_graph.binding.ties import Tie, find_ties
 from ascend_graph.prototypes import Attr, OpPrototype, Parameter
 from ascend_graph.shapes import Relation
 
@@ -20,25 +20,26 @@ Hook = Callable[[Any], Any] | Mapping[Any, Any]
 
 
 class Evidence(enum.Enum):
-    """Why two names are taken for the same thing."""
+    """Evidence that two names mean the same thing."""
 
     EXPLICIT = "arguments="
     SAME_NAME = "same name"
     NORMALIZED = "same name but for case and underscores"
+    ENDING = "same name but for an ending such as ref, optional or in"
     FIRST_TENSOR = "first tensor, first input"
     SYNONYM = "synonyms"
     IN_PLACE = "output named like the input"
     RELATION = "named by the shape relation"
     ONLY = "the only one"
     POSITION = "order of the returns, which have no names"
-    #: Nothing says it, and nothing asks: the converter is not made from the binding.
+    #: No evidence, and none needed: the converter is not made from the binding.
     UNSETTLED = "not asked"
 
 
 class Conversion(enum.Enum):
-    """How the value of an argument becomes what GE wants; a hook comes before it."""
+    """Conversion of an argument's value to GE's form; a hook comes before it."""
 
-    #: A tensor for an input, a value for an attr: handed on.
+    #: A tensor for an input, or a value for an attr, passed on unchanged.
     DIRECT = "direct"
     #: A dtype, as ``torch.dtype`` or torch's number of it → GE's number of it.
     DTYPE = "dtype"
@@ -48,7 +49,7 @@ class Conversion(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """The long form of a value of ``arguments=``: what feeds what, and how.
+    """The long form of a value in ``arguments=``: a GE name, and the conversion of the value.
 
     >>> Argument("axes", default=(-2, -1))
     Argument(name='axes', convert=None, default=(-2, -1), copy=None)
@@ -56,87 +57,108 @@ class Argument:
 
     #: The GE name.
     name: str
-    #: A function of the value, or a table of the allowed ones.
+    #: A function of the value, or a table of the allowed values.
     convert: Hook | None = None
-    #: What None stands for, before ``convert``. Without it None leaves an attr at the prototype's default.
+    #: The value that None stands for, before ``convert``. Without it, None leaves an attr at the prototype's default.
     default: Any = None
-    #: For a tensor: whether GE works on a copy. By default it does where the prototype writes an input that the schema
-    #: does not; False lets GE write over the caller's tensor.
+    #: True if GE works on a copy of a tensor. By default it does if the prototype writes an input that the schema does
+    #: not; False lets GE write over the caller's tensor.
     copy: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """Where the value of one input or attr comes from."""
+class ValueSource:
+    """Source of the value of one input or attr."""
 
     #: The position in the schema's arguments; None for a value that ``arguments=`` gives.
     argument: int | None
     evidence: Evidence
     conversion: Conversion = Conversion.DIRECT
     hook: Hook | None = None
-    #: The value, or a function of all arguments by name, where ``argument`` is None; otherwise what None stands for.
+    #: The value, or a function of all arguments by name, if ``argument`` is None; otherwise the value for None.
     value: Any = None
     copy: bool | None = None
-    #: Why the conversion is what it is, where that is not plain from the types.
+    #: The reason for the conversion, if the types do not make it obvious.
     reason: str = ""
-    #: Of a dtype: whose number the value is. GE's own goes into the attr as it is.
+    #: The numbering of a dtype's value. GE's own number goes into the attr as it is.
     numbers: Numbers | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ReturnSource:
-    """Which output one return is: an output's position, or an argument that is returned itself."""
+    """Source of one return: an output's position, or an argument that is returned itself."""
 
     output: int | None
     evidence: Evidence
     argument: int | None = None
-    #: Of a return that is no output: a function of all arguments by name that computes it; None where graphs do not have it.
+    #: A function of all arguments by name that computes a return that is not an output; None if graphs do not have it.
     compute: Callable[[Mapping[str, Any]], Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """An argument that the schema says is written, and the output that holds its new value."""
+    """An argument that the schema writes, and the output that holds its new value."""
 
     argument: int
     output: int
-    #: Whether the prototype's output is named like the input, so that GE writes over it.
+    #: True if the prototype's output has the name of the input, so that GE writes over it.
     in_place: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """What feeds what. ``inputs`` and ``attrs`` follow the prototype, None where nothing feeds one."""
+    """Complete mapping of a schema to a prototype.
+
+    ``inputs`` and ``attrs`` follow the prototype, with None for an input or attr that nothing feeds.
+    """
 
     schema: OpSchema
     prototype: OpPrototype
-    inputs: tuple[Source | None, ...]
-    attrs: tuple[Source | None, ...]
+    inputs: tuple[ValueSource | None, ...]
+    attrs: tuple[ValueSource | None, ...]
     returns: tuple[ReturnSource, ...]
     mutations: tuple[Mutation, ...] = ()
-    #: Inputs the prototype writes although the schema does not: they are copied first.
+    #: Inputs that the prototype writes although the schema does not: they are copied first.
     copied: tuple[int, ...] = ()
-    #: Arguments the prototype has nothing for; a call may only leave them at their default or None.
+    #: Arguments that the prototype has nothing for; a call may only leave them at their default or None.
     unused: tuple[int, ...] = ()
     #: Outputs that no return takes.
     dropped: tuple[int, ...] = ()
     #: Arguments that only the shapes of outputs need.
     shape_only: tuple[int, ...] = ()
-    #: What is left unsaid although it may matter, each with the line to write.
+    #: Open questions that may matter, each with the line to write.
     doubts: tuple[str, ...] = ()
-    #: Inputs of one dtype.
+    #: Groups of inputs of one dtype.
     ties: tuple[Tie, ...] = ()
 
     def ge_dtype_arguments(self) -> frozenset[str]:
-        """The schema's arguments whose values are GE's numbers of dtypes."""
+        """Return the schema's arguments whose values are GE's dtype numbers."""
         return frozenset(
             self.schema.arguments[source.argument].name
             for source in self.attrs
             if source is not None and source.argument is not None and source.numbers is Numbers.GE
         )
 
+    def defaults_of_none(self) -> dict[str, tuple[Any, bool]]:
+        """Return the graph's value for each argument's None, and whether that is GE's dtype number.
+
+        Without a value in ``arguments=`` it is the default of the attr. An attr whose values a hook converts is left
+        out, because its default is a value after the hook.
+        """
+        found: dict[str, tuple[Any, bool]] = {}
+        for attr, source in zip(self.prototype.attrs, self.attrs, strict=True):
+            if source is None or source.argument is None:
+                continue
+            argument = self.schema.arguments[source.argument]
+            if source.value is not None:
+                found[argument.name] = source.value, False
+            elif argument.optional and source.hook is None and not attr.required and attr.default_known:
+                is_dtype = source.numbers is not None and isinstance(attr.default, int)
+                found[argument.name] = attr.default, is_dtype
+        return found
+
     def with_relation(self, relation: Relation | None) -> Binding:
-        """The same with what a shape relation, in the prototype's names or in the schema's, says of dtypes."""
+        """Return the binding with the dtype facts of a shape relation, in the prototype's or the schema's names."""
         if relation is None or {*relation.inputs, *relation.free_names} <= {*self.argument_names().values()}:
             return replace(self, ties=find_ties(self.prototype, relation))
         positions = {
@@ -147,8 +169,8 @@ class Binding:
         return replace(self, ties=find_ties(self.prototype, relation, positions))
 
     def argument_names(self) -> dict[str, str]:
-        """From the schema's name of each bound argument to the prototype's."""
-        pairs: list[tuple[Parameter | Attr, Source | None]] = []
+        """Return the prototype's name of each bound argument, by the schema's name."""
+        pairs: list[tuple[Parameter | Attr, ValueSource | None]] = []
         pairs += zip(self.prototype.inputs, self.inputs, strict=True)
         pairs += zip(self.prototype.attrs, self.attrs, strict=True)
         names: dict[str, str] = {}

@@ -1,4 +1,7 @@
-"""torch's dtypes and their numbers → GE's, for attrs, constants and checks. Imports torch where it is needed."""
+"""Conversion of torch's dtypes and their numbers to GE's, for attrs, constants and checks.
+
+The module imports torch lazily.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import Any
 
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.prototypes import DataType
+from ascend_graph.prototypes.dtypes import TORCH_NAMES
 
 # The numbers of c10::ScalarType (torch/headeronly/core/ScalarType.h) that GE has a dtype for.
 _BY_SCALAR_TYPE = {
@@ -35,13 +39,13 @@ _BY_SCALAR_TYPE = {
     44: DataType.FLOAT8_E8M0,
     45: DataType.FLOAT4_E2M1,
 }
-#: torch_npu numbers a dtype that torch does not have as this plus ``ge::DataType``.
+#: torch_npu's offset: its number of a dtype that torch does not have is this plus ``ge::DataType``.
 NPU_DTYPE_OFFSET = 256
 
 # The numbers of c10::ScalarType that are names and no more: no operator computes with tensors of these.
 _WITHOUT_ARITHMETIC = frozenset({12, 13, 14, 16, 45})
 _SCALAR_TYPE = {dtype: n for n, dtype in _BY_SCALAR_TYPE.items() if n not in _WITHOUT_ARITHMETIC}
-# The numbers of c10::ScalarType that tensors of a dtype may have beside, or instead of, its own: torch has no such dtype and
+# The numbers of c10::ScalarType that tensors of a dtype may have next to, or instead of, its own: torch has no such dtype and
 # stores its bytes, or has one of no arithmetic.
 _HELD_AS = {
     DataType.QINT8: (12,),
@@ -54,24 +58,11 @@ _HELD_AS = {
     DataType.FLOAT4_E1M2: (0,),
 }
 
-_NAMES = {
-    "float32": DataType.FLOAT,
-    "float64": DataType.DOUBLE,
-    "bfloat16": DataType.BF16,
-    "quint4x2": DataType.INT4,
-    "float8_e8m0fnu": DataType.FLOAT8_E8M0,
-    "float4_e2m1fn_x2": DataType.FLOAT4_E2M1,
-} | {
-    name: DataType[name.upper()]
-    for name in (
-        *("uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float16", "bool"),
-        *("complex32", "complex64", "complex128", "qint8", "quint8", "qint32", "float8_e5m2", "float8_e4m3fn"),
-    )
-}
+_NAMES = {name: dtype for dtype, name in TORCH_NAMES.items()} | {"quint4x2": DataType.INT4}
 
 #: Dtypes of four bits, of which torch stores several in one element; GE counts them singly.
 PACKED_DTYPES = {DataType.INT4: 8, DataType.FLOAT4_E2M1: 2, DataType.FLOAT4_E1M2: 2}
-#: What a tensor of a dtype is for torch, where that is another dtype.
+#: The torch storage dtype of tensors whose own dtype torch stores as another one.
 STORED_AS = {
     DataType.HIFLOAT8: DataType.UINT8,
     DataType.FLOAT8_E8M0: DataType.UINT8,
@@ -86,7 +77,7 @@ class DtypeError(AscendGraphError, ValueError):
 
 
 def ge_dtype_of_number(number: int) -> DataType | None:
-    """GE's dtype for torch's number of a dtype, or torch_npu's; None for a number that is neither.
+    """Return GE's dtype for a torch or torch_npu dtype number, or None for any other number.
 
     >>> ge_dtype_of_number(5), ge_dtype_of_number(290)
     (<DataType.FLOAT16: 1>, <DataType.HIFLOAT8: 34>)
@@ -100,7 +91,7 @@ def ge_dtype_of_number(number: int) -> DataType | None:
 
 
 def torch_number(dtype: DataType) -> int:
-    """The number that stands for a dtype in a schema: torch's, or torch_npu's where torch does not have the dtype.
+    """Return the number of a dtype in a schema: torch's, or torch_npu's if torch does not have the dtype.
 
     >>> torch_number(DataType.FLOAT16), torch_number(DataType.HIFLOAT8)
     (5, 290)
@@ -109,32 +100,32 @@ def torch_number(dtype: DataType) -> int:
 
 
 def scalar_types(dtype: DataType) -> tuple[int, ...]:
-    """The numbers of c10::ScalarType that a tensor of a dtype has; none where torch cannot hold one."""
+    """Return the numbers of c10::ScalarType that a tensor of a dtype has; empty if torch cannot hold one."""
     return _HELD_AS.get(dtype) or ((_SCALAR_TYPE[dtype],) if dtype in _SCALAR_TYPE else ())
 
 
 @lru_cache(maxsize=1)
 def by_torch_dtype() -> dict[Any, DataType]:
-    """GE's dtypes by torch's."""
+    """Return GE's dtypes by torch's."""
     import torch
 
     return {getattr(torch, name): dtype for name, dtype in _NAMES.items() if hasattr(torch, name)}
 
 
 def ge_dtype(value: Any) -> DataType:
-    """GE's dtype for a ``torch.dtype``, torch's or torch_npu's number of one.
+    """Return GE's dtype for a ``torch.dtype``, or for a torch or torch_npu dtype number.
 
     Raises:
         DtypeError: GE has no such dtype.
     """
     found = ge_dtype_of_number(value) if isinstance(value, int) else by_torch_dtype().get(value)
     if found is None:
-        raise DtypeError(f"{value!r} is no dtype that GE knows; it knows {', '.join(map(str, by_torch_dtype()))}")
+        raise DtypeError(f"{value!r} is not a dtype that GE knows; it knows {', '.join(map(str, by_torch_dtype()))}")
     return found
 
 
 def dtype_number(value: Any) -> int:
-    """GE's number of a dtype: the hook for an int that is torch's number of a dtype.
+    """Return GE's number of a dtype: the hook for an int that is torch's number of a dtype.
 
     >>> dtype_number(15), dtype_number(291)
     (27, 35)

@@ -1,4 +1,4 @@
-"""What a binding may be refused with."""
+"""Errors and warnings of bindings."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from ascend_graph.errors import AscendGraphError
 
 
 class BindingError(AscendGraphError, ValueError):
-    """What is to be bound does not fit, or fits in more than one way."""
+    """Mismatch or ambiguity between the two sides of a binding."""
 
 
 class BindingWarning(UserWarning):
-    """A binding is complete, but leaves something unsaid that may change what a graph computes; it says what to write."""
+    """Open question in a complete binding that may change a graph's result; it gives the line to write."""
 
 
 class CannMismatchError(BindingError):
-    """The installed CANN, or operator package, declares a function with other parameters than it is called with."""
+    """Mismatch with the installed CANN or operator package: it declares a function with other parameters."""
 
 
 class CannMismatchWarning(UserWarning):
-    """The installed CANN, or operator package, defines an op otherwise than the prototype that an operator is bound to."""
+    """Difference from the installed CANN or operator package: it defines an op unlike the bound prototype."""
 
 
 class EagerError(AscendGraphError):
-    """A prototype cannot become an eager operator."""
+    """Prototype that cannot become an eager operator."""
 
 
 def columns(left: Sequence[str], right: Sequence[str]) -> str:
-    """Two sides that do not fit, line by line.
+    """Return two sides next to each other, line by line.
 
     >>> print(columns(["x", "alpha"], ["self"]))
       x      │ self

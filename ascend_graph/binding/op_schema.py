@@ -1,4 +1,4 @@
-"""A torch operator schema as an immutable value: what a binding needs of ``torch.FunctionSchema``."""
+"""Torch operator schema as an immutable value, with the parts of ``torch.FunctionSchema`` that a binding needs."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ascend_graph.errors import AscendGraphError
 
 
 class SchemaError(AscendGraphError, TypeError):
-    """What was given is no single operator overload."""
+    """Value that is not a single operator overload."""
 
 
 class ArgumentKind(enum.Enum):
-    """What one element of an argument is; the value is the name in a schema."""
+    """Kind of one element of an argument; the value is the name in a schema."""
 
     TENSOR = "Tensor"
     INT = "int"
@@ -50,19 +50,19 @@ class SchemaArgument:
     has_default: bool = False
     default: Any = None
     kwarg_only: bool = False
-    #: Whether the operator writes to it: ``Tensor(a!)``.
+    #: True if the operator writes to it: ``Tensor(a!)``.
     mutated: bool = False
-    #: Whether elements of the list may be absent: ``Tensor?[]``.
+    #: True if elements of the list may be absent: ``Tensor?[]``.
     optional_elements: bool = False
 
     @property
     def is_tensor(self) -> bool:
-        """Whether it is a tensor or a list of tensors."""
+        """True if it is a tensor or a list of tensors."""
         return self.kind is ArgumentKind.TENSOR
 
     @property
     def type_text(self) -> str:
-        """The type as a schema writes it, e.g. ``int[]?``."""
+        """Type as a schema writes it, e.g. ``int[]?``."""
         text = self.kind.value + ("(a!)" if self.mutated else "") + ("?" if self.optional_elements else "")
         return text + "[]" * self.list_depth + ("?" if self.optional else "")
 
@@ -71,7 +71,7 @@ class SchemaArgument:
 class SchemaReturn:
     """One return of a schema."""
 
-    #: Empty where the schema gives no name.
+    #: The name, empty if the schema does not give one.
     name: str
     kind: ArgumentKind
     list_depth: int = 0
@@ -80,7 +80,7 @@ class SchemaReturn:
 
     @property
     def type_text(self) -> str:
-        """The type as a schema writes it, e.g. ``Tensor[]``."""
+        """Type as a schema writes it, e.g. ``Tensor[]``."""
         return self.kind.value + ("(a!)" if self.alias_of else "") + "[]" * self.list_depth
 
 
@@ -96,11 +96,11 @@ class OpSchema:
 
     @property
     def qualified_name(self) -> str:
-        """``namespace::name``, with ``.overload`` where it has one."""
+        """Name as ``namespace::name``, with ``.overload`` if it has one."""
         return f"{self.name}.{self.overload}" if self.overload else self.name
 
     def argument(self, name: str) -> SchemaArgument:
-        """The argument of that name; ``KeyError`` if there is none."""
+        """Return the argument of that name; raise ``KeyError`` if it does not exist."""
         for argument in self.arguments:
             if argument.name == name:
                 return argument
@@ -108,7 +108,7 @@ class OpSchema:
 
 
 def read_schema(schema: Any) -> OpSchema:
-    """The schema of an overload, ``overload._schema``, as a value.
+    """Return the schema of an overload, ``overload._schema``, as a value.
 
     >>> import torch
     >>> schema = read_schema(torch.ops.aten.mul_.Scalar._schema)
@@ -167,7 +167,7 @@ def _frozen(value: Any) -> Any:
 
 
 def single_overload(op: Any) -> Any:
-    """The ``OpOverload`` meant by an overload or by a packet that has exactly one.
+    """Return the ``OpOverload`` of an overload, or of a packet that has exactly one.
 
     Raises:
         SchemaError: It is neither, or the packet has several overloads.
@@ -184,7 +184,7 @@ def single_overload(op: Any) -> Any:
         return op
     if not isinstance(op, torch._ops.OpOverloadPacket):
         raise SchemaError(
-            f"eager={op!r} is no torch operator; pass an overload, such as torch.ops.npu.npu_swiglu.default, or a packet "
+            f"eager={op!r} is not a torch operator; pass an overload, such as torch.ops.npu.npu_swiglu.default, or a packet "
             "that has one overload, such as torch.ops.npu.npu_swiglu"
         )
     names = op.overloads()

@@ -1,7 +1,8 @@
-"""Which output of a prototype each return of a schema is, and which output each argument is written by."""
+"""Matching of a schema's returns and written arguments to a prototype's outputs."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,24 +20,24 @@ RETURNS = "->"
 
 @dataclass(frozen=True, slots=True)
 class ReturnSearch:
-    """What the search goes by; the arguments are settled before."""
+    """Search for the outputs of a schema's returns; the arguments are settled before."""
 
     schema: OpSchema
     prototype: OpPrototype
-    #: What ``arguments=`` says below :data:`RETURNS`.
+    #: The value of ``arguments=`` for the key :data:`RETURNS`.
     explicit: Any
-    #: The outputs by the relation's names, in its order.
+    #: The relation's names of the outputs, in its order.
     output_names: Sequence[str]
-    #: The outputs that the caller passes in, by the argument.
+    #: The outputs that the caller passes in, by argument position.
     passed_in: Mapping[int, tuple[int, Evidence]]
     #: The inputs that arguments feed.
     fed: Mapping[int, str]
-    #: Whether nothing may be left open.
+    #: True if nothing may stay open.
     complete: bool
     refuse: Callable[..., BindingError]
 
     def found(self) -> tuple[list[ReturnSource], list[Mutation]]:
-        """The output of each return, and the outputs that arguments are written by."""
+        """Return the output of each return, and the outputs of written arguments."""
         outputs = self.prototype.outputs
         returned = self.schema.returns
         by_name = {output.name: n for n, output in enumerate(outputs)}
@@ -113,9 +114,18 @@ class ReturnSearch:
                 argument = self.schema.arguments[position]
                 raise self.refuse(
                     f"the schema writes {argument.name}, but no output of {self.prototype.op_type} holds its new value "
-                    f"(outputs: {', '.join(o.name for o in outputs) or 'none'})"
+                    f"(outputs: {', '.join(o.name for o in outputs) or 'none'}). {self.without_annotations(found, in_place)}"
                 )
         return [found[n] for n in range(len(returned))], mutations
+
+    def without_annotations(self, found: Mapping[int, ReturnSource], in_place: Mapping[int, int]) -> str:
+        """Return advice with a schema that writes only the arguments that the prototype writes."""
+        kept = {*in_place, *self.passed_in, *(r.argument for r in found.values())}
+        text = self.schema.text
+        for n, argument in enumerate(self.schema.arguments):
+            if argument.mutated and n not in kept:
+                text = re.sub(rf"\(\w+!(?: -> [^)]*)?\)(?=[\[\]?]* {argument.name}\b)", "", text)
+        return f"If the operator only reads it, write: {text}"
 
     def explicit_returns(self, value: Any) -> tuple[Any, ...]:
         names = tuple(value) if isinstance(value, tuple | list) else (value,)
@@ -124,7 +134,7 @@ class ReturnSearch:
         if len(names) != len(self.schema.returns) or not good:
             raise self.refuse(
                 f"arguments={{{RETURNS!r}: {value!r}}}: name one output for each of the {len(self.schema.returns)} "
-                f"return(s); outputs: {', '.join(known) or 'none'}; of a return that is none, write a function of all arguments "
+                f"return(s); outputs: {', '.join(known) or 'none'}; of a return that is not an output, write a function of all arguments "
                 "that computes it, or None if graphs do not have it"
             )
         outputs = [name for name in names if isinstance(name, str)]

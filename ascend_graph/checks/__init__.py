@@ -1,1 +1,1 @@
-"""Checking operators: what a kernel returns against what was promised of it."""
+"""Operator checks: results of a kernel against what was promised of it."""

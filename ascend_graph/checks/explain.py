@@ -1,17 +1,17 @@
-"""``explain``: one readable page on a registered operator, and the same as data."""
+"""Function ``explain``: one readable page about a registered operator, and the same as data."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ascend_graph.binding import Call, Part
-from ascend_graph.binding.bound import Binding, Conversion, ReturnSource, Source
+from ascend_graph.binding import AclnnCall, Part
+from ascend_graph.binding.bound import Binding, Conversion, ReturnSource, ValueSource
 from ascend_graph.binding.dtype_ints import Numbers
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.prototypes import Attr, DataType, OpPrototype, Parameter
 from ascend_graph.prototypes.writer import reg_op_calls
-from ascend_graph.registration.register import RegisteredOp, find_registered, registered_ops
+from ascend_graph.registration.registered import RegisteredOp, find_registered, registered_ops
 
 if TYPE_CHECKING:
     from rich.console import ConsoleOptions, RenderResult
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 
 class ExplainError(AscendGraphError, LookupError):
-    """There is nothing to explain: the operator is not registered."""
+    """Request to explain an operator that is not registered."""
 
 
 class Explanation:
-    """What :func:`explain` found out: a page for ``print`` and rich, ``as_dict`` for tools."""
+    """Result of :func:`explain`: a page for ``print`` and rich, ``as_dict`` for tools."""
 
     def __init__(self, registered: RegisteredOp) -> None:
         self._op = registered
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything on the page as values that JSON has: ``json.dumps(explain(op).as_dict())``."""
+        """Return everything on the page as JSON-compatible values: ``json.dumps(explain(op).as_dict())``."""
         op = self._op
         binding, prototype = op.binding, op.binding.prototype
         in_graphs = op.prototype is not None
@@ -89,7 +89,12 @@ class Explanation:
             yield Text("not registered any more", style="yellow")
         yield Text(f"\nSchema\n  {facts['schema']}")
         if facts["prototype"] is None:
-            yield Text("\nPrototype\n  none: no op_type= says which GE operator it is")
+            known = (
+                "registered by its schema and kernel"
+                if facts["aclnn"] is None
+                else "no op_type= says which GE operator it is"
+            )
+            yield Text(f"\nPrototype\n  none: {known}")
         else:
             yield Text(f"\nPrototype ({facts['prototype']['place']})\n  REG_OP({facts['op_type']})")
             for call in facts["prototype"]["text"]:
@@ -117,7 +122,7 @@ class Explanation:
 
     @staticmethod
     def _bound(facts: dict[str, Any]) -> Table:
-        """What feeds what in a graph, as a table."""
+        """Return a table of how the arguments map to GE's inputs, attrs and outputs in a graph."""
         from rich.markup import escape
         from rich.table import Table
 
@@ -145,16 +150,16 @@ class Explanation:
 
 
 def explain(operator: Any) -> Explanation:
-    """One page on a registered operator: prototype, schema, binding, relation, converter, and why each is what it is.
+    """Return a page about a registered operator: prototype, schema, binding, relation, converter, each with its reason.
 
     Args:
-        operator: What ``register_op`` returned, the torch operator, or the op type.
+        operator: The result of ``register_op``, the torch operator, or the op type.
 
     Returns:
         An object to print; ``as_dict()`` has the same for tools.
 
     Raises:
-        ExplainError: It is not registered.
+        ExplainError: The operator is not registered.
 
     >>> explain("NoSuchOp")
     Traceback (most recent call last):
@@ -170,7 +175,7 @@ def explain(operator: Any) -> Explanation:
     return Explanation(found)
 
 
-def _pair(binding: Binding, index: int | None, target: Parameter | Attr, source: Source | None) -> dict[str, Any]:
+def _pair(binding: Binding, index: int | None, target: Parameter | Attr, source: ValueSource | None) -> dict[str, Any]:
     is_input = isinstance(target, Parameter)
     kind = f"{target.kind.value} input" if isinstance(target, Parameter) else f"{target.type.value} attr"
     pair: dict[str, Any] = {
@@ -210,7 +215,7 @@ def _pair(binding: Binding, index: int | None, target: Parameter | Attr, source:
     return pair
 
 
-def _call(call: Call, prototype: OpPrototype) -> dict[str, Any]:
+def _call(call: AclnnCall, prototype: OpPrototype) -> dict[str, Any]:
     sides: dict[Part, Sequence[Parameter | Attr]] = {
         Part.INPUT: prototype.inputs,
         Part.ATTR: prototype.attrs,
@@ -227,12 +232,15 @@ def _call(call: Call, prototype: OpPrototype) -> dict[str, Any]:
                 if argument.part is Part.CONSTANT and argument.value is None
                 else repr(argument.value)
                 if argument.part is Part.CONSTANT
+                else str(argument.value)
+                if argument.part is Part.COMPUTED
                 else f"{sides[argument.part][argument.index].name} ({argument.part.value})",
                 "evidence": argument.evidence.value,
             }
             for argument in call.arguments
         ],
         "unused": list(call.unused),
+        "dropped": list(call.dropped),
     }
 
 

@@ -1,6 +1,6 @@
-"""A debug mode that compares every real result with what the operator's meta function promises.
+"""Debug mode that compares every real result with what the operator's meta function promises.
 
-A meta function that is subtly wrong shows up far away, as a wrong shape in a compiled graph. Under the guard each
+A subtly wrong meta function causes errors far away, as a wrong shape in a compiled graph. Under the guard each
 operator's kernel runs, and its outputs are compared with those of the meta function: number, shape, dtype, strides,
 device and aliasing. The cost is one meta call per operator.
 """
@@ -19,16 +19,16 @@ from ascend_graph.errors import AscendGraphError
 
 
 class MetaMismatchError(AscendGraphError):
-    """A kernel returned something other than its meta function promises."""
+    """Result of a kernel that differs from the promise of its meta function."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """One difference between a result and the promise."""
+    """Difference between a result and the promise of the meta function."""
 
     operator: str
     output: int
-    #: ``count``, ``presence``, ``shape``, ``dtype``, ``strides``, ``aliasing`` or ``refusal``.
+    #: Kind of difference: ``count``, ``presence``, ``shape``, ``dtype``, ``strides``, ``aliasing`` or ``refusal``.
     what: str
     promised: str
     returned: str
@@ -42,7 +42,7 @@ class Mismatch:
 
 
 class MetaGuard(TorchDispatchMode):
-    """Compare results with meta functions while active.
+    """Dispatch mode that compares results with meta functions while it is active.
 
     Args:
         operators: Overloads, packets or namespaces (``"npu"``) to watch; by default everything but torch's own
@@ -65,12 +65,12 @@ class MetaGuard(TorchDispatchMode):
         super().__init__()  # type: ignore[no-untyped-call]
         self.strides, self.collect = strides, collect
         self.mismatches: list[Mismatch] = []
-        #: How many calls were compared.
+        #: Number of compared calls.
         self.checked = 0
         self._operators = None if operators is None else frozenset(map(_key, operators))
 
     def watches(self, operator: torch._ops.OpOverload) -> bool:
-        """Whether the guard compares this operator."""
+        """Return whether the guard compares this operator."""
         if self._operators is None:
             return operator.namespace not in ("aten", "prims", "prim", "profiler")
         return not self._operators.isdisjoint((operator.namespace, str(operator.overloadpacket), str(operator)))
@@ -101,7 +101,7 @@ def _key(operator: object) -> str:
 
 
 class Promise:
-    """What the meta function says of one call."""
+    """Outputs or refusal that the meta function promises for one call."""
 
     def __init__(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         self.name = func.name()
@@ -127,7 +127,7 @@ class Promise:
         self.sources = [_source(output, [twins[id(t)] for t in self.given]) for output in self.outputs]
 
     def compare(self, result: Any, *, strides: bool) -> Iterable[Mismatch]:
-        """The differences of a result."""
+        """Yield the differences between a result and the promise."""
         outputs = _outputs(result)
         if self.refusal:
             yield self.mismatch(0, "refusal", self.refusal, "a result")
@@ -163,7 +163,7 @@ def _tensors(values: Any) -> list[torch.Tensor]:
 
 
 def _source(output: Any, inputs: Sequence[torch.Tensor]) -> int | None:
-    """Which input an output shares its storage with."""
+    """Return the index of the input with which an output shares its storage, or None."""
     if not isinstance(output, torch.Tensor):
         return None
     storage = output.untyped_storage()._cdata
@@ -175,7 +175,7 @@ def _alias(source: int | None) -> str:
 
 
 def _same_strides(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Equal where it matters: the stride of a dimension of size 1 means nothing, nor do any of an empty tensor."""
+    """Return whether strides are equal where they matter: not for dimensions of size 1 and not for empty tensors."""
     if a.numel() == 0:
         return True
     return all(x == y for x, y, size in zip(a.stride(), b.stride(), a.shape, strict=True) if size != 1)

@@ -1,22 +1,35 @@
-"""``opcheck``: one call that asks of an operator everything that holds for every operator."""
+"""Function ``opcheck``: it runs all checks that apply to every operator."""
 
 from __future__ import annotations
 
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
 from ascend_graph.binding.op_schema import single_overload
-from ascend_graph.checks import laws, rules, ways
-from ascend_graph.checks.laws import NotApplicable, Refused, Subject, Undecided, Violation, first_line
-from ascend_graph.checks.report import Outcome, Report, State
-from ascend_graph.checks.samples import Drawer, Sample, SampleError, drawn, families
-from ascend_graph.host.toolkit import HostRuntimeError, is_active, is_strict
-from ascend_graph.registration.register import RegisteredOp, find_registered
+from ascend_graph.checks.calls.attr_values import coverage, known_values
+from ascend_graph.checks.calls.constants import constants_of
+from ascend_graph.checks.calls.samples import Sample, SampleError, SampleGenerator, drawn, families
+from ascend_graph.checks.calls.trying import CallTally, try_calls, try_more_values
+from ascend_graph.checks.kinds import graph_checks, operator_checks, tangents, transform_checks
+from ascend_graph.checks.kinds.subject import (
+    CallRefused,
+    Faulted,
+    NotApplicable,
+    Subject,
+    Undecided,
+    Violation,
+    first_line,
+)
+from ascend_graph.checks.logs import without_traces
+from ascend_graph.checks.report import CheckReport, CheckResult, CheckState
+from ascend_graph.checks.tolerances import Tolerance, read_tolerances
+from ascend_graph.environment import HostRuntimeError, is_active, is_strict
+from ascend_graph.registration.registered import RegisteredOp, find_registered
 
 Law = Callable[[Subject, Sample], None]
 
@@ -24,28 +37,29 @@ Law = Callable[[Subject, Sample], None]
 @dataclass(frozen=True, slots=True)
 class _Check:
     law: Law
-    #: How many samples it is asked of; graphs are compiled for each.
+    #: Maximum number of samples that it gets; graphs are compiled for each.
     samples: int = 1_000
 
 
-#: Every check by name, in the order of a report.
+#: Checks by name, in the order of a report.
 CHECKS: Mapping[str, _Check] = {
-    "arguments": _Check(laws.arguments),
-    "repeats": _Check(laws.repeats, 6),
-    "reference": _Check(laws.reference),
-    "meta": _Check(laws.meta),
-    "layout": _Check(laws.layout, 8),
-    "outside": _Check(laws.outside, 6),
-    "vmap": _Check(rules.vmap, 3),
-    "sharding": _Check(rules.sharding, 6),
-    "gradient": _Check(laws.gradient, 3),
-    "ge": _Check(ways.ge, 4),
-    "ge_dynamic": _Check(ways.ge_dynamic, 3),
-    "npugraph_ex": _Check(ways.npugraph_ex, 3),
-    "export": _Check(ways.export, 2),
-    "gradient_in_graphs": _Check(ways.gradient_in_graphs, 2),
+    "runs": _Check(operator_checks.runs),
+    "arguments": _Check(operator_checks.arguments),
+    "repeats": _Check(operator_checks.repeats, 6),
+    "reference": _Check(operator_checks.reference),
+    "meta": _Check(operator_checks.meta),
+    "layout": _Check(operator_checks.layout, 8),
+    "outside": _Check(operator_checks.outside, 6),
+    "vmap": _Check(transform_checks.vmap, 3),
+    "sharding": _Check(transform_checks.sharding, 6),
+    "gradient": _Check(tangents.gradient, 3),
+    "ge": _Check(graph_checks.ge, 4),
+    "ge_dynamic": _Check(graph_checks.ge_dynamic, 3),
+    "npugraph_ex": _Check(graph_checks.npugraph_ex, 3),
+    "export": _Check(graph_checks.export, 2),
+    "gradient_in_graphs": _Check(graph_checks.gradient_in_graphs, 2),
 }
-#: Checks that are asked once, of calls that are made for them.
+#: Checks that run once, with calls that are made for them.
 ALONE = ("recompilations", "dtypes")
 
 
@@ -57,33 +71,45 @@ def opcheck(
     checks: Iterable[str] | None = None,
     count: int = 6,
     seed: int = 0,
-    rtol: float | None = None,
-    atol: float | None = None,
+    rtol: Tolerance | None = None,
+    atol: Tolerance | None = None,
     strict: bool = False,
     raise_exception: bool = True,
-) -> Report:
-    """Ask of an operator what holds for every operator, in eager mode and in graphs.
+) -> CheckReport:
+    """Check an operator against the rules that hold for every operator, in eager mode and in graphs.
 
-    The checks are: ``arguments`` (nothing is written or aliased but what the schema says), ``repeats`` (the same call gives the
-    same bits, whatever was in memory before), ``reference`` (values), ``meta`` (shapes, dtypes, strides, devices and aliases, with
-    sizes and with symbols), ``layout`` (tensors that are not contiguous), ``outside`` (no byte beside a tensor is written),
-    ``vmap`` (what separate calls give, where there is a rule: ``batch=`` makes one), ``sharding`` (what
-    the whole gives, where ``batch=`` or ``reduce=`` is declared), ``gradient``, ``ge``, ``ge_dynamic``, ``npugraph_ex`` and ``export``
-    (what eager mode gives), ``gradient_in_graphs``, ``recompilations`` (one graph for all sizes), and ``dtypes`` (what the prototype does not list is refused).
+    The checks are:
+
+    - ``runs``: no kernel breaks a rule of the hardware; it always runs and is reported if it fails.
+    - ``arguments``: only what the schema declares is written or aliased.
+    - ``repeats``: the same call gives the same bits, whatever was in memory before.
+    - ``reference``: values equal those of ``reference``.
+    - ``meta``: shapes, dtypes, strides, devices and aliases, with concrete and with symbolic sizes.
+    - ``layout``: non-contiguous tensors.
+    - ``outside``: no byte next to a tensor is written.
+    - ``vmap``: results of separate calls, if there is a rule; ``batch=`` makes one.
+    - ``sharding``: results of the whole call, if ``batch=`` or ``reduce=`` is declared.
+    - ``gradient``: the gradient, and the tangent of forward mode.
+    - ``ge``, ``ge_dynamic``, ``npugraph_ex`` and ``export``: results of eager mode.
+    - ``gradient_in_graphs``: gradients of eager mode.
+    - ``recompilations``: one graph for all sizes.
+    - ``dtypes``: dtypes that the prototype does not list are refused.
 
     Args:
-        op: What ``register_op`` returned, a torch operator, its name, or an op type.
-        samples: Calls as :class:`~ascend_graph.checks.samples.Sample`, or tuples of CPU tensors and values. Without them calls are
-            drawn from the shape relation and the prototype: random sizes, attrs, dtypes, absent inputs, sizes of 0 and 1.
-        reference: The same in plain PyTorch, for CPU tensors; it may write its arguments as the operator does.
-        checks: The names of the checks to make; all by default.
-        count: How many random calls are drawn, beside the special ones.
+        op: The result of ``register_op``, a torch operator, its name, or an op type.
+        samples: Calls as :class:`~ascend_graph.checks.calls.samples.Sample`, or tuples of CPU tensors and values. Without them,
+            calls are drawn from the shape relation and the prototype: random sizes, attrs, dtypes, absent inputs, sizes of 0
+            and 1. Attrs get the values that prototype, reference, relation and package name; the report lists them.
+        reference: The same function in plain PyTorch, for CPU tensors; it may write its arguments as the operator does.
+        checks: The names of the checks to run; all by default.
+        count: The number of random calls to draw, in addition to the special ones.
         seed: The same seed draws the same calls.
-        rtol: The relative tolerance between ways of computing; by default by dtype.
-        atol: The absolute one.
-        strict: Whether this has to run where device memory is kept from everything but kernels and copies: started with
+        rtol: The relative tolerance between ways of computing: a number, or numbers by output, by written argument or by dtype,
+            ``{"y": 1e-3, torch.float16: 1e-2}``; by default by dtype.
+        atol: The absolute one, in the same forms.
+        strict: If true, require a process in which only kernels and copies access device memory: one started with
             ``python -m ascend_graph.host --strict``.
-        raise_exception: Whether a failure is raised.
+        raise_exception: If true, raise on a failure.
 
     Returns:
         The report: print it, or ``as_dict()``.
@@ -91,7 +117,8 @@ def opcheck(
     Raises:
         CheckError: A check failed, and ``raise_exception`` is true.
         HostRuntimeError: ``strict`` is true, and this process was not started so.
-        SampleError: There is nothing to call the operator with: no relation and no samples, or it refuses all of them.
+        SampleError: There is no call to check with (no relation and no samples, or the operator refuses all calls), or a
+            check or tolerance is invalid.
 
     >>> import torch
     >>> library = torch.library.Library("checked_example", "DEF")
@@ -102,34 +129,101 @@ def opcheck(
     >>> [(o.check, o.state.value) for o in report.outcomes]
     [('arguments', 'passed'), ('repeats', 'passed'), ('reference', 'passed')]
     """
+    __tracebackhide__ = True  # what pytest shows of a failure is the report, not the way to it
     if strict and not (is_active() and is_strict(os.environ)):
         raise HostRuntimeError("opcheck(strict=True): start the program with python -m ascend_graph.host --strict")
     names = check_names(checks)
     overload, registered = _operator(op)
-    subject = Subject(overload, registered, _device(overload), reference, rtol, atol)
-    made = _samples(overload, registered, samples, count, seed)
-    accepted, notes = _accepted(subject, made)
-    if not accepted:
-        raise SampleError(
-            f"{overload} refuses each of {len(made)} calls; the first: {made[0]}: {notes[0] if notes else ''}"
-        )
-    drawer = Drawer(registered, seed) if samples is None and registered is not None else None
-    outcomes = []
-    for name in names:
-        start = time.perf_counter()
-        outcome = _check(name, subject, accepted, drawer) if name in CHECKS else _alone(name, subject, accepted, drawer)
-        outcomes.append(_timed(outcome, time.perf_counter() - start))
-    report = Report(str(overload), tuple(outcomes), tuple(dict.fromkeys(notes)))
+    schema = overload._schema
+    tolerances = read_tolerances(rtol, atol, _output_names(schema, registered), _written(schema))
+    subject = Subject(overload, registered, _device(overload), reference, tolerances)
+    with without_traces():
+        report = _report(subject, names, samples, count, seed)
     if raise_exception:
         report.raise_on_failure()
     return report
 
 
+def _output_names(schema: Any, registered: RegisteredOp | None) -> list[frozenset[str]]:
+    """Return all names of each return: those of the schema, of the relation and of the prototype."""
+    found = [{r.name} if r.name else set() for r in schema.returns]
+    if registered is not None:
+        sides = [registered.relation.outputs] if registered.relation is not None else []
+        if registered.prototype is not None:
+            sides.append(tuple(p.name for p in registered.prototype.outputs))
+        for names in sides:
+            for one, name in zip(found, names, strict=False):
+                if len(names) == len(found):
+                    one.add(name)
+    return [frozenset(names) for names in found]
+
+
+def _written(schema: Any) -> list[str]:
+    return [a.name for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write]
+
+
+def _report(
+    subject: Subject, names: Sequence[str], samples: Iterable[Any] | None, count: int, seed: int
+) -> CheckReport:
+    """Run the checks of one operator and return the report."""
+    registered, schema = subject.registered, subject.schema
+    said = None
+    if subject.reference is not None:
+        said = constants_of(subject.reference, [a.name for a in schema.arguments])
+    known = {} if registered is None else known_values(registered, said)
+    drawer = SampleGenerator(registered, seed, known) if samples is None and registered is not None else None
+    made = drawn(drawer, count) if drawer is not None else _given(subject, samples)
+    if not made:
+        raise SampleError(f"{subject.overload}: no call to check it with; give samples=")
+    trial = try_calls(subject, made)
+    if drawer is not None:
+        trial = try_more_values(subject, drawer, trial)
+    attrs = coverage(schema, trial.ran, trial.refused, known, said)
+    notes = [f"refused ({sample.why}) {sample}: {why}" for sample, why in trial.refused]
+    outcomes = []
+    if trial.faults or "runs" in names:
+        outcomes.append(_runs_outcome(subject, trial, drawer))
+    if not trial.accepted and not trial.faults:
+        raise SampleError(
+            f"{subject.overload} refuses each of {len(made)} calls; the first: {made[0]}: {trial.refused[0][1]}"
+        )
+    rest = [name for name in names if name != "runs"]
+    if trial.faults and (not trial.accepted or not (subject.device.type == "cpu" or is_active())):
+        # A device of Huawei's refuses everything after a fault, until the process ends.
+        why = "not made after a fault" if trial.accepted else "each call faults"
+        outcomes += [CheckResult(name, CheckState.SKIPPED, message=why) for name in rest]
+        rest = []
+    for name in rest:
+        start = time.perf_counter()
+        outcome = (
+            _check(name, subject, trial.accepted, drawer)
+            if name in CHECKS
+            else _alone(name, subject, trial.accepted, drawer)
+        )
+        outcomes.append(replace(outcome, seconds=time.perf_counter() - start))
+    return CheckReport(str(subject.overload), tuple(outcomes), tuple(dict.fromkeys(notes)), attrs)
+
+
+def _runs_outcome(subject: Subject, trial: CallTally, drawer: SampleGenerator | None) -> CheckResult:
+    """Return the result of the check ``runs``, with the smallest call that failed if one did."""
+    if not trial.faults:
+        state = CheckState.PASSED if trial.accepted else CheckState.SKIPPED
+        return CheckResult("runs", state, len(trial.accepted), "" if trial.accepted else "each call is refused")
+    sample, text = min(trial.faults, key=lambda one: one[0].size)
+    if is_active():
+        sample, text = _smaller(operator_checks.runs, subject, sample, text, drawer, faulty=True)
+    message = (
+        f"{len(trial.faults)} of {len(trial.faults) + len(trial.accepted)} calls that relation and prototype allow fail: {text}. "
+        "A call that the operator is not for is refused by its tiling function, or excluded by its relation: where d % 8 == 0"
+    )
+    return CheckResult("runs", CheckState.FAILED, len(trial.accepted), message, str(sample))
+
+
 def check_names(checks: Iterable[str] | None) -> list[str]:
-    """The checks that are named; all without a name.
+    """Return the named checks, or all checks for None.
 
     Raises:
-        SampleError: There is no such check.
+        SampleError: A check of that name does not exist.
     """
     known = [*CHECKS, *ALONE]
     if checks is None:
@@ -137,7 +231,7 @@ def check_names(checks: Iterable[str] | None) -> list[str]:
     names = list(checks)
     strangers = [name for name in names if name not in known]
     if strangers:
-        raise SampleError(f"there is no check {', '.join(map(repr, strangers))}; the checks are {', '.join(known)}")
+        raise SampleError(f"unknown check {', '.join(map(repr, strangers))}; the checks are {', '.join(known)}")
     return names
 
 
@@ -158,7 +252,7 @@ def _operator(op: Any) -> tuple[Any, RegisteredOp | None]:
 
 
 def _device(overload: Any) -> torch.device:
-    """Where the operator runs: on the NPU if it can."""
+    """Return the device on which the operator runs: the NPU if it can."""
     name = overload.name()
     npu = torch._C._dispatch_has_kernel_for_dispatch_key(name, "PrivateUse1")
     composite = any(
@@ -171,40 +265,15 @@ def _device(overload: Any) -> torch.device:
     return torch.device("cpu")
 
 
-def _samples(
-    overload: Any, registered: RegisteredOp | None, samples: Iterable[Any] | None, count: int, seed: int
-) -> list[Sample]:
-    if samples is not None:
-        made = [s if isinstance(s, Sample) else Sample(tuple(s)) for s in samples]
-    elif registered is not None:
-        made = drawn(registered, count, seed)
-    else:
+def _given(subject: Subject, samples: Iterable[Any] | None) -> list[Sample]:
+    if samples is None:
         raise SampleError(
-            f"{overload} is not registered with ascend_graph, so no calls can be drawn for it; give samples="
+            f"{subject.overload} is not registered with ascend_graph, so no calls can be drawn for it; give samples="
         )
-    if not made:
-        raise SampleError(f"{overload}: there is no call to check it with; give samples=")
-    return made
+    return [s if isinstance(s, Sample) else Sample(tuple(s)) for s in samples]
 
 
-def _accepted(subject: Subject, samples: Sequence[Sample]) -> tuple[list[Sample], list[str]]:
-    """The calls that the operator takes, and what it says of the others."""
-    accepted, notes = [], []
-    for sample in samples:
-        try:
-            subject.run(sample)
-        except Refused as error:
-            notes.append(f"refused ({sample.why}) {sample}: {error}")
-        else:
-            accepted.append(sample)
-    return accepted, notes
-
-
-def _timed(outcome: Outcome, seconds: float) -> Outcome:
-    return Outcome(outcome.check, outcome.state, outcome.calls, outcome.message, outcome.sample, seconds)
-
-
-def _check(name: str, subject: Subject, samples: Sequence[Sample], drawer: Drawer | None) -> Outcome:
+def _check(name: str, subject: Subject, samples: Sequence[Sample], drawer: SampleGenerator | None) -> CheckResult:
     check = CHECKS[name]
     calls, reason, undecided = 0, "", ""
     for sample in samples[: check.samples]:
@@ -215,18 +284,24 @@ def _check(name: str, subject: Subject, samples: Sequence[Sample], drawer: Drawe
             if isinstance(skipped, Undecided):
                 undecided = undecided or f"{skipped} {sample}"
             reason = reason or str(skipped)
-        except (Violation, Refused) as found:
-            smallest, message = _smaller(check.law, subject, sample, str(found), drawer)
-            return Outcome(name, State.FAILED, calls, message, str(smallest))
+        except (Violation, CallRefused) as found:
+            faulty = isinstance(found, Faulted)
+            smallest, message = _smaller(check.law, subject, sample, str(found), drawer, faulty=faulty)
+            return CheckResult(name, CheckState.FAILED, calls, message, str(smallest))
         except Exception as error:  # a check that cannot end is a finding: the operator gave what no operator gives
-            return Outcome(name, State.FAILED, calls, first_line(error), str(sample))
+            return CheckResult(name, CheckState.FAILED, calls, first_line(error), str(sample))
     if undecided and not calls:
-        return Outcome(name, State.FAILED, 0, f"no call was judged: {undecided}")
-    return Outcome(name, State.PASSED if calls else State.SKIPPED, calls, "" if calls else reason)
+        return CheckResult(name, CheckState.FAILED, 0, f"no call was judged: {undecided}")
+    return CheckResult(name, CheckState.PASSED if calls else CheckState.SKIPPED, calls, "" if calls else reason)
 
 
-def _smaller(law: Law, subject: Subject, sample: Sample, message: str, drawer: Drawer | None) -> tuple[Sample, str]:
-    """The smallest call found that shows a violation."""
+def _smaller(
+    law: Law, subject: Subject, sample: Sample, message: str, drawer: SampleGenerator | None, *, faulty: bool = False
+) -> tuple[Sample, str]:
+    """Return the smallest call found that shows the violation, and its message.
+
+    If ``faulty`` is true, only faults count; otherwise faults do not count.
+    """
     best = (sample, message)
     if drawer is None:
         return best
@@ -238,49 +313,65 @@ def _smaller(law: Law, subject: Subject, sample: Sample, message: str, drawer: D
             try:
                 law(subject, smaller)
             except Violation as found:
-                best = (smaller, str(found))
+                if isinstance(found, Faulted) is faulty:
+                    best = (smaller, str(found))
             except Exception:  # not the violation that is looked for
                 continue
     return best
 
 
-def _alone(name: str, subject: Subject, samples: Sequence[Sample], drawer: Drawer | None) -> Outcome:
+def _alone(name: str, subject: Subject, samples: Sequence[Sample], drawer: SampleGenerator | None) -> CheckResult:
     if name == "recompilations":
         return _recompilations(subject, samples, drawer)
     if drawer is None:
-        return Outcome(name, State.SKIPPED, message="calls are drawn for it, which needs a relation and no samples=")
+        return CheckResult(
+            name, CheckState.SKIPPED, message="calls are drawn for it, which needs a relation and no samples="
+        )
     return _dtypes(subject, drawer)
 
 
-def _recompilations(subject: Subject, samples: Sequence[Sample], drawer: Drawer | None) -> Outcome:
+def _recompilations(subject: Subject, samples: Sequence[Sample], drawer: SampleGenerator | None) -> CheckResult:
     if drawer is not None:
         family = [drawer.draw(0, sizes=(4, 6, 8, 10, 12), absent=[], plain=True, values=n) for n in range(3)]
         samples = [s for s in family if s is not None and _runs(subject, s)]
     samples = max(families(samples), key=len, default=[])
     if len({str(sample) for sample in samples}) < 2:
-        return Outcome("recompilations", State.SKIPPED, message="no two calls that differ in sizes alone were found")
+        return CheckResult(
+            "recompilations", CheckState.SKIPPED, message="no two calls that differ in sizes alone were found"
+        )
     try:
-        ways.recompilations(subject, samples)
+        graph_checks.recompilations(subject, samples)
     except NotApplicable as skipped:
-        return Outcome("recompilations", State.SKIPPED, message=str(skipped))
+        return CheckResult("recompilations", CheckState.SKIPPED, message=str(skipped))
     except Violation as found:
-        return Outcome("recompilations", State.FAILED, 0, str(found), "; ".join(map(str, samples)))
-    return Outcome("recompilations", State.PASSED, len(samples))
+        return CheckResult("recompilations", CheckState.FAILED, 0, str(found), "; ".join(map(str, samples)))
+    return CheckResult("recompilations", CheckState.PASSED, len(samples))
 
 
 def _runs(subject: Subject, sample: Sample) -> bool:
     try:
         subject.run(sample)
-    except Refused:
+    except (CallRefused, Faulted):
         return False
     return True
 
 
-def _dtypes(subject: Subject, drawer: Drawer) -> Outcome:
-    """What the prototype does not list is refused."""
+def _takes(subject: Subject, sample: Sample) -> bool:
+    """Return whether the operator accepts a call, even if the call then fails."""
+    try:
+        subject.run(sample)
+    except CallRefused:
+        return False
+    except Faulted:
+        return True
+    return True
+
+
+def _dtypes(subject: Subject, drawer: SampleGenerator) -> CheckResult:
+    """Check that the operator refuses dtypes that the prototype does not list."""
     allowed = {name: dtypes for name, dtypes in drawer.allowed().items() if dtypes}
     if not allowed or any(p.unknown_types for p in drawer.parameters.values()):
-        return Outcome("dtypes", State.SKIPPED, message="the prototype does not list the dtypes")
+        return CheckResult("dtypes", CheckState.SKIPPED, message="the prototype does not list the dtypes")
     tried = 0
     for name, listed in allowed.items():
         outside = next(
@@ -296,9 +387,15 @@ def _dtypes(subject: Subject, drawer: Drawer) -> Outcome:
         if sample is None:
             continue
         tried += 1
-        if _runs(subject, sample):
+        if _takes(subject, sample):
             said = ", ".join(sorted(str(d).removeprefix("torch.") for d in listed))
-            return Outcome(
-                "dtypes", State.FAILED, tried, f"{name} of {outside} is taken; the prototype lists {said}", str(sample)
+            return CheckResult(
+                "dtypes",
+                CheckState.FAILED,
+                tried,
+                f"{name} of {outside} is taken; the prototype lists {said}",
+                str(sample),
             )
-    return Outcome("dtypes", State.PASSED if tried else State.SKIPPED, tried, "" if tried else "nothing could be drawn")
+    return CheckResult(
+        "dtypes", CheckState.PASSED if tried else CheckState.SKIPPED, tried, "" if tried else "nothing could be drawn"
+    )

@@ -1,4 +1,4 @@
-"""What a check of an operator found: for people, for tools, for continuous integration."""
+"""Reports of operator checks: as text, as data and as JUnit XML for continuous integration."""
 
 from __future__ import annotations
 
@@ -14,12 +14,57 @@ if TYPE_CHECKING:
     from rich.console import RenderResult
 
 
+@dataclass(frozen=True, slots=True)
+class AttrCoverage:
+    """Values of one attr that the calls of a report covered."""
+
+    name: str
+    #: Values with which a call ran.
+    tried: tuple[Any, ...]
+    #: Values that the operator refuses, with its message.
+    refused: tuple[tuple[Any, str], ...] = ()
+    #: Known values without a call: no call with them was found that fits the relation.
+    untried: tuple[Any, ...] = ()
+    remark: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the coverage as JSON-compatible values."""
+        return {
+            "name": self.name,
+            "tried": [_plain(value) for value in self.tried],
+            "refused": [{"value": _plain(value), "message": why} for value, why in self.refused],
+            "untried": [_plain(value) for value in self.untried],
+            "remark": self.remark,
+        }
+
+    def __str__(self) -> str:
+        parts = [f"tried {_listed(self.tried)}" if self.tried else "no value was tried"]
+        parts += [f"refused {_listed([value for value, _ in self.refused])}"] if self.refused else []
+        parts += [f"not tried {_listed(self.untried)}"] if self.untried else []
+        return f"{self.name}: {'; '.join(parts)}{f' ({self.remark})' if self.remark else ''}"
+
+
+#: Maximum number of values that are listed.
+_MOST = 16
+
+
+def _listed(values: Sequence[Any]) -> str:
+    shown = ", ".join(
+        value if isinstance(value, str) and value.startswith("torch.") else repr(value) for value in values[:_MOST]
+    )
+    return f"{shown}, and {len(values) - _MOST} more" if len(values) > _MOST else shown
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, str | int | float | bool | list | None) else str(value)
+
+
 class CheckError(AscendGraphError, AssertionError):
-    """An operator does what no operator may do; the message says what, and with which call."""
+    """Failed check of an operator; the message has the violation and the call."""
 
 
-class State(enum.Enum):
-    """How a check ended."""
+class CheckState(enum.Enum):
+    """Outcome of a check."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -27,60 +72,66 @@ class State(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """One check of one operator."""
+class CheckResult:
+    """Result of one check of one operator."""
 
     check: str
-    state: State
-    #: How many calls it held for.
+    state: CheckState
+    #: Number of calls that passed.
     calls: int = 0
-    #: What is wrong, or why there was nothing to check.
+    #: Violation, or reason why there was nothing to check.
     message: str = ""
-    #: The smallest call that shows it.
+    #: Smallest call that shows the violation.
     sample: str = ""
     seconds: float = 0.0
 
 
 @dataclass(frozen=True)
-class Report:
-    """All checks of one operator; print it, or take it as data."""
+class CheckReport:
+    """Report of all checks of one operator, for printing or as data."""
 
     operator: str
-    outcomes: tuple[Outcome, ...]
-    #: What is worth knowing and no failure: calls that the operator refused.
+    outcomes: tuple[CheckResult, ...]
+    #: Remarks that are not failures: calls that the operator refused.
     notes: tuple[str, ...] = ()
+    #: Coverage of each attr's values by the calls.
+    attrs: tuple[AttrCoverage, ...] = ()
 
     @property
     def ok(self) -> bool:
-        """Whether nothing failed."""
+        """True if no check failed."""
         return not self.failures
 
     @property
-    def failures(self) -> tuple[Outcome, ...]:
-        """The checks that failed."""
-        return tuple(o for o in self.outcomes if o.state is State.FAILED)
+    def failures(self) -> tuple[CheckResult, ...]:
+        """Checks that failed."""
+        return tuple(o for o in self.outcomes if o.state is CheckState.FAILED)
 
     @property
     def seconds(self) -> float:
-        """How long it took."""
+        """Duration of all checks in seconds."""
         return sum(o.seconds for o in self.outcomes)
 
     def raise_on_failure(self) -> None:
         """Raise if anything failed.
 
         Raises:
-            CheckError: With one line for each failure.
+            CheckError: A check failed; the message has one line for each failure, attr and note.
         """
+        __tracebackhide__ = True
         if self.failures:
-            raise CheckError(f"{self.operator}\n" + "\n".join(_line(o) for o in self.failures))
+            rest = [*(f"attr {one}" for one in self.attrs), *(f"note: {note}" for note in self.notes)]
+            lines = [*map(_line, self.failures), *(f"  {line}" for line in rest)]
+            raise CheckError("\n".join([self.operator, *lines]))
 
     def as_dict(self) -> dict[str, Any]:
-        """The same as values that JSON has."""
+        """Return the report as JSON-compatible values."""
         return {
             "operator": self.operator,
             "ok": self.ok,
             "seconds": round(self.seconds, 3),
             "notes": list(self.notes),
+            "attrs": [one.as_dict() for one in self.attrs],
             "checks": [
                 {
                     "check": o.check,
@@ -109,30 +160,32 @@ class Report:
 
         yield Text(self.operator, style="bold")
         table = Table(box=None, padding=(0, 2, 0, 2), show_edge=False, show_header=False)
-        styles = {State.PASSED: "green", State.FAILED: "bold red", State.SKIPPED: "dim"}
+        styles = {CheckState.PASSED: "green", CheckState.FAILED: "bold red", CheckState.SKIPPED: "dim"}
         for outcome in self.outcomes:
-            said = f"{outcome.calls} calls" if outcome.state is State.PASSED else escape(outcome.message)
+            said = f"{outcome.calls} calls" if outcome.state is CheckState.PASSED else escape(outcome.message)
             state = Text(outcome.state.value, style=styles[outcome.state])
             table.add_row(outcome.check, state, said)
             if outcome.sample:
                 table.add_row("", "", escape(f"with {outcome.sample}"))
         yield table
+        for one in self.attrs:
+            yield Text(f"  attr {one}", style="yellow" if one.untried or one.remark else "")
         for note in self.notes:
             yield Text(f"  note: {note}", style="yellow")
 
 
-def _line(outcome: Outcome) -> str:
+def _line(outcome: CheckResult) -> str:
     return f"  {outcome.check}: {outcome.message}" + (f"\n    with {outcome.sample}" if outcome.sample else "")
 
 
-def as_text(reports: Sequence[Report]) -> str:
-    """Reports for people, the summary last."""
+def as_text(reports: Sequence[CheckReport]) -> str:
+    """Return reports as readable text, with the summary last."""
     failed = sum(not report.ok for report in reports)
     return "\n\n".join([*map(str, reports), f"{len(reports)} operators checked, {failed} failed"])
 
 
-def junit(reports: Sequence[Report]) -> str:
-    """Reports as JUnit's XML: a suite for each operator, a case for each check."""
+def junit(reports: Sequence[CheckReport]) -> str:
+    """Return reports as JUnit XML: a suite for each operator, a case for each check."""
     root = ElementTree.Element("testsuites")
     for report in reports:
         states = [o.state for o in report.outcomes]
@@ -141,8 +194,8 @@ def junit(reports: Sequence[Report]) -> str:
             "testsuite",
             name=report.operator,
             tests=str(len(states)),
-            failures=str(states.count(State.FAILED)),
-            skipped=str(states.count(State.SKIPPED)),
+            failures=str(states.count(CheckState.FAILED)),
+            skipped=str(states.count(CheckState.SKIPPED)),
             time=f"{report.seconds:.3f}",
         )
         for case in _cases(report):
@@ -150,20 +203,20 @@ def junit(reports: Sequence[Report]) -> str:
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True)
 
 
-def _cases(report: Report) -> Iterator[ElementTree.Element]:
+def _cases(report: CheckReport) -> Iterator[ElementTree.Element]:
     for outcome in report.outcomes:
         case = ElementTree.Element(
             "testcase", classname=report.operator, name=outcome.check, time=f"{outcome.seconds:.3f}"
         )
-        if outcome.state is State.FAILED:
+        if outcome.state is CheckState.FAILED:
             ElementTree.SubElement(case, "failure", message=_printable(outcome.message)).text = _printable(
                 _line(outcome)
             )
-        elif outcome.state is State.SKIPPED:
+        elif outcome.state is CheckState.SKIPPED:
             ElementTree.SubElement(case, "skipped", message=_printable(outcome.message))
         yield case
 
 
 def _printable(text: str) -> str:
-    """Without what XML cannot have."""
+    """Replace the characters that XML cannot contain by question marks."""
     return "".join(c if c.isprintable() or c in "\n\t" else "?" for c in text)

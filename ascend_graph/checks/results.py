@@ -1,4 +1,4 @@
-"""What a call gave, and where two calls differ."""
+"""Results of calls and the differences between them."""
 
 from __future__ import annotations
 
@@ -9,33 +9,31 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_flatten, tree_map_only
 
-#: Relative and absolute tolerance of values that were computed in another way, by the dtype of a result; integers are equal.
-TOLERANCES = {
-    torch.float64: (1e-7, 1e-7),
-    torch.float32: (1e-4, 1e-5),
-    torch.float16: (4e-3, 4e-3),
-    torch.bfloat16: (3e-2, 3e-2),
-    torch.complex64: (1e-4, 1e-5),
-    torch.complex128: (1e-7, 1e-7),
-}
+from ascend_graph.checks.tolerances import Tolerances
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """The returns of a call, and its tensor arguments afterwards; on the CPU."""
+class CallResult:
+    """Returns of a call and its tensor arguments afterwards, on the CPU."""
 
     returns: tuple[Any, ...]
     arguments: tuple[torch.Tensor, ...]
+    #: Schema return of each tensor in ``returns``: a list of tensors is one return; by default in order.
+    positions: tuple[int, ...] = ()
+    #: Names of ``arguments``; a list of tensors has one name.
+    names: tuple[str, ...] = ()
 
     @staticmethod
-    def of(returned: Any, arguments: Sequence[torch.Tensor]) -> Result:
-        """What a call returned and did to its arguments, copied to the CPU."""
+    def of(returned: Any, arguments: Sequence[torch.Tensor], names: Sequence[str] = ()) -> CallResult:
+        """Copy a call's returns and its current tensor arguments to the CPU."""
         copied = tree_map_only(torch.Tensor, _to_cpu, leaves(returned))
-        return Result(tuple(copied), tuple(map(_to_cpu, arguments)))
+        whole = returned if isinstance(returned, tuple) else (returned,)
+        positions = [n for n, one in enumerate(whole) for _ in range(1 if one is None else len(leaves(one)))]
+        return CallResult(tuple(copied), tuple(map(_to_cpu, arguments)), tuple(positions), tuple(names))
 
 
 def leaves(value: Any) -> list[Any]:
-    """Tensors and other values of a result, in order; an absent tensor is None."""
+    """Return the tensors and other values of a result in order; an absent tensor is None."""
     return [] if value is None else tree_flatten(value, is_leaf=lambda leaf: leaf is None)[0]
 
 
@@ -44,31 +42,34 @@ def _to_cpu(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def differences(
-    got: Result, wanted: Result, *, exact: bool = False, rtol: float | None = None, atol: float | None = None
+    got: CallResult, wanted: CallResult, *, exact: bool = False, tolerances: Tolerances | None = None
 ) -> Iterator[str]:
-    """Where two results differ, in words: a line for each return or argument.
+    """Yield a description of each difference of two results: a line for each return or argument.
 
     Args:
         got: The result in question.
-        wanted: What is right.
-        exact: Whether values are compared bit by bit.
-        rtol: The relative tolerance; by default by dtype.
-        atol: The absolute one.
+        wanted: The expected result.
+        exact: If true, values are compared bit by bit.
+        tolerances: The tolerances of values; by default by their dtypes.
     """
     if len(got.returns) != len(wanted.returns):
         yield f"{len(got.returns)} returns, not {len(wanted.returns)}"
         return
-    for subject, mine, others in (
-        ("return", got.returns, wanted.returns),
-        ("argument", got.arguments, wanted.arguments),
-    ):
-        for number, (a, b) in enumerate(zip(mine, others, strict=True)):
-            found = _difference(a, b, exact, rtol, atol)
-            if found:
-                yield f"{subject} {number}: {found}"
+    allowed = tolerances or Tolerances()
+    for number, (a, b) in enumerate(zip(got.returns, wanted.returns, strict=True)):
+        position = got.positions[number] if number < len(got.positions) else number
+        found = _difference(a, b, None if exact else allowed.of_return(position, a))
+        if found:
+            yield f"return {number}: {found}"
+    for number, (a, b) in enumerate(zip(got.arguments, wanted.arguments, strict=True)):
+        name = got.names[number] if number < len(got.names) else None
+        found = _difference(a, b, None if exact else allowed.of_argument(name, a))
+        if found:
+            yield f"argument {number}: {found}"
 
 
-def _difference(a: Any, b: Any, exact: bool, rtol: float | None, atol: float | None) -> str:
+def _difference(a: Any, b: Any, tolerance: tuple[float, float] | None) -> str:
+    """Return where two values differ by more than the tolerance, bit by bit if it is None; empty if they are equal."""
     if not (isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor)):
         return "" if type(a) is type(b) and a == b else f"{_named(a)}, not {_named(b)}"
     if a.shape != b.shape:
@@ -77,12 +78,11 @@ def _difference(a: Any, b: Any, exact: bool, rtol: float | None, atol: float | N
         return f"{a.dtype}, not {b.dtype}"
     if a.numel() == 0:
         return ""
-    if exact:
+    if tolerance is None:
         equal = _bytes(a) == _bytes(b)
         equal = equal.reshape(*a.shape, -1).all(-1)
     else:
-        rtol = TOLERANCES.get(a.dtype, (0.0, 0.0))[0] if rtol is None else rtol
-        atol = TOLERANCES.get(a.dtype, (0.0, 0.0))[1] if atol is None else atol
+        rtol, atol = tolerance
         wide = torch.complex128 if a.dtype.is_complex else torch.float64
         equal = torch.isclose(a.to(wide), b.to(wide), rtol=rtol, atol=atol, equal_nan=True)
     if bool(equal.all()):

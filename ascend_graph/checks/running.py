@@ -1,45 +1,36 @@
-"""Checking the operators of a module in processes of their own: what crashes or hangs is reported, and the rest goes on. No torch."""
+"""Checks of a module's operators in separate processes, without importing torch.
+
+A crash or a hang is reported, and the rest continues.
+"""
 
 from __future__ import annotations
 
-import importlib
-import json
 import os
-import runpy
-import select
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from ascend_graph.checks.report import Outcome, Report, State
-from ascend_graph.compilation.processes import end, started
+from ascend_graph.checks.report import AttrCoverage, CheckReport, CheckResult, CheckState
+from ascend_graph.environment import is_active, is_strict, real_cann
 from ascend_graph.errors import AscendGraphError
-
-
-class ModuleError(AscendGraphError):
-    """The module cannot be imported, or registers nothing that is asked for."""
+from ascend_graph.workers import ModuleError, answers, launcher_arguments
 
 
 class RequestError(AscendGraphError):
-    """What is asked for does not exist, whatever the module registers."""
+    """Request for a check that does not exist, whatever the module registers."""
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """What to check.
+class CheckRequest:
+    """Request for the checks of a module's operators.
 
     Attributes:
         module: A module, or a .py file, that registers operators when it is imported.
-        operators: Op types or names; all without one.
-        checks: The checks to make; all without one.
+        operators: Op types or names; all if empty.
+        checks: The checks to run; all if empty.
         limit: Seconds that one operator may take.
-        strict: Whether the host runtime keeps device memory from all but kernels and copies.
-        on_host: Whether it runs on the host runtime even where a CANN is installed.
+        strict: If true, the host runtime lets only kernels and copies access device memory.
+        on_host: If true, use the host runtime even if a CANN is installed.
     """
 
     module: str
@@ -52,43 +43,18 @@ class Request:
     on_host: bool = False
 
 
-def import_operators(module: str) -> dict[str, Any]:
-    """Import a module, or run a .py file, for the operators that it registers; one of the working directory is found.
+def check_module(request: CheckRequest, started: Callable[[str], None] = lambda _: None) -> list[CheckReport]:
+    """Check all operators of a module and return the reports.
 
     Args:
-        module: Its name or path; ``module:function`` where a function of it registers them.
-
-    Returns:
-        What it defines, by name.
-
-    Raises:
-        ModuleError: There is no such file.
-    """
-    module, _, function = module.partition(":")
-    if module.endswith(".py"):
-        if not Path(module).is_file():
-            raise ModuleError(f"there is no file {module} in {Path.cwd()}")
-        names = runpy.run_path(module)
-    else:
-        sys.path.insert(0, str(Path.cwd()))
-        names = vars(importlib.import_module(module))
-    if function:
-        names[function]()
-    return names
-
-
-def check_module(request: Request, started: Callable[[str], None] = lambda _: None) -> list[Report]:
-    """The reports of all operators of a module.
-
-    Args:
-        request: What to check.
-        started: Is told the name of each operator before it is checked.
+        request: The module, operators and checks.
+        started: Called with the name of each operator before it is checked.
 
     Raises:
         ModuleError: The module cannot be imported, or it registers none of the operators.
-        RequestError: There is no check of such a name.
+        RequestError: A check of that name does not exist.
     """
-    reports: list[Report] = []
+    reports: list[CheckReport] = []
     while True:
         current, ended, begun, listed = "", True, False, False
         for line in _lines(request, [r.operator for r in reports]):
@@ -106,7 +72,7 @@ def check_module(request: Request, started: Callable[[str], None] = lambda _: No
                             "ascend_graph.register_aclnn; where a function of it does, write module:function"
                         )
                     raise ModuleError(
-                        f"{request.module} registers none of {', '.join(request.operators)}; it registers: {', '.join(known)}"
+                        f"{request.module} does not register {', '.join(request.operators)}; it registers: {', '.join(known)}"
                     )
                 case {"operators": _}:
                     listed = True
@@ -123,34 +89,33 @@ def check_module(request: Request, started: Callable[[str], None] = lambda _: No
                         raise ModuleError(f"{request.module}: Python did not start; why is said above")
                     if not listed:
                         raise ModuleError(f"{request.module}: importing it {how}")
-                    reports.append(Report(current, (Outcome("process", State.FAILED, message=f"checking it {how}"),)))
+                    reports.append(
+                        CheckReport(current, (CheckResult("process", CheckState.FAILED, message=f"checking it {how}"),))
+                    )
         if ended:
             return reports
 
 
-def _report(data: dict[str, Any]) -> Report:
+def _report(data: dict[str, Any]) -> CheckReport:
     outcomes = [
-        Outcome(c["check"], State(c["state"]), c["calls"], c["message"], c["sample"], c["seconds"])
+        CheckResult(c["check"], CheckState(c["state"]), c["calls"], c["message"], c["sample"], c["seconds"])
         for c in data["checks"]
     ]
-    return Report(data["operator"], tuple(outcomes), tuple(data["notes"]))
+    attrs = [
+        AttrCoverage(
+            a["name"],
+            tuple(a["tried"]),
+            tuple((r["value"], r["message"]) for r in a["refused"]),
+            tuple(a["untried"]),
+            a["remark"],
+        )
+        for a in data["attrs"]
+    ]
+    return CheckReport(data["operator"], tuple(outcomes), tuple(data["notes"]), tuple(attrs))
 
 
-def launcher_arguments(*, on_host: bool = False) -> list[str]:
-    """What starts Python on the host runtime: nothing where this process is on it, or where there is a CANN."""
-    from ascend_graph.host.toolkit import is_active, real_cann
-
-    cann = real_cann(os.environ)
-    if is_active() or (cann and not on_host):
-        return []
-    return ["-m", "ascend_graph.host", "--quiet", *(["--force"] if cann else [])]
-
-
-def _lines(request: Request, done: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """What a worker writes, and at last how it died if it did."""
-    from ascend_graph.host.toolkit import is_active, is_strict, real_cann
-
-    reading, writing = os.pipe()
+def _lines(request: CheckRequest, done: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield the lines that a worker writes, and finally how it ended; the time limit applies to each operator."""
     asked = {
         "module": request.module,
         "operators": request.operators,
@@ -164,33 +129,5 @@ def _lines(request: Request, done: Sequence[str]) -> Iterator[dict[str, Any]]:
         if real_cann(os.environ) and not is_active():
             raise ModuleError("--strict is a mode of the host runtime, and a CANN is installed here")
         launcher = ["-m", "ascend_graph.host", "--quiet", "--strict", *(["--force"] if is_active() else [])]
-    command = [sys.executable, *launcher, "-m", "ascend_graph.checks.worker", json.dumps(asked), str(writing)]
-    try:
-        with started(command, pass_fds=(writing,), stdout=2) as worker:
-            os.close(writing)
-            yield from _read(reading, worker, request.limit)
-    finally:
-        os.close(reading)
-
-
-def _read(reading: int, worker: subprocess.Popen[bytes], limit: float) -> Iterator[dict[str, Any]]:
-    rest, running = b"", False
-    until = time.monotonic() + limit
-    while True:
-        # Only an operator has a limit: what comes before may compile for minutes.
-        ready, _, _ = select.select([reading], [], [], max(until - time.monotonic(), 0.0) if running else None)
-        if not ready:
-            end(worker)
-            yield {"died": f"did not end within {limit:g} s"}
-            return
-        read = os.read(reading, 1 << 16)
-        *lines, rest = (rest + read).split(b"\n")
-        for line in lines:
-            said = json.loads(line)
-            if "start" in said:
-                running, until = True, time.monotonic() + limit
-            yield said
-        if not read:
-            break
-    code = worker.wait()
-    yield {"died": f"ended the process {f'by {signal.Signals(-code).name}' if code < 0 else f'with status {code}'}"}
+    command = [*launcher, "-m", "ascend_graph.checks.worker"]
+    return answers(command, asked, limit=request.limit, restarts=lambda said: "start" in said)

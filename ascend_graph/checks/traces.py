@@ -1,4 +1,4 @@
-"""Chrome traces, as PyTorch's profiler and torch_npu's write them, with what each call of a registered operator costs."""
+"""Chrome traces of PyTorch's and torch_npu's profilers, with the cost of each call of a registered operator."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ascend_graph.errors import AscendGraphError
 from ascend_graph.registration import RegisteredOp, registered_ops
 from ascend_graph.registration.cost import Cost, CostModel
 
-#: How the profilers call PyTorch's dtypes.
+#: PyTorch's dtypes by their names in profiler traces.
 DTYPES = {
     "float": "float32",
     "double": "float64",
@@ -38,36 +38,55 @@ DTYPES = {
 
 
 class TraceError(AscendGraphError):
-    """A file that is no chrome trace of a profiler's."""
+    """File that is not a chrome trace of a profiler, or a call in it whose cost cannot be computed."""
 
 
 @dataclass(frozen=True, slots=True)
 class TraceCosts:
-    """What became of the calls of registered operators in a trace."""
+    """Counts of the calls of registered operators in a trace, with and without cost."""
 
-    #: How many calls have their cost now.
+    #: Number of calls that have their cost now.
     added: int
-    #: Why others do not, each reason with the number of calls.
+    #: Reasons why other calls do not, each with the number of calls.
     left: Mapping[str, int] = field(default_factory=dict)
+
+
+def _annotate(events: list[Any], models: Mapping[str, Any]) -> tuple[int, dict[str, int]]:
+    """Write costs to the events of registered operators; return their number, and why other events get none."""
+    added, left = 0, defaultdict[str, int](int)
+    for event in events:
+        name = event.get("name")
+        if event.get("ph") != "X" or not isinstance(name, str) or name not in models:
+            continue
+        arguments = event.get("args")
+        try:
+            cost = _cost(models[name], arguments if isinstance(arguments, dict) else {})
+        except AscendGraphError as error:
+            left[f"{name}: {error}"] += 1
+            continue
+        assert isinstance(arguments, dict)
+        arguments |= {"Bytes": cost.bytes} if cost.flops is None else {"FLOPs": cost.flops, "Bytes": cost.bytes}
+        added += 1
+    return added, left
 
 
 def add_costs(trace: str | os.PathLike[str], output: str | os.PathLike[str] | None = None) -> TraceCosts:
     """Write floating-point operations and bytes to the calls of registered operators in a chrome trace.
 
-    An event of ``mine::mm`` gets ``"FLOPs"``, where the operator was registered with ``flops=``, and ``"Bytes"`` among its
-    ``args``, which Perfetto and ``chrome://tracing`` show. Both follow from the shapes that the profiler recorded, so it has to
-    run with ``record_shapes=True``. Nodes of graphs have no shapes in traces, and no cost.
+    An event of ``mine::mm`` gets ``"FLOPs"``, if the operator was registered with ``flops=``, and ``"Bytes"`` among its
+    ``args``, which Perfetto and ``chrome://tracing`` show. Both are computed from the recorded shapes, so the profiler must
+    run with ``record_shapes=True``. Graph nodes have no shapes in traces and get no cost.
 
     Args:
         trace: A file of ``torch.profiler`` (``export_chrome_trace``) or of ``torch_npu.profiler`` (``trace_view.json``).
-        output: Where the trace goes; by default it takes the place of the one that was read.
+        output: The file to write; by default the input file is replaced.
 
     Returns:
-        How many calls have their cost, and why others have none: torch_npu's traces hold no numbers, so that a cost that depends
-        on an attr is unknown there.
+        The number of calls with a cost, and the reasons why others have none. A cost that depends on an attr is unknown in
+        torch_npu's traces, because they hold no numbers.
 
     Raises:
-        TraceError: The file is no such trace; nothing is written.
+        TraceError: The file is not such a trace; nothing is written.
         GenerationError: ``output`` cannot be written.
 
     >>> import json, pathlib, tempfile, torch
@@ -96,20 +115,7 @@ def add_costs(trace: str | os.PathLike[str], output: str | os.PathLike[str] | No
     source = Path(trace)
     content, events = _read(source)
     models = _models(registered_ops())
-    added, left = 0, defaultdict[str, int](int)
-    for event in events:
-        name = event.get("name")
-        if event.get("ph") != "X" or not isinstance(name, str) or name not in models:
-            continue
-        arguments = event.get("args")
-        try:
-            cost = _cost(models[name], arguments if isinstance(arguments, dict) else {})
-        except AscendGraphError as error:
-            left[f"{name}: {error}"] += 1
-            continue
-        assert isinstance(arguments, dict)
-        arguments |= {"Bytes": cost.bytes} if cost.flops is None else {"FLOPs": cost.flops, "Bytes": cost.bytes}
-        added += 1
+    added, left = _annotate(events, models)
     write_if_different(source if output is None else Path(output), json.dumps(content))
     return TraceCosts(added, dict(left))
 
@@ -120,17 +126,17 @@ def _read(path: Path) -> tuple[Any, list[dict[str, Any]]]:
     except OSError as error:
         raise TraceError(f"{path}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
-        raise TraceError(f"{path} is no chrome trace: it is no JSON: {error}") from None
+        raise TraceError(f"{path} is not a chrome trace: not JSON: {error}") from None
     events = content.get("traceEvents") if isinstance(content, dict) else content
     if not isinstance(events, list):
         raise TraceError(
-            f"{path} is no chrome trace: it has no list of events; pass what export_chrome_trace wrote, or torch_npu's trace_view.json"
+            f"{path} is not a chrome trace: it has no list of events; pass what export_chrome_trace wrote, or torch_npu's trace_view.json"
         )
     return content, [event for event in events if isinstance(event, dict)]
 
 
 def _models(operators: Sequence[RegisteredOp]) -> dict[str, list[CostModel]]:
-    """By the name that profilers know an operator by: its overloads."""
+    """Return the cost models of the overloads by the operator name that profilers use."""
     models = defaultdict[str, list[CostModel]](list)
     for operator in operators:
         if operator.cost_model is not None:
@@ -161,7 +167,7 @@ def _cost(models: list[CostModel], arguments: Mapping[str, Any]) -> Cost:
 
 
 def _listed(value: Any) -> list[Any] | None:
-    """Per argument what PyTorch writes as a list, and torch_npu as lines: ``"8,16;\\r\\n16,4;\\r\\n"``."""
+    """Return the entry of each argument: PyTorch writes a list, torch_npu a text ``"8,16;\\r\\n16,4;\\r\\n"``."""
     if not isinstance(value, str):
         return value if isinstance(value, list) else None
     return [entry.strip() for entry in value.split(";")]
@@ -173,7 +179,9 @@ def _tensor(argument: str, dims: Any, dtype: Any) -> tuple[Any, Any]:
     if dtype == "TensorList":
         raise TraceError(f"traces do not have the dtypes of lists of tensors, such as {argument}")
     if not isinstance(dtype, str) or dtype not in DTYPES:
-        raise TraceError(f"the trace calls the dtype of {argument} {dtype!r}, and that is none of {', '.join(DTYPES)}")
+        raise TraceError(
+            f"the trace calls the dtype of {argument} {dtype!r}, and that is not one of {', '.join(DTYPES)}"
+        )
     sizes = dims.split(",") if isinstance(dims, str) and dims else dims or []
     try:
         shape = tuple(int(size) for size in sizes)
@@ -185,7 +193,7 @@ def _tensor(argument: str, dims: Any, dtype: Any) -> tuple[Any, Any]:
 
 
 def _number(argument: torch.Argument, kind: Any, value: Any) -> Any:
-    """What the trace says that an argument was: texts are not recorded, and look as if they were absent."""
+    """Return an argument's value in the trace; strings are not recorded and look as if they were absent."""
     try:
         if kind in ("Scalar", "ScalarList") and isinstance(value, str) and value:
             return ast.literal_eval(value)

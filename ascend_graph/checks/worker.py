@@ -1,6 +1,6 @@
-"""Checks the operators that a module registers, one after the other, and writes what it finds line by line.
+"""Worker process that checks the operators of a module one after the other and writes its findings line by line.
 
-``ascend-graph check`` starts it: an operator that crashes takes this process along, and the next one goes on behind it.
+``ascend-graph check`` starts it: if an operator crashes this process, a new process continues after that operator.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TextIO
 
-from ascend_graph.checks.doctor.messages import hint
-from ascend_graph.checks.running import ModuleError, import_operators
+from ascend_graph.doctor.messages import hint
+from ascend_graph.workers import ModuleError, import_operators
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -44,11 +44,11 @@ def _say(lines: TextIO, what: dict[str, Any]) -> None:
 
 
 def _check(lines: TextIO, request: dict[str, Any], references: Mapping[str, Callable[..., Any]]) -> None:
+    from ascend_graph.checks.calls.samples import SampleError
     from ascend_graph.checks.opcheck import check_names, opcheck
-    from ascend_graph.checks.report import Outcome, Report, State
-    from ascend_graph.checks.samples import SampleError
+    from ascend_graph.checks.report import CheckReport, CheckResult, CheckState
     from ascend_graph.errors import AscendGraphError
-    from ascend_graph.registration.register import registered_ops
+    from ascend_graph.registration.registered import registered_ops
 
     try:
         check_names(request["checks"] or None)
@@ -75,7 +75,7 @@ def _check(lines: TextIO, request: dict[str, Any], references: Mapping[str, Call
                 raise_exception=False,
             )
         except AscendGraphError as error:
-            report = Report(name, (Outcome("samples", State.FAILED, message=str(error)),))
+            report = CheckReport(name, (CheckResult("samples", CheckState.FAILED, message=str(error)),))
         _say(lines, {"report": report.as_dict()})
 
 

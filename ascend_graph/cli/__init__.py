@@ -1,8 +1,8 @@
-"""The command ``ascend-graph``. Commands read arguments and print; what they do is in the modules they call.
+"""Command ``ascend-graph``. Its commands only read arguments and print; the called modules do the work.
 
-A further command is a function with ``@main.command()`` that imports its module inside, so that no command pays for
-another's imports. Those that write sources are in ``generating``, those that look at operators in ``checking``, those that
-build projects in ``building``.
+A new command is a function with ``@main.command()`` that imports its module inside, so that no command pays for
+another's imports. ``generating`` has the commands that write sources, ``checking`` those that check operators, and
+``building`` those that build projects.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ascend_graph import __version__
-from ascend_graph.cli import building, checking, generating
+from ascend_graph.cli import adopting, building, checking, generating
 from ascend_graph.cli.common import (
     PATHS,
-    Group,
+    CommandGroup,
     exit_on_errors,
     format_option,
     print_diagnostics,
@@ -34,16 +34,16 @@ if TYPE_CHECKING:
     from ascend_graph.prototypes import OpPrototype
 
 
-@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="ascend-graph")
 def main() -> None:
-    """Custom Ascend operators from their REG_OP prototypes.
+    """Register, generate, build and check custom Ascend operators from their REG_OP prototypes.
 
-    The exit status is 0 where all is well, 1 where something failed or is refused, 2 where the command itself is wrong.
+    The exit status is 0 on success, 1 if something failed or is refused, 2 if the command line is wrong.
     """
 
 
-for _command in (*generating.COMMANDS, *checking.COMMANDS, *building.COMMANDS):
+for _command in (*generating.COMMANDS, *adopting.COMMANDS, *checking.COMMANDS, *building.COMMANDS):
     main.add_command(_command)
 
 
@@ -111,7 +111,7 @@ def parse(paths: tuple[Path, ...], output_format: str) -> None:
 )
 @format_option("text", "json", "reg-op")
 def show(op_type: str, sources: tuple[Path, ...], output_format: str) -> None:
-    """Show one prototype: what it takes, what it gives, and its raw op; or one aclnn function."""
+    """Show one prototype with its inputs, outputs, attrs and raw op, or one aclnn function."""
     from ascend_graph.prototypes import Catalog
 
     catalog = Catalog()
@@ -138,7 +138,7 @@ def show(op_type: str, sources: tuple[Path, ...], output_format: str) -> None:
 @click.argument("new", type=click.Path(exists=True, path_type=Path))
 @format_option("table", "json")
 def diff(old: Path, new: Path, output_format: str) -> None:
-    """Say what changed between two sets of prototypes and aclnn functions, such as two CANN versions.
+    """Compare two sets of prototypes and aclnn functions, such as those of two CANN versions.
 
     The exit status is 1 if callers of the old raw ops or functions break.
     """
@@ -217,15 +217,20 @@ def _show(prototype: OpPrototype) -> None:
 
 
 def _show_function(name: str, sources: tuple[Path, ...], output_format: str) -> None:
+    import warnings
+
     from rich.markup import escape
     from rich.table import Table
 
-    from ascend_graph.aclnn import AclnnCatalog
+    from ascend_graph.aclnn import AclnnCatalog, AclnnWarning
     from ascend_graph.aclnn.json_format import function_as_json
 
     catalog = AclnnCatalog()
     for source in sources:
-        print_diagnostics(catalog.load(source).errors)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", AclnnWarning)  # it says what the diagnostics say
+            result = catalog.load(source)
+        print_diagnostics(result.errors)
     function = catalog.find(name)
     if output_format == "reg-op":
         raise click.UsageError(f"{name} is an aclnn function: it has no REG_OP; write --format text or json")

@@ -1,4 +1,4 @@
-"""``python -m ascend_graph.cli``: the command ``ascend-graph``."""
+"""Entry point ``python -m ascend_graph.cli`` of the command ``ascend-graph``."""
 
 from ascend_graph.cli import main
 

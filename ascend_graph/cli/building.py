@@ -1,4 +1,4 @@
-"""Commands that build what authors wrote: ``build`` for projects and repositories, ``survey`` for what stops them."""
+"""Commands that build authors' code: ``build`` for projects and repositories, ``survey`` for the causes of failures."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from ascend_graph.cli.common import SHAPE_EXAMPLE, by_operator, format_option, p
 from ascend_graph.host.architecture import DAV_2201, ArchitectureError, architecture
 
 if TYPE_CHECKING:
-    from ascend_graph.host.repository import Given
+    from ascend_graph.host.projects.model import BuildOptions
+    from ascend_graph.host.projects.survey import RepositorySurvey
 
 
-def _given(command: Callable[..., None]) -> Callable[..., None]:
-    """The options for what a repository does not say itself; the command gets them as one ``given``."""
+def _build_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the build options to a command, which receives them as one argument, ``build_options``."""
     directory = click.Path(exists=True, file_okay=False, path_type=Path)
 
     @click.option(
@@ -33,16 +34,22 @@ def _given(command: Callable[..., None]) -> Callable[..., None]:
         "--npu-arch", "npu_arch", default=DAV_2201.name, show_default=True,
         help="The architecture that is built for, or the name of a chip with it.",
     )  # fmt: skip
+    @click.option(
+        "--all-keys", is_flag=True,
+        help="Compile all tiling keys of every kernel; of many, most are compiled when they are first launched otherwise.",
+    )  # fmt: skip
     @wraps(command)
-    def with_given(
+    def with_build_options(
         *arguments: Any,
+        all_keys: bool,
         directories: tuple[Path, ...],
         definitions: tuple[str, ...],
         cann: tuple[Path, ...],
         npu_arch: str,
         **options: Any,
     ) -> None:
-        from ascend_graph.host.repository import Given, has_headers
+        from ascend_graph.host.projects.includes import has_headers
+        from ascend_graph.host.projects.model import BuildOptions
 
         for root in cann:
             if not has_headers(root.resolve()):
@@ -56,9 +63,10 @@ def _given(command: Callable[..., None]) -> Callable[..., None]:
             built_for = architecture(npu_arch)
         except ArchitectureError as error:
             raise click.BadParameter(str(error), param_hint="--npu-arch") from None
-        command(*arguments, given=Given(next(roots), values, next(roots), built_for), **options)
+        given = BuildOptions(next(roots), values, next(roots), built_for, all_keys)
+        command(*arguments, build_options=given, **options)
 
-    return with_given
+    return with_build_options
 
 
 @click.command()
@@ -77,17 +85,17 @@ def _given(command: Callable[..., None]) -> Callable[..., None]:
     "--ops", default="", metavar="A,B", help="Of a repository: the projects with these directory names alone."
 )
 @click.option("-j", "--jobs", type=click.IntRange(1), default=1, show_default=True, help="How many projects at a time.")
-@_given
+@_build_options
 def build(
-    project: Path | None, output: Path | None, shapes: tuple[str, ...], ops: str, jobs: int, given: Given
+    project: Path | None, output: Path | None, shapes: tuple[str, ...], ops: str, jobs: int, build_options: BuildOptions
 ) -> None:
     """Build an operator package for the host runtime from PROJECT (op_host and op_kernel), for --opp of the launcher.
 
-    PROJECT may be a repository, or a part of one: all its projects become one package. What fails is named and left out,
-    and the exit status is 1.
+    PROJECT may be a repository, or a part of one: all its projects become one package. Projects that fail are named and
+    left out, and the exit status is 1.
 
-    Without PROJECT: compile ahead what links PyTorch, the eager kernel and the host runtime's bridge. Both are compiled
-    on first use otherwise, and cached.
+    Without PROJECT: compile the libraries that link PyTorch in advance, the eager kernel and the host runtime's bridge.
+    Otherwise both are compiled on first use, and cached.
     """
     if project is not None:
         if output is None:
@@ -97,12 +105,13 @@ def build(
         if names or not is_project:
             if shapes:
                 raise click.UsageError("--shape is for one project; build that alone")
-            _build_repository(project, output, names, jobs, given)
+            _build_repository(project, output, names, jobs, build_options)
             return
-        from ascend_graph.host.project import build_project_package
+        from ascend_graph.host.projects.build import build_project_package
 
         relations = by_operator("--shape", shapes, SHAPE_EXAMPLE)
-        click.echo(f"operator package: {build_project_package(output, project, relations=relations, given=given)}")
+        package = build_project_package(output, project, relations=relations, options=build_options)
+        click.echo(f"operator package: {package}")
         return
     if output is not None or shapes or ops:
         raise click.UsageError("-o, --shape and --ops need a PROJECT")
@@ -114,25 +123,25 @@ def build(
         click.echo(f"{what}: {state}: {library.build()}")
 
 
-def _build_repository(repository: Path, output: Path, names: tuple[str, ...], jobs: int, given: Given) -> None:
+def _build_repository(repository: Path, output: Path, names: tuple[str, ...], jobs: int, options: BuildOptions) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from ascend_graph.host.collection import Outcome, build_repository_package
-    from ascend_graph.host.survey import first_error
+    from ascend_graph.host.projects.collection import BuildResult, build_repository_package
+    from ascend_graph.host.projects.survey_errors import first_error
 
-    def progress(one: Outcome) -> None:
+    def progress(one: BuildResult) -> None:
         state = (
             f"failed [{one.seconds:.0f} s]: {first_error(one.error)}" if one.error else f"built [{one.seconds:.0f} s]"
         )
         click.echo(f"{one.project.name}: {state}", err=True)
 
-    outcomes = build_repository_package(output, repository, ops=names, jobs=jobs, progress=progress, given=given)
-    failed = sum(bool(one.error) for one in outcomes)
-    table = Table(title=f"{len(outcomes) - failed} of {len(outcomes)} projects built", title_justify="left")
+    results = build_repository_package(output, repository, ops=names, jobs=jobs, progress=progress, options=options)
+    failed = sum(bool(one.error) for one in results)
+    table = Table(title=f"{len(results) - failed} of {len(results)} projects built", title_justify="left")
     for heading in ("project", "operators", "first error"):
         table.add_column(heading, overflow="fold")
-    for one in outcomes:
+    for one in results:
         table.add_row(
             escape(str(one.project.relative_to(repository.resolve()))),
             ", ".join(one.operators),
@@ -158,7 +167,7 @@ def _build_repository(repository: Path, output: Path, names: tuple[str, ...], jo
 @click.option("-j", "--jobs", type=click.IntRange(1), default=1, show_default=True, help="How many at a time.")
 @click.option("--time-limit", type=click.FloatRange(1), default=900.0, show_default=True, help="Seconds for each.")
 @format_option("table", "json")
-@_given
+@_build_options
 def survey(
     directory: Path,
     output: Path | None,
@@ -167,32 +176,44 @@ def survey(
     jobs: int,
     time_limit: float,
     output_format: str,
-    given: Given,
+    build_options: BuildOptions,
 ) -> None:
-    """Try everything in DIR that the host runtime builds, and say what stops the rest.
+    """Try everything in DIR that the host runtime builds, and report the causes of failures.
 
     Operator projects, extensions of PyTorch and samples are found by their files. Each is built, loaded, and its own test
-    run where it has one; nothing is written to DIR.
+    run if it has one; nothing is written to DIR.
     """
     import tempfile
 
-    from ascend_graph.host.survey import Kind, Result
-    from ascend_graph.host.survey import survey as run
+    from ascend_graph.host.projects.survey import ProjectKind, SurveyResult
+    from ascend_graph.host.projects.survey import survey as run
 
     work = output or Path(tempfile.mkdtemp(prefix="ascend-graph-survey-"))
-    chosen = [kind for kind in Kind if not kinds or kind.name.lower() in kinds]
+    chosen = [kind for kind in ProjectKind if not kinds or kind.name.lower() in kinds]
     names = [name.strip() for name in ops.split(",") if name.strip()]
 
-    def progress(one: Result) -> None:
+    def progress(one: SurveyResult) -> None:
         reason = f": {one.cause}" if one.cause else ""
         click.echo(f"{one.path} ({one.kind.value}): {one.state.value}{reason} [{one.seconds:.0f} s]", err=True)
 
     found = run(
-        directory, work, kinds=chosen, names=names, jobs=jobs, time_limit=time_limit, progress=progress, given=given
+        directory,
+        work,
+        kinds=chosen,
+        names=names,
+        jobs=jobs,
+        time_limit=time_limit,
+        progress=progress,
+        options=build_options,
     )
     if output_format == "json":
         print_json(found.as_json())
         return
+    _print_survey(found, directory)
+    click.echo(f"logs: {work}")
+
+
+def _print_survey(found: RepositorySurvey, directory: Path) -> None:
     from rich.markup import escape
     from rich.table import Table
 
@@ -213,7 +234,6 @@ def survey(
     terminal().print(listed)
     if found.causes:
         terminal().print(causes)
-    click.echo(f"logs: {work}")
 
 
 COMMANDS = (build, survey)

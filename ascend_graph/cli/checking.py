@@ -1,5 +1,7 @@
-"""Commands that look at an installation and at operators: ``doctor``, ``infer``, ``explain``, ``check``,
-``picture``, ``selftest``, ``run``."""
+"""Commands that check an installation and operators.
+
+They are ``doctor``, ``infer``, ``explain``, ``check``, ``picture``, ``selftest`` and ``run``.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,10 @@ from ascend_graph.cli.common import (
     print_json,
     terminal,
 )
+from ascend_graph.processors import DEFAULT_PROCESSOR
 
 if TYPE_CHECKING:
-    from ascend_graph.checks.picture import Picture
+    from ascend_graph.pictures import Picture
 
 
 @click.command()
@@ -36,10 +39,11 @@ if TYPE_CHECKING:
 )
 @format_option("text", "json")
 def doctor(modules: tuple[str, ...], operators: tuple[str, ...], message: str | None, output_format: str) -> None:
-    """Say what of this installation works together, and the line that mends what does not.
+    """Check that the parts of this installation work together, and print the line that fixes each problem.
 
-    Versions and ABI of torch, torch_npu, CANN and compilers, caches, operator packages and what hides what, environment
-    variables. With MODULE (or a .py or .so file) or --op: which function, header and library serve its operators.
+    Checked are versions and ABI of torch, torch_npu, CANN and compilers, caches, operator packages and definitions that
+    hide others, environment variables. With MODULE (or a .py or .so file) or --op: function, header and library of its
+    operators.
 
     \b
     ascend-graph doctor
@@ -50,7 +54,7 @@ def doctor(modules: tuple[str, ...], operators: tuple[str, ...], message: str | 
     """  # fmt: skip
     import os
 
-    from ascend_graph.checks.doctor import examine, examine_operators
+    from ascend_graph.doctor import examine, examine_operators
 
     if message is not None:
         if modules or operators:
@@ -66,16 +70,16 @@ def doctor(modules: tuple[str, ...], operators: tuple[str, ...], message: str | 
     width = max((len(finding.subject) for finding in findings), default=0)
     for finding in findings:
         click.echo(f"{'!!' if finding.is_wrong else 'ok'}  {finding.subject:{width}}  {finding.text}")
-        if finding.mend:
-            click.echo(f"    {'':{width}}  → {finding.mend}")
+        if finding.fix:
+            click.echo(f"    {'':{width}}  → {finding.fix}")
     sys.exit(is_wrong)
 
 
 def _explain_message(text: str, output_format: str) -> None:
-    """Print what is known of a message; the exit status is 1 where nothing is."""
+    """Print the diagnoses of a message; the exit status is 1 if there are none."""
     import os
 
-    from ascend_graph.checks.doctor import diagnose, without_answer
+    from ascend_graph.doctor import diagnose, without_answer
 
     found = diagnose(text, os.environ)
     if output_format == "json":
@@ -88,7 +92,23 @@ def _explain_message(text: str, output_format: str) -> None:
 
 
 @click.command()
-@click.argument("operator", metavar="NAMESPACE::OP[.OVERLOAD]")
+@click.argument("names", metavar="[NAMESPACE::OP | SOURCE | OP]…", nargs=-1)
+@click.option(
+    "--package",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="An operator package, whose InferShape functions are asked; OP… selects operators.",
+)
+@click.option(
+    "--meta", metavar="MODULE:FUNCTION|NAMESPACE::OP", help="A meta function in Python, or that of an operator, to ask."
+)
+@click.option("--op", "op_type", metavar="OP", help="With --meta: the op type, if the name does not say it.")
+@click.option(
+    "--from",
+    "sources",
+    multiple=True,
+    type=click.Path(exists=True, path_type=Path),
+    help="A header or directory with prototypes; with --meta also a source of InferShape; may be repeated.",
+)
 @click.option(
     "--import",
     "modules",
@@ -97,19 +117,59 @@ def _explain_message(text: str, output_format: str) -> None:
     help="A module that defines the operator, e.g. its extension; may be repeated.",
 )
 @click.option("--device", help="Where its kernel runs: npu where it has a kernel there, otherwise cpu.")
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="A file for ascend_graph.load_relations."
+)
 @format_option("text", "json")
-def infer(operator: str, modules: tuple[str, ...], device: str | None, output_format: str) -> None:
-    """Run an operator on small inputs and print its shape relation, to paste into register_op.
+def infer(
+    names: tuple[str, ...],
+    package: Path | None,
+    meta: str | None,
+    op_type: str | None,
+    sources: tuple[Path, ...],
+    modules: tuple[str, ...],
+    device: str | None,
+    output: Path | None,
+    output_format: str,
+) -> None:
+    """Find the shape relations of operators, to paste into register_op or to commit as a file.
 
-    Without an NPU it runs on the host runtime.
-    """
+    An operator's kernel is run on small inputs. InferShape functions, of a package or of a source that is compiled here, and
+    meta functions are asked instead; the last are compared with the prototype, InferShape and the kernel. Without an NPU it
+    runs on the host runtime.
+
+    \b
+    ascend-graph infer my_ops::add --import my_ops
+    ascend-graph infer --package build/opp -o relations.ini
+    ascend-graph infer op_host/add_custom_infershape.cpp
+    ascend-graph infer --meta my_ops.fakes:add_meta --op AddCustom --from op_host
+
+    The exit status is 1 if no relation was found, or if sources disagree.
+    """  # fmt: skip
+    from ascend_graph.cli.relations import compare_meta, report_functions
+
+    compiled = tuple(Path(name) for name in names if name.endswith((".cpp", ".cc", ".cxx")))
+    if meta is not None:
+        if names or package is not None:
+            raise click.UsageError("--meta is asked alone: leave OP and --package out, and write --op OP")
+        needs_torch_npu(sys.argv[1:])
+        compare_meta(meta, op_type, sources, modules, device, output_format)
+        return
+    if package is not None or compiled:
+        if package is None and len(compiled) < len(names):
+            raise click.UsageError("give sources alone, or operators alone")
+        needs_torch_npu(sys.argv[1:])
+        report_functions(package, () if compiled else names, compiled, sources, output, output_format)
+        return
+    if len(names) != 1:
+        raise click.UsageError("expected one of NAMESPACE::OP, a source SOURCE.cpp, --package DIR, --meta NAME")
     needs_torch_npu(sys.argv[1:])
     from ascend_graph.inference import infer_overload
     from ascend_graph.registration.lookup import find_overload, import_extension, kernel_device
 
     for module in modules:
         import_extension(module)
-    overload = find_overload(operator)
+    overload = find_overload(names[0])
     relation = str(infer_overload(overload, device=device or kernel_device(overload)))
     if output_format == "json":
         print_json({"operator": str(overload), "relation": relation})
@@ -122,14 +182,14 @@ def infer(operator: str, modules: tuple[str, ...], device: str | None, output_fo
 @click.argument("operator", metavar="[OP]", required=False)
 @format_option("text", "json")
 def explain(module: str, operator: str | None, output_format: str) -> None:
-    """Explain the operators that MODULE (or a .py file) registers: what feeds what, and why.
+    """Explain the operators that MODULE (or a .py file) registers: how arguments map to GE, and why.
 
     OP is an op type or namespace::name; all operators without it. Without an NPU it runs on the host runtime.
     """
     needs_torch_npu(sys.argv[1:])
     from ascend_graph.checks.explain import explain as page_of
-    from ascend_graph.checks.running import import_operators
-    from ascend_graph.registration.register import registered_ops
+    from ascend_graph.registration.registered import registered_ops
+    from ascend_graph.workers import import_operators
 
     import_operators(module)
     pages = [page_of(operator)] if operator else [page_of(one) for one in registered_ops()]
@@ -152,7 +212,9 @@ def run(command: tuple[str, ...]) -> None:
 @click.argument("module", metavar="MODULE")
 @click.argument("operators", metavar="[OP]…", nargs=-1)
 @click.option("--check", "checks", multiple=True, metavar="NAME", help="Only this check; may be repeated.")
-@click.option("--count", default=6, show_default=True, help="Random calls of each operator, beside the special ones.")
+@click.option(
+    "--count", default=6, show_default=True, help="Random calls of each operator, in addition to the special ones."
+)
 @click.option("--seed", default=0, show_default=True, help="The same seed draws the same calls.")
 @click.option("--timeout", default=300.0, show_default=True, help="Seconds that one operator may take.")
 @click.option("--strict", is_flag=True, help="Keep device memory from everything but kernels and copies.")
@@ -169,16 +231,16 @@ def check(
     output_format: str,
     output: Path | None,
 ) -> None:
-    """Check the operators that MODULE (or a .py file) registers: in eager mode, in graphs, their meta functions and gradients.
+    """Check the operators that MODULE (or a .py file) registers: eager mode, graphs, meta functions and gradients.
 
     Calls are drawn from their shape relations and prototypes. Operators that crash or hang are reported. The exit status is 1 if
     anything failed.
     """
     from ascend_graph.checks.report import as_text, junit
-    from ascend_graph.checks.running import Request, RequestError, check_module
+    from ascend_graph.checks.running import CheckRequest, RequestError, check_module
 
     console = terminal(stderr=True)
-    request = Request(module, operators, checks, count, seed, timeout, strict)
+    request = CheckRequest(module, operators, checks, count, seed, timeout, strict)
     try:
         reports = check_module(request, started=lambda name: console.print(f"checking {name}", markup=False))
     except RequestError as error:
@@ -203,17 +265,17 @@ def check(
 )
 @format_option("text", "json")
 def picture(graphs: tuple[str, ...], output: Path | None, output_format: str) -> None:
-    """Picture graphs: FX and GE side by side, with shapes, times, source lines and what has no kernel.
+    """Picture graphs: FX and GE side by side, with shapes, times, source lines and missing kernels.
 
     GRAPH is a dump of TorchAir (config.debug.graph_dump.type = "pbtxt" or "txt"), a directory of them, or MODULE:NAME (or
-    FILE.py:NAME), a function without arguments that returns what to compile and a tuple of its arguments.
+    FILE.py:NAME), a function without arguments that returns the function to compile and a tuple of its arguments.
 
     \b
     ascend-graph picture dumps/ -o graphs.html
     ascend-graph picture model.py:example -o model.svg
     """
-    from ascend_graph.checks.picture import Graph, Pair, Picture, read_dump
-    from ascend_graph.checks.picture.dumps import dump_files
+    from ascend_graph.pictures import Graph, Pair, Picture, read_dump
+    from ascend_graph.pictures.dumps import dump_files
 
     traced = [name for name in graphs if not Path(name).exists() and ":" in name]
     if traced:
@@ -236,10 +298,10 @@ def picture(graphs: tuple[str, ...], output: Path | None, output_format: str) ->
 
 
 def _traced(name: str) -> Picture:
-    """The picture of what ``MODULE:NAME`` returns."""
-    from ascend_graph.checks.picture import PictureError
-    from ascend_graph.checks.picture.tracing import picture as picture_of
-    from ascend_graph.checks.running import import_operators
+    """Return the picture of the function and arguments that ``MODULE:NAME`` returns."""
+    from ascend_graph.pictures import PictureError
+    from ascend_graph.pictures.tracing import picture as picture_of
+    from ascend_graph.workers import import_operators
 
     module, _, attribute = name.rpartition(":")
     names = import_operators(module)
@@ -262,13 +324,15 @@ def _traced(name: str) -> Picture:
     show_default=True,
     help="The file of results, to attach to a report.",
 )
-@click.option("--soc", default="Ascend910B1", show_default=True, help="The processor that atc compiles graphs for.")
+@click.option("--soc", default=DEFAULT_PROCESSOR, show_default=True, help="The processor that atc compiles graphs for.")
 @click.option(
     "--graphs",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where exported graphs go; beside the results without it.",
+    help="Directory of exported graphs; by default that of the results.",
 )
-@click.option("--count", default=6, show_default=True, help="Random calls of each operator, beside the special ones.")
+@click.option(
+    "--count", default=6, show_default=True, help="Random calls of each operator, in addition to the special ones."
+)
 @click.option("--timeout", default=300.0, show_default=True, help="Seconds that one row or operator may take.")
 @format_option("text", "json")
 def selftest(
@@ -280,16 +344,16 @@ def selftest(
     timeout: float,
     output_format: str,
 ) -> None:
-    """Try the whole way on the device that is here, and write one file of results with versions and times.
+    """Test the whole installation on the present device, and write one file of results with versions and times.
 
-    Operators of CANN's own in eager mode, GE graphs, captured graphs and a module that trains; all checks; and each graph
-    exported for CANN's offline compiler, which runs where atc is found. The operators of MODULE are tried too. Without an NPU
-    it runs on the host runtime.
+    It runs CANN's own operators in eager mode, GE graphs, captured graphs and a module that trains, and all checks. Each
+    graph is exported for CANN's offline compiler, which runs if atc is found. The operators of MODULE are tested too.
+    Without an NPU it runs on the host runtime.
 
     The exit status is 1 if anything failed.
     """  # fmt: skip
-    from ascend_graph.checks.selftest import Wanted, as_text
-    from ascend_graph.checks.selftest import selftest as tested
+    from ascend_graph.selftest import Wanted, as_text
+    from ascend_graph.selftest import selftest as tested
 
     console = terminal(stderr=True)
     place = graphs or output.with_name(f"{output.stem}_graphs")

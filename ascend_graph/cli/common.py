@@ -1,4 +1,4 @@
-"""What all commands share: groups that end with one line, reading headers, options, and printing."""
+"""Shared parts of all commands: groups that end errors with one line, reading headers, options, and printing."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ if TYPE_CHECKING:
     from ascend_graph.headers import Headers
     from ascend_graph.prototypes import Diagnostic
 
-#: Work on fewer files than this is done before a progress bar could be read.
+#: Minimum number of files for a progress bar; fewer are done before it could be read.
 _PROGRESS_FROM = 20
 
 PATHS = click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 SHAPE_EXAMPLE = "AddCustom=x[*s], y[*s] -> z[*s]"
 
 
-class Group(click.Group):
-    """A group whose commands end with one line, not a traceback, where the package refuses something."""
+class CommandGroup(click.Group):
+    """Command group that reports an error of the package in one line instead of a traceback."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; the exit status is 1 where something is refused, 2 where the command itself is wrong."""
+        """Run the command; the exit status is 1 for an error of the package, 2 for a wrong command line."""
         try:
             with ended_by_signals():
                 return super().invoke(ctx)
         except AscendGraphError as error:
             raise click.ClickException(str(error)) from error
         except (ImportError, OSError, RuntimeError) as error:
-            from ascend_graph.checks.doctor.messages import hint
-            from ascend_graph.host.toolkit import without_cann
+            from ascend_graph.doctor.messages import hint
+            from ascend_graph.environment import without_cann
 
             sentence = without_cann(error) or hint(error)
             if sentence is None and isinstance(error, OSError) and error.filename and error.strerror:
@@ -52,7 +52,7 @@ class Group(click.Group):
 
 
 def format_option(*formats: str) -> Callable[[Any], Any]:
-    """``--format``: the first is the default, and every command has ``json``."""
+    """Return the option ``--format``: the first format is the default, and every command has ``json``."""
     return click.option(
         "--format",
         "output_format",
@@ -64,12 +64,12 @@ def format_option(*formats: str) -> Callable[[Any], Any]:
 
 
 def print_json(value: Any) -> None:
-    """Print what a command found, for programs."""
+    """Print a command's result as JSON, for programs."""
     click.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def by_operator(option: str, texts: Iterable[str], example: str) -> dict[str, str]:
-    """``OP=…`` options as a mapping."""
+    """Return ``OP=…`` options as a mapping."""
     found = {}
     for text in texts:
         op_type, equals, value = text.partition("=")
@@ -80,8 +80,8 @@ def by_operator(option: str, texts: Iterable[str], example: str) -> dict[str, st
 
 
 def needs_torch_npu(command: Sequence[str]) -> None:
-    """Where there is no CANN, start a command again on the host runtime: torch_npu does not load otherwise."""
-    from ascend_graph.host.toolkit import is_active, real_cann
+    """Restart a command on the host runtime if there is no CANN, without which torch_npu does not load."""
+    from ascend_graph.environment import is_active, real_cann
     from ascend_graph.versions import installed
 
     if installed("torch_npu") is None or is_active() or real_cann(os.environ):
@@ -92,7 +92,7 @@ def needs_torch_npu(command: Sequence[str]) -> None:
 
 
 def read_paths(paths: Iterable[Path]) -> Headers:
-    """The prototypes and functions of files and directories."""
+    """Read the prototypes and functions of files and directories."""
     from ascend_graph.headers import read_headers
     from ascend_graph.prototypes.loading import prototype_files
 
@@ -105,7 +105,7 @@ def read_paths(paths: Iterable[Path]) -> Headers:
 
 @contextmanager
 def _progress(title: str, items: list[Path]) -> Iterator[Iterable[Path]]:
-    """The items, with a progress bar on the terminal where there are many."""
+    """Yield the items, with a progress bar on the terminal if there are many."""
     if len(items) < _PROGRESS_FROM or not sys.stderr.isatty():
         yield items
         return
@@ -122,13 +122,13 @@ def print_diagnostics(diagnostics: Iterable[Diagnostic]) -> None:
 
 
 def exit_on_errors(result: Headers) -> None:
-    """End with 1 where something could not be read."""
+    """Exit with status 1 if something could not be read."""
     if result.errors:
         sys.exit(1)
 
 
 def terminal(*, stderr: bool = False) -> Console:
-    """Where tables are printed."""
+    """Return the console on which tables are printed."""
     from rich.console import Console
 
     console = Console(stderr=stderr)

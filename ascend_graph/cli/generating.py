@@ -10,7 +10,7 @@ import click
 from ascend_graph.cli.common import (
     PATHS,
     SHAPE_EXAMPLE,
-    Group,
+    CommandGroup,
     by_operator,
     exit_on_errors,
     format_option,
@@ -63,14 +63,14 @@ def new(
 ) -> None:
     """Write a project of eager kernels in C++ that builds into a Python package, or bring one up to date.
 
-    What is generated lies in directories called generated, in <package>/_generated.py and in tests/<package>_calls.py; all
+    Generated code lies in directories called generated, in <package>/_generated.py and in tests/<package>_calls.py; all
     other files are written once and are yours.
 
     \b
     ascend-graph new my_ops --from op_proto.h
     ascend-graph new my_ops --launch kernel --from op_proto.h --from add_custom.cpp
     """
-    from ascend_graph.codegen.eager_project import generate_project
+    from ascend_graph.codegen.eager_library.project import generate_project
 
     project = generate_project(
         directory,
@@ -95,7 +95,7 @@ def _report(
     left_out: Mapping[str, str],
     output_format: str,
 ) -> None:
-    """What was written; of ``remarks``, by their names in JSON, the words before each in text."""
+    """Print the written files and remarks; ``remarks`` maps JSON names to the words before each item in text."""
     if output_format == "json":
         found = {name: list(map(str, items)) for name, (_, items) in remarks.items()}
         print_json(
@@ -118,7 +118,7 @@ def _report(
         click.echo(f"left out: {op_type}: {reason}")
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def gen() -> None:
     """Generate source files from prototypes."""
 
@@ -126,7 +126,7 @@ def gen() -> None:
 @gen.command("raw-ops")
 @PATHS
 @click.option("-o", "--output", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The module.")
-@click.option("--stub/--no-stub", default=True, show_default=True, help="Also write a type stub beside it.")
+@click.option("--stub/--no-stub", default=True, show_default=True, help="Also write a type stub next to it.")
 @format_option("text", "json")
 def gen_raw_ops(paths: tuple[Path, ...], output: Path, stub: bool, output_format: str) -> None:
     """Generate a Python module of GE raw ops, written only if it differs.
@@ -205,7 +205,7 @@ def gen_infer_shape(paths: tuple[Path, ...], shapes: tuple[str, ...], output: Pa
 )  # fmt: skip
 @_SHAPES
 @click.option(
-    "--soc", "socs", multiple=True, default=("ascend910b",), show_default=True, help="A processor; may be repeated."
+    "--soc", "socs", multiple=True, default=("ascend910b",), show_default=True, help="An SoC; may be repeated."
 )
 @click.option("--vendor", default="customize", show_default=True, help="The name of the package once it is installed.")
 @format_option("text", "json")

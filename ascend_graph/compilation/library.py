@@ -1,4 +1,4 @@
-"""A shared library of C++ sources: what it is made from, and the making of it."""
+"""Shared library of C++ sources: its inputs and its compilation."""
 
 from __future__ import annotations
 
@@ -8,36 +8,51 @@ import importlib.util
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import sysconfig
 import tempfile
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ascend_graph.compilation import source_compiler
 from ascend_graph.compilation.cache import (
+    BuildDirectory,
     Entry,
     ReadFile,
     add_entry,
+    build_directory,
     cache_directory,
     entries,
     files_of_rule,
     locked,
-    scratch_directory,
     writable_cache,
 )
+from ascend_graph.compilation.failures import build_error
 from ascend_graph.compilation.processes import started
-from ascend_graph.compilation.progress import announced
-from ascend_graph.compilation.toolchain import BuildError, compiler, jobs, ninja, options_of, toolchain_key
+from ascend_graph.compilation.progress import BuildSteps, announced
+from ascend_graph.compilation.toolchain import (
+    BuildError,
+    NoCompilerError,
+    compiler,
+    jobs,
+    ninja,
+    options_of,
+    toolchain_key,
+)
 from ascend_graph.versions import cxx_flags
 
-#: A source that somebody edits while it is compiled is compiled again so often.
+_NINJA_STATUS = re.compile(r"\[(\d+)/(\d+)\] ")
+
+#: Number of attempts to compile a source that is edited during compilation.
 _ATTEMPTS = 3
 
 
 def package_directory(name: str) -> Path:
-    """The directory of an installed package, found without importing it."""
+    """Return the directory of an installed package without importing it."""
     spec = importlib.util.find_spec(name)
     if spec is None or not spec.submodule_search_locations:
         raise BuildError(f"package {name!r} is not installed; install it with: pip install 'ascend-graph[torch]'")
@@ -46,10 +61,10 @@ def package_directory(name: str) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class CppLibrary:
-    """A shared library and how it is compiled.
+    """Shared library with its compiler options.
 
-    Headers need no mention: the compiler says which it read. ``headers`` are those that lie where the next build will not
-    find them, such as generated ones in a temporary directory: they count by their contents alone.
+    Headers need no mention: the compiler lists those it read. ``headers`` are those that the next build will not find
+    at the same place, such as generated ones in a temporary directory: they count by their contents alone.
     """
 
     name: str
@@ -59,25 +74,34 @@ class CppLibrary:
     library_directories: tuple[Path, ...] = ()
     libraries: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
-    #: Anything else the result depends on, e.g. versions of packages.
+    #: Further values that the result depends on, e.g. versions of packages.
     depends_on: tuple[str, ...] = ()
-    #: Options of the link, before the libraries: what has functions that these have, too.
+    #: Link options before the libraries, for inputs that override functions of the libraries.
     link_first: tuple[str, ...] = ()
-    #: Options of the link, after the libraries.
+    #: Link options after the libraries.
     link_options: tuple[str, ...] = ()
-    #: The command that compiles Ascend C sources (``.asc``).
+    #: Command that compiles Ascend C sources (``.asc``).
     kernel_compiler: tuple[str, ...] = ()
-    #: What it is compiled for, in words for whoever waits: ``for torch 2.13.0, one to three minutes``.
+    #: Purpose of the compilation, shown during the wait: ``for torch 2.13.0``.
     why: str = ""
-    #: Directories whose headers ``depends_on`` stands for.
+    #: Directories whose headers ``depends_on`` covers.
     versioned_directories: tuple[Path, ...] = ()
+    #: Directories of headers that change seldom: they are precompiled where a source begins with them.
+    stable_directories: tuple[Path, ...] = ()
 
     def key(self) -> str:
-        """A digest of everything the compiled library depends on, but for the headers that the compiler finds.
+        """Return a digest of everything the compiled library depends on, except for headers that the compiler finds.
 
         Raises:
-            BuildError: a source cannot be read, or there is no compiler.
+            BuildError: A source cannot be read, or there is no compiler.
         """
+        digest = self._inputs()
+        for text in toolchain_key():
+            digest.update(text.encode(errors="surrogateescape") + b"\0")
+        return digest.hexdigest()[:16]
+
+    def _inputs(self) -> hashlib._Hash:
+        """Return a digest of the inputs that do not belong to the compiler."""
         digest = hashlib.sha256()
         for path in (*self.sources, *self.headers):
             try:
@@ -85,13 +109,32 @@ class CppLibrary:
             except OSError as error:
                 raise BuildError(f"{self.name}: the source {path} cannot be read: {error.strerror or error}") from None
         options = (*self.link_first, *self.libraries, *self.flags, *self.link_options)
-        for text in (*options, *self.depends_on, *self.kernel_compiler, *toolchain_key()):
+        for text in (*options, *self.depends_on, *self.kernel_compiler):
             digest.update(text.encode(errors="surrogateescape") + b"\0")
-        return digest.hexdigest()[:16]
+        return digest
 
     def cached(self) -> Path | None:
-        """The compiled library, if the cache has it and nothing it was made from has changed."""
-        return self._cached(self.key())
+        """Return the compiled library if the cache has it and none of its inputs has changed, or None.
+
+        On a machine without a compiler, a library that was compiled ahead from the same sources, for the same versions,
+        is taken.
+        """
+        try:
+            key = self.key()
+        except NoCompilerError:
+            return self._compiled_ahead()
+        return self._cached(key)
+
+    def _compiled_ahead(self) -> Path | None:
+        """Return the newest library of the cache with these sources, flags and versions, of whatever compiler."""
+        cache, file, inputs = cache_directory(), f"{self.name}.so", self._inputs().hexdigest()
+        found = [
+            cache / entry.directory / file
+            for manifest in cache.glob(f"{self.name}-*.json")
+            for entry in entries(manifest)
+            if entry.inputs == inputs and entry.is_complete(cache, file)
+        ]
+        return max(found, key=lambda path: path.stat().st_mtime_ns, default=None)
 
     def _cached(self, key: str) -> Path | None:
         cache, file = cache_directory(), f"{self.name}.so"
@@ -101,14 +144,15 @@ class CppLibrary:
         return None
 
     def build(self, *, time_limit: float | None = None) -> Path:
-        """Compile unless the cache has it; return the library's path.
+        """Compile the library unless the cache has it, and return its path.
 
         Args:
-            time_limit: seconds that compiling may take.
+            time_limit: The time limit of the compilation, in seconds.
 
         Raises:
-            BuildError: no compiler, its messages when it fails, it took too long, or the cache cannot be written. Nothing
-                is left in the cache then.
+            BuildError: There is no compiler, it failed (with its messages), it took too long, or the cache cannot be
+                written. Objects are left in the cache only if the next build may continue with them: it took too long,
+                or had too little memory. A signal leaves them, too.
         """
         found = self.cached()
         if found is not None:
@@ -116,23 +160,28 @@ class CppLibrary:
         with writable_cache() as cache:
             for _ in range(_ATTEMPTS):
                 key = self.key()
-                with locked(cache / f"{self.name}-{key}.lock"):
+                with locked(cache / f"{self.name}-{key}.lock", f"compiling {self.name}"):
                     found = self._cached(key)
                     if found is not None:  # another process made it meanwhile
                         return found
-                    with scratch_directory(cache) as work:
-                        result = self._compiled(cache, work, key, time_limit)
+                    with build_directory(cache, self.name, key) as directory:
+                        result = self._compiled(cache, directory, key, time_limit)
                         if result is not None:
                             return result
         raise BuildError(f"compiling {self.name}: its sources changed while they were compiled, {_ATTEMPTS} times")
 
-    def _compiled(self, cache: Path, work: Path, key: str, time_limit: float | None) -> Path | None:
-        """The library, compiled and put into the cache; None if its sources changed meanwhile."""
-        file = f"{self.name}.so"
+    def _compiled(self, cache: Path, directory: BuildDirectory, key: str, time_limit: float | None) -> Path | None:
+        """Compile the library and put it into the cache; return None if its sources changed meanwhile."""
+        file, work = f"{self.name}.so", directory.path
+        kept_objects = _unchanged_objects(directory)
         (work / "build.ninja").write_text(self._ninja_file(), errors="surrogateescape")
+        shutil.rmtree(work / "tmp", ignore_errors=True)
         (work / "tmp").mkdir()
-        with announced(self.name, self.why, cache):
-            self._run_ninja(work, time_limit)
+        goes_on = f"; goes on with {kept_objects} of {len(self.sources)} objects" if kept_objects else ""
+        detail = f"once{f' {self.why}' if self.why else ''}; kept in {cache}{goes_on}"
+        with announced(f"compiling {self.name}", detail, cache, whole=not kept_objects) as steps:
+            steps.all = len(self.sources) - kept_objects + 1
+            self._run_ninja(directory, time_limit, steps)
         _check_library(work / file, self.name)
         read = self._headers_read(work)
         if self.key() != key:
@@ -140,17 +189,17 @@ class CppLibrary:
         contents = hashlib.sha256("".join(f"{r.path}\0{r.digest}\0" for r in read).encode(errors="surrogateescape"))
         target = cache / f"{self.name}-{key}-{contents.hexdigest()[:8]}"
         kept = work / "library"
-        kept.mkdir()
+        kept.mkdir(exist_ok=True)
         (work / file).rename(kept / file)
         if target.exists():  # made from the same bytes, but damaged
             target.rename(work / "damaged")
         kept.rename(target)
-        entry = Entry(target.name, (target / file).stat().st_size, read, self.depends_on)
+        entry = Entry(target.name, (target / file).stat().st_size, read, self.depends_on, self._inputs().hexdigest())
         add_entry(cache / f"{self.name}-{key}.json", entry, work)
         return target / file
 
     def _headers_read(self, work: Path) -> tuple[ReadFile, ...]:
-        """The files that the compiler read, but for those that the key counts already."""
+        """Return the files that the compiler read, except for those that the key covers."""
         counted = {path.resolve() for path in (*self.sources, *self.headers)}
         versioned = tuple(f"{directory.resolve()}{os.sep}" for directory in self.versioned_directories)
         found: dict[Path, None] = {}
@@ -163,25 +212,57 @@ class CppLibrary:
             if path not in counted
             and not str(path).startswith(versioned)
             and not path.is_relative_to(work.resolve())
-            and path.is_file()  # what a driver wrote and took away is none of the author's
+            and path.is_file()  # what a driver wrote and took away is not one of the author's
         )
 
-    def _run_ninja(self, work: Path, time_limit: float | None) -> None:
+    def _run_ninja(self, directory: BuildDirectory, time_limit: float | None, steps: BuildSteps) -> None:
+        work, what = directory.path, f"compiling {self.name}"
         command = [*ninja(), "-C", str(work), "-j", str(jobs())]
         # A killed compiler's files go with the directory.
-        _run(command, f"compiling {self.name}", time_limit, {**os.environ, "TMPDIR": str(work / "tmp")})
+        environment = {**os.environ, "TMPDIR": str(work / "tmp"), "NINJA_STATUS": "[%f/%t] "}
+        output: list[str] = []
+
+        def read(lines: Iterable[str]) -> None:
+            for line in lines:
+                output.append(line)
+                if (status := _NINJA_STATUS.match(line)) is not None:
+                    steps.done, steps.all = int(status[1]), int(status[2])
+
+        # Where this process is killed, ninja goes on, and holds the directory until it ends.
+        with started(
+            command,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", env=environment,
+            pass_fds=(directory.lock,),
+        ) as process:  # fmt: skip
+            reader = threading.Thread(target=read, args=(process.stdout,), daemon=True, name="ascend_graph ninja")
+            reader.start()
+            try:
+                process.wait(time_limit)
+            except subprocess.TimeoutExpired:
+                error = BuildError(f"{what} took more than {time_limit:g} seconds; what is compiled is kept")
+                error.may_go_on = True
+                raise error from None
+            reader.join()
+        if process.returncode == 0:
+            return
+        for program in (compiler()[0], *self.kernel_compiler[:1]):
+            if shutil.which(program) is None:
+                raise BuildError(
+                    f"{what} failed: the compiler {program} is gone; install it again, or set CXX to another"
+                )
+        raise build_error(what, "".join(output), self.name)
 
     def preprocessed(self, source: Path, *flags: str, time_limit: float | None = None) -> str:
-        """One of the sources as the preprocessor makes it, with some flags more.
+        """Run the preprocessor on one of the sources, with additional flags.
 
         Raises:
-            BuildError: there is no compiler, its messages when it fails, or it took too long.
+            BuildError: There is no compiler, it failed (with its messages), or it took too long.
         """
         program = self.kernel_compiler if source.suffix == ".asc" else compiler()
         with tempfile.TemporaryDirectory(prefix="ascend-graph-preprocessed-") as directory:
             output = Path(directory) / "source.ii"
             command = [*program, *self._options(), *flags, "-E", str(source.absolute()), "-o", str(output)]
-            _run(command, f"preprocessing {source}", time_limit)
+            _run(command, f"preprocessing {source}", self.name, time_limit)
             return output.read_text(errors="surrogateescape")
 
     def _options(self) -> list[str]:
@@ -195,9 +276,12 @@ class CppLibrary:
         options = self._options()
         libraries = (f"-l{name}" for name in self.libraries)
         link = [*search, *self.link_first, *libraries, *self.link_options, *options_of("LDFLAGS")]
+        program: Sequence[str] = compiler()
+        if self.stable_directories:
+            program = [*source_compiler.command(self.stable_directories), *program, "--"]
         lines = [
             "rule compile",
-            f"  command = {_command(compiler(), options)} -MD -MF ${{out}}.d -c $in -o $out",
+            f"  command = {_command(program, options)} -MD -MF ${{out}}.d -c $in -o $out",
             "rule compile_kernel",
             f"  command = {_command(self.kernel_compiler, options)} -MD -MF ${{out}}.d -c $in -o $out",
             "rule link",
@@ -212,9 +296,13 @@ class CppLibrary:
 
 
 def _run(
-    command: Sequence[str], what: str, time_limit: float | None, environment: Mapping[str, str] | None = None
+    command: Sequence[str],
+    what: str,
+    name: str,
+    time_limit: float | None,
+    environment: Mapping[str, str] | None = None,
 ) -> None:
-    """Run a program to its end; what it says is the error where it fails."""
+    """Run a program to its end; if it fails, raise an error with its output."""
     with started(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", env=environment
     ) as process:
@@ -223,11 +311,31 @@ def _run(
         except subprocess.TimeoutExpired:
             raise BuildError(f"{what} took more than {time_limit:g} seconds") from None
     if process.returncode != 0:
-        raise BuildError(f"{what} failed:\n{output.strip()}{_hint(output)}")
+        raise build_error(what, output, name)
+
+
+def _unchanged_objects(directory: BuildDirectory) -> int:
+    """Remove the objects of an interrupted build whose inputs have changed, and count the others.
+
+    A file whose contents or attributes changed after the build began may not be what the compiler read.
+    """
+    count = 0
+    for compiled in directory.path.glob("*.o"):
+        rule = compiled.with_name(f"{compiled.name}.d")
+        try:
+            files = [directory.path / path for path in files_of_rule(rule.read_text(errors="surrogateescape"))]
+            unchanged = bool(files) and all(path.stat().st_ctime_ns < directory.began_ns for path in files)
+        except OSError:
+            unchanged = False
+        if unchanged:
+            count += 1
+        else:
+            compiled.unlink()
+    return count
 
 
 def _command(program: Sequence[str], arguments: Sequence[str]) -> str:
-    """A command as ninja hands it to the shell."""
+    """Return a command as ninja passes it to the shell."""
     return shlex.join([*program, *arguments]).replace("$", "$$")
 
 
@@ -256,7 +364,7 @@ def torch_library(
     library_directories: Iterable[Path] = (),
     libraries: Iterable[str] = (),
 ) -> CppLibrary:
-    """A library that is compiled against the installed torch and torch_npu."""
+    """Return a library that is compiled against the installed torch and torch_npu."""
     torch = package_directory("torch")
     torch_npu = package_directory("torch_npu")
     versions = tuple(map(_installed, ("torch", "torch_npu")))
@@ -279,41 +387,12 @@ def torch_library(
         flags=(*cxx_flags(torch), f"-DTORCH_EXTENSION_NAME={name}", "-DTORCH_API_INCLUDE_EXTENSION_H", "-w"),
         depends_on=(*versions, sys.implementation.cache_tag or "", sys.prefix),
         versioned_directories=(torch, torch_npu),
-        why=f"for {' and '.join(f'{name} {importlib.metadata.version(name)}' for name in ('torch', 'torch_npu'))}, one to three minutes",
+        why=f"for {' and '.join(f'{name} {importlib.metadata.version(name)}' for name in ('torch', 'torch_npu'))}",
     )
 
 
 def _installed(package: str) -> str:
-    """A package as it is installed: two builds of one version differ in their lists of files and digests."""
+    """Return the identity of an installed package: two builds of one version differ in their file digests."""
     distribution = importlib.metadata.distribution(package)
     record = hashlib.sha256((distribution.read_text("RECORD") or "").encode()).hexdigest()[:16]
     return f"{package}={distribution.version} {record}"
-
-
-#: Libraries of headers that sources include and systems have as packages: how an include begins, the package of Debian.
-_HEADER_PACKAGES = {
-    "nlohmann/": "nlohmann-json3-dev",
-    "Eigen/": "libeigen3-dev",
-    "gtest/": "libgtest-dev",
-    "Python.h": "python3-dev",
-}
-_NO_HEADER = re.compile(r"fatal error: (\S+): No such file")
-
-
-#: How compilers say that they do not know a standard of C++.
-_NO_STANDARD = re.compile(r"(?:unrecognized command[- ]line option .-std=|invalid value ')(c\+\+\d\d)")
-
-
-def _hint(output: str) -> str:
-    """What to do about a compiler's errors, as far as they say."""
-    if "No space left on device" in output:
-        return "\nThe disk is full: set ASCEND_GRAPH_CACHE to a directory on another"
-    if (standard := _NO_STANDARD.search(output)) is not None:
-        return f"\nThe installed torch asks for {standard[1]}, which this compiler does not know: set CXX to a newer one, g++ 10 or clang++ 14"
-    packages = {
-        f"{header} is in the package {package} of Debian and Ubuntu; a copy elsewhere is found by CPLUS_INCLUDE_PATH"
-        for header in _NO_HEADER.findall(output)
-        for begin, package in _HEADER_PACKAGES.items()
-        if header.startswith(begin)
-    }
-    return "".join(f"\n{one}" for one in sorted(packages))

@@ -1,4 +1,4 @@
-"""Programs with all that they start, such as ninja with its compilers: whatever ends the wait for one ends all of it."""
+"""Programs with all their children, such as ninja with its compilers: the end of a wait for one ends them all."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 
 
 class _Programs:
-    """Those of this process: the sessions that run, by the id of their first process, and whether a signal has ended all."""
+    """Programs of this process: the running sessions, by the id of their first process, and a flag for their end."""
 
     def __init__(self) -> None:
         self.running: set[int] = set()
@@ -28,14 +28,14 @@ _programs = _Programs()
 
 @contextmanager
 def started(command: Sequence[str | os.PathLike[str]], **options: Any) -> Iterator[subprocess.Popen[Any]]:
-    """A program in a session of its own, killed with all that it started if the block ends before the program does.
+    """Start a program in a session of its own; kill it with all its children if the block ends first.
 
     Args:
-        command: the program and its arguments.
-        options: those of :class:`subprocess.Popen`.
+        command: The program and its arguments.
+        options: Those of :class:`subprocess.Popen`.
 
     Raises:
-        KeyboardInterrupt: a signal has ended this process's programs; none is started any more.
+        KeyboardInterrupt: A signal has ended this process's programs, so that no other is started.
 
     >>> with started(["sleep", "60"]) as sleeping:
     ...     pass
@@ -59,7 +59,7 @@ def started(command: Sequence[str | os.PathLike[str]], **options: Any) -> Iterat
 
 
 def end(process: subprocess.Popen[Any]) -> None:
-    """Kill a program of :func:`started` that has not ended, with all that it started."""
+    """Kill a program of :func:`started` that has not ended, with all its children."""
     if process.poll() is None:
         _kill(process.pid)
         process.wait()
@@ -67,10 +67,10 @@ def end(process: subprocess.Popen[Any]) -> None:
 
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Within it Ctrl-C, SIGTERM and SIGHUP end every program of :func:`started`, in whichever thread it is waited for.
+    """Make Ctrl-C, SIGTERM and SIGHUP end every program of :func:`started` in any thread, within the context.
 
-    Those programs are in sessions of their own, which no terminal signals, and a thread that waits for one is not told of a
-    signal. After SIGTERM and SIGHUP the process exits with 128 and the signal's number, as a shell says it.
+    These programs have sessions of their own, which no terminal signals, and a thread that waits for one does not get
+    the signal. After SIGTERM and SIGHUP the process exits with 128 plus the signal's number, the convention of shells.
     """
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread has handlers
@@ -96,7 +96,7 @@ def _end_all(number: int, frame: FrameType | None) -> None:
 
 
 def _kill(session: int) -> None:
-    """Kill what is in a session, also what is started meanwhile. Not by groups: ninja has one for each of its commands."""
+    """Kill all processes of a session, including new ones. Not by groups: ninja has one for each of its commands."""
     while members := [pid for pid, its_session in _processes() if its_session == session]:
         for pid in members:
             with suppress(ProcessLookupError):  # it has just ended
@@ -104,7 +104,7 @@ def _kill(session: int) -> None:
 
 
 def _processes() -> Iterator[tuple[int, int]]:
-    """The processes of this machine that run, each with its session."""
+    """Yield the running processes of this machine, each with its session."""
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with suppress(OSError):  # it has just ended

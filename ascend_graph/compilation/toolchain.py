@@ -1,4 +1,4 @@
-"""The compiler and ninja of this machine, and the variables that choose them."""
+"""Compiler and ninja of this machine, and the variables that select them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from functools import cache
 
 from ascend_graph.errors import AscendGraphError
 
-#: Variables that change what a compiler does.
+#: Variables that change the behavior of a compiler.
 _COMPILER_VARIABLES = (
     "CPATH",
     "C_INCLUDE_PATH",
@@ -26,14 +26,21 @@ _COMPILER_VARIABLES = (
 
 
 class BuildError(AscendGraphError):
-    """Something cannot be compiled: a compiler is missing or rejects a source, or the cache cannot be written."""
+    """Error of a failed compilation: a compiler is missing or rejects a source, or the cache cannot be written."""
+
+    #: True if the same build, started again, may continue with the compiled objects: no source is at fault.
+    may_go_on = False
+
+
+class NoCompilerError(BuildError):
+    """Error of a machine without a C++ compiler; libraries that were compiled ahead can be used."""
 
 
 def compiler() -> tuple[str, ...]:
-    """The command of the C++ compiler: ``$CXX`` (which may have arguments), or the first of g++, c++ and clang++ on PATH.
+    """Return the C++ compiler command: ``$CXX`` with its arguments, or the first of g++, c++ and clang++ on PATH.
 
     Raises:
-        BuildError: there is none.
+        BuildError: There is no compiler.
     """
     return _compiler(os.environ.get("CXX", ""), os.environ.get("PATH", ""))
 
@@ -44,37 +51,38 @@ def _compiler(chosen: str, path: str) -> tuple[str, ...]:
         candidates = [shlex.split(chosen)] if chosen.strip() else [["g++"], ["c++"], ["clang++"]]
     except ValueError as error:
         raise BuildError(
-            f"CXX={chosen!r} is no command: {error}; write it as for a shell, such as CXX='ccache g++'"
+            f"CXX={chosen!r} is not a command: {error}; write it as for a shell, such as CXX='ccache g++'"
         ) from None
     for program, *arguments in candidates:
         found = shutil.which(program, path=path or None)
         if found:
             return found, *arguments
     names = ", ".join(candidate[0] for candidate in candidates)
-    raise BuildError(
+    # A compiler that was chosen and is missing is a mistake; a machine without one may have compiled libraries.
+    raise (BuildError if chosen.strip() else NoCompilerError)(
         f"no C++ compiler: looked for {names} on PATH; install one with C++17 (on Debian: g++), or set CXX to its command"
     )
 
 
 def options_of(variable: str) -> list[str]:
-    """The options that ``$CXXFLAGS`` or ``$LDFLAGS`` adds to those of a library.
+    """Return the options that ``$CXXFLAGS`` or ``$LDFLAGS`` adds to those of a library.
 
     Raises:
-        BuildError: they are no words of a shell.
+        BuildError: The text cannot be split as a shell command.
     """
     text = os.environ.get(variable, "")
     try:
         return shlex.split(text)
     except ValueError as error:
-        raise BuildError(f"{variable}={text!r} is no list of options: {error}; write them as for a shell") from None
+        raise BuildError(f"{variable}={text!r} is not a list of options: {error}; write them as for a shell") from None
 
 
 @cache
 def compiler_version(command: tuple[str, ...]) -> str:
-    """What a compiler says of itself, in one line.
+    """Return the first line of a compiler's version text.
 
     Raises:
-        BuildError: it does not run.
+        BuildError: It does not run.
     """
     try:
         done = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
@@ -85,16 +93,16 @@ def compiler_version(command: tuple[str, ...]) -> str:
 
 
 def toolchain_key() -> tuple[str, ...]:
-    """What a compiled file depends on besides its sources and flags: compiler, version, variables."""
+    """Return the inputs of a compiled file besides its sources and flags: compiler, version, variables."""
     variables = (f"{name}={os.environ[name]}" for name in _COMPILER_VARIABLES if os.environ.get(name))
     return (*compiler(), compiler_version(compiler()), *variables)
 
 
 def ninja() -> tuple[str, ...]:
-    """The command of ninja.
+    """Return the command of ninja.
 
     Raises:
-        BuildError: it is not installed.
+        BuildError: It is not installed.
     """
     if importlib.util.find_spec("ninja") is not None:
         return sys.executable, "-m", "ninja"
@@ -105,14 +113,14 @@ def ninja() -> tuple[str, ...]:
 
 
 def jobs() -> int:
-    """How many compilers may run at a time: ``$MAX_JOBS``, or one for each processor.
+    """Return the number of compilers that may run at a time: ``$MAX_JOBS``, or one for each processor.
 
     Raises:
-        BuildError: the variable is no positive number.
+        BuildError: The variable is not a positive number.
     """
     text = os.environ.get("MAX_JOBS", "").strip()
     if not text:
         return len(os.sched_getaffinity(0))
     if not text.isdecimal() or int(text) < 1:
-        raise BuildError(f"MAX_JOBS={text!r} is no number of compilers; write a number from 1, or unset it")
+        raise BuildError(f"MAX_JOBS={text!r} is not a number of compilers; expected a number from 1, or unset it")
     return int(text)

@@ -1,1 +1,1 @@
-"""torch's tables of operators: definitions, meta functions, and changes that are made together. Imports torch."""
+"""Operator tables of torch: definitions, meta functions, and changes applied together. Imports torch."""

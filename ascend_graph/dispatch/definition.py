@@ -1,4 +1,4 @@
-"""An operator in torch's tables: its definition, and what PyTorch remembers after registrations have changed or gone."""
+"""Definition of an operator in torch's tables, and PyTorch's caches after registrations have changed or gone."""
 
 from __future__ import annotations
 
@@ -8,25 +8,26 @@ from typing import Any, NoReturn
 
 import torch
 
+from ascend_graph.dispatch.calls import calls_of, guard_namespace
 from ascend_graph.dispatch.transaction import Change
 from ascend_graph.errors import AscendGraphError
 
 
 class RemovedOperatorError(AscendGraphError, RuntimeError):
-    """An operator is called after it was removed."""
+    """Error of calling an operator after its removal."""
 
 
 def forget_kernels(overload: Any) -> None:
-    """Have an overload look its kernels up again.
+    """Make an overload look up its kernels again.
 
-    It remembers which kernel each dispatch key led to, also one that is gone: calling that is a crash
+    It caches the kernel of each dispatch key, even one that is gone; calling that crashes
     (``torch._ops.OpOverload._dispatch_cache``).
     """
     overload._dispatch_cache.clear()
 
 
-class Definition(Change):
-    """The schema of an operator that this process defines, without kernels."""
+class SchemaDefinition(Change):
+    """Schema of an operator that this process defines, without kernels."""
 
     stacks = False
     carries = True
@@ -36,21 +37,24 @@ class Definition(Change):
         self.name = schema.partition("(")[0]
         self._library: torch.library.Library | None = None
         self._overload: Any = None
-        #: What the overload and its packet call, while the operator is away.
+        #: Functions of the overload and its packet while the operator is removed.
         self._calls: tuple[Any, Any, Any] | None = None
+        self._under_way = calls_of(f"{namespace}::{self.name}")
 
     @property
     def overload(self) -> Any:
-        """The overload; the same one each time that the definition is put in force within :meth:`held`."""
+        """Overload of the operator; the same object each time the definition is applied within :meth:`held`."""
         return self._overload
 
     def put(self) -> None:
         """Define the operator."""
+        guard_namespace(self.namespace)
         library = torch.library.Library(self.namespace, "FRAGMENT")
         try:
             library.define(self.schema, tags=(torch.Tag.pt2_compliant_tag,))
             if self._calls is None:
                 self._overload = getattr(getattr(torch.ops, self.namespace), self.name).default
+                self._guard()
             else:
                 self._revive(self._calls)
         except BaseException:
@@ -59,7 +63,7 @@ class Definition(Change):
         self._library = library
 
     def take(self) -> None:
-        """Remove the operator; calls through what was looked up before raise ``RemovedOperatorError``."""
+        """Remove the operator; calls through earlier lookups raise ``RemovedOperatorError``."""
         if self._library is None:
             return
         self._library._destroy()
@@ -68,7 +72,7 @@ class Definition(Change):
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """While the context lasts, the dispatcher keeps its entry of the operator, which the overload points to."""
+        """Keep the dispatcher's entry of the operator, to which the overload points, during the context."""
         anchor = torch.library.Library(self.namespace, "IMPL")
         # Any kernel keeps the entry. Nothing ever has this key.
         anchor.impl(self.name, torch.library.fallthrough_kernel, "PrivateUse3")
@@ -79,17 +83,40 @@ class Definition(Change):
             if self._library is None:
                 self._calls = None
 
-    def _retire(self) -> None:
-        """Whoever still holds the overload, or its packet, would call into freed memory of the dispatcher."""
-        overload, name = self._overload, f"{self.namespace}::{self.name}"
+    def excluded(self) -> contextlib.AbstractContextManager[None]:
+        """Return a context in which no other thread is within a call of the operator."""
+        return self._under_way.excluded()
+
+    def _guard(self) -> None:
+        """Count the calls through the overload and its packet."""
+        overload, calls = self._overload, self._under_way
         packet = overload._overloadpacket
+        scripted = packet._op
+        packet._op = calls.guarded(packet._op, self._check)
+        overload._op = calls.guarded(overload._op, self._check)
+        overload._op_dk = calls.guarded(overload._op_dk, self._check)
+        # TorchScript knows the packet's function, and which operator it is.
+        table = torch.jit._builtins._get_builtin_table()
+        if id(scripted) in table:
+            table[id(packet._op)] = table.pop(id(scripted))
 
-        def removed(*args: Any, **kwargs: Any) -> NoReturn:
-            raise RemovedOperatorError(f"{name} was removed; define it again, and look it up in torch.ops again")
+    def _check(self) -> None:
+        """Raise if the operator was removed while a call waited."""
+        if self._library is None:
+            self._removed()
 
+    def _removed(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise RemovedOperatorError(
+            f"{self.namespace}::{self.name} was removed; define it again, and look it up in torch.ops again"
+        )
+
+    def _retire(self) -> None:
+        """Make the overload and its packet raise, for holders would call into freed memory of the dispatcher."""
+        overload = self._overload
+        packet = overload._overloadpacket
         forget_kernels(overload)
         self._calls = (packet._op, overload._op, overload._op_dk)
-        packet._op = overload._op = overload._op_dk = removed
+        packet._op = overload._op = overload._op_dk = self._removed
 
     def _revive(self, calls: tuple[Any, Any, Any]) -> None:
         overload, namespace = self._overload, getattr(torch.ops, self.namespace)

@@ -1,4 +1,4 @@
-"""A meta function in torch's tables: what is there, putting one over it, and taking that back."""
+"""Meta functions in torch's tables: the existing one, registration over it, and unregistration."""
 
 from __future__ import annotations
 
@@ -15,28 +15,29 @@ from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_map_only
 
 from ascend_graph.dispatch.definition import forget_kernels
-from ascend_graph.dispatch.meta import MetaError, MetaFunction
+from ascend_graph.dispatch.fitting import MetaError
+from ascend_graph.dispatch.meta import MetaFunction
 from ascend_graph.versions import fake_kernels, override_kernel, register_fake
 
 
 @dataclass(slots=True, eq=False)
 class MetaHandle:
-    """A registration that can be taken back."""
+    """Handle of a registered meta function, by which it is unregistered."""
 
     overload: torch._ops.OpOverload
     function: MetaFunction
-    #: Where the meta function came from that there was before, or None.
+    #: Origin of the previous meta function, or None.
     before: str | None
     _library: torch.library.Library | None
 
     @property
     def on_top(self) -> bool:
-        """Whether nobody has registered another one since."""
+        """True if no other meta function was registered since."""
         kernels = fake_kernels(_simple_registry.find(self.overload.name()).fake_impl)
         return self._library is not None and bool(kernels) and kernels[-1].func is self.function
 
     def remove(self) -> None:
-        """Take the meta function back; what was there before is there again. A second call does nothing."""
+        """Unregister the meta function and restore the previous one. A second call does nothing."""
         if self._library is None:
             return
         _live.remove(self)
@@ -52,7 +53,7 @@ _live: list[MetaHandle] = []
 
 
 def existing_meta(overload: torch._ops.OpOverload) -> str | None:
-    """Where an overload's meta function comes from, or ``None`` if it has none.
+    """Return the origin of an overload's meta function, or ``None`` if it has none.
 
     >>> existing_meta(torch.ops.aten.mm.default)
     'a Meta kernel'
@@ -74,16 +75,16 @@ def existing_meta(overload: torch._ops.OpOverload) -> str | None:
 
 
 def _only_complains(name: str, overload: torch._ops.OpOverload) -> bool:
-    """Whether the meta function is the one that ``torch.library.custom_op`` gives, which says that there is none."""
+    """Return whether the meta function is the default of ``torch.library.custom_op``, which only raises."""
     definition = OPDEFS.get(name)
     return definition is not None and definition._abstract_fn is None and not can_generate_trivial_fake_impl(overload)
 
 
 def check_takes_meta(overload: torch._ops.OpOverload) -> None:
-    """Refuse an operator that can have no meta function.
+    """Refuse an operator that cannot have a meta function.
 
     Raises:
-        MetaError: it is no overload, or the operator decomposes into others, which are asked instead of it.
+        MetaError: It is not an overload, or the operator decomposes into others, which are asked instead of it.
     """
     if not isinstance(overload, torch._ops.OpOverload):
         raise MetaError(f"a meta function belongs to one overload, such as {overload}.default; got {overload!r}")
@@ -138,7 +139,7 @@ def register_meta(overload: torch._ops.OpOverload, function: MetaFunction, *, ov
 
 
 def _set_trampoline(overload: torch._ops.OpOverload, function: Callable[..., Any]) -> None:
-    """Write ``function`` into the table, and leave the dispatcher as it is."""
+    """Write ``function`` into the table without changing the dispatcher."""
     if not torch._C._dispatch_has_kernel_for_dispatch_key(overload.name(), "Meta"):
         return  # nothing looks it up
     library = torch.library.Library(overload.namespace, "IMPL")
@@ -149,7 +150,7 @@ def _set_trampoline(overload: torch._ops.OpOverload, function: Callable[..., Any
 
 
 def _entry(function: MetaFunction, handle: MetaHandle) -> Callable[..., Any]:
-    """What stands in the table for a function of ours."""
+    """Return the table's entry for one of this module's meta functions."""
     if hasattr(function, "relation"):
         return function
     from torch._library.fake_impl import construct_meta_kernel
@@ -160,9 +161,9 @@ def _entry(function: MetaFunction, handle: MetaHandle) -> Callable[..., Any]:
 
 
 def _beneath(overload: torch._ops.OpOverload) -> Callable[..., Any]:
-    """What stands in the table for a kernel of others, whose function is not to be had: a call of the kernel itself.
+    """Return the table's entry for a kernel from elsewhere, whose function is not accessible: a call of the kernel.
 
-    Of plain tensors and without modes, for only then torch calls the function that the kernel holds.
+    The call gets plain tensors and no modes, for only then torch calls the function that the kernel holds.
     """
 
     def call(*args: Any, **kwargs: Any) -> Any:

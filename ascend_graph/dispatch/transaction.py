@@ -1,4 +1,4 @@
-"""Changes of torch's and TorchAir's tables that are made together or not at all."""
+"""Changes of torch's and TorchAir's tables that are applied together or not at all."""
 
 from __future__ import annotations
 
@@ -8,36 +8,40 @@ from typing import Protocol
 
 
 class Handle(Protocol):
-    """Something in a table that can be taken out."""
+    """Entry of a table that can be removed."""
 
     def remove(self) -> None:
-        """Take it out; what was there before is there again."""
+        """Remove the entry and restore the previous one."""
 
 
 class Change:
-    """One thing that a registration puts in force: it can be taken back, and be put in force again as it was."""
+    """Change that a registration applies; it can be reverted, and be applied again."""
 
-    #: Whether a new one goes over an earlier one of its kind, which then leaves from beneath it. Otherwise the earlier one
-    #: has to make room first.
+    #: If true, the new change is applied on top and the old one is then removed underneath it. Otherwise the old one is
+    #: removed first.
     stacks = True
-    #: Whether the others stand on it, and leave where it does.
+    #: If true, the other changes depend on it, and are reverted when it is.
     carries = False
 
     def put(self) -> None:
-        """Put it in force."""
+        """Apply the change."""
         raise NotImplementedError
 
     def take(self) -> None:
-        """Take it back; nothing if it is not in force."""
+        """Revert the change; do nothing if it is not applied."""
         raise NotImplementedError
 
+    def excluded(self) -> contextlib.AbstractContextManager[None]:
+        """Return a context in which no thread calls the operator that it changes."""
+        return contextlib.nullcontext()
+
     def held(self) -> contextlib.AbstractContextManager[None]:
-        """A context in which it can be taken and put in force again, for those who hold what it made."""
+        """Return a context in which it can be reverted and applied again, with the same objects for their holders."""
         return contextlib.nullcontext()
 
 
-class Entry(Change):
-    """A change made by a function that returns a handle."""
+class HandleChange(Change):
+    """Change made by a function that returns a handle."""
 
     def __init__(self, register: Callable[[], Handle], *, stacks: bool = True) -> None:
         self._register = register
@@ -45,25 +49,27 @@ class Entry(Change):
         self.stacks = stacks
 
     def put(self) -> None:
-        """Register it."""
+        """Call the function and keep its handle."""
         self.handle = self._register()
 
     def take(self) -> None:
-        """Remove it."""
+        """Remove the handle, if there is one."""
         handle, self.handle = self.handle, None
         if handle is not None:
             handle.remove()
 
 
 def exchange(old: Sequence[Change], new: Sequence[Change]) -> None:
-    """Replace changes that are in force by others; a failure leaves exactly the old ones in force.
+    """Replace applied changes by others; a failure leaves exactly the old ones applied.
 
-    A change that is among both stays as it is.
+    A change in both sequences stays as it is.
     """
     leaving = [change for change in old if change not in new]
     coming = [change for change in new if change not in old]
     whole = any(change.carries for change in leaving)
     with contextlib.ExitStack() as holds, contextlib.ExitStack() as undo:
+        for change in (*old, *(change for change in new if change not in old)):
+            holds.enter_context(change.excluded())
         for change in leaving:
             holds.enter_context(change.held())
         for change in reversed(leaving):

@@ -1,4 +1,4 @@
-"""Eager kernels without C++ of their own: one boxed kernel that calls ``aclnn<OpType>`` from a plan.
+"""Eager kernels without C++ code: one boxed kernel that calls ``aclnn<OpType>`` from a plan.
 
 Importing this package imports no torch; :func:`define_operator` does, and compiles the kernel on first use.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ascend_graph.binding.errors import EagerError
-from ascend_graph.binding.own_schema import OperatorSchema, SchemaArgument, operator_schema
+from ascend_graph.binding.generated_schema import GeneratedArgument, OperatorSchema, operator_schema
 from ascend_graph.eager.errors import AclnnError, EagerArgumentError, MissingFunctionError
 
 if TYPE_CHECKING:
@@ -19,9 +19,9 @@ __all__ = [
     "EagerArgumentError",
     "EagerError",
     "EagerOperator",
+    "GeneratedArgument",
     "MissingFunctionError",
     "OperatorSchema",
-    "SchemaArgument",
     "define_operator",
     "operator_schema",
 ]

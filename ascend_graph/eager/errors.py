@@ -1,4 +1,4 @@
-"""What can go wrong when an operator is defined or called; raised by Python and by the C++ kernel."""
+"""Errors of defining or calling an operator, raised by Python and by the C++ kernel."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from ascend_graph.binding.errors import EagerError
 
 
 class EagerArgumentError(EagerError, RuntimeError):
-    """A call's arguments do not fit the kernel; also a ``RuntimeError``, as torch's own argument checks raise."""
+    """Error of arguments that do not fit the kernel; also a ``RuntimeError``, as torch's own argument checks raise."""
 
 
 class AclnnError(EagerError, RuntimeError):
-    """An aclnn function returned an error. The message has its text, the operator and the arguments."""
+    """Error returned by an aclnn function. The message has its text, the operator and the arguments."""
 
-    #: The function's return value.
+    #: Return value of the function.
     code: int = 0
 
 
 class MissingFunctionError(EagerError, RuntimeError):
-    """An aclnn function is in none of the libraries that CANN searches; the message lists them."""
+    """Error of an aclnn function absent from all libraries that CANN searches; the message lists them."""

@@ -1,4 +1,4 @@
-"""The compiled eager kernel: built once against the installed torch and torch_npu, and loaded."""
+"""Compiled eager kernel: built once against the installed torch and torch_npu, and loaded."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAME = "ascend_graph_eager"
 
 
 def source_directory() -> Path:
-    """Where the C++ sources are: ``aclnn.h``, which generated libraries include too, and those of the kernel."""
+    """Return the directory of the C++ sources: the kernel's, and ``aclnn.h``, which generated libraries include."""
     for directory in ascend_graph.eager.__path__:
         sources = Path(directory) / "csrc"
         if (sources / "aclnn.h").is_file():
@@ -30,13 +30,13 @@ def source_directory() -> Path:
 
 
 def eager_library() -> CppLibrary:
-    """The kernel's sources and how they are compiled."""
+    """Return the library with the kernel's sources and compiler options."""
     sources = source_directory()
     return sanitized(torch_library(NAME, sorted(sources.glob("*.cpp")), headers=sorted(sources.glob("*.h"))))
 
 
 def sanitized(library: CppLibrary) -> CppLibrary:
-    """The library, compiled with the sanitizers that ``ASCEND_GRAPH_SANITIZE`` names, e.g. ``address,undefined``.
+    """Return the library with the sanitizers that ``ASCEND_GRAPH_SANITIZE`` names, e.g. ``address,undefined``.
 
     Their run-time libraries must be preloaded (docs/eager.md).
     """
@@ -50,7 +50,7 @@ def sanitized(library: CppLibrary) -> CppLibrary:
 
 @cache
 def kernels() -> ModuleType:
-    """The loaded library, as a Python module; compiled if the cache has it not.
+    """Return the loaded library as a Python module, compiled if it is not in the cache.
 
     Raises:
         BuildError: There is no compiler, or it rejects the sources.
@@ -60,8 +60,13 @@ def kernels() -> ModuleType:
     path = eager_library().build()
     spec = importlib.util.spec_from_file_location(NAME, path)
     if spec is None or spec.loader is None:
-        raise EagerError(f"{path} is no extension module")
+        raise EagerError(f"{path} is not an extension module")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     module.set_errors(AclnnError, MissingFunctionError, EagerArgumentError)
     return module
+
+
+def loaded() -> ModuleType | None:
+    """Return the library if it is loaded, without compiling it."""
+    return kernels() if kernels.cache_info().currsize else None

@@ -1,147 +1,50 @@
-"""Prototype → a torch operator with schema, NPU kernel and meta function, without C++ of its own. Imports torch."""
+"""Torch operator from a prototype: schema, NPU kernel and meta function without C++ code. Imports torch."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import torch
 
-from ascend_graph.aclnn import Value as CValue
-from ascend_graph.binding import BindingError, Call, CallArgument, Part, find_call
-from ascend_graph.binding.allowed import ANY, AllowedDtypes, allowed_dtypes
-from ascend_graph.binding.constants import int_range
-from ascend_graph.binding.dtype_ints import Numbers, dtype_ints
+from ascend_graph.aclnn import ValueKind as CValue
+from ascend_graph.binding import AclnnCall, BindingError, CallArgument, Part, find_call
+from ascend_graph.binding.calls.called_schema import called_schema
+from ascend_graph.binding.calls.constants import int_range
+from ascend_graph.binding.dtype_ints import Numbers
+from ascend_graph.binding.dtype_mask import ANY, AllowedDtypes, allowed_dtypes
 from ascend_graph.binding.dtypes import ge_dtype
 from ascend_graph.binding.errors import EagerError
-from ascend_graph.binding.own_schema import Kind, OperatorSchema, default_of, operator_schema
-from ascend_graph.dispatch.definition import Definition, forget_kernels
-from ascend_graph.dispatch.fake import register_meta
-from ascend_graph.dispatch.meta import TORCH, MetaFunction, meta_function
-from ascend_graph.dispatch.transaction import Change, Entry, exchange
+from ascend_graph.binding.generated_schema import AclnnArgumentKind, OperatorSchema, default_of, operator_schema
+from ascend_graph.dispatch.announced import is_announced
+from ascend_graph.dispatch.definition import SchemaDefinition
+from ascend_graph.dispatch.meta import MetaFunction, meta_function
+from ascend_graph.dispatch.meta_dtypes import TORCH
+from ascend_graph.dispatch.transaction import Change, exchange
+from ascend_graph.eager.choices import (
+    FunctionChoice,
+    Functions,
+    arguments_of,
+    chooser,
+    read_alternatives,
+    without_unknown,
+)
+from ascend_graph.eager.computed import computation
 from ascend_graph.eager.errors import EagerArgumentError
 from ascend_graph.eager.library import kernels
+from ascend_graph.eager.plans import KernelPlan, ParameterPlan, PlannedOperator, TensorPlan, UnusedPlan
 from ascend_graph.eager.shape_code import ShapeCode, attr_kind, encode
-from ascend_graph.prototypes import AttrValue, OpPrototype, Parameter, ParameterKind
+from ascend_graph.prototypes import OpPrototype, Parameter, ParameterKind
 from ascend_graph.shapes import Relation, parse_relation
-from ascend_graph.shapes.syntax import Itself, Value
-
-
-@dataclass(frozen=True, slots=True)
-class ParameterPlan:
-    """Where one parameter of the aclnn function comes from; read by csrc/eager/kernel.cpp."""
-
-    kind: int
-    #: The position of the schema argument, or of the output; -1 for a value that is always the same.
-    source: int
-    #: What the argument ``None`` stands for; the value that is always the same.
-    default: AttrValue = None
-    #: The values that the C type has, for integers; the bytes and the sort of host memory.
-    low: int = -(2**63)
-    high: int = 2**63 - 1
-
-
-@dataclass(frozen=True, slots=True)
-class UnusedPlan:
-    """An argument that the function has nothing for; read by csrc/eager/kernel.cpp."""
-
-    position: int
-    kind: int
-    #: What it may only be, besides None.
-    default: AttrValue
-
-
-@dataclass(frozen=True, slots=True)
-class TensorPlan:
-    """One schema argument that is a tensor or a list of them; read by csrc/eager/kernel.cpp."""
-
-    position: int
-    #: The dtypes that the prototype allows, as bits and in words.
-    dtypes: int
-    listed: str
-
-
-@dataclass(frozen=True, slots=True)
-class KernelPlan:
-    """How a call of an operator becomes a call of its aclnn function; read by csrc/eager/kernel.cpp."""
-
-    function: str
-    #: In the order of the aclnn function.
-    parameters: tuple[ParameterPlan, ...]
-    unused: tuple[UnusedPlan, ...]
-    tensors: tuple[TensorPlan, ...]
-    #: How many outputs the kernel allocates and returns.
-    outputs: int
-    #: Whether a relation or a function says which inputs fit: it is asked also where there is nothing to allocate.
-    checked: bool
-    shapes: ShapeCode | None
-    #: Where the function is declared.
-    declared: str = ""
-    #: Where no header declares the function: what is asked with its library before the first call, and raises if that is none
-    #: whose order is known.
-    confirm: Callable[[str], None] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedOperator:
-    """An operator with everything that it needs, checked; nothing is registered yet."""
-
-    namespace: str
-    schema: OperatorSchema
-    torch_schema: torch.FunctionSchema
-    meta: MetaFunction
-    plan: KernelPlan
-    #: How the function is called, and why.
-    call: Call
-
-    @property
-    def name(self) -> str:
-        """``namespace::name``."""
-        return f"{self.namespace}::{self.schema.name}"
-
-    def definition(self) -> Definition:
-        """What defines the operator."""
-        return Definition(self.namespace, str(self.schema))
-
-    def kernels(self, definition: Definition) -> tuple[Change, ...]:
-        """What registers its meta function, its kernel, and the version counters of what it writes."""
-        namespace, name = self.namespace, self.schema.name
-        changes = [
-            Entry(lambda: register_meta(definition.overload, self.meta, override=True)),
-            Entry(lambda: KernelHandle(definition, kernels().register_kernel, namespace, name, self.plan)),
-        ]
-        if self.schema.prototype.in_place:
-            changes.append(Entry(lambda: KernelHandle(definition, kernels().register_bump_versions, namespace, name)))
-        return tuple(changes)
-
-    def without_gradient(self, definition: Definition) -> Change:
-        """What makes it an error to differentiate the operator, where no gradient is registered."""
-        register = kernels().register_without_gradient
-        return Entry(lambda: KernelHandle(definition, register, self.namespace, self.schema.name), stacks=False)
-
-
-class KernelHandle:
-    """A kernel of an operator that csrc/eager registers."""
-
-    def __init__(self, definition: Definition, register: Callable[..., Any], *arguments: Any) -> None:
-        self._overload = definition.overload
-        with warnings.catch_warnings():
-            # One may be there still, which then leaves from beneath this one.
-            warnings.filterwarnings("ignore", message=".*Overriding a previously registered kernel.*")
-            self._registration = register(*arguments)
-
-    def remove(self) -> None:
-        self._registration.close()
-        forget_kernels(self._overload)
+from ascend_graph.shapes.syntax import Itself, ValueOutput
 
 
 class EagerOperator:
-    """An operator defined by :func:`define_operator`; ``remove`` takes it back."""
+    """Operator defined by :func:`define_operator`; ``remove`` unregisters it."""
 
-    def __init__(self, planned: PlannedOperator, definition: Definition, changes: Sequence[Change]) -> None:
+    def __init__(self, planned: PlannedOperator, definition: SchemaDefinition, changes: Sequence[Change]) -> None:
         self.schema = planned.schema
         self.overload: torch._ops.OpOverload = definition.overload
         self.plan = planned.plan
@@ -149,9 +52,9 @@ class EagerOperator:
         self._changes = list(changes)
 
     def remove(self) -> None:
-        """Take the operator back: kernel, meta function, schema. A second call does nothing.
+        """Unregister the operator: kernel, meta function, schema. A second call does nothing.
 
-        Calls through what was looked up before raise ``RemovedOperatorError``.
+        Calls through earlier lookups raise ``RemovedOperatorError``.
         """
         changes, self._changes = self._changes, []
         exchange(changes, ())
@@ -168,7 +71,7 @@ def define_operator(
     namespace: str = "ascend",
     name: str | None = None,
     numbers: Mapping[str, Numbers] | None = None,
-    aclnn: str | None = None,
+    aclnn: Functions | None = None,
     aclnn_arguments: Mapping[str, Any] | None = None,
 ) -> EagerOperator:
     """Define the torch operator that calls ``aclnn<OpType>`` on NPU tensors.
@@ -176,13 +79,16 @@ def define_operator(
     Args:
         prototype: The operator.
         shape: The shape relation of its outputs, in the prototype's names; or a meta function with the schema's
-            signature, as in ``torch.library.register_fake``. ``None`` where every output is an input.
+            signature, as in ``torch.library.register_fake``. ``None`` if every output is an input.
         namespace: The operator is ``torch.ops.<namespace>.<name>``.
         name: By default the op type in snake case.
-        numbers: Of an ``Int`` attr that is a dtype, whose numbers callers give. Without it an attr that the relation takes
-            for a dtype has torch's, as an attr of the type ``Type`` has, and any other is what it is.
-        aclnn: The aclnn function, where it is not called after the op type.
-        aclnn_arguments: What the names of its parameters do not settle; see :func:`~ascend_graph.binding.call.bind_call`.
+        numbers: The dtype numbering that callers use for an ``Int`` attr that is a dtype. By default an attr that the
+            relation takes for a dtype has torch's numbers, as an attr of the type ``Type`` has, and any other is a
+            plain integer.
+        aclnn: The aclnn function, if it is not named after the op type; or several, see
+            :func:`~ascend_graph.eager.choices.read_alternatives`.
+        aclnn_arguments: Sources of parameters that names do not settle;
+            see :func:`~ascend_graph.binding.calls.matching.bind_call`.
 
     Returns:
         A handle with the ``overload``. All is registered, or nothing.
@@ -214,33 +120,71 @@ def plan_operator(
     namespace: str = "ascend",
     name: str | None = None,
     numbers: Mapping[str, Numbers] | None = None,
-    aclnn: str | None = None,
+    aclnn: Functions | None = None,
     aclnn_arguments: Mapping[str, Any] | None = None,
 ) -> PlannedOperator:
-    """What :func:`define_operator` would define, with every check but whether the name is free; nothing is registered."""
+    """Plan the operator for :func:`define_operator`, with every check except for a free name; register nothing."""
     relation = parse_relation(shape) if isinstance(shape, str) else shape
-    operator_schema(prototype, name)  # refuses what no aclnn function takes
-    call = _find_call(prototype, aclnn, aclnn_arguments)
-    # What the function takes as aclDataType is a dtype, whatever the prototype calls it.
-    typed = dict.fromkeys(call.dtype_attrs(prototype), Numbers.TORCH) | dict(numbers or {})
-    said = dtype_ints(prototype, relation if isinstance(relation, Relation) else None, typed)
-    schema = operator_schema(prototype, name, said, call.number_inputs(prototype))
+    schema = operator_schema(prototype, name)  # refuses what no aclnn function takes
+    own = f"aclnn{prototype.op_type}"
+    alternatives = without_unknown(read_alternatives(prototype.op_type, aclnn) or (FunctionChoice(own),), own)
+    planned = []
+    for alternative in alternatives:
+        function = None if alternative.function == own else alternative.function
+        call = _find_call(prototype, function, arguments_of(aclnn_arguments, alternative, alternatives))
+        planned.append(_plan_one(schema, relation, call, namespace, numbers))
+    return together(planned, alternatives)
+
+
+def together(planned: Sequence[PlannedOperator], alternatives: Sequence[FunctionChoice]) -> PlannedOperator:
+    """Return the operator that calls one of several functions, from its plan for each.
+
+    Raises:
+        EagerError: The functions make different schemas.
+    """
+    first, *others = planned
+    for other, alternative in zip(others, alternatives[1:], strict=True):
+        if str(other.torch_schema) != str(first.torch_schema):
+            raise EagerError(
+                f"{first.name}: {alternatives[0].function} and {alternative.function} make different schemas; expected one for all\n"
+                f"  {first.torch_schema}\n  {other.torch_schema}"
+            )
+    if not others and alternatives[0].when is None:
+        return first
+    choose = chooser(first.name, alternatives, dtype_arguments(first.torch_schema))
+    return replace(first, others=tuple(others), choose=choose)
+
+
+def dtype_arguments(schema: torch.FunctionSchema) -> frozenset[str]:
+    """Return the arguments of the type ``ScalarType``, which a kernel gets as numbers."""
+    return frozenset(a.name for a in schema.arguments if "ScalarType" in str(a.real_type))
+
+
+def _plan_one(
+    schema: OperatorSchema,
+    relation: Relation | MetaFunction | None,
+    call: AclnnCall,
+    namespace: str,
+    numbers: Mapping[str, Numbers] | None,
+) -> PlannedOperator:
+    """Plan the operator for one function, from its schema without that function's types."""
+    schema = called_schema(schema, call, relation if isinstance(relation, Relation) else None, numbers)
     return plan_call(schema, call, relation, namespace=namespace)
 
 
 def plan_call(
-    schema: OperatorSchema, call: Call, relation: Relation | MetaFunction | None, *, namespace: str = "ascend"
+    schema: OperatorSchema, call: AclnnCall, relation: Relation | MetaFunction | None, *, namespace: str = "ascend"
 ) -> PlannedOperator:
-    """The operator of a schema that calls a function in one way; nothing is registered.
+    """Plan the operator of a schema for one way of calling a function; register nothing.
 
     Args:
         schema: The schema, made from a prototype or from the function.
-        call: How the function is called.
-        relation: The shapes of its outputs, in the names of what the schema was made from; or a meta function.
-        namespace: The operator's.
+        call: The call of the function.
+        relation: The shapes of its outputs, in the names of the schema's prototype; or a meta function.
+        namespace: The operator's namespace.
 
     Raises:
-        EagerError: Nothing says on which device it runs, or what shape an output has.
+        EagerError: Its device, or the shape of an output, is not determined.
         MetaError: The relation does not fit.
     """
     prototype = schema.prototype
@@ -258,12 +202,12 @@ def plan_call(
             f'"{_relation_example(schema)}" or a meta function'
         )
     torch_schema = torch._C.parse_schema(f"{namespace}::{schema}")
-    meta, plan = _meta(relation, schema, torch_schema), _plan(schema, relation, call)
+    meta, plan = _meta(relation, schema, torch_schema), _plan(schema, relation, call, torch_schema)
     return PlannedOperator(namespace, schema, torch_schema, meta, plan, call)
 
 
-def _find_call(prototype: OpPrototype, function: str | None, arguments: Mapping[str, Any] | None) -> Call:
-    """How the operator's function is called; the kernel is compiled here, if it is not."""
+def _find_call(prototype: OpPrototype, function: str | None, arguments: Mapping[str, Any] | None) -> AclnnCall:
+    """Find the call of the operator's function; compile the kernel here if needed."""
     given = {
         name: int(ge_dtype(value)) if isinstance(value, torch.dtype) else value
         for name, value in (arguments or {}).items()
@@ -273,7 +217,9 @@ def _find_call(prototype: OpPrototype, function: str | None, arguments: Mapping[
 
 
 def operator_exists(name: str) -> bool:
-    """Whether there is an operator ``namespace::name``, or a kernel for one."""
+    """Return whether there is an operator ``namespace::name``, or a kernel for one, other than an announced one."""
+    if is_announced(name):
+        return False
     return torch._C._dispatch_has_kernel(name) or any(
         schema.name == name for schema in torch._C._jit_get_schemas_for_operator(name)
     )
@@ -283,13 +229,13 @@ _live: set[EagerOperator] = set()
 
 
 def _relation_example(schema: OperatorSchema) -> str:
-    inputs = [a.name for a in schema.arguments if a.kind is Kind.TENSOR]
+    inputs = [a.name for a in schema.arguments if a.kind is AclnnArgumentKind.TENSOR]
     outputs = ", ".join(f"{p.name}[*s]" for p in schema.returns)
     return f"{f'{inputs[0]}[*s]' if inputs else ''} -> {outputs}"
 
 
 def _fresh_outputs(relation: Relation, schema: OperatorSchema) -> Relation:
-    """The relation without the outputs that are written in place, which the schema does not return."""
+    """Return the relation without the outputs that are written in-place, which the schema does not return."""
     in_place = schema.prototype.in_place
     outputs = {t.name: t for t in relation.output_tensors}
     for output in relation.output_tensors:
@@ -298,7 +244,7 @@ def _fresh_outputs(relation: Relation, schema: OperatorSchema) -> Relation:
             raise EagerError(
                 f"{schema.prototype.op_type}: {output.name} is written in place; the relation says just '{output.name}'"
             )
-        if any(isinstance(a.shape, Value) for a in output.alternatives):
+        if any(isinstance(a.shape, ValueOutput) for a in output.alternatives):
             raise EagerError(
                 f"{schema.prototype.op_type}: {output} is a value, not a tensor that an aclnn function writes\n  relation: {relation}"
             )
@@ -307,16 +253,18 @@ def _fresh_outputs(relation: Relation, schema: OperatorSchema) -> Relation:
     missing = [name for name in expected if name not in outputs]
     if unknown or missing:
         what = (
-            f"has no output {', '.join(sorted(unknown))}"
+            f"has no output {', '.join(sorted(unknown))}; it has {', '.join(p.name for p in schema.prototype.outputs)}"
             if unknown
             else f"has the output {', '.join(missing)}, which the relation lacks"
         )
         raise EagerError(f"{schema.prototype.op_type} {what}\n  relation: {relation}")
-    return replace(relation, output_tensors=tuple(outputs[name] for name in expected))
+    ordered = tuple(outputs[name] for name in expected)
+    # The relation itself, where it can be, has its lowered form already.
+    return relation if ordered == relation.output_tensors else replace(relation, output_tensors=ordered)
 
 
 def _names(schema: OperatorSchema) -> dict[str, str]:
-    """From schema argument to the relation's name for it: the prototype's, unless an input has that already."""
+    """Return the relation's name by schema argument: the prototype's, unless an input has that name already."""
     inputs = {p.name for p in schema.prototype.inputs}
     return {a.name: a.parameter.name for a in schema.arguments if a.is_input or a.parameter.name not in inputs}
 
@@ -329,20 +277,20 @@ def _meta(
         meta = _nothing
     elif isinstance(relation, Relation):
         ges = {a.name for a in schema.arguments if schema.dtype_ints.get(a.parameter.name) is Numbers.GE}
-        meta = meta_function(relation, torch_schema, _names(schema), ge_numbers=frozenset(ges))
+        # Attrs whose default no schema can express arrive as None.
         defaults = {a.name: a.default for a in schema.arguments if a.default is not None}
-        meta = _with_defaults(meta, defaults) if defaults else meta
+        meta = meta_function(relation, torch_schema, _names(schema), ge_numbers=frozenset(ges), defaults=defaults)
     else:
         meta = relation
     return _with_dtypes(meta, schema, torch_schema.name)
 
 
 def _nothing(*args: Any, **kwargs: Any) -> None:
-    """The meta function of an operator that returns nothing and takes whatever fits its schema."""
+    """Accept any call that fits the schema, as the meta function of an operator that returns nothing."""
 
 
 def _with_dtypes(meta: MetaFunction, schema: OperatorSchema, operator: str) -> MetaFunction:
-    """The meta function of an operator that takes only the dtypes that the prototype lists, as its kernel does."""
+    """Wrap a meta function to accept only the dtypes that the prototype lists, as the kernel does."""
     checks = [
         (n, schema.arguments[n].name, _torch_dtypes(allowed), allowed.listed)
         for n, allowed in _allowed(schema)
@@ -365,24 +313,18 @@ def _with_dtypes(meta: MetaFunction, schema: OperatorSchema, operator: str) -> M
 
 
 def _torch_dtypes(allowed: AllowedDtypes) -> frozenset[torch.dtype]:
-    """The dtypes of a mask."""
+    """Return the dtypes of a mask."""
     return frozenset(d for n in range(64) if n in allowed and (d := TORCH.from_attr(n)) is not None)
 
 
-def _with_defaults(meta: MetaFunction, defaults: dict[str, Any]) -> MetaFunction:
-    """Attrs whose default no schema can express arrive as ``None``."""
-
-    def completed(*args: Any, **kwargs: Any) -> Any:
-        for argument, default in defaults.items():
-            if kwargs.get(argument) is None:
-                kwargs[argument] = default
-        return meta(*args, **kwargs)
-
-    return completed
-
-
-def _plan(schema: OperatorSchema, relation: Relation | MetaFunction | None, call: Call) -> KernelPlan:
-    parameters = tuple([_parameter(schema, argument) for argument in call.arguments])
+def _plan(
+    schema: OperatorSchema,
+    relation: Relation | MetaFunction | None,
+    call: AclnnCall,
+    torch_schema: torch.FunctionSchema,
+) -> KernelPlan:
+    dtypes = dtype_arguments(torch_schema)
+    parameters = tuple([_parameter(schema, argument, dtypes) for argument in call.arguments])
     positions = {a.parameter.name: n for n, a in enumerate(schema.arguments) if not a.is_tensor}
     positions |= {a.parameter.name: n for n, a in enumerate(schema.arguments) if a.is_tensor}
     unused = tuple(
@@ -401,8 +343,8 @@ def _plan(schema: OperatorSchema, relation: Relation | MetaFunction | None, call
     )
 
 
-def _confirm(prototype: OpPrototype, call: Call, library: str) -> None:
-    """Raise if a function that no header declared when it was planned is called otherwise than it was planned."""
+def _confirm(prototype: OpPrototype, call: AclnnCall, library: str) -> None:
+    """Raise if the function's call differs from the plan, which was made without a header."""
     found = find_call(prototype, call.function, None, library)
     same = [(a.part, a.index, a.type.canonical.base) for a in found.arguments] == [
         (a.part, a.index, a.type.canonical.base) for a in call.arguments
@@ -410,29 +352,29 @@ def _confirm(prototype: OpPrototype, call: Call, library: str) -> None:
     if not same or found.unused:
         raise BindingError(
             f"{prototype.op_type} ↔ {call.function}: {found.source}, where the parameters are not those of msOpGen's order that "
-            "was taken when there was no header: register the operator again"
+            "was taken before a header was known: register the operator again"
         )
 
 
-#: What a value that is always the same goes as.
+#: Argument kind of a constant, by its C type.
 _CONSTANTS = {
-    CValue.INT: Kind.INT,
-    CValue.DTYPE: Kind.INT,
-    CValue.FLOAT: Kind.FLOAT,
-    CValue.BOOL: Kind.BOOL,
-    CValue.STRING: Kind.STRING,
-    CValue.INTS: Kind.INTS,
-    CValue.FLOATS: Kind.FLOATS,
-    CValue.BOOLS: Kind.BOOLS,
-    CValue.SCALAR: Kind.SCALAR,
-    CValue.TENSOR: Kind.TENSOR,
-    CValue.TENSOR_LIST: Kind.TENSOR_LIST,
-    CValue.SCALAR_LIST: Kind.SCALARS,
+    CValue.INT: AclnnArgumentKind.INT,
+    CValue.DTYPE: AclnnArgumentKind.INT,
+    CValue.FLOAT: AclnnArgumentKind.FLOAT,
+    CValue.BOOL: AclnnArgumentKind.BOOL,
+    CValue.STRING: AclnnArgumentKind.STRING,
+    CValue.INTS: AclnnArgumentKind.INTS,
+    CValue.FLOATS: AclnnArgumentKind.FLOATS,
+    CValue.BOOLS: AclnnArgumentKind.BOOLS,
+    CValue.SCALAR: AclnnArgumentKind.SCALAR,
+    CValue.TENSOR: AclnnArgumentKind.TENSOR,
+    CValue.TENSOR_LIST: AclnnArgumentKind.TENSOR_LIST,
+    CValue.SCALAR_LIST: AclnnArgumentKind.SCALARS,
 }
 
 
-def _parameter(schema: OperatorSchema, argument: CallArgument) -> ParameterPlan:
-    """Where one argument of the function comes from in a call of the operator."""
+def _parameter(schema: OperatorSchema, argument: CallArgument, dtypes: Collection[str]) -> ParameterPlan:
+    """Plan the source of one argument of the function in a call of the operator."""
     value, prototype = argument.type.value, schema.prototype
     low, high = int_range(argument.type) if value in (CValue.INT, CValue.DTYPE) else (-(2**63), 2**63 - 1)
     if value is CValue.HOST_OUTPUT:
@@ -440,24 +382,30 @@ def _parameter(schema: OperatorSchema, argument: CallArgument) -> ParameterPlan:
         source = next((n for n, output in enumerate(schema.returns) if output.name == name), -1)
         pointee = argument.type.pointee
         sort = {CValue.FLOAT: 1, CValue.BOOL: 2}.get(pointee.value, 3 if pointee.canonical.base.startswith("u") else 0)
-        return ParameterPlan(Kind.HOST_OUTPUT, source, None, pointee.width, sort)
+        return ParameterPlan(AclnnArgumentKind.HOST_OUTPUT, source, None, pointee.width, sort)
     if argument.part is Part.OUTPUT:
         output = prototype.outputs[argument.index]
         n = next(n for n, returned in enumerate(schema.returns) if returned.name == output.name)
-        return ParameterPlan(Kind.OUTPUT_LIST if output.kind is ParameterKind.DYNAMIC else Kind.OUTPUT, n)
+        return ParameterPlan(
+            AclnnArgumentKind.OUTPUT_LIST if output.kind is ParameterKind.DYNAMIC else AclnnArgumentKind.OUTPUT, n
+        )
     narrow = value is CValue.FLOAT and argument.type.width == 4
+    if argument.part is Part.COMPUTED:
+        compute = computation(schema, argument, dtypes)
+        kind = AclnnArgumentKind.FLOAT32 if narrow else _CONSTANTS[value]
+        return ParameterPlan(kind, -1, None, low, high, compute)
     if argument.part is Part.CONSTANT:
-        return ParameterPlan(Kind.FLOAT32 if narrow else _CONSTANTS[value], -1, argument.value, low, high)
+        return ParameterPlan(AclnnArgumentKind.FLOAT32 if narrow else _CONSTANTS[value], -1, argument.value, low, high)
     declared = (prototype.inputs if argument.part is Part.INPUT else prototype.attrs)[argument.index]
     n = next(n for n, a in enumerate(schema.arguments) if a.parameter is declared)
     given = schema.arguments[n]
-    made = {CValue.SCALAR: Kind.SCALAR, CValue.SCALAR_LIST: Kind.SCALARS}
-    kind = Kind.FLOAT32 if narrow else made.get(value, given.kind)
+    made = {CValue.SCALAR: AclnnArgumentKind.SCALAR, CValue.SCALAR_LIST: AclnnArgumentKind.SCALARS}
+    kind = AclnnArgumentKind.FLOAT32 if narrow else made.get(value, given.kind)
     return ParameterPlan(kind, n, given.default, low, high)
 
 
 def _allowed(schema: OperatorSchema) -> list[tuple[int, AllowedDtypes]]:
-    """The dtypes of each tensor argument, by its position."""
+    """Return the allowed dtypes of each tensor argument, with its position."""
     return [
         (n, allowed_dtypes(a.parameter))
         for n, a in enumerate(schema.arguments)
@@ -469,7 +417,7 @@ def _shape_code(schema: OperatorSchema, relation: Relation) -> ShapeCode | None:
     names = _names(schema)
     position = {names[a.name]: n for n, a in enumerate(schema.arguments) if a.name in names}
     kinds = {names[a.name]: a.kind for a in schema.arguments if a.name in names}
-    tensors = {name: n for name, n in position.items() if kinds[name] is Kind.TENSOR}
+    tensors = {name: n for name, n in position.items() if kinds[name] is AclnnArgumentKind.TENSOR}
     attrs = {
         names[a.name]: (n, attr_kind(a.kind, a.default is not None))
         for n, a in enumerate(schema.arguments)

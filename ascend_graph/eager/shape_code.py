@@ -1,9 +1,9 @@
-"""Shape relation → the program that the C++ kernel allocates outputs with (csrc/eager/shape_program.h). No torch.
+"""Encoding of a shape relation as the program by which the C++ kernel allocates outputs. Imports no torch.
 
-The program covers what eager calls meet every day: patterns of dimensions, groups and ``...``, integer arithmetic,
-conditions on sizes and on the presence of inputs, ``like``, and the usual dtype rules. It is the relation's form
-(:mod:`ascend_graph.shapes.form`) as numbers. For a relation with more, :func:`encode` gives ``None``; the kernel then asks
-the operator's meta function, as it does when a program finds that a call does not fit.
+The program (csrc/eager/shape_program.h) covers the usual eager calls: patterns of dimensions, groups and ``...``,
+integer arithmetic, conditions on sizes and on the presence of inputs, ``like``, and the usual dtype rules. It is the
+relation's form (:mod:`ascend_graph.shapes.form`) as numbers. For a relation with more, :func:`encode` returns ``None``.
+The kernel then calls the operator's meta function, as it does when a program finds that a call does not fit.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ascend_graph.binding.own_schema import Kind as Parameter
+from ascend_graph.binding.generated_schema import AclnnArgumentKind
 from ascend_graph.shapes import Relation, RelationError, form
-from ascend_graph.shapes.form import AttrKind, Kind, Node, Op
+from ascend_graph.shapes.form import AttrKind, ExpressionKind, ExpressionNode, Op
 from ascend_graph.shapes.lowering import lower
 
 # The numbers of the enumerations in csrc/eager/shape_program.h.
@@ -29,7 +29,7 @@ _Node = enum.IntEnum(
 _Dtype = enum.IntEnum("_Dtype", "FIRST_PRESENT FIXED ARGUMENT PROMOTE", start=0)
 _Output = enum.IntEnum("_Output", "FRESH LIKE ABSENT", start=0)
 
-#: Operations that are a node with the same operands.
+#: Operations with a node of the same operands.
 _SAME = {
     op: _Node[op.name]
     for op in (
@@ -47,7 +47,7 @@ _COMPARE = {
 }
 _MAX_SLOTS = 64
 
-#: The numbers of c10::ScalarType for the language's dtypes that torch has.
+#: Numbers of c10::ScalarType for the language's dtypes that torch has.
 SCALAR_TYPES = {
     name: number
     for number, name in enumerate(
@@ -67,18 +67,18 @@ SCALAR_TYPES = {
 }
 
 _KINDS = {
-    Parameter.INT: Kind.NUMBER,
-    Parameter.BOOL: Kind.BOOL,
-    Parameter.FLOAT: Kind.FLOAT,
-    Parameter.STRING: Kind.TEXT,
-    Parameter.INTS: Kind.SIZES,
-    Parameter.DTYPE: Kind.DTYPE,
+    AclnnArgumentKind.INT: ExpressionKind.NUMBER,
+    AclnnArgumentKind.BOOL: ExpressionKind.BOOL,
+    AclnnArgumentKind.FLOAT: ExpressionKind.FLOAT,
+    AclnnArgumentKind.STRING: ExpressionKind.TEXT,
+    AclnnArgumentKind.INTS: ExpressionKind.SIZES,
+    AclnnArgumentKind.DTYPE: ExpressionKind.DTYPE,
 }
 
 
-def attr_kind(parameter: Parameter, optional: bool) -> AttrKind:
-    """How a relation reads an argument that is no tensor."""
-    return AttrKind(_KINDS.get(parameter, Kind.OTHER), optional)
+def attr_kind(parameter: AclnnArgumentKind, optional: bool) -> AttrKind:
+    """Return the kind of an argument other than a tensor, as a relation reads it."""
+    return AttrKind(_KINDS.get(parameter, ExpressionKind.OTHER), optional)
 
 
 Items = tuple[tuple[int, int], ...]
@@ -86,7 +86,7 @@ Items = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class InputCode:
-    """An input's pattern; ``items`` is ``None`` where any shape fits."""
+    """Pattern of an input; ``items`` is ``None`` if any shape fits."""
 
     argument: int
     items: Items | None
@@ -94,7 +94,7 @@ class InputCode:
 
 @dataclass(frozen=True, slots=True)
 class CheckCode:
-    """Arguments of one dtype, or an argument of some dtypes."""
+    """Dtype check: arguments of one dtype, or an argument with one of some dtypes."""
 
     same: tuple[int, ...] = ()
     argument: int = 0
@@ -103,7 +103,7 @@ class CheckCode:
 
 @dataclass(frozen=True, slots=True)
 class DtypeCode:
-    """How an output's dtype is found."""
+    """Rule for an output's dtype."""
 
     kind: int
     values: tuple[int, ...]
@@ -111,7 +111,7 @@ class DtypeCode:
 
 @dataclass(frozen=True, slots=True)
 class BranchCode:
-    """One alternative of an output; ``condition`` is a node, or -1."""
+    """Alternative of an output; ``condition`` is a node, or -1."""
 
     condition: int
     kind: int
@@ -122,9 +122,9 @@ class BranchCode:
 
 @dataclass(frozen=True, slots=True)
 class ShapeCode:
-    """A relation as numbers, for ``read_program`` in csrc/eager/kernel.cpp."""
+    """Relation as numbers, for ``read_program`` in csrc/eager/kernel.cpp."""
 
-    #: How many dimensions and groups have a name.
+    #: Number of named dimensions and groups.
     slots: int
     inputs: tuple[InputCode, ...]
     checks: tuple[CheckCode, ...]
@@ -134,18 +134,18 @@ class ShapeCode:
 
 
 class _BeyondError(Exception):
-    """The relation has something that the program does not."""
+    """Error of a relation that the program cannot express."""
 
 
 def encode(
     relation: Relation, tensors: Mapping[str, int], attrs: Mapping[str, tuple[int, AttrKind]]
 ) -> ShapeCode | None:
-    """The program of a relation, or ``None`` where only the meta function can evaluate it.
+    """Encode a relation as a program, or return ``None`` if only the meta function can evaluate it.
 
     Args:
         relation: The relation, of fresh outputs only.
         tensors: The position in the schema of each single-tensor argument, by the relation's name for it.
-        attrs: The position and the kind of each argument that is no tensor.
+        attrs: The position and the kind of each other argument.
     """
     if any(name not in tensors for name in relation.inputs):
         return None  # a list of tensors
@@ -161,7 +161,7 @@ class _Encoder:
         self.form, self.tensors, self.attrs = lowered, tensors, attrs
         self.slots: dict[str, int] = {}
         self.nodes: list[tuple[int, int, int, int]] = []
-        self.numbers: dict[Node, int] = {}
+        self.numbers: dict[ExpressionNode, int] = {}
 
     def code(self) -> ShapeCode:
         inputs: list[InputCode] = []
@@ -178,7 +178,7 @@ class _Encoder:
                 case form.SameDtype(names, _):
                     if len(names) > 1:
                         checks.append(CheckCode(same=tuple([self.tensors[name] for name in names])))
-                case form.Define(name, node) if node.kind is Kind.NUMBER or node.kind is Kind.BOOL:
+                case form.Define(name, node) if node.kind is ExpressionKind.NUMBER or node.kind is ExpressionKind.BOOL:
                     number = self.node(node)
                     clauses.append((self.slot(name), number))
                 case form.Demand(condition, _):
@@ -225,7 +225,7 @@ class _Encoder:
             raise _BeyondError
         return BranchCode(condition, _Output.FRESH, 0, tuple(map(self.output_item, leaf.pieces)), dtype)
 
-    def output_item(self, piece: form.Piece) -> tuple[int, int]:
+    def output_item(self, piece: form.ShapeItem) -> tuple[int, int]:
         if piece.axes is not None:
             raise _BeyondError
         match piece.node.op:
@@ -233,11 +233,11 @@ class _Encoder:
                 return _Item.ELLIPSIS, 0
             case Op.GROUP if str(piece.node.value) in self.slots:
                 return _Item.GROUP, self.slots[str(piece.node.value)]
-        if piece.node.kind is Kind.SIZES:
+        if piece.node.kind is ExpressionKind.SIZES:
             raise _BeyondError
         return _Item.EXPRESSION, self.node(piece.node)
 
-    def dtype(self, node: Node) -> DtypeCode:
+    def dtype(self, node: ExpressionNode) -> DtypeCode:
         match node.op:
             case Op.DTYPE_OF:
                 assert isinstance(node.value, tuple)
@@ -249,7 +249,7 @@ class _Encoder:
         return DtypeCode(_Dtype.FIXED, (self.fixed_dtype(node),))
 
     @staticmethod
-    def fixed_dtype(node: Node) -> int:
+    def fixed_dtype(node: ExpressionNode) -> int:
         if node.op is Op.DTYPE and node.value in SCALAR_TYPES:
             return SCALAR_TYPES[str(node.value)]
         raise _BeyondError
@@ -260,14 +260,14 @@ class _Encoder:
         self.nodes.append((kind, a, b, c))
         return len(self.nodes) - 1
 
-    def node(self, node: Node) -> int:
-        """The number of the node that computes a number or a condition; what occurs twice is there once."""
+    def node(self, node: ExpressionNode) -> int:
+        """Return the number of the node that computes a number or a condition, without duplicates."""
         number = self.numbers.get(node)
         if number is None:
             number = self.numbers[node] = self.new_node(node)
         return number
 
-    def new_node(self, node: Node) -> int:
+    def new_node(self, node: ExpressionNode) -> int:
         op, args, value = node.op, node.args, node.value
         if op in _SAME:
             return self.add(_SAME[op], *map(self.node, args))
@@ -277,7 +277,7 @@ class _Encoder:
                 return self.add(_Node.INTEGER, int(value))
             case Op.DIMENSION if str(value) in self.slots:
                 return self.add(_Node.SLOT, self.slots[str(value)])
-            case Op.ATTR if node.kind in (Kind.NUMBER, Kind.BOOL):
+            case Op.ATTR if node.kind in (ExpressionKind.NUMBER, ExpressionKind.BOOL):
                 return self.add(_Node.ARGUMENT, self.attrs[str(value)])
             case Op.GIVEN:
                 return self.add(_Node.PRESENT, self.attrs[str(value)])
@@ -289,10 +289,12 @@ class _Encoder:
                 return self.add(_Node.ELEMENTS, self.tensors[str(value)])
             case Op.CHOICE:
                 return self.add(_Node.CONDITIONAL, *map(self.node, args))
-            case Op.TRUTH if args[0].kind is not Kind.FLOAT:
+            case Op.TRUTH if args[0].kind is not ExpressionKind.FLOAT:
                 return self.node(args[0])
             case Op.FROM_CONDITION:  # any number that is not 0 is a condition that holds
                 return self.add(_Node.NOT, self.add(_Node.NOT, self.node(args[0])))
-            case Op.COMPARE if str(value) in _COMPARE and all(a.kind in (Kind.NUMBER, Kind.BOOL) for a in args):
+            case Op.COMPARE if str(value) in _COMPARE and all(
+                a.kind in (ExpressionKind.NUMBER, ExpressionKind.BOOL) for a in args
+            ):
                 return self.add(_COMPARE[str(value)], *map(self.node, args))
         raise _BeyondError

@@ -1,4 +1,4 @@
-"""``python -m ascend_graph.host``: run a script, a module or code on the host runtime.
+"""Launcher ``python -m ascend_graph.host``: it runs a script, a module or code on the host runtime.
 
     python -m ascend_graph.host [--force] [--strict] [--streams] [--opp DIR]… [--npu-arch ARCH] [--quiet] script.py args…
     python -m ascend_graph.host [options] script.sh args…
@@ -6,12 +6,12 @@
     python -m ascend_graph.host [options] -m module args…
     python -m ascend_graph.host [options] -c code args…
 
---strict keeps device memory from everything but kernels and copies; --streams refuses work that does not wait for the stream
-whose results it reads or overwrites (docs/host-runtime.md). --npu-arch dav-3510 stands for an Ascend950 in place of an Atlas A2
-(docs/ascendc.md).
+--strict lets only kernels and copies access device memory; --streams rejects work that does not wait for the stream
+whose results it reads or overwrites (docs/host-runtime.md). --npu-arch dav-3510 emulates an Ascend950 instead of an
+Atlas A2 (docs/ascendc.md).
 
 The process is replaced by a Python that finds the host runtime's libraries under CANN's names; children inherit them.
-Options end where the script, ``-m`` or ``-c`` begins; whatever follows belongs to it.
+Options end at the script, ``-m`` or ``-c``; whatever follows belongs to it.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from pathlib import Path
 from typing import NoReturn
 
 from ascend_graph.compilation.processes import ended_by_signals
-from ascend_graph.errors import AscendGraphError
-from ascend_graph.host.architecture import architecture, processor_with
-from ascend_graph.host.toolkit import (
+from ascend_graph.environment import (
     BRIDGE_VARIABLE,
     PROCESSOR_VARIABLE,
     STRICT_VARIABLE,
     HostRuntimeError,
-    host_environment,
     is_active,
     real_cann,
     toolkit_directory,
 )
+from ascend_graph.errors import AscendGraphError
+from ascend_graph.host.architecture import architecture, processor_with
+from ascend_graph.host.toolkit import host_environment, host_path
 from ascend_graph.versions import check
 
 _USAGE = (__doc__ or "").split("\n\n")[1].rstrip()
 
 
 def _parse(arguments: list[str]) -> tuple[set[str], list[str], str | None, list[str]]:
-    """Flags, operator packages, the architecture where one is named, and the command."""
+    """Parse arguments into flags, operator packages, the architecture (None if not given) and the command."""
     flags: set[str] = set()
     packages: list[str] = []
     npu_arch = None
@@ -72,20 +72,18 @@ def _package_directory(directory: str) -> str:
     if not (path / "op_api" / "lib" / "libcust_opapi.so").exists():
         raise HostRuntimeError(
             f"--opp {directory}: no operator package there: expected {path}/op_api/lib/libcust_opapi.so; build one with "
-            "ascend_graph.host.package.build_operator_package"
+            "ascend_graph.host.packages.build.build_operator_package"
         )
     return str(path)
 
 
 def _check_command(command: list[str]) -> None:
-    """Refuse what cannot run, before anything is compiled for it."""
+    """Reject a command that cannot run, before anything is compiled for it."""
     if command[0] == "-m":
         if importlib.util.find_spec(command[1].partition(".")[0]) is None:
-            raise HostRuntimeError(
-                f"there is no module {command[1]!r} to run; install it, or correct its name after -m"
-            )
-    elif command[0] != "-c" and not Path(command[0]).exists() and _on_path(command[0]) is None:
-        raise HostRuntimeError(f"there is no file {command[0]!r} to run; usage:\n{_USAGE}")
+            raise HostRuntimeError(f"module {command[1]!r} was not found; install it, or correct its name after -m")
+    elif command[0] != "-c" and not Path(command[0]).exists() and _on_path(command[0], host_path(os.environ)) is None:
+        raise HostRuntimeError(f"file {command[0]!r} was not found; usage:\n{_USAGE}")
 
 
 def launch(arguments: list[str]) -> NoReturn:
@@ -136,9 +134,9 @@ def launch(arguments: list[str]) -> NoReturn:
         )
         sys.stderr.flush()
     if command[0].endswith(".sh"):  # an author's build or run script
-        shell = shutil.which("bash") or "/bin/sh"
+        shell = shutil.which("bash", path=environment["PATH"]) or "/bin/sh"
         os.execve(shell, [shell, *command], environment)
-    if not command[0].startswith("-") and (program := _on_path(command[0])):
+    if not command[0].startswith("-") and (program := _on_path(command[0], environment["PATH"])):
         os.execve(program, command, environment)
     if _is_program(Path(command[0])):
         os.execve(command[0], command, environment)
@@ -146,20 +144,23 @@ def launch(arguments: list[str]) -> NoReturn:
 
 
 def _inherited_bridge() -> Path | None:
-    """The bridge of the process that starts this one on the host runtime, made for the same Python."""
+    """Return the bridge of the parent process on the host runtime if it was built for the same Python, else None."""
     bridge = os.environ.get(BRIDGE_VARIABLE, "")
     same = is_active() and os.environ.get("ASCEND_GRAPH_PYTHON") == sys.executable
     return Path(bridge) if same and bridge and Path(bridge).is_file() else None
 
 
-def _on_path(name: str) -> str | None:
-    """The program of a name without directories that a shell would start, such as ``cmake``; not where a script has the name."""
+def _on_path(name: str, path: str) -> str | None:
+    """Return the program that a shell with this PATH starts for a bare name; None if a script has the name.
+
+    The PATH is that of the process to be started: some programs, such as CMake, find their own files through it.
+    """
     is_script = Path(name).is_file() or (Path(name) / "__main__.py").is_file()
-    return None if os.sep in name or is_script else shutil.which(name)
+    return None if os.sep in name or is_script else shutil.which(name, path=path)
 
 
 def _is_program(path: Path) -> bool:
-    """Whether it is a compiled program, which no interpreter runs."""
+    """Return whether the file is an executable binary (ELF), which runs without an interpreter."""
     if not path.is_file() or not os.access(path, os.X_OK):
         return False
     with path.open("rb") as file:
@@ -167,7 +168,7 @@ def _is_program(path: Path) -> bool:
 
 
 def main() -> NoReturn:
-    """Entry point of ``python -m ascend_graph.host``."""
+    """Run ``python -m ascend_graph.host`` on this process's arguments."""
     try:
         launch(sys.argv[1:])
     except AscendGraphError as error:

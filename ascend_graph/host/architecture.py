@@ -1,58 +1,50 @@
-"""The architectures of NPUs that the host stands for, one at a time: what a build is for and what a process runs."""
+"""NPU architectures that the host emulates, one at a time: the target of a build and of a process."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ascend_graph.environment import processor
 from ascend_graph.errors import AscendGraphError
-from ascend_graph.host.toolkit import PROCESSORS, processor
+from ascend_graph.processors import KERNEL_ARCHITECTURES, PROCESSORS
 
 
 class ArchitectureError(AscendGraphError):
-    """No architecture that the host stands for has this name."""
+    """Name that is not an architecture or SoC that the host emulates."""
 
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """An architecture of NPUs, as compilers, definitions of operators and repositories call it."""
+    """NPU architecture with its names in compilers, operator definitions and repositories."""
 
-    #: As compilers call it: ``dav-2201``.
+    #: Name in compilers: ``dav-2201``.
     name: str
-    #: What AddConfig calls its chips.
+    #: Names of its SoCs in AddConfig.
     configs: frozenset[str]
-    #: The directories of repositories with its code.
+    #: Names of the directories that repositories use for its code.
     directories: frozenset[str]
-    #: How the names of its chips begin, as aclrtGetSocName says them.
+    #: Prefixes of its SoC names, as aclrtGetSocName returns them.
     chips: tuple[str, ...]
 
     @property
     def number(self) -> int:
-        """As the macro ``__NPU_ARCH__`` has it."""
+        """Value of the macro ``__NPU_ARCH__``."""
         return int(self.name.removeprefix("dav-"))
 
     def __str__(self) -> str:
         return f"{self.name} ({', '.join(self.chips)})"
 
 
-#: Directories are called by the instructions, or by the generation.
-DAV_2201 = Architecture(
-    "dav-2201",
-    frozenset({"ascend910b", "ascend910_93"}),
-    frozenset({"arch22", "arch32"}),
-    ("Ascend910B", "Ascend910_93"),
+ARCHITECTURES = tuple(
+    Architecture(one.name, frozenset(one.configs), frozenset(one.directories), one.begin)
+    for one in KERNEL_ARCHITECTURES.values()
 )
-DAV_3510 = Architecture(
-    "dav-3510",
-    frozenset({"ascend950", "ascend910_95"}),
-    frozenset({"arch35"}),
-    ("Ascend950", "Ascend910_95"),
-)
-ARCHITECTURES = (DAV_2201, DAV_3510)
+DAV_2201, DAV_3510 = ARCHITECTURES
 
 
 def architecture(name: str) -> Architecture:
-    """The architecture of a name: its own, or that of a chip.
+    """Return the architecture with this name or with a SoC of this name.
 
     >>> architecture("dav-3510").number
     3510
@@ -60,17 +52,17 @@ def architecture(name: str) -> Architecture:
     True
 
     Raises:
-        ArchitectureError: there is none.
+        ArchitectureError: no architecture matches.
     """
     for one in ARCHITECTURES:
         if name == one.name or name.lower().startswith(tuple(chip.lower() for chip in one.chips)):
             return one
     valid = "; ".join(str(one) for one in ARCHITECTURES)
-    raise ArchitectureError(f"there is no architecture {name!r} on the host; valid: {valid}")
+    raise ArchitectureError(f"architecture {name!r} does not exist on the host; valid: {valid}")
 
 
 def processor_with(wanted: Architecture, environment: Mapping[str, str]) -> str:
-    """The processor that a process stands for where it is one of this architecture, or the first that is.
+    """Return the SoC that the environment selects if it has this architecture, else the first SoC that does.
 
     >>> processor_with(DAV_3510, {})
     'Ascend950PR_9589'
@@ -78,6 +70,6 @@ def processor_with(wanted: Architecture, environment: Mapping[str, str]) -> str:
     'Ascend910_9391'
 
     Raises:
-        HostRuntimeError: the environment names no processor.
+        HostRuntimeError: the SoC that the environment names is unknown.
     """
     return next(name for name in (processor(environment), *PROCESSORS) if name.startswith(wanted.chips))

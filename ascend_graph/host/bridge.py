@@ -1,4 +1,7 @@
-"""The bridge between the host runtime's libraries and the installed PyTorch: built once, loaded when a device is initialised."""
+"""Bridge between the host runtime's libraries and the installed PyTorch.
+
+It is built once and loaded when a device is initialized.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +12,22 @@ from pathlib import Path
 from types import ModuleType
 
 from ascend_graph.compilation import CppLibrary, torch_library
-from ascend_graph.host.toolkit import HostRuntimeError, source_directory, toolkit_directory
+from ascend_graph.environment import HostRuntimeError, toolkit_directory
+from ascend_graph.host.toolkit import source_directory
 
 NAME = "ascend_graph_host_bridge"
 
 
 def bridge_library() -> CppLibrary:
-    """The bridge's sources and how they are compiled."""
+    """Return the library that compiles the bridge's sources: each ``unit_*.cpp`` includes some of the others."""
     sources = source_directory() / "bridge"
     toolkit = toolkit_directory()
+    units = sorted(sources.glob("unit_*.cpp"), reverse=True)  # the longest first
+    included = sorted({*sources.glob("*.cpp")} - {*units})
     return torch_library(
         NAME,
-        sorted(sources.glob("*.cpp")),
-        headers=[*sorted(sources.glob("*.h")), *sorted((toolkit / "include/ascend_graph").glob("*.h"))],
+        units,
+        headers=[*included, *sorted(sources.glob("*.h")), *sorted((toolkit / "include/ascend_graph").glob("*.h"))],
         include_directories=[toolkit / "include"],
         library_directories=[toolkit / "lib64"],
         libraries=["ascendcl", "opapi", "ge_runner", "hccl"],
@@ -30,7 +36,7 @@ def bridge_library() -> CppLibrary:
 
 @cache
 def bridge() -> ModuleType:
-    """The loaded bridge, as a Python module.
+    """Load the bridge and return it as a Python module.
 
     Raises:
         HostRuntimeError: the process does not run on the host runtime.
@@ -42,7 +48,7 @@ def bridge() -> ModuleType:
         )
     spec = importlib.util.spec_from_file_location(NAME, Path(path))
     if spec is None or spec.loader is None:
-        raise HostRuntimeError(f"ASCEND_GRAPH_HOST_BRIDGE={path} is no extension module")
+        raise HostRuntimeError(f"ASCEND_GRAPH_HOST_BRIDGE={path} is not an extension module")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -1,42 +1,26 @@
-"""The same dtype in the graph's protobuf, in GE and in PyTorch."""
+"""Dtype conversions between the graph's protobuf, GE and PyTorch."""
 
 from __future__ import annotations
 
 import torch
 
-from ascend_graph.host.toolkit import HostRuntimeError
+from ascend_graph.environment import HostRuntimeError
 from ascend_graph.prototypes import DataType
+from ascend_graph.prototypes.dtypes import TORCH_NAMES
 
-#: A graph's integers of 4 bits, a byte for each: see ``ascend_graph.host.ops.four_bits``.
+#: Graph dtype for 4-bit integers, stored one per byte: see ``ascend_graph.host.kernels.quantization.four_bits``.
 INT4: torch.dtype = torch.int4  # type: ignore[attr-defined]  # the stubs lack it
 
-_TORCH = {
-    DataType.FLOAT: torch.float32,
-    DataType.FLOAT16: torch.float16,
-    DataType.INT8: torch.int8,
-    DataType.INT16: torch.int16,
-    DataType.UINT16: torch.uint16,
-    DataType.UINT8: torch.uint8,
-    DataType.INT32: torch.int32,
-    DataType.INT64: torch.int64,
-    DataType.UINT32: torch.uint32,
-    DataType.UINT64: torch.uint64,
-    DataType.BOOL: torch.bool,
-    DataType.DOUBLE: torch.float64,
-    DataType.COMPLEX32: torch.complex32,
-    DataType.COMPLEX64: torch.complex64,
-    DataType.COMPLEX128: torch.complex128,
-    DataType.BF16: torch.bfloat16,
-    DataType.FLOAT8_E5M2: torch.float8_e5m2,
-    DataType.FLOAT8_E4M3FN: torch.float8_e4m3fn,
-    DataType.FLOAT8_E8M0: torch.float8_e8m0fnu,
-    DataType.INT4: INT4,
-}
+#: Dtypes that torch has in name only: no operator computes with them.
+_WITHOUT_ARITHMETIC = frozenset((DataType.QINT8, DataType.QUINT8, DataType.QINT32, DataType.FLOAT4_E2M1))
+_TORCH: dict[DataType, torch.dtype] = {
+    dtype: getattr(torch, name) for dtype, name in TORCH_NAMES.items() if dtype not in _WITHOUT_ARITHMETIC
+} | {DataType.INT4: INT4}
 _GE = {dtype: number for number, dtype in _TORCH.items()}
 
 
 def torch_dtype(ge_dtype: int) -> torch.dtype:
-    """PyTorch's dtype of a ``ge::DataType`` number.
+    """Return PyTorch's dtype for a ``ge::DataType`` number.
 
     >>> torch_dtype(27)
     torch.bfloat16
@@ -49,7 +33,7 @@ def torch_dtype(ge_dtype: int) -> torch.dtype:
 
 
 def ge_dtype(dtype: torch.dtype) -> DataType:
-    """The ``ge::DataType`` of one of PyTorch's dtypes.
+    """Return the ``ge::DataType`` of a PyTorch dtype.
 
     >>> ge_dtype(torch.float16).name
     'FLOAT16'
@@ -61,7 +45,7 @@ def ge_dtype(dtype: torch.dtype) -> DataType:
 
 
 def proto_dtype(number: int) -> DataType:
-    """The ``ge::DataType`` of a number of the protobuf's own enumeration, which counts differently."""
+    """Return the ``ge::DataType`` of a number of the protobuf's own enumeration, which has different numbers."""
     from torchair._ge_concrete_graph.ge_ir_pb2 import DataType as ProtoDataType
 
     try:

@@ -1,9 +1,9 @@
-"""Finding an operator's shape relation by running its eager kernel on small inputs.
+"""Inference of an operator's shape relation by running its eager kernel on small inputs.
 
-The kernel runs on inputs of several shapes with distinct sizes; one relation of a finite family that explains every run,
-and fresh runs with other shapes, dtypes and strides after it, is accepted. Anything else is refused with the table of what
-was tried. A relation found claims nothing beyond what was seen: an attr that only ran with its default is demanded to have
-it. :mod:`ascend_graph.inference.search` does the searching, :mod:`ascend_graph.inference.running` the running.
+The kernel runs on inputs of several shapes with distinct sizes. A relation of a finite family is accepted if it alone
+explains every run, and fresh runs with other shapes, dtypes and strides after it. Anything else is refused with the
+table of the domains tried. A relation found claims nothing beyond the runs: an attr that only ran with its default must
+have it. :mod:`ascend_graph.inference.search` does the searching, :mod:`ascend_graph.inference.running` the running.
 """
 
 from __future__ import annotations
@@ -17,29 +17,30 @@ from typing import Any
 import torch
 
 from ascend_graph.dispatch.fake import existing_meta
-from ascend_graph.inference.results import InferenceError, Inferred, NarrowRelationWarning, Trial
+from ascend_graph.inference.domains import AttrArgument, OperatorSignature, TensorArgument, restored, safe_name
+from ascend_graph.inference.results import DomainTrial, InferenceError, Inferred, NarrowRelationWarning
 from ascend_graph.inference.running import KernelError, Runner, bind
 from ascend_graph.inference.search import Search
 from ascend_graph.shapes import parse_relation
-from ascend_graph.shapes.domains import AttrArgument, Signature, TensorArgument, restored, safe_name
 
 __all__ = [
     "TIME_LIMIT",
+    "DomainTrial",
     "InferenceError",
     "Inferred",
     "NarrowRelationWarning",
-    "Trial",
+    "declares_aliases",
     "infer_overload",
     "infer_relation",
     "signature_of",
 ]
 
-#: Seconds one run of the kernel may take.
+#: Time limit of one kernel run, in seconds.
 TIME_LIMIT = 10.0
 
 
-def signature_of(schema: torch.FunctionSchema) -> Signature:
-    """What inference needs of a schema.
+def signature_of(schema: torch.FunctionSchema) -> OperatorSignature:
+    """Return the operator signature that inference needs, read from a schema.
 
     Raises:
         InferenceError: The schema returns something other than tensors, or nothing.
@@ -62,12 +63,14 @@ def signature_of(schema: torch.FunctionSchema) -> Signature:
                 safe_name(a.name), known.get(base, "other"), real.startswith("Optional["), default, has_default
             )
         )
-    if not schema.returns or any("Tensor" not in str(r.type) for r in schema.returns):
+    if not schema.returns:
+        raise InferenceError(f'{schema.name} returns nothing, so no shape can be found. Write: shape="->"')
+    if any("Tensor" not in str(r.type) for r in schema.returns):
         raise InferenceError(
-            f"{schema.name} returns {', '.join(str(r.type) for r in schema.returns) or 'nothing'}, not tensors only"
+            f"{schema.name} returns {', '.join(str(r.type) for r in schema.returns)}, not tensors only"
         )
     outputs = tuple("List[" in str(r.type) for r in schema.returns)
-    return Signature(schema.name, tuple(tensors), tuple(attrs), outputs)
+    return OperatorSignature(schema.name, tuple(tensors), tuple(attrs), outputs)
 
 
 def infer_relation(
@@ -84,20 +87,20 @@ def infer_relation(
     Args:
         kernel: The eager kernel, called with the schema's arguments.
         schema: Its schema.
-        samples: Inputs as ``(args, kwargs)``, used instead of random ones where random ones would be invalid.
-        device: Where random inputs are put.
-        seed: Of the random inputs.
-        time_limit: Seconds that one run may take.
+        samples: Inputs as ``(args, kwargs)``, used instead of random ones if those would be invalid.
+        device: The device of random inputs.
+        seed: The seed of the random inputs.
+        time_limit: The time limit of one run, in seconds.
 
     Returns:
-        The relation with the evidence; ``print`` shows the ``shape=`` line to write, and what it does not say.
+        The relation with the evidence; ``print`` shows the ``shape=`` line to write, with notes on its limits.
 
     Warns:
         NarrowRelationWarning: The kernel was seen to take shapes that the relation refuses.
 
     Raises:
         InferenceError: No relation of the family, or more than one, explains the runs; or the kernel hangs, crashes,
-            returns something that is not what its schema says, or returns an alias its schema does not declare.
+            returns outputs that its schema does not declare, or an undeclared alias.
 
     >>> schema = torch.ops.aten.mm.default._schema
     >>> print(infer_relation(torch.mm, schema).relation)
@@ -130,7 +133,7 @@ def infer_relation(
 
 
 def infer_overload(overload: torch._ops.OpOverload, **options: Any) -> Inferred:
-    """:func:`infer_relation` for a registered operator; refuses one that has a meta function.
+    """Call :func:`infer_relation` for a registered operator, unless it has a meta function.
 
     Raises:
         InferenceError: There is a meta function already, or see :func:`infer_relation`.
@@ -141,8 +144,13 @@ def infer_overload(overload: torch._ops.OpOverload, **options: Any) -> Inferred:
     return infer_relation(overload, overload._schema, **options)
 
 
+def declares_aliases(schema: torch.FunctionSchema) -> bool:
+    """Return whether an operator's outputs all alias inputs by its schema, so that there is no shape to find."""
+    return _declared_aliases(schema) is not None
+
+
 def _declared_aliases(schema: torch.FunctionSchema) -> str | None:
-    """The relation of an operator whose outputs are all inputs, by its schema."""
+    """Return the relation of an operator whose outputs all alias inputs by its schema, or None."""
     names = []
     for returned in schema.returns:
         alias = returned.alias_info

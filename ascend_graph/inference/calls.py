@@ -1,4 +1,4 @@
-"""Calls that are drawn: arguments of the shapes that a domain describes, with attrs in their roles."""
+"""Random calls: arguments of the shapes that a domain describes, with attrs in their roles."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 import torch
 
+from ascend_graph.inference.domains import Domain, OperatorSignature, attr_values, plain_values
 from ascend_graph.inference.observed import valid
 from ascend_graph.shapes import Relation, RelationError
-from ascend_graph.shapes.domains import Domain, Signature, attr_values, plain_values
-from ascend_graph.shapes.samples import SampleError, sample
+from ascend_graph.shapes.samples import RelationSampleError, sample
 
 SIZES = (2, 3, 4, 5, 6, 7, 9, 11, 13)
-#: Sizes that are often multiples of each other, or alike.
+#: Sizes that are often equal, or multiples of each other.
 ROUND = (1, 2, 2, 4, 4, 4, 8, 8, 12, 3, 6, 16)
 ATTR_DTYPES = (torch.float32, torch.float64, torch.float16, torch.int64, torch.int32)
 KINDS: Mapping[str, Sequence[torch.dtype]] = {
@@ -29,7 +29,7 @@ KINDS: Mapping[str, Sequence[torch.dtype]] = {
     "uint8": (torch.uint8,),
     "int8": (torch.int8,),
 }
-#: What an input that runs as one of the last may be tried with besides.
+#: Further dtypes to try for an input that runs as one of the last kinds.
 _OTHERS: Mapping[str, Sequence[torch.dtype]] = {
     "half": KINDS["float"],
     "complex": (),
@@ -37,14 +37,14 @@ _OTHERS: Mapping[str, Sequence[torch.dtype]] = {
 }
 
 
-class Calls:
-    """Draws the calls of one operator."""
+class CallSampler:
+    """Random generator of calls to one operator."""
 
-    def __init__(self, signature: Signature, rng: random.Random) -> None:
+    def __init__(self, signature: OperatorSignature, rng: random.Random) -> None:
         self.signature, self.rng = signature, rng
 
     def kinds(self) -> Iterator[dict[str, str]]:
-        """Choices of what the tensors hold: all floating first, then one or more as integers, then as flags."""
+        """Yield the kinds of the tensors' elements: all floating first, then one or more as integers, then as flags."""
         names = [t.name for t in self.signature.required]
         choices = list(product(("float", "int", "bool"), repeat=len(names))) if len(names) <= 3 else []
         choices.sort(key=lambda c: (sum(k != "float" for k in c), sum(k == "bool" for k in c)))
@@ -58,8 +58,19 @@ class Calls:
         for choice in choices:
             yield dict(zip(names, choice, strict=True))
 
+    def kind_dtypes(self, name: str, kind: str) -> Sequence[torch.dtype]:
+        """Return the dtypes to draw for an input of a kind, the usual one first."""
+        return KINDS[kind]
+
+    def dtype_choices(self, name: str, kind: str) -> Sequence[torch.dtype]:
+        """Return the dtypes to try for an input that ran as a kind."""
+        return dtype_choices(kind)
+
     def readable(self, domain: Domain) -> bool:
-        """Whether the language has a meaning for a domain's patterns: of several groups in a tensor all but one must be known."""
+        """Return whether the shape language can read a domain's patterns.
+
+        Of several groups in one tensor, all but one must be known.
+        """
         try:
             plain = plain_values(self.signature, domain, self.rng)
             sample(
@@ -68,7 +79,7 @@ class Calls:
                 self.rng,
                 tries=3,
             )
-        except SampleError:
+        except RelationSampleError:
             return True
         except RelationError:
             return False
@@ -84,7 +95,7 @@ class Calls:
         mixed: bool = False,
         sizes: Sequence[int] = SIZES,
     ) -> dict[str, Any] | None:
-        """Arguments of one call: tensors of the domain's shapes, attrs in their roles."""
+        """Draw the arguments of one call, attrs in their roles, or return None if no attempt fits."""
         attrs: dict[str, Any] | None = None
         shapes: Mapping[str, Any] = {}
         for number in range(12 if domain.where else 10):
@@ -95,7 +106,7 @@ class Calls:
             guess = plain | {name: guessed(role, self.rng) for name, role in domain.roles.items()}
             try:
                 found = sample(relation, guess, self.rng, sizes=sizes, structure=structure, tries=20)
-            except SampleError:
+            except RelationSampleError:
                 continue
             shapes = found.shapes
             attrs = attr_values(self.signature, domain, shapes, self.rng)
@@ -111,13 +122,14 @@ class Calls:
                 attrs = None
         if attrs is None:
             return None
-        dtypes = {k: self.rng.choice(KINDS[kind]) if mixed else KINDS[kind][0] for k, kind in kinds.items()}
+        known = {k: self.kind_dtypes(k, kind) for k, kind in kinds.items()}
+        dtypes = {k: self.rng.choice(some) if mixed else some[0] for k, some in known.items()}
         return self.arguments(shapes, attrs, dtypes)
 
     def arguments(
         self, shapes: Mapping[str, Any], attrs: Mapping[str, Any], dtypes: Mapping[str, torch.dtype]
     ) -> dict[str, Any]:
-        """The arguments of a call: tensors of these shapes and dtypes."""
+        """Build the arguments of a call from shapes, attrs and dtypes."""
         values = dict(attrs)
         for attr in self.signature.attrs:
             if attr.kind == "dtype" and not attr.optional and not attr.has_default:
@@ -133,7 +145,7 @@ class Calls:
         return values
 
     def tensor(self, shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
-        """A tensor of content that most kernels take: small positive numbers, indices 0 and 1; at times all alike."""
+        """Build a tensor that most kernels take: small positive numbers, indices 0 and 1; at times all equal."""
         alike = self.rng.random()
         if alike < 0.2:  # so that a shape that depends on values shows
             return torch.full(tuple(shape), alike < 0.1, dtype=dtype)
@@ -143,7 +155,7 @@ class Calls:
         return torch.randint(0, 2, tuple(shape), generator=generator).to(dtype)
 
     def permuted(self, value: Any) -> Any:
-        """A tensor with the same sizes, dense, in another order of memory; most of the time."""
+        """Return the tensors with the same sizes, dense, in another memory order; at times leave one as it is."""
         if isinstance(value, list):
             return [self.permuted(item) for item in value]
         if not isinstance(value, torch.Tensor) or value.dim() < 2 or self.rng.random() < 0.2:
@@ -153,7 +165,7 @@ class Calls:
         return value.permute(order).contiguous().permute(inverse)
 
     def combinations(self, choices: Sequence[Sequence[torch.dtype]]) -> list[tuple[torch.dtype, ...]]:
-        """Dtypes for some inputs: one for all first, then others, at most 60."""
+        """Return dtype combinations for some inputs: one dtype for all first, then others, at most 60."""
         if len(choices) > 3:
             alike = [(dtype,) * len(choices) for dtype in choices[0]]
             return alike + [tuple(map(self.rng.choice, choices)) for _ in range(40)]
@@ -164,7 +176,7 @@ class Calls:
 
 
 def guessed(role: str, rng: random.Random) -> Any:
-    """A value that lets shapes be chosen before the attr is."""
+    """Return a provisional value for an attr, so that shapes can be chosen before it."""
     if role == "permutation":
         rank = rng.randint(0, 4)
         return rng.sample(range(rank), rank)
@@ -172,7 +184,7 @@ def guessed(role: str, rng: random.Random) -> Any:
 
 
 def dtype_choices(kind: str) -> tuple[torch.dtype, ...]:
-    """The dtypes that an input may be tried with that ran as ``kind``."""
+    """Return the dtypes to try for an input that ran as ``kind``."""
     if kind == "float":
         return (*KINDS["float"], torch.int64, torch.int32, torch.uint8, torch.bool, torch.complex64)
     if kind == "int":

@@ -1,4 +1,4 @@
-"""From the evidence of one domain to a relation: the explanation that no run contradicts, or the reason why there is none."""
+"""Conclusions from the evidence of one domain: the relation that no run contradicts, or the reason for refusing it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ascend_graph.inference.calls import ATTR_DTYPES, KINDS, SIZES, dtype_choices
+from ascend_graph.inference.calls import ATTR_DTYPES, KINDS, SIZES
+from ascend_graph.inference.domains import Domain, neighbors
 from ascend_graph.inference.dtype_rules import Call, dtype_rules
-from ascend_graph.inference.experiments import FRESH_RUNS, STRUCTURES, Evidence, Experiments
+from ascend_graph.inference.experiments import FRESH_RUNS, STRUCTURES, DomainRuns, Experiments
 from ascend_graph.inference.observed import (
     compare_run,
     contiguous,
@@ -22,37 +23,38 @@ from ascend_graph.inference.observed import (
     shapes_of,
     valid,
 )
-from ascend_graph.inference.results import Inferred, Trial
+from ascend_graph.inference.results import DomainTrial, InferenceError, Inferred
 from ascend_graph.inference.running import Returned, Run
+from ascend_graph.inference.solver import Observation, ShapeAlternatives, Solver, bounds, restrictions, selectors
 from ascend_graph.shapes import Relation, parse_relation
-from ascend_graph.shapes.domains import Domain, neighbours
-from ascend_graph.shapes.solver import Explanation, Observation, Solver, bounds, restrictions, selectors
 from ascend_graph.shapes.syntax import Like, Name, bound_names
 
-#: Words of a condition that are no names.
+#: Keywords of a condition, which are not names.
 _WORDS = {"is", "not", "or", "and", "None", "in"}
 
 
 class Conclusions:
-    """Relations that explain what experiments showed, and what became of every domain that was tried."""
+    """Relations that explain the experiments, and the outcome of every domain tried."""
 
     def __init__(self, experiments: Experiments) -> None:
         self.experiments, self.signature, self.calls = experiments, experiments.signature, experiments.calls
-        self.trials: list[Trial] = []
-        #: Optional tensors that were tried and change neither shapes nor dtypes.
+        self.trials: list[DomainTrial] = []
+        #: Optional tensors that change neither shapes nor dtypes, as runs with them show.
         self.harmless: set[str] = set()
-        #: The kind of tensors, float or int, that the dtype rules hold for alone; "" where they hold for all that ran.
+        #: Only kind of tensors, float or int, for which the dtype rules hold; "" if they hold for every run.
         self.only = ""
+        #: Dtype rules of a function, which hold for every domain.
+        self.rules: list[str] | None = None
 
-    def conclude(self, evidence: Evidence) -> Inferred | None:
-        """The relation that explains the evidence, checked on fresh runs; ``None`` if there is none."""
+    def conclude(self, evidence: DomainRuns) -> Inferred | None:
+        """Return the relation that explains the evidence, checked on fresh runs, or ``None``."""
         domain, observations = evidence.domain, evidence.observations
         if any(o is None for seen in observations for o in seen.outputs):
             self.note(evidence, "an output is sometimes absent")
             return None
         solver = Solver(domain, self.signature)
         splits = selectors(self.signature, observations, domain)
-        explained: list[list[Explanation]] = []
+        explained: list[list[ShapeAlternatives]] = []
         for number in range(len(self.signature.outputs)):
             found = solver.explain(number, observations, splits)
             if not found:
@@ -69,9 +71,16 @@ class Conclusions:
         if rivals:
             self.note(evidence, f"{len(rivals)} candidates survive: " + " | ".join(rivals))
             return None
-        dtypes = self.dtypes(evidence)
+        if self.rules is None or self.experiments.runner.has_strides:
+            self.rules = self.dtypes(evidence)
+        dtypes = self.rules
         if dtypes is None:
             self.note(evidence, "no dtype rule explains the outputs")
+            if not self.experiments.runner.has_strides:
+                raise InferenceError(
+                    f"{self.signature.name}: no dtype rule explains the outputs, whose shapes may be explained by "
+                    f"{self.assemble(domain, [e[0] for e in explained], [''] * len(explained), observations)}"
+                )
             return None
         shapes = [e[0] for e in explained]
         self.harmless = set()
@@ -92,21 +101,27 @@ class Conclusions:
         if failure:
             self.note(evidence, failure)
             return None
-        relation, notes = self.with_strides(relation, evidence)
+        notes: list[str] = []
+        if self.experiments.runner.has_strides:
+            relation, notes = self.with_strides(relation, evidence)
         self.note(evidence, f"explained: {relation}")
         return self.found(relation, domain, notes)
 
-    def limits(self, evidence: Evidence) -> list[str]:
-        """The restrictions that another domain might not need: those on attrs that can take other values."""
+    def limits(self, evidence: DomainRuns) -> list[str]:
+        """Return the restrictions that another domain might not need: those on int, int[] and bool attrs."""
         free = [a for a in self.signature.attrs if a.kind in ("int", "int[]", "bool")]
         return restrictions(replace(self.signature, attrs=tuple(free)), evidence.observations, evidence.domain)
 
-    def note(self, evidence: Evidence, outcome: str) -> None:
-        """Say what became of a domain."""
-        self.trials.append(Trial(evidence.domain.inputs, len(evidence.observations), outcome))
+    def note(self, evidence: DomainRuns, outcome: str) -> None:
+        """Record the outcome of a domain."""
+        self.trials.append(DomainTrial(evidence.domain.inputs, len(evidence.observations), outcome))
 
-    def rivals(self, explained: Sequence[list[Explanation]], domain: Domain, evidence: Evidence) -> list[str]:
-        """Explanations of one output that differ from the first on inputs of the domain that the kernel accepts."""
+    def rivals(self, explained: Sequence[list[ShapeAlternatives]], domain: Domain, evidence: DomainRuns) -> list[str]:
+        """Keep one explanation per output, dropping those that fresh runs contradict.
+
+        Returns:
+            A note if fresh runs contradict all explanations of an output, otherwise nothing.
+        """
         relation = domain.relation("")
         for number, found in enumerate(explained):
             if len(found) < 2:
@@ -132,14 +147,14 @@ class Conclusions:
             found[:] = kept[:1]
         return []
 
-    def dtypes(self, evidence: Evidence) -> list[str] | None:
-        """The dtype rule of every output, from runs with all dtypes the kernel takes."""
+    def dtypes(self, evidence: DomainRuns) -> list[str] | None:
+        """Return the dtype rule of every output, from runs with all dtypes the kernel takes, or None."""
         relation = evidence.domain.relation("")
         self.only = ""
         runs: list[Call] = list(zip(evidence.values, evidence.outputs, strict=True))
         names = [t.name for t in self.signature.required]
         given: list[Call] = []
-        for dtypes in self.calls.combinations([dtype_choices(evidence.kinds[n]) for n in names]):
+        for dtypes in self.calls.combinations([self.calls.dtype_choices(n, evidence.kinds[n]) for n in names]):
             values = self.calls.values(evidence.domain, relation, None, evidence.kinds)
             if values is None:
                 continue
@@ -161,7 +176,9 @@ class Conclusions:
                     if not run.error:
                         given.append((named, run.outputs))
         # Where no rule explains the runs with an optional dtype given, the relation demands that it is not.
-        found = dtype_rules(self.signature, runs + given) or dtype_rules(self.signature, runs)
+        by_case = not self.experiments.runner.has_strides
+        found = dtype_rules(self.signature, runs + given, by_case=by_case)
+        found = found or dtype_rules(self.signature, runs, by_case=by_case)
         if found is not None:
             return found
         # What promotes floating tensors, and gives integers another dtype, is claimed for floating ones alone; so with flags.
@@ -175,11 +192,11 @@ class Conclusions:
     def assemble(
         self,
         domain: Domain,
-        explained: Sequence[Explanation],
+        explained: Sequence[ShapeAlternatives],
         dtypes: Sequence[str],
         observations: Sequence[Observation],
     ) -> Relation:
-        """The relation as one text, with the restrictions to what was seen."""
+        """Build the relation, with the restrictions to the values seen."""
         first = next((t.name for t in self.signature.required), None)
         outputs = []
         for number, (explanation, dtype) in enumerate(zip(explained, dtypes, strict=True)):
@@ -211,8 +228,8 @@ class Conclusions:
         inputs = ", ".join(p for p in (domain.inputs, *absent) if p)
         return parse_relation(f"{inputs} -> {', '.join(outputs)}" + (f" where {', '.join(demands)}" if demands else ""))
 
-    def changes_nothing(self, name: str, relation: Relation, evidence: Evidence) -> bool:
-        """Whether an optional tensor, given in some form that runs, leaves the outputs as the relation says."""
+    def changes_nothing(self, name: str, relation: Relation, evidence: DomainRuns) -> bool:
+        """Return whether an optional tensor, given in some form that runs, leaves the outputs as the relation says."""
         inputs = evidence.domain.relation("")
         dims = sorted({d for t in inputs.input_tensors for d in bound_names(t)})
         patterns = [
@@ -238,8 +255,12 @@ class Conclusions:
                 return True
         return False
 
-    def fresh(self, relation: Relation, evidence: Evidence) -> tuple[str, bool]:
-        """Compare with fresh runs, of other shapes and dtypes; the first difference, and whether a tensor had no elements."""
+    def fresh(self, relation: Relation, evidence: DomainRuns) -> tuple[str, bool]:
+        """Compare a relation with fresh runs of other shapes and dtypes.
+
+        Returns:
+            The first difference, and whether a tensor of that call had no elements.
+        """
         inputs = evidence.domain.relation("")
         compared = 0
         # Distinct sizes tell dimensions apart; equal ones make valid what distinct ones do not, such as another axis.
@@ -261,23 +282,27 @@ class Conclusions:
         return "" if compared >= 3 else f"only {compared} fresh inputs ran", False
 
     def is_empty(self, values: Mapping[str, Any]) -> bool:
-        """Whether a tensor of a call has no elements."""
+        """Return whether a tensor of a call has no elements."""
         shapes = (shapes_of(values[t.name]) for t in self.signature.tensors if values[t.name] is not None)
         return any(0 in shape for shape in flat(shapes))
 
-    def look_around(self, evidence: Evidence) -> None:
-        """Run what is a little different from what ran: other sizes, ranks, attrs. It shows where a relation is too narrow, or wrong."""
+    def look_around(self, evidence: DomainRuns) -> None:
+        """Run neighbors of earlier calls, with other sizes, ranks and attrs, to expose a narrow or wrong relation."""
         given = evidence.values[:: max(len(evidence.values) // 6, 1)][:6]
         for values in given:
             dtypes = {t.name: dtypes_of(values[t.name]) for t in self.signature.tensors if values[t.name] is not None}
             dtypes = {n: d[0] if isinstance(d, list) else d for n, d in dtypes.items()}
             shapes = {t.name: shapes_of(values[t.name]) for t in self.signature.tensors}
             attrs = {a.name: values[a.name] for a in self.signature.attrs}
-            for other_shapes, other_attrs in neighbours(self.signature, shapes, attrs, self.calls.rng):
+            for other_shapes, other_attrs in neighbors(self.signature, shapes, attrs, self.calls.rng):
                 self.experiments.call(self.calls.arguments(other_shapes, other_attrs, dtypes))
 
     def contradiction(self, relation: Relation) -> tuple[str, bool]:
-        """A run of any domain that the relation accepts and says something else of, and whether a tensor had no elements."""
+        """Find a run of any domain that the relation accepts but contradicts.
+
+        Returns:
+            The difference, and whether a tensor of that call had no elements.
+        """
         for values, outputs in self.experiments.seen:
             if not refusal(relation, self.signature, values):
                 difference = compare_run(relation, self.signature, values, outputs)
@@ -286,7 +311,7 @@ class Conclusions:
         return "", False
 
     def found(self, relation: Relation, domain: Domain, strides: Sequence[str] = ()) -> Inferred:
-        """The relation with the evidence for it, and what it refuses of what ran."""
+        """Return the relation with its evidence, and an example of a run that it refuses."""
         narrower, narrow, inputs = "", False, self.about_shapes(domain).relation("")
         structures: set[str] = set()
         for values, _ in self.experiments.seen:
@@ -309,18 +334,21 @@ class Conclusions:
         )
 
     def about_shapes(self, domain: Domain) -> Domain:
-        """The domain without what it demands of attrs alone."""
+        """Return the domain without its conditions on attrs alone."""
         attrs = {a.name for a in self.signature.attrs}
         return replace(
             domain, where=tuple(w for w in domain.where if not set(re.findall(r"[^\W\d]\w*", w)) <= attrs | _WORDS)
         )
 
     def shown(self, shapes: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-        """The shapes of a call, and the attrs that are not their defaults."""
+        """Return the shapes of a call, and the attrs that differ from their defaults."""
         return {**shapes, **{a.name: values[a.name] for a in self.signature.attrs if values[a.name] != a.default}}
 
-    def with_strides(self, relation: Relation, evidence: Evidence) -> tuple[Relation, list[str]]:
-        """The relation with ``like`` where an output has the strides of an input, and a note where neither holds."""
+    def with_strides(self, relation: Relation, evidence: DomainRuns) -> tuple[Relation, list[str]]:
+        """Return the relation with ``like`` for outputs that have an input's strides, and notes.
+
+        A note names an output with neither an input's strides nor contiguous ones in every run.
+        """
         inputs = evidence.domain.relation("")
         runs: list[tuple[dict[str, Any], tuple[Any, ...]]] = list(zip(evidence.values, evidence.outputs, strict=True))
         turned = 0
@@ -351,7 +379,7 @@ class Conclusions:
 
 
 def _like(relation: Relation, number: int, source: str) -> Relation:
-    """The relation with one output as ``like source``."""
+    """Return the relation with one output as ``like source``."""
     tensor = relation.output_tensors[number]
     (alternative,) = tensor.alternatives if len(tensor.alternatives) == 1 else (None,)
     if alternative is None:
@@ -363,7 +391,7 @@ def _like(relation: Relation, number: int, source: str) -> Relation:
     return parse_relation(str(replace(relation, output_tensors=tuple(outputs))))
 
 
-def _output(name: str, explanation: Explanation, dtype: str, is_list: bool) -> str:
+def _output(name: str, explanation: ShapeAlternatives, dtype: str, is_list: bool) -> str:
     if not is_list:
         return explanation.text(name, dtype)
     return f"{name}{explanation.shapes[0]}{f': {dtype}' if dtype else ''}"

@@ -1,35 +1,45 @@
-"""The dtypes of outputs: the simplest rule that explains all runs."""
+"""Dtype rules of outputs: the simplest rule that explains all runs."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import combinations
 from typing import Any
 
-from ascend_graph.dispatch.meta import TORCH
+from ascend_graph.dispatch.meta_dtypes import TORCH
+from ascend_graph.inference.domains import OperatorSignature
 from ascend_graph.inference.observed import dtypes_of, shapes_of
 from ascend_graph.inference.running import Returned
+from ascend_graph.inference.templates import dtype_candidates
 from ascend_graph.shapes import Relation, RelationError, ShapeError, parse_relation
-from ascend_graph.shapes.domains import Signature
-from ascend_graph.shapes.templates import dtype_candidates
 
-#: Arguments of a call and what it returned.
+#: Arguments and outputs of a call.
 Call = tuple[Mapping[str, Any], tuple[Any, ...]]
 
 
-def dtype_rules(signature: Signature, runs: Sequence[Call]) -> list[str] | None:
-    """The simplest dtype rule of every output that explains the runs."""
+def dtype_rules(signature: OperatorSignature, runs: Sequence[Call], *, by_case: bool = False) -> list[str] | None:
+    """Return the simplest dtype rule of every output that explains the runs, or None if an output has none.
+
+    Args:
+        signature: The operator.
+        runs: Its runs.
+        by_case: If true, a rule may have a condition; a shape function answers enough questions to tell it from chance.
+    """
     rules = []
     for number in range(len(signature.outputs)):
         rule = next((c for c in dtype_candidates(signature) if dtype_holds(signature, c, number, runs)), None)
         rule = rule or _by_attr(signature, number, runs)
+        if rule is None and by_case:
+            rule = _by_case(signature, number, runs)
         if rule is None:
             return None
         rules.append(rule)
     return rules
 
 
-def dtype_holds(signature: Signature, rule: str, number: int, runs: Sequence[Call]) -> bool:
+def dtype_holds(signature: OperatorSignature, rule: str, number: int, runs: Sequence[Call]) -> bool:
     names = [t.name for t in signature.tensors]
     relation = _try_parse(f"{', '.join(names)} -> y[]: {rule}")
     if relation is None:
@@ -52,8 +62,8 @@ def dtype_holds(signature: Signature, rule: str, number: int, runs: Sequence[Cal
     return True
 
 
-def _by_attr(signature: Signature, number: int, runs: Sequence[Call]) -> str | None:
-    """A dtype that a dtype attr decides, with another rule where the attr is absent."""
+def _by_attr(signature: OperatorSignature, number: int, runs: Sequence[Call]) -> str | None:
+    """Return a rule by which a dtype attr decides the dtype, with another rule if the attr is absent."""
     for attr in signature.attrs:
         if attr.kind != "dtype":
             continue
@@ -65,6 +75,64 @@ def _by_attr(signature: Signature, number: int, runs: Sequence[Call]) -> str | N
             if dtype_holds(signature, candidate, number, absent) and dtype_holds(signature, rule, number, runs):
                 return rule
     return None
+
+
+def _by_case(signature: OperatorSignature, number: int, runs: Sequence[Call]) -> str | None:
+    """Return a rule with one condition on an attr or on an input's dtype, and a simple rule in both cases."""
+    for condition, holds in _conditions(signature, runs):
+        cases = [run for run in runs if holds(run[0])], [run for run in runs if not holds(run[0])]
+        if not all(cases):
+            continue
+        found = [_simple(signature, number, case) for case in cases]
+        if found[0] is not None and found[1] is not None:
+            rule = f"{found[0]} if {condition} else {found[1]}"
+            if dtype_holds(signature, rule, number, runs):
+                return rule
+    return None
+
+
+def _simple(signature: OperatorSignature, number: int, runs: Sequence[Call]) -> str | None:
+    return next((c for c in dtype_candidates(signature) if dtype_holds(signature, c, number, runs)), None)
+
+
+def _conditions(
+    signature: OperatorSignature, runs: Sequence[Call]
+) -> Iterator[tuple[str, Callable[[Mapping[str, Any]], bool]]]:
+    """Yield conditions on a call: a flag, a value of a string or integer, the dtype of an input, a flag and a dtype."""
+    flags = [a.name for a in signature.attrs if a.kind == "bool"]
+    for name in flags:
+        yield name, partial(_attr_is, name, True)
+    for attr in signature.attrs:
+        if attr.kind in ("str", "int"):
+            seen = sorted({values[attr.name] for values, _ in runs if values[attr.name] is not None})
+            for value in seen if len(seen) <= 12 else ():
+                text = f'"{value}"' if isinstance(value, str) else str(value)
+                yield f"{attr.name} == {text}", partial(_attr_is, attr.name, value)
+    single = [t for t in signature.required if not t.is_list]
+    for a, b in combinations(single, 2):
+        yield f"dtype({a.name}) == dtype({b.name})", partial(_same_dtype, a.name, b.name)
+    for tensor in single:
+        for dtype in sorted({dtypes_of(values[tensor.name]) for values, _ in runs}, key=str):
+            text = f"dtype({tensor.name}) == {str(dtype).removeprefix('torch.')}"
+            yield text, partial(_has_dtype, tensor.name, dtype)
+            for name in flags:
+                yield f"{name} and {text}", partial(_flag_and_dtype, name, tensor.name, dtype)
+
+
+def _attr_is(name: str, value: Any, values: Mapping[str, Any]) -> bool:
+    return bool(values[name] == value)
+
+
+def _same_dtype(a: str, b: str, values: Mapping[str, Any]) -> bool:
+    return bool(values[a].dtype == values[b].dtype)
+
+
+def _has_dtype(name: str, dtype: Any, values: Mapping[str, Any]) -> bool:
+    return bool(values[name].dtype == dtype)
+
+
+def _flag_and_dtype(flag: str, name: str, dtype: Any, values: Mapping[str, Any]) -> bool:
+    return values[flag] is True and _has_dtype(name, dtype, values)
 
 
 def _try_parse(text: str) -> Relation | None:

@@ -1,4 +1,4 @@
-"""Runs of the kernel: what is remembered of them, and the evidence that they make for one domain."""
+"""Runs of the kernel, and the evidence that they give for one domain."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ascend_graph.inference.calls import KINDS, ROUND, SIZES, Calls
+from ascend_graph.inference.calls import ROUND, SIZES, CallSampler
+from ascend_graph.inference.conditions import learn
+from ascend_graph.inference.domains import Domain, OperatorSignature, safe_name
 from ascend_graph.inference.observed import shapes_of, spec_of
-from ascend_graph.inference.running import KernelError, Returned, Run, Runner
+from ascend_graph.inference.running import Caller, KernelError, Returned, Run
+from ascend_graph.inference.solver import Observation
 from ascend_graph.shapes import Relation
-from ascend_graph.shapes.conditions import learn
-from ascend_graph.shapes.domains import Domain, Signature, safe_name
-from ascend_graph.shapes.solver import Observation
 
-#: How many structures (ranks, lengths of lists) of inputs every domain must run with.
+#: Number of input structures (ranks, lengths of lists) that every domain must run with.
 STRUCTURES = 8
-#: Runs a relation must explain before it is checked on fresh ones, and how many fresh ones there are.
+#: Number of runs that a relation must explain before the check on fresh ones, and number of fresh runs.
 RUNS, FRESH_RUNS = 24, 12
 
 
 @dataclass(slots=True)
-class Evidence:
-    """The successful runs of one domain with one choice of tensor kinds."""
+class DomainRuns:
+    """Successful runs of one domain with one choice of tensor kinds."""
 
     domain: Domain
     kinds: Mapping[str, str]
@@ -38,23 +38,25 @@ class Evidence:
 class Experiments:
     """Runs of one kernel."""
 
-    def __init__(self, signature: Signature, runner: Runner, rng: random.Random) -> None:
+    def __init__(
+        self, signature: OperatorSignature, runner: Caller, rng: random.Random, calls: CallSampler | None = None
+    ) -> None:
         self.signature, self.runner = signature, runner
-        self.calls = Calls(signature, rng)
-        #: Every run that succeeded, of whatever domain: a relation must not differ from any.
+        self.calls = CallSampler(signature, rng) if calls is None else calls
+        #: Every run that succeeded, in any domain: a relation must not differ from any of them.
         self.seen: list[tuple[dict[str, Any], tuple[Any, ...]]] = []
         self.known: set[str] = set()
-        #: How many runs returned an input, and what is wrong with it.
+        #: Number of runs that returned an input, number of runs that did not, and the message about the alias.
         self.aliased, self.clean, self.alias = 0, 0, ""
 
     def forget(self) -> None:
-        """Start anew, with tensors of other kinds."""
+        """Drop all runs, so that tensors of other kinds can follow."""
         self.seen.clear()
         self.known.clear()
 
     def call(self, values: Mapping[str, Any]) -> Run:
-        """Run the kernel; what it returned is remembered."""
-        run = self.runner.call({a.name: values[safe_name(a.name)] for a in self.runner.schema.arguments})
+        """Run the kernel and record its outputs if it succeeds."""
+        run = self.runner.call({name: values[safe_name(name)] for name in self.runner.names})
         if not run.error:
             key = repr([spec_of(value) for value in values.values()])
             if key not in self.known:
@@ -64,7 +66,11 @@ class Experiments:
         return run
 
     def check_aliases(self, run: Run) -> None:
-        """A kernel that returns an input now and then, where there is nothing to do, is told so; one that always does is wrong."""
+        """Note an output that is an undeclared alias of an input.
+
+        Raises:
+            KernelError: At least 60 runs returned an input, and every run did.
+        """
         for number, output in enumerate(run.outputs):
             for returned in output if isinstance(output, list) else [output]:
                 if isinstance(returned, Returned) and returned.alias:
@@ -79,15 +85,15 @@ class Experiments:
         self.clean += 1
 
     def probe(self, kinds: Mapping[str, str], shapes: Mapping[str, tuple[int, ...]], attrs: Mapping[str, Any]) -> bool:
-        """Whether the kernel takes tensors of these shapes."""
+        """Return whether the kernel takes tensors of these shapes."""
         return not self.call(
-            self.calls.arguments(shapes, attrs, {k: KINDS[kind][0] for k, kind in kinds.items()})
+            self.calls.arguments(shapes, attrs, {k: self.calls.kind_dtypes(k, kind)[0] for k, kind in kinds.items()})
         ).error
 
-    def gather(self, domain: Domain, kinds: Mapping[str, str]) -> Evidence:
-        """Run the domain's structures; what they refuse may be explained by conditions, which the domain has from then on."""
+    def gather(self, domain: Domain, kinds: Mapping[str, str]) -> DomainRuns:
+        """Run the domain's structures, and add learned conditions to the domain if many runs are refused."""
         for _ in range(3):
-            evidence = Evidence(domain, kinds)
+            evidence = DomainRuns(domain, kinds)
             relation = domain.relation("")
             never = None
             for structure in range(STRUCTURES):
@@ -122,7 +128,7 @@ class Experiments:
 
     def some(
         self,
-        evidence: Evidence,
+        evidence: DomainRuns,
         relation: Relation,
         structure: int,
         wanted: int,
@@ -130,7 +136,11 @@ class Experiments:
         attempts: int,
         sizes: Sequence[int] = SIZES,
     ) -> int:
-        """Up to ``wanted`` successful runs of one structure; -1 if the domain has no such structure."""
+        """Record up to ``wanted`` successful runs of one structure.
+
+        Returns:
+            The number of successful runs, or -1 if the domain has no such structure.
+        """
         done = missed = 0
         for _ in range(attempts):
             if done >= wanted:
@@ -149,8 +159,8 @@ class Experiments:
                 evidence.refused.append(self.observation(values, ()))
         return done
 
-    def conditions(self, evidence: Evidence) -> list[str]:
-        """Conditions that tell what ran from what was refused; each is tried to be broken before it is believed."""
+    def conditions(self, evidence: DomainRuns) -> list[str]:
+        """Return conditions that separate runs from refusals, without those that a counterexample breaks."""
         found = learn(evidence.domain, self.signature, evidence.observations, evidence.refused)
         kept = []
         for number, condition in enumerate(found):
@@ -165,14 +175,14 @@ class Experiments:
                 kept.append(condition)
         return kept
 
-    def record(self, evidence: Evidence, values: dict[str, Any], outputs: tuple[Any, ...]) -> None:
+    def record(self, evidence: DomainRuns, values: dict[str, Any], outputs: tuple[Any, ...]) -> None:
         """Add a run to the evidence."""
         evidence.values.append(values)
         evidence.outputs.append(outputs)
         evidence.observations.append(self.observation(values, outputs))
 
     def observation(self, values: Mapping[str, Any], outputs: tuple[Any, ...]) -> Observation:
-        """What of a call a relation speaks of: shapes, attrs, and the shapes returned."""
+        """Describe a call as a relation sees it: input shapes, attrs, and output shapes."""
         shapes = {t.name: shapes_of(values[t.name]) for t in self.signature.tensors}
         attrs = {a.name: values[a.name] for a in self.signature.attrs}
         return Observation(shapes, attrs, tuple(shapes_of(o) for o in outputs))

@@ -1,4 +1,4 @@
-"""What a relation promises of a call, beside what the kernel returned."""
+"""Comparison of a relation's promise for a call with the outputs of the kernel."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 import torch
 
-from ascend_graph.dispatch.meta import TORCH
+from ascend_graph.dispatch.meta_dtypes import TORCH
+from ascend_graph.inference.domains import OperatorSignature
 from ascend_graph.inference.running import Returned
 from ascend_graph.shapes import Relation, RelationError, ShapeError
-from ascend_graph.shapes.domains import Signature
 
 
-def refusal(relation: Relation, signature: Signature, values: Mapping[str, Any]) -> str:
-    """Why a relation refuses the inputs of a run, or an empty text."""
+def refusal(relation: Relation, signature: OperatorSignature, values: Mapping[str, Any]) -> str:
+    """Return the reason for which a relation refuses the inputs of a run, or an empty text."""
     try:
         _promised(relation, signature, values)
     except (ShapeError, RelationError) as error:
@@ -22,8 +22,10 @@ def refusal(relation: Relation, signature: Signature, values: Mapping[str, Any])
     return ""
 
 
-def compare_run(relation: Relation, signature: Signature, values: Mapping[str, Any], outputs: Sequence[Any]) -> str:
-    """How a relation differs from one run, or an empty text."""
+def compare_run(
+    relation: Relation, signature: OperatorSignature, values: Mapping[str, Any], outputs: Sequence[Any]
+) -> str:
+    """Describe the difference between a relation and one run, or return an empty text."""
     try:
         promised = _promised(relation, signature, values)
     except (ShapeError, RelationError) as error:
@@ -37,7 +39,7 @@ def compare_run(relation: Relation, signature: Signature, values: Mapping[str, A
 
 
 def valid(relation: Relation, shapes: Mapping[str, Any], attrs: Mapping[str, Any]) -> bool:
-    """Whether shapes and attrs fit a relation; what dtypes it has is not asked."""
+    """Return whether shapes and attrs fit a relation; dtypes are not checked."""
     shapes = {n: shapes.get(n) for n in relation.inputs}
     dtypes = {
         n: None if s is None else ["float32"] * len(s) if isinstance(s, list) else "float32" for n, s in shapes.items()
@@ -49,7 +51,7 @@ def valid(relation: Relation, shapes: Mapping[str, Any], attrs: Mapping[str, Any
     return True
 
 
-def _promised(relation: Relation, signature: Signature, values: Mapping[str, Any]) -> list[Any]:
+def _promised(relation: Relation, signature: OperatorSignature, values: Mapping[str, Any]) -> list[Any]:
     names = relation.inputs
     shapes = {n: shapes_of(values[n]) for n in names if values.get(n) is not None}
     dtypes = {n: dtypes_of(values[n]) for n in names if values.get(n) is not None}
@@ -65,26 +67,26 @@ def _spec(output: Returned | None) -> tuple[tuple[int, ...], torch.dtype] | None
 
 
 def spec_of(value: Any) -> Any:
-    """What of an argument tells calls apart."""
+    """Return the part of an argument that tells calls apart: shape, dtype and strides, or the value."""
     if isinstance(value, list) and value and isinstance(value[0], torch.Tensor):
         return [spec_of(item) for item in value]
     return (tuple(value.shape), value.dtype, value.stride()) if isinstance(value, torch.Tensor) else value
 
 
 def shapes_of(value: Any) -> Any:
-    """The shape of a tensor, or the shapes of a list of them; ``None`` of none."""
+    """Return the shape of a tensor, the shapes of a list of tensors, or ``None`` for an absent one."""
     if value is None:
         return None
     return [tuple(t.shape) for t in value] if isinstance(value, list) else tuple(value.shape)
 
 
 def dtypes_of(value: Any) -> Any:
-    """The dtype of a tensor, or the dtypes of a list of them."""
+    """Return the dtype of a tensor, or the dtypes of a list of tensors."""
     return [t.dtype for t in value] if isinstance(value, list) else value.dtype
 
 
 def flat(shapes: Iterable[Any]) -> Iterator[tuple[int, ...]]:
-    """All shapes, those in lists too."""
+    """Yield all shapes, including those in lists."""
     for shape in shapes:
         if isinstance(shape, list):
             yield from shape
@@ -93,19 +95,19 @@ def flat(shapes: Iterable[Any]) -> Iterator[tuple[int, ...]]:
 
 
 def contiguous(shape: Sequence[int]) -> tuple[int, ...]:
-    """The strides of a contiguous tensor of a shape."""
+    """Return the strides of a contiguous tensor of this shape."""
     return tuple(torch.empty(tuple(shape), device="meta").stride())
 
 
 def same_strides(output: Returned, strides: Sequence[int]) -> bool:
-    """Equal where it matters: the stride of a dimension of size 1 means nothing, nor do any of an empty tensor."""
+    """Return whether the strides are equal, ignoring dimensions of size 1 and empty tensors."""
     return 0 in output.shape or all(
         a == b for a, b, size in zip(output.strides, strides, output.shape, strict=True) if size != 1
     )
 
 
 def is_like(output: Returned, source: torch.Tensor) -> bool:
-    """Whether an output has the shape of an input, and the strides that ``torch.empty_like`` gives."""
+    """Return whether an output has the shape of an input, and the strides that ``torch.empty_like`` gives."""
     if output.shape != tuple(source.shape):
         return False
     meta = torch.empty_strided(source.shape, source.stride(), device="meta")
@@ -113,5 +115,5 @@ def is_like(output: Returned, source: torch.Tensor) -> bool:
 
 
 def listed(value: Any) -> list[Any]:
-    """A list as it is, another value as a list of one."""
+    """Return a list as it is, and another value as a list of one."""
     return value if isinstance(value, list) else [value]

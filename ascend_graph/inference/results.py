@@ -1,4 +1,4 @@
-"""What a search returns: the relation found, the evidence for it, and why there is none."""
+"""Results of a search: the relation found with the evidence for it, or the error."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from ascend_graph.shapes import Relation
 
 
 class InferenceError(AscendGraphError):
-    """No relation was found by running; the message has the table of what was tried and the line to write instead."""
+    """Error of a search without a relation; the message has the table of domains tried and the line to write."""
 
 
 class NarrowRelationWarning(UserWarning):
-    """A relation found by running refuses shapes that the kernel takes; the text has an example of them."""
+    """Warning that a relation found by running refuses shapes that the kernel takes; the text has an example."""
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
-    """One row of the table: a domain, how many runs it had, and what came of it."""
+class DomainTrial:
+    """Row of the table: a domain, its number of runs and the outcome."""
 
     domain: str
     runs: int
@@ -27,18 +27,18 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Inferred:
-    """A relation found by running, and the evidence for it."""
+    """Relation found by running, and the evidence for it."""
 
     relation: Relation
     runs: int
-    trials: tuple[Trial, ...] = ()
-    #: An input that the kernel runs on and the relation refuses, if one was met.
+    trials: tuple[DomainTrial, ...] = ()
+    #: Message about an input that the kernel takes and the relation refuses, if there was one.
     narrower: str = ""
-    #: Whether that is so for shapes of tensors with dimensions, whatever the attrs are.
+    #: True if such an input has only tensors with dimensions and elements, and its shapes alone fall outside.
     narrow: bool = False
-    #: Outputs whose strides the relation does not say, or that are an input at times.
+    #: Notes on outputs whose strides the relation leaves open, or that alias an input at times.
     strides: tuple[str, ...] = ()
-    #: How many numbers of dimensions were met with which this is so.
+    #: Number of rank combinations with such an input.
     refused: int = 0
 
     def __str__(self) -> str:

@@ -1,8 +1,8 @@
-"""Running an eager kernel that nobody vouches for: with a time limit, and where possible in a process of its own.
+"""Execution of an untrusted eager kernel: with a time limit, and if possible in a process of its own.
 
-A kernel that is called with inputs it does not expect may raise, hang, or write over memory. A child process survives
-the last two; it is a fork of this one, so that whatever operators were registered here exist there too. A device that is
-in use cannot be taken into a fork: its kernels run on a thread of this process, where a crash takes the process along.
+A kernel called with inputs that it does not expect may raise, hang, or write over memory. A child process survives the
+last two. It is a fork of this process, so every operator registered here exists there too. A device in use cannot be
+taken into a fork: its kernels run on a thread of this process, and a crash there ends the process.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import multiprocessing.connection
 import os
 import pickle
 import queue
+import re
 import signal
 import threading
 import warnings
@@ -27,44 +28,60 @@ import torch
 
 from ascend_graph.errors import AscendGraphError
 
-#: Seconds a child process has to show that torch works in it.
+#: Time limit for a child process to show that torch works in it, in seconds.
 START_LIMIT = 10.0
 
 
 class KernelError(AscendGraphError):
-    """A kernel did something that no operator may do: it hung, crashed, or returned what its schema does not say."""
+    """Error of a kernel that hung, crashed, or returned outputs that its schema does not declare."""
 
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """What is kept of a tensor that a kernel returned."""
+    """Description of a tensor that a kernel returned."""
 
     shape: tuple[int, ...]
     dtype: torch.dtype
     strides: tuple[int, ...]
-    #: The input whose memory it has, though the schema does not say so.
+    #: Input whose memory it shares although the schema does not declare it.
     alias: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What one call gave: per output a :class:`Returned`, a list of them, or ``None``; or the exception's text."""
+    """Result of one call: per output a :class:`Returned`, a list of them, or ``None``; or the exception's text."""
 
     outputs: tuple[Any, ...] = ()
     error: str = ""
 
 
+class Caller(Protocol):
+    """Source of the runs of one operator: its kernel, or a function that says what the kernel would return."""
+
+    runs: int
+    last_error: str
+    #: True if the outputs of a run have the strides of the kernel's outputs.
+    has_strides: bool
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The arguments of a call, in order."""
+
+    def call(self, values: Mapping[str, Any]) -> Run:
+        """Run the operator with arguments by name, and return an exception that it raises as a result."""
+
+
 class Runner:
-    """Calls one kernel again and again; a context manager.
+    """Context manager that calls one kernel repeatedly.
 
     Args:
         kernel: The eager kernel, called with the schema's arguments.
         schema: Its schema.
-        device: Where the tensors of a call are put.
-        limit: Seconds that one run may take.
-        given: The calls to come, by argument; their tensors stay where they are.
+        device: The device of a call's tensors.
+        limit: The time limit of one run, in seconds.
+        given: The calls to come, by argument; their tensors stay on their devices.
 
-    A call raises :class:`KernelError` where the kernel hung, crashed, or broke its schema.
+    A call raises :class:`KernelError` if the kernel hangs, crashes, or breaks its schema.
     """
 
     def __init__(
@@ -79,6 +96,7 @@ class Runner:
         self.schema, self.limit = schema, limit
         self.runs = 0
         self.last_error = ""
+        self.has_strides = True
         self._devices = {torch.device(device), *(t.device for call in given or () for t in _tensors(call.values()))}
         self._kernel = _Kernel(kernel, schema, torch.device(device) if given is None else None)
         self._worker: _Worker | None = None
@@ -92,12 +110,12 @@ class Runner:
             self._worker.close()
 
     @property
-    def isolated(self) -> bool:
-        """Whether the kernel runs in a process of its own."""
-        return isinstance(self._worker, _Child)
+    def names(self) -> Sequence[str]:
+        """The arguments of the schema, in order."""
+        return [a.name for a in self.schema.arguments]
 
     def call(self, values: Mapping[str, Any]) -> Run:
-        """Run the kernel with arguments by name; an exception it raises is a result."""
+        """Run the kernel with arguments by name, and return an exception that it raises as a result."""
         assert self._worker is not None
         shapes = {k: tuple(v.shape) for k, v in values.items() if isinstance(v, torch.Tensor)}
         try:
@@ -114,7 +132,7 @@ class Runner:
 
 
 class _CrashedError(Exception):
-    """The process that ran the kernel is gone."""
+    """Error of a process that ended while it ran the kernel."""
 
 
 # ------------------------------------------------------------------------------------------------------------- one call
@@ -122,24 +140,38 @@ class _CrashedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Kernel:
-    """A kernel and what its schema says of its results."""
+    """Kernel with its schema, by which its results are checked."""
 
     function: Callable[..., Any]
     schema: torch.FunctionSchema
-    #: Where the tensors of a call are put; ``None`` leaves them where they are.
+    #: Device of a call's tensors; ``None`` leaves them on theirs.
     device: torch.device | None
 
     def run(self, values: Mapping[str, Any]) -> Run:
-        """Call the kernel and describe what it returned."""
+        """Call the kernel and describe its outputs."""
         values = {name: self.placed(value) for name, value in values.items()}
         args = [values[a.name] for a in self.schema.arguments if not a.kwarg_only]
         kwargs = {a.name: values[a.name] for a in self.schema.arguments if a.kwarg_only}
+        read = [a.name for a in self.schema.arguments if a.alias_info is None or not a.alias_info.is_write]
+        before = {name: list(map(_bytes, _tensors([values[name]]))) for name in read}
         try:
             with torch.no_grad():
                 result = self.function(*args, **kwargs)
         except Exception as error:  # what a kernel raises says that the inputs are invalid
             return Run(error=f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
+        for name in read:
+            if any(map(_differ, before[name], map(_bytes, _tensors([values[name]])))):
+                raise KernelError(self.hidden_write(name))
         return Run(self.described(result, values))
+
+    def hidden_write(self, argument: str) -> str:
+        """Return the message that the kernel writes to an argument, with the schema that declares it."""
+        letter = next(c for c in "abcdefghijklmnopqrstuvwxyz" if f"({c}!)" not in str(self.schema))
+        written = re.sub(rf"\bTensor(?=[\[\]?]* {argument}\b)", f"Tensor({letter}!)", str(self.schema))
+        return (
+            f"{self.schema.name} writes to its argument {argument}, which its schema does not say: torch.compile may drop or "
+            f"reorder the call. Write: {written}"
+        )
 
     def placed(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
@@ -147,7 +179,7 @@ class _Kernel:
         return [self.placed(item) for item in value] if isinstance(value, list) else value
 
     def described(self, result: Any, values: Mapping[str, Any]) -> tuple[Any, ...]:
-        """The outputs, if they are as many and of the kinds that the schema says; whether they are inputs is told."""
+        """Describe the outputs, aliases of inputs included, and check their number and kinds against the schema."""
         lists = ["List[" in str(r.type) for r in self.schema.returns]
         several = isinstance(result, list | tuple) and lists != [True]
         outputs = tuple(result) if several else (result,)
@@ -183,7 +215,7 @@ class _Kernel:
 
 
 class _Worker(Protocol):
-    """Where a kernel runs. :meth:`call` raises ``TimeoutError``, ``_CrashedError`` or ``KernelError``."""
+    """Worker in which a kernel runs; :meth:`call` raises ``TimeoutError``, ``_CrashedError`` or ``KernelError``."""
 
     def call(self, values: dict[str, Any], limit: float) -> Run: ...
 
@@ -198,11 +230,20 @@ def _worker(kernel: _Kernel, devices: Iterable[torch.device]) -> _Worker:
 
 
 def _survives_fork(device: torch.device) -> bool:
-    """Whether a device works in a fork of this process: the CPU, or one that was not initialized yet."""
+    """Return whether a device works in a fork of this process: the CPU, or one that is not initialized yet."""
     if device.type == "cpu":
         return True
     initialized = getattr(torch.get_device_module(device), "is_initialized", None)
     return initialized is not None and not initialized()
+
+
+def _bytes(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a copy of a tensor's elements as bytes, so that NaN equals itself."""
+    return tensor.detach().cpu().clone(memory_format=torch.contiguous_format).reshape(-1).view(torch.uint8)
+
+
+def _differ(a: torch.Tensor, b: torch.Tensor) -> bool:
+    return not torch.equal(a, b)
 
 
 def _tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
@@ -214,7 +255,7 @@ def _tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
 
 
 class _Thread:
-    """Runs the kernel on a thread, so that one that hangs does not take the caller with it."""
+    """Worker on a thread, so that a kernel that hangs does not block the caller."""
 
     def __init__(self, kernel: _Kernel) -> None:
         self._kernel = kernel
@@ -244,14 +285,14 @@ class _Thread:
 
 
 class _Child:
-    """Runs the kernel in a forked process. Tensors travel as bytes: they are small, and sharing memory needs files."""
+    """Worker in a forked process. Tensors travel as bytes: they are small, and sharing memory needs files."""
 
     def __init__(self, kernel: _Kernel) -> None:
         context = multiprocessing.get_context("fork")
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(kernel, theirs, self._pipe), daemon=True)
         with warnings.catch_warnings():
-            # Python warns of forks beside threads, for locks these may hold; the first answer shows that none is missed.
+            # Python warns of forks while threads run, for locks these may hold; the first answer shows that none is missed.
             warnings.simplefilter("ignore", DeprecationWarning)
             self._process.start()
         theirs.close()
@@ -292,7 +333,7 @@ class _Child:
 
 
 def _serve(kernel: _Kernel, pipe: Any, parent: multiprocessing.connection.Connection) -> None:
-    """The child: answer calls until the pipe closes."""
+    """Answer calls in the child process until the pipe closes."""
     parent.close()
     faulthandler.disable()  # the parent reports a crash
     warnings.simplefilter("ignore")
@@ -319,7 +360,7 @@ def _received(pipe: Any) -> Iterator[Any]:
 
 
 class _Pickler(pickle.Pickler):
-    """Packs tensors of the CPU as bytes; torch's own way goes through files and shared memory."""
+    """Pickler of CPU tensors as bytes; torch's own way goes through files and shared memory."""
 
     def reducer_override(self, value: Any) -> Any:
         if not isinstance(value, torch.Tensor):
@@ -343,7 +384,7 @@ def _unpacked(
 
 
 def bind(schema: torch.FunctionSchema, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """A call's arguments by name, defaults filled in."""
+    """Return a call's arguments by name, with defaults filled in."""
     names = [a.name for a in schema.arguments]
     values = {a.name: a.default_value for a in schema.arguments if a.has_default_value()}
     return dict.fromkeys(names) | values | dict(zip(names, args, strict=False)) | dict(kwargs)

@@ -1,4 +1,4 @@
-"""The search for a relation: which domains of inputs are tried, in which order, and which relation is taken."""
+"""Search for a relation: the domains tried, their order, and the relation taken."""
 
 from __future__ import annotations
 
@@ -8,24 +8,27 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from ascend_graph.inference.calls import CallSampler
 from ascend_graph.inference.conclusion import Conclusions
+from ascend_graph.inference.domains import Domain, OperatorSignature, domains, restored
 from ascend_graph.inference.dtype_rules import dtype_holds
-from ascend_graph.inference.experiments import Evidence, Experiments
+from ascend_graph.inference.experiments import DomainRuns, Experiments
 from ascend_graph.inference.observed import valid
 from ascend_graph.inference.results import InferenceError, Inferred
-from ascend_graph.inference.running import Runner
-from ascend_graph.inference.survey import Survey
-from ascend_graph.shapes.domains import Domain, Signature, domains, restored
-from ascend_graph.shapes.solver import Solver, selectors
-from ascend_graph.shapes.templates import dtype_candidates
+from ascend_graph.inference.running import Caller
+from ascend_graph.inference.solver import Solver, selectors
+from ascend_graph.inference.survey import PatternSurvey
+from ascend_graph.inference.templates import dtype_candidates
 
 
 class Search:
-    """One search; :meth:`run` with random inputs, :meth:`from_samples` with inputs given."""
+    """Search for one operator: :meth:`run` with random inputs, :meth:`from_samples` with given ones."""
 
-    def __init__(self, signature: Signature, runner: Runner, rng: random.Random) -> None:
+    def __init__(
+        self, signature: OperatorSignature, runner: Caller, rng: random.Random, calls: CallSampler | None = None
+    ) -> None:
         self.signature = signature
-        self.experiments = Experiments(signature, runner, rng)
+        self.experiments = Experiments(signature, runner, rng, calls)
         self.calls = self.experiments.calls
         self.conclusions = Conclusions(self.experiments)
 
@@ -58,7 +61,7 @@ class Search:
         raise self.refusal()
 
     def widest(self, candidates: Sequence[tuple[int, Domain, Inferred]]) -> Inferred:
-        """The relation that refuses least of all that ran; of equals that with most dimensions."""
+        """Return the relation that refuses the fewest runs; among equals, the one with the most dimensions."""
         judged = [
             (limits, domain, self.conclusions.found(f.relation, domain, f.strides)) for limits, domain, f in candidates
         ]
@@ -72,11 +75,11 @@ class Search:
         return min(judged, key=grade)[2]
 
     def domains(self, kinds: Mapping[str, str]) -> Iterator[Domain]:
-        """What inputs may look like: first what a survey of them found, then the family of patterns that every operator gets."""
+        """Yield the domains to try: first those that a survey found, then the family that every operator gets."""
         family = {domain.form: domain for domain in reversed(domains(self.signature))}
         tried = set()
-        if Survey.fits(self.signature):
-            survey = Survey(self.signature, partial(self.experiments.probe, kinds), self.calls.rng)
+        if PatternSurvey.fits(self.signature):
+            survey = PatternSurvey(self.signature, partial(self.experiments.probe, kinds), self.calls.rng)
             for domain in survey.domains():
                 if domain.form not in tried and self.calls.readable(domain):
                     tried.add(domain.form)
@@ -88,7 +91,7 @@ class Search:
                 yield domain
 
     def from_samples(self, samples: Sequence[dict[str, Any]]) -> Inferred:
-        """The same with inputs that are given: the domains that fit them all, in the same order."""
+        """Search with given inputs: try the domains that fit them all, in the same order."""
         runs = []
         for values in samples:
             run = self.experiments.call(values)
@@ -98,7 +101,7 @@ class Search:
         if len({repr(self.experiments.observation(v, o)) for v, o in runs}) < 3:
             raise InferenceError(f"{len(runs)} sample(s) say too little: give at least three of different shapes")
         for domain in domains(self.signature):
-            evidence = Evidence(domain, {t.name: "float" for t in self.signature.required})
+            evidence = DomainRuns(domain, {t.name: "float" for t in self.signature.required})
             relation = domain.relation("")
             for values, outputs in runs:
                 seen = self.experiments.observation(values, outputs)
@@ -111,7 +114,7 @@ class Search:
                     return found
         raise self.refusal()
 
-    def conclude_samples(self, evidence: Evidence) -> Inferred | None:
+    def conclude_samples(self, evidence: DomainRuns) -> Inferred | None:
         solver = Solver(evidence.domain, self.signature)
         observations = evidence.observations
         explained = []
@@ -148,7 +151,7 @@ class Search:
         )
         inputs = ", ".join(f"{t.name}[…]" for t in self.signature.required)
         outputs = ", ".join(f"out{n}[…]" for n in range(len(self.signature.outputs)))
-        names = [a.name for a in self.experiments.runner.schema.arguments]
+        names = self.experiments.runner.names
         return InferenceError(
             f"no shape relation was found for {self.signature.name} by running it; tried:\n"
             + restored("\n".join(rows), names)

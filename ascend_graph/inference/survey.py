@@ -1,8 +1,8 @@
-"""Which inputs an operator takes, before any formula: probes that change one dimension at a time.
+"""Survey of the inputs that an operator takes, before any formula: probes that change one dimension at a time.
 
-For every number of dimensions that the tensors may have one call is looked for that runs; then its sizes are changed, alone and
-together. What changes alone is free, what only changes together is one dimension, what never changes is a constant or an attr.
-:mod:`ascend_graph.shapes.structures` makes patterns for any number of dimensions of it.
+For every combination of ranks, the survey searches for one call that runs. Then it changes the call's sizes, alone
+and together. A dimension that changes alone is free, and dimensions that only change together are one. A dimension that
+never changes is a constant or an attr. :mod:`ascend_graph.inference.structures` generalizes the result to any rank.
 """
 
 from __future__ import annotations
@@ -14,59 +14,60 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from ascend_graph.shapes.domains import AttrArgument, Domain, Signature, attr_value
-from ascend_graph.shapes.structures import SYMBOLS, Pattern, Ranks, Structure, patterns
-from ascend_graph.shapes.terms import terms_for
+from ascend_graph.inference.domains import AttrArgument, Domain, OperatorSignature, attr_value
+from ascend_graph.inference.structures import SYMBOLS, Ranks, ShapePattern, Structure, patterns
+from ascend_graph.inference.terms import terms_for
 
-#: Sizes that all dimensions have in a first call: those that most conditions on single sizes allow, and those of boxes.
+#: Sizes of all dimensions in a first call: values that most conditions on single sizes, and boxes, allow.
 BASES = (8, 4, 2, 16, 64, 3, 5, 128)
-#: How many dimensions a tensor has at most, by how many tensors there are.
+#: Highest rank of a tensor, by number of tensors.
 HIGHEST = {1: 5, 2: 5, 3: 4, 4: 4}
-#: How many structures are looked at closely, and how many calls a survey may make.
+#: Number of structures checked closely, and number of calls that a survey may make.
 CLOSE, CALLS = 16, 6000
-#: How many choices of attrs are tried with a structure that runs with none of the first, of so few structures; of more, three.
+#: Draws of attrs for a structure that runs with none of the first, if there are at most so many structures;
+#: with more structures, three.
 DRAWS, FEW = 16, 36
-#: Elements that a tensor may have.
+#: Highest number of elements of a tensor.
 LARGEST = 1 << 16
 
-#: One number of a call: of a tensor's dimension, or of an attr.
+#: One number of a call: a dimension of a tensor, or an attr.
 Slot = tuple[str, int]
-#: Runs a call with these shapes and attrs; says whether it ran.
+#: Function that runs a call with shapes and attrs, and returns whether it succeeded.
 Runs = Callable[[Mapping[str, tuple[int, ...]], Mapping[str, Any]], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """A call that ran."""
+    """Call that ran."""
 
     sizes: Mapping[Slot, int]
     attrs: Mapping[str, Any]
 
 
-class Survey:
-    """Finds the patterns of an operator's inputs; its tensors are all required ones, none of them a list."""
+class PatternSurvey:
+    """Survey of an operator's input patterns; its tensors are all required, none of them a list."""
 
-    def __init__(self, signature: Signature, runs: Runs, rng: random.Random) -> None:
+    def __init__(self, signature: OperatorSignature, runs: Runs, rng: random.Random) -> None:
         self.signature, self.runs, self.rng = signature, runs, rng
         self.names = [t.name for t in signature.required]
         self.highest = HIGHEST[len(self.names)]
         self.calls = 0
-        #: Attrs that calls ran with, the latest first.
+        #: Attrs of calls that ran, the latest first.
         self.good: list[dict[str, Any]] = []
-        #: The sizes that they ran with.
+        #: Sizes of those calls.
         self.bases: list[int] = []
         self.seeds: dict[Ranks, Seed] = {}
         self.failed: set[Ranks] = set()
-        #: The attr that names an axis of the tensors.
+        #: Attr that names an axis of the tensors, or "".
         self.axis = ""
 
     @classmethod
-    def fits(cls, signature: Signature) -> bool:
-        """Whether the operator is of the kind that is surveyed."""
+    def fits(cls, signature: OperatorSignature) -> bool:
+        """Return whether a survey supports the operator: few enough required tensors, none of them a list."""
         return len(signature.required) in HIGHEST and not any(t.is_list for t in signature.required)
 
     def domains(self) -> list[Domain]:
-        """What its inputs may look like, the likeliest first."""
+        """Survey the operator and return the domains that its inputs suggest, the likeliest first."""
         ranks = [r for r in itertools.product(range(self.highest + 1), repeat=len(self.names)) if sum(r) <= 13]
         ranks.sort(key=lambda r: (sum(r), r))
         # One size for all first; where hardly anything runs, several. Every structure is tried with few attrs before one is with many.
@@ -92,7 +93,7 @@ class Survey:
         found = patterns(close, set(self.seeds), self.failed, self.highest)
         return list(self.written(found[:8]))
 
-    def written(self, found: list[Pattern]) -> Iterator[Domain]:
+    def written(self, found: list[ShapePattern]) -> Iterator[Domain]:
         for pattern in found:
             if self.axis:
                 text = pattern.text(self.names, self.axis)
@@ -119,7 +120,7 @@ class Survey:
         return self.runs(shapes, given)
 
     def look(self, structure: Ranks, base: int, draws: int) -> None:
-        """Look for a first call of a structure that has none."""
+        """Search for a first call of a structure that has none."""
         if structure in self.seeds or self.calls > CALLS // 2:
             return
         seed = self.seed(structure, base, draws)
@@ -130,9 +131,9 @@ class Survey:
             self.failed.discard(structure)
 
     def seed(self, ranks: Ranks, base: int, draws: int) -> Seed | None:
-        """A call with tensors of so many dimensions, all of the size ``base``, or of several where that is 0.
+        """Return a call that runs with tensors of these ranks, or None.
 
-        Attrs that did before are tried first, then ``draws`` others.
+        All sizes are ``base``, or random ones if it is 0. Attrs of earlier calls come first, then ``draws`` others.
         """
         slots = [(name, axis) for name, rank in zip(self.names, ranks, strict=True) for axis in range(rank)]
         for attrs in [*self.good[:2], *(self.attrs(base or 8) for _ in range(draws))]:
@@ -155,7 +156,7 @@ class Survey:
         return attr_value(attr, self.rng, length)
 
     def find_axis(self) -> None:
-        """The int attr, if any, that takes the axes of the first tensor and no other number."""
+        """Find the int attr, if any, that takes the axes of the first tensor and no other number."""
         if not self.names:
             return
         for attr in self.signature.attrs:
@@ -183,7 +184,10 @@ class Survey:
                     self.seeds[ranks] = Seed(seed.sizes, attrs)
 
     def raise_attrs(self) -> None:
-        """Calls with a larger attr where all have 1, which ties nothing: a block, a factor, a number of groups."""
+        """Find calls with a larger value of attrs that are 1 everywhere, for 1 shows no tie.
+
+        Such an attr is a block, a factor, or a number of groups.
+        """
         for attr in self.signature.attrs:
             if (
                 attr.kind != "int"
@@ -202,7 +206,7 @@ class Survey:
                         break
 
     def close(self) -> list[Ranks]:
-        """Which structures are looked at closely: small ones, and some larger ones."""
+        """Return the structures to check closely: small ones, and some larger ones."""
         ranks = sorted(self.seeds, key=lambda r: (sum(r), r))
         if len(ranks) <= CLOSE:
             return ranks
@@ -213,7 +217,7 @@ class Survey:
     # --------------------------------------------------------------------------------------------------- one structure
 
     def structure(self, ranks: Ranks, seed: Seed) -> Structure:
-        """What is tied in one structure."""
+        """Find the ties between the dimensions and attrs of one structure."""
         slots = list(seed.sizes)
         attrs = [
             (a.name, 0)
@@ -264,7 +268,7 @@ class Survey:
         return all(sizes[s] != start[s] and sizes[s] > 1 for s in slots) and self.ran(sizes, seed.attrs)
 
     def together(self, start: Mapping[Slot, int], slot: Slot, others: list[Slot], seed: Seed) -> list[Slot] | None:
-        """The fewest dimensions that change together with this one."""
+        """Return the fewest dimensions that change together with this one, itself included, or None."""
         rest = [s for s in others if s != slot]
         for count in (1, 2):
             for chosen in itertools.combinations(rest, count):
@@ -288,9 +292,9 @@ class Survey:
         return None
 
     def factor(self, start: Mapping[Slot, int], slot: Slot, symbol: str, items: dict[Slot, str], seed: Seed) -> bool:
-        """Whether dimensions that were taken for a constant times another one are this one times the other; their items then say so.
+        """Return whether dimensions taken for a constant times another are this dimension times the other.
 
-        What runs on the way and is none shows that a pattern with this constant is narrower than the operator.
+        If so, their items are rewritten. A pattern with this constant would be narrower than the operator.
         """
         for item in dict.fromkeys(items.values()):
             times, _, rest = item.partition(" * ")
@@ -306,7 +310,7 @@ class Survey:
     def depends(
         self, start: Mapping[Slot, int], slot: Slot, items: Mapping[Slot, str], attrs: list[Slot], seed: Seed
     ) -> str:
-        """The size of a dimension that follows from a free one and the attrs, as a term; empty if it is none."""
+        """Return a dimension's size as a term of a free dimension and the attrs, or an empty text."""
         for other, symbol in items.items():
             if not symbol.startswith("#") or not self.changed(start, (slot, other), CHANGES[0], seed):
                 continue

@@ -1,4 +1,7 @@
-"""REG_OP text → immutable prototypes, and the catalog of those a process knows. Pure Python: no torch, no compiler."""
+"""Parser from REG_OP text to immutable prototypes, and the process's catalog of them.
+
+Pure Python: no torch, no compiler.
+"""
 
 from ascend_graph.prototypes.catalog import (
     Catalog,

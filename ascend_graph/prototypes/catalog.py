@@ -1,4 +1,4 @@
-"""The prototypes a process knows, and the place each came from."""
+"""Catalog of the prototypes that a process knows, with the origin of each."""
 
 from __future__ import annotations
 
@@ -15,12 +15,20 @@ from ascend_graph.prototypes.loading import is_text, prototype_files, read_all, 
 from ascend_graph.prototypes.model import OpPrototype
 from ascend_graph.prototypes.parser import ParseResult
 from ascend_graph.sources.diagnostics import Diagnostic, Severity
-from ascend_graph.sources.installed import existing, named_packages, named_places, opp_roots, vendor_packages
+from ascend_graph.sources.installed import (
+    existing,
+    inside,
+    modified,
+    named_packages,
+    named_places,
+    opp_roots,
+    vendor_packages,
+)
 from ascend_graph.sources.reading import HEADER_SUFFIXES
 
 
 class PrototypeSyntaxError(AscendGraphError):
-    """Prototype text of which nothing could be used; ``diagnostics`` says what is wrong where."""
+    """Prototype text without anything usable; ``diagnostics`` lists what is wrong and where."""
 
     def __init__(self, message: str, diagnostics: tuple[Diagnostic, ...]) -> None:
         super().__init__(message)
@@ -28,32 +36,32 @@ class PrototypeSyntaxError(AscendGraphError):
 
 
 class UnknownPrototypeError(AscendGraphError, LookupError):
-    """No prototype of that name was loaded or is installed."""
+    """Unknown op type: no such prototype is loaded or installed."""
 
 
 class PrototypeWarning(UserWarning):
-    """Part of an explicitly loaded source was lost, or it replaces a different definition."""
+    """Warning about an explicitly loaded source: part was lost, or it replaces a different definition."""
 
 
 def package_directories(environment: Mapping[str, str] | None = None) -> tuple[Path, ...]:
-    """The op_proto/inc directories of the installed operator packages, in the order CANN searches them.
+    """Return the op_proto/inc directories of installed operator packages, in CANN's search order.
 
-    First each path of ASCEND_CUSTOM_OPP_PATH; then below ASCEND_OPP_PATH (or ASCEND_HOME_PATH/opp where that is not
-    set) the vendors in the order of ``load_priority`` in vendors/config.ini, or by name where there is no such file;
-    then the built-in operators.
+    The paths of ASCEND_CUSTOM_OPP_PATH come first. Then, under ASCEND_OPP_PATH and ASCEND_HOME_PATH/opp, come the
+    vendors in the order of ``load_priority`` in vendors/config.ini (or by name without that file), and the built-in
+    operators.
     """
-    packages = list(named_packages(environment))
+    packages = named_packages(environment)
     for root in opp_roots(environment):
-        packages += [*vendor_packages(root), root / "built-in"]
-    return existing([package / "op_proto" / "inc" for package in packages])
+        packages = (*packages, *vendor_packages(root), *inside((root,), "built-in"))
+    return existing(inside(packages, "op_proto", "inc"))
 
 
 class Catalog:
     """Prototypes by op type. All methods may be called from any thread.
 
-    Two definitions of one op that are equal count as one. Of different ones, this is the rule: a definition loaded
-    explicitly wins over one from an installed package, a later load over an earlier one; within one load, and among
-    installed packages, the first wins, as it does in CANN. Every such choice is in ``diagnostics``.
+    Equal definitions of one op count as one. Among different ones, an explicitly loaded definition wins over one from
+    an installed package, and a later load over an earlier one. Within one load, and among installed packages, the first
+    wins, as in CANN. Every such choice is in ``diagnostics``.
     """
 
     def __init__(self) -> None:
@@ -72,8 +80,8 @@ class Catalog:
             SourceError: the path cannot be read.
             PrototypeSyntaxError: nothing could be used, or ``strict`` and anything was wrong. Nothing was added then.
 
-        Where some ops could be used and some not, those are added and a ``PrototypeWarning`` tells of the others; another
-        tells of a source that defines none.
+        If only some ops are usable, those are added and a ``PrototypeWarning`` reports the others. A source without any
+        op also gives a warning.
         """
         result = read_prototypes(source)
         errors = result.errors
@@ -96,10 +104,10 @@ class Catalog:
         return ParseResult(result.prototypes, (*result.diagnostics, *conflicts))
 
     def find(self, op_type: str) -> OpPrototype:
-        """The prototype of an op.
+        """Return the prototype of an op.
 
-        Installed packages are read on the first lookup that no loaded prototype answers, and again when the
-        environment names others.
+        Installed packages are read when a lookup first finds no loaded prototype, and again when the environment names
+        other packages.
 
         Raises:
             UnknownPrototypeError: no such prototype; the message names those with a similar name.
@@ -114,22 +122,22 @@ class Catalog:
             return found
 
     def installed(self, op_type: str) -> OpPrototype | None:
-        """The definition that CANN takes for an op, whatever is loaded: that of the first installed package that has one.
+        """Return CANN's own definition of an op, from the first installed package that has one, or None.
 
-        Only the headers that mention the op are read, unless all were before: CANN's have thousands of definitions.
+        Loaded prototypes do not matter.
+
+        Only headers that mention the op are read, unless all were read before: CANN's have thousands of definitions.
         """
         with self._lock:
             directories = package_directories()
             if directories == self._installed_from:
                 return self._installed.get(op_type)
-            mentioned = re.compile(rb"\bREG_OP\s*\(\s*" + re.escape(op_type.encode()) + rb"\s*\)")
             for directory in directories:
-                for path in prototype_files(directory):
-                    if _mentions(path, mentioned):
-                        known = _read(path, path.stat().st_mtime_ns).prototypes
-                        found = next((prototype for prototype in known if prototype.op_type == op_type), None)
-                        if found is not None:
-                            return found
+                for path in _mentions(directory, modified(directory)).get(op_type, ()):
+                    known = _read(path, modified(path)).prototypes
+                    found = next((prototype for prototype in known if prototype.op_type == op_type), None)
+                    if found is not None:
+                        return found
             return None
 
     def __contains__(self, op_type: str) -> bool:
@@ -140,7 +148,7 @@ class Catalog:
             return op_type in self._installed
 
     def __iter__(self) -> Iterator[OpPrototype]:
-        """Every prototype, by name."""
+        """Iterate over all prototypes, sorted by op type."""
         with self._lock:
             self._discover()
             known = {**self._installed, **self._loaded}
@@ -153,12 +161,12 @@ class Catalog:
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """All remarks on what was read so far."""
+        """All diagnostics so far, of loaded sources and installed packages."""
         with self._lock:
             return (*self._load_diagnostics, *self._package_diagnostics)
 
     def clear(self) -> None:
-        """Forget everything; installed packages are read again when they are needed."""
+        """Forget everything; installed packages are read again when needed."""
         with self._lock:
             self._loaded.clear()
             self._installed.clear()
@@ -196,7 +204,7 @@ class Catalog:
         if close:
             return f"{message}; did you mean {' or '.join(map(repr, close))}?"
         if not known:
-            where = ", ".join(map(str, self._installed_from or ())) or "no operator package was found: none of "
+            where = ", ".join(map(str, self._installed_from or ())) or "no operator package was found: tried "
             if not self._installed_from:
                 where += "ASCEND_CUSTOM_OPP_PATH, ASCEND_OPP_PATH, ASCEND_HOME_PATH names one"
             message += f" ({where})"
@@ -205,16 +213,34 @@ class Catalog:
         return f'{message}. Load its header: load_prototypes("…/op_proto/{op_type}.h")'
 
 
-def _mentions(path: Path, what: re.Pattern[bytes]) -> bool:
-    try:
-        return what.search(path.read_bytes()) is not None
-    except OSError:
-        return False
+#: REG_OP with an op type, in the bytes of a header.
+_REG_OP = re.compile(rb"\bREG_OP\s*\(\s*(\w+)\s*\)")
+
+
+@lru_cache(maxsize=32)
+def _mentions(directory: Path, changed: int) -> Mapping[str, tuple[Path, ...]]:
+    """Return the installed headers by the op types that they mention; a modified directory is a new cache entry."""
+    found: dict[str, tuple[Path, ...]] = {}
+    for path in prototype_files(directory):
+        try:
+            text = path.read_bytes()
+        except OSError:
+            continue
+        for op_type in dict.fromkeys(_REG_OP.findall(text)):
+            found[op_type.decode()] = (*found.get(op_type.decode(), ()), path)
+    return found
+
+
+def installed_op_types() -> Iterator[tuple[str, Path]]:
+    """Yield the op types that headers of installed packages mention, with the directory of the header."""
+    for directory in package_directories():
+        for op_type in _mentions(directory, modified(directory)):
+            yield op_type, directory
 
 
 @lru_cache(maxsize=32)
 def _read(path: Path, changed: int) -> ParseResult:
-    """An installed header, as it was at a time."""
+    """Read an installed header; ``changed`` makes a modified file a new cache entry."""
     return read_all([path])
 
 
@@ -243,7 +269,7 @@ process_catalog = Catalog()
 
 
 def nothing_in(source: str | Path) -> str:
-    """That a source defines no op, and what was looked for in it."""
+    """Return the message that a source defines no op, with what the search covered."""
     if isinstance(source, str) and is_text(source):
         return "the text defines no op: it has no REG_OP(…)"
     path = Path(source)
@@ -258,8 +284,8 @@ def nothing_in(source: str | Path) -> str:
 def load_prototypes(source: str | Path, *, strict: bool = False) -> ParseResult:
     """Add the prototypes of a header, a directory or a text to this process's catalog.
 
-    A string is text when it has several lines or a ``REG_OP(``, otherwise a path. See ``Catalog`` for what happens
-    when an op is defined twice.
+    A string is text if it has several lines or a ``REG_OP(``, otherwise a path. ``Catalog`` describes the rule for an
+    op that is defined twice.
 
     >>> load_prototypes('''
     ... REG_OP(ReluCustom)
@@ -279,7 +305,7 @@ def load_prototypes(source: str | Path, *, strict: bool = False) -> ParseResult:
 
 
 def find_prototype(op_type: str) -> OpPrototype:
-    """The prototype of an op, loaded before or found in an installed operator package.
+    """Return the prototype of an op, loaded before or found in an installed operator package.
 
     >>> find_prototype("NoSuchOp")
     Traceback (most recent call last):

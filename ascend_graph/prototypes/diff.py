@@ -1,4 +1,4 @@
-"""What changed between two sets of prototypes, and whether callers of the raw ops break."""
+"""Differences between two sets of prototypes, with their effect on callers of the raw ops."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 
 from ascend_graph.prototypes.model import Attr, OpPrototype, Parameter, ParameterKind, Subgraph
 from ascend_graph.prototypes.writer import default_text
-from ascend_graph.sources.change import Change, Effect
+from ascend_graph.sources.change import Effect, SourceChange
 
-__all__ = ["Change", "Effect", "compare"]
+__all__ = ["Effect", "SourceChange", "compare"]
 
 
-def compare(old: Iterable[OpPrototype], new: Iterable[OpPrototype]) -> list[Change]:
-    """The changes from ``old`` to ``new``, by op type; of several definitions of an op the first counts.
+def compare(old: Iterable[OpPrototype], new: Iterable[OpPrototype]) -> list[SourceChange]:
+    """Return the changes from ``old`` to ``new``, sorted by op type; the first definition of an op counts.
 
     >>> from ascend_graph.prototypes import parse_text
     >>> old = parse_text("REG_OP(A).INPUT(x, TensorType({DT_FLOAT})).OP_END_FACTORY_REG(A)").prototypes
@@ -21,14 +21,16 @@ def compare(old: Iterable[OpPrototype], new: Iterable[OpPrototype]) -> list[Chan
     [('extends', 'attr n: Int = 1 is new')]
     """
     before, after = _by_name(old), _by_name(new)
-    changes: list[Change] = []
+    changes: list[SourceChange] = []
     for op_type in sorted(before.keys() | after.keys()):
         if op_type not in after:
-            changes.append(Change(op_type, Effect.BREAKS, "the op is gone"))
+            changes.append(SourceChange(op_type, Effect.BREAKS, "the op is gone"))
         elif op_type not in before:
-            changes.append(Change(op_type, Effect.EXTENDS, "the op is new"))
+            changes.append(SourceChange(op_type, Effect.EXTENDS, "the op is new"))
         elif before[op_type] != after[op_type]:
-            changes += (Change(op_type, effect, text) for effect, text in _changes(before[op_type], after[op_type]))
+            changes += (
+                SourceChange(op_type, effect, text) for effect, text in _changes(before[op_type], after[op_type])
+            )
     return changes
 
 

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 
 class DataType(enum.IntEnum):
-    """One member per ``ge::DataType``; the value is GE's number."""
+    """GE's data types, one member per ``ge::DataType``; the value is GE's number."""
 
     FLOAT = 0
     FLOAT16 = 1
@@ -53,7 +53,7 @@ class DataType(enum.IntEnum):
 
     @property
     def ge_name(self) -> str:
-        """The name in ``ge::DataType``.
+        """Name in ``ge::DataType``.
 
         >>> DataType.FLOAT8_E4M3FN.ge_name
         'DT_FLOAT8_E4M3FN'
@@ -61,11 +61,60 @@ class DataType(enum.IntEnum):
         return f"DT_{self.name}"
 
 
+_d = DataType
+#: Bits of an element; dtypes without a fixed element size are absent.
+BITS = MappingProxyType(
+    {_d.COMPLEX128: 128, _d.DUAL: 40}
+    | dict.fromkeys((_d.INT64, _d.UINT64, _d.DOUBLE, _d.COMPLEX64, _d.RESOURCE, _d.VARIANT), 64)
+    | dict.fromkeys((_d.FLOAT, _d.INT32, _d.UINT32, _d.QINT32, _d.COMPLEX32), 32)
+    | dict.fromkeys((_d.FLOAT16, _d.BF16, _d.INT16, _d.UINT16, _d.QINT16, _d.QUINT16), 16)
+    | dict.fromkeys((_d.INT8, _d.UINT8, _d.BOOL, _d.DUAL_SUB_INT8, _d.DUAL_SUB_UINT8, _d.QINT8, _d.QUINT8), 8)
+    | dict.fromkeys((_d.HIFLOAT8, _d.FLOAT8_E5M2, _d.FLOAT8_E4M3FN, _d.FLOAT8_E8M0), 8)
+    | dict.fromkeys((_d.FLOAT6_E3M2, _d.FLOAT6_E2M3), 6)
+    | dict.fromkeys((_d.INT4, _d.FLOAT4_E2M1, _d.FLOAT4_E1M2), 4)
+    | {_d.INT2: 2, _d.UINT2: 2, _d.UINT1: 1}
+)
+
+#: Names of torch dtypes by GE dtype, where torch has one with the same values.
+TORCH_NAMES = MappingProxyType(
+    {
+        _d.FLOAT: "float32",
+        _d.DOUBLE: "float64",
+        _d.BF16: "bfloat16",
+        _d.FLOAT8_E8M0: "float8_e8m0fnu",
+        _d.FLOAT4_E2M1: "float4_e2m1fn_x2",
+    }
+    | {
+        dtype: dtype.name.lower()
+        for dtype in (
+            *(_d.FLOAT16, _d.INT8, _d.INT16, _d.INT32, _d.INT64, _d.UINT8, _d.UINT16, _d.UINT32, _d.UINT64, _d.BOOL),
+            *(
+                _d.COMPLEX32,
+                _d.COMPLEX64,
+                _d.COMPLEX128,
+                _d.QINT8,
+                _d.QUINT8,
+                _d.QINT32,
+                _d.FLOAT8_E5M2,
+                _d.FLOAT8_E4M3FN,
+            ),
+        )
+    }
+)
+
+#: Dtypes that ACL's enumeration leaves out.
+_NOT_OF_ACL = frozenset(
+    (
+        *(_d.DUAL_SUB_INT8, _d.DUAL_SUB_UINT8, _d.QINT8, _d.QINT16, _d.QINT32, _d.QUINT8, _d.QUINT16, _d.RESOURCE),
+        *(_d.STRING_REF, _d.DUAL, _d.VARIANT, _d.UNDEFINED, _d.INT2, _d.UINT2),
+    )
+)
+
 #: ``DT_FLOAT16`` → ``DataType.FLOAT16``, for every member.
 DTYPE_BY_GE_NAME = MappingProxyType({dtype.ge_name: dtype for dtype in DataType})
 
-#: Names that real headers write for a dtype and that ``ge::DataType`` does not have. They are read as the dtype meant
-#: and always reported; a name that is not here is never guessed.
+#: Names that real headers use for a dtype but ``ge::DataType`` does not have. They are read as the intended dtype and
+#: always reported; a name that is not listed is never guessed.
 DTYPE_SYNONYMS = MappingProxyType(
     {
         "DT_FLOAT32": DataType.FLOAT,

@@ -1,4 +1,4 @@
-"""Prototypes as the JSON of the command line."""
+"""JSON form of prototypes, for the command line."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ascend_graph.prototypes.model import Attr, AttrValue, DataTypeSymbol, OpPro
 
 
 def prototype_as_json(prototype: OpPrototype) -> dict[str, Any]:
-    """One prototype.
+    """Return one prototype as JSON data.
 
-    dtypes are names of ``ge::DataType``, as is the default of a Type attr; floats that JSON cannot hold are the strings
-    ``"inf"``, ``"-inf"``, ``"nan"``; bytes are lists of integers. Keys that say nothing are left out, except for those
+    Dtypes, and the default of a Type attr, are names of ``ge::DataType``. Floats that JSON cannot hold are the strings
+    ``"inf"``, ``"-inf"`` and ``"nan"``; bytes are lists of integers. Empty keys are left out, except for those that
     every prototype has.
 
     >>> from ascend_graph.prototypes import parse_text
@@ -71,7 +71,7 @@ def _attr(attr: Attr) -> dict[str, Any]:
 
 
 def value_as_json(value: AttrValue) -> Any:
-    """A default as JSON has it."""
+    """Return the default of an attr as JSON data."""
     if isinstance(value, DataType):
         return value.ge_name
     if isinstance(value, tuple):

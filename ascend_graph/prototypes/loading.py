@@ -1,4 +1,4 @@
-"""Files, directories and texts → prototypes, whatever form the source has."""
+"""Loading of prototypes from files, directories and texts, whatever form the source has."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ascend_graph.sources.text import SourceText, read_source
 
 
 def is_text(source: str) -> bool:
-    """Whether a string is prototype text and not a path: it has several lines or a REG_OP call.
+    """Return whether a string is prototype text, not a path: it has several lines or a REG_OP call.
 
     >>> is_text("REG_OP(A).OP_END_FACTORY_REG(A)"), is_text("op_proto/add_custom.h")
     (True, False)
@@ -21,7 +21,7 @@ def is_text(source: str) -> bool:
 
 
 def read_file(path: Path) -> ParseResult:
-    """Read one file by the form it has."""
+    """Read one file according to its form."""
     source = read_source(path)
     if mentions_op_def(source.code):
         source.add_included(path)
@@ -29,7 +29,7 @@ def read_file(path: Path) -> ParseResult:
 
 
 def parse_any(source: SourceText, suffix: str) -> ParseResult:
-    """Read a source by the form it has: msOpGen JSON, OpDef classes, or REG_OP text."""
+    """Read a source according to its form: msOpGen JSON, OpDef classes, or REG_OP text."""
     if suffix == ".json":
         return parse_msopgen(source)
     if mentions_op_def(source.code):
@@ -40,7 +40,7 @@ def parse_any(source: SourceText, suffix: str) -> ParseResult:
 
 
 def is_prototype_file(path: Path) -> bool:
-    """Whether a file of a directory may hold prototypes: a header, or the source of OpDefs."""
+    """Return whether a file of a directory may hold prototypes: a header, or the source of OpDefs."""
     is_op_host = path.parent.name == "op_host" and path.name.endswith((".cpp", ".cc"))
     return path.name.endswith((*HEADER_SUFFIXES, "_def.cpp")) or is_op_host
 
@@ -54,9 +54,9 @@ _READER = Reader(
     lambda diagnostic: ParseResult(diagnostics=(diagnostic,)),
     "a header, a directory with headers, or REG_OP text",
 )
-#: Read a text, a file, or all of a directory; see :meth:`~ascend_graph.sources.reading.Reader.read`.
+#: Reader of a text, a file, or a whole directory; see :meth:`~ascend_graph.sources.reading.Reader.read`.
 read_prototypes = _READER.read
-#: Read several files; one that cannot be read is reported in the diagnostics.
+#: Reader of several files; one that cannot be read is reported in the diagnostics.
 read_all = _READER.read_all
-#: The headers and OpDef sources below a directory, in the order of their names.
+#: Iterator over the headers and OpDef sources under a directory, in name order.
 prototype_files = _READER.files

@@ -1,4 +1,4 @@
-"""A REG_OP prototype as an immutable value."""
+"""Immutable model of REG_OP prototypes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ascend_graph.prototypes.dtypes import DataType
 
 
 class ParameterKind(enum.Enum):
-    """How often an input or output occurs in one node."""
+    """Number of times an input or output occurs in one node: once, at most once, or any."""
 
     REQUIRED = "required"
     OPTIONAL = "optional"
@@ -17,7 +17,7 @@ class ParameterKind(enum.Enum):
 
 
 class PassedAs(enum.Enum):
-    """What an aclnn function takes for an input."""
+    """Form in which an aclnn function takes an input."""
 
     TENSOR = "tensor"
     #: The values, as an array of integers, floats or bools (``ValueDepend``).
@@ -32,20 +32,20 @@ class Parameter:
 
     name: str
     kind: ParameterKind = ParameterKind.REQUIRED
-    #: Allowed dtypes in the order of the source; empty when the source does not say or was not understood.
+    #: Allowed dtypes in the order of the source; empty if the source gives none or was not understood.
     dtypes: tuple[DataType, ...] = ()
     #: The type argument as the source writes it, e.g. ``TensorType({DT_FLOAT16, DT_FLOAT})``, without comments and
-    #: needless blanks. What it means is in the other fields: it takes no part in equality.
+    #: needless blanks. The other fields hold its meaning, so equality ignores it.
     type_text: str = field(default="", compare=False)
-    #: The DATATYPE symbol that ties this parameter to others, e.g. ``T``.
+    #: The DATATYPE symbol that this parameter shares with others, e.g. ``T``.
     symbol: str | None = None
     #: The symbols of ``Promote({"T1", "T2"})``, whose promoted dtype this parameter has.
     promote: tuple[str, ...] = ()
-    #: Whether the type is a ``ListTensorType``: the tensors of a dynamic parameter may differ in dtype.
+    #: True if the type is a ``ListTensorType``: the tensors of a dynamic parameter may differ in dtype.
     list_type: bool = False
-    #: The names in the type that nothing declares, in the order of the source.
+    #: The undeclared names in the type, in the order of the source.
     unknown_types: tuple[str, ...] = ()
-    #: What its aclnn function takes for it, as an OpDef says. REG_OP has no word for it.
+    #: The form in which its aclnn function takes it, from an OpDef. REG_OP cannot express it.
     passed_as: PassedAs = field(default=PassedAs.TENSOR, compare=False)
 
 
@@ -97,7 +97,7 @@ AttrValue = int | float | bool | str | bytes | DataType | tuple["AttrValue", ...
 
 @dataclass(frozen=True, slots=True)
 class Attr:
-    """One attr of a prototype. ``default`` has a meaning only where ``required`` is False."""
+    """One attr of a prototype. ``default`` has a meaning only if ``required`` is False."""
 
     name: str
     type: AttrType
@@ -105,7 +105,7 @@ class Attr:
     default: AttrValue = None
     #: The default as the source writes it, e.g. ``static_cast<float>(0.8)``.
     default_text: str = field(default="", compare=False)
-    #: False where the default in the source is no constant (a C++ variable, say); ``default`` is None then.
+    #: False if the default in the source is not a known constant (a C++ variable, say); ``default`` is then None.
     default_known: bool = True
 
 
@@ -113,8 +113,7 @@ class Attr:
 class OpPrototype:
     """One REG_OP. Inputs, attrs and outputs each keep the order of the source.
 
-    Two prototypes are equal when they declare the same op; the documentation and the place they came from do not
-    matter.
+    Prototypes are equal if they declare the same op; their documentation and source position do not matter.
     """
 
     op_type: str
@@ -129,7 +128,7 @@ class OpPrototype:
 
     @property
     def in_place(self) -> tuple[str, ...]:
-        """The names that are both an input and an output: GE writes the output over that input.
+        """Names that are both an input and an output: GE writes the output over that input.
 
         >>> from ascend_graph.prototypes import parse_text
         >>> parse_text('''
@@ -146,5 +145,5 @@ class OpPrototype:
 
     @property
     def place(self) -> str:
-        """``file:line`` of the definition, for messages."""
+        """Position of the definition as ``file:line``, for messages."""
         return f"{self.file or '<text>'}:{self.line}"

@@ -1,4 +1,4 @@
-"""The JSON that msOpGen makes operator projects of → prototypes.
+"""Parser of the JSON that describes operators for msOpGen.
 
 One object or a list of objects ``{"op": …, "input_desc": […], "output_desc": […], "attr": […]}``, as in the CANN
 documentation of msOpGen.
@@ -11,7 +11,8 @@ import re
 from typing import Any
 
 from ascend_graph.prototypes.dtypes import DTYPE_BY_GE_NAME, NAMED_SETS, DataType
-from ascend_graph.prototypes.literals import LiteralError, coerce, read_default
+from ascend_graph.prototypes.literal_values import LiteralError
+from ascend_graph.prototypes.literals import coerce, read_default
 from ascend_graph.prototypes.model import Attr, AttrType, AttrValue, OpPrototype, Parameter, ParameterKind
 from ascend_graph.prototypes.parser import ParseResult
 from ascend_graph.sources.constants import BOOL, DOUBLE, ConstantError, Number, integer_literal, unary
@@ -46,7 +47,7 @@ _ATTR_TYPES = {attr_type.value.lower(): attr_type for attr_type in AttrType} | {
 
 
 class _Invalid(Exception):  # noqa: N818 - never leaves this module
-    """What makes one op unusable."""
+    """A problem that makes one op unusable."""
 
 
 def parse_msopgen(source: SourceText) -> ParseResult:
@@ -66,7 +67,7 @@ def parse_msopgen(source: SourceText) -> ParseResult:
     try:
         data = json.loads(source.text)
     except json.JSONDecodeError as error:
-        source.report(Severity.ERROR, min(error.pos, len(source.text)), f"this is no JSON: {error.msg}")
+        source.report(Severity.ERROR, min(error.pos, len(source.text)), f"this is not JSON: {error.msg}")
         return ParseResult((), tuple(source.diagnostics))
     except (RecursionError, ValueError) as error:
         source.report(Severity.ERROR, 0, f"this JSON cannot be read: {error}")
@@ -81,13 +82,13 @@ def parse_msopgen(source: SourceText) -> ParseResult:
         except RecursionError:
             source.report(Severity.ERROR, offset, "this JSON is nested too deep for an operator")
         if source.full:
-            source.report(Severity.ERROR, offset, "too many problems: the rest was not read")
+            source.report(Severity.ERROR, offset, "too many problems: the rest was not read; fix these first")
             break
     return ParseResult(tuple(prototypes), tuple(source.diagnostics))
 
 
 class _Reader:
-    """The reading of one op."""
+    """Reader of one op."""
 
     def __init__(self, source: SourceText, offset: int) -> None:
         self.source = source
@@ -141,7 +142,7 @@ class _Reader:
                 dtypes.update(dict.fromkeys(known))
                 if not known:
                     unknown.append(str(name).strip())
-                    self.warn(f"type of {entry['name']}: {name!r} is no dtype that is known here")
+                    self.warn(f"type of {entry['name']}: {name!r} is not a dtype that is known here")
             found.append(Parameter(entry["name"], kind, tuple(dtypes), unknown_types=tuple(unknown)))
         return tuple(found)
 
@@ -170,7 +171,7 @@ class _Reader:
                 default = _default(attr_type, value)
                 found.append(Attr(name, attr_type, False, default, "" if value is None else str(value)))
             except LiteralError as error:
-                self.warn(f"attr {name}: the default {value!r} is no {attr_type.value} ({error})")
+                self.warn(f"attr {name}: the default {value!r} is not {attr_type.value} ({error})")
                 found.append(Attr(name, attr_type, False, None, str(value), False))
         return tuple(found)
 
@@ -197,7 +198,7 @@ def _default(attr_type: AttrType, value: Any) -> AttrValue:
 
 
 def _constant(value: Any) -> object:
-    """A JSON value as the C++ constant it stands for."""
+    """Return the C++ constant that a JSON value stands for."""
     if isinstance(value, list):
         return tuple(map(_constant, value))
     if isinstance(value, bool):

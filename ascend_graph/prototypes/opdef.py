@@ -1,7 +1,7 @@
-"""The ``OpDef`` classes of an operator project (op_host/*_def.cpp) → the prototypes that building it would give.
+"""Parser of an operator project's ``OpDef`` classes (op_host/*_def.cpp) into the prototypes that its build gives.
 
-Read are the calls on the class itself: ``this->Input("x").ParamType(REQUIRED).DataType({…})``, ``Output``, ``Attr``.
-What an ``OpAICoreConfig`` says for one chip, tiling and shape functions are no part of the prototype.
+It reads the calls on the class itself: ``this->Input("x").ParamType(REQUIRED).DataType({…})``, ``Output``, ``Attr``.
+The ``OpAICoreConfig`` of one chip, and tiling and shape functions, are not part of the prototype.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ascend_graph.prototypes.literals import LiteralError, read_default, unquote
+from ascend_graph.prototypes.literal_values import LiteralError, unquote
+from ascend_graph.prototypes.literals import read_default
 from ascend_graph.prototypes.model import Attr, AttrType, AttrValue, OpPrototype, Parameter, ParameterKind, PassedAs
 from ascend_graph.prototypes.parser import ParseResult
 from ascend_graph.prototypes.types import MAX_ARGUMENT, read_type
@@ -25,24 +26,25 @@ _BEGIN = re.compile(r'(?:\bthis\s*->\s*|(?<![\w.>:]))(Input|Output|Attr)\s*\(\s*
 _METHOD = re.compile(r"\s*\.\s*([A-Za-z_]\w*)\s*\(")
 _BRACKET = re.compile(r"""[(){}]|"[^"\\\n]*(?:\\.[^"\\\n]*)*"?|'(?:[^'\\\n]|\\.){1,64}'""", re.DOTALL)
 _NAME = re.compile(r"[A-Za-z_]\w*\Z")
-#: What makes the turns of a loop differ.
+#: Control flow that makes the iterations of a loop differ.
 _BRANCH = re.compile(r"\b(?:if|for|while|switch|break|continue|return|goto)\b|\?")
-#: Loops of a class that are looked at.
+#: Maximum number of loops that are checked in a class.
 MOST_LOOPS = 64
 #: A loop over names: its variable, and the list of them or the name of an array.
 _LOOP = re.compile(
     r"\bfor\s*\(\s*(?:const\s+)?(?:\w+\s*::\s*)?\w+(?:\s+const\b)?[\s*&]+([A-Za-z_]\w*)\s*:\s*(\w+|\{[^{}()]*\})\s*\)\s*\{"
 )
 _STRINGS = re.compile(r'\s*"[^"\\\n]*"\s*(?:,\s*"[^"\\\n]*"\s*)*,?\s*\Z')
-#: Vectors of dtypes that are made of another's elements, and of one dtype as often as wanted.
+#: Vectors of dtypes: a copy of another one's elements, and one dtype repeated.
 _VECTOR = r"(?:std\s*::\s*)?vector\s*<\s*(?:ge\s*::\s*)?DataType\s*>\s*"
 _ALL_OF = re.compile(_VECTOR + r"[({]\s*(\w+)\s*\.\s*c?begin\s*\(\s*\)\s*,\s*\1\s*\.\s*c?end\s*\(\s*\)\s*[)}]")
 _REPEATED = re.compile(_VECTOR + r"\(\s*(?:\{[^{}]*\}|\w+)(?:\s*\.\s*size\s*\(\s*\))?\s*,\s*((?:\w+\s*::\s*)*\w+)\s*\)")
 _MADE_OF = re.compile(_VECTOR + r"(?=[({])")
-#: What no list of dtypes has: members, template arguments, and calls of functions with arguments.
+#: Syntax of a computed list: members and template arguments.
 _COMPUTED = re.compile(r"\.\s*[A-Za-z_]|->|[\w>]\s*<")
 
-#: What is virtual comes from nowhere in a graph: a pass of the graph engine, or a hand-written function, gives it.
+#: Parameter kinds by their OpDef name. Nothing in a graph feeds a virtual one: a pass of the graph engine, or a
+#: hand-written function, supplies it.
 _KINDS = {**{kind.name: kind for kind in ParameterKind}, "VIRTUAL": ParameterKind.OPTIONAL}
 _PASSED_AS = {
     "ValueDepend": PassedAs.VALUES,
@@ -56,7 +58,7 @@ _ATTR_TYPES = {
 
 
 def mentions_op_def(code: str) -> bool:
-    """Whether a C++ source defines operators in this way."""
+    """Return whether a C++ source defines operators as OpDef classes."""
     return "OpDef" in code and _CLASS.search(code) is not None
 
 
@@ -86,7 +88,7 @@ def parse_op_defs(source: SourceText) -> ParseResult:
     limits = [match.start() for match in classes[1:]] + [len(source.code)]
     for match, limit in zip(classes, limits, strict=True):
         if source.full:
-            source.report(Severity.ERROR, match.start(), "too many problems: the rest was not read")
+            source.report(Severity.ERROR, match.start(), "too many problems: the rest was not read; fix these first")
             break
         reader = _ClassReader(source, match.group(1), match.start())
         end = _closing(source.code, match.end() - 1, limit)
@@ -104,7 +106,7 @@ def parse_op_defs(source: SourceText) -> ParseResult:
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """One method call of a chain, with its argument text and the offset of that."""
+    """One method call of a chain, with its argument text and the offset of that text."""
 
     method: str
     argument: str
@@ -113,7 +115,7 @@ class _Call:
 
 @dataclass(frozen=True, slots=True)
 class _Loop:
-    """A loop over names that are written down: where its body is, and what its variable is in turn."""
+    """A loop over listed names: the range of its body, and the values of its variable."""
 
     begin: int
     end: int
@@ -122,7 +124,7 @@ class _Loop:
 
 
 def _loops(code: str, start: int, end: int) -> Iterator[_Loop]:
-    """The loops over names, in the order of the source; no class has many."""
+    """Yield the loops over names in source order, up to ``MOST_LOOPS``."""
     for match in itertools.islice(_LOOP.finditer(code, start, end), MOST_LOOPS):
         listed = match.group(2)
         if listed.startswith("{"):
@@ -137,7 +139,7 @@ def _loops(code: str, start: int, end: int) -> Iterator[_Loop]:
 
 
 def _closing(code: str, opening: int, limit: int) -> int | None:
-    """The offset of the bracket that closes the one at ``opening``."""
+    """Return the offset of the bracket that closes the one at ``opening``, or None."""
     pair = {"(": "()", "{": "{}"}[code[opening]]
     depth = 0
     for match in _BRACKET.finditer(code, opening, limit):
@@ -152,12 +154,12 @@ def _closing(code: str, opening: int, limit: int) -> int | None:
 
 
 def _plain(text: str) -> str:
-    """The list of dtypes in a text that makes a vector of it."""
+    """Return the text with vector constructors reduced to the list of dtypes in them."""
     return _MADE_OF.sub("", _REPEATED.sub(r"\1", _ALL_OF.sub(r"\1", text)))
 
 
 class _ClassReader:
-    """The reading of one class."""
+    """Reader of one class."""
 
     def __init__(self, source: SourceText, op_type: str, begin: int) -> None:
         self.source = source
@@ -212,7 +214,7 @@ class _ClassReader:
         )
 
     def names(self, kind: str, match: re.Match[str], closing: int, loops: Sequence[_Loop]) -> tuple[str, ...]:
-        """What a call names: a string, or what a loop's variable is in turn; nothing where that is not known."""
+        """Return the names of a call: its string, or a loop variable's values; empty if unknown."""
         if match.group(2) is not None:
             return (unquote(match.group(2)).decode(errors="replace"),)
         argument = self.source.code[match.end(1) : closing].lstrip(" \t\n(").rstrip()
@@ -259,7 +261,7 @@ class _ClassReader:
                         call.offset + (problem_offset if text is call.argument else 0), f"type of {name}: {message}"
                     )
                 if facts.symbol is not None:
-                    self.warn(call.offset, f"type of {name}: {argument} is no list of dtypes that is known here")
+                    self.warn(call.offset, f"type of {name}: {argument} is not a list of dtypes that is known here")
                 unknown = tuple(unknown for unknown, _ in facts.unknown)
                 parameter = Parameter(name, kind, facts.dtypes, unknown_types=unknown)
             elif call.method == "Follow" and ("DTYPE" in argument or "FollowType" not in argument):
@@ -293,7 +295,7 @@ class _ClassReader:
                     known = False
                     self.warn(
                         call.offset + min(error.offset, len(call.argument)),
-                        f"attr {name}: the default {text[:60]} is no constant ({error})",
+                        f"attr {name}: the default {text[:60]} is not a constant ({error})",
                     )
         if attr_type is None:
             self.warn(offset, f"attr {name} has no type of {', '.join(_ATTR_TYPES)}; read as Int")

@@ -1,7 +1,7 @@
-"""REG_OP text → prototypes.
+"""Parser of REG_OP text.
 
-Only the shape of a definition is read here: the calls, their order and their arguments. What a type argument means is
-in ``types``, what a default means in ``literals``.
+This module reads only the form of a definition: the calls, their order and their arguments. ``types`` interprets type
+arguments, ``literals`` interprets defaults.
 
 Sources: the macros of the CANN header graph/operator_reg.h, and the headers that use them.
 """
@@ -14,7 +14,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ascend_graph.prototypes.literals import LiteralError, read_default
+from ascend_graph.prototypes.literal_values import LiteralError
+from ascend_graph.prototypes.literals import read_default
 from ascend_graph.prototypes.model import (
     Attr,
     AttrType,
@@ -32,14 +33,14 @@ from ascend_graph.sources.text import SourceText, read_source
 
 @dataclass(frozen=True, slots=True)
 class ParseResult:
-    """The prototypes of a source in its order, and the remarks on it."""
+    """The prototypes of a source in its order, and the diagnostics about it."""
 
     prototypes: tuple[OpPrototype, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
-        """The remarks that mean something was lost."""
+        """Diagnostics of severity ERROR: each means that something was lost."""
         return tuple(diagnostic for diagnostic in self.diagnostics if diagnostic.severity is Severity.ERROR)
 
 
@@ -53,9 +54,9 @@ _CALLS = (*_INPUTS, *_OUTPUTS, "ATTR", "REQUIRED_ATTR", "DATATYPE", *_GRAPHS, *_
 _ATTR_TYPES = {attr_type.value: attr_type for attr_type in AttrType} | {
     "AscendString": AttrType.STRING,
     "ListAscendString": AttrType.LIST_STRING,
-    "ListAcendString": AttrType.LIST_STRING,  # so spelled in graph/operator.h, beside the right spelling
+    "ListAcendString": AttrType.LIST_STRING,  # so spelled in graph/operator.h, next to the right spelling
 }
-#: C++ types written where the macro wants its own names; no compiler takes them, some headers carry them.
+#: C++ types in place of the macro's own names: some headers contain them, but no compiler accepts them.
 _FOREIGN_ATTR_TYPES = {
     "int": AttrType.INT,
     "int64_t": AttrType.INT,
@@ -82,7 +83,7 @@ _BLANKS = re.compile(r"\s+")
 
 
 class _SyntaxProblem(Exception):  # noqa: N818 - never leaves this module
-    """What stops the reading of one definition; ``offset`` is where."""
+    """A problem that stops the reading of one definition, at ``offset``."""
 
     def __init__(self, offset: int, message: str) -> None:
         super().__init__(message)
@@ -96,7 +97,7 @@ def parse_source(source: SourceText) -> ParseResult:
     prototypes: list[OpPrototype] = []
     for index, begin in enumerate(begins):
         if source.full:
-            source.report(Severity.ERROR, begin, "too many problems: the rest was not read")
+            source.report(Severity.ERROR, begin, "too many problems: the rest was not read; fix these first")
             break
         limit = begins[index + 1] if index + 1 < len(begins) else len(code)
         definition = _Definition(source, begin, limit)
@@ -111,8 +112,8 @@ def parse_source(source: SourceText) -> ParseResult:
 def parse_text(text: str, file: str = "") -> ParseResult:
     """Read every REG_OP of a text.
 
-    ``file`` is the name that diagnostics and prototypes carry. Nothing is raised for what the text contains: problems
-    are in ``ParseResult.diagnostics``.
+    ``file`` is the file name in diagnostics and prototypes. The contents of the text never raise: problems are in
+    ``ParseResult.diagnostics``.
 
     >>> result = parse_text('''
     ... REG_OP(AddCustom)
@@ -140,7 +141,7 @@ def parse_file(path: str | Path) -> ParseResult:
 
 
 class _Definition:
-    """The reading of one REG_OP … OP_END_FACTORY_REG."""
+    """Reader of one REG_OP … OP_END_FACTORY_REG."""
 
     def __init__(self, source: SourceText, begin: int, limit: int) -> None:
         self.source = source
@@ -153,7 +154,7 @@ class _Definition:
         self.attrs: dict[str, Attr] = {}
         self.symbols: dict[str, DataTypeSymbol] = {}
         self.graphs: list[Subgraph] = []
-        #: Where each type argument that is a lone name stands: whether that name is declared is known only at the end.
+        #: Name and offset of each type argument that is a lone name; only the end shows if the name is declared.
         self.lone_names: list[tuple[str, int]] = []
 
     def read(self) -> OpPrototype:
@@ -227,7 +228,7 @@ class _Definition:
         return position - 1
 
     def _leading_name(self, call: str, start: int, end: int) -> tuple[str, int]:
-        """The first argument, and the offset of the comma after it (or of the end)."""
+        """Return the first argument, and the offset of the comma after it (or of the end)."""
         match = _NAME.match(self.code, start, end)
         if match is None or (match.end() < end and self.code[match.end()] != ","):
             offset = _SPACE.match(self.code, start, end).end()  # type: ignore[union-attr]
@@ -266,7 +267,9 @@ class _Definition:
         if not text:
             raise self._problem(min(comma, end), f"REG_OP({self.op_type}): .{call}({name}, …) needs a type")
         if len(raw) > MAX_ARGUMENT:
-            self._warn(start, f"type of {name}: {len(raw):,} characters are no type; the limit is {MAX_ARGUMENT:,}")
+            self._warn(
+                start, f"type of {name}: {len(raw):,} characters are too many for a type; the limit is {MAX_ARGUMENT:,}"
+            )
             return "", TypeFacts()
         facts = read_type(raw)
         if facts.unknown or facts.symbol:
@@ -305,7 +308,7 @@ class _Definition:
                 raise self._problem(
                     type_offset, f"REG_OP({self.op_type}): attr {name} has the unknown type {type_name}; {hint}"
                 )
-            self._warn(type_offset, f"attr {name}: {type_name} is no attr type; read as {attr_type.value}")
+            self._warn(type_offset, f"attr {name}: {type_name} is not an attr type; read as {attr_type.value}")
         rest = match.end()
         if rest < end and self.code[rest] != ",":
             raise self._problem(rest, f"REG_OP({self.op_type}): a comma was expected after the type of attr {name}")
@@ -321,7 +324,9 @@ class _Definition:
         start = min(comma + 1, end)
         raw = self.code[start:end]
         if len(raw) > MAX_ARGUMENT:
-            self._warn(start, f"attr {name}: {len(raw):,} characters are no default; the limit is {MAX_ARGUMENT:,}")
+            self._warn(
+                start, f"attr {name}: {len(raw):,} characters are too many for a default; the limit is {MAX_ARGUMENT:,}"
+            )
             return None, "", False
         text = _BLANKS.sub(" ", raw.strip()) if '"' not in raw else raw.strip()
         if not text:
@@ -339,7 +344,7 @@ class _Definition:
         except LiteralError as error:
             offset = start + min(error.offset, len(raw))
             self._warn(
-                offset, f"attr {name}: the default {_shortened(text)} is no constant {attr_type.value} ({error})"
+                offset, f"attr {name}: the default {_shortened(text)} is not a constant {attr_type.value} ({error})"
             )
             return None, text, False
 
@@ -389,7 +394,7 @@ def _shortened(text: str) -> str:
 
 
 def merge_results(results: Iterable[ParseResult]) -> ParseResult:
-    """One result of several, in their order."""
+    """Merge several results into one, in order."""
     prototypes: list[OpPrototype] = []
     diagnostics: list[Diagnostic] = []
     for result in results:

@@ -1,7 +1,7 @@
-"""The type argument of INPUT, OUTPUT and DATATYPE → the dtypes it means.
+"""Reader of the type argument of INPUT, OUTPUT and DATATYPE: the dtypes that it means.
 
-The real macros only turn this argument into a string, so headers carry text there that is no valid C++. Everything that
-can be understood is; the rest is named in ``TypeFacts.unknown`` and remarked on, and nothing is guessed.
+The real macros only turn this argument into a string, so headers contain text there that is not valid C++. The reader
+understands as much as possible. The rest is in ``TypeFacts.unknown`` and in a problem; nothing is guessed.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from ascend_graph.prototypes.dtypes import DTYPE_BY_GE_NAME, DTYPE_SYNONYMS, NAM
 
 @dataclass(frozen=True, slots=True)
 class TypeFacts:
-    """What one type argument says."""
+    """The facts that one type argument states."""
 
     dtypes: tuple[DataType, ...] = ()
-    #: A string or a lone name that is no dtype: a DATATYPE symbol, if the op declares it.
+    #: A string or a lone name that is not a dtype: a DATATYPE symbol, if the op declares it.
     symbol: str | None = None
     promote: tuple[str, ...] = ()
     list_type: bool = False
-    #: Each name not understood, with its offset in the text.
+    #: Each unknown name with its offset in the text.
     unknown: tuple[tuple[str, int], ...] = ()
-    #: Each remark with its offset in the text.
+    #: Each problem with its offset in the text.
     problems: tuple[tuple[int, str], ...] = ()
 
 
-#: A type or default of an op that is longer than this is none.
+#: Maximum length of a type or default of an op.
 MAX_ARGUMENT = 65536
-#: After so many remarks on one type the rest is only counted.
+#: Maximum number of problems listed for one type; the rest is only counted.
 _MOST_PROBLEMS = 16
-#: What was read of longer texts is not kept.
+#: Maximum length of a text whose facts are cached.
 _LONGEST_CACHED = 1024
 
 _TOKEN = re.compile(r'[A-Za-z_]\w*|"[^"]*"?|::|[^\s]')
@@ -68,14 +68,29 @@ class _TypeReader:
         self.unsaid = 0
         self.list_type = False
 
+    def _check_end(self, open_brackets: list[tuple[str, int]]) -> None:
+        """Report brackets that are never closed, and the number of unlisted problems."""
+        if open_brackets:
+            bracket, offset = open_brackets[-1]
+            self._problem(offset, f"{bracket!r} is never closed")
+        if self.unsaid:
+            self.problems.append((0, f"{self.unsaid:,} more problems of this type are not listed"))
+
+    def _lone_symbol(self) -> TypeFacts | None:
+        """Return the facts of a type that is one symbol, declared or not; None for any other type."""
+        if len(self.tokens) != 1:
+            return None
+        lone, offset = self.tokens[0]
+        if lone[0] == '"':
+            return TypeFacts(symbol=lone.strip('"').strip())
+        if lone not in DTYPE_BY_GE_NAME and lone not in DTYPE_SYNONYMS and lone.isidentifier():
+            return TypeFacts(symbol=lone, unknown=((lone, offset),))
+        return None
+
     def read(self) -> TypeFacts:
         tokens = self.tokens
-        if len(tokens) == 1:
-            lone, offset = tokens[0]
-            if lone[0] == '"':
-                return TypeFacts(symbol=lone.strip('"').strip())
-            if lone not in DTYPE_BY_GE_NAME and lone not in DTYPE_SYNONYMS and lone.isidentifier():
-                return TypeFacts(symbol=lone, unknown=((lone, offset),))
+        if (lone := self._lone_symbol()) is not None:
+            return lone
         open_brackets: list[tuple[str, int]] = []
         in_promote = False
         item_before = False  # whether a comma has to come before the next item
@@ -122,11 +137,7 @@ class _TypeReader:
                     self._name(token, offset, following)
             else:
                 self._problem(offset, f"{token!r} was not understood")
-        if open_brackets:
-            bracket, offset = open_brackets[-1]
-            self._problem(offset, f"{bracket!r} is never closed")
-        if self.unsaid:
-            self.problems.append((0, f"{self.unsaid:,} more problems of this type are not listed"))
+        self._check_end(open_brackets)
         return TypeFacts(
             tuple(self.dtypes),
             None,
@@ -150,7 +161,7 @@ class _TypeReader:
         if colons[0] == ":":
             self._problem(colons[1], "':' stands where '::' is meant")
         if name not in _QUALIFIERS:
-            self._problem(offset, f"{name} is no type; TensorType is meant here")
+            self._problem(offset, f"{name} is not a type; TensorType is meant here")
 
     def _name(self, name: str, offset: int, following: str) -> None:
         dtype = DTYPE_BY_GE_NAME.get(name)
@@ -166,7 +177,7 @@ class _TypeReader:
         elif len(self.problems) >= _MOST_PROBLEMS:
             self._unknown(name, offset, "")
         elif following and following in "({" and difflib.get_close_matches(name, _CONSTRUCTORS, 1, 0.75):
-            self._problem(offset, f"{name} is no type; read as TensorType")
+            self._problem(offset, f"{name} is not a type; read as TensorType")
         else:
             known = [*DTYPE_BY_GE_NAME, *NAMED_SETS]
             close = difflib.get_close_matches(name, known, 2, 0.7)

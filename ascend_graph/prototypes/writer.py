@@ -1,4 +1,4 @@
-"""Prototypes → REG_OP text that reads back as the same prototypes."""
+"""Writer of REG_OP text that parses back to the same prototypes."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 def to_reg_op(prototype: OpPrototype, *, doc: bool = True) -> str:
     """Write a prototype as the REG_OP text that declares it.
 
-    ``parse_text(to_reg_op(p)).prototypes[0] == p`` for every prototype. A type is written as its source wrote it where
-    that text says all there is to say, otherwise from its dtypes.
+    ``parse_text(to_reg_op(p)).prototypes[0] == p`` for every prototype. A type keeps its source text if that text is
+    complete, otherwise it is written from its dtypes.
 
     >>> from ascend_graph.prototypes import OpPrototype, Parameter, DataType, Attr, AttrType
     >>> x, y = (Parameter(name, dtypes=(DataType.FLOAT16, DataType.FLOAT)) for name in "xy")
@@ -50,7 +50,10 @@ def to_reg_op(prototype: OpPrototype, *, doc: bool = True) -> str:
 
 
 def reg_op_calls(prototype: OpPrototype) -> list[str]:
-    """The calls between REG_OP and OP_END_FACTORY_REG: inputs, outputs, attrs, dtype symbols, subgraphs."""
+    """Return the calls of a REG_OP: inputs, outputs, attrs, dtype symbols, subgraphs.
+
+    The opening REG_OP and the closing OP_END_FACTORY_REG are not included.
+    """
     calls = [f".{_INPUT_CALLS[p.kind]}({p.name}, {type_text(p)})" for p in prototype.inputs]
     calls += (f".{_OUTPUT_CALLS[p.kind]}({p.name}, {type_text(p)})" for p in prototype.outputs)
     for attr in prototype.attrs:
@@ -64,7 +67,7 @@ def reg_op_calls(prototype: OpPrototype) -> list[str]:
 
 
 def type_text(typed: Parameter | DataTypeSymbol) -> str:
-    """The type argument of a parameter or symbol."""
+    """Return the type argument of a parameter or symbol."""
     symbol = typed.symbol if isinstance(typed, Parameter) else None
     text = typed.type_text
     if text:
@@ -87,14 +90,14 @@ def type_text(typed: Parameter | DataTypeSymbol) -> str:
 
 
 def default_text(attr: Attr) -> str:
-    """The default of an attr as a C++ expression."""
+    """Return the default of an attr as a C++ expression."""
     if not attr.default_known:
         return attr.default_text
     return literal(attr.type, attr.default)
 
 
 def literal(attr_type: AttrType, value: AttrValue) -> str:
-    """A value of an attr type as a C++ expression."""
+    """Return a value of an attr type as a C++ expression."""
     if isinstance(value, DataType):
         return value.ge_name
     if isinstance(value, bool):
@@ -117,7 +120,7 @@ def literal(attr_type: AttrType, value: AttrValue) -> str:
 
 
 def quote(text: str) -> str:
-    """A C++ string literal.
+    """Return a text as a C++ string literal.
 
     >>> print(quote('say "hi"'))
     "say \\"hi\\""

@@ -1,4 +1,4 @@
-"""GE raw ops at run time: one Python function per known prototype, made when it is first used.
+"""GE raw ops at run time: one Python function per known prototype, created on first use.
 
 ``raw_ops.AddCustom(x, y)`` adds one AddCustom node to TorchAir's current GE graph. The function is a closure over the
 prototype of that name in the catalog; nothing is generated or executed. An op with a dynamic output has a leading
@@ -12,13 +12,8 @@ from typing import Any
 
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.prototypes import OpPrototype, UnknownPrototypeError, find_prototype
-from ascend_graph.raw_ops.building import (
-    IncompatibleCannError,
-    NodeStyle,
-    RawOpError,
-    RawOpFunction,
-    make_raw_op,
-)
+from ascend_graph.raw_ops.attr_setters import RawOpError
+from ascend_graph.raw_ops.building import IncompatibleCannError, NodeStyle, RawOpFunction, make_raw_op
 from ascend_graph.raw_ops.description import RawOp, describe
 
 __all__ = [
@@ -35,7 +30,7 @@ __all__ = [
 
 
 class UnknownRawOpError(AscendGraphError, AttributeError):
-    """``ascend_graph.raw_ops`` has no function of that name."""
+    """Error of an unknown function name in ``ascend_graph.raw_ops``."""
 
 
 _made: dict[tuple[str, NodeStyle], tuple[OpPrototype, RawOpFunction]] = {}
@@ -43,7 +38,7 @@ _lock = threading.Lock()
 
 
 def get_raw_op(op_type: str, style: NodeStyle = NodeStyle.COMPLETE) -> RawOpFunction:
-    """The raw op of an op type, whether or not one of its outputs is dynamic.
+    """Return the raw op of an op type, with or without dynamic outputs.
 
     Raises:
         UnknownPrototypeError: no such prototype is loaded or installed.

@@ -8,57 +8,34 @@ and fills in what differs.
 from __future__ import annotations
 
 import enum
-import importlib
 import inspect
-from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
-from types import SimpleNamespace
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ascend_graph.errors import AscendGraphError
-from ascend_graph.prototypes.model import AttrType, OpPrototype, ParameterKind
-from ascend_graph.raw_ops.description import RawAttr, RawOp, describe
+from ascend_graph.prototypes.model import OpPrototype, ParameterKind
+from ascend_graph.raw_ops.attr_setters import SETTERS, RawOpError, torchair
+from ascend_graph.raw_ops.description import RawOp, describe
 
 RawOpFunction = Callable[..., Any]
 
 
-class RawOpError(AscendGraphError, ValueError):
-    """A raw op was called with a value that its node cannot hold. The graph is as it was before."""
-
-
 class IncompatibleCannError(AscendGraphError, AssertionError):
-    """The installed CANN knows an older definition of the op, which lacks an input or attr that is used."""
+    """Error of an installed CANN with an older definition of the op, which lacks an input or attr in use."""
 
 
 class NodeStyle(enum.Enum):
-    """What a node holds for that which the caller leaves out; both occur in TorchAir's generated module."""
+    """Style of a node for omitted inputs and attrs; both occur in TorchAir's generated module."""
 
-    #: Every attr is written, and every absent optional input has its place. The style of nearly all of TorchAir's.
+    #: Writes every attr and a placeholder for every absent optional input. The style of nearly all of TorchAir's.
     COMPLETE = "complete"
-    #: Absent inputs and attrs equal to their default are left out, so that a CANN which does not know them takes the
-    #: node; if it lacks one that is used, ``IncompatibleCannError`` is raised.
+    #: Omits absent inputs and attrs equal to their default, so that a CANN which does not know them takes the node. If
+    #: it lacks one in use, ``IncompatibleCannError`` is raised.
     COMPACT = "compact"
 
 
-@lru_cache(maxsize=1)
-def _torchair() -> SimpleNamespace:
-    """The pieces of TorchAir that nodes are built with."""
-    try:
-        importlib.import_module("torch_npu")  # torchair can only be imported after it
-        return SimpleNamespace(
-            ge=importlib.import_module("torchair.ge._ge_graph"),
-            ir=importlib.import_module("torchair._ge_concrete_graph.ge_ir_pb2"),
-            compat=importlib.import_module("torchair._ge_concrete_graph.compat_ir"),
-        )
-    except (ImportError, OSError) as error:
-        raise RawOpError(
-            f"raw ops need torch_npu with torchair, which cannot be imported here: {error}. "
-            "Without CANN run the program as `python -m ascend_graph.host script.py`."
-        ) from error
-
-
 def make_raw_op(prototype: OpPrototype, style: NodeStyle = NodeStyle.COMPLETE) -> RawOpFunction:
-    """The raw op of a prototype as a Python function.
+    """Return the raw op of a prototype as a Python function.
 
     Its name, signature and documentation are those that ``ascend-graph gen raw-ops`` writes. Called inside a GE graph
     it adds one node and returns its outputs: one Tensor, a list for a dynamic output, a tuple of these for several
@@ -71,10 +48,10 @@ def make_raw_op(prototype: OpPrototype, style: NodeStyle = NodeStyle.COMPLETE) -
 
 
 class _Builder:
-    """One op's precomputed parts."""
+    """Builder of one raw op, with its precomputed parts."""
 
     def __init__(self, description: RawOp, style: NodeStyle) -> None:
-        pieces = _torchair()
+        pieces = torchair()
         self.description = description
         self.compact = style is NodeStyle.COMPACT
         self.ge = pieces.ge
@@ -87,7 +64,7 @@ class _Builder:
         self.is_static = not any(self.sizes)
         self.single_output = self.is_static and len(self.sizes) == 1
         self.node_class = pieces.ir.OpDef
-        self.setters = {attr.argument: (attr, _SETTERS[attr.type]) for attr in description.attrs}
+        self.setters = {attr.argument: (attr, SETTERS[attr.type]) for attr in description.attrs}
         self.defaults = {attr.argument: _normal(attr.default) for attr in description.attrs if not attr.required}
 
         self.template = pieces.ir.OpDef()
@@ -101,7 +78,7 @@ class _Builder:
                 self.template.output_desc.add().name = output.name
 
     def function(self) -> RawOpFunction:
-        """The closure that is the raw op."""
+        """Build the closure that is the raw op."""
         description, ge, tensor_class = self.description, self.ge, self.tensor_class
         count = len(description.inputs)
         kinds = [value.kind for value in description.inputs]
@@ -136,7 +113,14 @@ class _Builder:
             else:
                 ready = all([_is_ready(value, kind, tensor_class) for value, kind in zip(args, kinds)])  # noqa: B905, C419
             if not ready:  # constants to make, or an error to raise
-                return converting(*args, **kwargs)
+                depth = getattr(thread, "auto_convert_nesting", 0)
+                try:
+                    return converting(*args, **kwargs)
+                except Exception:
+                    thread.auto_convert_nesting = (
+                        depth  # TorchAir leaves it counted: dumps of this thread would be empty
+                    )
+                    raise
             graph = get_default_ge_graph()
             outputs = add_node(graph, args, kwargs)
             if not getattr(thread, "auto_convert_nesting", 0):
@@ -151,7 +135,7 @@ class _Builder:
         return raw_op
 
     def add_node(self, graph: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        """Add the node. It is made apart and added when it is whole: a failure leaves the graph as it was."""
+        """Add the node. It is built apart and added when complete, so a failure leaves the graph unchanged."""
         description = self.description
         producers, input_descs = self.inputs(args)
         dependencies = kwargs.get("dependencies") or ()
@@ -182,7 +166,7 @@ class _Builder:
         return self.tensors(op, kwargs)
 
     def inputs(self, args: Sequence[Any]) -> tuple[list[str], list[tuple[str, Any]]]:
-        """The producers of all inputs, and the name and description of each."""
+        """Return the producers of all inputs, and the name and description of each."""
         if self.is_plain:
             return (
                 [value.tensor for value in args],
@@ -208,12 +192,12 @@ class _Builder:
             setter(op.attr[attr.name], attr, value)
         except (TypeError, ValueError, AttributeError, OverflowError) as error:
             raise RawOpError(
-                f"{self.description.op_type}: {argument}={value!r} is no value of the attr type {attr.type.value} "
+                f"{self.description.op_type}: {argument}={value!r} is not a value of the attr type {attr.type.value} "
                 f"({attr.field.annotation}): {error}"
             ) from error
 
     def is_left_out(self, argument: str, value: Any) -> bool:
-        """Whether an attr that was passed is not written: None stands for the default, as in TorchAir."""
+        """Return whether a passed attr is not written: None stands for the default, as in TorchAir."""
         if argument not in self.defaults:
             return False
         return value is None or (self.compact and self.is_default(argument, value))
@@ -237,7 +221,7 @@ class _Builder:
                 op.output_desc.add().name = f"{output.name}{position}"
 
     def tensors(self, op: Any, kwargs: dict[str, Any]) -> Any:
-        """What the raw op returns: the node's outputs, grouped as the prototype has them."""
+        """Return the node's outputs, grouped as the prototype has them."""
         index = 0
         outputs: list[Any] = []
         for size_argument in self.sizes:
@@ -253,7 +237,7 @@ class _Builder:
         return tuple(outputs) if outputs else None
 
     def check_cann(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-        """Ask the installed CANN whether it knows the optional inputs and attrs in use."""
+        """Raise if the installed CANN does not know the optional inputs and attrs in use."""
         used_inputs = tuple(
             raw_input.name
             for raw_input, value in zip(self.description.inputs, args, strict=True)
@@ -271,7 +255,7 @@ class _Builder:
             raise IncompatibleCannError(problem)
 
     def subgraphs(self, kwargs: dict[str, Any]) -> list[tuple[str, Any]]:
-        """The subgraphs by the end of their names."""
+        """Return the subgraphs with the suffixes of their names."""
         found = []
         for raw_graph in self.description.graphs:
             value = kwargs[raw_graph.argument]
@@ -322,87 +306,7 @@ def _signature(description: RawOp) -> inspect.Signature:
 
 
 def _normal(value: Any) -> Any:
-    """Lists and tuples alike, so that a default can be recognized whatever the caller passes."""
+    """Convert lists to tuples, so that a default is recognized in either form."""
     if isinstance(value, list | tuple):
         return tuple(_normal(item) for item in value)
     return value
-
-
-def _scalar(path: str) -> Callable[[Any, RawAttr, Any], None]:
-    def set_scalar(message: Any, attr: RawAttr, value: Any) -> None:
-        setattr(message, path, value)
-
-    return set_scalar
-
-
-def _set_text(message: Any, attr: RawAttr, value: Any) -> None:
-    message.s = value.encode() if isinstance(value, str) else value
-
-
-def _list(path: str, convert: Callable[[Iterable[Any]], Iterable[Any]] | None = None) -> Callable[..., None]:
-    def set_list(message: Any, attr: RawAttr, value: Any) -> None:
-        if isinstance(value, str | bytes):
-            raise TypeError("a list is needed")
-        values = message.list
-        values.val_type = attr.field.list_type
-        field = getattr(values, path)
-        del field[:]
-        field.extend(convert(value) if convert else value)
-
-    return set_list
-
-
-def _set_tensor(message: Any, attr: RawAttr, value: Any) -> None:
-    if value is None:
-        message.t.SetInParent()
-    else:
-        message.t.CopyFrom(_tensor_def(value))
-
-
-def _set_named_attrs(message: Any, attr: RawAttr, value: Any) -> None:
-    if value is None:
-        message.func.SetInParent()
-    else:
-        message.func.CopyFrom(value)
-
-
-def _tensor_def(value: Any) -> Any:
-    """A ``ge.proto.TensorDef``: the value itself, or what TorchAir makes of it for a Const node."""
-    pieces = _torchair()
-    if isinstance(value, pieces.ir.TensorDef):
-        return value
-    with pieces.ge.GeGraph():
-        return pieces.ge.Const(value).node.attr["value"].t
-
-
-def _set_list_list_int(message: Any, attr: RawAttr, value: Any) -> None:
-    message.list_list_int.CopyFrom(_torchair().ge.trans_to_list_list_int(_lists(value)))
-
-
-def _set_list_list_float(message: Any, attr: RawAttr, value: Any) -> None:
-    message.list_list_float.CopyFrom(_torchair().ge.trans_to_list_list_float(_lists(value)))
-
-
-def _lists(value: Any) -> list[list[Any]]:
-    return [list(item) for item in value]
-
-
-_SETTERS: dict[AttrType, Callable[[Any, RawAttr, Any], None]] = {
-    AttrType.INT: _scalar("i"),
-    AttrType.FLOAT: _scalar("f"),
-    AttrType.BOOL: _scalar("b"),
-    AttrType.STRING: _set_text,
-    AttrType.BYTES: _scalar("bt"),
-    AttrType.TYPE: _scalar("dt"),
-    AttrType.TENSOR: _set_tensor,
-    AttrType.NAMED_ATTRS: _set_named_attrs,
-    AttrType.LIST_INT: _list("i"),
-    AttrType.LIST_FLOAT: _list("f"),
-    AttrType.LIST_BOOL: _list("b"),
-    AttrType.LIST_STRING: _list("s", lambda values: [v.encode() if isinstance(v, str) else v for v in values]),
-    AttrType.LIST_TYPE: _list("dt"),
-    AttrType.LIST_TENSOR: _list("t", lambda values: map(_tensor_def, values)),
-    AttrType.LIST_NAMED_ATTRS: _list("na"),
-    AttrType.LIST_LIST_INT: _set_list_list_int,
-    AttrType.LIST_LIST_FLOAT: _set_list_list_float,
-}

@@ -1,10 +1,10 @@
-"""What the raw op of a prototype looks like in Python: names, order, defaults, the fields of the GE node.
+"""Description of a prototype's raw op in Python: names, order, defaults, the fields of the GE node.
 
-Run-time raw ops and generated modules are both made from this one description. It imports no torch.
+Run-time raw ops and generated modules are both built from this description. It imports no torch.
 
 The rules are those of TorchAir's generated module, so that converters written for it work unchanged: inputs in REG_OP
 order, positional and without defaults; then, by keyword, ``size_of_<output>`` for each dynamic output, required attrs,
-attrs with a default, ``dependencies`` and ``node_name``. The name gets a leading underscore where an output is dynamic.
+attrs with a default, ``dependencies`` and ``node_name``. The name gets a leading underscore if an output is dynamic.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from ascend_graph.prototypes.dtypes import DataType
 from ascend_graph.prototypes.model import Attr, AttrType, AttrValue, OpPrototype, Parameter, ParameterKind
 from ascend_graph.prototypes.writer import reg_op_calls
 
-#: The keyword arguments that every raw op has.
+#: Keyword arguments that every raw op has.
 RESERVED_ARGUMENTS = ("dependencies", "node_name")
 
 
 @dataclass(frozen=True, slots=True)
 class AttrField:
-    """Where an attr's value goes in ``ge.proto.AttrDef``."""
+    """Field of an attr's value in ``ge.proto.AttrDef``."""
 
-    #: The path below AttrDef, e.g. ``i`` or ``list.i``.
+    #: Path under AttrDef, e.g. ``i`` or ``list.i``.
     path: str
-    #: ``AttrDef.ListValue.val_type`` of a list; 0 for what is none. GE drops a list that has 0 there.
+    #: ``AttrDef.ListValue.val_type`` of a list, 0 for other values. GE drops a list that has 0 there.
     list_type: int
     annotation: str
 
 
-#: The field of each attr type. The list types' numbers are those of the enum ListValueType in ge_ir.proto.
+#: Field of each attr type. The list types' numbers are those of the enum ListValueType in ge_ir.proto.
 ATTR_FIELDS = {
     AttrType.INT: AttrField("i", 0, "int"),
     AttrType.FLOAT: AttrField("f", 0, "float"),
@@ -56,18 +56,18 @@ ATTR_FIELDS = {
 
 @dataclass(frozen=True, slots=True)
 class RawInput:
-    """One input: its name in GE and in Python."""
+    """Input of a raw op: its name in GE and in Python."""
 
     name: str
     argument: str
     kind: ParameterKind
-    #: Whether a Python number passed here becomes an int64 constant whatever the other inputs are.
+    #: True if a Python number passed here becomes an int64 constant regardless of the other inputs.
     is_index: bool
 
 
 @dataclass(frozen=True, slots=True)
 class RawOutput:
-    """One output; ``size_argument`` is the keyword that gives the number of tensors of a dynamic one."""
+    """Output of a raw op; ``size_argument`` is the keyword for the number of tensors of a dynamic one."""
 
     name: str
     size_argument: str | None
@@ -75,7 +75,7 @@ class RawOutput:
 
 @dataclass(frozen=True, slots=True)
 class RawAttr:
-    """One attr: its name in GE and in Python, and where its value goes."""
+    """Attr of a raw op: its name in GE and in Python, and the field of its value."""
 
     name: str
     argument: str
@@ -87,7 +87,7 @@ class RawAttr:
 
 @dataclass(frozen=True, slots=True)
 class RawGraph:
-    """One subgraph argument; a dynamic one takes a sequence."""
+    """Subgraph argument of a raw op; a dynamic one takes a sequence."""
 
     name: str
     argument: str
@@ -96,7 +96,7 @@ class RawGraph:
 
 @dataclass(frozen=True, slots=True)
 class RawOp:
-    """The Python face of one GE op."""
+    """Python interface of one GE op."""
 
     op_type: str
     function_name: str
@@ -109,7 +109,7 @@ class RawOp:
 
     @property
     def returns(self) -> str:
-        """The return annotation."""
+        """Return annotation."""
         kinds = ["list[Tensor]" if output.size_argument else "Tensor" for output in self.outputs]
         if not kinds:
             return "None"
@@ -118,7 +118,7 @@ class RawOp:
 
 @lru_cache(maxsize=8192)
 def describe(prototype: OpPrototype) -> RawOp:
-    """The raw op of a prototype.
+    """Describe the raw op of a prototype.
 
     >>> from ascend_graph.prototypes import parse_text
     >>> raw_op = describe(parse_text('''
@@ -171,12 +171,12 @@ def describe(prototype: OpPrototype) -> RawOp:
 
 
 def _has_default(attr: Attr) -> bool:
-    # A default that is no constant cannot be written into a signature: the caller has to say it.
+    # A default that is not a constant cannot be written into a signature: the caller has to say it.
     return not attr.required and attr.default_known
 
 
 def python_name(name: str) -> str:
-    """A GE name as a Python name: the same, unless it is a keyword.
+    """Return a GE name as a Python name: the same, unless it is a keyword.
 
     >>> python_name("x"), python_name("lambda")
     ('x', 'lambda_changed_as_is_python_key')
@@ -194,19 +194,19 @@ def _unique(name: str, taken: set[str]) -> str:
 
 
 def is_index_type(parameter: Parameter) -> bool:
-    """Whether the type is what GE calls IndexNumberType: int32 or int64."""
+    """Return whether the type is GE's IndexNumberType: int32 or int64."""
     return len(parameter.dtypes) == 2 and set(parameter.dtypes) == {DataType.INT32, DataType.INT64}
 
 
 def docstring(prototype: OpPrototype) -> str:
-    """The documentation of the raw op: the comment above the prototype, then the prototype."""
+    """Return the documentation of the raw op: the comment above the prototype, then the prototype."""
     parts = [prototype.doc] if prototype.doc else []
     parts.append("\n".join([f"REG_OP({prototype.op_type})", *(f"    {call}" for call in reg_op_calls(prototype))]))
     return "\n\n".join(parts)
 
 
 def signature_text(raw_op: RawOp) -> str:
-    """The raw op's signature as one line of documentation.
+    """Return the raw op's signature as one line of documentation.
 
     >>> from ascend_graph.prototypes import parse_text
     >>> text = "REG_OP(Neg).INPUT(x, TensorType::ALL()).OUTPUT(y, TensorType::ALL()).OP_END_FACTORY_REG(Neg)"

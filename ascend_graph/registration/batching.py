@@ -1,4 +1,4 @@
-"""Independent dimensions as a rule of :func:`torch.vmap`: the mapped dimension goes into one of them, or there is a loop that says so."""
+"""Rule of :func:`torch.vmap` from independent dimensions: the mapped dimension goes into one, or a loop warns."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ import torch
 from torch.utils._pytree import tree_map_only
 
 from ascend_graph.inference.running import bind
-from ascend_graph.registration.loops import Arguments, Loops, outputs_of, ranks_of
-from ascend_graph.shapes.places import ELLIPSIS, Places
+from ascend_graph.registration.independent_dims import Arguments, Loops, outputs_of, ranks_of
+from ascend_graph.shapes.axis_layout import ELLIPSIS, Places
 
 
 class VmapLoopWarning(UserWarning):
-    """``torch.vmap`` calls an operator once per index, because no independent dimension can take the mapped one."""
+    """Warning that ``torch.vmap`` calls an operator once per index, as no independent dimension can be mapped."""
 
 
 @dataclass(slots=True)
 class VmapHandle:
-    """A registered batching rule that can be taken back."""
+    """Handle of a registered batching rule, by which it is unregistered."""
 
     _library: torch.library.Library | None
 
     def remove(self) -> None:
-        """Take the rule back. A second call does nothing."""
+        """Unregister the rule. A second call does nothing."""
         if self._library is not None:
             self._library._destroy()
             self._library = None
@@ -40,7 +40,7 @@ def register_batching(overload: Any, loops: Loops) -> VmapHandle:
 
 
 def batching_rule(overload: Any, loops: Loops) -> Callable[..., Any]:
-    """What ``torch.library.register_vmap`` takes: the mapped dimension goes into an independent one, or there is a loop."""
+    """Build the rule for ``torch.library.register_vmap``: use an independent dimension, or else a loop."""
     schema = overload._schema
 
     def rule(info: Any, in_dims: Sequence[int | None], *args: Any, **kwargs: Any) -> Any:
@@ -85,8 +85,11 @@ def _returned(outputs: Sequence[Any], axes: Sequence[int]) -> Any:
 def _into(
     call: Arguments, name: str, values: Mapping[str, Any], moved: Mapping[str, torch.Tensor], size: int
 ) -> tuple[dict[str, Any], list[int], list[bool]] | None:
-    """The arguments of one call with the mapped dimension in an independent one, where the outputs have it, and whether it has to be
-    taken apart again; None where that cannot be.
+    """Put the mapped dimension into an independent one.
+
+    Returns:
+        The arguments of one call, the axis of the dimension in each output, and whether each output must be split
+        again; None if it is not possible.
     """
     grouped = any(p is not None and name in p.starts for p in call.inputs.values())
     has = {

@@ -1,4 +1,4 @@
-"""What a call of an operator costs: floating-point operations, by a formula over the dimensions of its relation, and bytes."""
+"""Cost of a call of an operator: floating-point operations, by a formula over the relation's dimensions, and bytes."""
 
 from __future__ import annotations
 
@@ -16,51 +16,51 @@ from ascend_graph.shapes import Relation, RelationError, parse_relation
 
 
 class FlopsError(AscendGraphError):
-    """A formula of ``flops=`` that is none, or that the operator has already."""
+    """Error of an invalid formula in ``flops=``, or of a formula that exists already."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one call costs at least."""
+    """Least cost of one call."""
 
-    #: Floating-point operations; None where no formula is declared.
+    #: Floating-point operations; None if no formula is declared.
     flops: int | None
-    #: Bytes of every tensor that it reads and of every one that it writes, each once.
+    #: Bytes of every tensor read and every tensor written, each once.
     bytes: int
 
 
 class CostModel:
-    """From the shapes, dtypes and attrs of a call to its cost.
+    """Cost model of an operator: from the shapes, dtypes and attrs of a call to its cost.
 
     Args:
-        operator: What messages call it.
+        operator: Its name in messages.
         relation: Its shape relation, in the schema's names.
         schema: The operator's schema.
         formula: The number of floating-point operations over the relation's dimensions and the attrs.
 
     Raises:
-        FlopsError: The formula is no arithmetic of the relation's dimensions and the operator's attrs.
+        FlopsError: The formula is not arithmetic of the relation's dimensions and the operator's attrs.
     """
 
     def __init__(self, operator: str, relation: Relation, schema: torch.FunctionSchema, formula: str | None) -> None:
         self.relation, self.schema = relation, schema
-        #: The arguments that are tensors, or lists of them.
+        #: Arguments that are tensors, or lists of them.
         self.tensors = tuple(a.name for a in schema.arguments if "Tensor" in str(a.type))
-        #: The others.
+        #: Other arguments.
         self.attrs = tuple(a.name for a in schema.arguments if a.name not in self.tensors)
         self._read = tuple(a.name for a in schema.arguments if a.name in self.tensors and not a.is_out)
         self._counted = None if formula is None else _counted(operator, relation, formula, schema)
 
     @property
     def needed(self) -> frozenset[str]:
-        """The attrs that the cost depends on."""
+        """Attrs that the cost depends on."""
         names = (
             self.relation.attr_names if self._counted is None else self.relation.attr_names | self._counted.attr_names
         )
         return names & frozenset(self.attrs)
 
     def flops(self, shapes: Mapping[str, Any], dtypes: Mapping[str, Any], attrs: Mapping[str, Any]) -> int | None:
-        """The number of floating-point operations, as the formula says; None without one."""
+        """Compute the number of floating-point operations by the formula; return None without one."""
         if self._counted is None:
             return None
         (result,) = self._counted.infer(self._mentioned(shapes), self._mentioned(dtypes), attrs)
@@ -68,11 +68,11 @@ class CostModel:
         return int(result[0][0])
 
     def cost(self, shapes: Mapping[str, Any], dtypes: Mapping[str, Any], attrs: Mapping[str, Any]) -> Cost:
-        """The cost of a call.
+        """Compute the cost of a call.
 
         Args:
-            shapes: By tensor argument its sizes, a list of sizes for a list of tensors, ``None`` for an absent one.
-            dtypes: The same of dtypes, as names (``"float16"``).
+            shapes: Sizes by tensor argument: a list of sizes for a list of tensors, ``None`` for an absent one.
+            dtypes: Dtypes in the same form, as names (``"float16"``).
             attrs: The other arguments by name, all of them.
 
         Raises:
@@ -85,7 +85,7 @@ class CostModel:
     def facts(
         self, args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-        """Shapes, dtypes and attrs of a call."""
+        """Return the shapes, dtypes and attrs of a call."""
         values = bind(self.schema, args, kwargs)
         shapes = {n: tree_map_only(torch.Tensor, lambda t: tuple(t.shape), values[n]) for n in self.tensors}
         dtypes = {n: tree_map_only(torch.Tensor, _dtype_name, values[n]) for n in self.tensors}
@@ -102,9 +102,11 @@ def _counted(operator: str, relation: Relation, formula: str, schema: torch.Func
         counted = parse_relation(f"{inputs} -> flops[{formula}]{clauses}")
         strangers = sorted(counted.free_names - {a.name for a in schema.arguments})
     except RelationError as error:
-        raise FlopsError(f"{operator}: flops={formula!r} is no formula over {relation}: {error}") from None
+        raise FlopsError(f"{operator}: flops={formula!r} is not a formula over {relation}: {error}") from None
     if strangers:
-        raise FlopsError(f"{operator}: flops={formula!r}: {', '.join(strangers)} is no dimension or attr of {relation}")
+        raise FlopsError(
+            f"{operator}: flops={formula!r}: {', '.join(strangers)} is not a dimension or attr of {relation}"
+        )
     return counted
 
 
@@ -135,17 +137,17 @@ def _output_bytes(output: Any) -> int:
 
 @dataclass(slots=True)
 class FlopsHandle:
-    """A registered formula that can be taken back."""
+    """Handle of a registered formula, by which it is unregistered."""
 
     packet: Any
 
     def remove(self) -> None:
-        """Take the formula back. A second call does nothing."""
+        """Unregister the formula. A second call does nothing."""
         flop_registry.pop(self.packet, None)
 
 
 def register_flops(overload: Any, model: CostModel) -> FlopsHandle:
-    """Give ``torch.utils.flop_counter`` the formula of an operator."""
+    """Register the formula of an operator with ``torch.utils.flop_counter``."""
     packet = overload.overloadpacket
     if packet in flop_registry:
         raise FlopsError(f"{overload} has a formula of its operations already; leave flops= out to keep it")

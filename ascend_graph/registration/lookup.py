@@ -1,4 +1,4 @@
-"""Operators by name: what the command line is told about operators."""
+"""Lookup of operators by name, for the command line."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ascend_graph.errors import AscendGraphError
 
 
 class OperatorNotFoundError(AscendGraphError, LookupError):
-    """A module cannot be imported, or defines no such operator."""
+    """Error of a module that cannot be imported, or of an unknown operator."""
 
 
 def import_extension(module: str) -> None:
-    """Import what defines operators: a Python module, or the file of a library for ``torch.ops.load_library``.
+    """Import a module that defines operators: a Python module, or a library file for ``torch.ops.load_library``.
 
     Raises:
-        OperatorNotFoundError: it cannot be loaded.
+        OperatorNotFoundError: It cannot be loaded.
     """
     try:
         if module.endswith(".so"):
@@ -32,18 +32,18 @@ def import_extension(module: str) -> None:
 
 
 def find_overload(name: str) -> torch._ops.OpOverload:
-    """The overload of ``namespace::op`` or ``namespace::op.overload``.
+    """Return the overload of ``namespace::op`` or ``namespace::op.overload``.
 
     >>> find_overload("aten::relu")
     <OpOverload(op='aten.relu', overload='default')>
 
     Raises:
-        OperatorNotFoundError: there is none of that name, or several and the name does not say which.
+        OperatorNotFoundError: No overload has that name, or several do and the name does not select one.
     """
     namespace, separator, rest = name.partition("::")
     operator, _, overload = rest.partition(".")
     if not separator or not operator:
-        raise OperatorNotFoundError(f"{name!r} is no operator name; write namespace::op or namespace::op.overload")
+        raise OperatorNotFoundError(f"{name!r} is not an operator name; write namespace::op or namespace::op.overload")
     packet = getattr(getattr(torch.ops, namespace), operator, None)
     if packet is None:
         raise OperatorNotFoundError(
@@ -64,5 +64,5 @@ def find_overload(name: str) -> torch._ops.OpOverload:
 
 
 def kernel_device(overload: torch._ops.OpOverload) -> str:
-    """Where the operator has a kernel: ``npu`` if there, otherwise ``cpu``."""
+    """Return the device of the operator's kernel: ``npu`` if it has one there, otherwise ``cpu``."""
     return "npu" if overload.has_kernel_for_dispatch_key(torch._C.DispatchKey.PrivateUse1) else "cpu"

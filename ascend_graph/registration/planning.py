@@ -1,160 +1,159 @@
-"""Request → everything that one registration needs, computed and checked before anything is changed."""
+"""Planning of a registration from its request: everything is computed and checked before any change."""
 
 from __future__ import annotations
 
+import re
 import warnings
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
 
-from ascend_graph.binding import BindingError, Call
+from ascend_graph.autograd.no_gradient import say_so_in_graphs
+from ascend_graph.autograd.register import Find, gradient_of, register_gradient, tangent_of
+from ascend_graph.binding import AclnnCall
 from ascend_graph.binding.arguments import bind
 from ascend_graph.binding.bound import Binding
+from ascend_graph.binding.calls.installed import check_function, prototype_difference
 from ascend_graph.binding.dtype_ints import Numbers
 from ascend_graph.binding.dtypes import dtype_number
 from ascend_graph.binding.errors import BindingWarning, CannMismatchWarning, EagerError
-from ascend_graph.binding.installed import check_function, prototype_difference
-from ascend_graph.binding.op_schema import read_schema
-from ascend_graph.dispatch.definition import Definition
+from ascend_graph.binding.op_schema import OpSchema, read_schema
+from ascend_graph.binding.own_binding import own_binding
 from ascend_graph.dispatch.fake import MetaHandle, check_takes_meta, existing_meta, register_meta
 from ascend_graph.dispatch.meta import MetaFunction, meta_function
-from ascend_graph.dispatch.transaction import Change, Entry
-from ascend_graph.eager.operators import PlannedOperator, operator_exists, plan_call, plan_operator
-from ascend_graph.inference import infer_relation
-from ascend_graph.registration.autograd import Find, gradient_of, register_gradient
-from ascend_graph.registration.batching import register_batching
-from ascend_graph.registration.comparison import beside
-from ascend_graph.registration.converter import make_converter
-from ascend_graph.registration.cost import CostModel, register_flops
-from ascend_graph.registration.functionalize import needs_twin, register_twin
-from ascend_graph.registration.loops import Loops, read_loops
-from ascend_graph.registration.request import RegistrationError, Request
-from ascend_graph.registration.sharding import register_sharding_rule
-from ascend_graph.registration.torchair import (
+from ascend_graph.dispatch.meta_dtypes import GeNumber
+from ascend_graph.dispatch.torchair import (
     ConverterFunction,
     ConverterHandle,
     existing_converter,
+    refuse_in_graphs,
     register_converter,
 )
-from ascend_graph.registration.without_gradient import say_so_in_graphs
+from ascend_graph.dispatch.transaction import HandleChange
+from ascend_graph.eager.operators import operator_exists, plan_call, plan_operator, together
+from ascend_graph.eager.plans import PlannedOperator
+from ascend_graph.inference import declares_aliases, infer_relation
+from ascend_graph.registration.author_kernel import compare_with_kernel
+from ascend_graph.registration.author_meta import AuthorEvidence, ask_author, author_meta, calls_infer_shape
+from ascend_graph.registration.author_shapes import compare_with_author
+from ascend_graph.registration.batching import register_batching
+from ascend_graph.registration.conversion.comparison import beside
+from ascend_graph.registration.conversion.converter import make_converter
+from ascend_graph.registration.cost import CostModel, register_flops
+from ascend_graph.registration.independent_dims import Loops, read_loops
+from ascend_graph.registration.plan import Changes, RegistrationPlan, in_schema_names, relation_names
+from ascend_graph.registration.request import RegistrationError, RegistrationRequest
+from ascend_graph.registration.sharding import register_sharding_rule
+from ascend_graph.registration.writing.functional_variant import has_own_rule, register_mutation
 from ascend_graph.shapes import Relation
+from ascend_graph.shapes.relation_files import loaded_relation
 from ascend_graph.shapes.syntax import Itself
 
 
-@dataclass(slots=True, eq=False)
-class Changes:
-    """The changes of one registration, by what they are; None where it makes none of that kind."""
-
-    definition: Definition | None = None
-    kernels: tuple[Change, ...] = ()
-    meta: Entry | None = None
-    converter: Entry | None = None
-    twin: Entry | None = None
-    gradient: Change | None = None
-    batching: Entry | None = None
-    sharding: Entry | None = None
-    cost: Entry | None = None
-
-    def __iter__(self) -> Iterator[Change]:
-        """In the order in which they are put in force."""
-        every = (self.definition, *self.kernels, self.meta, self.converter, self.twin, self.gradient)
-        every += (self.batching, self.sharding, self.cost)
-        return (change for change in every if change is not None)
-
-
-@dataclass(slots=True)
-class Plan:
-    """What one registration decided, and the changes that put it in force."""
-
-    request: Request
-    binding: Binding
-    relation: Relation | None
-    converter: ConverterFunction | None
-    changes: Changes
-    #: In words, where the meta function, the converter and the gradient come from.
-    evidence: dict[str, str] = field(default_factory=dict)
-    #: How the aclnn function is called; None where the operator's kernel is its own.
-    call: Call | None = None
-    #: The dimensions that are declared independent or reduced, in the schema's names; None where nothing is declared.
-    loops: Loops | None = None
-
-    @property
-    def overload(self) -> Any:
-        """The operator; None before the change that defines it."""
-        definition = self.changes.definition
-        return self.request.overload if definition is None else definition.overload
-
-    def cost_model(self) -> CostModel | None:
-        """What tells a call's cost, in the schema's names, with every output that it writes; None without a relation."""
-        if self.relation is None:
-            return None
-        relation = in_schema_names(self.request.op_type, self.relation, self.binding)
-        return CostModel(self.request.operator, relation, self.overload._schema, self.request.flops)
-
-
-def plan(request: Request, earlier: Plan | None, override: bool, find: Find | None = None) -> Plan:
-    """Decide and check everything that a registration needs; nothing is changed.
+def plan(
+    request: RegistrationRequest, earlier: RegistrationPlan | None, override: bool, find: Find | None = None
+) -> RegistrationPlan:
+    """Plan and check everything that a registration needs, without changing anything.
 
     Args:
-        request: What is asked for.
-        earlier: What is in force for the operator, and is replaced.
-        override: Whether what others have registered may be replaced.
-        find: What finds registered operators by name, for ``backward="OpType"``.
+        request: The request.
+        earlier: The operator's current registration, which is replaced.
+        override: If true, registrations by others may be replaced.
+        find: Lookup of registered operators by name, for ``backward="OpType"``.
 
     Raises:
-        AscendGraphError: what is asked for cannot be; see :func:`~ascend_graph.registration.register.register_op`.
+        AscendGraphError: The request cannot be met; see :func:`~ascend_graph.registration.register.register_op`.
     """
     return _Planner(request, earlier, override, find).plan()
 
 
 class _Planner:
-    def __init__(self, request: Request, earlier: Plan | None, override: bool, find: Find | None) -> None:
+    def __init__(
+        self, request: RegistrationRequest, earlier: RegistrationPlan | None, override: bool, find: Find | None
+    ) -> None:
         self.request, self.override, self.find = request, override, find
         self.before = Changes() if earlier is None else earlier.changes
         self.changes = Changes()
         self.relation = request.shape
+        #: Meta function that calls InferShape, of an operator that the registration defines.
+        self.author_meta: MetaFunction | None = None
+        self.author: AuthorEvidence | None = None
+        #: Origin of the relation, in words.
+        self.origin = "the relation given"
         self.evidence: dict[str, str] = {}
 
-    def plan(self) -> Plan:
+    def plan(self) -> RegistrationPlan:
         request = self.request
+        if request.overload is None and request.meta is None and request.declared is None:
+            self.take_author_relation()
         defined = self.plan_operator() if request.overload is None else None
         schema = request.overload._schema if defined is None else defined.torch_schema
+        self.binding = self.bind(read_schema(schema), defined)
+        self.check_effects()
+        if defined is None:
+            self.plan_meta()
+        for call in (None,) if defined is None else (defined.call, *(other.call for other in defined.others)):
+            self.compare_with_installed(call)
+        self.compare_with_author()
+        converter = self.plan_converter()
+        self.plan_mutation()
+        self.plan_gradient()
+        loops = self.plan_loops(schema)
+        call = None if defined is None else defined.call
+        return RegistrationPlan(
+            request, self.binding, self.relation, converter, self.changes, self.evidence, call, loops
+        )
+
+    def bind(self, schema: OpSchema, defined: PlannedOperator | None) -> Binding:
+        request = self.request
+        if request.is_kernel:
+            return own_binding(schema, self.relation)
         bound_to_own = defined is not None and defined.schema.prototype is request.prototype
-        self.binding = bind(
-            read_schema(schema),
+        return bind(
+            schema,
             request.prototype,
             request.arguments,
             relation=self.relation,
             own=defined.schema if defined is not None and bound_to_own else None,
             complete=request.converter is None,
         )
-        if defined is None:
-            self.plan_meta()
-        self.compare_with_installed(None if defined is None else defined.call)
-        converter = self.plan_converter()
-        self.plan_twin()
-        self.plan_gradient()
-        loops = self.plan_loops(schema)
-        call = None if defined is None else defined.call
-        return Plan(request, self.binding, self.relation, converter, self.changes, self.evidence, call, loops)
+
+    def check_effects(self) -> None:
+        """Warn of an operator that by its schema returns and writes nothing: compiled programs drop its calls."""
+        schema = self.binding.schema
+        tensors = [argument for argument in schema.arguments if argument.is_tensor]
+        if schema.returns or not tensors or any(argument.mutated for argument in schema.arguments):
+            return
+        text = schema.text
+        for n, argument in enumerate(tensors):
+            text = re.sub(rf"\bTensor(?=[\[\]?]* {argument.name}\b)", f"Tensor({chr(ord('a') + n % 26)}!)", text)
+        outputs = ""
+        if self.request.in_graphs and not self.request.prototype.outputs:
+            outputs = " and .OUTPUT of the same name in the prototype"
+        warnings.warn(
+            f"{schema.qualified_name}: its schema says that it returns nothing and writes nothing, so that torch.compile drops its "
+            f"calls. Write (a!) at each argument that it writes{outputs}: {text}, without the marks at what it only reads",
+            BindingWarning,
+            stacklevel=6,
+        )
 
     # --------------------------------------------------------------------------------------------- independent dimensions
 
     def plan_loops(self, schema: torch.FunctionSchema) -> Loops | None:
-        """What is declared of dimensions, and what follows: rules of vmap and of DTensor, and the number of operations."""
+        """Plan the declared dimensions, with the rules of vmap and DTensor, and the number of operations."""
         request = self.request
         if request.batch is None and not request.reduce and request.flops is None:
             return None
         if self.relation is None:
             raise RegistrationError(
-                f"{request.op_type}: batch=, reduce= and flops= speak of the dimensions of a shape relation, and there is none: pass shape="
+                f"{request.op_type}: batch=, reduce= and flops= name dimensions of a shape relation, which is missing: pass shape="
             )
         relation = in_schema_names(request.op_type, returned_outputs(self.relation, self.binding), self.binding)
         if request.flops is not None:
             counted = CostModel(request.operator, relation, schema, request.flops)
-            self.changes.cost = Entry(lambda: register_flops(self.overload, counted), stacks=False)
+            self.changes.cost = HandleChange(lambda: register_flops(self.overload, counted), stacks=False)
             self.evidence["flops"] = request.flops
         if request.batch is None and not request.reduce:
             return None
@@ -164,21 +163,21 @@ class _Planner:
             )
         loops = read_loops(request.operator, relation, request.batch or (), request.reduce)
         if request.batch is not None:
-            self.changes.batching = Entry(lambda: register_batching(self.overload, loops), stacks=False)
-        self.changes.sharding = Entry(lambda: register_sharding_rule(self.overload, loops), stacks=False)
+            self.changes.batching = HandleChange(lambda: register_batching(self.overload, loops), stacks=False)
+        self.changes.sharding = HandleChange(lambda: register_sharding_rule(self.overload, loops), stacks=False)
         return loops
 
     @property
     def overload(self) -> Any:
-        """The operator, once it is defined."""
+        """Overload of the operator; None before the change that defines it."""
         definition = self.changes.definition
         return self.request.overload if definition is None else definition.overload
 
-    def compare_with_installed(self, call: Call | None) -> None:
-        """What the installed CANN says of the op and of its function, where that is not what the operator is bound to.
+    def compare_with_installed(self, call: AclnnCall | None) -> None:
+        """Warn of differences between the installed CANN and the prototype or declaration of the operator.
 
         Raises:
-            CannMismatchError: calls of the function would corrupt memory.
+            CannMismatchError: Calls of the function would corrupt memory.
         """
         request = self.request
         found = [prototype_difference(request.prototype)] if request.in_graphs else []
@@ -186,27 +185,70 @@ class _Planner:
         differences = [difference for difference in found if difference is not None]
         for difference in differences:
             if difference.breaks:
-                warnings.warn(f"{difference}. Write: {difference.mend}", CannMismatchWarning, stacklevel=6)
+                warnings.warn(f"{difference}. Write: {difference.fix}", CannMismatchWarning, stacklevel=6)
         if differences:
             self.evidence["CANN"] = ". ".join(map(str, differences))
+
+    def compare_with_author(self) -> None:
+        """Record how far the given relation agrees with the shapes that the installed package infers.
+
+        Raises:
+            RegistrationError: They contradict each other.
+        """
+        request = self.request
+        if request.shape is None or not request.in_graphs:
+            if self.author is not None:
+                self.tell_author()
+            return
+        relation = returned_outputs(request.shape, self.binding)
+        names = relation_names(request.op_type, relation, self.binding)
+        found = compare_with_author(request.prototype, relation, names, self.binding)
+        if found is not None:
+            self.evidence["InferShape"] = found
+
+    def take_author_relation(self) -> None:
+        """Take the relation of a file or of the package's author, if the operator needs one and none is given."""
+        prototype = self.request.prototype
+        fresh = [p for p in prototype.outputs if p.name not in prototype.in_place]
+        if self.relation is not None or not fresh or self.request.samples is not None:
+            return
+        loaded = loaded_relation(prototype.op_type)
+        if loaded is not None:
+            self.relation, self.origin = loaded.relation, f"the relation of {loaded.place}"
+            return
+        self.author = ask_author(prototype)
+        if self.author is not None and self.author.relation is not None:
+            self.relation = self.author.relation
+            asked = f", which answered {self.author.questions} questions" if self.author.questions else ""
+            self.origin = f"found from {self.author.source}{asked}" if asked else self.author.source
+
+    def tell_author(self) -> None:
+        """Record what the package's author said, and warn of a shape function that is faulty."""
+        author = self.author
+        assert author is not None
+        what = author.source if author.relation is not None else author.reason
+        self.evidence["InferShape"] = "; ".join([what, *author.notes])
+        if author.is_faulty or author.notes:
+            warnings.warn(
+                f"{self.request.op_type}: {author.reason or '; '.join(author.notes)}. Correct the function; the meta function "
+                f"is {self.evidence.get('meta', 'another one')}",
+                BindingWarning,
+                stacklevel=7,
+            )
 
     # ------------------------------------------------------------------------------------------------------- operator
 
     def plan_operator(self) -> PlannedOperator:
-        """The operator that registering defines: its schema, meta function and kernel."""
+        """Plan the operator that the registration defines: its schema, meta function and kernel."""
         request, declared = self.request, self.request.declared
         if declared is not None:
             namespace = request.operator.partition("::")[0]
-            planned = plan_call(declared.schema, declared.call, request.meta or request.shape, namespace=namespace)
+            shape = request.meta or request.shape
+            every = [plan_call(d.schema, d.call, shape, namespace=namespace) for d in (declared, *request.others)]
+            planned = together(every, request.alternatives)
             self.evidence["schema"] = "the one given" if declared.schema.text else "made from the declaration"
         else:
-            planned = plan_operator(
-                request.prototype,
-                request.meta or request.shape,
-                numbers=self.numbers(),
-                aclnn=request.aclnn,
-                aclnn_arguments=request.aclnn_arguments,
-            )
+            planned = self.plan_own(request.meta or self.relation)
         definition = self.before.definition
         if definition is None and operator_exists(planned.name):
             way = "give another name=" if declared is not None else "pass it as eager="
@@ -216,15 +258,46 @@ class _Planner:
         self.changes.definition = definition
         self.changes.kernels = planned.kernels(definition)
         self.changes.gradient = planned.without_gradient(definition)
-        self.evidence["eager"] = f"{planned.call.function}, {planned.call.source}"
-        given = "the function given" if request.meta is not None else f"the relation given: {request.shape}"
+        self.evidence["eager"] = "; ".join(f"{p.call.function}, {p.call.source}" for p in (planned, *planned.others))
+        given = "the function given" if request.meta is not None else f"{self.origin}: {self.relation}"
+        if self.author_meta is not None:
+            assert self.author is not None
+            given = f"calls {self.author.source}"
         self.evidence["meta"] = given if planned.schema.returns else "outputs that are inputs"
         return planned
 
-    def numbers(self) -> dict[str, Numbers]:
-        """What ``arguments=`` says of the operator that registering defines: no more than whose numbers an Int attr takes.
+    def plan_own(self, shape: Relation | MetaFunction | None) -> PlannedOperator:
+        """Plan the operator of the prototype; without shapes, its meta function calls the author's InferShape."""
+        request = self.request
+        function = None if self.author is None or shape is not None else self.author.function
+        namespace = request.operator.partition("::")[0]
 
-        The kernel is made from the prototype alone: any other conversion would be the converter's only.
+        def planned(shape: Relation | MetaFunction | None) -> PlannedOperator:
+            return plan_operator(
+                request.prototype,
+                shape,
+                namespace=namespace,
+                numbers=self.numbers(),
+                aclnn=request.aclnn,
+                aclnn_arguments=request.aclnn_arguments,
+            )
+
+        if function is None:
+            return planned(shape)
+        # The schema does not depend on the shapes, and the function's arguments follow the schema.
+        schema = planned(_no_shapes).schema
+        binding = bind(
+            read_schema(torch._C.parse_schema(f"{namespace}::{schema}")), request.prototype, own=schema, complete=False
+        )
+        if not calls_infer_shape(function, binding):
+            return planned(shape)
+        self.author_meta = author_meta(function, binding)
+        return planned(self.author_meta)
+
+    def numbers(self) -> dict[str, Numbers]:
+        """Read the dtype numbering of Int attrs from ``arguments=``, for an operator that the registration defines.
+
+        The kernel is made from the prototype alone: any other conversion would apply to the converter only.
         """
         prototype = self.request.prototype
         known = {p.name for p in prototype.inputs} | {a.name for a in prototype.attrs}
@@ -266,11 +339,11 @@ class _Planner:
             )
         check_takes_meta(overload)
         function = wanted
-        self.changes.meta = Entry(lambda: register_meta(overload, function, override=True))
+        self.changes.meta = HandleChange(lambda: register_meta(overload, function, override=True))
         self.evidence["meta"] = source
 
     def existing_meta(self) -> str | None:
-        """Where the meta function of others comes from, if there is one."""
+        """Return the origin of a meta function that others registered, or None."""
         ours = None if self.before.meta is None else self.before.meta.handle
         if isinstance(ours, MetaHandle) and ours.on_top:
             return ours.before
@@ -278,6 +351,21 @@ class _Planner:
 
     def infer(self) -> tuple[MetaFunction, str]:
         overload = self.request.overload
+        if not declares_aliases(overload._schema):
+            self.take_author_relation()
+        if self.relation is not None:
+            found = self.relation
+            relation = returned_outputs(found, self.binding)
+            made = self.meta_function(relation, relation_names(self.request.op_type, relation, self.binding))
+            self.binding = self.binding.with_relation(found)
+            runs = 0
+            if self.author is not None:
+                runs = compare_with_kernel(overload, self.binding, found, made, self.author.source)
+            ran = f"; {runs} runs of the eager kernel agree" if runs else ""
+            return made, f"{self.origin}: {found}{ran}"
+        function = None if self.author is None else self.author.function
+        if function is not None and calls_infer_shape(function, self.binding):
+            return author_meta(function, self.binding), f"calls {function.source}"
         on_npu = torch._C._dispatch_has_kernel_for_dispatch_key(overload.name(), "PrivateUse1")
         inferred = infer_relation(
             overload, overload._schema, samples=self.request.samples, device="npu" if on_npu else "cpu"
@@ -290,10 +378,25 @@ class _Planner:
 
     def meta_function(self, relation: Relation, names: Mapping[str, str] | None = None) -> MetaFunction:
         ges = self.binding.ge_dtype_arguments()
-        return meta_function(relation, self.request.overload._schema, names, ge_numbers=ges)
+        asked = {name for name, theirs in (names or {}).items() if theirs in relation.asked_for_none}
+        defaults = {
+            name: GeNumber(value) if dtype else value
+            for name, (value, dtype) in self.binding.defaults_of_none().items()
+            if name not in asked | relation.asked_for_none
+        }
+        return meta_function(relation, self.request.overload._schema, names, ge_numbers=ges, defaults=defaults)
 
     def plan_converter(self) -> ConverterFunction | None:
         request = self.request
+        if request.converter is None and not request.in_graphs:
+            self.changes.converter = HandleChange(
+                lambda: refuse_in_graphs(self.overload, request.without_ge), stacks=False
+            )
+            what = (
+                "the schema alone has no prototype" if request.is_kernel else "no op_type= says which GE operator it is"
+            )
+            self.evidence["converter"] = f"none: {what}; aclgraph needs none"
+            return None
         existing = self.existing_converter()
         if request.converter is not None:
             if existing is not None and not self.override:
@@ -306,9 +409,6 @@ class _Planner:
         elif existing is not None and not self.override:
             self.evidence["converter"] = f"kept: {_qualified(existing)}"
             return None
-        elif not request.in_graphs:
-            self.evidence["converter"] = "none: no op_type= says which GE operator it is; aclgraph needs none"
-            return None
         else:
             self.evidence["converter"] = "made from the binding"
             if existing is not None:
@@ -318,19 +418,21 @@ class _Planner:
                 warnings.warn(doubt, BindingWarning, stacklevel=6)
 
         def around(ours: ConverterFunction) -> ConverterFunction:
-            """What says where a converter made from the binding differs from the one that it replaces."""
+            """Wrap a converter made from the binding to report differences from the one that it replaces."""
             if existing is None or request.converter is not None:
                 return ours
             return beside(ours, existing, request.operator, request.prototype)
 
-        self.changes.converter = Entry(
-            lambda: register_converter(self.overload, converter, override=True, around=around)
+        self.changes.converter = HandleChange(
+            lambda: register_converter(
+                self.overload, converter, override=True, around=around, own=request.overload is None
+            )
         )
         say_so_in_graphs()
         return converter
 
     def existing_converter(self) -> Any:
-        """The converter of others, if there is one."""
+        """Return the converter that others registered, or None."""
         if self.request.overload is None:
             return None
         ours = None if self.before.converter is None else self.before.converter.handle
@@ -338,46 +440,43 @@ class _Planner:
             return ours.before
         return existing_converter(self.request.overload)
 
-    # ----------------------------------------------------------------------------------------------- twin and gradient
+    # ----------------------------------------------------------------------------------------------- writes and gradient
 
-    def plan_twin(self) -> None:
+    def plan_mutation(self) -> None:
+        """Plan the functionalization of calls that write, unless the operator has a rule of its own."""
         overload, request, binding = self.request.overload, self.request, self.binding
-        # Ours makes room for another one.
-        if overload is not None and (self.before.twin is not None or needs_twin(overload, binding.schema)):
-            self.changes.twin = Entry(lambda: register_twin(overload, binding, request.converter), stacks=False)
+        if not any(argument.mutated for argument in binding.schema.arguments):
+            return
+        if overload is not None and self.before.mutation is None and has_own_rule(overload):
+            return
+        self.changes.mutation = HandleChange(
+            lambda: register_mutation(
+                self.overload, binding, request.converter, None if request.in_graphs else request.without_ge
+            ),
+            stacks=False,
+        )
 
     def plan_gradient(self) -> None:
-        if self.request.backward is None:
+        request, gradient, tangent = self.request, None, None
+        if request.backward is None and request.forward is None:
             return
-        gradient = gradient_of(self.request.backward, self.binding, self.relation, self.find)
-        self.evidence["gradient"] = gradient.description
-        self.changes.gradient = Entry(lambda: register_gradient(self.overload, gradient), stacks=False)
+        if request.backward is not None:
+            gradient = gradient_of(request.backward, self.binding, self.relation, self.find)
+            self.evidence["gradient"] = gradient.description
+            self.evidence["tangent"] = "derived from the gradient, which is differentiated"
+        if request.forward is not None:
+            tangent = tangent_of(request.forward, self.binding)
+            self.evidence["tangent"] = tangent.description
+        self.changes.gradient = HandleChange(lambda: register_gradient(self.overload, gradient, tangent), stacks=False)
 
 
-def relation_names(op_type: str, relation: Relation, binding: Binding) -> dict[str, str]:
-    """From schema names to the relation's, which speaks either the prototype's names or the schema's."""
-    ge_names = binding.argument_names()
-    mentioned = {*relation.inputs, *relation.free_names}
-    own = {argument.name for argument in binding.schema.arguments}
-    if mentioned <= set(ge_names.values()):
-        return ge_names
-    if mentioned <= own:
-        return {}
-    strangers = sorted(mentioned - set(ge_names.values()) - own)
-    raise BindingError(
-        f"{op_type}: the relation {relation} mentions {', '.join(strangers or sorted(mentioned))}; use "
-        f"the prototype's names ({', '.join(ge_names.values())}) or the schema's ({', '.join(sorted(own))}), not a mix"
-    )
-
-
-def in_schema_names(op_type: str, relation: Relation, binding: Binding) -> Relation:
-    """The relation with the inputs and attrs called as in the schema."""
-    names = {theirs: own for own, theirs in relation_names(op_type, relation, binding).items() if own != theirs}
-    return relation.renamed(names)
+def _no_shapes(*args: Any, **kwargs: Any) -> Any:
+    """Stand for the meta function of an operator whose schema alone is planned."""
+    raise NotImplementedError
 
 
 def returned_outputs(relation: Relation, binding: Binding) -> Relation:
-    """The relation without the outputs that the schema writes over its arguments and does not return."""
+    """Return the relation without the outputs that the schema writes to its arguments and does not return."""
     schema, names = binding.schema, binding.argument_names()
     returned = {output.alias_of for output in schema.returns}
     written = [a.name for a in schema.arguments if a.mutated and a.name not in returned]
@@ -387,7 +486,7 @@ def returned_outputs(relation: Relation, binding: Binding) -> Relation:
         for tensor in relation.output_tensors
         if tensor.name not in hidden or not all(isinstance(a.shape, Itself) for a in tensor.alternatives)
     ]
-    return replace(relation, output_tensors=tuple(kept))
+    return relation if len(kept) == len(relation.output_tensors) else replace(relation, output_tensors=tuple(kept))
 
 
 def _qualified(function: Any) -> str:

@@ -1,157 +1,35 @@
-"""``register_op``: one call that makes an operator known to eager PyTorch, GE graphs and aclgraph, or changes nothing.
+"""Function ``register_op``: one call that registers an operator for eager, GE graphs and aclgraph, or changes nothing.
 
-A call is read into a :class:`~ascend_graph.registration.request.Request`, planned
-(:mod:`~ascend_graph.registration.planning`: everything is decided and checked, nothing changed), and its changes are
-exchanged for those in force (:mod:`~ascend_graph.dispatch.transaction`: all of them or none).
+A call is read into a :class:`~ascend_graph.registration.request.RegistrationRequest` and planned
+(:mod:`~ascend_graph.registration.planning`: everything is decided and checked, nothing changed). Then its changes
+replace the applied ones (:mod:`~ascend_graph.dispatch.transaction`: all of them or none).
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
 from typing import Any, Literal
 
 import torch
 
-from ascend_graph.binding import Call
-from ascend_graph.binding.bound import Binding
-from ascend_graph.binding.op_schema import single_overload
+from ascend_graph.dispatch.announced import superseded
 from ascend_graph.dispatch.definition import forget_kernels
 from ascend_graph.dispatch.meta import MetaFunction
+from ascend_graph.dispatch.torchair import ConverterFunction
 from ascend_graph.dispatch.transaction import exchange
-from ascend_graph.prototypes import OpPrototype
-from ascend_graph.registration.cost import Cost, CostModel
-from ascend_graph.registration.loop_checks import check_loops
-from ascend_graph.registration.loops import Loops
-from ascend_graph.registration.planning import Plan, plan
-from ascend_graph.registration.request import RegistrationError, Request, read_aclnn_request, read_request
-from ascend_graph.registration.torchair import ConverterFunction
+from ascend_graph.eager.choices import Functions
+from ascend_graph.registration.independence_checks import check_loops
+from ascend_graph.registration.plan import RegistrationPlan
+from ascend_graph.registration.planning import plan
+from ascend_graph.registration.registered import RegisteredOp, find_named, registry, registry_lock
+from ascend_graph.registration.request import (
+    RegistrationError,
+    RegistrationRequest,
+    read_aclnn_request,
+    read_kernel_request,
+    read_request,
+)
 from ascend_graph.shapes import Relation
-
-
-class RegisteredOp:
-    """A registered operator: what was decided, from which evidence, and the way back."""
-
-    def __init__(self, planned: Plan) -> None:
-        self._plan = planned
-        #: The torch operator.
-        self.overload: Any = planned.overload
-
-    @property
-    def op_type(self) -> str:
-        """The GE op type; the aclnn function where no GE operator is known."""
-        return self._plan.request.op_type
-
-    @property
-    def prototype(self) -> OpPrototype | None:
-        """The prototype that it was bound to; None where no GE operator is known."""
-        return self._plan.request.prototype if self._plan.request.in_graphs else None
-
-    @property
-    def binding(self) -> Binding:
-        """What feeds what."""
-        return self._plan.binding
-
-    @property
-    def call(self) -> Call | None:
-        """How the aclnn function is called; None where the operator's kernel is its own."""
-        return self._plan.call
-
-    @property
-    def called(self) -> OpPrototype:
-        """The inputs, attrs and outputs that the aclnn function is called with: of the prototype, or of the schema."""
-        return self._plan.request.called
-
-    @property
-    def relation(self) -> Relation | None:
-        """The shape relation, where there is one."""
-        return self._plan.relation
-
-    @property
-    def loops(self) -> Loops | None:
-        """The dimensions that are declared independent or reduced, where any are."""
-        return self._plan.loops
-
-    @property
-    def evidence(self) -> Mapping[str, str]:
-        """In words, where the meta function, the converter and the gradient come from."""
-        return self._plan.evidence
-
-    @cached_property
-    def cost_model(self) -> CostModel | None:
-        """What tells a call's cost from shapes, dtypes and attrs; None without a relation."""
-        return self._plan.cost_model()
-
-    def cost(self, *args: Any, **kwargs: Any) -> Cost:
-        """What a call with these arguments costs at least; nothing runs, and the tensors may be on any device, ``meta`` too.
-
-        Returns:
-            ``flops``, as ``flops=`` says (None where it was left out), and ``bytes``: those of every tensor that is read and of
-            every one that is written, each once.
-
-        Raises:
-            RegistrationError: The operator has no shape relation.
-            ShapeError: The call does not fit the relation.
-        """
-        if self.cost_model is None:
-            raise RegistrationError(
-                f"{self.op_type}: what a call costs follows from a shape relation, and there is none: pass shape="
-            )
-        return self.cost_model.cost(*self.cost_model.facts(args, kwargs))
-
-    @property
-    def converter(self) -> ConverterFunction | None:
-        """The converter that was registered; None where an existing one was kept."""
-        return self._plan.converter
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the operator."""
-        return self.overload(*args, **kwargs)
-
-    @property
-    def registered(self) -> bool:
-        """Whether the registration is in force."""
-        return _registered.get(self._plan.request.operator) is self
-
-    def unregister(self) -> None:
-        """Take everything back that registering added; a second call does nothing.
-
-        Graphs compiled before keep what they were compiled with.
-        """
-        with _lock:
-            if self.registered:
-                exchange(tuple(self._plan.changes), ())
-                forget_kernels(self.overload)
-                del _registered[self._plan.request.operator]
-
-    def __repr__(self) -> str:
-        return f"RegisteredOp({self.op_type!r}, {self.overload}{'' if self.registered else ', unregistered'})"
-
-
-_lock = threading.RLock()
-_registered: dict[str, RegisteredOp] = {}
-
-
-def registered_ops() -> tuple[RegisteredOp, ...]:
-    """The operators registered now, in the order they were registered."""
-    with _lock:
-        return tuple(_registered.values())
-
-
-def find_registered(operator: Any) -> RegisteredOp | None:
-    """The registration of a torch operator, of a name such as ``npu::npu_swiglu``, or of an op type; None if there is none."""
-    if isinstance(operator, torch._ops.OpOverloadPacket):
-        operator = single_overload(operator)
-    name = operator.name() if isinstance(operator, torch._ops.OpOverload) else operator
-    with _lock:
-        return next((op for key, op in _registered.items() if name in (key, op.op_type)), None)
-
-
-def _named(name: str) -> list[RegisteredOp]:
-    """The registrations of a torch operator's name, or of an op type."""
-    with _lock:
-        return [op for key, op in _registered.items() if name in (key, op.op_type)]
 
 
 def register_op(
@@ -163,17 +41,18 @@ def register_op(
     meta: MetaFunction | Literal["kept"] | None = None,
     converter: ConverterFunction | None = None,
     backward: Any = None,
+    forward: Any = None,
     samples: Iterable[tuple[Sequence[Any], Mapping[str, Any]]] | None = None,
-    aclnn: str | None = None,
+    aclnn: Functions | None = None,
     aclnn_arguments: Mapping[str, Any] | None = None,
     batch: Sequence[str] | None = None,
     reduce: Sequence[str] | Mapping[str, str] | None = None,
     flops: str | None = None,
     override: bool = False,
 ) -> RegisteredOp:
-    """Make an operator known to eager PyTorch, TorchAir's GE graphs and aclgraph, with one call.
+    """Register an operator for eager PyTorch, TorchAir's GE graphs and aclgraph, with one call.
 
-    All or nothing: everything is checked before anything is registered, and a failure takes back what was done. The same
+    All or nothing: everything is checked before anything is registered, and a failure reverts the changes. The same
     call twice is one registration; a different one for the same operator is an error, unless ``override``.
 
     Args:
@@ -181,45 +60,55 @@ def register_op(
         eager: The torch operator: an overload, or a packet that has one. Without it ``torch.ops.ascend.<snake_case>`` is
             defined from the prototype and calls ``aclnn<OpType>`` on NPU tensors.
         shape: The shape relation, in the prototype's names or in the schema's, or a callable as for ``meta``. Without it,
-            in this order: a meta function that exists is kept; outputs that are inputs need none; the eager kernel is
-            run on small inputs, or on ``samples``, and the one simple relation that explains every run is taken.
-        arguments: What names do not settle; see :func:`ascend_graph.binding.arguments.bind`.
-        meta: A meta function, as ``torch.library.register_fake`` takes; ``"kept"`` keeps the one that ``eager`` has, beside
-            the relation that it was made from, which checks draw calls from.
+            in this order: a meta function that exists is kept; outputs that are inputs need none; a relation that
+            :func:`ascend_graph.load_relations` read; the relation that the installed package's InferShape follows, or a
+            meta function that calls it; the eager kernel is run on small inputs, or on ``samples``, and the one simple
+            relation that explains every run is taken.
+        arguments: Matches that names do not settle; see :func:`ascend_graph.binding.arguments.bind`.
+        meta: A meta function, as ``torch.library.register_fake`` takes; ``"kept"`` keeps the one that ``eager`` has,
+            together with the relation that it was made from, which checks draw calls from.
         converter: A converter, as ``torchair.register_fx_node_ge_converter`` takes.
         backward: The gradient: a function, or another operator; see
-            :func:`ascend_graph.registration.autograd.gradient_of`.
-        samples: Inputs as ``(args, kwargs)`` to run the eager kernel on, where random ones would not do.
-        aclnn: Without ``eager``: the aclnn function, where it is not called after the op type.
-        aclnn_arguments: Without ``eager``: what the names of the function's parameters do not settle, ``{"alpha": 1, "out":
-            "y"}``; see :func:`ascend_graph.binding.bind_call`.
-        batch: Dimensions, groups or ``"..."`` of the relation of which every index is computed by itself, ``("b", "s")``. It is
-            checked by running the operator on wholes and on parts where a kernel of it runs here, forward and gradient, and gives
-            the rules of ``torch.vmap`` and of DTensor. ``()`` says that there is none: vmap then is a loop, which is announced.
+            :func:`ascend_graph.autograd.register.gradient_of`.
+        forward: The tangent of forward-mode differentiation, a function ``(ctx, *tangents)``; see
+            :func:`ascend_graph.autograd.register.tangent_of`. Without it the tangent is derived from ``backward``, which is
+            differentiated once more; without both, forward mode is refused.
+        samples: Inputs as ``(args, kwargs)`` to run the eager kernel on, if random ones would be invalid.
+        aclnn: Without ``eager``: the aclnn function, if it is not named after the op type. Several functions are names in the
+            order of preference, of which a call takes the first that a library has; or names with conditions,
+            ``{"aclnnAddV2": lambda args: args["x"].dtype == torch.int8, "aclnnAdd310": "Ascend310P", "aclnnAdd": None}``: a
+            function of all arguments by name, the beginning of a SoC's name, or None for every call.
+        aclnn_arguments: Without ``eager``: sources of parameters that names do not settle, such as
+            ``{"alpha": 1, "out": "y", "stride": lambda args: args["cache"].stride(0)}``; see
+            :func:`ascend_graph.binding.bind_call`. For several functions they may be given by function.
+        batch: Independent dimensions, groups or ``"..."`` of the relation, such as ``("b", "s")``: every index is
+            computed separately. If a kernel runs here, it is checked by running the operator on wholes and on parts,
+            forward and gradient. It gives the rules of ``torch.vmap`` and of DTensor. ``()`` declares that there are
+            none: vmap then is a loop, with a warning.
         reduce: Dimensions over which the results of parts are added, ``("k",)``, or ``{"k": "sum"}`` with sum, max or min; checked
             the same way. DTensor gets partial results of it.
-        flops: The number of floating-point operations of a call over the relation's dimensions and attrs, ``"2 * m * n * k"``, for
-            ``torch.utils.flop_counter``.
+        flops: The number of floating-point operations of a call, as a formula over the relation's dimensions and attrs,
+            ``"2 * m * n * k"``, for ``torch.utils.flop_counter``.
         override: Replace an existing meta function, converter, or registration. A converter that is made from the binding
             and replaces another one is compared with it, call by call; see
-            :class:`~ascend_graph.registration.comparison.ReplacedConverterWarning`.
+            :class:`~ascend_graph.registration.conversion.comparison.ReplacedConverterWarning`.
 
     Returns:
-        What was decided, and how to take it back.
+        The registered operator, with the decisions and ``unregister``.
 
     Raises:
         UnknownPrototypeError: No prototype of that op type is known.
-        SchemaError: ``eager`` is no single overload.
+        SchemaError: ``eager`` is not a single overload.
         BindingError: The schema and the prototype, or the prototype and the aclnn function, do not fit by name;
-            ``CannMismatchError`` where the installed CANN declares the function with other parameters.
+            ``CannMismatchError`` if the installed CANN declares the function with other parameters.
         RelationError, MetaError: The shape relation does not fit.
-        InferenceError: No relation explains what the eager kernel returns.
-        BatchError: A dimension of ``batch`` or ``reduce`` is none, or is not what is declared; with the call that shows it.
+        InferenceError: No relation explains the outputs of the eager kernel.
+        BatchError: A dimension of ``batch`` or ``reduce`` is unknown, or not as declared; with the call that shows it.
+        RegistrationError: The operator is registered differently, or the arguments contradict each other.
 
     Warns:
-        CannMismatchWarning: the installed CANN defines the op otherwise.
-        NarrowRelationWarning: the relation found by running refuses shapes that the kernel takes.
-        RegistrationError: The operator is registered differently, or what is asked for contradicts itself.
+        CannMismatchWarning: The installed CANN defines the op differently.
+        NarrowRelationWarning: The relation found by running refuses shapes that the kernel takes.
 
     >>> import ascend_graph
     >>> _ = ascend_graph.load_prototypes('''
@@ -246,6 +135,7 @@ def register_op(
         meta=meta,
         converter=converter,
         backward=backward,
+        forward=forward,
         samples=samples,
         aclnn=aclnn,
         aclnn_arguments=aclnn_arguments,
@@ -253,11 +143,11 @@ def register_op(
         reduce=reduce,
         flops=flops,
     )
-    return _register(request, override)
+    return register_request(request, override)
 
 
 def register_aclnn(
-    function: str,
+    function: Functions,
     *,
     shape: str | Relation | Callable[..., Any] | None = None,
     schema: str | None = None,
@@ -268,43 +158,49 @@ def register_aclnn(
     meta: MetaFunction | None = None,
     converter: ConverterFunction | None = None,
     backward: Any = None,
+    forward: Any = None,
     override: bool = False,
 ) -> RegisteredOp:
-    """Make an aclnn function an operator, without a prototype: eager, aclgraph, export, and GE graphs once ``op_type`` is given.
+    """Register an aclnn function as an operator without a prototype.
 
-    It is :func:`register_op` by another source: the header that declares the function in the place of a prototype, and otherwise
-    the same checks, the same kernel and the same transaction.
+    The operator works in eager mode, aclgraph and export, and with ``op_type`` in GE graphs. It is :func:`register_op`
+    with another source: the header that declares the function instead of a prototype. The checks, the kernel and the
+    transaction are the same.
 
     Args:
-        function: The function, ``"aclnnAddRmsNorm"``, of a header that is loaded (:func:`ascend_graph.load_aclnn`) or installed.
-        shape: The shape relation of the outputs, in the schema's names or the header's, or a callable as for ``meta``. None where
-            nothing is returned.
-        schema: The operator's schema, ``"add_rms_norm(Tensor x1, Tensor x2, …) -> (Tensor y, Tensor rstd)"``; its arguments are
-            the function's parameters by name. An output of the function may be an argument ``Tensor(a!) out`` that the caller
-            passes in. Without it the schema is made from the declaration: tensors and values in the function's order, ``aclScalar``
-            as ``Scalar``, ``aclIntArray`` as ``int[]``, ``aclDataType`` as ``ScalarType``, what is read and written as
-            ``Tensor(a!)``, outputs as returns, what may be null with the default None.
-        op_type: The GE operator that a graph has in its place, by its prototype.
+        function: The function, ``"aclnnAddRmsNorm"``, of a header that is loaded (:func:`ascend_graph.load_aclnn`) or installed;
+            or several functions of one schema, as ``aclnn=`` of :func:`register_op` takes them.
+        shape: The shape relation of the outputs, in the schema's names or the header's, or a callable as for ``meta``.
+            None if nothing is returned.
+        schema: The operator's schema, ``"add_rms_norm(Tensor x1, Tensor x2, …) -> (Tensor y, Tensor rstd)"``; its
+            arguments are the function's parameters by name. An output of the function may be an argument that the
+            caller passes in, ``Tensor(a!) out``. Without it the schema is made from the declaration: tensors and values
+            in the function's order, ``aclScalar`` as ``Scalar``, ``aclIntArray`` as ``int[]``, ``aclDataType`` as
+            ``ScalarType``, parameters read and written as ``Tensor(a!)``, outputs as returns, parameters that may be
+            null with the default None.
+        op_type: The GE operator that replaces it in graphs, by its prototype.
         name: The operator's name, with or without a namespace; ``ascend::`` and the function's in snake case by default.
-        arguments: With ``op_type``: what names do not settle between the schema and the prototype; see
+        arguments: With ``op_type``: matches between the schema and the prototype that names do not settle; see
             :func:`ascend_graph.binding.arguments.bind`.
-        aclnn_arguments: What names do not settle between ``schema`` and the function (:func:`ascend_graph.binding.bind_call`);
-            without ``schema`` the values of parameters that the operator shall not have, ``{"cubeMathType": 1}``.
+        aclnn_arguments: Matches between ``schema`` and the function that names do not settle
+            (:func:`ascend_graph.binding.bind_call`); without ``schema`` the values of parameters that the operator
+            shall not have, ``{"cubeMathType": 1}``, or functions of all arguments that compute them.
         meta: A meta function, as ``torch.library.register_fake`` takes.
         converter: A converter, as ``torchair.register_fx_node_ge_converter`` takes.
         backward: The gradient; see :func:`register_op`.
+        forward: The tangent; see :func:`register_op`.
         override: Replace an existing converter or registration.
 
     Returns:
-        What was decided, and how to take it back.
+        The registered operator, with the decisions and ``unregister``.
 
     Raises:
         UnknownFunctionError: No header declares the function.
         ConflictingDeclarationsError: Two headers declare it differently.
-        BindingError: The schema does not fit the declaration, or a parameter has a type that no call is made with.
+        BindingError: The schema does not fit the declaration, or a parameter has an unsupported type.
         EagerError: The outputs have no shape, or the operator exists already.
         RelationError, MetaError: The shape relation does not fit.
-        RegistrationError: The operator is registered differently, or what is asked for contradicts itself.
+        RegistrationError: The operator is registered differently, or the arguments contradict each other.
 
     >>> import ascend_graph
     >>> _ = ascend_graph.load_aclnn('''
@@ -329,40 +225,124 @@ def register_aclnn(
         meta=meta,
         converter=converter,
         backward=backward,
+        forward=forward,
         aclnn_arguments=aclnn_arguments,
     )
-    return _register(request, override)
+    return register_request(request, override)
 
 
-def _register(request: Request, override: bool) -> RegisteredOp:
-    """Plan a request and put it in force, or do nothing if it is."""
-    with _lock:
-        earlier = _registered.get(request.operator)
+def register_kernel(
+    *,
+    eager: Any,
+    shape: str | Relation | Callable[..., Any] | None = None,
+    meta: MetaFunction | Literal["kept"] | None = None,
+    converter: ConverterFunction | None = None,
+    backward: Any = None,
+    forward: Any = None,
+    samples: Iterable[tuple[Sequence[Any], Mapping[str, Any]]] | None = None,
+    batch: Sequence[str] | None = None,
+    reduce: Sequence[str] | Mapping[str, str] | None = None,
+    flops: str | None = None,
+    override: bool = False,
+) -> RegisteredOp:
+    """Register an operator that has a schema and an eager kernel, but neither a prototype nor an aclnn function.
+
+    Such a kernel launches directly, or calls something else. It works in eager mode, aclgraph, ``aot_eager`` and export. A
+    GE graph refuses it and names the line to write: with a prototype it is registered by :func:`register_op`. The checks
+    and the transaction are those of :func:`register_op`.
+
+    Args:
+        eager: The torch operator: an overload, or a packet that has one.
+        shape: The shape relation of the returns, in the schema's names, or a callable as for ``meta``; ``"->"`` if nothing is
+            returned. Without it: see :func:`register_op`.
+        meta: A meta function, as ``torch.library.register_fake`` takes; ``"kept"`` keeps the one that ``eager`` has.
+        converter: A converter, as ``torchair.register_fx_node_ge_converter`` takes, for a kernel that GE graphs replace by
+            several nodes.
+        backward: The gradient; see :func:`register_op`.
+        forward: The tangent; see :func:`register_op`.
+        samples: Inputs as ``(args, kwargs)`` to run the eager kernel on, if random ones would be invalid.
+        batch: Independent dimensions of the relation, for ``torch.vmap`` and DTensor; see :func:`register_op`.
+        reduce: Reduced dimensions; see :func:`register_op`.
+        flops: The number of floating-point operations of a call, as a formula; see :func:`register_op`.
+        override: Replace an existing meta function, converter, or registration.
+
+    Returns:
+        The registered operator, with the decisions and ``unregister``.
+
+    Raises:
+        SchemaError: ``eager`` is not a single overload.
+        RelationError, MetaError: The shape relation does not fit.
+        InferenceError: No relation explains the outputs of the eager kernel.
+        BatchError: A dimension of ``batch`` or ``reduce`` is unknown, or not as declared; with the call that shows it.
+        RegistrationError: The operator is registered differently, or the arguments contradict each other.
+
+    >>> library = torch.library.Library("kernel_example", "DEF")
+    >>> _ = library.define("halves(Tensor x, int parts) -> (Tensor, Tensor)")
+    >>> op = register_kernel(
+    ...     eager=torch.ops.kernel_example.halves, shape="x[n, d] -> y[n, d // parts], scale[n]: float32"
+    ... )
+    >>> y, scale = op(torch.empty(4, 6, dtype=torch.float16, device="meta"), 2)
+    >>> y.shape, y.dtype, scale.shape, scale.dtype
+    (torch.Size([4, 3]), torch.float16, torch.Size([4]), torch.float32)
+    >>> op.unregister()
+    """
+    request = read_kernel_request(
+        eager=eager,
+        shape=shape,
+        meta=meta,
+        converter=converter,
+        backward=backward,
+        forward=forward,
+        samples=samples,
+        batch=batch,
+        reduce=reduce,
+        flops=flops,
+    )
+    return register_request(request, override)
+
+
+def register_request(request: RegistrationRequest, override: bool = False) -> RegisteredOp:
+    """Plan a request and apply it, or do nothing if it is applied already.
+
+    Raises:
+        AscendGraphError: The request cannot be met; see :func:`register_op`.
+    """
+    with registry_lock:
+        earlier = registry.get(request.operator)
         if earlier is not None:
             differences = request.differences(earlier._plan.request)
             if not differences:
                 return earlier
             if not override:
                 raise RegistrationError(_already(earlier._plan.request, request, differences))
-        planned = plan(request, None if earlier is None else earlier._plan, override, _named)
-        try:
-            exchange(() if earlier is None else tuple(earlier._plan.changes), tuple(planned.changes))
-        finally:
-            if planned.overload is not None:
-                forget_kernels(planned.overload)
-        try:
-            _check_loops(planned)
-        except BaseException:
-            exchange(tuple(planned.changes), () if earlier is None else tuple(earlier._plan.changes))
-            forget_kernels(planned.overload)
-            raise
-        _registered.pop(request.operator, None)
-        registered = _registered[request.operator] = RegisteredOp(planned)
+        # An operator of a package that waits for its first lookup makes way for this one.
+        before = None if earlier is None else earlier._plan
+        with superseded(request.operator):
+            planned = plan(request, before, override, find_named)
+            _apply(planned, before)
+        registry.pop(request.operator, None)
+        registered = registry[request.operator] = RegisteredOp(planned)
         return registered
 
 
-def _check_loops(planned: Plan) -> None:
-    """Check what is declared of dimensions, where the operator has a kernel that runs here."""
+def _apply(planned: RegistrationPlan, before: RegistrationPlan | None) -> None:
+    """Replace the changes of an earlier plan by those of this one, or change nothing."""
+    old = () if before is None else tuple(before.changes)
+    try:
+        exchange(old, tuple(planned.changes))
+    finally:
+        if planned.overload is not None:
+            forget_kernels(planned.overload)
+    try:
+        _check_loops(planned)
+    except BaseException:
+        exchange(tuple(planned.changes), old)
+        forget_kernels(planned.overload)
+        raise
+
+
+def _check_loops(planned: RegistrationPlan) -> None:
+    """Check the declared dimensions if the operator has a kernel that runs here."""
     if planned.loops is None:
         return
     device = next(
@@ -386,13 +366,17 @@ def _has_kernel(overload: Any, key: str, device: str) -> bool:
     return device == "cpu" or torch.get_device_module(device).is_available()
 
 
-def _already(before: Request, now: Request, differences: Iterable[str]) -> str:
+def _already(before: RegistrationRequest, now: RegistrationRequest, differences: Mapping[str, str]) -> str:
     lines = [f"{now.operator} is registered already, differently; pass override=True to replace it:"]
-    for name in differences:
+    for name, where in differences.items():
         old, new = getattr(before, name), getattr(now, name)
-        if name == "prototype":
+        if name == "prototype" and before.is_kernel is now.is_kernel:
             old, new = old.place, new.place
-        lines.append(f"  {name}: registered {_shown(old)}, asked for {_shown(new)}")
+        elif name == "prototype":
+            old, new = (r.prototype.place if r.in_graphs else "none, by register_kernel" for r in (before, now))
+        line = f"  {name}: registered {_shown(old)}, asked for {_shown(new)}"
+        within = where.startswith("its ") and callable(old) and callable(new)
+        lines.append(f"{line}; {where}" if within else line)
     return "\n".join(lines)
 
 

@@ -1,4 +1,4 @@
-"""What one call of ``register_op`` asked for, as a value; two equal requests are one registration."""
+"""Request of a ``register_op`` call, as a value. Equal requests denote the same registration."""
 
 from __future__ import annotations
 
@@ -9,29 +9,41 @@ from typing import Any, Literal
 import torch
 
 from ascend_graph.aclnn import AclnnFunction, find_aclnn
-from ascend_graph.binding.declared import Declared, bind_schema, derive
+from ascend_graph.binding.calls.from_declaration import Declared, derive
+from ascend_graph.binding.calls.from_schema import bind_schema
 from ascend_graph.binding.dtypes import ge_dtype
+from ascend_graph.binding.generated_schema import operator_name
 from ascend_graph.binding.op_schema import read_schema, single_overload
-from ascend_graph.binding.own_schema import operator_schema
+from ascend_graph.binding.own_binding import own_binding
+from ascend_graph.dispatch.calls import NAMESPACE
 from ascend_graph.dispatch.meta import MetaFunction
+from ascend_graph.dispatch.torchair import ConverterFunction
+from ascend_graph.eager.choices import (
+    FunctionChoice,
+    Functions,
+    arguments_of,
+    read_alternatives,
+    without_unknown,
+)
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.prototypes import OpPrototype, find_prototype
-from ascend_graph.registration.torchair import ConverterFunction
+from ascend_graph.prototypes.naming import snake_case
+from ascend_graph.registration.sameness import difference
 from ascend_graph.shapes import Relation, parse_relation
 
 
 class RegistrationError(AscendGraphError):
-    """The operator cannot be registered as asked; nothing was changed."""
+    """Error of an operator that cannot be registered as requested; nothing was changed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Request:
-    """One call of ``register_op``, its arguments in one form."""
+class RegistrationRequest:
+    """Call of ``register_op``, with its arguments in one form."""
 
     op_type: str
-    #: ``namespace::name.overload`` of the torch operator.
+    #: Name ``namespace::name.overload`` of the torch operator.
     operator: str
-    #: The overload; None where registering defines it.
+    #: Overload of the operator; None if the registration defines it.
     overload: Any
     prototype: OpPrototype
     shape: Relation | None
@@ -39,30 +51,80 @@ class Request:
     meta: MetaFunction | None
     converter: ConverterFunction | None
     backward: Any
+    forward: Any
     samples: Sequence[tuple[Sequence[Any], Mapping[str, Any]]] | None
-    #: The aclnn function, where it is not called after the op type, and what is said of its parameters.
-    aclnn: str | None = None
+    #: Name of the aclnn function, if it is not the op type's, and the given sources of its parameters.
+    aclnn: Functions | None = None
     aclnn_arguments: Mapping[str, Any] = field(default_factory=dict)
-    #: The operator that ``register_aclnn`` makes from a function; ``prototype`` is then the one that ``op_type=`` names, or what
-    #: would be the function's.
+    #: Operator that ``register_aclnn`` makes from a function; ``prototype`` is then the one that ``op_type=`` names, or
+    #: the function's equivalent of one.
     declared: Declared | None = None
-    #: Whether there is a GE operator.
+    #: The same for other functions, and the choice among all.
+    others: tuple[Declared, ...] = ()
+    alternatives: tuple[FunctionChoice, ...] = ()
+    #: True if there is a GE operator.
     in_graphs: bool = True
-    #: The dimensions of the relation that are independent, those that are reduced and how, and how many operations a call has.
+    #: Independent dimensions of the relation, reduced ones with their reduction, and number of operations of a call.
     batch: tuple[str, ...] | None = None
     reduce: Mapping[str, str] = field(default_factory=dict)
     flops: str | None = None
-    #: Whether the operator's own meta function stays, beside the relation that it was made from.
+    #: True if the operator's own meta function stays, with the relation that it was made from.
     keep_meta: bool = False
 
     @property
+    def is_kernel(self) -> bool:
+        """True if the operator has neither a prototype nor an aclnn function, only its schema and kernel."""
+        return self.overload is not None and not self.in_graphs
+
+    def without_ge(self) -> str:
+        """Return the message of a GE graph that meets the operator, with the line to write."""
+        namespace, _, name = self.operator.partition(".")[0].partition("::")
+        guess = "".join(word.capitalize() for word in name.split("_"))
+        try:
+            known = f'"{find_prototype(guess).op_type}"'
+        except AscendGraphError:
+            known = '"OpType"'
+        if self.is_kernel:
+            line = (
+                f"ascend_graph.register_op({known}, eager=torch.ops.{namespace}.{name}, …) instead of register_kernel"
+            )
+        else:
+            line = f'ascend_graph.register_aclnn("{self.op_type}", op_type={known}, …)'
+        which = "" if known != '"OpType"' else "; its REG_OP is loaded by ascend_graph.load_prototypes"
+        return (
+            f"{self.operator}: registered without a prototype, so a GE graph has no node for it; eager mode, npugraph_ex, aot_eager "
+            f"and export need none. With the prototype's op type write: {line}{which}"
+        )
+
+    @property
     def called(self) -> OpPrototype:
-        """The inputs, attrs and outputs that the call of the aclnn function is made of."""
+        """Inputs, attrs and outputs of the aclnn call."""
         return self.prototype if self.declared is None else self.declared.schema.prototype
 
-    def differences(self, other: Request) -> list[str]:
-        """The names of the fields in which another request differs."""
-        return [f.name for f in fields(self) if not _same(getattr(self, f.name), getattr(other, f.name))]
+    def differences(self, earlier: RegistrationRequest) -> dict[str, str]:
+        """Return the fields in which an earlier request differs, with the difference in words."""
+        found = {f.name: difference(getattr(earlier, f.name), getattr(self, f.name)) for f in fields(self)}
+        return {name: where for name, where in found.items() if where}
+
+
+def _check_functions(
+    meta: MetaFunction | None,
+    converter: ConverterFunction | None,
+    op_type: str,
+    overload: Any,
+    aclnn: Functions | None,
+    aclnn_arguments: Mapping[str, Any] | None,
+    operator: str,
+) -> None:
+    """Raise if a function is not callable, or if aclnn arguments are given for an operator with its own kernel."""
+    for name, function in (("meta", meta), ("converter", converter)):
+        if function is not None and not callable(function):
+            raise RegistrationError(f"{op_type}: {name}={function!r} is not a function")
+    if overload is not None and (aclnn is not None or aclnn_arguments):
+        raise RegistrationError(
+            f"{op_type}: {operator} has a kernel of its own; aclnn= and aclnn_arguments= are for an operator that registering "
+            "defines: leave eager= out"
+        )
 
 
 def read_request(
@@ -74,92 +136,138 @@ def read_request(
     meta: MetaFunction | Literal["kept"] | None,
     converter: ConverterFunction | None,
     backward: Any,
+    forward: Any = None,
     samples: Iterable[tuple[Sequence[Any], Mapping[str, Any]]] | None,
-    aclnn: str | None = None,
+    aclnn: Functions | None = None,
     aclnn_arguments: Mapping[str, Any] | None = None,
     batch: Sequence[str] | None = None,
     reduce: Sequence[str] | Mapping[str, str] | None = None,
     flops: str | None = None,
-) -> Request:
-    """The request of a call of ``register_op``, whose arguments see there.
+    prototype: OpPrototype | None = None,
+    namespace: str = NAMESPACE,
+) -> RegistrationRequest:
+    """Read the request of a call of ``register_op``, with the same arguments.
+
+    A package's operators have their own ``prototype`` and ``namespace``.
 
     Raises:
         RegistrationError: The arguments contradict each other.
     """
-    prototype = find_prototype(op_type)
+    prototype = prototype or find_prototype(op_type)
     overload = None if eager is None else single_overload(eager)
-    operator = f"{NAMESPACE}::{operator_schema(prototype).name}" if overload is None else overload.name()
-    if callable(shape) and not isinstance(shape, Relation):
-        if meta is not None:
-            raise RegistrationError(f"{op_type}: shape= is a function and meta= is given too; pass one of them")
-        meta, shape = shape, None
-    keep_meta = meta == "kept"
-    if meta == "kept":
-        if overload is None or shape is None:
-            raise RegistrationError(
-                f'{op_type}: meta="kept" says that eager= has a meta function, which is kept, and shape= its relation; pass both'
-            )
-        meta = None
-    for name, function in (("meta", meta), ("converter", converter)):
-        if function is not None and not callable(function):
-            raise RegistrationError(f"{op_type}: {name}={function!r} is no function")
-    if overload is not None and (aclnn is not None or aclnn_arguments):
-        raise RegistrationError(
-            f"{op_type}: {operator} has a kernel of its own; aclnn= and aclnn_arguments= are for an operator that registering "
-            "defines: leave eager= out"
-        )
-    relation = parse_relation(shape) if isinstance(shape, str) else shape
-    for what, given in (("batch", batch), ("reduce", reduce)):
-        if isinstance(given, str):
-            raise RegistrationError(f'{op_type}: {what}={given!r} is a text; write {what}=("{given}",)')
-    return Request(
+    operator = f"{namespace}::{operator_name(prototype.op_type)}" if overload is None else overload.name()
+    relation, function, keep_meta = _shapes(op_type, shape, meta)
+    if keep_meta and (overload is None or relation is None):
+        raise _nothing_kept(op_type)
+    _check_functions(function, converter, op_type, overload, aclnn, aclnn_arguments, operator)
+    given_batch, given_reduce = _loops(op_type, batch, reduce)
+    return RegistrationRequest(
         op_type,
         operator,
         overload,
         prototype,
         relation,
         dict(arguments or {}),
-        meta,
+        function,
         converter,
         backward,
+        forward,
         None if samples is None else _read_samples(op_type, samples),
         aclnn,
         dict(aclnn_arguments or {}),
-        batch=None if batch is None else tuple(batch),
-        reduce=dict(reduce) if isinstance(reduce, Mapping) else dict.fromkeys(reduce or (), "sum"),
+        batch=given_batch,
+        reduce=given_reduce,
         flops=flops,
         keep_meta=keep_meta,
     )
 
 
-def read_aclnn_request(
-    function: str,
+def read_kernel_request(
     *,
+    eager: Any,
     shape: str | Relation | Callable[..., Any] | None,
-    schema: str | None,
-    op_type: str | None,
-    name: str | None,
-    arguments: Mapping[str, Any] | None,
-    meta: MetaFunction | None,
+    meta: MetaFunction | Literal["kept"] | None,
     converter: ConverterFunction | None,
     backward: Any,
-    aclnn_arguments: Mapping[str, Any] | None,
-) -> Request:
-    """The request of a call of ``register_aclnn``, whose arguments see there.
+    forward: Any,
+    samples: Iterable[tuple[Sequence[Any], Mapping[str, Any]]] | None,
+    batch: Sequence[str] | None,
+    reduce: Sequence[str] | Mapping[str, str] | None,
+    flops: str | None,
+) -> RegistrationRequest:
+    """Read the request of a call of ``register_kernel``, with the same arguments.
 
     Raises:
         RegistrationError: The arguments contradict each other.
-        UnknownFunctionError: No header declares the function.
-        BindingError: The schema and the declaration do not fit.
     """
-    declaration = find_aclnn(function)
-    fixed = {
-        key: int(ge_dtype(value)) if isinstance(value, torch.dtype) else value
-        for key, value in (aclnn_arguments or {}).items()
-    }
-    namespace, separator, rest = (name or schema or "").partition("(")[0].strip().rpartition("::")
-    namespace = namespace if separator else NAMESPACE
-    relation = parse_relation(shape) if isinstance(shape, str) else shape if isinstance(shape, Relation) else None
+    overload = single_overload(eager)
+    relation, function, keep = _shapes(overload.name(), shape, meta)
+    if keep and relation is None:
+        raise _nothing_kept(overload.name())
+    _check_functions(function, converter, overload.name(), None, None, None, overload.name())
+    given_batch, given_reduce = _loops(overload.name(), batch, reduce)
+    return RegistrationRequest(
+        overload.name(),
+        overload.name(),
+        overload,
+        own_binding(read_schema(overload._schema), relation).prototype,
+        relation,
+        {},
+        function,
+        converter,
+        backward,
+        forward,
+        None if samples is None else _read_samples(overload.name(), samples),
+        in_graphs=False,
+        batch=given_batch,
+        reduce=given_reduce,
+        flops=flops,
+        keep_meta=keep,
+    )
+
+
+def _shapes(
+    subject: str,
+    shape: str | Relation | Callable[..., Any] | None,
+    meta: MetaFunction | Literal["kept"] | None,
+) -> tuple[Relation | None, MetaFunction | None, bool]:
+    """Return the relation, the meta function, and whether the operator's own meta function is kept."""
+    if callable(shape) and not isinstance(shape, Relation):
+        if meta is not None:
+            raise RegistrationError(f"{subject}: shape= is a function and meta= is given too; pass one of them")
+        return None, shape, False
+    relation = parse_relation(shape) if isinstance(shape, str) else shape
+    return (relation, None, True) if meta == "kept" else (relation, meta, False)
+
+
+def _nothing_kept(subject: str) -> RegistrationError:
+    return RegistrationError(
+        f'{subject}: meta="kept" says that eager= has a meta function, which is kept, and shape= its relation; pass both'
+    )
+
+
+def _loops(
+    subject: str, batch: Sequence[str] | None, reduce: Sequence[str] | Mapping[str, str] | None
+) -> tuple[tuple[str, ...] | None, dict[str, str]]:
+    """Return the declared dimensions in one form."""
+    for what, given in (("batch", batch), ("reduce", reduce)):
+        if isinstance(given, str):
+            raise RegistrationError(f'{subject}: {what}={given!r} is a text; write {what}=("{given}",)')
+    ways = dict(reduce) if isinstance(reduce, Mapping) else dict.fromkeys(reduce or (), "sum")
+    return None if batch is None else tuple(batch), ways
+
+
+def _declared(
+    schema: str | None,
+    relation: Relation | None,
+    declaration: AclnnFunction,
+    rest: str,
+    fixed: dict[str, Any],
+    name: str | None,
+    function: str,
+    namespace: str,
+) -> Declared:
+    """Return the operator of a function, from its declaration or the given schema."""
     if schema is None:
         outputs = () if relation is None else {*relation.outputs} - {*relation.inputs}
         declared = derive(declaration, rest or None, fixed, outputs)
@@ -169,6 +277,49 @@ def read_aclnn_request(
                 f"{function}: name={name!r} and schema={schema!r}: the schema has the name; leave name= out"
             )
         declared = _given_schema(declaration, namespace, schema, fixed)
+    return declared
+
+
+def read_aclnn_request(
+    functions: Functions,
+    *,
+    shape: str | Relation | Callable[..., Any] | None,
+    schema: str | None,
+    op_type: str | None,
+    name: str | None,
+    arguments: Mapping[str, Any] | None,
+    meta: MetaFunction | None,
+    converter: ConverterFunction | None,
+    backward: Any,
+    forward: Any,
+    aclnn_arguments: Mapping[str, Any] | None,
+) -> RegistrationRequest:
+    """Read the request of a call of ``register_aclnn``, with the same arguments.
+
+    Raises:
+        RegistrationError: The arguments contradict each other.
+        UnknownFunctionError: No header declares the function.
+        BindingError: The schema and the declaration do not fit.
+    """
+    alternatives = read_alternatives("register_aclnn", functions)
+    alternatives = without_unknown(alternatives)
+    function = alternatives[0].function
+    namespace, separator, rest = (name or schema or "").partition("(")[0].strip().rpartition("::")
+    namespace = namespace if separator else NAMESPACE
+    relation = parse_relation(shape) if isinstance(shape, str) else shape if isinstance(shape, Relation) else None
+    declared, *others = (
+        _declared(
+            schema,
+            relation,
+            find_aclnn(a.function),
+            rest or (snake_case(function.removeprefix("aclnn")) if len(alternatives) > 1 else ""),
+            _fixed(arguments_of(aclnn_arguments, a, alternatives)),
+            name,
+            a.function,
+            namespace,
+        )
+        for a in alternatives
+    )
     if arguments and op_type is None:
         raise RegistrationError(
             f"{function}: arguments= is for a prototype, which op_type= names; what the function's parameters are is said in "
@@ -180,9 +331,9 @@ def read_aclnn_request(
         meta = shape
     for what, given in (("meta", meta), ("converter", converter)):
         if given is not None and not callable(given):
-            raise RegistrationError(f"{function}: {what}={given!r} is no function")
+            raise RegistrationError(f"{function}: {what}={given!r} is not a function")
     prototype = declared.schema.prototype if op_type is None else find_prototype(op_type)
-    return Request(
+    return RegistrationRequest(
         op_type or function,
         f"{namespace}::{declared.schema.name}",
         None,
@@ -192,16 +343,23 @@ def read_aclnn_request(
         meta,
         converter,
         backward,
+        forward,
         None,
         None,
         dict(aclnn_arguments or {}),
         declared,
+        tuple(others),
+        alternatives,
         op_type is not None,
     )
 
 
-#: Where operators are defined that have no other name.
-NAMESPACE = "ascend"
+def _fixed(arguments: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return ``aclnn_arguments=`` with GE's numbers for dtypes."""
+    return {
+        key: int(ge_dtype(value)) if isinstance(value, torch.dtype) else value
+        for key, value in (arguments or {}).items()
+    }
 
 
 def _given_schema(function: AclnnFunction, namespace: str, text: str, arguments: Mapping[str, Any]) -> Declared:
@@ -209,7 +367,7 @@ def _given_schema(function: AclnnFunction, namespace: str, text: str, arguments:
     try:
         parsed = torch._C.parse_schema(f"{namespace}::{bare}")
     except RuntimeError as error:
-        raise RegistrationError(f"{function.name}: schema={text!r} is none: {str(error).strip()}") from None
+        raise RegistrationError(f"{function.name}: schema={text!r} does not parse: {str(error).strip()}") from None
     if parsed.overload_name:
         raise RegistrationError(
             f"{function.name}: schema={text!r} names the overload {parsed.overload_name}; one operator is one overload, the default"
@@ -218,7 +376,7 @@ def _given_schema(function: AclnnFunction, namespace: str, text: str, arguments:
 
 
 def _in_schema_names(relation: Relation, declared: Declared) -> Relation:
-    """The relation in the schema's names, if it speaks the header's."""
+    """Rename a relation from the header's names to the schema's."""
     own = {a.name for a in declared.schema.arguments} | {p.name for p in declared.schema.prototype.outputs}
     mentioned = {*relation.inputs, *relation.outputs, *relation.free_names}
     names = {old: new for old, new in declared.names.items() if old != new and old in mentioned and old not in own}
@@ -226,7 +384,7 @@ def _in_schema_names(relation: Relation, declared: Declared) -> Relation:
 
 
 def _read_samples(op_type: str, samples: Iterable[Any]) -> tuple[tuple[tuple[Any, ...], dict[str, Any]], ...]:
-    """The samples, kept: what gives them only once may be asked for again."""
+    """Copy and check the samples, so that those of an iterator can be read again."""
     kept = []
     for n, sample in enumerate(samples):
         match sample:
@@ -237,27 +395,3 @@ def _read_samples(op_type: str, samples: Iterable[Any]) -> tuple[tuple[tuple[Any
                     f"{op_type}: samples[{n}] is {type(sample).__name__}; a sample is (args, kwargs), such as ((x, y), {{}})"
                 )
     return tuple(kept)
-
-
-def _same(a: Any, b: Any) -> bool:
-    """Whether two values are equal; tensors are if they are of one dtype and device and hold the same numbers."""
-    if a is b:
-        return True
-    if isinstance(a, torch.Tensor) or isinstance(b, torch.Tensor):
-        return _same_tensor(a, b)
-    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
-        return type(a) is type(b) and len(a) == len(b) and all(map(_same, a, b))
-    if isinstance(a, Mapping) and isinstance(b, Mapping):
-        return a.keys() == b.keys() and all(_same(value, b[key]) for key, value in a.items())
-    try:
-        return bool(a == b)
-    except Exception:
-        return False  # what cannot say whether it is equal, as an array of several elements, is taken for another
-
-
-def _same_tensor(a: Any, b: Any) -> bool:
-    if type(a) is not type(b) or (a.dtype, a.device, a.layout) != (b.dtype, b.device, b.layout):
-        return False
-    if a.layout is not torch.strided or a.device.type == "meta":
-        return False
-    return a.shape == b.shape and a.stride() == b.stride() and torch.equal(a, b)

@@ -1,4 +1,4 @@
-"""How DTensor shards an operator: on its independent dimensions, and on reduced ones with partial results."""
+"""Rule by which DTensor shards an operator: on independent dimensions, and on reduced ones with partial results."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 import torch
 
 from ascend_graph.inference.running import bind
-from ascend_graph.registration.loops import Arguments, Loops
+from ascend_graph.registration.independent_dims import Arguments, Loops
 from ascend_graph.versions import forget_sharding
 
 
 def sharding_rule(overload: Any, loops: Loops) -> Callable[..., Any]:
-    """What ``torch.distributed.tensor.experimental.register_sharding`` takes: which placements go together on one mesh dimension."""
+    """Build the rule for DTensor's ``register_sharding``: the placements that go together on one mesh dimension."""
     from torch.distributed.tensor import Partial, Replicate, Shard
 
     schema = overload._schema
@@ -53,7 +53,7 @@ def sharding_rule(overload: Any, loops: Loops) -> Callable[..., Any]:
     return rule
 
 
-#: DTensor's tables of what it knows of operators; the first that has one is asked.
+#: DTensor's tables of operators; the first with an entry for the operator is used.
 _TABLES = (
     "op_single_dim_strategy_funcs",
     "op_strategy_funcs",
@@ -64,28 +64,28 @@ _TABLES = (
 
 @dataclass(slots=True)
 class ShardingHandle:
-    """A registered sharding rule that can be taken back."""
+    """Handle of a registered sharding rule, by which it is unregistered."""
 
     overload: Any
-    #: What DTensor had for the operator before, by table.
+    #: Previous entries of the operator, by table of DTensor.
     before: dict[str, Any]
 
     def remove(self) -> None:
-        """Take the rule back; what was there before is there again. A second call does nothing."""
+        """Unregister the rule and restore the previous one. A second call does nothing."""
         _set_aside(self.overload)
         for table, value in self.before.items():
             getattr(_propagator(), table)[self.overload] = value
 
 
 def _set_aside(overload: Any) -> dict[str, Any]:
-    """Take what DTensor has for an operator out of its tables, and what it has derived of any out of its caches."""
+    """Remove an operator from DTensor's tables, clear DTensor's caches, and return the removed entries."""
     forget_sharding()
     tables = {name: getattr(_propagator(), name, {}) for name in _TABLES}
     return {name: table.pop(overload) for name, table in tables.items() if overload in table}
 
 
 def register_sharding_rule(overload: Any, loops: Loops) -> ShardingHandle:
-    """Give DTensor the rule of an operator."""
+    """Register the rule of an operator with DTensor."""
     if not torch.distributed.is_available():
         return ShardingHandle(overload, {})
     from torch.distributed.tensor.experimental import register_sharding
@@ -97,8 +97,9 @@ def register_sharding_rule(overload: Any, loops: Loops) -> ShardingHandle:
 
 
 def _kept_apart(schema: torch.FunctionSchema) -> Any:
-    """What DTensor keeps placements by: every attr, where ``register_sharding`` sees integers alone, and an axis may also be named
-    by a list, or kept by a bool.
+    """Return the schema info by which DTensor caches placements: every attr.
+
+    ``register_sharding`` counts integers alone, but a list may also name an axis, and a bool may keep one.
     """
     from torch.distributed.tensor._op_schema import RuntimeSchemaInfo
 

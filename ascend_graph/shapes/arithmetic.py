@@ -1,16 +1,17 @@
-"""What a compiled relation does with sizes when it runs: computing, broadcasting, placing axes; and showing them.
+"""Runtime operations of compiled relations on sizes: arithmetic, broadcasting, axis placement, and display.
 
-Sizes are ints or anything that computes like them. Symbolic integers are told by their methods, so that nothing here
-imports torch.
+Sizes are ints or anything that computes like them. Symbolic integers are recognized by their methods, so this module
+does not import torch.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from ascend_graph.shapes.dtypes import Operand
+from ascend_graph.shapes.dtypes import PromotionOperand
 from ascend_graph.shapes.errors import ShapeError
 
 Check = Callable[[Any, Callable[[], str]], None]
@@ -18,7 +19,7 @@ Decide = Callable[[Any], bool]
 
 
 def broadcast(a: Sequence[Any], b: Sequence[Any], check: Check, decide: Decide) -> tuple[Any, ...]:
-    """The common shape of two, aligned at the right, where a size of 1 stretches."""
+    """Return the common shape of two shapes, aligned at the right; a size of 1 stretches."""
     if len(a) < len(b):
         a, b = b, a
     offset = len(a) - len(b)
@@ -37,12 +38,26 @@ def broadcast(a: Sequence[Any], b: Sequence[Any], check: Check, decide: Decide) 
     return tuple(result)
 
 
-#: Numbers have 63 bits and a sign, as in C++; without a limit repeated squaring would not end.
+def whole(number: Any) -> int | None:
+    """Return a number as an int, or None if it is not an integer.
+
+    A symbolic number gives its value; the traced graph then holds only for that value, and has a guard for it.
+    """
+    try:
+        return operator.index(number)
+    except TypeError:
+        return None
+
+
+#: Limit of numbers: 63 bits and a sign, as in C++. Without a limit, repeated squaring would not end.
 MAX_NUMBER = 2**63 - 1
 
 
 def within(number: Any, shown: object) -> Any:
-    """``number``, unless it is beyond 64 bits; a symbolic one, unless it is for the sizes that are traced."""
+    """Return ``number``, or raise ``ShapeError`` if it is beyond 64 bits.
+
+    A symbolic number is checked by its value for the traced sizes.
+    """
     # Asking a symbolic number itself would be a guard for every operation.
     known = number if number.__class__ is int else getattr(getattr(number, "node", None), "hint", None)
     if known.__class__ is int and not -MAX_NUMBER <= known <= MAX_NUMBER:
@@ -51,7 +66,7 @@ def within(number: Any, shown: object) -> Any:
 
 
 def product(sizes: Sequence[Any], shown: object = "a product") -> Any:
-    """The product of all sizes; 1 for none."""
+    """Return the product of all sizes, 1 for an empty list."""
     result: Any = 1
     for size in sizes:
         result = within(result * size, shown)
@@ -59,7 +74,7 @@ def product(sizes: Sequence[Any], shown: object = "a product") -> Any:
 
 
 def total(sizes: Sequence[Any], shown: object = "a sum") -> Any:
-    """The sum of all sizes; 0 for none."""
+    """Return the sum of all sizes, 0 for an empty list."""
     result: Any = 0
     for size in sizes:
         result = within(size if result.__class__ is int and result == 0 else result + size, shown)
@@ -67,7 +82,7 @@ def total(sizes: Sequence[Any], shown: object = "a sum") -> Any:
 
 
 def extreme(function: str, values: Sequence[Any]) -> Any:
-    """``min`` or ``max`` that does not branch on symbolic integers."""
+    """Return ``min`` or ``max`` of the values without branching on symbolic integers."""
     method = f"__sym_{function}__"
     best = values[0]
     for value in values[1:]:
@@ -81,7 +96,7 @@ def extreme(function: str, values: Sequence[Any]) -> Any:
 
 
 def among(value: Any, items: Any) -> Any:
-    """Whether ``value`` equals one of ``items``: for a symbolic integer one condition, not a branch per item."""
+    """Return whether ``value`` equals one of ``items``; a symbolic integer gives one condition, not a branch each."""
     if value.__class__ is int or not hasattr(value, "__sym_min__"):
         return value in items
     holds: Any = False
@@ -91,30 +106,32 @@ def among(value: Any, items: Any) -> Any:
 
 
 def negated(condition: Any) -> Any:
-    """``not condition``, symbolic if the condition is."""
+    """Return ``not condition``, symbolic if the condition is."""
     return condition.__sym_not__() if hasattr(condition, "__sym_not__") else not condition
 
 
 def item_of(items: Sequence[Any], at: int, shown: object) -> Any:
-    """An element of the list ``shown``; counted from the end below 0."""
+    """Return an element of the list ``shown``; a negative position counts from the end."""
     if not -len(items) <= at < len(items):
-        raise ShapeError(f"{shown} has {len(items)} element(s), there is no {at}: {show(items)}")
+        raise ShapeError(f"{shown} has {len(items)} element(s), so {at} is out of range: {show(items)}")
     return items[at]
 
 
 def position_of(items: Sequence[Any], wanted: Any, shown: object) -> int:
-    """Where a list first holds a number."""
+    """Return the first position of a number in a list."""
     if wanted not in items:
         raise ShapeError(f"{shown}: {show(items)} does not hold {wanted}")
     return items.index(wanted)
 
 
-def reshape(source: Sequence[Any], wanted: Sequence[Any], shown: str, check: Check) -> tuple[Any, ...]:
-    """The sizes wanted, where -1 is what is left of the elements of ``source``; their number must stay."""
+def reshape(
+    source: Sequence[Any], wanted: Sequence[Any], shown: str, check: Check, decide: Decide = bool
+) -> tuple[Any, ...]:
+    """Return the wanted sizes, with -1 replaced so that the number of elements stays that of ``source``."""
     for size in wanted:
-        if isinstance(size, bool) or (size.__class__ is int and size < -1):
-            raise ShapeError(f"{shown}: {show(size)} is no size: {show(list(wanted))}")
-    unknown = [n for n, size in enumerate(wanted) if size.__class__ is int and size == -1]
+        if isinstance(size, bool) or decide(size < -1):
+            raise ShapeError(f"{shown}: {show(size)} is not a size: {show(list(wanted))}")
+    unknown = [n for n, size in enumerate(wanted) if decide(size == -1)]
     if len(unknown) > 1:
         raise ShapeError(f"{shown}: only one size may be -1, got {list(wanted)}")
     rest = product([size for n, size in enumerate(wanted) if n not in unknown], shown)
@@ -123,7 +140,7 @@ def reshape(source: Sequence[Any], wanted: Sequence[Any], shown: str, check: Che
         fits = elements == rest
     else:
         if rest.__class__ is int and rest == 0:
-            raise ShapeError(f"{shown}: -1 beside a size of 0 means nothing: {list(wanted)}")
+            raise ShapeError(f"{shown}: -1 next to a size of 0 means nothing: {list(wanted)}")
         fits = elements % rest == 0
     if fits is not True:
         check(fits, lambda: f"{shown}: {elements} elements do not fill {list(wanted)}")
@@ -131,24 +148,27 @@ def reshape(source: Sequence[Any], wanted: Sequence[Any], shown: str, check: Che
 
 
 def axes_of(axes: Sequence[Any], many: bool, rank: int, shown: str) -> tuple[int, ...]:
-    """The axes of a list, from 0; one unless ``many``."""
+    """Return the axes of a list, counted from 0; exactly one unless ``many``."""
     if not many and len(axes) != 1:
         raise ShapeError(f"{shown}: one dimension has one axis, got {list(axes)}")
-    for axis in axes:
-        if isinstance(axis, bool) or not isinstance(axis, int):
-            raise ShapeError(f"{shown}: an axis is an integer, got {show(axis)}")
+    found = []
+    for given in axes:
+        axis = None if isinstance(given, bool) else whole(given)
+        if axis is None:
+            raise ShapeError(f"{shown}: an axis is an integer, got {show(given)}")
         if not -rank <= axis < rank:
             raise ShapeError(
-                f"{shown}: there is no axis {axis}; with {rank} dimension(s) it is from {-rank} to {rank - 1}"
+                f"{shown}: axis {axis} is out of range; with {rank} dimension(s) it is from {-rank} to {rank - 1}"
             )
-    return tuple([axis % rank for axis in axes])
+        found.append(axis % rank)
+    return tuple(found)
 
 
-def operand_of(value: Any) -> Operand[Any]:
-    """The operand that an input, or the first of a list of inputs, is in a promotion."""
+def operand_of(value: Any) -> PromotionOperand[Any]:
+    """Return the promotion operand of an input, or of the first in a list of inputs."""
     if isinstance(value, list | tuple):
         value = value[0]
-    return Operand(value.dtype, len(value.shape) > 0)
+    return PromotionOperand(value.dtype, len(value.shape) > 0)
 
 
 def show_shape(sizes: Sequence[Any]) -> str:

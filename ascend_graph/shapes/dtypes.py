@@ -1,8 +1,8 @@
-"""What a relation needs to know about dtypes, for any representation of them.
+"""Dtype rules of relations, for any representation of dtypes.
 
-A relation is evaluated for torch dtypes, for GE data types or for their names alike: :class:`DtypeSystem` says how the
-names of the language map to the caller's values. The promotion rules are written once, over categories and one lattice
-of names, after ``torch.result_type`` (c10/core/ScalarType.cpp and aten/src/ATen/native/TypeProperties.cpp).
+A relation is evaluated for torch dtypes, for GE data types or for their names alike: :class:`DtypeSystem` maps the
+names of the language to the caller's values. The promotion rules exist once, over categories and one lattice of names.
+They follow ``torch.result_type`` (c10/core/ScalarType.cpp and aten/src/ATen/native/TypeProperties.cpp).
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ CATEGORY: Mapping[str, int] = {
 }
 
 REAL_OF = {"complex32": "float16", "bcomplex32": "bfloat16", "complex64": "float32", "complex128": "float64"}
-#: torch has a complex type of bfloat16 from 2.14 on, GE has none: see ``DtypeSystem.complex_of_bfloat16``.
+#: Complex dtypes by component dtype. torch has a complex bfloat16 from 2.14 on, GE does not have one: see
+#: ``DtypeSystem.complex_of_bfloat16``.
 COMPLEX_OF = {"float16": "complex32", "bfloat16": "complex64", "float32": "complex64", "float64": "complex128"}
 
 
-#: What promotes within each category, the smaller first; uint8, bfloat16 and bcomplex32 stand beside these.
+#: Promotion order within each category, smallest first; uint8, bfloat16 and bcomplex32 are handled apart.
 _ORDER = {
     _INT: ("int8", "int16", "int32", "int64"),
     _FLOAT: ("float16", "float32", "float64"),
@@ -41,18 +42,19 @@ _ORDER = {
 _PROMOTING = frozenset(
     ("bool", "uint8", "bfloat16", "bcomplex32", *(name for order in _ORDER.values() for name in order))
 )
-#: These meet only floating dtypes; all that is in neither set, such as float8, promotes with nothing but itself.
+#: Unsigned dtypes that promote only with floating ones. A dtype in neither set, such as float8, promotes only with
+#: itself.
 _UNSIGNED = frozenset(("uint16", "uint32", "uint64", "uint4", "uint2", "uint1"))
 
 
 def promote_names(a: str, b: str) -> str:
-    """The smallest dtype that holds both, as ``torch.promote_types``.
+    """Return the smallest dtype that holds both, as ``torch.promote_types`` does.
 
     >>> promote_names("uint8", "int8"), promote_names("float16", "bfloat16"), promote_names("int64", "float16")
     ('int16', 'float32', 'float16')
 
     Raises:
-        ValueError: There is none: one is float8, quantized, or a wide unsigned integer beside another integer.
+        ValueError: No such dtype exists: one is float8, quantized, or a wide unsigned integer with another integer.
     """
     if a == b:
         return a
@@ -77,8 +79,8 @@ def promote_names(a: str, b: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Operand(Generic[T]):
-    """One operand of a promotion: the dtype of a tensor and whether it has dimensions, or a number's category."""
+class PromotionOperand(Generic[T]):
+    """One operand of a promotion: a tensor's dtype and whether it has dimensions, or a number."""
 
     dtype: T | None
     has_dims: bool = True
@@ -88,27 +90,27 @@ class Operand(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class DtypeSystem(Generic[T]):
-    """How the dtypes of the language map to the caller's values.
+    """Mapping from the dtypes of the language to the caller's values.
 
     Args:
         from_name: The value for a name of :data:`CATEGORY`; raises ``KeyError`` for names it does not have.
         to_name: Its inverse.
-        from_attr: The dtype that the value of an attr means, e.g. torch's number of a ``ScalarType``; ``None`` for what means none.
+        from_attr: The dtype that an attr value means, e.g. torch's number of a ``ScalarType``, or ``None``.
     """
 
     from_name: Callable[[str], T]
     to_name: Callable[[T], str]
     from_attr: Callable[[Any], T | None]
-    #: The dtype that integers become where a floating one is needed (``torch.get_default_dtype``).
+    #: The dtype that integers become if a floating dtype is needed (``torch.get_default_dtype``).
     default_float: Callable[[], str] = lambda: "float32"
-    #: What a bfloat16 tensor becomes beside a complex number.
+    #: The result dtype of a bfloat16 tensor with a complex number.
     complex_of_bfloat16: str = "complex64"
 
-    def promote(self, operands: Iterable[Operand[T]]) -> T:
-        """The result dtype of an elementwise operator, as ``torch.result_type``.
+    def promote(self, operands: Iterable[PromotionOperand[T]]) -> T:
+        """Return the result dtype of an elementwise operator, as ``torch.result_type`` does.
 
-        Tensors with dimensions decide before 0-dimensional ones, and these before numbers; what decides later only
-        counts if its category (bool, integer, floating, complex) is higher.
+        Tensors with dimensions decide before 0-dimensional ones, and these before numbers. A later operand counts only
+        if its category (bool, integer, floating, complex) is higher.
         """
         ranked: list[str | None] = [None, None, None]
         for operand in operands:
@@ -128,7 +130,7 @@ class DtypeSystem(Generic[T]):
     def _combine(self, higher: str, lower: str) -> str:
         if CATEGORY[lower] != _COMPLEX:
             return promote_names(higher, lower)
-        # A complex number beside a half tensor gives complex half, not the default complex.
+        # A complex number with a half tensor gives complex half, not the default complex.
         if CATEGORY[higher] != _FLOAT:
             return lower
         if higher not in COMPLEX_OF:
@@ -140,21 +142,21 @@ class DtypeSystem(Generic[T]):
             return "bool"
         if isinstance(value, complex):
             return COMPLEX_OF[self.default_float()]
-        # A symbolic number of a traced graph is recognised by its class name: nothing here imports torch.
+        # A symbolic number of a traced graph is recognized by its class name: nothing here imports torch.
         if isinstance(value, float) or type(value).__name__ == "SymFloat":
             return self.default_float()
         return "bool" if type(value).__name__ == "SymBool" else "int64"
 
     def floating(self, dtype: T) -> T:
-        """``dtype`` if it is floating or complex, otherwise the default floating dtype."""
+        """Return ``dtype`` if it is floating or complex, otherwise the default floating dtype."""
         return dtype if CATEGORY[self.to_name(dtype)] >= _FLOAT else self.from_name(self.default_float())
 
     def integral_sum(self, dtype: T) -> T:
-        """``dtype``, but int64 for bool and integers: the dtype of a sum."""
+        """Return the dtype of a sum: int64 for bool and integers, otherwise ``dtype``."""
         return dtype if CATEGORY[self.to_name(dtype)] >= _FLOAT else self.from_name("int64")
 
     def real(self, dtype: T) -> T:
-        """The dtype of the real part: complex64 → float32; others stay."""
+        """Return the dtype of the real part: complex64 → float32; others stay."""
         return self.from_name(REAL_OF.get(self.to_name(dtype), self.to_name(dtype)))
 
 

@@ -1,23 +1,24 @@
-"""The typed form of a shape relation: what all back ends are made from. No torch.
+"""Typed form of a shape relation: the input of all back ends. No torch.
 
-A relation is a text whose names mean something only for one operator. :func:`ascend_graph.shapes.lowering.lower` settles
-that once, for a list of inputs and the kinds of the attrs, and gives a :class:`Form`: steps to be taken in order, then
-outputs. Python's closures (:mod:`ascend_graph.shapes.compiler`), the eager C++ program, the generated C++ and GE's
+The names of a relation mean something only for one operator. :func:`ascend_graph.shapes.lowering.lower` resolves them
+once, for a list of inputs and the kinds of the attrs, and gives a :class:`Form`: steps in order, then outputs. Python's
+closures (:mod:`ascend_graph.shapes.backends.compiler`), the eager C++ program, the generated C++ and GE's
 ``InferShape`` translate it node by node and decide nothing themselves:
 
-* **Numbers** are integers of at most 63 bits and a sign. What leaves that range *refuses*, and so does ``//``, ``%`` and
-  ``ceildiv`` by 0. Division rounds down and ``%`` has the divisor's sign, as in Python; ``ceildiv`` rounds up. A bool is 0
-  or 1 in arithmetic, but no size.
-* **Refusing** propagates: an expression refuses if anything that it evaluates does, and a relation refuses the call.
-  ``and``, ``or`` and ``CHOICE`` evaluate only what decides, from left to right, so that ``n == 0 or m // n > 1`` is safe.
-* **Names without a value** refuse when they are evaluated, not before: a dimension given only by an input that is absent or
-  that has another pattern here, ``rank`` or the dtype of an absent input, ``...`` that no input has.
-* **Binding**: the first pattern gives a dimension its value, the others must agree. A size that is an expression is compared
-  after all clauses. Several ``...`` broadcast: sizes from the right, of which all that are not 1 must be equal.
-* **Sizes that are not known yet** (GE's -1) make numbers unknown, and a condition on an unknown number may hold or not. Where
-  a back end meets one it follows both, and answers what all ways that do not refuse have in common; it refuses where all do.
-  An unknown rank (-2) is in the same way each rank that the pattern allows.
-* **Sizes of outputs** are at least 0, or the call is refused.
+* **Numbers** are integers of at most 63 bits and a sign. An operation that leaves that range *refuses*, and so do
+  ``//``, ``%`` and ``ceildiv`` by 0. Division rounds down and ``%`` has the divisor's sign, as in Python; ``ceildiv``
+  rounds up. A bool is 0 or 1 in arithmetic, but it is not a size.
+* **Refusing** propagates: an expression refuses if any evaluated part does, and a relation refuses the call. ``and``,
+  ``or`` and ``CHOICE`` evaluate only the deciding parts, from left to right: ``n == 0 or m // n > 1`` is safe.
+* **Names without a value** refuse when they are evaluated, not before. Such names are a dimension given only by an
+  absent input or by another pattern, ``rank`` or the dtype of an absent input, and ``...`` without an input that has
+  it.
+* **Binding**: the first pattern gives a dimension its value, the others must agree. A size that is an expression is
+  compared after all clauses. Several ``...`` broadcast from the right: sizes other than 1 must be equal.
+* **Sizes that are not known yet** (GE's -1) make numbers unknown, and a condition on an unknown number may hold or not.
+  A back end then follows both branches, and answers what all branches without a refusal have in common. It refuses if
+  all branches do. An unknown rank (-2) stands, in the same way, for each rank that the pattern allows.
+* **Sizes of outputs** are at least 0, or the relation refuses the call.
 * **Dtypes**: ``PROMOTE`` is ``torch.result_type`` (:meth:`ascend_graph.shapes.dtypes.DtypeSystem.promote`); dtypes
   without a common one refuse.
 """
@@ -31,8 +32,8 @@ from dataclasses import dataclass, field
 from ascend_graph.shapes.syntax import Expr
 
 
-class Kind(enum.Enum):
-    """What an expression is, and how the values of an attr are read."""
+class ExpressionKind(enum.Enum):
+    """Kind of an expression, and of the value that is read from an attr."""
 
     NUMBER = "integer"
     BOOL = "bool"
@@ -40,27 +41,27 @@ class Kind(enum.Enum):
     TEXT = "text"
     SIZES = "list of integers"
     DTYPE = "dtype"
-    #: An attr that is None, for certain.
+    #: An attr that is certainly None.
     NONE = "None"
-    #: A list of something else, of which only the length is read.
+    #: A list of something else; only its length can be read.
     LIST = "list"
-    #: An attr of a kind that no relation can read.
+    #: An attr of a kind that relations cannot read.
     OTHER = "other"
 
 
 @dataclass(frozen=True, slots=True)
 class AttrKind:
-    """How an attr is read."""
+    """Kind of an attr, and the other ways to read it."""
 
-    kind: Kind
-    #: Whether it may be None.
+    kind: ExpressionKind
+    #: True if it may be None.
     optional: bool = False
-    #: Whether it may also name a dtype by its number.
+    #: True if its number may also name a dtype.
     names_dtype: bool = False
 
 
 class Op(enum.Enum):
-    """What a node computes from its ``args`` and its ``value``; a name stands for that name's value."""
+    """Operation of a node on its ``args`` and its ``value``; a name stands for that name's value."""
 
     # Of any kind
     CHOICE = enum.auto()  # args[1] if args[0] holds, else args[2]
@@ -129,14 +130,14 @@ class Op(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
-    """One operation; :class:`Op` says which."""
+class ExpressionNode:
+    """One operation of kind :class:`Op`."""
 
     op: Op
-    kind: Kind
-    args: tuple[Node, ...] = ()
+    kind: ExpressionKind
+    args: tuple[ExpressionNode, ...] = ()
     value: int | bool | str | tuple[str, ...] | None = None
-    #: What the relation says, for messages.
+    #: The expression in the relation, for messages.
     shown: Expr | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
@@ -145,64 +146,64 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Bind:
-    """One item of an input's pattern: what its size, or its sizes, must be."""
+    """One item of an input's pattern: the constraint on its size or sizes."""
 
-    #: ``dimension`` and ``group`` bind a name; ``size`` and ``sizes`` are compared with a node; ``later`` is kept under
-    #: the name for an :class:`Agree`; ``ellipsis``; ``any``. In a list of tensors ``element`` and ``elements`` bind what
-    #: differs from tensor to tensor.
+    #: The kind of item. ``dimension`` and ``group`` bind a name; ``size`` and ``sizes`` are compared with a node;
+    #: ``later`` is kept under the name for an :class:`Agree`; ``ellipsis``; ``any``. In a list of tensors, ``element``
+    #: and ``elements`` bind a dimension or group that differs from tensor to tensor.
     what: str
     name: str = ""
-    node: Node | None = None
-    #: The axis, or the axes, where the item is; a list.
-    axes: Node | None = None
+    node: ExpressionNode | None = None
+    #: The axis or axes of the item, as a list.
+    axes: ExpressionNode | None = None
     shown: str = ""
 
     @property
     def many(self) -> bool:
-        """Whether it stands for any number of dimensions."""
+        """True if the item stands for any number of dimensions."""
         return self.what in ("group", "sizes", "ellipsis", "elements")
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern:
-    """The dimensions of an input; ``None`` as items is any shape."""
+class InputPattern:
+    """The dimensions of an input; ``items`` is ``None`` for any shape."""
 
-    condition: Node | None
+    condition: ExpressionNode | None
     items: tuple[Bind, ...] | None
     shown: str = ""
 
     @property
     def placed(self) -> tuple[Bind, ...]:
-        """The items at an axis."""
+        """Items with an axis."""
         return tuple(item for item in self.items or () if item.axes is not None)
 
     @property
     def ordered(self) -> tuple[Bind, ...]:
-        """The others, in order."""
+        """Items without an axis, in order."""
         return tuple(item for item in self.items or () if item.axes is None)
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Matches an input, if it is present, with the first pattern whose condition holds."""
+    """Step that matches a present input with the first pattern whose condition holds."""
 
     input: str
-    patterns: tuple[Pattern, ...]
-    #: Of a list of tensors, each of which is matched: the name of its index.
+    patterns: tuple[InputPattern, ...]
+    #: The name of the index of a list of tensors, each of which is matched.
     index: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class CheckDtype:
-    """Demands that an input, if present, has one of some dtypes."""
+    """Step that demands one of some dtypes from a present input."""
 
     input: str
-    allowed: tuple[Node, ...]
+    allowed: tuple[ExpressionNode, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SameDtype:
-    """Demands that those of the inputs that are present have one dtype."""
+    """Step that demands one common dtype from the present inputs among ``inputs``."""
 
     inputs: tuple[str, ...]
     symbol: str
@@ -210,26 +211,26 @@ class SameDtype:
 
 @dataclass(frozen=True, slots=True)
 class Define:
-    """Gives a name the value of a node."""
+    """Step that gives a name the value of a node."""
 
     name: str
-    node: Node
+    node: ExpressionNode
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """Demands that a condition holds."""
+    """Step that demands that a condition holds."""
 
-    condition: Node
+    condition: ExpressionNode
     shown: str
 
 
 @dataclass(frozen=True, slots=True)
 class Agree:
-    """Demands that the size which a pattern kept under a name, if it did, is a number."""
+    """Step that demands that a size kept by a pattern, if any, equals a number."""
 
     name: str
-    node: Node
+    node: ExpressionNode
     shown: str
 
 
@@ -237,53 +238,53 @@ Step = Match | CheckDtype | SameDtype | Define | Demand | Agree
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """One item of an output's shape: a number, or a list of them; with ``axes`` its place."""
+class ShapeItem:
+    """One item of an output's shape: a number or a list of numbers; ``axes`` gives its place."""
 
-    node: Node
-    axes: Node | None = None
+    node: ExpressionNode
+    axes: ExpressionNode | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
     """One alternative of an output."""
 
-    condition: Node | None
-    #: ``fresh``, ``like``, ``itself``, ``absent``, or ``number`` with that as its only piece.
+    condition: ExpressionNode | None
+    #: The kind of output: ``fresh``, ``like``, ``itself``, ``absent``, or ``number`` with that as its only piece.
     what: str
-    pieces: tuple[Piece, ...] = ()
+    pieces: tuple[ShapeItem, ...] = ()
     #: The input of ``like`` and ``itself``.
     input: str = ""
-    #: ``None``: that of the input.
-    dtype: Node | None = None
+    #: The dtype; ``None`` means that of the input.
+    dtype: ExpressionNode | None = None
     shown: str = ""
-    #: Which tensor of the list that the input is.
+    #: The index of the tensor if the input is a list.
     element: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
-    """An output: alternatives, of which the last has no condition."""
+class OutputForm:
+    """An output as alternatives; the last has no condition."""
 
     name: str
     leaves: tuple[Leaf, ...]
-    #: Of a list of tensors, the name of its index, and how many there are: without a count as many as in the input lists.
+    #: The name of the index of a list of tensors, and its length; without ``count``, that of the input lists.
     index: str | None = None
-    count: Node | None = None
+    count: ExpressionNode | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A relation for one operator; see the module."""
+    """A relation for one operator; the module describes it."""
 
     inputs: tuple[str, ...]
     steps: tuple[Step, ...]
-    outputs: tuple[Output, ...]
+    outputs: tuple[OutputForm, ...]
 
     @property
-    def nodes(self) -> Iterator[Node]:
-        """Every node, those that occur twice twice."""
-        todo: list[Node | None] = []
+    def nodes(self) -> Iterator[ExpressionNode]:
+        """All nodes; a node that occurs twice comes twice."""
+        todo: list[ExpressionNode | None] = []
         for step in self.steps:
             match step:
                 case Match(patterns=patterns):
@@ -306,8 +307,8 @@ class Form:
                 yield from below(root)
 
 
-def below(node: Node) -> Iterator[Node]:
-    """The node and everything below it."""
+def below(node: ExpressionNode) -> Iterator[ExpressionNode]:
+    """Yield the node and all nodes under it."""
     todo = [node]
     while todo:
         node = todo.pop()

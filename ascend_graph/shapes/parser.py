@@ -1,28 +1,27 @@
-"""Text → syntax tree: a recursive-descent parser of the grammar in :data:`GRAMMAR`.
+"""Parser from text to syntax tree, by recursive descent over the grammar in :data:`GRAMMAR`.
 
-The text may come from a file of unknown origin: its length, its nesting and its integers are limited, nothing of it is
-executed, and every fault is a :class:`RelationError` with a caret.
+The text may come from a file of unknown origin: its length, its nesting and its integers are limited. The parser
+executes nothing, and every fault is a :class:`RelationError` with a caret.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from ascend_graph.shapes.errors import RelationError
+from ascend_graph.shapes.grammar import FUNCTIONS, GROUP_FUNCTIONS
 from ascend_graph.shapes.syntax import (
     Absent,
     Alternative,
     Binary,
-    Call,
     Conditional,
-    Definition,
     Dim,
+    DimensionGroup,
     Dims,
     Ellipsis_,
     Expr,
-    Group,
+    FunctionCall,
     Index,
     Itself,
     Like,
@@ -33,128 +32,34 @@ from ascend_graph.shapes.syntax import (
     Tensor,
     Tuple,
     Unary,
-    Value,
+    ValueOutput,
+    WhereDefinition,
     children,
     expressions,
 )
+from ascend_graph.shapes.tokens import Token, tokens_of
 
-#: The grammar, in the EBNF of the Python reference; docs/shapes.md shows this text.
-GRAMMAR = """\
-relation    = [tensor {"," tensor}] "->" [tensor {"," tensor}] ["where" clause {"," clause}]
-tensor      = NAME [list] alternative {"if" test "else" alternative}
-list        = "[" NAME ["<" sum] "]"                  # only in front of another "["
-alternative = [shape] [":" expression]
-shape       = "[" [dim {"," dim}] "]" | "like" NAME ["[" INTEGER "]"] | "None" | "=" test
-dim         = "..." | "*" (NAME ["[" NAME "]"] | call) ["@" axis] | ("_" | expression) ["@" axis]
-axis        = ["-"] atom
-clause      = NAME "=" expression | expression
-
-expression  = test ["if" test "else" expression]
-test        = and {"or" and}
-and         = not {"and" not}
-not         = "not" not | comparison
-comparison  = sum [("==" | "!=" | "<" | "<=" | ">" | ">=" | "in" | "not" "in" | "is" | "is" "not") sum]
-sum         = product {("+" | "-") product}
-product     = factor {("*" | "//" | "%") factor}
-factor      = "-" factor | atom
-atom        = INTEGER | STRING | "True" | "False" | "None" | "..." | call | NAME ["[" expression "]"]
-            | "(" expression ")" | "(" expression "," [expression {"," expression}] ")"
-call        = FUNCTION "(" [expression {"," expression}] ")"
-"""
-
-#: The functions of the language and how many arguments each takes (at least, at most).
-FUNCTIONS = {
-    "ceildiv": (2, 2),
-    "min": (1, 64),
-    "max": (1, 64),
-    "sum": (1, 1),
-    "prod": (1, 1),
-    "len": (1, 1),
-    "rank": (1, 1),
-    "numel": (1, 1),
-    "index": (2, 2),
-    "reshape": (2, 2),
-    "ones": (1, 1),
-    "dtype": (1, 1),
-    "promote": (1, 64),
-    "floating": (1, 64),
-    "integral_sum": (1, 1),
-    "real": (1, 1),
-}
-
-#: Those that give a group of dimensions and stand after ``*``.
-GROUP_FUNCTIONS = frozenset({"reshape", "ones"})
-
-#: Those that give a dtype.
-DTYPE_FUNCTIONS = frozenset({"dtype", "promote", "floating", "integral_sum", "real"})
-
-KEYWORDS = frozenset({"if", "else", "and", "or", "not", "in", "is", "where", "like", "True", "False", "None"})
-
-MAX_LENGTH = 16384
 MAX_NESTING = 32
-#: How deep an expression may be, rows of operators included: everything that reads one is recursive.
+#: Maximum depth of an expression, rows of operators included: all readers of expressions are recursive.
 MAX_DEPTH = 96
-MAX_INTEGER = 2**63 - 1
 
-_TOKEN = re.compile(
-    r"""(?P<space>\s+|\#[^\n]*)
-      | (?P<integer>[0-9][0-9_]*)
-      | (?P<name>[^\W\d]\w*)
-      | (?P<string>"(?:[^"\\\n]|\\["\\])*"|'(?:[^'\\\n]|\\['\\])*')
-      | (?P<symbol>->|\.\.\.|//|==|!=|<=|>=|[][(){},:@*+\-%<>=])""",
-    re.VERBOSE,
-)
 _COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
-
-
-@dataclass(frozen=True, slots=True)
-class _Token:
-    kind: str
-    text: str
-    at: int
-
-
-def _tokens(source: str) -> list[_Token]:
-    if len(source) > MAX_LENGTH:
-        raise RelationError(f"a shape relation may have {MAX_LENGTH} characters, this one has {len(source)}")
-    found: list[_Token] = []
-    at = 0
-    while at < len(source):
-        match = _TOKEN.match(source, at)
-        if match is None:
-            raise RelationError(f"{source[at]!r} does not belong to the language of shape relations", source, at)
-        kind = match.lastgroup or ""
-        if kind == "integer":
-            _check_integer(match.group(), source, at)
-        if kind != "space":
-            text = match.group()
-            found.append(_Token("keyword" if text in KEYWORDS else kind, text, at))
-        at = match.end()
-    found.append(_Token("end", "the end", len(source)))
-    return found
-
-
-def _check_integer(text: str, source: str, at: int) -> None:
-    if not re.fullmatch(r"[0-9]+(?:_[0-9]+)*", text):
-        raise RelationError(f"{text[:40]} is no integer: '_' stands only between digits", source, at)
-    if len(text.replace("_", "").lstrip("0")) > 19 or int(text) > MAX_INTEGER:
-        raise RelationError(f"an integer is at most 2**63 - 1, got {text[:40]}", source, at)
 
 
 class _Parser:
     def __init__(self, source: str) -> None:
         self.source = source
-        self.tokens = _tokens(source)
+        self.tokens = tokens_of(source)
         self.position = 0
         self.nesting = 0
 
     # ---------------------------------------------------------------------------------------------------------- tokens
 
     @property
-    def token(self) -> _Token:
+    def token(self) -> Token:
         return self.tokens[self.position]
 
-    def peek(self, offset: int = 1) -> _Token:
+    def peek(self, offset: int = 1) -> Token:
         return self.tokens[min(self.position + offset, len(self.tokens) - 1)]
 
     def at(self, *texts: str) -> bool:
@@ -166,13 +71,13 @@ class _Parser:
             return True
         return False
 
-    def expect(self, text: str, instead: str = "") -> _Token:
+    def expect(self, text: str, instead: str = "") -> Token:
         token = self.token
         if not self.take(text):
             raise self.error(f"expected {text!r}{instead}, got {self.shown(token)}")
         return token
 
-    def name(self, what: str) -> _Token:
+    def name(self, what: str) -> Token:
         token = self.token
         if token.kind != "name":
             raise self.error(f"expected {what}, got {self.shown(token)}")
@@ -180,7 +85,7 @@ class _Parser:
         return token
 
     @staticmethod
-    def shown(token: _Token) -> str:
+    def shown(token: Token) -> str:
         return token.text if token.kind == "end" else repr(token.text)
 
     def error(self, message: str, at: int | None = None) -> RelationError:
@@ -188,11 +93,11 @@ class _Parser:
 
     # -------------------------------------------------------------------------------------------------------- relation
 
-    def relation(self) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...], tuple[Definition | Expr, ...]]:
+    def relation(self) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...], tuple[WhereDefinition | Expr, ...]]:
         inputs = self.tensors("->")
         self.expect("->", " between inputs and outputs")
         outputs = self.tensors("where")
-        clauses: list[Definition | Expr] = []
+        clauses: list[WhereDefinition | Expr] = []
         if self.take("where"):
             clauses.append(self.clause())
             while self.take(","):
@@ -209,11 +114,11 @@ class _Parser:
             found.append(self.tensor())
         return tuple(found)
 
-    def clause(self) -> Definition | Expr:
+    def clause(self) -> WhereDefinition | Expr:
         if self.token.kind == "name" and self.peek().text == "=" and self.peek().kind == "symbol":
             name = self.name("a name").text
             self.expect("=")
-            return Definition(name, self.expression())
+            return WhereDefinition(name, self.expression())
         return self.expression()
 
     def tensor(self) -> Tensor:
@@ -237,7 +142,7 @@ class _Parser:
         return Tensor(name.text, tuple(alternatives), index, count, name.at)
 
     def list_index(self) -> tuple[str | None, Expr | None]:
-        """``[i]`` or ``[i < k]``, if a shape follows it."""
+        """Read ``[i]`` or ``[i < k]``, if a shape follows it."""
         if not self.at("["):
             return None, None
         depth, offset = 0, 0
@@ -279,7 +184,7 @@ class _Parser:
         if self.take("None"):
             return Absent()
         if self.take("="):
-            return Value(self.test())
+            return ValueOutput(self.test())
         if not self.take("["):
             return Itself()
         if self.take("]"):
@@ -297,10 +202,10 @@ class _Parser:
             token = self.token
             value = self.atom()
             if not isinstance(value, Name | Index) and not (
-                isinstance(value, Call) and value.function in GROUP_FUNCTIONS
+                isinstance(value, FunctionCall) and value.function in GROUP_FUNCTIONS
             ):
                 raise self.error("after '*' comes the name of a group of dimensions or of a list attr", token.at)
-            return Group(value, self.axis())
+            return DimensionGroup(value, self.axis())
         token = self.token
         expression = self.expression()
         value_ = None if isinstance(expression, Name) and expression.id == "_" else expression
@@ -420,9 +325,9 @@ class _Parser:
         self.expect(")", " or ','")
         return Tuple(tuple(items))
 
-    def call(self, token: _Token) -> Call:
+    def call(self, token: Token) -> FunctionCall:
         if token.text not in FUNCTIONS:
-            raise self.error(f"there is no function {token.text!r}; the functions are {', '.join(FUNCTIONS)}", token.at)
+            raise self.error(f"unknown function {token.text!r}; the functions are {', '.join(FUNCTIONS)}", token.at)
         self.expect("(")
         arguments: list[Expr] = []
         with self:
@@ -435,7 +340,7 @@ class _Parser:
         if not least <= len(arguments) <= most:
             wanted = str(least) if least == most else f"{least} to {most}"
             raise self.error(f"{token.text} takes {wanted} argument(s), got {len(arguments)}", token.at)
-        return Call(token.text, tuple(arguments), token.at)
+        return FunctionCall(token.text, tuple(arguments), token.at)
 
     def __enter__(self) -> None:
         self.nesting += 1
@@ -450,20 +355,20 @@ def _is_integer(literal: Literal) -> bool:
     return isinstance(literal.value, int) and not isinstance(literal.value, bool)
 
 
-def parse(source: str) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...], tuple[Definition | Expr, ...]]:
+def parse(source: str) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...], tuple[WhereDefinition | Expr, ...]]:
     """Parse ``source`` to inputs, outputs and the clauses after ``where``; raise :class:`RelationError`."""
     if not isinstance(source, str):
         raise RelationError(f"a shape relation is a text such as 'x[m, k], w[k, n] -> y[m, n]', got {source!r}")
     inputs, outputs, clauses = _Parser(source).relation()
     found = [e for tensor in (*inputs, *outputs) for e in expressions(tensor)]
-    found += [clause.value if isinstance(clause, Definition) else clause for clause in clauses]
+    found += [clause.value if isinstance(clause, WhereDefinition) else clause for clause in clauses]
     if any(_depth(expression) > MAX_DEPTH for expression in found):
         raise RelationError(f"an expression is more than {MAX_DEPTH} operations deep", source, 0)
     return inputs, outputs, clauses
 
 
 def _depth(node: Expr) -> int:
-    """How many operations lie one in the other, counted without recursion."""
+    """Return the nesting depth of operations, counted without recursion."""
     depth, level = 0, [node]
     while level:
         depth += 1

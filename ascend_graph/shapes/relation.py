@@ -1,4 +1,4 @@
-"""A shape relation as a value: parsed once, checked once, evaluated for any integers and any dtypes."""
+"""Shape relation as a value: parsed once, checked once, evaluated for any integers and dtypes."""
 
 from __future__ import annotations
 
@@ -7,34 +7,34 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
-from ascend_graph.shapes.compiler import compile_program
+from ascend_graph.shapes.backends.compiler import compile_program
+from ascend_graph.shapes.backends.program import OutputSpec, RelationProgram, Target, TensorSpec
 from ascend_graph.shapes.dtypes import NAMES, DtypeSystem
 from ascend_graph.shapes.errors import RelationError, ShapeError
-from ascend_graph.shapes.form import AttrKind, Form, Kind
+from ascend_graph.shapes.form import AttrKind, ExpressionKind, Form
 from ascend_graph.shapes.lowering import lower
 from ascend_graph.shapes.parser import parse
-from ascend_graph.shapes.program import Given, OutputSpec, Program, Target
 from ascend_graph.shapes.statement import Statement
 from ascend_graph.shapes.syntax import (
     Absent,
-    Definition,
+    DimensionGroup,
     Dims,
     Ellipsis_,
-    Group,
     Index,
     Itself,
     Like,
     Name,
     Size,
     Tensor,
-    Value,
+    ValueOutput,
+    WhereDefinition,
     renamed,
     walk,
 )
 
 
 def fail(condition: Any, message: Callable[[], str]) -> None:
-    """The default ``check``: raise :class:`ShapeError` unless ``condition`` holds."""
+    """Raise :class:`ShapeError` unless ``condition`` holds: the default ``check``."""
     if not condition:
         raise ShapeError(message())
 
@@ -52,14 +52,26 @@ class Relation(Statement):
     x[..., m, k], w[k, n], bias[n] -> y[..., m, n]: promote(x, w)
     """
 
-    #: The text as written; equality is that of the meaning, not of the spacing.
+    #: The text as written; equality compares the meaning, not the spacing.
     source: str = field(default="", compare=False, repr=False)
-    _programs: dict[Target[Any], Program[Any]] = field(default_factory=dict, init=False, compare=False, repr=False)
-    #: Every operator with this relation has programs of its own, made from one form.
+    _programs: dict[Target[Any], RelationProgram[Any]] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
+    #: The lowered forms by attr kinds. Programs for several targets share one form.
     _forms: dict[object, Form] = field(default_factory=dict, init=False, compare=False, repr=False)
 
+    @property
+    def optional_outputs(self) -> tuple[str, ...]:
+        """Outputs that are None in some calls.
+
+        >>> parse_relation("x[n] -> y[n], z[n] if want else None").optional_outputs
+        ('z',)
+        """
+        absent = (t.name for t in self.output_tensors if any(isinstance(a.shape, Absent) for a in t.alternatives))
+        return tuple(absent)
+
     def renamed(self, names: Mapping[str, str]) -> Relation:
-        """The relation with other names, from old to new, for its inputs, outputs, dimensions and attrs.
+        """Return the relation with new names (from old to new) for inputs, outputs, dimensions and attrs.
 
         >>> print(parse_relation("x[n], w[n] -> y[n, k]").renamed({"w": "weight", "k": "count"}))
         x[n], weight[n] -> y[n, count]
@@ -82,12 +94,12 @@ class Relation(Statement):
         system: DtypeSystem[Any] = NAMES,
         check: Callable[[Any, Callable[[], str]], None] = fail,
         decide: Callable[[Any], bool] = bool,
-    ) -> Program[Any]:
-        """The relation compiled for one set of present inputs, and attrs of some kinds.
+    ) -> RelationProgram[Any]:
+        """Return the relation compiled for one set of present inputs, and attrs of some kinds.
 
         Raises:
-            RelationError: A name means nothing for an operator with these inputs and attrs, or an output dimension is
-                given only by inputs that are absent.
+            RelationError: A name means nothing for an operator with these inputs and attrs, or only absent inputs give
+                an output dimension.
         """
         target = Target(present, tuple((attrs or {}).items()), system, check, decide)
         program = self._programs.get(target)
@@ -108,19 +120,19 @@ class Relation(Statement):
         check: Callable[[Any, Callable[[], str]], None] = fail,
         decide: Callable[[Any], bool] = bool,
     ) -> tuple[OutputSpec[Any], ...]:
-        """Shape and dtype of every output.
+        """Return shape and dtype of every output.
 
         Args:
             shapes: By input name: a sequence of sizes (ints, or anything that computes like them), a list of such for
                 a list of tensors, ``None`` for an absent optional input. Inputs not named are absent.
             dtypes: By input name: the dtype, or a list of them; in the representation of ``system``.
             attrs: The operator's attrs, all of them, by name: a name that is an attr is that attr, not a dimension.
-            system: What the dtypes are; names such as ``"float16"`` by default.
+            system: The representation of dtypes; names such as ``"float16"`` by default.
             check: Called with every condition that must hold and a function that gives the message.
-            decide: Called where the result depends on a condition over sizes (a size equal to 1, in broadcasting).
+            decide: Called if the result depends on a condition over sizes (a size equal to 1, in broadcasting).
 
         Returns:
-            Per output ``(shape, dtype)``, a list of these for a list of tensors, or ``None`` where it is absent.
+            ``(shape, dtype)`` of each output, a list of these for a list of tensors, or ``None`` if it is absent.
 
         Raises:
             ShapeError: The inputs do not fit the relation.
@@ -136,31 +148,41 @@ class Relation(Statement):
         return program.run([_input(shapes.get(name), dtypes.get(name)) for name in names], list(attrs.values()))
 
 
-_KINDS = {bool: Kind.BOOL, int: Kind.NUMBER, float: Kind.FLOAT, str: Kind.TEXT, type(None): Kind.NONE}
-# Symbolic numbers of a traced graph are recognised by their class's name: nothing here imports torch.
-_SYMBOLIC = {"SymInt": Kind.NUMBER, "SymBool": Kind.BOOL, "SymFloat": Kind.FLOAT}
+_KINDS = {
+    bool: ExpressionKind.BOOL,
+    int: ExpressionKind.NUMBER,
+    float: ExpressionKind.FLOAT,
+    str: ExpressionKind.TEXT,
+    type(None): ExpressionKind.NONE,
+}
+# Symbolic numbers of a traced graph are recognized by their class's name: nothing here imports torch.
+_SYMBOLIC = {"SymInt": ExpressionKind.NUMBER, "SymBool": ExpressionKind.BOOL, "SymFloat": ExpressionKind.FLOAT}
 
 
 def kind_of(value: object) -> AttrKind:
-    """How a relation reads an attr with this value."""
+    """Return how a relation reads an attr with this value."""
     kind = _KINDS.get(type(value)) or _SYMBOLIC.get(type(value).__name__)
     if kind is None and isinstance(value, list | tuple):
-        kind = Kind.SIZES if all(kind_of(item).kind is Kind.NUMBER for item in value) else Kind.LIST
+        kind = (
+            ExpressionKind.SIZES
+            if all(kind_of(item).kind is ExpressionKind.NUMBER for item in value)
+            else ExpressionKind.LIST
+        )
     if kind is None:
-        kind = next((kind for class_, kind in _KINDS.items() if isinstance(value, class_)), Kind.OTHER)
+        kind = next((kind for class_, kind in _KINDS.items() if isinstance(value, class_)), ExpressionKind.OTHER)
     return AttrKind(kind)
 
 
 def _input(shape: Any, dtype: Any) -> Any:
-    """One input of a run; a list where the shape is a list of shapes."""
+    """Return one input of a run; a list if the shape is a list of shapes."""
     if shape is None:
         return None
     if isinstance(dtype, list) or (
         isinstance(shape, list) and any(s is None or isinstance(s, list | tuple) for s in shape)
     ):
         dtypes = dtype if isinstance(dtype, list) else [dtype] * len(shape)
-        return [None if s is None else Given(s, d) for s, d in zip(shape, dtypes, strict=True)]
-    return Given(shape, dtype)
+        return [None if s is None else TensorSpec(s, d) for s, d in zip(shape, dtypes, strict=True)]
+    return TensorSpec(shape, dtype)
 
 
 @lru_cache(maxsize=4096)
@@ -168,7 +190,7 @@ def parse_relation(text: str) -> Relation:
     """Parse a shape relation; docs/shapes.md describes the language.
 
     Raises:
-        RelationError: The text does not follow the grammar, or a name is used in a way that can mean nothing.
+        RelationError: The text does not follow the grammar, or the use of a name cannot mean anything.
 
     >>> parse_relation("x[n] -> y[n")
     Traceback (most recent call last):
@@ -205,7 +227,7 @@ def _check(relation: Relation) -> None:
         if tensor.count is not None:
             refuse(f"the inputs {tensor.name} come with their count; write {tensor.name}[{tensor.index}]", tensor.at)
         for alternative in tensor.alternatives:
-            if isinstance(alternative.shape, Like | Value | Absent):
+            if isinstance(alternative.shape, Like | ValueOutput | Absent):
                 refuse(f"input {tensor.name} has dimensions, not{alternative.shape}; write {tensor.name}[…]", tensor.at)
             if isinstance(alternative.shape, Dims):
                 _check_pattern(relation, tensor, alternative.shape, groups, dims)
@@ -215,10 +237,10 @@ def _check(relation: Relation) -> None:
         refuse(f"{name} names an input and a dimension; rename the dimension", inputs[name].at)
     defined: set[str] = set()
     for clause in relation.clauses:
-        if isinstance(clause, Definition):
+        if isinstance(clause, WhereDefinition):
             if clause.name in dims.keys() | groups | inputs.keys() | defined:
                 refuse(f"{clause.name} has a meaning already; 'where {clause.name} = …' needs a new name")
-            later = {c.name for c in relation.clauses if isinstance(c, Definition)} - defined
+            later = {c.name for c in relation.clauses if isinstance(c, WhereDefinition)} - defined
             for node in walk(clause.value):
                 if isinstance(node, Name) and node.id in later:
                     own = "itself" if node.id == clause.name else f"{node.id}, which is defined after it"
@@ -230,7 +252,7 @@ def _check(relation: Relation) -> None:
             if isinstance(shape, Itself) and tensor.name not in inputs:
                 refuse(
                     f"output {tensor.name} has no shape; write {tensor.name}[…], or '{tensor.name} like x', or the "
-                    f"name of an input for an operator that returns it: {', '.join(inputs) or 'there is none'}",
+                    f"name of an input for an operator that returns it: {', '.join(inputs) or '(it has none)'}",
                     tensor.at,
                 )
             if isinstance(shape, Like):
@@ -246,7 +268,7 @@ def _check_pattern(relation: Relation, tensor: Tensor, shape: Dims, groups: set[
         if isinstance(item, Ellipsis_):
             continue
         value = item.value.name if isinstance(item.value, Index) else item.value
-        if isinstance(item, Group):
+        if isinstance(item, DimensionGroup):
             if not isinstance(value, Name):
                 raise RelationError(f"input {tensor.name}: a group of an input is a name", relation.source, tensor.at)
             groups.add(value.id)

@@ -1,6 +1,6 @@
-"""Inputs that fit a relation: random shapes, dtypes and presence, for tests and comparisons.
+"""Sample inputs that fit a relation: random shapes, dtypes and presence, for tests and comparisons.
 
-The choice is random and then tried: what the relation refuses is thrown away, so that conditions after ``where`` and
+The choice is random and then tried: choices that the relation refuses are discarded. So conditions after ``where`` and
 patterns that depend on attrs need no solving.
 """
 
@@ -16,11 +16,11 @@ from ascend_graph.shapes.errors import RelationError, ShapeError
 from ascend_graph.shapes.relation import Relation
 from ascend_graph.shapes.syntax import (
     Binary,
-    Call,
+    DimensionGroup,
     Dims,
     Ellipsis_,
     Expr,
-    Group,
+    FunctionCall,
     Index,
     Literal,
     Name,
@@ -31,13 +31,13 @@ from ascend_graph.shapes.syntax import (
 )
 
 
-class SampleError(RelationError):
-    """No inputs were found that a relation accepts."""
+class RelationSampleError(RelationError):
+    """Failed search for inputs that a relation accepts."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
-    """Shapes and dtypes per input, as :meth:`Relation.infer` takes them."""
+class RelationSample:
+    """Shapes and dtypes of each input, as :meth:`Relation.infer` takes them."""
 
     shapes: Mapping[str, Any]
     dtypes: Mapping[str, Any]
@@ -53,21 +53,21 @@ def sample(
     sizes: Sequence[int] = (2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64),
     structure: int | None = None,
     tries: int = 2000,
-) -> Sample:
-    """Random inputs that ``relation`` accepts together with ``attrs``.
+) -> RelationSample:
+    """Return random inputs that ``relation`` accepts together with ``attrs``.
 
     Args:
         relation: The relation.
         attrs: All attrs of the operator.
         rng: The source of randomness; the same seed gives the same sample.
         optional: Inputs that may be absent; each is, half of the time.
-        dtypes: What the inputs without annotation have, one for all.
-        sizes: What dimensions are chosen from, distinct for distinct names while they last.
-        structure: Samples with the same number differ in sizes alone, not in ranks, lengths, presence or dtypes.
-        tries: How many choices are tried.
+        dtypes: Dtypes to choose from for the inputs without annotation; one for all of them.
+        sizes: Sizes to choose dimensions from, distinct for distinct names while they last.
+        structure: Samples with the same number differ only in sizes, not in ranks, lengths, presence or dtypes.
+        tries: Maximum number of choices to try.
 
     Raises:
-        SampleError: None of them was accepted; the message has the last reason.
+        RelationSampleError: None of them was accepted; the message has the last reason.
 
     >>> from ascend_graph.shapes import parse_relation
     >>> relation = parse_relation("x[m, k], w[k, n] -> y[m, n]")
@@ -88,11 +88,11 @@ def sample(
             if not optional:
                 raise
             reason = error  # an absent input may be what an output needs
-    raise SampleError(f"found no inputs for {relation} with attrs {dict(attrs)} in {tries} tries: {reason}")
+    raise RelationSampleError(f"found no inputs for {relation} with attrs {dict(attrs)} in {tries} tries: {reason}")
 
 
 def _demand_sizes(shapes: Mapping[str, Any]) -> None:
-    """Sizes that follow from attrs may come out negative: no tensor has them."""
+    """Raise ``ShapeError`` for a negative size, which may follow from attrs."""
     for name, shape in shapes.items():
         for one in shape if isinstance(shape, list) else [shape or ()]:
             if any(size < 0 for size in one):
@@ -128,7 +128,7 @@ class _Choice:
     def some(self, rank: int) -> tuple[int, ...]:
         return tuple(self.size() for _ in range(rank))
 
-    def sample(self, optional: Sequence[str]) -> Sample:
+    def sample(self, optional: Sequence[str]) -> RelationSample:
         shapes: dict[str, Any] = {}
         dtypes: dict[str, Any] = {}
         for tensor in self.relation.input_tensors:
@@ -142,7 +142,7 @@ class _Choice:
             length = self.lengths.setdefault(tensor.index, self.rng.choice((1, 2, 3)))
             shapes[tensor.name] = [self.shape(tensor, n) for n in range(length)]
             dtypes[tensor.name] = [dtype] * length
-        return Sample(shapes, dtypes)
+        return RelationSample(shapes, dtypes)
 
     def shape(self, tensor: Tensor, element: int) -> tuple[int, ...]:
         pattern = self.rng.choice(tensor.alternatives).shape
@@ -154,10 +154,10 @@ class _Choice:
             if isinstance(item, Ellipsis_):
                 ordered += [1 if self.rng.random() < 0.2 else size for size in self.batch[self.rng.choice((0, 0, 1)) :]]
             elif item.axis is None:
-                ordered += self.group(item, element) if isinstance(item, Group) else [self.item(item, element)]
+                ordered += self.group(item, element) if isinstance(item, DimensionGroup) else [self.item(item, element)]
             else:
                 axis = self.number(item.axis)
-                if isinstance(item, Group):
+                if isinstance(item, DimensionGroup):
                     chosen = axis if isinstance(axis, list | tuple) else () if axis is None else (axis,)
                     placed.append((chosen, self.fixed(item, len(chosen))))
                 else:
@@ -172,11 +172,11 @@ class _Choice:
         rest = iter(ordered)
         return tuple(next(rest) if size is None else size for size in result)
 
-    def fixed(self, item: Group, rank: int) -> tuple[int, ...]:
+    def fixed(self, item: DimensionGroup, rank: int) -> tuple[int, ...]:
         assert isinstance(item.value, Name)
         return self.groups.setdefault(item.value.id, self.some(rank))
 
-    def group(self, item: Group, element: int) -> tuple[int, ...]:
+    def group(self, item: DimensionGroup, element: int) -> tuple[int, ...]:
         if isinstance(item.value, Index):
             key = (item.value.name.id, element)
             if key not in self.lists:
@@ -223,7 +223,7 @@ class _Choice:
                     "//": lambda: a // b,
                     "%": lambda: a % b,
                 }[operator]()
-            case Call("ceildiv", (left, right)):
+            case FunctionCall("ceildiv", (left, right)):
                 a, b = self.number(left), self.number(right)
                 if b <= 0:
                     raise ShapeError(f"{node} divides by {b}")

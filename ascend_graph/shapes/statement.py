@@ -1,4 +1,4 @@
-"""What a shape relation says, as a value: inputs, outputs and clauses, and which names are given by what."""
+"""Content of a shape relation as a value: inputs, outputs and clauses, and the origin of its names."""
 
 from __future__ import annotations
 
@@ -6,41 +6,55 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ascend_graph.shapes.dtypes import CATEGORY
-from ascend_graph.shapes.syntax import Definition, Expr, Name, Tensor, bound_names, expressions, walk
+from ascend_graph.shapes.syntax import Binary, Expr, Name, Tensor, WhereDefinition, bound_names, expressions, walk
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A shape relation without what evaluates it."""
+    """A shape relation without its evaluation."""
 
     input_tensors: tuple[Tensor, ...]
     output_tensors: tuple[Tensor, ...]
-    clauses: tuple[Definition | Expr, ...] = ()
-    #: What was found out, by its name: every registration asks again.
+    clauses: tuple[WhereDefinition | Expr, ...] = ()
+    #: Cache of derived facts by name, because every registration needs them again.
     _facts: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The names of the inputs the relation mentions, in its order."""
+        """Names of the relation's inputs, in order."""
         return tuple(tensor.name for tensor in self.input_tensors)
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """The names of the outputs, in order."""
+        """Names of the relation's outputs, in order."""
         return tuple(tensor.name for tensor in self.output_tensors)
 
     @property
     def free_names(self) -> frozenset[str]:
-        """The names that no input, definition, index or dtype gives: each must be an attr of the operator."""
+        """Names without an input, definition, index or dtype that gives them: each must be an attr of the operator."""
         if "free" not in self._facts:
             self._facts["free"] = frozenset(name.id for name in _uses(self)) - _given_names(self)
         found: frozenset[str] = self._facts["free"]
         return found
 
     @property
+    def asked_for_none(self) -> frozenset[str]:
+        """Names that the relation compares with None by ``is`` or ``is not``."""
+        return frozenset(
+            node.left.id
+            for expression in _expressions(self)
+            for node in walk(expression)
+            if isinstance(node, Binary) and node.operator in ("is", "is not") and isinstance(node.left, Name)
+        )
+
+    @property
     def attr_names(self) -> frozenset[str]:
-        """The names that are attrs if the operator has attrs of these names: free names, and dimensions."""
+        """Names that are attrs if the operator has such attrs: free names, and dimensions."""
         return self.free_names.union(*map(bound_names, self.input_tensors))
+
+    def expressions(self) -> list[Expr]:
+        """Return all expressions of the relation: sizes, dtypes, conditions and clauses."""
+        return _expressions(self)
 
     def __str__(self) -> str:
         text = f"{', '.join(map(str, self.input_tensors))} -> {', '.join(map(str, self.output_tensors))}".strip()
@@ -48,7 +62,7 @@ class Statement:
 
 
 def dtype_symbols(relation: Statement) -> frozenset[str]:
-    """Names that tie the dtypes of inputs together: ``T`` in ``x[n]: T, w[n]: T -> y[n]: T``."""
+    """Return the names that give inputs a common dtype: ``T`` in ``x[n]: T, w[n]: T -> y[n]: T``."""
     return frozenset(
         alternative.dtype.id
         for tensor in relation.input_tensors
@@ -57,16 +71,19 @@ def dtype_symbols(relation: Statement) -> frozenset[str]:
     ) - frozenset(relation.inputs)
 
 
-def _uses(relation: Statement) -> list[Name]:
+def _expressions(relation: Statement) -> list[Expr]:
     tensors = (*relation.input_tensors, *relation.output_tensors)
     found = [e for tensor in tensors for e in expressions(tensor)]
-    found += [clause.value if isinstance(clause, Definition) else clause for clause in relation.clauses]
-    return [node for e in found for node in walk(e) if isinstance(node, Name)]
+    return [*found, *(clause.value if isinstance(clause, WhereDefinition) else clause for clause in relation.clauses)]
+
+
+def _uses(relation: Statement) -> list[Name]:
+    return [node for e in _expressions(relation) for node in walk(e) if isinstance(node, Name)]
 
 
 def _given_names(relation: Statement) -> frozenset[str]:
     given = set(relation.inputs) | set(CATEGORY) | dtype_symbols(relation) | {"_", "..."}
-    given |= {clause.name for clause in relation.clauses if isinstance(clause, Definition)}
+    given |= {clause.name for clause in relation.clauses if isinstance(clause, WhereDefinition)}
     for tensor in relation.input_tensors:
         given |= bound_names(tensor)
     for tensor in (*relation.input_tensors, *relation.output_tensors):

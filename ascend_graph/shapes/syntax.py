@@ -1,7 +1,7 @@
-"""The syntax tree of a shape relation: frozen values, and their canonical text.
+"""Syntax tree of a shape relation: frozen values, and their canonical text.
 
-Every node prints as text that parses to an equal node. Nothing here knows what the names mean: that is settled when a
-relation is compiled for an operator (:mod:`ascend_graph.shapes.program`).
+Every node prints as text that parses to an equal node. The tree does not give names a meaning: compiling a relation for
+an operator does (:mod:`ascend_graph.shapes.backends.program`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A dimension, a group of dimensions, an attr, an input, a definition or a dtype, by context."""
+    """Name of a dimension, a group of dimensions, an attr, an input, a definition or a dtype, by context."""
 
     id: str
     #: Offset in the source, for errors.
@@ -46,7 +46,7 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """``name[index]``: an element of a list attr, a group or a dimension that differs per list element."""
+    """Element ``name[index]`` of a list attr or a group, or a dimension that differs per list element."""
 
     name: Name
     index: Expr
@@ -56,15 +56,15 @@ class Index:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """``function(arguments)``; the functions are fixed by the language."""
+class FunctionCall:
+    """Call ``function(arguments)``; the language fixes the functions."""
 
     function: str
     arguments: tuple[Expr, ...]
     at: int = 0
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Call) and (other.function, other.arguments) == (self.function, self.arguments)
+        return isinstance(other, FunctionCall) and (other.function, other.arguments) == (self.function, self.arguments)
 
     def __hash__(self) -> int:
         return hash((self.function, self.arguments))
@@ -75,7 +75,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Unary:
-    """``-x`` or ``not x``."""
+    """Unary operation ``-x`` or ``not x``."""
 
     operator: str
     operand: Expr
@@ -87,7 +87,7 @@ class Unary:
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """Arithmetic, a comparison, ``in``, ``is``, ``is not``, ``and`` or ``or``."""
+    """Binary operation: arithmetic, a comparison, ``in``, ``is``, ``is not``, ``and`` or ``or``."""
 
     operator: str
     left: Expr
@@ -99,7 +99,7 @@ class Binary:
 
 @dataclass(frozen=True, slots=True)
 class Conditional:
-    """``then if condition else otherwise``."""
+    """Conditional expression ``then if condition else otherwise``."""
 
     then: Expr
     condition: Expr
@@ -112,7 +112,7 @@ class Conditional:
 
 @dataclass(frozen=True, slots=True)
 class Tuple:
-    """``(a, b)``, only at the right of ``in``."""
+    """Tuple ``(a, b)``, only at the right of ``in``."""
 
     items: tuple[Expr, ...]
 
@@ -120,9 +120,9 @@ class Tuple:
         return f"({', '.join(map(str, self.items))}{',' if len(self.items) == 1 else ''})"
 
 
-Expr = Literal | Name | Index | Call | Unary | Binary | Conditional | Tuple
+Expr = Literal | Name | Index | FunctionCall | Unary | Binary | Conditional | Tuple
 
-#: Binding strength of the binary operators; what binds tighter has the larger number.
+#: Binding strength of the operators; a tighter operator has a larger number.
 PRECEDENCE = {
     "or": 1,
     "and": 2,
@@ -143,7 +143,7 @@ def _strength(node: Expr) -> int:
 
 
 def _operand(child: Expr, parent: Expr, *, tight: bool = False) -> str:
-    """The child's text, in parentheses where the parent would otherwise take it apart."""
+    """Return the child's text, in parentheses if the parent would otherwise split it."""
     loose = _strength(child) < _strength(parent) or (tight and _strength(child) == _strength(parent))
     if isinstance(parent, Unary):
         loose = _strength(child) < _strength(parent)
@@ -154,7 +154,7 @@ def _operand(child: Expr, parent: Expr, *, tight: bool = False) -> str:
 
 
 def walk(node: Expr) -> Iterator[Expr]:
-    """The node and everything below it, without recursion."""
+    """Yield the node and all nodes under it, without recursion."""
     todo: list[Expr] = [node]
     while todo:
         node = todo.pop()
@@ -163,11 +163,11 @@ def walk(node: Expr) -> Iterator[Expr]:
 
 
 def children(node: Expr) -> tuple[Expr, ...]:
-    """The direct operands of a node, in source order."""
+    """Return the direct operands of a node, in source order."""
     match node:
         case Index(name, index):
             return (name, index)
-        case Call(_, arguments):
+        case FunctionCall(_, arguments):
             return arguments
         case Unary(_, operand):
             return (operand,)
@@ -185,7 +185,7 @@ def children(node: Expr) -> tuple[Expr, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """One dimension: an expression, ``_`` as ``None``, and with ``@axis`` its place."""
+    """One dimension: an expression (``None`` for ``_``), and its place with ``@axis``."""
 
     value: Expr | None
     axis: Expr | None = None
@@ -199,8 +199,8 @@ class Size:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """``*s``: any number of dimensions under one name; with ``@axes`` those at the axes of a list."""
+class DimensionGroup:
+    """Group ``*s``: any number of dimensions under one name; with ``@axes`` those at the axes of a list."""
 
     value: Expr
     axis: Expr | None = None
@@ -211,7 +211,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Ellipsis_:  # noqa: N801 - Ellipsis is a builtin
-    """``...``: any number of dimensions, broadcast over all inputs that have them."""
+    """Ellipsis ``...``: any number of dimensions, broadcast over all inputs that have them."""
 
     def __str__(self) -> str:
         return "..."
@@ -222,12 +222,12 @@ def _axis(axis: Expr) -> str:
     return f"@{axis}" if plain else f"@({axis})"
 
 
-Dim = Size | Group | Ellipsis_
+Dim = Size | DimensionGroup | Ellipsis_
 
 
 @dataclass(frozen=True, slots=True)
 class Dims:
-    """``[d, d, …]``."""
+    """Dimensions ``[d, d, …]`` of a tensor."""
 
     items: tuple[Dim, ...]
 
@@ -237,7 +237,7 @@ class Dims:
 
 @dataclass(frozen=True, slots=True)
 class Like:
-    """``like x`` or ``like xs[0]``: shape and strides of an input."""
+    """Shape ``like x`` or ``like xs[0]``: shape and strides of an input."""
 
     input: Name | Index
 
@@ -247,7 +247,7 @@ class Like:
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """``None``: the output is not there."""
+    """Shape ``None``: the output is absent."""
 
     def __str__(self) -> str:
         return " None"
@@ -262,8 +262,8 @@ class Itself:
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
-    """``= expression``: an output that is a number, an input, or a tensor of an input list."""
+class ValueOutput:
+    """Output ``= expression``: a number, an input, or a tensor of an input list."""
 
     value: Expr
 
@@ -271,7 +271,7 @@ class Value:
         return f" = {self.value}"
 
 
-Shape = Dims | Like | Absent | Itself | Value
+Shape = Dims | Like | Absent | Itself | ValueOutput
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,13 +292,13 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """An input or an output: its name, and its alternatives, of which the last has no condition."""
+    """An input or an output: its name and its alternatives; the last has no condition."""
 
     name: str
     alternatives: tuple[Alternative, ...]
     #: The index of a list of tensors: ``i`` in ``xs[i][n, d]``.
     index: str | None = None
-    #: How many tensors a list output has: ``k`` in ``ys[i < k][n, d]``; without it the inputs of the same index say.
+    #: The length of a list output: ``k`` in ``ys[i < k][n, d]``; without it the inputs of the same index give it.
     count: Expr | None = None
     at: int = 0
 
@@ -325,8 +325,8 @@ class Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
-    """``name = expression`` after ``where``."""
+class WhereDefinition:
+    """Definition ``name = expression`` after ``where``."""
 
     name: str
     value: Expr
@@ -339,13 +339,13 @@ class Definition:
 
 
 def expressions(tensor: Tensor) -> Sequence[Expr]:
-    """Every expression of a tensor: sizes, groups, axes, dtypes, conditions, the count."""
+    """Return every expression of a tensor: sizes, groups, axes, dtypes, conditions, the count."""
     found: list[Expr] = [] if tensor.count is None else [tensor.count]
     for alternative in tensor.alternatives:
         found += [e for e in (alternative.dtype, alternative.condition) if e is not None]
         if isinstance(alternative.shape, Like):
             found.append(alternative.shape.input)
-        if isinstance(alternative.shape, Value):
+        if isinstance(alternative.shape, ValueOutput):
             found.append(alternative.shape.value)
         if isinstance(alternative.shape, Dims):
             for item in alternative.shape.items:
@@ -355,7 +355,7 @@ def expressions(tensor: Tensor) -> Sequence[Expr]:
 
 
 def bound_names(tensor: Tensor) -> frozenset[str]:
-    """The dimensions and groups an input binds: the plain names (or ``n[i]``) in its pattern."""
+    """Return the dimensions and groups that an input binds: plain names (or ``n[i]``) in its pattern."""
     found: set[str] = set()
     for alternative in tensor.alternatives:
         if isinstance(alternative.shape, Dims):
@@ -372,7 +372,7 @@ Node = TypeVar("Node")
 
 
 def renamed(node: Node, names: Mapping[str, str]) -> Node:
-    """A node, or a tuple of nodes, with other names for what it names."""
+    """Return a node, or a tuple of nodes, with its names replaced."""
     return _renamed(node, names)  # type: ignore[no-any-return]
 
 
@@ -384,6 +384,6 @@ def _renamed(node: Any, names: Mapping[str, str]) -> Any:
     if not is_dataclass(node) or isinstance(node, type):
         return node
     changed = {f.name: _renamed(getattr(node, f.name), names) for f in fields(node) if f.init}
-    if isinstance(node, Tensor | Definition):
+    if isinstance(node, Tensor | WhereDefinition):
         changed["name"] = names.get(node.name, node.name)
     return replace(node, **changed)

@@ -1,7 +1,7 @@
-"""C and C++ texts as the readers of this package see them: code without comments, places, remarks; and where packages lie.
+"""Source texts as all readers see them: code without comments, positions, diagnostics and install paths.
 
-What reads REG_OPs (:mod:`ascend_graph.prototypes`), aclnn headers (:mod:`ascend_graph.aclnn`) and kernels shares it. Pure
-Python: no torch, no compiler.
+The readers of REG_OPs (:mod:`ascend_graph.prototypes`), aclnn headers (:mod:`ascend_graph.aclnn`) and kernels share it.
+Pure Python: no torch, no compiler.
 """
 
 from ascend_graph.sources.diagnostics import Diagnostic, Severity

@@ -1,4 +1,4 @@
-"""What changed between two versions of something that callers use."""
+"""Differences between two versions of something that callers use."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 
 class Effect(enum.Enum):
-    """What a change does to code written for the old version."""
+    """Effects of a change on code written for the old version."""
 
-    #: A call that was right fails or means something else, or a node that was right is refused.
+    #: A valid call fails or means something else, or a valid node is rejected.
     BREAKS = "breaks"
     #: Calls keep working; what they compute by default may differ.
     CHANGES = "changes"
@@ -18,7 +18,7 @@ class Effect(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SourceChange:
     """One difference of one op or aclnn function."""
 
     #: The op type, or the function's name.

@@ -1,7 +1,7 @@
-"""What is known of an ``#if``: that it holds, that it does not, or nothing.
+"""Three-valued evaluation of ``#if`` conditions: true, false or undecided.
 
 A header is read alone, so a name that it does not define may be defined by whoever includes it. Such a condition is
-undecided; ``as_alone`` says what a compiler would make of it that is given this header and nothing else.
+undecided; ``as_alone`` is the result that a compiler gets from this header and nothing else.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ascend_graph.sources.constants import LONG, ULONG, ConstantError, Number, binary, integer_literal, unary
 from ascend_graph.sources.constants import convert as converted
 
-#: Conditions nested deeper than this, or of more words (those of the macros in them included), are undecided.
+#: Conditions nested deeper than this, or with more tokens (those of their macros included), are undecided.
 MAX_DEPTH = 32
 MAX_WORDS = 2048
 
@@ -25,14 +25,14 @@ _TOKEN = re.compile(
 _LEVELS = ("||", "&&", "|", "^", "&", "== !=", "< > <= >=", "<< >>", "+ -", "* / %")
 _STRENGTH = {operator: level for level, operators in enumerate(_LEVELS) for operator in operators.split()}
 
-#: The text a macro stands for, "" where it is defined as nothing, False where it is known not to be defined, and None
-#: where nothing is known of the name.
+#: The text a macro stands for; "" if it is defined as nothing, False if it is known to be undefined, and None if the
+#: name is unknown.
 Lookup = Callable[[str], "str | bool | None"]
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What an ``#if`` says: ``decided`` is None where that depends on something outside the file."""
+    """The value of an ``#if``; ``decided`` is None if it depends on something outside the file."""
 
     decided: bool | None
     #: The value with every unknown name undefined.
@@ -44,18 +44,18 @@ _LITERALS = {"0": Condition(False, False), "1": ALWAYS, "false": Condition(False
 
 
 def defined(name: str, lookup: Lookup) -> Condition:
-    """``#ifdef name``."""
+    """Evaluate ``#ifdef name``."""
     found = lookup(name)
     return Condition(None if found is None else found is not False, found is not None and found is not False)
 
 
 def opposite(condition: Condition) -> Condition:
-    """``#ifndef`` of what the condition is the ``#ifdef`` of."""
+    """Return the ``#ifndef`` condition for an ``#ifdef`` condition."""
     return Condition(None if condition.decided is None else not condition.decided, not condition.as_alone)
 
 
 def evaluate(text: str, lookup: Lookup) -> Condition:
-    """``#if text``.
+    """Evaluate ``#if text``.
 
     >>> nothing = lambda name: None
     >>> evaluate("!1 || (0u)", nothing).decided, evaluate("defined(A) && 0", nothing).decided
@@ -78,11 +78,11 @@ def evaluate(text: str, lookup: Lookup) -> Condition:
 
 
 class _UndecidedError(Exception):
-    """The condition is none that can be computed."""
+    """A condition that cannot be computed."""
 
 
 class _Reader:
-    """A recursive-descent reader; None is the value of what is not known."""
+    """A recursive-descent reader; an unknown value is None."""
 
     def __init__(self, text: str, lookup: Lookup, alone: bool, words: list[int], depth: int = 0) -> None:
         self.tokens: list[re.Match[str]] = []
@@ -200,7 +200,7 @@ class _Reader:
 
 
 def _wide(number: Number) -> Number:
-    """As the preprocessor has it: every number is of the widest type."""
+    """Convert a number to the widest type of its signedness, as the preprocessor does."""
     return converted(number, LONG if number.type.signed else ULONG)
 
 

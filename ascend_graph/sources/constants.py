@@ -1,4 +1,4 @@
-"""C++ numbers: the type a constant has, and what conversions and operators make of it.
+"""C++ numbers: the type of a constant, and the effect of conversions and operators on it.
 
 A number without its type says too little: ``~0u`` is 4294967295 and ``~0`` is -1, ``(int32_t)0xFFFFFFFF`` is -1 and
 ``0xFFFFFFFF`` is not. The model is the one of CANN's platforms, LP64 with a signed ``char``.
@@ -19,12 +19,12 @@ from ascend_graph.errors import AscendGraphError
 
 
 class ConstantError(AscendGraphError):
-    """An operation that C++ does not define, or that gives no number."""
+    """An operation that C++ does not define, or whose result is not a number."""
 
 
 @dataclass(frozen=True, slots=True)
 class CppType:
-    """An arithmetic type; of two types the one of higher rank wins in an expression."""
+    """An arithmetic type; in an expression, the type of higher rank wins."""
 
     name: str
     bits: int
@@ -34,12 +34,12 @@ class CppType:
 
     @property
     def lowest(self) -> int:
-        """The least value of an integer type."""
+        """Least value of an integer type."""
         return -(1 << self.bits - 1) if self.signed else 0
 
     @property
     def highest(self) -> int:
-        """The greatest value of an integer type."""
+        """Greatest value of an integer type."""
         return (1 << (self.bits - 1 if self.signed else self.bits)) - 1
 
 
@@ -52,12 +52,12 @@ INT = CppType("int", 32, 3)
 UINT = CppType("unsigned int", 32, 3, signed=False)
 LONG = CppType("long", 64, 4)
 ULONG = CppType("unsigned long", 64, 4, signed=False)
-#: What a decimal literal is that fits no standard type: only ``-9223372036854775808`` makes sense of it.
+#: The type of a decimal literal too large for every standard type; only ``-9223372036854775808`` needs it.
 _WIDE = CppType("__int128", 128, 5)
 FLOAT = CppType("float", 32, 6, floating=True)
 DOUBLE = CppType("double", 64, 7, floating=True)
 
-#: Each type by the names that headers have for it.
+#: Each type by the names that headers use for it.
 CPP_TYPES: dict[str, CppType] = {
     "bool": BOOL, "OpBool": BOOL,
     "char": CHAR, "signed char": CHAR, "int8_t": CHAR, "unsigned char": UCHAR, "uint8_t": UCHAR,
@@ -70,7 +70,7 @@ CPP_TYPES: dict[str, CppType] = {
 
 
 def type_named(words: str) -> CppType | None:
-    """The arithmetic type of a declaration, however it is written; None where it is another type.
+    """Return the arithmetic type that a declaration spells in any way, or None for another type.
 
     >>> type_named("static constexpr unsigned long long").name, type_named("std::int8_t").name
     ('unsigned long', 'char')
@@ -91,14 +91,14 @@ _SPECIFIERS = frozenset({"const", "constexpr", "static", "inline", "volatile", "
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A constant of arithmetic type. A ``float`` may be held as any double that rounds to it, so that 0.8f reads 0.8."""
+    """A constant of arithmetic type; a ``float`` may be any double that rounds to it, so 0.8f reads 0.8."""
 
     value: int | float
     type: CppType
 
 
 def exact(number: Number) -> int | float:
-    """The value, a float rounded to the bits it has."""
+    """Return the value of a number, with a float rounded to its own precision."""
     return _rounded(float(number.value)) if number.type is FLOAT else number.value
 
 
@@ -111,10 +111,10 @@ def _rounded(value: float) -> float:
 
 
 def convert(number: Number, target: CppType) -> Number:
-    """``static_cast<target>(number)``.
+    """Convert a number as ``static_cast<target>(number)`` does.
 
     Raises:
-        ConstantError: a floating value that the integer type does not have, which C++ leaves undefined.
+        ConstantError: the integer type cannot hold the floating value, which C++ leaves undefined.
     """
     if target is number.type:
         return number
@@ -134,7 +134,7 @@ def convert(number: Number, target: CppType) -> Number:
 
 
 def integer_literal(value: int, suffix: str, *, decimal: bool) -> Number:
-    """The number that an integer literal of this value and suffix is.
+    """Return the number that an integer literal with this value and suffix denotes.
 
     Raises:
         ConstantError: no type can hold it.
@@ -156,7 +156,7 @@ def _promoted(number: Number) -> Number:
 
 
 def unary(symbol: str, operand: Number) -> Number:
-    """``!``, ``~``, ``-`` or ``+`` of a number.
+    """Apply ``!``, ``~``, ``-`` or ``+`` to a number.
 
     Raises:
         ConstantError: the operator is not defined for it, or the result does not fit.
@@ -174,7 +174,7 @@ def unary(symbol: str, operand: Number) -> Number:
 
 
 def binary(symbol: str, left: Number, right: Number) -> Number:
-    """An arithmetic, bitwise or relational operator on two numbers, with C++'s conversions before it.
+    """Apply an arithmetic, bitwise or relational operator to two numbers, after C++'s conversions.
 
     Raises:
         ConstantError: the operator is not defined for them, or the result does not fit.
@@ -190,12 +190,12 @@ def binary(symbol: str, left: Number, right: Number) -> Number:
         if symbol not in _FLOATING:
             raise ConstantError(f"{symbol!r} needs integers")
         if symbol == "/" and b == 0:
-            raise ConstantError("division by zero")
+            raise ConstantError("division by zero in '/' or '%'")
         return _fitted(_FLOATING[symbol](float(a), float(b)), common)
     if symbol in ("/", "%"):
         if b == 0:
-            raise ConstantError("division by zero")
-        quotient = abs(int(a)) // abs(int(b))  # C++ rounds towards zero
+            raise ConstantError("division by zero in '/' or '%'")
+        quotient = abs(int(a)) // abs(int(b))  # C++ rounds toward zero
         quotient = quotient if (a < 0) == (b < 0) else -quotient
         return _fitted(quotient if symbol == "/" else int(a) - int(b) * quotient, common)
     return _fitted(_INTEGRAL[symbol](int(a), int(b)), common)
@@ -229,24 +229,24 @@ def _fitted(value: int | float, kind: CppType) -> Number:
 
 
 def round_to_float32(text: str) -> float:
-    """The value of a decimal literal with an f suffix, as a double that rounds to exactly that float.
+    """Return a double that rounds to exactly the float of a decimal literal with an f suffix.
 
-    The shortest decimal is kept where it can be (``1e-5f`` gives 1e-05), because rounding it to float again gives the
-    same bits; only where the way through double would round twice is the float's own value returned.
+    The shortest decimal is kept if possible (``1e-5f`` gives 1e-05), because rounding it to float again gives the same
+    bits. The float's own value is returned only where the path through double would round twice.
     """
     value = float(text)
     rounded = _rounded(value)
     if rounded == value or math.isinf(value) or math.isinf(rounded):
         return rounded
     (bits,) = struct.unpack("<I", struct.pack("<f", abs(rounded)))
-    for neighbour_bits in (bits - 1, bits + 1):
-        if not 0 <= neighbour_bits < 0x7F800000:
+    for neighbor_bits in (bits - 1, bits + 1):
+        if not 0 <= neighbor_bits < 0x7F800000:
             continue
-        (neighbour,) = struct.unpack("<f", struct.pack("<I", neighbour_bits))
-        middle = (Fraction(abs(rounded)) + Fraction(neighbour)) / 2
+        (neighbor,) = struct.unpack("<f", struct.pack("<I", neighbor_bits))
+        middle = (Fraction(abs(rounded)) + Fraction(neighbor)) / 2
         if middle == Fraction(value):  # double landed on the tie that the decimal does not have
             decimal = Fraction(text)
             if decimal != middle:
-                closest = min((abs(rounded), neighbour), key=lambda candidate: abs(Fraction(candidate) - decimal))
+                closest = min((abs(rounded), neighbor), key=lambda candidate: abs(Fraction(candidate) - decimal))
                 return float(closest)
     return value

@@ -1,4 +1,4 @@
-"""What a reader has to say about a source: errors that lose an op, warnings that leave it usable."""
+"""Diagnostics of a reader about a source: errors lose an op, warnings leave it usable."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import enum
 from dataclasses import dataclass
 from typing import Any
 
-#: A line of source is shown up to this many characters around the place meant.
+#: Upper bound on the characters shown of a source line, around the position of the diagnostic.
 _SHOWN = 120
 
 
 class Severity(enum.Enum):
-    """An ERROR means that something of the source was lost; after a WARNING everything usable was kept."""
+    """Severity of a diagnostic: an ERROR lost part of the source, a WARNING kept everything usable."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -19,7 +19,7 @@ class Severity(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One remark about one place of a source; line and column count from 1, 0 means the file as a whole."""
+    """One diagnostic for one position of a source; line and column count from 1, 0 means the whole file."""
 
     severity: Severity
     message: str
@@ -27,11 +27,11 @@ class Diagnostic:
     line: int = 0
     column: int = 0
     source_line: str = ""
-    #: The op the remark is about, where one is known.
+    #: The op that the diagnostic is about, if known.
     op_type: str = ""
 
     def __str__(self) -> str:
-        """``file:line:column: severity: message``, then the source line and a caret."""
+        """Return ``file:line:column: severity: message``, then the source line and a caret."""
         place = f"{self.file or '<text>'}:{self.line}:{self.column}" if self.line else self.file or "<text>"
         head = f"{place}: {self.severity.value}: {self.message}"
         if not self.source_line.strip():
@@ -42,7 +42,7 @@ class Diagnostic:
         return f"{head}\n    {shown}\n    {' ' * (self.column - 1 - start)}^"
 
     def as_json(self) -> dict[str, Any]:
-        """The diagnostic as the command line's JSON has it."""
+        """Return the diagnostic as the JSON of the command line."""
         return {
             "file": self.file,
             "line": self.line,

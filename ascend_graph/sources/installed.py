@@ -1,64 +1,96 @@
-"""Where CANN and operator packages are installed, in the order in which CANN searches them."""
+"""Directories of CANN and of installed operator packages, in CANN's search order."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+import stat
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 
-#: What names the places.
+#: The environment variables that name the directories.
 VARIABLES = ("ASCEND_CUSTOM_OPP_PATH", "ASCEND_OPP_PATH", "ASCEND_HOME_PATH")
 
 
+#: Path in an operator package of the host runtime's metadata about its operators.
+HOST_METADATA = Path("op_impl/host/kernels.json")
+
+
 def named_places() -> tuple[str | None, ...]:
-    """What the environment says now; while it says the same, the same is installed."""
+    """Return the current values of ``VARIABLES``; equal values mean the same installation."""
     return tuple(os.environ.get(variable) for variable in VARIABLES)
 
 
 def custom_packages(environment: Mapping[str, str] | None = None) -> tuple[Path, ...]:
-    """The directories of custom operator packages: those named, then the vendors; whether they exist or not."""
+    """Return the directories of custom operator packages: the named ones, then vendors; they may not exist."""
     vendors = [package for root in opp_roots(environment) for package in vendor_packages(root)]
     return (*named_packages(environment), *vendors)
 
 
 def named_packages(environment: Mapping[str, str] | None = None) -> tuple[Path, ...]:
-    """The paths of ASCEND_CUSTOM_OPP_PATH."""
+    """Return the paths in ASCEND_CUSTOM_OPP_PATH."""
     environment = os.environ if environment is None else environment
-    parts = environment.get("ASCEND_CUSTOM_OPP_PATH", "").split(os.pathsep)
-    return tuple(Path(part) for part in parts if part.strip())
+    return _paths(environment.get("ASCEND_CUSTOM_OPP_PATH", ""))
+
+
+@lru_cache(maxsize=32)
+def _paths(variable: str) -> tuple[Path, ...]:
+    return tuple(Path(part) for part in variable.split(os.pathsep) if part.strip())
+
+
+@lru_cache(maxsize=32)
+def inside(directories: tuple[Path, ...], *parts: str) -> tuple[Path, ...]:
+    """Return a path in each of some directories; kept, as it is asked for at each registration."""
+    return tuple(directory.joinpath(*parts) for directory in directories)
 
 
 def vendor_packages(root: Path) -> tuple[Path, ...]:
-    """The packages installed below an ``opp`` directory.
+    """Return the packages installed under an ``opp`` directory.
 
-    In the order of ``load_priority`` in vendors/config.ini, or by name where there is no such file.
+    The order is that of ``load_priority`` in vendors/config.ini, or by name without such a file.
     """
-    return tuple(root / "vendors" / vendor for vendor in _vendors(root / "vendors"))
+    vendors = os.path.join(root, "vendors")  # noqa: PTH118 - asked for at each registration
+    return _vendor_packages(Path(vendors), modified(vendors), modified(f"{vendors}/config.ini"))
+
+
+@lru_cache(maxsize=32)
+def _vendor_packages(vendors: Path, changed: int, configured: int) -> tuple[Path, ...]:
+    """Return the packages in a directory; a modified one, or a modified config.ini, is a new cache entry."""
+    return tuple(vendors / vendor for vendor in _vendors(vendors))
+
+
+def modified(path: str | Path) -> int:
+    """Return the modification time of a file or directory in nanoseconds; 0 if there is none."""
+    try:
+        return os.stat(path).st_mtime_ns  # noqa: PTH116 - asked for at each registration
+    except OSError:
+        return 0
 
 
 def opp_roots(environment: Mapping[str, str] | None = None) -> tuple[Path, ...]:
-    """The ``opp`` directories: ASCEND_OPP_PATH, and the one of ASCEND_HOME_PATH."""
+    """Return the ``opp`` directories of ASCEND_OPP_PATH and ASCEND_HOME_PATH."""
     environment = os.environ if environment is None else environment
-    roots = []
-    if environment.get("ASCEND_OPP_PATH"):
-        roots.append(Path(environment["ASCEND_OPP_PATH"]))
-    if environment.get("ASCEND_HOME_PATH"):
-        roots.append(Path(environment["ASCEND_HOME_PATH"]) / "opp")
-    return tuple(roots)
+    opp, home = environment.get("ASCEND_OPP_PATH"), environment.get("ASCEND_HOME_PATH")
+    # CANN's own set_env.sh names one directory twice.
+    return tuple(dict.fromkeys((*(_paths(opp) if opp else ()), *(inside(_paths(home), "opp") if home else ()))))
 
 
-def existing(candidates: list[Path]) -> tuple[Path, ...]:
-    """Those of the candidates that are directories, each once, as it was first named."""
-    found: dict[Path, Path] = {}
+def existing(candidates: Iterable[Path]) -> tuple[Path, ...]:
+    """Return the candidates that are directories, without duplicates; the first spelling is kept."""
+    found: dict[tuple[int, int], Path] = {}
     for candidate in candidates:
-        if candidate.is_dir():
-            found.setdefault(candidate.resolve(), candidate)
+        try:
+            status = os.stat(candidate)  # noqa: PTH116 - asked for at each registration
+        except OSError:
+            continue
+        if stat.S_ISDIR(status.st_mode):
+            found.setdefault((status.st_dev, status.st_ino), candidate)
     return tuple(found.values())
 
 
 def cann_version(home: Path) -> str | None:
-    """The version of the CANN toolkit in a directory, as its own files say; None where none does."""
+    """Return the CANN toolkit version that a directory's own files name, or None."""
     places = (
         *sorted(home.glob("*-linux/ascend_toolkit_install.info")),
         home / "compiler/version.info",
@@ -68,7 +100,7 @@ def cann_version(home: Path) -> str | None:
 
 
 def version_in(places: tuple[Path, ...]) -> str | None:
-    """The version that the first of some files names; None where none does."""
+    """Return the version that the first of some files names, or None."""
     for place in places:
         try:
             text = place.read_text(errors="replace")
@@ -82,7 +114,7 @@ def version_in(places: tuple[Path, ...]) -> str | None:
 
 
 def made_with(file: str | Path) -> str | None:
-    """The version of CANN that an installed file belongs to, or that its operator package was made with; None where nothing says."""
+    """Return the CANN version that an installed file, or its operator package, belongs to; None if unknown."""
     for directory in Path(file).absolute().parents:
         # CANN's opp directory has a version of its own; the toolkit's is what people know.
         version = None if directory.name == "opp" else cann_version(directory)

@@ -1,4 +1,4 @@
-"""Ascend C kernels in preprocessed text: the functions marked ``__global__``, and what is needed to look for them."""
+"""Ascend C kernels in preprocessed text: the functions marked ``__global__``, and the helpers to find them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+#: Definition of ``__global__`` while a source is preprocessed, so that kernels can be found in the result.
 GLOBAL_MARK = "__ascendc_global__"
-"""What ``__global__`` is defined to while a source is preprocessed, so that kernels can be found in the result."""
 
 # Literals are matched so that what is inside them is not looked at.
 LITERAL = r'R"(?P<raw>[^()\\\s]{0,16})\((?:.|\n)*?\)(?P=raw)"|"(?:\\.|[^"\\\n])*"|\b\d[\w\']*|\'(?:\\.|[^\'\\\n])+\''
@@ -17,7 +17,7 @@ _OPENING, _CLOSING = "([{", ")]}"
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class SourceParameter:
     """A kernel's parameter: its type as written and its name."""
 
     type: str
@@ -25,12 +25,12 @@ class Parameter:
 
     @property
     def is_pointer(self) -> bool:
-        """Whether it is an address."""
+        """True if the parameter is a pointer."""
         return self.type.endswith("*")
 
     @property
     def is_number(self) -> bool:
-        """Whether it is a number, passed by value."""
+        """True if the parameter is a number passed by value."""
         return all(word in _NUMBERS for word in self.type.replace("const", "").split())
 
 
@@ -40,7 +40,7 @@ class Kernel:
 
     name: str
     namespace: str
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[SourceParameter, ...]
 
 
 _NUMBERS = frozenset(
@@ -69,7 +69,7 @@ _NUMBERS = frozenset(
 
 
 def matching(text: str, start: int, stop: str) -> int:
-    """Position of ``stop`` at bracket depth 0 from ``start`` on, or -1."""
+    """Return the position of ``stop`` at bracket depth 0 from ``start`` on, or -1."""
     depth = 0
     position = start
     while position < len(text):
@@ -90,7 +90,7 @@ def matching(text: str, start: int, stop: str) -> int:
 
 
 def skip_attributes(text: str, position: int) -> int:
-    """The position behind the attributes that stand at one."""
+    """Return the position after the attributes that begin at ``position``."""
     attribute = re.compile(r"\s*(?:__attribute__\s*\(|(\[\[.*?\]\]))")
     while (match := attribute.match(text, position)) is not None:
         end = match.end() if match[1] else matching(text, match.end(), ")") + 1
@@ -100,7 +100,7 @@ def skip_attributes(text: str, position: int) -> int:
     return position
 
 
-def _parameters(text: str) -> Iterator[Parameter]:
+def _parameters(text: str) -> Iterator[SourceParameter]:
     depth = 0
     start = 0
     pieces = []
@@ -118,14 +118,14 @@ def _parameters(text: str) -> Iterator[Parameter]:
         unnamed = match is None or match["name"] in _NUMBERS
         kind = words if unnamed or match is None else match["type"].strip()
         name = f"argument{index}" if unnamed or match is None else match["name"]
-        yield Parameter(kind.replace(" *", "*"), name)
+        yield SourceParameter(kind.replace(" *", "*"), name)
 
 
 def find_kernels(text: str) -> tuple[Kernel, ...]:
-    """The kernels defined in preprocessed ``text``, templates left out.
+    """Return the kernels defined in preprocessed ``text``, without templates.
 
     >>> find_kernels('extern "C" __ascendc_global__ void add(uint8_t * x, uint32_t n) {}')[0].parameters
-    (Parameter(type='uint8_t*', name='x'), Parameter(type='uint32_t', name='n'))
+    (SourceParameter(type='uint8_t*', name='x'), SourceParameter(type='uint32_t', name='n'))
     """
     kernels: list[Kernel] = []
     namespaces: list[str | None] = []  # one entry for every open brace

@@ -1,7 +1,7 @@
-"""Names that stand for text: the macros of a file and its constants, and the replacing of them.
+"""Names that stand for text: the macros and constants of a file, and their expansion.
 
-Only what readers need is replaced: macros that define ops, before the file is read; names in types and defaults, where
-these stand. So the code of nearly every file stays as it is. All replacing in one file shares one ``Budget``: a few
+Only what readers need is expanded: macros that define ops, before the file is read, and names in types and defaults,
+in place. So the code of nearly every file stays as it is. All expansion in one file shares one ``Budget``: a few
 hundred bytes of macros can stand for more text than any machine holds.
 """
 
@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import bisect
 import re
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ascend_graph.sources.constants import type_named
 
-#: Macros may name each other this often in a row.
+#: Maximum nesting of macros that use each other.
 MAX_DEPTH = 64
-#: The replacing of macros in one file may read and write so many characters, besides four times the file's own.
+#: Characters that macro expansion in one file may read and write, in addition to four times the file's own.
 WORK_LIMIT = 4 * 1024 * 1024
-#: What each use of a macro costs at least, in characters.
+#: Minimum cost of each use of a macro, in characters.
 _USE = 64
-#: So many definitions of one name are looked at for one use.
+#: Maximum number of definitions of one name that are checked for one use.
 _MOST_CANDIDATES = 64
-#: One constant's value is no longer than this.
+#: Maximum length of a constant's value.
 MAX_CONSTANT = 16384
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
@@ -34,7 +34,7 @@ _DEFINES_OPS = re.compile(r"\bREG_OP\b|\bOP_END_FACTORY_REG\b|\A\s*\.\s*[A-Z_]+\
 
 
 class WorkLimitError(Exception):
-    """The replacing of macros goes on for too long; ``offset`` is the place in the file where it was given up."""
+    """Macro expansion that exceeds its limit; ``offset`` is the position in the file where it stopped."""
 
     def __init__(self, offset: int) -> None:
         super().__init__(f"the macros here stand for too much text (over {WORK_LIMIT:,} characters)")
@@ -42,16 +42,16 @@ class WorkLimitError(Exception):
 
 
 class Budget:
-    """How much work the reading of one file may still make."""
+    """Remaining work for reading one file."""
 
     def __init__(self, size: int) -> None:
         self.left = WORK_LIMIT + 4 * size
 
     def spend(self, characters: int, offset: int) -> None:
-        """Account for reading or writing so many characters.
+        """Account for reading or writing ``characters`` characters.
 
         Raises:
-            WorkLimitError: nothing is left.
+            WorkLimitError: The budget is used up.
         """
         self.left -= characters
         if self.left < 0:
@@ -60,10 +60,10 @@ class Budget:
 
 @dataclass(slots=True)
 class Branch:
-    """A part of the file that is compiled only under a condition which the file does not decide."""
+    """A part of the file under a condition that the file does not decide."""
 
     start: int
-    #: Whether a compiler takes it that is given the file alone.
+    #: True if a compiler that is given only this file takes it.
     as_alone: bool
     end: int = -1
 
@@ -74,26 +74,26 @@ class Macro:
 
     offset: int
     parameters: tuple[str, ...] | None
-    #: None is ``#undef``.
+    #: None means ``#undef``.
     body: str | None
-    #: The innermost undecided branch it stands in.
+    #: The innermost undecided branch around it.
     branch: Branch | None = field(default=None, compare=False)
 
     @property
     def defines_ops(self) -> bool:
-        """Whether the body holds a REG_OP or calls of one."""
+        """True if the body contains a REG_OP or some of its calls."""
         return self.body is not None and _DEFINES_OPS.search(self.body) is not None
 
     def holds_at(self, offset: int) -> bool:
-        """Whether it is in force at a place behind it for sure, unless something replaces it."""
+        """Return whether the macro is certainly in force at a later offset, unless something replaces it."""
         return self.branch is None or self.branch.end < 0 or offset < self.branch.end
 
 
 def in_force(definitions: Sequence[Macro], offset: int) -> tuple[Macro | None, bool]:
-    """Of a name's definitions in order the one that holds at ``offset``, and whether that depends on an undecided condition.
+    """Return the definition in force at ``offset``, and whether that depends on an undecided condition.
 
-    Behind an undecided branch its definition competes with those before it; the one is taken that a compiler takes which
-    is given the file alone.
+    ``definitions`` are those of one name, in order. After an undecided branch, its definition competes with the earlier
+    ones. The winner is the one that a compiler takes when it is given only this file.
     """
     candidates: list[Macro] = []
     index = bisect.bisect_right(definitions, offset, key=lambda macro: macro.offset)
@@ -110,13 +110,13 @@ def in_force(definitions: Sequence[Macro], offset: int) -> tuple[Macro | None, b
     return chosen, any((macro.parameters, macro.body) != (chosen.parameters, chosen.body) for macro in candidates)
 
 
-#: The macro that a name stands for at a place of the file.
+#: The macro that a name stands for at a position of the file.
 Lookup = Callable[[str, int], "Macro | None"]
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """A stretch of expanded code, and where it comes from: the same text, or one use of a macro."""
+class ExpandedSegment:
+    """A segment of expanded code and its origin: unchanged text, or one use of a macro."""
 
     start: int
     origin: int
@@ -124,14 +124,31 @@ class Piece:
 
 
 def op_defining(macros: dict[str, list[Macro]]) -> frozenset[str]:
-    """The macros whose bodies define ops, or use a macro that does."""
+    """Return the macros whose bodies define ops, or use a macro that does."""
+    return defining(macros, lambda macro: macro.defines_ops) - {"REG_OP"}
+
+
+def used_by(macros: dict[str, list[Macro]], names: Iterable[str]) -> frozenset[str]:
+    """Return macros with all macros that their bodies use."""
+    found = set(names)
+    todo = list(found)
+    while todo:
+        bodies = [macro.body or "" for macro in macros.get(todo.pop(), ())]
+        new = {word for body in bodies for word in _IDENTIFIER.findall(body) if word in macros} - found
+        found |= new
+        todo += new
+    return frozenset(found)
+
+
+def defining(macros: dict[str, list[Macro]], marks: Callable[[Macro], bool]) -> frozenset[str]:
+    """Return the macros with a mark in their bodies, and those that use one."""
     users: dict[str, set[str]] = {}
     found: list[str] = []
     for name, definitions in macros.items():
         for macro in definitions:
             for used in _IDENTIFIER.findall(macro.body or ""):
                 users.setdefault(used, set()).add(name)
-        if any(macro.defines_ops for macro in definitions):
+        if any(map(marks, definitions)):
             found.append(name)
     names = set(found)
     while found:
@@ -139,25 +156,25 @@ def op_defining(macros: dict[str, list[Macro]]) -> frozenset[str]:
             if user not in names:
                 names.add(user)
                 found.append(user)
-    return frozenset(names - {"REG_OP"})
+    return frozenset(names)
 
 
 class Expander:
-    """The replacing of names in texts of one file."""
+    """Macro expansion in texts of one file."""
 
     def __init__(self, lookup: Lookup, budget: Budget) -> None:
         self.lookup = lookup
         self.budget = budget
-        #: Whether a use has no closing bracket: what is meant from there on cannot be told.
+        #: True if a use has no closing bracket: everything after it is ambiguous.
         self.is_broken = False
 
-    def code(self, code: str, names: Container[str]) -> tuple[str, list[Piece]]:
-        """The code of the file with these macros replaced, and the pieces it is made of.
+    def code(self, code: str, names: Container[str]) -> tuple[str, list[ExpandedSegment]]:
+        """Return the code of the file with these macros expanded, and its segments.
 
         Raises:
-            WorkLimitError: they stand for too much.
+            WorkLimitError: the expansion is too long.
         """
-        pieces = [Piece(0, 0, True)]
+        pieces = [ExpandedSegment(0, 0, True)]
         parts: list[str] = []
         length = position = 0
         for match in _WORD.finditer(code):
@@ -171,18 +188,18 @@ class Expander:
                 continue
             parts += [code[position:start], text]
             length += start - position
-            pieces.append(Piece(length, start, False))
+            pieces.append(ExpandedSegment(length, start, False))
             length += len(text)
             position = end
-            pieces.append(Piece(length, position, True))
+            pieces.append(ExpandedSegment(length, position, True))
         parts.append(code[position:])
         return "".join(parts), pieces
 
     def text(self, text: str, place: int, names: Container[str], active: tuple[str, ...] = ()) -> str:
-        """A text that stands at ``place``, with these names replaced, and those in what they stand for.
+        """Return a text at ``place`` with these names expanded, recursively.
 
         Raises:
-            WorkLimitError: they stand for too much.
+            WorkLimitError: the expansion is too long.
         """
         self.budget.spend(_USE + len(text), place)
         parts: list[str] = []
@@ -203,7 +220,7 @@ class Expander:
     def _use(
         self, text: str, use: re.Match[str], place: int, names: Container[str], active: tuple[str, ...]
     ) -> tuple[str | None, int]:
-        """What one use of a macro stands for, and where the use ends; None if it is no use."""
+        """Return the expansion of one use of a macro (None if it is not a use), and the offset of its end."""
         name, end = use.group(), use.end()
         macro = self.lookup(name, place)
         if macro is None or macro.body is None or len(active) >= MAX_DEPTH:
@@ -217,7 +234,7 @@ class Expander:
         return self.text(body, place, names, (*active, name)), end
 
     def _arguments(self, text: str, position: int, place: int) -> tuple[list[str] | None, int]:
-        """The arguments in the brackets at ``position``, and where these end."""
+        """Return the arguments in the brackets at ``position`` (None if incomplete), and the offset of their end."""
         opening = _OPENING.match(text, position)
         if opening is None:
             return None, position
@@ -268,9 +285,11 @@ _TYPE = re.compile(r"[\w\s:<>,*]*[\s>*]\Z")
 
 
 def constants(code: str) -> Iterator[tuple[str, Macro]]:
-    """The constants that a file declares: ``static constexpr float EPSILON = 1e-8f;``, ``std::vector<T> types = {…};``.
+    """Yield the constants that a file declares, as ``static constexpr float EPSILON = 1e-8f;``.
 
-    Each is a macro that stands for its value, converted to the declared type where that is a type of numbers.
+    ``std::vector<T> types = {…};`` is another form.
+
+    Each is a macro that stands for its value, converted to the declared type if that is arithmetic.
     """
     done = 0
     for match in _CONSTANT.finditer(code):

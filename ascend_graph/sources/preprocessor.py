@@ -1,9 +1,9 @@
-"""One pass over a C++ text: comments, directives, splices and what is switched off become blanks, every offset is kept.
+"""A preprocessor in one pass: comments, directives, splices and inactive code become blanks, offsets stay.
 
-A header is read alone. Conditions that it decides itself are followed. Where a condition depends on names from elsewhere,
-every branch is read, so that operators of all configurations are found; but inside the definition of one operator or the declaration of one aclnn function, where
-all branches together are no configuration at all, only what a compiler would read that is given this file alone, and a
-remark says so.
+A header is read alone. Conditions that it decides itself are followed. If a condition depends on names from
+elsewhere, every branch is read: this finds the operators of all configurations. Inside one operator definition or one
+aclnn declaration, all branches together are not a valid configuration. There only the branch is read that a compiler
+takes when it is given this file alone, and a diagnostic says so.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _DIRECTIVE_PIECES = re.compile(
 )
 _RAW_STRING = re.compile(r'(?<![A-Za-z0-9_])(?:u8|[uUL])?R"([^()\\\s]{0,16})\(')
 _COMMENT_START = re.compile(r"/[*/]")
-#: What a comment or a splice in a directive is not: text in quotes.
+#: A comment or splice in a directive; quoted text is matched too, so that neither is found inside it.
 _SPLICE_OR_COMMENT = re.compile(
     r"""\\\r?\n|/\*.*?\*/|//[^\n]*|"[^"\\\n]*(?:\\.[^"\\\n]*)*"?|'(?:[^'\\\n]|\\.){1,10}'""", re.DOTALL
 )
@@ -49,12 +49,12 @@ _DEFINITION = re.compile(
     r"|\b(?P<function>aclnn\w{1,250}?GetWorkspaceSize)\s*\([^;{}]{0,65536}"
 )
 
-#: Names that every compiler of operators has defined (their text), or that none has (False).
+#: Names that every operator compiler defines (their text), or that none defines (False).
 _COMPILERS: dict[str, str | bool] = {"__cplusplus": "201703L", "_WIN32": False, "_MSC_VER": False, "__APPLE__": False}
 
-#: Conditionals nested deeper than this are no header's.
+#: Maximum nesting of conditionals; no real header exceeds it.
 MAX_NESTING = 256
-#: So many characters of conditions are computed in one file; each counts as 32 at least.
+#: Characters of conditions that are computed in one file; each condition counts as at least 32.
 MAX_CONDITIONS = 1 << 20
 
 Span = tuple[int, int]
@@ -62,29 +62,29 @@ Span = tuple[int, int]
 
 @dataclass(slots=True)
 class Preprocessed:
-    """What one pass over a text found."""
+    """Result of one pass over a text."""
 
     code: str = ""
     #: Start and end of each comment, in order.
     comments: list[Span] = field(default_factory=list)
-    #: Start and end of each string that looks like a definition: none begins there.
+    #: Start and end of each string that looks like a definition but is not one.
     strings: list[Span] = field(default_factory=list)
     #: Each macro name with its definitions in order.
     macros: dict[str, list[Macro]] = field(default_factory=dict)
-    #: Severity, offset, message and operator of each remark.
+    #: Severity, offset, message and operator of each diagnostic.
     remarks: list[tuple[Severity, int, str, str]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class _Conditional:
-    """One ``#if`` … ``#endif`` while it is read."""
+    """One ``#if`` … ``#endif`` during the pass."""
 
     start: int
     directive: str
-    #: Whether a branch before, or this one, is taken for sure; taken by a compiler that has the file alone.
+    #: True if this branch or an earlier one is certainly taken; taken by a compiler that has only this file.
     taken: bool = False
     taken_alone: bool = False
-    #: Whether the branch that is being read is switched off.
+    #: True if the current branch is inactive.
     off: bool = False
     has_else: bool = False
     branch: Branch | None = None
@@ -93,7 +93,7 @@ class _Conditional:
 
 
 def preprocess(text: str) -> Preprocessed:
-    """Read a text once; the work grows with its length alone."""
+    """Read a text in one pass; the work grows only with its length."""
     return _Pass(text).run()
 
 
@@ -103,13 +103,27 @@ class _Pass:
         self.result = Preprocessed()
         self.open: list[_Conditional] = []
         self.undecided: list[_Conditional] = []
-        #: The undecided branches that are being read, the innermost last.
+        #: The undecided branches around the current position, the innermost last.
         self.branches: list[Branch] = []
-        #: What was found of each condition since the last #define or #undef.
+        #: The result of each condition since the last #define or #undef.
         self.known: dict[tuple[str, str, str], Condition] = {}
         self.left = MAX_CONDITIONS
-        #: How many of the open conditionals are off in the branch that is being read.
+        #: Number of open conditionals whose current branch is inactive.
         self.off = 0
+
+    def _finish(self, text: str, result: Preprocessed, blanks: list[Span]) -> None:
+        """Close what is still open at the end, and blank the inactive code."""
+        for conditional in reversed(self.open):
+            if conditional.off:
+                self._remark(
+                    Severity.ERROR,
+                    conditional.start,
+                    f"this {_shortened(conditional.directive)} has no #endif: it hides all below it",
+                )
+            self._close_branch(conditional, len(text))
+        result.code = _blanked(text, blanks)
+        if self.undecided:
+            result.code = _blanked(result.code, self._branches_inside_definitions(result.code))
 
     def run(self) -> Preprocessed:
         text, result = self.text, self.result
@@ -154,31 +168,23 @@ class _Pass:
                 continue
             if first == "/":
                 if position - start == 2 and text.startswith("/*", start):
-                    self._remark(Severity.ERROR, start, "this comment has no end: nothing below it was read")
+                    self._remark(
+                        Severity.ERROR, start, "this comment has no end; expected */. Nothing below it was read"
+                    )
                     off_since = start
                     break
                 result.comments.append(span)
             blanks.append(span)
         if off_since is not None:
             blanks.append((off_since, len(text)))
-        for conditional in reversed(self.open):
-            if conditional.off:
-                self._remark(
-                    Severity.ERROR,
-                    conditional.start,
-                    f"this {_shortened(conditional.directive)} has no #endif: it hides all below it",
-                )
-            self._close_branch(conditional, len(text))
-        result.code = _blanked(text, blanks)
-        if self.undecided:
-            result.code = _blanked(result.code, self._branches_inside_definitions(result.code))
+        self._finish(text, result, blanks)
         return result
 
     def _remark(self, severity: Severity, offset: int, message: str, op_type: str = "") -> None:
         self.result.remarks.append((severity, offset, message, op_type))
 
     def _raw_string(self, quote: int) -> int:
-        """Where the raw string ends whose opening quote this is; 0 if it is none."""
+        """Return the end of the raw string that this quote opens, or 0 if it opens none."""
         opening = _RAW_STRING.match(self.text, max(0, quote - 3)) or _RAW_STRING.match(self.text, max(0, quote - 2))
         opening = opening or _RAW_STRING.match(self.text, quote - 1)
         if opening is None or opening.start(1) != quote + 1:
@@ -186,7 +192,11 @@ class _Pass:
         closing = f'){opening.group(1)}"'
         end = self.text.find(closing, opening.end())
         if end < 0:
-            self._remark(Severity.ERROR, quote, "this raw string has no end: nothing below it was read")
+            self._remark(
+                Severity.ERROR,
+                quote,
+                "this raw string has no end: write its delimiter and a quote; nothing below it was read",
+            )
             return len(self.text)
         return end + len(closing)
 
@@ -262,7 +272,11 @@ class _Pass:
             return _NOTHING
         self.left -= cost
         if self.left < 0:
-            self._remark(Severity.ERROR, start, "so many conditions are no header's: all below this count as undecided")
+            self._remark(
+                Severity.ERROR,
+                start,
+                f"more than {MAX_CONDITIONS:,} characters of conditions: all below this count as undecided",
+            )
             return _NOTHING
         lookup = _Lookup(self.result.macros, start, undefined)
         if keyword in ("if", "elif"):
@@ -286,7 +300,7 @@ class _Pass:
         self.known.clear()
 
     def _branches_inside_definitions(self, code: str) -> list[Span]:
-        """What to blank of the undecided branches that lie inside one definition."""
+        """Return the undecided branches to blank, those inside one definition."""
         blanks: list[Span] = []
         self.undecided.sort(key=lambda conditional: conditional.start)
         waiting = iter(self.undecided)
@@ -312,7 +326,7 @@ class _Pass:
 
 
 def _definitions(code: str) -> Iterator[tuple[int, str]]:
-    """The places where another definition begins, with its name, or where one ends, with none."""
+    """Yield the offset of each start of a definition with its name, and of each known end with an empty name."""
     for match in _DEFINITION.finditer(code):
         yield match.start(), match["op"] or match["class"] or match["function"] or ""
         if match["function"]:
@@ -321,11 +335,11 @@ def _definitions(code: str) -> Iterator[tuple[int, str]]:
 
 @dataclass(frozen=True, slots=True)
 class _Lookup:
-    """What a name means in a condition at one place of the file."""
+    """Lookup of a name in a condition at one position of the file."""
 
     macros: dict[str, list[Macro]]
     offset: int
-    #: A name that is taken as not defined if the file says nothing of it.
+    #: A name that counts as undefined if the file does not define it.
     undefined: str
 
     def __call__(self, name: str) -> str | bool | None:
@@ -349,7 +363,7 @@ def _shortened(text: str) -> str:
 
 
 def _blanked(text: str, spans: list[Span]) -> str:
-    """The text with these stretches (in order, none inside another) as blanks; line ends stay."""
+    """Return the text with the spans (sorted, not nested) replaced by blanks; line ends stay."""
     pieces: list[str] = []
     kept = 0
     for start, end in spans:

@@ -1,4 +1,4 @@
-"""A text, a file or a directory → what a reader makes of it."""
+"""Reading of a text, a file or a directory with one reader."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class Reader(Generic[Result]):
-    """How sources of one sort are read."""
+    """Reading functions for one kind of source."""
 
-    #: Whether a string is a text of this sort and not a path.
+    #: Tells whether a string is a text of this kind, not a path.
     is_text: Callable[[str], bool]
     parse_text: Callable[[str], Result]
     parse_file: Callable[[Path], Result]
-    #: Whether a file of a directory may be of this sort.
+    #: Tells whether a file of a directory may be of this kind.
     belongs: Callable[[Path], bool]
     merge: Callable[[Iterable[Result]], Result]
-    #: The result that is nothing but a remark.
+    #: Builds a result that contains only a diagnostic.
     remark: Callable[[Diagnostic], Result]
-    #: What to pass, for the message of a path that does not exist.
+    #: The valid sources, for the error message of a missing path.
     expected: str
 
     def read(self, source: str | Path) -> Result:
-        """Read a text, a file, or every file below a directory that belongs, in the order of their names.
+        """Read a text, a file, or every matching file under a directory in name order.
 
         A file of a directory that cannot be read is reported in the diagnostics; one named directly is an error.
 
         Raises:
-            SourceError: ``source`` is no text, and no path that can be read.
+            SourceError: ``source`` is neither a text nor a readable path.
         """
         if isinstance(source, str) and self.is_text(source):
             return self.parse_text(source)
@@ -47,7 +47,7 @@ class Reader(Generic[Result]):
         if path.is_dir():
             return self.read_all(self.files(path))
         if not path.exists():
-            raise SourceError(f"{source}: there is no such file or directory; pass {self.expected}")
+            raise SourceError(f"{source}: file or directory not found; pass {self.expected}")
         return self.parse_file(path)
 
     def read_all(self, paths: Iterable[Path]) -> Result:
@@ -55,14 +55,14 @@ class Reader(Generic[Result]):
         return self.merge(self.read_or_report(path) for path in paths)
 
     def read_or_report(self, path: Path) -> Result:
-        """Read a file; that it cannot be read is a remark."""
+        """Read a file; report one that cannot be read as a diagnostic."""
         try:
             return self.parse_file(path)
         except SourceError as error:
             return self.remark(Diagnostic(Severity.ERROR, str(error).removeprefix(f"{path}: "), str(path)))
 
     def files(self, directory: Path) -> Iterator[Path]:
-        """The files below a directory that belong, in the order of their names."""
+        """Yield the matching files under a directory in name order."""
         for parent, directories, names in os.walk(directory):
             directories.sort()
             for path in (Path(parent, name) for name in sorted(names)):

@@ -1,8 +1,8 @@
-"""A C++ source as the readers see it, with places and remarks.
+"""C++ sources as the readers see them, with positions and diagnostics.
 
-The readers of this package look at ``SourceText.code``, which has the length and the lines of the file but blanks for
-all that is not code, so that no reader needs to know of comments. An offset into the code is an offset into the file;
-only where macros that define ops were replaced, ``SourceText.origin`` has to tell one from the other.
+The readers of this package read ``SourceText.code``. It has the length and the lines of the file, with blanks for
+everything else than code, so no reader needs to handle comments. An offset into the code is an offset into the file.
+Only if macros that define ops were expanded, ``SourceText.origin`` must map one to the other.
 """
 
 from __future__ import annotations
@@ -17,20 +17,22 @@ from ascend_graph.errors import AscendGraphError
 from ascend_graph.sources.diagnostics import Diagnostic, Severity
 from ascend_graph.sources.macros import (
     Budget,
+    ExpandedSegment,
     Expander,
     Macro,
-    Piece,
     WorkLimitError,
     constants,
+    defining,
     in_force,
     op_defining,
+    used_by,
 )
 from ascend_graph.sources.preprocessor import preprocess
 
-#: No operator header comes near this size (all of CANN's together have 3 MB); anything larger is some other file.
+#: Maximum size of a file. CANN's operator headers have 3 MB in total, so a larger file is something else.
 MAX_FILE_BYTES = 128 * 1024 * 1024
 
-#: Reading one file stops after so many remarks.
+#: Reading one file stops after this many diagnostics.
 MAX_DIAGNOSTICS = 1000
 
 
@@ -40,24 +42,24 @@ class SourceError(AscendGraphError):
 
 @dataclass(slots=True)
 class SourceText:
-    """One source, the code in it, and the remarks made about it."""
+    """A source, its code and its diagnostics."""
 
     text: str
     file: str = ""
     code: str = ""
     #: Start and end of each comment, in order.
     comments: list[tuple[int, int]] = field(default_factory=list)
-    #: Start and end of each string that looks like a definition: none begins there.
+    #: Start and end of each string that looks like a definition but is not one.
     strings: list[tuple[int, int]] = field(default_factory=list)
     diagnostics: list[Diagnostic] = field(default_factory=list)
     _line_starts: list[int] | None = None
-    #: Each macro and constant with its definitions in order; the constants are looked for when a name is first unknown.
+    #: Each macro and constant with its definitions in order; constants are added when they are first needed.
     _names: dict[str, list[Macro]] = field(default_factory=dict)
     _has_constants: bool = False
     _macros: dict[str, list[Macro]] = field(default_factory=dict)
     _remarked: set[tuple[str, int]] = field(default_factory=set)
-    #: Where the code comes from, if macros were replaced in it.
-    _pieces: list[Piece] = field(default_factory=list)
+    #: The origin of each segment of the code, if macros were expanded in it.
+    _pieces: list[ExpandedSegment] = field(default_factory=list)
     _expander: Expander = field(init=False)
 
     def __post_init__(self) -> None:
@@ -83,14 +85,14 @@ class SourceText:
                 self.report(Severity.ERROR, error.offset, f"{error}; no macro that defines ops was replaced")
 
     def origin(self, offset: int) -> int:
-        """The offset in the text of an offset in the code: the same, unless macros were replaced before it."""
+        """Map an offset in the code to the text; they differ only after expanded macros."""
         if not self._pieces:
             return offset
         piece = self._pieces[bisect.bisect_right(self._pieces, offset, key=lambda piece: piece.start) - 1]
         return piece.origin + offset - piece.start if piece.is_copy else piece.origin
 
     def position(self, offset: int) -> tuple[int, int]:
-        """Line and column of an offset in the code, both from 1; the column counts characters."""
+        """Return line and column of an offset in the code, both from 1; the column counts characters."""
         return self._text_position(self.origin(offset))
 
     def _text_position(self, offset: int) -> tuple[int, int]:
@@ -100,11 +102,11 @@ class SourceText:
         return line, offset - self._line_starts[line - 1] + 1
 
     def line_of(self, offset: int) -> int:
-        """The line of an offset, from 1."""
+        """Return the line of an offset, from 1."""
         return self.position(offset)[0]
 
     def report(self, severity: Severity, offset: int, message: str, op_type: str = "") -> None:
-        """Remark on the place at ``offset`` of the code."""
+        """Add a diagnostic for ``offset`` of the code."""
         self._report_at(severity, self.origin(offset), message, op_type)
 
     def _report_at(self, severity: Severity, offset: int, message: str, op_type: str = "") -> None:
@@ -119,11 +121,11 @@ class SourceText:
 
     @property
     def full(self) -> bool:
-        """Whether so much was wrong that reading on serves nobody."""
+        """True if there are too many diagnostics to continue."""
         return len(self.diagnostics) >= MAX_DIAGNOSTICS
 
     def expanded(self, text: str, offset: int, *, constants_too: bool = True) -> str:
-        """``text``, which stands at ``offset``, with the file's macros, and its constants, replaced."""
+        """Return ``text``, found at ``offset``, with the file's macros (and constants) expanded."""
         if constants_too and not self._has_constants:
             self._has_constants = True
             declared: dict[str, list[Macro]] = {}
@@ -142,8 +144,28 @@ class SourceText:
             self._names = self._macros = {}
             return text
 
+    @property
+    def macros(self) -> dict[str, list[Macro]]:
+        """Macros of the file, each with its definitions in order."""
+        return self._macros
+
+    def with_definitions(self, word: str) -> str:
+        """Return the code with the macros expanded whose bodies have a word, and with what these use.
+
+        The macros are those of this file and of the headers that :meth:`add_included` added.
+        """
+        mark = re.compile(rf"\b{re.escape(word)}\b")
+        names = defining(self._names, lambda macro: macro.body is not None and mark.search(macro.body) is not None)
+        if not names:
+            return self.code
+        try:
+            return self._expander.code(self.code, used_by(self._names, names))[0]
+        except WorkLimitError as error:
+            self.report(Severity.ERROR, error.offset, f"{error}; no macro with {word} was replaced")
+            return self.code
+
     def add_included(self, path: Path) -> None:
-        """Take what the headers declare that a file at ``path`` includes by their place: macros and constants."""
+        """Add the macros and constants of headers that a file at ``path`` includes by relative path."""
         self._names = {name: list(definitions) for name, definitions in self._names.items()}
         for match in _INCLUDE.finditer(self.text):
             for name, macro in _declared_in(path.parent / match[1], set(), 0):
@@ -165,7 +187,7 @@ class SourceText:
         return macro
 
     def is_string(self, offset: int) -> bool:
-        """Whether a place of the code is in one of the ``strings``."""
+        """Return whether an offset of the code lies in one of the ``strings``."""
         if not self.strings:
             return False
         offset = self.origin(offset)
@@ -173,13 +195,13 @@ class SourceText:
         return index >= 0 and offset < self.strings[index][1]
 
     def comments_between(self, start: int, end: int) -> str:
-        """The comments between two places of the code, as they are written."""
+        """Return the comments between two offsets of the code, as written."""
         first = bisect.bisect_left(self.comments, (self.origin(start), 0))
         last = bisect.bisect_left(self.comments, (self.origin(end), 0))
         return "\n".join([self.text[a:b] for a, b in self.comments[first:last]])
 
     def comment_before(self, offset: int) -> str:
-        """The comment that ends right above ``offset``, without its decoration; adjoining ``//`` lines count as one."""
+        """Return the comment directly above ``offset``, undecorated; adjacent ``//`` lines count as one."""
         offset = self.origin(offset)
         index = bisect.bisect_left(self.comments, (offset, 0)) - 1
         parts: list[str] = []
@@ -217,8 +239,8 @@ def _undecorate(comment: str) -> str:
 def read_source(path: Path, limit: int | None = None) -> SourceText:
     """Read one file of at most ``limit`` bytes, ``MAX_FILE_BYTES`` by default.
 
-    UTF-8 (with or without a byte order mark) and UTF-16 with one are read as what they are, everything else as
-    GB18030, the encoding of older Chinese headers.
+    UTF-8 (with or without a byte order mark) and UTF-16 with one are decoded as such, everything else as GB18030, the
+    encoding of older Chinese headers.
 
     Raises:
         SourceError: the file cannot be opened, is binary, or is larger than the limit.
@@ -228,7 +250,7 @@ def read_source(path: Path, limit: int | None = None) -> SourceText:
         limit = MAX_FILE_BYTES if limit is None else limit
         if size > limit:
             raise SourceError(
-                f"{path}: {size:,} bytes are no operator header; the limit is {limit:,}. "
+                f"{path}: {size:,} bytes are too many for an operator header; the limit is {limit:,}. "
                 "Split the file, or pass its text to parse_text."
             )
         data = path.read_bytes()
@@ -243,7 +265,7 @@ def read_source(path: Path, limit: int | None = None) -> SourceText:
         try:
             text = data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            remark = f"byte {error.start} is no UTF-8; the file was read as GB18030"
+            remark = f"byte {error.start} is not UTF-8; the file was read as GB18030"
             text = data.decode("gb18030", errors="replace")
     source = SourceText(text, str(path))
     if remark:
@@ -257,7 +279,7 @@ _MOST_INCLUDED_BYTES = 1 << 20
 
 
 def _declared_in(path: Path, seen: set[Path], depth: int) -> Iterator[tuple[str, Macro]]:
-    """The macros and constants of a header and of those that it includes; nothing of what is not there."""
+    """Yield the macros and constants of a header and its includes; skip missing files."""
     if depth > _DEEPEST_INCLUDE or path in seen:
         return
     seen.add(path)

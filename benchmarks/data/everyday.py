@@ -1,7 +1,7 @@
-"""Everyday operators for the search for relations: kernels as authors write them, and the calls that they take.
+"""Everyday operators for the search for relations: kernels as authors write them, and the calls that they accept.
 
-Each has a schema, a kernel that refuses what it does not take, and a function that draws a call of all that it does take. Every
-second one is kept aside: the search is made with the others. ``everyday_later.py`` has more, which no search had seen.
+Each has a schema, a kernel that refuses invalid calls, and a function that draws from all valid calls. Every second one is
+held out: the search is developed with the others. ``everyday_later.py`` has more, unknown to the search when written.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import torch.nn.functional as F
 
 @dataclass(frozen=True, slots=True)
 class Everyday:
-    """One operator."""
+    """Everyday operator."""
 
     schema: str
     kernel: Callable[..., Any]
-    #: A random call that the kernel takes.
+    #: Function that draws a random call that the kernel accepts.
     call: Callable[[random.Random], Sequence[Any]]
-    #: Whether it was not looked at while the search was made: ``aside``; ``third`` or ``fourth``, written later; or nothing.
+    #: Held-out set, unused while the search was developed: ``aside``; ``third`` or ``fourth``, written later; or empty.
     kept: str
 
     @property
@@ -48,27 +48,27 @@ def operator(schema: str, call: Drawn, kept: str | None = None) -> Callable[[Cal
 
 
 def f(*shape: int) -> torch.Tensor:
-    """A tensor of floats."""
+    """Return a tensor of floats."""
     return torch.rand(shape)
 
 
 def i(*shape: int, below: int = 2) -> torch.Tensor:
-    """A tensor of indices."""
+    """Return a tensor of indices."""
     return torch.randint(0, below, shape)
 
 
 def n(r: random.Random, low: int = 2, high: int = 11) -> int:
-    """A size."""
+    """Draw a size."""
     return r.randint(low, high)
 
 
 def s(r: random.Random, low: int = 0, high: int = 3) -> list[int]:
-    """Some sizes."""
+    """Draw some sizes."""
     return [n(r, 1, 6) for _ in range(r.randint(low, high))]
 
 
 def need(condition: bool, what: str = "invalid") -> None:
-    """What TORCH_CHECK does."""
+    """Raise ValueError unless the condition holds, as TORCH_CHECK does."""
     if not condition:
         raise ValueError(what)
 

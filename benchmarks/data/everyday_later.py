@@ -1,4 +1,4 @@
-"""Two more sets of everyday operators, each written in one go before the search had seen any of it."""
+"""Everyday operators in two more sets, each written completely before the search was run on it."""
 
 from __future__ import annotations
 
@@ -415,7 +415,7 @@ def _(features, points):
 
 
 @operator(
-    "group_quantise(Tensor x, int group) -> (Tensor, Tensor)",
+    "group_quantize(Tensor x, int group) -> (Tensor, Tensor)",
     lambda r: (lambda g: (f(n(r), g * n(r, 1, 5)), g))(n(r, 1, 5)),
 )
 def _(x, group):

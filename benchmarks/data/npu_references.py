@@ -1,7 +1,7 @@
-"""Operators of torch_npu in plain PyTorch, as kernels that inference runs; their hand-written meta functions are the truth.
+"""Operators of torch_npu in plain PyTorch, as kernels for inference; their hand-written meta functions are the truth.
 
-Each computes what the operator's documentation says, so that which inputs are valid is a matter of the operation and not
-of a description of its shapes.
+Each computes what the operator's documentation says. The operation itself thus decides which inputs are valid, not a
+description of its shapes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Where an operator on `npu` differs from the CPU for a reason, and which: `benchmarks/op_db.py` reads its findings beside this list.
+"""Explained differences of operators on `npu` from the CPU, which `benchmarks/op_db.py` compares with its findings.
 
-An entry names the operators, the checks and what was said, as regular expressions, so that another fault of the same
-operator is none of these. One that explains nothing in a whole run is stale, and said to be.
+An entry has regular expressions for the operators, the checks and the message, so that it does not cover another fault of
+the same operator. An entry that explains nothing in a whole run is reported as stale.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from benchmarks.operators.checks import Outcome
+    from benchmarks.operators.checks import CheckMismatch
 
 
 @dataclass(frozen=True)
 class Explained:
-    """A difference that is none of the host runtime's."""
+    """Difference that is not a fault of the host runtime."""
 
     verdict: str
     operators: str
@@ -24,8 +24,8 @@ class Explained:
     message: str
     why: str
 
-    def covers(self, outcome: Outcome) -> bool:
-        """Whether this is what the outcome says."""
+    def covers(self, outcome: CheckMismatch) -> bool:
+        """Return whether this entry covers the outcome."""
         return (
             outcome.verdict.value == self.verdict
             and re.fullmatch(self.operators, outcome.operator) is not None
@@ -84,9 +84,37 @@ EXPLAINED: tuple[Explained, ...] = (
         "accepts tensors of two devices",
         "PyTorch's own code copies the other tensor to the device, on every device",
     ),
+    Explained(
+        "wrong",
+        r"(nn\.functional|native|_native|_batch)\S*_norm\S*",
+        "layout.*",
+        r"result 0 is .* strides|result 1 is \w+ \(0,\)",
+        "torch_npu's kernels give contiguous results, and the CPU's no statistics in evaluation; the meta functions say otherwise, on a device too",
+    ),
+    Explained(
+        "wrong",
+        r"(max|min)\.reduction_no_dim|prod|masked\.(var|std)|ormqr|linalg\.householder_product|nn\.functional\.cosine_similarity|tensordot",
+        "layout.*",
+        "result",
+        "PyTorch differentiates fake tensors otherwise: by another formula, or by sums that are not accumulated in place",
+    ),
+    Explained(
+        "wrong",
+        r"nn\.functional\.(hardswish|hardtanh|cross_entropy)|logit",
+        "layout.* backward",
+        "result 0",
+        "the gradient's kernel gives the order of its first argument; fake tensors decompose it into operators that prefer the other's",
+    ),
+    Explained(
+        "wrong",
+        "native_dropout_backward",
+        "layout transposed",
+        "result 0",
+        "PyTorch's meta function keeps channels last and no other order of memory, its kernel keeps any, torch_npu's none",
+    ),
 )
 
 
-def explanation(outcome: Outcome) -> Explained | None:
-    """Why this outcome is no fault of the host runtime, if something says so."""
+def explanation(outcome: CheckMismatch) -> Explained | None:
+    """Return the entry that explains why this outcome is not a fault of the host runtime, or None."""
     return next((e for e in EXPLAINED if e.covers(outcome)), None)

@@ -1,4 +1,4 @@
-"""The operators that examples/serving calls, in plain PyTorch for the CPU, as somebody writes them who has no others."""
+"""Operators that examples/serving calls, in plain PyTorch for the CPU, as one would write them without an NPU."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ T = torch.Tensor
 
 
 def npu_rms_norm(x: T, gamma: T) -> tuple[T, None]:
-    """The second result is not asked for."""
+    """Return the RMS norm; the second result is unused."""
     return functional.rms_norm(x, gamma.shape, gamma, 1e-6), None
 
 
 def npu_add_rms_norm(x: T, residual: T, gamma: T) -> tuple[T, None, T]:
-    """The norm of a sum, and the sum."""
+    """Return the norm of a sum, and the sum."""
     total = x + residual
     return functional.rms_norm(total, gamma.shape, gamma, 1e-6), None, total
 
 
 def npu_dynamic_quant(x: T) -> tuple[T, T]:
-    """Rows as 8-bit integers, each by its own scale."""
+    """Quantize rows to 8-bit integers, each with its own scale."""
     scale = x.float().abs().amax(-1, keepdim=True) / 127
     return torch.round(x.float() / scale).to(torch.int8), scale.squeeze(-1)
 
 
 def npu_quant_matmul(x: T, weight: T, scale: T, *, pertoken_scale: T, output_dtype: torch.dtype) -> T:
-    """A product of integers, and a scale for each row and column."""
+    """Return a matmul of integers, scaled for each row and column."""
     return (torch._int_mm(x, weight).float() * scale * pertoken_scale.unsqueeze(-1)).to(output_dtype)
 
 
 def npu_swiglu(x: T) -> T:
-    """One half as gate of the other."""
+    """Gate one half by the other."""
     gate, up = x.chunk(2, -1)
     return functional.silu(gate) * up
 
 
 def npu_apply_rotary_pos_emb(q: T, k: T, cosines: T, sines: T) -> tuple[T, T]:
-    """Halves turned by angles."""
+    """Rotate halves by angles."""
     return _turned(q, cosines, sines), _turned(k, cosines, sines)
 
 
@@ -50,7 +50,7 @@ def _turned(x: T, cosines: T, sines: T) -> T:
 
 
 def npu_scatter_pa_kv_cache(key: T, value: T, keys: T, values: T, slots: T, *, cache_mode: str) -> None:
-    """Rows to their places in the pages."""
+    """Write rows to their slots in the pages."""
     assert cache_mode == "Norm"
     keys.flatten(0, 1).index_copy_(0, slots.long(), key)
     values.flatten(0, 1).index_copy_(0, slots.long(), value)
@@ -71,7 +71,7 @@ def npu_fused_infer_attention_score(
     sparse_mode: int,
     block_size: int,
 ) -> tuple[T, None]:
-    """Attention over the pages of each sequence; queries are the last tokens of their sequence."""
+    """Return the attention over the pages of each sequence; queries are the last tokens of their sequence."""
     assert input_layout == "BSND"
     assert sparse_mode == (0 if atten_mask is None else 3)
     results = []

@@ -1,1 +1,1 @@
-"""PyTorch's operator database on the host runtime: an operator's checks, how results are compared, the processes they run in."""
+"""PyTorch's operator database on the host runtime: checks of an operator, comparison of results, worker processes."""

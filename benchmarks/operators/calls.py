@@ -1,6 +1,6 @@
-"""The calls that are compared: forward, backward, with out=, in place, captured.
+"""Compared calls: forward, backward, with out=, in-place, captured.
 
-Each takes the arguments (input, args, kwargs) on one device, and gives everything that must agree.
+Each takes the arguments (input, args, kwargs) on one device, and returns everything that must agree.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from benchmarks.operators.trees import map_leaves, memory, tensors
 
 
 def _like(t: torch.Tensor) -> torch.Tensor:
-    """Numbers of a tensor's shape, dtype and device, the same on every device."""
+    """Return random numbers with a tensor's shape, dtype and device, the same on every device."""
     generator = torch.Generator().manual_seed(t.numel() + 1)
     return torch.randn(t.shape, dtype=t.dtype, generator=generator).to(t.device)
 
@@ -26,7 +26,7 @@ def differentiable(t: torch.Tensor) -> bool:
 
 
 def _aliases(result: Any, arguments: Any) -> list[tuple[bool, list[bool]]]:
-    """For every tensor of the result whether it is a view, and with which arguments it shares memory."""
+    """Return for every tensor of the result whether it is a view, and with which arguments it shares memory."""
 
     def address(t: torch.Tensor) -> int:
         return t.untyped_storage().data_ptr() if t.layout is torch.strided and not t._is_zerotensor() else 0
@@ -87,7 +87,7 @@ def in_place_gradients(op: Callable[..., Any], process: Callable[[Any], Any], tr
 
 @contextmanager
 def _unseeded() -> Iterator[None]:
-    """Nothing sets a seed or a state inside: the database does so around some operators, and a capture cannot."""
+    """Disable seeding and state changes in the block: the database does both for some operators, a capture cannot."""
     seed, restore = torch.manual_seed, torch.npu.set_rng_state
     torch.manual_seed = lambda value: torch.default_generator
     torch.npu.set_rng_state = lambda state, device=None: None
@@ -98,7 +98,7 @@ def _unseeded() -> Iterator[None]:
 
 
 def captured(op: Callable[..., Any], tree: Any) -> Any:
-    """On the device: recorded while the arguments' memory holds nothing, and replayed twice with what belongs there."""
+    """Capture the call on the device while the arguments' memory is zero, and replay it twice with their values."""
     arguments, device = tree
     value, args, kwargs = arguments
     if device.type == "cpu":

@@ -1,4 +1,4 @@
-"""Why a call cannot be captured: what the host runtime says, held against what PyTorch and torch_npu say of the operator."""
+"""Reasons why a call cannot be captured: the host runtime's message against what PyTorch and torch_npu declare."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 import torch
 
-#: What a refusal says, and the reason; the operator it names must bear the reason out.
+#: Reasons of refusals, by pattern of the message in _REFUSALS; the named operator must confirm the reason.
 _READS = "what comes out depends on values"
 _ON_CPU = "torch_npu computes it on the CPU"
 _SEEDED = "torch_npu's kernel takes its seed from the host"
@@ -32,7 +32,7 @@ def _is_true(reason: str, name: str) -> bool:
 
 
 def refusal(message: str) -> str | None:
-    """The reason for which a device could not capture the call either; None where it could, or nothing says so."""
+    """Return why a device could not capture the call either; None if it could or the reason is unknown."""
     for pattern, reason in _REFUSALS.items():
         if match := re.search(pattern, message, re.DOTALL):
             return reason if match[1] is None or _is_true(reason, match[1]) else None

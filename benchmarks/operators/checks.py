@@ -1,4 +1,4 @@
-"""The checks of one operator of PyTorch's database: which calls are made with which samples, and what comes of them."""
+"""Checks of one operator of PyTorch's database: its calls, their samples, and the results."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import itertools
 import warnings
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
@@ -15,40 +15,40 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.testing._internal.opinfo.core import ForeachFuncInfo, OpInfo, SampleInput
 
-from benchmarks.operators import calls
+from benchmarks.operators import calls, layouts
 from benchmarks.operators.captures import refusal
-from benchmarks.operators.comparison import Call, Raised, Verdict, attempt, compare
+from benchmarks.operators.comparison import Call, ComparisonVerdict, Raised, attempt, compare
 from benchmarks.operators.trees import Mover, map_leaves, tensors
 
-#: How many samples get the checks of an operator that hardly depend on the sample.
+#: Number of samples for the checks that hardly depend on the sample.
 FEW = 2
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """One comparison that did not find both equal."""
+class CheckMismatch:
+    """Comparison whose sides were not equal."""
 
     operator: str
     dtype: str
     sample: int
     check: str
-    verdict: Verdict
+    verdict: ComparisonVerdict
     message: str
 
 
 @dataclass
-class Tally:
-    """What came out for one operator and dtype."""
+class CheckTally:
+    """Tally of the results for one operator and dtype."""
 
     samples: int = 0
-    verdicts: Counter[tuple[str, Verdict]] = field(default_factory=Counter)
-    outcomes: list[Outcome] = field(default_factory=list)
+    verdicts: Counter[tuple[str, ComparisonVerdict]] = field(default_factory=Counter)
+    outcomes: list[CheckMismatch] = field(default_factory=list)
     seconds: float = 0.0
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What to check: how many samples, and which of :data:`CHECKS`."""
+class CheckPlan:
+    """Plan of checks: the number of samples, the :data:`CHECKS` to run, and the device."""
 
     samples: int = 5
     checks: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class Plan:
 
 
 def _may_meet(op: Callable[..., Any], tree: Any, device: str, stay: frozenset[int]) -> bool:
-    """Whether tensors of these devices may meet in the call: PyTorch's fake tensors know devices, and no values."""
+    """Return whether the call may mix tensors of these devices: PyTorch's fake tensors know devices, but no values."""
     moved = Mover(device, stay)(tree)
     with warnings.catch_warnings(), FakeTensorMode() as mode:
         warnings.simplefilter("ignore")
@@ -68,22 +68,22 @@ def _may_meet(op: Callable[..., Any], tree: Any, device: str, stay: frozenset[in
     return True
 
 
-def _devices(op: Callable[..., Any], tree: Any, device: str) -> tuple[Verdict, str]:
-    """All but the first tensor stay on the CPU: refused as PyTorch refuses it, or, where it lets them meet, right."""
+def _devices(op: Callable[..., Any], tree: Any, device: str) -> tuple[ComparisonVerdict, str]:
+    """Compare a call with all but the first tensor on the CPU: it is refused, or correct if PyTorch allows it."""
     stay = frozenset(range(1, len(tensors(tree))))
     call = partial(calls.forward, op)
     result = attempt(call, tree, device, stay=stay)
     if isinstance(result, Raised) and "Expected all tensors to be on the same device" in result.text:
-        return Verdict.REFUSED, ""
+        return ComparisonVerdict.REFUSED, ""
     if _may_meet(op, tree, device, stay):
         return compare(call, tree, device, stay=stay)
     if isinstance(result, Raised):
-        return Verdict.REFUSED, ""
-    return Verdict.LENIENT, "accepts tensors of two devices, which PyTorch's fake tensors refuse"
+        return ComparisonVerdict.REFUSED, ""
+    return ComparisonVerdict.LENIENT, "accepts tensors of two devices, which PyTorch's fake tensors refuse"
 
 
 def _noncontiguous(t: torch.Tensor) -> torch.Tensor:
-    """The same values with a gap between any two of a row."""
+    """Return the same values with a gap between any two of a row."""
     wide = torch.stack([t.detach(), torch.full_like(t.detach(), 7)], -1)
     return wide[..., 0]
 
@@ -107,8 +107,8 @@ def _replace_tensors(f: Callable[[torch.Tensor], torch.Tensor], tree: Any) -> An
 
 
 @dataclass(frozen=True)
-class Case:
-    """One comparison to be made."""
+class ValueComparison:
+    """Comparison to be made."""
 
     check: str
     call: Call
@@ -116,7 +116,7 @@ class Case:
     moments: bool = False
 
 
-def _out_cases(op: OpInfo, tree: Any, few: bool) -> Iterator[Case]:
+def _out_cases(op: OpInfo, tree: Any, few: bool) -> Iterator[ValueComparison]:
     plain = _detached(tree)
     result = attempt(lambda t: op(t[0], *t[1], **t[2]), plain, "cpu")
     flat = tensors(result)
@@ -129,35 +129,39 @@ def _out_cases(op: OpInfo, tree: Any, few: bool) -> Iterator[Case]:
     def outs(f: Callable[[torch.Tensor], torch.Tensor]) -> Any:
         return f(result) if isinstance(result, torch.Tensor) else tuple(f(t) for t in flat)
 
-    yield Case("out", call, (plain, outs(lambda t: torch.full(t.shape, 3, dtype=t.dtype))))
-    yield Case("out empty", call, (plain, outs(lambda t: torch.empty(0, dtype=t.dtype))))
-    yield Case("out strided", call, (plain, outs(lambda t: _noncontiguous(torch.full(t.shape, 3, dtype=t.dtype)))))
+    yield ValueComparison("out", call, (plain, outs(lambda t: torch.full(t.shape, 3, dtype=t.dtype))))
+    yield ValueComparison("out empty", call, (plain, outs(lambda t: torch.empty(0, dtype=t.dtype))))
+    yield ValueComparison(
+        "out strided", call, (plain, outs(lambda t: _noncontiguous(torch.full(t.shape, 3, dtype=t.dtype))))
+    )
     if not few:
         return
-    yield Case("out shape", call, (plain, outs(lambda t: torch.full((*t.shape, 2), 3, dtype=t.dtype))))
+    yield ValueComparison("out shape", call, (plain, outs(lambda t: torch.full((*t.shape, 2), 3, dtype=t.dtype))))
     for dtype in (torch.int64, torch.float64):
         if any(t.dtype != dtype for t in flat):
-            yield Case(f"out {str(dtype)[6:]}", call, (plain, outs(lambda t, d=dtype: torch.full(t.shape, 3, dtype=d))))
+            yield ValueComparison(
+                f"out {str(dtype)[6:]}", call, (plain, outs(lambda t, d=dtype: torch.full(t.shape, 3, dtype=d)))
+            )
 
 
-def _cases(op: OpInfo, sample: SampleInput, dtype: torch.dtype, few: bool) -> Iterator[Case]:
+def _cases(op: OpInfo, sample: SampleInput, dtype: torch.dtype, few: bool) -> Iterator[ValueComparison]:
     tree = _arguments(sample)
     process = sample.output_process_fn_grad
     gradients = any(calls.differentiable(t) for t in tensors(tree))
-    yield Case("forward", partial(calls.forward, op), tree, moments=few)
+    yield ValueComparison("forward", partial(calls.forward, op), tree, moments=few)
     if few and not any(t.device.type == "meta" for t in tensors(tree)):
-        yield Case("captured", partial(calls.captured, op), (tree, torch.device("cpu")))
+        yield ValueComparison("captured", partial(calls.captured, op), (tree, torch.device("cpu")))
     if gradients:
-        yield Case("backward", partial(calls.gradients, op, process), tree)
+        yield ValueComparison("backward", partial(calls.gradients, op, process), tree)
         if op.supports_forward_ad:
-            yield Case("forward AD", partial(calls.tangents, op), tree)
+            yield ValueComparison("forward AD", partial(calls.tangents, op), tree)
     if op.supports_out:
         yield from _out_cases(op, tree, few)
     inplace = op.get_inplace()
     if inplace is not None and not sample.broadcasts_input:
-        yield Case("in place", partial(calls.in_place, inplace), _detached(tree))
+        yield ValueComparison("in place", partial(calls.in_place, inplace), _detached(tree))
         if gradients and op.supports_inplace_autograd:
-            yield Case("in place backward", partial(calls.in_place_gradients, inplace, process), tree)
+            yield ValueComparison("in place backward", partial(calls.in_place_gradients, inplace, process), tree)
     variants: list[tuple[str, Callable[[torch.Tensor], torch.Tensor]]] = [("noncontiguous", _noncontiguous)]
     if dtype.is_complex:
         variants.append(("conjugate", lambda t: t.conj_physical().conj() if t.is_complex() else t))
@@ -165,11 +169,11 @@ def _cases(op: OpInfo, sample: SampleInput, dtype: torch.dtype, few: bool) -> It
         variants.append(("negative", lambda t: torch._neg_view(-t) if t.is_complex() or t.is_floating_point() else t))
     for name, variant in variants:
         changed = _replace_tensors(variant, tree)
-        yield Case(name, partial(calls.forward, op), changed)
+        yield ValueComparison(name, partial(calls.forward, op), changed)
         if gradients:
-            yield Case(f"{name} backward", partial(calls.gradients, op, process), changed)
+            yield ValueComparison(f"{name} backward", partial(calls.gradients, op, process), changed)
         if inplace is not None and not sample.broadcasts_input:
-            yield Case(f"{name} in place", partial(calls.in_place, inplace), _detached(changed))
+            yield ValueComparison(f"{name} in place", partial(calls.in_place, inplace), _detached(changed))
 
 
 CHECKS = (
@@ -181,16 +185,17 @@ CHECKS = (
         for part in ("", " backward", " in place")
     ),
     *("captured", "devices", "errors"),
+    *layouts.CHECKS,
 )
 
 
-#: The names of PyTorch's databases: its operators, and those of lists of tensors.
+#: Names of PyTorch's databases: its operators, and those on lists of tensors.
 OPERATORS, FOREACH = "op_db", "foreach"
 
 
 @cache
 def database(name: str) -> dict[str, OpInfo]:
-    """A database's entries by their full names."""
+    """Return a database's entries by their full names."""
     from torch.testing._internal import common_methods_invocations as made
 
     entries = made.op_db
@@ -200,9 +205,14 @@ def database(name: str) -> dict[str, OpInfo]:
     return {op.full_name: op for op in entries}
 
 
-def dtypes_of(op: OpInfo) -> list[torch.dtype]:
-    """float32, one integer, one complex and bool, where the CPU's kernel takes them."""
+def dtypes_of(op: OpInfo, chosen: Sequence[str] = ()) -> list[torch.dtype]:
+    """Return the tested dtypes that the CPU's kernel supports: the chosen ones, or one of each family.
+
+    The families are float32, integers, complex dtypes and bool.
+    """
     supported = op.supported_dtypes("cpu")
+    if chosen:
+        return [d for d in (getattr(torch, name) for name in chosen) if d in supported]
     families = (
         (torch.float32,),
         (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8),
@@ -222,7 +232,7 @@ def _samples(op: OpInfo, dtype: torch.dtype, count: int, device: str = "cpu") ->
 
 
 def _staying(op: OpInfo, dtype: torch.dtype, sample: int, device: str) -> frozenset[int]:
-    """Which tensors of a sample the database leaves on the CPU for every device."""
+    """Return the indices of a sample's tensors that the database keeps on the CPU for every device."""
     there = next(itertools.islice(_samples(op, dtype, sample + 1, device), sample, None))
     return frozenset(i for i, t in enumerate(tensors(_arguments(there))) if t.device.type == "cpu")
 
@@ -230,28 +240,28 @@ def _staying(op: OpInfo, dtype: torch.dtype, sample: int, device: str) -> frozen
 def check_operator(
     op: OpInfo,
     dtype: torch.dtype,
-    plan: Plan,
+    plan: CheckPlan,
     *,
     skip: frozenset[tuple[int, str]] = frozenset(),
     starting: Callable[[int, str], None] = lambda sample, check: None,
-) -> Tally:
-    """Make every comparison of one operator and dtype; `starting` is told before each which it is.
+) -> CheckTally:
+    """Make every comparison of one operator and dtype; `starting` is called before each with its sample and check.
 
     Args:
         skip: comparisons to leave out, by sample and check: those that ended a process before.
     """
-    tally = Tally()
+    tally = CheckTally()
     name, type_name = op.full_name, str(dtype)[6:]
 
-    def judge(i: int, case: Case) -> None:
+    def judge(i: int, case: ValueComparison) -> None:
         if (plan.checks and case.check not in plan.checks) or (i, case.check) in skip:
             return
         starting(i, case.check)
         verdict, message = compare(case.call, case.tree, plan.device, moments=case.moments)
-        if verdict is Verdict.RAISES and (stay := staying(i)):
+        if verdict is ComparisonVerdict.RAISES and (stay := staying(i)):
             verdict, message = compare(case.call, case.tree, plan.device, moments=case.moments, stay=stay)
-        if case.check == "captured" and verdict is Verdict.RAISES and (reason := refusal(message)):
-            verdict, message = Verdict.UNCAPTURED, f"{reason} ({message})"
+        if case.check == "captured" and verdict is ComparisonVerdict.RAISES and (reason := refusal(message)):
+            verdict, message = ComparisonVerdict.UNCAPTURED, f"{reason} ({message})"
         note(i, case.check, verdict, message)
 
     def judge_devices(i: int, sample: SampleInput) -> None:
@@ -264,10 +274,18 @@ def check_operator(
         if not staying(i):
             note(i, "devices", *_devices(op, tree, plan.device))
 
-    def note(i: int, check: str, verdict: Verdict, message: str) -> None:
+    def judge_layouts(i: int, sample: SampleInput) -> None:
+        tree = _arguments(sample)
+        for check, call, changed in layouts.layout_cases(op, sample.output_process_fn_grad, tree, _replace_tensors):
+            if (plan.checks and check not in plan.checks) or (i, check) in skip:
+                continue
+            starting(i, check)
+            note(i, check, *layouts.compare_layouts(call, changed, plan.device))
+
+    def note(i: int, check: str, verdict: ComparisonVerdict, message: str) -> None:
         tally.verdicts[check, verdict] += 1
-        if verdict not in (Verdict.EQUAL, Verdict.REFUSED):
-            tally.outcomes.append(Outcome(name, type_name, i, check, verdict, message))
+        if verdict not in (ComparisonVerdict.EQUAL, ComparisonVerdict.REFUSED):
+            tally.outcomes.append(CheckMismatch(name, type_name, i, check, verdict, message))
 
     @cache
     def staying(i: int) -> frozenset[int]:
@@ -277,8 +295,10 @@ def check_operator(
             return frozenset()
 
     def no_sample(i: int, check: str, error: Exception) -> None:
-        tally.verdicts[check, Verdict.NO_SAMPLE] += 1
-        tally.outcomes.append(Outcome(name, type_name, i, check, Verdict.NO_SAMPLE, f"{type(error).__name__}: {error}"))
+        tally.verdicts[check, ComparisonVerdict.NO_SAMPLE] += 1
+        tally.outcomes.append(
+            CheckMismatch(name, type_name, i, check, ComparisonVerdict.NO_SAMPLE, f"{type(error).__name__}: {error}")
+        )
 
     starting(0, "samples")
     try:
@@ -290,6 +310,9 @@ def check_operator(
     for i, sample in enumerate(samples):
         for case in _cases(op, sample, dtype, few=i < FEW):
             judge(i, case)
+    if dtype == dtypes_of(op)[0] or plan.checks:
+        for i, sample in enumerate(samples[:FEW]):
+            judge_layouts(i, sample)
     if dtype == dtypes_of(op)[0]:
         if not isinstance(op, ForeachFuncInfo):  # whose tensors are each others' strangers
             for i, sample in enumerate(samples[:FEW]):
@@ -301,5 +324,5 @@ def check_operator(
                 errors = []
                 no_sample(0, "errors", error)
             for i, wrong in enumerate(errors):
-                judge(i, Case("errors", partial(calls.forward, op), _arguments(wrong.sample_input)))
+                judge(i, ValueComparison("errors", partial(calls.forward, op), _arguments(wrong.sample_input)))
     return tally

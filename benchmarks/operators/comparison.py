@@ -1,4 +1,4 @@
-"""One call on the CPU and on the device, compared: values, or, where they are random or uninitialised, what can be known of them."""
+"""Comparison of a call on the CPU and on the device: by values, or by properties of random or uninitialized results."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from benchmarks.operators.trees import Mover, difference, tensors
 
-#: How often a random operator is run for its moments.
+#: Number of runs of a random operator for its moments.
 DRAWS = 48
 
 
-class Verdict(Enum):
-    """What a comparison says."""
+class ComparisonVerdict(Enum):
+    """Verdict of a comparison."""
 
     EQUAL = "equal"
     REFUSED = "refused"  #: the CPU raises, and so does the device
@@ -28,19 +28,20 @@ class Verdict(Enum):
     LENIENT = "lenient"  #: what must be refused is not
     UNCAPTURED = "not captured"  #: a capture refuses the call, and so does a device's
     DIED = "died"  #: the process ended, or the time was over
+    NO_FAKE = "no fake"  #: fake tensors do not know the result
     NO_SAMPLE = "no sample"  #: the database raises while it makes samples
 
 
 @dataclass(frozen=True)
 class Raised:
-    """That a call raised, and what."""
+    """Error that a call raised."""
 
     text: str
 
 
 @contextmanager
 def shifted_seeds(shift: int) -> Iterator[None]:
-    """Every seed that is set inside is another one: the database seeds some operators itself."""
+    """Shift every seed that is set in the block: the database seeds some operators itself."""
     seed = torch.manual_seed
     torch.manual_seed = lambda value: seed(int(value) + shift)
     try:
@@ -53,7 +54,7 @@ Call = Callable[[Any], Any]
 
 
 def attempt(call: Call, tree: Any, device: str, shift: int = 0, stay: frozenset[int] = frozenset()) -> Any:
-    """The call's result on a copy of the arguments on the device, or what it raised."""
+    """Return the call's result on a copy of the arguments on the device, or its error."""
     with warnings.catch_warnings(), shifted_seeds(shift):
         warnings.simplefilter("ignore")
         try:
@@ -69,7 +70,7 @@ def _random(call: Call, tree: Any, expected: Any, shifts: Sequence[int]) -> bool
 
 
 class _Filled(TorchDispatchMode):
-    """New memory that an operator gives as it found it is filled with a number."""
+    """Dispatch mode that fills new memory that an operator returns uninitialized with a number."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -85,8 +86,8 @@ def _filled(call: Call, tree: Any, number: int) -> Any:
         return attempt(call, tree, "cpu")
 
 
-def _uninitialised(call: Call, tree: Any) -> bool:
-    """Whether the result is memory as it was found: PyTorch fills such memory when it is to be deterministic."""
+def _uninitialized(call: Call, tree: Any) -> bool:
+    """Return whether the result is uninitialized memory, which PyTorch fills in deterministic mode."""
     was = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
     torch.use_deterministic_algorithms(True, warn_only=True)
     try:
@@ -96,7 +97,7 @@ def _uninitialised(call: Call, tree: Any) -> bool:
     if difference(_filled(call, tree, 0), _filled(call, tree, 1), "cpu"):
         return True
     for left in (0, 0, 0, 1, 2):
-        # What lies in the memory that comes next.
+        # Contents of the memory that is allocated next.
         blocks = [torch.full(t.shape, left, dtype=t.dtype) for t in tensors(filled) for _ in range(64)]
         del blocks
         if difference(attempt(call, tree, "cpu"), filled, "cpu"):
@@ -105,7 +106,7 @@ def _uninitialised(call: Call, tree: Any) -> bool:
 
 
 def _moments(call: Call, tree: Any, device: str) -> torch.Tensor:
-    """Of every run, the mean of each result's values and of their squares, squeezed so that no tail counts for much."""
+    """Return for every run the means of each result's values and of their squares, squashed to limit heavy tails."""
     rows = []
     for shift in range(1, DRAWS + 1):
         result = attempt(call, tree, device, shift)
@@ -120,7 +121,7 @@ def _moments(call: Call, tree: Any, device: str) -> torch.Tensor:
 
 
 def _properties_differ(call: Call, tree: Any, actual: Any, expected: Any, device: str, moments: bool) -> str | None:
-    """What is wrong with the result of a random operator: its form, that it repeats after a seed, its moments."""
+    """Return a random operator's fault in form, repetition after a seed, or moments; None if there is none."""
     if message := difference(actual, expected, device, with_values=False):
         return message
     again = attempt(call, tree, device)
@@ -141,22 +142,22 @@ def _properties_differ(call: Call, tree: Any, actual: Any, expected: Any, device
 
 def compare(
     call: Call, tree: Any, device: str, *, moments: bool = False, stay: frozenset[int] = frozenset()
-) -> tuple[Verdict, str]:
-    """Run the call on both devices; `stay` says which of its tensors stay on the CPU."""
+) -> tuple[ComparisonVerdict, str]:
+    """Run the call on both devices and compare the results; the tensors with indices in `stay` stay on the CPU."""
     expected, actual = attempt(call, tree, "cpu"), attempt(call, tree, device, stay=stay)
     if isinstance(expected, Raised):
         if isinstance(actual, Raised):
-            return Verdict.REFUSED, ""
-        return Verdict.LENIENT, f"the CPU raises {expected.text[:300]}"
+            return ComparisonVerdict.REFUSED, ""
+        return ComparisonVerdict.LENIENT, f"the CPU raises {expected.text[:300]}"
     if isinstance(actual, Raised):
-        return Verdict.RAISES, actual.text
+        return ComparisonVerdict.RAISES, actual.text
     if stay:
         actual, device = Mover("cpu")(actual), "cpu"
     random = _random(call, tree, expected, [1])
     message = difference(actual, expected, device)
     if random or (message and difference(actual, expected, device, with_values=False) is None):
-        if _uninitialised(call, tree):
+        if _uninitialized(call, tree):
             message = difference(actual, expected, device, with_values=False)
         elif random or _random(call, tree, expected, range(2, 10)):
             message = _properties_differ(call, tree, actual, expected, device, moments)
-    return (Verdict.WRONG, message) if message else (Verdict.EQUAL, "")
+    return (ComparisonVerdict.WRONG, message) if message else (ComparisonVerdict.EQUAL, "")

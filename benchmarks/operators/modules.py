@@ -1,4 +1,4 @@
-"""PyTorch's database of modules: each on the device against itself on the CPU, forward and backward, training and not."""
+"""PyTorch's database of modules on the device against the CPU, forward and backward, in training and evaluation."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-from benchmarks.operators.checks import Outcome
-from benchmarks.operators.comparison import Verdict, compare
+from benchmarks.operators.checks import CheckMismatch
+from benchmarks.operators.comparison import ComparisonVerdict, compare
 from benchmarks.operators.trees import tensors
 
 
@@ -30,8 +30,8 @@ def _run(module: torch.nn.Module, backward: bool, tree: Any) -> Any:
     }
 
 
-def check_modules(device: str = "npu") -> Iterator[Outcome]:
-    """Every comparison of the database's modules with float32, forward and backward."""
+def check_modules(device: str = "npu") -> Iterator[CheckMismatch]:
+    """Yield every comparison of the database's modules with float32, forward and backward."""
     from torch.testing._internal.common_modules import module_db
 
     for info in module_db:
@@ -54,14 +54,23 @@ def check_modules(device: str = "npu") -> Iterator[Outcome]:
                 for backward in (False, True):
                     verdict, message = compare(partial(_run, module, backward), tree, device)
                     check = f"{'training' if training else 'evaluation'} {'backward' if backward else 'forward'}"
-                    yield Outcome(info.name, "float32", i, check, verdict, message)
+                    yield CheckMismatch(info.name, "float32", i, check, verdict, message)
 
 
 def run_modules(device: str = "npu") -> dict[str, int]:
-    """The counts of :func:`check_modules`, whose differences are printed."""
-    counts = {v.value: 0 for v in (Verdict.EQUAL, Verdict.REFUSED, Verdict.RAISES, Verdict.WRONG, Verdict.LENIENT)}
+    """Run :func:`check_modules`, print its differences and return its counts by verdict."""
+    counts = {
+        v.value: 0
+        for v in (
+            ComparisonVerdict.EQUAL,
+            ComparisonVerdict.REFUSED,
+            ComparisonVerdict.RAISES,
+            ComparisonVerdict.WRONG,
+            ComparisonVerdict.LENIENT,
+        )
+    }
     for o in check_modules(device):
         counts[o.verdict.value] += 1
-        if o.verdict not in (Verdict.EQUAL, Verdict.REFUSED):
+        if o.verdict not in (ComparisonVerdict.EQUAL, ComparisonVerdict.REFUSED):
             print(f"{o.verdict.value}: {o.operator} [{o.sample}] {o.check}: {' '.join(o.message.split())[:240]}")
     return counts

@@ -1,4 +1,4 @@
-"""Worker processes that may die: each job's progress is known, so that what ended one is named and the rest goes on."""
+"""Worker processes that may die: each job reports its progress; a fatal comparison is named and the rest continues."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from typing import Any
 
 import torch
 
-from benchmarks.operators.checks import OPERATORS, Outcome, Plan, Tally, check_operator, database
-from benchmarks.operators.comparison import Verdict
+from benchmarks.operators.checks import OPERATORS, CheckMismatch, CheckPlan, CheckTally, check_operator, database
+from benchmarks.operators.comparison import ComparisonVerdict
 
-#: After so many deaths an operator's other comparisons are left.
+#: Number of deaths after which an operator's other comparisons are abandoned.
 DEATHS = 3
-#: The seconds that a new process may take to import everything and to initialise the device.
+#: Seconds that a new process may take to import everything and to initialize the device.
 START = 300.0
 
 _PRELOAD = ["torch", "torch_npu", "benchmarks.operators.checks", "torch.testing._internal.common_methods_invocations"]
@@ -31,16 +31,16 @@ _PRELOAD = ["torch", "torch_npu", "benchmarks.operators.checks", "torch.testing.
 
 @dataclass(frozen=True)
 class Job:
-    """One operator and dtype; what ended a process before is skipped."""
+    """Job for one operator and dtype; comparisons that ended a process before are skipped."""
 
     operator: str
     dtype: str
     database: str = OPERATORS
     skip: frozenset[tuple[int, str]] = frozenset()
-    deaths: tuple[Outcome, ...] = ()
+    deaths: tuple[CheckMismatch, ...] = ()
 
 
-def _work(connection: Connection, plan: Plan, setup: str, errors: str) -> None:
+def _work(connection: Connection, plan: CheckPlan, setup: str, errors: str) -> None:
     os.dup2(os.open(errors, os.O_WRONLY | os.O_TRUNC), 2)
     os.dup2(2, 1)
     torch.set_num_threads(1)  # the other workers have the other cores, and sums keep their order
@@ -71,7 +71,7 @@ class _Worker:
     since: float = field(default_factory=time.monotonic)
 
     def last_words(self) -> str:
-        """What ended the process, and the last line it wrote that is no warning."""
+        """Return the signal or status that ended the process, and the last line it wrote that is not a warning."""
         lines = [line for line in self.errors.read_text(errors="replace").splitlines() if line.strip()]
         said = [line for line in lines if "Warning" not in line]
         code = self.process.exitcode or 0
@@ -79,17 +79,17 @@ class _Worker:
 
 
 class Pool:
-    """Runs jobs in processes of their own; use as a context.
+    """Pool that runs jobs in separate processes; use it as a context manager.
 
     Args:
-        setup: ``module:function``, called in each worker once the device is there, for instance to plant a fault.
+        setup: ``module:function``, called in each worker once the device is initialized, for instance to plant a fault.
         limit: the seconds a single comparison may take.
     """
 
-    def __init__(self, plan: Plan, *, workers: int = 0, setup: str = "", limit: float = 120.0) -> None:
+    def __init__(self, plan: CheckPlan, *, workers: int = 0, setup: str = "", limit: float = 120.0) -> None:
         self._plan, self._setup, self._limit = plan, setup, limit
         self._count = workers or len(os.sched_getaffinity(0))
-        # Workers are forked from a process that has imported everything and initialised no device.
+        # Workers are forked from a process that has imported everything and initialized no device.
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(_PRELOAD)
         self._running: list[_Worker] = []
@@ -118,7 +118,7 @@ class Pool:
         ours.send(job)
         return _Worker(process, ours, errors, job, since=time.monotonic() + START)
 
-    def run(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, Tally]]:
+    def run(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, CheckTally]]:
         """Yield each job's tally as it ends."""
         waiting, started = deque(jobs), 0
         while waiting or self._running:
@@ -127,14 +127,14 @@ class Pool:
                 started += 1
             ready = wait([w.connection for w in self._running], timeout=1.0)
             for worker in list(self._running):
-                tally: Tally | None = None
+                tally: CheckTally | None = None
                 if worker.connection in ready:
                     try:
                         said = worker.connection.recv()
                     except (EOFError, ConnectionResetError):
                         tally = self._died(worker, waiting, "")
                     else:
-                        if isinstance(said, Tally):
+                        if isinstance(said, CheckTally):
                             tally = said
                             tally.outcomes += worker.job.deaths
                         else:
@@ -153,19 +153,19 @@ class Pool:
                         self._running.remove(worker)
                 yield job, tally
 
-    def _died(self, worker: _Worker, waiting: deque[Job], why: str) -> Tally | None:
-        """Take note of a death; the operator's other comparisons are tried again, unless there were too many."""
+    def _died(self, worker: _Worker, waiting: deque[Job], why: str) -> CheckTally | None:
+        """Record a death; the operator's other comparisons are retried, unless there were too many deaths."""
         job, (sample, check) = worker.job, worker.at
         self._end(worker)
         self._running.remove(worker)
         why = why or worker.last_words()
-        deaths = (*job.deaths, Outcome(job.operator, job.dtype, sample, check, Verdict.DIED, why))
+        deaths = (*job.deaths, CheckMismatch(job.operator, job.dtype, sample, check, ComparisonVerdict.DIED, why))
         if len(deaths) < DEATHS and check != "samples":
             waiting.appendleft(replace(job, skip=job.skip | {(sample, check)}, deaths=deaths))
             return None
-        return Tally(outcomes=list(deaths))
+        return CheckTally(outcomes=list(deaths))
 
 
 def progress(text: str) -> None:
-    """A line for who watches."""
+    """Print a line of progress."""
     print(text, file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Arguments and results as trees of tensors: carried to another device exactly as they are, and compared without leniency."""
+"""Arguments and results as trees of tensors: exact copies on another device, and strict comparison."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 import torch
 
-#: By so many units in the last place numbers may differ, and by one of the largest number beside them: a kernel sums in
-#: another order where memory is aligned otherwise.
+#: Units in the last place by which numbers may differ, in addition to one unit of the largest number next to them: a kernel
+#: sums in another order if memory is aligned differently.
 ULPS = 16
 
 
 def map_leaves(f: Callable[[Any], Any], tree: Any) -> Any:
-    """The tree with every leaf replaced; tuples, named tuples, lists and dicts are its branches."""
+    """Return the tree with every leaf replaced; tuples, named tuples, lists and dicts are its branches."""
     if isinstance(tree, torch.Size):
         return tree
     if isinstance(tree, tuple):
@@ -28,23 +28,23 @@ def map_leaves(f: Callable[[Any], Any], tree: Any) -> Any:
 
 
 def tensors(tree: Any) -> list[torch.Tensor]:
-    """The tensors in a tree, in order."""
+    """Return the tensors in a tree, in order."""
     found: list[torch.Tensor] = []
     map_leaves(lambda leaf: found.append(leaf) if isinstance(leaf, torch.Tensor) else None, tree)
     return found
 
 
 def memory(t: torch.Tensor) -> torch.Tensor:
-    """The whole memory that a tensor is a part of, as bytes."""
+    """Return the whole memory that a tensor is a part of, as bytes."""
     storage = t.untyped_storage()
     return torch.empty(0, dtype=torch.uint8, device=t.device).set_(storage, 0, (storage.nbytes(),), (1,))
 
 
 class Mover:
-    """Carries trees to a device, with memory, strides, offsets, aliasing, conjugate and negative bits as they are.
+    """Copier of trees to a device that keeps memory, strides, offsets, aliasing, conjugate and negative bits.
 
     Args:
-        stay: which tensors of the tree, in its order, stay on the CPU.
+        stay: indices of the tree's tensors, in its order, that stay on the CPU.
     """
 
     def __init__(self, device: str, stay: frozenset[int] = frozenset()) -> None:
@@ -55,7 +55,7 @@ class Mover:
         self._tensors: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
 
     def __call__(self, tree: Any) -> Any:
-        """A copy of the tree there; devices and generators in it become those of that device."""
+        """Return a copy of the tree on the device; devices and generators in it become those of that device."""
         return map_leaves(self._leaf, tree)
 
     def _leaf(self, leaf: Any) -> Any:
@@ -106,7 +106,7 @@ def _strided(t: torch.Tensor) -> torch.Tensor:
 
 
 def values(t: torch.Tensor) -> torch.Tensor:
-    """A tensor's values as a plain CPU tensor."""
+    """Return a tensor's values as a plain CPU tensor."""
     return _strided(Mover("cpu")(t.detach())).resolve_conj().resolve_neg()
 
 
@@ -180,5 +180,5 @@ def _differences(actual: Any, expected: Any, device: str, with_values: bool, pat
 
 
 def difference(actual: Any, expected: Any, device: str, *, with_values: bool = True) -> str | None:
-    """What tells a tree on `device` from the one that the CPU gave; None if they are equal."""
+    """Return the first difference of a tree on `device` from the CPU's tree; None if they are equal."""
     return next(_differences(actual, expected, device, with_values, ""), None)

@@ -179,7 +179,7 @@ inline FunctionPtr find_function(const std::string& name, bool package_only = fa
             library.compare(library.size() - kPackage.size(), kPackage.size(), kPackage) != 0) {
             throw MissingFunction(
                 name + " is in " + library +
-                ", which is no custom operator package's, and no header declared it when this "
+                ", which is not a custom operator package's, and no header declared it when this "
                 "library was generated: its parameters are not known");
         }
     }
@@ -355,7 +355,8 @@ class Arguments {
     // aclnn functions end a string at its first null character.
     char* add(std::string_view value) {
         TORCH_CHECK(value.find('\0') == std::string_view::npos,
-                    "a string argument has a null character in it");
+                    "a string argument has a null character in it, where an aclnn function ends it; pass one "
+                    "without");
         return strings_.emplace_back(value).data();
     }
     const aclBoolArray* add(const c10::List<bool>& values) {

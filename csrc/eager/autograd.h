@@ -18,7 +18,8 @@
 
 namespace ascend_graph::eager {
 
-// The name by which Python recognises a registration that a gradient may replace (registration/autograd.py).
+// The name by which Python recognizes a registration that a gradient may replace
+// (ascend_graph/autograd/register.py).
 constexpr const char* kWithoutGradient = "ascend_graph: without gradient";
 
 // Calls `visit(tensor)` for the tensors of an argument or result, those of a list too.
@@ -46,7 +47,7 @@ struct WithoutGradient : torch::autograd::Node {
 
     torch::autograd::variable_list apply(torch::autograd::variable_list&& grads) override {
         // A compiler that traces forward and backward at once must not fail where only forward is called:
-        // what it traces is an operator that says the same when it runs (registration/autograd.py).
+        // what it traces is an operator that says the same when it runs (ascend_graph/autograd/register.py).
         for (const at::Tensor& grad : grads) {
             if (!grad.defined() || !is_traced(grad)) continue;
             const auto later = c10::Dispatcher::singleton().findSchema({"ascend_graph::no_gradient", ""});
@@ -72,11 +73,32 @@ struct WithoutGradient : torch::autograd::Node {
     std::string message_;
 };
 
-inline std::string without_gradient_message(const c10::FunctionSchema& schema) {
+// The arguments that an operator writes, by name.
+inline std::string written_names(const c10::FunctionSchema& schema) {
     std::string written;
     for (const c10::Argument& argument : schema.arguments()) {
         if (is_written(argument)) written += (written.empty() ? "" : ", ") + argument.name();
     }
+    return written;
+}
+
+inline std::string without_tangent_message(const c10::FunctionSchema& schema) {
+    const std::string written = written_names(schema);
+    const std::string asked =
+        "forward-mode differentiation (torch.func.jvp, jacfwd, torch.autograd.forward_ad) asks for one; ";
+    if (written.empty()) {
+        return schema.name() + " has no tangent, but " + asked +
+               "give it forward= or backward= where it is registered (register_op(…, backward=…), or "
+               "backward "
+               "= … in operators.ini), or call it on the primal (torch.autograd.forward_ad.unpack_dual)";
+    }
+    return schema.name() + " writes " + written + " in place and has no tangent, but " + asked +
+           "forward= and backward= are for operators that write nothing; call it on the primal "
+           "(torch.autograd.forward_ad.unpack_dual)";
+}
+
+inline std::string without_gradient_message(const c10::FunctionSchema& schema) {
+    const std::string written = written_names(schema);
     if (written.empty()) {
         return schema.name() +
                " has no gradient, but one is asked for: give it one with backward= where it is registered "
@@ -89,25 +111,31 @@ inline std::string without_gradient_message(const c10::FunctionSchema& schema) {
            "call it under torch.no_grad(), or on detached tensors";
 }
 
+// Forward-mode differentiation has one level, whose tensors carry tangents; torch.func's levels are wrappers.
+inline bool has_tangent(const at::Tensor& tensor) {
+    return tensor.defined() && tensor._fw_grad(/*level=*/0).defined();
+}
+
 // For the key Autograd of an operator without a gradient: results, and tensors that it writes, remember in
 // the backward graph that they come from it; what may not be written is refused as PyTorch's own in-place
-// operators do.
+// operators do. An argument with a tangent is refused: the result would have none, which reads as zero.
 class AutogradWithoutGradient : public c10::OperatorKernel {
   public:
     void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
         using namespace torch::autograd;
         const auto below = keys & c10::after_autograd_keyset;
         const size_t count = op.schema().arguments().size();
-        bool differentiable = false;
-        if (at::GradMode::is_enabled()) {
-            for (const c10::IValue& value : torch::jit::last(*stack, count)) {
-                each_tensor(value, [&](const at::Tensor& t) {
-                    differentiable = differentiable || t.requires_grad();
-                });
-            }
+        bool differentiable = false, dual = false;
+        for (const c10::IValue& value : torch::jit::last(*stack, count)) {
+            each_tensor(value, [&](const at::Tensor& t) {
+                differentiable = differentiable || t.requires_grad();
+                dual = dual || has_tangent(t);
+            });
         }
-        if (!differentiable) {
+        if (dual) refuse_tangents(op, *stack);
+        if (!differentiable || !at::GradMode::is_enabled()) {
             op.redispatchBoxed(below, stack);
+            if (dual) refuse_results(op, *stack);
             return;
         }
         variable_list read, written;
@@ -134,6 +162,28 @@ class AutogradWithoutGradient : public c10::OperatorKernel {
                 if (!handed_on && isDifferentiableType(made.scalar_type())) set_history(made, node);
             });
         }
+        if (dual) refuse_results(op, *stack);
+    }
+
+  private:
+    // Refuses to write what would keep the tangent of its old value, or get none.
+    static void refuse_tangents(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
+        const auto& arguments = op.schema().arguments();
+        for (size_t n = 0; n < arguments.size(); ++n) {
+            if (is_written(arguments[n]))
+                refuse_differentiable(op, torch::jit::peek(stack, n, arguments.size()));
+        }
+    }
+    // Of which dtype the results are is known when they are there: integers have no tangents.
+    static void refuse_results(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
+        for (const c10::IValue& value : torch::jit::last(stack, op.schema().returns().size()))
+            refuse_differentiable(op, value);
+    }
+    static void refuse_differentiable(const c10::OperatorHandle& op, const c10::IValue& value) {
+        each_tensor(value, [&](const at::Tensor& tensor) {
+            TORCH_CHECK_NOT_IMPLEMENTED(!torch::autograd::isDifferentiableType(tensor.scalar_type()),
+                                        without_tangent_message(op.schema()));
+        });
     }
 };
 

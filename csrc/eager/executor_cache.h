@@ -44,7 +44,7 @@ struct Dtypes {
 namespace detail {
 
 // torch_npu's storages, which know their format. The library does not export the class's type_info, so it is
-// recognised by name, once.
+// recognized by name, once.
 inline const torch_npu::NPUStorageImpl* npu_storage(const c10::StorageImpl* storage) {
     static std::atomic<const std::type_info*> known{nullptr};
     const std::type_info* type = &typeid(*storage);
@@ -105,8 +105,8 @@ struct PlainTensor {
 
 }  // namespace detail
 
-// All that a call's executor depends on beside the addresses of tensors, as words that are equal for equal
-// calls only: every value is preceded by what it is and, where that varies, by how long.
+// All that a call's executor depends on, other than the addresses of tensors, as words that are equal for
+// equal calls only: every value is preceded by what it is and, where that varies, by how long.
 class CallKey {
   public:
     // Calls that need more are not kept.
@@ -244,7 +244,7 @@ class CallKey {
         count_ += words;
     }
 
-    // Not initialised: only what was written is read.
+    // Not initialized: only what was written is read.
     std::array<uint64_t, kWords> words_;
     std::array<void*, kAddresses> addresses_;
     size_t count_ = 0;

@@ -96,7 +96,7 @@ class Invocation {
 
     std::array<int64_t, kIntegerRegisters> integer_registers_{};
     std::array<double, kDoubleRegisters> double_registers_{};
-    // Not initialised: only a few slots are used, and surplus ones are never read.
+    // Not initialized: only a few slots are used, and surplus ones are never read.
     std::array<int64_t, kStackSlots> stack_;
     size_t integers_ = 0;
     size_t doubles_ = 0;

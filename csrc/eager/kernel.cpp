@@ -1,5 +1,5 @@
 // One boxed PrivateUse1 kernel for every operator: a plan, made once from the prototype, says how a call
-// becomes the arguments of an aclnn function. The Python side is ascend_graph/eager/kernel.py.
+// becomes the arguments of an aclnn function. The Python side is ascend_graph/eager/operators.py.
 #include <ATen/ATen.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/native/TypeProperties.h>
@@ -7,6 +7,7 @@
 #include <torch/csrc/jit/python/pybind_utils.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 
@@ -44,6 +45,35 @@ enum class Kind : int64_t {
     kScalars
 };
 
+// A Python object that C++ holds beyond the interpreter's end.
+class Held {
+  public:
+    Held() = default;
+    explicit Held(py::object object) : object_(std::move(object)) {}
+    Held(Held&&) = default;
+    Held(const Held&) = delete;
+    Held& operator=(Held&& other) noexcept {
+        std::swap(object_, other.object_);
+        return *this;
+    }
+    Held& operator=(const Held&) = delete;
+    ~Held() {
+        if (!object_) return;
+        // Python may be gone when the last kernel goes.
+        if (!Py_IsInitialized()) {
+            object_.release();
+            return;
+        }
+        py::gil_scoped_acquire gil;
+        object_ = py::object();
+    }
+    explicit operator bool() const { return object_ && !object_.is_none(); }
+    const py::object& operator*() const { return object_; }
+
+  private:
+    py::object object_;
+};
+
 struct Parameter {
     Kind kind;
     int64_t source;         // the schema argument, or the output; negative for a constant
@@ -51,6 +81,8 @@ struct Parameter {
     // The values that a C integer may have; of host memory the bytes, and 0 for int, 1 for float, 2 for bool,
     // 3 for an int without sign.
     int64_t low, high;
+    Held compute;  // what computes the value from all arguments by name; none for other parameters
+    size_t computed = SIZE_MAX;  // its number among these
 };
 
 // An argument that the function has nothing for: it may only be None or this.
@@ -76,18 +108,8 @@ struct Plan {
     bool checked;                        // whether a relation or a function says which inputs fit
     std::optional<ShapeProgram> shapes;  // without it, the meta function says what to allocate
     std::string declared;                // where the function is declared; empty where no header does
-    py::object confirm;  // None, or what is asked with the function's library before the first call
-
-    ~Plan() {
-        if (!confirm) return;
-        // Python may be gone when the last kernel goes.
-        if (!Py_IsInitialized()) {
-            confirm.release();
-            return;
-        }
-        py::gil_scoped_acquire gil;
-        confirm = py::object();
-    }
+    Held confirm;         // None, or what is asked with the function's library before the first call
+    size_t computed = 0;  // the number of parameters that are computed
 };
 
 // A Python exception class of ascend_graph.eager, raised across the dispatcher.
@@ -107,6 +129,25 @@ Errors errors;
     raised.persist();
     throw raised;
 }
+
+// Raises a Python exception across the dispatcher.
+[[noreturn]] void rethrow(py::error_already_set& error) {
+    error.restore();
+    python_error raised;
+    raised.persist();
+    throw raised;
+}
+
+// The arguments of a call by name, for Python.
+py::dict by_name(const c10::OperatorHandle& op, at::ArrayRef<c10::IValue> arguments) {
+    py::dict named;
+    for (size_t n = 0; n < arguments.size(); ++n) {
+        named[py::str(op.schema().arguments()[n].name())] = torch::jit::toPyObject(arguments[n]);
+    }
+    return named;
+}
+
+c10::IValue read_value(Kind kind, const py::handle& value);
 
 std::string describe_value(const c10::IValue& value) {
     std::ostringstream text;
@@ -140,7 +181,7 @@ class Kernel : public c10::OperatorKernel {
         const OnDevice on_device(device);
         Outputs outputs = allocate_outputs(op, arguments, device);
         try {
-            launch_function(arguments, outputs);
+            launch_function(arguments, outputs, compute(op, arguments));
         } catch (const AclnnError& error) {
             raise(errors.failed, plan_->op + ": " + error.what() + shown(op, arguments), error.code);
         } catch (const MissingFunction& error) {
@@ -335,7 +376,26 @@ class Kernel : public c10::OperatorKernel {
 
     // ---- arguments
 
-    void launch_function(at::ArrayRef<c10::IValue> arguments, const Outputs& outputs) {
+    using Computed = c10::SmallVector<c10::IValue, 2>;
+
+    // The values that Python computes for this call.
+    Computed compute(const c10::OperatorHandle& op, at::ArrayRef<c10::IValue> arguments) const {
+        Computed values;
+        if (plan_->computed == 0) return values;
+        py::gil_scoped_acquire gil;
+        try {
+            for (const Parameter& parameter : plan_->parameters) {
+                if (!parameter.compute) continue;
+                values.push_back(read_value(parameter.kind, (*parameter.compute)(by_name(op, arguments))));
+            }
+        } catch (py::error_already_set& error) {
+            rethrow(error);
+        }
+        return values;
+    }
+
+    void launch_function(at::ArrayRef<c10::IValue> arguments, const Outputs& outputs,
+                         const Computed& computed) {
         const FunctionPtr& function = this->function();
         c10::SmallVector<HostOutput, 1> written;
         launch(
@@ -343,7 +403,8 @@ class Kernel : public c10::OperatorKernel {
             [&](CallKey& key) {
                 for (const Parameter& parameter : plan_->parameters) {
                     if (parameter.kind == Kind::kHostOutput) return key.add(&parameter);
-                    visit(parameter, arguments, outputs, [&key](const auto& value) { add_to(key, value); });
+                    visit(parameter, arguments, outputs, computed,
+                          [&key](const auto& value) { add_to(key, value); });
                 }
             },
             [&](Arguments& objects, uint64_t* workspace_size, aclOpExecutor** executor) {
@@ -355,7 +416,7 @@ class Kernel : public c10::OperatorKernel {
                         call.add(static_cast<const void*>(memory));
                         continue;
                     }
-                    visit(parameter, arguments, outputs, [&](const auto& value) {
+                    visit(parameter, arguments, outputs, computed, [&](const auto& value) {
                         const auto made = add_to(objects, value);
                         if constexpr (std::is_same_v<std::decay_t<decltype(value)>, Dtype>) {
                             call.add(ranged(parameter, made));
@@ -376,7 +437,8 @@ class Kernel : public c10::OperatorKernel {
         for (const HostOutput& output : written) {
             const at::Tensor& result = outputs[output.parameter.source].toTensor();
             if (result.numel() != 1)
-                refuse("the function gives one number, not a tensor " + describe(result));
+                refuse("the function gives one number; expected an output of one element, got " +
+                       describe(result));
             result.fill_(output.value);
         }
     }
@@ -434,11 +496,12 @@ class Kernel : public c10::OperatorKernel {
     // Calls `see(value)` with what goes to a parameter of the function.
     template <typename See>
     void visit(const Parameter& parameter, at::ArrayRef<c10::IValue> arguments, const Outputs& outputs,
-               See&& see) const {
+               const Computed& computed, See&& see) const {
         const bool is_output = parameter.kind == Kind::kOutput || parameter.kind == Kind::kOutputList;
-        const c10::IValue& given = parameter.source < 0 ? parameter.otherwise
-                                   : is_output          ? outputs[parameter.source]
-                                                        : arguments[parameter.source];
+        const c10::IValue& given = parameter.computed != SIZE_MAX ? computed[parameter.computed]
+                                   : parameter.source < 0         ? parameter.otherwise
+                                   : is_output                    ? outputs[parameter.source]
+                                                                  : arguments[parameter.source];
         const c10::IValue& value = given.isNone() ? parameter.otherwise : given;
         if (value.isNone()) return see(nullptr);
         switch (parameter.kind) {
@@ -497,14 +560,11 @@ class Kernel : public c10::OperatorKernel {
     // Asks whether the function may be called as planned, where no header said so.
     void confirm(const Function& function) const {
         py::gil_scoped_acquire gil;
-        if (!plan_->confirm || plan_->confirm.is_none()) return;
+        if (!plan_->confirm) return;
         try {
-            plan_->confirm(library_of(function.get_workspace_size));
+            (*plan_->confirm)(library_of(function.get_workspace_size));
         } catch (py::error_already_set& error) {
-            error.restore();
-            python_error raised;
-            raised.persist();
-            throw raised;
+            rethrow(error);
         }
     }
 
@@ -512,6 +572,31 @@ class Kernel : public c10::OperatorKernel {
     std::mutex finding_;
     std::atomic<bool> found_{false};
     FunctionPtr function_;
+};
+
+// Several functions for one operator: Python chooses the one of a call.
+class Choice : public c10::OperatorKernel {
+  public:
+    Choice(std::vector<std::unique_ptr<Kernel>> kernels, Held choose)
+        : kernels_(std::move(kernels)), choose_(std::move(choose)) {}
+
+    void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+        const size_t count = op.schema().arguments().size();
+        (*kernels_.at(chosen(op, torch::jit::last(*stack, count))))(op, keys, stack);
+    }
+
+  private:
+    size_t chosen(const c10::OperatorHandle& op, at::ArrayRef<c10::IValue> arguments) const {
+        py::gil_scoped_acquire gil;
+        try {
+            return (*choose_)(by_name(op, arguments)).cast<size_t>();
+        } catch (py::error_already_set& error) {
+            rethrow(error);
+        }
+    }
+
+    std::vector<std::unique_ptr<Kernel>> kernels_;
+    Held choose_;
 };
 
 // -------------------------------------------------------------------------------------------------------
@@ -544,7 +629,9 @@ std::vector<ShapeItem> read_items(const py::handle& items) {
 ShapeProgram read_program(const py::object& code) {
     ShapeProgram program;
     program.slots = code.attr("slots").cast<size_t>();
-    if (program.slots > ShapeProgram::kSlots) throw py::value_error("too many slots");
+    if (program.slots > ShapeProgram::kSlots)
+        throw py::value_error("a shape program needs " + std::to_string(program.slots) +
+                              " slots; expected at most " + std::to_string(ShapeProgram::kSlots));
     for (const py::handle input : code.attr("inputs")) {
         const py::object items = input.attr("items");
         program.inputs.push_back({input.attr("argument").cast<int64_t>(), items.is_none(),
@@ -607,12 +694,23 @@ c10::IValue read_default(Kind kind, const py::handle& value) {
         case Kind::kBools:
             return value.cast<std::vector<bool>>();
         default:
-            throw py::value_error("a tensor has no default");
+            throw py::value_error("a tensor must not have a default");
     }
 }
 
-std::unique_ptr<Registration> register_kernel(const std::string& ns, const std::string& name,
-                                              const py::object& description) {
+// What Python computed for a parameter: tensors, too.
+c10::IValue read_value(Kind kind, const py::handle& value) {
+    if (kind == Kind::kTensor && !value.is_none()) return value.cast<at::Tensor>();
+    if (kind == Kind::kTensorList && !value.is_none()) {
+        c10::List<at::Tensor> tensors;
+        for (const py::handle tensor : value) tensors.push_back(tensor.cast<at::Tensor>());
+        return tensors;
+    }
+    return read_default(kind, value);
+}
+
+std::shared_ptr<const Plan> read_plan(const std::string& ns, const std::string& name,
+                                      const py::handle& description) {
     auto plan = std::make_shared<Plan>();
     plan->op = ns + "::" + name;
     plan->function = description.attr("function").cast<std::string>();
@@ -625,9 +723,11 @@ std::unique_ptr<Registration> register_kernel(const std::string& ns, const std::
     }
     for (const py::handle parameter : description.attr("parameters")) {
         const auto kind = static_cast<Kind>(parameter.attr("kind").cast<int64_t>());
-        plan->parameters.push_back(
-            {kind, parameter.attr("source").cast<int64_t>(), read_default(kind, parameter.attr("default")),
-             parameter.attr("low").cast<int64_t>(), parameter.attr("high").cast<int64_t>()});
+        plan->parameters.push_back({kind, parameter.attr("source").cast<int64_t>(),
+                                    read_default(kind, parameter.attr("default")),
+                                    parameter.attr("low").cast<int64_t>(),
+                                    parameter.attr("high").cast<int64_t>(), Held(parameter.attr("compute"))});
+        if (plan->parameters.back().compute) plan->parameters.back().computed = plan->computed++;
     }
     for (const py::handle unused : description.attr("unused")) {
         const auto kind = static_cast<Kind>(unused.attr("kind").cast<int64_t>());
@@ -635,12 +735,22 @@ std::unique_ptr<Registration> register_kernel(const std::string& ns, const std::
             {unused.attr("position").cast<size_t>(), read_default(kind, unused.attr("default"))});
     }
     plan->declared = description.attr("declared").cast<std::string>();
-    plan->confirm = description.attr("confirm");
+    plan->confirm = Held(description.attr("confirm"));
     const py::object shapes = description.attr("shapes");
     if (!shapes.is_none()) plan->shapes = read_program(shapes);
-    return std::make_unique<Registration>(
-        ns, name, c10::DispatchKey::PrivateUse1,
-        torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Kernel>(std::move(plan))));
+    return plan;
+}
+
+// One plan for each function that the operator calls, and what chooses among several.
+std::unique_ptr<Registration> register_kernel(const std::string& ns, const std::string& name,
+                                              const py::sequence& descriptions, py::object choose) {
+    std::vector<std::unique_ptr<Kernel>> kernels;
+    for (const py::handle description : descriptions)
+        kernels.push_back(std::make_unique<Kernel>(read_plan(ns, name, description)));
+    auto function = kernels.size() == 1 ? torch::CppFunction::makeFromBoxedFunctor(std::move(kernels[0]))
+                                        : torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Choice>(
+                                              std::move(kernels), Held(std::move(choose))));
+    return std::make_unique<Registration>(ns, name, c10::DispatchKey::PrivateUse1, std::move(function));
 }
 
 // What autograd sees of an operator that has no gradient.
@@ -667,6 +777,9 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
         return function == nullptr ? "" : library_of(function);
     });
     m.def("register_without_gradient", &register_without_gradient);
+    m.def("has_tangent", [](const std::vector<at::Tensor>& tensors) {
+        return std::any_of(tensors.begin(), tensors.end(), has_tangent);
+    });
     m.def("register_bump_versions", &register_bump_versions);
     m.def("set_errors", [](py::object failed, py::object missing, py::object argument) {
         errors = {failed.release().ptr(), missing.release().ptr(), argument.release().ptr()};

@@ -65,9 +65,10 @@ class KernelLaunch {
         return plain(*tensor).contiguous();
     }
     // What the kernel writes: the output itself where it is contiguous, otherwise a tensor that `run` copies
-    // to it.
+    // to it; undefined where it is absent.
     at::Tensor output(const char* name, const at::Tensor& tensor,
                       std::initializer_list<at::ScalarType> dtypes) {
+        if (!tensor.defined()) return {};
         check_dtype(name, tensor, dtypes);
         empty_ = empty_ && tensor.numel() == 0;
         if (tensor.is_contiguous()) return tensor;

@@ -1,6 +1,6 @@
 // What a launch function sees and says: shapes and dtypes of the operands, scratch memory, tiling data.
 //
-// Plain C++ beside ACL's dtypes, so that one launch function serves PyTorch's kernels and operators of
+// Plain C++ but for ACL's dtypes, so that one launch function serves PyTorch's kernels and operators of
 // graphs.
 #ifndef ASCEND_GRAPH_EAGER_LAUNCH_H
 #define ASCEND_GRAPH_EAGER_LAUNCH_H
@@ -17,7 +17,7 @@
 
 namespace ascend_graph::launch {
 
-// An operand without its data. An optional input that is absent has no dtype.
+// An operand without its data. An input or output that is absent has no dtype.
 struct Tensor {
     std::vector<int64_t> sizes;
     aclDataType dtype = ACL_DT_UNDEFINED;

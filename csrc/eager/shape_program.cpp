@@ -249,7 +249,7 @@ class Run {
 
     const ShapeProgram& program_;
     const ShapeArgument* arguments_;
-    // Only the program's slots are initialised.
+    // Only the program's slots are initialized.
     std::array<int64_t, ShapeProgram::kSlots> slots_;
     std::array<bool, ShapeProgram::kSlots> bound_;
     std::array<Group, ShapeProgram::kSlots> groups_;

@@ -156,7 +156,7 @@ inline c10::SymInt elements(const at::Tensor& tensor) {
 // The dtype of an output that an argument names.
 inline at::ScalarType scalar_type(int64_t dtype) {
     TORCH_CHECK(dtype >= 0 && dtype < static_cast<int64_t>(at::ScalarType::NumOptions), dtype,
-                " is no dtype of torch");
+                " is not a dtype of torch");
     return static_cast<at::ScalarType>(dtype);
 }
 

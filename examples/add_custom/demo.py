@@ -1,10 +1,12 @@
 """AddCustom in every mode: eager, GE graph (static and dynamic shapes), aclgraph; alone and inside a module that trains.
 
 Run by ``make demo``. Every row is compared with the same computation on the CPU; the exit status tells whether all agree.
+With ``--svg FILE`` the table is also drawn there, as the README shows it.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 import warnings
@@ -21,8 +23,8 @@ from torch._dynamo.utils import counters
 
 import ascend_graph
 
-sys.path.insert(0, sys.argv[1])
-import add_custom_ext  # defines torch.ops.npu.npu_add_custom
+# Defines torch.ops.npu.npu_add_custom. It registers operators alone, and needs no Python module of its own.
+torch.ops.load_library(next(Path(sys.argv[1]).glob("add_custom_ext*.so")))
 
 # The whole of what an author writes to bring an operator into graphs:
 ascend_graph.load_prototypes(Path(__file__).with_name("op_proto.h"))
@@ -52,7 +54,7 @@ class Net(nn.Module):
 
 
 def forward_and_backward(model: nn.Module, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """The output and the gradients of input and parameters."""
+    """Return the output and the gradients of input and parameters."""
     x = x.detach().requires_grad_()
     y = model(x)
     return (y, *torch.autograd.grad(y.square().sum(), [x, *model.parameters()]))
@@ -125,7 +127,13 @@ def main() -> int:
                 f"{each * 1e6:.0f} µs",
             )
         table.add_section()
-    Console(width=130).print(table)
+    console = Console(width=130, record=True)
+    console.print(table)
+    if "--svg" in sys.argv:
+        picture = console.export_svg(title="make demo")
+        # Nothing is loaded from elsewhere: the reader's own monospaced font does.
+        picture = re.sub(r"@font-face \{.*?\}\s*", "", picture, flags=re.DOTALL)
+        Path(sys.argv[sys.argv.index("--svg") + 1]).write_text(picture, encoding="utf-8")
     print("all agree" if ok else "NOT all agree")
     return 0 if ok else 1
 

@@ -1,5 +1,5 @@
 // The eager half of AddCustom, as the documents write it: an operator whose NPU kernel calls aclnnAddCustom.
-#include <torch/extension.h>
+#include <torch/library.h>
 
 #include "op_plugin/include/npu_cpp_extension.h"
 
@@ -18,5 +18,3 @@ at::Tensor npu_add_custom(const at::Tensor& x, const at::Tensor& y) {
 TORCH_LIBRARY_FRAGMENT(npu, m) { m.def("npu_add_custom(Tensor x, Tensor y) -> Tensor"); }
 
 TORCH_LIBRARY_IMPL(npu, PrivateUse1, m) { m.impl("npu_add_custom", &npu_add_custom); }
-
-PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {}

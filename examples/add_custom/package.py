@@ -5,7 +5,7 @@ from pathlib import Path
 
 from host_kernel import add_custom
 
-from ascend_graph.host.package import build_operator_package
+from ascend_graph.host import build_operator_package
 
 build_operator_package(
     sys.argv[1],

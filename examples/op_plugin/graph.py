@@ -7,7 +7,7 @@ import ascend_graph
 import op_plugin_patch_lib  # defines torch.ops.npu.npu_add_custom
 
 # The prototype is found in the installed operator package.
-ascend_graph.register_op("AddCustom", eager=torch.ops.npu.npu_add_custom, shape="x[...], y[...] -> z[...]")
+ascend_graph.register_op("AddCustom", eager=torch.ops.npu.npu_add_custom, shape="x[*s], y[*s] -> z[*s]")
 
 
 def model(x, y):

@@ -5,7 +5,7 @@ import torchair
 
 import ascend_graph
 
-ascend_graph.register_op("AddCustom", shape="x[...], y[...] -> z[...]", backward=lambda ctx, grad: (grad, grad))
+ascend_graph.register_op("AddCustom", shape="x[*s], y[*s] -> z[*s]", backward=lambda ctx, grad: (grad, grad))
 
 
 def model(x, y):

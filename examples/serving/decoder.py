@@ -1,6 +1,8 @@
-"""A decoder of a language model as serving code for Ascend is written: fused norms, rotary embeddings, keys and values in
-pages, one attention operator for prompts and single tokens, gated units, and linear layers of 8-bit integers (W8A8);
-with experts, a mixture of gated units, of which each token goes to two.
+"""A decoder of a language model as serving code for Ascend is written.
+
+Fused norms, rotary embeddings, keys and values in pages, one attention operator for prompts and single tokens, gated
+units, and linear layers of 8-bit integers (W8A8); with experts, a mixture of gated units, of which each token goes to
+two.
 
     python -m ascend_graph.host examples/serving/decoder.py [eager | ge | npugraph_ex] [experts]
 """
@@ -35,7 +37,7 @@ class Config:
 
 
 class Linear(nn.Module):
-    """Rows are quantised as they come, each by its own scale; the weight once, each column by its own."""
+    """Rows are quantized as they come, each by its own scale; the weight once, each column by its own."""
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
@@ -46,9 +48,9 @@ class Linear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """[tokens, inputs] to [tokens, outputs]."""
-        quantised, rows = torch_npu.npu_dynamic_quant(x)
+        quantized, rows = torch_npu.npu_dynamic_quant(x)
         return torch_npu.npu_quant_matmul(
-            quantised, self.weight, self.scale, pertoken_scale=rows, output_dtype=torch.bfloat16
+            quantized, self.weight, self.scale, pertoken_scale=rows, output_dtype=torch.bfloat16
         )
 
 
@@ -79,7 +81,7 @@ class Experts(nn.Module):
             self.register_buffer(f"{name}_scale", torch.stack([layer.scale for layer in layers]))
 
     def forward(self, x: Tensor) -> Tensor:
-        """[tokens, hidden] to the same: quantised rows in the order of their experts, and back."""
+        """[tokens, hidden] to the same: quantized rows in the order of their experts, and back."""
         c = self.config
         weights, experts, _ = torch_npu.npu_moe_gating_top_k_softmax((x @ self.router).float(), k=c.experts_of_token)
         rows, places, ends, scales = torch_npu.npu_moe_init_routing_v2(
@@ -210,7 +212,7 @@ class Decoder(nn.Module):
 
 
 def prefill(config: Config, prompts: Tensor) -> Step:
-    """The first call, for prompts of one length: sequence n has block n."""
+    """Return the first call, for prompts of one length: sequence n has block n."""
     batch, length = prompts.shape
     table = torch.arange(batch, dtype=torch.int32).unsqueeze(1)
     positions = torch.arange(length).expand(batch, length)
@@ -220,7 +222,7 @@ def prefill(config: Config, prompts: Tensor) -> Step:
 
 
 def decode(config: Config, tokens: Tensor, length: int) -> Step:
-    """A call for one more token of each sequence, whose length is ``length`` with it."""
+    """Return a call for one more token of each sequence, whose length is ``length`` with it."""
     batch = tokens.size(0)
     table = torch.arange(batch, dtype=torch.int32).unsqueeze(1)
     positions = torch.full((batch, 1), length - 1)
@@ -229,13 +231,13 @@ def decode(config: Config, tokens: Tensor, length: int) -> Step:
 
 
 def call(model: nn.Module, step: Step) -> Tensor:
-    """The model on the device, its logits on the CPU."""
+    """Return the model on the device, its logits on the CPU."""
     given = (step.tokens, step.positions, step.slots, step.block_table)
     return model(*(t.npu() for t in given), step.lengths, None if step.mask is None else step.mask.npu()).cpu()
 
 
 def compiled(model: nn.Module, way: str) -> nn.Module:
-    """The model as it is, or compiled."""
+    """Return the model as it is, or compiled."""
     if way == "eager":
         return model
     if way == "ge":

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from ascend_graph.host.package import build_operator_package
+from ascend_graph.host import build_operator_package
 
 here = Path(__file__).parent
 build_operator_package(

@@ -42,16 +42,16 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_one_function_reads_few_headers(installed: Path, name: str) -> None:
     catalog = AclnnCatalog()
     assert catalog.find(f"aclnn{name}").name == f"aclnn{name}"
-    assert len(catalog.headers_read) <= 3
-    read = catalog.headers_read
+    assert len(tuple(catalog._read)) <= 3
+    read = tuple(catalog._read)
     catalog.find(f"aclnn{name}")
-    assert catalog.headers_read == read
+    assert tuple(catalog._read) == read
 
 
 def test_a_header_whose_name_says_nothing_is_found(installed: Path) -> None:
     catalog = AclnnCatalog()
     assert catalog.find("aclnnHiddenAway").file.endswith("aclnn_other_name.h")
-    assert len(catalog.headers_read) == 1  # the others were searched for the name, not read as C
+    assert len(tuple(catalog._read)) == 1  # the others were searched for the name, not read as C
 
 
 def test_unknown_functions(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,6 +91,22 @@ def test_loaded_headers_that_differ_are_refused_too(tmp_path: Path) -> None:
     first.write_text(second.read_text())
     catalog.load(first)  # replaces what was read from it
     assert len(catalog.find("aclnnOne").parameters) == 3
+
+
+def test_a_directory_of_which_one_function_conflicts_gives_the_others(tmp_path: Path) -> None:
+    catalog = AclnnCatalog()
+    wider = declared("aclnnOne", "const aclTensor *self, int64_t dim, aclTensor *out")
+    (tmp_path / "a.h").write_text(declared("aclnnOne"))
+    (tmp_path / "b.h").write_text(wider + declared("aclnnTwo"))
+    with pytest.warns(AclnnWarning, match=r"aclnnOne is declared in two ways.*\n.*a\.h:1: .*\n.*b\.h:1: "):
+        catalog.load(tmp_path)
+    assert catalog.find("aclnnTwo").name == "aclnnTwo"
+    with pytest.raises(ConflictingDeclarationsError, match="aclnnOne is declared in two ways"):
+        catalog.find("aclnnOne")
+    catalog.load(tmp_path / "b.h")
+    (tmp_path / "b.h").write_text(wider + declared("aclnnOne"))
+    with pytest.raises(ConflictingDeclarationsError):
+        catalog.load(tmp_path / "b.h")
 
 
 def test_case_underscores_and_const_make_no_difference(tmp_path: Path) -> None:

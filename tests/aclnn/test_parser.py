@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ascend_graph.aclnn import Direction, Value, parse_file, parse_text, parser
+from ascend_graph.aclnn import Direction, ValueKind, parse_file, parse_text, parser
 from ascend_graph.sources import Severity, SourceError
 from ascend_graph.sources.text import MAX_DIAGNOSTICS
 from benchmarks._aclnn_compiler import compile_headers, disagreements
@@ -53,16 +53,17 @@ def test_a_compiler_reads_the_same(tmp_path: Path) -> None:
 
 def test_place_doc_and_types() -> None:
     text = "\n\n/**\n * Foo.\n */\n" + declared(
-        "const unsigned long long int n, aclTensor const* const x, struct aclTensor *out, std::string s, int64_t dims[3]"
+        "const unsigned long long int n, aclTensor const* const x, struct aclTensor *out, std::string s, "
+        "int64_t dims[3]"
     )
     (function,) = parse_text(text, "foo.h").functions
     assert (function.place, function.doc) == ("foo.h:6", "Foo.")
     assert [(p.name, str(p.type), p.value) for p in function.parameters] == [
-        ("n", "unsigned long long", Value.INT),
-        ("x", "const aclTensor *", Value.TENSOR),
-        ("out", "aclTensor *", Value.TENSOR),
-        ("s", "std::string", Value.OTHER),
-        ("dims", "int64_t *", Value.HOST_OUTPUT),
+        ("n", "unsigned long long", ValueKind.INT),
+        ("x", "const aclTensor *", ValueKind.TENSOR),
+        ("out", "aclTensor *", ValueKind.TENSOR),
+        ("s", "std::string", ValueKind.OTHER),
+        ("dims", "int64_t *", ValueKind.HOST_OUTPUT),
     ]
 
 
@@ -111,7 +112,8 @@ def test_macros_and_conditions() -> None:
     text = f"""
     #define TAIL {LAST}
     #define IN(name) const aclTensor *name
-    #define DECLARE(op) aclnnStatus aclnn##op##GetWorkspaceSize(IN(self), aclTensor *out, TAIL); aclnnStatus aclnn##op{SECOND.strip()[:-1]};
+    #define DECLARE(op) aclnnStatus aclnn##op##GetWorkspaceSize(IN(self), aclTensor *out, TAIL); \\
+        aclnnStatus aclnn##op{SECOND.strip()[:-1]};
     DECLARE(Sin)
     DECLARE(Cos)
     #if 0
@@ -179,7 +181,7 @@ def test_comments_say_what_names_do_not() -> None:
     ("text", "line", "column", "message"),
     [
         (f"\n  int aclnnAGetWorkspaceSize(const aclTensor *x, {LAST};\n", 2, 7, "is not closed"),
-        (f"int aclnnAGetWorkspaceSize(const aclTensor *x,\n    5 y, {LAST});", 2, 5, "'5 y' is no parameter of C"),
+        (f"int aclnnAGetWorkspaceSize(const aclTensor *x,\n    5 y, {LAST});", 2, 5, "'5 y' is not a parameter of C"),
         (f"int aclnnAGetWorkspaceSize(const aclTensor *x,\n    foo bar y, {LAST});", 2, 5, "more than one type"),
         (f"int aclnnAGetWorkspaceSize(aclTensor *x,, {LAST});", 1, 41, "has no type"),
         (f"int aclnnAGetWorkspaceSize(aclTensor *x, bool x, {LAST});", 1, 5, "two parameters are called x"),
@@ -254,14 +256,14 @@ def test_more_than_a_header_has_is_not_read_and_said(tmp_path: Path, monkeypatch
     large = tmp_path / "aclnn_large.h"
     with large.open("wb") as file:
         file.truncate(parser.MAX_BYTES + 1)
-    with pytest.raises(SourceError, match=f"are no operator header; the limit is {parser.MAX_BYTES:,}"):
+    with pytest.raises(SourceError, match=f"are too many for an operator header; the limit is {parser.MAX_BYTES:,}"):
         parse_file(large)
     monkeypatch.setattr(parser, "MAX_FUNCTIONS", 3)
     many = "".join(declared("const aclTensor *x", f"aclnnA{n}") for n in range(5))
     result = parse_text(many)
     assert [function.name for function in result.functions] == ["aclnnA0", "aclnnA1", "aclnnA2"]
     assert [str(d).partition("\n")[0].partition(": ")[2] for d in result.errors] == [
-        "error: more than 3 functions are no header's: the rest was not read"
+        "error: more than 3 functions in one header: the rest was not read"
     ]
     monkeypatch.setattr(parser, "MAX_BYTES", len(many) - 1)
     assert parse_text(many).functions == ()
@@ -269,7 +271,7 @@ def test_more_than_a_header_has_is_not_read_and_said(tmp_path: Path, monkeypatch
 
 
 def test_a_truncated_header_says_where_it_ends() -> None:
-    """Whatever is cut off, what stands whole before it is read, and the rest is no function."""
+    """Whatever is cut off, what stands whole before it is read, and the rest is not a function."""
     whole = declared("const aclTensor *x", "aclnnA") + declared("const aclTensor *y, double p", "aclnnB")
     first = len(declared("const aclTensor *x", "aclnnA"))
     for end in range(first, len(whole), 7):

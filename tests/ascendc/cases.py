@@ -79,18 +79,20 @@ def source(cases: Sequence[Case]) -> str:
     for index, case in enumerate(cases):
         x, y, z = case.types
         functions.append(
-            f"__aicore__ void case{index}(LocalTensor<{x}> x, LocalTensor<{y}> y, LocalTensor<{z}> z, LocalTensor<uint8_t> t,\n"
+            f"__aicore__ void case{index}(LocalTensor<{x}> x, LocalTensor<{y}> y, LocalTensor<{z}> z, "
+            f"LocalTensor<uint8_t> t,\n"
             f"    uint32_t n) {{\n    (void)y; (void)t; (void)n;\n    {case.code}\n}}\n"
         )
         labels.append(
-            f"        case {index}: case{index}(bx.Get<{x}>(), by.Get<{y}>(), bz.Get<{z}>(), bt.Get<uint8_t>(), n); break;\n"
+            f"        case {index}: case{index}(bx.Get<{x}>(), by.Get<{y}>(), bz.Get<{z}>(), bt.Get<uint8_t>(), n); "
+            f"break;\n"
         )
     return (
         PROLOGUE
         + "".join(functions)
         + f"""
-extern "C" __global__ __aicore__ void cases(GM_ADDR x, GM_ADDR y, GM_ADDR z, uint32_t nx, uint32_t ny, uint32_t nz, uint32_t n,
-                                            uint32_t which) {{
+extern "C" __global__ __aicore__ void cases(GM_ADDR x, GM_ADDR y, GM_ADDR z,
+    uint32_t nx, uint32_t ny, uint32_t nz, uint32_t n, uint32_t which) {{
     TPipe pipe;
     TBuf<TPosition::VECCALC> bx, by, bz, bt;
     pipe.InitBuffer(bx, {SPACE});

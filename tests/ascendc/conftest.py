@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ascend_graph.host.ascendc import cores, driver, translate
-from ascend_graph.host.toolkit import toolkit_directory
+from ascend_graph.environment import toolkit_directory
+from ascend_graph.host.ascendc import command, cores, driver, translate
 from ascend_graph.sources import kernels
 
 from . import standalone
@@ -69,19 +69,22 @@ def tools(cache: Path) -> Toolkit:
         *LIBRARY,
         Path(standalone.__file__),
         Path(cores.__file__),
+        Path(command.__file__),
         Path(driver.__file__),
         Path(translate.__file__),
         Path(kernels.__file__),
     )
     home = cache / f"home-{runtime}"
     library = assemble(home)
-    # For the kernels' libraries alone: in the global scope the seam could stand before the host runtime's own functions.
+    # For the kernels' libraries alone: in the global scope the seam could stand before the host runtime's own
+    # functions.
     return Toolkit(home, key, ctypes.CDLL(str(library), mode=ctypes.RTLD_LOCAL))
 
 
 @pytest.fixture(autouse=True)
 def _faults(tools: Toolkit) -> None:
-    """Faults of kernels are the seam's: integer divisions of tensors, of tests before, are asked about by the host runtime."""
+    """Faults of kernels are the seam's: integer divisions of tensors, of tests before, are asked about by the host
+    runtime."""
     tools.seam.ascendgraphHandleDivisions(None)
 
 
@@ -104,9 +107,21 @@ def build(tools: Toolkit, cache: Path) -> Build:
             path = directory / f"{name}.asc"
             path.write_text(text)
             result = tools.bisheng(
-                *("-x", "asc", "--npu-arch=dav-2201", "-O2", "-shared", "-fPIC", "-std=c++17", f"--launch-stubs={directory}"),
-                *options, path, "-o", directory / "out.so",
-            )  # fmt: skip
+                *(
+                    "-x",
+                    "asc",
+                    "--npu-arch=dav-2201",
+                    "-O2",
+                    "-shared",
+                    "-fPIC",
+                    "-std=c++17",
+                    f"--launch-stubs={directory}",
+                ),
+                *options,
+                path,
+                "-o",
+                directory / "out.so",
+            )
             if result.returncode != 0:
                 raise AssertionError(f"{name} does not compile:\n{result.stderr}")
             (directory / "out.so").rename(library)

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from ascend_graph.host.toolkit import toolkit_directory
+from ascend_graph.environment import toolkit_directory
 
 HERE = Path(__file__).resolve().parent
 SOURCES = HERE.parents[1] / "csrc/ascendc"
@@ -20,7 +20,8 @@ LOADED_AS = "libascendc_standalone.so"
 
 
 def assemble(home: Path) -> Path:
-    """Make the toolkit in ``home``, unless it is there: the runtime library is returned. Of several processes one makes it."""
+    """Make the toolkit in ``home``, unless it is there: the runtime library is returned. Of several processes one
+    makes it."""
     home.parent.mkdir(parents=True, exist_ok=True)
     with home.with_name(f"{home.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -34,7 +35,7 @@ def _assemble(home: Path) -> Path:
         shutil.rmtree(home, ignore_errors=True)
         library.parent.mkdir(parents=True)
         partial = library.with_suffix(".partial")
-        includes = [SOURCES / "include", HOST, HOST / "include"]
+        includes = [SOURCES / "include", HOST, HOST / "include", installed / "include"]
         # Bound to its own seam, also where the process has loaded the product's libascendcl.so before.
         flags = ["-std=c++17", "-O2", "-fPIC", "-shared", "-pthread", "-Wl,-Bsymbolic", f"-Wl,-soname,{LOADED_AS}"]
         flags += [f"-I{path}" for path in includes]

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from benchmarks.operators import comparison
-from benchmarks.operators.comparison import Verdict
+from benchmarks.operators.comparison import ComparisonVerdict
 from benchmarks.operators.trees import tensors
 
 Kernel = Callable[..., Any]
@@ -44,6 +44,11 @@ def _shifted(*args: Any) -> torch.Tensor:
 
 def _not_when_captured(x: torch.Tensor) -> torch.Tensor:
     return x.clone() if torch.npu.is_current_stream_capturing() else _on_cpu(torch.ops.aten.erf.default)(x)
+
+
+def _other_strides(x: torch.Tensor) -> torch.Tensor:
+    result = _on_cpu(torch.ops.aten.exp2.default)(x)
+    return torch.stack([result, result], -1)[..., 0]  # every second element of memory
 
 
 def _any_device(x: torch.Tensor, dim: int, index: torch.Tensor, **options: Any) -> torch.Tensor:
@@ -104,24 +109,25 @@ def _raises(x: torch.Tensor) -> torch.Tensor:
 
 
 #: For each operator of the database the overload whose kernel is planted, and what must be found in which check.
-FAULTS: dict[str, tuple[str, Kernel, Verdict, str]] = {
-    "sinh": ("sinh", _one_value, Verdict.WRONG, "forward"),
-    "sin": ("sin", _all_values, Verdict.WRONG, "forward"),
-    "cos": ("cos", _shifted, Verdict.WRONG, "forward"),
-    "erf": ("erf", _not_when_captured, Verdict.WRONG, "captured"),
-    "gather": ("gather", _any_device, Verdict.LENIENT, "devices"),
-    "mm": ("mm", _no_conjugate, Verdict.WRONG, "conjugate"),
-    "cosh": ("cosh", _no_strides, Verdict.WRONG, "noncontiguous"),
-    "erfc": ("erfc", _narrow, Verdict.WRONG, "forward"),
-    "tanh": ("tanh_backward", _gradient, Verdict.WRONG, "backward"),
-    "expm1": ("expm1.out", _not_resized, Verdict.WRONG, "out empty"),
-    "log1p": ("log1p_", _not_written, Verdict.WRONG, "in place"),
-    "bernoulli": ("bernoulli", _same_for_every_seed, Verdict.WRONG, "forward"),
-    "randn_like": ("randn_like", _other_moments, Verdict.WRONG, "forward"),
-    "triu": ("triu", _accepts_all, Verdict.LENIENT, "errors"),
-    "asinh": ("asinh", _dies, Verdict.DIED, "forward"),
-    "atanh": ("atanh", _hangs, Verdict.DIED, "forward"),
-    "digamma": ("digamma", _raises, Verdict.RAISES, "forward"),
+FAULTS: dict[str, tuple[str, Kernel, ComparisonVerdict, str]] = {
+    "sinh": ("sinh", _one_value, ComparisonVerdict.WRONG, "forward"),
+    "sin": ("sin", _all_values, ComparisonVerdict.WRONG, "forward"),
+    "cos": ("cos", _shifted, ComparisonVerdict.WRONG, "forward"),
+    "erf": ("erf", _not_when_captured, ComparisonVerdict.WRONG, "captured"),
+    "exp2": ("exp2", _other_strides, ComparisonVerdict.WRONG, "layout contiguous"),
+    "gather": ("gather", _any_device, ComparisonVerdict.LENIENT, "devices"),
+    "mm": ("mm", _no_conjugate, ComparisonVerdict.WRONG, "conjugate"),
+    "cosh": ("cosh", _no_strides, ComparisonVerdict.WRONG, "noncontiguous"),
+    "erfc": ("erfc", _narrow, ComparisonVerdict.WRONG, "forward"),
+    "tanh": ("tanh_backward", _gradient, ComparisonVerdict.WRONG, "backward"),
+    "expm1": ("expm1.out", _not_resized, ComparisonVerdict.WRONG, "out empty"),
+    "log1p": ("log1p_", _not_written, ComparisonVerdict.WRONG, "in place"),
+    "bernoulli": ("bernoulli", _same_for_every_seed, ComparisonVerdict.WRONG, "forward"),
+    "randn_like": ("randn_like", _other_moments, ComparisonVerdict.WRONG, "forward"),
+    "triu": ("triu", _accepts_all, ComparisonVerdict.LENIENT, "errors"),
+    "asinh": ("asinh", _dies, ComparisonVerdict.DIED, "forward"),
+    "atanh": ("atanh", _hangs, ComparisonVerdict.DIED, "forward"),
+    "digamma": ("digamma", _raises, ComparisonVerdict.RAISES, "forward"),
 }
 
 _LIBRARIES: list[torch.library.Library] = []

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ascend_graph.host.toolkit import toolkit_directory
+from ascend_graph.environment import toolkit_directory
 from ascend_graph.versions import TESTED, release, requirement
 from benchmarks import symbols, versions
 
@@ -36,7 +36,7 @@ def test_examples() -> None:
 
 
 def test_what_failed_is_run_again_and_counted_in_its_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = versions.Result(
+    before = versions.VersionResult(
         "2.9.0", passed=7, failed=2, failures=("tests.a.test_b::test_c[d::e]", "tests.a.test_b::test_f")
     )
     asked = []
@@ -50,7 +50,7 @@ def test_what_failed_is_run_again_and_counted_in_its_run(monkeypatch: pytest.Mon
     after = versions._again(before, 1)
     assert asked == ["tests/a/test_b.py::test_c[d::e]", "tests/a/test_b.py::test_f"]
     assert (after.passed, after.failed, after.skipped_for_version, after.again) == (8, 0, 1, 2)
-    assert "With 2.9.0 2 of these had failed, and were run again alone after mending." in versions.table([after])
+    assert "With 2.9.0 2 of these had failed, and were run again alone after a fix." in versions.table([after])
     monkeypatch.setattr(versions, "_tests", lambda *_: {"failures": ("the tests did not end",), "failed": 1})
     with pytest.raises(RuntimeError, match="could not be run again"):
         versions._again(before, 1)

@@ -8,7 +8,7 @@ import pytest
 
 from ascend_graph.aclnn import AclnnFunction
 from ascend_graph.aclnn import parse_text as parse_functions
-from ascend_graph.binding import BindingError, Call, Part, bind_call, find_call, msopgen_call
+from ascend_graph.binding import AclnnCall, BindingError, Part, bind_call, find_call, msopgen_call
 from ascend_graph.prototypes import OpPrototype, parse_text
 from ascend_graph.prototypes.opdef import parse_op_defs
 from ascend_graph.sources import SourceText
@@ -26,7 +26,7 @@ def function(parameters: str, name: str = "aclnnFoo") -> AclnnFunction:
     return found
 
 
-def pairs(declared: OpPrototype, call: Call) -> dict[str, Any]:
+def pairs(declared: OpPrototype, call: AclnnCall) -> dict[str, Any]:
     sides: dict[Part, Any] = {Part.INPUT: declared.inputs, Part.ATTR: declared.attrs, Part.OUTPUT: declared.outputs}
     return {a.name: a.value if a.part is Part.CONSTANT else sides[a.part][a.index].name for a in call.arguments}
 
@@ -47,7 +47,11 @@ def pairs(declared: OpPrototype, call: Call) -> dict[str, Any]:
             {"cuSeqlens": "cu_seqlens", "attnMaskOptional": "attn_mask", "dim": "axis", "out": "y"},
         ),
         # Written in place: once, as Ref.
-        (".INPUT(var, FLOAT).INPUT(x, FLOAT).OUTPUT(var, FLOAT)", "aclTensor *varRef, const aclTensor *x", {"varRef": "var", "x": "x"}),
+        (
+            ".INPUT(var, FLOAT).INPUT(x, FLOAT).OUTPUT(var, FLOAT)",
+            "aclTensor *varRef, const aclTensor *x",
+            {"varRef": "var", "x": "x"},
+        ),
         # Generated functions have const everywhere: the prototype says which ones are outputs.
         (
             ".INPUT(dy, FLOAT).INPUT(y, FLOAT).OUTPUT(dx, FLOAT).OUTPUT(meta_data, FLOAT)",
@@ -67,11 +71,19 @@ def pairs(declared: OpPrototype, call: Call) -> dict[str, Any]:
             {"x": "x", "biasOptional": None, "count": "count", "mode": 3},
         ),
         # aclnn's names of two operands, and GE's.
-        (".INPUT(x1, FLOAT).INPUT(x2, FLOAT).OUTPUT(y, FLOAT)", "const aclTensor *self, const aclTensor *other, aclTensor *out", {"self": "x1", "other": "x2", "out": "y"}),
+        (
+            ".INPUT(x1, FLOAT).INPUT(x2, FLOAT).OUTPUT(y, FLOAT)",
+            "const aclTensor *self, const aclTensor *other, aclTensor *out",
+            {"self": "x1", "other": "x2", "out": "y"},
+        ),
         # self is the first input where all others have names.
-        (".INPUT(start, FLOAT).INPUT(end, FLOAT).OUTPUT(y, FLOAT)", "const aclTensor *self, const aclTensor *end, aclTensor *out", {"self": "start", "end": "end", "out": "y"}),
+        (
+            ".INPUT(start, FLOAT).INPUT(end, FLOAT).OUTPUT(y, FLOAT)",
+            "const aclTensor *self, const aclTensor *end, aclTensor *out",
+            {"self": "start", "end": "end", "out": "y"},
+        ),
     ],
-)  # fmt: skip
+)
 def test_bound(calls: str, parameters: str, expected: dict[str, Any]) -> None:
     declared = prototype(calls)
     assert pairs(declared, bind_call(declared, function(parameters))) == expected
@@ -81,30 +93,86 @@ def test_bound(calls: str, parameters: str, expected: dict[str, Any]) -> None:
     ("calls", "parameters", "message"),
     [
         # The same types in the same order, with another meaning (CANN's ScatterNd).
-        (".INPUT(indices, INT64).INPUT(x, FLOAT).INPUT(shape, INT64).OUTPUT(y, FLOAT)", "const aclTensor *data, const aclTensor *indices, const aclTensor *updates, aclTensor *out", "nothing says what const aclTensor *data is"),
+        (
+            ".INPUT(indices, INT64).INPUT(x, FLOAT).INPUT(shape, INT64).OUTPUT(y, FLOAT)",
+            "const aclTensor *data, const aclTensor *indices, const aclTensor *updates, aclTensor *out",
+            "nothing says what const aclTensor *data is",
+        ),
         # A tensor there, a scalar here (Addcdiv).
-        (".INPUT(x, FLOAT).INPUT(value, FLOAT).OUTPUT(y, FLOAT)", "const aclTensor *x, double value, aclTensor *out", "double value cannot be the input value"),
-        (".INPUT(x, FLOAT).OUTPUT(y, FLOAT).ATTR(scale, Float, 1)", "const aclTensor *x, const aclTensor *scale, aclTensor *out", "const aclTensor *scale cannot be the attr Float scale"),
+        (
+            ".INPUT(x, FLOAT).INPUT(value, FLOAT).OUTPUT(y, FLOAT)",
+            "const aclTensor *x, double value, aclTensor *out",
+            "double value cannot be the input value",
+        ),
+        (
+            ".INPUT(x, FLOAT).OUTPUT(y, FLOAT).ATTR(scale, Float, 1)",
+            "const aclTensor *x, const aclTensor *scale, aclTensor *out",
+            "const aclTensor *scale cannot be the attr Float scale",
+        ),
         # A parameter more, a parameter less.
-        (".INPUT(x, FLOAT).OUTPUT(y, FLOAT)", "const aclTensor *x, int64_t streamMode, aclTensor *out", "nothing says what int64_t streamMode is"),
-        (".INPUT(x, FLOAT).OUTPUT(y, FLOAT).ATTR(is_trans, Bool, false)", "const aclTensor *x, aclTensor *out", "nothing takes the attr Bool is_trans"),
-        (".INPUT(x, FLOAT).OPTIONAL_INPUT(b, FLOAT).OUTPUT(y, FLOAT)", "const aclTensor *x, aclTensor *out", "nothing takes the input b"),
+        (
+            ".INPUT(x, FLOAT).OUTPUT(y, FLOAT)",
+            "const aclTensor *x, int64_t streamMode, aclTensor *out",
+            "nothing says what int64_t streamMode is",
+        ),
+        (
+            ".INPUT(x, FLOAT).OUTPUT(y, FLOAT).ATTR(is_trans, Bool, false)",
+            "const aclTensor *x, aclTensor *out",
+            "nothing takes the attr Bool is_trans",
+        ),
+        (
+            ".INPUT(x, FLOAT).OPTIONAL_INPUT(b, FLOAT).OUTPUT(y, FLOAT)",
+            "const aclTensor *x, aclTensor *out",
+            "nothing takes the input b",
+        ),
         # The function writes what the operator only reads, and the other way about.
-        (".INPUT(x, FLOAT).OUTPUT(y, FLOAT)", "aclTensor *xRef, aclTensor *out", "aclTensor *xRef cannot be the input x"),
-        (".INPUT(x, FLOAT).OUTPUT(x, FLOAT)", "const aclTensor *x, aclTensor *xOut", "nothing says what aclTensor *xOut is"),
+        (
+            ".INPUT(x, FLOAT).OUTPUT(y, FLOAT)",
+            "aclTensor *xRef, aclTensor *out",
+            "aclTensor *xRef cannot be the input x",
+        ),
+        (
+            ".INPUT(x, FLOAT).OUTPUT(x, FLOAT)",
+            "const aclTensor *x, aclTensor *xOut",
+            "nothing says what aclTensor *xOut is",
+        ),
         # What one side reads by a name, the other writes.
-        (".INPUT(a, FLOAT).INPUT(b, FLOAT).OUTPUT(c, FLOAT)", "const aclTensor *a, const aclTensor *c, aclTensor *b", "aclTensor *b cannot be the input b"),
-        # An optional tensor that nothing feeds, beside an input of another name.
-        (".INPUT(x, FLOAT).OPTIONAL_INPUT(bias1, FLOAT).OUTPUT(y, FLOAT)", "const aclTensor *x, const aclTensor *offsetOptional, aclTensor *out", "nothing says what const aclTensor *offsetOptional is"),
+        (
+            ".INPUT(a, FLOAT).INPUT(b, FLOAT).OUTPUT(c, FLOAT)",
+            "const aclTensor *a, const aclTensor *c, aclTensor *b",
+            "aclTensor *b cannot be the input b",
+        ),
+        # An optional tensor that nothing feeds, next to an input of another name.
+        (
+            ".INPUT(x, FLOAT).OPTIONAL_INPUT(bias1, FLOAT).OUTPUT(y, FLOAT)",
+            "const aclTensor *x, const aclTensor *offsetOptional, aclTensor *out",
+            "nothing says what const aclTensor *offsetOptional is",
+        ),
         # Addcmul: the operands are not x1 and x2.
-        (".INPUT(input_data, FLOAT).INPUT(x1, FLOAT).INPUT(x2, FLOAT).OUTPUT(y, FLOAT)", "const aclTensor *self, const aclTensor *tensor1, const aclTensor *tensor2, aclTensor *out", "nothing says what const aclTensor *self is"),
+        (
+            ".INPUT(input_data, FLOAT).INPUT(x1, FLOAT).INPUT(x2, FLOAT).OUTPUT(y, FLOAT)",
+            "const aclTensor *self, const aclTensor *tensor1, const aclTensor *tensor2, aclTensor *out",
+            "nothing says what const aclTensor *self is",
+        ),
         # Two outputs whose names do not tell.
-        (".INPUT(x, FLOAT).OUTPUT(y1, FLOAT).OUTPUT(y2, FLOAT)", "const aclTensor *x, aclTensor *valuesOut, aclTensor *indicesOut", "nothing says what aclTensor *valuesOut is"),
+        (
+            ".INPUT(x, FLOAT).OUTPUT(y1, FLOAT).OUTPUT(y2, FLOAT)",
+            "const aclTensor *x, aclTensor *valuesOut, aclTensor *indicesOut",
+            "nothing says what aclTensor *valuesOut is",
+        ),
         # Types that no call is made with.
-        (".INPUT(x, FLOAT).OUTPUT(y, FLOAT)", "const aclTensor *x, HcclComm comm, aclTensor *out", "HcclComm comm has a type that no call is made with"),
-        (".INPUT(x, FLOAT).OUTPUT(y, FLOAT)", "const aclTensor *x, aclTensor *out, aclIntArray **sizes", "is an array that the function makes"),
+        (
+            ".INPUT(x, FLOAT).OUTPUT(y, FLOAT)",
+            "const aclTensor *x, HcclComm comm, aclTensor *out",
+            "HcclComm comm has a type that no call is made with",
+        ),
+        (
+            ".INPUT(x, FLOAT).OUTPUT(y, FLOAT)",
+            "const aclTensor *x, aclTensor *out, aclIntArray **sizes",
+            "is an array that the function makes",
+        ),
     ],
-)  # fmt: skip
+)
 def test_refused_with_both_sides_and_the_line_to_write(calls: str, parameters: str, message: str) -> None:
     with pytest.raises(BindingError) as caught:
         bind_call(prototype(calls), function(parameters))
@@ -128,7 +196,8 @@ def test_proposals_share_a_word_or_are_left_open() -> None:
             ),
         )
     assert str(caught.value).endswith(
-        "Write: aclnn_arguments={'streams': …, 'output': …, 'outputScale': …, 'cmpRatio': 'compress_ratio', 'use_locking': None}, "
+        "Write: aclnn_arguments={'streams': …, 'output': …, 'outputScale': …, 'cmpRatio': 'compress_ratio', "
+        "'use_locking': None}, "
         'or name another function: aclnn="aclnn…"'
     )
 
@@ -136,12 +205,35 @@ def test_proposals_share_a_word_or_are_left_open() -> None:
 def test_aclnn_arguments_settle_names_and_fix_values() -> None:
     declared = prototype(".INPUT(a, FLOAT).INPUT(b, FLOAT).OUTPUT(y, FLOAT).OUTPUT(z, FLOAT).ATTR(flag, Bool, false)")
     wanted = function(
-        "const aclTensor *one, const aclTensor *two, const aclTensor *three, const aclScalar *alpha, double eps, char *mode, "
+        "const aclTensor *one, const aclTensor *two, const aclTensor *three, const aclScalar *alpha, double eps, "
+        "char *mode, "
         "const aclIntArray *dims, int8_t kind, aclTensor *first, aclTensor *second"
     )
-    settled = {"one": "b", "two": "a", "three": None, "alpha": 1, "eps": 2, "mode": "fast", "dims": [1, 2], "kind": -3, "first": "z", "flag": None}  # fmt: skip
+    settled = {
+        "one": "b",
+        "two": "a",
+        "three": None,
+        "alpha": 1,
+        "eps": 2,
+        "mode": "fast",
+        "dims": [1, 2],
+        "kind": -3,
+        "first": "z",
+        "flag": None,
+    }
     call = bind_call(declared, wanted, settled)
-    expected = {"one": "b", "two": "a", "three": None, "alpha": 1, "eps": 2.0, "mode": "fast", "dims": (1, 2), "kind": -3, "first": "z", "second": "y"}  # fmt: skip
+    expected = {
+        "one": "b",
+        "two": "a",
+        "three": None,
+        "alpha": 1,
+        "eps": 2.0,
+        "mode": "fast",
+        "dims": (1, 2),
+        "kind": -3,
+        "first": "z",
+        "second": "y",
+    }
     assert pairs(declared, call) == expected
     assert call.unused == ("flag",)
 
@@ -149,7 +241,7 @@ def test_aclnn_arguments_settle_names_and_fix_values() -> None:
 @pytest.mark.parametrize(
     ("settled", "message"),
     [
-        ({"nothing": 1}, "mentions 'nothing', which is no parameter of aclnnFoo: these are x, mode, kind, out"),
+        ({"nothing": 1}, "mentions 'nothing', which is not a parameter of aclnnFoo: these are x, mode, kind, out"),
         ({"kind": 300}, "int8_t kind has values from -128 to 127"),
         ({"kind": 1.5}, "int8_t kind takes an int"),
         ({"mode": "z"}, "bool mode takes a bool, and Foo has x, y"),

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import preloaded
 import pytest
 from click.testing import CliRunner
 
@@ -31,7 +32,8 @@ def hang(x):
     time.sleep(1000)
 
 for name, kernel in {
-    "twice": lambda x: x * 2, "crash": lambda x: os.abort(), "hang": hang, "leave": lambda x: os._exit(0), "view": lambda x: x.view(x.shape)
+    "twice": lambda x: x * 2, "crash": lambda x: os.abort(), "hang": hang,
+    "leave": lambda x: os._exit(0), "view": lambda x: x.view(x.shape)
 }.items():
     library.define(f"{name}(Tensor x) -> Tensor")
     library.impl(name, kernel, "PrivateUse1")
@@ -76,17 +78,17 @@ def test_modules_that_cannot_be_checked(module: Path, tmp_path: Path) -> None:
     (tmp_path / "leaves.py").write_text("raise SystemExit(3)")
     for arguments, message in (
         ([str(tmp_path / "broken.py")], "cannot be imported: ModuleNotFoundError: No module named 'no_such_module'"),
-        ([str(tmp_path / "missing.py")], f"there is no file {tmp_path / 'missing.py'} in"),
+        ([str(tmp_path / "missing.py")], f"file {tmp_path / 'missing.py'} not found in"),
         ([str(tmp_path / "leaves.py")], "importing it ended the process with status 3"),
         ([str(tmp_path / "empty.py")], "registers no operator: importing it has to call ascend_graph.register_op or"),
-        ([str(module), "NoSuchOp"], "registers none of NoSuchOp; it registers: cmd.twice.default, cmd.crash.default"),
+        ([str(module), "NoSuchOp"], "does not register NoSuchOp; it registers: cmd.twice.default, cmd.crash.default"),
     ):
         result = CliRunner().invoke(main, ["check", *arguments])
         assert result.exit_code == 1
         assert message in result.output
     result = CliRunner().invoke(main, ["check", str(module), "--check", "gradients"])
     assert result.exit_code == 2
-    assert "there is no check 'gradients'; the checks are arguments, repeats," in " ".join(result.output.split())
+    assert "unknown check 'gradients'; the checks are runs, arguments, repeats," in " ".join(result.output.split())
 
 
 def test_a_process_that_does_not_start_is_not_blamed_on_the_module(
@@ -105,7 +107,7 @@ def test_the_pytest_plugin(module: Path, tmp_path: Path) -> None:
     chosen = ["-k", "(twice or view) and (meta or arguments)"]
     command = [sys.executable, "-m", "pytest", "-q", *plugin, *chosen]
     environment = os.environ | {"PYTHONPATH": str(module.parent)}
-    result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    result = preloaded.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert result.returncode == 1, result.stdout + result.stderr
     assert "2 failed, 2 passed" in result.stdout
     assert "arguments: return 0 is memory of argument x, and the schema does not say so" in result.stdout

@@ -13,14 +13,14 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from ascend_graph.codegen.eager_project import generate_project, op_plugin_entries
+from ascend_graph.codegen.eager_library.project import generate_project, op_plugin_entries
 from click.testing import CliRunner
 
 from ascend_graph import AscendGraphError
 from ascend_graph.aclnn import parse_text as parse_functions
 from ascend_graph.cli import main
 from ascend_graph.compilation import torch_library
-from ascend_graph.host.package import build_operator_package
+from ascend_graph.host import build_operator_package
 from ascend_graph.prototypes import parse_text
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -100,6 +100,13 @@ def test_regenerating_writes_what_changed_and_keeps_the_authors_files(tmp_path: 
     assert kept.index("[Scale]") > kept.index("# the end")
 
 
+def test_a_project_names_its_operators_to_pytorch(tmp_path: Path, header: Path) -> None:
+    generate_project(tmp_path / "my_ops", header)
+    text = (tmp_path / "my_ops" / "pyproject.toml").read_text()
+    assert '[project.entry-points."ascend_graph.operators"]\nmy_ops = "my_ops"\n' in text
+    assert re.findall(r"(?m)^\[(.*)\]$", text)[-2:] == ["tool.setuptools", "tool.setuptools.package-data"]
+
+
 @pytest.mark.parametrize("bindings", ["torch", "pybind", "both"])
 def test_bindings_are_remembered(tmp_path: Path, header: Path, bindings: str) -> None:
     project = tmp_path / "my_ops"
@@ -112,7 +119,8 @@ def test_bindings_are_remembered(tmp_path: Path, header: Path, bindings: str) ->
 
 
 def test_its_tests_follow_the_declarations(tmp_path: Path, header: Path) -> None:
-    """Shapes, gradients and operators of the tests are those of operators.ini and op_proto.h, whatever the author made of them."""
+    """Shapes, gradients and operators of the tests are those of operators.ini and op_proto.h, whatever the author
+    made of them."""
     project = tmp_path / "my_ops"
     generate_project(project, header, shapes={"AddCustom": "x[*s], y[*s] -> z[*s]"})
     calls, ini, test = (project / f for f in ("tests/my_ops_calls.py", "my_ops/operators.ini", "tests/test_my_ops.py"))
@@ -160,16 +168,16 @@ def test_the_gradient_may_be_taken_out(tmp_path: Path, header: Path) -> None:
     ("ini", "match"),
     [
         ("[AddCustom]\nshape = x[n -> z[n]\n", r"operators.ini, \[AddCustom\]: expected"),
-        ("[AddCustom]\nshape = w[n] -> z[n]\n", "w is no input or output; there are x, y, z"),
+        ("[AddCustom]\nshape = w[n] -> z[n]\n", "w is not an input or output; there are x, y, z"),
         ("[AddCustom]\nshape = x[n] -> \n", "the output z is missing"),
         ("[AddCustom]\nshape = x[n] -> z[k]\n", "k is neither a dimension nor an attr"),
         (
             "[AddCustom]\nshape = x -> z like x\nbackward = Nothing\n",
-            "the gradient of AddCustom is 'Nothing', which is no operator here",
+            "the gradient of AddCustom is 'Nothing', which is not an operator here",
         ),
         (
             "[AddCustom]\nshape = x -> z like x\nbackward = Scale\n",
-            "Scale as the gradient of AddCustom: its argument factor is no input",
+            "Scale as the gradient of AddCustom: its argument factor is not an input",
         ),
         ("[AddCustom]\nshapes = x -> z like x\n", r"\[AddCustom\] has shapes; it may have shape and backward"),
         ("shape = x\n", "no section headers"),
@@ -192,7 +200,7 @@ def test_a_wrong_declaration_changes_nothing(tmp_path: Path, header: Path, ini: 
     [
         ("MyOps", ADD, "'MyOps' cannot be the name"),
         ("my-ops", ADD, "'my-ops' cannot be the name"),
-        ("my_ops", "// nothing\n", "there is no REG_OP in it"),
+        ("my_ops", "// nothing\n", "neither a REG_OP"),
         ("my_ops", ADD.replace("(x,", "(x;system(0),"), "x"),
         ("my_ops", f"REG_OP(Made).OUTPUT(y, {ANY}).OP_END_FACTORY_REG(Made)", "it has no inputs"),
     ],
@@ -208,12 +216,14 @@ def test_prototypes_that_make_no_project(tmp_path: Path, name: str, text: str, m
 def test_a_directory_that_is_no_project(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["new", str(tmp_path / "my_ops")])
     assert result.exit_code == 1
-    assert "is no project yet; say which prototypes it is for: --from op_proto.h" in result.output
+    assert "is not a project yet; say which prototypes it is for: --from op_proto.h" in result.output
 
 
 def test_operators_that_do_not_fit_are_left_out_and_named(tmp_path: Path, header: Path) -> None:
-    header.write_text(ADD + f"REG_OP(Odd).INPUT(x, {ANY}).OUTPUT(y, {ANY}).ATTR(t, ListListInt, {{}}).OP_END_FACTORY_REG(Odd)\n"
-                      f"REG_OP(Split).INPUT(x, {ANY}).DYNAMIC_OUTPUT(ys, {ANY}).OP_END_FACTORY_REG(Split)\n")  # fmt: skip
+    header.write_text(
+        ADD + f"REG_OP(Odd).INPUT(x, {ANY}).OUTPUT(y, {ANY}).ATTR(t, ListListInt, {{}}).OP_END_FACTORY_REG(Odd)\n"
+        f"REG_OP(Split).INPUT(x, {ANY}).DYNAMIC_OUTPUT(ys, {ANY}).OP_END_FACTORY_REG(Split)\n"
+    )
     project = generate_project(tmp_path / "my_ops", header)
     assert project.operators == ("AddCustom",)
     assert [name for name, _ in project.skipped] == ["Odd", "Split"]
@@ -225,8 +235,8 @@ def test_entries_for_op_plugin() -> None:
     prototypes = parse_text(ADD + SCALE).prototypes
     text = op_plugin_entries(prototypes, {"AddCustom": "x[*s], y[*s] -> z[*s]", "Scale": "x[n, m] -> y[m]: float16"})
     assert (
-        "  - func: npu_add_custom(Tensor x, Tensor y) -> Tensor z\n    op_api: all_version\n    gen_opapi:\n      out:\n        size: x\n"
-        in text
+        "  - func: npu_add_custom(Tensor x, Tensor y) -> Tensor z\n    op_api: all_version\n    gen_opapi:\n"
+        "      out:\n        size: x\n" in text
     )
     assert "  - func: npu_scale(Tensor x, *, float factor) -> Tensor y\n" in text
     assert "        size: …  # x[n, m] -> y[m]: float16\n        dtype: at::kHalf\n      exec: aclnnScale\n" in text
@@ -235,7 +245,9 @@ def test_entries_for_op_plugin() -> None:
 KERNELS = """
 #include "host_kernels.h"
 static float& at(const host_kernels::Tensor& t, int64_t i) { return t.as<float>()[t.offset(i)]; }
-void host_kernels::AddCustom(const AddCustomArgs& a) { for (int64_t i = 0; i < a.z.numel(); ++i) at(a.z, i) = at(a.x, i) + at(a.y, i); }
+void host_kernels::AddCustom(const AddCustomArgs& a) {
+    for (int64_t i = 0; i < a.z.numel(); ++i) at(a.z, i) = at(a.x, i) + at(a.y, i);
+}
 void host_kernels::AddCustomGrad(const AddCustomGradArgs& a) {
     for (int64_t i = 0; i < a.dz.numel(); ++i) at(a.dx, i) = at(a.dy, i) = at(a.dz, i);
 }
@@ -260,31 +272,57 @@ def test_the_wheel_installs_and_its_own_tests_pass(tmp_path: Path, header: Path)
     (wheel,) = (tmp_path / "dist").glob("my_ops-0.1.0-*.whl")
     subprocess.run([*pip, "install", "--no-deps", "--target", tmp_path / "site", wheel], check=True)
     tests = subprocess.run(
-        [sys.executable, "-m", "ascend_graph.host", "--quiet", "--opp", package, "-m", "pytest", "-q", "-p", "no:cacheprovider", project / "tests"],
-        check=False, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(tmp_path / "site")}, cwd=tmp_path,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "ascend_graph.host",
+            "--quiet",
+            "--opp",
+            package,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            project / "tests",
+        ],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "site")},
+        cwd=tmp_path,
+    )
     assert tests.returncode == 0, tests.stdout + tests.stderr
 
 
 @pytest.mark.slow
 def test_it_builds_in_an_environment_of_its_own(tmp_path: Path, header: Path) -> None:
-    """``python -m build`` installs what pyproject.toml asks for, here in the versions that are installed, and nothing else."""
+    """``python -m build`` installs what pyproject.toml asks for, here in the versions that are installed, and
+    nothing else."""
     project = generate_project(tmp_path / "my_ops", header).directory
     constraints = tmp_path / "constraints.txt"
     constraints.write_text("".join(f"{name}=={version(name)}\n" for name in ("torch", "torch_npu")))
     build = subprocess.run(
         [sys.executable, "-m", "build", "--outdir", tmp_path / "dist", project],
-        check=False, capture_output=True, text=True, env={**os.environ, "MAX_JOBS": "2", "PIP_CONSTRAINT": str(constraints)},
-    )  # fmt: skip
+        check=False,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "MAX_JOBS": "2", "PIP_CONSTRAINT": str(constraints)},
+    )
     assert build.returncode == 0, build.stdout + build.stderr
     assert [p.name.partition("-")[0] for p in sorted((tmp_path / "dist").iterdir())] == ["my_ops", "my_ops"]
 
 
 NAMES = {  # operators, inputs and attrs that are called like keywords, macros and the helpers of generated code
     "Switch": "REG_OP(Switch).INPUT(x, ALL()).OUTPUT(y, ALL()).OP_END_FACTORY_REG(Switch)",
-    "Assert": "REG_OP(Assert).INPUT(errno, ALL()).DYNAMIC_INPUT(data, ALL()).ATTR(summarize, Int, 3).OP_END_FACTORY_REG(Assert)",
-    "Allocate": "REG_OP(Allocate).INPUT(call, ALL()).INPUT(broadcast, ALL()).OUTPUT(y, ALL()).ATTR(allocate, Int, 2)"
-    ".OP_END_FACTORY_REG(Allocate)",
+    "Assert": (
+        "REG_OP(Assert).INPUT(errno, ALL()).DYNAMIC_INPUT(data, ALL()).ATTR(summarize, Int, "
+        "3).OP_END_FACTORY_REG(Assert)"
+    ),
+    "Allocate": (
+        "REG_OP(Allocate).INPUT(call, ALL()).INPUT(broadcast, ALL()).OUTPUT(y, ALL()).ATTR(allocate, Int, 2)"
+        ".OP_END_FACTORY_REG(Allocate)"
+    ),
     "Broadcast": "REG_OP(Broadcast).INPUT(x, ALL()).INPUT(y, ALL()).OUTPUT(z, ALL()).OP_END_FACTORY_REG(Broadcast)",
     "Shape": "REG_OP(Shape).INPUT(x, ALL()).OUTPUT(y, ALL()).OP_END_FACTORY_REG(Shape)",
     "Pass": "REG_OP(Pass).INPUT(lambda, ALL()).OUTPUT(y, ALL()).ATTR(from, Int, 2).OP_END_FACTORY_REG(Pass)",
@@ -359,7 +397,7 @@ def test_whose_numbers_of_dtypes(tmp_path: Path) -> None:
             "write each Int attr with whose numbers of dtypes it takes, torch or ge: dtypes = dst_type: torch",
         ),
         ("dst_type: acl", r"operators.ini, \[CastTo\]: dtypes = dst_type: acl"),
-        ("mode: torch", "mode takes is said, but it is no Int attr; Int attrs are dst_type, round_dtype"),
+        ("mode: torch", "mode takes is said, but it is not an Int attr; Int attrs are dst_type, round_dtype"),
     ],
 )
 def test_numbers_that_make_no_sense(tmp_path: Path, dtypes: str, match: str) -> None:
@@ -374,9 +412,12 @@ def test_numbers_that_make_no_sense(tmp_path: Path, dtypes: str, match: str) -> 
 
 TAIL = "uint64_t *workspaceSize, aclOpExecutor **executor);\n"
 ACLNN = f"""#include "aclnn/acl_meta.h"
-int aclnnGenLerpGetWorkspaceSize(const aclTensor *self, int64_t dim, const aclTensor *endOptional, const aclScalar *weight,
-    const aclIntArray *sizesOptional, aclDataType outType, int8_t small, float eps, char *mode, const aclScalar *upperOptional,
-    const aclFloatArray *stepsOptional, const aclBoolArray *masksOptional, char *wayOptional, const aclScalarList *factors,
+int aclnnGenLerpGetWorkspaceSize(const aclTensor *self, int64_t dim, const aclTensor *endOptional,
+    const aclScalar *weight,
+    const aclIntArray *sizesOptional, aclDataType outType, int8_t small, float eps, char *mode,
+    const aclScalar *upperOptional,
+    const aclFloatArray *stepsOptional, const aclBoolArray *masksOptional, char *wayOptional,
+    const aclScalarList *factors,
     const aclScalarList *limitsOptional, aclTensor *out, {TAIL}
 int aclnnInplaceGenAddGetWorkspaceSize(aclTensor *selfRef, const aclTensor *other, {TAIL}
 int aclnnGenCountGetWorkspaceSize(const aclTensor *self, int64_t *count, {TAIL}
@@ -397,13 +438,16 @@ def test_aclnn_headers_are_sources_as_prototypes_are(tmp_path: Path) -> None:
     assert "left out: aclnnGenCount: count of its aclnn function is host memory" in result.output
     code = (project / "csrc/generated/operators.cpp").read_text()
     assert (
-        'm.def("gen_lerp(Tensor self, Tensor? end=None, *, int dim, Scalar weight, int[]? sizes=None, int out_type, int small, '
-        "float eps, str mode, Scalar? upper=None, float[]? steps=None, bool[]? masks=None, str? way=None, Scalar[] factors) "
+        'm.def("gen_lerp(Tensor self, Tensor? end=None, *, int dim, Scalar weight, int[]? sizes=None, int out_type, '
+        "int small, "
+        "float eps, str mode, Scalar? upper=None, float[]? steps=None, bool[]? masks=None, str? way=None, "
+        "Scalar[] factors) "
         '-> Tensor out"' in code
     )
     assert (
         'call("gen_ops::gen_lerp", function, self, dim, end, weight, sizes, Dtype{out_type}, '
-        'ascend_graph::eager::ranged<int8_t>("small", small), static_cast<float>(eps), mode, upper, steps, masks, way, factors, '
+        'ascend_graph::eager::ranged<int8_t>("small", small), static_cast<float>(eps), mode, upper, steps, masks, way, '
+        "factors, "
         "nullptr, outputs);" in code
     )
     assert "inplace_gen_add(Tensor(a!) self, Tensor other) -> ()" in code
@@ -446,3 +490,30 @@ def test_in_a_project_of_aclnn_headers_relations_may_be_more_than_cpp_does(tmp_p
     generated = (project.directory / "cat_ops/_generated.py").read_text()
     assert "register_meta(\n    torch.ops.cat_ops.gen_cat.default," in generated
     ast.parse(generated)
+
+
+def test_an_output_that_may_be_absent_is_optional_in_python(tmp_path: Path) -> None:
+    header = tmp_path / "op_proto.h"
+    header.write_text(
+        """
+        REG_OP(Maybe)
+            .INPUT(x, TensorType({DT_FLOAT}))
+            .OUTPUT(z, TensorType({DT_FLOAT}))
+            .OUTPUT(y, TensorType({DT_FLOAT}))
+            .ATTR(with_z, Bool, true)
+            .OP_END_FACTORY_REG(Maybe)
+        REG_OP(Only)
+            .INPUT(x, TensorType({DT_FLOAT}))
+            .OUTPUT(y, TensorType({DT_FLOAT}))
+            .OP_END_FACTORY_REG(Only)
+        """
+    )
+    shapes = {
+        "Maybe": "x[*s] -> z[*s] if with_z else None, y[*s]",
+        "Only": "x[*s] -> y[*s] if rank(x) > 1 else None",
+    }
+    project = tmp_path / "my_ops"
+    generate_project(project, header, shapes=shapes)
+    python = (project / "my_ops/_generated.py").read_text()
+    assert "def maybe(x: Tensor, *, with_z: bool = True) -> tuple[Tensor | None, Tensor]:" in python
+    assert "def only(x: Tensor) -> Tensor | None:" in python

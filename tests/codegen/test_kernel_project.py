@@ -6,14 +6,17 @@ import ast
 from pathlib import Path
 
 import pytest
-from ascend_graph.codegen.eager_project import generate_project
-from ascend_graph.codegen.kernel_source import NUMBER_TYPES, read_kernels
+from ascend_graph.codegen.eager_library.project import generate_project
+from ascend_graph.codegen.kernels.launch_proposals import propose_declaration
+from ascend_graph.codegen.kernels.source import NUMBER_TYPES, read_kernels
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ascend_graph import AscendGraphError
+from ascend_graph.binding.generated_schema import operator_schema
 from ascend_graph.cli import main
+from ascend_graph.prototypes import parse_text
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 HALF = "TensorType({DT_FLOAT16})"
@@ -40,30 +43,40 @@ def write(directory: Path, **files: str) -> list[Path]:
     [
         (KERNEL, "add_custom(GM_ADDR x, GM_ADDR y, GM_ADDR z, uint32_t totalLength)", "add_custom", (), {}),
         (
-            "namespace a { namespace b {\n__global__ __vector__ void f(__gm__ float* x, const __gm__ half *__restrict__ y) {}\n}}",
+            (
+                "namespace a { namespace b {\n__global__ __vector__ void f(__gm__ float* x, "
+                "const __gm__ half *__restrict__ y) {}\n}}"
+            ),
             "f(float* x, half* y)",
             "a::b::f",
             (),
             {"x": "float", "y": "half"},
         ),
         (
-            "template <typename T, class U>\n__global__ __aicore__ void f(GM_ADDR x, GM_ADDR y)\n"
-            "{ a.SetGlobalBuffer((__gm__ T*)x); b.SetGlobalBuffer(reinterpret_cast<__gm__ U *>(y)); }",
+            (
+                "template <typename T, class U>\n__global__ __aicore__ void f(GM_ADDR x, GM_ADDR y)\n"
+                "{ a.SetGlobalBuffer((__gm__ T*)x); b.SetGlobalBuffer(reinterpret_cast<__gm__ U *>(y)); }"
+            ),
             "f(GM_ADDR x, GM_ADDR y)",
             "f",
             ("T", "U"),
             {"x": "T", "y": "U"},
         ),
         (
-            "AscendC::GlobalTensor<half> xGm, yGm;\nAscendC::GlobalTensor<int32_t> indexGm;\n"
-            "__global__ __mix__(1, 2) void f(GM_ADDR x, /* not (GM_ADDR q) */ GM_ADDR index, // {\n GM_ADDR out) {}",
+            (
+                "AscendC::GlobalTensor<half> xGm, yGm;\nAscendC::GlobalTensor<int32_t> indexGm;\n"
+                "__global__ __mix__(1, 2) void f(GM_ADDR x, /* not (GM_ADDR q) */ GM_ADDR index, // {\n GM_ADDR out) {}"
+            ),
             "f(GM_ADDR x, GM_ADDR index, GM_ADDR out)",
             "f",
             (),
             {"x": "half", "index": "int32_t"},
         ),
         (
-            "struct Tiling { uint32_t n; float scale; };\n__global__ __cube__ void f(GM_ADDR x, Tiling t, unsigned long n, bool b = false) {}",
+            (
+                "struct Tiling { uint32_t n; float scale; };\n__global__ __cube__ void f(GM_ADDR x, Tiling t, "
+                "unsigned long n, bool b = false) {}"
+            ),
             "f(GM_ADDR x, Tiling t, unsigned long n, bool b)",
             "f",
             (),
@@ -87,7 +100,10 @@ def test_a_kernels_signature(
 
 
 def test_declarations_comments_and_excluded_code_are_no_kernels(tmp_path: Path) -> None:
-    source = f'// __global__ void a(GM_ADDR x) {{}}\n#if 0\n__global__ void b(GM_ADDR x) {{}}\n#endif\nextern "C" __global__ void c(GM_ADDR x);\n{KERNEL}'
+    source = (
+        f"// __global__ void a(GM_ADDR x) {{}}\n#if 0\n__global__ void b(GM_ADDR x) {{}}\n#endif\n"
+        f'extern "C" __global__ void c(GM_ADDR x);\n{KERNEL}'
+    )
     assert [k.name for k in read_kernels(write(tmp_path, k__asc=source)).kernels] == ["add_custom"]
 
 
@@ -117,6 +133,67 @@ def test_tiling_definitions_are_structures_and_packed_ones_are_left_to_the_autho
 
 SPACE = st.sampled_from([" ", "  ", "\n    ", " /* , */ ", "\t"])
 TYPES = st.sampled_from(["GM_ADDR", "__gm__ half*", "__gm__ uint8_t*", "Tiling", *sorted(NUMBER_TYPES)])
+
+
+def test_kernels_that_a_macro_defines_are_found(tmp_path: Path) -> None:
+    text = """
+#include "kernel_operator.h"
+#define ARGUMENTS GM_ADDR x, GM_ADDR z, uint32_t n
+#define ENTRY extern "C" __global__ __aicore__ void
+#define DECL(T, SUFFIX)                                   \\
+    extern "C" __global__ __aicore__ void scale_##SUFFIX(ARGUMENTS) { Run<T>((__gm__ T*)x, (__gm__ T*)z, n); }
+DECL(half, fp16)
+DECL(float, fp32)
+ENTRY negate(ARGUMENTS) {}
+"""
+    write(tmp_path, macros__h='#define OTHER(NAME) extern "C" __global__ __aicore__ void NAME(GM_ADDR x) {}\n')
+    (path,) = write(tmp_path, scale__cpp=text + '#include "macros.h"\nOTHER(of_a_header)\n')
+    kernels = read_kernels([path]).by_name
+    assert {name: str(kernel) for name, kernel in kernels.items()} == {
+        "scale_fp16": "scale_fp16(GM_ADDR x, GM_ADDR z, uint32_t n)",
+        "scale_fp32": "scale_fp32(GM_ADDR x, GM_ADDR z, uint32_t n)",
+        "negate": "negate(GM_ADDR x, GM_ADDR z, uint32_t n)",
+        "of_a_header": "of_a_header(GM_ADDR x)",
+    }
+
+
+def test_a_file_that_gives_nothing_is_named(tmp_path: Path) -> None:
+    kernel, useless, tiling = write(
+        tmp_path, add_custom__cpp=KERNEL, other__cpp="void f();\n", t__h="struct T { int x; };\n"
+    )
+    proto = tmp_path / "op_proto.h"
+    proto.write_text(ADD)
+    sources = ["--from", str(proto), "--from", str(kernel), "--from"]
+    result = CliRunner().invoke(main, ["new", str(tmp_path / "ops"), "--launch", "kernel", *sources, str(useless)])
+    assert result.exit_code != 0
+    assert "other.cpp: no kernel and no structure is defined there" in result.output
+    assert not (tmp_path / "ops").exists()
+    assert read_kernels([kernel, tiling], named=[kernel, tiling]).structs["T"].fields[0].name == "x"
+
+
+def test_a_kernel_has_the_structure_of_its_own_file(tmp_path: Path) -> None:
+    body = "uint32_t total = 1, tiles{8}; float scale = {0.5f}; int32_t pads[2] = {1, 2};"
+    source = KERNEL.replace("uint32_t totalLength", "GM_ADDR tiling")
+    own, other = write(
+        tmp_path,
+        add_custom__cpp=f"struct AddTilingData {{ {body} }};\n{source}",
+        mul_custom__cpp="struct MulTiling { uint32_t n; };\n" + source.replace("add_custom", "mul_custom"),
+    )
+    sources = read_kernels([own, other])
+    fields = sources.structs["AddTilingData"].fields
+    assert [(f.type, f.name, f.count) for f in fields] == [
+        ("uint32_t", "total", None),
+        ("uint32_t", "tiles", None),
+        ("float", "scale", None),
+        ("int32_t", "pads", 2),
+    ]
+    own.write_text(own.read_text().replace("float scale", "Unreadable scale"))
+    schema = operator_schema(parse_text(ADD).prototypes[0])
+    for path, wanted in ((own, "tiling: bytes"), (other, None)):
+        sources = read_kernels([own, other])
+        kernel = sources.by_name[path.stem]
+        declaration = propose_declaration(schema, kernel, sources)
+        assert declaration.endswith(f"({'x, y, z, '}{wanted or 'tiling: MulTiling'})")
 
 
 @given(
@@ -164,12 +241,19 @@ def test_the_prototype_of_a_kernel_without_one_is_proposed(tmp_path: Path) -> No
     text = (project.directory / "my_ops/op_proto.h").read_text()
     assert ".INPUT(x, TensorType({DT_FLOAT16}))" in text
     assert ".OUTPUT(z, TensorType({DT_FLOAT16}))" in text
-    kernel = "__global__ __aicore__ void scale_it(GM_ADDR src, GM_ADDR out, GM_ADDR workspace, float alpha, uint32_t rows) {}"
+    kernel = (
+        "__global__ __aicore__ void scale_it(GM_ADDR src, GM_ADDR out, GM_ADDR workspace, float alpha, "
+        "uint32_t rows) {}"
+    )
     project = generate_project(tmp_path / "your_ops", write(tmp_path, s__asc=kernel), launch="kernel")
     assert project.drafts == (
         "op_proto.h: the prototype of ScaleIt, made from its kernel, whose source does not say the dtypes of src, out",
-        "csrc/launch/scale_it.cpp: the launch of scale_it(GM_ADDR src, GM_ADDR out, GM_ADDR workspace, float alpha, uint32_t rows)"
-        ", which has to say rows",
+        (
+            "csrc/launch/scale_it.cpp: the launch of scale_it(GM_ADDR src, GM_ADDR out, GM_ADDR workspace, "
+            "float alpha, "
+            "uint32_t rows)"
+            ", which has to say rows"
+        ),
     )
     launch = (project.directory / "csrc/launch/scale_it.cpp").read_text()
     assert "launch.alpha = static_cast<float>(op.alpha);" in launch
@@ -223,10 +307,13 @@ def test_a_project_keeps_its_launch(tmp_path: Path) -> None:
         ("GM_ADDR zGm, GM_ADDR y_gm, GM_ADDR X", "add_custom(zGm: z, y_gm: y, X: x)"),
         ("GM_ADDR a, GM_ADDR b, GM_ADDR c", "add_custom(a: x, b: y, c: z)"),
         ("GM_ADDR y, GM_ADDR z, GM_ADDR out", "add_custom(y: x, z: y, out: z)"),
-        ("GM_ADDR x, GM_ADDR y, GM_ADDR z, GM_ADDR workspace, GM_ADDR tiling", "add_custom(x, y, z, workspace: scratch, tiling: bytes)"),
+        (
+            "GM_ADDR x, GM_ADDR y, GM_ADDR z, GM_ADDR workspace, GM_ADDR tiling",
+            "add_custom(x, y, z, workspace: scratch, tiling: bytes)",
+        ),
         ("GM_ADDR x, GM_ADDR y, GM_ADDR z, GM_ADDR table", "add_custom(x, y, z, table: bytes)"),
     ],
-)  # fmt: skip
+)
 def test_addresses_are_matched_by_name_then_in_their_order(tmp_path: Path, parameters: str, declaration: str) -> None:
     kernel = f"__global__ __aicore__ void add_custom({parameters}) {{}}"
     project = generate_project(tmp_path / "my_ops", write(tmp_path, p__h=ADD, k__asc=kernel), launch="kernel")
@@ -240,7 +327,8 @@ def test_values_come_from_attrs_dimensions_and_lengths(tmp_path: Path) -> None:
     )
     kernel = (
         "struct MmTiling { int32_t M; int32_t n; uint64_t k; uint32_t tile_num; uint32_t step; };\n"
-        "__global__ __aicore__ void mm(GM_ADDR a, GM_ADDR b, GM_ADDR c, GM_ADDR tiling, float alpha, int64_t axis, uint32_t length) {}"
+        "__global__ __aicore__ void mm(GM_ADDR a, GM_ADDR b, GM_ADDR c, GM_ADDR tiling, float alpha, int64_t axis, "
+        "uint32_t length) {}"
     )
     files = write(tmp_path, p__h=prototype, k__asc=kernel)
     project = generate_project(
@@ -302,7 +390,10 @@ def test_an_instance_with_values_is_declared(tmp_path: Path) -> None:
 
 
 def test_names_of_the_generated_code_may_be_names_of_operands(tmp_path: Path) -> None:
-    prototype = f"REG_OP(Odd).INPUT(op, {HALF}).INPUT(stream, {HALF}).OUTPUT(launch, {HALF}).REQUIRED_ATTR(block_dim, Int).OP_END_FACTORY_REG(Odd)"
+    prototype = (
+        f"REG_OP(Odd).INPUT(op, {HALF}).INPUT(stream, {HALF}).OUTPUT(launch, {HALF}).REQUIRED_ATTR(block_dim, "
+        f"Int).OP_END_FACTORY_REG(Odd)"
+    )
     kernel = "__global__ __aicore__ void odd(GM_ADDR op, GM_ADDR stream, GM_ADDR launch, uint32_t block_dim) {}"
     project = generate_project(tmp_path / "my_ops", write(tmp_path, p__h=prototype, k__asc=kernel), launch="kernel")
     header = (project.directory / "csrc/generated/kernels.h").read_text()
@@ -320,17 +411,49 @@ def test_names_of_the_generated_code_may_be_names_of_operands(tmp_path: Path) ->
     [
         ({"p__h": ADD}, "has no kernels yet; say which it launches"),
         ({"p__h": ADD, "k__asc": "int f() { return 0; }"}, "no kernel is defined there"),
-        ({"p__h": ADD, "k__asc": KERNEL.replace("add_custom", "other"), "l__asc": KERNEL.replace("add_custom", "more")}, "no kernel is called add_custom; there are other, more"),
-        ({"p__h": ADD, "k__asc": KERNEL.replace("GM_ADDR y, ", "")}, "does not fit the operands x, y, z: write what its addresses are given"),
-        ({"p__h": ADD, "k__asc": KERNEL.replace("uint32_t", "half")}, "takes totalLength as half; a launch passes addresses"),
-        ({"p__h": ADD, "k__asc": "#include <torch/library.h>\n" + KERNEL}, "an adapter to PyTorch in it.*move the kernel to a file of its own"),
-        ({"p__h": ADD, "k__asc": KERNEL, "l__asc": KERNEL.replace("GM_ADDR z,", "")}, "there are two kernels add_custom"),
-        ({"p__h": ADD, "k__cpp": "template <typename T>\n" + KERNEL.partition("\n")[2].replace('extern "C" ', "")}, "can only be launched with <<<…>>>; name the file k.asc"),
-        ({"p__h": ADD + ADD.replace("AddCustom", "SubCustom"), "k__cpp": KERNEL, "l__asc": KERNEL.replace("add_c", "sub_c")}, "give all of one project one suffix"),
+        (
+            {
+                "p__h": ADD,
+                "k__asc": KERNEL.replace("add_custom", "other"),
+                "l__asc": KERNEL.replace("add_custom", "more"),
+            },
+            "no kernel is called add_custom; there are other, more",
+        ),
+        (
+            {"p__h": ADD, "k__asc": KERNEL.replace("GM_ADDR y, ", "")},
+            "does not fit the operands x, y, z: write what its addresses are given",
+        ),
+        (
+            {"p__h": ADD, "k__asc": KERNEL.replace("uint32_t", "half")},
+            "takes totalLength as half; a launch passes addresses",
+        ),
+        (
+            {"p__h": ADD, "k__asc": "#include <torch/library.h>\n" + KERNEL},
+            "an adapter to PyTorch in it.*move the kernel to a file of its own",
+        ),
+        (
+            {"p__h": ADD, "k__asc": KERNEL, "l__asc": KERNEL.replace("GM_ADDR z,", "")},
+            "there are two kernels add_custom",
+        ),
+        (
+            {"p__h": ADD, "k__cpp": "template <typename T>\n" + KERNEL.partition("\n")[2].replace('extern "C" ', "")},
+            "can only be launched with <<<…>>>; name the file k.asc",
+        ),
+        (
+            {
+                "p__h": ADD + ADD.replace("AddCustom", "SubCustom"),
+                "k__cpp": KERNEL,
+                "l__asc": KERNEL.replace("add_c", "sub_c"),
+            },
+            "give all of one project one suffix",
+        ),
         ({"p__h": ADD.replace(".INPUT(x", ".DYNAMIC_INPUT(x"), "k__asc": KERNEL}, "x is a list of tensors"),
-        ({"k__asc": "__global__ __aicore__ void f(GM_ADDR x) {}"}, "does not show its operands; give its prototype too"),
+        (
+            {"k__asc": "__global__ __aicore__ void f(GM_ADDR x) {}"},
+            "does not show its operands; give its prototype too",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_launched_is_refused_and_nothing_written(
     tmp_path: Path, files: dict[str, str], match: str
 ) -> None:
@@ -342,15 +465,18 @@ def test_what_cannot_be_launched_is_refused_and_nothing_written(
 @pytest.mark.parametrize(
     ("declaration", "match"),
     [
-        ("add_custom(x, y, q: z)", "'q: z' is no address of the kernel add_custom"),
-        ("add_custom(x, y, z: w)", "z of the kernel add_custom.* is given 'w'; it may be given x, y, z, scratch, bytes, null"),
+        ("add_custom(x, y, q: z)", "'q: z' is not an address of the kernel add_custom"),
+        (
+            "add_custom(x, y, z: w)",
+            "z of the kernel add_custom.* is given 'w'; it may be given x, y, z, scratch, bytes, null",
+        ),
         ("add_custom(x, y: x, z)", "is not given y"),
-        ("sub_custom(x, y, z)", "there is no kernel 'sub_custom'; there are add_custom"),
-        ("add_custom(x, y, z", "is no kernel; write kernel = add_custom"),
+        ("sub_custom(x, y, z)", "unknown kernel 'sub_custom'; expected one of add_custom"),
+        ("add_custom(x, y, z", "is not a kernel; write kernel = add_custom"),
         ("add_custom<half>(x, y, z)", "the kernel has 0 template parameters"),
-        ("add_custom<half>{system()}(x, y, z)", "is no kernel; write kernel = add_custom"),
+        ("add_custom<half>{system()}(x, y, z)", "is not a kernel; write kernel = add_custom"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_declaration_changes_nothing(tmp_path: Path, declaration: str, match: str) -> None:
     project = tmp_path / "my_ops"
     generate_project(project, write(tmp_path, p__h=ADD, k__asc=KERNEL), launch="kernel")

@@ -1,4 +1,5 @@
-"""Operator projects made from prototype, relation and kernel: what they say, what they refuse, and that they build and run."""
+"""Operator projects made from prototype, relation and kernel: what they say, what they refuse, and that they build
+and run."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from click.testing import CliRunner, Result
 
 from ascend_graph.cli import main
 from ascend_graph.prototypes import read_prototypes
+from tests.codegen.random_operators import random_operator
 
 KERNEL = Path(__file__).parents[2] / "examples/operator_package/op_kernel/add_custom.cpp"
 HEADER = """
@@ -79,6 +81,61 @@ def test_the_definition_is_the_prototype(header: Path, tmp_path: Path) -> None:
     assert (
         "void gen_pick(GM_ADDR x, GM_ADDR default_, GM_ADDR bias, GM_ADDR y, GM_ADDR mask, GM_ADDR workspace" in kernel
     )
+
+
+@pytest.mark.parametrize(
+    ("outputs", "relation", "expected"),
+    [
+        (
+            "DT_FLOAT16, DT_FLOAT, DT_INT8",
+            "x[*s] -> y[*s]: int8 if quantize else x",
+            ["FLOAT16 FLOAT16", "FLOAT16 INT8", "FLOAT FLOAT", "FLOAT INT8"],
+        ),
+        (
+            "DT_FLOAT16, DT_FLOAT",
+            'x[*s] -> y[*s]: float32 if mode == "wide" else x',
+            ["FLOAT16 FLOAT16", "FLOAT16 FLOAT", "FLOAT FLOAT"],
+        ),
+        ("DT_INT8, DT_INT32", "x[*s] -> y[*s]: to", ["FLOAT16 INT8", "FLOAT16 INT32", "FLOAT INT8", "FLOAT INT32"]),
+        (
+            "DT_INT8",
+            "x[*s], bias[n] -> y[*s]: int8 if bias is None else None",
+            ["FLOAT16 INT8", "FLOAT INT8"],
+        ),
+    ],
+)
+def test_an_output_has_every_dtype_that_the_relation_gives_it(
+    outputs: str, relation: str, expected: list[str], tmp_path: Path
+) -> None:
+    header = tmp_path / "op_proto.h"
+    header.write_text(
+        "REG_OP(GenGives)\n    .INPUT(x, TensorType({DT_FLOAT16, DT_FLOAT}))\n"
+        "    .OPTIONAL_INPUT(bias, TensorType({DT_FLOAT16, DT_FLOAT}))\n"
+        f"    .OUTPUT(y, TensorType({{{outputs}}}))\n    .ATTR(quantize, Bool, false)\n"
+        '    .ATTR(mode, String, "same")\n    .ATTR(to, Int, 2)\n    .OP_END_FACTORY_REG(GenGives)\n'
+    )
+    generate_op_project(tmp_path / "p", [header], shapes={"GenGives": relation})
+    text = (tmp_path / "p/op_host/gen_gives_def.cpp").read_text()
+    x, _, y = [
+        line.split("{")[1].split("}")[0].replace("ge::DT_", "").split(", ")
+        for line in text.splitlines()
+        if ".DataType(" in line
+    ]
+    assert [" ".join(pair) for pair in zip(x, y, strict=True)] == expected
+
+
+def test_an_output_that_may_be_absent_is_optional(tmp_path: Path) -> None:
+    header = tmp_path / "op_proto.h"
+    header.write_text(
+        "REG_OP(GenMaybe)\n    .INPUT(x, TensorType({DT_FLOAT}))\n    .OUTPUT(y, TensorType({DT_FLOAT}))\n"
+        "    .OUTPUT(z, TensorType({DT_FLOAT}))\n    .ATTR(want, Bool, false)\n    .OP_END_FACTORY_REG(GenMaybe)\n"
+    )
+    generate_op_project(tmp_path / "p", [header], shapes={"GenMaybe": "x[*s] -> y[*s], z[*s] if want else None"})
+    definition = (tmp_path / "p/op_host/gen_maybe_def.cpp").read_text()
+    assert definition.count(".ParamType(REQUIRED)") == 2
+    assert definition.split('Output("z")')[1].lstrip().startswith(".ParamType(OPTIONAL)")
+    tiling = (tmp_path / "p/op_host/gen_maybe_tiling.cpp").read_text()
+    assert "tiling.set_total_z(static_cast<uint32_t>(Elements(context, 1)));" in tiling
 
 
 def test_what_is_the_authors_stays(header: Path, tmp_path: Path) -> None:
@@ -169,3 +226,55 @@ def test_a_project_with_a_kernel_builds_and_passes_its_own_test(header: Path, tm
     states = [line.split()[:2] for line in result.stdout.splitlines() if line.startswith("  ")]
     assert ["reference", "passed"] in states
     assert ["ge", "passed"] in states
+
+
+CHECK = """
+import json, sys, torch, torch_npu, torchair, ascend_graph
+from ascend_graph.shapes import parse_relation
+
+def zeros(relation, names):
+    def reference(*args, **kwargs):
+        given = dict(zip(names, args)) | kwargs
+        tensors = {n: given.get(n) for n in relation.inputs}
+        shapes = {n: None if t is None else tuple(t.shape) for n, t in tensors.items()}
+        dtypes = {n: None if t is None else str(t.dtype).removeprefix("torch.") for n, t in tensors.items()}
+        attrs = {n: v for n, v in given.items() if n not in tensors}
+        found = relation.infer(shapes, dtypes, attrs)
+        made = [None if one is None else torch.zeros(one[0], dtype=getattr(torch, one[1])) for one in found]
+        return made[0] if len(made) == 1 else tuple(made)
+    return reference
+
+for op_type, relation in json.loads(sys.argv[1]).items():
+    op = ascend_graph.register_op(op_type, shape=relation)
+    names = [a.name for a in op.overload._schema.arguments]
+    reference = zeros(parse_relation(relation), names)
+    report = ascend_graph.opcheck(op, reference=reference, checks=CHECKS, count=2, raise_exception=False)
+    print(json.dumps(report.as_dict()))
+"""
+
+
+@pytest.mark.parametrize(
+    "seeds", [pytest.param(range(3), id="three"), pytest.param(range(3, 23), id="twenty", marks=pytest.mark.slow)]
+)
+def test_projects_of_random_prototypes_build_and_run(seeds: range, tmp_path: Path) -> None:
+    """As generated: the kernels write zeros to all outputs that a call has, and to nothing else."""
+    operators = [random_operator(seed) for seed in seeds]
+    header, project, package = tmp_path / "op_proto.h", tmp_path / "p", tmp_path / "opp"
+    header.write_text("\n".join(one.reg_op for one in operators))
+    generate_op_project(project, [header], shapes={one.op_type: one.relation for one in operators})
+    built = run("build", project, "-o", package)
+    assert built.exit_code == 0, built.output
+    relations = json.dumps({one.op_type: one.relation for one in operators})
+    checks = ["runs", "arguments", "reference", "meta", "outside", "ge", "npugraph_ex"]
+    launcher = [sys.executable, "-W", "ignore", "-m", "ascend_graph.host", "--quiet", "--force", "--opp", str(package)]
+    code = CHECK.replace("CHECKS", repr(checks))
+    result = subprocess.run([*launcher, "-c", code, relations], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    reports = [json.loads(line) for line in result.stdout.splitlines()]
+    assert len(reports) == len(operators)
+    wrong = {
+        one.relation: [check for check in report["checks"] if check["state"] != "passed"]
+        for one, report in zip(operators, reports, strict=True)
+        if not report["ok"]
+    }
+    assert not wrong

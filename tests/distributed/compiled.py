@@ -15,7 +15,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 import torch_npu
-from ranks import lacking
+from lacks import lacking
 from sharding import norm, register
 from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
@@ -25,7 +25,7 @@ from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, 
 from torch_npu.dynamo import torchair
 
 import ascend_graph
-from ascend_graph.host.ops import host_kernel
+from ascend_graph.host.kernels import host_kernel
 
 WIDTH = 16
 Way = str | None

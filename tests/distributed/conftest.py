@@ -1,4 +1,4 @@
-"""What starts the processes of these tests is a module beside them."""
+"""What starts the processes of these tests is a module next to them."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,5 @@
-"""Operators as their users have them, with what they declare; run by torchrun, each is sharded in every way and compared with the whole."""
+"""Operators as their users have them, with what they declare; run by torchrun, each is sharded in every way and
+compared with the whole."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
-from ranks import lacking
+from lacks import lacking
 from torch import Tensor
 
 import ascend_graph
@@ -139,7 +140,7 @@ def layer_norm(
     return torch.native_layer_norm(x, normalized_shape, gamma, beta, eps)
 
 
-def quantise(x: Tensor) -> tuple[Tensor, Tensor]:
+def quantize(x: Tensor) -> tuple[Tensor, Tensor]:
     scale = x.float().abs().amax(-1) / 127
     return (x.float() / scale.clamp_min(1e-9)[..., None]).round().clamp(-128, 127).to(torch.int8), scale
 
@@ -176,7 +177,8 @@ GRADIENTS = {
         floats("dy", "x", "cos", "sin") + gives("dx", "dcos", "dsin"),
         "rope_grad(Tensor dy, Tensor x, Tensor cos, Tensor sin) -> (Tensor, Tensor, Tensor)",
         turn_back,
-        "dy[b, s, h, d], x[b, s, h, d], cos[s, d], sin[s, d] -> dx[b, s, h, d], dcos[s, d], dsin[s, d] where d % 2 == 0",
+        "dy[b, s, h, d], x[b, s, h, d], cos[s, d], sin[s, d] -> dx[b, s, h, d], dcos[s, d], dsin[s, "
+        "d] where d % 2 == 0",
         ("s",),
         ("b", "h"),
     ),
@@ -286,7 +288,10 @@ OPERATORS = (
         attend,
         "q[b, h, s, d], k[b, h, t, d], v[b, h, t, e], mask[s, t]: bool -> o[b, h, s, e]",
         ("b", "h", "s", "e"),
-        calls=lambda: [(*(r(2, 2, 4, 6) for _ in "qkv"), triangle(4)), (r(2, 2, 4, 6), r(2, 2, 4, 6), r(2, 2, 4, 2), None)],
+        calls=lambda: [
+            (*(r(2, 2, 4, 6) for _ in "qkv"), triangle(4)),
+            (r(2, 2, 4, 6), r(2, 2, 4, 6), r(2, 2, 4, 2), None),
+        ],
         flops=("2 * b * h * s * t * (d + e)", lambda q, k, v, *_: 2 * 4 * 16 * (6 + v.shape[-1])),
         wrong=({"batch": ("t",)}, {"reduce": ("t",)}, {"batch": ("d",)}, {"reduce": ("d",)}),
     ),
@@ -318,8 +323,8 @@ OPERATORS = (
     ),
     Everyday(
         floats("x") + gives("q", dtype="DT_INT8") + gives("scale", dtype="DT_FLOAT"),
-        "quantise(Tensor x) -> (Tensor, Tensor)",
-        quantise,
+        "quantize(Tensor x) -> (Tensor, Tensor)",
+        quantize,
         "x[*s, n] -> q[*s, n]: int8, scale[*s]: float32",
         ("s",),
         calls=lambda: [(r(4, 6, 8),), (r(4, 8),)],
@@ -345,7 +350,9 @@ OPERATORS = (
         # The bias of each part is added.
         wrong=({"reduce": ("k",)}, {"reduce": {"k": "max"}}),
         gradient=lambda dy, x, w, bias=None: (
-            dy @ w, rows(dy).mT @ rows(x), None if bias is None else rows(dy).sum(0),
+            dy @ w,
+            rows(dy).mT @ rows(x),
+            None if bias is None else rows(dy).sum(0),
         ),
     ),
     Everyday(
@@ -357,7 +364,7 @@ OPERATORS = (
         calls=lambda: [(r(8, 6), torch.randint(0, 8, (4, 2))), (r(8, 6), torch.randint(0, 8, (4,)))],
         wrong=({"batch": ("v",)}, {"reduce": ("v",)}),
     ),
-)  # fmt: skip
+)
 
 
 def define() -> torch.library.Library:

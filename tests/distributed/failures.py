@@ -1,4 +1,5 @@
-"""Started by test_distributed.py: ranks that die, hang or disagree, each a program of three ranks that must end with a word about it."""
+"""Started by test_distributed.py: ranks that die, hang or disagree, each a program of three ranks that must end with
+a word about it."""
 
 from __future__ import annotations
 
@@ -52,7 +53,8 @@ def late() -> None:
 
 
 def refused() -> None:
-    """What the device does not do is refused, and what follows works: all ranks on one device, products of some dtypes."""
+    """What the device does not do is refused, and what follows works: all ranks on one device, products of some
+    dtypes."""
     rank = dist.get_rank()
     torch.npu.set_device(0)
     with pytest.raises(RuntimeError, match="ranks 0 and 1 use one device, npu:0"):

@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
 import torch_npu
-from ranks import lacking
+from lacks import lacking
 from torch import Tensor
 from torch_npu.dynamo import torchair
 
@@ -69,15 +69,16 @@ def products(x: Tensor) -> Tensor:
     return torch.cat([torch_npu.npu_mm_all_reduce_base(x, w, NAMES["world"]), whole, parts, rows[:, :8]])
 
 
-def quantised_products(x: Tensor) -> Tensor:
-    """Sums over the ranks of products of int8, with scales for columns and rows, sent as they are and as int8, and with an int8 weight."""
+def quantized_products(x: Tensor) -> Tensor:
+    """Sums over the ranks of products of int8, with scales for columns and rows, sent as they are and as int8, and
+    with an int8 weight."""
     w = ((torch.arange(64 * 8, device=x.device).view(64, 8) * 7) % 23 - 11).to(torch.int8)
     q = (x * 8).round().to(torch.int8)
     columns = (torch.arange(8, device=x.device) + 1).to(x.dtype) / 64
     rows = (torch.arange(x.size(0), device=x.device) + 1).float() / 8
     wide = (
         columns.float() if x.dtype is torch.float16 else columns
-    )  # what the document's table has beside scales for rows
+    )  # what the document's table has in addition to scales for rows
     reduce, world = torch_npu.npu_mm_all_reduce_base, NAMES["world"]
     sent = columns * 4
     bias = torch.arange(8, device=x.device, dtype=torch.int32)
@@ -108,7 +109,8 @@ def products_by_vector_cores(x: Tensor) -> Tensor:
 
 
 def check_products_by_vector_cores(dtype: torch.dtype) -> None:
-    """They are those of the first versions; of int8 they are the documents' formulas, in float64, of what all ranks have."""
+    """They are those of the first versions; of int8 they are the documents' formulas, in float64, of what all ranks
+    have."""
     x = data(RANKS * 2, 256, dtype=dtype)
     torch.testing.assert_close(products_by_vector_cores(x), products(x)[len(x) :], rtol=0, atol=0)
     world = NAMES["world"]
@@ -138,7 +140,7 @@ def check_products_by_vector_cores(dtype: torch.dtype) -> None:
             dtype,
         )
     for wrong, message in (
-        ({"x2_scale": None, "x1_scale": None}, "a product of int8 needs x2_scale"),
+        ({"x2_scale": None, "x1_scale": None}, "a matmul of int8 needs x2_scale"),
         ({"x1_scale": by_row[:-1].npu()}, r"x1_scale is of shape \(3, 1\); it must be \(4, 1\)"),
         ({"bias": torch.zeros(8).npu()}, "bias: not supported by this device"),
         ({"comm_mode": "ccu"}, "it must be 'aiv'"),
@@ -156,7 +158,7 @@ def close(found: Tensor, right: Tensor, dtype: torch.dtype) -> None:
     )
 
 
-def check_quantised_products(dtype: torch.dtype) -> None:
+def check_quantized_products(dtype: torch.dtype) -> None:
     """The documents' formulas, in float64, of what all ranks have."""
     x = data(RANKS * 2, 64, dtype=dtype)
     everywhere = [torch.empty_like(x) for _ in range(RANKS)]
@@ -173,7 +175,7 @@ def check_quantised_products(dtype: torch.dtype) -> None:
     int8 = torch.zeros(4, 64, dtype=torch.int8).npu()
     with pytest.raises(RuntimeError, match="dequantScale is FLOAT; documents have INT64, UINT64, BF16"):
         torch_npu.npu_mm_all_reduce_base(int8, int8.t(), NAMES["world"], dequant_scale=torch.ones(4).npu()).cpu()
-    found = quantised_products(x).cpu().double().chunk(4)
+    found = quantized_products(x).cpu().double().chunk(4)
     tolerance = 2e-2 if dtype is torch.bfloat16 else 3e-3
     for name, one, right in zip(
         ("added", "as int8", "shifted", "by group"), found, (added, as_int8, shifted, by_group), strict=True
@@ -235,7 +237,7 @@ def check_experts(dtype: torch.dtype) -> None:
     torch.testing.assert_close(rows[: len(together)], together, rtol=0, atol=0)
     assert counts.tolist() == torch.tensor(wanted).cumsum(0).tolist()
     assert numbers.tolist() == torch.tensor(wanted).view(local, RANKS).sum(1).tolist()
-    check_quantised_experts(x, ids, together, numbers, counts)
+    check_quantized_experts(x, ids, together, numbers, counts)
     factors = torch.arange(RANK * local, (RANK + 1) * local).repeat_interleave(numbers.cpu()).to(dtype).npu() + 1
     rows[: len(together)] *= factors.view(-1, 1)
     again = torch_npu.npu_moe_distribute_dispatch_v2(x, ids, *place)
@@ -247,8 +249,9 @@ def check_experts(dtype: torch.dtype) -> None:
     torch.testing.assert_close(found, (parts.float() * scales.unsqueeze(-1)).sum(1).to(dtype))
 
 
-def check_quantised_experts(x: Tensor, ids: Tensor, together: Tensor, numbers: Tensor, counts: Tensor) -> None:
-    """What arrives is int8 by a scale for each row, after its expert's scales; what is not as documented is refused by name."""
+def check_quantized_experts(x: Tensor, ids: Tensor, together: Tensor, numbers: Tensor, counts: Tensor) -> None:
+    """What arrives is int8 by a scale for each row, after its expert's scales; what is not as documented is refused
+    by name."""
     place, local = (NAMES["world"], RANKS, RANK, EXPERTS), EXPERTS // RANKS
     smooth = torch.rand(EXPERTS, x.size(1), generator=torch.Generator().manual_seed(5)) + 0.5
     of_expert = torch.arange(RANK * local, (RANK + 1) * local).repeat_interleave(numbers.cpu())
@@ -283,7 +286,7 @@ def check(mode: str, function: Callable[[Tensor], Tensor], dtype: torch.dtype) -
     if mode == "eager":
         checks = {
             through_experts: check_experts,
-            quantised_products: check_quantised_products,
+            quantized_products: check_quantized_products,
             products_by_vector_cores: check_products_by_vector_cores,
         }
         checks.get(function, check_products)(dtype)
@@ -295,7 +298,7 @@ def check(mode: str, function: Callable[[Tensor], Tensor], dtype: torch.dtype) -
             x = (
                 data(
                     RANKS * 2,
-                    {products: 256, products_by_vector_cores: 256, quantised_products: 64, through_experts: 32}.get(
+                    {products: 256, products_by_vector_cores: 256, quantized_products: 64, through_experts: 32}.get(
                         function, 8
                     ),
                     dtype=dtype,
@@ -320,8 +323,8 @@ def main() -> None:
             (products, torch.bfloat16),
             (products_by_vector_cores, torch.float16),
             (products_by_vector_cores, torch.bfloat16),
-            (quantised_products, torch.float16),
-            (quantised_products, torch.bfloat16),
+            (quantized_products, torch.float16),
+            (quantized_products, torch.bfloat16),
             (through_experts, torch.float16),
             (through_experts, torch.bfloat16),
         ]

@@ -1,4 +1,5 @@
-"""Run by torchrun, with the package of tests/host/communication: kernels that communicate, eager, in GE graphs and in captured graphs."""
+"""Run by torchrun, with the package of tests/host/runtime/communication: kernels that communicate, eager, in GE
+graphs and in captured graphs."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
-from ranks import LACKS
+from lacks import LACKS
 from torch import Tensor, nn
 from torch.distributed import checkpoint
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
@@ -205,6 +205,12 @@ def gloo_divides() -> bool:
     return one.item() == 1
 
 
+#: Largest differences of programs that are not equal to the bit. A layer norm in bfloat16 keeps mean and rstd in
+#: float32 on a device, and the CPU rounds them to bfloat16: the gradients differ, and three steps of AdamW move by the
+#: learning rate.
+WITHIN = {"fsdp mixed precision": 1e-3}
+
+
 def main() -> None:
     """Run every program on both devices; a difference names its program and ends the process with 1."""
     dist.init_process_group("cpu:gloo,npu:hccl")
@@ -226,7 +232,7 @@ def main() -> None:
     for name, program in programs.items():
         try:
             expected, found = program("cpu"), program("npu")
-            torch.testing.assert_close(found, expected, rtol=0, atol=0)
+            torch.testing.assert_close(found, expected, rtol=0, atol=WITHIN.get(name, 0))
         except Exception:  # of any kind: it is reported with the program's name, and the other programs run
             wrong.append(f"rank {rank}: {name}: {traceback.format_exc()}")
     dist.barrier()

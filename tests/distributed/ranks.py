@@ -1,59 +1,30 @@
-"""Ranks as processes of this machine: under torchrun, or started without a launcher that would end the others.
+"""Ranks as processes of this machine: started without a launcher, or under torchrun.
 
-The port where they meet is kept from other programs of the machine from before they start: it takes them seconds to get there.
+The port where they meet is kept from other programs of the machine from before they start: it takes them seconds to get
+there.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import preloaded
+
 HERE = Path(__file__).parent
-
-#: Errors of an older PyTorch or TorchAir, as patterns, the first version without, and what it lacks.
-_LACKING = (
-    (
-        r"aten::_foreach_copy_: argument 'src' .* whose memory was freed",
-        (2, 10),
-        "TorchAir copies parameters into a captured graph that FSDP has not gathered",
-    ),
-    (
-        r"Split sizes dosen't match total dim 0 size",
-        (2, 10),
-        "TorchAir's converter of all_to_all_single takes no even split",
-    ),
-    (r"Operator aten\.\w+\.\w+ does not have a sharding strategy registered", (2, 8), "DTensor has no rule for cumsum"),
-    (
-        r"Attempted to flatten (sharded dimension|multiple dimensions)|Sharding propagation failed for Op\(op=aten\.view",
-        (2, 13),
-        "DTensor reshapes no tensor of which a later dimension is sharded",
-    ),
-    (r"Unknown keyword argument 'comm_mode' for operator", (2, 13), "products with communication have no comm_mode"),
-)
-
-
-def lacking(error: BaseException, version: str) -> str | None:
-    """What this torch_npu lacks, where that is why a case failed: said in the place of the error, and no failure."""
-    number = tuple(map(int, version.split(".")[:2]))
-    for pattern, since, what in _LACKING:
-        if number < since and re.search(pattern, str(error), re.DOTALL):
-            return f"{LACKS}{what}"
-    return None
-
-
-#: How a line of a rank begins that says what the version lacks.
-LACKS = "not with this version: "
 
 
 @contextmanager
 def reserved_port() -> Iterator[int]:
-    """A port of this machine that the system gives to nobody, while a server that reuses addresses, as PyTorch's store, can have it."""
+    """A port of this machine that the system gives to nobody, while a server that reuses addresses, as PyTorch's
+    store, can have it."""
     with socket.socket() as reserving:
         reserving.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         reserving.bind(("127.0.0.1", 0))
@@ -65,13 +36,8 @@ def environment(**more: str) -> dict[str, str]:
     return {**os.environ, **given, "HCCL_EXEC_TIMEOUT": "300", **more}
 
 
-def under_torchrun(
-    script: Path, ranks: int, *arguments: str, port: int | None = None
-) -> subprocess.CompletedProcess[str]:
-    """A script in ``ranks`` processes of torchrun, and what they print; at a port of its own, or at a given one."""
-    if port is None:
-        with reserved_port() as own:
-            return under_torchrun(script, ranks, *arguments, port=own)
+def under_torchrun(script: Path, ranks: int, *arguments: str, port: int) -> subprocess.CompletedProcess[str]:
+    """Run a script in ``ranks`` processes of torchrun that meet at a port."""
     command = [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={ranks}", "--master-addr=127.0.0.1"]
     command += [f"--master-port={port}", str(script), *arguments]
     return subprocess.run(command, check=False, env=environment(), capture_output=True, text=True)
@@ -79,20 +45,41 @@ def under_torchrun(
 
 @contextmanager
 def started(
-    program: str, ranks: int, of_rank: Callable[[int], Mapping[str, str]] = lambda rank: {}, **variables: str
-) -> Iterator[list[subprocess.Popen[str]]]:
-    """A program of failures.py; variables of all ranks, and of one. None of its processes outlives the block."""
+    script: Path,
+    ranks: int,
+    *arguments: str,
+    of_rank: Callable[[int], Mapping[str, str]] = lambda rank: {},
+    **variables: str,
+) -> Iterator[list[preloaded.Process]]:
+    """Start a script as ranks; variables of all ranks, and of one. None of its processes outlives the block."""
     with reserved_port() as port, ExitStack() as running:
-        shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(ranks), **variables}
+        shared = {
+            "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(ranks), "LOCAL_WORLD_SIZE": str(ranks),
+            **variables,
+        }  # fmt: skip
         processes = []
         for rank in range(ranks):
-            process = subprocess.Popen(
-                [sys.executable, str(HERE / "failures.py"), program],
+            process = preloaded.Process(
+                [sys.executable, str(script), *arguments],
                 env=environment(**{"RANK": str(rank), "LOCAL_RANK": str(rank), **shared, **of_rank(rank)}),
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                text=True,
             )
             processes.append(running.enter_context(process))
             running.callback(process.kill)
         yield processes
+
+
+def in_ranks(script: Path, ranks: int, *arguments: str) -> str:
+    """Run a script in ranks that all must end with status 0, and return what they print; one that fails ends the others."""
+    with started(script, ranks, *arguments) as processes, ThreadPoolExecutor(ranks) as pool:
+        outputs = [pool.submit(process.communicate) for process in processes]
+        while any(process.poll() is None for process in processes):
+            if any(process.poll() for process in processes):
+                time.sleep(5)  # in which the others tell why they end
+                for process in processes:
+                    process.kill()
+            time.sleep(0.02)
+        said = "".join(output.result()[0] for output in outputs)
+        assert [process.wait() for process in processes] == [0] * ranks, said
+    return said

@@ -17,11 +17,13 @@ import ascend_graph
 
 FLOAT = "TensorType({DT_FLOAT})"
 HEADER = f"""
-REG_OP(ShardNorm).INPUT(x, {FLOAT}).INPUT(gamma, {FLOAT}).OUTPUT(y, {FLOAT}).OUTPUT(scale, {FLOAT}).OP_END_FACTORY_REG(ShardNorm)
+REG_OP(ShardNorm).INPUT(x, {FLOAT}).INPUT(gamma, {FLOAT}).OUTPUT(y, {FLOAT}).OUTPUT(scale, {FLOAT})
+    .OP_END_FACTORY_REG(ShardNorm)
 REG_OP(ShardMatMul).INPUT(a, {FLOAT}).INPUT(b, {FLOAT}).OUTPUT(y, {FLOAT}).OP_END_FACTORY_REG(ShardMatMul)
 REG_OP(ShardSoftmax).INPUT(x, {FLOAT}).OUTPUT(y, {FLOAT}).REQUIRED_ATTR(dim, Int).OP_END_FACTORY_REG(ShardSoftmax)
 REG_OP(ShardSum).INPUT(x, {FLOAT}).OUTPUT(y, {FLOAT}).REQUIRED_ATTR(dims, ListInt).OP_END_FACTORY_REG(ShardSum)
-REG_OP(ShardNormGrad).INPUT(dy, {FLOAT}).INPUT(x, {FLOAT}).OUTPUT(dx, {FLOAT}).OUTPUT(dgamma, {FLOAT}).OP_END_FACTORY_REG(ShardNormGrad)
+REG_OP(ShardNormGrad).INPUT(dy, {FLOAT}).INPUT(x, {FLOAT}).OUTPUT(dx, {FLOAT}).OUTPUT(dgamma, {FLOAT})
+    .OP_END_FACTORY_REG(ShardNormGrad)
 REG_OP(ShardAdd).INPUT(x, {FLOAT}).INPUT(y, {FLOAT}).OUTPUT(z, {FLOAT}).OP_END_FACTORY_REG(ShardAdd)
 """
 
@@ -32,12 +34,12 @@ def norm(x: Tensor, gamma: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def norm_grad(dy: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-    """A gradient of a norm: rows by themselves, beside the sum over them."""
+    """A gradient of a norm: rows by themselves, next to the sum over them."""
     return dy * x.norm(dim=-1, keepdim=True), (dy * x).reshape(-1, x.size(-1)).sum(0)
 
 
 def register() -> torch.library.Library:
-    """Operators of each kind: groups beside a dimension, reduced dimensions, an axis by an attr, what broadcasts."""
+    """Operators of each kind: groups next to a dimension, reduced dimensions, an axis by an attr, what broadcasts."""
     ascend_graph.load_prototypes(HEADER)
     library = torch.library.Library("sharded", "DEF")
 

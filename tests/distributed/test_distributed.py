@@ -12,23 +12,19 @@ from typing import Any
 
 import pytest
 import torch_npu
-from ranks import HERE, LACKS, environment, started, under_torchrun
+from lacks import LACKS
+from ranks import HERE, environment, in_ranks, reserved_port, started, under_torchrun
 
-#: How a rank ends that is told of another's failure: by the error of its own call, or by torch_npu's watchdog, if that is first.
+#: How a rank ends that is told of another's failure: by the error of its own call, or by torch_npu's watchdog, if that
+#: is first.
 REPORTED = {3, -6}
 #: Seconds within which who is told ends, however busy the machine is: below all limits of waiting (120 and more).
 SOON = 60
 
 
-def run_under_torchrun(script: str, ranks: int, *arguments: str) -> str:
-    done = under_torchrun(HERE / script, ranks, *arguments)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
 def check_ranks(script: str, ranks: int, said: str, *arguments: str) -> None:
     """Each rank says that all is equal; what a version lacks is named when the rest was compared."""
-    output = run_under_torchrun(script, ranks, *arguments)
+    output = in_ranks(HERE / script, ranks, *arguments)
     assert output.count(said) == ranks, output
     if lacks := {line.partition(LACKS)[2] for line in output.splitlines() if LACKS in line}:
         pytest.skip(f"torch_npu {torch_npu.__version__}: {'; '.join(sorted(lacks))}")
@@ -36,7 +32,7 @@ def check_ranks(script: str, ranks: int, said: str, *arguments: str) -> None:
 
 def run_ranks(program: str, ranks: int, **given: Any) -> tuple[list[int], list[str], float]:
     """Exit codes and outputs of a program of failures.py, and the seconds from the first end of a rank to the last."""
-    with started(program, ranks, **given) as processes:
+    with started(HERE / "failures.py", ranks, program, **given) as processes:
         ends: dict[int, float] = {}
         while len(ends) < len(processes):
             ends |= {i: time.monotonic() for i, p in enumerate(processes) if i not in ends and p.poll() is not None}
@@ -47,6 +43,13 @@ def run_ranks(program: str, ranks: int, **given: Any) -> tuple[list[int], list[s
 
 def test_collectives_are_those_of_gloo() -> None:
     check_ranks("collectives.py", 4, "cases are equal")
+
+
+@pytest.mark.slow
+def test_torchrun_starts_ranks() -> None:
+    with reserved_port() as port:
+        done = under_torchrun(HERE / "collectives.py", 4, port=port)
+    assert (done.returncode, done.stdout.count("cases are equal")) == (0, 4), done.stdout + done.stderr
 
 
 def test_parallel_programs_are_those_of_gloo() -> None:
@@ -76,7 +79,8 @@ def test_a_rank_that_is_killed_is_named_by_all_others() -> None:
     assert seconds < SOON
     assert "rank 0 of 3: HcclBroadcast failed: " in outputs[0], outputs[0]
     assert "rank 1 of 3: HcclAllReduce failed: " in outputs[1], outputs[1]
-    # Where the machine is busy a connection may be seen to end well before its process is, and one that is told late finds two ended.
+    # Where the machine is busy a connection may be seen to end well before its process is, and one that is told late
+    # finds two ended.
     assert re.search(r"failed: (rank [01] \(process \d+\), )?rank 2 \(process \d+\) ", "".join(outputs)), outputs
 
 
@@ -129,7 +133,8 @@ def test_more_ranks_than_devices_are_refused() -> None:
 
 
 def test_a_port_in_use_is_said() -> None:
-    """Where ranks meet is PyTorch's own store. Rank 0 cannot open it; others would wait for an answer, and torchrun ends them."""
+    """Where ranks meet is PyTorch's own store. Rank 0 cannot open it; others would wait for an answer, and torchrun
+    ends them."""
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -139,7 +144,7 @@ def test_a_port_in_use_is_said() -> None:
 
 
 def test_two_jobs_at_once_do_not_meet() -> None:
-    with started("meeting", 2) as two, started("meeting", 3) as three:
+    with started(HERE / "failures.py", 2, "meeting") as two, started(HERE / "failures.py", 3, "meeting") as three:
         for job in (two, three):
             outputs = [process.communicate()[0] for process in job]
             assert [process.returncode for process in job] == [0] * len(job), outputs

@@ -1,4 +1,5 @@
-"""Operators as their users have them, and what they declare of their dimensions: refused where it is not true, mapped, sharded, counted."""
+"""Operators as their users have them, and what they declare of their dimensions: refused where it is not true,
+mapped, sharded, counted."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from ascend_graph.registration.batching import VmapLoopWarning
-from ascend_graph.registration.loops import BatchError
+from ascend_graph.registration.independent_dims import BatchError
 
 from . import everyday
 

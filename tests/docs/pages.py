@@ -1,6 +1,7 @@
 """A page of the documentation as a program: the files that it shows, the commands of its shell blocks, what they print.
 
-A fenced block with ``title="name"`` is a file, one in ``sh`` is run, one in ``text`` right behind it is what it prints; ``...``
+A fenced block with ``title="name"`` is a file, one in ``sh`` is run, one in ``text`` right behind it is what it prints;
+``...``
 there stands for anything. All commands of a page run in one shell, in order, in a directory that is empty at first.
 """
 
@@ -43,7 +44,8 @@ def blocks(page: Path) -> list[Block]:
 
 
 def environment(packages: Path) -> dict[str, str]:
-    """What a user's shell has once a page's requirements are installed: no host runtime, and pip installs into ``packages``."""
+    """What a user's shell has once a page's requirements are installed: no host runtime, and pip installs into
+    ``packages``."""
     ours = (
         "PYTEST",
         "COV_",

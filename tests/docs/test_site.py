@@ -1,4 +1,5 @@
-"""The site: it builds without a warning, its links and anchors lead somewhere, it loads nothing from elsewhere; in a browser where one is."""
+"""The site: it builds without a warning, its links and anchors lead somewhere, it loads nothing from elsewhere; in a
+browser where one is."""
 
 from __future__ import annotations
 
@@ -55,8 +56,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = tmp_path_factory.mktemp("site")
     build = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", target],
-        cwd=DOCS.parent, capture_output=True, text=True, check=False, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
-    )  # fmt: skip
+        cwd=DOCS.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+    )
     assert build.returncode == 0, build.stdout + build.stderr
     return target
 
@@ -75,7 +80,7 @@ def test_links_lead_somewhere_and_nothing_is_loaded_from_elsewhere(site: Path) -
             if to.is_dir():
                 to /= "index.html"
             if not to.is_file():
-                wrong.append(f"{path.relative_to(site)}: {link} is no file")
+                wrong.append(f"{path.relative_to(site)}: {link} is not a file")
             elif url.fragment and to in pages and unquote(url.fragment) not in pages[to].anchors:
                 wrong.append(f"{path.relative_to(site)}: {link} has no such anchor")
     assert not wrong, "\n".join(wrong)
@@ -113,11 +118,20 @@ def test_pages_open_in_a_browser(site: Path, tmp_path: Path) -> None:
         for name in ("index.html", "tutorial.html", "reference/registration.html", "zh/routes.html"):
             result = subprocess.run(
                 [
-                    browser, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--virtual-time-budget=5000",
-                    f"--user-data-dir={tmp_path}", "--dump-dom", f"http://127.0.0.1:{server.server_address[1]}/{name}",
+                    browser,
+                    "--headless",
+                    "--no-sandbox",
+                    "--disable-gpu",
+                    "--enable-logging=stderr",
+                    "--virtual-time-budget=5000",
+                    f"--user-data-dir={tmp_path}",
+                    "--dump-dom",
+                    f"http://127.0.0.1:{server.server_address[1]}/{name}",
                 ],
-                capture_output=True, text=True, check=True,
-            )  # fmt: skip
+                capture_output=True,
+                text=True,
+                check=True,
+            )
             assert 'class="js' in result.stdout, "the theme's script did not run"
             assert "Uncaught" not in result.stderr, result.stderr
     finally:

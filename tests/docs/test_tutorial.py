@@ -27,7 +27,8 @@ def test_a_page_does_what_it_says(page: Path, variables: dict[str, str], tmp_pat
 def test_a_page_that_is_wrong_is_found_out(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
-        '```python title="a/b.py"\nprint(6 * 7)\n```\nRun it:\n```sh\nexport N=1\npython3 a/b.py\n```\n```text\n4...\n```\n'
+        '```python title="a/b.py"\nprint(6 * 7)\n```\nRun it:\n```sh\nexport N=1\npython3 a/b.py\n```\n```text\n4...\n'
+        "```\n"
         "```sh\necho $N; false\n```\n```text\n2\n```\n"
     )
     variables = {"PATH": "/usr/bin:/bin"}

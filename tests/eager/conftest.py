@@ -12,14 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 import torch_npu  # noqa: F401 - before a package is selected, which torch_npu itself would not see then
-from ascend_graph.codegen.eager_project import generate_project
+from ascend_graph.codegen.eager_library.project import generate_project
 
+import ascend_graph
 from ascend_graph import registered_ops
 from ascend_graph.compilation import torch_library
 from ascend_graph.eager import EagerOperator, define_operator
 from ascend_graph.eager.library import sanitized
-from ascend_graph.host.package import build_operator_package
+from ascend_graph.host import build_operator_package
 from ascend_graph.prototypes import parse_text
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -98,3 +100,36 @@ def library(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         for registered in registered_ops():
             if registered.overload.namespace == "generated_ops":
                 registered.unregister()
+
+
+Operators = Callable[[str], Any]
+NAMES = {
+    "Blend": "blend",
+    "Parts": "parts",
+    "Square": "square",
+    "SquareGrad": "square_grad",
+    "AddTo": "add_to",
+    "Twice": "twice",
+}
+
+
+@pytest.fixture(scope="module")
+def made_without_cpp(package: Path) -> Iterator[dict[str, Any]]:
+    """The operators with gradients, and some without, registered from their prototypes."""
+    ascend_graph.load_prototypes(PROTOTYPES)
+    # A gradient before what it is the gradient of.
+    order = ("BlendGrad", "PartsGrad", "SquareGradGrad", "SquareGrad", "Blend", "Parts", "Square", "AddTo", "Twice")
+    registered = [ascend_graph.register_op(name, shape=SHAPES[name], backward=GRADIENTS.get(name)) for name in order]
+    yield {op.op_type: op.overload for op in registered}
+    for op in registered:
+        op.unregister()
+
+
+@pytest.fixture(params=["prototype", "generated"])
+def operators(request: pytest.FixtureRequest) -> Operators:
+    """``operators(op_type)``: the overload, made without C++ and by a generated library."""
+    if request.param == "prototype":
+        made = request.getfixturevalue("made_without_cpp")
+        return lambda op_type: made[op_type]
+    request.getfixturevalue("library")
+    return lambda op_type: getattr(torch.ops.generated_ops, NAMES[op_type]).default

@@ -55,23 +55,28 @@ REG_OP(Probe).INPUT(x, {ANY}).INPUT(w, {ANY}).OPTIONAL_INPUT(b, {ANY}).OUTPUT(y,
 REG_OP(AddCustomGrad).INPUT(dz, {ANY}).OUTPUT(dx, {ANY}).OUTPUT(dy, {ANY}).OP_END_FACTORY_REG(AddCustomGrad)
 REG_OP(Square).INPUT(x, {ANY}).OPTIONAL_INPUT(b, {ANY}).OUTPUT(y, {ANY}).OUTPUT(index, {ANY})
     .ATTR(scale, Float, 1.0).OP_END_FACTORY_REG(Square)
-REG_OP(SquareGrad).INPUT(x, {ANY}).INPUT(grad_y, {ANY}).OUTPUT(dx, {ANY}).ATTR(scale, Float, 1.0).OP_END_FACTORY_REG(SquareGrad)
+REG_OP(SquareGrad).INPUT(x, {ANY}).INPUT(grad_y, {ANY}).OUTPUT(dx, {ANY}).ATTR(scale, Float, 1.0)
+    .OP_END_FACTORY_REG(SquareGrad)
 REG_OP(SquareGradGrad).INPUT(x, {ANY}).INPUT(grad_y, {ANY}).INPUT(grad_dx, {ANY}).OUTPUT(grad_x, {ANY})
     .OUTPUT(grad_grad_y, {ANY}).ATTR(scale, Float, 1.0).OP_END_FACTORY_REG(SquareGradGrad)
 REG_OP(Maybe).INPUT(x, {ANY}).OUTPUT(y, {ANY}).OUTPUT(z, {ANY}).ATTR(with_z, Bool, true).OP_END_FACTORY_REG(Maybe)
 REG_OP(CastTo).INPUT(x, {ANY}).OUTPUT(y, {ANY}).ATTR(dst_type, Int, 2).OP_END_FACTORY_REG(CastTo)
 REG_OP(AddTo).INPUT(w, {FLOAT}).INPUT(x, {FLOAT}).OUTPUT(w, {FLOAT}).OP_END_FACTORY_REG(AddTo)
-REG_OP(Put).INPUT(cache, {FLOAT}).INPUT(update, {FLOAT}).INPUT(slots, TensorType({{DT_INT32, DT_INT64}})).OUTPUT(cache, {FLOAT})
+REG_OP(Put).INPUT(cache, {FLOAT}).INPUT(update, {FLOAT}).INPUT(slots, TensorType({{DT_INT32, DT_INT64}}))
+    .OUTPUT(cache, {FLOAT})
     .OP_END_FACTORY_REG(Put)
 REG_OP(Twice).INPUT(x, {FLOAT}).OUTPUT(y, {FLOAT}).OP_END_FACTORY_REG(Twice)
-REG_OP(Blend).INPUT(x, {DOUBLE}).INPUT(w, {DOUBLE}).OPTIONAL_INPUT(b, {DOUBLE}).OUTPUT(out, {DOUBLE}).OUTPUT(aux, {DOUBLE})
+REG_OP(Blend).INPUT(x, {DOUBLE}).INPUT(w, {DOUBLE}).OPTIONAL_INPUT(b, {DOUBLE}).OUTPUT(out, {DOUBLE})
+    .OUTPUT(aux, {DOUBLE})
     .ATTR(eps, Float, 0.5).OP_END_FACTORY_REG(Blend)
 REG_OP(BlendGrad).INPUT(grad_out, {DOUBLE}).INPUT(grad_aux, {DOUBLE}).INPUT(x, {DOUBLE}).INPUT(w, {DOUBLE})
     .OUTPUT(dx, {DOUBLE}).OUTPUT(dw, {DOUBLE}).ATTR(epsilon, Float, 1.0).OP_END_FACTORY_REG(BlendGrad)
-REG_OP(Parts).INPUT(x, {DOUBLE}).OPTIONAL_INPUT(b, {DOUBLE}).OUTPUT(z, {DOUBLE}).OUTPUT(y, {DOUBLE}).ATTR(with_z, Bool, true)
+REG_OP(Parts).INPUT(x, {DOUBLE}).OPTIONAL_INPUT(b, {DOUBLE}).OUTPUT(z, {DOUBLE}).OUTPUT(y, {DOUBLE})
+    .ATTR(with_z, Bool, true)
     .OP_END_FACTORY_REG(Parts)
 REG_OP(PartsGrad).INPUT(x, {DOUBLE}).OPTIONAL_INPUT(b, {DOUBLE}).OPTIONAL_INPUT(z, {DOUBLE}).INPUT(y, {DOUBLE})
-    .OPTIONAL_INPUT(grad_z, {DOUBLE}).INPUT(grad_y, {DOUBLE}).OUTPUT(dx, {DOUBLE}).OUTPUT(db, {DOUBLE}).OP_END_FACTORY_REG(PartsGrad)
+    .OPTIONAL_INPUT(grad_z, {DOUBLE}).INPUT(grad_y, {DOUBLE}).OUTPUT(dx, {DOUBLE}).OUTPUT(db, {DOUBLE})
+    .OP_END_FACTORY_REG(PartsGrad)
 REG_OP(Nowhere).INPUT(x, {ANY}).OUTPUT(y, {ANY}).OP_END_FACTORY_REG(Nowhere)
 """
 
@@ -80,8 +85,11 @@ SHAPES = {
     "Recorder": "x0[*s] -> y0[*s], y1[*s]: int64, ys[i < b][i + 1] where b = 2 if b1 else 3",
     "AddCustom": "x[*s], y[*s] -> z[*s]",
     "Gather1": "x[n], xs[i][n] -> y[n]",
-    "Probe": "x[..., m, k], w[k, q], b[q] -> y[..., m, q]: dtype, z[m * 2 + n, (ceildiv(q, 2) if flag else q // 2)]: promote(x, w) "
-    "where m > 0",
+    "Probe": (
+        "x[..., m, k], w[k, q], b[q] -> y[..., m, q]: dtype, z[m * 2 + n, (ceildiv(q, 2) if flag else q // 2)]: "
+        "promote(x, w) "
+        "where m > 0"
+    ),
     "CastTo": "x[*s] -> y[*s]: dst_type",
     "Maybe": "x[*s] -> y[*s], z[*s] if with_z else None",
     "Square": "x[*s], b[*s] -> y[*s], index[*s]: int64",
@@ -136,7 +144,8 @@ static std::string text(std::string_view v) {
     return all + "]";
 }
 static std::string text(const host_kernels::Tensor& t) {
-    const host_kernels::Span<int64_t> sizes{t.sizes, static_cast<size_t>(t.rank)}, strides{t.strides, static_cast<size_t>(t.rank)};
+    const host_kernels::Span<int64_t> sizes{t.sizes, static_cast<size_t>(t.rank)},
+        strides{t.strides, static_cast<size_t>(t.rank)};
     return "[" + std::to_string(t.dtype) + "," + bits(t.data) + "," + text(sizes) + "," + text(strides) + "]";
 }
 static std::string text(const host_kernels::Tensor* t) { return t == nullptr ? "null" : text(*t); }
@@ -204,7 +213,9 @@ void host_kernels::BlendGrad(const BlendGradArgs& a) {
 }
 void host_kernels::Parts(const PartsArgs& a) {
     for (int64_t i = 0; i < a.z.numel(); ++i) real(a.z, i) = 5 * real(a.x, i);
-    for (int64_t i = 0; i < a.x.numel(); ++i) real(a.y, i) = 2 * real(a.x, i) + (a.b == nullptr ? 0 : 7 * real(*a.b, i));
+    for (int64_t i = 0; i < a.x.numel(); ++i) {
+        real(a.y, i) = 2 * real(a.x, i) + (a.b == nullptr ? 0 : 7 * real(*a.b, i));
+    }
 }
 // Only right if every tensor is the one it is called.
 void host_kernels::PartsGrad(const PartsGradArgs& a) {

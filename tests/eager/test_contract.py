@@ -149,7 +149,7 @@ def test_writes_in_graphs(operators: Operators, compiler: str) -> None:
     assert w.tolist() == [2, 2]
     with pytest.raises(Exception, match="a leaf Variable that requires grad is being used in an in-place operation"):
         function(ones(2).requires_grad_(), ones(2))
-    result = function(ones(2), ones(2).requires_grad_())  # forward alone is no error
+    result = function(ones(2), ones(2).requires_grad_())  # forward alone is not an error
     assert result.tolist() == [4, 4]
     with pytest.raises(Exception, match=r"::add_to writes w in place and has no gradient.*backward="):
         result.sum().backward()
@@ -181,7 +181,7 @@ def test_differentiating_a_graph_with_an_operator_without_a_gradient(operators: 
     twice = operators("Twice")
     function = compiled(lambda x: twice(x) * 2, compiler)
     result = function(ones(2).requires_grad_())
-    assert result.tolist() == [4, 4], "forward alone is no error"
+    assert result.tolist() == [4, 4], "forward alone is not an error"
     with pytest.raises(Exception, match=r"::twice has no gradient, but one is asked for: give it one with backward="):
         result.sum().backward()
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import torch
-from ascend_graph.codegen.eager_project import generate_project, op_plugin_entries
+from ascend_graph.codegen.eager_library.project import generate_project, op_plugin_entries
 
 import ascend_graph
 from ascend_graph import load_prototypes, register_op
@@ -22,7 +22,7 @@ from ascend_graph.aclnn import parse_text as parse_functions
 from ascend_graph.aclnn import process_catalog as aclnn_catalog
 from ascend_graph.binding import BindingError
 from ascend_graph.compilation import torch_library
-from ascend_graph.eager import EagerArgumentError, MissingFunctionError, define_operator
+from ascend_graph.eager import EagerArgumentError, EagerError, MissingFunctionError, define_operator
 from ascend_graph.prototypes import OpPrototype, parse_text
 from ascend_graph.prototypes import process_catalog as prototype_catalog
 
@@ -33,33 +33,41 @@ sys.path.pop(0)
 
 FLOAT = "TensorType({DT_FLOAT})"
 PROTOTYPES = f"""
-REG_OP(DcMixed).INPUT(x, {FLOAT}).OPTIONAL_INPUT(sizes, TensorType({{DT_INT64}})).OUTPUT(y, {FLOAT}).OUTPUT(count, TensorType({{DT_INT64}}))
+REG_OP(DcMixed).INPUT(x, {FLOAT}).OPTIONAL_INPUT(sizes, TensorType({{DT_INT64}})).OUTPUT(y, {FLOAT})
+    .OUTPUT(count, TensorType({{DT_INT64}}))
     .ATTR(alpha, Float, 0.5).ATTR(small, Int, 1).ATTR(narrow, Float, 0.25).ATTR(flag, Bool, true).ATTR(kind, Int, 1)
     .OP_END_FACTORY_REG(DcMixed)
-REG_OP(DcAdd).INPUT(x1, {FLOAT}).INPUT(x2, {FLOAT}).OUTPUT(y, {FLOAT}).ATTR(exact, Bool, false).OP_END_FACTORY_REG(DcAdd)
-REG_OP(DcNumbers).INPUT(x, {FLOAT}).INPUT(weight, TensorType({{DT_FLOAT, DT_INT32, DT_COMPLEX64}})).OPTIONAL_INPUT(shift, {FLOAT})
+REG_OP(DcAdd).INPUT(x1, {FLOAT}).INPUT(x2, {FLOAT}).OUTPUT(y, {FLOAT}).ATTR(exact, Bool, false)
+    .OP_END_FACTORY_REG(DcAdd)
+REG_OP(DcNumbers).INPUT(x, {FLOAT}).INPUT(weight, TensorType({{DT_FLOAT, DT_INT32, DT_COMPLEX64}}))
+    .OPTIONAL_INPUT(shift, {FLOAT})
     .INPUT(scalars, {FLOAT}).OUTPUT(y, {FLOAT}).OP_END_FACTORY_REG(DcNumbers)
 REG_OP(DcMany).INPUT(x, {FLOAT}).OUTPUT(y, {FLOAT}){"".join(f".ATTR(f{n}, Float, 0)" for n in range(12))}
     {"".join(f".ATTR(i{n}, Int, 0)" for n in range(9))}.OP_END_FACTORY_REG(DcMany)
 REG_OP(DcLists).INPUT(x, {FLOAT}).INPUT(sizes, TensorType({{DT_INT64}})).OPTIONAL_INPUT(factors, {FLOAT})
     .OUTPUT(y, {FLOAT}).OUTPUT(small, TensorType({{DT_UINT8}})).OUTPUT(flag, TensorType({{DT_BOOL}}))
-    .OUTPUT(mean, {FLOAT}).ATTR(weights, ListFloat, {{0.5, 2}}).REQUIRED_ATTR(counts, ListInt).ATTR(masks, ListBool, {{}})
+    .OUTPUT(mean, {FLOAT}).ATTR(weights, ListFloat, {{0.5, 2}}).REQUIRED_ATTR(counts, ListInt)
+    .ATTR(masks, ListBool, {{}})
     .ATTR(unused, ListInt, {{1, 2}}).OP_END_FACTORY_REG(DcLists)
 """
 _FLOATS = ", ".join(f"{'float' if n % 2 else 'double'} f{n}, int{8 if n % 3 else 32}_t i{n}" for n in range(9))
 NULLABLE = """
 int aclnnDcNullGetWorkspaceSize(const aclTensor *x, const aclScalar *alpha, const aclScalar *upperOptional,
-    const aclIntArray *sizesOptional, const aclFloatArray *stepsOptional, const aclBoolArray *masksOptional, char *wayOptional,
+    const aclIntArray *sizesOptional, const aclFloatArray *stepsOptional, const aclBoolArray *masksOptional,
+    char *wayOptional,
     const aclScalarList *factors, aclTensor *out, TAIL
 """
 FUNCTIONS = f"""
 int aclnnDcMixedGetWorkspaceSize(int8_t small, const aclScalar *alpha, const aclIntArray *sizesOptional, float narrow,
     const aclTensor *x, aclDataType kind, aclTensor *yOut, bool flag, int64_t *count, TAIL
-int aclnnDcAddV2GetWorkspaceSize(const aclTensor *self, const aclTensor *other, const aclScalar *alpha, aclTensor *out, TAIL
+int aclnnDcAddV2GetWorkspaceSize(const aclTensor *self, const aclTensor *other, const aclScalar *alpha, aclTensor *out,
+    TAIL
 int aclnnDcListsGetWorkspaceSize(const aclTensor *x, const aclScalarList *weights, const aclIntArray *sizes,
-    const aclFloatArray *factorsOptional, const aclScalarList *counts, const aclScalarList *masks, const aclScalarList *fixed,
+    const aclFloatArray *factorsOptional, const aclScalarList *counts, const aclScalarList *masks,
+    const aclScalarList *fixed,
     uint8_t *small, bool *flag, float *mean, int64_t *ignored, aclTensor *yOut, TAIL
-int aclnnDcNumbersGetWorkspaceSize(const aclTensor *x, const aclScalar *weight, const aclScalar *shift, const aclScalarList *scalars,
+int aclnnDcNumbersGetWorkspaceSize(const aclTensor *x, const aclScalar *weight, const aclScalar *shift,
+    const aclScalarList *scalars,
     aclTensor *out, TAIL
 int aclnnSwiGluGetWorkspaceSize(const aclTensor *x, int64_t dim, aclTensor *out, TAIL
 int aclnnDcManyGetWorkspaceSize({_FLOATS}, float f9, double f10, float f11, const aclTensor *x, aclTensor *out, TAIL
@@ -77,7 +85,7 @@ def prototype(name: str) -> OpPrototype:
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Any:
     directory = tmp_path_factory.mktemp("recording") / "opp"
-    return recorder.Recorder(directory, parse_functions(FUNCTIONS).functions)
+    return recorder.RecordingPackage(directory, parse_functions(FUNCTIONS).functions)
 
 
 @pytest.fixture(autouse=True)
@@ -184,7 +192,8 @@ def test_inputs_that_the_function_takes_as_numbers(recording: Any) -> None:
 
 def test_an_array_that_the_function_makes_is_refused() -> None:
     ascend_graph.load_aclnn(
-        "int aclnnDcMakesGetWorkspaceSize(const aclTensor *x1, aclIntArray **shape, aclTensor *out, uint64_t *s, aclOpExecutor **e);"
+        "int aclnnDcMakesGetWorkspaceSize(const aclTensor *x1, aclIntArray **shape, aclTensor *out, uint64_t *s, "
+        "aclOpExecutor **e);"
     )
     with pytest.raises(
         BindingError, match=r"aclIntArray \*\*shape is an array that the function makes, and no function of"
@@ -261,8 +270,12 @@ def test_a_library_without_what_its_header_declares(recording: Any, tmp_path: Pa
     header.write_text(FUNCTIONS.replace("DcAddV2", "DcMissing"))
     ascend_graph.load_aclnn(header)
     operator = define_operator(
-        prototype("DcAdd"), "x1[*s], x2[*s] -> y[*s]", namespace="declared_calls", aclnn="aclnnDcMissing", aclnn_arguments={"alpha": 1, "exact": None}
-    )  # fmt: skip
+        prototype("DcAdd"),
+        "x1[*s], x2[*s] -> y[*s]",
+        namespace="declared_calls",
+        aclnn="aclnnDcMissing",
+        aclnn_arguments={"alpha": 1, "exact": None},
+    )
     try:
         x = torch.ones(2).npu()
         with pytest.raises(MissingFunctionError, match=rf"aclnnDcMissing is declared at {header}:4"):
@@ -283,7 +296,7 @@ def test_a_function_of_cann_without_a_header_is_refused_when_it_is_found(
         x = torch.ones(2).npu()
         with pytest.raises(MissingFunctionError):
             operator.overload(x, x)
-        package = recorder.Recorder(tmp_path / "late", [function])
+        package = recorder.RecordingPackage(tmp_path / "late", [function])
         monkeypatch.setenv("ASCEND_CUSTOM_OPP_PATH", str(package.directory))
         with pytest.raises(BindingError, match=r"DcLate ↔ aclnnDcLate: nothing says what const aclScalar \*alpha is"):
             operator.overload(x, x)
@@ -297,7 +310,7 @@ def test_random_pairs_are_bound_rightly_or_refused(monkeypatch: pytest.MonkeyPat
     new = 0 if "CI" in os.environ else random.SystemRandom().randrange(2**32)
     seed = int(os.environ.get("ASCEND_GRAPH_TEST_SEED", new))
     pairs = [calls.random_pair(random.Random(seed + n), n) for n in range(40)]
-    package = recorder.Recorder(tmp_path / "opp", [function for _, function, _ in pairs])
+    package = recorder.RecordingPackage(tmp_path / "opp", [function for _, function, _ in pairs])
     monkeypatch.setenv("ASCEND_CUSTOM_OPP_PATH", str(package.directory))
     verdicts = [calls.check(package, *pair[:2], truth=pair[2]) for pair in pairs]
     assert [(verdict.text, seed) for verdict in verdicts if verdict.kind == "wrong"] == []
@@ -308,8 +321,10 @@ GENERATED = f"""
 {PROTOTYPES[PROTOTYPES.index("REG_OP(DcNumbers)") : PROTOTYPES.index("REG_OP(DcMany)")]}
 REG_OP(DcMany).INPUT(x, {FLOAT}).OUTPUT(y, {FLOAT}){"".join(f".ATTR(f{n}, Float, 0)" for n in range(12))}
     {"".join(f".ATTR(i{n}, Int, 0)" for n in range(9))}.OP_END_FACTORY_REG(DcMany)
-REG_OP(DcAdd).INPUT(x1, {FLOAT}).INPUT(x2, {FLOAT}).OUTPUT(y, {FLOAT}).ATTR(exact, Bool, false).OP_END_FACTORY_REG(DcAdd)
-REG_OP(DcMixed).INPUT(x, {FLOAT}).OPTIONAL_INPUT(sizes, TensorType({{DT_INT64}})).OUTPUT(y, {FLOAT}).OUTPUT(count, TensorType({{DT_INT64}}))
+REG_OP(DcAdd).INPUT(x1, {FLOAT}).INPUT(x2, {FLOAT}).OUTPUT(y, {FLOAT}).ATTR(exact, Bool, false)
+    .OP_END_FACTORY_REG(DcAdd)
+REG_OP(DcMixed).INPUT(x, {FLOAT}).OPTIONAL_INPUT(sizes, TensorType({{DT_INT64}})).OUTPUT(y, {FLOAT})
+    .OUTPUT(count, TensorType({{DT_INT64}}))
     .ATTR(alpha, Float, 0.5).ATTR(small, Int, 1).ATTR(narrow, Float, 0.25).ATTR(flag, Bool, true).ATTR(kind, Int, 1)
     .OP_END_FACTORY_REG(DcMixed)
 {PROTOTYPES[PROTOTYPES.index("REG_OP(DcLists)") :]}
@@ -337,14 +352,18 @@ def test_generated_libraries_call_by_the_same_plan(recording: Any, tmp_path: Pat
     assert "// aclnnDcMany: declared in aclnn_dc_many.h." in written
     mixed_ini = "[DcMixed]\nshape = x[*s] -> y[*s], count[]: int64\n"
     (project_directory / "dc_generated/operators.ini").write_text(
-        SETTLED
-        + mixed_ini
-        + "[DcMany]\nshape = x[*s] -> y[*s]\n[DcNumbers]\nshape = x[*s] -> y[*s]\n[aclnnDcNull]\nshape = x[*s] -> out[*s]\n"
+        SETTLED + mixed_ini + "[DcMany]\nshape = x[*s] -> y[*s]\n[DcNumbers]\nshape = x[*s] -> y[*s]\n[aclnnDcNull]\n"
+        "shape = x[*s] -> out[*s]\n"
     )
     project = generate_project(project_directory, bindings="both")
     assert set(project.operators) == {"DcMany", "DcAdd", "DcMixed", "DcNumbers", "DcLists", "aclnnDcNull"}
     sources = project_directory / "csrc/generated"
-    library = torch_library("_dc_generated", sorted(sources.glob("*.cpp")), headers=sorted(sources.rglob("*.h")), include_directories=[sources])  # fmt: skip
+    library = torch_library(
+        "_dc_generated",
+        sorted(sources.glob("*.cpp")),
+        headers=sorted(sources.rglob("*.h")),
+        include_directories=[sources],
+    )
     torch.ops.load_library(library.build())
     add, many = torch.ops.dc_generated.dc_add, torch.ops.dc_generated.dc_many
     x = torch.ones(2).npu()
@@ -385,8 +404,116 @@ def check_nulls(recording: Any, call: Any) -> None:
 
 def test_op_plugin_entries_name_the_parameters_where_the_order_differs(tmp_path: Path) -> None:
     text = f"REG_OP(DcSwap).INPUT(x, {FLOAT}).OUTPUT(y, {FLOAT}).ATTR(n, Int, 1).OP_END_FACTORY_REG(DcSwap)"
-    ascend_graph.load_aclnn("int aclnnDcSwapGetWorkspaceSize(int64_t n, const aclTensor *x, aclTensor *out, uint64_t *s, aclOpExecutor **e);")  # fmt: skip
+    ascend_graph.load_aclnn(
+        "int aclnnDcSwapGetWorkspaceSize(int64_t n, const aclTensor *x, aclTensor *out, uint64_t *s, "
+        "aclOpExecutor **e);"
+    )
     assert "exec: aclnnDcSwap, n, x, out\n" in op_plugin_entries(parse_text(text).prototypes)
-    ascend_graph.load_aclnn("int aclnnDcFloatGetWorkspaceSize(const aclTensor *x, float n, aclTensor *out, uint64_t *s, aclOpExecutor **e);")  # fmt: skip
+    ascend_graph.load_aclnn(
+        "int aclnnDcFloatGetWorkspaceSize(const aclTensor *x, float n, aclTensor *out, uint64_t *s, aclOpExecutor **e);"
+    )
     entries = op_plugin_entries(parse_text(text.replace("DcSwap", "DcFloat").replace("Int, 1", "Float, 1")).prototypes)
     assert "# DcFloat: op-plugin's generator does not pass float n of aclnnDcFloat" in entries
+
+
+STRIDED = """
+int aclnnDcPutGetWorkspaceSize(const aclTensor *cache, int64_t cacheStride, int64_t layout, const aclTensor *x,
+    aclTensor *out, TAIL
+int aclnnDcPutV2GetWorkspaceSize(const aclTensor *cache, const aclTensor *x, aclTensor *out, TAIL
+""".replace("TAIL", "uint64_t *workspaceSize, aclOpExecutor **executor);")
+PUT = "dc_put(Tensor cache, Tensor x, str layout, int block, ScalarType dtype) -> Tensor"
+PUT_SHAPE = "x[*s] -> out[*s]: dtype"
+
+
+@pytest.fixture(scope="module")
+def strided(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    directory = tmp_path_factory.mktemp("strided") / "opp"
+    return recorder.RecordingPackage(directory, parse_functions(STRIDED).functions)
+
+
+def test_values_that_a_call_computes_and_arguments_that_the_function_lacks(
+    strided: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ASCEND_CUSTOM_OPP_PATH", str(strided.directory))
+    with pytest.raises(BindingError, match="'block': 'shape only', 'dtype': 'shape only'"):
+        ascend_graph.register_aclnn("aclnnDcPutV2", schema=PUT.replace("str layout, ", ""), shape=PUT_SHAPE)
+    operator = ascend_graph.register_aclnn(
+        "aclnnDcPut",
+        schema=PUT,
+        shape=PUT_SHAPE,
+        aclnn_arguments={
+            "cacheStride": lambda args: args["cache"].stride(0) + (args["dtype"] is torch.int8),
+            "layout": ("layout", {"BSND": 0, "TND": 3}),
+            "block": "shape only",
+            "dtype": "shape only",
+        },
+    )
+    try:
+        cache, x = torch.ones(6, 4).npu()[:, :2], torch.ones(2).npu()
+        y = operator(cache, x, "TND", 7, torch.int8)
+        assert y.dtype is torch.int8
+        name, given = strided.given()
+        assert (name, given[1:3]) == ("aclnnDcPut", [5, 3])
+        operator(cache[:, :1].contiguous(), x, "BSND", 8, torch.float32)
+        assert strided.given()[1][1:3] == [1, 0]
+        with pytest.raises(
+            EagerArgumentError, match=r"'layout': …}: ValueError: 'X' is not in the table; expected one of"
+        ):
+            operator(cache, x, "X", 7, torch.int8)
+        page = ascend_graph.explain(operator).as_dict()["aclnn"]
+        assert page["dropped"] == ["block", "dtype"]
+        assert "all arguments" in page["arguments"][1]["from"]
+        assert page["arguments"][2]["from"] == "a table(layout)"
+        meta = operator(torch.empty(3, 2, device="meta"), torch.empty(2, device="meta"), "X", 1, torch.int8)
+        assert meta.shape == (2,)
+    finally:
+        operator.unregister()
+
+
+def test_a_parameter_that_the_derived_schema_lacks_may_be_computed(
+    strided: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ASCEND_CUSTOM_OPP_PATH", str(strided.directory))
+    computed = {"cacheStride": lambda args: args["cache"].stride(0), "layout": 1}
+    operator = ascend_graph.register_aclnn("aclnnDcPut", shape="x[*s] -> out[*s]", aclnn_arguments=computed)
+    try:
+        assert str(operator.overload._schema).endswith("(Tensor cache, Tensor x) -> Tensor out")
+        operator(torch.ones(6, 4).npu()[:, :2], torch.ones(2).npu())
+        assert strided.given()[1][1:3] == [4, 1]
+    finally:
+        operator.unregister()
+
+
+def test_a_call_takes_one_of_several_functions(strided: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASCEND_CUSTOM_OPP_PATH", str(strided.directory))
+    cache, x, dtype = torch.ones(2, 4).npu(), torch.ones(2).npu(), torch.float16
+
+    def taken(functions: Any, *calls: Any, **options: Any) -> list[str]:
+        operator = ascend_graph.register_aclnn(
+            functions,
+            name="declared_calls::put",
+            shape="x[*s] -> out[*s]",
+            aclnn_arguments={"aclnnDcPut": {"cacheStride": 1, "layout": 0}},
+            **options,
+        )
+        try:
+            names = []
+            for call in calls:
+                operator(*call)
+                names.append(strided.given()[0])
+            assert "aclnnDcPut," in operator.evidence["eager"]
+            return names
+        finally:
+            operator.unregister()
+
+    halves = (cache, x.to(dtype))
+    assert taken(("aclnnDcPutV3", "aclnnDcPutV2", "aclnnDcPut"), (cache, x)) == ["aclnnDcPutV2"]
+    by_dtype = {"aclnnDcPutV2": lambda args: args["x"].dtype == dtype, "aclnnDcPut": None}
+    assert taken(by_dtype, (cache, x), halves) == ["aclnnDcPut", "aclnnDcPutV2"]
+    assert taken({"aclnnDcPut": "Ascend310P", "aclnnDcPutV2": "Ascend910B"}, (cache, x)) == ["aclnnDcPutV2"]
+    with pytest.raises(
+        MissingFunctionError, match="expected one of aclnnDcPut on Ascend310P; aclnnDcPutV2 on Ascend950"
+    ):
+        taken({"aclnnDcPut": "Ascend310P", "aclnnDcPutV2": "Ascend950"}, (cache, x))
+    with pytest.raises(EagerError, match="make different schemas"):
+        ascend_graph.register_aclnn(("aclnnDcPut", "aclnnDcPutV2"), shape="x[*s] -> out[*s]")

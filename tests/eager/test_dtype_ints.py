@@ -70,7 +70,8 @@ def agreed(op: Any, given: Any, recorded: Recorded) -> tuple[torch.dtype, int]:
     ],
 )
 def test_torchs_numbers(given: Any, dtype: torch.dtype, number: int, recorded: Recorded) -> None:
-    """The relation takes the attr for a dtype: callers give torch's, and the default is torch's number of GE's default."""
+    """The relation takes the attr for a dtype: callers give torch's, and the default is torch's number of GE's
+    default."""
     op = ascend_graph.register_op("CastTo", shape=RELATION)
     assert str(op.overload._schema) == "ascend::cast_to(Tensor x, *, int dst_type=1) -> Tensor y"
     assert agreed(op, given, recorded) == (dtype, number)
@@ -119,9 +120,9 @@ def test_what_the_kernel_would_not_do_is_refused(value: Any) -> None:
 def test_a_default_that_is_no_dtype() -> None:
     text = "REG_OP(D).INPUT(x, ALL()).OUTPUT(y, ALL()).ATTR(d, Int, -1).ATTR(f, Float, 1.0).OP_END_FACTORY_REG(D)"
     op = parse_text(text).prototypes[0]
-    with pytest.raises(EagerError, match=r"its default -1 is none of GE's.*arguments=\{'d': \('d', int\)\}"):
+    with pytest.raises(EagerError, match=r"its default -1 is not a dtype of GE.*arguments=\{'d': \('d', int\)\}"):
         define_operator(op, "x[*s] -> y[*s]: d", namespace="dtype_ints")
-    with pytest.raises(AscendGraphError, match="f takes is said, but it is no Int attr; Int attrs are d"):
+    with pytest.raises(AscendGraphError, match="f takes is said, but it is not an Int attr; Int attrs are d"):
         define_operator(op, "x[*s] -> y[*s]", namespace="dtype_ints", numbers={"f": Numbers.GE})
     assert dtype_ints(op, parse_relation("x[*s] -> y[*s]: x")) == {}
 

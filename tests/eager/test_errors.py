@@ -1,4 +1,5 @@
-"""Bad input and failing kernels: exceptions that say what is wrong, nothing left behind, the device usable afterwards."""
+"""Bad input and failing kernels: exceptions that say what is wrong, nothing left behind, the device usable
+afterwards."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
+import preloaded
 import pytest
 import torch
 from eager_package import prototype
@@ -15,7 +17,7 @@ from torch._subclasses import FakeTensorMode
 
 from ascend_graph import AscendGraphError
 from ascend_graph.dispatch.definition import RemovedOperatorError
-from ascend_graph.dispatch.meta import MetaError
+from ascend_graph.dispatch.fitting import MetaError
 from ascend_graph.eager import (
     AclnnError,
     EagerArgumentError,
@@ -193,7 +195,7 @@ def test_prototypes_that_do_not_fit_aclnn(text: str, match: str) -> None:
         (None, EagerError, r"AddCustom: the shape of z is not known; pass a relation such as \"x\[\*s\] -> z\[\*s\]\""),
         ("x[*s] -> y[*s]", EagerError, "AddCustom has no output y"),
         ("x[*s] -> ", EagerError, "AddCustom has the output z, which the relation lacks"),
-        ("x[*s], w[*s] -> z[*s]", MetaError, "w is no argument"),
+        ("x[*s], w[*s] -> z[*s]", MetaError, "w is not an argument"),
         ("x[n] -> z[k]", MetaError, "k is neither a dimension nor an argument"),
         ("x[n -> z[n]", RelationError, "expected"),
     ],
@@ -245,7 +247,7 @@ assert z.cpu().tolist() == [v * 101 for v in range(6)], z
 failing = define_operator(prototype("Failing"), "x[*s] -> y[*s]").overload
 try:
     failing(x)
-    # torch_npu empties its queue before it notes the error: synchronising in between sees neither of the two.
+    # torch_npu empties its queue before it notes the error: synchronizing in between sees neither of the two.
     for _ in range(1000):
         torch.npu.synchronize()
         time.sleep(0.001)
@@ -259,10 +261,13 @@ else:
 @pytest.mark.parametrize("level", ["1", "2"])
 def test_launches_on_the_task_queue(package: Path, level: str) -> None:
     here = str(Path(__file__).parent)
-    run = subprocess.run(
-        [sys.executable, "-m", "ascend_graph.host", "--quiet", "-c", textwrap.dedent(QUEUED), here, level],
-        capture_output=True, text=True, timeout=900, check=False,
-    )  # fmt: skip
+    run = preloaded.run(
+        [sys.executable, "-c", textwrap.dedent(QUEUED), here, level],
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
     assert run.returncode == 0, run.stderr
     print(run.stdout, run.stderr)
     assert "failed:" in run.stdout

@@ -111,7 +111,8 @@ def test_a_failing_kernel_and_a_missing_one(library: Any) -> None:
     x = torch.zeros(2).npu()
     with pytest.raises(
         RuntimeError,
-        match=r"(?s)generated_ops::failing: aclnnFailing failed with error 561000: .*asked to fail.*Float\[2\] on npu:0",
+        match=r"(?s)generated_ops::failing: aclnnFailing failed with error 561000: "
+        r".*asked to fail.*Float\[2\] on npu:0",
     ):
         library.failing(x)
     with pytest.raises(

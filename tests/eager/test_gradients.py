@@ -2,37 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
-from eager_package import GRADIENTS, PROTOTYPES, SHAPES
-
-import ascend_graph
 
 Operators = Callable[[str], Any]
-NAMES = {"Blend": "blend", "Parts": "parts", "Square": "square", "SquareGrad": "square_grad"}
-
-
-@pytest.fixture(scope="module")
-def made_without_cpp(package: Any) -> Iterator[dict[str, Any]]:
-    ascend_graph.load_prototypes(PROTOTYPES)
-    # A gradient before what it is the gradient of.
-    order = ("BlendGrad", "PartsGrad", "SquareGradGrad", "SquareGrad", "Blend", "Parts", "Square")
-    registered = [ascend_graph.register_op(name, shape=SHAPES[name], backward=GRADIENTS.get(name)) for name in order]
-    yield {op.op_type: op.overload for op in registered}
-    for op in registered:
-        op.unregister()
-
-
-@pytest.fixture(params=["prototype", "generated"])
-def operators(request: pytest.FixtureRequest) -> Operators:
-    if request.param == "prototype":
-        made = request.getfixturevalue("made_without_cpp")
-        return lambda op_type: made[op_type]
-    request.getfixturevalue("library")
-    return lambda op_type: getattr(torch.ops.generated_ops, NAMES[op_type]).default
 
 
 def double(*sizes: int) -> torch.Tensor:
@@ -76,7 +52,7 @@ def test_absent_inputs_and_outputs_shift_nothing(
 
 
 def test_only_what_is_needed_is_kept(operators: Operators) -> None:
-    """Writing over an output that the gradient does not look at is no error, and its memory goes."""
+    """Writing over an output that the gradient does not look at is not an error, and its memory goes."""
     x, w = double(4).requires_grad_(), double(4)
     out, aux = operators("Blend")(x, w)
     with torch.no_grad():

@@ -21,7 +21,7 @@ from ascend_graph.aclnn import UnknownFunctionError
 from ascend_graph.aclnn import parse_text as parse_functions
 from ascend_graph.aclnn import process_catalog as aclnn_catalog
 from ascend_graph.binding import BindingError
-from ascend_graph.binding.declared import derive
+from ascend_graph.binding.calls.from_declaration import derive
 from ascend_graph.eager import EagerArgumentError, EagerError
 from ascend_graph.prototypes import process_catalog as prototype_catalog
 from ascend_graph.registration import RegisteredOp, RegistrationError
@@ -149,8 +149,9 @@ def test_gradients_and_a_given_schema(register: Any) -> None:
 
 def test_outputs_that_the_caller_passes_in_and_values_that_are_fixed(register: Any) -> None:
     op = register_aclnn(
-        "aclnnSquare", schema="aclnn_tests::square_out(Tensor x, Tensor? b, float scale, *, Tensor(a!) y, Tensor(b!) index) -> ()"
-    )  # fmt: skip
+        "aclnnSquare",
+        schema="aclnn_tests::square_out(Tensor x, Tensor? b, float scale, *, Tensor(a!) y, Tensor(b!) index) -> ()",
+    )
     try:
         x, y, index = floats(3), floats(3), torch.zeros(3, dtype=torch.int64).npu()
         op(x, None, 3.0, y=y, index=index)
@@ -183,22 +184,55 @@ def test_the_same_is_one_registration_and_another_is_refused(register: Any) -> N
     ("function", "options", "error", "message"),
     [
         ("aclnnNowhereAtAll", {}, UnknownFunctionError, r"no header declares aclnnNowhereAtAll.*\n?.*load_aclnn"),
-        ("aclnnAddCustom", {"schema": "f(Tensor x"}, RegistrationError, "schema='f\\(Tensor x' is none: expected"),
+        (
+            "aclnnAddCustom",
+            {"schema": "f(Tensor x"},
+            RegistrationError,
+            "schema='f\\(Tensor x' does not parse: expected",
+        ),
         (
             "aclnnAddCustom",
             {"schema": "f(Tensor x, Tensor q) -> Tensor"},
             BindingError,
-            r"f ↔ aclnnAddCustom: nothing says what const aclTensor \*y is; nothing takes the input q\n(.*\n)*Write: aclnn_arguments=\{'y': …\}$",
+            (
+                r"f ↔ aclnnAddCustom: nothing says what const aclTensor \*y is; nothing takes the input q\n(.*\n"
+                r")*Write: aclnn_arguments=\{'y': …\}$"
+            ),
         ),
-        ("aclnnAddCustom", {"schema": "f(Tensor x, Device y) -> Tensor"}, BindingError, "Device y is nothing that an aclnn"),
+        (
+            "aclnnAddCustom",
+            {"schema": "f(Tensor x, Device y) -> Tensor"},
+            BindingError,
+            "Device y is nothing that an aclnn",
+        ),
         ("aclnnAddTo", {"schema": "f(Tensor(a!) w, Tensor x) -> Tensor(a!)"}, BindingError, "returns are new tensors"),
-        ("aclnnSquare", {"schema": "f(Tensor x, Tensor? b, Scalar scale) -> (Tensor, Tensor)"}, BindingError, "scale is a scalar, which may be ints"),
-        ("aclnnSquare", {"aclnn_arguments": {"scale": "x"}}, BindingError, "double scale takes a float; names of arguments are for schema="),
-        ("aclnnSquare", {"aclnn_arguments": {"nope": 1}}, BindingError, "aclnn_arguments= mentions nope; parameters are x, bOptional"),
-        ("aclnnSquare", {"arguments": {"x": "x"}}, RegistrationError, "arguments= is for a prototype, which op_type= names"),
+        (
+            "aclnnSquare",
+            {"schema": "f(Tensor x, Tensor? b, Scalar scale) -> (Tensor, Tensor)"},
+            BindingError,
+            "scale is a scalar, which may be ints",
+        ),
+        (
+            "aclnnSquare",
+            {"aclnn_arguments": {"scale": "x"}},
+            BindingError,
+            "double scale takes a float; names of arguments are for schema=",
+        ),
+        (
+            "aclnnSquare",
+            {"aclnn_arguments": {"nope": 1}},
+            BindingError,
+            "aclnn_arguments= mentions nope; parameters are x, bOptional",
+        ),
+        (
+            "aclnnSquare",
+            {"arguments": {"x": "x"}},
+            RegistrationError,
+            "arguments= is for a prototype, which op_type= names",
+        ),
         ("aclnnSquare", {"name": "a", "schema": "a(Tensor x) -> Tensor"}, RegistrationError, "leave name= out"),
     ],
-)  # fmt: skip
+)
 def test_refusals(function: str, options: dict[str, Any], error: type[Exception], message: str) -> None:
     before = ascend_graph.registered_ops()
     with pytest.raises(error, match=message):
@@ -225,22 +259,37 @@ def derived(parameters: str, name: str = "aclnnFoo") -> str:
             "foo(Tensor self, Tensor mat2, Scalar beta, int cube_math_type) -> Tensor out",
         ),
         (
-            "const aclTensor *x, const aclTensor *biasOptional, const aclTensor *gamma, const aclIntArray *dimsOptional, bool k, "
-            "aclTensor *yOut, aclTensor *xOut",
+            (
+                "const aclTensor *x, const aclTensor *biasOptional, const aclTensor *gamma, "
+                "const aclIntArray *dimsOptional, bool k, "
+                "aclTensor *yOut, aclTensor *xOut"
+            ),
             "foo(Tensor x, Tensor? bias, Tensor gamma, int[]? dims=None, *, bool k) -> (Tensor y, Tensor x_out)",
         ),
         (
-            "aclTensor *varRef, aclTensorList *xsRef, const aclTensorList *ys, const aclFloatArray *f, const aclBoolArray *b, "
-            "char *modeOptional, aclDataType dtype",
-            'foo(Tensor(a!) var, Tensor(b!)[] xs, Tensor[] ys, float[] f, bool[] b, str? mode=None, *, ScalarType dtype) -> ()',
+            (
+                "aclTensor *varRef, aclTensorList *xsRef, const aclTensorList *ys, const aclFloatArray *f, "
+                "const aclBoolArray *b, "
+                "char *modeOptional, aclDataType dtype"
+            ),
+            (
+                "foo(Tensor(a!) var, Tensor(b!)[] xs, Tensor[] ys, float[] f, bool[] b, str? mode=None, *, "
+                "ScalarType dtype) -> ()"
+            ),
         ),
-        ("const aclTensor *x, int64_t lambda, double eps = 1e-5, aclTensorList *out = nullptr", "foo(Tensor x, int lambda, *, float eps=1e-05) -> Tensor[] out"),
+        (
+            "const aclTensor *x, int64_t lambda, double eps = 1e-5, aclTensorList *out = nullptr",
+            "foo(Tensor x, int lambda, *, float eps=1e-05) -> Tensor[] out",
+        ),
         ("int64_t n, int64_t m, aclTensor *out", "foo(int n, int m, Tensor(a!) out) -> ()"),
         ("const aclTensorList *xsOptional, aclTensor *out", "foo(Tensor[]? xs, Tensor(a!) out) -> ()"),
         ("const aclTensor *x, aclTensor *y, int64_t *count", "foo(Tensor x) -> (Tensor y, Tensor count)"),
-        ("const aclTensor *cuSeqlensQ, const aclTensor *cu_seqlens_qOptional, aclTensor *out", "foo(Tensor cu_seqlens_q, Tensor? cu_seqlens_q_optional=None) -> Tensor out"),
+        (
+            "const aclTensor *cuSeqlensQ, const aclTensor *cu_seqlens_qOptional, aclTensor *out",
+            "foo(Tensor cu_seqlens_q, Tensor? cu_seqlens_q_optional=None) -> Tensor out",
+        ),
     ],
-)  # fmt: skip
+)
 def test_schemas_follow_the_declaration(parameters: str, schema: str) -> None:
     assert derived(parameters) == schema
     torch._C.parse_schema(f"ns::{schema}")
@@ -274,14 +323,15 @@ def test_any_declaration_becomes_a_schema_of_torch_or_is_refused() -> None:
 
 EVERY = """
 int aclnnEveryGetWorkspaceSize(int8_t small, const aclScalar *alpha, const aclIntArray *sizesOptional, float narrow,
-    const aclTensor *x, const aclTensorList *xs, aclDataType kind, const aclFloatArray *fs, const aclBoolArray *bs, char *text,
+    const aclTensor *x, const aclTensorList *xs, aclDataType kind, const aclFloatArray *fs, const aclBoolArray *bs,
+    char *text,
     const aclScalar *betaOptional, aclTensor *yOut, bool flag, int64_t *count, aclTensorList *ysOut, TAIL
 """.replace("TAIL", TAIL)
 
 
 def test_every_type_arrives_as_the_header_declares_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     functions = parse_functions(EVERY).functions
-    recording = recorder.Recorder(tmp_path / "opp", functions)
+    recording = recorder.RecordingPackage(tmp_path / "opp", functions)
     monkeypatch.setenv("ASCEND_CUSTOM_OPP_PATH", str(tmp_path / "opp"))
     try:
         verdict = calls.check_derived(recording, functions[0])
@@ -301,7 +351,8 @@ def test_every_type_arrives_as_the_header_declares_it(tmp_path: Path, monkeypatc
 
 
 RMS_NORM = f"""
-aclnnStatus aclnnRmsNormGetWorkspaceSize(const aclTensor *x, const aclTensor *gamma, double epsilon, const aclTensor *yOut,
+aclnnStatus aclnnRmsNormGetWorkspaceSize(const aclTensor *x, const aclTensor *gamma, double epsilon,
+    const aclTensor *yOut,
                                          const aclTensor *rstdOut, {TAIL}
 aclnnStatus aclnnRmsNorm(void *workspace, uint64_t workspaceSize, aclOpExecutor *executor, aclrtStream stream);
 """

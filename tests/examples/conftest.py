@@ -1,4 +1,5 @@
-"""Examples are built and run as their documents say, in a copy; a build is kept as long as nothing it is made of changes."""
+"""Examples are built and run as their documents say, in a copy; a build is kept as long as nothing it is made of
+changes."""
 
 from __future__ import annotations
 
@@ -11,10 +12,11 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import preloaded
 import pytest
 
 from ascend_graph.compilation import cache_directory, locked
-from ascend_graph.host.toolkit import toolkit_directory
+from ascend_graph.environment import toolkit_directory
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 PACKAGE = EXAMPLES.parent / "ascend_graph"
@@ -27,6 +29,14 @@ def run(command: list[str], directory: Path, **environment: str) -> str:
         command, cwd=directory, env=inherited | environment, capture_output=True, text=True, check=False, timeout=1500
     )
     assert result.returncode == 0, f"{' '.join(command)}:\n{result.stdout}\n{result.stderr}"
+    return result.stdout + result.stderr
+
+
+def python(directory: Path, *arguments: str | Path, opp: Path | None = None) -> str:
+    """Output of a Python program, with an operator package, that must succeed."""
+    package = {"ASCEND_CUSTOM_OPP_PATH": str(opp)} if opp else {}
+    result = preloaded.run([sys.executable, *arguments], cwd=directory, env={**os.environ, **package}, timeout=1500)
+    assert result.returncode == 0, f"{arguments}:\n{result.stdout}\n{result.stderr}"
     return result.stdout + result.stderr
 
 
@@ -64,11 +74,7 @@ def built() -> Builder:
         if has_kernels:  # they are compiled by the toolkit
             toolkit = toolkit_directory()
             files += [toolkit / "include", toolkit / "compiler/tikcpp/ascendc_kernel_cmake"]
-            files += [
-                *sorted((PACKAGE / "host/ascendc").glob("*.py")),
-                PACKAGE / "host/package.py",
-                PACKAGE / "host/project.py",
-            ]
+            files += [PACKAGE / "host" / name for name in ("ascendc", "packages", "projects")]
         target = cache_directory() / "examples" / f"{name}-{digest(files)}"
         with locked(target.with_suffix(".lock")):
             if not target.exists():

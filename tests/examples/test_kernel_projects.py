@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from ascend_graph.codegen.eager_project import generate_project
+from ascend_graph.codegen.eager_library.project import generate_project
 
 from ascend_graph.compilation import cache_directory, locked
-from ascend_graph.host.toolkit import toolkit_directory
+from ascend_graph.environment import toolkit_directory
 
 from .conftest import EXAMPLES, PACKAGE, digest, host_python, run
 
@@ -30,7 +30,8 @@ KERNELS = Path(__file__).parent / "kernels"
 
 @dataclass(frozen=True)
 class Case:
-    """A kernel, what the author writes, and calls that compare with PyTorch on the CPU. Sources may be the examples'."""
+    """A kernel, what the author writes, and calls that compare with PyTorch on the CPU. Sources may be the
+    examples'."""
 
     sources: tuple[str | Path, ...]
     check: str
@@ -50,7 +51,8 @@ assert my_ops.add_custom(x.npu()[:0], x.npu()[:0]).shape == (0, 8)
 with pytest.raises(RuntimeError, match="::add_custom: argument x is torch.float32; allowed are DT_FLOAT16"):
     my_ops.add_custom(x.float().npu(), x.npu())
 leaf = torch.rand(8, 2048).half().npu().requires_grad_()
-with pytest.raises(RuntimeError, match="::add_custom has no gradient, but one is asked for: give it one with backward="):
+no_gradient = "::add_custom has no gradient, but one is asked for: give it one with backward="
+with pytest.raises(RuntimeError, match=no_gradient):
     my_ops.add_custom(leaf, leaf).sum().backward()
 with pytest.raises(RuntimeError, match="the sizes are"):
     my_ops.add_custom(x.npu(), x[:4].npu())
@@ -85,7 +87,11 @@ for dtype in (torch.float16, torch.bfloat16, torch.float32):
 def built(project: Path) -> Path:
     """A directory in which a copy of the project is built; kept as long as nothing it is made of changes."""
     toolkit = toolkit_directory()
-    tools = [toolkit / "include", toolkit / "compiler/tikcpp/ascendc_kernel_cmake", PACKAGE / "host/package.py"]
+    tools = [
+        toolkit / "include",
+        toolkit / "compiler/tikcpp/ascendc_kernel_cmake",
+        *(PACKAGE / "host" / name for name in ("packages", "projects")),
+    ]
     target = cache_directory() / "examples" / f"kernel_project-{digest([project, *tools, PACKAGE / 'host/ascendc'])}"
     with locked(target.with_suffix(".lock")):
         if not target.exists():
@@ -164,7 +170,8 @@ extern "C" __global__ __aicore__ void axpy_all(GM_ADDR x, GM_ADDR bias, GM_ADDR 
     outGm.SetGlobalBuffer((__gm__ float*)out, t->count);
     scratch.SetGlobalBuffer((__gm__ float*)workspace, t->count);
     if (bias != nullptr) biasGm.SetGlobalBuffer((__gm__ float*)bias, t->count);
-    for (uint32_t i = AscendC::GetBlockIdx() * t->step; i < t->count && i < (AscendC::GetBlockIdx() + 1) * t->step; ++i) {
+    const uint32_t block = AscendC::GetBlockIdx();
+    for (uint32_t i = block * t->step; i < t->count && i < (block + 1) * t->step; ++i) {
         scratch.SetValue(i, scratch.GetValue(i) + alpha * xGm.GetValue(i));
         if (bias != nullptr) scratch.SetValue(i, scratch.GetValue(i) + biasGm.GetValue(i));
         outGm.SetValue(i, scratch.GetValue(i));
@@ -230,7 +237,9 @@ for device in ("npu", "meta"):
         my_ops.axpy_all(three.int(), None, three, alpha=1.0)
 for backend in (torchair.get_npu_backend(), "npugraph_ex", "aot_eager"):
     torch._dynamo.reset()
-    step = torch.compile(lambda x, total: my_ops.axpy_all(x, None, total, alpha=1.0) * 2, backend=backend, dynamic=False)
+    step = torch.compile(
+        lambda x, total: my_ops.axpy_all(x, None, total, alpha=1.0) * 2, backend=backend, dynamic=False
+    )
     assert step(rand(3), rand(3)).shape == (3,)
     with pytest.raises(Exception, match=r"total\\[\\*s\\]"):
         step(rand(3), rand(4))
@@ -305,4 +314,67 @@ def test_everything_that_a_launch_may_have(tmp_path: Path, suffix: str) -> None:
     directory = built(project.directory)
     for script in (CHECK, QUEUED):
         assert "agrees" in installed(directory, "-c", script)
+    own_tests(directory)
+
+
+# An output that is absent: the kernel gets a null address, its launch function an operand without a dtype.
+HALVES_PROTOTYPE = """
+#include "graph/operator_reg.h"
+REG_OP(Halves)
+    .INPUT(x, TensorType({DT_FLOAT}))
+    .OUTPUT(low, TensorType({DT_FLOAT}))
+    .OUTPUT(high, TensorType({DT_FLOAT}))
+    .ATTR(both, Bool, true)
+    .OP_END_FACTORY_REG(Halves);
+"""
+HALVES_KERNEL = """
+#include "kernel_operator.h"
+
+extern "C" __global__ __aicore__ void halves(GM_ADDR x, GM_ADDR low, GM_ADDR high, uint32_t count) {
+    AscendC::GlobalTensor<float> xGm, lowGm, highGm;
+    xGm.SetGlobalBuffer((__gm__ float*)x, count);
+    lowGm.SetGlobalBuffer((__gm__ float*)low, count);
+    if (high != nullptr) highGm.SetGlobalBuffer((__gm__ float*)high, count);
+    for (uint32_t i = 0; i < count; ++i) {
+        lowGm.SetValue(i, xGm.GetValue(i) - 1);
+        if (high != nullptr) highGm.SetValue(i, xGm.GetValue(i) + 1);
+    }
+}
+"""
+HALVES_LAUNCH = """
+#include "../generated/kernels.h"
+
+my_ops::HalvesLaunch my_ops::launch_of(const HalvesOperands& op) {
+    HalvesLaunch launch;
+    if (static_cast<bool>(op.high) != op.both) throw std::invalid_argument("high is not what both says");
+    launch.block_dim = 1;
+    launch.count = narrow<uint32_t>(op.low.numel());
+    return launch;
+}
+"""
+HALVES_CHECK = """
+import torch, torch_npu, torchair, my_ops
+
+x = torch.arange(3.0).npu()
+for backend in (None, torchair.get_npu_backend(), "npugraph_ex"):
+    for both in (True, False):
+        torch._dynamo.reset()
+        call = lambda x: my_ops.halves(x, both=both)
+        low, high = (call if backend is None else torch.compile(call, backend=backend))(x)
+        assert low.tolist() == [-1, 0, 1]
+        assert (None if high is None else high.tolist()) == ([1, 2, 3] if both else None), high
+print("agrees")
+"""
+
+
+@pytest.mark.slow
+def test_a_launch_with_an_output_that_is_absent(tmp_path: Path) -> None:
+    kernel, header = tmp_path / "halves.asc", tmp_path / "op_proto.h"
+    kernel.write_text(HALVES_KERNEL)
+    header.write_text(HALVES_PROTOTYPE)
+    shapes = {"Halves": "x[*s] -> low[*s], high[*s] if both else None"}
+    project = generate_project(tmp_path / "my_ops", [header, kernel], launch="kernel", shapes=shapes)
+    (project.directory / "csrc/launch/halves.cpp").write_text(HALVES_LAUNCH)
+    directory = built(project.directory)
+    assert "agrees" in installed(directory, "-c", HALVES_CHECK)
     own_tests(directory)

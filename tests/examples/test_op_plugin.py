@@ -8,6 +8,8 @@ import pytest
 
 from .conftest import Builder, host_python, run
 
+pytestmark = pytest.mark.slow  # compiles files that include all of PyTorch
+
 
 @pytest.fixture(scope="module")
 def directory(built: Builder, opp: Path) -> Path:

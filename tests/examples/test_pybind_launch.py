@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Builder, host_python, run
+from .conftest import Builder, host_python, python, run
+
+pytestmark = pytest.mark.slow  # compiles a module that includes all of PyTorch
 
 
 @pytest.fixture(scope="module")
@@ -21,8 +23,8 @@ def directory(built: Builder) -> Path:
 
 
 def test_the_documents_script(directory: Path) -> None:
-    assert "OK" in run(host_python("add_custom_test.py"), directory)
+    assert "OK" in python(directory, "add_custom_test.py")
 
 
 def test_compiled_in_every_mode(directory: Path) -> None:
-    assert run(host_python("graph.py", opp=directory / "build/opp"), directory).count("agrees with the CPU") == 3
+    assert python(directory, "graph.py", opp=directory / "build/opp").count("agrees with the CPU") == 3

@@ -9,7 +9,9 @@ import pytest
 import torch
 import torch_npu
 
-from .conftest import Builder, host_python, run
+from .conftest import Builder, host_python, python, run
+
+pytestmark = pytest.mark.slow  # compiles every instance of a template
 
 DTYPES = """
 import pytest, torch, torch_npu
@@ -57,8 +59,8 @@ def test_the_documents_script(directory: Path) -> None:
 
 
 def test_every_instance_of_the_template(directory: Path) -> None:
-    run(host_python("-c", DTYPES), directory / "tests/python_extension")
+    python(directory / "tests/python_extension", "-c", DTYPES)
 
 
 def test_compiled_in_every_mode(directory: Path) -> None:
-    assert run(host_python("graph.py", opp=directory / "build/opp"), directory / "graph").count("agrees") == 9
+    assert python(directory / "graph", "graph.py", opp=directory / "build/opp").count("agrees") == 9

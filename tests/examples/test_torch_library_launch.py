@@ -1,4 +1,5 @@
-"""torch.library and a kernel launched with <<<>>>: compiled by bisheng, loaded, compared with the CPU, put into graphs."""
+"""torch.library and a kernel launched with <<<>>>: compiled by bisheng, loaded, compared with the CPU, put into
+graphs."""
 
 from __future__ import annotations
 
@@ -7,14 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Builder, host_python, run
+from .conftest import Builder, host_python, python, run
 
 RULE = """
 import pytest, torch, torch_npu
 torch.ops.load_library("build/libadd_custom.so")
 x = torch.rand(8, 128, dtype=torch.float16).npu()  # 128 halfs per core, in tiles of 8: 16 bytes
 z = torch.ops.ascendc_ops.ascendc_add(x, x)
-with pytest.raises(RuntimeError, match=r"kernel add_custom, block \\d of 8: DataCopy: unaligned copy.*add_custom_kernel.h:\\d+"):
+unaligned = r"kernel add_custom, block \\d of 8: DataCopy: unaligned copy.*add_custom_kernel.h:\\d+"
+with pytest.raises(RuntimeError, match=unaligned):
     z.cpu()
 x = torch.rand(8, 2048, dtype=torch.float16).npu()  # the process lives on
 assert torch.equal(torch.ops.ascendc_ops.ascendc_add(x, x), x + x)
@@ -47,16 +49,16 @@ def directory(built: Builder) -> Path:
 
 
 def test_the_documents_script(directory: Path) -> None:
-    assert "OK" in run(host_python("add_custom_test.py"), directory)
+    assert "OK" in python(directory, "add_custom_test.py")
 
 
 def test_compiled_in_every_mode(directory: Path) -> None:
-    assert run(host_python("graph.py", opp=directory / "build/opp"), directory).count("agrees with the CPU") == 3
+    assert python(directory, "graph.py", opp=directory / "build/opp").count("agrees with the CPU") == 3
 
 
 def test_a_launch_is_recorded_and_replayed(directory: Path) -> None:
-    run(host_python("-c", REPLAY), directory)
+    python(directory, "-c", REPLAY)
 
 
 def test_a_broken_rule_is_an_error_of_pytorch(directory: Path) -> None:
-    run(host_python("-c", RULE), directory)
+    python(directory, "-c", RULE)

@@ -22,7 +22,8 @@ def directory(built: Builder) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(directory: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The Python of an environment with nothing but the wheel; PyTorch and this project come from the one that runs the tests."""
+    """The Python of an environment with nothing but the wheel; PyTorch and this project come from the one that runs
+    the tests."""
     environment = tmp_path_factory.mktemp("environment")
     venv.create(environment, with_pip=False)
     wheels = list((directory / "dist").glob("*.whl"))

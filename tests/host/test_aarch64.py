@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from . import foreign
-from .test_native import PROGRAM
+from . import other_compilers
+from .runtime.test_acl_programs import PROGRAM
 
 COMPILER, EMULATOR = "aarch64-linux-gnu-g++", "qemu-aarch64-static"
 LIBRARIES = "/usr/aarch64-linux-gnu"
@@ -24,14 +24,14 @@ pytestmark = [
     ),
 ]
 
-run = partial(foreign.run, system_libraries=(f"{LIBRARIES}/lib",), emulator=(EMULATOR, "-L", LIBRARIES))
+run = partial(other_compilers.run, system_libraries=(f"{LIBRARIES}/lib",), emulator=(EMULATOR, "-L", LIBRARIES))
 
 
 @pytest.fixture(scope="module")
 def toolkit(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The toolkit as a wheel for aarch64 has it."""
     system = ("-DCMAKE_SYSTEM_NAME=Linux", "-DCMAKE_SYSTEM_PROCESSOR=aarch64")
-    return foreign.build_toolkit(tmp_path_factory.mktemp("aarch64"), COMPILER, *system)
+    return other_compilers.build_toolkit(tmp_path_factory.mktemp("aarch64"), COMPILER, *system)
 
 
 def test_functions_of_acl(toolkit: Path, tmp_path: Path) -> None:
@@ -39,5 +39,5 @@ def test_functions_of_acl(toolkit: Path, tmp_path: Path) -> None:
 
 
 def test_kernels_of_ascend_c(toolkit: Path, tmp_path: Path) -> None:
-    foreign.build_kernel(toolkit, tmp_path, COMPILER)
-    assert run(toolkit, tmp_path, COMPILER, foreign.KERNELS, libraries=("add",)) == "ok\n"
+    other_compilers.build_kernel(toolkit, tmp_path, COMPILER)
+    assert run(toolkit, tmp_path, COMPILER, other_compilers.KERNELS, libraries=("add",)) == "ok\n"

@@ -1,4 +1,5 @@
-"""Other compilers than the machine's own: the oldest and the newest of each kind build the libraries, and kernels run on them.
+"""Other compilers than the machine's own: the oldest and the newest of each kind build the libraries, and kernels run
+on them.
 
 And what is said of a machine that nothing can be built on.
 """
@@ -16,10 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from ascend_graph.host.toolkit import toolkit_directory
+from ascend_graph.environment import toolkit_directory
 
-from . import foreign
-from .test_native import PROGRAM
+from . import other_compilers
+from .runtime.test_acl_programs import PROGRAM
 
 KINDS = {"g++": range(9, 20), "clang++": range(14, 30)}
 
@@ -38,16 +39,20 @@ def others() -> list[str]:
 @pytest.mark.skipif(not others(), reason="no compiler but the machine's own (Debian: apt-get install g++-11 clang-14)")
 @pytest.mark.parametrize("compiler", others())
 def test_the_libraries_and_kernels(tmp_path: Path, compiler: str) -> None:
-    toolkit = foreign.build_toolkit(tmp_path, compiler)
-    assert foreign.run(toolkit, tmp_path, compiler, PROGRAM, "--flag") == "ok\n"
-    foreign.build_kernel(toolkit, tmp_path, compiler)
-    assert foreign.run(toolkit, tmp_path, compiler, foreign.KERNELS, libraries=("add",)) == "ok\n"
+    toolkit = other_compilers.build_toolkit(tmp_path, compiler)
+    assert other_compilers.run(toolkit, tmp_path, compiler, PROGRAM, "--flag") == "ok\n"
+    other_compilers.build_kernel(toolkit, tmp_path, compiler)
+    assert other_compilers.run(toolkit, tmp_path, compiler, other_compilers.KERNELS, libraries=("add",)) == "ok\n"
     # A kernel of one compiler on the runtime that another built, as it is with an installed wheel.
-    assert foreign.run(toolkit_directory(), tmp_path, compiler, foreign.KERNELS, libraries=("add",)) == "ok\n"
+    assert (
+        other_compilers.run(toolkit_directory(), tmp_path, compiler, other_compilers.KERNELS, libraries=("add",))
+        == "ok\n"
+    )
 
 
 def test_options_of_the_environment_reach_every_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As CMake reads ``CXX``, ``CXXFLAGS`` and ``LDFLAGS`` for pip: each file is compiled with them, and each library linked."""
+    """As CMake reads ``CXX``, ``CXXFLAGS`` and ``LDFLAGS`` for pip: each file is compiled with them, and each
+    library linked."""
     compiler = tmp_path / "chosen-g++"
     compiler.write_text(f'#!/bin/sh\nexec {shutil.which("g++")} "$@"\n')
     compiler.chmod(0o755)
@@ -57,7 +62,7 @@ def test_options_of_the_environment_reach_every_file(tmp_path: Path, monkeypatch
     given = ["-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", f"-DPython_EXECUTABLE={sys.executable}", "-G", "Unix Makefiles"]
     made = tmp_path / "made"
     subprocess.run(
-        [sys.executable, "-m", "cmake", "-S", foreign.TREE, "-B", made, *given], check=True, capture_output=True
+        [sys.executable, "-m", "cmake", "-S", other_compilers.TREE, "-B", made, *given], check=True, capture_output=True
     )
     commands = [entry["command"] for entry in json.loads((made / "compile_commands.json").read_text())]
     assert len(commands) > 30
@@ -71,7 +76,7 @@ HALVES = r"""
 #include <cmath>
 #include <cstdio>
 #include <initializer_list>
-#include "ascendc_host/half.h"
+#include "ascendc_host/internal/half.h"
 using ascendc_host::bits_as;
 using Ours = ascendc_host::SoftwareHalf;
 using Compilers = ascendc_host::Float16;
@@ -86,7 +91,7 @@ int main() {
     for (uint32_t i = 0; i < 65536; ++i) {
         const float a = bits_as<Ours>(uint16_t(i)), b = bits_as<Compilers>(uint16_t(i));
         wrong += std::isnan(a) ? !std::isnan(b) : bits_as<uint32_t>(a) != bits_as<uint32_t>(b);
-        // Every half, the middle to the next one, and the floats and doubles beside both.
+        // Every half, the middle to the next one, and the floats and doubles next to both.
         for (const float at : {b, (b + float(bits_as<Compilers>(uint16_t(i + 1)))) / 2})
             for (const float x : {at, std::nextafter(at, 1e9f), std::nextafter(at, -1e9f)}) {
                 wrong += !same(x);
@@ -106,7 +111,15 @@ int main() {
 def test_the_half_of_compilers_that_have_none(tmp_path: Path) -> None:
     """Each of its values, and what is rounded to it, is bit for bit that of a compiler that has one."""
     (tmp_path / "halves.cpp").write_text(HALVES)
-    command = ["g++", "-std=c++17", "-O1", f"-I{foreign.TREE}/csrc/ascendc/include", "halves.cpp", "-o", "halves"]
+    command = [
+        "g++",
+        "-std=c++17",
+        "-O1",
+        f"-I{other_compilers.TREE}/csrc/ascendc/include",
+        "halves.cpp",
+        "-o",
+        "halves",
+    ]
     subprocess.run(command, check=True, cwd=tmp_path)
     assert subprocess.run([tmp_path / "halves"], capture_output=True, text=True, check=True).stdout == "0\n"
 
@@ -116,9 +129,21 @@ def configured(compiler: Path, *options: str) -> str:
     directory = compiler.parent
     compiler.chmod(0o755)
     done = subprocess.run(
-        [sys.executable, "-m", "cmake", "-S", foreign.TREE, "-B", directory / "made", f"-DCMAKE_CXX_COMPILER={compiler}", *options],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "cmake",
+            "-S",
+            other_compilers.TREE,
+            "-B",
+            directory / "made",
+            f"-DCMAKE_CXX_COMPILER={compiler}",
+            *options,
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode != 0
     return re.sub(r"\s+", " ", done.stderr)
 
@@ -135,10 +160,16 @@ def test_no_system_of_32_bits(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("header", "message"),
     [
-        ("features.h", "ascend-graph's host runtime needs glibc, as torch_npu's wheels do: this C library (musl, perhaps) is another"),
+        (
+            "features.h",
+            (
+                "ascend-graph's host runtime needs glibc, as torch_npu's wheels do: this C library (musl, "
+                "perhaps) is another"
+            ),
+        ),
         ("filesystem", "lacks <filesystem> in C++17: set CXX to g++ 9 or newer, or clang++ 14 or newer"),
     ],
-)  # fmt: skip
+)
 def test_what_nothing_can_be_built_on(tmp_path: Path, header: str, message: str) -> None:
     (tmp_path / header).write_text("#error none here\n" if header == "filesystem" else "")
     compiler = tmp_path / "g++"

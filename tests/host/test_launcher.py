@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ascend_graph.host.toolkit import toolkit_directory
+from ascend_graph.environment import toolkit_directory
 
 
 def outside() -> dict[str, str]:
@@ -23,8 +23,11 @@ def outside() -> dict[str, str]:
 def launch(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "ascend_graph.host", *arguments],
-        capture_output=True, text=True, check=False, env={**outside(), **environment},
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**outside(), **environment},
+    )
 
 
 def test_runs_a_plain_script_with_its_arguments(tmp_path: Path) -> None:
@@ -40,8 +43,30 @@ def test_runs_modules_and_code_and_passes_the_exit_status() -> None:
     assert launch("-m", "json.tool", "--help").stdout.startswith("usage:")
 
 
+def test_a_program_is_the_one_that_its_own_path_has_first(tmp_path: Path) -> None:
+    """A program finds its files by the PATH that it runs with; one of the same name on the caller's PATH is not
+    meant."""
+    other = tmp_path / "pytest"
+    other.write_text("#!/bin/sh\necho another\n")
+    other.chmod(0o755)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    assert launch("--quiet", "pytest", "--version", PATH=path).stdout.startswith("pytest ")
+    other.rename(tmp_path / "other-program")
+    assert launch("--quiet", "other-program", PATH=path).stdout == "another\n"
+
+
+def test_the_toolkits_programs_are_found() -> None:
+    """They are on the PATH of the process that is started alone."""
+    result = launch("--quiet", "bisheng", "--version")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith("bisheng of ascend_graph")
+
+
 def test_children_inherit_the_host_runtime() -> None:
-    code = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import torch; print(torch.npu.is_available())'])"
+    code = (
+        "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import torch; "
+        "print(torch.npu.is_available())'])"
+    )
     assert launch("-c", code).stdout.strip() == "True"
 
 
@@ -54,14 +79,20 @@ def test_refuses_to_shadow_a_real_cann(tmp_path: Path) -> None:
 
 
 def test_libraries_of_packages_are_found_by_their_name(tmp_path: Path) -> None:
-    """Older extensions open libcust_opapi.so, which a package's set_env.bash puts on the library path; the first package wins."""
+    """Older extensions open libcust_opapi.so, which a package's set_env.bash puts on the library path; the first
+    package wins."""
     for name in ("one", "two"):
         directory = tmp_path / name / "op_api/lib"
         directory.mkdir(parents=True)
         (tmp_path / "which.cpp").write_text(f'extern "C" char which() {{ return "{name}"[0]; }}')
         command = [
-            os.environ.get("CXX", "g++"), "-shared", "-fPIC", tmp_path / "which.cpp", "-o", directory / "libcust_opapi.so"
-        ]  # fmt: skip
+            os.environ.get("CXX", "g++"),
+            "-shared",
+            "-fPIC",
+            tmp_path / "which.cpp",
+            "-o",
+            directory / "libcust_opapi.so",
+        ]
         subprocess.run(command, check=True)
     code = "import ctypes; print(chr(ctypes.CDLL('libcust_opapi.so').which()))"
     one, two = str(tmp_path / "one"), str(tmp_path / "two")
@@ -88,13 +119,34 @@ def test_unusable_arguments(arguments: tuple[str, ...], message: str) -> None:
 
 def test_without_the_launcher_our_names_say_what_to_run() -> None:
     """PyTorch imports torch_npu with itself, and without CANN says so in forty lines."""
-    code = "import ascend_graph; ascend_graph.register_op"
+    code = "import ascend_graph; ascend_graph.register_op('AddCustom')"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=outside())
     assert result.returncode == 1
     last = result.stderr.splitlines()[-1]
     assert re.fullmatch(
-        r"ascend_graph\.errors\.AscendGraphError: ascend_graph\.register_op needs torch_npu: torch_npu does not find lib\w+\.so, as there "
-        r"is no CANN here: .* start the program on the host runtime: ascend-graph run script\.py, .*",
+        r"ascend_graph\.errors\.AscendGraphError: ascend_graph\.register_op needs torch_npu: "
+        r"torch_npu does not find lib\w+\.so, as "
+        r"CANN is not installed here: .* start the program on the host runtime: ascend-graph run script\.py, .*",
         last,
     ), last
     assert len(result.stderr.splitlines()) < 12
+
+
+def test_without_the_launcher_all_names_have_their_documentation() -> None:
+    code = """
+import ascend_graph, pydoc, inspect
+for name in ascend_graph.__all__:
+    if name != "raw_ops":
+        assert getattr(ascend_graph, name).__doc__, name
+print(inspect.signature(ascend_graph.opcheck))
+print(pydoc.render_doc(ascend_graph.opcheck, renderer=pydoc.plaintext))
+try:
+    ascend_graph.Sample(())
+except ascend_graph.AscendGraphError as error:
+    print(error)
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=outside())
+    assert result.returncode == 0, result.stderr
+    assert "reference: 'Callable[..., Any] | None' = None" in result.stdout
+    assert "Check an operator against the rules that hold for every operator" in result.stdout
+    assert "ascend_graph.Sample needs torch_npu: torch_npu does not find" in result.stdout

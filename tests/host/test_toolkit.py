@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ascend_graph.compilation import compiler
-from ascend_graph.host.toolkit import toolkit_directory
+from ascend_graph.environment import toolkit_directory
 
 PROGRAM = r"""
 #include <acl/acl.h>
@@ -59,6 +60,34 @@ def test_the_compiler_runs_from_both_places(program: str) -> None:
     result = subprocess.run([toolkit_directory() / program, "--version"], capture_output=True, text=True, check=False)
     assert result.returncode == 0
     assert "Ascend C for the host" in result.stdout
+
+
+def test_the_compiler_finds_its_python_without_the_launcher(tmp_path: Path) -> None:
+    """The python3 on PATH may be another: it has no part in it."""
+    foreign = tmp_path / "python3"
+    foreign.write_text("#!/bin/sh\necho 'a foreign Python' >&2\nexit 3\n")
+    foreign.chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    command = [toolkit_directory() / "bin/bisheng", "--version"]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+
+
+def test_a_compiler_without_a_python_says_what_to_set(tmp_path: Path) -> None:
+    """A copy of the toolkit elsewhere lies in no Python's directory."""
+    (tmp_path / "copy/lib64").mkdir(parents=True)
+    (tmp_path / "copy/lib64/libascendc_runtime.so").touch()
+    shutil.copytree(toolkit_directory() / "bin", tmp_path / "copy/bin")
+    foreign = tmp_path / "python3"
+    foreign.write_text("#!/bin/sh\nexit 3\n")
+    foreign.chmod(0o755)
+    command = [tmp_path / "copy/bin/bisheng", "--version"]
+    result = subprocess.run(
+        command, env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 1
+    assert f"error: bisheng: {foreign} does not have ascend_graph; expected a Python that has it" in result.stderr
+    assert "set ASCEND_GRAPH_PYTHON" in result.stderr
 
 
 @pytest.mark.parametrize("language", ["c", "c++"])

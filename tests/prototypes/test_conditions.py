@@ -89,7 +89,8 @@ def test_an_undecided_branch_inside_an_operator_is_read_as_a_compiler_does_and_s
 
 def test_a_decided_branch_inside_an_operator_needs_no_remark() -> None:
     result = parse_text(
-        "#define FAST\nREG_OP(A)\n#ifdef FAST\n.INPUT(x, TensorType({DT_FLOAT}))\n#else\n.INPUT(y, TensorType({DT_FLOAT}))\n"
+        "#define FAST\nREG_OP(A)\n#ifdef FAST\n.INPUT(x, TensorType({DT_FLOAT}))\n#else\n"
+        ".INPUT(y, TensorType({DT_FLOAT}))\n"
         "#endif\n.OP_END_FACTORY_REG(A)"
     )
     assert [parameter.name for parameter in result.prototypes[0].inputs] == ["x"]

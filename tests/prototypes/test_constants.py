@@ -11,17 +11,63 @@ import pytest
 from ascend_graph.prototypes import parse_text
 
 INTS = [
-    "static_cast<uint32_t>(-1)", "~0u", "~0", "~0ull", "(int32_t)0xFFFFFFFF", "0xFFFFFFFF", "static_cast<int8_t>(300)",
-    "'\\xff'", "'a' + 1", "(unsigned char)'\\xff'", "static_cast<unsigned short>(70000)", "1u - 2", "-1 < 0u", "-7 / 2", "-7 % 3", "7u / 2",
-    "-1 >> 1", "0x80000000 >> 31", "true + true", "(bool)5", "!0", "3 > 2 ? 7 : 8", "1 == 1 && 2 != 2", "UINT32_MAX", "UINT8_MAX + 1",
-    "INT64_MIN", "std::numeric_limits<uint16_t>::max()", "std::numeric_limits<int8_t>::min()", "static_cast<int>(2.9)", "int(-2.9f)",
-    "4294967295", "2147483648", "0x7fffffffffffffff", "1LL << 40", "1ull << 63", "DIRECT", "TRUNCATED", "NARROW", "sizeof_like",
-]  # fmt: skip
+    "static_cast<uint32_t>(-1)",
+    "~0u",
+    "~0",
+    "~0ull",
+    "(int32_t)0xFFFFFFFF",
+    "0xFFFFFFFF",
+    "static_cast<int8_t>(300)",
+    "'\\xff'",
+    "'a' + 1",
+    "(unsigned char)'\\xff'",
+    "static_cast<unsigned short>(70000)",
+    "1u - 2",
+    "-1 < 0u",
+    "-7 / 2",
+    "-7 % 3",
+    "7u / 2",
+    "-1 >> 1",
+    "0x80000000 >> 31",
+    "true + true",
+    "(bool)5",
+    "!0",
+    "3 > 2 ? 7 : 8",
+    "1 == 1 && 2 != 2",
+    "UINT32_MAX",
+    "UINT8_MAX + 1",
+    "INT64_MIN",
+    "std::numeric_limits<uint16_t>::max()",
+    "std::numeric_limits<int8_t>::min()",
+    "static_cast<int>(2.9)",
+    "int(-2.9f)",
+    "4294967295",
+    "2147483648",
+    "0x7fffffffffffffff",
+    "1LL << 40",
+    "1ull << 63",
+    "DIRECT",
+    "TRUNCATED",
+    "NARROW",
+    "sizeof_like",
+]
 FLOATS = [
-    "0.1f", "0.1f * 3", "0.1 * 3", "1 / 3.0f", "static_cast<float>(0.1) + 0.2", "std::numeric_limits<double>::min()",
-    "std::numeric_limits<float>::lowest()", "std::numeric_limits<float>::epsilon()", "FLT_MAX", "16777217.0f", "(float)16777217", "7 / 2",
-    "0x1.8p1f", "1e-45f", "SCALE",
-]  # fmt: skip
+    "0.1f",
+    "0.1f * 3",
+    "0.1 * 3",
+    "1 / 3.0f",
+    "static_cast<float>(0.1) + 0.2",
+    "std::numeric_limits<double>::min()",
+    "std::numeric_limits<float>::lowest()",
+    "std::numeric_limits<float>::epsilon()",
+    "FLT_MAX",
+    "16777217.0f",
+    "(float)16777217",
+    "7 / 2",
+    "0x1.8p1f",
+    "1e-45f",
+    "SCALE",
+]
 STRINGS = [r'"\xe4\xb8\xad"', '"中"', r'"\u4e2d\n" "x"', r'"\344\270\255"', 'u8"é"']
 DECLARATIONS = """
 constexpr int TRUNCATED = 0.7;
@@ -44,10 +90,13 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     compiler = shutil.which("g++") or shutil.which("clang++") or pytest.skip("no C++ compiler")
     work = tmp_path_factory.mktemp("constants")
     lines = [
-        *(f"std::printf(\"%lld\\n\", (long long)({text}));" for text in INTS),
-        *(f"std::printf(\"%a\\n\", (double)(float)({text}));" for text in FLOATS),
-        *(f"for (const char* p = (const char*){text}; *p; ++p) std::printf(\"%02x\", (unsigned char)*p); std::puts(\"\");" for text in STRINGS),
-    ]  # fmt: skip
+        *(f'std::printf("%lld\\n", (long long)({text}));' for text in INTS),
+        *(f'std::printf("%a\\n", (double)(float)({text}));' for text in FLOATS),
+        *(
+            f'for (const char* p = (const char*){text}; *p; ++p) std::printf("%02x", (unsigned char)*p); std::puts("");'
+            for text in STRINGS
+        ),
+    ]
     source = work / "constants.cpp"
     headers = "".join(f"#include <{name}>\n" for name in ("cfloat", "climits", "cstdint", "cstdio", "limits"))
     source.write_text(f"{headers}{DECLARATIONS}int main() {{\n" + "\n".join(lines) + "\n}\n")
@@ -78,13 +127,13 @@ def test_strings_are_bytes(compiled: list[str]) -> None:
 @pytest.mark.parametrize(
     ("declared", "message"),
     [
-        (r'String, "\xff"', "is no UTF-8"),
+        (r'String, "\xff"', "is not UTF-8"),
         ("Int, 9223372036854775808", "does not fit into long"),
         ("Int, 2147483647 + 1", "does not fit into int"),
         ("Int, 99999999999999999999", "does not fit into 64 bits"),
         ("Int, 1 << 32", "must be from 0 to 31"),
         ("Int, static_cast<int32_t>(1e20)", "no value of type int"),
-        ("Float, 1.0 / 0", "division by zero"),
+        ("Float, 1.0 / 0", "division by zero in '/' or '%'"),
         ("Float, 1.0f % 2", "needs integers"),
     ],
 )

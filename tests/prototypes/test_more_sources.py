@@ -122,8 +122,8 @@ def test_an_operator_project_is_read_as_a_directory(tmp_path: Path, wanted: OpPr
     [
         (("ParamType(OPTIONAL)", "ParamType(OPTINAL)"), "did you mean OPTIONAL"),
         (("ge::DT_FLOAT16, ge::DT_FLOAT}", "ge::DT_FLOAT16, ge::DT_FLOAT32}"), "no DT_FLOAT32"),
-        ((".DataType(HALVES)", ".DataType(ELSEWHERE)"), "ELSEWHERE is no list of dtypes"),
-        ((".Float(1e-6)", ".Float(kEpsilon)"), "kEpsilon is no constant"),
+        ((".DataType(HALVES)", ".DataType(ELSEWHERE)"), "ELSEWHERE is not a list of dtypes"),
+        ((".Float(1e-6)", ".Float(kEpsilon)"), "kEpsilon is not a constant"),
         ((".Float(1e-6)", ""), "attr epsilon has no type"),
         (("OP_ADD(RmsNormCustom)", "OP_ADD(Other)"), "no OP_ADD(RmsNormCustom)"),
     ],
@@ -227,7 +227,7 @@ def test_op_def_that_is_never_closed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[", "no JSON"),
+        ("[", "not JSON"),
         ("[" * 100_000, "cannot be read"),
         ("3", '"op", "input_desc"'),
         ('[{"op": "a b"}]', "identifier, not 'a b'"),
@@ -252,7 +252,7 @@ def test_msopgen_type_names(tmp_path: Path) -> None:
     assert found.dtypes[:2] == (DataType.HIFLOAT8, DataType.BOOL)
     assert DataType.COMPLEX64 in found.dtypes
     assert found.unknown_types == ("weird",)
-    assert "'weird' is no dtype" in result.diagnostics[0].message
+    assert "'weird' is not a dtype" in result.diagnostics[0].message
 
 
 TYPES_OF_INCLUDES = """
@@ -277,7 +277,8 @@ OP_ADD(Typed);
 
 
 def test_dtypes_of_included_constants_and_vectors(tmp_path: Path) -> None:
-    """Constants and macros of headers beside the file; vectors of other vectors, and of one dtype; the rest is no guess."""
+    """Constants and macros of headers next to the file; vectors of other vectors, and of one dtype; the rest is no
+    guess."""
     (tmp_path / "common").mkdir()
     (tmp_path / "common/types.h").write_text(
         '#include "more.h"\n#define HALF_LIST {ge::DT_FLOAT16, ge::DT_BF16}\n#include "types.h"\n#include "absent.h"\n'

@@ -114,7 +114,7 @@ def test_types_that_are_understood(text: str, dtypes: tuple[DataType, ...]) -> N
         ("TensorType({DT_BFLOAT16})", (BF16,), "no DT_BFLOAT16; read as DT_BF16"),
         ("TensorType({DT_FLOAT, DI_UINT16})", (FLOAT,), "DI_UINT16 is neither"),
         ("TensorType({DT_B16, DT_FLOAT})", (FLOAT,), "did you mean DT_BF16"),
-        ("TesnorType({DT_INT64})", (INT64,), "TesnorType is no type"),
+        ("TesnorType({DT_INT64})", (INT64,), "TesnorType is not a type"),
         ("TensorType({DT_FLOAT16 DT_FLOAT})", (FLOAT16, FLOAT), "comma is missing before DT_FLOAT"),
         ("TensorType({DT_FLOAT16, DT_FLOAT)", (FLOAT16, FLOAT), "never closed"),
         ("TensorType({DT_FLOAT}})", (FLOAT,), "closes nothing"),
@@ -357,7 +357,7 @@ def test_macros_that_define_ops_are_replaced() -> None:
 def test_documentation_and_place(newline: str, tmp_path) -> None:  # type: ignore[no-untyped-def]
     text = "\n".join(
         [
-            "/* licence */",
+            "/* license */",
             "#include <x.h>",
             "/**",
             " * @brief 加法。",

@@ -173,7 +173,8 @@ def test_an_error_costs_its_own_op_only(wanted: list[OpPrototype], data: st.Data
 )
 def test_literals_keep_every_bit(case: tuple[AttrType, object]) -> None:
     attr_type, value = case
-    text = f"REG_OP(A).ATTR(a, {attr_type.value}, {literal(attr_type, value)}).OP_END_FACTORY_REG(A)"  # type: ignore[arg-type]
+    default = literal(attr_type, value)  # type: ignore[arg-type]
+    text = f"REG_OP(A).ATTR(a, {attr_type.value}, {default}).OP_END_FACTORY_REG(A)"
     result = parse_text(text)
     assert not [d for d in result.diagnostics if d.severity is Severity.ERROR]
     found = result.prototypes[0].attrs[0].default

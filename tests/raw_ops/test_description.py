@@ -39,8 +39,10 @@ def arguments(raw_op: RawOp) -> tuple[list[str], set[str]]:
 
 #: The docstring has a typing error that stops reading, or its function was edited by hand and has other parameters.
 EDITED = {
-    "WeightQuantBatchMatmulV2", "GroupedDynamicBlockQuant", "MoeUpdateExpert",
-}  # fmt: skip
+    "WeightQuantBatchMatmulV2",
+    "GroupedDynamicBlockQuant",
+    "MoeUpdateExpert",
+}
 
 
 def test_names_and_order_of_the_wheels_raw_ops() -> None:

@@ -1,4 +1,5 @@
-"""Independent and reduced dimensions: declared, checked by running, used by vmap, DTensor's rules and the counter of operations."""
+"""Independent and reduced dimensions: declared, checked by running, used by vmap, DTensor's rules and the counter of
+operations."""
 
 from __future__ import annotations
 
@@ -12,26 +13,29 @@ from torch.utils.flop_counter import FlopCounterMode
 import ascend_graph
 from ascend_graph.registration.batching import VmapLoopWarning
 from ascend_graph.registration.cost import FlopsError
-from ascend_graph.registration.loop_checks import find_loops
-from ascend_graph.registration.loops import BatchError
+from ascend_graph.registration.independence_checks import find_loops
+from ascend_graph.registration.independent_dims import BatchError
 from ascend_graph.registration.sharding import sharding_rule
 from ascend_graph.shapes import parse_relation
-from ascend_graph.shapes.places import locate
+from ascend_graph.shapes.axis_layout import locate
 
 pytestmark = pytest.mark.filterwarnings("error::ascend_graph.registration.batching.VmapLoopWarning")
 
 FLOAT = "TensorType({DT_FLOAT, DT_FLOAT16, DT_BF16})"
 HEADER = f"""
-REG_OP(BatNorm).INPUT(x, {FLOAT}).INPUT(gamma, {FLOAT}).OUTPUT(y, {FLOAT}).OUTPUT(scale, {FLOAT}).OP_END_FACTORY_REG(BatNorm)
+REG_OP(BatNorm).INPUT(x, {FLOAT}).INPUT(gamma, {FLOAT}).OUTPUT(y, {FLOAT}).OUTPUT(scale, {FLOAT})
+    .OP_END_FACTORY_REG(BatNorm)
 REG_OP(BatMatMul).INPUT(a, {FLOAT}).INPUT(b, {FLOAT}).OUTPUT(y, {FLOAT}).OP_END_FACTORY_REG(BatMatMul)
 REG_OP(BatSoftmax).INPUT(x, {FLOAT}).OUTPUT(y, {FLOAT}).REQUIRED_ATTR(dim, Int).OP_END_FACTORY_REG(BatSoftmax)
-REG_OP(BatNormGrad).INPUT(dy, {FLOAT}).INPUT(x, {FLOAT}).OUTPUT(dx, {FLOAT}).OUTPUT(dgamma, {FLOAT}).OP_END_FACTORY_REG(BatNormGrad)
-REG_OP(BatTotal).INPUT(x, {FLOAT}).OUTPUT(y, {FLOAT}).REQUIRED_ATTR(dims, ListInt).ATTR(keep, Bool, false).OP_END_FACTORY_REG(BatTotal)
+REG_OP(BatNormGrad).INPUT(dy, {FLOAT}).INPUT(x, {FLOAT}).OUTPUT(dx, {FLOAT}).OUTPUT(dgamma, {FLOAT})
+    .OP_END_FACTORY_REG(BatNormGrad)
+REG_OP(BatTotal).INPUT(x, {FLOAT}).OUTPUT(y, {FLOAT}).REQUIRED_ATTR(dims, ListInt).ATTR(keep, Bool, false)
+    .OP_END_FACTORY_REG(BatTotal)
 REG_OP(BatAdd).INPUT(x, {FLOAT}).INPUT(y, {FLOAT}).OUTPUT(z, {FLOAT}).OP_END_FACTORY_REG(BatAdd)
 """
 
 
-#: One entry for each time that a kernel of ``norm`` has run, beside the reference itself.
+#: One entry for each time that a kernel of ``norm`` has run, other than the reference itself.
 norm_calls: list[torch.Size] = []
 
 
@@ -114,7 +118,7 @@ def test_a_declaration_is_checked_forward_and_backward(register: Callable[..., A
             {"batch": ("n",)},
             r"n is not independent in x\[\*s, n@dim\].* with x \(\d.*dim=.* the output y differs by",
         ),
-        ("BatSoftmax", {"batch": ("q",)}, r"batch='q' is no dimension of the inputs .*; those are s, n"),
+        ("BatSoftmax", {"batch": ("q",)}, r"batch='q' is not a dimension of the inputs .*; those are s, n"),
         (
             "BatMatMul",
             {"batch": ("k",)},
@@ -236,7 +240,7 @@ def test_operations_are_counted(register: Callable[..., Any]) -> None:
     counted = counter.get_flop_counts()["Global"]
     assert counted[torch.ops.batching.mm] == 2 * 3 * 5 * 4
     op.unregister()
-    with pytest.raises(FlopsError, match="q is no dimension or attr|flops='2 \\* q'"):
+    with pytest.raises(FlopsError, match="q is not a dimension or attr|flops='2 \\* q'"):
         register("BatMatMul", flops="2 * q")
 
 

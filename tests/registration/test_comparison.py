@@ -1,4 +1,5 @@
-"""Nodes compared: converters made from a binding against the wheel's hand-written ones, for dtypes that torch has not."""
+"""Nodes compared: converters made from a binding against the wheel's hand-written ones, for dtypes that torch has
+not."""
 
 from __future__ import annotations
 
@@ -11,10 +12,10 @@ import pytest
 import torch
 
 from ascend_graph import dtype_number
+from ascend_graph.dispatch.torchair import existing_converter, torchair
 from ascend_graph.prototypes import OpPrototype, parse_text
 from ascend_graph.registration import ConversionError, bind, make_converter, read_schema
-from ascend_graph.registration.comparison import Nodes, RefusedError, build_nodes
-from ascend_graph.registration.torchair import existing_converter, torchair
+from ascend_graph.registration.conversion.comparison import Nodes, RefusedError, build_nodes
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # what torch itself deprecates, in modules that torchair imports
@@ -92,7 +93,8 @@ def test_eight_fours_in_an_int32() -> None:
 @pytest.mark.skipif(not hasattr(torch, "float4_e2m1fn_x2"), reason=f"torch {torch.__version__} has no float4_e2m1fn_x2")
 def test_four_bits_that_an_input_could_have_too_are_refused() -> None:
     text = """REG_OP(FourBits).INPUT(x, TensorType({DT_FLOAT16, DT_FLOAT4_E2M1}))
-        .OUTPUT(y, TensorType({DT_FLOAT16, DT_FLOAT4_E2M1})).REQUIRED_ATTR(dst_type, Int).OP_END_FACTORY_REG(FourBits)"""
+        .OUTPUT(y, TensorType({DT_FLOAT16, DT_FLOAT4_E2M1})).REQUIRED_ATTR(dst_type, Int)
+        .OP_END_FACTORY_REG(FourBits)"""
     schema = torch._C.parse_schema("four::bits(Tensor x, ScalarType dst_type) -> Tensor")
     convert = make_converter(bind(read_schema(schema), parse_text(text).prototypes[0]))
     ge = torchair().ge

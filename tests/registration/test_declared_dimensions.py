@@ -1,4 +1,5 @@
-"""What is declared of dimensions, on random operators whose dimensions are known: what is true is taken, everything else is refused."""
+"""What is declared of dimensions, on random operators whose dimensions are known: what is true is taken, everything
+else is refused."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ from torch.distributed.tensor import DTensor
 import ascend_graph
 from ascend_graph import opcheck
 from ascend_graph.registration.batching import VmapLoopWarning
-from ascend_graph.registration.loop_checks import find_loops
-from ascend_graph.registration.loops import BatchError
+from ascend_graph.registration.independence_checks import find_loops
+from ascend_graph.registration.independent_dims import BatchError
 
 pytestmark = pytest.mark.filterwarnings("error::ascend_graph.registration.batching.VmapLoopWarning")
 
@@ -39,7 +40,8 @@ class Made:
 
 
 def make(seed: int) -> Made:
-    """Products summed, or largest products, over some dimensions; then perhaps a step along others, and one that no sum goes through."""
+    """Products summed, or largest products, over some dimensions; then perhaps a step along others, and one that no
+    sum goes through."""
     rng = random.Random(seed)
     x, w = ("".join(rng.sample(LETTERS, rng.randint(1, 3))) for _ in range(2))
     every = sorted({*x, *w})
@@ -148,6 +150,7 @@ def test_what_is_true_is_mapped_and_sharded(made: Case) -> None:
 
 
 def announced_unless(batch: tuple[str, ...], *levels: list[str]) -> contextlib.AbstractContextManager[Any]:
-    """A loop is announced, unless each level has an independent dimension that is in everything that is mapped there."""
+    """A loop is announced, unless each level has an independent dimension that is in everything that is mapped
+    there."""
     taken = all(any(all(name in place for place in mapped) for name in batch) for mapped in levels)
     return contextlib.nullcontext() if taken else pytest.warns(VmapLoopWarning)

@@ -12,7 +12,7 @@ import torch
 import ascend_graph
 from ascend_graph.aclnn import process_catalog as functions
 from ascend_graph.binding import CannMismatchError, CannMismatchWarning
-from ascend_graph.binding.installed import check_declarations, declaration
+from ascend_graph.binding.calls.installed import check_declarations, declaration
 from ascend_graph.prototypes import process_catalog as prototypes
 
 PROTOTYPE = """REG_OP(Moved)
@@ -83,7 +83,7 @@ def register(
         (prototype(inputs=".INPUT(rate, TensorType({DT_FLOAT}))"), "required input rate is new"),
         (prototype().replace("ATTR(scale, Float, 1.0)", "ATTR(scale, Int, 1)"), "attr scale was Float and is Int"),
     ],
-)  # fmt: skip
+)
 def test_what_breaks_nodes_is_a_warning_with_both_versions(
     new: str, change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operator: object
 ) -> None:
@@ -92,8 +92,10 @@ def test_what_breaks_nodes_is_a_warning_with_both_versions(
     op.unregister()
     header = "opp/built-in/op_proto/inc/moved_ops.h"
     assert str(caught[0].message) == (
-        f"REG_OP(Moved) is bound by {tmp_path}/old/{header}:1 (CANN 8.0.RC3), and installed is {tmp_path}/new/{header}:1 "
-        f'(CANN 8.3.RC1): {change}. Write: ascend_graph.load_prototypes("{tmp_path}/new/{header}")  # instead of the other '
+        f"REG_OP(Moved) is bound by {tmp_path}/old/{header}:1 (CANN 8.0.RC3), and installed is "
+        f"{tmp_path}/new/{header}:1 "
+        f'(CANN 8.3.RC1): {change}. Write: ascend_graph.load_prototypes("{tmp_path}/new/{header}")  # instead of the '
+        f"other "
         "definition; or install the CANN that it is of"
     )
     assert caught[0].filename == __file__
@@ -157,7 +159,8 @@ def test_a_function_with_other_parameters_is_not_called(
     assert not hasattr(torch.ops.ascend, "moved")
     header = "include/aclnnop/aclnn_moved.h"
     assert str(raised.value) == (
-        f"aclnnMoved is bound by {old}/{header}:2 (CANN 8.0.RC3), and installed is {new}/{header}:2 (CANN 8.3.RC1): {change}. A "
+        f"aclnnMoved is bound by {old}/{header}:2 (CANN 8.0.RC3), and installed is {new}/{header}:2 (CANN 8.3.RC1): "
+        f"{change}. A "
         "call with the parameters of the one corrupts the memory of the other. Write: "
         f'ascend_graph.load_aclnn("{new}/{header}")  # instead of the other header; or install the CANN that it is of'
     )

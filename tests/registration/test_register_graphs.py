@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import ascend_graph
-from ascend_graph.host.ops import host_kernel
+from ascend_graph.host.kernels import host_kernel
 from ascend_graph.registration import ConversionError, RegisteredOp
 
 with warnings.catch_warnings():
@@ -141,7 +141,8 @@ def library() -> Iterator[torch.library.Library]:
 
 @pytest.fixture
 def define(library: torch.library.Library, request: pytest.FixtureRequest) -> Iterator[Define]:
-    """``define(op_type, schema, kernel, **register_op's)``: an operator with an eager kernel, registered for the test."""
+    """``define(op_type, schema, kernel, **register_op's)``: an operator with an eager kernel, registered for the
+    test."""
     made: list[RegisteredOp] = []
     serial = iter(range(100))
 
@@ -367,7 +368,8 @@ def test_dtype_arguments(define: Define, mode: Any, dtype: torch.dtype) -> None:
     assert result.tolist() == [1, 2, 3]
 
 
-# ------------------------------------------------------------------------------------------------- numbers that are inputs
+# ------------------------------------------------------------------------------------------------- numbers that are
+# inputs
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -18,11 +18,11 @@ from torch._subclasses.functional_tensor import FunctionalTensorMode
 
 import ascend_graph
 from ascend_graph import AscendGraphError
-from ascend_graph.dispatch.definition import Definition, RemovedOperatorError
-from ascend_graph.eager import operators
+from ascend_graph.dispatch.definition import RemovedOperatorError, SchemaDefinition
+from ascend_graph.dispatch.torchair import existing_converter, torchair
+from ascend_graph.eager import plans
 from ascend_graph.prototypes import OpPrototype, parse_text
 from ascend_graph.registration import RegistrationError, planning, request
-from ascend_graph.registration.torchair import existing_converter, torchair
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # what torch itself deprecates, in modules that torchair imports
@@ -64,11 +64,11 @@ def faults(monkeypatch: pytest.MonkeyPatch) -> Callable[[int | None], None]:
 
         monkeypatch.setattr(holder, name, wrapped)
 
-    for name in ("register_meta", "register_converter", "register_twin", "register_gradient"):
+    for name in ("register_meta", "register_converter", "register_mutation", "register_gradient"):
         failing(planning, name)
-    failing(Definition, "put")
-    failing(operators, "register_meta")
-    failing(operators, "KernelHandle")
+    failing(SchemaDefinition, "put")
+    failing(plans, "register_meta")
+    failing(plans, "KernelHandle")
 
     def arm(n: int | None) -> None:
         left[0] = n
@@ -121,7 +121,11 @@ BAD = [
     {"shape": "x[*s] -> y[5]", "samples": [3]},
     {"meta": 3},
 ]
-IN_PLACE_WAYS = [Way({"shape": "x -> x"}, "x"), Way({"meta": lambda x: x}, "x"), Way({"shape": "x -> x", "converter": converter}, "x")]  # fmt: skip
+IN_PLACE_WAYS = [
+    Way({"shape": "x -> x"}, "x"),
+    Way({"meta": lambda x: x}, "x"),
+    Way({"shape": "x -> x", "converter": converter}, "x"),
+]
 
 
 def seen_meta(overload: Any) -> Any:

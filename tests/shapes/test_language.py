@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ascend_graph.shapes import GRAMMAR, RelationError, ShapeError, parse_relation
-from ascend_graph.shapes.parser import MAX_LENGTH
 from ascend_graph.shapes.samples import sample
+from ascend_graph.shapes.tokens import MAX_LENGTH
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "shapes.md"
 
@@ -109,6 +109,13 @@ def test_shapes(text: str, shapes: dict[str, Any], attrs: dict[str, Any], wanted
         (": int8 if q else w", {"q": False}, "float32"),
         (": int8 if dtype(x) == float16 else w", {}, "int8"),
         (": int8 if dtype(x) in (int8, bool) else w", {}, "float32"),
+        (": float16 if dst == float16 else int8", {"dst": "float16"}, "float16"),
+        (": float16 if dst == float16 else int8", {"dst": "float8_e5m2"}, "int8"),
+        (": float16 if float16 != dst else int8", {"dst": None}, "float16"),
+        (": dst if dst in (float16, bfloat16) else int8", {"dst": "bfloat16"}, "bfloat16"),
+        (": dst if dst not in (float16, bfloat16) else w", {"dst": "bfloat16"}, "float32"),
+        (": int8 if dtype(x) == dst else w", {"dst": "float16"}, "int8"),
+        (": float16 if bool == 3 else w", {"bool": 3}, "float16"),
         (": floating(i)", {}, "float32"),
         (": integral_sum(i)", {}, "int64"),
         (": T", {}, "float32"),
@@ -148,7 +155,7 @@ def test_a_last_dtype_holds_for_all_alternatives_but_like() -> None:
         ("x[..., ...] -> y[...]", "more than one '...', which nothing tells apart"),
         ("x[*s], w[s] -> y[*s]", "s is a dimension in w and a group"),
         ("x[x] -> y[x]", "x names an input and a dimension"),
-        ("x[n] -> y[foo(n)]", "no function 'foo'; the functions are ceildiv"),
+        ("x[n] -> y[foo(n)]", "unknown function 'foo'; the functions are ceildiv"),
         ("x[n] -> y[ceildiv(n)]", r"ceildiv takes 2 argument\(s\), got 1"),
         ("x[n] -> y[h] where h = h + 1", "the definition of h uses itself"),
         ("x[n] -> y[h] where h = g, g = n", "uses g, which is defined after it"),
@@ -165,7 +172,7 @@ def test_a_last_dtype_holds_for_all_alternatives_but_like() -> None:
         ("x[n] -> y[" + "n + " * 99 + "n]", "more than 32 operators in a row"),
         ("x[n] -> y[n] #" + "x" * MAX_LENGTH, "may have 16384 characters"),
         ("not a relation", "expected"),
-        ("x[n] -> y[1_]", "1_ is no integer: '_' stands only between digits"),
+        ("x[n] -> y[1_]", "1_ is not an integer: '_' stands only between digits"),
         ("x[n] -> y[" + "9" * 5000 + "]", r"at most 2\*\*63 - 1"),
         ("x[n] -> y[" + "(" * 30 + "n" + (" + n" * 20 + ")") * 30 + "]", "more than 96 operations deep"),
     ],
@@ -196,16 +203,16 @@ def test_texts_that_are_refused(text: str, match: str) -> None:
         ("x[n] -> y[k]", {"x": (2,)}, {"k": "big"}, "k is 'big', not an integer"),
         ("x[n] -> y[k + 1]", {"x": (2,)}, {"k": None}, "k is None, not an integer"),
         ("x[n] -> y[k[2]]", {"x": (2,)}, {"k": [1]}, "k has 1 element"),
-        ("x[*s, n@d] -> y[n]", {"x": (2, 3)}, {"d": 2}, "there is no axis 2; with 2 dimension"),
+        ("x[*s, n@d] -> y[n]", {"x": (2, 3)}, {"d": 2}, "axis 2 is out of range; with 2 dimension"),
         ("x[*s, *r@d] -> y[*s]", {"x": (2, 3)}, {"d": [0, -2]}, "axis 0 is named twice"),
         ("x[n] -> y[n] where n % 2 == 0", {"x": (3,)}, {}, "n % 2 == 0 must hold; n is 3"),
         ("x[n]: int8 -> y[n]", {"x": (3,)}, {}, "x has dtype float16; allowed: int8"),
         ("x[*s] -> y[*reshape(s, t)]", {"x": (4,)}, {"t": [3, -1]}, "4 elements do not fill"),
         ("x[*s] -> y[*reshape(s, t)]", {"x": (4,)}, {"t": [3]}, r"4 elements do not fill \[3\]"),
-        ("x[*s] -> y[*reshape(s, t)]", {"x": (4,)}, {"t": [-2, -2]}, "-2 is no size"),
+        ("x[*s] -> y[*reshape(s, t)]", {"x": (4,)}, {"t": [-2, -2]}, "-2 is not a size"),
         ("x[*s] -> y[*reshape(s, t)]", {"x": (4,)}, {"t": 4}, "t is 4, not a list of sizes"),
         ("x[*s, *r], g[*r] -> y[*s]", {"x": (2, 3), "g": (4,)}, {}, r"dimension 0 of \*r is 4 by g, but 3 by x"),
-        ("x[*s, *r], g[*r] -> y[*s]", {"x": (3,), "g": (2, 3)}, {}, "there is no axis -2"),
+        ("x[*s, *r], g[*r] -> y[*s]", {"x": (3,), "g": (2, 3)}, {}, "axis -2 is out of range"),
         ("x[n@d, n] -> y[n]", {"x": (2, 3)}, {"d": 0}, "dimension 0 is 3, but dimension n is 2"),
         ("x[*k] -> y[2]", {"x": (2,)}, {"k": 3}, "k is 3, not a list of sizes"),
         ("x[n] -> y[n + k - k]", {"x": (2,)}, {"k": 2**63 - 1}, "is beyond 64 bits"),
@@ -234,7 +241,7 @@ def test_inputs_that_are_refused(text: str, shapes: dict[str, Any], attrs: dict[
         ("x[*s, *r], g[*r] -> y[*s]", {"x": (2, 3), "g": None}, {}, "r is given only by g, which is absent"),
         ("x[*s, *t] -> y[*s]", {"x": (2,)}, {}, "input x has 2 items of any length.*all but one must be known"),
         ("x[*s, *t], y[*t, *s] -> y[*s]", {"x": (2,), "y": (2,)}, {}, "all but one must be known"),
-        ("x[n@d, *s, *t], w[*s] -> y[*t]", {"x": (2,), "w": ()}, {"d": 0}, "beside an item with '@' only one"),
+        ("x[n@d, *s, *t], w[*s] -> y[*t]", {"x": (2,), "w": ()}, {"d": 0}, "next to an item with '@' only one"),
         ("-> y[2]", {}, {}, "has no dtype and no input gives one"),
         ("x[n] -> y[n]", {"z": (2,)}, {}, "has no input z; it has x"),
         ("x[n] -> y[x]", {"x": (2,)}, {}, "x is a tensor; write rank"),
@@ -261,7 +268,8 @@ def test_the_document_shows_the_grammar_and_its_examples_parse() -> None:
         assert parse_relation(str(relation)) == relation
 
 
-# ------------------------------------------------------------------------------------------------------------------ laws
+# ------------------------------------------------------------------------------------------------------------------
+# laws
 
 NAMES = st.sampled_from(["m", "n", "k"])
 EXPRESSIONS = st.recursive(

@@ -1,5 +1,5 @@
-"""Ascend C kernels on the host: the compiler driver and the part of the host toolkit that kernels are built with.
+"""Ascend C kernels on the host: the compiler driver that builds them.
 
-``translate`` turns launches into C++ and finds kernels, ``driver`` is the program ``bisheng``, ``toolkit`` lays both
-out with the headers as authors' build files expect them, ``coverage`` tables the API of the headers.
+``driver`` is the program ``bisheng``, ``command`` parses its command lines, ``translate`` rewrites kernels and launches
+as C++, ``cores`` joins the objects of cube and vector cores, ``cpu_debug`` is the compiler launcher for CPU debugging.
 """

@@ -1,9 +1,9 @@
-"""Sources that are compiled once for each kind of core, as the device compiler does it, and made one object of.
+"""Compilation of a source once for each kind of core, as the device compiler does it, joined into one object.
 
-Most kernels ask at run time which core they are on, and one compilation serves both. Where the kind of core has to be a
-constant (``template <int32_t core = g_coreType>``) or a macro (``__DAV_C220_VEC__``), there are two: one for cube cores,
-which is also the host's, and one for vector cores. Of the second nothing stays visible but a table of the kernels'
-entries, in which the first looks up what a vector core runs.
+Most kernels query their core at run time, and one compilation serves both kinds. Some need the kind of core as a
+constant (``template <int32_t core = g_coreType>``) or a macro (``__DAV_C220_VEC__``). These are compiled twice: for cube
+cores, which also yields the host's code, and for vector cores. The only visible symbol of the second object is a table
+of the kernels' entries. The first object looks up there what a vector core runs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ascend_graph.errors import AscendGraphError
 
-#: The kinds of core by the value of ``g_coreType``, with the macros that the device compiler defines for each.
+#: Kinds of core by the value of ``g_coreType``, with the macros that the device compiler defines for each.
 CUBE, VECTOR = 1, 2
 _MACROS = {CUBE: ("__DAV_C220_CUBE__", "__DAV_CUBE__"), VECTOR: ("__DAV_C220_VEC__", "__DAV_VEC__")}
 
@@ -32,11 +32,11 @@ _ENTRY = re.compile(r" (_Z(N12ascendc_host5EntryI\S*E)3runEPKv)$", re.MULTILINE)
 
 
 class CoresError(AscendGraphError):
-    """The objects of the two kinds of core cannot be made one: a program of binutils is missing or fails."""
+    """Failure to join the objects of the two kinds of core: a binutils program is missing or fails."""
 
 
 def needs_constant(preprocessed: str) -> bool:
-    """Whether a source has the kind of core as a constant.
+    """Return whether a source uses the kind of core as a constant.
 
     Args:
         preprocessed: the source's preprocessed text.
@@ -50,22 +50,24 @@ def needs_constant(preprocessed: str) -> bool:
 
 
 def names_macros(preprocessed: str, toolkit: Path) -> bool:
-    """Whether a source, or a header of its own, names a macro of one kind of core; it may be without effect.
+    """Return whether a source, or one of its own headers, names a macro of one kind of core, even without effect.
 
     Args:
         preprocessed: the source's preprocessed text, with line markers.
-        toolkit: files below it are the API's own, and not looked at.
+        toolkit: files under it belong to the API and are not checked.
     """
     own = {name for name in _MARKER.findall(preprocessed) if not name.startswith((f"{toolkit}/", "/usr/"))}
     return any(_MACRO.search(Path(name).read_text(errors="replace")) for name in own if Path(name).is_file())
 
 
 def is_vector_code(preprocessed: str, toolkit: Path) -> bool:
-    """Whether a source names nothing of cube cores, of their memories and of groups: its kernels are for vector cores alone.
+    """Return whether a source's kernels are for vector cores only.
+
+    Such a source names nothing that belongs to cube cores, their memories or groups of cores.
 
     Args:
         preprocessed: the source's preprocessed text, with line markers.
-        toolkit: files below it are the API's own, and not looked at.
+        toolkit: files under it belong to the API and are not checked.
 
     >>> is_vector_code("if (ask_core() == Core::aiv) Add(z, x, y, 8);", Path("/toolkit"))
     True
@@ -84,18 +86,18 @@ def is_vector_code(preprocessed: str, toolkit: Path) -> bool:
 
 
 def macros(core: int) -> list[str]:
-    """The options that define the macros of one kind of core."""
+    """Return the options that define the macros of one kind of core."""
     return [f"-D{name}=1" for name in _MACROS[core]]
 
 
 def definitions(core: int, table: str) -> list[str]:
-    """The options of the preprocessor for one kind of core; ``table`` is the name of the table of entries."""
+    """Return the preprocessor options for one kind of core; ``table`` names the table of entries."""
     options = [f"-DASCENDC_HOST_CORE={core}", *macros(core)]
     return [*options, f"-DASCENDC_HOST_VECTOR_ENTRIES={table}"] if core == CUBE else options
 
 
 def table_name(source: Path, target: Path) -> str:
-    """The name of a source's table, another one for each object of a program."""
+    """Return the name of a source's table of entries, different for each object of a program."""
     digest = hashlib.sha256(f"{source.resolve()}\0{target.resolve()}".encode()).hexdigest()
     return f"ascendc_host_vector_entries_{digest[:16]}"
 
@@ -103,14 +105,14 @@ def table_name(source: Path, target: Path) -> str:
 def join(
     cube: Path, vector: Path, target: Path, table: str, scratch: Path, compiler: Callable[[Sequence[str]], None]
 ) -> None:
-    """Make one object of those of a source for cube and for vector cores.
+    """Join a source's objects for cube and for vector cores into one object.
 
     Args:
         cube: the object of cube cores and of the host; everything in it keeps its name.
-        vector: the object of vector cores; what it would do as a program starts is left out.
+        vector: the object of vector cores; its code that runs at program start is left out.
         target: the object to write.
         table: the name of the table of entries.
-        scratch: a directory for what is made on the way.
+        scratch: a directory for intermediate files.
         compiler: runs the host compiler with these arguments.
 
     Raises:

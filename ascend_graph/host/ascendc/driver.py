@@ -1,13 +1,14 @@
-"""The program ``bisheng`` of the host toolkit: compiles Ascend C sources for the host with g++.
+"""Program ``bisheng`` of the host toolkit: it compiles Ascend C sources for the host with g++.
 
-Takes the command lines that authors write for the device compiler, for instance
+It accepts the command lines that authors write for the device compiler, for instance
 ``bisheng -x asc --npu-arch=dav-2201 -shared -fPIC -std=c++17 kernel.asc -o libkernel.so``. Sources of the languages
 ``asc`` and ``cce`` (by ``-x``, or by the suffixes .asc and .cce) are preprocessed, their launches rewritten, and
-compiled; everything else goes to g++ as it is. Options that only concern the device are dropped.
+compiled; everything else goes to g++ unchanged. Options that only concern the device are dropped.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shlex
@@ -15,194 +16,48 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
+from ascend_graph.compilation.objects import ObjectCache, object_key
+from ascend_graph.compilation.precompiled import PrecompiledHeaders, SplitSource, for_preprocessed, is_gcc, split
 from ascend_graph.errors import AscendGraphError
-from ascend_graph.host.architecture import DAV_2201, DAV_3510, Architecture, ArchitectureError, architecture
+from ascend_graph.host.architecture import DAV_3510
 from ascend_graph.host.ascendc import cores, translate
+from ascend_graph.host.ascendc.command import Command, CompilerOptionError, Home, parse
 from ascend_graph.sources import kernels
 
-
-class CompilerOptionError(AscendGraphError):
-    """An option of ``bisheng`` is incomplete or names something that does not exist."""
-
-
-_KERNEL_LANGUAGES = frozenset({"asc", "cce"})
-_KERNEL_SUFFIXES = frozenset({".asc", ".cce"})
-_SOURCE_SUFFIXES = frozenset({".asc", ".cce", ".c", ".cc", ".cpp", ".cxx", ".C"})
-_DEVICE_ONLY = re.compile(
-    r"--cce-.*|-cce-.*|-fcce-.*|--cce|--asc-.*|-fasc-.*|--enable-simd|--enable-simt"
-    r"|-mcpu=dav.*|--target=.*|--aicore-.*|-forward-options-to-host-compiler|--run-mode=.*|-O[456789]"
-    # Which gcc's library a clang takes: the host compiler has its own.
-    r"|--gcc-toolchain=.*"
-)
-_WITH_VALUE = frozenset(
-    "-o -I -D -U -L -l -isystem -include -idirafter -iquote -MF -MT -MQ -Xlinker -T -u -z -e".split()  # noqa: SIM905
-)
-_ONLY_PREPROCESSING = frozenset({"-MD", "-MMD", "-MP"})
-_ONLY_PREPROCESSING_WITH_VALUE = frozenset({"-MF", "-MT", "-MQ"})
-#: Where a function may run: ``[aicore]``, ``[host, aicore]``.
+#: Attribute for where a function may run: ``[aicore]``, ``[host, aicore]``.
 _CORE_ATTRIBUTE = r"\[\s*(?:host\s*,\s*aicore|aicore(?:\s*,\s*host)?)\s*\]"
-_NEWEST_HOME = "ASCEND_HOME_PATH"
 
 
-@dataclass(slots=True)
-class Command:
-    """A command line of ``bisheng``, taken apart."""
-
-    options: list[str] = field(default_factory=list)  # for every step
-    dependencies: list[str] = field(default_factory=list)  # -MD and the like, for the preprocessor alone
-    link: list[str] = field(default_factory=list)  # inputs, libraries and linker options, in their order
-    sources: dict[int, tuple[Path, bool]] = field(
-        default_factory=dict
-    )  # index into `link` -> source, is it a kernel source
-    output: str | None = None
-    compile_only: bool = False
-    preprocess_only: bool = False
-    stubs: Path | None = None
-    architecture: Architecture = DAV_2201
-    device_only: bool = False
-    dry_run: bool = False
-
-    @property
-    def shared(self) -> bool:
-        return "-shared" in self.link
-
-
-def parse(arguments: Sequence[str]) -> Command:
-    """Takes a command line apart; raises CompilerOptionError for an option without its value."""
-    command = Command()
-    language: str | None = None
-    rest = iter(arguments)
-
-    def value(option: str) -> str:
-        try:
-            return next(rest)
-        except StopIteration:
-            raise CompilerOptionError(f"bisheng: option {option} needs a value") from None
-
-    for argument in rest:
-        if argument == "-x" or (argument.startswith("-x") and len(argument) > 2):
-            chosen = argument[2:] or value("-x")
-            language = None if chosen == "none" else chosen
-        elif argument in (
-            "-mllvm",
-            "-Xasc",
-            "-Xaicore",
-            "-Xhost-start",
-            "-Xhost-end",
-            "-Xaicore-start",
-            "-Xaicore-end",
-        ):
-            if argument in ("-mllvm", "-Xasc", "-Xaicore"):
-                value(argument)
-        elif argument.startswith("--launch-stubs="):
-            command.stubs = Path(argument.partition("=")[2])
-        elif argument == "--cce-aicore-only":
-            command.device_only = True
-        elif argument == "-###":
-            command.dry_run = True
-        elif argument.startswith(("--npu-arch=", "--npu-soc=")):
-            command.architecture = _architecture(argument)
-        elif _DEVICE_ONLY.fullmatch(argument):
-            continue
-        elif argument == "-o":
-            command.output = value("-o")
-        elif argument == "-c":
-            command.compile_only = True
-        elif argument == "-E":
-            command.preprocess_only = True
-        elif argument in _ONLY_PREPROCESSING:
-            command.dependencies.append(argument)
-        elif argument in _ONLY_PREPROCESSING_WITH_VALUE:
-            command.dependencies += [argument, value(argument)]
-        elif argument.startswith(("-l", "-L", "-Wl,")) or argument in (
-            "-shared",
-            "-static",
-            "-rdynamic",
-            "-Xlinker",
-            "-T",
-            "-u",
-            "-z",
-            "-e",
-        ):
-            command.link.append(argument)
-            if argument in _WITH_VALUE:
-                command.link.append(value(argument))
-        elif argument in _WITH_VALUE:
-            command.options += [argument, value(argument)]
-        elif argument.startswith("-") and argument != "-":
-            command.options.append(argument)
-        elif Path(argument).suffix in _SOURCE_SUFFIXES or language is not None:
-            kernel = language in _KERNEL_LANGUAGES or (language is None and Path(argument).suffix in _KERNEL_SUFFIXES)
-            command.sources[len(command.link)] = (Path(argument), kernel)
-            command.link.append(argument)
-        else:
-            command.link.append(argument)
-    return command
-
-
-#: What older compilers call the cores of an architecture: ``dav-c220-vec``.
-_OLDER_NAMES = {"dav-c220": "dav-2201", "dav-c310": "dav-3510"}
-
-
-def _architecture(option: str) -> Architecture:
-    name = option.partition("=")[2]
-    older = "-".join(name.split("-")[:2])
-    try:
-        return architecture(_OLDER_NAMES.get(older, name))
-    except ArchitectureError as error:
-        raise CompilerOptionError(f"bisheng: {option}: {error}") from None
-
-
-@dataclass(frozen=True, slots=True)
-class Home:
-    """Where the toolkit lies: its headers and libraries."""
-
-    path: Path
-
-    @property
-    def includes(self) -> list[Path]:
-        candidates = [self.path / "compiler/tikcpp/tikcfw", self.path / "include"]
-        return [path for path in candidates if path.is_dir()]
-
-    @property
-    def libraries(self) -> Path:
-        return self.path / "lib64"
-
-    @staticmethod
-    def find() -> Home:
-        """The toolkit this program belongs to: $ASCEND_HOME_PATH, as authors set it."""
-        path = os.environ.get("ASCENDC_HOST_HOME") or os.environ.get(_NEWEST_HOME)
-        if not path:
-            raise CompilerOptionError(f"bisheng: {_NEWEST_HOME} is not set; set it to the host toolkit's directory")
-        return Home(Path(path))
-
-
-#: What g++ says before version 14 of a specialisation that clang++ takes.
+#: Message of g++ before version 14 for a specialization that clang++ accepts.
 _INSIDE_CLASS = "explicit specialization in non-namespace scope"
-#: What g++ says where it fails itself, as its version 12 does of a template's default argument that is a reference.
+#: Message of g++ when it fails itself, as version 12 does on a template's default argument that is a reference.
 _BROKEN = "internal compiler error"
-#: A call ``ReduceSum<float>(tensor)`` that finds the function by its arguments alone, as C++20 and the device's compiler do.
+#: Message of g++ only, for a class that uses a name and then redefines it; -fpermissive makes it a warning.
+_CHANGES_MEANING = "changes meaning of"
+_ERROR = re.compile(r": (?:fatal )?error: ")
+#: Message for a call ``ReduceSum<float>(tensor)`` that finds its function by argument types alone, as in C++20 and on devices.
 _BY_ARGUMENTS = re.compile(r"error: \W(\w+)\W was not declared in this scope; did you mean \WAscendC::\1\W")
-#: Options of g++ that clang++ does not know, and does without.
+#: Options of g++ that clang++ does not know or need.
 _OF_GCC_ALONE = frozenset({"-fno-gnu-unique"})
 _CLANG = ("clang++", *(f"clang++-{version}" for version in range(25, 13, -1)))
 
 
 class OtherCompilerError(AscendGraphError):
-    """The compiler does not take a source; another one may: the device's own is a clang."""
+    """Source rejected by the compiler that another one may accept: the device's own is a clang."""
 
     @property
     def known(self) -> str:
-        """The line that says that it is the compiler's fault: a specialisation inside a class, or it breaks; or empty."""
+        """Line that shows the compiler's own fault, an in-class specialization or an internal error; or empty."""
         return next((line for line in str(self).splitlines() if _INSIDE_CLASS in line or _BROKEN in line), "")
 
 
 class Steps:
-    """Runs the compiler's steps; stops at the first that fails, with its exit status."""
+    """Runner of the compiler's steps; it stops at the first that fails, with its exit status."""
 
     def __init__(self, dry_run: bool, compiler: Sequence[str] = ()) -> None:
         self._dry_run = dry_run
@@ -219,43 +74,62 @@ class Steps:
         if status != 0:
             raise SystemExit(status if status > 0 else 1)
 
-    def compile(self, arguments: Sequence[str]) -> None:
-        """A step that may show that the source needs another compiler.
+    def compile(self, arguments: Sequence[str]) -> str | None:
+        """Run a compile step that may show that the source needs another compiler.
+
+        Returns:
+            The compiler's messages, or None if another option was needed or they are not known.
 
         Raises:
-            OtherCompilerError: it fails, the user has named no compiler, and another one may take it.
+            OtherCompilerError: it fails, the user has not named a compiler, and another one may accept the source.
         """
         if self._dry_run or not self._may_choose:
             self.run(arguments)
-            return
+            return None
         done = subprocess.run([*self._compiler, *arguments], check=False, stderr=subprocess.PIPE)
         said = done.stderr.decode(errors="replace")
         error = OtherCompilerError(said)
         if done.returncode != 0 and error.known:
             raise error
-        if done.returncode != 0 and _BY_ARGUMENTS.search(said):
-            newer = subprocess.run([*self._compiler, *arguments, "-std=gnu++20"], check=False, stderr=subprocess.PIPE)
-            if newer.returncode == 0:
-                sys.stderr.write(newer.stderr.decode(errors="replace"))
-                return
+        if done.returncode != 0 and any(self._compiles(arguments, option) for option in _options_for(said)):
+            return None
         if done.returncode != 0 and _clang() is not None:
             raise error
         sys.stderr.write(said)
         if done.returncode != 0:
             raise SystemExit(done.returncode if done.returncode > 0 else 1)
+        return said
+
+    @property
+    def compiler(self) -> tuple[str, ...]:
+        return tuple(self._compiler)
+
+    def gcc_version(self) -> str | None:
+        """Return the version text of a GCC; None for another compiler, or if nothing is run."""
+        if self._dry_run:
+            return None
+        done = subprocess.run([*self._compiler, "--version"], check=False, capture_output=True, text=True)
+        return done.stdout if is_gcc(done.stdout) else None
+
+    def _compiles(self, arguments: Sequence[str], option: str) -> bool:
+        """Return whether a source compiles with one more option."""
+        done = subprocess.run([*self._compiler, *arguments, option], check=False, stderr=subprocess.PIPE)
+        if done.returncode == 0:
+            sys.stderr.write(done.stderr.decode(errors="replace"))
+        return done.returncode == 0
 
     def with_clang(self, error: OtherCompilerError) -> Steps:
-        """The same with clang++.
+        """Return the same steps with clang++.
 
         Raises:
-            CompilerOptionError: there is none.
+            CompilerOptionError: clang++ is not installed.
         """
         clang = _clang()
         if clang is None:
             why = (
                 "breaks on this source"
                 if _BROKEN in error.known
-                else "does not take explicit specialisations inside a class, which this source has"
+                else "does not take explicit specializations inside a class, which this source has"
             )
             raise CompilerOptionError(
                 f"bisheng: {self._compiler[0]} {why}; install clang++ (14 or newer), or name another compiler in "
@@ -264,14 +138,23 @@ class Steps:
         return _ClangSteps(self._dry_run, [clang], "" if error.known else str(error))
 
 
+def _options_for(said: str) -> Iterator[str]:
+    """Yield options with which g++ may accept a source that the device's compiler accepts, judged by g++'s message."""
+    errors = [line for line in said.splitlines() if _ERROR.search(line)]
+    if _BY_ARGUMENTS.search(said):
+        yield "-std=gnu++20"
+    if errors and all(_CHANGES_MEANING in line for line in errors):
+        yield "-fpermissive"
+
+
 def _clang() -> str | None:
     return next(filter(None, map(shutil.which, _CLANG)), None)
 
 
 class _ClangSteps(Steps):
-    """The steps of a compilation whose options were meant for g++.
+    """Steps of a compilation with clang++ whose options were meant for g++.
 
-    ``said`` is what g++ had to say, where that is worth more than what clang++ says of the same source.
+    ``said`` is the message of g++ if it is more useful than that of clang++ for the same source, else empty.
     """
 
     def __init__(self, dry_run: bool, compiler: Sequence[str], said: str) -> None:
@@ -279,7 +162,7 @@ class _ClangSteps(Steps):
         self._said = said
 
     def run(self, arguments: Sequence[str]) -> None:
-        # Directories of headers are no use to the step behind the preprocessor, which g++ takes without a word.
+        # Include directories are unused after preprocessing; g++ accepts them silently, clang++ warns.
         known = (argument for argument in arguments if argument not in _OF_GCC_ALONE)
         command = [*self._compiler, "-Wno-unused-command-line-argument", *known]
         done = subprocess.run(command, check=False, stderr=subprocess.PIPE)
@@ -291,7 +174,7 @@ class _ClangSteps(Steps):
 
 @dataclass(frozen=True, slots=True)
 class _KernelSource:
-    """One source with kernels on its way to an object."""
+    """Compilation of one source with kernels to an object."""
 
     command: Command
     home: Home
@@ -300,7 +183,7 @@ class _KernelSource:
     scratch: Path
 
     def compile(self, steps: Steps) -> None:
-        """Compile it; once for each kind of core where it needs that."""
+        """Compile the source; once for each kind of core if it needs that."""
         text = self._preprocess(steps, [])
         if text is None:
             return  # a dry run
@@ -345,8 +228,8 @@ class _KernelSource:
                 *dependencies,
                 f"-D__global__={kernels.GLOBAL_MARK}",
                 *(f"-D{name}={mark}" for name, mark in (translate.CORE_MARKS | translate.THREAD_MARKS).items()),
-                # What every kernel source can say without an include: the qualifiers, and launches.
-                *("-include", "ascendc_host/qualifiers.h", "-include", "ascendc_host/runtime.h"),
+                # Headers that every kernel source can do without including: qualifiers and launches.
+                *("-include", "ascendc_host/internal/qualifiers.h", "-include", "ascendc_host/internal/runtime.h"),
                 *("-E", "-x", "c++", str(self.source), "-o", str(preprocessed)),
             ]
         )
@@ -355,9 +238,46 @@ class _KernelSource:
         return preprocessed.read_text(encoding="utf-8", errors="surrogateescape")
 
     def _finish(self, steps: Steps, text: str, target: Path, stubs: Path | None) -> None:
-        """Make an object of preprocessed text."""
-        text = translate.declare_cores(translate.check_threads(text))
-        if cores.is_vector_code(text, self.home.path.resolve()):
+        """Translate preprocessed text and compile it to an object."""
+        vector_code = cores.is_vector_code(text, self.home.path.resolve())
+        if self.command.preprocess_only:
+            translated = self._translate(text, vector_code, stubs)
+            if self.command.output is None:
+                sys.stdout.write(translated)
+            else:
+                Path(self.command.output).write_text(translated, encoding="utf-8", errors="surrogateescape")
+            return
+        # Kernels view the register of one type as another's.
+        views = ["-fno-strict-aliasing"] if self.command.architecture is DAV_3510 else []
+        options = [*self._standard, *for_preprocessed(self.command.options), *views]
+        source = split(text, [f"{self.home.path}/", f"{self.home.path.resolve()}/"])
+        version = steps.gcc_version()
+        ways = (_translators(), *self.command.translated_for)
+        versions = [*steps.compiler, version or "", *ways, str(vector_code)]
+        key = None if version is None else object_key(source, options, versions)
+        objects = ObjectCache()
+        if objects.restore(key, target):
+            if stubs is not None:
+                self._translate(source.rest, vector_code, stubs)
+            return
+        said = None
+        if version is not None:
+            rest = SplitSource(source.headers, self._translate(source.rest, vector_code, stubs))
+            headers = PrecompiledHeaders(steps.compiler, "\n".join([version, *ways]))
+            said = headers.compile(rest, options, target, self.scratch, lambda text: self._translate(text, False, None))
+        if said is None:
+            whole = self.scratch / f"{self.source.stem}.ii"
+            whole.write_text(self._translate(text, vector_code, stubs), encoding="utf-8", errors="surrogateescape")
+            said = steps.compile([*options, "-x", "c++-cpp-output", "-c", str(whole), "-o", str(target)])
+        else:
+            sys.stderr.write(said)
+        if said == "":  # a cached object has no messages
+            objects.keep(key, target)
+
+    def _translate(self, text: str, vector_code: bool, stubs: Path | None) -> str:
+        """Return preprocessed text as C++ for the host, and write the headers of its kernels to ``stubs``."""
+        text = translate.declare_cores(translate.check_threads(translate.end_assertions(text)))
+        if vector_code:
             text = translate.declare_vector_code(text)
         if self.command.device_only:
             text = translate.device_code(text)
@@ -369,21 +289,14 @@ class _KernelSource:
                     _write_if_changed(stubs / f"aclrtlaunch_{kernel.name}.h", translate.launch_header(kernel))
             text += "\n" + "".join(map(translate.launch_stub, found))
         text = translate.rewrite_launches(text, untyped=self.command.stubs is not None)
-        text = re.sub(rf"\b{kernels.GLOBAL_MARK}\b|{_CORE_ATTRIBUTE}", "", text)
-        translated = self.scratch / f"{self.source.stem}.ii"
-        translated.write_text(text, encoding="utf-8", errors="surrogateescape")
-        if self.command.preprocess_only:
-            if self.command.output is None:
-                sys.stdout.write(text)
-            else:
-                Path(self.command.output).write_text(text, encoding="utf-8", errors="surrogateescape")
-            return
-        options = [option for option in self.command.options if not option.startswith(("-D", "-U"))]
-        # Kernels view the register of one type as another's.
-        views = ["-fno-strict-aliasing"] if self.command.architecture is DAV_3510 else []
-        steps.compile(
-            [*self._standard, *options, *views, "-x", "c++-cpp-output", "-c", str(translated), "-o", str(target)]
-        )
+        return re.sub(rf"\b{kernels.GLOBAL_MARK}\b|{_CORE_ATTRIBUTE}", "", text)
+
+
+@cache
+def _translators() -> str:
+    """Return a digest of the modules that translate sources."""
+    files = (translate.__file__, kernels.__file__)
+    return hashlib.sha256(b"".join(Path(file).read_bytes() for file in files)).hexdigest()
 
 
 def _write_if_changed(path: Path, text: str) -> None:
@@ -392,14 +305,14 @@ def _write_if_changed(path: Path, text: str) -> None:
 
 
 def run(arguments: Sequence[str]) -> None:
-    """Carries out one command line; raises SystemExit with the compiler's status when a step fails."""
+    """Run one command line; raise SystemExit with the compiler's status when a step fails."""
     if "--version" in arguments or "-v" in arguments:
         print("bisheng of ascend_graph: Ascend C for the host, by", end=" ", flush=True)
         Steps(dry_run=False).run(["--version"])
         return
     command = parse(arguments)
     if not command.link:
-        raise CompilerOptionError("bisheng: no input files")
+        raise CompilerOptionError("bisheng: no input files; expected at least one source")
     home = Home.find()
     steps = Steps(command.dry_run)
     if (command.compile_only or command.preprocess_only) and command.output is not None and len(command.sources) > 1:
@@ -432,7 +345,10 @@ def run(arguments: Sequence[str]) -> None:
 
 
 def _libraries(home: Home) -> list[str]:
-    """What the device compiler links by itself: the runtime of kernels and, where it exists, the host runtime's ACL."""
+    """Return link options for the kernel runtime and, if present, the host runtime's ACL.
+
+    The device compiler links these by default.
+    """
     directory = home.libraries
     libraries = [f"-L{directory}", f"-Wl,-rpath,{directory}", "-lascendc_runtime", "-pthread"]
     if (directory / "libascendcl.so").exists():
@@ -441,7 +357,7 @@ def _libraries(home: Home) -> list[str]:
 
 
 def main() -> None:
-    """The entry of ``bisheng``: prints errors as a compiler does and exits with its status."""
+    """Run ``bisheng`` on this process's arguments; print errors as a compiler does and exit with its status."""
     try:
         run(sys.argv[1:])
     except AscendGraphError as error:

@@ -1,6 +1,6 @@
-"""Kernel sources as C++: launches ``kernel<<<blocks, l2ctrl, stream>>>(…)`` and kernels marked ``__global__``.
+"""Translation of kernel sources to C++: launches ``kernel<<<blocks, l2ctrl, stream>>>(…)`` and ``__global__`` kernels.
 
-Works on preprocessed text, so includes and macros have had their say, and keeps every line on its line.
+It works on preprocessed text, after includes and macros are expanded, and preserves line numbers.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from ascend_graph.errors import AscendGraphError
-from ascend_graph.sources.kernels import GLOBAL_MARK, LITERAL, Kernel, Parameter, matching, skip_attributes
+from ascend_graph.sources.kernels import GLOBAL_MARK, LITERAL, Kernel, SourceParameter, matching, skip_attributes
 
 CORE_MARKS = {
     "__vector__": "__ascendc_aiv_only__",
@@ -31,14 +31,14 @@ _CORES = re.compile(
 
 
 class KernelSourceError(AscendGraphError):
-    """A kernel source has a launch or a kernel that cannot be understood."""
+    """Launch or kernel in a source that cannot be parsed."""
 
 
 _LAUNCH = re.compile(LITERAL + r"|(?P<launch><<<)")
 
 
 def _line(text: str, position: int) -> str:
-    """``file:line`` of a position in preprocessed text, by the last line marker before it."""
+    """Return ``file:line`` of a position in preprocessed text, from the last line marker before it."""
     marker = None
     for found in re.finditer(r'^# (\d+) "([^"\n]*)".*$', text[:position], re.MULTILINE):
         marker = found
@@ -48,7 +48,7 @@ def _line(text: str, position: int) -> str:
 
 
 def _callee_start(text: str, end: int) -> int:
-    """Where the expression that names the launched kernel starts; ``end`` is just behind it."""
+    """Return the start of the expression that names the launched kernel; ``end`` is the position just after it."""
     position = end
     while True:
         position = len(text[:position].rstrip())
@@ -79,9 +79,9 @@ def _callee_start(text: str, end: int) -> int:
 
 
 def rewrite_launches(text: str, *, untyped: bool = False) -> str:
-    """Every ``kernel<<<…>>>`` of ``text`` as a call of ``ascendc_host::chevrons``.
+    """Rewrite every ``kernel<<<…>>>`` of ``text`` as a call of ``ascendc_host::chevrons``.
 
-    ``untyped`` says that launches go by functions that take ``void*`` for every pointer, as those of ``ascendc_library()`` do.
+    With ``untyped``, launches go through functions that take ``void*`` for every pointer, as in ``ascendc_library()``.
 
     Raises KernelSourceError for a launch without a kernel or without its ``>>>``.
 
@@ -116,8 +116,9 @@ _C_KERNEL = re.compile(rf'\bextern\s*"C"\s*(?=(?:\[aicore\]\s*)?{GLOBAL_MARK}\b)
 
 
 def device_code(text: str) -> str:
-    """What a compilation for the device alone makes of ``text``: host functions are not looked at, and a kernel may be
-    called like a function of the C library.
+    """Return ``text`` as a device-only compilation reads it.
+
+    Host functions are not compiled, and a kernel may have the name of a function of the C library.
 
     >>> device_code('extern "C" __ascendc_global__ void div(uint8_t* x) {} void host() { div<<<1>>>(); }')
     '__ascendc_global__ void div(uint8_t* x) {} void host() {}'
@@ -130,8 +131,9 @@ _TRANSPARENT = re.compile(r'(?:inline\s+)?namespace\b[^(){};]*|extern\s*"C(?:\+\
 
 
 def drop_launchers(text: str) -> str:
-    """``text`` with an empty body for every function that launches a kernel: the host's code, which a compilation for the
-    device alone does not look at.
+    """Return ``text`` with an empty body for every function that launches a kernel.
+
+    Such functions are host code, which a device-only compilation does not compile.
 
     >>> drop_launchers("namespace n { void k() { work(); } void host(int b) { k<<<b>>>(); } }")
     'namespace n { void k() { work(); } void host(int b) {} }'
@@ -157,8 +159,48 @@ def drop_launchers(text: str) -> str:
     return "".join(parts)
 
 
+#: Beginning of ``ASSERT(condition)`` in a preprocessed source.
+_ASSERTION = re.compile(LITERAL + r"|(?P<assertion>\+\s*::\s*AscendC\s*::\s*assertion\s*\()")
+#: Blanks, and the line markers of the preprocessor.
+_BLANK = r"(?:\s|^#[^\n]*$)"
+_BLANK_AFTER = re.compile(rf"{_BLANK}*", re.MULTILINE)
+_BLANK_BEFORE = re.compile(rf"{_BLANK}+\Z", re.MULTILINE)
+_BEFORE_STATEMENT = re.compile(r"(?:[;{}:]|\b(?:else|do))$")
+_STATEMENT = re.compile(r"[\w{}]|::")
+
+
+def end_assertions(text: str) -> str:
+    """Return ``text`` with a semicolon after every assertion that is a statement without one.
+
+    A device compiles nothing of an assertion, so sources may omit the semicolon. An assertion after a value is unchanged.
+
+    >>> end_assertions("{ +::AscendC::assertion(a) b(); int c = 3 +::AscendC::assertion(d); }")
+    '{ +::AscendC::assertion(a); b(); int c = 3 +::AscendC::assertion(d); }'
+    """
+    parts: list[str] = []
+    done = 0
+    ended = -1  # where the last assertion was made a statement
+    for found in _ASSERTION.finditer(text):
+        if not found["assertion"] or found.start() < done:
+            continue
+        close = matching(text, found.end(), ")") + 1
+        if close == 0:
+            continue
+        first = max(0, found.start() - 512)
+        before = _BLANK_BEFORE.sub("", text[first : found.start()])
+        blank = _BLANK_AFTER.match(text, close)
+        after = text[blank.end() if blank else close :][:2]
+        begins = first + len(before) in {0, ended} or _BEFORE_STATEMENT.search(before) is not None
+        # After a parenthesis it may be the statement of an `if`, or follow a call.
+        if not after.startswith(";") and (begins or (before.endswith(")") and _STATEMENT.match(after))):
+            parts.append(f"{text[done:close]};")
+            done = ended = close
+    parts.append(text[done:])
+    return "".join(parts)
+
+
 def declare_cores(text: str) -> str:
-    """Kernels qualified with ``__vector__``, ``__cube__`` or ``__mix__(m, n)`` declare their type as they start.
+    """Make kernels qualified with ``__vector__``, ``__cube__`` or ``__mix__(m, n)`` declare their type as they start.
 
     >>> declare_cores("__ascendc_aiv_only__ void f() { go(); }")
     ' void f() { ::ascendc_host::declare_kernel_type(::ascendc_host::KernelType::aiv_only); go(); }'
@@ -187,7 +229,7 @@ def declare_cores(text: str) -> str:
 
 
 def declare_vector_code(text: str) -> str:
-    """Every kernel of ``text`` says as it starts that it has code for vector cores alone.
+    """Make every kernel of ``text`` declare as it starts that it has code for vector cores only.
 
     >>> declare_vector_code("__ascendc_global__ void f() { go(); }")
     '__ascendc_global__ void f() { ::ascendc_host::current().vector_code = true; go(); }'
@@ -209,9 +251,9 @@ _SHARED = re.compile(r"\b__ascendc_ubuf__\b[^;(){}=*&]*\[")
 
 
 def check_threads(text: str) -> str:
-    """``text`` without the marks of threads.
+    """Return ``text`` without the qualifiers of thread functions and of their shared memory.
 
-    Raises KernelSourceError for an array that a function of threads declares ``__ubuf__``: its threads would each have one.
+    Raises KernelSourceError if a thread function declares a ``__ubuf__`` array: each host thread would have its own.
 
     >>> check_threads("__ascendc_threads__ void f(__ascendc_ubuf__ float* x) { x[0] = 1; }")
     ' void f( float* x) { x[0] = 1; }'
@@ -229,7 +271,7 @@ def check_threads(text: str) -> str:
     return re.sub(r"\b__ascendc_(?:threads|ubuf)__\b", "", text)
 
 
-def _stub_parameter(parameter: Parameter) -> str:
+def _stub_parameter(parameter: SourceParameter) -> str:
     if parameter.is_pointer:
         return f"void* {parameter.name}"
     if parameter.is_number:
@@ -242,10 +284,10 @@ def _signature(kernel: Kernel) -> str:
     return f"uint32_t aclrtlaunch_{kernel.name}({', '.join(parameters)})"
 
 
-#: The half of kernels; a program in C, or one that does not see the toolkit's headers, has the compiler's.
+#: Type ``half`` of kernels; a C program, or one without the toolkit's headers on its path, uses the compiler's type.
 _HALF = """\
-#if defined(__cplusplus) && defined(__has_include) && __has_include("ascendc_host/half.h")
-#include "ascendc_host/half.h"
+#if defined(__cplusplus) && defined(__has_include) && __has_include("ascendc_host/internal/half.h")
+#include "ascendc_host/internal/half.h"
 typedef ascendc_host::Float16 half;
 #elif defined(__aarch64__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 13
 typedef __fp16 half;
@@ -255,7 +297,7 @@ typedef _Float16 half;
 
 
 def launch_header(kernel: Kernel) -> str:
-    """The text of ``aclrtlaunch_<kernel>.h``: the launch function of a kernel for C and C++."""
+    """Return the text of ``aclrtlaunch_<kernel>.h``, the header of a kernel's launch function for C and C++."""
     guard = f"HEADER_ACLRTLAUNCH_{kernel.name.upper()}_H"
     half = any(parameter.type == "half" for parameter in kernel.parameters)
     return f"""\
@@ -283,7 +325,7 @@ extern "C"
 
 
 def launch_stub(kernel: Kernel) -> str:
-    """The definition of the launch function, to follow the kernel in its source."""
+    """Return the definition of the launch function, to be placed after the kernel in its source."""
     values = []
     for parameter in kernel.parameters:
         if parameter.is_pointer:

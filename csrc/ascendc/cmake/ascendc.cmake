@@ -11,6 +11,12 @@ include_guard(GLOBAL)
 get_filename_component(_ASCENDC_HOME "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
 set(_ASCENDC_COMPILER ${CMAKE_COMMAND} -E env ASCENDC_HOST_HOME=${_ASCENDC_HOME} ${_ASCENDC_HOME}/bin/bisheng)
 
+# What programs link in addition to a library of kernels: ACL and its headers.
+add_library(host_intf_pub INTERFACE)
+target_include_directories(host_intf_pub SYSTEM INTERFACE ${_ASCENDC_HOME}/include)
+target_link_directories(host_intf_pub INTERFACE ${_ASCENDC_HOME}/lib64)
+target_link_libraries(host_intf_pub INTERFACE ascendcl)
+
 # ascendc_library(<name> SHARED|STATIC|OBJECT <kernel source>...)
 function(ascendc_library name type)
     string(TOUPPER ${type} type)
@@ -94,5 +100,5 @@ endfunction()
 
 # A binary for the device alone cannot be made here; the same kernels as an ordinary library can.
 function(ascendc_fatbin_library name)
-    message(FATAL_ERROR "ascendc_fatbin_library(${name}): there is no device binary on the host; use ascendc_library()")
+    message(FATAL_ERROR "ascendc_fatbin_library(${name}): device binaries are not built on the host; use ascendc_library()")
 endfunction()

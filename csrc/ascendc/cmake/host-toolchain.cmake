@@ -7,6 +7,8 @@
 # that is the host toolkit. And projects that msOpGen made carry CMake functions of their own around CANN's opbuild and
 # device compiler, under names that are the same in every one: once a project has included them, the host toolkit's take
 # their places.
+#
+# What targets say of another machine, its CANN and its torch, is adapted when all are there (adapted_targets.cmake).
 get_filename_component(_ascend_graph_toolkit "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
 if(DEFINED ASCEND_CANN_PACKAGE_PATH AND NOT "${ASCEND_CANN_PACKAGE_PATH}" STREQUAL "${_ascend_graph_toolkit}")
     message(STATUS "ascend_graph: the host toolkit stands for ASCEND_CANN_PACKAGE_PATH=${ASCEND_CANN_PACKAGE_PATH}")
@@ -22,6 +24,11 @@ if(NOT _ascend_graph_seen)
     set_property(GLOBAL PROPERTY ASCEND_GRAPH_TOOLCHAIN TRUE)
     # CMake sets the variable to the compiler that it finds; what was chosen is known here alone.
     set_property(GLOBAL PROPERTY ASCEND_GRAPH_CXX "$ENV{CXX}")
+    # When the project has added all its targets.
+    if(NOT CMAKE_VERSION VERSION_LESS 3.19)
+        include("${CMAKE_CURRENT_LIST_DIR}/adapted_targets.cmake")
+        cmake_language(DEFER DIRECTORY "${CMAKE_SOURCE_DIR}" CALL ascend_graph_adapt_targets "${_ascend_graph_toolkit}")
+    endif()
     set(_ascend_graph_is_template FALSE)
     file(GLOB _ascend_graph_own ${CMAKE_SOURCE_DIR}/cmake/*.cmake)
     foreach(_ascend_graph_file IN LISTS _ascend_graph_own)

@@ -29,7 +29,7 @@ aclError ascendgraphLaunchHost(aclrtStream stream, void (*fn)(void*), void* arg,
                                const char* name);
 
 // Called by `fn`, on the thread that runs it, when the kernel failed: as on a device, the next
-// synchronisation returns `code`, and aclGetRecentErrMsg then returns `message`, which is copied. Called also
+// synchronization returns `code`, and aclGetRecentErrMsg then returns `message`, which is copied. Called also
 // by a launch that is refused before it reaches a stream.
 void ascendgraphSetError(int code, const char* message);
 

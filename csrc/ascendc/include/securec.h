@@ -123,7 +123,7 @@ static inline char* strtok_s(char* text, const char* delimiters, char** context)
     return strtok_r(text, delimiters, context);
 }
 
-// The end of the directive of a scan's format that begins here: one conversion, or what is no conversion.
+// The end of the directive of a scan's format that begins here: one conversion, or what is not a conversion.
 static inline const char* ascend_graph_directive(const char* format) {
     if (*format != '%' || format[1] == '%') {
         do format += *format == '%' ? 2 : 1;

@@ -22,7 +22,7 @@
 #include <tuple>
 #include <utility>
 
-#include "ascendc_host/runtime.h"
+#include "ascendc_host/internal/runtime.h"
 #include "hold.h"
 #include "service.h"
 
@@ -104,13 +104,16 @@ class Pool {
 // What the largest architecture has: a thread runs kernels of any.
 size_t most_bytes(Memory memory) {
     if (memory == Memory::ub) return whole_unified_buffer;
-    return std::max(memory_bytes(memory, 2201), memory_bytes(memory, 3510));
+    size_t most = 0;
+    for (const LocalMemory& one : local_memories)
+        most = std::max<size_t>(most, memory_bytes(memory, one.architecture));
+    return most;
 }
 
-// The architecture of the processor that this process stands for.
+// The architecture of the kernels that the process runs.
 int this_architecture() {
-    const char* processor = std::getenv("ASCEND_GRAPH_HOST_SOC");
-    return processor != nullptr && std::strncmp(processor, "Ascend950", 9) == 0 ? 3510 : 2201;
+    const Processor* found = processor_of_process();
+    return found == nullptr ? processors[0].kernels : found->kernels;
 }
 
 // The local memories of a core, kept by its thread.
@@ -530,7 +533,7 @@ class Runner {
             } catch (const std::exception& error) {
                 failure = broken(block, error.what());
             } catch (...) {
-                failure = broken(block, "throws what is no std::exception");
+                failure = broken(block, "throws a value that is not a std::exception");
             }
         }
     };
@@ -676,7 +679,7 @@ void Block::check_tiling_key() {
     std::string known;
     for (uint64_t key : tiling_keys_asked) known += (known.empty() ? "" : ", ") + std::to_string(key);
     fail(*this, Where("", 0),
-         format("tiling key %llu is none of the kernel's; it asks for %s",
+         format("tiling key %llu is not one of the kernel's; it asks for %s",
                 static_cast<unsigned long long>(tiling_key), known.c_str()));
 }
 
@@ -772,12 +775,6 @@ struct alignas(std::max_align_t) Header {
 thread_local std::optional<uint64_t> next_tiling_key;
 thread_local Contexts next_contexts{};
 thread_local std::vector<ArgumentMemory> next_memory;
-void warn_once(const std::string& text) {
-    static auto& said = *new std::set<std::string>;
-    static auto& mutex = *new std::mutex;
-    const std::lock_guard<std::mutex> lock(mutex);
-    if (said.insert(text).second) std::fprintf(stderr, "ascend_graph: %s\n", text.c_str());
-}
 void run_launch(void* bytes) {
     const auto* header = static_cast<const Header*>(bytes);
     Runner runner(header->kernel, header->blocks, header->tiling_key, header->contexts, header->body,
@@ -794,6 +791,13 @@ void run_launch(void* bytes) {
     ascendgraphSetError(failure.code, failure.what.c_str());
 }
 }  // namespace
+
+void warn_once(const std::string& text) {
+    static auto& said = *new std::set<std::string>;
+    static auto& mutex = *new std::mutex;
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (said.insert(text).second) std::fprintf(stderr, "ascend_graph: %s\n", text.c_str());
+}
 
 extern "C" void ascendcHostSetTilingKey(uint64_t key) { next_tiling_key = key; }
 void set_contexts(const Contexts& contexts) { next_contexts = contexts; }

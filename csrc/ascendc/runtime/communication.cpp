@@ -1,9 +1,9 @@
 // The part of a block in its launch's communication: rules of Hccl, and what each call asks of the service.
-#include "ascendc_host/communication.h"
-
 #include <cstdlib>
 #include <cstring>
 
+#include "ascendc_host/adv_api/hccl/hccl.h"
+#include "ascendc_host/internal/processors.h"
 #include "service.h"
 
 namespace ascendc_host {
@@ -13,34 +13,33 @@ constexpr int only_compute = 1;  // SetDebugMode
 // HcclCMDType
 constexpr uint32_t all_reduce = 2, reduce_scatter = 7, all_to_all_v = 8, half_all_to_all_v = 20;
 
-enum class Product { a2, a3, ascend950 };
+enum class Product { a2, a3, ascend950 };  // others go by the rules of Atlas A2
+constexpr const char* short_names[] = {"Ascend910B", "Ascend910_93", "Ascend950"};
 Product product() {
     static const Product found = [] {
-        const char* name = std::getenv("ASCEND_GRAPH_HOST_SOC");
-        const auto begins = [&](const char* text) {
-            return name != nullptr && std::strncmp(name, text, std::strlen(text)) == 0;
-        };
-        return begins("Ascend950") ? Product::ascend950 : begins("Ascend910_93") ? Product::a3 : Product::a2;
+        for (const Product one : {Product::a3, Product::ascend950}) {
+            if (is_named(processor_of_process(), short_names[static_cast<int>(one)])) return one;
+        }
+        return Product::a2;
     }();
     return found;
 }
-const char* product_name() {
-    static const char* const names[] = {"Atlas A2", "Atlas A3", "Ascend 950"};
-    return names[static_cast<int>(product())];
+const char* series_of(Product product) {
+    for (const Processor& one : processors) {
+        if (is_named(&one, short_names[static_cast<int>(product)])) return one.series;
+    }
+    return "";
 }
 void require_product(const char* api, std::initializer_list<Product> valid, const Where& where) {
     for (const Product one : valid) {
         if (one == product()) return;
     }
     std::string names;
-    for (const Product one : valid)
-        names += std::string(names.empty() ? "" : ", ") + (one == Product::a2   ? "Atlas A2"
-                                                           : one == Product::a3 ? "Atlas A3"
-                                                                                : "Ascend 950");
+    for (const Product one : valid) names += std::string(names.empty() ? "" : ", ") + series_of(one);
     fail(current(), where,
          format(
              "%s is not supported on %s; valid: %s (ASCEND_GRAPH_HOST_SOC says which the process stands for)",
-             api, product_name(), names.c_str()));
+             api, series_of(product()), names.c_str()));
 }
 
 bool is_reducible(int32_t dtype) {
@@ -155,7 +154,7 @@ void Channel::open(void* context, const void* tiling, Tiling kind, Worker worker
     }
     if (KernelContext::at(context) == nullptr)
         fail(here, where,
-             format("%s: there is no communicator's context at this address; take GetHcclContext's", api));
+             format("%s: this address does not hold a communicator's context; pass GetHcclContext's", api));
     if (kind == Tiling::copied) {
         if (tiling == nullptr) fail(here, where, "InitV2: initTiling is null");
         if (allocation_rest(tiling) != SIZE_MAX)
@@ -166,7 +165,7 @@ void Channel::open(void* context, const void* tiling, Tiling kind, Worker worker
     if (is_ccu != (product() == Product::ascend950))
         fail(here, where,
              format("Hccl<%s> is not supported on %s; valid: %s",
-                    is_ccu ? "HCCL_SERVER_TYPE_CCU" : "HCCL_SERVER_TYPE_AICPU", product_name(),
+                    is_ccu ? "HCCL_SERVER_TYPE_CCU" : "HCCL_SERVER_TYPE_AICPU", series_of(product()),
                     is_ccu ? "HCCL_SERVER_TYPE_AICPU" : "HCCL_SERVER_TYPE_CCU"));
     *this = Channel();
     context_ = context;
@@ -178,10 +177,11 @@ void Channel::open(void* context, const void* tiling, Tiling kind, Worker worker
         std::memcpy(&start, tiling, sizeof start);
         if (start.mark != CommunicationStart::kMark) {
             fail(here, where,
-                 format("%s: initTiling is no Mc2InitTiling that Mc2CcTilingConfig::GetTiling has filled; it "
-                        "is the "
-                        "first member of the tiling structure",
-                        api));
+                 format(
+                     "%s: initTiling is not a Mc2InitTiling that Mc2CcTilingConfig::GetTiling has filled; it "
+                     "is the "
+                     "first member of the tiling structure",
+                     api));
         }
         tiling_ = static_cast<const uint8_t*>(tiling);
         silent_ = start.debug_mode == only_compute;
@@ -214,7 +214,7 @@ int Channel::set_tiling(Tiling kind, const void* address, uint64_t offset, const
     std::memcpy(&found, place, sizeof found);
     if (found.mark != CommunicationOfTask::kMark) {
         fail(block, where,
-             format("%s: there is no Mc2CcTiling that Mc2CcTilingConfig::GetTiling has filled; write "
+             format("%s: expected a Mc2CcTiling that Mc2CcTilingConfig::GetTiling has filled; write "
                     "offsetof(<tiling structure>, <its Mc2CcTiling>)",
                     api));
     }
@@ -236,9 +236,9 @@ int Channel::set_tiling(Tiling kind, const void* address, uint64_t offset, const
 void Channel::require(const char* api, const Where& where) const {
     const Block& block = enter(where);
     if (context_ == nullptr)
-        fail(block, where, format("%s: the Hccl object is not initialised; call InitV2 first", api));
+        fail(block, where, format("%s: the Hccl object is not initialized; call InitV2 first", api));
     if (finalized_)
-        fail(block, where, format("%s: Finalize has ended this Hccl object; initialise another one", api));
+        fail(block, where, format("%s: Finalize has ended this Hccl object; initialize another one", api));
 }
 
 Channel::Task& Channel::task_of(const char* api, int8_t handle, const Where& where) {
@@ -376,9 +376,9 @@ void Channel::wait_for_group(int8_t group, int8_t handle, const Where& where) {
     require("InterHcclGroupSync", where);
     const Block& block = current();
     if (group < 0 || group > 1 || context_of_launch(static_cast<size_t>(group)) == nullptr)
-        fail(block, where,
-             format("InterHcclGroupSync: there is no group %d; valid: 0, 1, as HcclGroup names them",
-                    int(group)));
+        fail(
+            block, where,
+            format("InterHcclGroupSync: unknown group %d; valid: 0, 1, as HcclGroup names them", int(group)));
     if (count_ + ++others_ > most)
         fail(block, where,
              format("InterHcclGroupSync: a communicator takes %d tasks in a launch", int(most)));

@@ -1,4 +1,4 @@
-// The product of matrices: tiles of C stay in registers while k runs, beside a panel of B that lies in the
+// The product of matrices: tiles of C stay in registers while k runs, next to a panel of B that lies in the
 // cache.
 //
 // Each element of C gets its products one after the other in the order of k, whatever tile it falls into and
@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "ascendc_host/numbers.h"
+#include "ascendc_host/internal/numbers.h"
 
 #define ASCENDC_INLINE inline __attribute__((always_inline))
 
@@ -49,7 +49,7 @@ ASCENDC_INLINE void multiply_tile(const T* a, size_t a_row, const T* panel, T* c
     }
 }
 
-// Tiles of `rows` rows and two vectors; what is left of the columns is computed in a whole tile beside C.
+// Tiles of `rows` rows and two vectors; what is left of the columns is computed in a whole tile next to C.
 template <typename T, size_t bytes, int rows>
 ASCENDC_INLINE void multiply_blocked(const T* a, const T* b, T* c, size_t m, size_t n, size_t k) {
     constexpr size_t width = 2 * bytes / sizeof(T);

@@ -5,7 +5,7 @@
 #include <immintrin.h>
 #endif
 
-#include "ascendc_host/numbers.h"
+#include "ascendc_host/internal/numbers.h"
 
 namespace ascendc_host {
 namespace {

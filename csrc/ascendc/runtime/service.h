@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "ascend_graph/kernel_context.h"
-#include "ascendc_host/communication.h"
-#include "ascendc_host/communication_tiling.h"
+#include "ascendc_host/adv_api/hccl/hccl.h"
+#include "ascendc_host/adv_api/hccl/hccl_tiling.h"
 
 namespace ascendc_host {
 

@@ -4,7 +4,7 @@
 // context, and the next one starts in another. When all have started, and none can go on, what they wait for
 // is decided: the lanes of a warp that are at the same call meet there; when no warp function is left, all
 // must be at the same barrier.
-#include "ascendc_host/simt/threads.h"
+#include "ascendc_host/simt_api/threads.h"
 
 #include <sys/mman.h>
 #include <ucontext.h>

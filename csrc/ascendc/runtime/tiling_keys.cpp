@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "ascendc_host/runtime.h"
+#include "ascendc_host/internal/runtime.h"
 
 namespace ascendc_host {
 namespace {

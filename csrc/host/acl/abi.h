@@ -28,6 +28,7 @@ inline constexpr aclError ACL_ERROR_INVALID_RESOURCE_HANDLE = 200005;
 inline constexpr aclError ACL_ERROR_INTERNAL_ERROR = 500000;
 inline constexpr aclError ACL_ERROR_FAILURE = 500001;
 inline constexpr aclError ACL_ERROR_RT_MEMORY_ALLOCATION = 207001;
+inline constexpr aclError ACL_ERROR_RT_NO_DEVICE = 207004;
 inline constexpr aclError ACL_ERROR_RT_PARAM_INVALID = 107000;
 inline constexpr aclError ACL_ERROR_RT_CONTEXT_NULL = 107002;
 inline constexpr aclError ACL_ERROR_RT_CAPTURE_DEPENDENCY = 107024;

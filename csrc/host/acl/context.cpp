@@ -4,6 +4,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "acl/devices.h"
 #include "acl/runtime.h"
 
 using namespace ascend_graph::host;
@@ -60,6 +61,7 @@ int32_t ascend_graph::host::current_device() { return current == nullptr ? 0 : c
 
 ACL_EXPORT aclError aclrtSetDevice(int32_t id) {
     if (aclError error = check_device("aclrtSetDevice", id)) return error;
+    if (aclError error = enter_device("aclrtSetDevice")) return error;
     std::lock_guard<std::mutex> lock(contexts().mutex);
     Context*& context = contexts().of_devices[id];
     if (context == nullptr) context = create(id, true);
@@ -85,6 +87,7 @@ ACL_EXPORT aclError aclrtGetDevice(int32_t* id) {
 ACL_EXPORT aclError aclrtCreateContext(aclrtContext* context, int32_t id) {
     if (context == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtCreateContext: context is null");
     if (aclError error = check_device("aclrtCreateContext", id)) return error;
+    if (aclError error = enter_device("aclrtCreateContext")) return error;
     std::lock_guard<std::mutex> lock(contexts().mutex);
     Context* created = create(id, false);
     make_current(created);

@@ -1,4 +1,4 @@
-// Devices, contexts, initialisation, errors, versions and the log.
+// Devices, contexts, initialization, errors, versions and the log.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -11,47 +11,34 @@
 #include <mutex>
 #include <string>
 
+#include "acl/devices.h"
 #include "acl/runtime.h"
-#include "ascendc_host/chips.h"
+#include "ascendc_host/internal/processors.h"
 
 namespace ascend_graph::host {
 namespace {
 
-// The processors that the host stands for, as ascend_graph/host/toolkit.py has them. They differ in the
-// functions and dtypes that documents give them, and in how torch_npu and torchair call these.
-constexpr std::array<const char*, 4> kProcessors = {"Ascend910B1", "Ascend910_9391", "Ascend950PR_9589",
-                                                    "Ascend310P3"};
 constexpr const char* kVersion = "8.5.0";  // the CANN release that torch_npu 2.13 is made for
 
 thread_local std::string recent_error;
 thread_local std::string reported_error;
-std::atomic<bool> initialised{false};
+std::atomic<bool> initialized{false};
 
-// The name in ASCEND_GRAPH_HOST_SOC, the first if it is not set, and null if there is no such processor.
+// The name in ASCEND_GRAPH_HOST_SOC, that of the default if it is not set, and null if the table has no such
+// processor.
 const char* soc_name() {
-    static const char* const name = [] {
-        const char* given = std::getenv("ASCEND_GRAPH_HOST_SOC");
-        if (given == nullptr || *given == '\0') return kProcessors.front();
-        for (const char* known : kProcessors) {
-            if (std::strcmp(known, given) == 0) return known;
-        }
-        return static_cast<const char*>(nullptr);
-    }();
-    return name;
+    static const ascendc_host::Processor* const found = ascendc_host::processor_of_process();
+    return found == nullptr ? nullptr : found->name;
 }
 
-// The chip of the processor that the process stands for.
-const ascendc_host::Chip& chip() {
-    static const ascendc_host::Chip value = [] {
-        const char* name = soc_name();
-        return ascendc_host::chip_of(name != nullptr && std::strncmp(name, "Ascend950", 9) == 0 ? 3510
-                                                                                                : 2201);
-    }();
-    return value;
+// The processor that the process stands for; the default before aclInit refuses another name.
+const ascendc_host::Processor& processor() {
+    const char* name = soc_name();
+    return name == nullptr ? ascendc_host::processors[0] : *ascendc_host::find_processor(name);
 }
 
 // The bridge holds what must be compiled against the installed PyTorch: kernels for ATen operators and the GE
-// executor. It is loaded here because initialisation is the first thing PyTorch's backend does and happens
+// executor. It is loaded here because initialization is the first thing PyTorch's backend does and happens
 // before any kernel runs. A program without Python, of which it is an extension, has no use for it.
 aclError load_bridge() {
     const char* path = std::getenv("ASCEND_GRAPH_HOST_BRIDGE");
@@ -77,13 +64,15 @@ aclError fail(aclError code, const std::string& message) {
 
 aclError check_device(const char* function, int32_t id) {
     if (id >= 0 && id < device_count()) return ACL_SUCCESS;
-    return fail(ACL_ERROR_INVALID_DEVICE, std::string(function) + ": device " + std::to_string(id) +
-                                              " is not in 0.." + std::to_string(device_count() - 1));
-}
-
-int32_t device_count() {
-    static const auto count = static_cast<int32_t>(environment_number("ASCEND_GRAPH_HOST_DEVICES", 1));
-    return count;
+    const VisibleDevices visible = visible_devices();
+    if (visible.ids.empty())
+        return fail(ACL_ERROR_RT_NO_DEVICE, std::string(function) + ": " + visible.complaint);
+    const auto hidden = machine_devices() - static_cast<int32_t>(visible.ids.size());
+    return fail(
+        ACL_ERROR_INVALID_DEVICE,
+        std::string(function) + ": device " + std::to_string(id) + " is not in 0.." +
+            std::to_string(visible.ids.size() - 1) +
+            (hidden == 0 ? "" : "; ASCEND_RT_VISIBLE_DEVICES hides " + std::to_string(hidden) + " more"));
 }
 
 uint64_t environment_number(const char* name, uint64_t fallback) {
@@ -116,37 +105,51 @@ ACL_EXPORT aclError aclInit(const char*) {
     }
     if (soc_name() == nullptr) {
         std::string known;
-        for (const char* name : kProcessors) known += std::string(known.empty() ? "" : ", ") + name;
+        for (const auto& one : ascendc_host::processors)
+            known += std::string(known.empty() ? "" : ", ") + one.name;
         return fail(ACL_ERROR_INVALID_PARAM, std::string("aclInit: ASCEND_GRAPH_HOST_SOC=") +
                                                  std::getenv("ASCEND_GRAPH_HOST_SOC") +
                                                  ": the host stands for one of " + known);
     }
-    if (initialised.exchange(true)) return ACL_ERROR_REPEAT_INITIALIZE;
+    settle_devices();
+    if (initialized.exchange(true)) return ACL_ERROR_REPEAT_INITIALIZE;
     const aclError error = load_bridge();
-    if (error != ACL_SUCCESS) initialised = false;
+    if (error != ACL_SUCCESS) initialized = false;
     return error;
 }
 
 ACL_EXPORT aclError aclFinalize() {
-    initialised = false;
+    initialized = false;
     return ACL_SUCCESS;
 }
 
 ACL_EXPORT aclError aclrtGetDeviceCount(uint32_t* count) {
     if (count == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtGetDeviceCount: count is null");
-    *count = static_cast<uint32_t>(device_count());
+    const VisibleDevices visible = visible_devices();
+    *count = static_cast<uint32_t>(visible.ids.size());
+    if (*count != 0) return ACL_SUCCESS;
+    return fail(ACL_ERROR_RT_NO_DEVICE, "aclrtGetDeviceCount: " + visible.complaint);
+}
+
+// A program counts the devices that it sees (its "user" numbers); CANN's logical and physical numbers are
+// those of the machine, which are the same here.
+ACL_EXPORT aclError aclrtGetLogicDevIdByUserDevId(int32_t id, int32_t* logical) {
+    if (logical == nullptr)
+        return fail(ACL_ERROR_INVALID_PARAM, "aclrtGetLogicDevIdByUserDevId: the result pointer is null");
+    if (aclError error = check_device("aclrtGetLogicDevIdByUserDevId", id)) return error;
+    *logical = visible_devices().ids[static_cast<size_t>(id)];
     return ACL_SUCCESS;
 }
 
-// A device has one number, whoever counts.
 static aclError same_device(const char* function, int32_t id, int32_t* result) {
     if (result == nullptr)
         return fail(ACL_ERROR_INVALID_PARAM, std::string(function) + ": the result pointer is null");
+    if (id < 0 || id >= machine_devices()) {
+        return fail(ACL_ERROR_INVALID_DEVICE, std::string(function) + ": device " + std::to_string(id) +
+                                                  " is not in 0.." + std::to_string(machine_devices() - 1));
+    }
     *result = id;
-    return check_device(function, id);
-}
-ACL_EXPORT aclError aclrtGetLogicDevIdByUserDevId(int32_t id, int32_t* logical) {
-    return same_device("aclrtGetLogicDevIdByUserDevId", id, logical);
+    return ACL_SUCCESS;
 }
 ACL_EXPORT aclError aclrtGetLogicDevIdByPhyDevId(int32_t id, int32_t* logical) {
     return same_device("aclrtGetLogicDevIdByPhyDevId", id, logical);
@@ -179,7 +182,7 @@ ACL_EXPORT aclError aclrtDeviceGetBareTgid(int32_t* pid) {
     return ACL_SUCCESS;
 }
 
-// A host program beside its device: 1, ACL_HOST.
+// A host program next to its device: 1, ACL_HOST.
 ACL_EXPORT aclError aclrtGetRunMode(int* mode) {
     if (mode == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtGetRunMode: runMode is null");
     *mode = 1;
@@ -215,13 +218,13 @@ ACL_EXPORT aclError aclGetDeviceCapability(uint32_t, int info, int64_t* value) {
     if (value == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclGetDeviceCapability: value is null");
     switch (info) {
         case 0:
-            *value = chip().cube_cores;
+            *value = processor().cube_cores;
             return ACL_SUCCESS;  // ACL_DEVICE_INFO_AI_CORE_NUM
         case 1:
-            *value = chip().vector_cores;
+            *value = processor().vector_cores;
             return ACL_SUCCESS;  // ACL_DEVICE_INFO_VECTOR_CORE_NUM
         case 2:
-            *value = static_cast<int64_t>(chip().l2);
+            *value = static_cast<int64_t>(processor().l2);
             return ACL_SUCCESS;  // ACL_DEVICE_INFO_L2_SIZE
         default:
             return fail(ACL_ERROR_INVALID_PARAM,
@@ -235,16 +238,16 @@ ACL_EXPORT aclError aclrtGetDeviceInfo(uint32_t id, int attribute, int64_t* valu
     switch (attribute) {
         case 101:
         case 102:
-            *value = chip().cube_cores;
+            *value = processor().cube_cores;
             return ACL_SUCCESS;
         case 201:
-            *value = chip().vector_cores;
+            *value = processor().vector_cores;
             return ACL_SUCCESS;
         case 204:
-            *value = static_cast<int64_t>(chip().ub);
+            *value = ascendc_host::local_memory_of(processor().kernels).ub;
             return ACL_SUCCESS;
         case 302:
-            *value = static_cast<int64_t>(chip().l2);
+            *value = static_cast<int64_t>(processor().l2);
             return ACL_SUCCESS;
         default:
             return fail(ACL_ERROR_API_NOT_SUPPORT, "aclrtGetDeviceInfo: attribute " +
@@ -256,8 +259,8 @@ ACL_EXPORT aclError aclrtGetDeviceInfo(uint32_t id, int attribute, int64_t* valu
 ACL_EXPORT aclError aclrtGetDeviceResLimit(int32_t id, int type, uint32_t* value) {
     if (aclError error = check_device("aclrtGetDeviceResLimit", id)) return error;
     if (value == nullptr) return fail(ACL_ERROR_INVALID_PARAM, "aclrtGetDeviceResLimit: value is null");
-    *value = type == 0 ? chip().cube_cores
-                       : chip().vector_cores;  // ACL_RT_DEV_RES_CUBE_CORE, ACL_RT_DEV_RES_VECTOR_CORE
+    *value = type == 0 ? processor().cube_cores
+                       : processor().vector_cores;  // ACL_RT_DEV_RES_CUBE_CORE, ACL_RT_DEV_RES_VECTOR_CORE
     return ACL_SUCCESS;
 }
 

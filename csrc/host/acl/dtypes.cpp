@@ -2,36 +2,17 @@
 #include <cmath>
 
 #include "acl/abi.h"
+#include "graph/dtype_table.h"
 
 using aclFloat16 = uint16_t;
 
 ACL_EXPORT size_t aclDataTypeSize(aclDataType dtype) {
     switch (static_cast<int>(dtype)) {
-        case 2:
-        case 4:
-        case 12:
-        case 34:
-        case 35:
-        case 36:
-        case 37:
-            return 1;
-        case 1:
-        case 6:
-        case 7:
-        case 27:
-            return 2;
-        case 0:
-        case 3:
-        case 8:
-        case 33:
-            return 4;
-        case 9:
-        case 10:
-        case 11:
-        case 16:
-            return 8;
-        case 17:
-            return 16;
+#define ASCEND_GRAPH_SIZE(name, number, bits, torch) \
+    case number:                                     \
+        return bits % 8 == 0 ? bits / 8 : 0;
+        ASCEND_GRAPH_ACL_DTYPES(ASCEND_GRAPH_SIZE)
+#undef ASCEND_GRAPH_SIZE
         default:
             return 0;
     }

@@ -93,7 +93,7 @@ aclError check_word(const char* function, const void* address) {
         if (offset + sizeof(uint64_t) <= size && offset % sizeof(uint64_t) == 0) return ACL_SUCCESS;
     }
     return fail(ACL_ERROR_INVALID_PARAM,
-                std::string(function) + ": devAddr is no aligned address of 8 bytes of device memory");
+                std::string(function) + ": devAddr is not an aligned address of 8 bytes of device memory");
 }
 
 }  // namespace

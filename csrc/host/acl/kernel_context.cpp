@@ -19,8 +19,9 @@ ACL_EXPORT void ascendgraphSetContexts(int (*holds)(const char*, ascend_graph::h
 ACL_EXPORT int ascendgraphHoldContext(const char* group, ascend_graph::host::KernelContext** context,
                                       void** held) {
     if (hold == nullptr)
-        return ascend_graph::host::fail(ACL_ERROR_INVALID_PARAM,
-                                        "there is no communicator: the process has not loaded libhccl.so");
+        return ascend_graph::host::fail(
+            ACL_ERROR_INVALID_PARAM,
+            "no communicator: the process has not loaded libhccl.so; call HcclCommInit… first");
     return hold(group, context, held);
 }
 

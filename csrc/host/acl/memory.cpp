@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "acl/devices.h"
 #include "acl/runtime.h"
 #include "acl/strict.h"
 #include "ascend_graph/entering.h"
@@ -142,6 +143,7 @@ Heap& heap() {
 aclError allocate(const char* function, void** p, size_t size, Place place) {
     if (p == nullptr)
         return fail(ACL_ERROR_INVALID_PARAM, std::string(function) + ": the result pointer is null");
+    if (aclError error = enter_device(function)) return error;
     *p = heap().allocate(size, place);
     if (*p != nullptr) return ACL_SUCCESS;
     const std::string asked =
@@ -178,7 +180,7 @@ aclError check_copy(const char* function, const void* dst, size_t capacity, cons
     if (count != 0 && (dst == nullptr || src == nullptr)) {
         return fail(ACL_ERROR_INVALID_PARAM, std::string(function) + ": null address");
     }
-    return ACL_SUCCESS;
+    return enter_device(function);
 }
 
 }  // namespace
@@ -282,7 +284,7 @@ namespace {
 aclError check_host_range(const char* function, const void* p, uint64_t size) {
     if (p != nullptr && size != 0) return ACL_SUCCESS;
     return fail(ACL_ERROR_INVALID_PARAM,
-                std::string(function) + (p == nullptr ? ": null address" : ": no bytes"));
+                std::string(function) + (p == nullptr ? ": p is null" : ": size is 0"));
 }
 }  // namespace
 
@@ -347,7 +349,7 @@ aclError read_batch(const char* function, void** to, const size_t* capacities, v
     *failed = SIZE_MAX;
     if (to == nullptr || capacities == nullptr || from == nullptr || sizes == nullptr ||
         attributes == nullptr || first == nullptr) {
-        return refuse("an array is null");
+        return refuse("one of dsts, destMax, srcs, sizes, attrs and attrsIndexes is null");
     }
     if (count == 0 || attribute_count == 0 || attribute_count > count || first[0] != 0) {
         return refuse(std::to_string(attribute_count) + " attributes for " + std::to_string(count) +

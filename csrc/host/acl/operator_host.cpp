@@ -5,6 +5,7 @@
 
 #include "acl/runtime.h"
 #include "ascend_graph/kernel_context.h"
+#include "ascendc_host/internal/processors.h"
 #include "hcom/hcom_topo_info.h"
 
 ACL_EXPORT const char* aclrtGetSocName();
@@ -15,18 +16,11 @@ ACL_EXPORT int rtGetSocSpec(const char* label, const char* key, char* value, uin
     const char* const name = aclrtGetSocName();
     if (label == nullptr || key == nullptr || value == nullptr || name == nullptr)
         return ascend_graph::host::fail(kInvalid, "rtGetSocSpec: label, key or value is null");
-    const std::string soc(name);
-    const bool is_950 = soc.rfind("Ascend950", 0) == 0, is_a3 = soc.rfind("Ascend910_93", 0) == 0,
-               is_310p = soc.rfind("Ascend310P", 0) == 0;
+    const ascendc_host::Processor& processor = *ascendc_host::find_processor(name);
     const std::map<std::string, std::string> known{
-        {"version/SoC_version", soc},
-        {"version/Short_SoC_version", is_950    ? "Ascend950"
-                                      : is_a3   ? "Ascend910_93"
-                                      : is_310p ? "Ascend310P"
-                                                : "Ascend910B"},
-        {"version/NpuArch", is_950    ? "3510"
-                            : is_310p ? "2002"
-                                      : "2201"},
+        {"version/SoC_version", processor.name},
+        {"version/Short_SoC_version", processor.short_name},
+        {"version/NpuArch", std::to_string(processor.npu_arch)},
     };
     const auto found = known.find(std::string(label) + "/" + key);
     if (found == known.end() || found->second.size() >= size)
@@ -35,6 +29,17 @@ ACL_EXPORT int rtGetSocSpec(const char* label, const char* key, char* value, uin
                                             " is not known, or value has no room for it; known: SoC_version, "
                                             "Short_SoC_version and NpuArch of version");
     std::strcpy(value, found->second.c_str());
+    return ACL_SUCCESS;
+}
+
+// The processor's name, as scripts ask for it through libruntime.so.
+ACL_EXPORT int rtGetSocVersion(char* version, uint32_t size) {
+    constexpr int kInvalid = 107000;  // ACL_ERROR_RT_PARAM_INVALID
+    const char* const name = aclrtGetSocName();
+    if (version == nullptr || name == nullptr || std::strlen(name) >= size)
+        return ascend_graph::host::fail(kInvalid,
+                                        "rtGetSocVersion: version is null, or has no room for the name");
+    std::strcpy(version, name);
     return ACL_SUCCESS;
 }
 

@@ -1,7 +1,7 @@
 // Streams, events and captured models of the host runtime.
 //
 // A stream runs its work at once, on the thread that enqueues it: on a host there is nothing to overlap with,
-// and work that is done when the call returns needs no other synchronisation. There are two exceptions. While
+// and work that is done when the call returns needs no other synchronization. There are two exceptions. While
 // a stream captures, work is recorded into a model instead of being run, exactly as on a device: an in-place
 // operation must not happen during the capture. And work behind an event that is not recorded yet waits for
 // it: a replay may be started before the arguments of its tasks are updated.

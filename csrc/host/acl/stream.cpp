@@ -7,6 +7,7 @@
 #include <thread>
 #include <unordered_set>
 
+#include "acl/devices.h"
 #include "acl/runtime.h"
 #include "ascend_graph/entering.h"
 
@@ -215,6 +216,7 @@ aclError Stream::record(Model& model, Task task) {
 }
 
 aclError Stream::enqueue(Task task) {
+    if (aclError error = enter_device(task.name.c_str())) return error;
     if (update != nullptr) {
         if (update_next >= update->end) {
             return fail(ACL_ERROR_RT_STREAM_CAPTURE_WRONG,
@@ -223,7 +225,8 @@ aclError Stream::enqueue(Task task) {
         auto model = update->model.lock();
         if (model == nullptr) {
             return fail(ACL_ERROR_INVALID_RESOURCE_HANDLE,
-                        "task group update: the group's model was destroyed");
+                        "aclmdlRICaptureTaskUpdateBegin: the model of the task group was destroyed; capture "
+                        "it again");
         }
         model->replace(update_next++, std::move(task));
         return ACL_SUCCESS;
@@ -338,7 +341,7 @@ ACL_EXPORT aclError aclrtUnSubscribeReport(uint64_t, aclrtStream) { return ACL_S
 ACL_EXPORT aclError aclrtProcessReport(int32_t) { return ACL_SUCCESS; }
 
 // A kernel that fails is reported as on a device: its launch succeeds, since most launches have no result to
-// look at, and the next synchronisation with its device returns the error.
+// look at, and the next synchronization with its device returns the error.
 namespace {
 std::mutex failures_mutex;
 std::atomic<size_t> failed_devices{0};
@@ -346,6 +349,7 @@ std::map<int32_t, std::pair<aclError, std::string>> failures;
 }  // namespace
 
 ACL_EXPORT int ascendgraphReportKernelFailure() {
+    if (aclError error = enter_device("the device")) return error;
     if (failed_devices.load(std::memory_order_relaxed) == 0) return ACL_SUCCESS;
     std::lock_guard<std::mutex> lock(failures_mutex);
     const auto found = failures.find(current_device());

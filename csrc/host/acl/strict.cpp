@@ -141,7 +141,7 @@ bool explain(const void* address, char* text, size_t size) {
         if (at < begin || at >= begin + bytes) {
             const size_t distance = at < begin ? begin - at : at - begin - bytes;
             std::snprintf(text, size, "%s touches memory %zu bytes %s %zu bytes of device memory%s", who,
-                          distance, at < begin ? "before" : "behind the end of", bytes,
+                          distance, at < begin ? "before" : "past the end of", bytes,
                           state == State::kFreed ? ", which are freed" : "");
         } else if (state == State::kFreed) {
             std::snprintf(text, size, "%s touches device memory after it was freed: byte %td of %zu", who,

@@ -20,7 +20,7 @@ void release(void* begin);
 void let_in();
 void keep_out();
 
-// Writes a sentence on an address that a thread may not touch; false if it is none of the device's. To be
+// Writes a sentence on an address that a thread may not touch; false if it is not one of the device's. To be
 // called by a signal handler.
 bool explain(const void* address, char* text, size_t size);
 

@@ -55,7 +55,7 @@ UNIMPLEMENTED(aclmdlRICondHandleGetCondPtr)
 UNIMPLEMENTED(aclmdlRIAddCondTask)
 UNIMPLEMENTED(aclmdlRIDebugJsonPrint)
 
-// Fault handling, utilisation and limits of the hardware.
+// Fault handling, utilization and limits of the hardware.
 UNIMPLEMENTED(aclrtDeviceTaskAbort)
 UNIMPLEMENTED(aclrtGetMemUceInfo)
 UNIMPLEMENTED(aclrtMemUceRepair)

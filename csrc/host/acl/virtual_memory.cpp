@@ -118,8 +118,8 @@ ACL_EXPORT aclError aclrtMallocPhysical(void** handle, size_t size, const Physic
     if (handle == nullptr || properties == nullptr) return invalid(name + "handle or prop is null");
     if (flags != 0) return invalid(name + "flags is reserved: it must be 0");
     if (size == 0 || size % kUnit != 0) {
-        return invalid(name + "size " + std::to_string(size) + " is no multiple of " + std::to_string(kUnit) +
-                       ", the granularity");
+        return invalid(name + "size " + std::to_string(size) + " is not a multiple of " +
+                       std::to_string(kUnit) + ", the granularity");
     }
     if (properties->location != 0 && properties->location != 1)
         return invalid(name + "location " + std::to_string(properties->location) +
@@ -174,7 +174,8 @@ ACL_EXPORT aclError aclrtMapMem(void* address, size_t size, size_t offset, void*
     if (range == all.reserved.end() || begin + size > range->first + range->second)
         return invalid(name + "the address range is not within one that is reserved");
     if (reinterpret_cast<uintptr_t>(begin) % kUnit != 0)
-        return invalid(name + "the address is no multiple of " + std::to_string(kUnit) + ", the granularity");
+        return invalid(name + "the address is not a multiple of " + std::to_string(kUnit) +
+                       ", the granularity");
     const auto before = around(all.mapped, begin);
     const auto behind = all.mapped.lower_bound(begin);
     if ((before != all.mapped.end() && before->first + before->second.size > begin) ||

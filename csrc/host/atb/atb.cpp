@@ -1,5 +1,6 @@
 // CANN's library for transformers, libatb: the operations that torch_npu's wheel creates. Each is a call of
-// the table of functions (ascend_graph/host/opapi/functions.txt), which has them as atb::Name.
+// the table of functions (ascend_graph/host/runtime/aclnn_functions/functions.txt), which has them as
+// atb::Name.
 #include <functional>
 #include <memory>
 #include <vector>

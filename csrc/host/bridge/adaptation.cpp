@@ -12,6 +12,13 @@ enum Adaptation : unsigned {
     kBFloat16 = 2,    // bfloat16 is computed in float32
     kContiguous = 4,  // read tensors are made contiguous
     kIntegers = 8,    // integers are computed in float64
+    // Norms, whose weights may have another dtype than the input. Of these accelerators keep the statistics
+    // in float32, those of groups in the input's dtype; gradients have the dtypes of what they belong to.
+    kStatistics = 16,
+    kGradients = 32,
+    // Results are contiguous, in whatever order the arguments lie: PyTorch's CPU kernels keep channels last,
+    // accelerators' kernels do not, nor do the meta functions, which compilers believe.
+    kInOrder = 64,
 };
 
 // The operators whose CPU kernels lack what PyTorch's kernels of accelerators have. Only these dtypes are
@@ -22,6 +29,20 @@ const std::unordered_map<std::string_view, unsigned>& adaptations() {
         {"aten::_upsample_bilinear2d_aa_backward", kHalf | kBFloat16},
         {"aten::_upsample_bicubic2d_aa", kHalf | kBFloat16},
         {"aten::_upsample_bicubic2d_aa_backward", kHalf | kBFloat16},
+        {"aten::convolution", kInOrder},
+        {"aten::_convolution", kInOrder},
+        {"aten::convolution_backward", kInOrder},
+        {"aten::max_unpool2d", kInOrder},
+        {"aten::max_unpool3d", kInOrder},
+        {"aten::pixel_shuffle", kInOrder},
+        {"aten::channel_shuffle", kInOrder},
+        {"aten::native_channel_shuffle", kInOrder},
+        {"aten::reflection_pad2d_backward", kInOrder},
+        {"aten::reflection_pad3d", kInOrder},
+        {"aten::reflection_pad3d_backward", kInOrder},
+        {"aten::replication_pad2d_backward", kInOrder},
+        {"aten::replication_pad3d", kInOrder},
+        {"aten::replication_pad3d_backward", kInOrder},
         {"aten::avg_pool3d", kHalf | kBFloat16},
         {"aten::avg_pool3d_backward", kHalf | kBFloat16},
         {"aten::histc", kIntegers},
@@ -35,9 +56,14 @@ const std::unordered_map<std::string_view, unsigned>& adaptations() {
         {"aten::round_", kHalf},
         {"aten::rrelu_with_noise", kHalf},
         {"aten::rrelu_with_noise_", kHalf},
-        {"aten::native_group_norm", kContiguous},
+        {"aten::native_layer_norm", kHalf | kBFloat16 | kStatistics},
+        {"aten::native_layer_norm_backward", kHalf | kBFloat16 | kGradients},
+        {"aten::native_batch_norm", kHalf | kBFloat16 | kStatistics},
+        {"aten::_native_batch_norm_legit", kHalf | kBFloat16 | kStatistics},
+        {"aten::native_batch_norm_backward", kHalf | kBFloat16 | kGradients},
+        {"aten::native_group_norm", kHalf | kBFloat16 | kContiguous},
         // These read their arguments as if they were contiguous, and say nothing.
-        {"aten::native_group_norm_backward", kContiguous},
+        {"aten::native_group_norm_backward", kHalf | kBFloat16 | kContiguous | kGradients},
         {"aten::adaptive_max_pool3d_backward", kContiguous},
         {"aten::fractional_max_pool2d_backward", kContiguous},
         {"aten::fractional_max_pool3d_backward", kContiguous},
@@ -65,13 +91,41 @@ struct Substitute {
     bool written;
 };
 
+// The dtype of a tensor among the arguments, by name; that of the first tensor where it is absent.
+at::ScalarType dtype_of(const Operator& op, const c10::IValue* arguments, const char* name,
+                        at::ScalarType fallback) {
+    const auto index = op.schema().argumentIndexWithName(name);
+    if (!index.has_value() || !arguments[*index].isTensor() || !arguments[*index].toTensor().defined())
+        return fallback;
+    return arguments[*index].toTensor().scalar_type();
+}
+
+std::optional<at::ScalarType> first_dtype(const Operator& op, const c10::IValue* arguments) {
+    std::optional<at::ScalarType> first;
+    for (size_t i = 0; i < op.schema().arguments().size() && !first.has_value(); ++i) {
+        for_each_tensor(arguments[i], [&](const at::Tensor& t) {
+            if (!first.has_value()) first = t.scalar_type();
+        });
+    }
+    return first;
+}
+
+// Whether the kernel writes it, also where the schema does not say so: batch norm's running statistics.
+bool is_updated(const c10::Argument& parameter) {
+    return is_written(parameter) || parameter.name() == "running_mean" || parameter.name() == "running_var";
+}
+
 class Adapted {
   public:
-    Adapted(const Operator& op, Stack& stack, unsigned adaptation) : adaptation_(adaptation) {
+    Adapted(const Operator& op, Stack& stack, unsigned adaptation)
+        : adaptation_(adaptation), gives_arguments_(op.schema().is_mutable()) {
         const auto& parameters = op.schema().arguments();
         c10::IValue* arguments = arguments_of(op, stack);
+        const auto first = first_dtype(op, arguments);
+        if (first.has_value()) wide_ = widened(*first, adaptation);
+        if (wide_.has_value()) set_result_dtypes(op, arguments, *first);
         for (size_t i = 0; i < parameters.size(); ++i) {
-            const bool written = is_written(parameters[i]);
+            const bool written = is_updated(parameters[i]);
             map_tensors(arguments[i], [&](const at::Tensor& t) { return substitute(t, written); });
         }
     }
@@ -86,22 +140,33 @@ class Adapted {
         }
     }
 
-    at::Tensor result(const at::Tensor& made) const {
+    // What the operator gives, of which this is the result with a number.
+    at::Tensor result(const at::Tensor& made, size_t number) const {
         for (const Substitute& substitute : substitutes_) {
             if (substitute.made.is_same(made)) return substitute.tensor;
         }
-        return narrow_.has_value() && made.defined() && made.scalar_type() == wide_ ? made.to(*narrow_)
-                                                                                    : made;
+        if (!made.defined()) return made;
+        if ((adaptation_ & kInOrder) != 0 && !gives_arguments_) return made.contiguous();
+        if (!wide_.has_value() || made.scalar_type() != *wide_) return made;
+        return made.to(result_dtypes_[std::min(number, result_dtypes_.size() - 1)]);
     }
 
   private:
+    void set_result_dtypes(const Operator& op, const c10::IValue* arguments, at::ScalarType first) {
+        result_dtypes_ = {first};
+        if ((adaptation_ & kStatistics) != 0) result_dtypes_.push_back(*wide_);
+        if ((adaptation_ & kGradients) != 0) {
+            const at::ScalarType weight = dtype_of(op, arguments, "weight", first);
+            result_dtypes_ = {dtype_of(op, arguments, "input", first), weight,
+                              dtype_of(op, arguments, "bias", weight)};
+        }
+    }
+
     at::Tensor substitute(const at::Tensor& t, bool written) {
         if (!t.defined()) return t;
         at::Tensor made = t;
-        if (const auto wide = widened(t.scalar_type(), adaptation_); wide.has_value()) {
-            if (!narrow_.has_value()) narrow_ = t.scalar_type();
-            wide_ = *wide;
-            made = t.to(wide_);
+        if (wide_.has_value() && widened(t.scalar_type(), adaptation_).has_value()) {
+            made = t.to(*wide_);
         } else if ((adaptation_ & kContiguous) != 0 && !written) {
             made = t.contiguous();
         }
@@ -110,12 +175,18 @@ class Adapted {
     }
 
     unsigned adaptation_;
-    std::optional<at::ScalarType> narrow_;
-    at::ScalarType wide_ = at::kFloat;
+    bool gives_arguments_;                // `out=`, or in place
+    std::optional<at::ScalarType> wide_;  // what the kernel computes in, where it is another dtype
+    c10::SmallVector<at::ScalarType, 3> result_dtypes_;
     std::vector<Substitute> substitutes_;
 };
 
 }  // namespace
+
+bool has_results_in_order(const Operator& op) {
+    const auto found = adaptations().find(op.operator_name().name);
+    return found != adaptations().end() && (found->second & kInOrder) != 0;
+}
 
 void call_on_cpu(const Operator& op, Stack& stack) {
     const auto found = adaptations().find(op.operator_name().name);
@@ -126,7 +197,8 @@ void call_on_cpu(const Operator& op, Stack& stack) {
     const Adapted adapted(op, stack, found->second);
     op.callBoxed(stack);
     adapted.settle();
-    map_results(op, stack, [&](const at::Tensor& made) { return adapted.result(made); });
+    size_t number = 0;
+    map_results(op, stack, [&](const at::Tensor& made) { return adapted.result(made, number++); });
 }
 
 }  // namespace ascend_graph::host

@@ -10,4 +10,7 @@ namespace ascend_graph::host {
 // kernel refuses is refused, and nothing is written twice.
 void call_on_cpu(const Operator& op, Stack& stack);
 
+// Whether the operator's results are contiguous whatever its arguments are: those of a capture, too.
+bool has_results_in_order(const Operator& op);
+
 }  // namespace ascend_graph::host

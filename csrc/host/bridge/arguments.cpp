@@ -24,6 +24,21 @@ bool overlap(const at::Tensor& a, const at::Tensor& b, bool reads_first) {
            second < first + at::detail::computeStorageNbytes(a.sizes(), a.strides(), a.itemsize());
 }
 
+// Whether a copy between two views of one memory moves every element to where it is: dimensions of one
+// element are no matter, of which PyTorch's CPU kernel compares the strides and refuses x[:1] = x[0].
+bool same_elements(const at::Tensor& a, const at::Tensor& b) {
+    if (!share_memory(a, b) || a.const_data_ptr() != b.const_data_ptr() || a.dtype() != b.dtype())
+        return false;
+    const auto extents = [](const at::Tensor& t) {
+        c10::SmallVector<std::pair<int64_t, int64_t>, 6> kept;
+        for (int64_t d = 0; d < t.dim(); ++d) {
+            if (t.size(d) != 1) kept.emplace_back(t.size(d), t.stride(d));
+        }
+        return kept;
+    };
+    return extents(a) == extents(b);
+}
+
 // npugraph_ex rebuilds the inputs of a captured graph as tensors of its backend, wherever their memory is.
 // The operators of a graph that read memory of the CPU ran once, at the capture: no replay can be right.
 void check_backend(const Operator& op, const at::Tensor& t) {
@@ -67,9 +82,8 @@ Arguments::Arguments(const Operator& op, Stack& stack, const Substitutes& substi
     c10::IValue* generator = nullptr;
     for (size_t i = 0; i < schema.arguments().size(); ++i) {
         c10::IValue& value = arguments[i];
-        if (value.isTensor() || value.isTensorList() || value.isOptionalTensorList()) {
-            map_tensors(value, [&](const at::Tensor& t) { return replace(t, op, i); });
-        } else if (value.isDevice() && value.toDevice().type() == kDevice) {
+        map_tensors(value, [&](const at::Tensor& t) { return replace(t, op, i); });
+        if (value.isDevice() && value.toDevice().type() == kDevice) {
             device_ = value.toDevice();
             on_device_ = true;
             value = c10::Device(c10::kCPU);
@@ -133,8 +147,11 @@ at::Tensor Arguments::replace(const at::Tensor& t, const Operator& op, size_t po
     if (!written) {
         // As on the device, which reads its inputs before it writes: x[:, 1:].sub_(x[:, :-1]) is well
         // defined.
+        const bool copies = op.operator_name().name == "aten::copy_";
         for (const at::Tensor& target : targets_) {
-            if (overlap(target, t, substitutes_.reads_first)) return substitutes_.tensor(t).clone();
+            if (overlap(target, t, substitutes_.reads_first) ||
+                (copies && !target.is_same(t) && same_elements(target, t)))
+                return substitutes_.tensor(t).clone();
         }
     }
     const at::Tensor* sibling = nullptr;

@@ -5,6 +5,9 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include <functional>
+#include <string>
+
+#include "values.h"
 
 namespace ascend_graph::host {
 
@@ -58,25 +61,7 @@ class Arguments {
     bool on_device_ = false;
 };
 
-// Replaces every tensor of `value`, which may be a tensor or a list of tensors or of optional ones, by what
-// `f` gives for it. A list is copied first: it may be the caller's.
-template <typename F>
-void map_tensors(c10::IValue& value, F f) {
-    if (value.isTensor()) {
-        value = f(value.toTensor());
-    } else if (value.isTensorList()) {
-        auto list = value.toTensorList().copy();
-        for (size_t i = 0; i < list.size(); ++i) list.set(i, f(list.get(i)));
-        value = list;
-    } else if (value.isOptionalTensorList()) {
-        auto list = value.toOptionalTensorList().copy();
-        for (size_t i = 0; i < list.size(); ++i) {
-            std::optional<at::Tensor> element = list.get(i);
-            if (element.has_value()) list.set(i, std::optional<at::Tensor>(f(*element)));
-        }
-        value = list;
-    }
-}
+inline std::string name_of(const Operator& op) { return toString(op.operator_name()); }
 
 // The operator's arguments at the top of its stack, to be changed in place.
 inline c10::IValue* arguments_of(const Operator& op, Stack& stack) {

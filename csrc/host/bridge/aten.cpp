@@ -7,7 +7,6 @@
 #include "aten.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
-#include <torch/csrc/Exceptions.h>
 
 #include <cstring>
 #include <optional>
@@ -24,19 +23,33 @@
 namespace ascend_graph::host {
 namespace {
 
+// How many operators on device tensors are under way in this thread, each called by the CPU kernel of the one
+// before. A CPU kernel sees no device tensors, so one within another is rare already; without an end the
+// stack is exhausted, and the process dies without a word.
+class Nested {
+  public:
+    explicit Nested(const Operator& op) {
+        TORCH_CHECK(depth_ < kDeepest, op.operator_name(), ": its CPU kernel called operators on tensors of ",
+                    "the device, which called others, ", kDeepest,
+                    " times; expected a CPU kernel that works ",
+                    "on the CPU tensors it is given. Register such an operator for the device as well (",
+                    "dispatch key PrivateUse1), or move what it reads to the CPU");
+        ++depth_;
+    }
+    Nested(const Nested&) = delete;
+    Nested& operator=(const Nested&) = delete;
+    ~Nested() { --depth_; }
+
+  private:
+    static constexpr int kDeepest = 32;
+    static thread_local int depth_;
+};
+thread_local int Nested::depth_ = 0;
+
 // A kernel launched before this operator has failed: its results must not be used.
 void check_launches() {
     const int error = ascendgraphReportKernelFailure();
     TORCH_CHECK(error == 0, "ACL error ", error, ": ", ascendgraphRecentError());
-}
-
-void copy_memory(const at::Tensor& device, const at::Tensor& cpu) {
-    if (cpu.numel() == 0 || cpu._is_zerotensor()) return;
-    if (device.strides() == cpu.strides() && cpu.is_non_overlapping_and_dense()) {
-        std::memcpy(device.data_ptr(), cpu.data_ptr(), cpu.nbytes());
-    } else {
-        alias_on_cpu(device).copy_(cpu);
-    }
 }
 
 // An argument that the CPU kernel resized (`out=`) has other sizes and strides, and new memory where the old
@@ -66,19 +79,14 @@ at::Tensor on_device(const at::Tensor& result, const Arguments& arguments) {
     at::Tensor view = arguments.view(result);
     if (view.defined()) return view;
     at::Tensor placed = new_device_tensor(result, arguments.device());
-    copy_memory(placed, result);
+    copy_to_device(placed, result);
     return placed;
 }
 
 }  // namespace
 
-std::string text_of(std::exception& error) {
-    if (auto* raised = dynamic_cast<python_error*>(&error)) raised->persist();
-    if (auto* raised = dynamic_cast<c10::Error*>(&error)) return raised->what_without_backtrace();
-    return error.what();
-}
-
 void run(const Operator& op, Stack& stack, const Substitutes& substitutes, const Placement& place) {
+    const Nested nested(op);
     const Entering entering(op.operator_name().name.c_str());
     const Arguments arguments(op, stack, substitutes);
     survive_divisions();

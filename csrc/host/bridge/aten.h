@@ -1,14 +1,11 @@
 // The boxed kernel of ATen operators on device tensors, for those who run an operator later.
 #pragma once
 
-#include <exception>
-#include <string>
-
 #include "arguments.h"
 
 namespace ascend_graph::host {
 
-// Gives a CPU kernel's result that is none of its arguments its place on the device.
+// Gives a CPU kernel's result that is not one of its arguments its place on the device.
 using Placement = std::function<at::Tensor(const at::Tensor& result, const Arguments& arguments)>;
 
 // Runs the operator now, on the memory of its device tensors.
@@ -22,8 +19,5 @@ void fallback_kernel(const Operator& op, c10::DispatchKeySet keys, Stack* stack)
 
 // Why the current stream keeps its work, and which it is; null if it runs it.
 const char* deferral(void** stream = nullptr);
-
-// What an exception says; an operator that is written in Python raises Python's.
-std::string text_of(std::exception& error);
 
 }  // namespace ascend_graph::host

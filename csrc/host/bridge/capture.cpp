@@ -3,8 +3,10 @@
 #include <string>
 #include <vector>
 
+#include "adaptation.h"
 #include "ascend_graph/host_runtime.h"
 #include "aten.h"
+#include "errors.h"
 #include "formats.h"
 #include "random.h"
 #include "shapes.h"
@@ -12,8 +14,6 @@
 
 namespace ascend_graph::host {
 namespace {
-
-std::string name_of(const Operator& op) { return toString(op.operator_name()); }
 
 // What a capture keeps of a tensor: its address and how the operator saw it. What the caller does to the
 // tensor or its storage later (t_, resize_, set_, an assignment to .data) changes neither, as on a device.
@@ -117,7 +117,7 @@ class Work {
         if (!output.defined() || (result.numel() == 0 && output.numel() != 0)) return result;
         TORCH_CHECK(result.sizes() == output.sizes(), "result ", next_ - 1, " has the shape ", result.sizes(),
                     " where the capture recorded ", output.sizes());
-        alias_on_cpu(output).copy_(result);
+        copy_to_device(output, result);
         return output;
     }
 
@@ -177,17 +177,23 @@ void record(const Operator& op, Stack& stack, void* stream, const char* why) {
             }
             // A number in host memory is read when it is recorded.
             const bool number = t.defined() && t.is_cpu() && t.dim() == 0 && !is_copy(op);
-            taken.emplace_back(t, number ? t.clone() : snapshot(t));
+            at::Tensor kept = number ? t.clone() : snapshot(t);
+            // It decides a result's dtype as Python's numbers do: float32 + 1.0 stays float32.
+            if (number && t.unsafeGetTensorImpl()->is_wrapped_number())
+                kept.unsafeGetTensorImpl()->set_wrapped_number(true);
+            taken.emplace_back(t, std::move(kept));
             return taken.back().second;
         });
     }
     auto work = std::make_unique<Work>(op, std::move(recorded));
     work->draw_from(std::move(drawn));
+    const bool in_order = has_results_in_order(op);
     map_results(op, stack, [&](const at::Tensor& result) {
         at::Tensor original = arguments.original(result);
         if (original.defined() || !result.defined()) return original;
         const bool on_host = !result.is_meta();
-        at::Tensor output = on_host ? result : new_device_tensor(result, arguments.device());
+        at::Tensor output =
+            on_host ? result : new_device_tensor(in_order ? result.contiguous() : result, arguments.device());
         work->add_output(on_host ? at::Tensor() : snapshot(output));
         return output;
     });

@@ -5,7 +5,7 @@
 // the same.
 #include "ascend_graph/collectives.h"
 
-#include <torch/extension.h>
+#include <torch/csrc/utils/pybind.h>
 
 #include <cstring>
 #include <fstream>
@@ -272,7 +272,7 @@ std::string ended_ranks(const std::vector<int64_t>& processes) {
     return "";
 }
 
-py::object collectives() { return py::module_::import("ascend_graph.host.collectives"); }
+py::object collectives() { return py::module_::import("ascend_graph.host.runtime.collectives"); }
 
 int serve(char* address, size_t size) {
     return with_python([&] {
@@ -316,7 +316,7 @@ int run(void* handle, const char* name, const CollectiveCall& call) {
 
 void close(void* handle) { delete static_cast<Group*>(handle); }
 
-const bool registered = [] {
+const bool collectives_registered = [] {
     ascendgraphSetTransport({serve, connect, run, close});
     return true;
 }();

@@ -5,12 +5,14 @@
 #include <array>
 #include <string_view>
 
+#include "values.h"
+
 namespace ascend_graph::host {
 namespace {
 
 using namespace std::string_view_literals;
 
-// Arguments that may lie on the CPU beside device tensors, by the operator's and the argument's name (an
+// Arguments that may lie on the CPU next to device tensors, by the operator's and the argument's name (an
 // empty one: any): what PyTorch's kernels of accelerators move to the device by themselves. `scalar`: only
 // with zero dimensions.
 struct Guest {

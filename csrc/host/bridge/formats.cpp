@@ -85,7 +85,7 @@ Layout layout_of(const Blocks& b) {
     }
     bool fits = c10::multiply_integers(layout.seen) == c10::multiply_integers(b.kept);
     for (size_t d = 0; d < b.sizes.size(); ++d) fits = fits && layout.padded[d] >= b.sizes[d];
-    TORCH_CHECK(fits, "memory of sizes ", c10::IntArrayRef(b.kept), " is no tensor of shape ",
+    TORCH_CHECK(fits, "memory of sizes ", c10::IntArrayRef(b.kept), " is not a tensor of shape ",
                 c10::IntArrayRef(b.sizes), " in the format ", format_name(b.format));
     return layout;
 }
@@ -114,7 +114,7 @@ void for_rows_of_blocks(const at::Tensor& plain, const at::Tensor& kept, const B
     const int64_t* const k = b.kept.data() + (b.kept.size() < 4 ? 0 : b.kept.size() - 4);
     TORCH_CHECK(
         b.kept.size() == std::max<size_t>(rank, 2) + 2 && rows <= k[1] * k[2] && columns <= k[0] * k[3],
-        "memory of sizes ", c10::IntArrayRef(b.kept), " is no tensor of shape ", c10::IntArrayRef(b.sizes),
+        "memory of sizes ", c10::IntArrayRef(b.kept), " is not a tensor of shape ", c10::IntArrayRef(b.sizes),
         " in the format FRACTAL_NZ, whose last two dimensions become four");
     const auto item = static_cast<int64_t>(plain.itemsize());
     auto* const first = static_cast<char*>(plain.data_ptr());
@@ -196,7 +196,7 @@ Blocks blocks_of(const Tensor& t) {
         whole, "a view with sizes ", sizes, ", strides ", strides, " and offset ", t.view_offset,
         " of a tensor in the format ", format_name(t.format), ", which is kept as ",
         c10::IntArrayRef(blocks.kept),
-        ", is none of the whole tensor or of its transposed matrices; cast it to ACL_FORMAT_ND (2) first");
+        ", is not one of the whole tensor or of its transposed matrices; cast it to ACL_FORMAT_ND (2) first");
     return blocks;
 }
 

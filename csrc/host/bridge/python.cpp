@@ -1,6 +1,7 @@
 // The bridge's Python side: graphs run as plans of Python kernels, and operators of packages can be called or
 // written in Python.
-#include <torch/extension.h>
+#include <ATen/ATen.h>
+#include <torch/csrc/utils/pybind.h>
 
 #include <algorithm>
 #include <unordered_map>
@@ -92,7 +93,7 @@ int with_python(const std::function<void()>& body, int code) {
         }
         std::string text;
         try {
-            text = py::module_::import("ascend_graph.host.engine")
+            text = py::module_::import("ascend_graph.host.runtime.engine")
                        .attr("error_text")(e.value())
                        .cast<std::string>();
         } catch (const std::exception&) {
@@ -119,7 +120,7 @@ int32_t ge_dtype(at::ScalarType dtype) {
     return *number;
 }
 
-py::object engine() { return py::module_::import("ascend_graph.host.engine"); }
+py::object engine() { return py::module_::import("ascend_graph.host.runtime.engine"); }
 
 struct CompiledPlan {
     py::object plan;
@@ -155,8 +156,11 @@ void* fitting(const GraphTensor& place, const at::Tensor& result, size_t index, 
     // A number without dimensions is a tensor of one element for TorchAir.
     const bool same_shape =
         sizes == result.sizes() || (result.numel() == 1 && c10::multiply_integers(sizes) == 1);
-    if (place.dtype == ge_dtype(result.scalar_type()) && same_shape && result.nbytes() <= place.bytes)
-        return place.data;
+    // TorchAir does not say a tensor's bytes again where its address is that of an earlier call, whose tensor
+    // may have been smaller; its sizes are always those of this call.
+    const bool has_room =
+        result.nbytes() <= place.bytes || (sizes == result.sizes() && !in_blocks(place.format));
+    if (place.dtype == ge_dtype(result.scalar_type()) && same_shape && has_room) return place.data;
     const auto node = plan.attr("outputs")[py::int_(index)].attr("node").cast<std::string>();
     TORCH_CHECK(!in_blocks(place.format), "graph output ", index, ", of node ", node,
                 ": the caller keeps it in the format ", format_name(place.format),
@@ -309,7 +313,7 @@ int call_python(const char* package_dir, const char* op_type, const Value* value
         at::AutoDispatchBelowADInplaceOrView below_autograd;
         py::list arguments;
         for (size_t i = 0; i < count; ++i) arguments.append(to_python(values[i]));
-        py::module_::import("ascend_graph.host.package")
+        py::module_::import("ascend_graph.host.packages.python_kernels")
             .attr("call_python_kernel")(package_dir, op_type, arguments);
     });
 }
@@ -325,7 +329,7 @@ int run_operator(const char* op_type, const NamedValue* inputs, size_t input_cou
             return list;
         };
         const py::list results = pairs(outputs, output_count);
-        py::module_::import("ascend_graph.host.single_op")
+        py::module_::import("ascend_graph.host.runtime.single_op")
             .attr("run_operator")(op_type, pairs(inputs, input_count), pairs(attrs, attr_count), results);
         for (size_t i = 0; i < output_count; ++i) {
             const Value& value = outputs[i].value;
@@ -341,12 +345,12 @@ bool is_four_bits(int32_t ge_dtype) {
     return ge_dtype == 29 || ge_dtype == 40 || ge_dtype == 41;  // int4, float4_e2m1, float4_e1m2
 }
 
-// As for a kernel, but of elements that PyTorch has no dtype for the bytes, with the dtype's number beside
+// As for a kernel, but of elements that PyTorch has no dtype for the bytes, with the dtype's number next to
 // them. Elements of four bits lie two in a byte, in the dimension without a stride.
 py::object to_python_bytes(const Tensor& t) {
     if (in_blocks(t.format)) {
         const Blocks blocks = blocks_of(t);
-        return py::module_::import("ascend_graph.host.opapi.blocks")
+        return py::module_::import("ascend_graph.host.runtime.aclnn_functions.blocks")
             .attr("Blocked")(kept_by(t), t.format, std::vector<int64_t>(t.sizes, t.sizes + t.rank),
                              std::vector<int64_t>(t.strides, t.strides + t.rank),
                              std::vector<int64_t>(blocks.sizes.begin(), blocks.sizes.end()));
@@ -383,7 +387,9 @@ int prepare_function(const char* function, const Value* values, size_t count, as
             py::list arguments;
             for (size_t i = 0; i < count; ++i) arguments.append(to_python_bytes(values[i]));
             static const py::handle prepare =  // leaked: it may be called while the interpreter ends
-                py::object(py::module_::import("ascend_graph.host.opapi.call").attr("prepare")).release();
+                py::object(
+                    py::module_::import("ascend_graph.host.runtime.aclnn_functions.call").attr("prepare"))
+                    .release();
             prepared->state = prepare(function, arguments).release().ptr();
             prepared->run = [](void* state, void*, uint64_t) {
                 constexpr int kInner = 561000;  // ACLNN_ERR_INNER
@@ -561,7 +567,7 @@ const bool registered = [] {
 extern "C" __attribute__((visibility("default"))) int ascendgraphBridgeReady() {
     if (!Py_IsInitialized()) return 0;
     return ascend_graph::host::with_python(
-        [] { py::module_::import("ascend_graph.host.wheels").attr("install")(); });
+        [] { py::module_::import("ascend_graph.host.runtime.wheel_patches").attr("install")(); });
 }
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {

@@ -1,24 +1,12 @@
 #include "shapes.h"
 
-#include <torch/csrc/Exceptions.h>
-
 #include <string>
 
 #include "aten.h"
+#include "errors.h"
 
 namespace ascend_graph::host {
 namespace {
-
-std::string name_of(const Operator& op) { return toString(op.operator_name()); }
-
-// Whether an exception says that a meta kernel does not exist, or would need values.
-bool is_not_implemented(const std::exception& error) {
-    if (dynamic_cast<const c10::NotImplementedError*>(&error) != nullptr) return true;
-    const auto* raised = dynamic_cast<const python_error*>(&error);
-    if (raised == nullptr) return false;
-    pybind11::gil_scoped_acquire gil;
-    return PyErr_GivenExceptionMatches(raised->type, PyExc_NotImplementedError) != 0;
-}
 
 // The results of an operator that only writes into its arguments, whose shapes it does not change: in place,
 // or a helper that fills what its caller has made. `out=` may be resized.

@@ -1,6 +1,7 @@
 #include "tensors.h"
 
 #include <array>
+#include <cstring>
 
 #include "formats.h"
 
@@ -84,6 +85,14 @@ at::Tensor zero_tensor(const at::Tensor& like, c10::Device device) {
     return made;
 }
 
+// Whether the tensor was allocated with its strides, as new_empty_strided does: its storage ends where it
+// ends. A part of something larger is a kernel's way to compute, and no property of its result.
+bool has_strides_of_its_own(const at::Tensor& t) {
+    return t.is_non_overlapping_and_dense() ||
+           (t.storage_offset() == 0 && t.has_storage() &&
+            t.storage().nbytes() == at::detail::computeStorageNbytes(t.sizes(), t.strides(), t.itemsize()));
+}
+
 }  // namespace
 
 at::Tensor new_device_tensor(const at::Tensor& like, c10::Device device) {
@@ -91,7 +100,7 @@ at::Tensor new_device_tensor(const at::Tensor& like, c10::Device device) {
     at::Tensor made;
     if (like._is_zerotensor()) {
         made = zero_tensor(like, device);
-    } else if (like.is_non_overlapping_and_dense()) {
+    } else if (has_strides_of_its_own(like)) {
         made = at::empty_strided(like.sizes(), like.strides(), options);
     } else {
         made = at::empty(like.sizes(), options);
@@ -99,6 +108,17 @@ at::Tensor new_device_tensor(const at::Tensor& like, c10::Device device) {
     if (like.is_conj()) made._set_conj(true);
     if (like.is_neg()) made._set_neg(true);
     return made;
+}
+
+void copy_to_device(const at::Tensor& device, const at::Tensor& cpu) {
+    if (cpu.numel() == 0 || cpu._is_zerotensor()) return;
+    if (device.dtype() == cpu.dtype() && device.strides() == cpu.strides() &&
+        has_strides_of_its_own(device)) {
+        std::memcpy(device.mutable_data_ptr(), cpu.const_data_ptr(),
+                    at::detail::computeStorageNbytes(cpu.sizes(), cpu.strides(), cpu.itemsize()));
+    } else {
+        alias_on_cpu(device).copy_(cpu);
+    }
 }
 
 at::Tensor view_on_device(const at::Tensor& device, const at::Tensor& alias, const at::Tensor& result) {

@@ -27,8 +27,12 @@ at::Tensor alias_on_cpu(const at::Tensor& device_tensor);
 // A copy of memory in blocks is written back. Gives whether the tensor is kept so.
 bool write_blocks(const at::Tensor& device_tensor, const at::Tensor& alias);
 
-// A device tensor like a CPU tensor, uninitialised. Its strides are kept where they are dense.
+// A device tensor like a CPU tensor, uninitialized. Its strides are kept where they are dense, and where the
+// CPU tensor was allocated with gaps or overlaps.
 at::Tensor new_device_tensor(const at::Tensor& like, c10::Device device);
+
+// Copies values into a tensor that new_device_tensor made.
+void copy_to_device(const at::Tensor& device, const at::Tensor& cpu);
 
 // The device's side of `result`, which is a view of `alias`, which stands for `device`.
 at::Tensor view_on_device(const at::Tensor& device, const at::Tensor& alias, const at::Tensor& result);

@@ -1,5 +1,5 @@
 // What streams run, as ranges of PyTorch's record functions: its profiler and torch_npu's show kernels with
-// their host times beside the operators that launched them.
+// their host times with the operators that launched them.
 #include "trace.h"
 
 #include <ATen/record_function.h>

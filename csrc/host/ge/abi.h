@@ -150,7 +150,7 @@ class GE_EXPORT Graph {
     graphStatus CopyFrom(const Graph& source);
     graphStatus SaveToFile(const char* file_name) const;
     std::vector<GNode> GetAllNodes() const;
-    // The serialised ge.proto.ModelDef.
+    // The serialized ge.proto.ModelDef.
     const std::string& model() const;
 
   private:

@@ -164,7 +164,7 @@ Status run(uint32_t graph_id, void* stream, const std::vector<Tensor>& inputs, s
 Status GEInitialize(const std::map<AscendString, AscendString>&) {
     if (engine.compile != nullptr) return kSuccess;
     return failed(
-        "GEInitialize: the host runtime's graph engine runs on PyTorch; initialise an npu device first");
+        "GEInitialize: the host runtime's graph engine runs on PyTorch; initialize an npu device first");
 }
 Status GEFinalize() { return kSuccess; }
 

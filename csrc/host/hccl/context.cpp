@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "ascend_graph/host_runtime.h"
+#include "ascendc_host/internal/processors.h"
 #include "hccl/communicator.h"
 
 ACL_EXPORT const char* aclrtGetSocName();
@@ -59,10 +60,6 @@ static_assert(offsetof(Linked, state_bytes) == 176 && offsetof(Linked, remote_co
 
 uint64_t number(const void* address) { return reinterpret_cast<uint64_t>(address); }
 
-bool begins_with(const char* text, const char* beginning) {
-    return text != nullptr && std::strncmp(text, beginning, std::strlen(beginning)) == 0;
-}
-
 void begin_collective(void* communicator, const CollectiveCall& call, void (*ended)(void*, int, const char*),
                       void* state) {
     auto owned = std::make_shared<OwnedCall>();
@@ -80,11 +77,13 @@ KernelContext& Communicator::context() {
     if (context_ != nullptr) return *reinterpret_cast<KernelContext*>(context_.get());
     windows_->map(windows_->members);
     const Windows& w = *windows_;
-    const bool linked = begins_with(aclrtGetSocName(), "Ascend910_93");
-    const bool is_950 = begins_with(aclrtGetSocName(), "Ascend950");
-    const uint32_t most = linked ? UINT32_MAX : is_950 ? 64 : 32;
-    if (ranks > most) {
-        throw std::runtime_error("kernels on " + std::string(aclrtGetSocName()) +
+    const char* const soc = aclrtGetSocName();
+    const ascendc_host::Processor* processor = soc == nullptr ? nullptr : ascendc_host::find_processor(soc);
+    if (processor == nullptr) throw std::runtime_error("kernels communicate on a known processor alone");
+    const bool linked = ascendc_host::is_named(processor, "Ascend910_93");
+    const uint32_t most = processor->most_kernel_ranks;
+    if (most != 0 && ranks > most) {
+        throw std::runtime_error("kernels on " + std::string(processor->name) +
                                  " communicate among at most " + std::to_string(most) +
                                  " ranks; this communicator has " + std::to_string(ranks));
     }
@@ -116,7 +115,7 @@ KernelContext& Communicator::context() {
             auto* address = reinterpret_cast<RemoteAddress*>(own.address() + offsetof(Linked, remote)) + i;
             *address = {number(&remote), number(&remote)};
         }
-    } else if (is_950) {
+    } else if (ascendc_host::is_named(processor, "Ascend950")) {
         auto& to = *new (own.address()) ByRank<64>{};
         to.head = head;
         for (uint32_t i = 0; i < ranks; ++i)

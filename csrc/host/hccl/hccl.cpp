@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "ascend_graph/host_runtime.h"
+#include "ascendc_host/internal/processors.h"
 #include "hccl/communicator.h"
 #include "hccl/hcom.h"
 
@@ -56,7 +57,7 @@ HcclResult check_reduction(const char* function, HcclDataType dtype, HcclReduceO
     }
     if (op < HCCL_REDUCE_SUM || op > HCCL_REDUCE_MIN) {
         return refuse(HCCL_E_PARA, std::string(function) + ": HcclReduceOp " + std::to_string(op) +
-                                       " is none of sum (0), prod (1), max (2) and min (3)");
+                                       " is not one of sum (0), prod (1), max (2), min (3)");
     }
     if (op == HCCL_REDUCE_PROD && (dtype == HCCL_DATA_TYPE_INT16 || dtype == HCCL_DATA_TYPE_BFP16)) {
         return refuse(HCCL_E_NOT_SUPPORT, std::string(function) + ": prod of " + name->second +
@@ -113,7 +114,7 @@ class Entry {
         call().kind = kind;
         call().dtype = dtype;
         if (communicator_ == nullptr) {
-            error_ = refuse(HCCL_E_PARA, std::string(function) + ": comm is no live communicator");
+            error_ = refuse(HCCL_E_PARA, std::string(function) + ": comm is not a live communicator");
         } else if (element_size(dtype) == 0) {
             error_ = refuse(HCCL_E_NOT_SUPPORT, std::string(function) + ": HcclDataType " +
                                                     std::to_string(dtype) + " is not supported");
@@ -357,7 +358,7 @@ ACL_EXPORT HcclResult HcclCommInitAll(uint32_t count, int32_t* devices, HcclComm
 
 ACL_EXPORT HcclResult HcclCommDestroy(HcclComm comm) {
     std::shared_ptr<Communicator> doomed = communicator_of(comm);  // dies outside the lock
-    if (doomed == nullptr) return refuse(HCCL_E_PARA, "HcclCommDestroy: comm is no live communicator");
+    if (doomed == nullptr) return refuse(HCCL_E_PARA, "HcclCommDestroy: comm is not a live communicator");
     std::lock_guard<std::mutex> lock(mutex);
     communicators.erase(comm);
     return HCCL_SUCCESS;
@@ -366,7 +367,7 @@ ACL_EXPORT HcclResult HcclCommDestroy(HcclComm comm) {
 ACL_EXPORT HcclResult HcclGetCommName(HcclComm comm, char* name) {
     const auto found = communicator_of(comm);
     if (found == nullptr || name == nullptr)
-        return refuse(HCCL_E_PARA, "HcclGetCommName: comm is no live communicator, or commName is null");
+        return refuse(HCCL_E_PARA, "HcclGetCommName: comm is not a live communicator, or commName is null");
     constexpr size_t kLength = 128;
     std::strncpy(name, found->name.c_str(), kLength - 1);
     name[kLength - 1] = '\0';
@@ -389,7 +390,7 @@ ACL_EXPORT HcclResult HcomGetCommHandleByGroup(const char* group, HcclComm* comm
 ACL_EXPORT HcclResult HcclGetRankSize(HcclComm comm, uint32_t* ranks) {
     const auto found = communicator_of(comm);
     if (found == nullptr || ranks == nullptr)
-        return refuse(HCCL_E_PARA, "HcclGetRankSize: comm is no live communicator, or rankSize is null");
+        return refuse(HCCL_E_PARA, "HcclGetRankSize: comm is not a live communicator, or rankSize is null");
     *ranks = found->ranks;
     return HCCL_SUCCESS;
 }
@@ -397,7 +398,7 @@ ACL_EXPORT HcclResult HcclGetRankSize(HcclComm comm, uint32_t* ranks) {
 ACL_EXPORT HcclResult HcclGetRankId(HcclComm comm, uint32_t* rank) {
     const auto found = communicator_of(comm);
     if (found == nullptr || rank == nullptr)
-        return refuse(HCCL_E_PARA, "HcclGetRankId: comm is no live communicator, or rank is null");
+        return refuse(HCCL_E_PARA, "HcclGetRankId: comm is not a live communicator, or rank is null");
     *rank = found->rank;
     return HCCL_SUCCESS;
 }
@@ -424,12 +425,12 @@ ACL_EXPORT HcclResult HcomGetLocalRankId(const char* group, uint32_t* rank) {
     return HcomGetRankId(group, rank);
 }
 
-// Both windows, one behind the other.
+// Both windows, one after the other.
 ACL_EXPORT HcclResult HcclGetHcclBuffer(HcclComm comm, void** buffer, uint64_t* size) {
     const auto found = communicator_of(comm);
     if (found == nullptr || buffer == nullptr || size == nullptr)
         return refuse(HCCL_E_PARA,
-                      "HcclGetHcclBuffer: comm is no live communicator, or buffer or size is null");
+                      "HcclGetHcclBuffer: comm is not a live communicator, or buffer or size is null");
     try {
         *buffer = found->context().windows_in[found->rank];
     } catch (const std::exception& error) {
@@ -444,7 +445,7 @@ ACL_EXPORT HcclResult HcclRankGraphGetLayers(HcclComm comm, uint32_t** layers, u
     static uint32_t only[] = {0};
     if (communicator_of(comm) == nullptr || layers == nullptr || count == nullptr)
         return refuse(HCCL_E_PARA,
-                      "HcclRankGraphGetLayers: comm is no live communicator, or a result is null");
+                      "HcclRankGraphGetLayers: comm is not a live communicator, or a result is null");
     *layers = only;
     *count = 1;
     return HCCL_SUCCESS;
@@ -457,12 +458,14 @@ ACL_EXPORT HcclResult HcclRankGraphGetRankSizeByLayer(HcclComm comm, uint32_t la
 }
 ACL_EXPORT HcclResult HcclRankGraphGetTopoTypeByLayer(HcclComm comm, uint32_t layer, CommTopo* topology) {
     if (communicator_of(comm) == nullptr || topology == nullptr || layer != 0)
-        return refuse(HCCL_E_PARA,
-                      "HcclRankGraphGetTopoTypeByLayer: comm is no live communicator, topoType is null, or "
-                      "netLayer is not 0, the only one");
+        return refuse(
+            HCCL_E_PARA,
+            "HcclRankGraphGetTopoTypeByLayer: comm is not a live communicator, topoType is null, or "
+            "netLayer is not 0, the only one");
     const char* name = aclrtGetSocName();
-    *topology =
-        name != nullptr && std::strncmp(name, "Ascend910_93", 12) == 0 ? COMM_TOPO_910_93 : COMM_TOPO_1DMESH;
+    const bool is_a3 =
+        name != nullptr && ascendc_host::is_named(ascendc_host::find_processor(name), "Ascend910_93");
+    *topology = is_a3 ? COMM_TOPO_910_93 : COMM_TOPO_1DMESH;
     return HCCL_SUCCESS;
 }
 
@@ -470,7 +473,7 @@ ACL_EXPORT HcclResult HcclGetCommAsyncError(HcclComm comm, HcclResult* error) {
     const auto found = communicator_of(comm);
     if (found == nullptr || error == nullptr)
         return refuse(HCCL_E_PARA,
-                      "HcclGetCommAsyncError: comm is no live communicator, or asyncError is null");
+                      "HcclGetCommAsyncError: comm is not a live communicator, or asyncError is null");
     const std::string failure = found->failure();
     *error = failure.empty() ? HCCL_SUCCESS : refuse(HCCL_E_REMOTE, failure);  // the text is asked for next
     return HCCL_SUCCESS;
@@ -586,7 +589,7 @@ ACL_EXPORT HcclResult HcclAlltoAllVC(const void* send, const void* matrix, HcclD
                                      const void* recv, HcclDataType recv_type, HcclComm comm,
                                      aclrtStream stream) {
     const auto found = communicator_of(comm);
-    if (found == nullptr) return refuse(HCCL_E_PARA, "HcclAlltoAllVC: comm is no live communicator");
+    if (found == nullptr) return refuse(HCCL_E_PARA, "HcclAlltoAllVC: comm is not a live communicator");
     const auto* counts = static_cast<const uint64_t*>(matrix);  // row i: what rank i sends to each
     const uint32_t n = found->ranks;
     std::vector<uint64_t> sent(counts + found->rank * n, counts + (found->rank + 1) * n), received(n);
@@ -604,7 +607,7 @@ ACL_EXPORT HcclResult HcclAlltoAll(const void* send, uint64_t send_count, HcclDa
                                    const void* recv, uint64_t recv_count, HcclDataType recv_type,
                                    HcclComm comm, aclrtStream stream) {
     const auto found = communicator_of(comm);
-    if (found == nullptr) return refuse(HCCL_E_PARA, "HcclAlltoAll: comm is no live communicator");
+    if (found == nullptr) return refuse(HCCL_E_PARA, "HcclAlltoAll: comm is not a live communicator");
     if (send_type != recv_type || send_count != recv_count) {
         return refuse(HCCL_E_PARA, "HcclAlltoAll: what is sent (" + std::to_string(send_count) +
                                        " of HcclDataType " + std::to_string(send_type) +
@@ -631,7 +634,8 @@ ACL_EXPORT HcclResult HcclRecv(void* buffer, uint64_t count, HcclDataType dtype,
 
 ACL_EXPORT HcclResult HcclBatchSendRecv(HcclSendRecvItem* items, uint32_t count, HcclComm comm,
                                         aclrtStream stream) {
-    if (items == nullptr || count == 0) return refuse(HCCL_E_PARA, "HcclBatchSendRecv: there are no items");
+    if (items == nullptr || count == 0)
+        return refuse(HCCL_E_PARA, "HcclBatchSendRecv: itemNum is 0 or sendRecvInfo is null");
     // Items have dtypes of their own: all are bytes.
     Entry entry("HcclBatchSendRecv", comm, Collective::kExchange, HCCL_DATA_TYPE_UINT8);
     for (uint32_t i = 0; i < count && !entry.failed(); ++i) {

@@ -321,7 +321,7 @@ ACL_EXPORT int ascendgraphRunPrepared(aclOpExecutor* executor, void* workspace, 
     return ascendgraphRunExecutor(executor, stream);
 }
 
-// What hand-written aclnn functions call of CANN's library beneath the generated ones. There is no profiler's
+// What hand-written aclnn functions call of CANN's library under the generated ones. There is no profiler's
 // record of an API here, and a communicating kernel has one server.
 ACL_EXPORT uint64_t NnopbaseMsprofSysTime() { return static_cast<uint64_t>(ascendgraphNow()); }
 ACL_EXPORT void NnopbaseReportApiInfo(uint64_t, void*) {}

@@ -25,7 +25,7 @@ class Arena {
     Arena(const Arena&) = delete;
     Arena& operator=(const Arena&) = delete;
 
-    // Not initialised.
+    // Not initialized.
     template <typename T>
     T* allocate(size_t count) {
         static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);

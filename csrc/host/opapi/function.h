@@ -1,5 +1,5 @@
-// What the functions of the table (ascend_graph/host/opapi/functions.txt) are made of: their C++ is generated
-// from it when this library is built.
+// What the functions of the table (ascend_graph/host/runtime/aclnn_functions/functions.txt) are made of:
+// their C++ is generated from it when this library is built.
 #pragma once
 
 #include "ascend_graph/aclnn_adapter.h"

@@ -1,4 +1,4 @@
-# CPack's last step: one file that installs what was staged, a script with a compressed archive behind it.
+# CPack's last step: one file that installs what was staged, a script with a compressed archive after it.
 set(_archive ${CPACK_TEMPORARY_DIRECTORY}.tar.gz)
 execute_process(COMMAND ${CMAKE_COMMAND} -E tar czf ${_archive} packages WORKING_DIRECTORY ${CPACK_TEMPORARY_DIRECTORY}
     RESULT_VARIABLE _status)

@@ -63,7 +63,7 @@ function(ascend_graph_replace_libraries)
             endif()
         endforeach()
         if(has_operators)
-            # Sources that are listed beside those with definitions are a part of the operators.
+            # Sources that are listed with those with definitions are a part of the operators.
             ascend_graph_lines(lines source ${others})
             ascend_graph_target_lines(target_lines ${target})
             ascend_graph_append(ascend_graph_package "${lines}" "${target_lines}")
@@ -71,7 +71,7 @@ function(ascend_graph_replace_libraries)
             ascend_graph_lines(lines op_api ${others})
             ascend_graph_append(ascend_graph_package "${lines}")
             if(type STREQUAL SHARED_LIBRARY)
-                # Programs of the same build, or beside it, link the library where it is built.
+                # Programs of the same build, or next to it, link the library where it is built.
                 add_custom_command(TARGET ${target} POST_BUILD
                     COMMAND ${CMAKE_COMMAND} -E create_symlink ${made}/op_api/lib/libcust_opapi.so $<TARGET_FILE:${target}>
                     VERBATIM)

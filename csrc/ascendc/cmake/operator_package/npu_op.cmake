@@ -42,7 +42,7 @@ function(_ascend_graph_check_package subject package)
     get_property(known GLOBAL PROPERTY ASCEND_GRAPH_PACKAGES)
     if(NOT package IN_LIST known)
         string(JOIN ", " known ${known})
-        message(FATAL_ERROR "${subject}: there is no package ${package}; there are: ${known}. Write npu_op_package(${package} TYPE RUN) before it")
+        message(FATAL_ERROR "${subject}: unknown package ${package}; expected one of: ${known}. Write npu_op_package(${package} TYPE RUN) before it")
     endif()
 endfunction()
 
@@ -107,7 +107,7 @@ function(npu_op_package package)
             include(CPack)
         endif()
     else()
-        # <path>/lib/libcust_opapi.so is that of <path>/opp: a library finds its kernels beside where it really lies.
+        # <path>/lib/libcust_opapi.so is that of <path>/opp: a library finds its kernels next to where it really lies.
         set(prefix ${config_INSTALL_PATH})
         set(config ${CMAKE_BINARY_DIR}/ascend_graph/${package}-config.cmake)
         set(ASCEND_GRAPH_PACKAGE ${package})
@@ -117,7 +117,7 @@ function(npu_op_package package)
         install(FILES ${config} DESTINATION ${prefix}/lib/cmake/${package})
         install(CODE "file(CREATE_LINK ../opp/op_api/lib/libcust_opapi.so \"${prefix}/lib/libcust_opapi.so\" SYMBOLIC)")
         if(type STREQUAL STATIC)
-            message(STATUS "ascend_graph: npu_op_package(${package} TYPE STATIC): there is no archive on the host: "
+            message(STATUS "ascend_graph: npu_op_package(${package} TYPE STATIC): archives are not built on the host: "
                 "${package}::${package} links ${prefix}/lib/libcust_opapi.so, which programs need when they run")
         endif()
     endif()
@@ -196,7 +196,7 @@ function(_ascend_graph_kernel_library library)
     endif()
     get_target_property(type ${library} ASCEND_GRAPH_LIBRARY)
     if(NOT type STREQUAL KERNEL)
-        message(FATAL_ERROR "${library} is a target that is no kernel library; give the kernel library another name")
+        message(FATAL_ERROR "${library} is a target, but not a kernel library; give the kernel library another name")
     endif()
 endfunction()
 
@@ -210,7 +210,7 @@ function(npu_op_kernel_library library)
         endif()
     endforeach()
     if(NOT IS_DIRECTORY "${given_SRC_BASE}" OR NOT IS_ABSOLUTE "${given_SRC_BASE}")
-        message(FATAL_ERROR "npu_op_kernel_library(${library}): SRC_BASE ${given_SRC_BASE} is no absolute path of a directory; "
+        message(FATAL_ERROR "npu_op_kernel_library(${library}): SRC_BASE ${given_SRC_BASE} is not an absolute path of a directory; "
             "write \${CMAKE_CURRENT_SOURCE_DIR}/…")
     endif()
     _ascend_graph_kernel_library(${library})
@@ -284,7 +284,7 @@ function(npu_op_package_add package)
             get_target_property(type ${library} ASCEND_GRAPH_LIBRARY)
         endif()
         if(NOT type)
-            message(FATAL_ERROR "npu_op_package_add(${package} LIBRARY ${library}): there is no such library; "
+            message(FATAL_ERROR "npu_op_package_add(${package} LIBRARY ${library}): unknown library; "
                 "make it with npu_op_library or npu_op_kernel_library before")
         endif()
         get_target_property(taken ${package}_host_package ASCEND_GRAPH_TYPE)

@@ -1,6 +1,6 @@
 # What the host toolkit's CMake functions for operator projects have in common, in whichever form a project calls them.
 #
-# They collect what the project's build files list in a manifest, a line for each fact (ascend_graph/host/build_files.py
+# They collect what the project's build files list in a manifest, a line for each fact (ascend_graph/host/projects/build_files.py
 # says which), and run Python with it: while CMake configures, for the generated headers, and as a target, for the package.
 # A manifest is the property ASCEND_GRAPH_MANIFEST of a target, a text with generator expressions: options that are given to
 # a target later reach it.
@@ -25,7 +25,7 @@ function(ascend_graph_python result)
         set(compiler --unset=CXX)
     endif()
     # -P, by its variable: modules in the directory of the build are not meant.
-    set(${result} ${CMAKE_COMMAND} -E env ${compiler} PYTHONSAFEPATH=1 ${python} -m ascend_graph.host.build_files PARENT_SCOPE)
+    set(${result} ${CMAKE_COMMAND} -E env ${compiler} PYTHONSAFEPATH=1 ${python} -m ascend_graph.host.projects.build_files PARENT_SCOPE)
 endfunction()
 
 # What stands for the sources of an operator in targets whose library is a part of the package's one.

@@ -80,7 +80,7 @@ TILING_DATA_FIELD_DEF(uint32_t, tailReduceSize);
 END_TILING_DATA_DEF;
 using LogSoftMaxTiling = SoftMaxTiling;
 
-// Normalisations: [b, s, h], of whose rows of h elements the first originalHLength count.
+// Normalizations: [b, s, h], of whose rows of h elements the first originalHLength count.
 BEGIN_TILING_DATA_DEF(LayerNormTiling)
 TILING_DATA_FIELD_DEF(uint32_t, bLength);
 TILING_DATA_FIELD_DEF(uint32_t, sLength);

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "../ascendc_host/algorithms.h"
-#include "../ascendc_host/sizes.h"
 #include "../kernel_tiling/kernel_tiling.h"
+#include "ascendc_host/internal/algorithms.h"
+#include "ascendc_host/internal/sizes.h"
 #include "platform/platform_ascendc.h"
 // ge::DataType, whose header kernels do not have on their path.
 #if __has_include("graph/types.h")
@@ -400,7 +400,7 @@ void GetCumSumMaxMinTmpSize(const Shape&, uint32_t, bool, bool, uint32_t& maxVal
     maxValue = minValue = least_temporary_space;
 }
 
-// Normalisations are of [b, s, h] with rows of whole blocks of 32 bytes; a fourth number says how many
+// Normalizations are of [b, s, h] with rows of whole blocks of 32 bytes; a fourth number says how many
 // elements of a row count. False, or a tiling without rows, of other shapes.
 template <typename Shape>
 bool has_rows(const Shape& shape, uint32_t item_size) {
@@ -409,7 +409,7 @@ bool has_rows(const Shape& shape, uint32_t item_size) {
            (item_size == 2 || item_size == 4) && shape.GetDim(2) * item_size % 32 == 0;
 }
 template <typename Shape>
-bool is_normalised(const Shape& shape, uint32_t item_size) {
+bool is_normalized(const Shape& shape, uint32_t item_size) {
     return shape.GetDimNum() == 3 && has_rows(shape, item_size);
 }
 template <typename Tiling, typename Shape>
@@ -462,12 +462,12 @@ template <typename Shape>
 bool GetRmsNormMaxMinTmpSize(const Shape& shape, uint32_t item_size, uint32_t& maxValue, uint32_t& minValue,
                              bool = false) {
     maxValue = minValue = least_temporary_space;
-    return is_normalised(shape, item_size);
+    return is_normalized(shape, item_size);
 }
 template <typename Shape>
 bool GetRmsNormTilingInfo(const Shape& shape, const Shape& original, uint32_t, uint32_t item_size,
                           optiling::RmsNormTiling& tiling, bool = false) {
-    if (!is_normalised(shape, item_size) || original.GetDimNum() != 3) return false;
+    if (!is_normalized(shape, item_size) || original.GetDimNum() != 3) return false;
     for (size_t axis = 0; axis < 2; ++axis)
         if (original.GetDim(axis) != shape.GetDim(axis)) return false;
     if (original.GetDim(2) <= 0 || original.GetDim(2) > shape.GetDim(2)) return false;
@@ -479,7 +479,7 @@ template <typename Shape>
 bool GetDeepNormMaxMinTmpSize(const Shape& shape, uint32_t item_size, bool, bool, uint32_t& maxValue,
                               uint32_t& minValue) {
     maxValue = minValue = least_temporary_space;
-    return is_normalised(shape, item_size);
+    return is_normalized(shape, item_size);
 }
 // Of a basic block rows are a multiple of 64 elements, all of which count, and their number is one of 8.
 template <typename Shape>
@@ -497,7 +497,7 @@ bool GetDeepNormTilingInfo(const Shape& shape, const Shape& original, uint32_t s
     return true;
 }
 
-// Of [n, c, h, w]; a tiling without channels of other shapes, and of planes that are no whole blocks of 32
+// Of [n, c, h, w]; a tiling without channels of other shapes, and of planes that are not whole blocks of 32
 // bytes.
 template <typename Shape>
 void GetGroupNormMaxMinTmpSize(const Shape&, uint32_t, bool, uint32_t, uint32_t& maxValue,
@@ -521,7 +521,7 @@ void GetGroupNormNDTilingInfo(const Shape& shape, uint32_t, uint32_t item_size, 
 }
 // Of [b, s, h], where s * h and b are whole blocks of 32 bytes, and the first originB of b count.
 template <typename Shape>
-bool is_batch_normalised(const Shape& shape, const Shape& original, uint32_t item_size, bool isBasicBlock) {
+bool is_batch_normalized(const Shape& shape, const Shape& original, uint32_t item_size, bool isBasicBlock) {
     if (shape.GetDimNum() != 3 || original.GetDimNum() != 3 || shape.GetShapeSize() <= 0) return false;
     const int64_t places = shape.GetDim(1) * shape.GetDim(2), counted = original.GetDim(0);
     if ((item_size != 2 && item_size != 4) || places * item_size % 32 != 0 ||
@@ -535,13 +535,13 @@ template <typename Shape>
 bool GetBatchNormMaxMinTmpSize(const Shape& shape, const Shape& original, uint32_t item_size, bool,
                                uint32_t& maxValue, uint32_t& minValue, bool isBasicBlock = false) {
     maxValue = minValue = least_temporary_space;
-    return is_batch_normalised(shape, original, item_size, isBasicBlock);
+    return is_batch_normalized(shape, original, item_size, isBasicBlock);
 }
 template <typename Shape>
 bool GetBatchNormNDTilingInfo(const Shape& shape, const Shape& original, uint32_t, uint32_t item_size, bool,
                               optiling::BatchNormTiling& tiling, bool isBasicBlock = false) {
     tiling = {};
-    if (!is_batch_normalised(shape, original, item_size, isBasicBlock)) return false;
+    if (!is_batch_normalized(shape, original, item_size, isBasicBlock)) return false;
     tiling.set_originalBLength(static_cast<uint32_t>(original.GetDim(0)));
     tiling.set_meanVarSize(static_cast<uint32_t>(shape.GetDim(1) * shape.GetDim(2)));
     return true;

@@ -154,7 +154,7 @@ class MatmulCores {
         return int64_t(ceil(m, m0)) * ceil(n, n0) * ceil(k_, k0);
     }
 
-    // Blocks of one of `parts` parts; a number with few divisors, which L0 cannot divide well, goes towards
+    // Blocks of one of `parts` parts; a number with few divisors, which L0 cannot divide well, goes toward
     // the one that the power of two above would have.
     static int32_t divisible(int32_t blocks, int32_t parts) {
         int32_t part = ceil(blocks, parts);

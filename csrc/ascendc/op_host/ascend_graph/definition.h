@@ -28,7 +28,7 @@ using Combination = std::vector<TensorKind>;
 // What a definition says for the chip that is built for, by either of its names; it replaces what the
 // definition says for all.
 inline const ops::OpAICoreConfig* own_config(const ops::OpDef& op) {
-    static constexpr bool is_3510 = platform_ascendc::chip.architecture == NpuArch::DAV_3510;
+    static constexpr bool is_3510 = ASCEND_GRAPH_NPU_ARCH == 3510;
     static constexpr const char* names[] = {is_3510 ? "ascend950" : "ascend910b",
                                             is_3510 ? "ascend910_95" : "ascend910_93"};
     for (const char* name : names) {

@@ -93,7 +93,8 @@ std::string operation(const ops::OpDef& op) {
            ", \"socs\": " + json(socs) + ", \"kernel_file\": " + json(named("opFile.value")) +
            ", \"kernel\": " + json(named("opInterface.value")) +
            ", \"groups\": " + list(op.mc2.groups, [](const auto& one) { return json(one); }) +
-           ", \"infer_shape\": " + json(functions.infer_shape != nullptr) + "}";
+           ", \"infer_shape\": " + json(functions.infer_shape != nullptr) + ", \"data_inputs\": " +
+           list(functions.data_inputs, [](size_t input) { return std::to_string(input); }) + "}";
 }
 
 std::string tiling_class(const ascendc_host::TilingClass& one) {

@@ -80,7 +80,7 @@ inline void log(int level, const std::string& subject, const char* format, ...) 
     va_end(arguments);
 }
 
-// The same for the log alone: an error is no part of what the caller gets.
+// The same for the log alone: an error is not a part of what the caller gets.
 inline void print(int level, const std::string& subject, const char* format, ...) {
     if (level < printed_level()) return;
     std::va_list arguments;

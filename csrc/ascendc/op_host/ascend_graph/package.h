@@ -8,11 +8,20 @@
 #define ASCEND_GRAPH_PACKAGE_H
 
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <cctype>
+#include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -25,7 +34,7 @@
 #include "ascend_graph/definition.h"
 #include "ascend_graph/kernel_context.h"
 #include "ascend_graph/log.h"
-#include "ascendc_host/runtime.h"
+#include "ascendc_host/internal/runtime.h"
 #include "graph/utils/type_utils.h"
 
 namespace ascend_graph::host {
@@ -274,11 +283,18 @@ class Operator {
                    : name + " in " + ge::TypeUtils::FormatToSerialString(kind.format);
     }
     static std::string dtype_name(int32_t dtype) {
-        static const char* const names[] = {"float32", "float16", "int8",   "int32",  "uint8",
-                                            "",        "int16",   "uint16", "uint32", "int64",
-                                            "uint64",  "float64", "bool"};
-        if (dtype >= 0 && dtype < 13 && *names[dtype] != '\0') return names[dtype];
-        return dtype == ge::DT_BF16 ? "bfloat16" : "ge::DataType " + std::to_string(dtype);
+        const char* name = "";
+        switch (dtype) {
+#define ASCEND_GRAPH_NAME(ge, number, bits, torch) \
+    case number:                                   \
+        name = torch;                              \
+        break;
+            ASCEND_GRAPH_DTYPES(ASCEND_GRAPH_NAME)
+#undef ASCEND_GRAPH_NAME
+            default:
+                break;
+        }
+        return *name != '\0' ? name : "ge::DataType " + std::to_string(dtype);
     }
 
     // One library is for all tiling keys, or there is one for each.
@@ -290,6 +306,10 @@ class Operator {
         Launch& one = kernels_by_key_[{combination, key}];
         if (one == nullptr) {
             const std::string path = stem + "_" + std::to_string(key) + ".so";
+            if (access(path.c_str(), F_OK) != 0) compile_later_key(stem, std::to_string(key), path);
+            if (access(path.c_str(), F_OK) != 0 && !has_kernels(stem))
+                fail(kNoKernel, "the library of its kernel is missing: there is neither " + stem +
+                                    ".so nor " + path + "; build the package again");
             if (access(path.c_str(), F_OK) != 0)
                 fail(kNoKernel,
                      "its kernel is compiled for no tiling key " + std::to_string(key) +
@@ -298,11 +318,68 @@ class Operator {
         }
         return one;
     }
+    // Whether some tiling key has a library: it begins with the stem and a number.
+    static bool has_kernels(const std::string& stem) {
+        const std::filesystem::path whole(stem + "_");
+        std::error_code ignored;
+        for (const auto& entry : std::filesystem::directory_iterator(whole.parent_path(), ignored)) {
+            const std::string name = entry.path().filename();
+            const std::string begin = whole.filename();
+            if (name.compare(0, begin.size(), begin) == 0 && std::isdigit(name[begin.size()])) return true;
+        }
+        return false;
+    }
+    // Compiles the library of a tiling key that the build of the package left for the first launch, if it
+    // did.
+    void compile_later_key(const std::string& stem, const std::string& key, const std::string& path) const {
+        std::ifstream keys(stem + ".keys");
+        std::string python, line;
+        std::getline(keys, python);
+        while (std::getline(keys, line) && line != key) {
+        }
+        if (!keys) return;
+        if (const char* named = std::getenv("ASCEND_GRAPH_PYTHON"); named != nullptr && *named != '\0')
+            python = named;
+        // Without the working directory, where anything may lie.
+        const char* program =
+            "import sys; sys.path.pop(0); from ascend_graph.host.packages.kernel_keys import main; main()";
+        const std::array<const char*, 6> arguments{python.c_str(), "-c",        program,
+                                                   stem.c_str(),   key.c_str(), nullptr};
+        const std::string said = output_of(arguments.data());
+        if (access(path.c_str(), F_OK) != 0)
+            fail(kNoKernel, "its tiling key " + key +
+                                ", which is compiled when it is first launched, is not: " +
+                                (said.empty() ? python + " failed without a message" : said));
+    }
+    // What a program writes to its standard output until it ends; empty if it does not start.
+    static std::string output_of(const char* const* arguments) {
+        std::string said;
+        int ends[2];
+        if (pipe2(ends, O_CLOEXEC) != 0) return said;
+        posix_spawn_file_actions_t actions;
+        posix_spawn_file_actions_init(&actions);
+        posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+        pid_t child = 0;
+        const bool started = posix_spawnp(&child, arguments[0], &actions, nullptr,
+                                          const_cast<char* const*>(arguments), environ) == 0;
+        posix_spawn_file_actions_destroy(&actions);
+        close(ends[1]);
+        std::array<char, 4096> part;
+        for (ssize_t size = 0; started;) {
+            size = read(ends[0], part.data(), part.size());
+            if (size > 0) said.append(part.data(), static_cast<size_t>(size));
+            if (size == 0 || (size < 0 && errno != EINTR)) break;
+        }
+        close(ends[0]);
+        while (started && waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+        }
+        return said;
+    }
     Launch load(const std::string& path) const {
         void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
         if (library == nullptr) fail(kNoKernel, std::string("its kernel does not load: ") + dlerror());
         const auto launch = reinterpret_cast<Launch>(dlsym(library, "ascendgraphLaunchKernel"));
-        if (launch == nullptr) fail(kNoKernel, path + " is no kernel of an operator project");
+        if (launch == nullptr) fail(kNoKernel, path + " is not a kernel of an operator project");
         return launch;
     }
 
@@ -403,6 +480,8 @@ class Operator::Call {
                                                    : addresses[0]);
         }
         pointers.push_back(workspace);
+        // Kernels share results in it, each by a tensor of its own part: all of it is one argument's memory.
+        memory.push_back({workspace, workspace_bytes_});
         pointers.push_back(tiling_data(kept));
         ascendc_host::set_contexts(contexts_);
         ascendc_host::set_arguments(memory);

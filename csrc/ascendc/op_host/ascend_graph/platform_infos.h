@@ -32,10 +32,10 @@ class PlatFormInfos {
     bool GetPlatformRes(const std::string& label, const std::string& key, std::string& value) const {
         const platform_ascendc::PlatformAscendC platform;
         const std::map<std::string, std::string> known{
-            {"version/Short_SoC_version", platform_ascendc::short_chip_name()},
-            {"version/SoC_version", platform_ascendc::chip_name()},
+            {"version/Short_SoC_version", platform_ascendc::processor().short_name},
+            {"version/SoC_version", platform_ascendc::processor().name},
             {"version/NpuArch", std::to_string(static_cast<uint32_t>(platform.GetCurNpuArch()))},
-            {"version/AIC_version", platform_ascendc::chip.cores},
+            {"version/AIC_version", platform_ascendc::processor().cores},
             {"SoCInfo/ai_core_cnt", std::to_string(platform.GetCoreNumAic())},
             {"SoCInfo/cube_core_cnt", std::to_string(platform.GetCoreNumAic())},
             {"SoCInfo/vector_core_cnt", std::to_string(platform.GetCoreNumAiv())},
@@ -102,7 +102,7 @@ class PlatformInfoManager {
     uint32_t GetPlatformInfoWithOutSocVersion(PlatformInfo& info, OptionalInfo& optional) const {
         const platform_ascendc::PlatformAscendC platform;
         using Memory = platform_ascendc::CoreMemType;
-        info = {{platform_ascendc::chip.cores, platform_ascendc::short_chip_name()},
+        info = {{platform_ascendc::processor().cores, platform_ascendc::processor().short_name},
                 {platform.GetCoreNumAic(), platform.GetCoreNumAiv(), 0},
                 {}};
         platform.GetCoreMemSize(Memory::L2, info.soc_info.l2_size);
@@ -111,7 +111,7 @@ class PlatformInfoManager {
         platform.GetCoreMemSize(Memory::L0_C, info.ai_core_spec.l0_c_size);
         platform.GetCoreMemSize(Memory::L1, info.ai_core_spec.l1_size);
         platform.GetCoreMemSize(Memory::UB, info.ai_core_spec.ub_size);
-        optional = {platform_ascendc::chip.name, info.soc_info.ai_core_cnt};
+        optional = {platform_ascendc::processor().name, info.soc_info.ai_core_cnt};
         return 0;
     }
 };

@@ -12,7 +12,7 @@
 #include <string>
 #include <type_traits>
 
-// GE's headers beside this one come first, each before those that need it: torch_npu's wheel has some of
+// GE's headers next to this one come first, each before those that need it: torch_npu's wheel has some of
 // their names, earlier on TorchAir's command line, and the guards, which are GE's, keep those out.
 // clang-format off
 #include "types.h"

@@ -1,4 +1,4 @@
-// REG_OP among C++ sources: its text is kept, and read as that of a header is. Beside a definition (OpDef),
+// REG_OP among C++ sources: its text is kept, and read as that of a header is. Next to a definition (OpDef),
 // which says the same, nobody asks for it.
 #ifndef INC_EXTERNAL_GRAPH_OPERATOR_REG_H_
 #define INC_EXTERNAL_GRAPH_OPERATOR_REG_H_

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "../../graph/c_types.h"
+#include "../../graph/dtype_table.h"
 
 namespace ge {
 
@@ -15,48 +16,10 @@ constexpr int64_t UNKNOWN_DIM_NUM = -2;
 using float32_t = float;
 
 enum DataType {
-    DT_FLOAT = 0,
-    DT_FLOAT16 = 1,
-    DT_INT8 = 2,
-    DT_INT32 = 3,
-    DT_UINT8 = 4,
-    DT_INT16 = 6,
-    DT_UINT16 = 7,
-    DT_UINT32 = 8,
-    DT_INT64 = 9,
-    DT_UINT64 = 10,
-    DT_DOUBLE = 11,
-    DT_BOOL = 12,
-    DT_STRING = 13,
-    DT_DUAL_SUB_INT8 = 14,
-    DT_DUAL_SUB_UINT8 = 15,
-    DT_COMPLEX64 = 16,
-    DT_COMPLEX128 = 17,
-    DT_QINT8 = 18,
-    DT_QINT16 = 19,
-    DT_QINT32 = 20,
-    DT_QUINT8 = 21,
-    DT_QUINT16 = 22,
-    DT_RESOURCE = 23,
-    DT_STRING_REF = 24,
-    DT_DUAL = 25,
-    DT_VARIANT = 26,
-    DT_BF16 = 27,
-    DT_UNDEFINED = 28,
-    DT_INT4 = 29,
-    DT_UINT1 = 30,
-    DT_INT2 = 31,
-    DT_UINT2 = 32,
-    DT_COMPLEX32 = 33,
-    DT_HIFLOAT8 = 34,
-    DT_FLOAT8_E5M2 = 35,
-    DT_FLOAT8_E4M3FN = 36,
-    DT_FLOAT8_E8M0 = 37,
-    DT_FLOAT6_E3M2 = 38,
-    DT_FLOAT6_E2M3 = 39,
-    DT_FLOAT4_E2M1 = 40,
-    DT_FLOAT4_E1M2 = 41,
-    DT_MAX = 42
+#define ASCEND_GRAPH_ENUMERATOR(name, number, bits, torch) DT_##name = number,
+    ASCEND_GRAPH_DTYPES(ASCEND_GRAPH_ENUMERATOR)
+#undef ASCEND_GRAPH_ENUMERATOR
+        DT_MAX = 42
 };
 
 enum Format {
@@ -115,60 +78,17 @@ enum Format {
     FORMAT_MAX = 0xff
 };
 
-// What is added to the number of bits where an element is no whole number of bytes.
+// What is added to the number of bits where an element is not a whole number of bytes.
 constexpr int kDataTypeSizeBitOffset = 1000;
 
 // The bytes of an element; -1 for a type without a size.
 inline int GetSizeByDataType(DataType type) {
-    switch (type) {
-        case DT_FLOAT:
-        case DT_INT32:
-        case DT_UINT32:
-        case DT_QINT32:
-        case DT_COMPLEX32:
-            return 4;
-        case DT_FLOAT16:
-        case DT_INT16:
-        case DT_UINT16:
-        case DT_QINT16:
-        case DT_QUINT16:
-        case DT_BF16:
-            return 2;
-        case DT_INT8:
-        case DT_UINT8:
-        case DT_BOOL:
-        case DT_DUAL_SUB_INT8:
-        case DT_DUAL_SUB_UINT8:
-        case DT_QINT8:
-        case DT_QUINT8:
-        case DT_HIFLOAT8:
-        case DT_FLOAT8_E5M2:
-        case DT_FLOAT8_E4M3FN:
-        case DT_FLOAT8_E8M0:
-            return 1;
-        case DT_INT64:
-        case DT_UINT64:
-        case DT_DOUBLE:
-        case DT_COMPLEX64:
-        case DT_RESOURCE:
-        case DT_VARIANT:
-            return 8;
-        case DT_COMPLEX128:
-            return 16;
-        case DT_DUAL:
-            return 5;
-        case DT_INT4:
-        case DT_FLOAT4_E2M1:
-        case DT_FLOAT4_E1M2:
-            return kDataTypeSizeBitOffset + 4;
-        case DT_UINT1:
-            return kDataTypeSizeBitOffset + 1;
-        case DT_INT2:
-        case DT_UINT2:
-            return kDataTypeSizeBitOffset + 2;
-        case DT_FLOAT6_E3M2:
-        case DT_FLOAT6_E2M3:
-            return kDataTypeSizeBitOffset + 6;
+    switch (static_cast<int>(type)) {
+#define ASCEND_GRAPH_SIZE(name, number, bits, torch) \
+    case number:                                     \
+        return bits == 0 ? -1 : bits % 8 == 0 ? bits / 8 : kDataTypeSizeBitOffset + bits;
+        ASCEND_GRAPH_DTYPES(ASCEND_GRAPH_SIZE)
+#undef ASCEND_GRAPH_SIZE
         default:
             return -1;
     }

@@ -1,7 +1,7 @@
 // Operator definitions: classes derived from ops::OpDef, registered by OP_ADD.
 //
 // A definition says what an operator takes and gives and which functions belong to it. It is kept as plain
-// data, which the package's build reads (ascend_graph/describe.h) and its functions work by
+// data, which the package's build reads (ascend_graph/describe.cpp) and its functions work by
 // (ascend_graph/package.h).
 #ifndef ASCEND_GRAPH_REGISTER_OP_DEF_REGISTRY_H
 #define ASCEND_GRAPH_REGISTER_OP_DEF_REGISTRY_H

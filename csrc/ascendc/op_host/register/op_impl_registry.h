@@ -101,7 +101,7 @@ class OpImplRegisterV2 {
     OpImplRegisterV2& PrivateAttr(const char*, const char* value) { return with_default(std::string(value)); }
     OpImplRegisterV2& PrivateAttr(const char*, const std::vector<int64_t>& value) { return with_list(value); }
     OpImplRegisterV2& PrivateAttr(const char*, const std::vector<float>& value) { return with_list(value); }
-    // What the graph engine would ask for instead, or beside; nothing here does.
+    // What the graph engine would ask for instead, or in addition; nothing here does.
     // The name of a kernel that is compiled before it is called; here all are compiled with the package.
     template <typename Function>
     OpImplRegisterV2& GenSimplifiedKey(Function) {

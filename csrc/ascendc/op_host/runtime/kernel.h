@@ -13,5 +13,7 @@ constexpr rtError_t RT_ERROR_NONE = 0;
 
 // Of the label "version" SoC_version, Short_SoC_version and NpuArch; RT_ERROR_NONE, or an error.
 extern "C" rtError_t rtGetSocSpec(const char* label, const char* key, char* value, uint32_t size);
+// The name of the processor.
+extern "C" rtError_t rtGetSocVersion(char* version, uint32_t maxLen);
 
 #endif  // ASCENDC_HOST_RUNTIME_KERNEL_H

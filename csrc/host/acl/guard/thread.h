@@ -36,7 +36,7 @@ struct Thread {
 };
 
 // Read by signal handlers and by every call: no look-up of the library's thread storage, just an offset.
-// __thread, because a thread_local might have to be initialised first.
+// __thread, because a thread_local might have to be initialized first.
 extern __attribute__((tls_model("initial-exec"), visibility("hidden"))) __thread Thread* self;
 
 }  // namespace ascend_graph::host::guard

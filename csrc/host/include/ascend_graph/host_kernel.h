@@ -29,8 +29,11 @@ struct Span {
 // A strided view of device memory. `sizes` and `strides` count elements; `dtype` is ge::DataType's number.
 // Memory in another `format` (ge::Format's number) than that of the sizes, such as FRACTAL_NZ, has sizes of
 // its own, the `kept` ones; the view is then one of the tensor that the memory stands for, and `view_offset`
-// where it begins there.
+// where it begins there. An output that is absent in a call has no dtype (DT_UNDEFINED), no data and the
+// sizes [0]: there is nothing to write.
 struct Tensor {
+    static constexpr int32_t kUndefined = 28;
+
     void* data = nullptr;
     int32_t dtype = 0;
     int32_t rank = 0;
@@ -45,6 +48,8 @@ struct Tensor {
     T* as() const {
         return static_cast<T*>(data);
     }
+
+    bool is_given() const { return dtype != kUndefined; }
 
     int64_t numel() const {
         int64_t count = 1;

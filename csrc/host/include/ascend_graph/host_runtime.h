@@ -35,7 +35,7 @@ int ascendgraphCommunicate(void* stream, const char* name, int (*run)(void* stat
 void ascendgraphRemoteBegins(void);
 void ascendgraphRemoteEnds(void);
 // Runs `fn` with a copy of `arg_size` bytes at `arg`, in the order of `stream`. `fn` reports a failure with
-// ascendgraphSetError; as on a device, whatever comes next reports it: a synchronisation, or another
+// ascendgraphSetError; as on a device, whatever comes next reports it: a synchronization, or another
 // operator.
 int ascendgraphLaunchHost(void* stream, void (*fn)(void*), void* arg, size_t arg_size, const char* name);
 void ascendgraphSetError(int code, const char* message);

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <string>
 
-#include "../../ascendc_host/communication_tiling.h"
 #include "../../kernel_tiling/kernel_tiling.h"
+#include "ascendc_host/adv_api/hccl/hccl_tiling.h"
 
 namespace AscendC {
 

@@ -1,5 +1,5 @@
-// What tiling functions ask about the device: that of the architecture that a package is built for, an Atlas
-// A2 or an Ascend950PR.
+// The device as tiling functions ask about it: the processor of the process, or, where a package is built for
+// the kernels of another architecture, the first processor that runs them.
 #ifndef ASCENDC_HOST_PLATFORM_ASCENDC_H
 #define ASCENDC_HOST_PLATFORM_ASCENDC_H
 
@@ -8,9 +8,10 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "ascendc_host/chips.h"
+#include "ascendc_host/internal/processors.h"
 
 // The architectures of NPUs, by the numbers of their instruction sets.
 enum class NpuArch : uint32_t {
@@ -58,25 +59,22 @@ enum class SocVersion {
     RESERVED_VERSION = 99999
 };
 
-// The chip of an architecture, and what CANN calls both.
-struct Chip : ascendc_host::Chip {
-    SocVersion version;
-    NpuArch architecture;
-};
-constexpr Chip chip_of(int architecture) {
-    const bool is_950 = architecture == 3510;
-    return {ascendc_host::chip_of(architecture), is_950 ? SocVersion::ASCEND950 : SocVersion::ASCEND910B,
-            is_950 ? NpuArch::DAV_3510 : NpuArch::DAV_2201};
+// The processor that the package runs on.
+inline const ascendc_host::Processor& processor() {
+    return ascendc_host::processor_for(ASCEND_GRAPH_NPU_ARCH);
 }
-constexpr Chip chip = chip_of(ASCEND_GRAPH_NPU_ARCH);
-// Atlas A3 has the chip of Atlas A2 by another name; which one it is, the process knows.
-inline bool is_atlas_a3() {
-    const char* name = std::getenv("ASCEND_GRAPH_HOST_SOC");
-    return chip.architecture == NpuArch::DAV_2201 && name != nullptr &&
-           std::strncmp(name, "Ascend910_93", 12) == 0;
+// An enumeration's value of the processor's short name.
+template <typename Version>
+Version version_of(const ascendc_host::Processor& processor) {
+    const std::pair<const char*, Version> known[] = {{"Ascend910B", Version::ASCEND910B},
+                                                     {"Ascend910_93", Version::ASCEND910_93},
+                                                     {"Ascend950", Version::ASCEND950},
+                                                     {"Ascend310P", Version::ASCEND310P}};
+    for (const auto& [name, version] : known) {
+        if (ascendc_host::is_named(&processor, name)) return version;
+    }
+    return Version::RESERVED_VERSION;
 }
-inline const char* chip_name() { return is_atlas_a3() ? "Ascend910_9391" : chip.name; }
-inline const char* short_chip_name() { return is_atlas_a3() ? "Ascend910_93" : chip.short_name; }
 
 class PlatformAscendC {
   public:
@@ -86,8 +84,8 @@ class PlatformAscendC {
     PlatformAscendC() = default;
 
     uint32_t GetCoreNum() const { return GetCoreNumAic(); }
-    uint32_t GetCoreNumAic() const { return chip.cube_cores; }
-    uint32_t GetCoreNumAiv() const { return chip.vector_cores; }
+    uint32_t GetCoreNumAic() const { return processor().cube_cores; }
+    uint32_t GetCoreNumAiv() const { return processor().vector_cores; }
     uint32_t GetCoreNumVector() const { return 0; }
     // The number of blocks to launch for `sliceNum` vector slices on groups of one cube and two vector cores.
     uint32_t CalcTschBlockDim(uint32_t sliceNum, uint32_t aicCoreNum, uint32_t aivCoreNum) const {
@@ -98,29 +96,33 @@ class PlatformAscendC {
     uint32_t CalcTschNumBlocks(uint32_t sliceNum, uint32_t aicCoreNum, uint32_t aivCoreNum) const {
         return CalcTschBlockDim(sliceNum, aicCoreNum, aivCoreNum);
     }
-    SocVersion GetSocVersion() const { return is_atlas_a3() ? SocVersion::ASCEND910_93 : chip.version; }
-    NpuArch GetCurNpuArch() const { return chip.architecture; }
+    SocVersion GetSocVersion() const { return version_of<SocVersion>(processor()); }
+    NpuArch GetCurNpuArch() const { return static_cast<NpuArch>(processor().npu_arch); }
     uint32_t GetLibApiWorkSpaceSize() const { return 16 * 1024 * 1024; }
     void GetCoreMemSize(const CoreMemType& type, uint64_t& size) const {
+        constexpr const ascendc_host::LocalMemory& local =
+            ascendc_host::local_memory_of(ASCEND_GRAPH_NPU_ARCH);
         switch (type) {
             case CoreMemType::L0_A:
+                size = local.l0a;
+                break;
             case CoreMemType::L0_B:
-                size = 64 * 1024;
+                size = local.l0b;
                 break;
             case CoreMemType::L0_C:
-                size = chip.l0c;
+                size = local.l0c;
                 break;
             case CoreMemType::L1:
-                size = 512 * 1024;
+                size = local.l1;
                 break;
             case CoreMemType::L2:
-                size = chip.l2;
+                size = processor().l2;
                 break;
             case CoreMemType::UB:
-                size = chip.ub;
+                size = local.ub;
                 break;
             case CoreMemType::HBM:
-                size = chip.hbm;
+                size = processor().hbm;
                 break;
             default:
                 size = 0;

@@ -2,7 +2,7 @@
 // with the methods that CANN's have.
 //
 // A tensor has three shapes: the caller's view, the memory's, and the one that the memory had before its
-// format changed. What a function sets of them is kept beside the tensor, and gone with it.
+// format changed. What a function sets of them is kept next to the tensor, and gone with it.
 #ifndef ASCEND_GRAPH_OP_API_OBJECTS_H
 #define ASCEND_GRAPH_OP_API_OBJECTS_H
 
@@ -196,8 +196,17 @@ bool aclScalar::CheckOverflows() const {
 
 namespace op {
 
-ge::AscendString ToString(const aclTensor* tensor);
-ge::AscendString ToString(const aclTensorList* tensors);
+namespace detail {
+ge::AscendString text_of_object(const aclTensor* tensor);
+ge::AscendString text_of_object(const aclTensorList* tensors);
+}  // namespace detail
+// By the pointer's own type, so that a 0 is a number: authors add a ToString(int64_t).
+template <typename T, std::enable_if_t<std::is_same_v<std::remove_const_t<T>, aclTensor> ||
+                                           std::is_same_v<std::remove_const_t<T>, aclTensorList>,
+                                       int> = 0>
+ge::AscendString ToString(T* object) {
+    return detail::text_of_object(object);
+}
 bool IsContiguous(const aclTensor* tensor);
 // Whether the view has a stride for every dimension, and none is negative.
 inline bool Validate(const aclTensor* tensor) {

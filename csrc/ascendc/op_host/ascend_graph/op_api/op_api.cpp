@@ -83,14 +83,15 @@ ge::AscendString ToString(const Strides& strides) {
 }
 ge::AscendString ToString(const Shape& shape) { return ToString(ToShapeVector(shape)); }
 ge::AscendString ToString(SocVersion version) {
-    return text_of(version == SocVersion::ASCEND910B  ? "Ascend910B"
-                   : version == SocVersion::ASCEND950 ? "Ascend950"
-                                                      : "another device");
+    for (const ascendc_host::Processor& one : ascendc_host::processors) {
+        if (platform_ascendc::version_of<SocVersion>(one) == version) return text_of(one.short_name);
+    }
+    return text_of("another device");
 }
-ge::AscendString ToString(const aclTensor* tensor) {
+ge::AscendString detail::text_of_object(const aclTensor* tensor) {
     return tensor == nullptr ? text_of("nullptr") : tensor->ToString();
 }
-ge::AscendString ToString(const aclTensorList* list) {
+ge::AscendString detail::text_of_object(const aclTensorList* list) {
     if (list == nullptr) return text_of("nullptr");
     return text_of(
         listed(list->tensors, [](const aclTensor* one) { return std::string(ToString(one).GetString()); }));

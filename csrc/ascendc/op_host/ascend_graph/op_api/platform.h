@@ -1,5 +1,4 @@
-// What hand-written aclnn functions ask about the device: that of the architecture that a package is built
-// for.
+// The device as hand-written aclnn functions ask about it: see platform_ascendc.h.
 #ifndef ASCEND_GRAPH_OP_API_PLATFORM_H
 #define ASCEND_GRAPH_OP_API_PLATFORM_H
 
@@ -31,12 +30,10 @@ enum class SocVersion {
 class PlatformInfo {
   public:
     SocVersion GetSocVersion() const {
-        if (platform_ascendc::is_atlas_a3()) return SocVersion::ASCEND910_93;
-        return platform_ascendc::chip.architecture == NpuArch::DAV_3510 ? SocVersion::ASCEND950
-                                                                        : SocVersion::ASCEND910B;
+        return platform_ascendc::version_of<SocVersion>(platform_ascendc::processor());
     }
     const std::string& GetSocLongVersion() const {
-        static const std::string name = platform_ascendc::chip_name();
+        static const std::string name = platform_ascendc::processor().name;
         return name;
     }
     NpuArch GetCurNpuArch() const { return platform_ascendc::PlatformAscendC().GetCurNpuArch(); }

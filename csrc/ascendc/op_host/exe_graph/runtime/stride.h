@@ -1,4 +1,4 @@
-// gert::Stride: the distance between neighbours along each axis of a tensor, in elements.
+// gert::Stride: the distance between neighbors along each axis of a tensor, in elements.
 #ifndef ASCEND_GRAPH_GERT_STRIDE_H
 #define ASCEND_GRAPH_GERT_STRIDE_H
 

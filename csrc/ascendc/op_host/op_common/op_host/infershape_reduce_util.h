@@ -20,7 +20,8 @@ ge::graphStatus ReduceDims(const gert::Shape* input, const T* axes, int32_t coun
     for (int32_t i = 0; i < count; ++i) {
         const auto axis = static_cast<int64_t>(axes[i]);
         if (!CheckAxisBounds(rank, axis)) {
-            OP_LOGE("reduce", "axis %ld is none of %ld", static_cast<long>(axis), static_cast<long>(rank));
+            OP_LOGE("reduce", "axis %ld is out of range for %ld dimensions", static_cast<long>(axis),
+                    static_cast<long>(rank));
             return ge::GRAPH_FAILED;
         }
         if (rank != 0) reduced[static_cast<size_t>(axis < 0 ? axis + rank : axis)] = true;

@@ -143,7 +143,7 @@ class TemplateTable {
             while (place < parameter.values.size() && parameter.values[place] != values[i]) ++place;
             if (place == parameter.values.size()) {
                 throw std::invalid_argument(op + ": " + std::to_string(values[i]) +
-                                            " is no declared value of the template parameter " +
+                                            " is not a declared value of the template parameter " +
                                             parameter.name);
             }
             key |= place << shift;

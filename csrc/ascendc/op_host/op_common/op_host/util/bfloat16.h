@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "ascendc_host/numbers.h"
+#include "ascendc_host/internal/numbers.h"
 
 namespace Ops::Base {
 

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "ascendc_host/half.h"
+#include "ascendc_host/internal/half.h"
 
 namespace Ops::Base {
 

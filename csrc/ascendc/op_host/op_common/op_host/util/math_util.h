@@ -12,7 +12,7 @@
 
 namespace Ops::Base {
 
-// The quotient, rounded towards zero; `x` itself where `y` is 0.
+// The quotient, rounded toward zero; `x` itself where `y` is 0.
 template <typename T, typename = std::enable_if_t<std::is_integral_v<T>>>
 T FloorDiv(T x, T y) {
     return y == 0 ? x : static_cast<T>(x / y);

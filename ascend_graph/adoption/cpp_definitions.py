@@ -1,0 +1,358 @@
+"""Operators that C++ defines and implements: TORCH_LIBRARY, TORCH_LIBRARY_IMPL, RegisterOperators, PYBIND11_MODULE."""
+
+from __future__ import annotations
+
+import ast
+import bisect
+import re
+from dataclasses import replace
+from pathlib import Path
+
+from ascend_graph.adoption.cpp import CppFunction, calls, close_of, functions, lambda_of, split, string_of
+from ascend_graph.adoption.cpp_syntax import expression
+from ascend_graph.adoption.model import Definition, Findings, Implementation, SourcePlace, relative
+from ascend_graph.binding.schema_text import SchemaTextError, parse_schema
+from ascend_graph.sources import SourceError, read_source
+from ascend_graph.sources.macros import constants
+from ascend_graph.sources.text import SourceText
+
+_SUFFIXES = (".cpp", ".cc", ".cxx", ".h", ".hpp", ".hh", ".inc", ".cu", ".asc")
+_USEFUL = re.compile(
+    rb"TORCH_LIBRARY|RegisterOperators|PYBIND11_MODULE|\b(?:at|torch|c10)::(?:Tensor|optional|IntArrayRef)"
+)
+_LIBRARY = re.compile(r"\b(?P<macro>\w*TORCH_LIBRARY\w*)\s*\(")
+_PLAIN = re.compile(r"\A\s*(?P<macro>TORCH_LIBRARY(?:_FRAGMENT|_IMPL)?)\s*\(")
+_OLD = re.compile(r"\bRegisterOperators\s*\(\s*\)")
+_PYBIND = re.compile(r"\bPYBIND11_MODULE\s*\(")
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+_DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif)\b[ \t]*(.*?)[ \t]*$", re.MULTILINE)
+_CONDITION = re.compile(r"[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|else)\b")
+_SCHEMA_CALLS = re.compile(r"\A\s*(?:TORCH_SELECTIVE_(?:SCHEMA|NAME)|(?:torch|c10)::schema)\s*\(")
+_KEYS = re.compile(r"\b(?:k|DispatchKey::)([A-Z]\w*)\b")
+#: Types of C++ and of schemas, for schemas that torch makes from a function.
+_CPP_TYPES = {
+    "at::Tensor": "Tensor", "torch::Tensor": "Tensor", "Tensor": "Tensor", "int64_t": "int", "double": "float",
+    "bool": "bool", "at::TensorList": "Tensor[]", "torch::TensorList": "Tensor[]", "at::IntArrayRef": "int[]",
+    "torch::IntArrayRef": "int[]", "c10::string_view": "str", "std::string": "str", "at::Scalar": "Scalar",
+    "c10::Scalar": "Scalar", "std::string_view": "str", "at::ScalarType": "ScalarType", "c10::SymInt": "SymInt",
+    "std::vector<at::Tensor>": "Tensor[]", "std::vector<torch::Tensor>": "Tensor[]", "std::vector<int64_t>": "int[]",
+    "at::ArrayRef<int64_t>": "int[]", "c10::IntArrayRef": "int[]", "std::vector<double>": "float[]",
+}  # fmt: skip
+
+
+def source_files(paths: list[Path]) -> list[Path]:
+    """Return the files that C++ may define operators in."""
+    return [path for path in paths if path.name.endswith(_SUFFIXES)]
+
+
+def read_cpp(paths: list[Path], root: Path, findings: Findings) -> None:
+    """Read the definitions, implementations and functions of files into ``findings``; report what cannot be read."""
+    sources: list[tuple[Path, SourceText]] = []
+    for path in source_files(paths):
+        try:
+            if not _USEFUL.search(path.read_bytes()):
+                continue
+            source = read_source(path)
+        except (OSError, SourceError) as error:
+            message = str(error).removeprefix(f"{path}: ")
+            findings.report(SourcePlace(relative(path, root), 1), message)
+            continue
+        sources.append((path, source))
+        findings.constants[relative(path, root)] = _constants(source.code)
+        lines = source.text.split("\n")
+        directives = [n for n, line in enumerate(lines, 1) if _CONDITION.match(line)]
+        for function in functions(source.code, relative(path, root)):
+            first, last = bisect.bisect_left(directives, function.line), bisect.bisect(directives, function.last_line)
+            findings.functions.setdefault(function.name.rpartition("::")[2], []).append(
+                replace(function, is_conditional=first != last)
+            )
+    for path, source in sources:
+        if "TORCH_LIBRARY" in source.text or "RegisterOperators" in source.text or "PYBIND11_MODULE" in source.text:
+            source.add_included(path)
+            _Reader(source, relative(path, root), findings).read()
+
+
+_STRING = re.compile(r'\b(\w+)\s{0,8}(?:\[\s{0,8}\])?\s{0,8}[={(]\s{0,80}("(?:\\.|[^"\\\n])*")')
+_CONSTANT_STRING = re.compile(r"\b(?:const|constexpr)\b.*\b(?:string_view|string|char)\b", re.DOTALL)
+
+
+def _constants(code: str) -> dict[str, ast.expr]:
+    """Return the constants that a file declares once, as expressions."""
+    found: dict[str, list[str]] = {}
+    for name, macro in constants(code):
+        found.setdefault(name, []).append(macro.body or "")
+    for match in _STRING.finditer(code):
+        declared = re.split(r"[;{}]", code[max(0, match.start() - 120) : match.start()])[-1]
+        if _CONSTANT_STRING.search(declared):
+            found[match[1]] = [match[2]]
+    # A number that is declared in several functions is that of each only.
+    return {name: expression(values[0]) for name, values in found.items() if len(set(values)) == 1}
+
+
+def conditions_at(text: str, offset: int) -> tuple[str, ...]:
+    """Return the conditions of the preprocessor around an offset, without include guards."""
+    stack: list[list[str]] = []
+    for match in _DIRECTIVE.finditer(text, 0, offset):
+        word, rest = match[1], match[2]
+        if word in ("if", "ifdef", "ifndef"):
+            guard = word == "ifndef" and re.match(rf"\s*#\s*define\s+{re.escape(rest)}\b", text[match.end() :])
+            written = {"ifdef": f"defined({rest})", "ifndef": f"!defined({rest})"}.get(word, rest)
+            stack.append([] if guard else [written])
+        elif stack and word in ("elif", "else") and stack[-1]:
+            stack[-1] = [f"not ({stack[-1][0].removeprefix('not ')})" if word == "else" else rest]
+        elif stack and word == "endif":
+            stack.pop()
+    return tuple(" ".join(one[0].split()) for one in stack if one)
+
+
+class _Reader:
+    """Reader of one file."""
+
+    def __init__(self, source: SourceText, file: str, findings: Findings) -> None:
+        self.source, self.file, self.findings = source, file, findings
+
+    def place(self, offset: int) -> SourcePlace:
+        return SourcePlace(self.file, self.source.line_of(offset))
+
+    def read(self) -> None:
+        code = self.source.code
+        for match in _LIBRARY.finditer(code):
+            close = close_of(code, match.end() - 1)
+            opening = re.compile(r"\s*\{").match(code, close + 1) if close >= 0 else None
+            if opening is None:
+                continue  # a macro's definition, or a use that another macro completes
+            end = close_of(code, opening.end() - 1)
+            if end < 0:
+                self.findings.report(
+                    self.place(match.start()), f"{match['macro']}: its block has no end; nothing of it was read"
+                )
+                continue
+            head = self.source.expanded(code[match.start() : close + 1], match.start())
+            plain = _PLAIN.match(head)
+            if plain is None and not _PLAIN.match(code, match.start()):
+                self.findings.report(
+                    self.place(match.start()), f"{match['macro']}: no macro of this file says that it is TORCH_LIBRARY"
+                )
+                continue
+            given = (
+                split(head[plain.end() : close_of(head, plain.end() - 1)])
+                if plain
+                else split(code[match.end() : close])
+            )
+            macro = plain["macro"] if plain else match["macro"]
+            if len(given) < 2:
+                continue
+            key = given[1].rpartition("::")[2] if macro.endswith("_IMPL") else ""
+            self.block(given[0], key, given[-1], opening.end(), end)
+        for match in _OLD.finditer(code):
+            end = code.find(";", match.end())
+            self.registrations(
+                "", "", match.end(), len(code) if end < 0 else end, re.compile(r"\.\s*(?P<what>op)\s*\(")
+            )
+        for match in _PYBIND.finditer(code):
+            close = close_of(code, match.end() - 1)
+            opening = re.compile(r"\s*\{").match(code, close + 1) if close >= 0 else None
+            end = close_of(code, opening.end() - 1) if opening else -1
+            if opening and end > 0:
+                self.bound(split(code[match.end() : close])[-1], opening.end(), end)
+
+    def block(self, namespace: str, key: str, variable: str, start: int, end: int) -> None:
+        body = self.source.code[start:end]
+        if not re.fullmatch(r"[A-Za-z_]\w*", namespace) or namespace == "TORCH_EXTENSION_NAME":
+            value = string_of(namespace)
+            if value is None:
+                self.findings.report(
+                    self.place(start),
+                    f"the namespace is {namespace!r}, which the build decides; expected a name that the sources state. "
+                    "Write the definitions under a plain namespace, or complete the lines by hand",
+                    namespace,
+                )
+                return
+            namespace = value
+        name = re.escape(variable)
+        pattern = re.compile(
+            rf"(?:\b{name}\s*|(?<=\))\s*)\.\s*(?P<what>def|impl|impl_UNBOXED|impl_abstract_pystub)\s*\("
+        )
+        self.registrations(namespace, key, start, end, pattern)
+        users = [
+            match
+            for match in re.finditer(r"\b([A-Za-z_]\w*)\s*\(", body)
+            if re.search(r"\.\s*(?:def|impl)\s*\(", self.body_of(match[1]))
+        ]
+        for match in users:
+            close = close_of(body, match.end() - 1)
+            if close < 0:
+                continue
+            text = self.source.expanded(body[match.start() : close + 1], start + match.start())
+            for one, given, _ in calls(text, pattern):
+                self.registration(namespace, key, one["what"], given, start + match.start())
+
+    def body_of(self, name: str) -> str:
+        found = self.source._names.get(name, ())
+        return (found[-1].body or "") if found else ""
+
+    def registrations(self, namespace: str, key: str, start: int, end: int, pattern: re.Pattern[str]) -> None:
+        code = self.source.code
+        for match in pattern.finditer(code, start, end):
+            close = close_of(code, match.end() - 1)
+            if close < 0:
+                self.findings.report(self.place(match.start()), f"{match['what']}(: its call has no end")
+                continue
+            self.registration(namespace, key, match["what"], split(code[match.end() : close]), match.start(), close)
+
+    def text_of(self, written: str, offset: int) -> str | None:
+        inner = _SCHEMA_CALLS.match(written)
+        if inner is not None:
+            close = close_of(written, inner.end() - 1)
+            given = split(written[inner.end() : close])
+            written = given[0] if given else ""
+        value = string_of(written)
+        return value if value is not None else string_of(self.source.expanded(written, offset))
+
+    def registration(self, namespace: str, key: str, what: str, given: list[str], offset: int, end: int = 0) -> None:
+        place = self.place(offset)
+        if not given:
+            return
+        text = self.text_of(given[0], offset)
+        if text is None:
+            shown = " ".join(given[0].split())
+            self.findings.report(
+                place,
+                f"{what}({shown[:60]}: the {'name' if what == 'impl' else 'schema'} is computed; expected string literals",
+            )
+            return
+        if what in ("def", "op"):
+            self.definition(namespace, text, given, offset, end or offset)
+        elif what == "impl":
+            space, _, name = text.rpartition("::")
+            full = f"{space or namespace}::{name.partition('.')[0]}"
+            keys = [found for one in given[1:-1] for found in _KEYS.findall(one)]
+            dispatched = re.match(r"\s*(?:torch|c10)::dispatch\s*\(", given[-1])
+            if dispatched:
+                inner = split(given[-1][dispatched.end() : close_of(given[-1], dispatched.end() - 1)])
+                keys += _KEYS.findall(inner[0])
+                given = inner
+            self.implementation(full, keys[0] if keys else key, given[-1], place)
+
+    def definition(self, namespace: str, text: str, given: list[str], offset: int, end: int) -> None:
+        place = self.place(offset)
+        # c10::List of tags may stand between.
+        function = next((one for one in given[1:] if not one.lstrip().startswith("{") and "Tag" not in one), None)
+        inferred = False
+        if "(" not in text:
+            found = self.function_of(function, place) if function else None
+            made = schema_of(text, found) if found else None
+            if made is None:
+                self.findings.report(
+                    place, f"{text}: the schema is that of its function, which is not found or has other types", text
+                )
+                return
+            text, inferred = made, True
+        try:
+            schema = parse_schema(text, namespace)
+        except SchemaTextError as error:
+            self.findings.report(place, str(error), text.partition("(")[0].strip())
+            return
+        name = schema.name
+        if not name.partition("::")[2]:
+            self.findings.report(place, f"{name}: the schema has no namespace", name)
+            return
+        conditions = conditions_at(self.source.text, self.source.origin(offset))
+        self.findings.definitions.append(
+            Definition(name, schema, place, conditions, inferred, self.source.line_of(end))
+        )
+        if function is not None:
+            keys = _KEYS.findall(function) if "dispatch(" in function else []
+            self.implementation(name, keys[0] if keys else "", function, place)
+
+    def implementation(self, name: str, key: str, written: str, place: SourcePlace) -> None:
+        function = self.function_of(written, place)
+        shown = function_name(written) or " ".join(written.split())[:60]
+        self.findings.implementations.append(Implementation(name, key, function, shown, place))
+
+    def function_of(self, written: str, place: SourcePlace) -> CppFunction | None:
+        if written.lstrip().startswith("["):
+            return lambda_of(written, place.file, place.line)
+        name = function_name(written)
+        if name is None:
+            return None
+        found = self.findings.function(name, self.file)
+        if found is None and "(*)" in written:
+            # A cast chooses among overloads by the types of the parameters.
+            chosen = re.search(r"\(\s*\*\s*\)\s*\(([^()]*)\)", written)
+            types = ["".join(one.split()) for one in split(chosen[1])] if chosen else []
+            same = [
+                one
+                for one in self.findings.functions.get(name.rpartition("::")[2], ())
+                if ["".join(p.type.split()) for p in one.parameters] == types
+            ]
+            found = same[0] if len(same) == 1 else None
+        return found
+
+    def bound(self, variable: str, start: int, end: int) -> None:
+        pattern = re.compile(rf"\b{re.escape(variable)}\s*\.\s*(?P<what>def)\s*\(")
+        code = self.source.code
+        for match in pattern.finditer(code, start, end):
+            close = close_of(code, match.end() - 1)
+            given = split(code[match.end() : close]) if close >= 0 else []
+            name = self.text_of(given[0], match.start()) if len(given) > 1 else None
+            if name is not None and re.fullmatch(r"[A-Za-z_]\w*", name):
+                place = self.place(match.start())
+                function = self.function_of(given[1], place)
+                written = function_name(given[1]) or name
+                self.findings.bound_functions.append(Implementation(name, "pybind", function, written, place))
+
+
+def function_name(written: str) -> str | None:
+    """Return the name of the function that an argument of ``impl`` means, or None.
+
+    >>> function_name("TORCH_FN(ns::add)"), function_name("static_cast<void (*)(int)>(&ns::put)")
+    ('ns::add', 'ns::put')
+    """
+    text = " ".join(written.split())
+    while (
+        match := re.fullmatch(r"(?:TORCH_FN|TORCH_FN_TYPE|std::move|torch::wrap|WRAP_FN)\s*\((.*)\)", text)
+    ) is not None:
+        text = match[1].strip()
+    cast = re.fullmatch(r"static_cast\s*<.*>\s*\(\s*(&?[\w:\s]+)\)", text)
+    text = cast[1] if cast else text
+    text = text.strip().removeprefix("&").strip().removeprefix("::")
+    return text if re.fullmatch(r"[A-Za-z_]\w*(?:::[A-Za-z_]\w*)*", text) else None
+
+
+def plain_type(text: str) -> str:
+    """Return a C++ type without const, references and spaces around."""
+    return re.sub(r"\s+", " ", re.sub(r"\bconst\b|&", " ", text)).strip().replace(" ", "")
+
+
+def schema_of(name: str, function: CppFunction) -> str | None:
+    """Return the schema that torch makes from a function's declaration; None for a type that it does not take."""
+    arguments = []
+    for number, parameter in enumerate(function.parameters):
+        kind = schema_type(parameter.type)
+        if kind is None:
+            return None
+        arguments.append(f"{kind} _{number}")
+    declared = plain_type(function.returns)
+    if declared == "void":
+        returns = "()"
+    elif declared.startswith("std::tuple<"):
+        parts = [schema_type(one) for one in split(declared[len("std::tuple<") : -1])]
+        if None in parts:
+            return None
+        returns = f"({', '.join(f'{part} _{n}' for n, part in enumerate(parts))})"
+    else:
+        kind = schema_type(declared)
+        if kind is None:
+            return None
+        returns = f"{kind} _0"
+        returns = f"({returns})"
+    return f"{name}({', '.join(arguments)}) -> {returns}"
+
+
+def schema_type(text: str) -> str | None:
+    """Return the schema's type of a C++ type, or None."""
+    plain = plain_type(text)
+    optional = re.fullmatch(r"(?:c10|std|at)::optional<(.*)>", plain)
+    inner = _CPP_TYPES.get(optional[1] if optional else plain)
+    return f"{inner}?" if inner and optional else inner

@@ -1,0 +1,110 @@
+"""Outcomes of kernels and meta functions: the returned tensors, and the calls that compute them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+from typing import Any
+
+from ascend_graph.adoption.cpp import CppFunction
+from ascend_graph.adoption.cpp_syntax import expression, statements
+from ascend_graph.adoption.interpreter import Callee, Interpreter, Outcome
+from ascend_graph.adoption.model import Findings, PythonFunction
+from ascend_graph.adoption.values import ArgumentValue, Input
+from ascend_graph.binding.op_schema import OpSchema
+
+_FUNCTION = re.compile(r"\Aaclnn[A-Z0-9]\w*\Z")
+_FIRST_PHASE = re.compile(r"\A(aclnn[A-Z0-9]\w*)GetWorkspaceSize\Z")
+
+
+def argument_values(schema: OpSchema) -> list[Any]:
+    """Return the values of a schema's arguments, in order."""
+    return [Input(a.name) if a.is_tensor else ArgumentValue(a.name) for a in schema.arguments]
+
+
+def outcome_of(function: CppFunction | PythonFunction, schema: OpSchema, findings: Findings) -> Outcome:
+    """Return what a function certainly does with the arguments of a schema."""
+    if isinstance(function, PythonFunction):
+        return Interpreter(constants=_python_constants(function), lookup=_python_lookup(function)).run(
+            python_callee(function), argument_values(schema)
+        )
+    if function.is_conditional or len(function.parameters) != len(schema.arguments):
+        return Outcome()
+    interpreter = Interpreter(_lookup(findings, function.file), _watched, findings.constants.get(function.file, {}))
+    return interpreter.run(callee(function), argument_values(schema))
+
+
+def callee(function: CppFunction) -> Callee:
+    """Return a C++ function as the interpreter runs it."""
+    parameters = tuple((p.name, expression(p.default) if p.default else None) for p in function.parameters)
+    written = frozenset(
+        number
+        for number, one in enumerate(function.parameters)
+        if re.search(r"[&*]", one.type) and not re.match(r"const\b", one.type) and _may_assign(function.body, one.name)
+    )
+    return Callee(parameters, statements(function.body), True, written)
+
+
+def _may_assign(body: str, name: str) -> bool:
+    """Return whether a body may assign a parameter, or pass it on to what may."""
+    name = re.escape(name)
+    return re.search(
+        rf"(?<![\w.>]){name}\s*(?:[-+*/]?=(?!=)|\+\+|--|\.\s*(?:push_back|emplace_back|resize|assign|insert)\b)", body
+    ) is not None or (re.search(rf"(?:\+\+|--|&)\s*{name}\b|[(,]\s*{name}\s*[,)]", body) is not None)
+
+
+def _lookup(findings: Findings, file: str) -> Callable[[str], Callee | None]:
+    known: dict[str, Callee | None] = {}
+
+    def find(name: str) -> Callee | None:
+        if name not in known:
+            function = findings.function(name.replace(".", "::"), file)
+            known[name] = (
+                None if function is None or function.is_conditional or len(function.body) > 20000 else callee(function)
+            )
+        return known[name]
+
+    return find
+
+
+def _watched(name: str, node: ast.Call) -> str | None:
+    """Return the aclnn function that a call runs; its arguments then begin with that function's name."""
+    phase = _FIRST_PHASE.match(name.rpartition("::")[2])
+    if phase is not None:
+        if len(node.args) >= 2 and not _is_marked(node):
+            # The two last parameters are the workspace's and the executor's.
+            node.args = [ast.Name(phase[1]), *node.args[:-2]]
+        return phase[1]
+    return node.args[0].id if _is_marked(node) else None  # type: ignore[attr-defined]
+
+
+def _is_marked(node: ast.Call) -> bool:
+    first = node.args[0] if node.args else None
+    return isinstance(first, ast.Name) and bool(_FUNCTION.match(first.id))
+
+
+def python_callee(function: PythonFunction) -> Callee:
+    """Return a Python function as the interpreter runs it."""
+    node = function.node
+    arguments = node.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults)) + list(arguments.defaults)
+    parameters = list(zip([a.arg for a in positional], defaults, strict=True))
+    parameters += list(zip([a.arg for a in arguments.kwonlyargs], arguments.kw_defaults, strict=True))
+    body: list[ast.stmt] = [ast.Return(node.body)] if isinstance(node, ast.Lambda) else node.body
+    return Callee(tuple(parameters), body, False)
+
+
+def _python_constants(function: PythonFunction) -> dict[str, Any]:
+    return {name: node for name, node in function.module.items() if isinstance(node, ast.Constant)}
+
+
+def _python_lookup(function: PythonFunction) -> Callable[[str], Callee | None]:
+    def find(name: str) -> Callee | None:
+        node = function.module.get(name)
+        if not isinstance(node, ast.FunctionDef) or node.decorator_list:
+            return None
+        return python_callee(PythonFunction(name, node, function.place, function.module))
+
+    return find

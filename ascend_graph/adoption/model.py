@@ -1,0 +1,133 @@
+"""Definitions and implementations of operators, as a repository's sources state them."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ascend_graph.adoption.cpp import CppFunction
+from ascend_graph.binding.op_schema import OpSchema
+from ascend_graph.sources import Diagnostic, Severity
+
+#: Dispatch keys whose implementation is a meta function.
+META_KEYS = frozenset({"Meta", "FakeTensor", "fake"})
+#: Dispatch keys whose implementation computes.
+KERNEL_KEYS = (
+    "PrivateUse1",
+    "NPU",
+    "XLA",
+    "CompositeExplicitAutograd",
+    "CompositeImplicitAutograd",
+    "AutogradPrivateUse1",
+    "CPU",
+    "",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePlace:
+    """Position in a source: the file relative to the repository, and the line."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class PythonFunction:
+    """A Python function with its syntax tree."""
+
+    name: str
+    node: ast.FunctionDef | ast.Lambda
+    place: SourcePlace
+    #: The functions and constants of its module, by name.
+    module: dict[str, ast.AST] = field(default_factory=dict, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """Schema of an operator, as a source defines it."""
+
+    name: str
+    schema: OpSchema
+    place: SourcePlace
+    #: Conditions of the preprocessor around the definition.
+    conditions: tuple[str, ...] = ()
+    #: True if the schema is made from a function's declaration.
+    inferred: bool = False
+    #: The line on which the definition ends; 0 if it is one line.
+    last_line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Implementation:
+    """Implementation of an operator for one dispatch key."""
+
+    #: ``namespace::name``, without an overload.
+    name: str
+    key: str
+    #: The function, if it is found; its name as written otherwise.
+    function: CppFunction | PythonFunction | None
+    written: str
+    place: SourcePlace
+
+    @property
+    def is_meta(self) -> bool:
+        """True for a meta function."""
+        return self.key in META_KEYS
+
+
+@dataclass(frozen=True, slots=True)
+class HandWrittenConverter:
+    """A converter to GE, with the operator that it adds and the pairs that it states."""
+
+    name: str
+    op_type: str
+    #: GE name → argument, of what is written as a plain pair.
+    pairs: dict[str, str]
+    place: SourcePlace
+    #: GE name → value, of what is a literal.
+    constants: dict[str, object] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Findings:
+    """Everything that the sources of a repository state about its operators."""
+
+    definitions: list[Definition] = field(default_factory=list)
+    implementations: list[Implementation] = field(default_factory=list)
+    converters: list[HandWrittenConverter] = field(default_factory=list)
+    #: Functions that Python calls without a schema: name → function.
+    bound_functions: list[Implementation] = field(default_factory=list)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    #: C++ functions by their last name.
+    functions: dict[str, list[CppFunction]] = field(default_factory=dict)
+    #: Constants of each C++ file, as expressions.
+    constants: dict[str, dict[str, ast.expr]] = field(default_factory=dict)
+
+    def report(self, place: SourcePlace, message: str, name: str = "", severity: Severity = Severity.ERROR) -> None:
+        """Add a remark on a place."""
+        self.diagnostics.append(Diagnostic(severity, message, place.file, place.line, 1, op_type=name))
+
+    def function(self, written: str, file: str = "") -> CppFunction | None:
+        """Return the only definition that a written name can mean, or None; one of ``file`` comes first."""
+        parts = [part for part in written.replace("&", "").split("::") if part.strip()]
+        if not parts:
+            return None
+        parts = [part.strip() for part in parts]
+        found = [
+            one for one in self.functions.get(parts[-1], ()) if ("::" + one.name).endswith("::" + "::".join(parts))
+        ] or self.functions.get(parts[-1], [])
+        found = [one for one in found if one.file == file] or found
+        return found[0] if len(found) == 1 else None
+
+
+def relative(path: Path, root: Path) -> str:
+    """Return a path as messages and comments show it: relative to the repository, with slashes."""
+    try:
+        return path.relative_to(root).as_posix()
+    except ValueError:
+        return path.as_posix()

@@ -1,0 +1,287 @@
+"""The written module: one marked region an operator, which a second run replaces only if nobody has changed it."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import keyword
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ascend_graph.adoption.decisions import Decision, RegistrationForm, State, arguments_text, literal
+from ascend_graph.errors import AscendGraphError
+
+#: Longest line of the written code, where it can be broken.
+WIDTH = 118
+
+_MARK = re.compile(r"^# adopt: (?P<name>.+?) (?P<digest>[0-9a-f]{12})$", re.MULTILINE)
+_END = re.compile(r"^# adopt: end(?: (?P<names>.*))?$", re.MULTILINE)
+_HEAD = "(head)"
+_LINE_NUMBER = re.compile(r"(?<=\w):\d+\b")
+
+
+class AdoptedModuleError(AscendGraphError):
+    """File that adopt did not write, or that is not Python."""
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Marked part of a module, and the author's text after it."""
+
+    name: str
+    text: str
+    #: Digest of the text as adopt wrote it.
+    digest: str
+    after: str = ""
+
+    @property
+    def is_edited(self) -> bool:
+        """True if the author changed it."""
+        return digest_of(self.text) != self.digest
+
+
+@dataclass(frozen=True, slots=True)
+class Existing:
+    """A module that an earlier run wrote."""
+
+    regions: tuple[Region, ...] = ()
+    before: str = ""
+    #: The operators of which the earlier run wrote a region.
+    written: frozenset[str] = frozenset()
+
+    def region(self, name: str) -> Region | None:
+        """Return the region of that name, or None."""
+        return next((one for one in self.regions if one.name == name), None)
+
+
+@dataclass(slots=True)
+class Merged:
+    """A module's new text, and what became of the regions."""
+
+    text: str = ""
+    #: Regions that the author changed: kept.
+    kept: list[str] = field(default_factory=list)
+    #: Regions that the author removed: not written again.
+    removed: list[str] = field(default_factory=list)
+    #: Regions of operators that are no longer in the sources.
+    gone: list[str] = field(default_factory=list)
+    #: Regions that are new, or differ from the earlier ones.
+    changed: list[str] = field(default_factory=list)
+    #: Regions that the author changed although adopt would now write something else than it did.
+    outdated: list[str] = field(default_factory=list)
+
+
+def digest_of(text: str) -> str:
+    """Return the digest of a region's text; empty lines at its ends and line numbers in comments do not count."""
+    lines = [
+        _LINE_NUMBER.sub("", line) if line.lstrip().startswith("#") else line for line in text.strip("\n").split("\n")
+    ]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]
+
+
+def read_module(path: Path) -> Existing:
+    """Return the regions of a module that an earlier run wrote; nothing for a file that does not exist.
+
+    Raises:
+        AdoptedModuleError: The file is not one that adopt wrote, or not Python.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return Existing()
+    except (OSError, UnicodeDecodeError) as error:
+        raise AdoptedModuleError(f"{path}: cannot be read: {error}. Name another --output") from None
+    try:
+        ast.parse(text, str(path))
+    except (SyntaxError, ValueError) as error:
+        raise AdoptedModuleError(f"{path}: is not Python: {error}. Correct it: what it says is kept") from None
+    marks = list(_MARK.finditer(text))
+    if not marks:
+        if not text.strip():
+            return Existing()
+        raise AdoptedModuleError(
+            f"{path}: has no region of adopt; expected a module that it wrote. Name another --output"
+        )
+    ends = {match.start(): match for match in _END.finditer(text)}
+    regions = []
+    written: set[str] = set()
+    for number, mark in enumerate(marks):
+        limit = marks[number + 1].start() if number + 1 < len(marks) else len(text)
+        end = next((match for start, match in sorted(ends.items()) if mark.end() <= start < limit), None)
+        stop = end.start() if end is not None else limit
+        after = text[end.end() : limit].strip("\n") if end is not None else ""
+        regions.append(Region(mark["name"], text[mark.end() : stop].strip("\n"), mark["digest"], after))
+    for match in ends.values():
+        written.update((match["names"] or "").split(", "))
+    return Existing(tuple(regions), text[: marks[0].start()].strip("\n"), frozenset(written - {""}))
+
+
+def merge(existing: Existing, head: str, regions: Sequence[tuple[str, str]]) -> Merged:
+    """Return the module of new regions over an earlier one; the author's changes are kept.
+
+    Args:
+        existing: The earlier module.
+        head: The new head: imports and prototypes.
+        regions: Name and text of each new region.
+    """
+    merged = Merged()
+    parts = [existing.before, ""] if existing.before else []
+    names = [name for name, _ in regions]
+    for name, proposed in [(_HEAD, head), *regions]:
+        earlier = existing.region(name)
+        after = earlier.after if earlier is not None else ""
+        if earlier is None and name in existing.written:
+            merged.removed.append(name)
+            continue
+        text, digest = proposed, digest_of(proposed)
+        if earlier is not None and earlier.is_edited:
+            merged.kept.append(name)
+            if digest != earlier.digest:
+                merged.outdated.append(name)
+            # The digest stays that of what adopt wrote, so that the region stays the author's.
+            text, digest = earlier.text, earlier.digest
+        elif earlier is None or earlier.digest != digest:
+            merged.changed.append(name)
+        parts += _written(name, digest, text, after)
+    for region in existing.regions:
+        if region.name not in names and region.name != _HEAD:
+            merged.gone.append(region.name)
+            if region.is_edited:
+                parts += _written(region.name, region.digest, region.text, region.after)
+            elif region.after:
+                parts += [region.after, ""]
+    parts.append(
+        f"# adopt: end {', '.join(dict.fromkeys([*names, *(r.name for r in existing.regions if r.name in merged.removed)]))}"
+    )
+    merged.text = "\n".join(parts).rstrip("\n") + "\n"
+    return merged
+
+
+def _written(name: str, digest: str, text: str, after: str) -> list[str]:
+    end = ["# adopt: end", after, ""] if after else [""]
+    return [f"# adopt: {name} {digest}", text.strip("\n"), *end]
+
+
+def head_of(decisions: Iterable[Decision], root: Path, output: Path, title: str) -> str:
+    """Return the head of a module: its docstring, imports, and the loading of prototypes and headers."""
+    decisions = tuple(decisions)
+    sources = sorted(
+        {
+            source
+            for one in decisions
+            if one.form in (RegistrationForm.OP, RegistrationForm.ACLNN)
+            for source in one.sources
+        }
+    )
+    needs_torch = any(one.eager for one in decisions)
+    lines = [
+        f'"""Operators of {_comment(title)}, registered with ascend_graph.',
+        "",
+        "Written by ``ascend-graph adopt``. Import the library that defines the operators first. A region that is changed",
+        "is kept when adopt runs again; complete the lines that are marked as undecided.",
+        '"""',
+        "",
+    ]
+    if sources:
+        lines += ["from pathlib import Path", ""]
+    if needs_torch:
+        lines += ["import torch", ""]
+    lines.append("import ascend_graph")
+    if sources:
+        here = os.path.relpath(root, output.resolve().parent).replace(os.sep, "/")
+        headers = sorted({s for one in decisions if one.form is RegistrationForm.ACLNN for s in one.sources})
+        lines += [
+            "",
+            "# An installed operator package has the prototypes; a checkout is read where there is one.",
+            f"_SOURCES = Path(__file__).resolve().parent / {literal(here)}",
+        ]
+        for function, files in (
+            ("load_prototypes", [one for one in sources if one not in headers]),
+            ("load_aclnn", headers),
+        ):
+            if files:
+                lines += [
+                    "for _source in (",
+                    *(f"    {literal(_plain_path(one))}," for one in files),
+                    "):",
+                    "    if (_SOURCES / _source).exists():",
+                    f"        ascend_graph.{function}(_SOURCES / _source)",
+                ]
+    return "\n".join(lines)
+
+
+def _plain_path(path: str) -> str:
+    if re.fullmatch(r"[\w./ +@-]+", path) is None:
+        raise AdoptedModuleError(f"{path!r}: a path with such characters is not written into a module; rename the file")
+    return path
+
+
+def region_of(decision: Decision) -> str:
+    """Return the code of one decision, with its evidence."""
+    lines = [f"# {_comment(one)}" for one in decision.evidence]
+    if decision.conditions:
+        lines.append(f"# only with {_comment(' and '.join(decision.conditions))}")
+    if decision.state is State.IMPOSSIBLE:
+        return "\n".join([*lines, f"# impossible: {_comment(decision.reason)}"])
+    call = call_of(decision)
+    if decision.state is State.UNDECIDED:
+        lines.append(f"# undecided: {_comment(decision.reason)}")
+        return "\n".join([*lines, *(f"# {line}" for line in call)])
+    if decision.conditions and decision.eager:
+        owner, _, name = decision.eager.rpartition(".")
+        lines.append(f"if hasattr({owner}, {literal(name)}):")
+        return "\n".join([*lines, *(f"    {line}" for line in call)])
+    return "\n".join([*lines, *call])
+
+
+def call_of(decision: Decision) -> list[str]:
+    """Return the lines of the registering call; what is undecided stands as ``"…"``."""
+    form = decision.form or RegistrationForm.KERNEL
+    parts = [literal(decision.subject)] if form is not RegistrationForm.KERNEL and decision.subject else []
+    if decision.eager:
+        parts.append(f"eager={_operator(decision.eager)}")
+    shape = decision.relation if decision.state is not State.UNDECIDED else decision.relation or "…"
+    if shape is not None:
+        parts.append(f"shape={literal(shape)}")
+    if decision.arguments:
+        parts.append(f"arguments={arguments_text(decision.arguments)}")
+    if decision.override:
+        parts.append("override=True")
+    one = f"ascend_graph.{form.value}({', '.join(parts)})"
+    if len(one) <= WIDTH:
+        return [one]
+    lines = [f"ascend_graph.{form.value}("]
+    line = "   "
+    for part in parts:
+        if len(line) + len(part) + 2 > WIDTH and line.strip():
+            lines.append(line)
+            line = "   "
+        line += f" {part},"
+    return [*lines, line, ")"]
+
+
+def _operator(path: str) -> str:
+    """Return an operator's expression; a name that is a keyword needs ``getattr``."""
+    found = "torch.ops"
+    for part in path.split(".")[2:]:
+        found = f"getattr({found}, {part!r})" if keyword.iskeyword(part) else f"{found}.{part}"
+    return found
+
+
+def _comment(text: str) -> str:
+    """Return a text as one line of a comment."""
+    text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return (text if len(text) <= 400 else text[:399] + "…").replace('"""', "'''")
+
+
+def code_lines(text: str) -> int:
+    """Return the number of lines that are neither empty nor a comment, nor part of the docstring."""
+    body = ast.parse(text)
+    documented = 0
+    if body.body and isinstance(body.body[0], ast.Expr) and isinstance(body.body[0].value, ast.Constant):
+        documented = body.body[0].end_lineno or 0
+    lines = text.splitlines()[documented:]
+    return sum(bool(line.strip()) and not line.lstrip().startswith("#") for line in lines)

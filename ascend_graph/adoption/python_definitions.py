@@ -1,0 +1,429 @@
+"""Operators that Python defines and implements: torch.library, direct_register_custom_op, converters of TorchAir."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from ascend_graph.adoption.model import (
+    Definition,
+    Findings,
+    HandWrittenConverter,
+    Implementation,
+    PythonFunction,
+    SourcePlace,
+    relative,
+)
+from ascend_graph.binding.schema_text import SchemaTextError, parse_schema
+
+#: Maximum size of a Python file that is read.
+MAX_BYTES = 4 << 20
+#: Library of ``direct_register_custom_op`` where none is given, as vLLM documents it.
+_DEFAULT_LIBRARY = "vllm"
+_USEFUL = re.compile(
+    rb"torch\.library|\bLibrary\b|direct_register_custom_op|register_fx_node_ge_converter|custom_op|register_fake"
+)
+_FAKES = frozenset({"register_fake", "impl_abstract"})
+_ANNOTATIONS = {
+    "torch.Tensor": "Tensor", "Tensor": "Tensor", "int": "int", "float": "float", "bool": "bool", "str": "str",
+    "torch.dtype": "ScalarType", "torch.device": "Device", "torch.types.Number": "Scalar", "Number": "Scalar",
+}  # fmt: skip
+
+
+def read_python(paths: list[Path], root: Path, findings: Findings) -> None:
+    """Read the definitions and implementations of Python files into ``findings``; report what cannot be read."""
+    for path in paths:
+        if path.suffix != ".py":
+            continue
+        place = SourcePlace(relative(path, root), 1)
+        try:
+            data = path.read_bytes()
+            if not _USEFUL.search(data):
+                continue
+            if len(data) > MAX_BYTES:
+                findings.report(place, f"{len(data):,} bytes are not a source; the limit is {MAX_BYTES:,}")
+                continue
+            tree = ast.parse(data, str(path))
+        except OSError as error:
+            findings.report(place, f"cannot be read: {error.strerror or error}")
+            continue
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            line = getattr(error, "lineno", None) or 1
+            findings.report(SourcePlace(place.file, line), f"is not Python: {getattr(error, 'msg', None) or error}")
+            continue
+        _Reader(tree, place.file, findings).read()
+
+
+class _Reader:
+    """Reader of one module."""
+
+    def __init__(self, tree: ast.Module, file: str, findings: Findings) -> None:
+        self.tree, self.file, self.findings = tree, file, findings
+        self.module: dict[str, ast.AST] = {}
+        self.libraries: dict[str, str] = {}
+        #: Names of operators that ``custom_op`` made, by the function's name.
+        self.made: dict[str, str] = {}
+
+    def place(self, node: ast.AST) -> SourcePlace:
+        return SourcePlace(self.file, getattr(node, "lineno", 1))
+
+    def read(self) -> None:
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.FunctionDef):
+                self.module.setdefault(node.name, node)
+            elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+                self.assigned(node.targets[0].id, node.value)
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.FunctionDef):
+                for decorator in node.decorator_list:
+                    self.decorated(node, decorator)
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Call):
+                self.call(node)
+
+    def assigned(self, name: str, value: ast.expr) -> None:
+        if isinstance(value, ast.Constant):
+            self.module.setdefault(name, value)
+        elif isinstance(value, ast.Call) and last_name(value.func) == "Library" and value.args:
+            namespace = self.text(value.args[0])
+            if namespace is not None:
+                self.libraries[name] = namespace
+
+    def text(self, node: ast.expr | None) -> str | None:
+        """Return the value of an expression that is a string: literals, constants of the module, their sums."""
+        if isinstance(node, ast.Constant):
+            return node.value if isinstance(node.value, str) else None
+        if isinstance(node, ast.Name):
+            held = self.module.get(node.id)
+            return self.text(held) if isinstance(held, ast.Constant) else None
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+            left, right = self.text(node.left), self.text(node.right)
+            return None if left is None or right is None else left + right
+        if isinstance(node, ast.JoinedStr):
+            parts = [self.text(one.value if isinstance(one, ast.FormattedValue) else one) for one in node.values]
+            return None if None in parts else "".join(part or "" for part in parts)
+        return None
+
+    def library(self, node: ast.expr) -> str | None:
+        name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+        if isinstance(node, ast.Call) and last_name(node.func) == "Library" and node.args:
+            return self.text(node.args[0])
+        return self.libraries.get(name)
+
+    def function(self, node: ast.expr | ast.FunctionDef | None) -> PythonFunction | None:
+        if isinstance(node, ast.Name):
+            held = self.module.get(node.id)
+            node = held if isinstance(held, ast.FunctionDef) else None
+        if isinstance(node, ast.FunctionDef | ast.Lambda):
+            name = node.name if isinstance(node, ast.FunctionDef) else "lambda"
+            return PythonFunction(name, node, self.place(node), self.module)
+        return None
+
+    # ---------------------------------------------------------------------------------------------------- decorators
+
+    def decorated(self, node: ast.FunctionDef, decorator: ast.expr) -> None:
+        call = decorator if isinstance(decorator, ast.Call) else None
+        target = decorator.func if isinstance(decorator, ast.Call) else decorator
+        name = last_name(target)
+        function = self.function(node)
+        owner = target.value.id if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) else ""
+        if owner in self.made and name in _FAKES:
+            self.implemented(self.made[owner], "Meta", function, node.name, node)
+        elif call is not None and name in ("custom_op", "triton_op") and call.args:
+            self.custom_op(call, node, function)
+        elif call is not None and name in _FAKES and call.args:
+            full = self.qualified(call.args[0], call)
+            if full is not None:
+                self.implemented(full, "Meta", function, node.name, node)
+        elif call is not None and name == "impl" and call.args:
+            self.impl(call, function, node.name)
+        elif call is not None and name == "register_fx_node_ge_converter" and call.args:
+            self.converter(call, node)
+
+    def qualified(self, node: ast.expr, call: ast.Call) -> str | None:
+        """Return the name of an operator that a call means: a string, or ``torch.ops.ns.name``."""
+        text = self.text(node)
+        if text is not None:
+            library = next((self.library(k.value) for k in call.keywords if k.arg == "lib"), None)
+            text = text.partition(".")[0] if "::" in text or library is None else f"{library}::{text.partition('.')[0]}"
+            return text if "::" in text else None
+        return operator_name(node)
+
+    def custom_op(self, call: ast.Call, node: ast.FunctionDef, function: PythonFunction | None) -> None:
+        name = self.text(call.args[0])
+        if name is None or "::" not in name:
+            self.findings.report(
+                self.place(call), f"{last_name(call.func)}: the name is computed; expected a string literal"
+            )
+            return
+        given = {k.arg: k.value for k in call.keywords}
+        schema = self.text(given.get("schema"))
+        text = f"{name}{schema.strip()}" if schema else self.inferred(name, node, given.get("mutates_args"))
+        if text is not None:
+            self.defined(name, text, node, inferred=not schema)
+            self.made[node.name] = name
+            devices = self.text(given.get("device_types"))
+            self.implemented(name, _key(devices) if devices else "", function, node.name, node)
+
+    def impl(self, call: ast.Call, function: PythonFunction | None, written: str) -> None:
+        library = self.library(call.args[0])
+        if library is None and isinstance(call.func, ast.Attribute):
+            owner = self.library(call.func.value)
+            name = self.text(call.args[0])
+            key = (
+                self.text(call.args[2])
+                if len(call.args) > 2
+                else self.text(call.args[1])
+                if len(call.args) > 1
+                else None
+            )
+            if owner is not None:
+                if name is not None:
+                    full = name if "::" in name else f"{owner}::{name}"
+                    self.implemented(full.partition(".")[0], _key(key or ""), function, written, call)
+                return
+        if library is not None and len(call.args) > 1:
+            name = self.text(call.args[1])
+            key = self.text(call.args[2]) if len(call.args) > 2 else ""
+            name = name and f"{library}::{name}"
+        else:
+            name = self.text(call.args[0])
+            key = self.text(call.args[1]) if len(call.args) > 1 else ""
+        if name is not None and "::" in name:
+            self.implemented(name.partition(".")[0], _key(key or ""), function, written, call)
+
+    def converter(self, call: ast.Call, node: ast.FunctionDef) -> None:
+        name = operator_name(call.args[0])
+        if name is None:
+            self.findings.report(
+                self.place(call), "register_fx_node_ge_converter: expected torch.ops.namespace.name.overload"
+            )
+            return
+        op_type = ""
+        pairs: dict[str, str] = {}
+        constants: dict[str, object] = {}
+        added = [
+            one
+            for one in ast.walk(node)
+            if isinstance(one, ast.Call) and last_name(one.func) == "custom_op" and one.args
+        ]
+        if len(added) == 1:
+            op_type = self.text(added[0].args[0]) or ""
+            arguments = {a.arg for a in (*node.args.args, *node.args.kwonlyargs)}
+            for name_in_ge, value in _pairs(added[0]):
+                if isinstance(value, ast.Name) and value.id in arguments:
+                    pairs[name_in_ge] = value.id
+                elif isinstance(value, ast.Constant):
+                    constants[name_in_ge] = value.value
+        self.findings.converters.append(HandWrittenConverter(name, op_type, pairs, self.place(node), constants))
+
+    # --------------------------------------------------------------------------------------------------------- calls
+
+    def call(self, node: ast.Call) -> None:
+        name = last_name(node.func)
+        if name == "direct_register_custom_op":
+            self.direct(node)
+        elif name == "define" and isinstance(node.func, ast.Attribute) and node.args:
+            self.define(node, node.func)
+        elif name == "impl" and isinstance(node.func, ast.Attribute) and len(node.args) >= 2:
+            function = self.function(node.args[1])
+            library = self.library(node.func.value)
+            if library is not None:
+                self.impl_call(node, library, function)
+        elif name in _FAKES and len(node.args) >= 2:
+            full = self.qualified(node.args[0], node)
+            if full is not None:
+                written = ast.unparse(node.args[1])
+                self.implemented(full, "Meta", self.function(node.args[1]), written, node)
+
+    def impl_call(self, node: ast.Call, library: str, function: PythonFunction | None) -> None:
+        name = self.text(node.args[0]) or operator_name(node.args[0])
+        if name is None:
+            self.findings.report(self.place(node), "impl: the name is computed; expected a string literal")
+            return
+        key = self.text(node.args[2]) if len(node.args) > 2 else ""
+        full = name if "::" in name else f"{library}::{name}"
+        self.implemented(full.partition(".")[0], _key(key or ""), function, ast.unparse(node.args[1])[:60], node)
+
+    def define(self, node: ast.Call, target: ast.Attribute) -> None:
+        library = self.library(target.value)
+        first = self.text(node.args[0])
+        second = self.text(node.args[1]) if len(node.args) > 1 else None
+        is_function = last_name(target.value) == "library"  # torch.library.define("ns::name", "(…) -> …")
+        if library is None and not is_function:
+            return
+        text = f"{first}{second}" if is_function and first and second else first
+        if text is None or "(" not in text:
+            self.findings.report(self.place(node), "define: the schema is computed; expected string literals")
+            return
+        space = library or ""
+        name = text.partition("(")[0].strip().partition(".")[0]
+        self.defined(name if "::" in name else f"{space}::{name}", text, node, namespace=space)
+
+    def direct(self, node: ast.Call) -> None:
+        given = {k.arg: k.value for k in node.keywords}
+        for position, key in enumerate(
+            ("op_name", "op_func", "mutates_args", "fake_impl", "target_lib", "dispatch_key")
+        ):
+            if position < len(node.args):
+                given.setdefault(key, node.args[position])
+        name, function = self.text(given.get("op_name")), self.function(given.get("op_func"))
+        if name is None:
+            self.findings.report(
+                self.place(node), "direct_register_custom_op: op_name is computed; expected a string literal"
+            )
+            return
+        library = _DEFAULT_LIBRARY
+        if "target_lib" in given and not _is_none(given["target_lib"]):
+            found = self.library(given["target_lib"])
+            if found is None:
+                self.findings.report(self.place(node), f"{name}: the library is not one that this module makes", name)
+                return
+            library = found
+        if function is None or not isinstance(function.node, ast.FunctionDef):
+            self.findings.report(self.place(node), f"{name}: its function is not one of this module", name)
+            return
+        full = f"{library}::{name}"
+        text = self.inferred(full, function.node, given.get("mutates_args"))
+        if text is None:
+            return
+        self.defined(full, text, node, inferred=True)
+        key = self.text(given.get("dispatch_key")) or "PrivateUse1"
+        self.implemented(full, key, function, function.name, node)
+        fake = given.get("fake_impl")
+        if fake is not None and not _is_none(fake):
+            self.implemented(full, "Meta", self.function(fake), ast.unparse(fake)[:60], fake)
+
+    def inferred(self, name: str, node: ast.FunctionDef, mutates: ast.expr | None) -> str | None:
+        """Return the schema that torch makes from a function's annotations."""
+        try:
+            written = frozenset(ast.literal_eval(mutates)) if mutates is not None else frozenset()
+        except (ValueError, TypeError, SyntaxError):
+            self.findings.report(self.place(node), f"{name}: mutates_args is computed; expected names", name)
+            return None
+        parts = []
+        arguments = node.args
+        positional = [*arguments.posonlyargs, *arguments.args]
+        defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults)) + list(
+            arguments.defaults
+        )
+        pairs: list[tuple[ast.arg, ast.expr | None]] = list(zip(positional, defaults, strict=True))
+        for number, (argument, default) in enumerate(
+            [*pairs, *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]
+        ):
+            if number == len(pairs):
+                parts.append("*")
+            kind = annotation(argument.annotation)
+            if kind is None:
+                self.findings.report(
+                    self.place(argument),
+                    f"{name}: the type of {argument.arg} is not one that torch makes a schema of",
+                    name,
+                )
+                return None
+            if argument.arg in written:
+                # The optional mark follows the alias: Tensor(a0!)?.
+                kind = kind.replace("Tensor", f"Tensor(a{number}!)", 1)
+            try:
+                value = "" if default is None else f"={ast.literal_eval(default)!r}"
+            except (ValueError, SyntaxError):
+                self.findings.report(self.place(argument), f"{name}: the default of {argument.arg} is computed", name)
+                return None
+            parts.append(f"{kind} {argument.arg}{value}")
+        returns = returned(node.returns)
+        if returns is None:
+            self.findings.report(
+                self.place(node), f"{name}: its return type is not one that torch makes a schema of", name
+            )
+            return None
+        return f"{name}({', '.join(parts)}) -> {returns}"
+
+    def defined(self, name: str, text: str, node: ast.AST, *, namespace: str = "", inferred: bool = False) -> None:
+        place = self.place(node)
+        try:
+            schema = parse_schema(text, namespace)
+        except SchemaTextError as error:
+            self.findings.report(place, str(error), name)
+            return
+        self.findings.definitions.append(Definition(schema.name, schema, place, (), inferred))
+
+    def implemented(self, name: str, key: str, function: PythonFunction | None, written: str, node: ast.AST) -> None:
+        self.findings.implementations.append(Implementation(name, key, function, written, self.place(node)))
+
+
+def _key(text: str) -> str:
+    return {"npu": "PrivateUse1", "cpu": "CPU", "cuda": "CUDA", "meta": "Meta", "default": ""}.get(text.lower(), text)
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def last_name(node: ast.expr) -> str:
+    """Return the last part of a dotted name; empty for anything else."""
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def operator_name(node: ast.expr) -> str | None:
+    """Return ``ns::name`` of ``torch.ops.ns.name`` or ``torch.ops.ns.name.overload``, or None.
+
+    >>> operator_name(ast.parse("torch.ops.mine.add.default", mode="eval").body)
+    'mine::add'
+    """
+    match = re.fullmatch(r"torch\.ops\.(\w+)\.(\w+)(?:\.\w+)?", ast.unparse(node))
+    return f"{match[1]}::{match[2]}" if match else None
+
+
+def annotation(node: ast.expr | None) -> str | None:
+    """Return the schema's type of an annotation, or None."""
+    if node is None:
+        return None
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        try:
+            node = ast.parse(node.value, mode="eval").body
+        except SyntaxError:
+            return None
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        sides = [one for one in (node.left, node.right) if not _is_none(one)]
+        inner = annotation(sides[0]) if len(sides) == 1 else None
+        return f"{inner}?" if inner and not inner.endswith("?") else None
+    if isinstance(node, ast.Subscript):
+        outer = last_name(node.value)
+        if outer == "Optional":
+            inner = annotation(node.slice)
+            return f"{inner}?" if inner and not inner.endswith("?") else None
+        if outer in ("List", "list", "Sequence"):
+            inner = annotation(node.slice)
+            return f"{inner}[]" if inner and not inner.endswith("[]") else None
+        if outer == "Union" and isinstance(node.slice, ast.Tuple):
+            some = [one for one in node.slice.elts if not _is_none(one)]
+            inner = annotation(some[0]) if len(some) == 1 and len(node.slice.elts) == 2 else None
+            return f"{inner}?" if inner else None
+        return None
+    return _ANNOTATIONS.get(ast.unparse(node))
+
+
+def returned(node: ast.expr | None) -> str | None:
+    """Return the schema's returns of a return annotation, or None."""
+    if node is None:
+        return None
+    if _is_none(node):
+        return "()"
+    if isinstance(node, ast.Subscript) and last_name(node.value) in ("Tuple", "tuple"):
+        items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        kinds = [annotation(one) for one in items]
+        return None if None in kinds else f"({', '.join(kind or '' for kind in kinds)})"
+    return annotation(node)
+
+
+def _pairs(call: ast.Call) -> Iterator[tuple[str, ast.expr]]:
+    """Yield GE names with the values that ``ge.custom_op`` is given for them."""
+    for keyword in call.keywords:
+        if keyword.arg in ("inputs", "attrs") and isinstance(keyword.value, ast.Dict):
+            for key, value in zip(keyword.value.keys, keyword.value.values, strict=True):
+                # An attr's value is wrapped in its type.
+                inner = value.args[0] if isinstance(value, ast.Call) and len(value.args) == 1 else value
+                if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                    yield key.value, inner

@@ -1,0 +1,80 @@
+"""Reading of a whole repository: its own files, without those of others."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from ascend_graph.adoption.cpp_definitions import read_cpp
+from ascend_graph.adoption.decisions import Known
+from ascend_graph.adoption.model import Findings, relative
+from ascend_graph.adoption.python_definitions import read_python
+from ascend_graph.errors import AscendGraphError
+from ascend_graph.headers import read_headers
+from ascend_graph.prototypes.loading import is_prototype_file
+
+#: Directories with the sources of others, or with what a build made.
+_OTHERS = frozenset(
+    {
+        "third_party", "thirdparty", "third-party", "3rdparty", "3rd_party", "node_modules", "site-packages", "__pycache__", "venv",
+    }
+)  # fmt: skip
+#: Directories whose operators are examples of tests.
+_TESTS = frozenset({"test", "tests", "testing", "benchmark", "benchmarks", "ut", "st"})
+#: Maximum number of files that are read.
+MAX_FILES = 200_000
+
+
+class AdoptionError(AscendGraphError):
+    """Adoption that cannot begin, or whose result cannot be written."""
+
+
+def own_files(root: Path, *, tests: bool = False) -> list[Path]:
+    """Return the repository's own files in name order, without tests; with ``tests`` only those of tests."""
+    found: list[Path] = []
+    for parent, directories, names in os.walk(root):
+        here = Path(parent)
+        inner = here.relative_to(root).parts
+        directories[:] = sorted(
+            name
+            for name in directories
+            if not name.startswith(".")
+            and name.lower() not in _OTHERS
+            and not (here / name / "pyvenv.cfg").exists()
+            # A submodule is another repository.
+            and not (here / name / ".git").exists()
+        )
+        is_test = any(part.lower() in _TESTS for part in inner)
+        if is_test == tests:
+            found += [here / name for name in sorted(names) if not (here / name).is_symlink()]
+        if len(found) > MAX_FILES:
+            raise AdoptionError(f"{root}: more than {MAX_FILES:,} files; expected one repository. Name a part of it")
+    return found
+
+
+def read_repository(root: Path) -> tuple[Findings, Known]:
+    """Read the operators, prototypes and declarations of a repository; nothing is compiled or imported.
+
+    Raises:
+        AdoptionError: The directory does not exist, or is too large.
+    """
+    if not root.is_dir():
+        raise AdoptionError(f"{root}: is not a directory; expected a repository or a part of one")
+    files = own_files(root)
+    findings = Findings()
+    read_cpp(files, root, findings)
+    read_python(files, root, findings)
+    headers = read_headers(path for path in files if is_prototype_file(path))
+    prototypes: dict[str, list[object]] = {}
+    functions: dict[str, list[object]] = {}
+    from dataclasses import replace
+
+    for prototype in headers.prototypes:
+        named = replace(prototype, file=relative(Path(prototype.file), root))
+        prototypes.setdefault(prototype.op_type, []).append(named)
+    for function in headers.functions:
+        functions.setdefault(function.name, []).append(replace(function, file=relative(Path(function.file), root)))
+    findings.diagnostics += [
+        replace(one, file=relative(Path(one.file), root)) for one in headers.diagnostics if one in headers.errors
+    ]
+    return findings, Known(prototypes, functions)  # type: ignore[arg-type]

@@ -1,0 +1,194 @@
+"""Values of the interpreter: sizes, shapes, dtypes and tensors as trees over the arguments of an operator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+_serials = count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A value that the sources do not state in a form that is understood."""
+
+
+UNKNOWN = Unknown()
+
+
+@dataclass(frozen=True, slots=True)
+class Undefined:
+    """A variable that nothing was assigned to: reading it is an error, so any value may stand for it."""
+
+
+UNDEFINED = Undefined()
+
+
+@dataclass(frozen=True, slots=True)
+class Closure:
+    """A function that was written in place, without references to what is outside."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A number, a bool, a string, or None."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentValue:
+    """An argument of the operator that is not a tensor."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A tensor argument, or a list of tensors."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """A tensor of a list argument, by its constant index."""
+
+    name: str
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class SizeValue:
+    """Size of a tensor argument along an axis; a negative axis counts from the end."""
+
+    tensor: str
+    axis: int
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """Property of a tensor argument: ``rank``, ``numel``, ``present``, ``stride:0``, ``strides``, ``len``."""
+
+    tensor: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """Operator with its operands: arithmetic, comparison, ``and``, ``or``, ``not``, ``item``."""
+
+    operator: str
+    operands: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of two values, by a condition."""
+
+    condition: Any
+    then: Any
+    otherwise: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Consecutive sizes of a tensor argument; ``stop`` is None for the end, or negative from the end."""
+
+    tensor: str
+    start: int = 0
+    stop: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """A shape: sizes and slices of shapes."""
+
+    items: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Dtype:
+    """A dtype by torch's name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class DtypeOf:
+    """The dtype of a tensor argument."""
+
+    tensor: str
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Options of a new tensor; ``on_device`` is False if another device is asked for."""
+
+    dtype: Any
+    on_device: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class NewTensor:
+    """A tensor that the function makes; ``like`` names the argument whose strides it has."""
+
+    sizes: Any
+    dtype: Any
+    like: str = ""
+    #: Number of the allocation; two that are alike are equal and have different numbers.
+    serial: int = field(default_factory=lambda: next(_serials), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Several:
+    """Several values: a tuple, a list that is returned."""
+
+    items: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A device: that of an argument, or another."""
+
+    is_operators: bool
+
+
+def is_known(value: Any) -> bool:
+    """Return whether no part of a value is unknown."""
+    if isinstance(value, Unknown | Undefined | Closure):
+        return False
+    if isinstance(value, Operation):
+        return all(map(is_known, value.operands))
+    if isinstance(value, Choice):
+        return is_known(value.condition) and is_known(value.then) and is_known(value.otherwise)
+    if isinstance(value, Sizes | Several):
+        return all(map(is_known, value.items))
+    if isinstance(value, NewTensor):
+        return is_known(value.sizes) and is_known(value.dtype)
+    if isinstance(value, Options):
+        return is_known(value.dtype)
+    return True
+
+
+def allocations(value: Any) -> tuple[int, ...]:
+    """Return the numbers of the allocations that a value may be."""
+    if isinstance(value, NewTensor):
+        return (value.serial,)
+    if isinstance(value, Choice):
+        return (*allocations(value.then), *allocations(value.otherwise))
+    return ()
+
+
+def without_strides(value: Any) -> Any:
+    """Return a value whose new tensors have shapes and dtypes alone."""
+    if isinstance(value, NewTensor):
+        return NewTensor(value.sizes, value.dtype)
+    if isinstance(value, Choice):
+        return Choice(value.condition, without_strides(value.then), without_strides(value.otherwise))
+    if isinstance(value, Several):
+        return Several(tuple(map(without_strides, value.items)))
+    return value

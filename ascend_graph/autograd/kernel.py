@@ -1,0 +1,135 @@
+"""Autograd kernel of an operator with a gradient: backward, forward mode, and the transforms of ``torch.func``.
+
+The kernel of ``torch.library.register_autograd`` is refused by ``torch.func`` and skipped by forward mode, without a
+tangent. In this one ``torch.autograd.Function`` records a single level, as ATen's kernels do: the dispatcher comes back
+for each transform.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch._functorch.utils import enable_single_level_autograd_function, unwrap_dead_wrappers
+from torch.autograd.forward_ad import _set_fwd_grad_enabled
+
+from ascend_graph.autograd.formulas import (
+    Formula,
+    Function,
+    Slots,
+    flat_gradients,
+    flatten,
+    full_arguments,
+    listed,
+    rebuild,
+    set_up,
+)
+from ascend_graph.autograd.tangents import Tangents, has_tangent
+
+
+def autograd_kernel(overload: Any, backward: Formula, tangent: Formula | None) -> Function:
+    """Return an operator's kernel for the dispatch key Autograd, to be registered with its keyset.
+
+    Args:
+        overload: The operator, which writes to none of its arguments.
+        backward: Its gradient.
+        tangent: Its tangent; None if it is derived from the gradient.
+    """
+    recorded = _recorded(overload, backward)
+
+    def kernel(keyset: Any, *args: Any, **kwargs: Any) -> Any:
+        slots, tensors = flatten(args)
+        if not torch._C._are_functorch_transforms_active():
+            tensors = list(unwrap_dead_wrappers(tuple(tensors)))
+        if has_tangent(tensors):
+            unpacked = [torch._VF._unpack_dual(tensor, level=0) for tensor in tensors]
+            primals = rebuild(args, slots, [primal for primal, _ in unpacked])
+            output = kernel(keyset, *primals, **kwargs)
+            tangents = rebuild(args, slots, [dual for _, dual in unpacked])
+            return Tangents(overload, backward, tangent).of(primals, kwargs, output, slots, tangents)
+        call = _Call(keyset, rebuild(args, slots, [None] * len(tensors)), kwargs, slots)
+        if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
+            made = _apply(recorded, call, *tensors)
+            return call.output(made)
+        with torch._C._AutoDispatchBelowAutograd():
+            return call.run(overload, tensors)
+
+    return kernel
+
+
+# ------------------------------------------------------------------------------------------------------------- backward
+
+
+@dataclass(slots=True)
+class _Call:
+    """Recorded call without its tensors, which a graph keeps only if the gradient needs them."""
+
+    keyset: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    slots: Slots
+    #: Outputs without their tensors, the slots of those, and whether there are several outputs.
+    outputs: tuple[Any, ...] = ()
+    output_slots: Slots = ()
+    several: bool = False
+
+    def run(self, overload: Any, tensors: Sequence[torch.Tensor]) -> Any:
+        """Call the operator's kernel below autograd."""
+        args = rebuild(self.args, self.slots, tensors)
+        return overload.redispatch(self.keyset & torch._C._after_autograd_keyset, *args, **self.kwargs)
+
+    def output(self, tensors: Sequence[Any]) -> Any:
+        """Rebuild the operator's output from the tensors that the Function returned."""
+        made = rebuild(self.outputs, self.output_slots, tensors)
+        return made if self.several else made[0]
+
+
+def _recorded(overload: Any, gradient: Formula) -> Any:
+    """Return the operator as a ``torch.autograd.Function`` of its tensors."""
+
+    def forward(ctx: Any, call: _Call, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        with _modes_of_the_caller(), torch._C._AutoDispatchBelowAutograd():
+            output = call.run(overload, tensors)
+        positional, _ = full_arguments(overload, call.args, call.kwargs)
+        slots = (*call.slots, *[None] * (len(positional) - len(call.slots)))
+        needed = ctx.needs_input_grad[1:]
+        ctx.needs_input_grad = rebuild([False] * len(slots), slots, needed)
+        set_up(overload, gradient, ctx, rebuild(call.args, call.slots, tensors), call.kwargs, output)
+        values = listed(output)
+        call.several = isinstance(output, tuple)
+        call.output_slots, made = flatten(values)
+        call.outputs = rebuild(values, call.output_slots, [None] * len(made))
+        ctx.ascend_graph_slots = slots, call.outputs, call.output_slots
+        return tuple(made)
+
+    def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
+        slots, outputs, output_slots = ctx.ascend_graph_slots
+        made = gradient.function(ctx, *rebuild(outputs, output_slots, grads))
+        return (None, *flat_gradients(overload, slots, made))
+
+    methods = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
+    return type(
+        f"GradientOf_{overload.name().replace('::', '_').replace('.', '_')}", (torch.autograd.Function,), methods
+    )
+
+
+def _apply(function: Any, *args: Any) -> Any:
+    """Record one level: ``Function.apply`` would hand the call to functorch, which the dispatcher does already."""
+    apply = super(torch.autograd.Function, function).apply
+    if not torch._C._are_functorch_transforms_active():
+        return apply(*args)
+    with enable_single_level_autograd_function():
+        return apply(*args)
+
+
+@contextlib.contextmanager
+def _modes_of_the_caller() -> Iterator[None]:
+    """Enable differentiation within a Function, for transforms below it differentiate there."""
+    if not torch._C._are_functorch_transforms_active():
+        yield
+        return
+    with torch.enable_grad(), _set_fwd_grad_enabled(True):
+        yield

@@ -1,0 +1,1 @@
+"""Calls of aclnn functions: the source of each parameter."""

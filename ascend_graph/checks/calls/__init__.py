@@ -1,0 +1,1 @@
+"""Calls that checks make: samples, attr values, constants."""

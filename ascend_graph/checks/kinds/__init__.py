@@ -1,0 +1,1 @@
+"""Checks of opcheck, grouped by what they compare an operator with."""

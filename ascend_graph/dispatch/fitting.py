@@ -1,0 +1,145 @@
+"""Fit of a schema's arguments and returns to the inputs and outputs of a relation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from ascend_graph.errors import AscendGraphError
+from ascend_graph.shapes import Relation
+from ascend_graph.shapes.form import AttrKind, ExpressionKind
+from ascend_graph.shapes.syntax import Itself, Tensor, ValueOutput, bound_names
+from ascend_graph.shapes.unknown import of_data
+
+
+class MetaError(AscendGraphError):
+    """Error of a relation that does not fit a schema, or of an operator that cannot take a meta function."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Fitted:
+    """Positions of a relation's names among a schema's arguments."""
+
+    tensor_positions: tuple[int, ...]
+    #: Kinds of the attrs if they are given.
+    attrs: Mapping[str, AttrKind]
+    attr_positions: tuple[int, ...]
+    #: Arguments that may be absent, arguments whose kind depends on a call's value, and names of inputs by argument.
+    optional: tuple[int, ...]
+    of_any_kind: tuple[int, ...]
+    names: Mapping[int, str]
+    #: Number of positional arguments with which a call needs no completion.
+    needed: int
+
+
+#: Expression kind of an argument by its type without ``Optional[…]``; for other types it depends on the value.
+_KINDS = {
+    **dict.fromkeys(("int", "SymInt"), ExpressionKind.NUMBER),
+    **dict.fromkeys(("List[int", "List[SymInt"), ExpressionKind.SIZES),
+    "bool": ExpressionKind.BOOL,
+    "float": ExpressionKind.FLOAT,
+    "str": ExpressionKind.TEXT,
+    "ScalarType": ExpressionKind.DTYPE,
+}
+
+
+def is_tensor(type_: Any) -> bool:
+    return "Tensor" in str(type_)
+
+
+def _is_list(type_: Any) -> bool:
+    return str(type_).removeprefix("Optional[").startswith("List[")
+
+
+def fit(relation: Relation, schema: torch.FunctionSchema, names: Mapping[str, str]) -> _Fitted:
+    subject = f"{schema.name}{f'.{schema.overload_name}' if schema.overload_name else ''}"
+
+    def refuse(message: str) -> MetaError:
+        return MetaError(f"{subject}: {message}\n  relation: {relation}\n  schema:   {schema}")
+
+    arguments = {names.get(a.name, a.name): (n, a) for n, a in enumerate(schema.arguments)}
+    strangers = names.keys() - {a.name for a in schema.arguments}
+    if strangers:
+        raise refuse(f"names= mentions {', '.join(sorted(strangers))}; arguments: {', '.join(arguments)}")
+    tensors = {name: entry for name, entry in arguments.items() if is_tensor(entry[1].type)}
+    others = {name: entry for name, entry in arguments.items() if name not in tensors}
+    for tensor in relation.input_tensors:
+        if tensor.name not in tensors:
+            what = "is not a tensor argument" if tensor.name in arguments else "is not an argument"
+            raise refuse(f"{tensor.name} {what}; tensor arguments: {', '.join(tensors) or 'none'}")
+        is_list = _is_list(tensors[tensor.name][1].type)
+        bare = all(isinstance(a.shape, Itself) for a in tensor.alternatives)
+        if is_list and tensor.index is None and not bare:
+            raise refuse(f"{tensor.name} is a list of tensors; write {tensor.name}[i]{tensor.alternatives[-1].shape}")
+        if not is_list and tensor.index is not None:
+            raise refuse(f"{tensor.name} is one tensor, not a list; write {tensor.name}{tensor.alternatives[-1].shape}")
+    unknown = relation.free_names - others.keys()
+    if unknown:
+        dims = sorted({name for t in relation.input_tensors for name in bound_names(t)})
+        raise refuse(
+            f"{', '.join(sorted(unknown))} is neither a dimension nor an argument; "
+            f"dimensions: {', '.join(dims) or 'none'}; arguments that are not tensors: {', '.join(others) or 'none'}"
+            f"{of_data(relation, unknown)}"
+        )
+    if len(relation.outputs) != len(schema.returns):
+        raise refuse(f"the relation has {len(relation.outputs)} output(s), the schema {len(schema.returns)} return(s)")
+    for output, returned in zip(relation.output_tensors, schema.returns, strict=True):
+        _fit_output(output, returned, schema=schema, names=names, refuse=refuse)
+    attrs = {name: entry for name, entry in others.items() if name in relation.attr_names}
+    positions = tuple(tensors[name][0] for name in relation.inputs)
+    by_position = dict(zip(positions, relation.inputs, strict=True))
+    attr_positions = tuple(n for n, _ in attrs.values())
+    optional = tuple(p for p in (*positions, *attr_positions) if str(schema.arguments[p].type).startswith("Optional["))
+    kinds = {name: _KINDS.get(str(a.real_type).removeprefix("Optional[").rstrip("]")) for name, (_, a) in attrs.items()}
+    of_any_kind = tuple(attrs[name][0] for name, kind in kinds.items() if kind is None)
+    # The first tensor also counts: it gives the device.
+    first = [n for n, _ in tensors.values()][:1]
+    required = bool(first) and str(schema.arguments[first[0]].type) == "Tensor"
+    needed = max((*positions, *attr_positions, *first), default=-1) + 1 if required else len(schema.arguments)
+    given = {name: AttrKind(kind or ExpressionKind.OTHER) for name, kind in kinds.items()}
+    return _Fitted(positions, given, attr_positions, optional, of_any_kind, by_position, needed)
+
+
+def _fit_output(
+    output: Tensor,
+    returned: torch.Argument,
+    *,
+    schema: torch.FunctionSchema,
+    names: Mapping[str, str],
+    refuse: Callable[[str], MetaError],
+) -> None:
+    """Refuse an output of another kind than the schema's return, or without the alias that it declares."""
+    number = all(isinstance(a.shape, ValueOutput) for a in output.alternatives)
+    if not is_tensor(returned.type):
+        if _is_list(returned.type):
+            raise refuse(
+                f"output {output.name} is a {returned.type}, which no relation gives; pass a function instead: "
+                "shape=lambda x: [0, 0]"
+            )
+        if not number:
+            raise refuse(f"output {output.name} is a {returned.type}, not a tensor; write '{output.name} = 0'")
+        return
+    if number:
+        return
+    if _is_list(returned.type) != (output.index is not None) and not all(
+        isinstance(a.shape, Itself) for a in output.alternatives
+    ):
+        raise refuse(
+            f"output {output.name} is {'a list' if _is_list(returned.type) else 'not a list'} of tensors in the schema"
+        )
+    itself = any(isinstance(a.shape, Itself) for a in output.alternatives)
+    alias = returned.alias_info
+    if alias is None:
+        if itself:
+            raise refuse(f"output {output.name} would be the input itself, but the schema does not declare the alias")
+        return
+    owner = next(
+        (a for a in schema.arguments if a.alias_info is not None and a.alias_info.before_set == alias.before_set), None
+    )
+    if owner is not None and alias.is_write:
+        name = names.get(owner.name, owner.name)
+        if not itself or output.name != name:
+            raise refuse(f"output {output.name} is the argument {name} itself; write '{name}' as the output")

@@ -1,0 +1,91 @@
+"""Documented environment variables of CANN, torch_npu, TorchAir and PyTorch's launchers, to detect misspelled names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+#: Rest of the variables' names, by prefix.
+_FAMILIES = {
+    "ASCEND": (
+        "AICPU_PATH CANN_PACKAGE_PATH CUSTOM_OPP_PATH CUSTOM_PATH DEVICE_ID DRIVER_PATH GLOBAL_EVENT_ENABLE GLOBAL_LOG_LEVEL "
+        "HOME_PATH HOST_LOG_FILE_NUM LAUNCH_BLOCKING LOG_DEVICE_FLUSH_TIMEOUT LOG_SAVE_MODE MODULE_LOG_LEVEL NNAE_PATH OPP_PATH "
+        "PROCESS_LOG_PATH RT_VISIBLE_DEVICES SLOG_PRINT_TO_STDOUT TOOLKIT_HOME TOOLKIT_PATH VISIBLE_DEVICES WORK_PATH CACHE_PATH "
+        "COREDUMP_SIGNAL DUMP_SCENE DUMP_PATH ENHANCE_ENABLE ENGINE_PATH LATEST_INSTALL_PATH TENSOR_COMPILER_INCLUDE INSTALL_PATH "
+        "DOCKER_RUNTIME RUNTIME_OPTIONS ALLOW_LINK COMPUTE_UNIT"
+    ),
+    "HCCL": (
+        "ALGO ASYNC_ERROR_HANDLING BLOCKING_WAIT BUFFSIZE CONNECT_TIMEOUT DESYNC_DEBUG DETERMINISTIC DIAGNOSE_ENABLE ENTRY_LOG_ENABLE "
+        "EVENT_TIMEOUT EXEC_TIMEOUT HOST_SOCKET_PORT_RANGE IF_BASE_PORT IF_IP INTER_HCCS_DISABLE INTRA_PCIE_ENABLE INTRA_ROCE_ENABLE "
+        "NPU_SOCKET_PORT_RANGE NPU_NET_PROTOCOL OP_BASE_FFTS_MODE_ENABLE OP_EXPANSION_MODE OP_RETRY_ENABLE OP_RETRY_PARAMS "
+        "RDMA_PCIE_DIRECT_POST_NOSTRICT RDMA_QPS_PER_CONNECTION RDMA_QP_PORT_CONFIG_PATH RDMA_RETRY_CNT RDMA_SL RDMA_TC RDMA_TIMEOUT "
+        "SOCKET_FAMILY SOCKET_IFNAME WHITELIST_DISABLE WHITELIST_FILE DFS_CONFIG DEBUG_CONFIG MULTI_QP_THRESHOLD CONCURRENT_ENABLE "
+        "LOGIC_SUPERPOD_ID"
+    ),
+    "TORCH_HCCL": (
+        "ASYNC_ERROR_HANDLING BLOCKING_WAIT COORD_CHECK_MILSEC DEBUG_INFO_PIPE_FILE DEBUG_INFO_TEMP_FILE DESYNC_DEBUG DUMP_ON_TIMEOUT "
+        "ENABLE_MONITORING HEARTBEAT_TIMEOUT_SEC HIGH_PRIORITY RANKS_PER_ROOT STATUS_SAVE_ENABLE STATUS_SAVE_INTERVAL "
+        "STATUS_SAVE_PATH TRACE_BUFFER_SIZE TRACE_CPP_STACK WAIT_TIMEOUT_DUMP_MILSEC ZERO_COPY"
+    ),
+    "TORCH_NPU": (
+        "COMPACT_ERROR_OUTPUT DISABLED_WARNING FALLBACK_CPU_DISABLE LAZY_FUSION LEGACY_IMPL_LIST LOGS LOGS_FILTER SANITIZER "
+        "USE_COMPATIBLE_IMPL WARNING_DISABLE USE_HCCL DEVICE_CAPABILITY"
+    ),
+    "PYTORCH_NPU": "ALLOC_CONF NO_NPU_MEMORY_CACHING",
+    "ACL": "OP_COMPILER_CACHE_DIR OP_COMPILER_CACHE_MODE OP_INIT_MODE DEVICE_SYNC_TIMEOUT STREAM_TIMEOUT DEBUG_DIR DUMP_DATA",
+    "NPU": "ASD_ENABLE ASD_CONFIG ASD_SIGMA_THRESH ASD_UPPER_THRESH COLLECT_PATH DEVICE_LIMIT INDUCTOR_FALLBACK_LIST",
+    "ATB": "HOME_PATH LOG_LEVEL LOG_TO_STDOUT LOG_TO_FILE STREAM_SYNC_EVERY_KERNEL_ENABLE WORKSPACE_MEM_ALLOC_GLOBAL",
+    "LCCL": "DETERMINISTIC PARALLEL",
+    "TNG": "LOG_LEVEL",
+    "TORCHAIR": "LOG_LEVEL",
+    "DUMP": "GE_GRAPH GRAPH_LEVEL GRAPH_PATH",
+}
+_OTHERS = (
+    "ACLNN_CACHE_LIMIT AUTO_USE_UC_MEMORY COMBINED_ENABLE CPU_AFFINITY_CONF DISABLE_L2_CACHE GE_PROFILING_TO_STD_OUT "
+    "INF_NAN_MODE_ENABLE INF_NAN_MODE_FORCE_DISABLE MULTI_STREAM_MEMORY_REUSE OOM_SNAPSHOT_ENABLE OOM_SNAPSHOT_PATH P2P_HCCL_BUFFSIZE "
+    "PERF_DUMP_CONFIG PERF_DUMP_ENABLE PERF_DUMP_PATH PROFILING_MODE PROFILING_OPTIONS RANK_TABLE_FILE RESUME_MODE_ENABLE "
+    "STREAMS_PER_DEVICE TASK_QUEUE_ENABLE TBE_IMPL_PATH TE_PARALLEL_COMPILER TORCH_DEVICE_BACKEND_AUTOLOAD MINDIE_LOG_LEVEL "
+    "PYTORCH_NO_NPU_MEMORY_CACHING LIBTORCH_NPU_PATH ENABLE_ACLNN ENABLE_DYNAMIC_SHAPE_MULTI_STREAM SET_NPU_DEVICE "
+    "LD_LIBRARY_PATH LD_PRELOAD MAX_JOBS CXXFLAGS LDFLAGS CPLUS_INCLUDE_PATH CMAKE_PREFIX_PATH CMAKE_TOOLCHAIN_FILE "
+    "MASTER_ADDR MASTER_PORT LOCAL_RANK LOCAL_WORLD_SIZE WORLD_SIZE TORCHINDUCTOR_COMPILE_THREADS TORCHINDUCTOR_CACHE_DIR"
+)
+#: All known variables.
+KNOWN = frozenset(f"{family}_{name}" for family, names in _FAMILIES.items() for name in names.split()) | frozenset(
+    _OTHERS.split()
+)
+#: Words in similar variables for other vendors' devices.
+_OF_OTHERS = ("NCCL", "RCCL", "CUDA", "ROCM", "XPU", "XCCL", "MLU", "CNCL", "HPU")
+
+
+def nearly(name: str, known: Iterable[str]) -> str | None:
+    """Return the known variable that a name probably misspells; None if the name is known or similar to none.
+
+    >>> nearly("ASCEND_CUSTOM_OP_PATH", KNOWN), nearly("ascend_home_path", KNOWN), nearly("NCCL_ALGO", KNOWN)
+    ('ASCEND_CUSTOM_OPP_PATH', 'ASCEND_HOME_PATH', None)
+    """
+    everything = set(known)
+    upper = name.upper()
+    if name in everything or any(word in upper for word in _OF_OTHERS) or len(name) < 8:
+        return None
+    if upper in everything:
+        return upper
+    most = 1 if len(name) < 12 else 2
+    found = [(distance, one) for one in everything if (distance := _distance(upper, one, most)) <= most]
+    return min(found)[1] if found else None
+
+
+def _distance(a: str, b: str, most: int) -> int:
+    """Return the number of missing, extra, wrong or swapped adjacent letters, capped at ``most + 1``."""
+    if abs(len(a) - len(b)) > most:
+        return most + 1
+    before, last = list(range(len(b) + 1)), list[int]()
+    for i, x in enumerate(a, 1):
+        row = [i]
+        for j, y in enumerate(b, 1):
+            best = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (x != y))
+            if i > 1 and j > 1 and x == b[j - 2] and a[i - 2] == y:
+                best = min(best, last[j - 2] + 1)
+            row.append(best)
+        if min(row) > most:
+            return most + 1
+        last, before = before, row
+    return before[-1]

@@ -1,0 +1,1 @@
+"""Authors' InferShape and InferDataType functions, of installed packages and of sources: found, compiled and called."""

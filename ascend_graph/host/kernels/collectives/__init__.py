@@ -1,0 +1,1 @@
+"""Collectives, and matrix multiplications fused with them."""

@@ -1,0 +1,1 @@
+"""Kernels of layers: activations, norms, convolutions, losses, recurrent cells."""

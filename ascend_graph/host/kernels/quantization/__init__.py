@@ -1,0 +1,1 @@
+"""Quantization, its inverse, and layers that quantize."""

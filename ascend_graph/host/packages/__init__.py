@@ -1,0 +1,1 @@
+"""Operator packages: building them from kernels and loading them."""

@@ -1,0 +1,154 @@
+"""Load the kernels of installed packages into the graph engine."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ascend_graph.environment import HostRuntimeError
+from ascend_graph.host.packages.format import LIBRARY, OperatorPackage, OperatorPackageError, open_package
+from ascend_graph.host.packages.output_specs import dtype_when_absent, kernel_kinds, output_sources, output_specs
+from ascend_graph.host.packages.python_kernels import python_operator, references, written_to
+from ascend_graph.prototypes import ParameterKind, find_prototype, package_directories
+
+if TYPE_CHECKING:
+    from ascend_graph.host.kernels import HostKernel
+
+_lock = threading.Lock()
+
+
+_kernels: dict[str, HostKernel | None] = {}
+
+
+_loaded: dict[Path, ctypes.CDLL] = {}
+
+
+def installed_packages() -> tuple[OperatorPackage, ...]:
+    """Load the libraries of the packages with host kernels and return the packages in CANN's search order.
+
+    Raises:
+        OperatorPackageError: ``ASCEND_CUSTOM_OPP_PATH`` names a missing directory, or a library does not load.
+    """
+    for part in os.environ.get("ASCEND_CUSTOM_OPP_PATH", "").split(os.pathsep):
+        if part and not Path(part).is_dir():
+            raise OperatorPackageError(f"ASCEND_CUSTOM_OPP_PATH names {part}, which is not a directory")
+    packages = []
+    for inc in package_directories():
+        package = open_package(inc.parent.parent)
+        if package is None:
+            continue
+        library = package.directory / LIBRARY
+        if library not in _loaded:
+            try:
+                _loaded[library] = ctypes.CDLL(str(library), ctypes.RTLD_GLOBAL)
+            except OSError as error:
+                raise OperatorPackageError(f"{library} does not load: {_why(error)}") from error
+        packages.append(package)
+    return tuple(packages)
+
+
+def _why(error: OSError) -> str:
+    """Return the loader's message, or advice to rebuild a library that was built with another version."""
+    # Symbols that only our own libraries have: those of the kernel API and of operator packages.
+    if "ascendc_host" in str(error) or "ascendgraphRegisterKernel" in str(error):
+        return (
+            "it was built by another version of ascend_graph; build it again with this one, as with ascend-graph build"
+        )
+    return str(error)
+
+
+def find_package_kernel(op_type: str) -> HostKernel | None:
+    """Return an installed package's kernel for a GE operator in the graph engine's form, or None without one."""
+    with _lock:
+        if op_type not in _kernels:
+            package = next((p for p in installed_packages() if op_type in p.metadata), None)
+            _kernels[op_type] = None if package is None else _package_kernel(package, op_type)
+        return _kernels[op_type]
+
+
+def _package_kernel(package: OperatorPackage, op_type: str) -> HostKernel:
+    import torch
+
+    from ascend_graph.host.bridge import bridge
+    from ascend_graph.host.dtypes import torch_dtype
+    from ascend_graph.host.kernels import HostKernel
+
+    prototype = find_prototype(op_type)
+    relation = package.relation(op_type)
+    function = package.python_function(op_type)
+    sources = output_sources(prototype)
+    defaults = {a.name: a.default for a in prototype.attrs}
+    required = frozenset(a.name for a in prototype.attrs if a.required)
+    kinds = kernel_kinds(prototype)
+    call = bridge().call_kernel
+
+    def all_attrs(given: Mapping[str, Any]) -> dict[str, Any]:
+        missing = sorted(required - set(given))
+        if missing:
+            raise HostRuntimeError(f"{op_type}: required attr {', '.join(missing)} is not set on the node")
+        return {name: given.get(name, default) for name, default in defaults.items()}
+
+    specs_of = output_specs(package, prototype)
+
+    absent = {p.name: dtype_when_absent(p) for p in prototype.outputs}
+
+    def specs_of_call(inputs: Sequence[Any], given: Mapping[str, Any]) -> Mapping[str, Any]:
+        if specs_of is None:
+            raise HostRuntimeError(
+                f"{op_type}: {package.directory} has neither a shape relation nor an InferShape function for it; "
+                f"build it with relations={{{op_type!r}: '…'}}"
+            )
+        return specs_of(inputs, all_attrs(given))
+
+    def allocated(inputs: Sequence[Any], specs: Mapping[str, Any]) -> list[Any]:
+        return [_empty(name, specs.get(name)) if i is None else inputs[i] for name, i in sources]
+
+    def infer(*inputs: Any, **given: Any) -> list[Any]:
+        return allocated(inputs, specs_of_call(inputs, given))
+
+    def run(*inputs: Any, **given: Any) -> list[Any]:
+        specs = specs_of_call(inputs, given)
+        outputs = allocated(inputs, specs)
+        # For an absent output an aclnn call has a null pointer. A device's kernel sees what GE has: a tensor without elements.
+        fresh = [
+            None if specs.get(name) is None and not package.infers_shapes(op_type) else output
+            for output, (name, i) in zip(outputs, sources, strict=True)
+            if i is None
+        ]
+        call(op_type, [*inputs, *all_attrs(given).values(), *fresh], kinds)
+        return outputs
+
+    by_running = relation is None and function is not None
+    python = python_operator(prototype, function) if function is not None else None
+
+    def run_python(*inputs: Any, **given: Any) -> Any:
+        assert python is not None
+        results = python(inputs, all_attrs(given))
+        # A kernel may return what an input becomes; later nodes read the input's own memory.
+        return [written_to(op_type, inputs, i, name, r) for (name, i), r in zip(sources, results, strict=True)]
+
+    def _empty(name: str, spec: Any) -> Any:
+        if spec is None:
+            return torch.empty(0, dtype=absent[name])
+        if isinstance(spec, list):
+            return [_empty(name, item) for item in spec]
+        shape, dtype = spec
+        return torch.empty(shape, dtype=getattr(torch, dtype) if isinstance(dtype, str) else torch_dtype(dtype))
+
+    return HostKernel(
+        op_type=op_type,
+        function=run_python if by_running else run,
+        inputs=tuple(p.name for p in prototype.inputs),
+        attrs=frozenset(defaults),
+        dynamic_inputs=frozenset(p.name for p in prototype.inputs if p.kind is ParameterKind.DYNAMIC),
+        infer=None if by_running else infer,
+        written_inputs=frozenset(p.name for p in prototype.inputs if p.name in prototype.in_place),
+        references=references(prototype),
+        # The author's function may hand an input back, or a view of one; outputs that it is not asked for are allocated.
+        views=frozenset(p.name for p in prototype.inputs) if by_running else frozenset(),
+        optional_outputs=tuple(name for name, _ in sources) if by_running else (),
+    )

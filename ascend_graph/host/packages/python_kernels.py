@@ -1,0 +1,182 @@
+"""Calls of Python kernels: their results are copied into the tensors that the caller allocated."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ascend_graph.host.packages.format import OperatorPackageError, open_package, package_prototype
+from ascend_graph.host.packages.output_specs import output_sources
+from ascend_graph.host.time_limit import within_limit
+from ascend_graph.prototypes import OpPrototype, ParameterKind
+
+if TYPE_CHECKING:
+    pass
+
+
+def references(prototype: OpPrototype) -> dict[str, int]:
+    """Return the output index of each in-place input, up to the first dynamic output.
+
+    The indices after a dynamic output are unknown before a call.
+    """
+    found: dict[str, int] = {}
+    for index, output in enumerate(prototype.outputs):
+        if output.name in prototype.in_place:
+            found[output.name] = index
+        if output.kind is ParameterKind.DYNAMIC:
+            break
+    return found
+
+
+def python_operator(
+    prototype: OpPrototype, function: Callable[..., Any]
+) -> Callable[[Sequence[Any], Mapping[str, Any]], Sequence[Any]]:
+    """Wrap a Python kernel as a function of inputs and attrs that returns every output in the prototype's order."""
+    sources = output_sources(prototype)
+    fresh = [output for output, (_, i) in zip(prototype.outputs, sources, strict=True) if i is None]
+    only_list = len(fresh) == 1 and fresh[0].kind is ParameterKind.DYNAMIC
+    op_type = prototype.op_type
+
+    def call(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Sequence[Any]:
+        result = within_limit(f"{op_type}: the Python kernel", lambda: function(*inputs, **attrs))
+        if only_list and isinstance(result, (tuple, list)) and not any(isinstance(r, (tuple, list)) for r in result):
+            results: Sequence[Any] = (result,)
+        elif isinstance(result, (tuple, list)):
+            results = result
+        else:
+            results = (result,) if fresh or result is not None else ()
+        if len(results) == len(sources):
+            # In place, None says that the input holds the output.
+            return [inputs[i] if i is not None and r is None else r for r, (_, i) in zip(results, sources, strict=True)]
+        if len(results) == len(fresh):
+            new = iter(results)
+            return [next(new) if i is None else inputs[i] for _, i in sources]
+        names = ", ".join(name for name, _ in sources)
+        raise OperatorPackageError(
+            f"{op_type}: the Python kernel returned {len(results)} outputs; the prototype has {len(sources)} "
+            f"({names}), of them {len(sources) - len(fresh)} in place"
+        )
+
+    return call
+
+
+def call_python_kernel(package_dir: str, op_type: str, arguments: Sequence[Any]) -> None:
+    """Run a package's Python kernel on the arguments of an aclnn call: inputs, attrs and outputs to write.
+
+    Raises:
+        OperatorPackageError: an output's shape differs from the shape that the caller allocated.
+    """
+    _python_caller(package_dir, op_type)(arguments)
+
+
+@cache
+def _python_caller(package_dir: str, op_type: str) -> Callable[[Sequence[Any]], None]:
+    import torch
+
+    package = open_package(Path(package_dir))
+    function = package.python_function(op_type) if package is not None else None
+    if package is None or function is None:
+        raise OperatorPackageError(f"{package_dir} has no Python kernel for {op_type}")
+    prototype = package_prototype(package.directory, op_type)
+    operator = python_operator(prototype, function)
+    sources = output_sources(prototype)
+    attrs = [(a.name, a.default) for a in prototype.attrs]
+    inputs_end = len(prototype.inputs)
+    attrs_end = inputs_end + len(attrs)
+
+    lists = {n for n, p in enumerate(prototype.inputs) if p.kind is ParameterKind.DYNAMIC}
+    fresh = [p for p in prototype.outputs if p.name not in prototype.in_place]
+    lists |= {attrs_end + n for n, p in enumerate(fresh) if p.kind is ParameterKind.DYNAMIC}
+
+    def call(arguments: Sequence[Any]) -> None:
+        # An empty list is a null pointer to an aclnn function.
+        arguments = [[] if a is None and n in lists else a for n, a in enumerate(arguments)]
+        inputs = arguments[:inputs_end]
+        given = zip(attrs, arguments[inputs_end:attrs_end], strict=True)
+        results = operator(inputs, {name: default if value is None else value for (name, default), value in given})
+        targets = iter(arguments[attrs_end:])
+        for (name, source), result in zip(sources, results, strict=True):
+            _write(op_type, name, next(targets) if source is None else inputs[source], result)
+
+    # At a graph break, Dynamo would trace into the kernel, which is not part of the model.
+    disabled: Callable[[Sequence[Any]], None] = torch.compiler.disable(call)
+    return disabled
+
+
+def written_to(op_type: str, inputs: Sequence[Any], index: int | None, name: str, result: Any) -> Any:
+    """Return an output of a Python kernel; if it is in-place, write it to its input and return that."""
+    if index is None or inputs[index] is None:
+        return result
+    _write(op_type, name, inputs[index], result)
+    return inputs[index]
+
+
+def _write(op_type: str, name: str, target: Any, result: Any) -> None:
+    """Copy the kernel's result for an output into what the caller allocated; do nothing for an absent output.
+
+    Raises:
+        OperatorPackageError: result and target differ in kind, number of tensors or shape.
+    """
+    if target is result:
+        return
+    kind = _kind_of(target)
+    if kind != _kind_of(result):
+        raise OperatorPackageError(_other_kind(op_type, name, target, result))
+    if kind is _Kind.LIST:
+        if len(target) != len(result):
+            raise OperatorPackageError(
+                f"{op_type}: output {name} has {len(target)} tensors, the kernel returned {len(result)}"
+            )
+        for n, (t, r) in enumerate(zip(target, result, strict=True)):
+            _write(op_type, f"{name}[{n}]", t, r)
+        return
+    if target.shape != result.shape:
+        raise OperatorPackageError(
+            f"{op_type}: the kernel returned output {name} of shape {tuple(result.shape)}; "
+            f"the caller allocated {tuple(target.shape)}"
+        )
+    target.copy_(result)
+
+
+def _other_kind(op_type: str, name: str, target: Any, result: Any) -> str:
+    """Return the message for a kernel that returned another kind (tensor, list or None) than the caller expects."""
+    returned = f"the Python kernel returned {_shown(result)} for output {name}"
+    if target is None:
+        return (
+            f"{op_type}: {returned}, which is absent in this call; expected None. Return None where the relation says it, or "
+            f"give {name} a shape there"
+        )
+    if result is None:
+        return (
+            f"{op_type}: {returned}, which the caller allocated; expected {_shown(target)}. For an output that is absent write "
+            f"'{name}[…] if … else None' in the relation"
+        )
+    return f"{op_type}: {returned}; expected {_shown(target)}"
+
+
+class _Kind(enum.Enum):
+    """Kinds of value that a kernel can return for an output."""
+
+    NOTHING, LIST, TENSOR, OTHER = range(4)
+
+
+def _kind_of(value: Any) -> _Kind:
+    if value is None:
+        return _Kind.NOTHING
+    if isinstance(value, (tuple, list)):
+        return _Kind.LIST
+    return _Kind.TENSOR if hasattr(value, "shape") else _Kind.OTHER
+
+
+def _shown(value: Any) -> str:
+    match _kind_of(value):
+        case _Kind.NOTHING:
+            return "None"
+        case _Kind.LIST:
+            return f"a list of {len(value)} tensors"
+        case _Kind.TENSOR:
+            return f"a tensor of shape {tuple(value.shape)}"
+    return f"{type(value).__name__} {value!r}"

@@ -1,0 +1,1 @@
+"""Host's part of CANN below torch_npu: graph engine, aclnn functions, collectives."""

@@ -1,0 +1,124 @@
+"""Comparison of a relation with a shape function, on fresh calls."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ascend_graph.dispatch.meta_dtypes import TORCH
+from ascend_graph.inference.functions.drawing import any_inputs, from_relation, random_attrs
+from ascend_graph.inference.functions.isolation import in_fork
+from ascend_graph.inference.functions.questions import called, flat_specs, shown, text_of, with_declared_dtypes
+from ascend_graph.inference.functions.values import DTYPES, on_each, relation_attrs
+from ascend_graph.prototypes import OpPrototype
+from ascend_graph.shapes import Relation
+from ascend_graph.shapes.functions import Answer, ShapeFunction, ShapeFunctionError
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Comparison of a relation with a shape function on fresh inputs."""
+
+    #: Calls that both answered, those that only the relation refused, and those that only the function refused.
+    compared: int
+    refused_by_relation: int
+    refused_by_function: int
+    #: Calls with different answers, in words.
+    differing: tuple[str, ...] = ()
+
+
+def agreement(
+    relation: Relation,
+    function: ShapeFunction,
+    count: int,
+    *,
+    seed: int = 0,
+    ask: Callable[[bytes], None] = lambda question: None,
+) -> Agreement:
+    """Compare a relation, in the prototype's names, with a shape function on random inputs.
+
+    Half of the inputs are drawn from the relation, half of them are tensors of any ranks and sizes.
+
+    Args:
+        relation: The relation.
+        function: The function.
+        count: The number of calls that both shall answer; fewer if inputs that both take are rare.
+        seed: The seed of the random inputs.
+        ask: Called with each question.
+    """
+    rng = random.Random(seed)
+    prototype = function.prototype
+    compared = by_relation = by_function = 0
+    differing: list[str] = []
+    for number in range(count * 3):
+        if compared >= count:
+            break
+        attrs = random_attrs(function, rng)
+        drawn = from_relation(relation, prototype, attrs, rng) if number % 2 == 0 else any_inputs(prototype, rng)
+        if drawn is None:
+            continue
+        mine = answer_of_relation(relation, prototype, drawn, attrs)
+        try:
+            theirs = with_declared_dtypes(prototype, drawn, called(function, ask, drawn, attrs))
+        except ShapeFunctionError:
+            by_function += mine is not None
+            continue
+        if mine is None:
+            by_relation += 1
+            continue
+        compared += 1
+        difference = _difference(prototype, mine, theirs, function.says_dtypes)
+        if difference:
+            differing.append(f"of {shown(prototype, drawn, attrs)} {difference}")
+    return Agreement(compared, by_relation, by_function, tuple(differing))
+
+
+def isolated_agreement(relation: Relation, function: ShapeFunction, count: int, *, seed: int = 0) -> Agreement:
+    """Return :func:`agreement`, with the function in a fork of this process.
+
+    Raises:
+        InferenceError: The function ended the process, or did not answer in time.
+    """
+    return in_fork(lambda ask: agreement(relation, function, count, seed=seed, ask=ask), function)
+
+
+def answer_of_relation(
+    relation: Relation, prototype: OpPrototype, inputs: Sequence[Any], attrs: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """Return the outputs by name according to a relation in the prototype's names, or None if it refuses the call."""
+    from ascend_graph.shapes import RelationError, ShapeError
+
+    named = {p.name: spec for p, spec in zip(prototype.inputs, inputs, strict=True)}
+    shapes = {n: on_each(named[n], lambda s: s.shape) for n in relation.inputs if n in named}
+    dtypes = {n: on_each(named[n], lambda s: DTYPES[s.dtype]) for n in relation.inputs if n in named}
+    try:
+        results = relation.infer(shapes, dtypes, relation_attrs(relation, prototype, attrs), system=TORCH)
+    except (RelationError, ShapeError, KeyError):
+        return None
+    return {
+        name: None if one is None else on_each(one, lambda spec: (tuple(spec[0]), spec[1]))
+        for name, one in zip(relation.outputs, results, strict=True)
+    }
+
+
+def _difference(prototype: OpPrototype, mine: Mapping[str, Any], theirs: Sequence[Answer], dtypes: bool) -> str:
+    """Return the difference between both answers in words, or an empty text."""
+    for parameter, output in zip(prototype.outputs, theirs, strict=True):
+        if parameter.name not in mine or parameter.name in prototype.in_place or output is None:
+            continue
+        own = mine[parameter.name]
+        name = parameter.name
+        if own is None:
+            return f"the relation makes no {name}, the function {text_of(output)}"
+        ours, others = own if isinstance(own, list) else [own], flat_specs(output)
+        if len(ours) != len(others):
+            return f"the relation makes {len(ours)} tensors of {name}, the function {len(others)}"
+        for (shape, dtype), other in zip(ours, others, strict=True):
+            assert other.dtype is not None
+            if shape != other.shape:
+                return f"the relation makes {name} [{', '.join(map(str, shape))}], the function {text_of(other)}"
+            if dtypes and other.dtype in DTYPES and dtype != DTYPES[other.dtype]:
+                return f"the relation makes {name} {dtype}, the function {DTYPES[other.dtype]}"
+    return ""

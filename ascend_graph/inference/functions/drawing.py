@@ -1,0 +1,125 @@
+"""Random calls of a shape function, within a relation and beyond it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ascend_graph.inference.domains import AttrArgument, attr_value
+from ascend_graph.inference.functions.values import NUMBERS, attr_argument, first_dtype, relation_attrs, usable_dtypes
+from ascend_graph.prototypes import Attr, DataType, OpPrototype, Parameter, ParameterKind
+from ascend_graph.shapes import Relation
+from ascend_graph.shapes.functions import InputSpec, ShapeFunction
+
+
+def draw_call(
+    function: ShapeFunction, relations: Sequence[Relation], rng: random.Random
+) -> tuple[list[Any], dict[str, Any]] | None:
+    """Return inputs and attrs of a call, mostly one that some relation takes; None if a few tries find none."""
+    attrs = random_attrs(function, rng)
+    if relations and rng.random() < 0.8:
+        inputs = from_relation(rng.choice(relations), function.prototype, attrs, rng)
+        return None if inputs is None else (inputs, attrs)
+    return any_inputs(function.prototype, rng), attrs
+
+
+def random_attrs(function: ShapeFunction, rng: random.Random) -> dict[str, Any]:
+    length = rng.choice((1, 2, 2, 3))
+    return {
+        attr.name: random_attr(attr, attr_argument(attr, function.texts, False), rng, length)
+        for attr in function.prototype.attrs
+    }
+
+
+def random_attr(attr: Attr, argument: AttrArgument, rng: random.Random, length: int = 2) -> Any:
+    if argument.kind == "dtype":
+        return int(rng.choice((DataType.FLOAT, DataType.FLOAT16, DataType.INT32, DataType.INT8)))
+    if argument.kind == "int" and rng.random() < 0.15:  # what only few values do
+        return rng.choice((*range(42), 64, 128))
+    value = attr_value(argument, rng, length)
+    return () if value is None else value
+
+
+def reshaped(given: Any, shape: tuple[int, ...]) -> Any:
+    if given is None:
+        return None
+    return [replace(one, shape=shape) for one in given] if isinstance(given, list) else replace(given, shape=shape)
+
+
+def other_inputs(parameter: Parameter, given: Any, rng: random.Random) -> Iterator[Any]:
+    """Yield an input with other sizes, ranks and dtypes, and without it if it is optional."""
+    is_list = parameter.kind is ParameterKind.DYNAMIC
+    if given is None:
+        first = InputSpec((8, 8), first_dtype(parameter.dtypes))
+        yield [first] if is_list else first
+        return
+    spec = given[0] if is_list else given
+    shape = spec.shape
+    shapes = [
+        tuple(2 * size for size in shape),
+        (*shape, 3),
+        shape[:-1],
+        (*shape[:-1], 1),
+        tuple(rng.choice(_SIZES) for _ in shape),
+    ]
+    for other in shapes:
+        yield reshaped(given, other)
+    for dtype in usable_dtypes(parameter.dtypes)[:6]:
+        changed = replace(spec, dtype=NUMBERS[dtype])
+        yield [changed] * len(given) if is_list else changed
+    if parameter.kind is ParameterKind.OPTIONAL:
+        yield None
+    if is_list:
+        yield [*given, spec]
+
+
+_SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 32, 64, 7, 9)
+
+
+def any_inputs(prototype: OpPrototype, rng: random.Random) -> list[Any]:
+    """Return tensors of any ranks and sizes; often with the same rank, and sizes in common."""
+    rank = rng.randint(0, 5)
+    shape = tuple(rng.choice(_SIZES) for _ in range(rank))
+    inputs: list[Any] = []
+    for parameter in prototype.inputs:
+        if parameter.kind is ParameterKind.OPTIONAL and rng.random() < 0.5:
+            inputs.append(None)
+            continue
+        own = shape if rng.random() < 0.5 else tuple(rng.choice(_SIZES) for _ in range(rng.randint(0, 5)))
+        dtype = NUMBERS[rng.choice(usable_dtypes(parameter.dtypes))]
+        spec = InputSpec(own, dtype)
+        inputs.append([spec] * rng.randint(1, 3) if parameter.kind is ParameterKind.DYNAMIC else spec)
+    return inputs
+
+
+def from_relation(
+    relation: Relation, prototype: OpPrototype, attrs: Mapping[str, Any], rng: random.Random
+) -> list[Any] | None:
+    """Return inputs that a relation takes with these attrs, or None if some tries find none."""
+    from ascend_graph.shapes import RelationError
+    from ascend_graph.shapes.samples import RelationSampleError, sample
+
+    optional = [p.name for p in prototype.inputs if p.kind is ParameterKind.OPTIONAL]
+    try:
+        found = sample(
+            relation, relation_attrs(relation, prototype, attrs), rng, optional=optional, sizes=_SIZES, tries=6
+        )
+    except (RelationSampleError, RelationError, TypeError, KeyError):
+        return None
+    inputs: list[Any] = []
+    for parameter in prototype.inputs:
+        shape = found.shapes.get(parameter.name)
+        dtype = NUMBERS[rng.choice(usable_dtypes(parameter.dtypes))]
+        if shape is None and parameter.name not in found.shapes and parameter.kind is not ParameterKind.OPTIONAL:
+            shape = tuple(rng.choice(_SIZES) for _ in range(rng.randint(0, 4)))
+        if shape is None:
+            inputs.append(None)
+        elif isinstance(shape, list):
+            inputs.append([InputSpec(tuple(one), dtype) for one in shape])
+        elif parameter.kind is ParameterKind.DYNAMIC:
+            inputs.append([InputSpec(tuple(shape), dtype)] * rng.randint(1, 3))
+        else:
+            inputs.append(InputSpec(tuple(shape), dtype))
+    return inputs

@@ -1,0 +1,386 @@
+"""Calls of a shape function: the values of inputs and attrs as it takes them, and its answers."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from ascend_graph.inference.calls import CallSampler
+from ascend_graph.inference.domains import OperatorSignature, safe_name
+from ascend_graph.inference.functions.drawing import any_inputs, other_inputs, random_attr, random_attrs, reshaped
+from ascend_graph.inference.functions.values import DTYPES, NUMBERS, PLAIN, attr_argument, first_dtype, usable_dtypes
+from ascend_graph.inference.results import InferenceError
+from ascend_graph.inference.running import KernelError, Returned, Run
+from ascend_graph.prototypes import Attr, AttrType, DataType, OpPrototype, Parameter, ParameterKind
+from ascend_graph.shapes.functions import Answer, InferredOutput, InputSpec, ShapeFunction, ShapeFunctionError
+
+#: Number of questions that are asked twice.
+_TWICE = 24
+
+
+#: Words of the error of a function that answers nothing.
+UNSET = "does not set the shape"
+
+
+#: Number of calls in which each input and attr is changed, to see whether it matters.
+_BASES = 10
+
+
+#: Bytes before the question: its length and number.
+HEAD = 8
+
+
+class FunctionSampler(CallSampler):
+    """Random calls of a shape function: tensors without memory, of the dtypes that the prototype has."""
+
+    def __init__(self, signature: OperatorSignature, prototype: OpPrototype, rng: random.Random) -> None:
+        super().__init__(signature, rng)
+        self._dtypes = {safe_name(p.name): usable_dtypes(p.dtypes) for p in prototype.inputs}
+
+    def kinds(self) -> Iterator[dict[str, str]]:
+        """Yield the only choice: the function does not look at elements."""
+        yield {t.name: "declared" for t in self.signature.required}
+
+    def kind_dtypes(self, name: str, kind: str) -> Sequence[torch.dtype]:
+        """Return the dtypes of an input in the prototype."""
+        return self._dtypes[name]
+
+    def dtype_choices(self, name: str, kind: str) -> Sequence[torch.dtype]:
+        """Return the dtypes of an input in the prototype."""
+        return self._dtypes[name]
+
+    def combinations(self, choices: Sequence[Sequence[torch.dtype]]) -> list[tuple[torch.dtype, ...]]:
+        """Return dtype combinations, each often enough that attrs take several values with it."""
+        found = super().combinations(choices)
+        return (found * 8)[:80]
+
+    def tensor(self, shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
+        """Build a tensor without memory."""
+        return torch.empty(tuple(shape), dtype=dtype, device="meta")
+
+    def permuted(self, value: Any) -> Any:
+        """Return the tensors as they are: the function knows no strides."""
+        return value
+
+
+class FunctionCaller:
+    """Source of runs that asks a shape function; the same question is asked once."""
+
+    has_strides = False
+
+    def __init__(self, function: ShapeFunction, ask: Callable[[bytes], None], time_limit: float) -> None:
+        self._function, self._ask = function, ask
+        self._until = time.process_time() + time_limit
+        self.runs = 0
+        self.last_error = ""
+        self.notes: list[str] = []
+        self._answers: dict[Any, Run] = {}
+        self._first: list[tuple[Mapping[str, Any], Run]] = []
+        self._fixed: Mapping[str, Any] = {}
+        #: Outputs that had dimensions, or were absent, in some answer.
+        self._with_dimensions: set[int] = set()
+        prototype = function.prototype
+        self._fresh = [p.name not in prototype.in_place for p in prototype.outputs]
+        self.dtype_attrs = self._find_dtype_attrs()
+
+        self.names: Sequence[str] = [*(p.name for p in prototype.inputs), *(a.name for a in prototype.attrs)]
+
+    def relevant(self, rng: random.Random) -> frozenset[str]:
+        """Return the inputs and attrs that change an answer, or whether there is one, and the first input.
+
+        Most InferShape functions read one input or two of many, and few attrs. The others have no part in a relation.
+        """
+        prototype = self._function.prototype
+        bases = list(itertools.islice(self._bases(rng), _BASES))
+        if not bases:  # what is asked so simply is refused: anything may matter
+            return frozenset(self.names)
+        for inputs, attrs, answer in reversed(bases):
+            if (again := self._answer(inputs, attrs)) != answer:
+                call = shown(prototype, inputs, attrs)
+                raise InferenceError(
+                    f"{self._function.source} is not deterministic: of {call} it made {_texts(answer)} first, then {_texts(again)}"
+                )
+        found = {p.name for p in prototype.inputs[:1]}
+        for number, parameter in enumerate(prototype.inputs):
+            for inputs, attrs, answer in bases:
+                others = list(other_inputs(parameter, inputs[number], rng))
+                if any(
+                    self._answer([*inputs[:number], other, *inputs[number + 1 :]], attrs) != answer for other in others
+                ):
+                    found.add(parameter.name)
+                    break
+        for attr in prototype.attrs:
+            argument = attr_argument(attr, self._function.texts, attr.name in self.dtype_attrs)
+            for inputs, attrs, answer in bases:
+                others = [random_attr(attr, argument, rng) for _ in range(5)]
+                if any(self._answer(inputs, {**attrs, attr.name: other}) != answer for other in others):
+                    found.add(attr.name)
+                    break
+        self._check_sets_shapes()
+        self.names = [name for name in self.names if name in found]
+        self._fixed = self._plain_call()
+        return frozenset(found)
+
+    def _check_sets_shapes(self) -> None:
+        """Raise InferenceError if an output is a scalar in every answer: many functions return and set nothing."""
+        for number, parameter in enumerate(self._function.prototype.outputs):
+            if self._fresh[number] and number not in self._with_dimensions:
+                raise InferenceError(
+                    f"{self._function.source} {UNSET} of output {parameter.name}, or it is a scalar for every input. Write shape="
+                )
+
+    def _bases(self, rng: random.Random) -> Iterator[tuple[list[Any], dict[str, Any], Any]]:
+        """Yield calls with answers: tensors of one shape, then of any shapes."""
+        prototype = self._function.prototype
+        for number in range(_BASES * 12):
+            inputs = any_inputs(prototype, rng)
+            if number % 3 != 2:
+                shape = tuple(rng.choice((2, 4, 6, 8, 16)) for _ in range(rng.choice((1, 2, 2, 3, 3, 4, 4, 5))))
+                inputs = [reshaped(given, shape) for given in inputs]
+            attrs = random_attrs(self._function, rng) if number % 2 else _plain_attrs(prototype)
+            answer = self._answer(inputs, attrs)
+            if answer is not None:
+                yield inputs, attrs, answer
+
+    def _answer(self, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+        try:
+            outputs = called(self._function, self._ask, inputs, attrs)
+        except ShapeFunctionError as error:
+            self._note_crash(error, inputs, attrs)
+            return None
+        shaped = (n for n, output in enumerate(outputs) if output is None or any(s.shape for s in flat_specs(output)))
+        self._with_dimensions.update(shaped)
+        return with_declared_dtypes(self._function.prototype, inputs, outputs)
+
+    def _plain_call(self) -> dict[str, Any]:
+        """Return values of the inputs and attrs that have no part in the search."""
+        prototype = self._function.prototype
+        fixed: dict[str, Any] = {}
+        for parameter in prototype.inputs:
+            tensor = torch.empty((2, 4), dtype=usable_dtypes(parameter.dtypes)[0], device="meta")
+            fixed[parameter.name] = (
+                None
+                if parameter.kind is ParameterKind.OPTIONAL
+                else [tensor]
+                if parameter.kind is ParameterKind.DYNAMIC
+                else tensor
+            )
+        return fixed | _plain_attrs(prototype)
+
+    def call(self, values: Mapping[str, Any]) -> Run:
+        """Ask the function, and return a refusal as a result."""
+        key = repr([_key(values[name]) for name in self.names])
+        run = self._answers.get(key)
+        if run is None:
+            if time.process_time() > self._until:
+                raise KernelError(f"{self._function.prototype.op_type}: the search took too long; write shape=")
+            run = self._answers[key] = self._asked(values)
+            if len(self._first) < _TWICE:
+                self._first.append((dict(values), run))
+        if run.error:
+            self.last_error = run.error
+        else:
+            self.runs += 1
+        return run
+
+    def check_determinism(self) -> None:
+        """Ask the first questions again, in another order.
+
+        Raises:
+            InferenceError: An answer differs.
+        """
+        for values, before in reversed(self._first):
+            after = self._asked(values)
+            if (after.outputs, bool(after.error)) != (before.outputs, bool(before.error)):
+                raise InferenceError(
+                    f"{self._function.source} is not deterministic: of {shown(self._function.prototype, *self._specs(values))} "
+                    f"it made {_answer(before)} first, then {_answer(after)}"
+                )
+
+    def _find_dtype_attrs(self) -> tuple[str, ...]:
+        """Return the ``Int`` attrs whose value is the dtype of an output."""
+        prototype, found = self._function.prototype, []
+        ints = [a for a in prototype.attrs if a.type is AttrType.INT]
+        if not ints or not self._function.says_dtypes:
+            return ()
+        inputs = [
+            [InputSpec((2, 2), first_dtype(p.dtypes))]
+            if p.kind is ParameterKind.DYNAMIC
+            else InputSpec((4, 8), first_dtype(p.dtypes))
+            for p in prototype.inputs
+        ]
+        for attr in ints:
+            numbers = (DataType.FLOAT, DataType.FLOAT16, DataType.INT8, DataType.BF16)
+            answers = []
+            for number in numbers:
+                try:
+                    attrs = _plain_attrs(prototype) | {attr.name: int(number)}
+                    made = called(self._function, self._ask, inputs, attrs)
+                    answers.append([o.dtype if isinstance(o, InferredOutput) else None for o in made])
+                except ShapeFunctionError:
+                    answers.append([])
+            answered = [(n, a) for n, a in zip(numbers, answers, strict=True) if a]
+            outputs = range(min((len(a) for _, a in answered), default=0))
+            if any(sum(a[k] == n for n, a in answered) > 1 for k in outputs):
+                found.append(attr.name)
+        return tuple(found)
+
+    def _specs(self, values: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        prototype = self._function.prototype
+        values = {**self._fixed, **values}
+        inputs = [_spec(values[p.name]) for p in prototype.inputs]
+        attrs = {a.name: _attr_value(a, values[a.name]) for a in prototype.attrs}
+        return inputs, attrs
+
+    def _asked(self, values: Mapping[str, Any]) -> Run:
+        inputs, attrs = self._specs(values)
+        try:
+            outputs = called(self._function, self._ask, inputs, attrs)
+        except ShapeFunctionError as error:
+            self._note_crash(error, inputs, attrs)
+            return Run(error=str(error))
+        described = with_declared_dtypes(self._function.prototype, inputs, outputs)
+        fresh = itertools.compress(described, self._fresh)
+        try:
+            return Run(tuple(_returned(output) for output in fresh))
+        except ShapeFunctionError as error:
+            return Run(error=str(error))
+
+    def _note_crash(self, error: ShapeFunctionError, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> None:
+        """Note the first call that the function faulted or threw in."""
+        if error.crashed and not self.notes:
+            self.notes.append(f"of {shown(self._function.prototype, inputs, attrs)} {error}")
+
+
+def called(
+    function: ShapeFunction, ask: Callable[[bytes], None], inputs: Sequence[Any], attrs: Mapping[str, Any]
+) -> Sequence[Answer]:
+    """Call the function, and say before and after what it is asked."""
+    ask(pickle.dumps((inputs, attrs)))
+    outputs = function.call(inputs, attrs)
+    ask(b"")
+    return outputs
+
+
+def _key(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return tuple(value.shape), value.dtype
+    if isinstance(value, list) and value and isinstance(value[0], torch.Tensor):
+        return [(tuple(t.shape), t.dtype) for t in value]
+    return value
+
+
+def _spec(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return InputSpec(tuple(value.shape), NUMBERS[value.dtype])
+    return None if value is None else [InputSpec(tuple(t.shape), NUMBERS[t.dtype]) for t in value]
+
+
+def _attr_value(attr: Attr, value: Any) -> Any:
+    return int(NUMBERS[value]) if isinstance(value, torch.dtype) else value
+
+
+def _plain_attrs(prototype: OpPrototype) -> dict[str, Any]:
+    """Return a value for every attr: its default, or a plain one."""
+    return {
+        a.name: a.default if not a.required and a.default is not None else PLAIN.get(a.type, ())
+        for a in prototype.attrs
+    }
+
+
+def _returned(output: Answer) -> Any:
+    """Describe an output as a run's.
+
+    Raises:
+        ShapeFunctionError: It has a dtype that torch lacks, which takes no part in a relation.
+    """
+    if output is None:
+        return None
+    if not isinstance(output, InferredOutput):
+        return [_returned(one) for one in output]
+    assert output.dtype is not None
+    if output.dtype not in DTYPES:
+        raise ShapeFunctionError(f"the dtype {output.dtype.ge_name} of an output is not a dtype of torch")
+    return Returned(output.shape, DTYPES[output.dtype], ())
+
+
+def with_declared_dtypes(prototype: OpPrototype, inputs: Sequence[Any], outputs: Sequence[Answer]) -> list[Answer]:
+    """Return the outputs with the dtypes that the prototype says where the function does not."""
+    return [
+        _with_dtype(prototype, parameter, inputs, output)
+        for parameter, output in zip(prototype.outputs, outputs, strict=True)
+    ]
+
+
+def _with_dtype(prototype: OpPrototype, parameter: Parameter, inputs: Sequence[Any], output: Answer) -> Answer:
+    if output is None:
+        return None
+    if not isinstance(output, InferredOutput):
+        return [
+            one if one.dtype is not None else replace(one, dtype=_declared_dtype(prototype, parameter, inputs))
+            for one in output
+        ]
+    return output if output.dtype is not None else replace(output, dtype=_declared_dtype(prototype, parameter, inputs))
+
+
+def _declared_dtype(prototype: OpPrototype, output: Any, inputs: Sequence[Any]) -> DataType:
+    """Return an output's dtype by the prototype: its only one, that of the input of its symbol, or of its dtypes."""
+    if len(output.dtypes) == 1:
+        return DataType(output.dtypes[0])
+    given = [
+        (p, spec if isinstance(spec, InputSpec) else spec[0])
+        for p, spec in zip(prototype.inputs, inputs, strict=True)
+        if spec
+    ]
+    alike = [
+        *(spec for p, spec in given if output.symbol is not None and p.symbol == output.symbol),
+        *(spec for p, spec in given if p.name == output.name),
+        *(spec for p, spec in given if p.dtypes == output.dtypes),
+    ]
+    if alike:
+        return DataType(alike[0].dtype)
+    return DataType(given[0][1].dtype) if given else DataType.FLOAT
+
+
+def shown(prototype: OpPrototype, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> str:
+    """Return a call as text: the shapes of its inputs, and the attrs that differ from their defaults."""
+    texts = []
+    for parameter, spec in zip(prototype.inputs, inputs, strict=True):
+        if spec is None:
+            continue
+        each = [spec] if isinstance(spec, InputSpec) else spec
+        texts.append(", ".join(f"{parameter.name}[{', '.join(map(str, s.shape))}]" for s in each))
+    defaults = {a.name: a.default for a in prototype.attrs}
+    texts += [f"{name}={value!r}" for name, value in attrs.items() if value != defaults.get(name)]
+    return ", ".join(texts)
+
+
+def _texts(answer: Any) -> str:
+    if answer is None:
+        return "an error"
+    return ", ".join(map(text_of, answer))
+
+
+def _answer(run: Run) -> str:
+    if run.error:
+        return f"an error ({run.error})"
+    return ", ".join("none" if o is None else str(o) for o in run.outputs)
+
+
+def flat_specs(output: Answer) -> list[InferredOutput]:
+    """Return the tensors of an output: none, one, or those of a list."""
+    if output is None:
+        return []
+    return [output] if isinstance(output, InferredOutput) else list(output)
+
+
+def text_of(output: Answer) -> str:
+    """Return an output as text: ``[2, 3]``, two of them for a list, or ``none``."""
+    return ", ".join(f"[{', '.join(map(str, spec.shape))}]" for spec in flat_specs(output)) or "none"

@@ -1,0 +1,177 @@
+"""Search for the relation of a shape function, such as an author's InferShape."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from ascend_graph.inference.domains import OperatorSignature, TensorArgument, restored, safe_name
+from ascend_graph.inference.functions.comparison import agreement
+from ascend_graph.inference.functions.isolation import SEARCH_LIMIT, in_fork
+from ascend_graph.inference.functions.questions import FunctionCaller, FunctionSampler
+from ascend_graph.inference.functions.values import attr_argument
+from ascend_graph.inference.results import InferenceError, Inferred
+from ascend_graph.inference.running import KernelError
+from ascend_graph.inference.search import Search
+from ascend_graph.prototypes import OpPrototype, ParameterKind
+from ascend_graph.shapes import Relation, parse_relation
+from ascend_graph.shapes.functions import ShapeFunction
+
+#: Relation that stands for the one found while it is sent.
+_NOTHING = parse_relation("->")
+
+
+def infer_from_function(
+    function: ShapeFunction, *, seed: int = 0, time_limit: float = SEARCH_LIMIT, isolated: bool = True
+) -> Inferred:
+    """Find the shape relation that a shape function follows.
+
+    Args:
+        function: The function, with its prototype.
+        seed: The seed of the random inputs.
+        time_limit: The time limit of the search, in seconds.
+        isolated: If false the function runs in this process, as a Python function may.
+
+    Returns:
+        The relation in the prototype's names; its ``runs`` are the questions that the function answered.
+
+    Raises:
+        InferenceError: No relation explains the answers, or the function crashes, hangs or answers differently the
+            second time. The message says which, and what was asked.
+    """
+    if not isolated:
+        return _search(function, seed, time_limit, lambda question: None)
+
+    def search(ask: Callable[[bytes], None]) -> tuple[str, Inferred]:
+        found = _search(function, seed, time_limit, ask)
+        # A relation that was evaluated holds closures, which cannot be sent; its text can.
+        return str(found.relation), replace(found, relation=_NOTHING)
+
+    text, found = in_fork(search, function)
+    return replace(found, relation=parse_relation(text))
+
+
+def _search(function: ShapeFunction, seed: int, time_limit: float, ask: Callable[[bytes], None]) -> Inferred:
+    prototype = function.prototype
+    _check_answerable(function)
+    fresh = [p for p in prototype.outputs if p.name not in prototype.in_place]
+    if not fresh:
+        inputs = ", ".join(prototype.in_place)
+        return Inferred(parse_relation(f"{inputs} -> {inputs}"), 0)
+    caller = FunctionCaller(function, ask, time_limit)
+    reasons: list[str] = []
+    relevant = caller.relevant(random.Random(seed))
+    for given in _presences(prototype, relevant):
+        signature = function_signature(function, caller.dtype_attrs, given, relevant)
+        sampler = FunctionSampler(signature, prototype, random.Random(seed))
+        try:
+            found = Search(signature, caller, random.Random(seed), sampler).run()
+        except InferenceError as error:
+            reasons.append(str(error))
+            continue
+        except KernelError as error:
+            raise InferenceError(str(error)) from None
+        relation = _in_prototype_names(found.relation, prototype)
+        narrow = [p.name for p in prototype.inputs if f"{p.name} is None" in str(relation)]
+        if narrow and not given:
+            reasons.append(f"the answers change with {', '.join(narrow)}")
+            continue
+        caller.check_determinism()
+        checked = agreement(relation, function, 60, seed=seed + 1, ask=ask)
+        if checked.differing:
+            reasons.append(f"{relation} differs on other inputs: {checked.differing[0]}")
+            continue
+        # Half of the calls are drawn from the relation, which refuses none of them.
+        if len(signature.tensors) == 1 and 2 * checked.refused_by_relation > checked.compared:
+            reasons.append(f"{relation} refuses most of the inputs that the function answers")
+            continue
+        unsaid = () if function.says_dtypes else ("no InferDataType function: the dtypes are the prototype's",)
+        notes = tuple(
+            restored(note, caller.names) for note in (found.narrower, *found.strides, *caller.notes, *unsaid) if note
+        )
+        return replace(found, relation=relation, narrower="", strides=notes)
+    caller.check_determinism()
+    raise InferenceError(
+        f"{prototype.op_type}: no shape relation explains {function.source}, which answered {caller.runs} questions: "
+        + "; ".join(reasons or ["it answered none"])
+        + "".join(f"; {note}" for note in caller.notes)
+    )
+
+
+def _check_answerable(function: ShapeFunction) -> None:
+    """Raise InferenceError if the prototype has something that no search varies."""
+    prototype = function.prototype
+    lists = [p.name for p in prototype.outputs if p.kind is ParameterKind.DYNAMIC]
+    if lists and not any(p.kind is ParameterKind.DYNAMIC for p in prototype.inputs):
+        raise InferenceError(
+            f"{prototype.op_type}: output {lists[0]} is a list of tensors, whose length InferShape does not say. Write shape="
+        )
+    if function.data_inputs:
+        raise InferenceError(
+            f"{prototype.op_type}: {function.source} reads the values of {', '.join(function.data_inputs)}, of which a relation "
+            "does not speak"
+        )
+
+
+def _presences(prototype: OpPrototype, relevant: frozenset[str]) -> list[frozenset[str]]:
+    """Return the optional inputs that a search gives in every call: none, then all that change an answer."""
+    optional = frozenset(p.name for p in prototype.inputs if p.kind is ParameterKind.OPTIONAL) & relevant
+    return [frozenset(), optional] if optional else [optional]
+
+
+def function_signature(
+    function: ShapeFunction, dtype_attrs: Sequence[str], given: frozenset[str], relevant: frozenset[str]
+) -> OperatorSignature:
+    """Return the signature of a prototype's new outputs as inference needs it.
+
+    Args:
+        function: The function.
+        dtype_attrs: ``Int`` attrs whose values are GE's numbers of dtypes.
+        given: Optional inputs that every call has.
+        relevant: Inputs and attrs that change an answer; all others are left out.
+    """
+    prototype = function.prototype
+    tensors = tuple(
+        TensorArgument(
+            safe_name(p.name),
+            p.kind is ParameterKind.OPTIONAL and p.name not in given,
+            p.kind is ParameterKind.DYNAMIC,
+        )
+        for p in prototype.inputs
+        if p.name in relevant
+    )
+    attrs = tuple(
+        attr_argument(a, function.texts, a.name in dtype_attrs) for a in prototype.attrs if a.name in relevant
+    )
+    fresh = [p for p in prototype.outputs if p.name not in prototype.in_place]
+    outputs = tuple(p.kind is ParameterKind.DYNAMIC for p in fresh)
+    return OperatorSignature(prototype.op_type, tensors, attrs, outputs)
+
+
+def _in_prototype_names(relation: Relation, prototype: OpPrototype) -> Relation:
+    """Return a relation in the prototype's names, with the in-place outputs at their positions."""
+    arguments = [*(p.name for p in prototype.inputs), *(a.name for a in prototype.attrs)]
+    text = restored(str(relation), arguments)
+    inputs, _, rest = text.partition(" -> ")
+    outputs, where, conditions = rest.partition(" where ")
+    found = parse_relation(f"{inputs} -> {outputs}{where}{conditions}")
+    fresh = [p.name for p in prototype.outputs if p.name not in prototype.in_place]
+    taken = {*found.inputs, *found.free_names, *_dimensions(found)}
+    names = dict(zip(found.outputs, fresh, strict=True))
+    clashing = {name: f"{name}_" for name in _dimensions(found) if name in fresh}
+    found = found.renamed(clashing | names) if taken else found
+    if not prototype.in_place:
+        return found
+    made = dict(zip(found.outputs, found.output_tensors, strict=True))
+    written = [str(made[p.name]) if p.name in made else p.name for p in prototype.outputs]
+    mentioned = [name for name in prototype.in_place if name not in found.inputs]
+    inputs = ", ".join([*map(str, found.input_tensors), *mentioned])
+    tail = f" where {', '.join(map(str, found.clauses))}" if found.clauses else ""
+    return parse_relation(f"{inputs} -> {', '.join(written)}{tail}")
+
+
+def _dimensions(relation: Relation) -> set[str]:
+    from ascend_graph.shapes.syntax import bound_names
+
+    return {name for tensor in relation.input_tensors for name in bound_names(tensor)}

@@ -1,0 +1,323 @@
+"""Checks of independent and reduced dimensions by running: an operator on a whole is compared with it on parts."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, product, repeat
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_map_only
+
+from ascend_graph.inference import signature_of
+from ascend_graph.inference.domains import Domain, plain_values, safe_name
+from ascend_graph.inference.running import bind
+from ascend_graph.registration.independent_dims import (
+    REDUCTIONS,
+    Arguments,
+    BatchError,
+    Loops,
+    combine,
+    input_dimensions,
+    outputs_of,
+    ranks_of,
+)
+from ascend_graph.shapes import Relation, RelationError, ShapeError
+from ascend_graph.shapes.axis_layout import ELLIPSIS
+from ascend_graph.shapes.samples import RelationSampleError, sample
+
+#: Number of calls that check a declaration, and number of calls drawn for them.
+CHECKS, DRAWN = 8, 400
+_SIZES = (1, 2, 3, 4, 4, 5, 6, 8)
+#: Tolerance between the operator on parts and the operator on the whole, which adds in another order.
+_TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 5e-2}
+
+
+def check_loops(
+    overload: Any,
+    loops: Loops,
+    *,
+    device: str = "cpu",
+    samples: Sequence[tuple[Sequence[Any], Mapping[str, Any]]] | None = None,
+    seed: int = 0,
+) -> int:
+    """Compare the operator on wholes with the operator on parts, and return the number of cuts compared.
+
+    Raises:
+        BatchError: A part differs, or no drawn call runs.
+    """
+    schema, rng = overload._schema, random.Random(seed)
+    done = dict.fromkeys((*loops.batch, *loops.reduce), 0)
+    for values in _drawn(overload, loops, rng, device) if samples is None else _given(schema, samples, device):
+        if all(count >= CHECKS for count in done.values()):
+            break
+        call = Arguments(loops, schema, values, ranks_of(values))
+        for name, count in list(done.items()):
+            label = _label(call, name, rng)
+            if label is not None and count < CHECKS:
+                done[name] += _cut(overload, loops, call, name, label, rng)
+    unchecked = [name for name, count in done.items() if not count]
+    if unchecked:
+        raise BatchError(
+            f"{schema.name}: {', '.join(unchecked)} of {loops.relation} could not be checked: no call that was drawn runs and has a "
+            "dimension of that name that can be cut in all that has it; give samples= of calls that run"
+        )
+    return sum(done.values())
+
+
+def find_loops(
+    overload: Any,
+    relation: Relation,
+    *,
+    device: str = "cpu",
+    samples: Sequence[tuple[Sequence[Any], Mapping[str, Any]]] | None = None,
+) -> Loops:
+    """Find the dimensions of a relation that are independent or reduced in every call compared.
+
+    That is evidence from these calls alone, as for an inferred relation; nothing is registered. Write it as ``batch=``
+    and ``reduce=`` if the operator is meant to behave so.
+    """
+    batch: list[str] = []
+    reduce: dict[str, str] = {}
+    for name in input_dimensions(relation):
+        for how in (None, *REDUCTIONS):
+            trial = Loops(relation, (name,), {}) if how is None else Loops(relation, (), {name: how})
+            try:
+                check_loops(overload, trial, device=device, samples=samples)
+            except BatchError:
+                continue
+            if how is None:
+                batch.append(name)
+            else:
+                reduce[name] = how
+            break
+    return Loops(relation, tuple(batch), reduce)
+
+
+def _given(
+    schema: torch.FunctionSchema, samples: Sequence[tuple[Sequence[Any], Mapping[str, Any]]], device: str
+) -> Iterator[dict[str, Any]]:
+    for args, kwargs in chain.from_iterable(repeat(samples, CHECKS)):
+        yield tree_map_only(torch.Tensor, lambda t: t.to(device), bind(schema, args, kwargs))
+
+
+def _drawn(overload: Any, loops: Loops, rng: random.Random, device: str) -> Iterator[dict[str, Any]]:
+    """Yield calls that run, after finding out which tensors hold floats and which small integers."""
+    schema = overload._schema
+    signature = signature_of(schema)
+    own = {safe_name(a.name): a.name for a in schema.arguments}
+    required = [own[t.name] for t in signature.required]
+    optional = [own[t.name] for t in signature.tensors if t.optional]
+    kinds = sorted(product((True, False), repeat=min(len(required), 4)), key=lambda k: k.count(False))
+    tried = 0
+    while tried < DRAWN:
+        tried += 1
+        attrs = {own[name]: value for name, value in plain_values(signature, Domain(""), rng).items()}
+        attrs |= {own[a.name]: a.default for a in signature.attrs if a.has_default and rng.random() < 0.5}
+        try:
+            found = sample(loops.relation, attrs, rng, optional=optional, sizes=_SIZES, tries=20)
+        except (RelationSampleError, ShapeError, RelationError):
+            continue
+        for kind in kinds:
+            floats = dict(zip(required, kind, strict=False))
+            values: dict[str, Any] = dict.fromkeys(a.name for a in schema.arguments) | attrs
+            for name, shape in found.shapes.items():
+                if shape is not None and not isinstance(shape, list):
+                    dtype = getattr(torch, str(found.dtypes[name])) if floats.get(name, True) else torch.int64
+                    values[name] = _tensor(shape, dtype, rng).to(device)
+            tried += 1
+            try:
+                with torch.no_grad():
+                    outputs_of(overload, schema, values)
+            except Exception:  # what a kernel raises says that the inputs are invalid
+                continue
+            kinds = [kind]
+            yield values
+            break
+
+
+def _tensor(shape: Sequence[int], dtype: torch.dtype, rng: random.Random) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(rng.randrange(2**31))
+    if dtype.is_floating_point:
+        values = torch.randn(tuple(shape), generator=generator)
+        # One tensor in two has one sign: a largest or smallest number among many hardly ever has the other.
+        return (values if rng.random() < 0.5 else rng.choice((1, -1)) * values.abs()).to(dtype)
+    return torch.randint(0, 2, tuple(shape), generator=generator).to(dtype)
+
+
+def _label(call: Arguments, name: str, rng: random.Random) -> str | None:
+    """Choose one dimension of a name: itself, or one of a group; return None if the call has none."""
+    labels = {
+        label
+        for places in call.inputs.values()
+        if places is not None
+        for label in places.axes
+        if label is not None and (label == name or label.startswith(f"{name}["))
+    }
+    return rng.choice(sorted(labels)) if labels else None
+
+
+def _parts_of(
+    at: int,
+    size: int,
+    axes: Mapping[str, int],
+    sliced: Sequence[str],
+    leaves: Mapping[str, Any],
+    overload: Any,
+    schema: Any,
+    name: str,
+    loops: Loops,
+    call: Arguments,
+    label: str,
+) -> list[Any]:
+    """Return the outputs of the call's two parts."""
+    parts = []
+    for low, high in ((0, at), (at, size)):
+        given = {n: v.narrow(axes[n], low, high - low) if n in sliced else v for n, v in leaves.items()}
+        try:
+            parts.append(
+                outputs_of(
+                    overload, schema, {n: v.clone() if isinstance(v, torch.Tensor) else v for n, v in given.items()}
+                )
+            )
+        except Exception as error:
+            raise BatchError(
+                f"{schema.name}: {name} is not independent in {loops.relation}: with {_shown(call)} the part {low} to {high} of {label} "
+                f"is refused: {error}\nIf that is a limit of this kernel alone, such as a least size, give samples= of calls whose parts it takes"
+            ) from None
+    return parts
+
+
+def _cut(overload: Any, loops: Loops, call: Arguments, name: str, label: str, rng: random.Random) -> int:
+    """Compare one call with its two parts, and return the number of cuts: 0 or 1."""
+    schema = call.schema
+    axes = {n: axis for n in call.inputs if (axis := call.axis(n, label)) is not None}
+    whole = {n: call.values[n].shape[axis] for n, axis in axes.items()}
+    size = max(whole.values(), default=0)
+    sliced = [n for n, length in whole.items() if length == size]
+    if size < 2 or call.twice(label) or (name != ELLIPSIS and len(sliced) < len(whole)):
+        return 0
+    at = rng.randint(1, size - 1)
+    leaves = {
+        n: v.detach().clone().requires_grad_(v.is_floating_point() and _differentiable(overload))
+        if isinstance(v, torch.Tensor)
+        else v
+        for n, v in call.values.items()
+    }
+    expected = outputs_of(overload, schema, leaves)
+    parts = _parts_of(at, size, axes, sliced, leaves, overload, schema, name, loops, call, label)
+    joined: list[torch.Tensor | None] = []
+    combined = False
+    for number, (out, places) in enumerate(zip(expected, call.outputs, strict=True)):
+        first, second = parts[0][number], parts[1][number]
+        if out is None:
+            joined.append(None)
+            continue
+        axis = places.axes.index(label) if places is not None and label in places.axes else None
+        if axis is None and name in loops.batch:
+            raise BatchError(
+                f"{schema.name}: batch={name!r}: the output {loops.relation.outputs[number]} of {loops.relation} has no {name}; "
+                "what is added over it is declared with reduce="
+            )
+        if _beside(first, axis) != _beside(out, axis) or _beside(second, axis) != _beside(out, axis):
+            raise _differs(
+                loops, call, name, label, at, number, f"has the shapes {_sizes(first)} and {_sizes(second)} by parts"
+            )
+        if axis is not None:
+            if first.shape[axis] + second.shape[axis] != out.shape[axis]:
+                raise _differs(loops, call, name, label, at, number, "has another size")
+            together = torch.cat((first, second), axis)
+        elif out.dtype is torch.bool and loops.reduce[name] == "sum":
+            raise _differs(loops, call, name, label, at, number, "has flags, which are not added")
+        else:
+            together = combine(loops.reduce[name], (first, second))
+            combined = True
+        joined.append(together)
+        worst = _difference(out.detach(), together.detach())
+        if worst:
+            raise _differs(loops, call, name, label, at, number, worst)
+    if name in loops.reduce and not combined:
+        raise BatchError(
+            f"{schema.name}: reduce={name!r}: every output of {loops.relation} has {name}, so nothing is combined over it; "
+            f'declare it with batch=("{name}",)'
+        )
+    _compare_gradients(loops, call, name, label, at, leaves, expected, joined)
+    return 1
+
+
+def _beside(tensor: torch.Tensor, axis: int | None) -> tuple[int, ...]:
+    """Return the sizes of all axes but one."""
+    return tuple(size for n, size in enumerate(tensor.shape) if n != axis)
+
+
+def _sizes(tensor: torch.Tensor) -> str:
+    return str(tuple(tensor.shape))
+
+
+def _differentiable(overload: Any) -> bool:
+    keys = ("CompositeImplicitAutograd", "Autograd", "AutogradCPU", "AutogradPrivateUse1")
+    return any(torch._C._dispatch_has_kernel_for_dispatch_key(overload.name(), key) for key in keys)
+
+
+def _compare_gradients(
+    loops: Loops,
+    call: Arguments,
+    name: str,
+    label: str,
+    at: int,
+    leaves: Mapping[str, Any],
+    expected: Sequence[Any],
+    joined: Sequence[Any],
+) -> None:
+    """Compare the gradients of the whole with those through the parts, if there is a gradient."""
+    wanted = {n: v for n, v in leaves.items() if isinstance(v, torch.Tensor) and v.requires_grad}
+    pairs = [
+        (e, j) for e, j in zip(expected, joined, strict=True) if e is not None and e.requires_grad and j.requires_grad
+    ]
+    if not pairs or not wanted:
+        return
+    try:
+        weights = [torch.randn(e.shape, generator=torch.Generator().manual_seed(1)).to(e) for e, _ in pairs]
+        one, other = (
+            torch.autograd.grad([p[k] for p in pairs], list(wanted.values()), weights, allow_unused=True)
+            for k in (0, 1)
+        )
+    except RuntimeError:  # an operator without a gradient
+        return
+    for input_, a, b in zip(wanted, one, other, strict=True):
+        if a is not None and b is not None and (worst := _difference(a, b)):
+            raise BatchError(
+                f"{call.schema.name}: {name} is not independent in {loops.relation}: with {_shown(call)} cut at {at} of {label} the "
+                f"gradient of {input_} {worst}"
+            )
+
+
+def _difference(a: torch.Tensor, b: torch.Tensor) -> str:
+    if a.shape != b.shape:
+        return f"has the shape {tuple(b.shape)} by parts, {tuple(a.shape)} as a whole"
+    if not a.dtype.is_floating_point:
+        return "" if torch.equal(a, b) else "has other numbers by parts"
+    tolerance = _TOLERANCE.get(a.dtype, 5e-2)
+    one, other = a.double().cpu(), b.double().cpu()
+    # Numbers that cancel in a sum are as exact as the largest among them, of which the results are a measure.
+    largest = max((one[one.isfinite()].abs().max().item() if one.isfinite().any() else 0.0), 1.0)
+    if torch.allclose(one, other, rtol=tolerance, atol=tolerance * largest, equal_nan=True):
+        return ""
+    return f"differs by {(a.double() - b.double()).abs().max().item():.3g} by parts"
+
+
+def _differs(loops: Loops, call: Arguments, name: str, label: str, at: int, number: int, what: str) -> BatchError:
+    kind = "independent" if name in loops.batch else f"reduced by {loops.reduce[name]}"
+    return BatchError(
+        f"{call.schema.name}: {name} is not {kind} in {loops.relation}: with {_shown(call)} cut at {at} of {label} the output "
+        f"{loops.relation.outputs[number]} {what}"
+    )
+
+
+def _shown(call: Arguments) -> str:
+    return ", ".join(
+        f"{n} {tuple(v.shape)}" if isinstance(v, torch.Tensor) else f"{n}={v!r}"
+        for n, v in call.values.items()
+        if v is not None
+    )

@@ -1,0 +1,1 @@
+"""Operators that write to their arguments: functional variants, GE nodes and graph passes."""

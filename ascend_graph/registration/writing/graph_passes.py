@@ -1,0 +1,221 @@
+"""Passes over graphs with calls that write, before TorchAir compiles them; other graphs are left unchanged.
+
+TorchAir has two graph compilers, ``torchair`` (GE, and captures in its mode ``"reduce-overhead"``) and ``npugraph_ex``
+(captures); each is a class that ahead-of-time autograd calls with a graph.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import sys
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import fx
+
+from ascend_graph.errors import AscendGraphError
+from ascend_graph.registration.writing import ge, mutation
+from ascend_graph.registration.writing.mutation import is_mutation, read_views, written_arguments
+
+#: Modules of TorchAir's compilers; the second is loaded once a program is compiled for it.
+_COMPILERS = ("torchair.npu_fx_compiler", "npugraph_ex.npu_fx_compiler")
+#: Method of theirs that ahead-of-time autograd calls.
+_ENTRY = "__call__"
+_MARK = "_ascend_graph_passes"
+
+
+class UnknownWheelError(AscendGraphError):
+    """Error of a PyTorch or TorchAir without the functions that compile operators that write to arguments."""
+
+
+def install() -> None:
+    """Make the loaded compilers prepare graphs. A second call does nothing.
+
+    Raises:
+        UnknownWheelError: TorchAir has no such compiler, or none that takes a graph and its inputs, or PyTorch
+            describes calls that write in another way.
+    """
+    if lacking := mutation.lacking():
+        raise UnknownWheelError(
+            f"torch._higher_order_ops.auto_functionalize: lacks {', '.join(lacking)}; expected a torch that was tested (docs/versions.md). Operators that "
+            "write to arguments cannot be compiled with this one"
+        )
+    for name in _COMPILERS:
+        module = sys.modules.get(name)
+        if module is not None:
+            _install(module)
+    if _COMPILERS[0] in sys.modules:
+        ge.install()
+
+
+def _install(module: ModuleType) -> None:
+    compiler = getattr(module, "_NpuFxCompiler", None)
+    original = getattr(compiler, _ENTRY, None)
+    if compiler is None or original is None:
+        raise UnknownWheelError(
+            f"{module.__name__}: has no class _NpuFxCompiler that is called with a graph; expected TorchAir of a torch_npu that was "
+            "tested (docs/versions.md). Operators that write to arguments cannot be compiled with this one"
+        )
+    if hasattr(original, _MARK):
+        return
+
+    @functools.wraps(original)
+    def call(self: Any, graph: fx.GraphModule, example_inputs: Any) -> Any:
+        return original(self, prepared(graph), example_inputs)
+
+    setattr(call, _MARK, True)
+    setattr(compiler, _ENTRY, call)
+
+
+def prepared(module: fx.GraphModule) -> fx.GraphModule:
+    """Return an equivalent graph that TorchAir compiles correctly; without registered operators, the same graph."""
+    if not any(map(is_mutation, module.graph.nodes)):
+        return module
+    copy = _copied(module)
+    for node in [node for node in copy.graph.nodes if is_mutation(node)]:
+        # Tensors as they were traced: passes put others in their place, and PyTorch would go on with the offsets of the first ones.
+        node.meta.pop("eager_input_vals", None)
+        _call_where_nothing_is_written(copy.graph, node)
+    _return_views_of_inputs(copy.graph)
+    copy.graph.lint()
+    copy.recompile()
+    return copy
+
+
+def _copied(module: fx.GraphModule) -> fx.GraphModule:
+    graph, nodes = fx.Graph(), dict[fx.Node, fx.Node]()
+    for node in module.graph.nodes:
+        nodes[node] = graph.node_copy(node, lambda n: nodes[n])
+        nodes[node].meta = dict(node.meta)
+    copy = fx.GraphModule(module, graph)
+    copy.meta.update(module.meta)
+    return copy
+
+
+# ------------------------------------------------------------------------------------------------------ nothing to write
+
+
+def _call_where_nothing_is_written(graph: fx.Graph, node: fx.Node) -> None:
+    """Replace a node whose written arguments are all absent by a call of the operator itself.
+
+    PyTorch takes the single result of such a node for a tuple, and returns its first row.
+    """
+    target: Any = node.args[0]
+    if node.kwargs["_all_bases"]:
+        return
+    kwargs: dict[str, Any] = {name: value for name, value in node.kwargs.items() if name != "_all_bases"}
+    written = written_arguments(target._schema)
+    kwargs |= read_views(written, kwargs, [])
+    with graph.inserting_before(node):
+        call = graph.call_function(target, (), kwargs)
+    call.meta = dict(node.meta)
+    single = len(target._schema.returns) == 1
+    if single and "val" in node.meta:
+        call.meta["val"] = node.meta["val"][0]
+    for user in list(node.users):
+        if single and user.target is operator.getitem:
+            user.replace_all_uses_with(call)
+            graph.erase_node(user)
+        else:
+            user.replace_input_with(node, call)
+    graph.erase_node(node)
+
+
+# ------------------------------------------------------------------------------------------------ views of what is written
+
+
+def _return_views_of_inputs(graph: fx.Graph) -> None:
+    """Make a graph that writes to an input and returns views of its new value return views of the input.
+
+    GE returns the new value as a tensor of its own, without the offset from which PyTorch makes the view of the input.
+    A capture takes it for memory of its pool, once the operator writes in-place.
+    """
+    (output,) = (node for node in graph.nodes if node.op == "output")
+    returned = list(output.args[0]) if isinstance(output.args[0], list | tuple) else []
+    inputs = {
+        _storage(copy.args[1]): copy.args
+        for copy in graph.nodes
+        if copy.target is torch.ops.aten.copy_.default
+        and _is_input(copy.args[0])
+        and _storage(copy.args[1]) is not None
+    }
+    changed = False
+    for position in range(min(len(returned), _forward_returns(graph))):
+        owner = inputs.get(_storage(returned[position]))
+        if owner is None or not _same_layout(*owner):
+            continue
+        target, value = owner
+        view = _View(graph, output, value, target).of(returned[position])
+        if view is not None:
+            returned[position], changed = view, True
+    if changed:
+        output.args = (type(output.args[0])(returned),)
+
+
+class _View:
+    """Replay of the views between two tensors on a third one."""
+
+    def __init__(self, graph: fx.Graph, before: fx.Node, base: fx.Node, other: fx.Node) -> None:
+        self._graph, self._before, self._storage = graph, before, _storage(base)
+        self._made: dict[fx.Node, fx.Node] = {base: other}
+        self._moved = base.meta["val"].storage_offset() != other.meta["val"].storage_offset()
+
+    def of(self, node: fx.Node) -> fx.Node | None:
+        """Return the view of the other tensor; None if the node is computed by anything but views."""
+        if node in self._made:
+            return self._made[node]
+        sources = [source for source in node.all_input_nodes if _storage(source) == self._storage]
+        places = node.target in (torch.ops.aten.as_strided.default,) and self._moved
+        if node.op != "call_function" or len(sources) != 1 or places:
+            return None
+        source = self.of(sources[0])
+        if source is None:
+            return None
+        with self._graph.inserting_before(self._before):
+            made = self._graph.node_copy(node, lambda n: source if n is sources[0] else n)
+        made.meta = dict(node.meta)
+        self._made[node] = made
+        return made
+
+
+def _is_input(node: Any) -> bool:
+    return isinstance(node, fx.Node) and node.op == "placeholder"
+
+
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    for item in value if isinstance(value, list | tuple) else (value,):
+        if isinstance(item, torch.Tensor):
+            yield item
+
+
+def _storage(node: Any) -> int | None:
+    """Return the memory of a node's tensors if they share one, or None."""
+    if not isinstance(node, fx.Node):
+        return None
+    found = {t.untyped_storage()._cdata for t in _tensors(node.meta.get("val")) if torch._C._has_storage(t)}
+    return found.pop() if len(found) == 1 else None
+
+
+def _same_layout(a: fx.Node, b: fx.Node) -> bool:
+    from torch.fx.experimental.symbolic_shapes import statically_known_true, sym_eq
+
+    first, second = a.meta["val"], b.meta["val"]
+    return bool(
+        first.dim() == second.dim()
+        and statically_known_true(sym_eq(tuple(first.size()), tuple(second.size())))
+        and statically_known_true(sym_eq(tuple(first.stride()), tuple(second.stride())))
+    )
+
+
+def _forward_returns(graph: fx.Graph) -> int:
+    """Return the number of outputs that the program gets; outputs saved for the backward pass follow them."""
+    context = torch._guards.TracingContext.try_get()
+    metadata = None if context is None else context.fw_metadata
+    if metadata is None or any(
+        str(node.target).startswith("tangents_") for node in graph.nodes if node.op == "placeholder"
+    ):
+        return 0
+    return int(metadata.num_forward_returns) + len(metadata.tokens)

@@ -1,0 +1,198 @@
+"""Nodes of PyTorch that stand for calls that write, in graphs without writes: construction and reading.
+
+``auto_functionalized_v2(op, …)`` has the memories that the call writes to (*bases*), and the view and the base of
+each written argument. It returns the operator's outputs and the bases' new values. PyTorch makes such nodes for any
+operator. Here they are made for registered ones, because PyTorch's own node misplaces a view if its base has an offset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch._higher_order_ops import auto_functionalize as pytorch
+from torch._subclasses.functional_tensor import PythonFunctionalizeAPI
+
+from ascend_graph.registration.writing.layouts import are_apart, layout_of
+
+#: Names of PyTorch's module that are used here.
+_PIECES = ("auto_functionalized_v2", "get_base", "is_alias", "read_view_information_from_args", "try_use_slice")
+
+#: Operators whose nodes the passes and converters of this package handle.
+_ours: list[Any] = []
+
+
+def lacking() -> list[str]:
+    """Return the functions for describing calls that this PyTorch lacks."""
+    return [name for name in _PIECES if not hasattr(pytorch, name)]
+
+
+def add_operator(operator: Any) -> None:
+    """Handle nodes of an operator here."""
+    _ours.append(operator)
+
+
+def remove_operator(operator: Any) -> None:
+    """Leave nodes of an operator to PyTorch and TorchAir again."""
+    _ours.remove(operator)
+
+
+def is_ours(operator: Any) -> bool:
+    """Return whether nodes of an operator are handled here."""
+    return any(known is operator for known in _ours)
+
+
+def is_mutation(node: torch.fx.Node) -> bool:
+    """Return whether a node stands for a call that writes, of one of these operators."""
+    return (
+        node.op == "call_function"
+        and node.target is torch.ops.higher_order.auto_functionalized_v2
+        and is_ours(node.args[0])
+    )
+
+
+def written_arguments(schema: torch.FunctionSchema) -> list[torch.Argument]:
+    """Return the arguments that a schema declares as written."""
+    return [a for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write]
+
+
+# ------------------------------------------------------------------------------------------------------- making a node
+
+
+def is_functionalized_here(mode: Any) -> bool:
+    """Return whether PyTorch would make a node with bases; exported programs get one with the arguments themselves."""
+    import torch._inductor.config
+
+    exporting = bool(getattr(mode, "export", False)) or getattr(torch.compiler, "is_exporting", bool)()
+    return not exporting and bool(torch._inductor.config.enable_auto_functionalized_v2)
+
+
+def functionalize(mode: Any, operator: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Put a node into the graph for a call that writes, and give the arguments their new values.
+
+    Args:
+        mode: The active ``FunctionalTensorMode``.
+        operator: An operator that returns none of its arguments.
+        args: The call's arguments.
+        kwargs: The call's arguments by name.
+
+    Returns:
+        The operator's outputs.
+    """
+    ctx = PythonFunctionalizeAPI(mode)
+    schema = operator._schema
+    values = dict(zip((a.name for a in schema.arguments), args, strict=False)) | kwargs
+    values |= {a.name: a.default_value for a in schema.arguments if a.name not in values}
+    bases: list[Any] = []
+    for argument in written_arguments(schema):
+        value = values.pop(argument.name)
+        if not _is_list(argument):
+            values |= _view(f"_{argument.name}", value, bases)
+            continue
+        values[f"_{argument.name}_length"] = None if value is None else len(value)
+        for n, item in enumerate(value or ()):
+            values |= _view(f"_{argument.name}_{n}", item, bases)
+    values["_all_bases"] = bases
+    with ctx.redispatch_to_next():
+        made = torch.ops.higher_order.auto_functionalized_v2(operator, **ctx.unwrap_tensors(values))  # type: ignore[arg-type]
+    returned = made[: len(made) - len(bases)]
+    for base, value in zip(bases, made[len(returned) :], strict=True):
+        ctx.replace(base, value)
+        ctx.commit_update(base)
+        ctx.sync(base)
+    count = len(schema.returns)
+    results: Any = None if count == 0 else returned[0] if count == 1 else returned
+    return ctx.wrap_tensors(results)
+
+
+def _is_list(argument: torch.Argument) -> bool:
+    return isinstance(_required(argument.type), torch.ListType)
+
+
+def _required(type_: Any) -> Any:
+    return type_.getElementType() if isinstance(type_, torch.OptionalType) else type_
+
+
+def _view(prefix: str, tensor: Any, bases: list[Any]) -> dict[str, Any]:
+    """Describe a written tensor as a view of a base, in PyTorch's form; add a new base to ``bases``."""
+    if tensor is None:
+        return {f"{prefix}_base_index": None}
+    base = pytorch.get_base(tensor)
+    base = tensor if base is None else base
+    index = next((n for n, known in enumerate(bases) if known._cdata == base._cdata), len(bases))
+    if index == len(bases):
+        bases.append(base)
+    found: dict[str, Any] = {f"{prefix}_base_index": index}
+    if base is tensor:
+        return found
+    if pytorch.is_alias(base, tensor):
+        return found | {f"{prefix}_alias": True}
+    # PyTorch counts where a slice starts from the memory's start, and slices the base, which may start later.
+    offset = base.storage_offset()
+    sliced = pytorch.try_use_slice(base, tensor) if isinstance(offset, int) and offset == 0 else None
+    if sliced is not None:
+        return found | dict(
+            zip((f"{prefix}_slice_dim", f"{prefix}_slice_start", f"{prefix}_slice_end"), sliced, strict=True)
+        )
+    return found | {
+        f"{prefix}_size": tensor.size(),
+        f"{prefix}_stride": tensor.stride(),
+        f"{prefix}_storage_offset": tensor.storage_offset(),
+    }
+
+
+def read_views(written: Sequence[torch.Argument], values: dict[str, Any], bases: Sequence[Any]) -> dict[str, Any]:
+    """Remove the descriptions of written views from a node's values, and return the views by argument."""
+    types: list[Any] = [argument.type for argument in written]
+    views: dict[str, Any] = pytorch.read_view_information_from_args(
+        [a.name for a in written], types, values, list(bases)
+    )
+    return views
+
+
+# ------------------------------------------------------------------------------------------- arguments that share memory
+
+
+def trace(operator: Any, mode: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Record a call that writes, after copies of read tensors that may overlap with written ones.
+
+    A graph without writes may give an operator one value to read and to write: passes drop the copy that the program made.
+    Once the operator writes in-place again, it would read its own output.
+
+    Args:
+        operator: The operator.
+        mode: The active ``ProxyTorchDispatchMode``.
+        args: The call's arguments.
+        kwargs: The call's arguments by name.
+    """
+    names = [a.name for a in operator._schema.arguments]
+    given = dict(zip(names, args, strict=False)) | kwargs
+    written = {a.name for a in written_arguments(operator._schema)}
+    targets = [t for name in written for t in _tensors(given.get(name))]
+
+    def apart(value: Any) -> Any:
+        if isinstance(value, list | tuple):
+            return type(value)([apart(item) for item in value])
+        if not isinstance(value, torch.Tensor) or not any(_may_overlap(value, target) for target in targets):
+            return value
+        with mode:
+            return value.clone()
+
+    read = {name: value if name in written else apart(value) for name, value in given.items()}
+    positional = [read.pop(name) for name in names[: len(args)]]
+    return mode.__torch_dispatch__(operator, (), tuple(positional), read)
+
+
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    for item in value if isinstance(value, list | tuple) else (value,):
+        if isinstance(item, torch.Tensor):
+            yield item
+
+
+def _may_overlap(a: torch.Tensor, b: torch.Tensor) -> bool:
+    from torch.fx.experimental.symbolic_shapes import statically_known_true
+
+    if a.untyped_storage()._cdata != b.untyped_storage()._cdata:
+        return False
+    return not are_apart(layout_of(a), layout_of(b), statically_known_true)

@@ -1,0 +1,1 @@
+"""Back ends of relations: Python functions and the program of the C++ interpreter."""

@@ -1,0 +1,314 @@
+"""Comparison of an adopted module with its client's own meta functions, in one process of the host runtime.
+
+The client's schemas are defined with kernels that do nothing. Its meta functions are compiled from C++ as they are, or taken
+from Python. Random calls are made of the meta function first, then of what the module has registered.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import itertools
+import random
+import re
+import subprocess
+import sys
+import sysconfig
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ascend_graph.adoption import adopt
+from ascend_graph.adoption.cpp import CppFunction
+from ascend_graph.adoption.decisions import Decision
+from ascend_graph.adoption.model import Findings, Implementation, PythonFunction
+from ascend_graph.adoption.repository import read_repository
+
+#: Accepted calls that are compared, and calls that are tried for them, of one operator.
+CALLS, TRIES = 12, 600
+_DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.int8, torch.int32, torch.int64)
+
+Outputs = tuple[tuple[tuple[int, ...], torch.dtype] | None, ...]
+
+
+def define(findings: Findings) -> tuple[dict[str, str], dict[str, Any]]:
+    """Define all schemas with kernels that do nothing; return what could not be defined, by name."""
+    libraries: dict[str, Any] = {}
+    refused: dict[str, str] = {}
+    done = set()
+    for one in findings.definitions:
+        if one.name in done:
+            continue
+        done.add(one.name)
+        namespace, _, name = one.name.partition("::")
+        library = libraries.setdefault(namespace, torch.library.Library(namespace, "FRAGMENT"))
+        text = one.schema.text
+        try:
+            library.define(text.partition("::")[2] if text.partition("(")[0].count("::") else text)
+            library.impl(name, _kernel, "PrivateUse1")
+        except (RuntimeError, ValueError) as error:
+            refused[one.name] = str(error).splitlines()[0]
+    return refused, libraries
+
+
+def _kernel(*_: Any, **__: Any) -> Any:
+    raise NotImplementedError("the kernel of a benchmark")
+
+
+def compile_metas(findings: Findings, root: Path, work: Path) -> list[str]:
+    """Compile and load the C++ files whose meta functions are registered; return what does not compile."""
+    files = sorted(
+        {one.place.file for one in findings.implementations if one.is_meta and not one.place.file.endswith(".py")}
+    )
+    conditions = {c for one in findings.definitions for c in one.conditions}
+    negated = set(re.findall(r"not \(defined\((\w+)\)\)", " ".join(conditions)))
+    macros = set(re.findall(r"defined\((\w+)\)", " ".join(conditions))) - negated
+    packages = Path(torch.__file__).parent.parent
+    includes = [packages / p for p in ("torch/include", "torch/include/torch/csrc/api/include", "torch_npu/include")]
+    includes += [
+        packages / "torch_npu/include/third_party/acl/inc",
+        packages / "torch_npu/include/third_party/hccl/inc",
+    ]
+    failed = []
+    for file in files:
+        path = root / file
+        digest = hashlib.sha256(
+            path.read_bytes() + repr(sorted(macros)).encode() + torch.__version__.encode()
+        ).hexdigest()[:16]
+        library = work / f"metas-{digest}.so"
+        if not library.exists():
+            command = ["g++", "-std=c++17", "-O0", "-w", "-shared", "-fPIC", "-DTORCH_EXTENSION_NAME=metas"]
+            command += [f"-D{macro}" for macro in sorted(macros)]
+            command += [f"-I{p}" for p in (path.parent, *includes, sysconfig.get_paths()["include"])]
+            linked = [f"-L{packages / 'torch/lib'}", "-lc10", "-ltorch_cpu", "-ltorch"]
+            done = subprocess.run(
+                [*command, str(path), "-o", str(library), *linked], capture_output=True, text=True, check=False
+            )
+            if done.returncode:
+                failed.append(f"{file}: {(done.stderr.splitlines() or ['?'])[0]}")
+                continue
+        try:
+            torch.ops.load_library(str(library))
+        except OSError as error:
+            failed.append(f"{file}: {error}")
+    return failed
+
+
+def python_meta(function: PythonFunction) -> Callable[..., Any] | None:
+    """Return a Python meta function without its module: its own code, torch and the module's constants; None if it needs more."""
+    node = function.node
+    if not isinstance(node, ast.FunctionDef):
+        return None
+    node = ast.FunctionDef(node.name, node.args, node.body, [], node.returns, lineno=1, col_offset=0)
+    for argument in (*node.args.args, *node.args.kwonlyargs, *node.args.posonlyargs):
+        argument.annotation = None
+    node.returns = None
+    scope: dict[str, Any] = {"torch": torch}
+    scope |= {name: value.value for name, value in function.module.items() if isinstance(value, ast.Constant)}
+    try:
+        exec(compile(ast.fix_missing_locations(ast.Module([node], [])), function.place.file, "exec"), scope)
+    except Exception:
+        return None
+    return scope[node.name]  # type: ignore[no-any-return]
+
+
+def calls(schema: torch.FunctionSchema, strings: list[str], seed: int) -> Iterator[tuple[list[Any], dict[str, Any]]]:
+    """Yield random calls on meta tensors."""
+    source = random.Random(seed)
+    while True:
+        pool = source.sample([1, 2, 4, 8, 24, 128, 256, 4096], 3)
+        ranks = {}
+        common = source.choice(_DTYPES[:3])
+        args, kwargs = [], {}
+        for argument in schema.arguments:
+            value = _value(argument, source, pool, ranks, common, strings)
+            if argument.kwarg_only:
+                kwargs[argument.name] = value
+            else:
+                args.append(value)
+        yield args, kwargs
+
+
+def _value(
+    argument: Any,
+    source: random.Random,
+    pool: list[int],
+    ranks: dict[str, int],
+    common: torch.dtype,
+    strings: list[str],
+) -> Any:
+    text = str(argument.real_type)
+    if text.startswith("Optional[") and source.random() < 0.5:
+        return None
+    if argument.has_default_value() and "Tensor" not in text and source.random() < 0.5:
+        return argument.default_value
+    if "Tensor" in text:
+        rank = ranks.setdefault(argument.name, source.choice([1, 2, 2, 3, 3, 4]))
+        dtype = common if source.random() < 0.7 else source.choice(_DTYPES)
+        made = [torch.empty([source.choice(pool) for _ in range(rank)], dtype=dtype, device="meta") for _ in range(2)]
+        return made if "List[" in text else made[0]
+    plain = text.removeprefix("Optional[").removesuffix("]")
+    if plain.startswith("List[int"):
+        return [source.choice(pool) for _ in range(source.randint(1, 3))]
+    if plain == "int" and "dtype" in argument.name:
+        return argument.default_value if argument.has_default_value() else 5
+    return {
+        "int": lambda: source.choice([0, 1, 2, 3, 4, 8]),
+        "float": lambda: source.choice([0.5, 1.0, 2.0]),
+        "bool": lambda: source.random() < 0.5,
+        "str": lambda: source.choice(strings or ["x"]),
+        "number": lambda: source.choice([1, 2.0]),
+    }.get(plain, lambda: argument.default_value)()
+
+
+def outputs(result: Any) -> Outputs:
+    """Return shapes and dtypes of what a call returns."""
+    items = result if isinstance(result, tuple | list) else (result,)
+    return tuple((tuple(one.shape), one.dtype) if isinstance(one, torch.Tensor) else None for one in items)
+
+
+def compare(root: Path, work: Path) -> dict[str, Any]:
+    """Adopt a repository, register its module, and compare every meta function that the client has."""
+    output = work / f"{re.sub(chr(92) + 'W', '_', root.name)}_operators.py"
+    output.unlink(missing_ok=True)
+    report = adopt(root, output, tests=False)
+    findings, _ = read_repository(root)
+    refused, libraries = define(findings)
+    not_compiled = compile_metas(findings, root, work)
+    expected = {}
+    unseen: dict[str, str] = {}
+    for one in report.decisions:
+        if one.registers and one.eager and one.has_meta and one.relation is not None and one.name not in refused:
+            found = _expected(one, findings)
+            if isinstance(found, str):
+                unseen[one.name] = found
+            else:
+                expected[one.name] = found
+    _keep_metas(report.decisions, refused, libraries)
+    failed = _register(output, refused)
+    equal, wrong, client_wrong, narrower = [], {}, {}, {}
+    for name, made in expected.items():
+        if name in failed:
+            continue
+        (decision,) = [one for one in report.decisions if one.name == name]
+        verdict, detail = _verdict(decision, made)
+        if verdict == "equal":
+            equal.append(name)
+        elif verdict == "narrower":
+            narrower[name] = detail
+        elif any("says otherwise" in line for line in decision.evidence):
+            client_wrong[name] = detail
+        else:
+            wrong[name] = detail
+    del libraries
+    summary = report.as_json()
+    return {
+        "operators": summary["operators"],
+        "registered": summary["registered"] - len(failed),
+        "by_names": summary["by_names"],
+        "with_lines": summary["with_arguments"],
+        "undecided": len(summary["undecided"]),
+        "impossible": len(summary["impossible"]),
+        "by_prototype": summary["by_prototype"],
+        "with_relation": summary["with_relation"],
+        "metas_kept": sum(one.registers and one.has_meta and one.relation is None for one in report.decisions),
+        "wrong": len(wrong) + len(failed),
+        "metas_equal": len(equal),
+        "metas_client_wrong": len(client_wrong),
+        "narrower": len(narrower),
+        "not_compared": len(unseen),
+        "lines_theirs": summary["lines_theirs"],
+        "lines_ours": summary["lines_ours"],
+        "seconds": summary["seconds"],
+        "details": {
+            "wrong": wrong, "failed": failed, "client_wrong": client_wrong, "narrower": narrower, "not_compared": unseen,
+            "refused": refused, "not_compiled": not_compiled,
+        },
+    }  # fmt: skip
+
+
+def _expected(decision: Decision, findings: Findings) -> list[tuple[list[Any], dict[str, Any], Outputs]] | str:
+    overload = _overload(decision)
+    metas = [one for one in findings.implementations if one.name == decision.name and one.is_meta]
+    meta: Callable[..., Any] | None = None
+    if not torch._C._dispatch_has_kernel_for_dispatch_key(overload.name(), "Meta"):
+        meta = next((python_meta(one.function) for one in metas if isinstance(one.function, PythonFunction)), None)
+        if meta is None:
+            return "its meta function is neither compiled nor Python that stands alone"
+    made = []
+    for args, kwargs in itertools.islice(calls(overload._schema, _strings(metas, decision), 1), TRIES):
+        try:
+            result = overload(*args, **kwargs) if meta is None else meta(*args, **kwargs)
+        except Exception:
+            continue
+        made.append((args, kwargs, outputs(result) if overload._schema.returns else ()))
+        if len(made) == CALLS:
+            break
+    return made or "its meta function refuses all random calls"
+
+
+def _strings(metas: list[Implementation], decision: Decision) -> list[str]:
+    texts = [one.function.body if isinstance(one.function, CppFunction) else "" for one in metas]
+    texts.append(decision.relation or "")
+    return sorted(set(re.findall(r'"([A-Za-z_]{1,12})"', " ".join(texts))))
+
+
+def _overload(decision: Decision) -> Any:
+    found: Any = torch.ops
+    for part in decision.eager.split(".")[2:]:
+        found = getattr(found, part)
+    return found if isinstance(found, torch._ops.OpOverload) else getattr(found, found.overloads()[0])
+
+
+def _keep_metas(decisions: Iterable[Decision], refused: dict[str, str], libraries: dict[str, Any]) -> None:
+    """Stand in for the meta functions that the module keeps and that are not loaded here."""
+    for one in decisions:
+        if one.registers and one.has_meta and one.relation is None and one.name not in refused:
+            overload = _overload(one)
+            if not torch._C._dispatch_has_kernel_for_dispatch_key(overload.name(), "Meta"):
+                namespace, _, name = one.name.partition("::")
+                libraries[namespace].impl(name, _kernel, "Meta")
+
+
+def _register(output: Path, refused: dict[str, str]) -> dict[str, str]:
+    """Run the module, region by region so that one failure does not hide the others; return the failures."""
+    text = output.read_text()
+    scope: dict[str, Any] = {"__file__": str(output), "__name__": output.stem}
+    failed = {}
+    parts = re.split(r"^(?=# adopt: )", text, flags=re.MULTILINE)
+    for part in parts:
+        match = re.match(r"# adopt: (.+?) [0-9a-f]{12}\n", part)
+        if match is None or match[1] in refused:
+            continue
+        try:
+            exec(compile(part, str(output), "exec"), scope)
+        except Exception as error:
+            failed[match[1]] = "".join(traceback.format_exception_only(error)).strip()
+    return failed
+
+
+def _verdict(decision: Decision, made: list[tuple[list[Any], dict[str, Any], Outputs]]) -> tuple[str, str]:
+    overload = _overload(decision)
+    refusals, detail = 0, ""
+    for args, kwargs, expected in made:
+        try:
+            result = overload(*args, **kwargs)
+        except Exception as error:
+            refusals += 1
+            detail = detail or str(error).splitlines()[0]
+            continue
+        found = outputs(result) if overload._schema.returns else ()
+        if found != expected:
+            return "differs", f"{decision.relation}: {found}, and the client says {expected}"
+    if refusals:
+        return "narrower", f"{refusals} of {len(made)} calls are refused: {detail}"
+    return "equal", ""
+
+
+if __name__ == "__main__":
+    import json
+
+    print(json.dumps(compare(Path(sys.argv[1]).resolve(), Path(sys.argv[2]))), flush=True)

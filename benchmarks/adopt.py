@@ -1,0 +1,58 @@
+"""Adoption of whole repositories, and their own meta functions compared with what ``ascend-graph adopt`` registers.
+
+``operators``, ``registered`` (the calls of the written module that ran), ``by_names`` and ``with_lines``, ``undecided``,
+``impossible``; ``by_prototype``: those with a GE operator; ``with_relation`` and ``metas_kept``. ``metas_equal``: operators whose
+relation gives the shapes and dtypes of the client's meta function in random calls that it accepts; ``metas_client_wrong``: those
+where it contradicts what the client's kernel allocates; ``narrower``: those where a relation from the kernel refuses calls that the
+meta function accepts; ``wrong``: all others, and registrations that fail. ``not_compared``: metas that neither compile nor stand
+alone. ``lines_theirs`` counts schemas, kernels' adapters and metas that the registrations stand for.
+
+    make bench NAME=adopt ARGS='CHECKOUT…'
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks._common import run
+
+WORK = Path(__file__).resolve().parent.parent / "build" / "adopt"
+_COMPARED = Path(__file__).with_name("_adopted.py")
+COLUMNS = (
+    "operators",
+    "registered",
+    "by_names",
+    "with_lines",
+    "undecided",
+    "impossible",
+    "wrong",
+    "metas_equal",
+    "narrower",
+)
+
+
+def main() -> dict[str, Any]:
+    """Adopt each checkout in a process of its own, and return the summaries by directory."""
+    WORK.mkdir(parents=True, exist_ok=True)
+    found: dict[str, Any] = {}
+    for directory in map(Path, sys.argv[1:]):
+        command = [sys.executable, "-m", "ascend_graph.host", "--quiet", str(_COMPARED), str(directory), str(WORK)]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+        lines = [line for line in done.stdout.splitlines() if line.startswith('{"operators"')]
+        found[directory.name] = json.loads(lines[-1]) if lines else {"failed": done.returncode}
+    table = Table("repository", *COLUMNS)
+    for name, summary in found.items():
+        table.add_row(name, *(str(summary.get(column, "")) for column in COLUMNS))
+    Console(stderr=True).print(table)
+    return found
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,120 @@
+"""Random programs that call random operators: with present or absent arguments, views, lists, attrs and other lines."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from benchmarks.fuzz.generate import extend
+from benchmarks.fuzz.operators import NUMBERS, FuzzOperator, InputSpec, attr_value, draw_operator
+from benchmarks.fuzz.programs import LAYOUTS, FuzzProgram, Input, ProgramLine
+
+#: Expressions that make an argument from an input of the program.
+_FEEDS = ("{0}",) * 6 + (
+    "{0}.clone()",
+    "{0}.detach().clone()",
+    "torch.stack([{0}, {0}])[1]",
+    "torch.cat([{0}, {0}])[: {0}.shape[0]]",
+)
+_DTYPE_NAMES = {number: f"torch.{name}" for name, number in NUMBERS.items()}
+
+
+class _Case:
+    """Inputs of a call under construction."""
+
+    def __init__(self, seed: int, op: FuzzOperator) -> None:
+        self.random = Random(f"case {seed}")
+        self.op, self.inputs = op, list[Input]()
+        self.rank = self.random.choice([1, 1, 1, 2, 0]) if len(op.inputs[0].dims) > 1 else self.random.choice([1, 1, 2])
+        self.dtype = self.random.choice(op.dtypes)
+        self.grad = op.backward and self.random.random() < 0.6
+        self.nodes: list[ProgramLine] = []
+
+    def tensor(self, spec: InputSpec, item: int = 0) -> str:
+        """Add an input of the program for an input of the operator, and return its name."""
+        r = self.random
+        sizes: list[str | int] = []
+        for dim in spec.dims:
+            if dim.startswith("*"):
+                sizes += [f"{dim[1:]}{i}" for i in range(self.rank)]
+            else:
+                sizes.append(f"{dim[:-3]}{item}" if dim.endswith("[i]") else dim)
+        name = f"x{len(self.inputs)}"
+        dtype = spec.dtype or self.dtype
+        layout = r.choice(LAYOUTS) if r.random() < 0.35 else "plain"
+        grad = self.grad and dtype.startswith(("float", "bfloat")) and r.random() < 0.8
+        self.inputs.append(Input(name, dtype, tuple(sizes), layout, grad))
+        return name
+
+    def argument(self, spec: InputSpec) -> str:
+        """Return the text of an argument, and add the inputs that it needs."""
+        r = self.random
+        if spec.kind == "list":
+            return f"[{', '.join(self.tensor(spec, i) for i in range(r.randint(1, 3)))}]"
+        if spec.kind == "optional" and r.random() < 0.45:
+            return "None"
+        name = self.tensor(spec)
+        feed = r.choice(_FEEDS)
+        if spec.name == self.op.in_place and feed != "{0}":
+            target = f"w{len(self.nodes)}"
+            self.nodes.append(ProgramLine(feed, (name,), (target,)))
+            return target
+        return feed.format(name) if len(self.inputs[-1].sizes) or "shape" not in feed else name
+
+    def attrs(self) -> list[str]:
+        """Return the attrs as keyword arguments; one with a default may be left out."""
+        found = []
+        for place in self.op.order:
+            if place < len(self.op.inputs):
+                continue
+            a = self.op.attrs[place - len(self.op.inputs)]
+            defaulted = a.default is not None and (a.type != "Type" or self.op.route == "own")
+            if defaulted and self.random.random() < 0.5:
+                continue
+            value: Any = (
+                _DTYPE_NAMES[self.random.choice([0, 1, 27])]
+                if a.type == "Type"
+                else repr(attr_value(self.random, a.type))
+            )
+            if a.type == "Int" and any(f"+ {a.name}" in w for o in self.op.outputs for w in o.written):
+                value = repr(abs(int(value)))
+            found.append(f"{a.label}={value}")
+        return found
+
+
+def operator_program(seed: int, op: FuzzOperator) -> FuzzProgram | None:
+    """Return a program that calls the operator once or twice, among ATen lines; None if the CPU refuses the call."""
+    case = _Case(seed, op)
+    r = case.random
+    texts = [case.argument(op.inputs[place]) for place in op.order if place < len(op.inputs)]
+    returned = [o.name for o in op.outputs if o.name != op.in_place]
+    targets = tuple(f"r{i}" for i in range(len(returned)))
+    call = f"op0({', '.join([*texts, *case.attrs()])})".replace("{", "{{").replace("}", "}}")
+    nodes = [*case.nodes, ProgramLine(call, (), targets)]
+    outputs = list(targets)
+    if op.in_place:
+        place = [p for p in op.order if p < len(op.inputs)].index([i.name for i in op.inputs].index(op.in_place))
+        outputs.append(texts[place])
+        if r.random() < 0.3:
+            nodes.append(ProgramLine(call, (), targets))
+    names = sorted({s for i in case.inputs for s in i.sizes if isinstance(s, str)})
+    first = {name: r.randint(2, 5) for name in names}
+    sizes = [first]
+    if r.random() < 0.6:
+        sizes += [{name: r.randint(2, 6) for name in names} for _ in range(2)]
+    program = FuzzProgram(seed, tuple(case.inputs), tuple(nodes), tuple(outputs), tuple(sizes), (op,))
+    return extend(program, r.choice([0, 0, 1, 2, 4]))
+
+
+def generate_case(seed: int, *, grad: bool = False) -> FuzzProgram:
+    """Return the first program of the seed whose call the CPU accepts; with gradients, if requested.
+
+    A seed alone decides whether a program is differentiated, so those with gradients draw their lines anew each time.
+    """
+    for number in range(200 if grad else 50):
+        op = draw_operator(seed, number)
+        lines = seed + 100_003 * number if grad else seed
+        program = operator_program(lines, op) if op.backward or not grad else None
+        if program is not None and (program.grad or not grad):
+            return program
+    raise ValueError(f"seed {seed}: none of its operators could be called")

@@ -1,0 +1,28 @@
+"""Causes for which a graph may refuse a program that the CPU accepts: TorchAir's and PyTorch's own messages."""
+
+from __future__ import annotations
+
+import re
+
+from benchmarks.fuzz.programs import FuzzProgram
+
+#: Messages as regular expressions, and causes, which may use the groups of the match.
+CAUSES: tuple[tuple[str, str], ...] = (
+    (r"Failed to auto-generated converter for (?P<op>aten\.[\w.]+) to AscendIR", "TorchAir has no converter for {op}"),
+    (r"torch\.ops\.(?P<op>aten\.[\w.]+) ge_converter is not (implemented|supported)", "TorchAir has no converter for {op}"),
+    (r"Failed to converter? (?P<op>[\w.]+) to AscendIR: can not find registered AscendIR", "TorchAir has no converter for {op}"),
+    (r"unsupported operator: (?P<op>[\w.]+)", "TorchAir has no converter for {op}"),
+    (r"Cannot run aclop operators during NPU graph capture", "torch_npu has an aclop alone, which a capture does not take"),
+)  # fmt: skip
+
+
+def cause_of(message: str, program: FuzzProgram) -> str:
+    """Return the cause that a refusal names, or an empty text."""
+    if program.operators and re.search(r"forward[- ]mode|forward AD|jvp", message):
+        return "forward mode over an operator that has no forward rule"
+    if "Batching rule not implemented" in message and not all(op.batch for op in program.operators):
+        return "torch.vmap over an operator that declares no batch="
+    for pattern, cause in CAUSES:
+        if found := re.search(pattern, message):
+            return cause.format(**found.groupdict())
+    return ""

@@ -1,0 +1,148 @@
+"""Deployment of random operators: a package with their kernels, registration by each one's route, and references."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import ascend_graph
+from ascend_graph.host import build_operator_package
+from benchmarks.fuzz import reference
+from benchmarks.fuzz.operators import NUMBERS, FuzzOperator, prototype, relation, schema
+
+#: Namespace of operators with their authors' own schemas.
+NAMESPACE = "fuzzed"
+_LIBRARIES: list[torch.library.Library] = []
+#: Results of registrations by operator name.
+_REGISTERED: dict[str, Any] = {}
+_PACKAGES: dict[str, Path] = {}
+
+
+def kernel_module(ops: Sequence[FuzzOperator]) -> str:
+    """Return the Python module of the operators' kernels."""
+    text = Path(reference.__file__).read_text()
+    for op in ops:
+        inputs = ", ".join(i.name for i in op.inputs)
+        attrs = f", *, {', '.join(a.name for a in op.attrs)}" if op.attrs else ""
+        given = ", ".join(f"{a.name!r}: {a.name}" for a in op.attrs)
+        text += (
+            f"\n\ndef {op.snake}({inputs}{attrs}):\n"
+            f"    outputs = evaluate({op.data()!r}, [{inputs}], {{{given}}})\n"
+            f"    return outputs if len(outputs) > 1 else outputs[0]\n"
+        )
+    return text
+
+
+def build_package(ops: Sequence[FuzzOperator], directory: Path) -> Path:
+    """Build one package of all operators and put it on the search path of this process."""
+    directory.mkdir(parents=True, exist_ok=True)
+    text = kernel_module(ops)
+    name = f"kernels_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+    (directory / f"{name}.py").write_text(text)
+    header = directory / "op_proto.h"
+    header.write_text("\n".join(map(prototype, ops)))
+    spec = importlib.util.spec_from_file_location(name, directory / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    kernels = {op.name: getattr(module, op.snake) for op in ops}
+    package = build_operator_package(directory / "opp", header, kernels)
+    known = [p for p in os.environ.get("ASCEND_CUSTOM_OPP_PATH", "").split(os.pathsep) if p]
+    os.environ["ASCEND_CUSTOM_OPP_PATH"] = os.pathsep.join([str(package), *known])
+    _PACKAGES.update({op.name: package for op in ops})
+    return package
+
+
+def _arguments(op: FuzzOperator) -> dict[str, Any] | None:
+    names = [*op.inputs, *op.attrs]
+    pairs = {a.label: a.name for a in names if a.label != a.name and a.label.endswith("_t")}
+    return pairs or None
+
+
+def _gradient(op: FuzzOperator) -> Callable[..., Any]:
+    """Return the gradient of the same sums, as an author writes it by hand."""
+    data = op.data()
+
+    def backward(ctx: Any, *grads: Any) -> Any:
+        saved = list(ctx.saved_tensors)
+        given = {}
+        for place in op.order:
+            if place < len(op.inputs):
+                given[place] = saved.pop(0)
+        results = []
+        for place in op.order:
+            if place < len(op.inputs):
+                results.append(reference.gradient(data, [given[i] for i in range(len(op.inputs))], list(grads), place))
+        return tuple(results)
+
+    return backward
+
+
+def register(op: FuzzOperator) -> Any:
+    """Register the operator by its route and return its overload."""
+    if op.name in _REGISTERED:
+        return _REGISTERED[op.name]
+    package = _PACKAGES[op.name]
+    options: dict[str, Any] = {"shape": relation(op)}
+    if op.backward:
+        options["backward"] = _gradient(op)
+    if op.route != "aclnn" and op.batch:
+        options["batch"] = op.batch
+    if op.route == "overload":
+        library = torch.library.Library(NAMESPACE, "FRAGMENT")
+        _LIBRARIES.append(library)
+        library.define(schema(op))
+        library.impl(op.snake, reference_function(op), "PrivateUse1")
+        overload = getattr(torch.ops.fuzzed, op.snake).default
+        ascend_graph.register_op(op.name, eager=overload, arguments=_arguments(op), **options)
+    elif op.route == "aclnn":
+        ascend_graph.load_aclnn(package / "op_api/include")
+        made = ascend_graph.register_aclnn(f"aclnn{op.name}", schema=schema(op), op_type=op.name, **options)
+        overload = made.overload
+    else:
+        overload = ascend_graph.register_op(op.name, **options).overload
+    _REGISTERED[op.name] = overload
+    return overload
+
+
+def reference_function(op: FuzzOperator) -> Callable[..., Any]:
+    """Return the operator as a function of CPU tensors, with the schema's signature."""
+    data = op.data()
+    positional = [i for i in op.order if i < len(op.inputs)]
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        inputs: list[Any] = [None] * len(op.inputs)
+        for place, value in zip(positional, args, strict=False):
+            inputs[place] = list(value) if isinstance(value, (list, tuple)) else value
+        attrs = {}
+        for a in op.attrs:
+            value = kwargs.get(a.label, a.default)
+            attrs[a.name] = NUMBERS[str(value).removeprefix("torch.")] if isinstance(value, torch.dtype) else value
+        outputs = reference.evaluate(data, inputs, attrs)
+        returned = []
+        for spec, output in zip(op.outputs, outputs, strict=True):
+            if spec.name == op.in_place:
+                inputs[[i.name for i in op.inputs].index(op.in_place)].copy_(output)
+            else:
+                returned.append(output)
+        return tuple(returned) if len(returned) > 1 else returned[0] if returned else None
+
+    return call
+
+
+def describe(op: FuzzOperator) -> str:
+    """Return the operator as its author would show it."""
+    route = {"own": "", "overload": f"  # torch.library: {schema(op)}", "aclnn": f"  # register_aclnn: {schema(op)}"}[
+        op.route
+    ]
+    return f"{prototype(op)}{json.dumps(relation(op))}{route}"

@@ -1,0 +1,74 @@
+"""Known faults of the wheels as predicates over a program and its finding; docs/wheel-faults.md describes each.
+
+Each has its smallest program and a sibling that it must not explain: a predicate that is too broad hides other faults.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from benchmarks.fuzz.findings import FuzzFinding
+from benchmarks.fuzz.programs import FuzzProgram, Input, ProgramLine
+
+Case = tuple[FuzzProgram, FuzzFinding]
+
+
+@dataclass(frozen=True)
+class KnownFault:
+    """Fault of the wheel: ``explains`` checks the program as well as the message."""
+
+    name: str
+    explains: Callable[[FuzzProgram, FuzzFinding], bool]
+    smallest: Callable[[], Case]
+    sibling: Callable[[], Case]
+
+
+def _case(mode: str, message: str, *nodes: ProgramLine, outputs: tuple[str, ...] = ("x0",), grad: bool = False) -> Case:
+    program = FuzzProgram(0, (Input("x0", "float32", ("a",), grad=grad),), nodes, outputs, ({"a": 2}, {"a": 3}))
+    return program, FuzzFinding("program 0", mode, "raises", message)
+
+
+_NONE = "RuntimeError: Unsupported input type[<class 'NoneType'>] when reconstructing tensor from metadata"
+
+
+def _none_gradient(program: FuzzProgram, finding: FuzzFinding) -> bool:
+    """Return whether a gradient's graph, captured with symbolic sizes, fails on a None result at the next size.
+
+    It returns None for an input without a gradient, and None has no metadata.
+    """
+    training = finding.mode == "npugraph_ex_dynamic" and program.grad and program.dynamic
+    return training and finding.message.startswith(_NONE)
+
+
+def _scalar_view(program: FuzzProgram, finding: FuzzFinding) -> bool:
+    """Return whether TorchAir's converter of ``as_strided`` fails on a view of rank 0, whose last size it reads."""
+    message = r"IndexError: list index out of range\s+While executing %as_strided\S* .*aten\.as_strided\.default\]\(args = \(%\w+, \[\], \[\]"
+    # Functionalizing a write makes one; a program may call it itself.
+    writes = any(not node.targets or "as_strided" in node.text for node in program.nodes)
+    return finding.mode in ("ge", "ge_dynamic") and writes and re.match(message, finding.message, re.DOTALL) is not None
+
+
+_WRITE = ProgramLine("{0}[0].add_(1)", ("x0",))
+_STRIDED = "IndexError: list index out of range\n\nWhile executing %as_strided : [num_users=1] = call_function[target=torch.ops.aten.as_strided.default](args = (%getitem, [], []"
+
+KNOWN: tuple[KnownFault, ...] = (
+    KnownFault(
+        "none-gradient-dynamic",
+        _none_gradient,
+        lambda: _case("npugraph_ex_dynamic", _NONE, grad=True),
+        lambda: _case("npugraph_ex_dynamic", _NONE, outputs=("x0", "None")),
+    ),
+    KnownFault(
+        "as-strided-scalar",
+        _scalar_view,
+        lambda: _case("ge", _STRIDED, _WRITE),
+        lambda: _case("ge", _STRIDED, ProgramLine("{0} + 1", ("x0",), ("v0",)), outputs=("v0",)),
+    ),
+)
+
+
+def known_fault(program: FuzzProgram, finding: FuzzFinding) -> str:
+    """Return the name of the wheel's fault that explains a finding, or an empty text."""
+    return next((k.name for k in KNOWN if k.explains(program, finding)), "")

@@ -1,0 +1,181 @@
+"""Modes of running a program: CPU, eager, GE graphs, npugraph_ex captures, export; each gives one result per call."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import torch
+
+from benchmarks.fuzz.programs import FuzzProgram, make_arguments
+from benchmarks.operators.trees import Mover, tensors
+
+MODES = ("eager", "ge", "ge_dynamic", "npugraph_ex", "npugraph_ex_dynamic", "export", "jvp", "vmap")
+#: Control modes: the same tracing by PyTorch itself on the CPU, to attribute a refusal or a value.
+CONTROLS = {
+    "jvp": "jvp_cpu", "vmap": "vmap_cpu", "ge": "traced", "npugraph_ex": "traced", "ge_dynamic": "traced_dynamic", "npugraph_ex_dynamic": "traced_dynamic", "export": "exported",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ModeResult:
+    """Result of a call, on the CPU: outputs, arguments after it, gradients, and pairs of tensors that share memory."""
+
+    outputs: Any
+    arguments: Any
+    gradients: Any
+    shared: tuple[tuple[str, str], ...]
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Reset dynamo before and after the block, and suppress warnings within it."""
+    torch._dynamo.reset()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+    torch._dynamo.reset()
+
+
+def _shared(outputs: Any, arguments: Sequence[Any]) -> tuple[tuple[str, str], ...]:
+    named = [(f"argument {i}", a) for i, a in enumerate(arguments) if isinstance(a, torch.Tensor)]
+    inputs = len(named)
+    named += [(f"output {i}", o) for i, o in enumerate(outputs) if isinstance(o, torch.Tensor)]
+    places = [(name, t.untyped_storage()._cdata, t.numel()) for name, t in named]
+    return tuple(
+        (a, b)
+        for j, (b, there, n) in enumerate(places)
+        if j >= inputs
+        for a, here, m in places[:j]
+        if here == there and n and m
+    )
+
+
+def call_once(function: Callable[..., Any], arguments: Sequence[Any], device: str, grad: bool) -> ModeResult:
+    """Call a function on copies of the arguments on a device, with backward, and return the result on the CPU."""
+    placed = Mover(device)(list(arguments))
+    outputs = function(*placed)
+    gradients: Any = ()
+    if grad:
+        losses = [o.float().sum() * (i + 1) for i, o in enumerate(tensors(outputs)) if o.requires_grad]
+        leaves = [a for a in placed if isinstance(a, torch.Tensor) and a.requires_grad]
+        if losses and leaves:
+            gradients = torch.autograd.grad(torch.stack(losses).sum(), leaves, allow_unused=True)
+    shared = _shared(outputs, placed)
+    back = Mover("cpu")
+    return ModeResult(*back([list(outputs), placed, list(gradients)]), shared)
+
+
+def _calls(program: FuzzProgram, dynamic: bool) -> list[int]:
+    return list(range(len(program.sizes))) if dynamic and program.dynamic else [0]
+
+
+def cpu_results(program: FuzzProgram) -> list[ModeResult]:
+    """Return PyTorch's results on the CPU, call by call."""
+    function = program.function()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return [call_once(function, make_arguments(program, c), "cpu", program.grad) for c in range(len(program.sizes))]
+
+
+@functools.lru_cache(maxsize=1)
+def prepare() -> None:
+    """Compile for GE once: a process that compiles for npugraph_ex first cannot compile for GE afterwards."""
+    torch.compile(torch.neg, backend=_backend("ge"))(torch.ones(1, device="npu"))
+
+
+def _backend(name: str) -> Any:
+    import torch_npu  # noqa: F401 - torchair can only be imported after it
+    import torchair
+
+    return torchair.get_npu_backend() if name == "ge" else name
+
+
+def _exported(program: FuzzProgram, arguments: Sequence[Any], device: str) -> Callable[..., Any]:
+    function = program.function(device)
+
+    class ProgramModule(torch.nn.Module):
+        def forward(self, *args: Any) -> Any:
+            return function(*args)
+
+    placed = Mover(device)(list(arguments))
+    return torch.export.export(ProgramModule(), tuple(placed), strict=False).module()
+
+
+def compiled(program: FuzzProgram, mode: str) -> Callable[..., Any]:
+    """Return the program's function as a mode runs it."""
+    function = program.function("cpu" if mode in CONTROLS.values() else "npu")
+    if mode == "eager":
+        return function
+    if mode in ("export", "exported"):
+        return _exported(program, make_arguments(program, 0), "npu" if mode == "export" else "cpu")
+    name = mode.removesuffix("_dynamic")
+    backend = "aot_eager" if name == "traced" else _backend(name)
+    return torch.compile(function, backend=backend, dynamic=mode.endswith("_dynamic"), fullgraph=True)
+
+
+def results(program: FuzzProgram, mode: str) -> Iterator[tuple[int, ModeResult]]:
+    """Yield each call's number and result; the first call is repeated at the end, to test kept state."""
+    device = "cpu" if mode in CONTROLS.values() else "npu"
+    if mode.startswith(("jvp", "vmap")):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield 0, transformed(program, device, mode.removesuffix("_cpu"))
+        return
+    with quiet():
+        function = compiled(program, mode)
+        dynamic = mode == "eager" or mode.endswith("_dynamic")
+        grad = program.grad and mode not in ("export", "exported")
+        for call in [*_calls(program, dynamic), 0]:
+            yield call, call_once(function, make_arguments(program, call), device, grad)
+
+
+def drawn(program: FuzzProgram) -> tuple[str, ...]:
+    """Return a program's default modes: eager, one of GE's, one of npugraph_ex's, and sometimes others."""
+    random = Random(f"modes {program.seed}")
+    dynamic = program.dynamic and random.random() < 0.7
+    chosen = [
+        "eager",
+        "ge_dynamic" if dynamic else "ge",
+        "npugraph_ex_dynamic" if dynamic and random.random() < 0.3 else "npugraph_ex",
+    ]
+    chosen += [mode for mode, often in (("export", 0.2), ("jvp", 0.4), ("vmap", 0.4)) if random.random() < often]
+    return tuple(mode for mode in chosen if mode not in ("jvp", "vmap") or functional(program))
+
+
+def functional(program: FuzzProgram) -> bool:
+    """Return whether the program has no writes, aliases or gradients, so that it is a function of tensors."""
+    return not any(i.grad or i.alias for i in program.inputs) and all(
+        node.targets and "out=" not in node.text for node in program.nodes
+    )
+
+
+def _tensor_results(outputs: Any) -> tuple[torch.Tensor, ...]:
+    return tuple(o for o in tensors(outputs) if o.is_floating_point())
+
+
+def transformed(program: FuzzProgram, device: str, mode: str) -> ModeResult:
+    """Return the tangents of the program's floating outputs, or its outputs for a batch of two."""
+    function = program.function(device)
+    arguments = Mover(device)(make_arguments(program, 0))
+    floating = [i for i, a in enumerate(arguments) if isinstance(a, torch.Tensor) and a.is_floating_point()]
+
+    def call(*given: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        full = list(arguments)
+        for place, value in zip(floating, given, strict=True):
+            full[place] = value
+        return _tensor_results(function(*full))
+
+    if not floating:
+        return ModeResult((), (), (), ())
+    values = tuple(arguments[i] for i in floating)
+    if mode == "jvp":
+        outputs = torch.func.jvp(call, values, tuple(torch.ones_like(v) for v in values))
+    else:
+        outputs = torch.func.vmap(call)(*(torch.stack([v, v * 2]) for v in values))
+    return ModeResult(Mover("cpu")(list(outputs)), (), (), ())

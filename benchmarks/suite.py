@@ -1,0 +1,80 @@
+"""Time of the test suite: the slowest tests, and the seconds of each file, read from a run's JUnit report.
+
+    make test ARGS="--junitxml=build/test.xml"; make test-slow ARGS="--junitxml=build/slow.xml"
+    make bench NAME=suite ARGS="build/test.xml build/slow.xml --record"
+
+``--record`` writes tests/durations.json, with which test processes run the longest files first. The last line is a JSON
+object; ``idle_share`` is the part of two processes' time that a schedule of whole files, longest first, leaves unused.
+"""
+
+from __future__ import annotations
+
+import argparse
+import heapq
+import json
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from benchmarks._common import run
+
+ROOT = Path(__file__).resolve().parents[1]
+DURATIONS = ROOT / "tests" / "durations.json"
+
+
+def cases(report: Path) -> list[tuple[str, str, float]]:
+    """Return the file, the name and the seconds of each test of a report."""
+    found = []
+    for case in ElementTree.parse(report).iter("testcase"):
+        parts = case.get("classname", "").split(".")
+        length = next(
+            (n for n in range(len(parts), 0, -1) if (ROOT / "/".join(parts[:n])).with_suffix(".py").is_file()), 0
+        )
+        if length:
+            found.append(("/".join(parts[:length]) + ".py", case.get("name", ""), float(case.get("time", 0))))
+    return found
+
+
+def finished(seconds: Iterable[float], processes: int = 2) -> float:
+    """Return when the last process ends if each takes the next file as it becomes free."""
+    ends = [0.0] * processes
+    for one in seconds:
+        heapq.heapreplace(ends, ends[0] + one)
+    return max(ends)
+
+
+def main() -> dict[str, Any]:
+    """Print the slowest tests and files, and record the files' seconds."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("reports", nargs="+", type=Path, help="JUnit reports of runs")
+    parser.add_argument("--record", action="store_true", help=f"write {DURATIONS.relative_to(ROOT)}")
+    asked = parser.parse_args()
+    found = [case for report in asked.reports for case in cases(report)]
+    files: Counter[str] = Counter()
+    for file, _, seconds in found:
+        files[file] += seconds  # type: ignore[assignment]  # a Counter of seconds
+    for file, name, seconds in sorted(found, key=lambda case: -case[2])[:50]:
+        print(f"{seconds:8.1f}  {file}::{name}")
+    print()
+    for file, seconds in files.most_common(30):
+        print(f"{seconds:8.1f}  {file}")
+    if asked.record:
+        known = json.loads(DURATIONS.read_text()) if DURATIONS.exists() else {}
+        known |= {file: round(seconds, 1) for file, seconds in files.items()}
+        kept = {file: known[file] for file in sorted(known) if (ROOT / file).exists()}
+        DURATIONS.write_text(json.dumps(kept, indent=0) + "\n")
+    total = sum(files.values())
+    wall = finished(sorted(files.values(), reverse=True))
+    return {
+        "tests": len(found),
+        "seconds": round(total),
+        "wall_on_two": round(wall),
+        "idle_share": round(1 - total / (2 * wall), 3) if wall else 0.0,
+        "over_10_s": sum(seconds > 10 for _, _, seconds in found),
+    }
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,1 @@
+"""Generated C++ of an eager library."""

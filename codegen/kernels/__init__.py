@@ -1,0 +1,1 @@
+"""Kernels in C++: their sources, and the functions that launch them."""

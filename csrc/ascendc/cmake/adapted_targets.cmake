@@ -1,0 +1,155 @@
+# What build files say of another machine, once all their targets are there.
+#
+# Directories of headers and libraries below /usr/local/Ascend, where CANN is installed by default, are those of the host toolkit.
+#
+# Targets that link PyTorch are compiled with PyTorch's ABI of strings, whatever _GLIBCXX_USE_CXX11_ABI their build files name:
+# the flag belongs to a wheel of torch, not to an operator, and build files that were written for a torch of the old ABI link with
+# undefined symbols against a newer one. Each such target is named, with the line to change for a build on a device.
+include_guard(GLOBAL)
+
+set(_ASCEND_GRAPH_TORCH_LIBRARY "(^|[^A-Za-z0-9_])(lib|-l)?(torch|torch_cpu|torch_python|torch_npu|c10)($|[^A-Za-z0-9_])")
+
+# All targets of a directory and of those below it.
+function(_ascend_graph_targets result directory)
+    get_property(found DIRECTORY "${directory}" PROPERTY BUILDSYSTEM_TARGETS)
+    get_property(children DIRECTORY "${directory}" PROPERTY SUBDIRECTORIES)
+    foreach(child IN LISTS children)
+        _ascend_graph_targets(below "${child}")
+        list(APPEND found ${below})
+    endforeach()
+    set(${result} ${found} PARENT_SCOPE)
+endfunction()
+
+# Whether a target links PyTorch, by itself or through other targets of the build.
+function(_ascend_graph_links_torch result target)
+    set(links FALSE)
+    set(seen "")
+    set(rest ${target})
+    while(rest AND NOT links)
+        list(POP_FRONT rest one)
+        list(APPEND seen ${one})
+        get_property(libraries TARGET ${one} PROPERTY LINK_LIBRARIES)
+        get_property(public TARGET ${one} PROPERTY INTERFACE_LINK_LIBRARIES)
+        foreach(library IN LISTS libraries public)
+            if(library MATCHES "${_ASCEND_GRAPH_TORCH_LIBRARY}")
+                set(links TRUE)
+            elseif(TARGET "${library}" AND NOT library IN_LIST seen)
+                list(APPEND rest ${library})
+            endif()
+        endforeach()
+    endwhile()
+    set(${result} ${links} PARENT_SCOPE)
+endfunction()
+
+# What a target is compiled with: its own options and definitions, and the flags of its directory.
+function(_ascend_graph_given_abi result target)
+    get_property(options TARGET ${target} PROPERTY COMPILE_OPTIONS)
+    get_property(definitions TARGET ${target} PROPERTY COMPILE_DEFINITIONS)
+    get_property(directory TARGET ${target} PROPERTY SOURCE_DIR)
+    get_directory_property(flags DIRECTORY "${directory}" DEFINITION CMAKE_CXX_FLAGS)
+    get_directory_property(early DIRECTORY "${directory}" COMPILE_DEFINITIONS)
+    set(given "")
+    if("${options};${definitions};${flags};${early}" MATCHES "_GLIBCXX_USE_CXX11_ABI=([01])")
+        set(given ${CMAKE_MATCH_1})
+    endif()
+    set(${result} "${given}" PARENT_SCOPE)
+endfunction()
+
+# FILE:LINE of the flag, or the directory where its build file does not have it.
+function(_ascend_graph_abi_line result directory)
+    set(place "${directory}")
+    file(READ "${directory}/CMakeLists.txt" text)
+    string(FIND "${text}" "_GLIBCXX_USE_CXX11_ABI" position)
+    if(position GREATER_EQUAL 0)
+        string(SUBSTRING "${text}" 0 ${position} before)
+        string(REGEX REPLACE "[^\n]" "" before "${before}")
+        string(LENGTH "${before}" number)
+        math(EXPR number "${number} + 1")
+        set(place "${directory}/CMakeLists.txt:${number}")
+    endif()
+    set(${result} "${place}" PARENT_SCOPE)
+endfunction()
+
+# The ABI of the torch that this Python has: 0 or 1; empty without one.
+function(_ascend_graph_abi_of_torch result)
+    set(python python3)
+    if(DEFINED ENV{ASCEND_GRAPH_PYTHON})
+        set(python "$ENV{ASCEND_GRAPH_PYTHON}")
+    endif()
+    execute_process(
+        COMMAND ${CMAKE_COMMAND} -E env PYTHONSAFEPATH=1 ${python} -c
+            "import ascend_graph.versions as v; t = v.installed('torch'); print(*v.cxx_flags(t.directory), 'torch', t.version)"
+        OUTPUT_VARIABLE flags ERROR_QUIET)
+    set(abi "")
+    if(flags MATCHES "_GLIBCXX_USE_CXX11_ABI=([01]).* torch ([^ \n]+)")
+        set(abi "${CMAKE_MATCH_1};${CMAKE_MATCH_2}")
+    endif()
+    set(${result} "${abi}" PARENT_SCOPE)
+endfunction()
+
+# An installation of CANN at its default place, by any of its names; what is really there is left alone.
+set(_ASCEND_GRAPH_DEFAULT_CANN "/usr/local/Ascend/(ascend-toolkit/|nnae/|nnrt/)?(latest|cann[^/;]*|[0-9][^/;]*)")
+
+function(_ascend_graph_use_toolkit toolkit)
+    foreach(target IN LISTS ARGN)
+        foreach(property INCLUDE_DIRECTORIES LINK_DIRECTORIES)
+            get_property(directories TARGET ${target} PROPERTY ${property})
+            set(changed "")
+            foreach(directory IN LISTS directories)
+                if(NOT EXISTS "${directory}")
+                    string(REGEX REPLACE "^${_ASCEND_GRAPH_DEFAULT_CANN}" "${toolkit}" directory "${directory}")
+                endif()
+                list(APPEND changed "${directory}")
+            endforeach()
+            if(NOT changed STREQUAL directories)
+                set_property(TARGET ${target} PROPERTY ${property} ${changed})
+                message(STATUS "ascend_graph: target ${target}: the host toolkit stands for the CANN of ${property}: ${directories}")
+            endif()
+        endforeach()
+    endforeach()
+endfunction()
+
+# To be called when all targets are there.
+function(ascend_graph_adapt_targets toolkit)
+    _ascend_graph_targets(targets "${CMAKE_SOURCE_DIR}")
+    set(compiled "")
+    foreach(target IN LISTS targets)
+        get_property(type TARGET ${target} PROPERTY TYPE)
+        if(type MATCHES "^(EXECUTABLE|(STATIC|SHARED|MODULE|OBJECT)_LIBRARY)$")
+            list(APPEND compiled ${target})
+        endif()
+    endforeach()
+    _ascend_graph_use_toolkit("${toolkit}" ${compiled})
+    _ascend_graph_keep_torch_abi(${compiled})
+endfunction()
+
+function(_ascend_graph_keep_torch_abi)
+    set(of_torch "")
+    foreach(target IN LISTS ARGN)
+        _ascend_graph_given_abi(given ${target})
+        if(given STREQUAL "")
+            continue()
+        endif()
+        _ascend_graph_links_torch(links ${target})
+        if(NOT links)
+            continue()
+        endif()
+        if(of_torch STREQUAL "")
+            _ascend_graph_abi_of_torch(of_torch)
+        endif()
+        if(of_torch STREQUAL "")
+            return()
+        endif()
+        list(GET of_torch 0 abi)
+        list(GET of_torch 1 version)
+        if(NOT given STREQUAL abi)
+            # After all other options: the last one of a name is what counts.
+            target_compile_options(${target} PRIVATE -U_GLIBCXX_USE_CXX11_ABI -D_GLIBCXX_USE_CXX11_ABI=${abi})
+            get_property(directory TARGET ${target} PROPERTY SOURCE_DIR)
+            _ascend_graph_abi_line(place "${directory}")
+            message(WARNING "ascend_graph: target ${target}: _GLIBCXX_USE_CXX11_ABI=${given} (${place}), but torch ${version}, which it "
+                "links, is compiled with ${abi}; expected ${abi}, with which it is compiled here. On a device with this torch the library "
+                "would not load: write _GLIBCXX_USE_CXX11_ABI=${abi} there, or leave the flag out")
+        endif()
+    endforeach()
+endfunction()

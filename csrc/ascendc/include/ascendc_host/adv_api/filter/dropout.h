@@ -1,0 +1,85 @@
+// Elements kept and elements dropped by a mask.
+#ifndef ASCENDC_HOST_ADV_API_FILTER_DROPOUT_H
+#define ASCENDC_HOST_ADV_API_FILTER_DROPOUT_H
+
+#include "ascendc_host/adv_api/reduce/reduce_pattern.h"
+
+namespace AscendC {
+
+// Rows of `srcLastAxis` elements, and of `maskLastAxis` bytes of the mask.
+struct DropOutShapeInfo {
+    DropOutShapeInfo() {}
+    uint32_t firstAxis = 0;
+    uint32_t srcLastAxis = 0;
+    uint32_t maskLastAxis = 0;
+};
+
+namespace detail {
+
+// What DropOut's modes are, by their numbers; rows of a padded mask end in bytes that do not count.
+struct DropOutMode {
+    enum : uint32_t { inferred, padded_bytes, whole_bytes, whole_bits, padded_bits };
+};
+
+inline uint32_t infer_dropout_mode(const DropOutShapeInfo& info) {
+    if (info.maskLastAxis == info.srcLastAxis) return DropOutMode::whole_bytes;
+    if (info.maskLastAxis > info.srcLastAxis) return DropOutMode::padded_bytes;
+    return uint64_t(info.maskLastAxis) * 8 == info.srcLastAxis ? DropOutMode::whole_bits
+                                                               : DropOutMode::padded_bits;
+}
+
+}  // namespace detail
+
+// dst = src / keepProb where the mask says so, and 0 elsewhere. The mask has a byte for each element, or a
+// bit, the lowest of a byte first.
+template <typename T, bool isInitBitMode = false, uint32_t dropOutMode = 0>
+void DropOut(const LocalTensor<T>& dstLocal, const LocalTensor<T>& srcLocal,
+             const LocalTensor<uint8_t>& maskLocal, const float keepProb, const DropOutShapeInfo& info,
+             Where where = Where()) {
+    constexpr const char* api = "DropOut";
+    static_assert(detail::is_one_of<T, half, float>, "DropOut is for half and float");
+    static_assert(dropOutMode <= detail::DropOutMode::padded_bits, "DropOut's modes are 0 to 4");
+    const auto& block = ascendc_host::enter(where);
+    if (!(keepProb > 0 && keepProb < 1)) {
+        ascendc_host::fail(block, where,
+                           ascendc_host::format("DropOut: keepProb is %g; it lies between 0 and 1",
+                                                static_cast<double>(keepProb)));
+    }
+    const uint32_t mode =
+        dropOutMode == detail::DropOutMode::inferred ? detail::infer_dropout_mode(info) : dropOutMode;
+    const bool bits = mode == detail::DropOutMode::whole_bits || mode == detail::DropOutMode::padded_bits;
+    const uint64_t columns = info.srcLastAxis, needed = bits ? (columns + 7) / 8 : columns;
+    const bool padded = mode == detail::DropOutMode::padded_bytes || mode == detail::DropOutMode::padded_bits;
+    if (info.firstAxis == 0 || columns == 0 || info.maskLastAxis < needed ||
+        (!padded && info.maskLastAxis != needed) || (padded && needed % 2 != 0)) {
+        ascendc_host::fail(
+            block, where,
+            ascendc_host::format(
+                "DropOut: %u rows of %u elements with %u bytes of the mask each, mode %u; no size "
+                "is 0, a row of the mask has a %s for each element, and is longer only in the "
+                "modes 1 and 4, where an even number of its bytes counts",
+                info.firstAxis, info.srcLastAxis, info.maskLastAxis, mode, bits ? "bit" : "byte"));
+    }
+    const uint64_t size = info.firstAxis * columns;
+    const T* from = detail::vector_operand(srcLocal, size * sizeof(T), api, "src", where);
+    const uint8_t* mask =
+        detail::vector_operand(maskLocal, uint64_t(info.firstAxis) * info.maskLastAxis, api, "mask", where);
+    T* to = detail::vector_operand(dstLocal, size * sizeof(T), api, "dst", where);
+    const float scale = static_cast<T>(1.0f / keepProb);
+    for (uint64_t i = 0; i < size; ++i) {
+        const uint8_t* row = mask + i / columns * info.maskLastAxis;
+        const uint64_t column = i % columns;
+        const bool kept = bits ? (row[column / 8] >> column % 8 & 1) != 0 : row[column] != 0;
+        to[i] = kept ? static_cast<T>(static_cast<float>(from[i]) * scale) : T(0);
+    }
+}
+template <typename T, bool isInitBitMode = false, uint32_t dropOutMode = 0>
+void DropOut(const LocalTensor<T>& dstLocal, const LocalTensor<T>& srcLocal,
+             const LocalTensor<uint8_t>& maskLocal, const LocalTensor<uint8_t>&, const float keepProb,
+             const DropOutShapeInfo& info, Where where = Where()) {
+    DropOut<T, isInitBitMode, dropOutMode>(dstLocal, srcLocal, maskLocal, keepProb, info, where);
+}
+
+}  // namespace AscendC
+
+#endif  // ASCENDC_HOST_ADV_API_FILTER_DROPOUT_H

@@ -1,0 +1,219 @@
+// Which block this is, and how pipes, cores and blocks wait for one another.
+//
+// Within a block everything runs in program order, so events and pipe barriers between its pipes have nothing
+// to do.
+#ifndef ASCENDC_HOST_BASIC_API_SYNC_H
+#define ASCENDC_HOST_BASIC_API_SYNC_H
+
+#include <ctime>
+
+#include "ascendc_host/basic_api/tensor.h"
+
+// ASCENDC_HOST_CORE: the source is compiled once for each kind of core, so which one is a constant,
+// and what is for the other kind is not made.
+#ifdef ASCENDC_HOST_CORE
+#define ASCEND_IS_AIV constexpr(ASCENDC_HOST_CORE == ::AscendC::AIV)
+#define ASCEND_IS_AIC constexpr(ASCENDC_HOST_CORE == ::AscendC::AIC)
+#define ASCEND_IS_NOT_AIV constexpr(ASCENDC_HOST_CORE != ::AscendC::AIV)
+#define ASCEND_IS_NOT_AIC constexpr(ASCENDC_HOST_CORE != ::AscendC::AIC)
+#else
+#define ASCEND_IS_AIV (::ascendc_host::ask_core() == ::ascendc_host::Core::aiv)
+#define ASCEND_IS_AIC (::ascendc_host::ask_core() == ::ascendc_host::Core::aic)
+#define ASCEND_IS_NOT_AIV (::ascendc_host::ask_core() != ::ascendc_host::Core::aiv)
+#define ASCEND_IS_NOT_AIC (::ascendc_host::ask_core() != ::ascendc_host::Core::aic)
+#endif
+#define KERNEL_TASK_TYPE_DEFAULT(type) ::AscendC::declare_kernel_type(type)
+#define KERNEL_TASK_TYPE(key, type)                                         \
+    if (::ascendc_host::current().tiling_key == static_cast<uint64_t>(key)) \
+    ::AscendC::declare_kernel_type(type)
+
+namespace AscendC {
+
+inline void declare_kernel_type(KernelMetaType type) {
+    using ascendc_host::KernelType;
+    switch (type) {
+        case KERNEL_TYPE_AIV_ONLY:
+            return ascendc_host::declare_kernel_type(KernelType::aiv_only);
+        case KERNEL_TYPE_AIC_ONLY:
+            return ascendc_host::declare_kernel_type(KernelType::aic_only);
+        case KERNEL_TYPE_MIX_AIV_1_0:
+            return ascendc_host::declare_kernel_type(KernelType::mix_0_1);
+        case KERNEL_TYPE_MIX_AIC_1_0:
+            return ascendc_host::declare_kernel_type(KernelType::mix_1_0);
+        case KERNEL_TYPE_MIX_AIC_1_1:
+            return ascendc_host::declare_kernel_type(KernelType::mix_1_1);
+        case KERNEL_TYPE_MIX_AIC_1_2:
+            return ascendc_host::declare_kernel_type(KernelType::mix_1_2);
+        default:
+            return;  // one core has both units
+    }
+}
+
+#ifdef ASCENDC_HOST_CORE
+constexpr int32_t g_coreType = ASCENDC_HOST_CORE;
+#else
+// Which core this is, to be compared with AIC and AIV: a question like ASCEND_IS_AIC, not a constant.
+struct CoreTypeQuestion {
+    operator KernelCore() const { return ASCEND_IS_AIC ? AIC : AIV; }
+};
+constexpr CoreTypeQuestion g_coreType;
+#endif
+
+inline int64_t GetBlockIdx() { return ascendc_host::current().block_idx(); }
+inline int64_t GetBlockNum() { return ascendc_host::current().count; }
+inline int64_t GetSubBlockIdx() { return ascendc_host::current().sub_index; }
+inline int64_t GetSubBlockNum() { return ascendc_host::current().sub_count; }
+inline int64_t GetTaskRation() {
+    return ascendc_host::current().core == ascendc_host::Core::aiv ? GetSubBlockNum() : 1;
+}
+inline int64_t GetTaskRatio() { return GetTaskRation(); }
+constexpr int16_t GetDataBlockSizeInBytes() { return ONE_BLK_SIZE; }
+inline void GetArchVersion(uint32_t& version) { version = __NPU_ARCH__ / 10; }
+inline int64_t GetProgramCounter() { return reinterpret_cast<int64_t>(__builtin_return_address(0)); }
+inline int64_t GetSystemCycle() {
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t(now.tv_sec) * 1000000000 + now.tv_nsec) / 20;  // 50 MHz, as on the device
+}
+[[noreturn]] inline void Trap(Where where = Where()) {
+    ascendc_host::fail(ascendc_host::enter(where), where, "Trap");
+}
+constexpr uint32_t GetUBSizeInBytes() { return TOTAL_UB_SIZE; }
+inline uint32_t GetRuntimeUBSize() { return TOTAL_UB_SIZE; }
+
+template <HardEvent event>
+void SetFlag(int32_t) {}
+template <HardEvent event>
+void WaitFlag(int32_t) {}
+template <pipe_t pipe>
+void PipeBarrier() {}
+template <MemDsbT kind>
+void DataSyncBarrier() {}
+template <pipe_t source, pipe_t destination>
+class TQueSync {
+  public:
+    void SetFlag(TEventID) {}
+    void WaitFlag(TEventID) {}
+};
+
+// Locks between pipes of one core.
+using MutexID = uint8_t;
+inline MutexID AllocMutexID() { return 0; }
+inline void ReleaseMutexID(MutexID) {}
+class Mutex {
+  public:
+    template <pipe_t pipe>
+    static void Lock(MutexID) {}
+    template <pipe_t pipe>
+    static void Unlock(MutexID) {}
+};
+
+// All blocks, or all vector cores of a kernel on split cores.
+template <bool isAIVOnly = true>
+void SyncAll(Where where = Where()) {
+    ascendc_host::enter(where);
+    ascendc_host::barrier(isAIVOnly, where);
+}
+template <bool isAIVOnly = true>
+void SyncAll(const GlobalTensor<int32_t>&, const LocalTensor<int32_t>&, int32_t usedCores = 0,
+             Where where = Where()) {
+    (void)usedCores;
+    SyncAll<isAIVOnly>(where);
+}
+template <uint8_t modeId, pipe_t pipe>
+void CrossCoreSetFlag(uint16_t flagId, Where where = Where()) {
+    ascendc_host::enter(where);
+    ascendc_host::set_cross_flag(modeId, flagId, where);
+}
+template <uint8_t modeId = 0, pipe_t pipe = PIPE_S>
+void CrossCoreWaitFlag(uint16_t flagId, Where where = Where()) {
+    ascendc_host::enter(where);
+    ascendc_host::wait_cross_flag(flagId, where);
+}
+inline void WaitEvent(uint16_t flagId, Where where = Where()) { CrossCoreWaitFlag(flagId, where); }
+// Block `blockIdx` tells and waits by numbered events.
+template <bool isAIVOnly = true>
+void IBSet(const GlobalTensor<int32_t>&, const LocalTensor<int32_t>&, int32_t blockIdx, int32_t eventID,
+           Where where = Where()) {
+    ascendc_host::enter(where);
+    ascendc_host::set_block_event(blockIdx, eventID, where);
+}
+template <bool isAIVOnly = true>
+void IBWait(const GlobalTensor<int32_t>&, const LocalTensor<int32_t>&, int32_t blockIdx, int32_t eventID,
+            Where where = Where()) {
+    ascendc_host::enter(where);
+    ascendc_host::wait_block_event(blockIdx, eventID, where);
+}
+// Blocks one after the other: a block waits for its predecessor and tells its successor.
+constexpr int32_t block_order_event = -1;
+inline void InitDetermineComputeWorkspace(GlobalTensor<int32_t>&, LocalTensor<int32_t>&) {}
+inline void WaitPreBlock(GlobalTensor<int32_t>&, LocalTensor<int32_t>&, Where where = Where()) {
+    ascendc_host::enter(where);
+    if (GetBlockIdx() > 0) ascendc_host::wait_block_event(GetBlockIdx() - 1, block_order_event, where);
+}
+inline void NotifyNextBlock(GlobalTensor<int32_t>&, LocalTensor<int32_t>&, Where where = Where()) {
+    ascendc_host::enter(where);
+    ascendc_host::set_block_event(GetBlockIdx(), block_order_event, where);
+}
+inline void SetNextTaskStart() {}
+inline void WaitPreTaskEnd() {}
+// Atomic copies, masks and what LoadData keeps, as a core has them at first; the scale of casts on dav-3510.
+inline void InitSocState() {
+    ascendc_host::Block& block = ascendc_host::current();
+    block.atomic = ascendc_host::Block::Atomic::none;
+    block.counter_mode = false;
+    block.mask_high = block.mask_low = ~uint64_t{0};
+    block.feature_pad = 0;
+    block.feature_boundary = 0;
+#if __NPU_ARCH__ == 3510
+    block.deq.kind = ascendc_host::Block::Dequantizer::Kind::half;
+    block.deq.scale = 1;
+#endif
+}
+// Where the device keeps the flags of CrossCoreSetFlag; here they are the runtime's.
+inline void SetSyncBaseAddr(uint64_t) {}
+
+// Instructions are where they are needed.
+inline void ICachePreLoad(int64_t) {}
+#define PRELOAD(len) ::AscendC::ICachePreLoad(len)
+
+// There is one memory, so caches need no care; but code that cares may be waiting for another block.
+template <typename T, CacheLine line, DcciDst destination = DcciDst::CACHELINE_ALL>
+void DataCacheCleanAndInvalid(const GlobalTensor<T>&) {
+    ascendc_host::poll();
+}
+template <typename T, CacheLine line>
+void DataCachePreload(const GlobalTensor<T>&, int64_t) {}
+template <typename T>
+T ReadGmByPassDCache(__gm__ T* address) {
+    ascendc_host::poll();
+    return *static_cast<volatile T*>(address);
+}
+template <typename T>
+void WriteGmByPassDCache(__gm__ T* address, T value) {
+    *static_cast<volatile T*>(address) = value;
+}
+
+}  // namespace AscendC
+
+// The intrinsic forms of the same, but for the index: vector cores of one group have one.
+inline int64_t get_block_idx() { return ascendc_host::current().index; }
+inline int64_t get_block_num() { return AscendC::GetBlockNum(); }
+inline int64_t get_subblockid() { return AscendC::GetSubBlockIdx(); }
+inline int64_t get_subblockdim() { return AscendC::GetSubBlockNum(); }
+inline void icache_preload(int64_t) {}
+[[noreturn]] inline void trap() { AscendC::Trap(); }
+// An object, so that a kernel's own variable of this name hides it.
+struct BlockIndex {
+    operator int64_t() const { return get_block_idx(); }
+};
+inline constexpr BlockIndex block_idx{};
+inline void pipe_barrier(pipe_t) {}
+template <typename Event>
+void set_flag(pipe_t, pipe_t, Event) {}
+template <typename Event>
+void wait_flag(pipe_t, pipe_t, Event) {}
+
+using AscendC::g_coreType;
+
+#endif  // ASCENDC_HOST_BASIC_API_SYNC_H

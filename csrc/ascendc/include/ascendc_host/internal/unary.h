@@ -1,0 +1,66 @@
+// Unary functions of the high-level API: the forms that mathematical functions and activations have in
+// common.
+#ifndef ASCENDC_HOST_INTERNAL_UNARY_H
+#define ASCENDC_HOST_INTERNAL_UNARY_H
+
+#include "ascendc_host/basic_api/arithmetic.h"
+
+namespace AscendC {
+
+namespace detail {
+
+// `tensor.GetSize()` elements where no count is given.
+template <Overlap overlap = Overlap::refused, typename Op, typename T>
+void unary_math(const char* api, const Where& where, const LocalTensor<T>& dst, const LocalTensor<T>& src,
+                uint64_t count, const Op& op) {
+    on_count<overlap>(api, where, static_cast<int64_t>(count), dst, op, src);
+}
+
+// The temporary space of a function lies apart from its operands; the host does not use it.
+template <typename T>
+void require_space(const char* api, const LocalTensor<uint8_t>& space,
+                   std::initializer_list<const LocalTensor<T>*> operands, uint64_t count,
+                   const Where& where) {
+    constexpr const char* names[] = {"dst", "src", "src1"};
+    size_t i = 0;
+    for (const LocalTensor<T>* operand : operands)
+        ascendc_host::require_apart(api, {"sharedTmpBuffer", space.bytes(), space.GetSize()},
+                                    {names[i++], operand->bytes(), count * sizeof(T)}, where);
+}
+}  // namespace detail
+
+// Four forms: with or without temporary space, with or without a count; and one for pointers. What follows
+// the operation is added to the template; activations call its second parameter highPrecision.
+// A page says whether source and destination may overlap.
+#define ASCENDC_MATH(Name, overlap, op, ...)                                                           \
+    template <typename T, bool isReuseSource = false __VA_ARGS__, typename Count,                      \
+              typename = detail::IfPointed<Count, uint32_t>>                                           \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const Count calCount) {            \
+        detail::unary_math<detail::Overlap::overlap>(#Name, ascendc_host::current().where, dst, src,   \
+                                                     calCount, op);                                    \
+    }                                                                                                  \
+    template <typename T, bool isReuseSource = false __VA_ARGS__>                                      \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>& space, \
+              const uint32_t calCount, Where where = Where()) {                                        \
+        detail::require_space<T>(#Name, space, {&dst, &src}, calCount, where);                         \
+        detail::unary_math<detail::Overlap::overlap>(#Name, where, dst, src, calCount, op);            \
+    }                                                                                                  \
+    template <typename T, bool isReuseSource = false __VA_ARGS__>                                      \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>& space, \
+              Where where = Where()) {                                                                 \
+        detail::require_space<T>(#Name, space, {&dst, &src}, src.GetSize(), where);                    \
+        detail::unary_math<detail::Overlap::overlap>(#Name, where, dst, src, src.GetSize(), op);       \
+    }                                                                                                  \
+    template <typename T, bool isReuseSource = false __VA_ARGS__>                                      \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint32_t calCount,           \
+              Where where = Where()) {                                                                 \
+        detail::unary_math<detail::Overlap::overlap>(#Name, where, dst, src, calCount, op);            \
+    }                                                                                                  \
+    template <typename T, bool isReuseSource = false __VA_ARGS__>                                      \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, Where where = Where()) {           \
+        detail::unary_math<detail::Overlap::overlap>(#Name, where, dst, src, src.GetSize(), op);       \
+    }
+
+}  // namespace AscendC
+
+#endif  // ASCENDC_HOST_INTERNAL_UNARY_H

@@ -1,1 +1,0 @@
-#include "base/alog_pub.h"

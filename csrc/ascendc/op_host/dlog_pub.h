@@ -1,1 +1,0 @@
-#include "toolchain/slog.h"

@@ -1,1 +1,0 @@
-#include "graph/ge_error_codes.h"

@@ -1,2 +1,0 @@
-#pragma once
-#include "ascend_graph/op_api/objects.h"

@@ -1,1 +1,0 @@
-#include "platform/platform_info_def.h"

@@ -1,1 +1,0 @@
-#include "op_impl_registry.h"

@@ -1,1 +1,0 @@
-#include "register/op_def_registry.h"

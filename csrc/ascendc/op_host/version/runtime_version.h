@@ -1,1 +1,0 @@
-#include "version/cann_version.h"

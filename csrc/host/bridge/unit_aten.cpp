@@ -1,0 +1,15 @@
+// The sources that need no Python, compiled as one: each would read ATen's headers anew, which takes longer
+// than all of their own code (CONTRIBUTING.md).
+#include "adaptation.cpp"
+#include "arguments.cpp"
+#include "aten.cpp"
+#include "capture.cpp"
+#include "devices.cpp"
+#include "divisions.cpp"
+#include "formats.cpp"
+#include "fused_cells.cpp"
+#include "random.cpp"
+#include "registration.cpp"
+#include "shapes.cpp"
+#include "tensors.cpp"
+#include "trace.cpp"

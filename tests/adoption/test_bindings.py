@@ -1,0 +1,234 @@
+"""Prototypes are bound by names and by what the kernel passes to the aclnn function, never against it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import ascend_graph
+from ascend_graph.adoption import State
+from ascend_graph.adoption.decisions import RegistrationForm
+
+from .conftest import Adopt, decision
+
+OP_DEF = """
+namespace ops {
+class Scale : public OpDef {
+public:
+    explicit Scale(const char *name) : OpDef(name) {
+        this->Input("x").ParamType(REQUIRED).DataType({ge::DT_FLOAT}).Format({ge::FORMAT_ND});
+        this->Input("mask").ParamType(OPTIONAL).DataType({ge::DT_FLOAT}).Format({ge::FORMAT_ND});
+        this->Output("y").ParamType(REQUIRED).DataType({ge::DT_FLOAT}).Format({ge::FORMAT_ND});
+        this->Attr("factor").AttrType(OPTIONAL).Float(1.0);
+        this->Attr("stride").AttrType(OPTIONAL).Int(1);
+    }
+};
+OP_ADD(Scale);
+}
+"""
+RETURN = "at::Tensor y = at::empty_like(x);\n  {call}\n  return y;"
+CALL = "EXEC_NPU_CMD(aclnnScale, x, mask, factor, stride, y);"
+
+
+def adopt_with(
+    adopted: Adopt, schema: str, parameters: str, body: str, more: dict[str, str] | None = None
+) -> tuple[State, str, dict[str, object], str]:
+    report = adopted(
+        {
+            "csrc/scale/op_host/scale_def.cpp": OP_DEF,
+            "csrc/ops.cpp": f"at::Tensor scale({parameters}) {{\n  {body}\n}}\n"
+            f'TORCH_LIBRARY(mine, m) {{ m.def("{schema}"); m.impl("scale", torch::kPrivateUse1, &scale); }}\n',
+            **(more or {}),
+        }
+    )
+    one = decision(report, "mine::scale")
+    assert one.form is not None
+    return one.state, one.form.value, dict(one.arguments), "\n".join(one.evidence)
+
+
+SCHEMA = "scale(Tensor x, Tensor? mask=None, float factor=1.0, int stride=1) -> Tensor"
+PARAMETERS = "const at::Tensor &x, const c10::optional<at::Tensor> &mask, double factor, int64_t stride"
+
+
+def test_names_that_agree_need_no_arguments(adopted: Adopt) -> None:
+    state, form, arguments, evidence = adopt_with(adopted, SCHEMA, PARAMETERS, RETURN.format(call=CALL))
+    assert (state, form, arguments) == (State.BY_NAMES, "register_op", {})
+    assert "the call of aclnnScale agrees" in evidence
+
+
+CALLS = {
+    "two phases": "aclnnScaleGetWorkspaceSize(x, mask, factor, stride, y, &size, &executor);",
+    "a template": "EXEC_NPU_CMD<NAME>(x, mask, factor, stride, y);",
+    "another macro": "RUN_ACLNN(aclnnScale, x, mask, factor, stride, y);",
+    "values made from arguments": "auto m = c10::value_or_else(mask, [] { return at::Tensor(); }); auto f = static_cast<float>(factor);"
+    " EXEC_NPU_CMD_ADV(aclnnScale, x.contiguous(), m, f, stride, y);",
+}
+
+
+@pytest.mark.parametrize("form", CALLS)
+def test_every_form_of_a_call_is_understood(form: str, adopted: Adopt) -> None:
+    name = 'constexpr std::string_view NAME = "aclnnScale";\n'
+    body = RETURN.format(call=CALLS[form])
+    report = adopted(
+        {
+            "op_host/scale_def.cpp": OP_DEF,
+            "ops.cpp": f"{name}at::Tensor scale({PARAMETERS}) {{ {body} }}\n"
+            f'TORCH_LIBRARY(mine, m) {{ m.def("{SCHEMA}"); m.impl("scale", torch::kPrivateUse1, &scale); }}\n',
+        }
+    )
+    assert decision(report, "mine::scale").subject == "Scale"
+
+
+def test_names_that_differ_are_taken_from_the_call(adopted: Adopt) -> None:
+    schema = "scale(Tensor data, Tensor? keep=None, float by=1.0) -> Tensor"
+    parameters = "const at::Tensor &data, const c10::optional<at::Tensor> &keep, double by"
+    body = (
+        "at::Tensor out = at::empty_like(data); int64_t s = data.stride(0);\n"
+        "  EXEC_NPU_CMD(aclnnScale, data, keep, by, s, out); return out;"
+    )
+    state, form, arguments, _ = adopt_with(adopted, schema, parameters, body)
+    assert (state, form) == (State.WITH_ARGUMENTS, "register_op")
+    assert list(arguments) == ["data", "keep", "by", "stride"]
+    assert arguments["stride"].text == 'lambda arguments: arguments["data"].stride(0)'  # type: ignore[attr-defined]
+
+
+AGAINST = {
+    # The call swaps what names pair, computes a value, or fixes it at another than the default.
+    "swapped": ("EXEC_NPU_CMD(aclnnScale, x, mask, factor, 7, y);", "stride is 7 in the call, and stride by names"),
+    "computed": (
+        "int64_t k = stride * w(x); EXEC_NPU_CMD(aclnnScale, x, mask, factor, k, y);",
+        "stride is computed in the call",
+    ),
+    "too few": ("EXEC_NPU_CMD(aclnnScale, x, mask, factor, y);", "the call passes 4 arguments, and aclnnScale has 5"),
+    "two functions": (
+        "if (stride > 1) { EXEC_NPU_CMD(aclnnScale, x, mask, factor, stride, y); } else { EXEC_NPU_CMD(aclnnScaleV2, x, y); }",
+        "calls 2 functions: aclnnScale, aclnnScaleV2",
+    ),
+    "a launch, too": (CALL + " ACLRT_LAUNCH_KERNEL(scale_more)(1, stream, y);", "launches scale_more"),
+    "no call": ("ACLRT_LAUNCH_KERNEL(scale_kernel)(1, stream, x, y);", "launches scale_kernel"),
+}
+
+
+@pytest.mark.parametrize("case", AGAINST)
+def test_a_call_that_contradicts_leaves_the_kernel_without_ge(case: str, adopted: Adopt) -> None:
+    call, reason = AGAINST[case]
+    state, form, arguments, evidence = adopt_with(adopted, SCHEMA, PARAMETERS, RETURN.format(call=call))
+    assert (state, form, arguments) == (State.BY_NAMES, "register_kernel", {})
+    assert reason in evidence
+
+
+def test_prototypes_that_differ_decide_nothing(adopted: Adopt) -> None:
+    other = {"csrc/other/op_host/scale_def.cpp": OP_DEF.replace('"stride"', '"step"')}
+    _, form, _, evidence = adopt_with(adopted, SCHEMA, PARAMETERS, RETURN.format(call=CALL), other)
+    assert form == "register_kernel"
+    assert "Scale has several definitions" in evidence
+
+
+def test_a_hand_written_converter_names_the_prototype(adopted: Adopt) -> None:
+    report = adopted(
+        {
+            "op_host/scale_def.cpp": OP_DEF,
+            "ops.py": "import torch, torchair\nfrom torchair import ge\n"
+            "lib = torch.library.Library('mine', 'DEF')\n"
+            "lib.define('times(Tensor data, Tensor? mask=None, float factor=1.0) -> Tensor')\n"
+            "@torch.library.register_fake('mine::times')\ndef fake(data, mask=None, factor=1.0):\n    return torch.empty_like(data)\n"
+            "@torchair.register_fx_node_ge_converter(torch.ops.mine.times.default)\n"
+            "def convert(data, mask=None, factor=1.0, meta_outputs=None):\n"
+            "    return ge.custom_op('Scale', inputs={'x': data, 'mask': mask}, attrs={'factor': ge.attr.Float(factor), 'stride': ge.attr.Int(1)},"
+            " outputs=['y'])\n",
+        }
+    )
+    one = decision(report, "mine::times")
+    assert (one.form, one.subject) == (RegistrationForm.OP, "Scale")
+    assert dict(one.arguments) == {"data": "x", "stride": 1}
+
+
+def test_an_operator_that_graphs_cannot_have_is_impossible(adopted: Adopt) -> None:
+    report = adopted(
+        {
+            "ops.cpp": 'TORCH_LIBRARY(mine, m) { m.def("version() -> str"); m.def("log(str text) -> ()"); m.def("n(Tensor x) -> int"); }'
+        }
+    )
+    assert {one.state for one in report.decisions} == {State.IMPOSSIBLE}
+
+
+def test_a_call_without_effects_in_its_schema_is_not_bound_to_ge(adopted: Adopt) -> None:
+    report = adopted(
+        {
+            "ops.cpp": "void put(const at::Tensor &x, const at::Tensor &cache) { EXEC_NPU_CMD(aclnnPut, x, cache); }\n"
+            'TORCH_LIBRARY(mine, m) { m.def("put(Tensor x, Tensor cache) -> ()"); m.impl("put", torch::kPrivateUse1, &put); }'
+        }
+    )
+    one = decision(report, "mine::put")
+    assert one.relation == "->"
+    assert "the schema says that nothing is written, so that torch.compile drops calls" in one.evidence
+
+
+def test_a_function_without_a_schema_is_defined_from_its_prototype(adopted: Adopt) -> None:
+    report = adopted(
+        {
+            "op_host/scale_def.cpp": OP_DEF,
+            "bind.cpp": f"at::Tensor scale({PARAMETERS}) {{ {RETURN.format(call=CALL)} }}\n"
+            'PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("scale", &scale, "scale"); m.def("version", []() { return 1; }); }\n',
+        }
+    )
+    (one,) = report.decisions
+    assert (one.name, one.subject, one.eager, one.relation) == ("(pybind) scale", "Scale", "", "x[*s] -> y like x")
+
+
+def test_a_function_that_returns_what_it_writes_needs_no_relation(adopted: Adopt) -> None:
+    definition = (
+        "class Grow : public OpDef {\npublic:\n    explicit Grow(const char *name) : OpDef(name) {\n"
+        '        this->Input("x").ParamType(REQUIRED).DataType({ge::DT_FLOAT});\n'
+        '        this->Input("by").ParamType(REQUIRED).DataType({ge::DT_FLOAT});\n'
+        '        this->Output("x").ParamType(REQUIRED).DataType({ge::DT_FLOAT});\n'
+        "    }\n};\nOP_ADD(Grow);\n"
+    )
+    report = adopted(
+        {
+            "op_host/grow.cpp": definition,
+            "bind.cpp": "at::Tensor grow(const at::Tensor &x, const at::Tensor &by) {\n"
+            "    EXEC_NPU_CMD(aclnnGrow, x, by);\n    return x;\n}\n"
+            'PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("grow", &grow, "grow"); }\n',
+        }
+    )
+    (one,) = report.decisions
+    assert (one.name, one.state, one.subject, one.relation) == ("(pybind) grow", State.BY_NAMES, "Grow", None)
+
+
+def test_the_written_module_registers_the_operator(adopted: Adopt) -> None:
+    body = RETURN.format(call=CALL.replace("factor", "by"))
+    report = adopted(
+        {
+            "op_host/scale_def.cpp": OP_DEF.replace("Scale", "AdoptedScale"),
+            "ops.cpp": f"at::Tensor scale({PARAMETERS.replace('factor', 'by')}) {{ {body.replace('Scale', 'AdoptedScale')} }}\n"
+            'TORCH_LIBRARY(adopted_test, m) { m.def("scale(Tensor x, Tensor? mask=None, float by=1.0, int stride=1) -> Tensor");'
+            ' m.impl("scale", torch::kPrivateUse1, &scale); }\n',
+        }
+    )
+    library = torch.library.Library("adopted_test", "DEF")
+    library.define("scale(Tensor x, Tensor? mask=None, float by=1.0, int stride=1) -> Tensor")
+    exec(compile(report.text, str(report.output), "exec"), {"__file__": str(report.output)})
+    (op,) = [one for one in ascend_graph.registered_ops() if one.op_type == "AdoptedScale"]
+    try:
+        assert op.binding.argument_names() == {"x": "x", "mask": "mask", "by": "factor", "stride": "stride"}
+        assert op(torch.empty(2, 3, device="meta")).shape == (2, 3)
+    finally:
+        op.unregister()
+
+
+def test_a_function_of_a_header_alone_is_a_line_to_complete(adopted: Adopt) -> None:
+    report = adopted(
+        {
+            "include/aclnn_scale.h": "aclnnStatus aclnnScaleGetWorkspaceSize(const aclTensor *x, double factor, aclTensor *y,"
+            " uint64_t *workspaceSize, aclOpExecutor **executor);\n"
+            "aclnnStatus aclnnScale(void *workspace, uint64_t workspaceSize, aclOpExecutor *executor, aclrtStream stream);\n",
+            "bind.cpp": "at::Tensor scale(const at::Tensor &x, double factor) {"
+            " auto y = at::empty_like(x); EXEC_NPU_CMD(aclnnScale, x, factor, y); return y; }\n"
+            'PYBIND11_MODULE(mine, m) { m.def("scale", &scale); }\n',
+        }
+    )
+    (one,) = report.undecided
+    assert one.form is RegistrationForm.ACLNN
+    assert '# ascend_graph.register_aclnn("aclnnScale", shape="…")' in report.text
+    assert "ascend_graph.load_aclnn(_SOURCES / _source)" in report.text

@@ -1,0 +1,137 @@
+"""The written module imports, is kept where its author changed it, and drifts where the sources do."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from ascend_graph.adoption import AdoptedModuleError, AdoptionError, adopt
+from ascend_graph.adoption.module import read_module
+from ascend_graph.cli import main
+
+from .conftest import Write
+
+SOURCE = """
+at::Tensor twice(const at::Tensor &x) { return at::empty_like(x); }
+at::Tensor rows(const at::Tensor &x) { return x.select(0, 0); }
+TORCH_LIBRARY(mine, m) {
+  m.def("twice(Tensor x) -> Tensor");
+  m.def("rows(Tensor x) -> Tensor");
+#ifdef MORE
+  m.def("put(Tensor(a!) x) -> ()");
+#endif
+}
+TORCH_LIBRARY_IMPL(mine, PrivateUse1, m) { m.impl("twice", &twice); m.impl("rows", &rows); }
+"""
+
+
+def test_the_module_has_a_call_each_and_a_line_to_complete(repository: Write, tmp_path: Path) -> None:
+    report = adopt(repository({"ops.cpp": SOURCE}), tmp_path / "operators.py")
+    text = (tmp_path / "operators.py").read_text()
+    assert text == report.text
+    ast.parse(text)
+    assert 'ascend_graph.register_kernel(eager=torch.ops.mine.twice, shape="x[*s] -> y like x")\n' in text
+    assert '# ascend_graph.register_kernel(eager=torch.ops.mine.rows, shape="…")\n' in text
+    assert 'if hasattr(torch.ops.mine, "put"):\n    ascend_graph.register_kernel(' in text
+    assert "# schema: ops.cpp:5\n" in text
+    assert report.as_json()["undecided"][0]["name"] == "mine::rows"
+    ast.parse((tmp_path / "test_operators.py").read_text())
+
+
+def test_a_second_run_keeps_what_the_author_changed(repository: Write, tmp_path: Path) -> None:
+    root, path = repository({"ops.cpp": SOURCE}), tmp_path / "operators.py"
+    first = adopt(root, path).text
+    assert not adopt(root, path, write=False).drifted
+    assert adopt(root, path).text == first
+
+    completed = 'ascend_graph.register_kernel(eager=torch.ops.mine.rows, shape="x[n, *s] -> y[*s]")'
+    edited = first.replace('# ascend_graph.register_kernel(eager=torch.ops.mine.rows, shape="…")', completed)
+    edited = edited.replace("# adopt: mine::twice", "# adopt: end\nMY_OWN = 1\n\n# adopt: mine::twice")
+    path.write_text(edited)
+    second = adopt(root, path)
+    assert completed in second.text
+    assert "MY_OWN = 1" in second.text
+    assert second.merged.kept == ["mine::rows"]
+    assert not second.undecided
+    assert not adopt(root, path, write=False).drifted
+
+
+def test_a_region_that_was_removed_stays_removed(repository: Write, tmp_path: Path) -> None:
+    root, path = repository({"ops.cpp": SOURCE}), tmp_path / "operators.py"
+    text = adopt(root, path).text
+    start = text.index("# adopt: mine::rows")
+    path.write_text(text[:start] + text[text.index("# adopt: mine::twice") :])
+    report = adopt(root, path)
+    assert report.merged.removed == ["mine::rows"]
+    assert "mine.rows" not in report.text
+    assert adopt(root, path).merged.removed == ["mine::rows"]
+
+
+def test_check_says_what_drifted(repository: Write, tmp_path: Path) -> None:
+    root, path = repository({"ops.cpp": SOURCE}), tmp_path / "operators.py"
+    run = CliRunner()
+    options = ["adopt", str(root), "-o", str(path)]
+    assert run.invoke(main, [*options, "--check"]).exit_code == 1
+    assert not path.exists()
+    assert run.invoke(main, options).exit_code == 0
+    assert run.invoke(main, [*options, "--check"]).exit_code == 0
+
+    # Other lines alone are no drift.
+    (root / "ops.cpp").write_text("\n\n" + SOURCE)
+    assert run.invoke(main, [*options, "--check"]).exit_code == 0
+    (root / "ops.cpp").write_text(
+        SOURCE.replace("at::empty_like(x)", "at::empty(x.sizes(), x.options().dtype(at::kInt))")
+    )
+    result = run.invoke(main, [*options, "--check"])
+    assert result.exit_code == 1
+    assert "changed: mine::twice" in result.output
+
+
+def test_an_operator_that_is_gone_leaves_unless_it_was_changed(repository: Write, tmp_path: Path) -> None:
+    root, path = repository({"ops.cpp": SOURCE}), tmp_path / "operators.py"
+    text = adopt(root, path).text
+    path.write_text(text.replace('shape="x[*s] -> y like x")', 'shape="x[*s] -> y[*s]")'))
+    (root / "ops.cpp").write_text("")
+    report = adopt(root, path)
+    assert sorted(report.merged.gone) == ["mine::put", "mine::rows", "mine::twice"]
+    assert "torch.ops.mine.twice" in report.text
+    assert "torch.ops.mine.rows" not in report.text
+
+
+def test_files_of_others_are_not_written_over(repository: Write, tmp_path: Path) -> None:
+    root, path = repository({"ops.cpp": SOURCE}), tmp_path / "operators.py"
+    for text in ("import os\n", "def broken(:\n"):
+        path.write_text(text)
+        with pytest.raises(AdoptedModuleError):
+            adopt(root, path)
+        assert path.read_text() == text
+    with pytest.raises(AdoptionError):
+        adopt(root, tmp_path / "not-a-name.py")
+    with pytest.raises(AdoptionError):
+        adopt(tmp_path / "nowhere", tmp_path / "other.py")
+
+
+def test_names_of_others_stay_text(repository: Write, tmp_path: Path) -> None:
+    source = (
+        'TORCH_LIBRARY(mine, m) {\n#if X\n  m.def("lambda(Tensor x, str s=\\"a\\\\nimport os\\") -> ()");\n#endif\n}\n'
+    )
+    report = adopt(repository({"ops.cpp": source}), tmp_path / "operators.py")
+    ast.parse(report.text)
+    assert "getattr(torch.ops.mine, 'lambda')" in report.text
+    assert "\nimport os" not in report.text
+
+
+def test_the_tests_name_the_references_of_the_repository(repository: Write, tmp_path: Path) -> None:
+    root = repository(
+        {
+            "ops.cpp": SOURCE,
+            "tests/test_twice.py": "import torch\ndef twice_golden(x):\n    return x + x\n\ndef test_twice():\n    torch.ops.mine.twice(1)\n",
+        }
+    )
+    adopt(root, tmp_path / "operators.py")
+    text = (tmp_path / "test_operators.py").read_text()
+    assert "'mine::twice': the function at tests/test_twice.py:2 twice_golden" in text
+    assert read_module(tmp_path / "test_operators.py").regions

@@ -1,0 +1,140 @@
+"""Schemas are read as torch reads them, in every form that C++ and Python have for them."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from ascend_graph.binding.op_schema import read_schema
+from ascend_graph.binding.schema_text import SchemaTextError, parse_schema
+
+from .conftest import Adopt
+
+SCHEMAS = [
+    "npu::f(Tensor x, Tensor? y, *, float a=1e-6, int[] b=[1, 2], bool c=True) -> (Tensor z, Tensor)",
+    "npu::f(Tensor(a!) x, Tensor[] ys, int[2] tuning=[]) -> Tensor(a!)",
+    "npu::f.out(Tensor?[] xs, str layout='BSND', ScalarType? dtype=None) -> Tensor[]",
+    "npu::f(Tensor x, SymInt n, Scalar s=2, Device? device=None) -> ()",
+    "npu::f(Tensor(a!)? x=None, int? n=-1) -> ()",
+    "npu::f() -> str",
+]
+
+
+@pytest.mark.parametrize("text", SCHEMAS)
+def test_text_is_read_as_torch_reads_it(text: str) -> None:
+    expected, found = read_schema(torch._C.parse_schema(text)), parse_schema(text)
+    assert found.arguments == expected.arguments
+    assert found.returns == expected.returns
+    assert (found.name, found.overload) == (expected.name, expected.overload)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["f", "f(Tensor x", "f(Tensor x)", "f(Tensor x, Tensor x) -> ()", "f(x) -> Tensor", "f(Tensor x) -> (Tensor", ""],
+)
+def test_a_text_that_is_no_schema_is_refused(text: str) -> None:
+    with pytest.raises(SchemaTextError):
+        parse_schema(text, "npu")
+
+
+FORMS = {
+    "library": 'TORCH_LIBRARY(mine, m) { m.def("f(Tensor x) -> Tensor"); }',
+    "fragment": 'TORCH_LIBRARY_FRAGMENT(mine, ops) { ops.def("f(Tensor x) -> Tensor"); }',
+    "adjacent": 'TORCH_LIBRARY(mine, m) { m.def("f(Tensor x)" /* of rows */\n  " -> Tensor"); }',
+    "raw": 'TORCH_LIBRARY(mine, m) { m.def(R"(f(Tensor x) -> Tensor)"); }',
+    "continued": 'TORCH_LIBRARY(mine, m) { m.def("f(Tensor x) \\\n -> Tensor"); }',
+    "macro": "#define NAME mine\n#define LIB(n, m) TORCH_LIBRARY(n, m)\n"
+    'LIB(NAME, m) { m.def("f(Tensor x) -> Tensor"); }'.replace("LIB(NAME", "TORCH_LIBRARY_OF(NAME").replace(
+        "#define LIB", "#define TORCH_LIBRARY_OF"
+    ),
+    "selective": 'TORCH_LIBRARY(mine, m) { m.def(TORCH_SELECTIVE_SCHEMA("f(Tensor x) -> Tensor")); }',
+    "chained": 'TORCH_LIBRARY(mine, m) { m.def("g(Tensor x) -> ()").def("f(Tensor x) -> Tensor"); }',
+    "qualified": 'TORCH_LIBRARY(other, m) { m.def("mine::f(Tensor x) -> Tensor"); }',
+    "constant": 'TORCH_LIBRARY(mine, m) { m.def(SCHEMA); }\n#define SCHEMA "f(Tensor x) -> Tensor"'.replace(
+        "TORCH_LIBRARY(mine, m) { m.def(SCHEMA); }\n", ""
+    )
+    + "\nTORCH_LIBRARY(mine, m) { m.def(SCHEMA); }",
+    "macro of definitions": '#define DEF(s) m.def(s)\nTORCH_LIBRARY(mine, m) { DEF("f(Tensor x) -> Tensor"); }',
+    "old": 'static auto r = torch::RegisterOperators().op("mine::f(Tensor x) -> Tensor");',
+    "inferred": 'TORCH_LIBRARY(mine, m) { m.def("f", &f); }\nat::Tensor f(const at::Tensor &x) { return at::empty_like(x); }',
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_a_definition_in_cpp_is_found(form: str, adopted: Adopt) -> None:
+    report = adopted({"csrc/ops.cpp": "#include <torch/library.h>\n" + FORMS[form]})
+    assert "mine::f" in [one.name for one in report.decisions]
+
+
+PYTHON = {
+    "custom_op": "@torch.library.custom_op('mine::f', mutates_args=())\ndef f(x: torch.Tensor) -> torch.Tensor:\n    return g(x)\n",
+    "define": "torch.library.define('mine::f', '(Tensor x) -> Tensor')\n",
+    "library": "lib = torch.library.Library('mine', 'DEF')\nlib.define('f(Tensor x) -> Tensor')\n",
+    "library with a name": "NAME = 'mine'\nlib = Library(NAME, 'FRAGMENT')\nlib.define('f(Tensor x)' + ' -> Tensor')\n",
+    "direct": "LIB = Library('mine', 'FRAGMENT')\ndef f(x: torch.Tensor) -> torch.Tensor: ...\n"
+    "direct_register_custom_op(op_name='f', op_func=f, mutates_args=[], target_lib=LIB)\n",
+}
+
+
+@pytest.mark.parametrize("form", PYTHON)
+def test_every_form_of_a_definition_in_python_is_found(form: str, adopted: Adopt) -> None:
+    report = adopted({"ops.py": "import torch\nfrom torch.library import Library\n" + PYTHON[form]})
+    assert [one.name for one in report.decisions] == ["mine::f"]
+
+
+def test_bad_input_is_reported_with_its_line_and_the_rest_goes_on(adopted: Adopt) -> None:
+    report = adopted(
+        {
+            "csrc/ops.cpp": 'TORCH_LIBRARY(mine, m) {\n  m.def("f(Tensor x) -> " + kind);\n  m.def("broken(Tensor x");\n'
+            '  m.def("good(Tensor x) -> ()");\n}\nTORCH_LIBRARY(TORCH_EXTENSION_NAME, m) { m.def("h(Tensor x) -> ()"); }\n',
+            "csrc/open.cpp": 'TORCH_LIBRARY(mine, m) { m.def("k(Tensor x) -> ()");\n',
+            "csrc/binary.cpp": "TORCH_LIBRARY\0\0",
+            "bad.py": "import torch.library\ndef f(:\n",
+            "computed.py": "import torch\nlib = torch.library.Library('mine', 'FRAGMENT')\nlib.define(make('x'))\n",
+        }
+    )
+    assert [one.name for one in report.decisions] == ["mine::good"]
+    places = {f"{one.file}:{one.line}" for one in report.diagnostics}
+    assert places == {
+        "csrc/ops.cpp:2",
+        "csrc/ops.cpp:3",
+        "csrc/ops.cpp:6",
+        "csrc/open.cpp:1",
+        "csrc/binary.cpp:1",
+        "bad.py:2",
+        "computed.py:3",
+    }
+
+
+def test_different_definitions_of_one_name_are_undecided(adopted: Adopt) -> None:
+    report = adopted(
+        {
+            "a.cpp": 'TORCH_LIBRARY(mine, m) { m.def("f(Tensor x) -> ()"); }',
+            "b.cpp": 'TORCH_LIBRARY_FRAGMENT(mine, m) { m.def("f(Tensor x, int n) -> ()"); }',
+        }
+    )
+    (one,) = report.undecided
+    assert one.reason == "its schema is defined differently at a.cpp:1 and b.cpp:1"
+
+
+def test_equal_definitions_under_different_conditions_are_one_operator(adopted: Adopt) -> None:
+    same = 'TORCH_LIBRARY(mine, m) { m.def("f(Tensor x) -> ()"); }'
+    report = adopted(
+        {
+            "a.cpp": f"#ifdef A\n{same}\n#else\n{same}\n#endif\n#ifdef B\n{same.replace('f(Tensor', 'g(Tensor')}\n#endif\n"
+        }
+    )
+    assert [(one.name, one.conditions) for one in report.decisions] == [("mine::f", ()), ("mine::g", ("defined(B)",))]
+
+
+def test_operators_of_other_libraries_and_of_other_directories_are_left_out(adopted: Adopt) -> None:
+    definition = 'TORCH_LIBRARY(mine, m) { m.def("f(Tensor x) -> ()"); }'
+    report = adopted(
+        {
+            "third_party/a.cpp": definition,
+            "tests/b.cpp": definition,
+            "c.cpp": 'TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) { m.impl("add", &add); }\nat::Tensor add(at::Tensor x) { return x; }',
+        }
+    )
+    assert report.decisions == ()
+    assert "another library's operator" in report.diagnostics[0].message

@@ -1,0 +1,232 @@
+"""The fuzzer: what it draws, how it shrinks, what it calls a fault of the wheel, and that a planted fault is found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib import import_module
+from operator import attrgetter
+from pathlib import Path
+
+import pytest
+import torch
+
+from ascend_graph.host.kernels import find_host_kernel
+from benchmarks.fuzz import compare, planted, unreached
+from benchmarks.fuzz.cases import generate_case
+from benchmarks.fuzz.causes import cause_of
+from benchmarks.fuzz.deploy import reference_function
+from benchmarks.fuzz.findings import pattern_of
+from benchmarks.fuzz.generate import LINES, generate, generate_line
+from benchmarks.fuzz.known import KNOWN, known_fault
+from benchmarks.fuzz.minimize import minimized
+from benchmarks.fuzz.modes import ModeResult, cpu_results
+from benchmarks.fuzz.operators import AttrSpec, FuzzOperator, FuzzOutput, InputSpec, prototype, relation, schema
+from benchmarks.fuzz.programs import FuzzProgram, Input, ProgramLine, from_json, make_arguments, to_json
+from benchmarks.fuzz.script import script
+
+
+def program(
+    *lines: tuple[str, tuple[str, ...], tuple[str, ...]], outputs: tuple[str, ...], inputs: int = 1
+) -> FuzzProgram:
+    """Return a program of float32 inputs of one dimension."""
+    names = tuple(Input(f"x{i}", "float32", ("a",)) for i in range(inputs))
+    return FuzzProgram(1, names, tuple(ProgramLine(*line) for line in lines), outputs, ({"a": 3},))
+
+
+# ------------------------------------------------------------------------------------------------------------ what is
+# drawn
+
+
+def test_a_seed_is_a_program() -> None:
+    assert [to_json(generate(seed)) for seed in range(5)] == [to_json(generate(seed)) for seed in range(5)]
+    assert [to_json(generate_case(seed)) for seed in range(5)] == [to_json(generate_case(seed)) for seed in range(5)]
+    assert len({to_json(generate(seed)) for seed in range(5)}) == 5
+
+
+def test_a_program_is_data() -> None:
+    for made in (generate(3), generate_case(3)):
+        assert from_json(to_json(made)) == made
+        compile(made.source(), "program", "exec")
+        compile(script(made, "ge"), "script", "exec")
+
+
+def test_draws_hold_what_they_promise() -> None:
+    drawn = [generate(seed) for seed in range(40)]
+    assert all(node.targets or "_" in node.text or "=" in node.text for p in drawn for node in p.nodes)
+    assert any(p.grad for p in drawn)
+    assert any(p.dynamic for p in drawn)
+    assert any(i.alias for p in drawn for i in p.inputs)
+    assert any(i.layout == "gaps" for p in drawn for i in p.inputs)
+    assert any(not node.targets for p in drawn for node in p.nodes)
+    cases = [generate_case(seed).operators[0] for seed in range(60)]
+    assert {op.route for op in cases} == {"own", "overload", "aclnn"}
+    assert any(op.in_place for op in cases)
+    assert any(op.backward for op in cases)
+    assert any(op.batch for op in cases)
+    assert {i.kind for op in cases for i in op.inputs} == {"required", "optional", "list"}
+    assert len({a.type for op in cases for a in op.attrs}) >= 7
+
+
+def test_a_line_alone_is_a_program_of_that_line() -> None:
+    line = next(line for line in LINES["write"] if "cumsum_" in line[1])
+    found = next(p for seed in range(20) if (p := generate_line(line, seed)) is not None)
+    assert "cumsum_" in found.nodes[-1].text
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# operators
+
+_SCALED = FuzzOperator(
+    "Scaled",
+    (InputSpec("x", "required", ("m", "n"), label="x"), InputSpec("bias", "optional", ("n",), label="b_t")),
+    (AttrSpec("axis", "Int", 2, "dim"), AttrSpec("mode", "String", None, "mode")),
+    (FuzzOutput("y", ("n",), ("2 * n",), (1.0, 2.0)),),
+    ("float32", "float16"),
+    route="overload",
+    order=(1, 0, 3, 2),
+)
+
+
+def test_an_operator_is_a_prototype_a_relation_and_a_schema() -> None:
+    assert ".OPTIONAL_INPUT(bias, TensorType({DT_FLOAT, DT_FLOAT16}))" in prototype(_SCALED)
+    assert ".ATTR(axis, Int, 2)" in prototype(_SCALED)
+    assert ".REQUIRED_ATTR(mode, String)" in prototype(_SCALED)
+    assert relation(_SCALED) == "x[m, n], bias[n] -> y[2 * n]"
+    assert schema(_SCALED) == "scaled(Tensor? b_t, Tensor x, *, str mode, int dim=2) -> (Tensor y)"
+
+
+def test_the_reference_is_by_the_description() -> None:
+    x, bias = torch.ones(2, 3), torch.full((3,), 0.5)
+    call = reference_function(_SCALED)
+    given = call(bias, x, mode="", dim=4)
+    # The sum over m of x, twice the bias, a quarter of the attr; and what is made twice as long has the other sign
+    # there.
+    assert given.tolist() == [2.0 + 1.0 + 1.0] * 3 + [-4.0] * 3
+    assert call(None, x, mode="")[0].item() == 2.0 + 2 * 3.0 + 0.5  # an absent input is not one of zeros
+
+
+# ------------------------------------------------------------------------------------------------------------ what
+# differs
+
+
+def test_values_that_rounding_decides_are_not_compared() -> None:
+    made = program(("torch.floor({0} * 10 / 10)", ("x0",), ("v0",)), outputs=("v0",))
+    (expected,) = cpu_results(made)
+    near = replace(expected, outputs=[expected.outputs[0] - torch.tensor([0.0, 0.0, 0.0])])
+    assert compare.differs(made, "eager", 0, near, expected) is None
+    off = replace(expected, outputs=[expected.outputs[0] + 2])
+    assert compare.differs(made, "eager", 0, off, expected) == (
+        "value of outputs",
+        "[0]: 3 of 3 values differ, at (0,): " + _first(off, expected),
+    )
+
+
+def _first(actual: ModeResult, expected: ModeResult) -> str:
+    return f"{actual.outputs[0][0].item()!r}, not {expected.outputs[0][0].item()!r}"
+
+
+def test_shared_memory_is_compared() -> None:
+    made = program(("{0}[1:]", ("x0",), ("v0",)), outputs=("v0",))
+    (expected,) = cpu_results(made)
+    assert expected.shared == (("argument 0", "output 0"),)
+    assert compare.differs(made, "eager", 0, replace(expected, shared=()), expected) == (
+        "memory is not shared",
+        "argument 0 and output 0",
+    )
+
+
+def test_a_written_argument_is_compared() -> None:
+    made = program(("{0}.add_(1)", ("x0",), ()), outputs=("n",))
+    (expected,) = cpu_results(made)
+    found = compare.differs(made, "ge", 0, replace(expected, arguments=make_arguments(made, 0)), expected)
+    assert found is not None
+    assert found[0] == "value of arguments"
+
+
+def test_an_error_is_the_same_whatever_numbers_are_in_it() -> None:
+    one = pattern_of("RuntimeError: node Add_1 (Add): output 0 has shape [8]; [7] was inferred")
+    assert one == pattern_of("RuntimeError: node Add_23 (Add): output 1 has shape [5, 4]; [5, 3] was inferred")
+    assert one != pattern_of("RuntimeError: node Add_1 (Add): input 0 has shape [8]; [7] was inferred")
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# smaller
+
+
+def test_the_minimizer_shrinks_to_what_fails() -> None:
+    large = generate(12)
+    line = ProgramLine("torch.special.sinc({0})", ("x9",), ("v90",))
+    grown = replace(
+        large,
+        inputs=(*large.inputs, Input("x9", "float16", ("a", "b"), "transposed")),
+        nodes=(*large.nodes, line, ProgramLine("{0} + 1", ("v90",), ("v91",))),
+        outputs=(*large.outputs, "v91", "v90"),
+    )
+    asked: list[FuzzProgram] = []
+
+    def fails(candidate: FuzzProgram) -> bool:
+        asked.append(candidate)
+        return any("sinc" in node.text and node.targets[0] in candidate.outputs for node in candidate.nodes)
+
+    small = minimized(grown, fails)
+    assert [node.text for node in small.nodes] == ["torch.special.sinc({0})"]
+    assert [i.sizes for i in small.inputs] == [()]
+    assert small.inputs[0].layout == "plain"
+    assert small.inputs[0].dtype == "float32"
+    assert len(small.sizes) == 1
+    assert len(small.outputs) == 1
+    assert all(cpu_results(p) for p in asked), "a program that the CPU refuses is never asked about"
+
+
+# ------------------------------------------------------------------------------------------------------ what is not
+# ours
+
+
+def test_a_refusal_names_its_cause() -> None:
+    made = generate(0)
+    text = "RuntimeError: torch.ops.aten.trunc.default ge_converter is not implemented!"
+    assert cause_of(text, made) == "TorchAir has no converter for aten.trunc.default"
+    assert cause_of("RuntimeError: node Add: something else", made) == ""
+
+
+def test_a_fault_of_the_wheel_has_a_row_in_its_page() -> None:
+    page = (Path(__file__).parents[2] / "docs/wheel-faults.md").read_text()
+    assert all(f"| `{fault.name}` |" in page for fault in KNOWN)
+
+
+@pytest.mark.parametrize("fault", KNOWN, ids=lambda fault: fault.name)
+def test_a_fault_of_the_wheel_is_recognized_by_the_program(fault: object) -> None:
+    made, finding = fault.smallest()  # type: ignore[attr-defined]
+    assert known_fault(made, finding) == fault.name  # type: ignore[attr-defined]
+    sibling, of_sibling = fault.sibling()  # type: ignore[attr-defined]
+    assert known_fault(sibling, of_sibling) == ""
+    assert known_fault(made, replace(finding, kind="value of gradients", message="1 of 3 values differ")) == ""
+
+
+def test_a_planted_fault_is_found() -> None:
+    count, missed = planted.search(0, ["subtraction_is_reversed"])
+    assert (count, missed) == (1, [])
+
+
+@pytest.mark.parametrize("fault", planted.FAULTS, ids=lambda fault: fault.name)
+def test_a_fault_can_be_planted(fault: planted.Planted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it replaces is there: names of the product that moved are found here, not by a search that finds nothing."""
+    replaced = []
+
+    def around(module: str, path: str, _: object) -> None:
+        replaced.append(attrgetter(path)(import_module(module)))
+
+    monkeypatch.setattr(planted, "_around", around)
+    monkeypatch.setattr(planted, "_kernel", lambda op_type, _: replaced.append(find_host_kernel(op_type)))
+    monkeypatch.setattr(
+        planted, "_dispatched", lambda overload, _: replaced.append(attrgetter(overload)(torch.ops.aten))
+    )
+    fault.plant()
+    assert replaced
+    assert all(replaced)
+
+
+def test_a_traced_part_that_is_not_there_is_refused() -> None:
+    assert unreached.files()
+    with pytest.raises(FileNotFoundError, match="not in"):
+        unreached.files(["registration/nothing.py"])

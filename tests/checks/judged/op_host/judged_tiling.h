@@ -1,0 +1,15 @@
+#pragma once
+#include "register/tilingdata_base.h"
+
+namespace optiling {
+BEGIN_TILING_DATA_DEF(JudgedCopyTilingData)
+TILING_DATA_FIELD_DEF(uint32_t, total);
+TILING_DATA_FIELD_DEF(uint32_t, twice);
+END_TILING_DATA_DEF;
+REGISTER_TILING_DATA_CLASS(JudgedCopy, JudgedCopyTilingData)
+
+BEGIN_TILING_DATA_DEF(JudgedHalfTilingData)
+TILING_DATA_FIELD_DEF(uint32_t, total);
+END_TILING_DATA_DEF;
+REGISTER_TILING_DATA_CLASS(JudgedHalf, JudgedHalfTilingData)
+}  // namespace optiling

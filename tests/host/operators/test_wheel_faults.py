@@ -1,0 +1,190 @@
+"""What torch_npu's wheel itself computes otherwise in graphs (docs/wheel-faults.md): each test says so, and fails
+once it is fixed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+import torch_npu
+from operator_modes import ASCEND_950, run
+from torch.autograd import forward_ad
+
+T = torch.Tensor
+pytestmark = pytest.mark.skipif(not torch_npu.__version__.startswith("2.13."), reason="they are torch_npu 2.13's")
+
+
+def in_ge(function: Callable[..., Any], *args: T) -> Any:
+    return run("ge", function, args)
+
+
+def test_group_norm_silu_has_another_default_in_ge() -> None:
+    """1e-5, which is the schema's default, is left away in the graph; the converter's default is 1e-4."""
+    x, gamma, beta = torch.randn(2, 6, 5) / 30, torch.ones(6), torch.zeros(6)
+    y = in_ge(lambda x, g, b: torch_npu.npu_group_norm_silu(x, g, b, 3, 1e-5)[0], x, gamma, beta).cpu()
+    right, other = (F.silu(F.group_norm(x, 3, gamma, beta, eps)) for eps in (1e-5, 1e-4))
+    torch.testing.assert_close(y, other, rtol=1e-4, atol=1e-5)
+    assert not torch.allclose(y, right, rtol=1e-3)
+
+
+def test_fusion_attention_drops_pse_in_ge() -> None:
+    q, k, v = (torch.randn(1, 2, n, 16) for n in (3, 5, 5))
+    pse = torch.randn(1, 2, 3, 5)
+    y = in_ge(lambda q, k, v, p: torch_npu.npu_fusion_attention(q, k, v, 2, "BNSD", pse=p, scale=0.25)[0], q, k, v, pse)
+    torch.testing.assert_close(y.cpu(), F.scaled_dot_product_attention(q, k, v, scale=0.25), rtol=1e-4, atol=1e-5)
+
+
+def test_rotary_mul_drops_its_mode_in_ge() -> None:
+    x, cos, sin = torch.randn(2, 5, 3, 64), torch.randn(1, 5, 1, 64), torch.randn(1, 5, 1, 64)
+    y = in_ge(lambda x, c, s: torch_npu.npu_rotary_mul(x, c, s, "interleave"), x, cos, sin).cpu()
+    low, high = x.chunk(2, -1)
+    torch.testing.assert_close(y, x * cos + torch.cat([-high, low], -1) * sin, rtol=1e-4, atol=1e-5)  # halves
+
+
+def test_add_rms_norm_v2_returns_a_row_in_npugraph_ex() -> None:
+    """The pass that makes it work in place takes the first row of its one output for the first of three outputs."""
+    a, b, gamma = torch.randn(3, 8).half(), torch.randn(3, 8).half(), torch.rand(8).half()
+    rstd = run("npugraph_ex", lambda a, b, g: torch_npu.npu_add_rms_norm_v2(a, b, g), (a, b, gamma))
+    assert rstd.shape == (1,)
+    assert torch_npu.npu_add_rms_norm_v2(a.npu(), b.npu(), gamma.npu()).shape == (3, 1)
+
+
+def test_scatter_pa_cache_is_taken_for_an_operator_with_out_in_graphs() -> None:
+    """Its cache is a keyword that is written and returned, as ``out=`` is: functionalization hands it an empty
+    tensor."""
+    from torch._functorch.aot_autograd import aot_module_simplified
+    from torch._inductor.fx_passes.post_grad import decompose_auto_functionalized
+
+    seen: list[str] = []
+
+    def look(module: torch.fx.GraphModule, _: Any) -> Any:
+        decompose_auto_functionalized(module.graph)
+        seen.extend(str(node.target) for node in module.graph.nodes if node.op == "call_function")
+        return module
+
+    def backend(module: torch.fx.GraphModule, inputs: Any) -> Any:
+        return aot_module_simplified(module, inputs, fw_compiler=look)
+
+    cache = torch.zeros(3, 4, 2, 16).half().npu()
+    arguments = torch.randn(1, 2, 16).half().npu(), torch.tensor([5], dtype=torch.int32).npu()
+    torch.ops.npu.npu_scatter_pa_cache(*arguments, key_cache=cache.clone())
+    torch._dynamo.reset()
+    torch.compile(lambda k, s, c: torch.ops.npu.npu_scatter_pa_cache(k, s, key_cache=c), backend=backend)(
+        *arguments, cache
+    )
+    # Rightly it would be a copy of the cache, which is written then.
+    assert seen[:2] == ["aten.empty_strided.default", "npu.npu_scatter_pa_cache.value"]
+
+
+#: A call, the shapes of its float16 tensors, and what the wheel says in GE.
+RAISING: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]], str]] = {
+    "npu_moe_gating_top_k_softmax_v2": (
+        lambda x: torch_npu.npu_moe_gating_top_k_softmax_v2(x, k=3, renorm=0, output_softmax=True)[0],
+        [(5, 8)],
+        "unexpected keyword argument 'renorm'",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RAISING)
+def test_converters_that_raise(name: str) -> None:
+    function, shapes, message = RAISING[name]
+    tensors = [torch.randn(shape).half() for shape in shapes]
+    function(*(tensor.npu() for tensor in tensors))  # eager takes it
+    with pytest.raises(Exception, match=message):
+        in_ge(function, *tensors)
+
+
+@ASCEND_950
+def test_quant_conv2d_gives_ge_the_number_of_protobuf() -> None:
+    tensors = [torch.ones(1, 2, 5, 5).to(torch.int8), torch.ones(3, 2, 2, 2).to(torch.int8), torch.ones(3).long()]
+
+    def convolution(x: T, w: T, scale: T) -> T:
+        return torch_npu.npu_quant_conv2d(x, w, scale, output_dtype=torch.float16)
+
+    convolution(*(tensor.npu() for tensor in tensors))  # eager takes it
+    with pytest.raises(Exception, match="the result is dtype 2"):
+        in_ge(convolution, *tensors)
+
+
+def test_the_gradient_of_a_dilated_convolution_is_that_of_a_transposed_one() -> None:
+    grad, x, w = (torch.randn(shape).npu() for shape in ((2, 4, 6, 8), (2, 3, 8, 9), (4, 3, 3, 2)))
+    # Its padding of the output is not set either: what lies there may be refused first.
+    with pytest.raises(RuntimeError, match="Given transposed=1|output_padding"):
+        torch.ops.npu.slow_conv_dilated2d_backward(grad, x, w, [3, 2], [1, 1], [0, 0], [1, 1], [True] * 3)
+
+
+@pytest.mark.filterwarnings("ignore:torch_npu.npu_rotated")
+def test_rotated_iou_loses_a_threshold() -> None:
+    box = torch.tensor([[[1.0, 1, 2, 2, 0]]]).npu()
+    assert torch_npu.npu_rotated_iou(box, box, v_threshold=0.5).item() == 1
+    with pytest.raises(RuntimeError, match=r"thresholds \[0.0, 0.0, 0.5\]"):
+        torch_npu.npu_rotated_iou(box, box, e_threshold=0.5)
+
+
+def captured(module: torch.nn.Module) -> Callable[..., Any]:
+    torch._dynamo.reset()
+    return torch.compile(module, backend="npugraph_ex", dynamic=False)
+
+
+def test_hooks_of_outputs_of_a_captured_graph_run_once() -> None:
+    """Every call gives the same tensor object, and autograd sees the first registration of a hook on one."""
+    run, called = captured(torch.nn.Linear(4, 4).npu()), []
+    for _ in range(3):
+        y = run(torch.rand(2, 4).npu())
+        y.register_hook(lambda gradient: called.append(gradient))
+        y.sum().backward()
+    assert len(called) == 1
+
+
+@pytest.mark.filterwarnings("ignore:Because acl graph fixes memory addresses")
+def test_views_of_a_parameter_that_moved_are_left_where_it_was() -> None:
+    """Of the second address on, views that a captured graph gives have the address, not the parameter's storage: what
+    FSDP2 does with
+    parameters between forward and backward, they do not see."""
+
+    def move(parameter: T) -> T:
+        values, storage = parameter.detach().clone(), parameter.untyped_storage()
+        size = storage.nbytes()
+        storage.resize_(0)
+        behind = torch.zeros(size // 4, device="npu")  # where it was
+        storage.resize_(size)
+        parameter.data.copy_(values)
+        return behind
+
+    module = torch.nn.Linear(128, 128, bias=False).npu()
+    run, right, kept = captured(module), [], []
+    for _ in range(3):
+        x = torch.rand(8, 128).npu().requires_grad_()
+        y = run(x)
+        kept.append(move(module.weight))
+        y.sum().backward()
+        right.append(torch.allclose(x.grad, module.weight.sum(0).expand_as(x), atol=1e-5))
+    assert right == [True, False, False]
+
+
+def test_as_strided_without_dimensions_is_refused_in_ge() -> None:
+    """The converter asks for the last of the sizes."""
+    with pytest.raises(Exception, match="list index out of range"):
+        in_ge(lambda x: torch.as_strided(x, [], [], 0) + 1, torch.ones(3))
+
+
+def test_operators_of_the_wheel_pass_tangents_by() -> None:
+    """Their Autograd kernels ask who requires grad, and not who has a tangent."""
+    with forward_ad.dual_level():
+        x = forward_ad.make_dual(torch.rand(4, 8).npu(), torch.ones(4, 8).npu())
+        for y in (torch_npu.npu_swiglu(x), torch_npu.npu_fast_gelu(x)):
+            assert forward_ad.unpack_dual(y).tangent is None
+
+
+@pytest.mark.filterwarnings("ignore:aten..true_divide. an autograd kernel was not registered")
+def test_true_divide_on_the_cpu_is_not_differentiated_by_transforms() -> None:
+    """The wheel registers a CPU kernel of an operator that PyTorch composes, and differentiates by what it is
+    composed of."""
+    for device, expected in (("cpu", [0, 0]), ("npu", [0.5, 0.5])):
+        x, two = torch.ones(2, device=device), torch.full((2,), 2.0, device=device)
+        assert torch.func.grad(lambda x, y: torch.true_divide(x, y).sum())(x, two).tolist() == expected
+        assert torch.func.jvp(lambda x, y=two: torch.true_divide(x, y), (x,), (x,))[1].tolist() == expected

@@ -1,0 +1,433 @@
+"""Operator packages: built from prototypes and kernels, reached through aclnn functions and through GE graphs alike."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import preloaded
+import pytest
+
+from ascend_graph import AscendGraphError
+from ascend_graph.host import OperatorPackageError, build_operator_package
+from ascend_graph.prototypes import parse_text
+
+sys.path.insert(0, str(Path(__file__).parent))
+import python_kernels
+
+PROTOTYPES = """
+REG_OP(ScaledSum)
+    .DYNAMIC_INPUT(xs, TensorType({DT_FLOAT, DT_FLOAT16}))
+    .OPTIONAL_INPUT(bias, TensorType({DT_FLOAT}))
+    .OUTPUT(y, TensorType({DT_FLOAT}))
+    .OUTPUT(index, TensorType({DT_INT64}))
+    .ATTR(scale, Float, 0.1)
+    .REQUIRED_ATTR(axes, ListInt)
+    .ATTR(mode, String, "sum")
+    .OP_END_FACTORY_REG(ScaledSum)
+REG_OP(Accumulate)
+    .INPUT(acc, TensorType({DT_FLOAT}))
+    .INPUT(x, TensorType({DT_FLOAT}))
+    .OUTPUT(acc, TensorType({DT_FLOAT}))
+    .OP_END_FACTORY_REG(Accumulate)
+REG_OP(Accumulated)
+    .INPUT(acc, TensorType({DT_FLOAT}))
+    .INPUT(x, TensorType({DT_FLOAT}))
+    .OUTPUT(acc, TensorType({DT_FLOAT}))
+    .OP_END_FACTORY_REG(Accumulated)
+REG_OP(Broken)
+    .INPUT(x, TensorType({DT_FLOAT}))
+    .OUTPUT(y, TensorType({DT_FLOAT}))
+    .OP_END_FACTORY_REG(Broken)
+REG_OP(WrongCount)
+    .INPUT(x, TensorType({DT_FLOAT}))
+    .OUTPUT(y, TensorType({DT_FLOAT}))
+    .OP_END_FACTORY_REG(WrongCount)
+REG_OP(EveryKind)
+    .INPUT(x, TensorType({DT_FLOAT}))
+    .OPTIONAL_INPUT(default, TensorType({DT_FLOAT}))
+    .DYNAMIC_INPUT(more, TensorType({DT_FLOAT}))
+    .OUTPUT(y, TensorType({DT_FLOAT}))
+    .ATTR(i, Int, -9223372036854775808)
+    .ATTR(f, Float, 1e-7)
+    .ATTR(b, Bool, true)
+    .ATTR(s, String, "a\\"b")
+    .ATTR(t, Type, DT_BF16)
+    .ATTR(li, ListInt, {1, -2})
+    .ATTR(lf, ListFloat, {0.5, 1e-7})
+    .ATTR(lb, ListBool, {true, false})
+    .ATTR(x_, ListInt, {})
+    .OP_END_FACTORY_REG(EveryKind)
+"""
+
+CPP_KERNEL = r"""
+#include <cstdio>
+#include "host_kernels.h"
+
+// Writes what it received into y, as numbers.
+void host_kernels::EveryKind(const EveryKindArgs& a) {
+    float* y = a.y.as<float>();
+    int n = 0;
+    y[n++] = a.x.as<float>()[a.x.offset(1)];
+    y[n++] = a.default_ == nullptr ? -1 : a.default_->as<float>()[0];
+    y[n++] = static_cast<float>(a.more.size());
+    for (const Tensor& t : a.more) y[n++] = t.as<float>()[0];
+    y[n++] = a.i == INT64_MIN;
+    y[n++] = static_cast<float>(a.f);
+    y[n++] = a.b;
+    y[n++] = static_cast<float>(a.s.size());
+    y[n++] = static_cast<float>(a.t);
+    for (int64_t v : a.li) y[n++] = static_cast<float>(v);
+    for (float v : a.lf) y[n++] = v;
+    for (bool v : a.lb) y[n++] = v;
+    y[n++] = static_cast<float>(a.x_.size());
+}
+"""
+
+RELATIONS = {"EveryKind": "x[m, n] -> y[16]"}
+
+
+@pytest.fixture(scope="session")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("opp")
+    kernel = directory / "kernel.cpp"
+    kernel.write_text(CPP_KERNEL)
+    return build_operator_package(
+        directory / "vendor",
+        parse_text(PROTOTYPES).prototypes,
+        {
+            "ScaledSum": python_kernels.scaled_sum,
+            "Accumulate": python_kernels.accumulate,
+            "Accumulated": python_kernels.accumulated,
+            "Broken": python_kernels.broken,
+            "WrongCount": python_kernels.wrong_count,
+            "EveryKind": kernel,
+        },
+        relations=RELATIONS,
+    )
+
+
+def run(package: Path, code: str) -> subprocess.CompletedProcess[str]:
+    """Run code in a process that has the package installed."""
+    return preloaded.run(
+        [sys.executable, "-c", PRELUDE + textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "ASCEND_CUSTOM_OPP_PATH": str(package)},
+    )
+
+
+PRELUDE = """
+import ctypes, json, torch, torch_npu, torchair
+from torchair import ge
+
+
+def run_node(op_type, tensors, outputs, attrs, results):
+    from torchair.ge._ge_graph import GeGraph
+    lib = torch.library.Library("pkg", "FRAGMENT")
+    n = sum(len(t) if isinstance(t, list) else 1 for t in tensors.values() if t is not None)
+    args = ", ".join(f"Tensor a{i}" for i in range(n))
+    returns = ", ".join(["Tensor"] * len(outputs))
+    lib.define(f"{op_type}({args}) -> ({returns})")
+    op = getattr(torch.ops.pkg, op_type).default
+    one = len(outputs) == 1
+    def meta(*a):
+        made = tuple(torch.empty(s, dtype=d, device=a[0].device) for s, d in results)
+        return made[0] if one else made
+    lib.impl(op_type, meta, "Meta")
+    @torchair.register_fx_node_ge_converter(op)
+    def convert(*a, meta_outputs=None):
+        flat = list(a)
+        named = {
+            k: None if t is None else [flat.pop(0) for _ in t] if isinstance(t, list) else flat.pop(0)
+            for k, t in tensors.items()
+        }
+        return ge.custom_op(op_type, inputs=named, outputs=outputs, attrs=attrs)
+    flat = [x for t in tensors.values() if t is not None for x in (t if isinstance(t, list) else [t])]
+    compiled = torch.compile(lambda *a: op(*a), backend=torchair.get_npu_backend(), dynamic=False)
+    result = compiled(*flat)
+    return [r.cpu() for r in ((result,) if one else result)]
+"""
+
+
+def test_layout_is_that_of_an_installed_package(package: Path) -> None:
+    files = {str(p.relative_to(package)) for p in package.rglob("*") if p.is_file()}
+    assert {"op_api/lib/libcust_opapi.so", "op_proto/inc/op_proto.h", "op_api/include/aclnn_scaled_sum.h"} <= files
+    assert stat.S_IMODE(package.stat().st_mode) == 0o755
+    exported = subprocess.run(
+        ["nm", "-D", "--defined-only", package / "op_api/lib/libcust_opapi.so"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    for op in ("ScaledSum", "Accumulate", "EveryKind"):
+        assert f" aclnn{op}GetWorkspaceSize\n" in exported
+        assert f" aclnn{op}\n" in exported
+
+
+def test_graph_reaches_a_cpp_kernel_with_every_kind_of_parameter(package: Path) -> None:
+    result = run(
+        package,
+        """
+        x = torch.arange(6.0).reshape(3, 2).npu()
+        extra = [torch.full((1,), 7.0).npu(), torch.full((1,), 8.0).npu()]
+        (y,) = run_node(
+            "EveryKind", {"x": x, "default": None, "more": extra}, ["y"], {"b": ge.attr.Bool(False)},
+            [((16,), torch.float32)],
+        )
+        print(json.dumps(y.tolist()))
+        """,
+    )
+    assert result.returncode == 0, result.stderr
+    y = json.loads(result.stdout)
+    assert y == pytest.approx([1, -1, 2, 7, 8, 1, 1e-7, 0, 3, 27, 1, -2, 0.5, 1e-7, 1, 0], rel=1e-6)
+
+
+def test_graph_reaches_a_python_kernel_with_lists_optionals_and_two_outputs(package: Path) -> None:
+    result = run(
+        package,
+        """
+        xs = [torch.arange(6.0).reshape(2, 3).npu(), torch.ones(2, 3).npu()]
+        y, index = run_node(
+            "ScaledSum", {"xs": xs, "bias": torch.ones(3).npu()}, ["y", "index"],
+            {"axes": ge.attr.ListInt([1]), "scale": ge.attr.Float(2.0)}, [((2,), torch.float32), ((), torch.int64)],
+        )
+        print(json.dumps([y.tolist(), index.tolist()]))
+        """,
+    )
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout) == [[15.0, 33.0], 5]
+
+
+ACLNN = """
+lib = ctypes.CDLL(f"{__import__('os').environ['ASCEND_CUSTOM_OPP_PATH']}/op_api/lib/libcust_opapi.so")
+api = ctypes.CDLL("libopapi.so")
+api.aclCreateTensor.restype = ctypes.c_void_p
+acl = ctypes.CDLL("libascendcl.so")
+acl.aclGetRecentErrMsg.restype = ctypes.c_char_p
+
+def tensor(t):
+    ints = lambda v: (ctypes.c_int64 * len(v))(*v)
+    return ctypes.c_void_p(api.aclCreateTensor(
+        ints(t.shape), ctypes.c_uint64(t.dim()), 0, ints(t.stride()),
+        ctypes.c_int64(t.storage_offset()), 2, ints([t.numel()]),
+        ctypes.c_uint64(1), ctypes.c_void_p(t.untyped_storage().data_ptr())))
+
+def call(op, *args):
+    size, executor = ctypes.c_uint64(), ctypes.c_void_p()
+    error = getattr(lib, f"aclnn{op}GetWorkspaceSize")(*args, ctypes.byref(size), ctypes.byref(executor))
+    return error or getattr(lib, f"aclnn{op}")(None, ctypes.c_uint64(0), executor, None)
+"""
+
+
+@pytest.mark.parametrize("op_type", ["Accumulate", "Accumulated"], ids=["writes", "returns what is written"])
+def test_graph_constants_are_not_written_by_a_python_kernel(package: Path, op_type: str) -> None:
+    result = run(
+        package,
+        """
+        import ascend_graph
+        library = torch.library.Library("pkg", "FRAGMENT")
+        library.define("accumulate(Tensor(a!) acc, Tensor x) -> ()")
+        for key in ("CPU", "PrivateUse1"):
+            library.impl("accumulate", lambda acc, x: [acc.add_(x)] and None, key)
+        op = torch.ops.pkg.accumulate.default
+        ascend_graph.register_op("OP_TYPE", eager=op)
+
+        def whole(x):
+            acc = torch.zeros(2, device=x.device)
+            op(acc, x)
+            return acc
+
+        def part(x):
+            acc = torch.zeros(2, 2, device=x.device)
+            op(acc[1], x)
+            return acc + 0
+
+        def transposed(x):
+            acc = x.reshape(2, 1) * torch.ones(2, 2, device=x.device)
+            op(acc.t()[1], x)
+            return acc
+
+        for function in (whole, part, transposed):
+            for dynamic in (False, True):
+                torch._dynamo.reset()
+                compiled = torch.compile(function, backend=torchair.get_npu_backend(), dynamic=dynamic)
+                for _ in range(3):
+                    x = torch.tensor([1.0, 5.0]).npu()
+                    print(compiled(x).tolist() == function(x.cpu()).tolist(), x.tolist() == [1, 5])
+        """.replace("OP_TYPE", op_type),
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.split() == ["True"] * 2 * 3 * 2 * 3
+
+
+def test_aclnn_in_place_and_strided(package: Path) -> None:
+    result = run(
+        package,
+        ACLNN
+        + textwrap.dedent("""
+        acc, x = torch.zeros(4, 2).npu().t(), torch.arange(8.0).reshape(2, 4).npu()
+        print(call("Accumulate", tensor(acc), tensor(x)), call("Accumulate", tensor(acc), tensor(x)), acc.tolist())
+        """),
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.strip() == "0 0 [[0.0, 2.0, 4.0, 6.0], [8.0, 10.0, 12.0, 14.0]]"
+
+
+def test_aclnn_errors_name_operator_and_cause(package: Path) -> None:
+    result = run(
+        package,
+        ACLNN
+        + textwrap.dedent("""
+        x, y = torch.ones(2, 2).npu(), torch.ones(3).npu()
+        for op, args in [
+            ("Broken", (tensor(x), tensor(x))),
+            ("WrongCount", (tensor(x), tensor(x))),
+            ("Accumulate", (None, tensor(x))),
+        ]:
+            print(call(op, *args), acl.aclGetRecentErrMsg().decode())
+        print(call("Accumulate", tensor(x), tensor(x)))
+        """),
+    )
+    assert result.returncode == 0, result.stderr
+    broken, wrong, null, after = result.stdout.strip().splitlines()
+    assert "ValueError: no such luck with (2, 2)" in broken
+    assert "WrongCount: the Python kernel returned 2 outputs; the prototype has 1 (y)" in wrong
+    assert null == "161001 aclnnAccumulate: required parameter 'acc' is null"
+    assert after == "0"  # the process and the device live on
+
+
+def test_graph_error_names_node_and_cause(package: Path) -> None:
+    result = run(
+        package,
+        """
+        try:
+            run_node("Broken", {"x": torch.ones(2, 2).npu()}, ["y"], None, [((2, 2), torch.float32)])
+        except RuntimeError as error:
+            print("Broken" in str(error) and "no such luck with (2, 2)" in str(error))
+        print((torch.ones(2).npu() + 1).tolist())
+        """,
+    )
+    assert result.stdout.split("\n")[:2] == ["True", "[2.0, 2.0]"], result.stderr
+
+
+def build(tmp_path: Path, **changes: object) -> Path:
+    arguments = {
+        "prototypes": parse_text(PROTOTYPES).prototypes,
+        "kernels": {"Broken": python_kernels.broken},
+        "relations": {},
+    }
+    return build_operator_package(tmp_path / "vendor", **{**arguments, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"kernels": {"Brokn": python_kernels.broken}},
+            "kernel for 'Brokn': unknown prototype; expected one of Accumulate",
+        ),
+        ({"kernels": {}}, "no kernel is given"),
+        ({"kernels": {"Broken": "missing.cpp"}}, "kernel source .*missing.cpp does not exist"),
+        ({"kernels": {"Broken": lambda x: x}}, "cannot be loaded again in another process"),
+        ({"relations": {"Broken": "a[n] -> y[n]"}}, "relation of Broken: a is not an input or output; there are: x, y"),
+        ({"relations": {"Broken": "x[n -> y"}}, "x\\[n -> y"),
+        ({"prototypes": "missing.h"}, "missing.h"),
+    ],
+)
+def test_bad_packages_are_refused_whole(tmp_path: Path, changes: dict[str, object], message: str) -> None:
+    with pytest.raises(AscendGraphError, match=message):
+        build(tmp_path, **changes)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_kernel_that_does_not_compile_shows_the_compilers_words_and_leaves_nothing(tmp_path: Path) -> None:
+    source = tmp_path / "src" / "kernel.cpp"
+    source.parent.mkdir()
+    source.write_text('#include "host_kernels.h"\nvoid host_kernels::Broken(const BrokenArgs& a) { a.nothing; }\n')
+    with pytest.raises(AscendGraphError, match="no member named 'nothing'|nothing"):
+        build(tmp_path / "out", kernels={"Broken": source})
+    assert not list((tmp_path / "out").iterdir())
+
+
+def test_a_directory_of_something_else_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "vendor").mkdir()
+    (tmp_path / "vendor" / "thesis.txt").write_text("ten years")
+    with pytest.raises(OperatorPackageError, match="is not an operator package"):
+        build(tmp_path)
+    assert (tmp_path / "vendor" / "thesis.txt").exists()
+
+
+def test_a_missing_package_directory_is_named() -> None:
+    result = run(
+        Path("/nowhere/at/all"),
+        """
+        from ascend_graph.host.packages.load import installed_packages
+        try:
+            installed_packages()
+        except Exception as error:
+            print(error)
+        """,
+    )
+    assert "ASCEND_CUSTOM_OPP_PATH names /nowhere/at/all, which is not a directory" in result.stdout
+
+
+REPLACED = """
+REG_OP(GeGluV2)
+    .INPUT(x, TensorType({{DT_FLOAT}}))
+    .OUTPUT(y, TensorType({{DT_FLOAT}}))
+    .OUTPUT(gelu, TensorType({{DT_FLOAT}}))
+    .ATTR(dim, Int, -1)
+    .ATTR(approximate, Int, 1)
+    {last}
+    .OP_END_FACTORY_REG(GeGluV2)
+"""
+EAGER = """
+import torch, torch_npu
+x = torch.tensor([1.0, 2, 3, 4]).npu()
+print(*(y.tolist() for y in torch_npu.npu_geglu(x, dim=-1, approximate=1, activate_left=True)))
+"""
+
+
+IN_CPP = r"""
+#include "host_kernels.h"
+void host_kernels::GeGluV2(const GeGluV2Args& a) {
+    const float* x = a.x.as<float>();
+    for (int i = 0; i < 2; ++i) {
+        a.y.as<float>()[i] = x[i] + x[i + 2];
+        a.gelu.as<float>()[i] = x[i] * static_cast<float>(a.approximate);
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("in_cpp", [False, True])
+def test_functions_of_cann_reach_an_operator_that_a_package_replaces(tmp_path: Path, in_cpp: bool) -> None:
+    """CANN's aclnn functions launch operators by their types: aclnnGeGluV3 this one."""
+    prototypes = REPLACED.format(last=".ATTR(activate_left, Bool, false)")
+    (tmp_path / "kernel.cpp").write_text(IN_CPP)
+    package = build_operator_package(
+        tmp_path / "vendor",
+        parse_text(prototypes).prototypes,
+        {"GeGluV2": tmp_path / "kernel.cpp" if in_cpp else python_kernels.louder},
+        relations={"GeGluV2": "x[n] -> y[2], gelu[2]"} if in_cpp else {},
+    )
+    result = run(package, EAGER)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "[4.0, 6.0] [1.0, 2.0]\n"
+
+
+def test_an_operator_that_is_replaced_by_one_of_other_parameters_is_refused(tmp_path: Path) -> None:
+    prototypes = REPLACED.format(last="")
+    package = build_operator_package(
+        tmp_path / "vendor", parse_text(prototypes).prototypes, {"GeGluV2": python_kernels.louder}
+    )
+    result = run(package, EAGER)
+    assert result.returncode != 0
+    assert "aclnnGeGluV3: an installed operator package replaces GeGluV2 by one without activate_left" in result.stderr

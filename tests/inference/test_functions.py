@@ -1,0 +1,137 @@
+"""Relations found from shape functions: what the function says, or a refusal that says why."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from ascend_graph.inference import InferenceError
+from ascend_graph.inference.functions import isolation
+from ascend_graph.inference.functions.comparison import agreement
+from ascend_graph.inference.functions.search import infer_from_function
+from ascend_graph.prototypes import DataType, parse_text
+from ascend_graph.shapes import parse_relation
+from ascend_graph.shapes.functions import InferredOutput, ShapeFunction, ShapeFunctionError
+
+BODY = """
+    REG_OP(AskedOp)
+        .INPUT(x, TensorType({DT_FLOAT16, DT_FLOAT}))
+        .INPUT(w, TensorType({DT_FLOAT16, DT_FLOAT}))
+        .OPTIONAL_INPUT(bias, TensorType({DT_FLOAT}))
+        .OUTPUT(y, TensorType({DT_FLOAT16, DT_FLOAT, DT_INT8}))
+        .ATTR(axis, Int, 0)
+        .ATTR(mode, String, "keep")
+        .ATTR(flag, Bool, false)
+        .OP_END_FACTORY_REG(AskedOp)
+"""
+(PROTOTYPE,) = parse_text(BODY).prototypes
+Answer = Callable[[Sequence[Any], Mapping[str, Any]], tuple[tuple[int, ...], DataType | None]]
+
+
+def function(answer: Answer, texts: tuple[str, ...] = ("sum",), **options: Any) -> ShapeFunction:
+    """Return the shape function of AskedOp that answers by a Python function."""
+
+    def call(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> list[InferredOutput | None]:
+        shape, dtype = answer(inputs, attrs)
+        return [InferredOutput(tuple(shape), dtype)]
+
+    return ShapeFunction(PROTOTYPE, "the function", call, texts, **options)
+
+
+def matmul(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[tuple[int, ...], DataType | None]:
+    x, w, _ = inputs
+    if len(x.shape) != 2 or len(w.shape) != 2 or x.shape[1] != w.shape[0]:
+        raise ShapeFunctionError("x and w do not fit")
+    return (x.shape[0], w.shape[1]), x.dtype
+
+
+CASES: list[tuple[Answer, str]] = [
+    (matmul, "x[m, k], w[k, n] -> y[m, n]"),
+    (lambda i, a: (i[0].shape, i[0].dtype), "x[*s] -> y[*s]"),
+    (lambda i, a: (i[0].shape, DataType.INT8), "x[*s] -> y[*s]: int8"),
+    (
+        lambda i, a: (i[0].shape, DataType.FLOAT if a["flag"] else i[0].dtype),
+        "x[*s] -> y[*s]: float32 if flag else x",
+    ),
+    (
+        lambda i, a: (() if a["mode"] == "sum" else i[0].shape, i[0].dtype),
+        'x[*s] -> y[] if mode == "sum" else [*s]',
+    ),
+]
+
+
+@pytest.mark.parametrize(("answer", "relation"), CASES)
+def test_the_relation_that_a_function_follows_is_found(answer: Answer, relation: str) -> None:
+    found = infer_from_function(function(answer), isolated=False).relation
+    wanted = parse_relation(relation)
+    assert not agreement(wanted, function(answer), 40, seed=3).differing
+    assert str(found) == str(wanted) or not agreement(found, function(answer), 100, seed=4).differing
+
+
+def test_inputs_and_attrs_that_change_nothing_have_no_part_in_the_relation() -> None:
+    found = infer_from_function(function(lambda i, a: (i[0].shape, i[0].dtype)))
+    assert str(found.relation) == "x[*s] -> y[*s]"
+    assert found.runs > 50
+
+
+def test_a_function_that_changes_its_answer_is_named_with_the_call() -> None:
+    numbers = itertools.count()
+    with pytest.raises(InferenceError, match="the function is not deterministic: of x\\[.*it made"):
+        infer_from_function(function(lambda i, a: ((next(numbers),), i[0].dtype)))
+
+
+def test_a_function_that_ends_the_process_is_named_with_the_call() -> None:
+    def crash(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+        if attrs["axis"] == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return inputs[0].shape, inputs[0].dtype
+
+    with pytest.raises(InferenceError, match="the function ended the process by SIGKILL of x\\[.*axis=2"):
+        infer_from_function(function(crash))
+
+
+def test_a_function_that_hangs_is_named_with_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hang(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+        if len(inputs[0].shape) == 3:
+            time.sleep(60)
+        return inputs[0].shape, inputs[0].dtype
+
+    monkeypatch.setattr(isolation, "ANSWER_LIMIT", 0.2)
+    with pytest.raises(InferenceError, match=r"the function did not answer in time of x\[\d+, \d+, \d+\]"):
+        infer_from_function(function(hang))
+
+
+@pytest.mark.parametrize(
+    ("answer", "options", "message"),
+    [
+        (lambda i, a: ((), i[0].dtype), {}, "does not set the shape of output y"),
+        (lambda i, a: (i[0].shape, i[0].dtype), {"data_inputs": ("w",)}, "reads the values of w"),
+        (
+            lambda i, a: ((sum(n * n * n for n in i[0].shape) + 7,), i[0].dtype),
+            {},
+            "no shape relation explains the function",
+        ),
+        (
+            lambda i, a: (i[0].shape if len(i[0].shape) == 3 else (sum(i[0].shape) ** 2 + 7,), i[0].dtype),
+            {},
+            "refuses most of the inputs that the function answers|no shape relation explains the function",
+        ),
+    ],
+)
+def test_what_no_relation_explains_is_refused(answer: Answer, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InferenceError, match=message):
+        infer_from_function(function(answer, **options), isolated=False)
+
+
+def test_differences_are_told_with_both_answers() -> None:
+    found = agreement(
+        parse_relation("x[*s] -> y[*s]"), function(lambda i, a: ((*i[0].shape, 1), i[0].dtype)), 20
+    ).differing
+    assert "the relation makes y [" in found[0]
+    assert "the function [" in found[0]

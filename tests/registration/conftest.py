@@ -1,0 +1,8 @@
+"""What the tests of one directory share is found by its name."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))

@@ -1,0 +1,190 @@
+"""A relation against what the installed package says of the shapes: agreement is evidence, contradiction an error."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import preloaded
+import pytest
+from click.testing import CliRunner
+
+from ascend_graph.cli import main
+
+PROJECT = Path(__file__).parents[1] / "checks/judged"
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A package whose author wrote an InferShape function for JudgedHalf."""
+    target = tmp_path_factory.mktemp("opp") / "judged"
+    result = CliRunner().invoke(main, ["build", str(PROJECT), "-o", str(target)])
+    assert result.exit_code == 0, result.output
+    return target
+
+
+def register(package: Path, code: str) -> list[Any]:
+    """Run code that registers operators; each call of ``tell`` prints the evidence or the error of one."""
+    prelude = """
+    import json, torch, torch_npu, torchair, ascend_graph
+    def tell(*args, **options):
+        try:
+            op = ascend_graph.register_op(*args, **options)
+        except Exception as error:
+            print(json.dumps(f"{type(error).__name__}: {error}"))
+        else:
+            print(json.dumps(op.evidence.get("InferShape")))
+            op.unregister()
+    """
+    result = preloaded.run(
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(prelude) + textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "ASCEND_CUSTOM_OPP_PATH": str(package)},
+    )
+    assert result.returncode == 0, result.stderr
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def answers(package: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
+    """The results of registrations with relations and without, in one process."""
+    relations = tmp_path_factory.mktemp("relations") / "relations.ini"
+    relations.write_text("[JudgedHalf]\nshape = x[n] -> y[n // 2]\n")
+    return register(
+        package,
+        f"""
+        tell("JudgedHalf", shape="x[*s, d] -> y[*s, d // 2]")
+        tell("JudgedHalf", shape="x[*s, d] -> y[*s, d]")
+        tell("JudgedHalf", shape=lambda x: x.new_empty(x.shape))
+        tell("JudgedCopy", shape="x[*s] -> y[*s]")
+        op = ascend_graph.register_op("JudgedHalf")
+        shape = op(torch.empty(4, 6, device="meta")).shape
+        print(json.dumps([op.evidence["meta"], op.evidence["InferShape"], [*shape]]))
+        op.unregister()
+        ascend_graph.load_relations({str(relations)!r})
+        print(json.dumps(ascend_graph.register_op("JudgedHalf").evidence["meta"]))
+        """,
+    )
+
+
+def test_a_relation_that_contradicts_infer_shape_is_refused_with_both_answers(answers: list[Any]) -> None:
+    right, wrong, function, copy = answers[:4]
+    assert right is not None
+    assert "the InferShape function of the package" in right
+    assert "agrees in" in right
+    assert wrong.startswith(
+        "RegistrationError: JudgedHalf: the relation x[*s, d] -> y[*s, d] contradicts the InferShape"
+    )
+    assert "of x[24, 16, 8] the relation makes y[24, 16, 8], the package y[24, 16, 4]" in wrong
+    assert function is None
+    assert copy is None  # its author has none
+
+
+def test_without_a_relation_the_author_is_asked_before_any_kernel_runs(answers: list[Any], package: Path) -> None:
+    """The relation found from InferShape serves eager mode and metas; a file of relations comes before it."""
+    (meta, infer_shape, shape), from_file = answers[4:]
+    assert meta.startswith(f"found from the InferShape function of the package {package}, which answered ")
+    assert meta.endswith(": x[*s, n] -> y[*s, n // 2] where n % 2 == 0")
+    assert str(package) in infer_shape
+    assert shape == [4, 3]
+    assert from_file.startswith("the relation of ")
+    assert from_file.endswith("relations.ini:2: x[n] -> y[n // 2]")
+
+
+def test_the_command_finds_the_relations_of_a_package_and_writes_them(
+    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ASCEND_CUSTOM_OPP_PATH", "")  # the command changes it
+    target = tmp_path / "relations.ini"
+    result = CliRunner().invoke(main, ["infer", "--package", str(package), "-o", str(target)])
+    assert result.exit_code == 0, result.output
+    assert "shape = x[*s, n] -> y[*s, n // 2] where n % 2 == 0" in target.read_text()
+    target.write_text("[JudgedHalf]\nshape = x[n] -> y[n // 2]\n")
+    result = CliRunner().invoke(main, ["infer", "--package", str(package), "-o", str(target)])
+    assert f"{target}:2: JudgedHalf: kept x[n] -> y[n // 2]; the InferShape function" in result.output
+    assert "x[n] -> y[n // 2]" in target.read_text()
+
+
+def test_leading_dimensions_that_only_the_relation_broadcasts_are_a_warning(tmp_path: Path) -> None:
+    """Where no operand is broadcast the two agree: the warning says how to write that."""
+    (project := tmp_path / "project").mkdir()
+    for name in ("op_host", "op_kernel"):
+        shutil.copytree(EXAMPLES / "operator_package" / name, project / name)
+    target = tmp_path / "opp"
+    result = CliRunner().invoke(main, ["build", str(project), "-o", str(target)])
+    assert result.exit_code == 0, result.output
+    broadcast, alike = register(
+        target,
+        """
+        import warnings
+        for shape in ("x[...], y[...] -> z[...]", "x[*s], y[*s] -> z[*s]"):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always", ascend_graph.BindingWarning)
+                ascend_graph.register_op("AddCustom", shape=shape).unregister()
+            print(json.dumps([str(one.message) for one in caught if one.category is ascend_graph.BindingWarning]))
+        """,
+    )
+    assert alike == []
+    assert len(broadcast) == 1
+    assert "broadcasts its leading dimensions" in broadcast[0]
+    assert "write shape='x[*leading], y[*leading] -> z[*leading]'" in broadcast[0]
+
+
+def test_branches_of_the_relation_are_compared(tmp_path: Path) -> None:
+    """What a package's own relation says counts as well, at other values of attrs than their defaults, too."""
+    header = """
+    REG_OP(AutBranch)
+        .INPUT(x, TensorType({DT_FLOAT}))
+        .OPTIONAL_INPUT(bias, TensorType({DT_FLOAT}))
+        .OUTPUT(y, TensorType({DT_FLOAT}))
+        .ATTR(mode, String, "keep")
+        .ATTR(flat, Bool, false)
+        .OP_END_FACTORY_REG(AutBranch)
+    """
+    kernels = tmp_path / "aut_kernels.py"
+    kernels.write_text("def branch(x, bias=None, *, mode='keep', flat=False):\n    return x\n")
+    own = 'x[m, n], bias[n] -> y[m, n] if mode != "sum" else [m, 1]'
+    code = f"""
+        import sys; sys.path.insert(0, {str(tmp_path)!r})
+        import aut_kernels
+        from ascend_graph.host import build_operator_package
+        from ascend_graph.prototypes import parse_text
+        build_operator_package({str(tmp_path / "opp")!r}, parse_text({header!r}).prototypes,
+            {{"AutBranch": aut_kernels.branch}},
+                               relations={{"AutBranch": {own!r}}})
+    """
+    preloaded.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
+    same, other, absent = register(
+        tmp_path / "opp",
+        f"""
+        tell("AutBranch", shape={own!r})
+        tell("AutBranch", shape='x[m, n], bias[n] -> y[m, n] if mode != "sum" else [m]')
+        tell("AutBranch", shape="x[m, n], bias[n] -> y[m, n]")
+        """,
+    )
+    assert "agrees in" in same
+    assert "mode='sum'" in other
+    assert re.search(r"the relation makes y\[(\d+)\], the package y\[\1, 1\]", other)
+    # The relation has no branch, and that of the package names another mode.
+    assert "mode='sum'" in absent
+
+
+@pytest.mark.slow
+def test_the_command_compiles_a_source_and_asks_its_infer_shape(tmp_path: Path) -> None:
+    """A source that does not compile is told, and the others go on."""
+    broken = tmp_path / "broken_infershape.cpp"
+    broken.write_text("static int broken( {\n")
+    source = PROJECT / "op_host/judged_half.cpp"
+    result = CliRunner().invoke(main, ["infer", str(broken), str(source)])
+    assert result.exit_code == 0, result.output
+    assert "# broken_infershape: no relation: " in result.output
+    assert "register_op(\"JudgedHalf\", shape='x[*s, n] -> y[*s, n // 2] where n % 2 == 0')" in result.output

@@ -1,0 +1,209 @@
+"""What PyTorch and TorchAir do to operators that write to arguments, without ascend_graph (docs/wheel-faults.md).
+
+Each test asks for what is right, of operators that torch.library and TorchAir's own registration know alone, and is
+expected to
+fail: once it passes, a wheel does better, and what stands in for it can go.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import re
+import threading
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+import torch_npu
+import torchair
+import writing_operators as writing
+from writing_operators import assert_as_eager, captured, ge, numbers
+
+T = torch.Tensor
+pytestmark = [
+    pytest.mark.filterwarnings("default"),  # compiling warns of much that is torch's and torchair's own affair
+    pytest.mark.skipif(not torch_npu.__version__.startswith("2.13."), reason="they are torch_npu 2.13's"),
+]
+
+
+class FaultError(Exception):
+    """A test fails as it does for the fault that it is of, not for another reason."""
+
+
+def fault(reason: str, says: str) -> Callable[[Callable[..., None]], Any]:
+    """Expect a test to fail with a message that matches ``says``."""
+
+    def decorate(test: Callable[..., None]) -> Any:
+        @functools.wraps(test)
+        def run(*args: Any, **kwargs: Any) -> None:
+            try:
+                test(*args, **kwargs)
+            except Exception as error:
+                if re.search(says, str(error)):
+                    raise FaultError(reason) from error
+                raise
+
+        return pytest.mark.xfail(strict=True, reason=reason, raises=FaultError)(run)
+
+    return decorate
+
+
+#: Of values that differ, without a word.
+DIFFERS = "do not match|not close"
+
+
+@pytest.fixture(scope="module")
+def ops() -> Iterator[SimpleNamespace]:
+    library = torch.library.Library("writes_unregistered", "DEF")
+    yield writing.define(library, registered=False)
+    library._destroy()
+
+
+@pytest.fixture(autouse=True)
+def _compiled_anew() -> Iterator[None]:
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+X, Z = numbers(4, 6), 3 * numbers(4, 6)
+
+
+@fault(
+    "W1: one value for each written argument, where PyTorch expects one for each memory",
+    "length of ge_outputs must be equal",
+)
+def test_two_written_arguments_of_one_tensor_in_ge(ops: SimpleNamespace) -> None:
+    def run(x: T) -> T:
+        ops.pair(*x.chunk(2, 1))
+        return x * 1
+
+    assert_as_eager(run, ge(run), (X,))
+
+
+@fault(
+    "W2: no lists of written arguments",
+    "'list' object has no attribute 'view_copy'",
+)
+def test_written_lists_in_ge(ops: SimpleNamespace) -> None:
+    def run(x: T, z: T) -> T:
+        ops.list([x, z], x[0] * 1)
+        return x + z
+
+    assert_as_eager(run, ge(run), (X, Z))
+
+
+@fault("W3: an absent written argument is asked for its view", "'NoneType' object has no attribute 'view_copy'")
+def test_an_absent_written_argument_in_ge(ops: SimpleNamespace) -> None:
+    def run(x: T, z: T) -> T:
+        return ops.optional(x, z)
+
+    assert_as_eager(run, ge(run), (X, Z))
+
+
+@fault("W4: the only result of a node without bases is taken for a tuple", DIFFERS)
+def test_absent_written_arguments_in_captures(ops: SimpleNamespace) -> None:
+    def run(x: T) -> T:
+        return ops.optional(x)
+
+    assert_as_eager(run, captured(run), (X,))
+
+
+@fault("W5: a clone that is written is dropped, and the operator works in place of what it reads", DIFFERS)
+def test_a_clone_that_is_written_in_captures(ops: SimpleNamespace) -> None:
+    def run(x: T, z: T) -> T:
+        x = x + z
+        y = x.clone()
+        ops.total(y, x)
+        return y
+
+    assert_as_eager(run, captured(run), (X, Z))
+
+
+@fault("W6: what is put in the place of a dropped clone is copied from where the clone lay in its memory", DIFFERS)
+def test_a_clone_of_a_view_that_is_written_in_captures(ops: SimpleNamespace) -> None:
+    def run(x: T, z: T) -> T:
+        y = x[1].clone()
+        ops.total(y, z[0])
+        return y
+
+    assert_as_eager(run, captured(run), (X, Z))
+
+
+@fault("W7: a slice is counted from the memory's start, and taken from a base that starts later", DIFFERS)
+def test_slices_of_a_base_with_an_offset(ops: SimpleNamespace) -> None:
+    def run(x: T) -> T:
+        ops.pair(x[:2], x[2:])
+        return x + 0
+
+    compiled = torch.compile(run, backend="aot_eager")
+    assert_as_eager(run, compiled, (numbers(8, 6),), arranged=lambda m: m[2:6])
+
+
+@fault("W8: views are cut out of a compact tensor by the strides that it has in PyTorch", DIFFERS)
+def test_views_of_a_base_with_strides_in_ge(ops: SimpleNamespace) -> None:
+    def run(x: T, z: T) -> T:
+        ops.total(x[1], z[0, :4])
+        return x + 0
+
+    compiled = ge(run)
+    assert_as_eager(run, compiled, (numbers(8, 8), numbers(8, 8)), arranged=lambda m: m[:4, 1:5])
+
+
+@fault("W9: a new value of an input has no offset, and PyTorch makes the view of the input by it", DIFFERS)
+def test_the_tail_of_a_written_input_in_dynamic_ge() -> None:
+    def run(cache: T, start: int) -> T:
+        cache[start].add_(1)
+        return cache[start:]
+
+    assert_as_eager(run, ge(run, dynamic=True), *((numbers(4, 3), start) for start in range(3)))
+
+
+@fault(
+    "W10: an output that shares memory with a written input is taken for memory of the capture's pool",
+    "definitely_stale_pointers",
+)
+def test_the_tail_of_a_written_input_in_captures() -> None:
+    def run(cache: T, start: int) -> T:
+        cache.add_(1)
+        return cache[start:]
+
+    assert_as_eager(run, captured(run, dynamic=True), *((numbers(4, 3), start) for start in range(3)))
+
+
+@fault("W11: an absent gradient is an output that has no description", "Unsupported input type.*NoneType")
+def test_a_second_size_of_a_training_step_in_captures() -> None:
+    weight = torch.rand(4, 4).npu().requires_grad_()
+    compiled = captured(lambda x: torch.relu(x @ weight).sum(), dynamic=True)
+    for rows in (2, 3):
+        compiled(torch.ones(rows, 4).npu()).backward()
+
+
+@fault("W12: what is done once is not locked", "twice")
+def test_what_is_done_once_is_done_once_by_two_threads() -> None:
+    """Each of two threads that first compile for GE registers PyTorch's decompositions; the second is refused."""
+    inside, done = threading.Barrier(2), []
+
+    @torchair._utils.run_once
+    def once() -> None:
+        done.append(threading.get_ident())
+        with contextlib.suppress(threading.BrokenBarrierError):
+            inside.wait(timeout=2)  # as long as it takes another thread to come in, if it can
+
+    threads = [threading.Thread(target=once) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(done) == 1, "it was done twice"
+
+
+@fault("W13: a default that is None is given to an attr", "must be real number, not NoneType")
+def test_nan_to_num_without_limits_in_ge() -> None:
+    def run(x: Any) -> Any:
+        return torch.nan_to_num(x, 0.0, 1.0)
+
+    assert_as_eager(run, ge(run), (torch.tensor([1.0, float("nan"), float("inf")]),))

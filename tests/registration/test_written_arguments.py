@@ -1,0 +1,320 @@
+"""Registered operators that write to arguments, in graphs: what eager calls compute, whatever the arguments are
+views of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+import writing_operators as writing
+from writing_operators import assert_as_eager, captured, ge, numbers
+
+from ascend_graph.errors import AscendGraphError
+from ascend_graph.registration.writing import graph_passes, mutation
+
+T = torch.Tensor
+# Compiling warns of much that is torch's and torchair's own affair.
+pytestmark = pytest.mark.filterwarnings("default")
+
+
+@pytest.fixture(scope="module")
+def ops() -> Iterator[SimpleNamespace]:
+    library = torch.library.Library("writes_registered", "DEF")
+    defined = writing.define(library, registered=True)
+    yield defined
+    for registration in reversed(defined.registrations):
+        registration.unregister()
+    library._destroy()
+
+
+@pytest.fixture(autouse=True)
+def _compiled_anew() -> Iterator[None]:
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+MODES = [
+    pytest.param(ge, id="GE"),
+    pytest.param(lambda f: ge(f, dynamic=True), id="GE-dynamic"),
+    pytest.param(captured, id="npugraph_ex"),
+    pytest.param(lambda f: captured(f, dynamic=True), id="npugraph_ex-dynamic"),
+]
+Program = Callable[..., Any]
+PROGRAMS: dict[str, Callable[[Any], Program]] = {}
+
+
+def program(make: Callable[[Any], Program]) -> Callable[[Any], Program]:
+    """A program of the operators, of two tensors of four to six rows and six columns."""
+    PROGRAMS[make.__name__] = make
+    return make
+
+
+@program
+def halves_of_rows(ops: Any) -> Program:
+    def run(x: T, z: T) -> Any:
+        q, k = x.chunk(2, 0)
+        ops.pair(q, k)
+        return x * 1
+
+    return run
+
+
+@program
+def halves_of_columns(ops: Any) -> Program:
+    def run(x: T, z: T) -> Any:
+        x = x + z
+        q, k = x.chunk(2, 1)
+        ops.pair(q, k)
+        return q, k, x
+
+    return run
+
+
+@program
+def rows_and_columns_in_a_chain(ops: Any) -> Program:
+    def run(x: T, z: T) -> Any:
+        ops.total(x[0], z[0])
+        ops.total(x[1], x[0])
+        ops.pair(x[:, ::2], x[:, 1::2])
+        ops.pair(x.t()[:3], x.t()[3:])
+        return x + 0
+
+    return run
+
+
+@program
+def a_clone_that_is_written(ops: Any) -> Program:
+    def run(x: T, z: T) -> Any:
+        x = x + z
+        y = x.clone()
+        ops.total(y, x)
+        w = x[1].clone()
+        ops.total(w, x[1])
+        return y, w
+
+    return run
+
+
+@program
+def a_clone_of_what_is_written(ops: Any) -> Program:
+    def run(x: T, z: T) -> Any:
+        y = x.clone()
+        ops.total(y, x)
+        x.copy_(y)
+        first, second = z.clone(), z.clone()
+        ops.pair(first, second)
+        return first, second
+
+    return run
+
+
+@program
+def absent_arguments(ops: Any) -> Program:
+    def run(x: T, z: T) -> Any:
+        return ops.optional(x), ops.optional(x, z), ops.optional(x, None, z), z * 1
+
+    return run
+
+
+@program
+def views_of_what_was_written(ops: Any) -> Program:
+    def run(x: T, z: T) -> Any:
+        ops.total(x, z)
+        y = z + 1
+        ops.total(y[1:3], x[:2])
+        return x[1:], x.t(), y[1:]
+
+    return run
+
+
+@program
+def lists(ops: Any) -> Program:
+    def run(x: T, z: T) -> Any:
+        y = x + z
+        ops.list([x, z], x[0] * 1)
+        ops.list(list(y.split(2)), z[0] * 1)
+        ops.list([x[0], z[:, :6][1], x[1]], y[0])
+        return x + z, y
+
+    return run
+
+
+@program
+def what_is_returned(ops: Any) -> Program:
+    def run(x: T, z: T) -> Any:
+        y = x + z
+        return ops.returning(ops.returning(x[1], z[0]), z[1]) * 1, ops.returning(y.clone(), y)
+
+    return run
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_compute_what_eager_calls_do(ops: SimpleNamespace, name: str, mode: Any) -> None:
+    run = PROGRAMS[name](ops)
+    compiled = mode(run)
+    calls = [(numbers(rows, 6), 3 * numbers(rows, 6)) for rows in ((4, 4) if mode in (ge, captured) else (4, 6))]
+    assert_as_eager(run, compiled, *calls)
+
+
+#: How an argument lies in a matrix of eight by eight.
+ARRANGED: dict[str, Callable[[T], T]] = {
+    "later rows": lambda m: m[2:6],
+    "columns": lambda m: m[:4, 1:7],
+    "transposed": lambda m: m.t()[1:5, 1:7],
+}
+
+
+@pytest.mark.parametrize("mode", [*MODES, pytest.param(lambda f: torch.compile(f, backend="aot_eager"), id="eager")])
+@pytest.mark.parametrize("arranged", ARRANGED)
+def test_arguments_that_are_views_of_the_callers_tensors(ops: SimpleNamespace, arranged: str, mode: Any) -> None:
+    """PyTorch counts slices of a base from the memory's start, and GE holds every tensor contiguously."""
+
+    def run(x: T) -> Any:
+        ops.pair(x[:2], x[2:])
+        ops.pair(x[:, :2], x[:, 2:4])
+        ops.total(x[1], x[0] * 1)
+        ops.total(x.t()[1:3], x.t()[:2] * 1)
+        return x + 0, x[1:]
+
+    assert_as_eager(run, mode(run), (numbers(8, 8),), (2 * numbers(8, 8),), arranged=ARRANGED[arranged])
+
+
+@pytest.mark.parametrize("mode", MODES[1::2])
+def test_tails_of_a_cache_begin_where_the_call_says(ops: SimpleNamespace, mode: Any) -> None:
+    def run(cache: T, start: int) -> T:
+        ops.total(cache[start], cache[0] * 0)
+        return cache[start:]
+
+    assert_as_eager(run, mode(run), *((numbers(4, 3), start) for start in range(4)))
+
+
+class Decoder(torch.nn.Module):
+    """Layers that rotate halves of one tensor and write to one cache."""
+
+    def __init__(self, ops: SimpleNamespace, layers: int = 2) -> None:
+        super().__init__()
+        self.ops, self.layers = ops, layers
+        self.register_buffer("cache", torch.zeros(2, layers, 4, 6))
+        self.linear = torch.nn.Linear(6, 6)
+
+    def forward(self, x: T) -> Any:
+        keys, values = self.cache[0], self.cache[1]
+        for layer in range(self.layers):
+            q, k = self.linear(x).chunk(2, -1)
+            self.ops.pair(q, k)
+            self.ops.total(keys[layer][:, :3], k)
+            self.ops.total(values[layer][1:3], x[:2])
+            x = torch.cat((q, values[layer][:, 3:]), -1)
+        return x, self.cache[1:]
+
+
+@pytest.mark.parametrize("mode", [pytest.param(ge, id="GE"), pytest.param(captured, id="npugraph_ex")])
+def test_caches_of_two_modules(ops: SimpleNamespace, mode: Any) -> None:
+    """A view of what was written is not memory of the capture's pool: the next capture would not find it there."""
+    pairs = []
+    for layers in (2, 3):
+        module, copy = Decoder(ops, layers), Decoder(ops, layers)
+        copy.load_state_dict(module.state_dict())
+        pairs.append((module, mode(copy.npu())))
+    with torch.no_grad():
+        for scale in (1, 2):
+            for module, compiled in pairs:
+                assert_as_eager(module, compiled, (scale * numbers(4, 6) / 100,))
+
+
+@pytest.mark.parametrize("mode", [pytest.param(ge, id="GE"), pytest.param(captured, id="npugraph_ex")])
+def test_training(ops: SimpleNamespace, mode: Any) -> None:
+    def run(weight: T, statistics: T, x: T) -> Any:
+        ops.total(statistics, x)
+        y = x.clone()
+        ops.total(y, x)
+        return (x @ weight * y).sum(), statistics[1:]
+
+    compiled = mode(run)
+    weight, statistics, x = torch.rand(6, 6), numbers(4, 6), numbers(4, 6)
+    there = [weight.npu().requires_grad_(), statistics.npu(), x.npu()]
+    weight.requires_grad_()
+    for _ in range(2):
+        (loss, tail), (right, right_tail) = compiled(*there), run(weight, statistics, x)
+        loss.backward()
+        right.backward()
+        torch.testing.assert_close(loss.cpu(), right)
+        torch.testing.assert_close(tail.cpu(), right_tail)
+        torch.testing.assert_close(there[0].grad.cpu(), weight.grad)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# refused
+
+
+@pytest.mark.parametrize(
+    ("q", "k"), [(lambda x: x, lambda x: x), (lambda x: x[:3], lambda x: x[1:])], ids=["one tensor", "windows"]
+)
+def test_ge_refuses_what_is_written_twice(ops: SimpleNamespace, q: Any, k: Any) -> None:
+    def run(x: T) -> T:
+        ops.pair(q(x), k(x))
+        return x + 0
+
+    with pytest.raises(Exception, match=r"q and k are written and overlap in memory, .* Write: k\.clone\(\)"):
+        ge(run)(numbers(4, 6).npu())
+    torch._dynamo.reset()
+    assert_as_eager(run, captured(run), (numbers(4, 6),))
+
+
+# ---------------------------------------------------------------------------------------------------- others, and the
+# way back
+
+
+def test_graphs_of_others_are_handed_on_as_they_are() -> None:
+    graph = torch.fx.symbolic_trace(lambda x: x + 1)
+    assert graph_passes.prepared(graph) is graph
+
+
+def test_unregistering_leaves_the_operator_to_pytorch(ops: SimpleNamespace) -> None:
+    library = torch.library.Library("writes_once", "DEF")
+    defined = writing.define(library, registered=True)
+    assert mutation.is_ours(defined.pair)
+    for registration in reversed(defined.registrations):
+        registration.unregister()
+    assert not mutation.is_ours(defined.pair)
+    assert not defined.pair.python_key_table
+    compiled = torch.compile(lambda q, k: defined.pair(q, k), backend="aot_eager")
+    q, k = numbers(3), numbers(3)
+    compiled(q, k)
+    assert q.tolist() == [11, 21, 31]
+    library._destroy()
+
+
+def test_a_pytorch_that_describes_calls_otherwise_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("torch._higher_order_ops.auto_functionalize.try_use_slice")
+    with pytest.raises(
+        graph_passes.UnknownWheelError, match=r"auto_functionalize: lacks try_use_slice; expected a torch"
+    ):
+        graph_passes.install()
+
+
+def test_a_torchair_that_converts_calls_otherwise_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torchair._ge_concrete_graph.auto_functionalized_v2 as conversion
+
+    monkeypatch.delattr(conversion, "force_op_unknown_shape")
+    with pytest.raises(
+        AscendGraphError, match=r"auto_functionalized_v2: lacks force_op_unknown_shape; expected TorchAir"
+    ):
+        graph_passes.install()
+
+
+def test_an_argument_with_strides_that_is_written_may_grow(ops: SimpleNamespace) -> None:
+    """TorchAir does not say again how many bytes a tensor has at an address that an earlier and smaller one had."""
+
+    def run(x: T) -> T:
+        x.add_(1)
+        return x
+
+    compiled = ge(run, dynamic=True)
+    for rows in (3, 4, 7, 2, 5):
+        assert_as_eager(run, compiled, (numbers(rows, 4),), arranged=lambda m: m[:, 1])
