@@ -60,6 +60,10 @@ class Relation(Statement):
     #: The lowered forms by attr kinds. Programs for several targets share one form.
     _forms: dict[object, Form] = field(default_factory=dict, init=False, compare=False, repr=False)
 
+    def __reduce__(self) -> tuple[Callable[[str], Relation], tuple[str]]:
+        """Pickle the text: programs, which evaluated relations keep, are closures."""
+        return parse_relation, (str(self),)
+
     @property
     def optional_outputs(self) -> tuple[str, ...]:
         """Outputs that are None in some calls.

@@ -74,6 +74,13 @@ def test_the_relation_that_a_function_follows_is_found(answer: Answer, relation:
     assert str(found) == str(wanted) or not agreement(found, function(answer), 100, seed=4).differing
 
 
+def test_a_fork_answers_after_relations_were_evaluated() -> None:
+    for text in ("->", "x[*s] -> y[*s]"):  # evaluated relations hold closures, and equal texts are one object
+        parse_relation(text).infer({"x": (2,)} if "x" in text else {}, {}, {})
+    found = infer_from_function(function(lambda i, a: (i[0].shape, i[0].dtype)))
+    assert str(found.relation) == "x[*s] -> y[*s]"
+
+
 def test_inputs_and_attrs_that_change_nothing_have_no_part_in_the_relation() -> None:
     found = infer_from_function(function(lambda i, a: (i[0].shape, i[0].dtype)))
     assert str(found.relation) == "x[*s] -> y[*s]"

@@ -111,13 +111,12 @@ def _serve(work: Callable[[Callable[[bytes], None]], Any], memory: mmap.mmap, wr
             memory[4:HEAD] = next(count).to_bytes(4, "little")
 
         try:
-            result: Any = work(ask)
+            data = pickle.dumps(work(ask))
         except InferenceError as error:
-            result = error
+            data = pickle.dumps(error)
         except Exception as error:
             where = traceback.extract_tb(error.__traceback__)[-1]
-            result = InferenceError(f"{type(error).__name__}: {error} ({where.filename}:{where.lineno})")
-        data = pickle.dumps(result)
+            data = pickle.dumps(InferenceError(f"{type(error).__name__}: {error} ({where.filename}:{where.lineno})"))
         while data:
             data = data[os.write(writing, data) :]
         status = 0

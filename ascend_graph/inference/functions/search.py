@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from ascend_graph.inference.domains import OperatorSignature, TensorArgument, restored, safe_name
 from ascend_graph.inference.functions.comparison import agreement
@@ -17,9 +18,6 @@ from ascend_graph.inference.search import Search
 from ascend_graph.prototypes import OpPrototype, ParameterKind
 from ascend_graph.shapes import Relation, parse_relation
 from ascend_graph.shapes.functions import ShapeFunction
-
-#: Relation that stands for the one found while it is sent.
-_NOTHING = parse_relation("->")
 
 
 def infer_from_function(
@@ -42,14 +40,7 @@ def infer_from_function(
     """
     if not isolated:
         return _search(function, seed, time_limit, lambda question: None)
-
-    def search(ask: Callable[[bytes], None]) -> tuple[str, Inferred]:
-        found = _search(function, seed, time_limit, ask)
-        # A relation that was evaluated holds closures, which cannot be sent; its text can.
-        return str(found.relation), replace(found, relation=_NOTHING)
-
-    text, found = in_fork(search, function)
-    return replace(found, relation=parse_relation(text))
+    return in_fork(partial(_search, function, seed, time_limit), function)
 
 
 def _search(function: ShapeFunction, seed: int, time_limit: float, ask: Callable[[bytes], None]) -> Inferred:
