@@ -146,18 +146,21 @@ def register_twin(
     schema = binding.schema
     fresh = [n for n, returned in enumerate(schema.returns) if returned.alias_of is None]
     namespace, _, name = schema.name.partition("::")
-    namespace, full_name = _NAMESPACE + namespace, f"{name}.{schema.overload}" if schema.overload else name
+    namespace = _NAMESPACE + namespace
+    # Not two overloads of one name: PyTorch tells operators that it forgets apart by name and arguments, and of two such
+    # overloads it keeps one in its table of schemas after both are gone, with a pointer to freed memory.
+    name = f"{name}__{schema.overload}" if schema.overload else name
     arguments = schema.text[schema.text.index("(") : schema.text.rindex(" -> ")]
     returns = ", ".join(schema.returns[n].type_text for n in fresh)
     library = torch.library.Library(namespace, "FRAGMENT")
     try:
-        library.define(f"{full_name}{arguments} -> ({returns})", tags=(torch.Tag.pt2_compliant_tag,))
+        library.define(f"{name}{arguments} -> ({returns})", tags=(torch.Tag.pt2_compliant_tag,))
 
         def kernel(*args: Any, **kwargs: Any) -> Any:
             return _select(overload(*args, **kwargs), fresh)
 
-        library.impl(full_name, kernel, "CompositeExplicitAutograd")
-        variant = getattr(getattr(getattr(torch.ops, namespace), name), schema.overload or "default")
+        library.impl(name, kernel, "CompositeExplicitAutograd")
+        variant = getattr(getattr(torch.ops, namespace), name).default
         handle: ConverterHandle | RefusalHandle
         if refusal is not None and converter is None:
             handle = refuse_in_graphs(variant, refusal)
