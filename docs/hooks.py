@@ -6,6 +6,7 @@ page becomes its name.
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from pathlib import Path
@@ -28,6 +29,9 @@ PAGES = {
     **{path: f"examples/{path.parent.name}.md" for path in EXAMPLES},
 }
 _LINK = re.compile(r"\[([^\]\n]*(?:\n[^\]\n]+)?)\]\(([^)\s#]+)(#[^)\s]*)?\)")
+_TABLE = re.compile(r"<table>.*?</table>", re.DOTALL)
+#: Columns from which a table is shown as cards on a phone, and from which its cells are padded less.
+_CARDS, _WIDE = 3, 7
 _FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 
 
@@ -49,6 +53,36 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     markdown = markdown.replace("<!-- commands -->", commands()).replace("<!-- other names -->", other_names())
     parts = _FENCE.split(markdown)
     return "".join(part if part.startswith("```") else links(part, source, page.file.src_uri) for part in parts)
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Write its heading beside each cell of a table, for phones, which show a row as lines: assets/site.css."""
+    return _TABLE.sub(lambda table: cards(table.group()), html)
+
+
+def cards(table: str) -> str:
+    """Return a table with the attributes that assets/site.css lays it out by.
+
+    >>> cards("<table><tr><th>a</th><th>b</th><th>c</th></tr><tr><td>1</td><td>2</td><td>3</td></tr></table>")
+    '<table data-cards><tr><th>a</th><th>b</th><th>c</th></tr><tr><td>1</td><td data-heading="b">2</td><td data-heading="c">3</td></tr></table>'
+    """
+    headings = [
+        re.sub(r"<[^>]+>", "", heading).strip() for heading in re.findall(r"<th[^>]*>(.*?)</th>", table, re.DOTALL)
+    ]
+    if len(headings) < _CARDS:
+        return table
+
+    def row(match: re.Match[str]) -> str:
+        column = itertools.count()
+
+        def cell(_: re.Match[str]) -> str:
+            heading = dict(enumerate(headings)).get(n := next(column), "")
+            return f'<td data-heading="{heading.replace(chr(34), "&quot;")}"' if n and heading else "<td"
+
+        return re.sub(r"<td\b", cell, match.group())
+
+    marks = " data-cards" + " data-wide" * (len(headings) >= _WIDE)
+    return re.sub(r"<tr\b.*?</tr>", row, table.replace("<table", f"<table{marks}", 1), flags=re.DOTALL)
 
 
 def other_names() -> str:

@@ -3,12 +3,16 @@ browser where one is."""
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
+from html import unescape
 from html.parser import HTMLParser
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from io import BufferedIOBase, BufferedReader
@@ -95,10 +99,23 @@ def test_the_reference_has_what_is_public(site: Path) -> None:
     assert not missing
 
 
-@pytest.mark.skipif(not any(map(shutil.which, BROWSERS)), reason=f"no browser on this machine: {', '.join(BROWSERS)}")
-def test_pages_open_in_a_browser(site: Path, tmp_path: Path) -> None:
-    """Without an error of a script, with the theme's scripts run, and with nothing asked for that is not there."""
+in_a_browser = pytest.mark.skipif(
+    not any(map(shutil.which, BROWSERS)), reason=f"no browser on this machine: {', '.join(BROWSERS)}"
+)
+
+
+def opened(address: str, directory: Path, milliseconds: int = 5000) -> tuple[str, str]:
+    """Return a page as it is after its scripts have run, and what the browser logged."""
     browser = next(filter(None, map(shutil.which, BROWSERS)))
+    options = ("--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--dump-dom")
+    command = [browser, *options, f"--virtual-time-budget={milliseconds}", f"--user-data-dir={directory}", address]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    return result.stdout, result.stderr
+
+
+@contextmanager
+def served(site: Path) -> Iterator[tuple[str, list[tuple[str, int]]]]:
+    """Serve a directory; yield its address, and what is asked for with the status of each answer."""
     asked: list[tuple[str, int]] = []
 
     class Handler(SimpleHTTPRequestHandler):
@@ -115,27 +132,88 @@ def test_pages_open_in_a_browser(site: Path, tmp_path: Path) -> None:
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(site)))
     Thread(target=server.serve_forever, daemon=True).start()
     try:
-        for name in ("index.html", "tutorial.html", "reference/registration.html", "zh/routes.html"):
-            result = subprocess.run(
-                [
-                    browser,
-                    "--headless",
-                    "--no-sandbox",
-                    "--disable-gpu",
-                    "--enable-logging=stderr",
-                    "--virtual-time-budget=5000",
-                    f"--user-data-dir={tmp_path}",
-                    "--dump-dom",
-                    f"http://127.0.0.1:{server.server_address[1]}/{name}",
-                ],
-                capture_output=True,
-                text=True,
-                check=True,
-            )
-            assert 'class="js' in result.stdout, "the theme's script did not run"
-            assert "Uncaught" not in result.stderr, result.stderr
+        yield f"http://127.0.0.1:{server.server_address[1]}", asked
     finally:
         server.shutdown()
         server.server_close()
+
+
+@in_a_browser
+def test_pages_open_in_a_browser(site: Path, tmp_path: Path) -> None:
+    """Without an error of a script, with the theme's scripts run, and with nothing asked for that is not there."""
+    with served(site) as (address, asked):
+        for name in ("index.html", "tutorial.html", "reference/registration.html", "zh/routes.html"):
+            page, log = opened(f"{address}/{name}", tmp_path)
+            assert 'class="js' in page, "the theme's script did not run"
+            assert "Uncaught" not in log, log
+            assert "Switch to dark" in page
     assert [page for page, status in asked if page.endswith("tutorial.html") and status == 200]
-    assert not [page for page, status in asked if status >= 400 and not page.endswith("favicon.ico")]
+    # The theme asks for the map of each language, to stay on a page when the language is switched.
+    assert not [page for page, status in asked if status == 404 and not page.endswith(("favicon.ico", "sitemap.xml"))]
+
+
+#: Types a word into the field of the search, letter by letter and again, until something is found.
+SEARCH = """<script>addEventListener("load", () => {
+    const box = document.getElementById("__search"), field = document.querySelector(".md-search__input");
+    box.checked = true; box.dispatchEvent(new Event("change")); field.focus();
+    const word = "tolerances"; let typed = 3;
+    const typing = setInterval(() => {
+        if (document.querySelector(".md-search-result__item")) return clearInterval(typing);
+        field.value = word.slice(0, typed = typed < word.length ? typed + 1 : 3);
+        field.dispatchEvent(new KeyboardEvent("keyup", {bubbles: true}));
+    }, 300);
+});</script>"""
+
+
+@in_a_browser
+@pytest.mark.parametrize("as_files", [True, False])
+def test_the_search_finds_pages(site: Path, tmp_path: Path, as_files: bool) -> None:
+    page = site / "searching.html"
+    page.write_text((site / "index.html").read_text(encoding="utf-8").replace("</body>", SEARCH + "</body>"))
+    try:
+        with nullcontext((site.as_uri(), [])) if as_files else served(site) as (address, _):
+            found, _ = opened(f"{address}/{page.name}", tmp_path, 20000)
+    finally:
+        page.unlink()
+    assert re.search(r"\d+ matching document", found)
+    if as_files:  # where no worker, whose time is not the page's, makes the list
+        assert "howto/tolerances.html" in found[found.index("md-search-result__list") :].partition("</ol>")[0]
+
+
+#: Opens pages one after the other, as wide as a desk's window and as a phone, and lists what is wider than its column.
+MEASURE = """<!doctype html><pre id="out"></pre><script>
+const found = [];
+const measure = (name, width) => new Promise(done => {
+    const frame = Object.assign(document.createElement("iframe"), {width, height: 900, src: name});
+    frame.onload = () => setTimeout(() => {
+        const page = frame.contentDocument, wider = (what, element) => found.push([name, width, what, element]);
+        if (page.documentElement.scrollWidth > frame.contentWindow.innerWidth) wider("page", "");
+        for (const table of page.querySelectorAll(".md-typeset__scrollwrap"))
+            if (table.scrollWidth > table.clientWidth) wider("table", table.innerText.slice(0, 60));
+        for (const image of page.querySelectorAll(".md-content img"))
+            if (!image.naturalWidth || image.clientWidth > image.parentElement.clientWidth + 1) wider("image", image.src);
+        frame.remove(); done();
+    }, 100);
+    document.body.appendChild(frame);
+});
+(async () => {
+    for (const name of PAGES) for (const width of [1280, 390]) await measure(name, width);
+    document.getElementById("out").textContent = JSON.stringify({found});
+})();
+</script>"""
+
+
+@in_a_browser
+@pytest.mark.slow
+def test_tables_and_pictures_keep_to_their_column_on_a_desk_and_on_a_phone(site: Path, tmp_path: Path) -> None:
+    pages = [str(path.relative_to(site)) for path in sorted(site.rglob("*.html")) if path.name != "404.html"]
+    driver = site / "measuring.html"
+    driver.write_text(MEASURE.replace("PAGES", json.dumps(pages)))
+    try:
+        with served(site) as (address, _):
+            page, _ = opened(f"{address}/{driver.name}", tmp_path, 600_000)
+    finally:
+        driver.unlink()
+    measured = re.search(r'<pre id="out">(.*?)</pre>', page, re.DOTALL)
+    assert measured is not None
+    assert json.loads(unescape(measured.group(1))) == {"found": []}

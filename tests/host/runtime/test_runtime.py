@@ -224,7 +224,9 @@ def test_virtual_memory(acl: ctypes.CDLL) -> None:
     refused(acl.aclrtFreePhysical(second), b"aclrtUnmapMem comes first")
     refused(acl.aclrtReleaseMemAddress(address), b"aclrtUnmapMem comes first")
     refused(acl.aclrtUnmapMem(pointer(begin + 512)), b"not the start of memory that is mapped")
-    refused(acl.aclrtMallocPhysical(ctypes.byref(pointer()), size(512), ctypes.byref(properties), zero), b"not a multiple")
+    refused(
+        acl.aclrtMallocPhysical(ctypes.byref(pointer()), size(512), ctypes.byref(properties), zero), b"not a multiple"
+    )
     for where in (begin, begin + unit, begin + 3 * unit):
         assert acl.aclrtUnmapMem(pointer(where)) == 0
     assert not acl.ascendgraphAllocationExtent(pointer(begin), ctypes.byref(base), ctypes.byref(extent))
