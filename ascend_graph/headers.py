@@ -14,21 +14,16 @@ from ascend_graph.aclnn.parser import parse_source as parse_functions
 from ascend_graph.prototypes.json_format import prototype_as_json
 from ascend_graph.prototypes.loading import parse_any
 from ascend_graph.prototypes.model import OpPrototype
-from ascend_graph.sources import Diagnostic, Severity, SourceError, read_source
+from ascend_graph.sources import Diagnosed, Diagnostic, Severity, SourceError, read_source
 
 
 @dataclass(frozen=True, slots=True)
-class Headers:
+class Headers(Diagnosed):
     """Declarations of files, in their order, with the remarks on them."""
 
     prototypes: tuple[OpPrototype, ...] = ()
     functions: tuple[AclnnFunction, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
-
-    @property
-    def errors(self) -> tuple[Diagnostic, ...]:
-        """Remarks that mean a declaration was lost."""
-        return tuple(diagnostic for diagnostic in self.diagnostics if diagnostic.severity is Severity.ERROR)
 
     def as_json(self) -> dict[str, Any]:
         """Return ``{"prototypes": […], "functions": […], "diagnostics": […]}``, as the command line prints it."""

@@ -22,8 +22,8 @@ from typing import Any
 import torch
 
 from ascend_graph.adoption import adopt
-from ascend_graph.adoption.cpp import CppFunction
-from ascend_graph.adoption.decisions import Decision
+from ascend_graph.adoption.cpp.functions import CppFunction
+from ascend_graph.adoption.decision import Decision
 from ascend_graph.adoption.model import Findings, Implementation, PythonFunction
 from ascend_graph.adoption.repository import read_repository
 

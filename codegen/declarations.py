@@ -7,7 +7,7 @@ import configparser
 import contextlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,9 @@ class Declaration:
     #: ``alpha: 1, out: y, use_locking: None``.
     aclnn: str = ""
     aclnn_arguments: str = ""
+    #: Public schema, or only a name, where they are not the prototype's; and the pairs of names that it leaves open.
+    schema: str = ""
+    arguments: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,9 @@ class Overrides:
     shapes: Mapping[str, str]
     gradients: Mapping[str, str]
     kernels: Mapping[str, str]
+    #: Public schemas and names, and pairs of names; an empty op type stands for the only operator.
+    schemas: Mapping[str, str] = field(default_factory=dict)
+    arguments: Mapping[str, str] = field(default_factory=dict)
 
 
 # ------------------------------------------------------------------------------------------------------------ the file
@@ -63,6 +69,7 @@ def read_declarations(ini: Path, kernels: KernelSources | None) -> dict[str, Dec
     except configparser.Error as error:
         raise GenerationError(str(error)) from error
     keys = ("shape", "backward", *(("aclnn", "aclnn_arguments") if kernels is None else ("kernel",)), "dtypes")
+    keys = (*keys, "schema", "arguments")
     declared = {}
     for name in parser.sections():
         unknown = set(parser[name]) - set(keys)
@@ -79,7 +86,7 @@ def section(name: str, declaration: Declaration) -> str:
         lines.append(f"backward = {declaration.backward}")
     if declaration.kernel:
         lines.append(f"kernel = {declaration.kernel}")
-    for key in ("aclnn", "aclnn_arguments", "dtypes"):
+    for key in ("aclnn", "aclnn_arguments", "dtypes", "schema", "arguments"):
         if value := getattr(declaration, key):
             lines.append(f"{key} = {value}")
     return "\n".join(lines) + "\n"
@@ -144,8 +151,14 @@ def propose(
     kernels: KernelSources | None,
 ) -> tuple[dict[str, Declaration], list[str]]:
     """Return declarations of operators without one, and the texts of those that are only proposals."""
-    for name in {*given.shapes, *given.gradients, *given.kernels} - schemas.keys():
+    for name in {*given.shapes, *given.gradients, *given.kernels, *given.schemas, *given.arguments} - schemas.keys():
         raise GenerationError(f"{name} is not an operator of the prototypes; there are {', '.join(schemas)}")
+    for name, text in (*given.schemas.items(), *given.arguments.items()):
+        if name in declared:
+            raise GenerationError(
+                f"{name}: {text}: operators.ini has a section [{name}], which is yours; expected an operator without one. "
+                f"Write schema = and arguments = there"
+            )
     new: dict[str, Declaration] = {}
     proposed = []
     for op_type, schema in schemas.items():
@@ -168,7 +181,8 @@ def propose(
         dtypes = _proposed_dtypes(schema.prototype, shape)
         if dtypes:
             proposed.append(f"dtypes of {op_type}: {dtypes}")
-        new[op_type] = Declaration(shape, backward, kernel, dtypes)
+        schema_text, arguments = given.schemas.get(op_type, ""), given.arguments.get(op_type, "")
+        new[op_type] = Declaration(shape, backward, kernel, dtypes, schema=schema_text, arguments=arguments)
     return new, proposed
 
 

@@ -23,7 +23,6 @@ from ascend_graph.prototypes import OpPrototype
 from ascend_graph.prototypes.msopgen import parse_msopgen
 from ascend_graph.prototypes.naming import snake_case
 from ascend_graph.prototypes.writer import default_text
-from ascend_graph.sources.diagnostics import Severity
 from ascend_graph.sources.text import read_source
 
 #: Framework of each option. Plugins for its models are drafts that a device's tools build; operators do not need them.
@@ -122,7 +121,7 @@ def _read(description: Path) -> tuple[OpPrototype, ...]:
     if not description.is_file():
         raise GenerationError(f"-i {description}: file not found; expected the JSON of an operator")
     found = parse_msopgen(read_source(description))
-    errors = [str(one) for one in found.diagnostics if one.severity is Severity.ERROR]
+    errors = [str(error) for error in found.errors]
     if errors:
         raise GenerationError("\n".join(errors))
     return found.prototypes

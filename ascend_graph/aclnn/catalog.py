@@ -104,7 +104,7 @@ class AclnnCatalog:
         conflicts = _conflicts(by_name)
         if conflicts and ((isinstance(source, str) and is_text(source)) or not Path(source).is_dir()):
             raise conflicts[0]
-        errors = [str(diagnostic) for diagnostic in result.diagnostics if diagnostic.severity is Severity.ERROR]
+        errors = [str(error) for error in result.errors]
         errors += map(str, conflicts)
         if errors or not result.functions:
             warnings.warn("\n".join(errors) or nothing_in(source), AclnnWarning, stacklevel=3)

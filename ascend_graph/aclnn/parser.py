@@ -25,7 +25,7 @@ from ascend_graph.aclnn.declaration import (
     split_parameters,
 )
 from ascend_graph.aclnn.model import AclnnFunction
-from ascend_graph.sources import Diagnostic, Severity, SourceText, read_source
+from ascend_graph.sources import Diagnosed, Diagnostic, Severity, SourceText, read_source
 
 _MAX_NAME = 256
 #: Maximum size of a source. All headers of CANN have 3 MB in total; a larger source is something else.
@@ -46,16 +46,11 @@ _STATEMENTS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class AclnnResult:
+class AclnnResult(Diagnosed):
     """The functions of a source in its order, and the diagnostics about it."""
 
     functions: tuple[AclnnFunction, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
-
-    @property
-    def errors(self) -> tuple[Diagnostic, ...]:
-        """Diagnostics of severity ERROR: each means that something was lost."""
-        return tuple(diagnostic for diagnostic in self.diagnostics if diagnostic.severity is Severity.ERROR)
 
 
 def parse_text(text: str, file: str = "") -> AclnnResult:

@@ -5,7 +5,7 @@ what they do not state stays a line to complete.
 """
 
 from ascend_graph.adoption.adopt import AdoptionReport, adopt
-from ascend_graph.adoption.decisions import Decision, State
+from ascend_graph.adoption.decision import Decision, State
 from ascend_graph.adoption.module import AdoptedModuleError
 from ascend_graph.adoption.repository import AdoptionError
 

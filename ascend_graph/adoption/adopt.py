@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ascend_graph.adoption.decisions import Decision, RegistrationForm, State, count, decide_all
+from ascend_graph.adoption.decision import Decision, RegistrationForm, State, count
+from ascend_graph.adoption.decisions import decide_all
 from ascend_graph.adoption.module import Existing, Merged, code_lines, head_of, merge, read_module, region_of
 from ascend_graph.adoption.repository import AdoptionError, own_files, read_repository
 from ascend_graph.adoption.tests_file import find_references, tests_of
@@ -113,16 +114,14 @@ def adopt(
     decisions = decide_all(findings, known)
     head = head_of(decisions, root, path, title or root.name)
     merged = merge(existing, head, [(one.name, region_of(one)) for one in decisions])
+    texts = {path: merged.text}
     tests_path = path.with_name(f"test_{path.name}") if tests else None
-    tests_merged = None
     if tests_path is not None:
         references = find_references(own_files(root, tests=True), root, decisions)
-        tests_merged = merge(read_module(tests_path), tests_of(path.stem, decisions, references), [])
+        texts[tests_path] = merge(read_module(tests_path), tests_of(path.stem, decisions, references), []).text
     if write:
-        _write(path, merged.text)
-        if tests_path is not None and tests_merged is not None:
-            _write(tests_path, tests_merged.text)
-    theirs = _lines(decisions)
+        for file, text in texts.items():
+            _write(file, text)
     return AdoptionReport(
         root,
         path,
@@ -130,7 +129,7 @@ def adopt(
         tuple(findings.diagnostics),
         merged.text,
         merged,
-        theirs,
+        _lines(decisions),
         code_lines(merged.text),
         time.perf_counter() - started,
         existing == Existing() or bool(merged.changed or merged.gone or merged.outdated),

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import enum
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
-from ascend_graph.aclnn import AclnnFunction
-from ascend_graph.adoption.cpp import CppFunction
-from ascend_graph.adoption.cpp_definitions import schema_of
+from ascend_graph.adoption.bound_functions import decide_bound_function
+from ascend_graph.adoption.cpp.calls import helpers_of, reached
+from ascend_graph.adoption.cpp.functions import CppFunction
+from ascend_graph.adoption.decision import Decision, RegistrationForm, State
 from ascend_graph.adoption.evidence import outcome_of
-from ascend_graph.adoption.ge_binding import Code, GeBinding, NoBindingError, bind_to_prototype
-from ascend_graph.adoption.interpreter import Outcome
+from ascend_graph.adoption.ge_binding import GeBinding, NoBindingError, bind_to_prototype
+from ascend_graph.adoption.input_patterns import UncertainError
+from ascend_graph.adoption.interpreter.evaluation import Outcome
+from ascend_graph.adoption.interpreter.values import is_known, without_strides
+from ascend_graph.adoption.known import Known
 from ascend_graph.adoption.model import (
     KERNEL_KEYS,
     Definition,
@@ -22,111 +22,10 @@ from ascend_graph.adoption.model import (
     Implementation,
     PythonFunction,
 )
-from ascend_graph.adoption.relations import UncertainError, relation_of
-from ascend_graph.adoption.values import is_known, without_strides
+from ascend_graph.adoption.relations import output_names, relation_of
 from ascend_graph.binding.op_schema import ArgumentKind, OpSchema
-from ascend_graph.binding.schema_text import SchemaTextError, parse_schema
 from ascend_graph.prototypes import OpPrototype
 from ascend_graph.sources import Severity
-from ascend_graph.sources.kernels import LITERAL
-
-_ACLNN = re.compile(LITERAL + r"|\b(?P<function>aclnn[A-Z0-9]\w*?)(?:GetWorkspaceSize)?\b(?!\s*\.)")
-_LAUNCH = re.compile(
-    r"\bACLRT_LAUNCH_KERNEL\s*\(\s*(\w+)|\baclrtlaunch_(\w+)\s*\(|\b(\w+)\s*(?:<[^<>;{}]*>)?\s*<<<|\b[A-Z]\w*KERNEL\w*\s*\(\s*(\w+)\s*,"
-)
-_CALLED = re.compile(r"([A-Za-z_][\w:]*)\s*\(")
-#: Maximum nesting of helper functions in which calls are looked for.
-_MAX_DEPTH = 3
-
-
-class State(enum.Enum):
-    """State of an operator after adoption."""
-
-    BY_NAMES = "by names"
-    WITH_ARGUMENTS = "with arguments"
-    UNDECIDED = "undecided"
-    IMPOSSIBLE = "impossible"
-
-
-class RegistrationForm(enum.Enum):
-    """Function that registers an operator."""
-
-    OP = "register_op"
-    KERNEL = "register_kernel"
-    ACLNN = "register_aclnn"
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """Registration of one operator, or the reason why there is none."""
-
-    #: ``namespace::name`` of the operator.
-    name: str
-    state: State
-    form: RegistrationForm | None = None
-    #: The first argument of the call: an op type or a function.
-    subject: str = ""
-    #: ``torch.ops…`` of the operator; empty if the registration defines it.
-    eager: str = ""
-    relation: str | None = None
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-    override: bool = False
-    #: One sentence for each decision, with its place.
-    evidence: tuple[str, ...] = ()
-    reason: str = ""
-    place: str = ""
-    #: Conditions of the preprocessor under which the operator exists.
-    conditions: tuple[str, ...] = ()
-    #: Files whose declarations the registration needs.
-    sources: tuple[str, ...] = ()
-    #: Parts of the repository that the registration replaces or describes: file, first and last line.
-    replaced: tuple[tuple[str, int, int], ...] = ()
-    #: True if the repository has a meta function of it.
-    has_meta: bool = False
-    #: The Python reference that a test of the repository compares with, as ``file:line``.
-    reference: str = ""
-
-    @property
-    def registers(self) -> bool:
-        """True if the operator is registered."""
-        return self.state in (State.BY_NAMES, State.WITH_ARGUMENTS)
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """Prototypes and declarations of a repository."""
-
-    prototypes: Mapping[str, Sequence[OpPrototype]]
-    functions: Mapping[str, Sequence[AclnnFunction]]
-
-    def prototype(self, op_type: str) -> OpPrototype | None:
-        """Return the prototype of an op type.
-
-        Raises:
-            NoBindingError: Several definitions differ in more than dtypes.
-        """
-        found = self.prototypes.get(op_type, ())
-        if len({_signature(one) for one in found}) > 1:
-            places = " and ".join(one.place for one in found)
-            raise NoBindingError(f"{op_type} has several definitions, at {places}")
-        return found[0] if found else None
-
-    def function(self, name: str) -> AclnnFunction | None:
-        """Return the declaration of an aclnn function.
-
-        Raises:
-            NoBindingError: Headers declare it differently.
-        """
-        found = self.functions.get(name, ())
-        if any(not one.agrees_with(found[0]) for one in found):
-            raise NoBindingError(f"{name} is declared differently at {' and '.join(one.place for one in found)}")
-        return found[0] if found else None
-
-
-def _signature(prototype: OpPrototype) -> Any:
-    inputs = tuple((p.name, p.kind) for p in prototype.inputs)
-    attrs = tuple((a.name, a.type, a.required, repr(a.default)) for a in prototype.attrs)
-    return inputs, attrs, tuple((p.name, p.kind) for p in prototype.outputs)
 
 
 def decide_all(findings: Findings, known: Known) -> list[Decision]:
@@ -147,7 +46,9 @@ def decide_all(findings: Findings, known: Known) -> list[Decision]:
         for name, same in sorted(by_name.items())
     ]
     found += [
-        decision for one in findings.bound_functions if (decision := _bound_function(one, findings, known)) is not None
+        decision
+        for one in findings.bound_functions
+        if (decision := decide_bound_function(one, findings, known)) is not None
     ]
     known_names = {one.name for one in findings.definitions}
     for name, some in sorted(implementations.items()):
@@ -393,178 +294,3 @@ def _canonical(schema: OpSchema) -> Any:
 def _eager(schema: OpSchema) -> str:
     namespace, _, name = schema.name.partition("::")
     return f"torch.ops.{namespace}.{name}" + (f".{schema.overload}" if schema.overload else "")
-
-
-def output_names(schema: OpSchema) -> list[str]:
-    """Return a name for each return: the schema's, or ``y``; none is that of an argument."""
-    taken = {a.name for a in schema.arguments}
-    names = []
-    for number, one in enumerate(schema.returns):
-        name = (
-            one.name
-            if one.name and not re.fullmatch(r"_\d+", one.name)
-            else "y"
-            if len(schema.returns) == 1
-            else f"y{number}"
-        )
-        while name in taken:
-            name += "_out"
-        taken.add(name)
-        names.append(name)
-    return names
-
-
-def helpers_of(function: CppFunction, findings: Findings) -> list[CppFunction]:
-    """Return the functions of the repository that a function calls, and those that they call."""
-    found: list[CppFunction] = []
-    seen = {function.name}
-
-    def visit(one: CppFunction, depth: int) -> None:
-        for called in dict.fromkeys(_CALLED.findall(one.body)):
-            helper = findings.function(called, one.file)
-            if helper is not None and helper.name not in seen:
-                seen.add(helper.name)
-                found.append(helper)
-                if depth < _MAX_DEPTH:
-                    visit(helper, depth + 1)
-
-    visit(function, 1)
-    return found
-
-
-def reached(function: CppFunction, findings: Findings) -> tuple[set[str], set[str]]:
-    """Return the aclnn functions and the kernels that a function and its helpers call."""
-    functions: set[str] = set()
-    launches: set[str] = set()
-    for one in (function, *helpers_of(function, findings)):
-        functions.update(match["function"] for match in _ACLNN.finditer(one.body) if match["function"])
-        texts = findings.constants.get(one.file, {})
-        for match in re.finditer(r"<\s*([A-Z][A-Z0-9_]*)\s*>\s*\(", one.body):
-            value = getattr(texts.get(match[1]), "value", None)
-            if isinstance(value, str) and value.startswith("aclnn"):
-                functions.add(value)
-        launches.update(next(part for part in match.groups() if part) for match in _LAUNCH.finditer(one.body))
-    return functions, launches
-
-
-def _bound_function(one: Implementation, findings: Findings, known: Known) -> Decision | None:
-    """Return the decision on a function that Python calls without a schema; None if it calls no aclnn function."""
-    if not isinstance(one.function, CppFunction):
-        return None
-    functions, launches = reached(one.function, findings)
-    if not functions and not launches:
-        return None
-    name, place = f"(pybind) {one.name}", str(one.place)
-    evidence = [f"bound without a schema: {place}"]
-    function = one.function
-    span = ((function.file, function.line, function.last_line),)
-    if launches or len(functions) != 1:
-        what = ", ".join(sorted({*functions, *launches})[:3])
-        return Decision(
-            name, State.IMPOSSIBLE, reason=f"it has no schema, and launches {what}: define one with TORCH_LIBRARY", place=place,
-            replaced=span, evidence=tuple(evidence),
-        )  # fmt: skip
-    (called,) = functions
-    text = schema_of(f"ascend::{one.name}", function)
-    schema, prototype, declared, missing = None, None, None, ""
-    try:
-        schema = None if text is None else _named(parse_schema(text), function)
-        prototype, declared = known.prototype(called.removeprefix("aclnn")), known.function(called)
-    except (SchemaTextError, NoBindingError) as error:
-        missing = str(error)
-    form = RegistrationForm.OP if prototype is not None else RegistrationForm.ACLNN
-    source = prototype or declared
-    if not missing and schema is None:
-        missing = f"a schema has no type for one of its C++ types, at {function.place}: define one with TORCH_LIBRARY"
-    elif not missing and source is None:
-        missing = f"{called}: neither a prototype nor a header of it is in this repository"
-    if schema is None or source is None:
-        return Decision(name, State.UNDECIDED, reason=missing, place=place, replaced=span, evidence=tuple(evidence))
-    outcome = outcome_of(function, schema, findings)
-    subject = prototype.op_type if prototype is not None else called
-    try:
-        if prototype is None or declared is not None:
-            raise UncertainError("its declaration and its prototype name the outputs")
-        bound = bind_to_prototype(schema, prototype, declared, outcome, {})
-        names = [None if r.output is None else prototype.outputs[r.output].name for r in bound.binding.returns]
-        if (
-            bound.arguments
-            or None in names
-            or bound.binding.argument_names() != {n: n for n in bound.binding.argument_names()}
-        ):
-            raise UncertainError("its arguments have other names than the prototype's")
-        relation = _function_relation(prototype, outcome, schema, [str(n) for n in names])
-    except (UncertainError, NoBindingError) as reason:
-        return Decision(
-            name, State.UNDECIDED, form, subject, reason=f"it has no schema; {reason}", place=place, replaced=span,
-            evidence=tuple(evidence), sources=(source.file,),
-        )  # fmt: skip
-    shape = "" if relation is None else f"; shape: what the kernel allocates, {function.place}"
-    evidence.append(f"prototype: {source.place}{shape}")
-    return Decision(
-        name,
-        State.BY_NAMES,
-        form,
-        subject,
-        "",
-        relation,
-        {},
-        False,
-        tuple(evidence),
-        "",
-        place,
-        (),
-        (source.file,),
-        span,
-    )
-
-
-def _function_relation(prototype: OpPrototype, outcome: Outcome, schema: OpSchema, names: list[str]) -> str | None:
-    """Return the relation of a function's returns; None if they are inputs that it writes.
-
-    Raises:
-        UncertainError: No relation is certain.
-    """
-    written = [name for name in names if name in prototype.in_place]
-    if len(written) < len(names):
-        if written:
-            raise UncertainError(f"it returns {written[0]}, which it writes, next to new tensors")
-        return relation_of(outcome, schema, names)
-    return None
-
-
-def _named(schema: OpSchema, function: CppFunction) -> OpSchema:
-    """Return a schema made from a function with the function's own names."""
-    from dataclasses import replace
-
-    arguments = tuple(replace(a, name=p.name) for a, p in zip(schema.arguments, function.parameters, strict=True))
-    return replace(schema, arguments=arguments)
-
-
-def arguments_text(arguments: Mapping[str, Any]) -> str:
-    """Return ``arguments=`` as Python code.
-
-    >>> print(arguments_text({"self": "x", "->": ("y", "z"), "stride": Code("lambda arguments: 1")}))
-    {"self": "x", "->": ("y", "z"), "stride": lambda arguments: 1}
-    """
-    return f"{{{', '.join(f'{literal(key)}: {literal(value)}' for key, value in arguments.items())}}}"
-
-
-def literal(value: Any) -> str:
-    """Return a value as Python code; strings are in double quotes where nothing needs to be escaped.
-
-    >>> print(literal("x -> y"), literal('mode == "BSND"'), literal(("y",)))
-    "x -> y" 'mode == "BSND"' ("y",)
-    """
-    if isinstance(value, Code):
-        return value.text
-    if isinstance(value, tuple):
-        return f"({', '.join(map(literal, value))}{',' if len(value) == 1 else ''})"
-    shown = repr(value)
-    plain = isinstance(value, str) and shown.startswith("'") and '"' not in shown and "\\'" not in shown
-    return f'"{shown[1:-1]}"' if plain else shown
-
-
-def count(decisions: Iterable[Decision], state: State) -> int:
-    """Return the number of decisions in a state."""
-    return sum(one.state is state for one in decisions)

@@ -7,11 +7,13 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from ascend_graph.adoption.cpp import CppFunction
-from ascend_graph.adoption.cpp_syntax import expression, statements
-from ascend_graph.adoption.interpreter import Callee, Interpreter, Outcome
+from ascend_graph.adoption.cpp.expressions import expression
+from ascend_graph.adoption.cpp.functions import CppFunction
+from ascend_graph.adoption.cpp.statements import statements
+from ascend_graph.adoption.interpreter.evaluation import Callee, Outcome
+from ascend_graph.adoption.interpreter.statements import Interpreter
+from ascend_graph.adoption.interpreter.values import ArgumentValue, Input
 from ascend_graph.adoption.model import Findings, PythonFunction
-from ascend_graph.adoption.values import ArgumentValue, Input
 from ascend_graph.binding.op_schema import OpSchema
 
 _FUNCTION = re.compile(r"\Aaclnn[A-Z0-9]\w*\Z")

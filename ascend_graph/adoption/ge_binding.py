@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ascend_graph.aclnn import AclnnFunction
-from ascend_graph.adoption.interpreter import Outcome
-from ascend_graph.adoption.values import (
+from ascend_graph.adoption.interpreter.evaluation import Outcome
+from ascend_graph.adoption.interpreter.values import (
     ArgumentValue,
     Choice,
     Constant,

@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ascend_graph.adoption.cpp import CppFunction
+from ascend_graph.adoption.cpp.functions import CppFunction
 from ascend_graph.binding.op_schema import OpSchema
 from ascend_graph.sources import Diagnostic, Severity
 

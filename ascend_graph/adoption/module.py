@@ -7,11 +7,13 @@ import hashlib
 import keyword
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from ascend_graph.adoption.decisions import Decision, RegistrationForm, State, arguments_text, literal
+from ascend_graph.adoption.decision import Decision, RegistrationForm, State
+from ascend_graph.adoption.ge_binding import Code
 from ascend_graph.errors import AscendGraphError
 
 #: Longest line of the written code, where it can be broken.
@@ -285,3 +287,27 @@ def code_lines(text: str) -> int:
         documented = body.body[0].end_lineno or 0
     lines = text.splitlines()[documented:]
     return sum(bool(line.strip()) and not line.lstrip().startswith("#") for line in lines)
+
+
+def arguments_text(arguments: Mapping[str, Any]) -> str:
+    """Return ``arguments=`` as Python code.
+
+    >>> print(arguments_text({"self": "x", "->": ("y", "z"), "stride": Code("lambda arguments: 1")}))
+    {"self": "x", "->": ("y", "z"), "stride": lambda arguments: 1}
+    """
+    return f"{{{', '.join(f'{literal(key)}: {literal(value)}' for key, value in arguments.items())}}}"
+
+
+def literal(value: Any) -> str:
+    """Return a value as Python code; strings are in double quotes where nothing needs to be escaped.
+
+    >>> print(literal("x -> y"), literal('mode == "BSND"'), literal(("y",)))
+    "x -> y" 'mode == "BSND"' ("y",)
+    """
+    if isinstance(value, Code):
+        return value.text
+    if isinstance(value, tuple):
+        return f"({', '.join(map(literal, value))}{',' if len(value) == 1 else ''})"
+    shown = repr(value)
+    plain = isinstance(value, str) and shown.startswith("'") and '"' not in shown and "\\'" not in shown
+    return f'"{shown[1:-1]}"' if plain else shown

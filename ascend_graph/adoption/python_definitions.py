@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from ascend_graph.adoption.annotations import annotation, is_none, last_name, returned
 from ascend_graph.adoption.model import (
     Definition,
     Findings,
@@ -26,10 +27,6 @@ _USEFUL = re.compile(
     rb"torch\.library|\bLibrary\b|direct_register_custom_op|register_fx_node_ge_converter|custom_op|register_fake"
 )
 _FAKES = frozenset({"register_fake", "impl_abstract"})
-_ANNOTATIONS = {
-    "torch.Tensor": "Tensor", "Tensor": "Tensor", "int": "int", "float": "float", "bool": "bool", "str": "str",
-    "torch.dtype": "ScalarType", "torch.device": "Device", "torch.types.Number": "Scalar", "Number": "Scalar",
-}  # fmt: skip
 
 
 def read_python(paths: list[Path], root: Path, findings: Findings) -> None:
@@ -276,7 +273,7 @@ class _Reader:
             )
             return
         library = _DEFAULT_LIBRARY
-        if "target_lib" in given and not _is_none(given["target_lib"]):
+        if "target_lib" in given and not is_none(given["target_lib"]):
             found = self.library(given["target_lib"])
             if found is None:
                 self.findings.report(self.place(node), f"{name}: the library is not one that this module makes", name)
@@ -293,7 +290,7 @@ class _Reader:
         key = self.text(given.get("dispatch_key")) or "PrivateUse1"
         self.implemented(full, key, function, function.name, node)
         fake = given.get("fake_impl")
-        if fake is not None and not _is_none(fake):
+        if fake is not None and not is_none(fake):
             self.implemented(full, "Meta", self.function(fake), ast.unparse(fake)[:60], fake)
 
     def inferred(self, name: str, node: ast.FunctionDef, mutates: ast.expr | None) -> str | None:
@@ -357,15 +354,6 @@ def _key(text: str) -> str:
     return {"npu": "PrivateUse1", "cpu": "CPU", "cuda": "CUDA", "meta": "Meta", "default": ""}.get(text.lower(), text)
 
 
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
-
-
-def last_name(node: ast.expr) -> str:
-    """Return the last part of a dotted name; empty for anything else."""
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-
-
 def operator_name(node: ast.expr) -> str | None:
     """Return ``ns::name`` of ``torch.ops.ns.name`` or ``torch.ops.ns.name.overload``, or None.
 
@@ -374,48 +362,6 @@ def operator_name(node: ast.expr) -> str | None:
     """
     match = re.fullmatch(r"torch\.ops\.(\w+)\.(\w+)(?:\.\w+)?", ast.unparse(node))
     return f"{match[1]}::{match[2]}" if match else None
-
-
-def annotation(node: ast.expr | None) -> str | None:
-    """Return the schema's type of an annotation, or None."""
-    if node is None:
-        return None
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        try:
-            node = ast.parse(node.value, mode="eval").body
-        except SyntaxError:
-            return None
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
-        sides = [one for one in (node.left, node.right) if not _is_none(one)]
-        inner = annotation(sides[0]) if len(sides) == 1 else None
-        return f"{inner}?" if inner and not inner.endswith("?") else None
-    if isinstance(node, ast.Subscript):
-        outer = last_name(node.value)
-        if outer == "Optional":
-            inner = annotation(node.slice)
-            return f"{inner}?" if inner and not inner.endswith("?") else None
-        if outer in ("List", "list", "Sequence"):
-            inner = annotation(node.slice)
-            return f"{inner}[]" if inner and not inner.endswith("[]") else None
-        if outer == "Union" and isinstance(node.slice, ast.Tuple):
-            some = [one for one in node.slice.elts if not _is_none(one)]
-            inner = annotation(some[0]) if len(some) == 1 and len(node.slice.elts) == 2 else None
-            return f"{inner}?" if inner else None
-        return None
-    return _ANNOTATIONS.get(ast.unparse(node))
-
-
-def returned(node: ast.expr | None) -> str | None:
-    """Return the schema's returns of a return annotation, or None."""
-    if node is None:
-        return None
-    if _is_none(node):
-        return "()"
-    if isinstance(node, ast.Subscript) and last_name(node.value) in ("Tuple", "tuple"):
-        items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        kinds = [annotation(one) for one in items]
-        return None if None in kinds else f"({', '.join(kind or '' for kind in kinds)})"
-    return annotation(node)
 
 
 def _pairs(call: ast.Call) -> Iterator[tuple[str, ast.expr]]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any
 
-from ascend_graph.adoption.interpreter import Outcome
-from ascend_graph.adoption.values import (
+from ascend_graph.adoption.input_patterns import InputPatterns, UncertainError
+from ascend_graph.adoption.interpreter.evaluation import Outcome
+from ascend_graph.adoption.interpreter.values import (
     ArgumentValue,
     Choice,
     Constant,
@@ -33,31 +33,23 @@ _KEYWORDS = frozenset(
 MAX_RELATION = 600
 
 
-class UncertainError(Exception):
-    """Reason why no relation is written."""
-
-
-@dataclass(slots=True)
-class _Pattern:
-    """Dimensions of one input that the relation names."""
-
-    front: int = 0
-    back: int = 0
-    whole: bool = False
-    #: Dimensions that every call has: those of parts that no condition chooses.
-    sure: int = 0
-
-
-@dataclass(slots=True)
-class _Writer:
-    schema: OpSchema
-    ranks: Mapping[str, int]
-    hints: Mapping[Any, str]
-    patterns: dict[str, _Pattern] = field(default_factory=dict)
-    names: dict[tuple[str, Any], str] = field(default_factory=dict)
-    taken: set[str] = field(default_factory=set)
-    #: Optional arguments that the condition around the current part says are given.
-    given: set[str] = field(default_factory=set)
+def output_names(schema: OpSchema) -> list[str]:
+    """Return a name for each return: the schema's, or ``y``; none is that of an argument."""
+    taken = {a.name for a in schema.arguments}
+    names = []
+    for number, one in enumerate(schema.returns):
+        name = (
+            one.name
+            if one.name and not re.fullmatch(r"_\d+", one.name)
+            else "y"
+            if len(schema.returns) == 1
+            else f"y{number}"
+        )
+        while name in taken:
+            name += "_out"
+        taken.add(name)
+        names.append(name)
+    return names
 
 
 def relation_of(outcome: Outcome, schema: OpSchema, names: Sequence[str]) -> str:
@@ -83,19 +75,18 @@ def relation_of(outcome: Outcome, schema: OpSchema, names: Sequence[str]) -> str
         raise UncertainError("it returns a list of tensors")
     if len(items) != len(schema.returns):
         raise UncertainError(f"{len(items)} value(s) are returned for {len(schema.returns)} return(s)")
-    writer = _Writer(schema, outcome.ranks, outcome.hints)
+    writer = InputPatterns(schema, outcome.ranks, outcome.hints)
     writer.taken = {a.name for a in schema.arguments} | {*names} | _KEYWORDS
-    for item, declared, name in zip(items, schema.returns, names, strict=True):
+    for item, name in zip(items, names, strict=True):
         try:
-            _collect(writer, item)
+            writer.collect(item)
         except UncertainError as reason:
             raise UncertainError(f"{name or 'the return'}: {reason}") from None
-        del declared
-    _check_ranks(writer, outcome.read)
+    writer.check_ranks(outcome.read)
     outputs = [
         _output(writer, one, declared, name) for one, declared, name in zip(items, schema.returns, names, strict=True)
     ]
-    inputs = [_input(writer, a.name) for a in schema.arguments if a.is_tensor and _used(writer, a.name)]
+    inputs = [_input(writer, a.name) for a in schema.arguments if a.is_tensor and a.name in writer.patterns]
     inputs += [
         _input(writer, name) for name in writer.patterns if "[" in name and not any(i.startswith(name) for i in inputs)
     ]
@@ -109,151 +100,14 @@ def relation_of(outcome: Outcome, schema: OpSchema, names: Sequence[str]) -> str
     return text
 
 
-def _used(writer: _Writer, name: str) -> bool:
-    return name in writer.patterns
-
-
-def _pattern(writer: _Writer, tensor: str) -> _Pattern:
-    base = tensor.partition("[")[0]
-    argument = next((a for a in writer.schema.arguments if a.name == base), None)
-    if argument is None or not argument.is_tensor:
-        raise UncertainError(f"{tensor} is not a tensor of the schema")
-    if argument.list_depth:
-        raise UncertainError(f"it depends on {tensor}, a tensor of a list")
-    return writer.patterns.setdefault(tensor, _Pattern())
-
-
-def _check_ranks(writer: _Writer, read: Mapping[str, int]) -> None:
-    """Raise if a call that the function takes may have fewer dimensions than the relation names."""
-    for tensor, pattern in writer.patterns.items():
-        needed = pattern.front + pattern.back
-        # A tensor without any dimension is no input of such a function.
-        if tensor not in writer.ranks and needed > max(pattern.sure, read.get(tensor, 0), 1):
-            raise UncertainError(f"dimensions of {tensor} are read in some calls only, and others may not have them")
-
-
-def _collect(writer: _Writer, value: Any, *, sure: bool = True) -> None:
-    """Note which dimensions of which inputs a value needs."""
-    if isinstance(value, Constant | Dtype):
-        return
-    if isinstance(value, ArgumentValue):
-        _attr(writer, value.name)
-    elif isinstance(value, Input | DtypeOf):
-        _pattern(writer, value.name if isinstance(value, Input) else value.tensor)
-    elif isinstance(value, SizeValue):
-        pattern = _pattern(writer, value.tensor)
-        rank = writer.ranks.get(value.tensor)
-        if rank is not None and not -rank <= value.axis < rank:
-            raise UncertainError(f"{value.tensor} has {rank} dimensions, and the one at {value.axis} is read")
-        if value.axis >= 0:
-            pattern.front = max(pattern.front, value.axis + 1)
-        else:
-            pattern.back = max(pattern.back, -value.axis)
-        if sure:
-            pattern.sure = max(pattern.sure, value.axis + 1 if value.axis >= 0 else -value.axis)
-        if max(pattern.front, pattern.back) > 12:
-            raise UncertainError(f"{value.tensor}: dimension {value.axis} is read")
-    elif isinstance(value, Slice):
-        pattern = _pattern(writer, value.tensor)
-        pattern.whole = True
-        if value.start < 0:
-            raise UncertainError(f"a part of the shape of {value.tensor} that counts from its end")
-        pattern.front = max(pattern.front, value.start)
-        if value.stop is not None:
-            if value.stop >= 0:
-                raise UncertainError(f"a part of the shape of {value.tensor}")
-            pattern.back = max(pattern.back, -value.stop)
-            if sure:
-                pattern.sure = max(pattern.sure, value.start - value.stop)
-    elif isinstance(value, Property):
-        if value.what not in ("rank", "numel", "present"):
-            raise UncertainError(f"it depends on {value.what} of {value.tensor}")
-        if value.what == "present" and not any(a.name == value.tensor for a in writer.schema.arguments):
-            raise UncertainError(f"{value.tensor} is not an argument")
-        if value.what == "rank" and value.tensor in writer.ranks:
-            return
-        _pattern(writer, value.tensor)
-    elif isinstance(value, Operation):
-        for number, one in enumerate(value.operands):
-            _collect(writer, one, sure=sure and (number == 0 or value.operator not in ("and", "or")))
-    elif isinstance(value, Choice):
-        _collect(writer, value.condition, sure=sure)
-        _collect(writer, value.then, sure=False)
-        _collect(writer, value.otherwise, sure=False)
-    elif isinstance(value, Sizes | Several):
-        for one in value.items:
-            _collect(writer, one, sure=sure)
-    elif isinstance(value, NewTensor):
-        _collect(writer, value.sizes, sure=sure)
-        _collect(writer, value.dtype, sure=sure)
-    else:
-        raise UncertainError("its size or dtype is not stated in a form that is understood")
-
-
-def _attr(writer: _Writer, name: str) -> None:
-    if not any(a.name == name and not a.is_tensor for a in writer.schema.arguments):
-        raise UncertainError(f"it depends on {name}, which is not an argument")
-
-
-def _fresh(writer: _Writer, wanted: str) -> str:
-    name = wanted
-    number = 1
-    while name in writer.taken or not re.fullmatch(r"[A-Za-z]\w*", name):
-        name = f"{wanted.strip('_') or 'd'}_{number}"
-        number += 1
-    writer.taken.add(name)
-    return name
-
-
-def _dimension(writer: _Writer, tensor: str, axis: int) -> str:
-    rank = writer.ranks.get(tensor)
-    if rank is not None and axis < 0:
-        axis += rank
-    key = (tensor, axis)
-    if key not in writer.names:
-        hint = writer.hints.get(SizeValue(tensor, axis))
-        if hint is None and rank is not None:
-            hint = writer.hints.get(SizeValue(tensor, axis - rank))
-        base = tensor if axis >= 0 else f"{tensor}_last" if axis == -1 else f"{tensor}_back"
-        index = axis if axis >= 0 else "" if axis == -1 else -axis
-        writer.names[key] = _fresh(
-            writer, hint.strip("_") if hint and hint.strip("_") else f"{base}{index}".replace("__", "_")
-        )
-    return writer.names[key]
-
-
-def _group(writer: _Writer, tensor: str) -> str:
-    key = (tensor, "*")
-    if key not in writer.names:
-        whole = writer.patterns[tensor]
-        base = "s" if not (whole.front or whole.back) and len(writer.patterns) == 1 else f"{tensor}_rest"
-        writer.names[key] = _fresh(writer, base)
-    return writer.names[key]
-
-
-def _items(writer: _Writer, tensor: str, start: int = 0, stop: int | None = None) -> list[str]:
-    """Return the pattern items of an input from ``start`` to ``stop``."""
+def _input(writer: InputPatterns, tensor: str) -> str:
     pattern = writer.patterns[tensor]
-    rank = writer.ranks.get(tensor)
-    if rank is not None:
-        axes = list(range(rank))[start:stop]
-        return [_dimension(writer, tensor, axis) for axis in axes]
-    front = [_dimension(writer, tensor, axis) for axis in range(start, pattern.front)]
-    last = 0 if stop is None else stop
-    back = [_dimension(writer, tensor, axis) for axis in range(-pattern.back, last)]
-    return [*front, f"*{_group(writer, tensor)}", *back]
-
-
-def _input(writer: _Writer, tensor: str) -> str:
-    pattern = writer.patterns[tensor]
-    if not (pattern.front or pattern.back or pattern.whole) and tensor not in writer.ranks:
-        return tensor
     if not (pattern.front or pattern.back or pattern.whole):
         return tensor
-    return f"{tensor}[{', '.join(_items(writer, tensor))}]"
+    return f"{tensor}[{', '.join(writer.items(tensor))}]"
 
 
-def _output(writer: _Writer, value: Any, declared: SchemaReturn, name: str) -> str:
+def _output(writer: InputPatterns, value: Any, declared: SchemaReturn, name: str) -> str:
     if isinstance(value, Input):
         if declared.alias_of is not None:
             if declared.alias_of != value.name:
@@ -284,7 +138,7 @@ def _common_dtype(value: Any) -> tuple[Any, bool]:
     return (found[0], all(one == found[0] for one in found)) if found else (None, True)
 
 
-def _dtype_suffix(writer: _Writer, dtype: Any, value: Any) -> str:
+def _dtype_suffix(writer: InputPatterns, dtype: Any, value: Any) -> str:
     if dtype is None:
         return ""
     if isinstance(value, NewTensor) and value.like and dtype == DtypeOf(value.like):
@@ -292,7 +146,7 @@ def _dtype_suffix(writer: _Writer, dtype: Any, value: Any) -> str:
     return f": {_dtype(writer, dtype)}"
 
 
-def _dtype(writer: _Writer, value: Any) -> str:
+def _dtype(writer: InputPatterns, value: Any) -> str:
     if isinstance(value, Dtype):
         return value.name
     if isinstance(value, DtypeOf):
@@ -307,7 +161,7 @@ def _dtype(writer: _Writer, value: Any) -> str:
     raise UncertainError("its dtype is not certain")
 
 
-def _alternatives(writer: _Writer, value: Any, *, with_dtype: bool, first: bool = True) -> str:
+def _alternatives(writer: InputPatterns, value: Any, *, with_dtype: bool, first: bool = True) -> str:
     if isinstance(value, Choice):
         if isinstance(value.then, Choice):
             raise UncertainError("its shape depends on nested conditions")
@@ -326,25 +180,25 @@ def _alternatives(writer: _Writer, value: Any, *, with_dtype: bool, first: bool 
     return f"[{', '.join(_shape(writer, value.sizes))}]{suffix}"
 
 
-def _shape(writer: _Writer, sizes: Any) -> list[str]:
+def _shape(writer: InputPatterns, sizes: Any) -> list[str]:
     if not isinstance(sizes, Sizes):
         raise UncertainError("its shape is not certain")
     found: list[str] = []
     for one in sizes.items:
         if isinstance(one, Slice):
-            found += _items(writer, one.tensor, one.start, one.stop)
+            found += writer.items(one.tensor, one.start, one.stop)
         else:
             found.append(_number(writer, one))
     return found
 
 
-def _number(writer: _Writer, value: Any, *, nested: bool = False) -> str:
+def _number(writer: InputPatterns, value: Any, *, nested: bool = False) -> str:
     if isinstance(value, Constant):
         if isinstance(value.value, bool) or not isinstance(value.value, int):
             raise UncertainError(f"{value.value!r} is not a size")
         return str(value.value)
     if isinstance(value, SizeValue):
-        return _dimension(writer, value.tensor, value.axis)
+        return writer.dimension(value.tensor, value.axis)
     if isinstance(value, ArgumentValue):
         argument = next(a for a in writer.schema.arguments if a.name == value.name)
         absent = argument.optional and value.name not in writer.given
@@ -377,7 +231,7 @@ def _number(writer: _Writer, value: Any, *, nested: bool = False) -> str:
     raise UncertainError("a size is not certain")
 
 
-def _condition(writer: _Writer, value: Any, *, nested: bool = False) -> str:
+def _condition(writer: InputPatterns, value: Any, *, nested: bool = False) -> str:
     if isinstance(value, Property) and value.what == "present":
         return value.tensor
     if isinstance(value, ArgumentValue):
@@ -403,7 +257,7 @@ def _condition(writer: _Writer, value: Any, *, nested: bool = False) -> str:
     raise UncertainError("a condition is not expressible")
 
 
-def _operand(writer: _Writer, value: Any) -> str:
+def _operand(writer: InputPatterns, value: Any) -> str:
     if isinstance(value, Constant) and isinstance(value.value, str):
         if not re.fullmatch(r"[\w .\-]*", value.value):
             raise UncertainError("a string with special characters")

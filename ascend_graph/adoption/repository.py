@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ascend_graph.adoption.cpp_definitions import read_cpp
-from ascend_graph.adoption.decisions import Known
+from ascend_graph.adoption.cpp.definitions import read_cpp
+from ascend_graph.adoption.known import Known
 from ascend_graph.adoption.model import Findings, relative
 from ascend_graph.adoption.python_definitions import read_python
 from ascend_graph.errors import AscendGraphError

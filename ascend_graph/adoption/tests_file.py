@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from ascend_graph.adoption.decisions import Decision
+from ascend_graph.adoption.decision import Decision
 from ascend_graph.adoption.model import relative
 
 _REFERENCE = re.compile(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,32 +38,55 @@ class ReturnSearch:
 
     def found(self) -> tuple[list[ReturnSource], list[Mutation]]:
         """Return the output of each return, and the outputs of written arguments."""
-        outputs = self.prototype.outputs
-        returned = self.schema.returns
-        by_name = {output.name: n for n, output in enumerate(outputs)}
-        arguments = {argument.name: n for n, argument in enumerate(self.schema.arguments)}
-        found: dict[int, ReturnSource] = {}
-        taken: set[int] = set()
-        in_place: dict[int, int] = {}  # argument → output named like its input
-        for position, argument in enumerate(self.schema.arguments):
-            name = self.fed.get(position)
-            if argument.mutated and name in by_name:
-                in_place[position] = by_name[name]
-        for n, value in enumerate(returned):
-            if value.alias_of is not None and arguments[value.alias_of] in in_place:
-                found[n] = ReturnSource(
-                    in_place[arguments[value.alias_of]], Evidence.IN_PLACE, arguments[value.alias_of]
-                )
-        passed_in = {self.schema.arguments[n].name: n for n in self.passed_in}
-        for n, value in enumerate(returned):
-            if value.alias_of in passed_in:
-                position = passed_in[value.alias_of]
-                found[n] = ReturnSource(*self.passed_in[position], position)
-        mutated_returns = {r.argument for r in found.values()}
-        taken |= set(in_place.values()) | {output for output, _ in self.passed_in.values()}
+        in_place = self.in_place_outputs()
+        found = self.returned_arguments(in_place)
+        mutated = {*in_place, *self.passed_in, *(r.argument for r in found.values())}
+        taken = {*in_place.values(), *(output for output, _ in self.passed_in.values())}
+        taken |= self.add_named(found)
+        open_outputs = [n for n in range(len(self.prototype.outputs)) if n not in taken]
+        open_returns = [n for n in range(len(self.schema.returns)) if n not in found]
+        if open_returns and not self.complete:
+            fits = len(open_returns) == len(open_outputs) == 1
+            output, evidence = (open_outputs[0], Evidence.ONLY) if fits else (None, Evidence.UNSETTLED)
+            found |= {n: ReturnSource(output, evidence) for n in open_returns}
+        elif open_returns:
+            self.add_in_order(found, open_returns, open_outputs)
+            open_outputs = []
+        mutations = [Mutation(position, output, True) for position, output in in_place.items()]
+        mutations += [Mutation(position, output, False) for position, (output, _) in self.passed_in.items()]
+        elsewhere = [n for n, argument in enumerate(self.schema.arguments) if argument.mutated and n not in mutated]
+        mutations += self.mutated_elsewhere(elsewhere, found, in_place, open_outputs)
+        return [found[n] for n in range(len(self.schema.returns))], mutations
 
+    def in_place_outputs(self) -> dict[int, int]:
+        """Return, by written argument, the output that has the name of its input."""
+        by_name = {output.name: n for n, output in enumerate(self.prototype.outputs)}
+        return {
+            position: by_name[self.fed[position]]
+            for position, argument in enumerate(self.schema.arguments)
+            if argument.mutated and self.fed.get(position) in by_name
+        }
+
+    def returned_arguments(self, in_place: Mapping[int, int]) -> dict[int, ReturnSource]:
+        """Return the sources of returns that are arguments: those that the prototype writes, or the caller passes in."""
+        positions = {argument.name: n for n, argument in enumerate(self.schema.arguments)}
+        found: dict[int, ReturnSource] = {}
+        for n, value in enumerate(self.schema.returns):
+            if value.alias_of is None:
+                continue
+            position = positions[value.alias_of]
+            if position in self.passed_in:
+                found[n] = ReturnSource(*self.passed_in[position], position)
+            elif position in in_place:
+                found[n] = ReturnSource(in_place[position], Evidence.IN_PLACE, position)
+        return found
+
+    def add_named(self, found: dict[int, ReturnSource]) -> set[int]:
+        """Add the returns whose output a name tells, and return these outputs."""
+        by_name = {output.name: n for n, output in enumerate(self.prototype.outputs)}
         names = self.explicit_returns(self.explicit) if self.explicit is not None else ()
-        for n, value in enumerate(returned):
+        taken = set()
+        for n, value in enumerate(self.schema.returns):
             if n in found and not names:
                 continue
             if names and not isinstance(names[n], str):
@@ -73,50 +96,49 @@ class ReturnSearch:
             if choice is not None:
                 found[n] = ReturnSource(choice[0], choice[1], found[n].argument if n in found else None)
                 taken.add(choice[0])
-        open_returns = [n for n in range(len(returned)) if n not in found]
-        open_outputs = [n for n in range(len(outputs)) if n not in taken]
-        mutated_elsewhere = [
-            position
-            for position, argument in enumerate(self.schema.arguments)
-            if argument.mutated
-            and position not in in_place
-            and position not in mutated_returns
-            and position not in self.passed_in
-        ]
-        if open_returns and not self.complete:
-            fits = len(open_returns) == len(open_outputs) == 1
-            output, evidence = (open_outputs[0], Evidence.ONLY) if fits else (None, Evidence.UNSETTLED)
-            found |= {n: ReturnSource(output, evidence) for n in open_returns}
-        elif open_returns:
-            # Which place an op's rewritten inputs have among its returns is a matter of taste: both orders occur.
-            mixed = len(open_returns) > 1 and any(outputs[n].name in self.prototype.in_place for n in open_outputs)
-            fits = len(open_returns) == len(open_outputs) and self.kinds_agree(open_returns, open_outputs)
-            if mixed or not fits:
-                raise self.refuse(
-                    f"{len(open_returns)} return(s) without a name, {len(open_outputs)} output(s) left "
-                    f"({', '.join(outputs[n].name for n in open_outputs) or 'none'}): which is which?",
-                    {RETURNS: self.output_proposal(found, open_returns, open_outputs)},
-                )
-            evidence = Evidence.ONLY if len(open_returns) == 1 else Evidence.POSITION
-            for n, output in zip(open_returns, open_outputs, strict=True):
-                owner = returned[n].alias_of
-                found[n] = ReturnSource(output, evidence, None if owner is None else arguments[owner])
-            open_outputs = []
-        mutations = [Mutation(position, output, True) for position, output in in_place.items()]
-        mutations += [Mutation(position, output, False) for position, (output, _) in self.passed_in.items()]
-        for position in mutated_elsewhere:
+        return taken
+
+    def add_in_order(
+        self, found: dict[int, ReturnSource], open_returns: Sequence[int], open_outputs: Sequence[int]
+    ) -> None:
+        """Add the returns that no name settles, in the order of the outputs that are left."""
+        outputs = self.prototype.outputs
+        # Which place an op's rewritten inputs have among its returns is a matter of taste: both orders occur.
+        mixed = len(open_returns) > 1 and any(outputs[n].name in self.prototype.in_place for n in open_outputs)
+        fits = len(open_returns) == len(open_outputs) and self.kinds_agree(open_returns, open_outputs)
+        if mixed or not fits:
+            raise self.refuse(
+                f"{len(open_returns)} return(s) without a name, {len(open_outputs)} output(s) left "
+                f"({', '.join(outputs[n].name for n in open_outputs) or 'none'}): which is which?",
+                {RETURNS: self.output_proposal(found, open_returns, open_outputs)},
+            )
+        positions = {argument.name: n for n, argument in enumerate(self.schema.arguments)}
+        evidence = Evidence.ONLY if len(open_returns) == 1 else Evidence.POSITION
+        for n, output in zip(open_returns, open_outputs, strict=True):
+            owner = self.schema.returns[n].alias_of
+            found[n] = ReturnSource(output, evidence, None if owner is None else positions[owner])
+
+    def mutated_elsewhere(
+        self,
+        positions: Sequence[int],
+        found: Mapping[int, ReturnSource],
+        in_place: Mapping[int, int],
+        open_outputs: Sequence[int],
+    ) -> Iterator[Mutation]:
+        """Yield the outputs of written arguments whose input has another name: a return of theirs, or the one left."""
+        for position in positions:
             owner_return = next((r for r in found.values() if r.argument == position and r.output is not None), None)
             if owner_return is not None and owner_return.output is not None:
-                mutations.append(Mutation(position, owner_return.output, False))
-            elif len(open_outputs) == 1 and len(mutated_elsewhere) == 1:
-                mutations.append(Mutation(position, open_outputs[0], False))
+                yield Mutation(position, owner_return.output, False)
+            elif len(open_outputs) == 1 and len(positions) == 1:
+                yield Mutation(position, open_outputs[0], False)
             elif self.complete:
                 argument = self.schema.arguments[position]
+                names = ", ".join(output.name for output in self.prototype.outputs) or "none"
                 raise self.refuse(
                     f"the schema writes {argument.name}, but no output of {self.prototype.op_type} holds its new value "
-                    f"(outputs: {', '.join(o.name for o in outputs) or 'none'}). {self.without_annotations(found, in_place)}"
+                    f"(outputs: {names}). {self.without_annotations(found, in_place)}"
                 )
-        return [found[n] for n in range(len(returned))], mutations
 
     def without_annotations(self, found: Mapping[int, ReturnSource], in_place: Mapping[int, int]) -> str:
         """Return advice with a schema that writes only the arguments that the prototype writes."""

@@ -64,7 +64,8 @@ def _shown(text: str) -> str:
     return repr(text if len(text) <= 80 else text[:79] + "…")
 
 
-def _closing(text: str, start: int) -> int:
+def _outside_strings(text: str, start: int = 0) -> Iterator[tuple[int, str, int]]:
+    """Yield position, character and the number of open brackets after it, of what is in no string."""
     depth, quote = 0, ""
     for position in range(start, len(text)):
         character = text[position]
@@ -72,28 +73,23 @@ def _closing(text: str, start: int) -> int:
             quote = "" if character == quote and text[position - 1] != "\\" else quote
         elif character in "\"'":
             quote = character
-        elif character in "([":
-            depth += 1
-        elif character in ")]":
-            depth -= 1
-            if depth == 0:
-                return position
+        else:
+            depth += (character in "([") - (character in ")]")
+            yield position, character, depth
+
+
+def _closing(text: str, start: int) -> int:
+    for position, character, depth in _outside_strings(text, start):
+        if character in ")]" and depth == 0:
+            return position
     raise SchemaTextError(f"schema {_shown(text)}: expected ')' for the '(' at character {start + 1}")
 
 
 def _pieces(text: str) -> Iterator[str]:
     """Yield the parts between commas that are in no bracket and no string."""
-    depth, quote, start = 0, "", 0
-    for position, character in enumerate(text):
-        if quote:
-            quote = "" if character == quote and text[position - 1] != "\\" else quote
-        elif character in "\"'":
-            quote = character
-        elif character in "([":
-            depth += 1
-        elif character in ")]":
-            depth -= 1
-        elif character == "," and depth == 0:
+    start = 0
+    for position, character, depth in _outside_strings(text):
+        if character == "," and depth == 0:
             yield text[start:position].strip()
             start = position + 1
     if text[start:].strip():

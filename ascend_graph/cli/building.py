@@ -155,7 +155,7 @@ def _build_repository(repository: Path, output: Path, names: tuple[str, ...], jo
 
 
 @click.command()
-@click.argument("directory", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("targets", metavar="DIR|WHEEL…", nargs=-1, required=True)
 @click.option(
     "-o", "--output", type=click.Path(file_okay=False, path_type=Path),
     help="Where it builds and keeps its logs; a new directory for temporary files otherwise.",
@@ -166,25 +166,44 @@ def _build_repository(repository: Path, output: Path, names: tuple[str, ...], jo
 @click.option("--ops", default="", metavar="A,B", help="Try the directories of these names alone.")
 @click.option("-j", "--jobs", type=click.IntRange(1), default=1, show_default=True, help="How many at a time.")
 @click.option("--time-limit", type=click.FloatRange(1), default=900.0, show_default=True, help="Seconds for each.")
+@click.option(
+    "--import", "imports", is_flag=True,
+    help="Of wheels: import their modules and entry points, each in a process of its own. This executes their code.",
+)  # fmt: skip
 @format_option("table", "json")
 @_build_options
 def survey(
-    directory: Path,
+    targets: tuple[str, ...],
     output: Path | None,
     kinds: tuple[str, ...],
     ops: str,
     jobs: int,
     time_limit: float,
+    imports: bool,
     output_format: str,
     build_options: BuildOptions,
 ) -> None:
-    """Try everything in DIR that the host runtime builds, and report the causes of failures.
+    """Try everything in DIR that the host runtime builds, or list what wheels miss of the host runtime.
 
-    Operator projects, extensions of PyTorch and samples are found by their files. Each is built, loaded, and its own test
-    run if it has one; nothing is written to DIR.
+    Operator projects, extensions of PyTorch and samples of a checkout DIR are found by their files. Each is built, loaded,
+    and its own test run if it has one; nothing is written to DIR.
+
+    WHEEL is a .whl file, an unpacked wheel, or the name of an installed distribution; there may be several. Of each, the
+    native libraries with their missing symbols, the operator packages and the entry points are listed. Nothing of a
+    wheel is executed without --import.
     """
     import tempfile
 
+    from ascend_graph.cli.wheels import names_a_wheel, survey_wheels
+
+    if any(map(names_a_wheel, targets)):
+        if output or kinds or ops:
+            raise click.UsageError("-o, --kind and --ops are for a checkout DIR; leave them out for wheels")
+        survey_wheels(targets, imports=imports, time_limit=time_limit, output_format=output_format)
+        return
+    if len(targets) > 1 or imports:
+        raise click.UsageError(f"{', '.join(targets)}: expected one checkout DIR, or wheels; --import is for wheels")
+    directory = Path(targets[0])
     from ascend_graph.host.projects.survey import ProjectKind, SurveyResult
     from ascend_graph.host.projects.survey import survey as run
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -76,6 +77,16 @@ def by_operator(option: str, texts: Iterable[str], example: str) -> dict[str, st
         if not equals:
             raise click.BadParameter(f"{text!r}: write OP=…, e.g. {example!r}", param_hint=option)
         found[op_type.strip()] = value.strip()
+    return found
+
+
+def for_one_operator(texts: Iterable[str]) -> dict[str, str]:
+    """Return ``[OP=]…`` options as a mapping, with an empty op type where none is given."""
+    found = {}
+    for text in texts:
+        match = re.match(r"\s*(?:([A-Za-z_]\w*)\s*=)?(.*)", text, re.DOTALL)
+        assert match is not None
+        found[match[1] or ""] = match[2].strip()
     return found
 
 

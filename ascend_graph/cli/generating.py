@@ -13,6 +13,7 @@ from ascend_graph.cli.common import (
     CommandGroup,
     by_operator,
     exit_on_errors,
+    for_one_operator,
     format_option,
     print_diagnostics,
     print_json,
@@ -51,6 +52,27 @@ from ascend_graph.cli.common import (
     metavar="OP=KERNEL",
     help="What a new operator launches: add_custom(x, y, z: out); may be repeated.",
 )
+@click.option(
+    "--schema",
+    "schemas",
+    multiple=True,
+    metavar="[OP=]SCHEMA",
+    help="The public schema of a new operator, myops::my_op(Tensor self, Tensor other) -> Tensor; may be repeated.",
+)
+@click.option(
+    "--name",
+    "names",
+    multiple=True,
+    metavar="[OP=]NAME",
+    help="Only the public name of a new operator, myops::my_op; may be repeated.",
+)
+@click.option(
+    "--arguments",
+    "arguments",
+    multiple=True,
+    metavar="[OP=]PAIRS",
+    help="The arguments of a schema that names do not settle, other: y; may be repeated.",
+)
 @format_option("text", "json")
 def new(
     output_format: str,
@@ -60,6 +82,9 @@ def new(
     bindings: str | None,
     shapes: tuple[str, ...],
     kernels: tuple[str, ...],
+    schemas: tuple[str, ...],
+    names: tuple[str, ...],
+    arguments: tuple[str, ...],
 ) -> None:
     """Write a project of eager kernels in C++ that builds into a Python package, or bring one up to date.
 
@@ -69,8 +94,15 @@ def new(
     \b
     ascend-graph new my_ops --from op_proto.h
     ascend-graph new my_ops --launch kernel --from op_proto.h --from add_custom.cpp
+    ascend-graph new my_ops --from op_proto.h --schema 'myops::my_op(Tensor self, Tensor other) -> Tensor'
     """
     from ascend_graph.codegen.eager_library.project import generate_project
+
+    public = for_one_operator(schemas)
+    for op_type, name in for_one_operator(names).items():
+        if op_type in public:
+            raise click.BadParameter(f"{name!r}: --schema gives this operator a name", param_hint="--name")
+        public[op_type] = name
 
     project = generate_project(
         directory,
@@ -79,6 +111,8 @@ def new(
         bindings=bindings,
         shapes=by_operator("--shape", shapes, SHAPE_EXAMPLE),
         kernels=by_operator("--kernel", kernels, "AddCustom=add_custom(x, y, z: out)"),
+        schemas=public,
+        arguments=for_one_operator(arguments),
     )
     remarks = {
         "proposed": ("proposed, check operators.ini: ", project.proposed),

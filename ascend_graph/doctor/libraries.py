@@ -15,6 +15,8 @@ from pathlib import Path
 _MACHINES = {62: "x86_64", 183: "aarch64"}
 _SYMBOLS, _DYNAMIC = 11, 6  # SHT_DYNSYM, SHT_DYNAMIC
 _NEEDED = 1  # DT_NEEDED
+#: Maximum length of a name; a longer one is damage.
+_LONGEST_NAME = 1 << 16
 _VERSIONS = re.compile(rb"\0((GLIBCXX|CXXABI|GLIBC)_(\d+(?:\.\d+)*))(?=\0)")
 
 
@@ -72,7 +74,7 @@ def _parse(path: Path, data: mmap.mmap) -> Library:
         names, content = data[names_at : names_at + names_size], data[start : start + length]
 
         def name(offset: int, names: bytes = names) -> str:
-            return names[offset : names.index(b"\0", offset)].decode(errors="replace")
+            return names[offset : names.index(b"\0", offset, offset + _LONGEST_NAME)].decode(errors="replace")
 
         if kind == _DYNAMIC:
             needed += [name(value) for tag, value in struct.iter_unpack("<qQ", content) if tag == _NEEDED]

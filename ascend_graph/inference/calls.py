@@ -9,7 +9,8 @@ from typing import Any
 
 import torch
 
-from ascend_graph.inference.domains import Domain, OperatorSignature, attr_values, plain_values
+from ascend_graph.inference.attr_draws import attr_values, plain_values
+from ascend_graph.inference.domains import Domain, OperatorSignature
 from ascend_graph.inference.observed import valid
 from ascend_graph.shapes import Relation, RelationError
 from ascend_graph.shapes.samples import RelationSampleError, sample

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from ascend_graph.inference.domains import AttrArgument, Domain, OperatorSignature, attr_value
+from ascend_graph.inference.attr_draws import attr_value
+from ascend_graph.inference.domains import AttrArgument, Domain, OperatorSignature
 from ascend_graph.inference.structures import SYMBOLS, Ranks, ShapePattern, Structure, patterns
 from ascend_graph.inference.terms import terms_for
 

@@ -27,21 +27,16 @@ from ascend_graph.prototypes.model import (
     Subgraph,
 )
 from ascend_graph.prototypes.types import MAX_ARGUMENT, TypeFacts, read_type
-from ascend_graph.sources.diagnostics import Diagnostic, Severity
+from ascend_graph.sources.diagnostics import Diagnosed, Diagnostic, Severity
 from ascend_graph.sources.text import SourceText, read_source
 
 
 @dataclass(frozen=True, slots=True)
-class ParseResult:
+class ParseResult(Diagnosed):
     """The prototypes of a source in its order, and the diagnostics about it."""
 
     prototypes: tuple[OpPrototype, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
-
-    @property
-    def errors(self) -> tuple[Diagnostic, ...]:
-        """Diagnostics of severity ERROR: each means that something was lost."""
-        return tuple(diagnostic for diagnostic in self.diagnostics if diagnostic.severity is Severity.ERROR)
 
 
 _REQUIRED, _OPTIONAL, _DYNAMIC = ParameterKind.REQUIRED, ParameterKind.OPTIONAL, ParameterKind.DYNAMIC

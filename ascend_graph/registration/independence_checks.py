@@ -11,7 +11,8 @@ import torch
 from torch.utils._pytree import tree_map_only
 
 from ascend_graph.inference import signature_of
-from ascend_graph.inference.domains import Domain, plain_values, safe_name
+from ascend_graph.inference.attr_draws import plain_values
+from ascend_graph.inference.domains import Domain, safe_name
 from ascend_graph.inference.running import bind
 from ascend_graph.registration.independent_dims import (
     REDUCTIONS,

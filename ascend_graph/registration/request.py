@@ -306,7 +306,7 @@ def read_aclnn_request(
     function = alternatives[0].function
     namespace, separator, rest = (name or schema or "").partition("(")[0].strip().rpartition("::")
     namespace = namespace if separator else NAMESPACE
-    relation = parse_relation(shape) if isinstance(shape, str) else shape if isinstance(shape, Relation) else None
+    relation, meta_function, _ = _shapes(function, shape, meta)
     declared, *others = (
         _declared(
             schema,
@@ -325,13 +325,8 @@ def read_aclnn_request(
             f"{function}: arguments= is for a prototype, which op_type= names; what the function's parameters are is said in "
             "aclnn_arguments="
         )
-    if callable(shape) and not isinstance(shape, Relation):
-        if meta is not None:
-            raise RegistrationError(f"{function}: shape= is a function and meta= is given too; pass one of them")
-        meta = shape
-    for what, given in (("meta", meta), ("converter", converter)):
-        if given is not None and not callable(given):
-            raise RegistrationError(f"{function}: {what}={given!r} is not a function")
+    meta = meta_function or meta
+    _check_functions(meta, converter, function, None, None, None, function)
     prototype = declared.schema.prototype if op_type is None else find_prototype(op_type)
     return RegistrationRequest(
         op_type or function,

@@ -2,34 +2,124 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
 
 from ascend_graph.shapes.statement import Statement
-from ascend_graph.shapes.syntax import DimensionGroup, Dims, Name, Size, walk
+from ascend_graph.shapes.syntax import (
+    Binary,
+    DimensionGroup,
+    Dims,
+    Expr,
+    Literal,
+    Name,
+    Size,
+    Tensor,
+    WhereDefinition,
+    walk,
+)
+
+_ATTR = "; or make the size an attr of the operator (docs/shapes.md, Sizes that depend on data)"
 
 
 def of_data(relation: Statement, unknown: Iterable[str]) -> str:
     """Return advice on unknown names that are output sizes and may depend on data; empty for other names.
 
+    With a bound, ``where k <= n``, the advice is the relation to write.
+
     >>> from ascend_graph.shapes import parse_relation
     >>> of_data(parse_relation("x[n] -> index[k]"), ["k"]).startswith(". If k is a number that only the values of a tensor tell")
     True
+    >>> of_data(parse_relation("x[n] -> index[k]: int32 where k <= n"), ["k"])
+    '. k is a number that only ... Write x[n] -> index[n]: int32, count[1]: int32; or make ...'
     """
-    sizes = {
-        node.id
-        for tensor in relation.output_tensors
-        for alternative in tensor.alternatives
-        if isinstance(alternative.shape, Dims)
-        for item in alternative.shape.items
-        if isinstance(item, Size | DimensionGroup) and item.value is not None
-        for node in walk(item.value)
-        if isinstance(node, Name)
-    }
-    names = sorted(set(unknown) & sizes)
+    counts = dict(_counts(relation))
+    sizes = {name for tensor in relation.output_tensors for name in _size_names(tensor)}
+    missing = set(unknown)
+    names = sorted(name for name in sizes if name in missing or counts.get(name) in missing)
     if not names:
         return ""
+    bounds = dict(_bounds(relation, names))
+    if bounds.keys() >= set(names):
+        return (
+            f". {', '.join(names)} is a number that only the values of a tensor tell: every mode allocates the "
+            "largest size, and the number is an output of its own, by which the caller cuts the result. "
+            f"Write {_largest(relation, bounds, counts)}{_ATTR}"
+        )
     return (
         f". If {', '.join(names)} is a number that only the values of a tensor tell, no relation says it: write the largest size that "
-        "there can be, with the number as an output of its own, index[n], count[1]: int32; or make the size an attr of the operator "
-        "(docs/shapes.md, Sizes that depend on data)"
+        f"there can be, with the number as an output of its own, index[n], count[1]: int32{_ATTR}"
     )
+
+
+def _size_names(tensor: Tensor) -> Iterator[str]:
+    """Yield the names in the sizes of an output."""
+    for alternative in tensor.alternatives:
+        for item in alternative.shape.items if isinstance(alternative.shape, Dims) else ():
+            if isinstance(item, Size | DimensionGroup) and item.value is not None:
+                yield from (node.id for node in walk(item.value) if isinstance(node, Name))
+
+
+def _counts(relation: Statement) -> Iterator[tuple[str, str]]:
+    """Yield the sizes that the relation takes from the value of an output: ``where k = count``."""
+    for clause in relation.clauses:
+        left, right = (
+            (Name(clause.name), clause.value)
+            if isinstance(clause, WhereDefinition)
+            else (clause.left, clause.right)
+            if isinstance(clause, Binary) and clause.operator == "=="
+            else (None, None)
+        )
+        if isinstance(left, Name) and isinstance(right, Name) and right.id in {*relation.outputs} - {*relation.inputs}:
+            yield left.id, right.id
+
+
+def _bounds(relation: Statement, names: Iterable[str]) -> Iterator[tuple[str, Expr]]:
+    """Yield the largest value of each name that a clause bounds: ``where k <= n``."""
+    wanted = set(names)
+    for clause in relation.clauses:
+        if isinstance(clause, Binary) and clause.operator in ("<=", ">="):
+            name, bound = (clause.left, clause.right) if clause.operator == "<=" else (clause.right, clause.left)
+            mentioned = {node.id for node in walk(bound) if isinstance(node, Name)}
+            if isinstance(name, Name) and name.id in wanted and not mentioned & (wanted | {*relation.outputs}):
+                yield name.id, bound
+
+
+def _largest(relation: Statement, bounds: dict[str, Expr], counts: dict[str, str]) -> str:
+    """Return the relation with the largest size of each name, and an output for the number if it has none."""
+    outputs = tuple(_substituted(tensor, bounds) for tensor in relation.output_tensors)
+    dropped = {*bounds, *counts.values()}
+    clauses = tuple(
+        clause
+        for clause in relation.clauses
+        if not dropped & {*_mentioned(clause), *([clause.name] if isinstance(clause, WhereDefinition) else [])}
+    )
+    head, where, tail = str(Statement(relation.input_tensors, outputs, clauses)).partition(" where ")
+    has_number = bool(counts) or any(map(_is_number, relation.output_tensors))
+    return f"{head}{'' if has_number else ', count[1]: int32'}{where}{tail}"
+
+
+def _mentioned(clause: WhereDefinition | Expr) -> Iterator[str]:
+    value = clause.value if isinstance(clause, WhereDefinition) else clause
+    return (node.id for node in walk(value) if isinstance(node, Name))
+
+
+def _is_number(tensor: Tensor) -> bool:
+    """Return whether an output has one element."""
+    shapes = [alternative.shape for alternative in tensor.alternatives]
+    return all(
+        isinstance(shape, Dims) and all(isinstance(item, Size) and item.value == Literal(1) for item in shape.items)
+        for shape in shapes
+    )
+
+
+def _substituted(node: Any, values: dict[str, Expr]) -> Any:
+    """Return a node with names replaced by expressions."""
+    if isinstance(node, Name):
+        return values.get(node.id, node)
+    if isinstance(node, tuple):
+        return tuple(_substituted(part, values) for part in node)
+    if not is_dataclass(node) or isinstance(node, type):
+        return node
+    return replace(node, **{f.name: _substituted(getattr(node, f.name), values) for f in fields(node) if f.init})

@@ -4,7 +4,7 @@ The readers of REG_OPs (:mod:`ascend_graph.prototypes`), aclnn headers (:mod:`as
 Pure Python: no torch, no compiler.
 """
 
-from ascend_graph.sources.diagnostics import Diagnostic, Severity
+from ascend_graph.sources.diagnostics import Diagnosed, Diagnostic, Severity
 from ascend_graph.sources.text import SourceError, SourceText, read_source
 
-__all__ = ["Diagnostic", "Severity", "SourceError", "SourceText", "read_source"]
+__all__ = ["Diagnosed", "Diagnostic", "Severity", "SourceError", "SourceText", "read_source"]

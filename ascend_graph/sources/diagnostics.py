@@ -50,3 +50,15 @@ class Diagnostic:
             "severity": self.severity.value,
             "message": self.message,
         }
+
+
+class Diagnosed:
+    """Base of results of reading: values with the diagnostics about their source."""
+
+    __slots__ = ()
+    diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def errors(self) -> tuple[Diagnostic, ...]:
+        """Diagnostics of severity ERROR: each means that something was lost."""
+        return tuple(diagnostic for diagnostic in self.diagnostics if diagnostic.severity is Severity.ERROR)

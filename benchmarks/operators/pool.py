@@ -89,9 +89,11 @@ class Pool:
     def __init__(self, plan: CheckPlan, *, workers: int = 0, setup: str = "", limit: float = 120.0) -> None:
         self._plan, self._setup, self._limit = plan, setup, limit
         self._count = workers or len(os.sched_getaffinity(0))
-        # Workers are forked from a process that has imported everything and initialized no device.
-        self._context = multiprocessing.get_context("forkserver")
+        # Workers are forked from a process that has imported everything and initialized no device: this one, if it is such.
+        self._context: Any = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(_PRELOAD)
+        if hasattr(torch, "npu") and not torch.npu.is_initialized():
+            self._context = multiprocessing.get_context("fork")
         self._running: list[_Worker] = []
         self._directory = tempfile.TemporaryDirectory()
 

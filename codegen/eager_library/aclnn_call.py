@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -138,7 +138,9 @@ def _check(
         tensor = arguments[f"input {name}"][1]
         return f"TORCH_CHECK(!{tensor}.has_value() || !{tensor}->defined(), {message});"
     given, plain, _ = arguments[f"attr {name}"]
-    default = cpp_value(given.kind, default_of(given))
+    # What the function computes with: the prototype's default, whatever the operator's own is.
+    attr = next(attr for attr in schema.prototype.attrs if attr.name == name)
+    default = cpp_value(given.kind, default_of(replace(given, parameter=attr)))
     lists = {
         AclnnArgumentKind.INTS: "at::IntArrayRef",
         AclnnArgumentKind.DTYPES: "at::IntArrayRef",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import keyword
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from ascend_graph.codegen.declarations import Declaration
 from ascend_graph.codegen.eager_library import texts
@@ -112,6 +112,16 @@ class CppOperator:
     declared: AclnnFunction | None = None
     #: Launch of its kernel; None if it calls an aclnn function.
     launch: KernelLaunch | None = None
+    namespace: str = ""
+    #: Name of its own files, which stays when the operator is renamed.
+    file: str = ""
+    #: Prototype's name of each argument that is called otherwise.
+    renamed: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def qualified(self) -> str:
+        """Name as messages and the dispatcher have it."""
+        return f"{self.namespace}::{self.name}"
 
     @property
     def parameters(self) -> str:

@@ -60,12 +60,12 @@ def add_launches(
     if kernel_sources is not None:
         generated |= launch_files(package, operators, kernel_sources)
         generated |= {f"kernels/{file}": (kernel_sources.root / file).read_bytes() for file in kernel_sources.files}
-        own |= {f"csrc/launch/{o.name}.cpp": launch_function(package, o) for o in operators}
+        own |= {f"csrc/launch/{o.file}.cpp": launch_function(package, o) for o in operators}
         drafts += [
-            f"csrc/launch/{o.name}.cpp: the launch of {o.launch.kernel}"
+            f"csrc/launch/{o.file}.cpp: the launch of {o.launch.kernel}"
             + (f", which has to say {', '.join(o.launch.unknown)}" if o.launch.unknown else "")
             for o in operators
-            if o.launch and not (target / f"csrc/launch/{o.name}.cpp").exists()
+            if o.launch and not (target / f"csrc/launch/{o.file}.cpp").exists()
         ]
 
 

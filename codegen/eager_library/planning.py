@@ -9,9 +9,10 @@ from pathlib import Path
 from ascend_graph.codegen.declarations import Declaration, call_of, kernel_declaration, relation_of
 from ascend_graph.codegen.eager_library.cpp_operators import CppOperator, cpp_operator
 from ascend_graph.codegen.eager_library.gradients import cpp_gradient
+from ascend_graph.codegen.eager_library.public_schema import PublicSchema, public_schema
 from ascend_graph.codegen.kernels.launch import plan_launch
 from ascend_graph.codegen.kernels.source import KernelSources
-from ascend_graph.codegen.rendering import GenerationError
+from ascend_graph.codegen.rendering import GenerationError, identifier
 
 from ascend_graph.aclnn import ConflictingDeclarationsError, ValueKind
 from ascend_graph.autograd import parse_wiring
@@ -49,9 +50,11 @@ def plan_operators(
     kernels: KernelSources | None,
     proposed: Set[str],
     calls: Mapping[str, AclnnCall],
+    package: str,
 ) -> tuple[list[CppOperator], list[tuple[str, str]]]:
     """Return the operators, and those left out because of their shape, call or proposed kernel."""
-    operators, left_out = [], []
+    operators: list[CppOperator] = []
+    left_out: list[tuple[str, str]] = []
     for op_type, schema in schemas.items():
         declaration = declarations.get(op_type, Declaration())
         if schema.returns and not declaration.shape:
@@ -62,29 +65,63 @@ def plan_operators(
                 f"{ini}, [{op_type}]: aclnn, aclnn_arguments and dtypes are for prototypes; this operator is the function itself"
             )
         relation = relation_of(schema, declaration, ini)
+        where = f"{ini}, [{op_type}]"
         call = None
         if kernels is None:
             try:
                 call = calls.get(op_type) or call_of(schema.prototype, declaration)
                 _check_numbers(schema, call, relation)
                 called = schema if op_type in calls else _as_called(schema, call, relation)
-                operator = cpp_operator(called, relation, declaration, call)
             except (BindingError, ConflictingDeclarationsError, GenerationError) as error:
                 left_out.append((op_type, str(error)))
                 continue
+            public = public_schema(called, declaration.schema, declaration.arguments, package, where)
+            relation = relation_of(public.schema, declaration, ini)
+            try:
+                operator = cpp_operator(public.schema, relation, declaration, call)
+            except GenerationError as error:
+                left_out.append((op_type, str(error)))
+                continue
         else:
-            operator = cpp_operator(schema, relation, declaration)
+            public = public_schema(schema, declaration.schema, declaration.arguments, package, where)
+            relation = relation_of(public.schema, declaration, ini)
+            operator = cpp_operator(public.schema, relation, declaration)
             try:
                 text = declaration.kernel or kernel_declaration(schema, kernels, alone=len(schemas) == 1)
-                launch = plan_launch(operator, text, kernels, relation, f"{ini}, [{op_type}]")
+                launch = plan_launch(operator, text, kernels, relation, where)
             except GenerationError as error:
                 if op_type not in proposed:
                     raise
                 left_out.append((op_type, str(error)))
                 continue
             operator = replace(operator, launch=launch)
+        operator = _published(operator, public, schema, operators, declared=op_type in calls, where=where)
         operators.append(operator)
     return _with_gradients(operators, declarations, ini), left_out
+
+
+def _published(
+    operator: CppOperator,
+    public: PublicSchema,
+    schema: OperatorSchema,
+    others: Sequence[CppOperator],
+    *,
+    declared: bool,
+    where: str,
+) -> CppOperator:
+    """Return an operator with its public names; ``schema`` is the one that its own files are called by."""
+    if declared and operator.shapes is None and public.renamed:
+        raise GenerationError(
+            f"{where}: shape = {operator.relation} is more than C++ writes, and a function's meta function in Python "
+            f"takes its names: expected {', '.join(public.renamed.values())}, got {', '.join(public.renamed)}"
+        )
+    same = next((other for other in others if other.name == operator.name), None)
+    if same is not None:
+        raise GenerationError(
+            f"{where}: the name {operator.name} is that of {same.op_type}, too; expected one of its own. "
+            f"Write schema = {public.namespace}::{operator.name}_2"
+        )
+    return replace(operator, namespace=public.namespace, file=identifier(schema.name), renamed=public.renamed)
 
 
 def _check_numbers(schema: OperatorSchema, call: AclnnCall, relation: Relation | None) -> None:

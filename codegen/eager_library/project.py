@@ -28,6 +28,7 @@ from ascend_graph.codegen.eager_library.cpp_operators import (
 )
 from ascend_graph.codegen.eager_library.files import add_launches, render_files, write_files
 from ascend_graph.codegen.eager_library.planning import compiled_declarations, idle_kernels, plan_operators
+from ascend_graph.codegen.eager_library.public_schema import for_operators, with_pairs
 from ascend_graph.codegen.eager_library.sample_calls import sample_call
 from ascend_graph.codegen.eager_library.sources import (
     NO_PROTOTYPES,
@@ -62,7 +63,7 @@ _TEXTS = (
         "binding_arguments",
         "docstring",
     ),
-    *("python_definition", "python_documentation", "python_numbers", "python_relation", "python_values"),
+    *("python_definition", "python_documentation", "python_arguments", "python_relation", "python_values"),
 )
 
 
@@ -98,16 +99,14 @@ def _launch_of(target: Path, launch: str | None, header: Path) -> str:
 def _declarations(
     schemas: Mapping[str, OperatorSchema],
     declared: Mapping[str, Declaration],
-    shapes: Mapping[str, str] | None,
-    gradients: Mapping[str, str] | None,
-    kernels: Mapping[str, str] | None,
+    overrides: Overrides,
     kernel_sources: KernelSources | None,
     nulls: Sequence[str],
     by_function: Mapping[str, Any],
     ini: Path,
 ) -> tuple[dict[str, Declaration], list[str], dict[str, Declaration], dict[str, OperatorSchema]]:
     """Return the new declarations, the proposed ones as text, all declarations, and the schemas with dtype numbers."""
-    new, proposed = propose(schemas, declared, Overrides(shapes or {}, gradients or {}, kernels or {}), kernel_sources)
+    new, proposed = propose(schemas, declared, overrides, kernel_sources)
     proposed += [text for text in nulls if text.rpartition(":")[0].rpartition(" of ")[2] in new]
     declarations = {**declared, **new}
     schemas = {
@@ -126,6 +125,8 @@ def generate_project(
     shapes: Mapping[str, str] | None = None,
     gradients: Mapping[str, str] | None = None,
     kernels: Mapping[str, str] | None = None,
+    schemas: Mapping[str, str] | None = None,
+    arguments: Mapping[str, str] | None = None,
 ) -> Project:
     """Write a project that builds into a Python package with eager kernels, or update one.
 
@@ -142,6 +143,9 @@ def generate_project(
         shapes: Shape relations by op type, for a new ``operators.ini``.
         gradients: The gradient operators by op type, likewise.
         kernels: Their launches by op type, likewise: ``add_custom(x, y, z: out)``.
+        schemas: Their public schemas, or only names, by op type, likewise; a namespace is optional:
+            ``myops::my_op(Tensor self, Tensor other) -> Tensor``. An empty op type stands for the only operator.
+        arguments: The pairs of names that these leave open, likewise: ``other: y``.
 
     Raises:
         GenerationError: There is nothing to generate, or a declaration is wrong; nothing is written then.
@@ -167,33 +171,53 @@ def generate_project(
     text, drafts = (NO_PROTOTYPES, []) if only_functions else read_header(header, given, kernel_sources)
     ini = target / package / "operators.ini"
     declared = read_declarations(ini, kernel_sources)
-    schemas, skipped = read_schemas(text)
+    generated_schemas, skipped = read_schemas(text)
     said = {name: declaration.shape for name, declaration in declared.items()} | dict(shapes or {})
     by_function, not_derived, nulls = declared_functions.declared_operators(declared_text, said)
     for name, operator in by_function.items():
-        if any(schema.name == operator.schema.name for schema in schemas.values()):
+        if any(schema.name == operator.schema.name for schema in generated_schemas.values()):
             not_derived.append((name, f"another operator is {operator.schema.name}"))
         else:
-            schemas[name] = operator.schema
+            generated_schemas[name] = operator.schema
     skipped += not_derived
-    if not schemas:
+    if not generated_schemas:
         reasons = (
             "; ".join(f"{name}: {why}" for name, why in skipped) or "it has neither a REG_OP nor an aclnn function"
         )
         raise GenerationError(f"nothing to generate from {', '.join(map(str, given)) or header}: {reasons}")
-    new, proposed, declarations, schemas = _declarations(
-        schemas, declared, shapes, gradients, kernels, kernel_sources, nulls, by_function, ini
+    overrides = Overrides(
+        shapes or {},
+        gradients or {},
+        kernels or {},
+        for_operators("schema", schemas or {}, generated_schemas),
+        for_operators("arguments", arguments or {}, generated_schemas),
     )
-    unsaid = {name for name in schemas if not (declared.get(name, Declaration()).kernel or (kernels or {}).get(name))}
+    new, proposed, declarations, generated_schemas = _declarations(
+        generated_schemas, declared, overrides, kernel_sources, nulls, by_function, ini
+    )
+    unsaid = {
+        name
+        for name in generated_schemas
+        if not (declared.get(name, Declaration()).kernel or overrides.kernels.get(name))
+    }
     operators, left_out = plan_operators(
-        schemas, declarations, ini, kernel_sources, unsaid, {name: o.call for name, o in by_function.items()}
+        generated_schemas,
+        declarations,
+        ini,
+        kernel_sources,
+        unsaid,
+        {name: o.call for name, o in by_function.items()},
+        package,
     )
+    new, paired = with_pairs(new, operators)
+    proposed += paired
     idle_kernels(operators, kernel_sources, skipped, left_out, ini)
     bindings = bindings or _bindings_of(target)
     if bindings not in _BINDINGS:
         raise GenerationError(f"bindings={bindings!r}: there are {', '.join(_BINDINGS)}")
     values = {
         "package": package,
+        "namespaces": sorted({package, *(o.namespace for o in operators)}),
         "operators": operators,
         "gradients": [o for o in operators if o.gradient is not None],
         "helpers": (*HELPERS, *(ACLNN_HELPERS if launch == "aclnn" else ())),

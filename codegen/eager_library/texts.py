@@ -205,14 +205,14 @@ def binding_value(argument: CppArgument) -> str:
 
 def binding_arguments(op: CppOperator) -> list[str]:
     """Return the names and defaults of a pybind function's parameters."""
-    tensors = [a for a in op.arguments if a.argument.is_input]
-    attrs = [a for a in op.arguments if not a.argument.is_input]
-    texts = [f'py::arg("{a.argument.name}"){" = py::none()" if "=None" in a.argument.text else ""}' for a in tensors]
-    if attrs:
-        texts.append("py::kw_only()")
-    for a in attrs:
+    texts = []
+    for a in op.arguments:
+        if a.argument.keyword and "py::kw_only()" not in texts:
+            texts.append("py::kw_only()")
         default = ""
-        if a.argument.default is not None or a.argument.is_null:
+        if a.argument.is_input:
+            default = " = py::none()" if "=None" in a.argument.text else ""
+        elif a.argument.default is not None or a.argument.is_null:
             default = " = py::none()"
         elif "=" in a.argument.text:
             value = cpp_value(a.argument.kind, default_of(a.argument))
@@ -242,7 +242,8 @@ def python_name(argument: GeneratedArgument) -> str:
 
 def python_definition(op: CppOperator) -> str:
     """Return the definition line, ``def name(x: Tensor, *, axis: int = -1) -> Tensor:``."""
-    tensors, attrs = [], []
+    positional: list[str] = []
+    keyword_only: list[str] = []
     for cpp in op.arguments:
         argument, parameter = cpp.argument, cpp.argument.parameter
         name = python_name(argument)
@@ -255,13 +256,14 @@ def python_definition(op: CppOperator) -> str:
             if not argument.is_tensor:
                 optional = parameter.kind is ParameterKind.OPTIONAL
                 annotation = f"{_PYTHON[argument.kind]}{' | None' if optional else ''}"
-            tensors.append(f"{name}: {annotation}{' = None' if '=None' in argument.text else ''}")
+            text = f"{name}: {annotation}{' = None' if '=None' in argument.text else ''}"
         elif argument.default is not None or argument.is_null:
-            attrs.append(f"{name}: {_PYTHON[argument.kind]} | None = None")
+            text = f"{name}: {_PYTHON[argument.kind]} | None = None"
         else:
             default = f" = {python_literal(default_of(argument))}" if "=" in argument.text else ""
-            attrs.append(f"{name}: {_PYTHON[argument.kind]}{default}")
-    parameters = [*tensors, *(["*", *attrs] if attrs else [])]
+            text = f"{name}: {_PYTHON[argument.kind]}{default}"
+        (keyword_only if argument.keyword else positional).append(text)
+    parameters = [*positional, *(["*", *keyword_only] if keyword_only else [])]
     absent = parse_relation(op.relation).optional_outputs if op.relation else ()
     kinds = [
         "list[Tensor]" if is_list else "Tensor | None" if output.name in absent else "Tensor"
@@ -280,15 +282,19 @@ def python_documentation(op: CppOperator) -> str:
     return str(python_docstring(f"{_summary(op)}\n\n{doc}" if doc else _summary(op)))
 
 
-def python_numbers(op: CppOperator) -> str:
-    """Return the argument of ``register_op`` for ``Int`` attrs that are dtypes: their numbering."""
+def python_arguments(op: CppOperator) -> str:
+    """Return ``arguments=`` of ``register_op``: renamed arguments, and the numbering of ``Int`` attrs that are dtypes."""
     hooks = {Numbers.TORCH: "ascend_graph.dtype_number", Numbers.GE: "int"}
     numbers = op.op_schema.dtype_ints
-    said = [
-        f'"{a.name}": ("{a.parameter.name}", {hooks[numbers[a.parameter.name]]})'
-        for a in op.op_schema.arguments
-        if not a.is_tensor and a.parameter.name in numbers
-    ]
+    said = []
+    for a in op.op_schema.arguments:
+        if not a.is_tensor and a.parameter.name in numbers:
+            said.append(f'"{a.name}": ("{a.parameter.name}", {hooks[numbers[a.parameter.name]]})')
+        elif a.name in op.renamed:
+            said.append(f'"{a.name}": "{a.parameter.name}"')
+    if op.renamed and op.op_schema.returns:
+        returned = ", ".join(f'"{p.name}"' for p in op.op_schema.returns)
+        said.append(f'"->": ({returned},)')
     return f", arguments={{{', '.join(said)}}}" if said else ""
 
 
@@ -299,8 +305,8 @@ def python_relation(op: CppOperator) -> str:
 
 def python_values(op: CppOperator) -> str:
     """Return the arguments of the call in a Python function."""
-    values = [python_name(a.argument) for a in op.arguments if a.argument.is_tensor]
-    attrs = [a.argument for a in op.arguments if not a.argument.is_tensor]
+    values = [python_name(a.argument) for a in op.arguments if not a.argument.keyword]
+    attrs = [a.argument for a in op.arguments if a.argument.keyword]
     values += [f"{a.name}={a.name}" for a in attrs if not keyword.iskeyword(a.name)]
     hidden = [f'"{a.name}": {python_name(a)}' for a in attrs if keyword.iskeyword(a.name)]
     return ", ".join([*values, *([f"**{{{', '.join(hidden)}}}"] if hidden else [])])

@@ -27,7 +27,7 @@ from ascend_graph.codegen.operator_package import CPP_KEYWORDS, aclnn_parameters
 from ascend_graph.codegen.rendering import GenerationError, identifier, render
 
 from ascend_graph.binding.dtypes import torch_number
-from ascend_graph.binding.generated_schema import AclnnArgumentKind
+from ascend_graph.binding.generated_schema import AclnnArgumentKind, operator_schema
 from ascend_graph.prototypes import DataType, Parameter, ParameterKind
 from ascend_graph.prototypes.dtypes import NAMED_SETS
 from ascend_graph.shapes import Relation
@@ -166,9 +166,11 @@ def _operands(op: CppOperator, where: str) -> tuple[LaunchOperand, ...]:
     schema = op.op_schema
     node = {p.source_name: p.name for p in aclnn_parameters(schema.prototype)}
     operands = []
+    # The members keep the prototype's names when the operator's arguments are renamed: launch functions are the author's.
+    names = {(a.is_input, a.parameter.name): a.name for a in operator_schema(schema.prototype, schema.name).arguments}
     for cpp in op.arguments:
         argument, parameter = cpp.argument, cpp.argument.parameter
-        member = _cpp_name(argument.name)
+        member = _cpp_name(names[argument.is_input, parameter.name])
         if isinstance(parameter, Parameter):
             if parameter.kind is ParameterKind.DYNAMIC:
                 raise GenerationError(
@@ -291,8 +293,8 @@ def launch_files(package: str, operators: Sequence[CppOperator], sources: Kernel
         "kernels/generated/operator_package.py": render("kernel_project/operator_package.py.jinja", **values),
     }
     for op in operators:
-        files[f"kernels/generated/{op.name}.asc"] = render("kernel_project/launch.asc.jinja", op=op, **values)
-        files[f"kernels/generated/{op.name}_host.asc"] = render("kernel_project/host_op.asc.jinja", op=op, **values)
+        files[f"kernels/generated/{op.file}.asc"] = render("kernel_project/launch.asc.jinja", op=op, **values)
+        files[f"kernels/generated/{op.file}_host.asc"] = render("kernel_project/host_op.asc.jinja", op=op, **values)
     if chevrons == {False}:
         files["kernels/generated/launches.cpp"] = render("kernel_project/launches.cpp.jinja", **values)
     return files

@@ -7,7 +7,7 @@ import torch
 
 import ascend_graph
 from ascend_graph.adoption import State
-from ascend_graph.adoption.decisions import RegistrationForm
+from ascend_graph.adoption.decision import RegistrationForm
 
 from .conftest import Adopt, decision
 

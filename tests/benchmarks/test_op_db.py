@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import preloaded
 import pytest
 import torch
 
@@ -31,12 +31,9 @@ class Line(NamedTuple):
 
 def run_op_db(*arguments: str, timeout: int = 1500) -> tuple[list[Line], dict[str, Any]]:
     """What the benchmark prints: its findings, and its summary."""
-    done = subprocess.run(
+    done = preloaded.run(
         [sys.executable, "benchmarks/op_db.py", *arguments],
         cwd=ROOT,
-        text=True,
-        stdout=subprocess.PIPE,
-        check=False,
         timeout=timeout,
     )
     *lines, last = done.stdout.splitlines()

@@ -3,18 +3,24 @@ and run."""
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from ascend_graph.codegen.eager_library.sample_calls import DTYPE_NAMES
 from ascend_graph.codegen.op_project import generate_op_project
 from ascend_graph.codegen.rendering import GenerationError
 from click.testing import CliRunner, Result
 
 from ascend_graph.cli import main
 from ascend_graph.prototypes import read_prototypes
+from ascend_graph.shapes import Relation, parse_relation
 from tests.codegen.random_operators import random_operator
 
 KERNEL = Path(__file__).parents[2] / "examples/operator_package/op_kernel/add_custom.cpp"
@@ -226,6 +232,60 @@ def test_a_project_with_a_kernel_builds_and_passes_its_own_test(header: Path, tm
     states = [line.split()[:2] for line in result.stdout.splitlines() if line.startswith("  ")]
     assert ["reference", "passed"] in states
     assert ["ge", "passed"] in states
+
+
+def calls_of(relation: Relation, dtype: str) -> Iterator[tuple[Any, ...]]:
+    """Outputs of the relation, by combinations of present inputs and values of attrs."""
+    values = {"want": (False, True), "mode": ("keep", "drop"), "level": (2, 3), "alpha": (0.5,), "axes": ([0],)}
+    attrs = [name for name in values if name in relation.free_names]
+    sizes = {
+        "x": (2, 3),
+        "w": (3, 4) if "w[n, k]" in str(relation) else (3,) if "w[n]" in str(relation) else (2, 3),
+        "bias": (3,),
+    }
+    optional = [(name, None) if name == "bias" else (name,) for name in relation.inputs]
+    for present in itertools.product(*optional):
+        given = {name: sizes[name] for name in present if name}
+        for chosen in itertools.product(*(values[name] for name in attrs)):
+            dtypes = dict.fromkeys(given, dtype)
+            yield relation.infer(given, dtypes, dict(zip(attrs, chosen, strict=True)))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_text_of_random_prototypes_has_all_that_their_relations_give(seed: int, tmp_path: Path) -> None:
+    """Every dtype of every output is in a combination, absent outputs are optional, and no tiling reads through null."""
+    one, header = random_operator(seed), tmp_path / "op_proto.h"
+    header.write_text(one.reg_op)
+    generate_op_project(tmp_path / "p", [header], shapes={one.op_type: one.relation})
+    host = tmp_path / "p/op_host"
+    relation = parse_relation(one.relation)
+    [said] = read_prototypes(header).prototypes
+    definition = (host / f"{one.op_type.lower()}_def.cpp").read_text()
+    blocks = dict(re.findall(r'this->(?:In|Out)put\("(\w+)"\)(.*?);', definition, re.DOTALL))
+    rows = {
+        name: re.findall(r"ge::DT_(\w+)", text.partition(".DataType(")[2].partition(")")[0])
+        for name, text in blocks.items()
+    }
+    combinations = set(zip(rows["x"], *(rows[output.name] for output in said.outputs), strict=True))
+    absent = set()
+    for dtype in said.inputs[0].dtypes:
+        torch_name = DTYPE_NAMES[dtype.name]
+        for made in calls_of(relation, torch_name):
+            names = [None if one is None else one[1] for one in made]
+            absent |= {output.name for output, name in zip(said.outputs, names, strict=True) if name is None}
+            assert any(
+                row[0] == dtype.name
+                and all(name in (None, DTYPE_NAMES[d]) for name, d in zip(names, row[1:], strict=True))
+                for row in combinations
+            ), (one.relation, dtype.name, names)
+    assert {name for name, text in blocks.items() if "ParamType(OPTIONAL)" in text} == absent | (
+        {"bias"} & {*relation.inputs}
+    )
+    tiling = (host / f"{one.op_type.lower()}_tiling.cpp").read_text()
+    for n, output in enumerate(said.outputs):
+        if output.name in absent:
+            assert f"Elements(context, {n})" in tiling
+            assert f"GetOutputShape({n})->" not in tiling
 
 
 CHECK = """

@@ -25,7 +25,7 @@ from ascend_graph.host import build_operator_package
 from ascend_graph.prototypes import parse_text
 
 sys.path.insert(0, str(Path(__file__).parent))
-from eager_package import GRADIENTS, KERNELS, PROTOTYPES, SHAPES, WRITING, prototype
+from eager_package import ARGUMENTS, GRADIENTS, KERNELS, PROTOTYPES, SCHEMAS, SHAPES, WRITING, prototype
 
 
 @pytest.fixture(scope="session")
@@ -42,7 +42,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
         directory / "opp",
         prototypes,
         kernels,
-        relations={"AddCustom": SHAPES["AddCustom"], "CastTo": SHAPES["CastTo"], **WRITING},
+        relations={name: SHAPES[name] for name in ("AddCustom", "CastTo", "Mix", "MixGrad", *WRITING)},
     )
 
 
@@ -84,7 +84,13 @@ def library(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     root = tmp_path_factory.mktemp("generated")
     (root / "op_proto.h").write_text(PROTOTYPES)
     project = generate_project(
-        root / "generated_ops", root / "op_proto.h", bindings="both", shapes=SHAPES, gradients=GRADIENTS
+        root / "generated_ops",
+        root / "op_proto.h",
+        bindings="both",
+        shapes=SHAPES,
+        gradients=GRADIENTS,
+        schemas=SCHEMAS,
+        arguments=ARGUMENTS,
     )
     assert "gradient of AddCustom: AddCustomGrad" in project.proposed
     sources = project.directory / "csrc/generated"
@@ -98,7 +104,7 @@ def library(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     finally:
         sys.path.remove(str(project.directory))
         for registered in registered_ops():
-            if registered.overload.namespace == "generated_ops":
+            if registered.overload.namespace in ("generated_ops", "public_ops"):
                 registered.unregister()
 
 

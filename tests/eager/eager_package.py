@@ -77,6 +77,10 @@ REG_OP(Parts).INPUT(x, {DOUBLE}).OPTIONAL_INPUT(b, {DOUBLE}).OUTPUT(z, {DOUBLE})
 REG_OP(PartsGrad).INPUT(x, {DOUBLE}).OPTIONAL_INPUT(b, {DOUBLE}).OPTIONAL_INPUT(z, {DOUBLE}).INPUT(y, {DOUBLE})
     .OPTIONAL_INPUT(grad_z, {DOUBLE}).INPUT(grad_y, {DOUBLE}).OUTPUT(dx, {DOUBLE}).OUTPUT(db, {DOUBLE})
     .OP_END_FACTORY_REG(PartsGrad)
+REG_OP(Mix).INPUT(x, {FLOAT}).INPUT(y, {FLOAT}).OPTIONAL_INPUT(b, {FLOAT}).OUTPUT(z, {FLOAT}).OUTPUT(rest, {FLOAT})
+    .ATTR(alpha, Float, 2.0).ATTR(negate, Bool, false).OP_END_FACTORY_REG(Mix)
+REG_OP(MixGrad).INPUT(grad_z, {FLOAT}).OUTPUT(dx, {FLOAT}).OUTPUT(dy, {FLOAT})
+    .ATTR(alpha, Float, 2.0).OP_END_FACTORY_REG(MixGrad)
 REG_OP(Nowhere).INPUT(x, {ANY}).OUTPUT(y, {ANY}).OP_END_FACTORY_REG(Nowhere)
 """
 
@@ -100,13 +104,25 @@ SHAPES = {
     "BlendGrad": "grad_out[*s], grad_aux[*s], x[*s], w[*s] -> dx[*s], dw[*s]",
     "Parts": "x[*s], b[*s] -> z[*s] if with_z else None, y[*s]",
     "PartsGrad": "x[*s], b[*s], y[*s], grad_y[*s] -> dx[*s], db[*s]",
+    "Mix": "x[n, m], y[m], b[m] -> z[n, m], rest[m]",
+    "MixGrad": "grad_z[n, m] -> dx[n, m], dy[m]",
 }
 GRADIENTS = {
     "Square": "SquareGrad",
     "SquareGrad": "SquareGradGrad",
     "Blend": "BlendGrad",
     "Parts": "PartsGrad; unused: with_z",
+    "Mix": "MixGrad; unused: negate; constant: rest, b",
 }
+#: Public schemas of the generated library: other names, another order and other defaults than the prototypes'.
+SCHEMAS = {
+    "Mix": (
+        "public_ops::mixed(Tensor other, Tensor self, float scale=1.5, *, Tensor? bias=None, bool? flip=None) "
+        "-> (Tensor rest, Tensor z)"
+    ),
+    "MixGrad": "public_ops::mixed_grad",
+}
+ARGUMENTS = {"Mix": "other: y, scale: alpha, bias: b, flip: negate"}
 
 
 def prototype(op_type: str) -> OpPrototype:
@@ -224,6 +240,22 @@ void host_kernels::PartsGrad(const PartsGradArgs& a) {
         real(a.dx, i) = real(a.grad_y, i) * (real(a.y, i) - 7 * b) / x;
         if (a.z != nullptr && a.grad_z != nullptr) real(a.dx, i) += real(*a.grad_z, i) * real(*a.z, i) / x;
         real(a.db, i) = 7 * real(a.grad_y, i);
+    }
+}
+void host_kernels::Mix(const MixArgs& a) {
+    const int64_t width = a.y.numel();
+    const float scale = static_cast<float>(a.negate ? -a.alpha : a.alpha);
+    for (int64_t i = 0; i < a.x.numel(); ++i) {
+        at(a.z, i) = at(a.x, i) + scale * at(a.y, i % width) + (a.b == nullptr ? 0 : at(*a.b, i % width));
+    }
+    for (int64_t i = 0; i < width; ++i) at(a.rest, i) = -at(a.y, i);
+}
+void host_kernels::MixGrad(const MixGradArgs& a) {
+    const int64_t width = a.dy.numel();
+    for (int64_t i = 0; i < width; ++i) at(a.dy, i) = 0;
+    for (int64_t i = 0; i < a.grad_z.numel(); ++i) {
+        at(a.dx, i) = at(a.grad_z, i);
+        at(a.dy, i % width) += static_cast<float>(a.alpha) * at(a.grad_z, i);
     }
 }
 void host_kernels::Failing(const FailingArgs& a) {

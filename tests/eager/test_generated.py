@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+import torchair
 from eager_package import SHAPES, prototype
 from hypothesis import HealthCheck, given, settings
 from test_arguments import RECORDER, calls, check_recorded
@@ -158,8 +159,36 @@ def test_in_place_and_graph_mode(library: Any) -> None:
     torch.testing.assert_close(compiled(x, y).cpu(), step(x, y).cpu())
 
 
+def test_a_public_schema_of_its_own(library: Any) -> None:
+    """Names, order and defaults are the schema's; what the kernel is given is the prototype's."""
+    mixed = torch.ops.public_ops.mixed
+    x, y, b = torch.rand(3, 4), torch.rand(4), torch.rand(4)
+    on_npu = {"other": y.npu(), "self": x.npu()}
+    for values, expected in (
+        ({}, x + 1.5 * y),
+        ({"scale": 3.0, "bias": b.npu()}, x + 3 * y + b),
+        ({"flip": True}, x - 1.5 * y),
+    ):
+        for made in (mixed(**on_npu, **values), library.mixed(y.npu(), x.npu(), **values)):
+            rest, z = made
+            torch.testing.assert_close(z.cpu(), expected)
+            torch.testing.assert_close(rest.cpu(), -y)
+    rest, z = library._C.mixed(y.npu(), x.npu(), 2.0)
+    torch.testing.assert_close(z.cpu(), x + 2 * y)
+    with pytest.raises(RuntimeError, match=r"y\[m\] has 1 dimension\(s\), the input has 2"):
+        mixed(x.npu(), x.npu())
+    for backend in (torchair.get_npu_backend(), "npugraph_ex"):
+        torch._dynamo.reset()
+        compiled = torch.compile(lambda y, x: mixed(y, x, flip=True)[1], backend=backend, fullgraph=True)
+        torch.testing.assert_close(compiled(y.npu(), x.npu()).cpu(), x - 1.5 * y)
+    y, x = y.npu().requires_grad_(), x.npu().requires_grad_()
+    mixed(y, x, 3.0)[1].sum().backward()
+    torch.testing.assert_close(y.grad.cpu(), torch.full((4,), 9.0))
+    torch.testing.assert_close(x.grad.cpu(), torch.ones(3, 4))
+
+
 def test_every_operator_is_registered(library: Any) -> None:
-    mine = {r.op_type for r in registered_ops() if r.overload.namespace == "generated_ops"}
+    mine = {r.op_type for r in registered_ops() if r.overload.namespace in ("generated_ops", "public_ops")}
     assert mine == {
         "Recorder",
         "Nowhere",

@@ -109,6 +109,31 @@ def test_a_size_that_depends_on_data(library: torch.library.Library) -> None:
     assert (index.shape, number.shape) == ((4,), (1,))
 
 
+@pytest.mark.parametrize(
+    ("relation", "line"),
+    [
+        ("x[n] -> index[k]: int32 where k <= n", "x[n] -> index[n]: int32, count[1]: int32"),
+        (
+            "x[n] -> index[k]: int32, count[1]: int32 where n >= k, n > 0",
+            "x[n] -> index[n]: int32, count[1]: int32 where n > 0",
+        ),
+        ("x[n] -> index[k]: int32, count[]: int32 where k = count, k <= n", "x[n] -> index[n]: int32, count[]: int32"),
+        (
+            "x[n] -> index[2 * k]: int32, count[1]: int32 where k <= n + 1",
+            "x[n] -> index[2 * (n + 1)]: int32, count[1]: int32",
+        ),
+    ],
+)
+def test_a_size_that_depends_on_data_with_a_bound(library: torch.library.Library, relation: str, line: str) -> None:
+    """A relation may say how large the size is at most; the refusal is the relation that every mode has."""
+    message = refusal("PrpPick", eager=torch.ops.prp.pick, shape=relation)
+    assert "k is a number that only the values of a tensor tell: every mode allocates the largest size" in message
+    assert f"Write {line}; or make the size an attr of the operator" in message
+    if "2 *" not in line and "count[]" not in line:
+        index, _ = follow("PrpPick", on_npu(4), eager=torch.ops.prp.pick, shape=line)
+        assert index.shape == (4,)
+
+
 def test_a_kept_meta_function_that_is_not_there(library: torch.library.Library) -> None:
     shape = "x[n], y[n] -> z[n]"
     message = refusal("PrpAdd", eager=torch.ops.prp.add, shape=shape, meta="kept")

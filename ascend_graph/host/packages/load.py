@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from ascend_graph.environment import HostRuntimeError
 from ascend_graph.host.packages.format import LIBRARY, OperatorPackage, OperatorPackageError, open_package
 from ascend_graph.host.packages.output_specs import dtype_when_absent, kernel_kinds, output_sources, output_specs
-from ascend_graph.host.packages.python_kernels import python_operator, references, written_to
-from ascend_graph.prototypes import ParameterKind, find_prototype, package_directories
+from ascend_graph.host.packages.python_kernels import PythonOperator, python_operator, references, written_to
+from ascend_graph.prototypes import OpPrototype, ParameterKind, find_prototype, package_directories
 
 if TYPE_CHECKING:
     from ascend_graph.host.kernels import HostKernel
@@ -71,84 +71,90 @@ def find_package_kernel(op_type: str) -> HostKernel | None:
 
 
 def _package_kernel(package: OperatorPackage, op_type: str) -> HostKernel:
-    import torch
-
-    from ascend_graph.host.bridge import bridge
-    from ascend_graph.host.dtypes import torch_dtype
     from ascend_graph.host.kernels import HostKernel
 
     prototype = find_prototype(op_type)
-    relation = package.relation(op_type)
     function = package.python_function(op_type)
-    sources = output_sources(prototype)
-    defaults = {a.name: a.default for a in prototype.attrs}
-    required = frozenset(a.name for a in prototype.attrs if a.required)
-    kinds = kernel_kinds(prototype)
-    call = bridge().call_kernel
+    by_running = package.relation(op_type) is None and function is not None
+    operator = _PackagedOperator(package, prototype, None if function is None else python_operator(prototype, function))
+    inputs = frozenset(p.name for p in prototype.inputs)
+    return HostKernel(
+        op_type=op_type,
+        function=operator.run_python if by_running else operator.run,
+        inputs=tuple(p.name for p in prototype.inputs),
+        attrs=frozenset(operator.defaults),
+        dynamic_inputs=frozenset(p.name for p in prototype.inputs if p.kind is ParameterKind.DYNAMIC),
+        infer=None if by_running else operator.infer,
+        written_inputs=inputs & frozenset(prototype.in_place),
+        references=references(prototype),
+        # The author's function may hand an input back, or a view of one; outputs that it is not asked for are allocated.
+        views=inputs if by_running else frozenset(),
+        optional_outputs=tuple(name for name, _ in operator.sources) if by_running else (),
+    )
 
-    def all_attrs(given: Mapping[str, Any]) -> dict[str, Any]:
-        missing = sorted(required - set(given))
+
+class _PackagedOperator:
+    """An operator of a package: its attrs, the outputs of a call, and the call of its kernel."""
+
+    def __init__(self, package: OperatorPackage, prototype: OpPrototype, python: PythonOperator | None) -> None:
+        from ascend_graph.host.bridge import bridge
+
+        self.package, self.op_type, self.python = package, prototype.op_type, python
+        self.sources = output_sources(prototype)
+        self.defaults = {a.name: a.default for a in prototype.attrs}
+        self.required = frozenset(a.name for a in prototype.attrs if a.required)
+        self.kinds = kernel_kinds(prototype)
+        self.specs_of = output_specs(package, prototype)
+        self.absent = {p.name: dtype_when_absent(p) for p in prototype.outputs}
+        self.call = bridge().call_kernel
+
+    def attrs(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        missing = sorted(self.required - set(given))
         if missing:
-            raise HostRuntimeError(f"{op_type}: required attr {', '.join(missing)} is not set on the node")
-        return {name: given.get(name, default) for name, default in defaults.items()}
+            raise HostRuntimeError(f"{self.op_type}: required attr {', '.join(missing)} is not set on the node")
+        return {name: given.get(name, default) for name, default in self.defaults.items()}
 
-    specs_of = output_specs(package, prototype)
-
-    absent = {p.name: dtype_when_absent(p) for p in prototype.outputs}
-
-    def specs_of_call(inputs: Sequence[Any], given: Mapping[str, Any]) -> Mapping[str, Any]:
-        if specs_of is None:
+    def specs(self, inputs: Sequence[Any], given: Mapping[str, Any]) -> Mapping[str, Any]:
+        if self.specs_of is None:
             raise HostRuntimeError(
-                f"{op_type}: {package.directory} has neither a shape relation nor an InferShape function for it; "
-                f"build it with relations={{{op_type!r}: '…'}}"
+                f"{self.op_type}: {self.package.directory} has neither a shape relation nor an InferShape function for it; "
+                f"build it with relations={{{self.op_type!r}: '…'}}"
             )
-        return specs_of(inputs, all_attrs(given))
+        return self.specs_of(inputs, self.attrs(given))
 
-    def allocated(inputs: Sequence[Any], specs: Mapping[str, Any]) -> list[Any]:
-        return [_empty(name, specs.get(name)) if i is None else inputs[i] for name, i in sources]
+    def allocated(self, inputs: Sequence[Any], specs: Mapping[str, Any]) -> list[Any]:
+        return [self.empty(name, specs.get(name)) if i is None else inputs[i] for name, i in self.sources]
 
-    def infer(*inputs: Any, **given: Any) -> list[Any]:
-        return allocated(inputs, specs_of_call(inputs, given))
+    def empty(self, name: str, spec: Any) -> Any:
+        import torch
 
-    def run(*inputs: Any, **given: Any) -> list[Any]:
-        specs = specs_of_call(inputs, given)
-        outputs = allocated(inputs, specs)
-        # For an absent output an aclnn call has a null pointer. A device's kernel sees what GE has: a tensor without elements.
-        fresh = [
-            None if specs.get(name) is None and not package.infers_shapes(op_type) else output
-            for output, (name, i) in zip(outputs, sources, strict=True)
-            if i is None
-        ]
-        call(op_type, [*inputs, *all_attrs(given).values(), *fresh], kinds)
-        return outputs
+        from ascend_graph.host.dtypes import torch_dtype
 
-    by_running = relation is None and function is not None
-    python = python_operator(prototype, function) if function is not None else None
-
-    def run_python(*inputs: Any, **given: Any) -> Any:
-        assert python is not None
-        results = python(inputs, all_attrs(given))
-        # A kernel may return what an input becomes; later nodes read the input's own memory.
-        return [written_to(op_type, inputs, i, name, r) for (name, i), r in zip(sources, results, strict=True)]
-
-    def _empty(name: str, spec: Any) -> Any:
         if spec is None:
-            return torch.empty(0, dtype=absent[name])
+            return torch.empty(0, dtype=self.absent[name])
         if isinstance(spec, list):
-            return [_empty(name, item) for item in spec]
+            return [self.empty(name, item) for item in spec]
         shape, dtype = spec
         return torch.empty(shape, dtype=getattr(torch, dtype) if isinstance(dtype, str) else torch_dtype(dtype))
 
-    return HostKernel(
-        op_type=op_type,
-        function=run_python if by_running else run,
-        inputs=tuple(p.name for p in prototype.inputs),
-        attrs=frozenset(defaults),
-        dynamic_inputs=frozenset(p.name for p in prototype.inputs if p.kind is ParameterKind.DYNAMIC),
-        infer=None if by_running else infer,
-        written_inputs=frozenset(p.name for p in prototype.inputs if p.name in prototype.in_place),
-        references=references(prototype),
-        # The author's function may hand an input back, or a view of one; outputs that it is not asked for are allocated.
-        views=frozenset(p.name for p in prototype.inputs) if by_running else frozenset(),
-        optional_outputs=tuple(name for name, _ in sources) if by_running else (),
-    )
+    def infer(self, *inputs: Any, **given: Any) -> list[Any]:
+        return self.allocated(inputs, self.specs(inputs, given))
+
+    def run(self, *inputs: Any, **given: Any) -> list[Any]:
+        specs = self.specs(inputs, given)
+        outputs = self.allocated(inputs, specs)
+        # For an absent output an aclnn call has a null pointer. A device's kernel sees what GE has: a tensor without elements.
+        fresh = [
+            None if specs.get(name) is None and not self.package.infers_shapes(self.op_type) else output
+            for output, (name, i) in zip(outputs, self.sources, strict=True)
+            if i is None
+        ]
+        self.call(self.op_type, [*inputs, *self.attrs(given).values(), *fresh], self.kinds)
+        return outputs
+
+    def run_python(self, *inputs: Any, **given: Any) -> Any:
+        assert self.python is not None
+        results = self.python(inputs, self.attrs(given))
+        # A kernel may return what an input becomes; later nodes read the input's own memory.
+        pairs = zip(self.sources, results, strict=True)
+        return [written_to(self.op_type, inputs, i, name, result) for (name, i), result in pairs]

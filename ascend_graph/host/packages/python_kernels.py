@@ -31,9 +31,11 @@ def references(prototype: OpPrototype) -> dict[str, int]:
     return found
 
 
-def python_operator(
-    prototype: OpPrototype, function: Callable[..., Any]
-) -> Callable[[Sequence[Any], Mapping[str, Any]], Sequence[Any]]:
+#: Function of inputs and attrs that returns every output in the prototype's order.
+PythonOperator = Callable[[Sequence[Any], Mapping[str, Any]], Sequence[Any]]
+
+
+def python_operator(prototype: OpPrototype, function: Callable[..., Any]) -> PythonOperator:
     """Wrap a Python kernel as a function of inputs and attrs that returns every output in the prototype's order."""
     sources = output_sources(prototype)
     fresh = [output for output, (_, i) in zip(prototype.outputs, sources, strict=True) if i is None]

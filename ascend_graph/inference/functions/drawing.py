@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ascend_graph.inference.domains import AttrArgument, attr_value
+from ascend_graph.inference.attr_draws import attr_value
+from ascend_graph.inference.domains import AttrArgument
 from ascend_graph.inference.functions.values import NUMBERS, attr_argument, first_dtype, relation_attrs, usable_dtypes
 from ascend_graph.prototypes import Attr, DataType, OpPrototype, Parameter, ParameterKind
 from ascend_graph.shapes import Relation

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import torch
@@ -70,30 +71,11 @@ def build_nodes(
         RefusedError: The converter raised.
     """
     pieces = torchair()
-    tensor_class, inputs = pieces.ge.Tensor, 0
-
-    def stand_in(value: Any, name: str) -> Any:
-        nonlocal inputs
-        if isinstance(value, tensor_class):
-            data = pieces.ge.Data(
-                index=inputs,
-                dtype=int(DataType.FLOAT),
-                shape=list(value.desc.shape.dim),
-                placement="NPU",
-                node_name=name,
-            )
-            data.desc.dtype = value.desc.dtype
-            if value._meta is not None:
-                data.set_meta(value._meta)
-            inputs += 1
-            return data
-        if isinstance(value, list | tuple):
-            return type(value)([stand_in(item, f"{name}.{n}") for n, item in enumerate(value)])
-        return value
-
+    tensor_class = pieces.ge.Tensor
     with pieces.ge.GeGraph() as graph:
-        positional = [stand_in(value, str(n)) for n, value in enumerate(args)]
-        named = {name: stand_in(value, name) for name, value in kwargs.items()}
+        numbers = count()
+        positional = [_stand_in(value, str(n), pieces.ge, numbers) for n, value in enumerate(args)]
+        named = {name: _stand_in(value, name, pieces.ge, numbers) for name, value in kwargs.items()}
         if getattr(converter, "require_meta", False):
             named["meta_outputs"] = metas
         try:
@@ -111,6 +93,20 @@ def build_nodes(
         # A constant matters by who uses it; some converters leave unused ones behind.
         nodes = sorted(str(reader.node(node.name)) for node in graph.op if not reader.is_leaf(node))
         return Nodes(returns, tuple(nodes), announced)
+
+
+def _stand_in(value: Any, name: str, ge: Any, numbers: Iterator[int]) -> Any:
+    """Return a call's argument with an input of the current graph for each GE tensor of another graph."""
+    if isinstance(value, ge.Tensor):
+        shape = list(value.desc.shape.dim)
+        data = ge.Data(index=next(numbers), dtype=int(DataType.FLOAT), shape=shape, placement="NPU", node_name=name)
+        data.desc.dtype = value.desc.dtype
+        if value._meta is not None:
+            data.set_meta(value._meta)
+        return data
+    if isinstance(value, list | tuple):
+        return type(value)([_stand_in(item, f"{name}.{n}", ge, numbers) for n, item in enumerate(value)])
+    return value
 
 
 def known_prototype(op_type: str) -> OpPrototype | None:

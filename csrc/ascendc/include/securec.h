@@ -27,14 +27,19 @@
 
 typedef int errno_t;
 
-static inline errno_t memset_s(void* target, size_t room, int value, size_t count) {
+// How the functions are defined: libc_sec.so exports them, programs that include this header have their own.
+#ifndef ASCEND_GRAPH_SECUREC
+#define ASCEND_GRAPH_SECUREC static inline
+#endif
+
+ASCEND_GRAPH_SECUREC errno_t memset_s(void* target, size_t room, int value, size_t count) {
     if (room == 0 || room > SECUREC_MEM_MAX_LEN) return ERANGE;
     if (target == NULL) return EINVAL;
     memset(target, value, count > room ? room : count);
     return count > room ? ERANGE_AND_RESET : EOK;
 }
 
-static inline errno_t memmove_s(void* target, size_t room, const void* source, size_t count) {
+ASCEND_GRAPH_SECUREC errno_t memmove_s(void* target, size_t room, const void* source, size_t count) {
     if (room == 0 || room > SECUREC_MEM_MAX_LEN) return ERANGE;
     if (target == NULL) return EINVAL;
     if (source == NULL || count > room) {
@@ -45,7 +50,7 @@ static inline errno_t memmove_s(void* target, size_t room, const void* source, s
     return EOK;
 }
 
-static inline errno_t memcpy_s(void* target, size_t room, const void* source, size_t count) {
+ASCEND_GRAPH_SECUREC errno_t memcpy_s(void* target, size_t room, const void* source, size_t count) {
     const char* to = (const char*)target;
     const char* from = (const char*)source;
     if (to != NULL && from != NULL && to != from && count <= room && from < to + count && to < from + count) {
@@ -55,49 +60,78 @@ static inline errno_t memcpy_s(void* target, size_t room, const void* source, si
     return memmove_s(target, room, source, count);
 }
 
-static inline errno_t strncpy_s(char* target, size_t room, const char* source, size_t count) {
-    if (room == 0 || room > SECUREC_STRING_MAX_LEN) return ERANGE;
-    if (target == NULL) return EINVAL;
-    target[0] = '\0';
-    if (source == NULL) return EINVAL_AND_RESET;
+// Copies a text to the end of the first `used` characters of the target; on an error the target is empty.
+static inline errno_t ascend_graph_append(char* target, size_t used, size_t room, const char* source,
+                                          size_t count) {
     const size_t length = strnlen(source, count);
-    if (length >= room) return ERANGE_AND_RESET;
-    memmove(target, source, length);
-    target[length] = '\0';
+    char* const end = target + used;
+    if (end == source && used == 0 && length < room) {
+        target[length] = '\0';
+        return EOK;
+    }
+    const bool overlaps = target <= source + length && source <= end + length && length < room - used;
+    if (overlaps || length >= room - used) {
+        target[0] = '\0';
+        return overlaps ? EOVERLAP_AND_RESET : ERANGE_AND_RESET;
+    }
+    memcpy(end, source, length);
+    end[length] = '\0';
     return EOK;
 }
-static inline errno_t strcpy_s(char* target, size_t room, const char* source) {
+ASCEND_GRAPH_SECUREC errno_t strncpy_s(char* target, size_t room, const char* source, size_t count) {
+    if (room == 0 || room > SECUREC_STRING_MAX_LEN) return ERANGE;
+    if (target == NULL) return EINVAL;
+    if (source == NULL || count > SECUREC_STRING_MAX_LEN) {
+        target[0] = '\0';
+        return source == NULL ? EINVAL_AND_RESET : ERANGE_AND_RESET;
+    }
+    return ascend_graph_append(target, 0, room, source, count);
+}
+ASCEND_GRAPH_SECUREC errno_t strcpy_s(char* target, size_t room, const char* source) {
     return strncpy_s(target, room, source, SECUREC_STRING_MAX_LEN);
 }
-static inline errno_t strncat_s(char* target, size_t room, const char* source, size_t count) {
+ASCEND_GRAPH_SECUREC errno_t strncat_s(char* target, size_t room, const char* source, size_t count) {
+    if (room == 0 || room > SECUREC_STRING_MAX_LEN) return ERANGE;
     if (target == NULL) return EINVAL;
     const size_t used = strnlen(target, room);
-    return used == room ? ERANGE_AND_RESET : strncpy_s(target + used, room - used, source, count);
+    if (source == NULL || used == room) {  // a target without an end is not a text
+        target[0] = '\0';
+        return EINVAL_AND_RESET;
+    }
+    if (count > SECUREC_STRING_MAX_LEN) {
+        target[0] = '\0';
+        return ERANGE_AND_RESET;
+    }
+    return ascend_graph_append(target, used, room, source, count);
 }
-static inline errno_t strcat_s(char* target, size_t room, const char* source) {
+ASCEND_GRAPH_SECUREC errno_t strcat_s(char* target, size_t room, const char* source) {
     return strncat_s(target, room, source, SECUREC_STRING_MAX_LEN);
 }
 
-static inline int vsnprintf_s(char* target, size_t room, size_t count, const char* format,
-                              va_list arguments) {
-    if (target == NULL || room == 0 || format == NULL) return -1;
+ASCEND_GRAPH_SECUREC int vsnprintf_s(char* target, size_t room, size_t count, const char* format,
+                                     va_list arguments) {
+    if (target == NULL || room == 0 || room > SECUREC_STRING_MAX_LEN) return -1;
+    if (format == NULL || (count > SECUREC_STRING_MAX_LEN && count != (size_t)-1)) {
+        target[0] = '\0';
+        return -1;
+    }
     const size_t most = count < room ? count + 1 : room;
     const int length = vsnprintf(target, most, format, arguments);
     if (length >= 0 && (size_t)length < most) return length;
     if (count >= room) target[0] = '\0';  // what was asked for does not fit: nothing is left half
     return -1;
 }
-static inline int snprintf_s(char* target, size_t room, size_t count, const char* format, ...) {
+ASCEND_GRAPH_SECUREC int snprintf_s(char* target, size_t room, size_t count, const char* format, ...) {
     va_list arguments;
     va_start(arguments, format);
     const int length = vsnprintf_s(target, room, count, format, arguments);
     va_end(arguments);
     return length;
 }
-static inline int vsprintf_s(char* target, size_t room, const char* format, va_list arguments) {
+ASCEND_GRAPH_SECUREC int vsprintf_s(char* target, size_t room, const char* format, va_list arguments) {
     return vsnprintf_s(target, room, room, format, arguments);
 }
-static inline int sprintf_s(char* target, size_t room, const char* format, ...) {
+ASCEND_GRAPH_SECUREC int sprintf_s(char* target, size_t room, const char* format, ...) {
     va_list arguments;
     va_start(arguments, format);
     const int length = vsprintf_s(target, room, format, arguments);
@@ -105,12 +139,17 @@ static inline int sprintf_s(char* target, size_t room, const char* format, ...) 
     return length;
 }
 // What does not fit is cut off, and the length of what is there returned.
-static inline int vsnprintf_truncated_s(char* target, size_t room, const char* format, va_list arguments) {
-    if (target == NULL || room == 0 || format == NULL) return -1;
+ASCEND_GRAPH_SECUREC int vsnprintf_truncated_s(char* target, size_t room, const char* format,
+                                               va_list arguments) {
+    if (target == NULL || room == 0 || room > SECUREC_STRING_MAX_LEN) return -1;
+    if (format == NULL) {
+        target[0] = '\0';
+        return -1;
+    }
     const int length = vsnprintf(target, room, format, arguments);
     return length >= 0 && (size_t)length >= room ? (int)(room - 1) : length;
 }
-static inline int snprintf_truncated_s(char* target, size_t room, const char* format, ...) {
+ASCEND_GRAPH_SECUREC int snprintf_truncated_s(char* target, size_t room, const char* format, ...) {
     va_list arguments;
     va_start(arguments, format);
     const int length = vsnprintf_truncated_s(target, room, format, arguments);
@@ -118,7 +157,7 @@ static inline int snprintf_truncated_s(char* target, size_t room, const char* fo
     return length;
 }
 
-static inline char* strtok_s(char* text, const char* delimiters, char** context) {
+ASCEND_GRAPH_SECUREC char* strtok_s(char* text, const char* delimiters, char** context) {
     if (context == NULL || delimiters == NULL || (text == NULL && *context == NULL)) return NULL;
     return strtok_r(text, delimiters, context);
 }
@@ -141,7 +180,7 @@ static inline const char* ascend_graph_directive(const char* format) {
 }
 
 // sscanf, with the room of each text behind its address; -1 where a text has too little of it.
-static inline int vsscanf_s(const char* text, const char* format, va_list arguments) {
+ASCEND_GRAPH_SECUREC int vsscanf_s(const char* text, const char* format, va_list arguments) {
     enum { kLongest = 256 };
     if (text == NULL || format == NULL) return -1;
     int assigned = 0;
@@ -190,7 +229,7 @@ static inline int vsscanf_s(const char* text, const char* format, va_list argume
     }
     return assigned;
 }
-static inline int sscanf_s(const char* text, const char* format, ...) {
+ASCEND_GRAPH_SECUREC int sscanf_s(const char* text, const char* format, ...) {
     va_list arguments;
     va_start(arguments, format);
     const int assigned = vsscanf_s(text, format, arguments);

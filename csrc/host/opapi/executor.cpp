@@ -165,6 +165,7 @@ ACL_EXPORT aclOpExecutor* ascendgraphCreatePrepared(const char* name, const asce
 
 ACL_EXPORT void ascendgraphDestroyExecutor(aclOpExecutor* executor) { delete executor; }
 ACL_EXPORT int aclDestroyAclOpExecutor(aclOpExecutor* executor) {
+    forget_collected(executor);
     delete executor;
     return 0;
 }

@@ -160,6 +160,9 @@ struct Executor {
     }
 };
 
+// Ends the collection of a call whose executor its caller destroys (nnopbase.cpp).
+void forget_collected(const void* executor);
+
 }  // namespace ascend_graph::host
 
 struct aclOpExecutor : ascend_graph::host::Executor {

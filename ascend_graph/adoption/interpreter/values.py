@@ -174,6 +174,19 @@ def is_known(value: Any) -> bool:
     return True
 
 
+def node_count(value: Any) -> int:
+    """Return the number of nodes of a value."""
+    if isinstance(value, Operation):
+        return 1 + sum(map(node_count, value.operands))
+    if isinstance(value, Choice):
+        return 1 + node_count(value.condition) + node_count(value.then) + node_count(value.otherwise)
+    if isinstance(value, Sizes | Several):
+        return 1 + sum(map(node_count, value.items))
+    if isinstance(value, NewTensor):
+        return 1 + node_count(value.sizes) + node_count(value.dtype)
+    return 1
+
+
 def allocations(value: Any) -> tuple[int, ...]:
     """Return the numbers of the allocations that a value may be."""
     if isinstance(value, NewTensor):

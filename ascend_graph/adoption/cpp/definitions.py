@@ -8,8 +8,8 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from ascend_graph.adoption.cpp import CppFunction, calls, close_of, functions, lambda_of, split, string_of
-from ascend_graph.adoption.cpp_syntax import expression
+from ascend_graph.adoption.cpp.expressions import expression
+from ascend_graph.adoption.cpp.functions import CppFunction, calls, close_of, functions, lambda_of, split, string_of
 from ascend_graph.adoption.model import Definition, Findings, Implementation, SourcePlace, relative
 from ascend_graph.binding.schema_text import SchemaTextError, parse_schema
 from ascend_graph.sources import SourceError, read_source

@@ -1,0 +1,1 @@
+"""C++ sources that define operators: functions, their bodies as syntax trees, registrations."""

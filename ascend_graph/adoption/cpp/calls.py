@@ -1,0 +1,50 @@
+"""Calls of functions and their helpers: aclnn functions and launches of kernels."""
+
+from __future__ import annotations
+
+import re
+
+from ascend_graph.adoption.cpp.functions import CppFunction
+from ascend_graph.adoption.model import Findings
+from ascend_graph.sources.kernels import LITERAL
+
+_ACLNN = re.compile(LITERAL + r"|\b(?P<function>aclnn[A-Z0-9]\w*?)(?:GetWorkspaceSize)?\b(?!\s*\.)")
+_LAUNCH = re.compile(
+    r"\bACLRT_LAUNCH_KERNEL\s*\(\s*(\w+)|\baclrtlaunch_(\w+)\s*\(|\b(\w+)\s*(?:<[^<>;{}]*>)?\s*<<<|\b[A-Z]\w*KERNEL\w*\s*\(\s*(\w+)\s*,"
+)
+_CALLED = re.compile(r"([A-Za-z_][\w:]*)\s*\(")
+#: Maximum nesting of helper functions in which calls are looked for.
+_MAX_DEPTH = 3
+
+
+def helpers_of(function: CppFunction, findings: Findings) -> list[CppFunction]:
+    """Return the functions of the repository that a function calls, and those that they call."""
+    found: list[CppFunction] = []
+    seen = {function.name}
+
+    def visit(one: CppFunction, depth: int) -> None:
+        for called in dict.fromkeys(_CALLED.findall(one.body)):
+            helper = findings.function(called, one.file)
+            if helper is not None and helper.name not in seen:
+                seen.add(helper.name)
+                found.append(helper)
+                if depth < _MAX_DEPTH:
+                    visit(helper, depth + 1)
+
+    visit(function, 1)
+    return found
+
+
+def reached(function: CppFunction, findings: Findings) -> tuple[set[str], set[str]]:
+    """Return the aclnn functions and the kernels that a function and its helpers call."""
+    functions: set[str] = set()
+    launches: set[str] = set()
+    for one in (function, *helpers_of(function, findings)):
+        functions.update(match["function"] for match in _ACLNN.finditer(one.body) if match["function"])
+        texts = findings.constants.get(one.file, {})
+        for match in re.finditer(r"<\s*([A-Z][A-Z0-9_]*)\s*>\s*\(", one.body):
+            value = getattr(texts.get(match[1]), "value", None)
+            if isinstance(value, str) and value.startswith("aclnn"):
+                functions.add(value)
+        launches.update(next(part for part in match.groups() if part) for match in _LAUNCH.finditer(one.body))
+    return functions, launches

@@ -1,0 +1,242 @@
+"""Statements of C++ as Python syntax trees."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from ascend_graph.adoption.cpp.expressions import (
+    APPEND_RANGE,
+    BINARY,
+    FLOAT,
+    FLOATS,
+    MAX_DEPTH,
+    SET_ITEM,
+    UNKNOWN,
+    expression,
+    unknown,
+)
+from ascend_graph.adoption.cpp.functions import close_of, split
+from ascend_graph.sources.kernels import LITERAL
+
+_DECLARED = re.compile(
+    r"(?:(?:static|const|constexpr|volatile|thread_local)\s+)*"
+    r"(?:(?:unsigned|signed|long)\s+)*[A-Za-z_][\w:]*(?:\s*<[^;={}]*>)?(?:\s*::\s*\w+)?(?:\s+const)?[\s*&]+"
+    r"(?P<name>[A-Za-z_]\w*)\s*(?P<rest>[=({;\[]|\Z)"
+)
+_UNPACKED = re.compile(r"(?:const\s+)?auto\s*&{0,2}\s*\[(?P<names>[\w\s,]+)\]\s*=(?P<rest>.*)", re.DOTALL)
+_NOT_A_TYPE = re.compile(r"\A(?:return|delete|throw|else|case|goto|new|using|typedef)\b")
+_ASSIGNS = re.compile(
+    LITERAL + r"|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<compare>[=!<>]=)|(?P<assign>(?:[-+*/%&|^]|<<|>>)?=)"
+)
+
+
+def statements(body: str) -> list[ast.stmt]:
+    """Return the statements of a function's body.
+
+    >>> print("\\n".join(ast.unparse(s) for s in statements("auto n = x.size(0); if (n > 1) { return x; } return y;")))
+    n = x.size(0)
+    if n > 1:
+        return x
+    return y
+    """
+    try:
+        return _block(body, 0)
+    except RecursionError:
+        return [ast.Expr(unknown())]
+
+
+def _block(text: str, depth: int) -> list[ast.stmt]:
+    found: list[ast.stmt] = []
+    position = 0
+    while True:
+        while position < len(text) and text[position] in " \t\r\n;":
+            position += 1
+        if position >= len(text):
+            return found
+        made, position = _statement(text, position, depth + 1)
+        found += made
+
+
+def _statement(text: str, start: int, depth: int) -> tuple[list[ast.stmt], int]:
+    if depth > MAX_DEPTH:
+        return [ast.Expr(unknown())], len(text)
+    position = start
+    while position < len(text) and text[position] in " \t\r\n;":
+        position += 1
+    if position >= len(text):
+        return [], position
+    if text[position] == "{":
+        close = close_of(text, position)
+        if close < 0:
+            return [ast.Expr(unknown())], len(text)
+        return _block(text[position + 1 : close], depth), close + 1
+    word = re.compile(r"(if(?:\s+constexpr)?|for|while|switch|do|try|catch)\b\s*(\(|\{)?").match(text, position)
+    if word is not None and word[1].startswith("if") and word[2] == "(":
+        return _if(text, word.end() - 1, depth)
+    if word is not None:
+        return _loop(text, position, word, depth)
+    end = _end_of_statement(text, position)
+    return _simple(text[position:end]), end + 1
+
+
+def _end_of_statement(text: str, start: int) -> int:
+    depth = 0
+    for match in re.compile(LITERAL + r"|(?P<mark>[()\[\]{};])").finditer(text, start):
+        mark = match["mark"]
+        if mark is None:
+            continue
+        if mark == ";" and depth == 0:
+            return match.start()
+        depth += (mark in "([{") - (mark in ")]}")
+    return len(text)
+
+
+def _if(text: str, opening: int, depth: int) -> tuple[list[ast.stmt], int]:
+    close = close_of(text, opening)
+    if close < 0:
+        return [ast.Expr(unknown())], len(text)
+    condition = split(text[opening + 1 : close], ";")
+    body, position = _statement(text, close + 1, depth)
+    otherwise: list[ast.stmt] = []
+    following = re.compile(r"\s*else\b").match(text, position)
+    if following is not None:
+        otherwise, position = _statement(text, following.end(), depth)
+    test = expression(condition[-1]) if condition else unknown()
+    setup = [one for part in condition[:-1] for one in _simple(part)]
+    return [*setup, ast.If(test, body or [ast.Pass()], otherwise)], position
+
+
+def _loop(text: str, position: int, word: re.Match[str], depth: int) -> tuple[list[ast.stmt], int]:
+    """Return what a loop, a switch or a try assigns as unknown; a loop that appends sizes is understood."""
+    header = ""
+    after = word.end()
+    if word[2] == "(":
+        close = close_of(text, word.end() - 1)
+        if close < 0:
+            return [ast.Expr(unknown())], len(text)
+        header, after = text[word.end() : close], close + 1
+    elif word[2] == "{":
+        after = word.end() - 1
+    body, end = _statement(text, after, depth)
+    if word[1] == "do":
+        end = _end_of_statement(text, end) + 1
+    if word[1] == "for":
+        understood = _append_range(header, body)
+        if understood is not None:
+            return [understood], end
+    # Its body may run or not: each assignment is one to an unknown value.
+    return [ast.While(unknown(), body or [ast.Pass()], [])], end
+
+
+def _append_range(header: str, body: list[ast.stmt]) -> ast.stmt | None:
+    parts = header.split(";")
+    if len(parts) != 3 or not body:
+        return None
+    start = re.fullmatch(r"\s*[\w:]+\s+(\w+)\s*=(.*)", parts[0], re.DOTALL)
+    limit = re.fullmatch(r"\s*(\w+)\s*(<=|<|!=)(.*)", parts[1], re.DOTALL)
+    if (
+        start is None
+        or limit is None
+        or start[1] != limit[1]
+        or not re.fullmatch(rf"\s*(?:\+\+\s*{start[1]}|{start[1]}\s*\+\+|{start[1]}\s*\+=\s*1)\s*", parts[2])
+    ):
+        return None
+    last = expression(limit[3])
+    if limit[2] == "<=":
+        last = ast.BinOp(last, ast.Add(), ast.Constant(1))
+    found: list[ast.expr] = []
+    for one in body:
+        call = one.value if isinstance(one, ast.Expr) else None
+        if (
+            not isinstance(call, ast.Call)
+            or not isinstance(call.func, ast.Attribute)
+            or call.func.attr not in ("push_back", "emplace_back")
+            or len(call.args) != 1
+            or not isinstance(call.func.value, ast.Name)
+        ):
+            return None
+        found.append(ast.Tuple([call.func.value, call.args[0]], ast.Load()))
+    arguments = [ast.Constant(start[1]), expression(start[2]), last, *found]
+    return ast.Expr(ast.Call(ast.Name(APPEND_RANGE), arguments, []))
+
+
+def _simple(text: str) -> list[ast.stmt]:
+    text = text.strip()
+    macro = re.match(r"[A-Z][A-Z0-9_]+\s*\(", text)
+    if macro is not None:
+        # A macro may stand without a semicolon.
+        close = close_of(text, macro.end() - 1)
+        if close > 0 and re.match(r"\s*[A-Za-z_]", text[close + 1 :]):
+            return [ast.Expr(expression(text[: close + 1])), *_simple(text[close + 1 :])]
+    if re.match(r"return\b", text):
+        rest = text[6:].strip()
+        return [ast.Return(expression(rest) if rest else None)]
+    if re.match(r"throw\b", text):
+        return [ast.Raise()]
+    label = re.match(r"(?:case\b(?:[^:;]|::)*|default\s*):(?!:)", text)
+    if label is not None:
+        return _simple(text[label.end() :])
+    if re.match(r"(?:using|typedef|static_assert|break|continue|goto)\b", text):
+        return [] if re.match(r"(?:using|typedef|static_assert)\b", text) else [ast.Expr(unknown())]
+    unpacked = _UNPACKED.fullmatch(text)
+    if unpacked is not None:
+        names: list[ast.expr] = [ast.Name(name.strip(), ast.Store()) for name in unpacked["names"].split(",")]
+        return [_assign(ast.Tuple(names, ast.Store()), expression(unpacked["rest"]))]
+    declared = None if _NOT_A_TYPE.match(text) else _DECLARED.match(text)
+    if declared is not None:
+        made = _declaration(text, declared)
+        if made is not None:
+            return made
+    depth = 0
+    for match in _ASSIGNS.finditer(text):
+        depth += bool(match["open"]) - bool(match["close"])
+        if match["assign"] and depth == 0:
+            return [_assignment(text[: match.start()], match["assign"], text[match.end() :])]
+    if re.fullmatch(r"(?:\+\+|--)\s*\w+|\w+\s*(?:\+\+|--)", text):
+        return [ast.Expr(unknown(text))]
+    return [ast.Expr(expression(text))]
+
+
+def _assign(target: ast.expr, value: ast.expr) -> ast.stmt:
+    return ast.Assign([target], value, lineno=1)
+
+
+def _assignment(target: str, operator: str, value: str) -> ast.stmt:
+    name = target.strip().lstrip("*").strip()
+    made = expression(value)
+    if operator != "=":
+        kind = BINARY.get(operator[:-1], (0, ast.BitXor))[1]
+        made = ast.BinOp(expression(name), kind(), made)  # type: ignore[arg-type]
+    if re.fullmatch(r"[A-Za-z_]\w*", name):
+        return _assign(ast.Name(name, ast.Store()), made)
+    item = re.fullmatch(r"([A-Za-z_]\w*)\s*(?:\.\s*(?P<end>back|front)\s*\(\s*\)|\[(?P<index>[^\[\]]*)\])", name)
+    if item is not None:
+        index = ast.Constant(-1 if item["end"] == "back" else 0) if item["end"] else expression(item["index"])
+        return ast.Expr(ast.Call(ast.Name(SET_ITEM), [ast.Name(item[1], ast.Load()), index, made], []))
+    root = re.match(r"\(?\s*\*?\s*([A-Za-z_]\w*)", name)
+    return _assign(ast.Name(root[1] if root else UNKNOWN, ast.Store()), unknown())
+
+
+def _declaration(text: str, declared: re.Match[str]) -> list[ast.stmt] | None:
+    name, rest = ast.Name(declared["name"], ast.Store()), declared["rest"]
+    kind = text[: declared.start("name")]
+    after = text[declared.end() :]
+    if rest == "=":
+        value = expression(after)
+        is_float = FLOATS.search(kind.partition("<")[0]) is not None
+        return [_assign(name, ast.Call(ast.Name(FLOAT), [value], []) if is_float else value)]
+    if rest in ("", ";"):
+        return [_assign(name, ast.Call(ast.Name("<default>"), [ast.Constant(" ".join(kind.split()))], []))]
+    if rest == "[":
+        return [_assign(name, unknown())]
+    opening = declared.end() - 1
+    close = close_of(text, opening)
+    if close < 0 or text[close + 1 :].strip():
+        return None
+    arguments = [expression(one) for one in split(text[opening + 1 : close])]
+    if rest == "(" and not arguments:
+        return None
+    constructed = re.sub(r"\b(?:const|static|constexpr)\b|[&*]|<.*>", " ", kind).strip()
+    given: list[ast.expr] = [ast.List(arguments, ast.Load())] if rest == "{" else arguments
+    return [_assign(name, ast.Call(ast.Name("".join(constructed.split()) or UNKNOWN), given, []))]

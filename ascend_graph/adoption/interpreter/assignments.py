@@ -1,0 +1,181 @@
+"""Statements without control flow: assignments, appends to vectors, and checks."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from ascend_graph.adoption.cpp.expressions import APPEND_RANGE, SET_ITEM
+from ascend_graph.adoption.interpreter.calls import called_name
+from ascend_graph.adoption.interpreter.evaluation import MAX_NODES
+from ascend_graph.adoption.interpreter.expressions import Expressions
+from ascend_graph.adoption.interpreter.sizes import range_of, unpacked
+from ascend_graph.adoption.interpreter.values import (
+    UNKNOWN,
+    ArgumentValue,
+    Constant,
+    Element,
+    Input,
+    NewTensor,
+    Operation,
+    Property,
+    Several,
+    Sizes,
+    SizeValue,
+    Slice,
+    Unknown,
+    node_count,
+)
+from ascend_graph.adoption.interpreter.variables import forget_numbers
+
+#: Functions that raise if their first argument is false.
+CHECKS = frozenset({"TORCH_CHECK", "TORCH_CHECK_EQ", "_check", "TORCH_INTERNAL_ASSERT", "CHECK", "ASSERT"})
+
+
+class Assignments(Expressions):
+    """Evaluation of statements without control flow."""
+
+    def simple(self, one: ast.stmt, scope: dict[str, Any]) -> None:
+        if isinstance(one, ast.Assign):
+            value = self.value(one.value, scope)
+            for target in one.targets:
+                self.assign(target, value, scope)
+        elif isinstance(one, ast.AnnAssign):
+            if one.value is not None:
+                self.assign(one.target, self.value(one.value, scope), scope)
+        elif isinstance(one, ast.AugAssign):
+            made = self.value(ast.BinOp(one.target, one.op, one.value), scope)
+            self.assign(one.target, made, scope)
+        elif isinstance(one, ast.Assert):
+            self.learn(self.value(one.test, scope))
+        elif isinstance(one, ast.Expr):
+            self.expression_statement(one.value, scope)
+
+    def expression_statement(self, value: ast.expr, scope: dict[str, Any]) -> None:
+        if not isinstance(value, ast.Call):
+            return
+        name = called_name(value)
+        if name == APPEND_RANGE:
+            self.append_range(value, scope)
+        elif name == SET_ITEM:
+            self.set_item(value, scope)
+        elif name.rpartition("::")[2] in CHECKS or name.endswith("_check"):
+            if value.args:
+                self.learn(self.value(value.args[0], scope))
+        elif isinstance(value.func, ast.Attribute) and isinstance(value.func.value, ast.Name):
+            self.method_statement(value, value.func, value.func.value.id, scope)
+        else:
+            self.value(value, scope)
+
+    def method_statement(self, call: ast.Call, function: ast.Attribute, name: str, scope: dict[str, Any]) -> None:
+        held = scope.get(name, UNKNOWN)
+        arguments = [self.value(one, scope) for one in call.args]
+        if function.attr in ("push_back", "emplace_back", "append") and len(arguments) == 1:
+            if isinstance(held, Sizes) and not isinstance(arguments[0], NewTensor | Input):
+                scope[name] = Sizes((*held.items, arguments[0]))
+            elif isinstance(held, Several) or held == Sizes(()):
+                scope[name] = Several((*held.items, arguments[0]))
+            else:
+                scope[name] = UNKNOWN
+        elif function.attr in ("reserve", "clear") and isinstance(held, Sizes):
+            scope[name] = Sizes(()) if function.attr == "clear" else held
+        elif function.attr.endswith("_") or isinstance(held, Input | ArgumentValue | NewTensor | Element):
+            self.value(call, scope)  # writes values, not sizes
+            if function.attr in ("resize_", "set_", "unsqueeze_", "squeeze_", "transpose_", "t_", "swap_"):
+                scope[name] = UNKNOWN
+        else:
+            if name in scope:
+                scope[name] = UNKNOWN
+            if self.is_cpp:
+                forget_numbers(call.args, arguments, scope)
+
+    def set_item(self, call: ast.Call, scope: dict[str, Any]) -> None:
+        target, index, value = call.args
+        assert isinstance(target, ast.Name)
+        held, position, made = scope.get(target.id), self.value(index, scope), self.value(value, scope)
+        number = position.value if isinstance(position, Constant) else None
+        if isinstance(held, Input | NewTensor):
+            return  # values of a tensor
+        if not isinstance(held, Sizes) or not isinstance(number, int) or isinstance(made, Unknown):
+            scope[target.id] = UNKNOWN
+            return
+        items = list(held.items)
+        if not any(isinstance(one, Slice) for one in items) and -len(items) <= number < len(items):
+            items[number] = made
+        elif number == -1 and items and isinstance(items[-1], Slice) and (items[-1].stop or 0) <= 0:
+            last = items[-1]
+            items[-1:] = [Slice(last.tensor, last.start, (last.stop or 0) - 1), made]
+        elif number == -1 and items and not isinstance(items[-1], Slice):
+            items[-1] = made
+        else:
+            scope[target.id] = UNKNOWN
+            return
+        scope[target.id] = Sizes(tuple(items))
+
+    def append_range(self, call: ast.Call, scope: dict[str, Any]) -> None:
+        variable, start, stop, *appended = call.args
+        assert isinstance(variable, ast.Constant)
+        first, last = self.value(start, scope), self.value(stop, scope)
+        for one in appended:
+            assert isinstance(one, ast.Tuple)
+            target = one.elts[0]
+            assert isinstance(target, ast.Name)
+            held = scope.get(target.id, UNKNOWN)
+            tensor = self.indexed_tensor(one.elts[1], str(variable.value), scope)
+            items = range_of(tensor, first, last) if tensor is not None else None
+            scope[target.id] = (
+                Sizes((*held.items, *items)) if items is not None and isinstance(held, Sizes) else UNKNOWN
+            )
+
+    def indexed_tensor(self, value: ast.expr, variable: str, scope: dict[str, Any]) -> str | None:
+        """Return the argument of ``x.size(i)`` or ``x.sizes()[i]``, or None."""
+        owner: ast.expr
+        if (
+            isinstance(value, ast.Call)
+            and isinstance(value.func, ast.Attribute)
+            and value.func.attr in ("size", "sym_size")
+        ):
+            owner, index = value.func.value, value.args[0] if value.args else value
+        elif isinstance(value, ast.Subscript):
+            owner, index = value.value, value.slice
+        else:
+            return None
+        if not isinstance(index, ast.Name) or index.id != variable:
+            return None
+        found = self.value(owner, scope)
+        if (
+            isinstance(found, Sizes)
+            and len(found.items) == 1
+            and found.items[0] == Slice(getattr(found.items[0], "tensor", ""))
+        ):
+            return str(found.items[0].tensor)
+        return found.name if isinstance(found, Input) else None
+
+    def assign(self, target: ast.expr, value: Any, scope: dict[str, Any]) -> None:
+        if isinstance(target, ast.Name):
+            scope[target.id] = value if node_count(value) <= MAX_NODES else UNKNOWN
+            if isinstance(value, SizeValue) and self.depth == 1 and not self.conditional:
+                self.outcome.hints.setdefault(value, target.id)
+        elif isinstance(target, ast.Tuple | ast.List):
+            items = unpacked(value, len(target.elts))
+            for one, item in zip(target.elts, items, strict=True):
+                self.assign(one, item, scope)
+        else:
+            root = target
+            while isinstance(root, ast.Attribute | ast.Subscript | ast.Starred):
+                root = root.value
+            if isinstance(root, ast.Name) and not isinstance(scope.get(root.id), Input | NewTensor):
+                scope[root.id] = UNKNOWN
+
+    def learn(self, condition: Any) -> None:
+        """Take the ranks from a condition that holds in every call."""
+        if self.conditional:
+            return
+        if isinstance(condition, Operation) and condition.operator == "and":
+            for one in condition.operands:
+                self.learn(one)
+        elif isinstance(condition, Operation) and condition.operator == "==":
+            for left, right in (condition.operands, condition.operands[::-1]):
+                known = isinstance(right, Constant) and isinstance(right.value, int)
+                if known and isinstance(left, Property) and left.what == "rank":
+                    self.outcome.ranks.setdefault(left.tensor, right.value)

@@ -1,0 +1,137 @@
+"""Calls in functions: those that are watched, methods, known functions, lambdas and helper functions."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from typing import Any
+
+from ascend_graph.adoption.cpp.expressions import FORGET, LAMBDA
+from ascend_graph.adoption.cpp.functions import lambda_of
+from ascend_graph.adoption.cpp.statements import statements
+from ascend_graph.adoption.interpreter.evaluation import MAX_CALLS, RAISED, Callee, Evaluation
+from ascend_graph.adoption.interpreter.known_calls import MAKERS, known_call, made_tensor
+from ascend_graph.adoption.interpreter.members import method_result
+from ascend_graph.adoption.interpreter.sizes import item_of
+from ascend_graph.adoption.interpreter.values import UNKNOWN, Closure, Constant, Sizes, Unknown
+from ascend_graph.adoption.interpreter.variables import forget_numbers, forget_written
+
+
+def called_name(node: ast.Call) -> str:
+    """Return the dotted name of the function that a call names."""
+    function = node.func
+    parts = []
+    while isinstance(function, ast.Attribute):
+        parts.append(function.attr)
+        function = function.value
+    function = function.value if isinstance(function, ast.Subscript) else function
+    parts.append(function.id if isinstance(function, ast.Name) else "")
+    return ".".join(reversed(parts))
+
+
+class Calls(Evaluation):
+    """Evaluation of calls."""
+
+    def called(self, node: ast.Call, scope: dict[str, Any]) -> Any:
+        name = called_name(node)
+        watched = self.watched(name, node)
+        if watched is not None:
+            self.outcome.calls.append((watched, tuple(self.value(one, scope) for one in node.args[1:])))
+            return UNKNOWN
+        if any(isinstance(one, ast.Starred) for one in node.args) and name.rpartition(".")[2] not in MAKERS:
+            return UNKNOWN
+        last = name.rpartition("::")[2]
+        keywords = {one.arg: self.value(one.value, scope) for one in node.keywords if one.arg}
+        if isinstance(node.func, ast.Attribute):
+            owner_node = node.func.value
+            is_module = (
+                isinstance(owner_node, ast.Name) and owner_node.id not in scope and owner_node.id not in self.constants
+            )
+            if not is_module:
+                owner = self.value(owner_node, scope)
+                made = self.method(owner, node, scope, keywords)
+                if self.is_cpp and isinstance(owner, Unknown) and isinstance(made, Unknown):
+                    forget_numbers(node.args, [self.value(one, scope) for one in node.args], scope)
+                return made
+            last = node.func.attr
+        if isinstance(node.func, ast.Subscript) and isinstance(node.func.value, ast.Name):
+            return self.templated(name, node, node.func, scope)
+        return self.function(name, last, node, scope, keywords)
+
+    def templated(self, name: str, node: ast.Call, function: ast.Subscript, scope: dict[str, Any]) -> Any:
+        """Return the result of a function with template arguments: ``std::get<1>(value)``, ``RUN<NAME>(…)``."""
+        index = function.slice
+        if isinstance(index, ast.Constant) and isinstance(self.constants.get(str(index.value)), ast.expr):
+            named = self.value(self.constants[str(index.value)], {})
+            watched = self.watched(name, ast.Call(function, [ast.Name(str(getattr(named, "value", "")))], []))
+            if watched is not None:
+                self.outcome.calls.append((watched, tuple(self.value(one, scope) for one in node.args)))
+                return UNKNOWN
+        if isinstance(index, ast.Constant) and str(index.value).isdigit() and len(node.args) == 1:
+            return item_of(self.value(node.args[0], scope), Constant(int(str(index.value))))
+        return UNKNOWN
+
+    def method(self, owner: Any, node: ast.Call, scope: dict[str, Any], keywords: Mapping[str, Any]) -> Any:
+        assert isinstance(node.func, ast.Attribute)
+        name = node.func.attr
+        if name in MAKERS:
+            return self.made(node.args, scope, keywords, owner)
+        return method_result(owner, name, [self.value(one, scope) for one in node.args])
+
+    def made(self, nodes: list[ast.expr], scope: dict[str, Any], keywords: Mapping[str, Any], owner: Any) -> Any:
+        """Return the tensor that ``empty``, ``zeros`` and the like make."""
+        arguments: list[Any] = []
+        for one in nodes:
+            if isinstance(one, ast.Starred):
+                inner = self.value(one.value, scope)
+                if not isinstance(inner, Sizes):
+                    return UNKNOWN
+                arguments.append(inner)
+            else:
+                arguments.append(self.value(one, scope))
+        return made_tensor(arguments, keywords, owner)
+
+    def function(self, name: str, last: str, node: ast.Call, scope: dict[str, Any], keywords: Mapping[str, Any]) -> Any:
+        if last in MAKERS:
+            return self.made(node.args, scope, keywords, None)
+        arguments = [self.value(one, scope) for one in node.args]
+        known = known_call(last, arguments, keywords)
+        if known is not None:
+            return known
+        if last == LAMBDA:
+            return Closure(str(node.args[0].value)) if isinstance(node.args[0], ast.Constant) else UNKNOWN
+        if isinstance(scope.get(name), Closure):
+            made = self.closure(scope[name].text)
+            if made is None or len(made.parameters) != len(arguments) or self.depth >= MAX_CALLS:
+                return UNKNOWN
+            return self.call(made, arguments, scope)
+        if last == FORGET:
+            forget_written(node.args, range(len(node.args)), scope)
+            return UNKNOWN
+        return self.helper(name, node, scope, arguments, keywords)
+
+    def helper(
+        self, name: str, node: ast.Call, scope: dict[str, Any], arguments: list[Any], keywords: Mapping[str, Any]
+    ) -> Any:
+        """Return the result of a function that is looked up; one that is not found may change its arguments."""
+        helper = self.lookup(name) if self.depth < MAX_CALLS else None
+        if helper is not None and len(helper.parameters) >= len(arguments) and not keywords:
+            result = self.call(helper, arguments)
+            for position in helper.written:
+                one = node.args[position] if position < len(node.args) else None
+                if isinstance(one, ast.Name) and one.id in scope:
+                    scope[one.id] = UNKNOWN  # a tensor, too: the helper may assign another
+            forget_written(node.args, helper.written, scope)
+            return UNKNOWN if result is RAISED else result
+        if self.is_cpp:
+            forget_numbers(node.args, arguments, scope)
+        return UNKNOWN
+
+    @staticmethod
+    def closure(text: str) -> Callee | None:
+        """Return a lambda as a function, or None."""
+        function = lambda_of(text, "", 0)
+        if function is None:
+            return None
+        parameters = tuple((p.name, None) for p in function.parameters)
+        return Callee(parameters, statements(function.body), True)

@@ -1,0 +1,133 @@
+"""Conditions and arithmetic on the interpreter's values; one that is not certain gives an unknown value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ascend_graph.adoption.interpreter.values import (
+    UNDEFINED,
+    UNKNOWN,
+    ArgumentValue,
+    Choice,
+    Constant,
+    Dtype,
+    Input,
+    NewTensor,
+    Operation,
+    Property,
+    Several,
+    Sizes,
+    SizeValue,
+    Unknown,
+    is_known,
+)
+
+
+def truth(value: Any) -> Any:
+    """Return a value as a condition."""
+    if isinstance(value, Constant):
+        return Constant(bool(value.value))
+    if isinstance(value, Input):
+        return Property(value.name, "present")
+    if isinstance(value, NewTensor | Sizes | Several | SizeValue):
+        return UNKNOWN
+    return value
+
+
+def negated(value: Any) -> Any:
+    """Return the opposite of a condition."""
+    if isinstance(value, Constant):
+        return Constant(not value.value)
+    if isinstance(value, Operation) and value.operator in _OPPOSITES:
+        return Operation(_OPPOSITES[value.operator], value.operands)
+    if isinstance(value, Operation) and value.operator == "not":
+        return value.operands[0]
+    return UNKNOWN if not is_known(value) else Operation("not", (value,))
+
+
+_OPPOSITES = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+
+
+def combined(operator: str, parts: list[Any]) -> Any:
+    """Return conditions joined by ``and`` or ``or``."""
+    found = []
+    for one in parts:
+        if isinstance(one, Constant):
+            if bool(one.value) == (operator == "or"):
+                return one
+        else:
+            found.append(one)
+    if not found:
+        return Constant(operator == "and")
+    if len(found) == 1:
+        return found[0]
+    return Operation(operator, tuple(found))
+
+
+def choice(condition: Any, then: Any, otherwise: Any) -> Any:
+    """Return one of two values by a condition; an undefined one is never chosen."""
+    if otherwise in (then, UNDEFINED):
+        return then
+    if then == UNDEFINED:
+        return otherwise
+    if isinstance(condition, Constant):
+        return then if condition.value else otherwise
+    if not is_known(condition) or isinstance(then, Unknown) or isinstance(otherwise, Unknown):
+        return UNKNOWN
+    if isinstance(then, Several) and isinstance(otherwise, Several) and len(then.items) == len(otherwise.items):
+        return Several(tuple(choice(condition, a, b) for a, b in zip(then.items, otherwise.items, strict=True)))
+    present = isinstance(condition, Property) and condition.what == "present"
+    if present and then == Input(condition.tensor) and otherwise == Constant(None):
+        return then  # x.has_value() ? *x : Tensor()
+    return Choice(condition, then, otherwise)
+
+
+def compared(operator: str, left: Any, right: Any) -> Any:
+    """Return a comparison as a condition."""
+    if isinstance(left, Constant) and isinstance(right, Constant):
+        try:
+            return Constant(
+                {
+                    "==": left.value == right.value, "!=": left.value != right.value,
+                }.get(operator)
+                if operator in ("==", "!=")
+                else {
+                    "<": left.value < right.value, "<=": left.value <= right.value,
+                    ">": left.value > right.value, ">=": left.value >= right.value,
+                }[operator]
+            )  # fmt: skip
+        except TypeError:
+            return UNKNOWN
+    for one, other in ((left, right), (right, left)):
+        if isinstance(one, Input) and other == Constant(None):
+            present = Property(one.name, "present")
+            return present if operator == "!=" else negated(present)
+        if isinstance(one, NewTensor) and other == Constant(None):
+            return Constant(operator == "!=")
+    if isinstance(left, Dtype) and isinstance(right, Dtype):
+        return Constant((left == right) == (operator == "=="))
+    if not is_known(left) or not is_known(right) or isinstance(left, Sizes | NewTensor | Input | Several):
+        return UNKNOWN
+    return Operation(operator, (left, right))
+
+
+def operation(operator: str, left: Any, right: Any) -> Any:
+    """Return an arithmetic operation on sizes and numbers."""
+    if isinstance(left, Constant) and isinstance(right, Constant):
+        a, b = left.value, right.value
+        if not isinstance(a, int) or not isinstance(b, int):
+            return UNKNOWN
+        if operator in ("//", "%") and b == 0:
+            return UNKNOWN
+        return Constant(
+            {
+                "+": lambda: a + b, "-": lambda: a - b, "*": lambda: a * b if abs(a) < 2**40 and abs(b) < 2**20 else 0,
+                "//": lambda: a // b, "%": lambda: a % b, "max": lambda: max(a, b), "min": lambda: min(a, b),
+            }[operator]()
+        )  # fmt: skip
+    numbers = Constant | ArgumentValue | SizeValue | Property | Operation | Choice
+    if not isinstance(left, numbers) or not isinstance(right, numbers) or not (is_known(left) and is_known(right)):
+        return UNKNOWN
+    if any(isinstance(one, Constant) and not isinstance(one.value, int) for one in (left, right)):
+        return UNKNOWN
+    return Operation(operator, (left, right))

@@ -1,0 +1,88 @@
+"""State of an evaluation: the function, its limits, and the outcome so far."""
+
+from __future__ import annotations
+
+import ast
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ascend_graph.adoption.interpreter.values import UNKNOWN
+
+#: Maximum number of statements and expressions that are evaluated for one function.
+MAX_STEPS = 20000
+#: Maximum nesting of calls into helper functions.
+MAX_CALLS = 4
+#: Maximum number of nodes in a value; a larger one is unknown.
+MAX_NODES = 400
+#: Result of statements that raise.
+RAISED = object()
+#: Result of statements that come to their end.
+NOTHING = object()
+
+
+class TooManyStepsError(Exception):
+    """Function whose evaluation exceeds its limits."""
+
+
+@dataclass(slots=True)
+class Callee:
+    """A helper function: its parameters with defaults, and its statements."""
+
+    parameters: tuple[tuple[str, ast.expr | None], ...]
+    statements: list[ast.stmt]
+    #: True if an integer division is written ``/``.
+    is_cpp: bool
+    #: Positions of the parameters that the function may assign: references and pointers that are not const.
+    written: frozenset[int] = frozenset()
+
+
+#: Looks a helper function up by its name as written.
+Lookup = Callable[[str], "Callee | None"]
+
+
+@dataclass(slots=True)
+class Outcome:
+    """Result of a function: the returned value, and the arguments of the calls that were watched."""
+
+    returned: Any = UNKNOWN
+    calls: list[tuple[str, tuple[Any, ...]]] = field(default_factory=list)
+    #: Ranks that checks at the top of the function require, by argument.
+    ranks: dict[str, int] = field(default_factory=dict)
+    #: Number of dimensions that every call certainly reads, by argument.
+    read: dict[str, int] = field(default_factory=dict)
+    #: Names that the function gives to sizes, as proposals.
+    hints: dict[Any, str] = field(default_factory=dict)
+
+
+class Evaluation(ABC):
+    """Evaluation of one function: what it looks up, watches and counts."""
+
+    def __init__(
+        self,
+        lookup: Lookup = lambda _: None,
+        watched: Callable[[str, ast.Call], str | None] = lambda _, __: None,
+        constants: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.lookup, self.watched = lookup, watched
+        self.constants = dict(constants or {})
+        self.outcome = Outcome()
+        self.steps = 0
+        self.depth = 0
+        #: Number of undecided conditions around the current statement.
+        self.conditional = 0
+        self.is_cpp = False
+
+    def step(self) -> None:
+        self.steps += 1
+        if self.steps > MAX_STEPS:
+            raise TooManyStepsError
+
+    @abstractmethod
+    def call(self, callee: Callee, arguments: list[Any], captured: Mapping[str, Any] | None = None) -> Any:
+        """Return the result of a function that is called."""
+
+    @abstractmethod
+    def value(self, node: ast.expr, scope: dict[str, Any]) -> Any:
+        """Return the value of an expression."""

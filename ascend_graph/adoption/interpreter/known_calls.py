@@ -1,0 +1,133 @@
+"""Functions of torch, torch_npu and the standard library that make tensors, shapes and options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ascend_graph.adoption.cpp.expressions import FLOAT
+from ascend_graph.adoption.interpreter.conditions import operation
+from ascend_graph.adoption.interpreter.members import member
+from ascend_graph.adoption.interpreter.sizes import SizesIterator, between, joined, length
+from ascend_graph.adoption.interpreter.tensors import HOST_OPTIONS, default_of, new_like, new_tensor, with_option
+from ascend_graph.adoption.interpreter.values import (
+    UNKNOWN,
+    ArgumentValue,
+    Choice,
+    Constant,
+    Device,
+    Dtype,
+    DtypeOf,
+    Options,
+    Several,
+    Sizes,
+    Unknown,
+)
+
+#: Functions that return their only argument as far as sizes are concerned.
+_WRAPPERS = frozenset(
+    {
+        "move", "forward", "string", "SymInt", "int64_t", "int32_t", "uint32_t", "uint64_t", "size_t", "int", "IntArrayRef",
+        "SymIntArrayRef", "vector", "SymDimVector", "DimVector", "SmallVector", "string_view", "tuple", "pair", "make_tuple",
+        "forward_as_tuple", "make_pair", "tie", "as_const", "asIntArrayRefSlow", "fromIntArrayRefSlow", "Size", "list", "float",
+        "double", "bool", "TensorList", "ref", "cref", "static_cast", "optional", "make_optional", "initializer_list", "array",
+        "sym_int", "_sym_int",
+    }
+)  # fmt: skip
+_TUPLES = frozenset({"tuple", "pair", "make_tuple", "forward_as_tuple", "make_pair", "tie"})
+#: Functions that make a tensor of the sizes and options that are given.
+MAKERS = frozenset(
+    {
+        "empty", "zeros", "ones", "empty_symint", "zeros_symint", "ones_symint", "new_empty", "new_zeros", "new_ones", "rand",
+        "randn",
+    }
+)  # fmt: skip
+_LIKE = frozenset({"empty_like", "zeros_like", "ones_like", "rand_like", "full_like"})
+#: Allocators of torch_npu: ``(tensor)`` or ``(sizes, options)``.
+_ALLOCATORS = frozenset(
+    {
+        "apply_tensor_without_format", "apply_tensor", "ApplyTensor", "ApplyTensorWithoutFormat", "apply_tensor_with_sizes",
+        "ApplyTensorWithSizes", "empty_with_format", "ApplyTensorWithFormat", "apply_tensor_with_format",
+    }
+)  # fmt: skip
+
+
+def known_call(last: str, arguments: list[Any], keywords: Mapping[str, Any]) -> Any | None:
+    """Return the result of a function that is known by its unqualified name, or None."""
+    if last in ("full", "full_symint") and arguments:
+        options = arguments[2:]
+        return (
+            new_tensor(arguments[0], keywords.get("dtype"), options, keywords)
+            if "dtype" in keywords or len(arguments) > 2
+            else UNKNOWN
+        )
+    if last in _LIKE or (last in _ALLOCATORS and len(arguments) == 1):
+        return new_like(arguments, keywords)
+    if last in _ALLOCATORS and len(arguments) >= 2:
+        return new_tensor(arguments[0], None, arguments[1:2], keywords)
+    if last == "<default>":
+        return default_of(str(arguments[0].value) if isinstance(arguments[0], Constant) else "")
+    if last == "value_or_else" and arguments:
+        return arguments[0]
+    if last in ("dtype", "device") and len(arguments) == 1:
+        return with_option(HOST_OPTIONS, arguments[0])
+    if last == "TensorOptions":
+        made: Any = HOST_OPTIONS
+        for one in arguments:
+            made = with_option(made, one)
+        return made
+    if last in ("Tensor", "nullopt_t") and (
+        not arguments or arguments[0] in (Constant(None), Sizes((Constant(None),)))
+    ):
+        return Constant(None)
+    if last in ("max", "min") and len(arguments) == 2:
+        return operation(last, *arguments)
+    if last == "len" and len(arguments) == 1:
+        return length(arguments[0])
+    if last in _TUPLES:
+        if len(arguments) == 1 and isinstance(arguments[0], Sizes | Several):
+            arguments = list(arguments[0].items)
+        return Several(tuple(arguments))
+    if last in _WRAPPERS or last.startswith(("SmallVector", "vector", "array")):
+        return _wrapped(last, arguments)
+    if last == FLOAT:
+        # Arithmetic with fractions is not that of sizes.
+        return arguments[0] if isinstance(arguments[0], Constant | ArgumentValue) else UNKNOWN
+    return None
+
+
+def made_tensor(arguments: list[Any], keywords: Mapping[str, Any], owner: Any) -> Any:
+    """Return the tensor that ``empty``, ``zeros`` and the like make; ``owner`` is that of ``x.new_empty``, or None."""
+    sizes = [one for one in arguments if not isinstance(one, Options | Dtype | DtypeOf | Device)]
+    options = [one for one in arguments if isinstance(one, Options | Dtype | DtypeOf | Device)]
+    if "size" in keywords:
+        sizes = [keywords["size"]]
+    if not sizes or any(isinstance(one, Unknown | Several) for one in sizes):
+        return UNKNOWN
+    if any(isinstance(one, Choice) for one in arguments) and len(arguments) != len(sizes) + len(options):
+        return UNKNOWN
+    if len(sizes) > 1 and any(
+        isinstance(one, Choice) and isinstance(one.then, Options | Dtype | DtypeOf) for one in sizes
+    ):
+        return UNKNOWN
+    shape = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], Sizes | Choice) else joined(sizes)
+    default: Any = Dtype("float32")
+    if owner is not None:
+        default = member(owner, "dtype")
+    base = Options(default, owner is not None)
+    return new_tensor(shape, keywords.get("dtype"), options, keywords, base)
+
+
+def _wrapped(last: str, arguments: list[Any]) -> Any:
+    if not arguments:
+        return Sizes(()) if last not in ("string", "optional") else Constant(None)
+    if len(arguments) == 1:
+        return arguments[0]
+    if len(arguments) == 2 and "ector" in last and isinstance(arguments[0], Constant):
+        count = arguments[0].value  # vector(n, value)
+        if isinstance(count, int) and 0 <= count <= 16:
+            return Sizes((arguments[1],) * count)
+    if len(arguments) == 2 and all(isinstance(one, SizesIterator) for one in arguments):
+        begin, end = arguments
+        return between(begin, end)
+    return UNKNOWN

@@ -1,0 +1,158 @@
+"""Interpreter of kernels and meta functions, in C++ and Python, that follows sizes, dtypes and arguments alone.
+
+It knows what a function certainly does: a name that is assigned in a loop, a function that it does not know, a value that
+data decides are unknown, and so is everything that is made of them.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from typing import Any
+
+from ascend_graph.adoption.interpreter.assignments import CHECKS, Assignments
+from ascend_graph.adoption.interpreter.calls import called_name
+from ascend_graph.adoption.interpreter.conditions import choice, negated, truth
+from ascend_graph.adoption.interpreter.evaluation import NOTHING, RAISED, Callee, Outcome, TooManyStepsError
+from ascend_graph.adoption.interpreter.values import UNDEFINED, UNKNOWN, Constant
+from ascend_graph.adoption.interpreter.variables import forget_assigned
+
+_CONTINUE = object()
+
+
+def _never_holds(statement: ast.stmt) -> bool:
+    """Return whether a statement is ``TORCH_CHECK(false, …)`` or ``assert False``."""
+    test: ast.expr | None = None
+    if isinstance(statement, ast.Assert):
+        test = statement.test
+    elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and statement.value.args:
+        call = statement.value
+        test = call.args[0] if isinstance(call.func, ast.Name) and call.func.id in CHECKS else None
+    return isinstance(test, ast.Constant) and test.value is False
+
+
+class Interpreter(Assignments):
+    """Interpreter of one function."""
+
+    def run(self, callee: Callee, arguments: list[Any]) -> Outcome:
+        """Return the outcome of a call with these arguments; what exceeds the limits is unknown."""
+        try:
+            self.outcome.returned = self.call(callee, arguments)
+        except (TooManyStepsError, RecursionError):
+            self.outcome.returned = UNKNOWN
+            self.outcome.calls.clear()
+        return self.outcome
+
+    def call(self, callee: Callee, arguments: list[Any], captured: Mapping[str, Any] | None = None) -> Any:
+        scope: dict[str, Any] = dict(captured or {})
+        for number, (name, default) in enumerate(callee.parameters):
+            if number < len(arguments):
+                scope[name] = arguments[number]
+            else:
+                scope[name] = UNKNOWN if default is None else self.value(default, {})
+        before, self.is_cpp = self.is_cpp, callee.is_cpp
+        self.depth += 1
+        try:
+            result = self.block(callee.statements, scope)
+        finally:
+            self.depth -= 1
+            self.is_cpp = before
+        return Constant(None) if result is NOTHING else result
+
+    def block(self, statements: list[ast.stmt], scope: dict[str, Any]) -> Any:
+        """Return what the statements return; :data:`NOTHING` if they come to their end."""
+        for number, one in enumerate(statements):
+            self.step()
+            if isinstance(one, ast.Return):
+                return Constant(None) if one.value is None else self.value(one.value, scope)
+            if isinstance(one, ast.Raise) or _never_holds(one):
+                return RAISED
+            if isinstance(one, ast.If):
+                result = self.branch(one, statements[number + 1 :], scope)
+                if result is not _CONTINUE:
+                    return result
+            elif isinstance(one, ast.While | ast.For | ast.Try | ast.With):
+                if any(isinstance(inner, ast.Return) for inner in ast.walk(one)):
+                    forget_assigned(one, scope)
+                    return UNKNOWN
+                self.watch_inside(one, scope)
+                forget_assigned(one, scope)
+            else:
+                self.simple(one, scope)
+        return NOTHING
+
+    def watch_inside(self, statement: ast.stmt, scope: dict[str, Any]) -> None:
+        """Record watched calls in a loop, with what it assigns unknown."""
+        inner = dict(scope)
+        forget_assigned(statement, inner)
+        for one in ast.walk(statement):
+            if isinstance(one, ast.Call):
+                name = self.watched(called_name(one), one)
+                if name is not None:
+                    self.outcome.calls.append((name, tuple(self.value(a, inner) for a in one.args[1:])))
+
+    def branch(self, one: ast.If, rest: list[ast.stmt], scope: dict[str, Any]) -> Any:
+        condition = truth(self.value(one.test, scope))
+        if isinstance(condition, Constant):
+            result = self.block(one.body if condition.value else one.orelse, scope)
+            return _CONTINUE if result is NOTHING else result
+        then_scope, else_scope = dict(scope), dict(scope)
+        self.conditional += 1
+        before = dict(self.outcome.read)
+        then = self.block(one.body, then_scope)
+        then_read, self.outcome.read = self.outcome.read, dict(before)
+        otherwise = self.block(one.orelse, else_scope)
+        self.conditional -= 1
+        self.merge_reads(then_read, then is RAISED, otherwise is RAISED, then_scope, else_scope)
+        if then is RAISED or otherwise is RAISED:
+            # What raises does not return: the other branch is the function.
+            taken, result = (else_scope, otherwise) if then is RAISED else (then_scope, then)
+            if then is RAISED and otherwise is RAISED:
+                return RAISED
+            scope.clear()
+            scope.update(taken)
+            if then is RAISED:
+                self.learn(negated(condition))
+            return _CONTINUE if result is NOTHING else result
+        if then is NOTHING and otherwise is NOTHING:
+            for name in {*then_scope, *else_scope}:
+                scope[name] = choice(condition, then_scope.get(name, UNKNOWN), else_scope.get(name, UNKNOWN))
+            return _CONTINUE
+        self.conditional += 1
+        before = dict(self.outcome.read)
+        if then is NOTHING:
+            then = self.block(rest, then_scope)
+        elif otherwise is NOTHING:
+            otherwise = self.block(rest, else_scope)
+        self.conditional -= 1
+        if then is not RAISED and otherwise is not RAISED:
+            self.outcome.read = before
+        if then is RAISED:
+            return otherwise
+        if otherwise is RAISED:
+            return then
+        then = Constant(None) if then is NOTHING else then
+        otherwise = Constant(None) if otherwise is NOTHING else otherwise
+        return choice(condition, then, otherwise)
+
+    def merge_reads(
+        self,
+        then_read: dict[str, int],
+        then_raises: bool,
+        else_raises: bool,
+        then_scope: dict[str, Any],
+        else_scope: dict[str, Any],
+    ) -> None:
+        """Keep the reads of both branches; one that raises, or leaves a variable undefined, is not taken by valid calls."""
+        names = {*then_scope} & {*else_scope}
+        then_bad = then_raises or any(then_scope[n] == UNDEFINED and else_scope[n] != UNDEFINED for n in names)
+        else_bad = else_raises or any(else_scope[n] == UNDEFINED and then_scope[n] != UNDEFINED for n in names)
+        else_read = self.outcome.read
+        if then_bad and not else_bad:
+            return
+        if else_bad and not then_bad:
+            self.outcome.read = then_read
+            return
+        self.outcome.read = {
+            tensor: min(then_read[tensor], else_read[tensor]) for tensor in then_read if tensor in else_read
+        }

@@ -1,0 +1,45 @@
+"""Variables of a function: which of them a statement or a call may assign, and are unknown after it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from typing import Any
+
+from ascend_graph.adoption.interpreter.values import UNKNOWN, ArgumentValue, Element, Input, NewTensor
+
+_INNER = frozenset({"begin", "end", "rbegin", "rend", "data", "back", "front", "at"})
+
+
+def forget_assigned(statement: ast.stmt, scope: dict[str, Any]) -> None:
+    """Make the variables that a statement may assign unknown."""
+    for one in ast.walk(statement):
+        if isinstance(one, ast.Name) and isinstance(getattr(one, "ctx", None), ast.Store):
+            scope[one.id] = UNKNOWN
+        elif isinstance(one, ast.Call) and isinstance(one.func, ast.Name):
+            held = [scope.get(a.id) if isinstance(a, ast.Name) else None for a in one.args]
+            forget_written(one.args, [n for n, a in enumerate(held) if not isinstance(a, Input | NewTensor)], scope)
+        elif isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute):
+            # Methods may write: v.push_back(n), y.fill_(0).
+            root = one.func.value
+            if isinstance(root, ast.Name) and not isinstance(scope.get(root.id), Input | ArgumentValue | NewTensor):
+                scope[root.id] = UNKNOWN
+
+
+def forget_numbers(arguments: list[ast.expr], values: list[Any], scope: dict[str, Any]) -> None:
+    """Make what an unknown function may take by reference unknown; kernels do not resize their tensors."""
+    tensors = Input | Element | NewTensor
+    forget_written(arguments, [n for n, one in enumerate(values) if not isinstance(one, tensors)], scope)
+
+
+def forget_written(arguments: list[ast.expr], positions: Iterable[int], scope: dict[str, Any]) -> None:
+    """Make the variables that a call may assign unknown."""
+    for position in positions:
+        one = arguments[position] if position < len(arguments) else None
+        # f(n), f(v[0]) and f(v.begin(), v.end()) may write.
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr in _INNER:
+            one = one.func.value
+        while isinstance(one, ast.Subscript):
+            one = one.value
+        if isinstance(one, ast.Name) and one.id in scope and not isinstance(scope[one.id], Input | NewTensor):
+            scope[one.id] = UNKNOWN
