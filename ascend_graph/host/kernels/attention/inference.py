@@ -109,15 +109,10 @@ def _attention(
 
     The logarithm is [batch, heads, queries, 1] or [T, heads, 1]; without ``with_logarithm`` it is empty.
     """
-    if layout not in LAYOUTS:
-        raise ValueError(f"input_layout {layout!r} is not one of {', '.join(LAYOUTS)}")
-    q_layout, out_layout = LAYOUTS[layout]
     kv_heads = kv_heads or heads
-    if heads % kv_heads:
-        raise ValueError(f"num_key_value_heads {kv_heads} does not divide num_heads {heads}")
+    _check_attrs(layout, heads, kv_heads, block_table, block_size)
+    q_layout, out_layout = LAYOUTS[layout]
     source = Query(query, q_layout, heads, _numbers(lengths))
-    if block_table is not None and block_size <= 0:
-        raise ValueError(f"block_size {block_size} is not positive; block_table needs it")
     keys, values = (
         Cache(name, tensors, q_layout, kv_heads, block_table, block_size)
         for name, tensors in (("key", key), ("value", value))
@@ -151,6 +146,16 @@ def _attention(
             if logarithm is not None:
                 lse[row, :, start:end] = logarithm
     return from_bnsd(out, out_layout), from_bnsd(lse, "TND") if "T" in q_layout and with_logarithm else lse
+
+
+def _check_attrs(layout: str, heads: int, kv_heads: int, block_table: T | None, block_size: int) -> None:
+    """Refuse attrs that are not supported or do not fit each other."""
+    if layout not in LAYOUTS:
+        raise ValueError(f"input_layout {layout!r} is not one of {', '.join(LAYOUTS)}")
+    if heads % kv_heads:
+        raise ValueError(f"num_key_value_heads {kv_heads} does not divide num_heads {heads}")
+    if block_table is not None and block_size <= 0:
+        raise ValueError(f"block_size {block_size} is not positive; block_table needs it")
 
 
 def _check_caches(keys: Cache, values: Cache, batch: int, width: int) -> None:
