@@ -213,12 +213,7 @@ def read_kernels(paths: Iterable[Path], root: Path | None = None, named: Iterabl
     defining = {path for path, names in own_structs.items() if names} | {k.file for k in kernels.values()}
     _check_named(named, sources, defining)
     needed = sorted({f for kernel in kernels.values() for f in (kernel.file, *_included(kernel.file, sources))})
-    for path in needed:
-        if adapter := _ADAPTER.search(sources[path].text):
-            raise GenerationError(
-                f"{path} has a kernel and an adapter to PyTorch in it (it includes {adapter[1]}); the adapter is generated: "
-                "move the kernel to a file of its own"
-            )
+    _check_adapters(needed, sources)
     root = root.resolve() if root else Path(os.path.commonpath([path.parent for path in needed]))
     return KernelSources(
         root,
@@ -236,6 +231,16 @@ def _check_named(named: Iterable[Path], sources: Mapping[Path, SourceText], defi
             raise GenerationError(
                 f"{path}: no kernel and no structure is defined there, so that nothing of it would be used; expected "
                 "__global__ __aicore__ void add_custom(GM_ADDR x, …) {…}, directly or by a macro. Leave the file out, or include it"
+            )
+
+
+def _check_adapters(paths: Iterable[Path], sources: Mapping[Path, SourceText]) -> None:
+    """Raise GenerationError for a file that calls PyTorch."""
+    for path in paths:
+        if adapter := _ADAPTER.search(sources[path].text):
+            raise GenerationError(
+                f"{path} has a kernel and an adapter to PyTorch in it (it includes {adapter[1]}); the adapter is generated: "
+                "move the kernel to a file of its own"
             )
 
 
