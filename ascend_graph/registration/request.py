@@ -301,8 +301,7 @@ def read_aclnn_request(
         UnknownFunctionError: No header declares the function.
         BindingError: The schema and the declaration do not fit.
     """
-    alternatives = read_alternatives("register_aclnn", functions)
-    alternatives = without_unknown(alternatives)
+    alternatives = without_unknown(read_alternatives("register_aclnn", functions))
     function = alternatives[0].function
     namespace, separator, rest = (name or schema or "").partition("(")[0].strip().rpartition("::")
     namespace = namespace if separator else NAMESPACE
@@ -320,11 +319,7 @@ def read_aclnn_request(
         )
         for a in alternatives
     )
-    if arguments and op_type is None:
-        raise RegistrationError(
-            f"{function}: arguments= is for a prototype, which op_type= names; what the function's parameters are is said in "
-            "aclnn_arguments="
-        )
+    _check_arguments(function, arguments, op_type)
     meta = meta_function or meta
     _check_functions(meta, converter, function, None, None, None, function)
     prototype = declared.schema.prototype if op_type is None else find_prototype(op_type)
@@ -347,6 +342,14 @@ def read_aclnn_request(
         alternatives,
         op_type is not None,
     )
+
+
+def _check_arguments(function: str, arguments: Mapping[str, Any] | None, op_type: str | None) -> None:
+    if arguments and op_type is None:
+        raise RegistrationError(
+            f"{function}: arguments= is for a prototype, which op_type= names; what the function's parameters are is said in "
+            "aclnn_arguments="
+        )
 
 
 def _fixed(arguments: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -210,20 +210,10 @@ def read_kernels(paths: Iterable[Path], root: Path | None = None, named: Iterabl
         raise GenerationError(
             f"{names}: no kernel is defined there: __global__ __aicore__ void add_custom(GM_ADDR x, …) {{…}}"
         )
-    for path in (p.resolve() for p in named):
-        reached = {path, *_included(path, sources)}
-        if not any(own_structs[p] for p in reached) and reached.isdisjoint(k.file for k in kernels.values()):
-            raise GenerationError(
-                f"{path}: no kernel and no structure is defined there, so that nothing of it would be used; expected "
-                "__global__ __aicore__ void add_custom(GM_ADDR x, …) {…}, directly or by a macro. Leave the file out, or include it"
-            )
+    defining = {path for path, names in own_structs.items() if names} | {k.file for k in kernels.values()}
+    _check_named(named, sources, defining)
     needed = sorted({f for kernel in kernels.values() for f in (kernel.file, *_included(kernel.file, sources))})
-    for path in needed:
-        if adapter := _ADAPTER.search(sources[path].text):
-            raise GenerationError(
-                f"{path} has a kernel and an adapter to PyTorch in it (it includes {adapter[1]}); the adapter is generated: "
-                "move the kernel to a file of its own"
-            )
+    _check_adapters(needed, sources)
     root = root.resolve() if root else Path(os.path.commonpath([path.parent for path in needed]))
     return KernelSources(
         root,
@@ -232,6 +222,26 @@ def read_kernels(paths: Iterable[Path], root: Path | None = None, named: Iterabl
         tiling_types.pop() if len(tiling_types) == 1 else None,
         tuple(path.relative_to(root) for path in needed),
     )
+
+
+def _check_named(named: Iterable[Path], sources: Mapping[Path, SourceText], defining: Set[Path]) -> None:
+    """Raise GenerationError for a file, named by the caller, that reaches none of those that define something."""
+    for path in (p.resolve() for p in named):
+        if defining.isdisjoint({path, *_included(path, sources)}):
+            raise GenerationError(
+                f"{path}: no kernel and no structure is defined there, so that nothing of it would be used; expected "
+                "__global__ __aicore__ void add_custom(GM_ADDR x, …) {…}, directly or by a macro. Leave the file out, or include it"
+            )
+
+
+def _check_adapters(paths: Iterable[Path], sources: Mapping[Path, SourceText]) -> None:
+    """Raise GenerationError for a file that calls PyTorch."""
+    for path in paths:
+        if adapter := _ADAPTER.search(sources[path].text):
+            raise GenerationError(
+                f"{path} has a kernel and an adapter to PyTorch in it (it includes {adapter[1]}); the adapter is generated: "
+                "move the kernel to a file of its own"
+            )
 
 
 def _kernel_macros(sources: Iterable[SourceText]) -> re.Pattern[str] | None:

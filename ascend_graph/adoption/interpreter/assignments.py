@@ -8,7 +8,7 @@ from typing import Any
 from ascend_graph.adoption.cpp.expressions import APPEND_RANGE, SET_ITEM
 from ascend_graph.adoption.interpreter.calls import called_name
 from ascend_graph.adoption.interpreter.evaluation import MAX_NODES
-from ascend_graph.adoption.interpreter.expressions import Expressions
+from ascend_graph.adoption.interpreter.expressions import ExpressionEvaluator
 from ascend_graph.adoption.interpreter.sizes import range_of, unpacked
 from ascend_graph.adoption.interpreter.values import (
     UNKNOWN,
@@ -32,8 +32,8 @@ from ascend_graph.adoption.interpreter.variables import forget_numbers
 CHECKS = frozenset({"TORCH_CHECK", "TORCH_CHECK_EQ", "_check", "TORCH_INTERNAL_ASSERT", "CHECK", "ASSERT"})
 
 
-class Assignments(Expressions):
-    """Evaluation of statements without control flow."""
+class AssignmentEvaluator(ExpressionEvaluator):
+    """Evaluator of statements without control flow."""
 
     def simple(self, one: ast.stmt, scope: dict[str, Any]) -> None:
         if isinstance(one, ast.Assign):

@@ -29,8 +29,8 @@ def called_name(node: ast.Call) -> str:
     return ".".join(reversed(parts))
 
 
-class Calls(Evaluation):
-    """Evaluation of calls."""
+class CallEvaluator(Evaluation):
+    """Evaluator of calls."""
 
     def called(self, node: ast.Call, scope: dict[str, Any]) -> Any:
         name = called_name(node)

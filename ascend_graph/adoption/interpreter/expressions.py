@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from ascend_graph.adoption.interpreter.calls import Calls
+from ascend_graph.adoption.interpreter.calls import CallEvaluator
 from ascend_graph.adoption.interpreter.conditions import choice, combined, compared, negated, operation, truth
 from ascend_graph.adoption.interpreter.evaluation import MAX_NODES
 from ascend_graph.adoption.interpreter.members import member
@@ -31,8 +31,8 @@ _COMPARISONS = {
 _ARITHMETIC = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//", ast.Mod: "%", ast.Div: "/"}
 
 
-class Expressions(Calls):
-    """Evaluation of expressions."""
+class ExpressionEvaluator(CallEvaluator):
+    """Evaluator of expressions."""
 
     def value(self, node: ast.expr, scope: dict[str, Any]) -> Any:
         self.step()

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Mapping
 from typing import Any
 
-from ascend_graph.adoption.interpreter.assignments import CHECKS, Assignments
+from ascend_graph.adoption.interpreter.assignments import CHECKS, AssignmentEvaluator
 from ascend_graph.adoption.interpreter.calls import called_name
 from ascend_graph.adoption.interpreter.conditions import choice, negated, truth
 from ascend_graph.adoption.interpreter.evaluation import NOTHING, RAISED, Callee, Outcome, TooManyStepsError
@@ -31,7 +31,7 @@ def _never_holds(statement: ast.stmt) -> bool:
     return isinstance(test, ast.Constant) and test.value is False
 
 
-class Interpreter(Assignments):
+class Interpreter(AssignmentEvaluator):
     """Interpreter of one function."""
 
     def run(self, callee: Callee, arguments: list[Any]) -> Outcome:

@@ -38,6 +38,17 @@ _WITH_VALUE = frozenset(
 )
 
 
+#: Options of compilers that bisheng runs, whose value this host has no use for.
+_PASSED_ON_WITH_VALUE = frozenset({"-mllvm", "-Xasc", "-Xaicore"})
+
+
+#: Marks around options of the host's or the device's compiler.
+_PASSED_ON_BRACKETS = frozenset({"-Xhost-start", "-Xhost-end", "-Xaicore-start", "-Xaicore-end"})
+
+
+_FOR_LINKER = frozenset({"-shared", "-static", "-rdynamic", "-Xlinker", "-T", "-u", "-z", "-e"})
+
+
 _ONLY_PREPROCESSING = frozenset({"-MD", "-MMD", "-MP"})
 
 
@@ -91,17 +102,10 @@ def parse(arguments: Sequence[str]) -> Command:
         if argument == "-x" or (argument.startswith("-x") and len(argument) > 2):
             chosen = argument[2:] or value("-x")
             language = None if chosen == "none" else chosen
-        elif argument in (
-            "-mllvm",
-            "-Xasc",
-            "-Xaicore",
-            "-Xhost-start",
-            "-Xhost-end",
-            "-Xaicore-start",
-            "-Xaicore-end",
-        ):
-            if argument in ("-mllvm", "-Xasc", "-Xaicore"):
-                value(argument)
+        elif argument in _PASSED_ON_WITH_VALUE:
+            value(argument)
+        elif argument in _PASSED_ON_BRACKETS:
+            continue
         elif argument.startswith("--launch-stubs="):
             command.stubs = Path(argument.partition("=")[2])
         elif argument == "--cce-aicore-only":
@@ -122,16 +126,7 @@ def parse(arguments: Sequence[str]) -> Command:
             command.dependencies.append(argument)
         elif argument in _ONLY_PREPROCESSING_WITH_VALUE:
             command.dependencies += [argument, value(argument)]
-        elif argument.startswith(("-l", "-L", "-Wl,")) or argument in (
-            "-shared",
-            "-static",
-            "-rdynamic",
-            "-Xlinker",
-            "-T",
-            "-u",
-            "-z",
-            "-e",
-        ):
+        elif argument.startswith(("-l", "-L", "-Wl,")) or argument in _FOR_LINKER:
             command.link.append(argument)
             if argument in _WITH_VALUE:
                 command.link.append(value(argument))

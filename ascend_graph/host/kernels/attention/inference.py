@@ -109,19 +109,12 @@ def _attention(
 
     The logarithm is [batch, heads, queries, 1] or [T, heads, 1]; without ``with_logarithm`` it is empty.
     """
-    if layout not in LAYOUTS:
-        raise ValueError(f"input_layout {layout!r} is not one of {', '.join(LAYOUTS)}")
-    q_layout, out_layout = LAYOUTS[layout]
     kv_heads = kv_heads or heads
-    if heads % kv_heads:
-        raise ValueError(f"num_key_value_heads {kv_heads} does not divide num_heads {heads}")
+    _check_attrs(layout, heads, kv_heads, block_table, block_size)
+    q_layout, out_layout = LAYOUTS[layout]
     source = Query(query, q_layout, heads, _numbers(lengths))
-    if block_table is not None and block_size <= 0:
-        raise ValueError(f"block_size {block_size} is not positive; block_table needs it")
-    keys, values = (
-        Cache(name, tensors, q_layout, kv_heads, block_table, block_size)
-        for name, tensors in (("key", key), ("value", value))
-    )
+    keys = Cache("key", key, q_layout, kv_heads, block_table, block_size)
+    values = Cache("value", value, q_layout, kv_heads, block_table, block_size)
     padded = source.padded()
     batch, _, length, width = padded.shape
     _check_caches(keys, values, batch, width)
@@ -132,10 +125,10 @@ def _attention(
     lse = padded.new_full((batch, heads, length, 1) if with_logarithm else (0,), math.inf, dtype=torch.float32)
     if not query.is_meta:
         kv_spans = KeySpans(source, keys, _numbers(kv_lengths), batch)
-        rotated = None if ropes is None else as_bnsd(ropes[0], q_layout, heads)
-        rope_cache = (
-            None if ropes is None else Cache("key_rope", [ropes[1]], q_layout, kv_heads, block_table, block_size)
-        )
+        rotated, rope_cache = None, None
+        if ropes is not None:
+            rotated = as_bnsd(ropes[0], q_layout, heads)
+            rope_cache = Cache("key_rope", [ropes[1]], q_layout, kv_heads, block_table, block_size)
         for number, (row, start, end) in enumerate(source.spans(batch, length)):
             kv_start, kv_length = kv_spans(number)
             q = padded[row, :, start:end]
@@ -146,11 +139,20 @@ def _attention(
                 k = torch.cat([k, rope_cache.sequence(number, kv_start, kv_length).float()], -1)
             bias = None if pse_shift is None else _bias(pse_shift, number, end - start, kv_length)
             masked = sparsity.masked(number, end - start, kv_length)
-            y, logarithm = attend(q, k, v, scale, bias, masked, sink, with_logarithm)
-            out[row, :, start:end] = y
+            out[row, :, start:end], logarithm = attend(q, k, v, scale, bias, masked, sink, with_logarithm)
             if logarithm is not None:
                 lse[row, :, start:end] = logarithm
     return from_bnsd(out, out_layout), from_bnsd(lse, "TND") if "T" in q_layout and with_logarithm else lse
+
+
+def _check_attrs(layout: str, heads: int, kv_heads: int, block_table: T | None, block_size: int) -> None:
+    """Refuse attrs that are not supported or do not fit each other."""
+    if layout not in LAYOUTS:
+        raise ValueError(f"input_layout {layout!r} is not one of {', '.join(LAYOUTS)}")
+    if heads % kv_heads:
+        raise ValueError(f"num_key_value_heads {kv_heads} does not divide num_heads {heads}")
+    if block_table is not None and block_size <= 0:
+        raise ValueError(f"block_size {block_size} is not positive; block_table needs it")
 
 
 def _check_caches(keys: Cache, values: Cache, batch: int, width: int) -> None:

@@ -117,6 +117,14 @@ def _exchange(group: Communicator, rows: T, sent: Sequence[int], received: Seque
     return flat.view(sum(received), *rows.shape[1:])
 
 
+def _numbered(experts: T, sent: T) -> tuple[T, T]:
+    """Return the order of tokens by experts, and the number of each token among those of its expert."""
+    order = experts.argsort(stable=True)
+    numbered = torch.empty_like(experts)
+    numbered[order] = torch.arange(experts.numel()) - (sent.cumsum(0) - sent)[experts[order]]
+    return order, numbered
+
+
 @host_kernel(
     "MoeDistributeDispatch",
     ignores=("tp_rank_id", "shared_expert_num", "expert_shard_type", "group_tp"),
@@ -165,9 +173,7 @@ def moe_distribute_dispatch(
     group = _check_group(group_ep, ep_world_size, ep_rank_id)
     experts = expert_ids.flatten().long()
     sent = experts.bincount(minlength=moe_expert_num)
-    order = experts.argsort(stable=True)
-    numbered = torch.empty_like(experts)
-    numbered[order] = torch.arange(experts.numel()) - (sent.cumsum(0) - sent)[experts[order]]
+    order, numbered = _numbered(experts, sent)
     received = _exchange(group, sent, [local] * ep_world_size, [local] * ep_world_size).view(ep_world_size, local)
     rows = _exchange(group, x[order // k], ints(sent.view(-1, local).sum(1)), ints(received.sum(1)))
     if rows.size(0) > most:

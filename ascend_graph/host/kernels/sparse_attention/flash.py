@@ -197,6 +197,13 @@ def _check_gradient_inputs(
         )
 
 
+def _check_gradient_attrs(layout: str, sparse_mode: int, sparse_block_size: int) -> None:
+    if layout not in ("BSND", "TND") or sparse_mode not in (0, 3):
+        raise ValueError(f"layout {layout!r} (BSND, TND), sparseMode {sparse_mode} (0, 3): no other is supported")
+    if sparse_block_size not in (1, 8, 16, 32, 64):
+        raise ValueError(f"sparseBlockSize {sparse_block_size}: expected one of 1, 8, 16, 32, 64")
+
+
 @host_kernel("SparseFlashAttentionGrad", ignores=("deterministic",))
 def sparse_flash_attention_grad(
     query: T,
@@ -224,12 +231,9 @@ def sparse_flash_attention_grad(
     Without values the keys take their place, and the gradient of the keys is the sum of both.
     """
     check_tokens(pre_tokens, next_tokens)
-    if layout not in ("BSND", "TND") or sparse_mode not in (0, 3):
-        raise ValueError(f"layout {layout!r} (BSND, TND), sparseMode {sparse_mode} (0, 3): no other is supported")
-    if sparse_block_size not in (1, 8, 16, 32, 64) or query_rope is None or key_rope is None:
-        raise ValueError(
-            f"sparseBlockSize {sparse_block_size} (1, 8, 16, 32, 64), queryRope and keyRope (required): no other is supported"
-        )
+    _check_gradient_attrs(layout, sparse_mode, sparse_block_size)
+    if query_rope is None or key_rope is None:
+        raise ValueError("queryRope, keyRope: both are required")
     _check_gradient_inputs(query, sparse_indices, key, query_rope, key_rope, value, layout, softmax_max, softmax_sum)
     values = key if value is None else value
     dq, dk, dv, dq_rope, dk_rope = (

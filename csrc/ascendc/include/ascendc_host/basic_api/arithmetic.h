@@ -319,34 +319,25 @@ using IfPointed = std::enable_if_t<std::is_same<Count, Wanted>::value>;
 }  // namespace detail
 
 // The names of the API cannot be template arguments, so each family of overloads is written once, as a macro.
-#define ASCENDC_UNARY(Name, op)                                                                        \
-    template <typename T, typename Count, typename = detail::IfPointed<Count, int32_t>>                \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const Count& count) {              \
-        Name(dst, src, count, ascendc_host::current().where);                                          \
-    }                                                                                                  \
-    template <typename T>                                                                              \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const int32_t& count,              \
-              Where where = Where()) {                                                                 \
-        detail::require_bits<op, T>();                                                                 \
-        detail::on_count(#Name, where, count, dst, op(), src);                                         \
-    }                                                                                                  \
-    template <typename T, bool isSetMask = true>                                                       \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, uint64_t mask, uint8_t repeatTime, \
-              const UnaryRepeatParams& repeatParams, Where where = Where()) {                          \
-        detail::require_bits<op, T>();                                                                 \
-        ascendc_host::enter(where);                                                                    \
-        detail::on_repeats(#Name, where,                                                               \
-                           detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), #Name, where),    \
-                           repeatTime, repeatParams, dst, op(), src);                                  \
-    }                                                                                                  \
-    template <typename T, bool isSetMask = true>                                                       \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint64_t mask[],             \
-              uint8_t repeatTime, const UnaryRepeatParams& repeatParams, Where where = Where()) {      \
-        detail::require_bits<op, T>();                                                                 \
-        ascendc_host::enter(where);                                                                    \
-        detail::on_repeats(#Name, where,                                                               \
-                           detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), #Name, where),    \
-                           repeatTime, repeatParams, dst, op(), src);                                  \
+#define ASCENDC_UNARY(Name, op)                                                                     \
+    template <typename T, typename Count, typename = detail::IfPointed<Count, int32_t>>             \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const Count& count) {           \
+        Name(dst, src, count, ascendc_host::current().where);                                       \
+    }                                                                                               \
+    template <typename T>                                                                           \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const int32_t& count,           \
+              Where where = Where()) {                                                              \
+        detail::require_bits<op, T>();                                                              \
+        detail::on_count(#Name, where, count, dst, op(), src);                                      \
+    }                                                                                               \
+    template <typename T, bool isSetMask = true, typename Lanes>                                    \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, Lanes mask, uint8_t repeatTime, \
+              const UnaryRepeatParams& repeatParams, Where where = Where()) {                       \
+        detail::require_bits<op, T>();                                                              \
+        ascendc_host::enter(where);                                                                 \
+        detail::on_repeats(#Name, where,                                                            \
+                           detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), #Name, where), \
+                           repeatTime, repeatParams, dst, op(), src);                               \
     }
 
 ASCENDC_UNARY(Relu, detail::relu_op)
@@ -469,19 +460,9 @@ ASCENDC_WHOLE_TENSOR(Or, |, or_op)
         detail::on_count(                                                                                 \
             #Name, where, count, dst, [scalar](detail::Wide<T> a) { return op()(scalar, a); }, src);      \
     }                                                                                                     \
-    template <typename T, bool isSetMask = true>                                                          \
+    template <typename T, bool isSetMask = true, typename Lanes>                                          \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const detail::Same<T>& scalarValue,   \
-              uint64_t mask, uint8_t repeatTime, const UnaryRepeatParams& repeatParams,                   \
-              Where where = Where()) {                                                                    \
-        ascendc_host::enter(where);                                                                       \
-        const detail::Wide<T> scalar = scalarValue;                                                       \
-        detail::on_repeats(                                                                               \
-            #Name, where, detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), #Name, where),        \
-            repeatTime, repeatParams, dst, [scalar](detail::Wide<T> a) { return op()(scalar, a); }, src); \
-    }                                                                                                     \
-    template <typename T, bool isSetMask = true>                                                          \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const detail::Same<T>& scalarValue,   \
-              const uint64_t mask[], uint8_t repeatTime, const UnaryRepeatParams& repeatParams,           \
+              Lanes mask, uint8_t repeatTime, const UnaryRepeatParams& repeatParams,                      \
               Where where = Where()) {                                                                    \
         ascendc_host::enter(where);                                                                       \
         const detail::Wide<T> scalar = scalarValue;                                                       \
@@ -533,19 +514,10 @@ void ShiftRight(const LocalTensor<T>& dst, const LocalTensor<T>& src, const deta
     detail::on_count("ShiftRight", where, count, dst, detail::shift_right<T>(int64_t(scalarValue), false),
                      src);
 }
-template <typename T, bool isSetMask = true>
+template <typename T, bool isSetMask = true, typename Lanes>
 void ShiftRight(const LocalTensor<T>& dst, const LocalTensor<T>& src, const detail::Same<T>& scalarValue,
-                uint64_t mask, uint8_t repeatTime, const UnaryRepeatParams& repeatParams,
-                bool roundEn = false, Where where = Where()) {
-    ascendc_host::enter(where);
-    detail::on_repeats(
-        "ShiftRight", where, detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "ShiftRight", where),
-        repeatTime, repeatParams, dst, detail::shift_right<T>(int64_t(scalarValue), roundEn), src);
-}
-template <typename T, bool isSetMask = true>
-void ShiftRight(const LocalTensor<T>& dst, const LocalTensor<T>& src, const detail::Same<T>& scalarValue,
-                const uint64_t mask[], uint8_t repeatTime, const UnaryRepeatParams& repeatParams,
-                bool roundEn = false, Where where = Where()) {
+                Lanes mask, uint8_t repeatTime, const UnaryRepeatParams& repeatParams, bool roundEn = false,
+                Where where = Where()) {
     ascendc_host::enter(where);
     detail::on_repeats(
         "ShiftRight", where, detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "ShiftRight", where),
@@ -587,32 +559,21 @@ constexpr void require_accumulated() {
 }  // namespace detail
 
 // What follows the sources' type is added to the template: only MulAddDst has another type for its sources.
-#define ASCENDC_ACCUMULATE(Name, op, U, ...)                                                          \
-    template <typename T __VA_ARGS__>                                                                 \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<U>& src0, const LocalTensor<U>& src1,      \
-              const int32_t& count, Where where = Where()) {                                          \
-        detail::require_accumulated<op, T, true>();                                                   \
-        detail::on_count(#Name, where, count, dst, op(), src0, src1, dst);                            \
-    }                                                                                                 \
-    template <typename T __VA_ARGS__, bool isSetMask = true>                                          \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<U>& src0, const LocalTensor<U>& src1,      \
-              uint64_t mask, uint8_t repeatTime, const BinaryRepeatParams& repeatParams,              \
-              Where where = Where()) {                                                                \
-        detail::require_accumulated<op, T, false>();                                                  \
-        ascendc_host::enter(where);                                                                   \
-        detail::on_repeats_with_dst(                                                                  \
-            #Name, where, detail::make_mask<isSetMask>(mask, detail::lanes_of<T, U>(), #Name, where), \
-            repeatTime, repeatParams, dst, op(), src0, src1);                                         \
-    }                                                                                                 \
-    template <typename T __VA_ARGS__, bool isSetMask = true>                                          \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<U>& src0, const LocalTensor<U>& src1,      \
-              const uint64_t mask[], uint8_t repeatTime, const BinaryRepeatParams& repeatParams,      \
-              Where where = Where()) {                                                                \
-        detail::require_accumulated<op, T, false>();                                                  \
-        ascendc_host::enter(where);                                                                   \
-        detail::on_repeats_with_dst(                                                                  \
-            #Name, where, detail::make_mask<isSetMask>(mask, detail::lanes_of<T, U>(), #Name, where), \
-            repeatTime, repeatParams, dst, op(), src0, src1);                                         \
+#define ASCENDC_ACCUMULATE(Name, op, U, ...)                                                                 \
+    template <typename T __VA_ARGS__>                                                                        \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<U>& src0, const LocalTensor<U>& src1,             \
+              const int32_t& count, Where where = Where()) {                                                 \
+        detail::require_accumulated<op, T, true>();                                                          \
+        detail::on_count(#Name, where, count, dst, op(), src0, src1, dst);                                   \
+    }                                                                                                        \
+    template <typename T __VA_ARGS__, bool isSetMask = true, typename Lanes>                                 \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<U>& src0, const LocalTensor<U>& src1, Lanes mask, \
+              uint8_t repeatTime, const BinaryRepeatParams& repeatParams, Where where = Where()) {           \
+        detail::require_accumulated<op, T, false>();                                                         \
+        ascendc_host::enter(where);                                                                          \
+        detail::on_repeats_with_dst(                                                                         \
+            #Name, where, detail::make_mask<isSetMask>(mask, detail::lanes_of<T, U>(), #Name, where),        \
+            repeatTime, repeatParams, dst, op(), src0, src1);                                                \
     }
 
 ASCENDC_ACCUMULATE(MulAddDst, detail::mul_add_dst_op, U, , typename U = T)
@@ -651,18 +612,9 @@ void Axpy(const LocalTensor<T>& dst, const LocalTensor<U>& src, const detail::Sa
           const LocalTensor<uint8_t>&, const uint32_t calCount, Where where = Where()) {
     Axpy(dst, src, scalarValue, static_cast<int32_t>(calCount), where);
 }
-template <typename T, typename U, bool isSetMask = true>
+template <typename T, typename U, bool isSetMask = true, typename Lanes>
 void Axpy(const LocalTensor<T>& dst, const LocalTensor<U>& src, const detail::Same<U>& scalarValue,
-          uint64_t mask, uint8_t repeatTime, const UnaryRepeatParams& repeatParams, Where where = Where()) {
-    ascendc_host::enter(where);
-    detail::axpy_repeats(dst, src, scalarValue,
-                         detail::make_mask<isSetMask>(mask, detail::lanes_of<T, U>(), "Axpy", where),
-                         repeatTime, repeatParams, where);
-}
-template <typename T, typename U, bool isSetMask = true>
-void Axpy(const LocalTensor<T>& dst, const LocalTensor<U>& src, const detail::Same<U>& scalarValue,
-          const uint64_t mask[], uint8_t repeatTime, const UnaryRepeatParams& repeatParams,
-          Where where = Where()) {
+          Lanes mask, uint8_t repeatTime, const UnaryRepeatParams& repeatParams, Where where = Where()) {
     ascendc_host::enter(where);
     detail::axpy_repeats(dst, src, scalarValue,
                          detail::make_mask<isSetMask>(mask, detail::lanes_of<T, U>(), "Axpy", where),
@@ -752,15 +704,8 @@ void duplicate_repeats(const LocalTensor<T>& dst, T value, const Mask& mask, uin
 }
 }  // namespace detail
 
-template <typename T, bool isSetMask = true>
-void Copy(const LocalTensor<T>& dst, const LocalTensor<T>& src, uint64_t mask, uint8_t repeatTime,
-          const CopyRepeatParams& repeatParams, Where where = Where()) {
-    ascendc_host::enter(where);
-    detail::copy_repeats(dst, src, detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "Copy", where),
-                         repeatTime, repeatParams, where);
-}
-template <typename T, bool isSetMask = true>
-void Copy(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint64_t mask[], uint8_t repeatTime,
+template <typename T, bool isSetMask = true, typename Lanes>
+void Copy(const LocalTensor<T>& dst, const LocalTensor<T>& src, Lanes mask, uint8_t repeatTime,
           const CopyRepeatParams& repeatParams, Where where = Where()) {
     ascendc_host::enter(where);
     detail::copy_repeats(dst, src, detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "Copy", where),
@@ -781,17 +726,9 @@ void Duplicate(const LocalTensor<T>& dst, const detail::Same<T>& scalarValue, co
     const B bits = detail::bits_of<T>(scalarValue);
     detail::on_count("Duplicate", where, count, dst.template ReinterpretCast<B>(), [bits] { return bits; });
 }
-template <typename T, bool isSetMask = true>
-void Duplicate(const LocalTensor<T>& dst, const detail::Same<T>& scalarValue, uint64_t mask,
-               uint8_t repeatTime, uint16_t dstBlockStride, uint8_t dstRepeatStride, Where where = Where()) {
-    ascendc_host::enter(where);
-    detail::duplicate_repeats<T>(
-        dst, scalarValue, detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "Duplicate", where),
-        repeatTime, dstBlockStride, dstRepeatStride, where);
-}
-template <typename T, bool isSetMask = true>
-void Duplicate(const LocalTensor<T>& dst, const detail::Same<T>& scalarValue, const uint64_t mask[],
-               uint8_t repeatTime, uint16_t dstBlockStride, uint8_t dstRepeatStride, Where where = Where()) {
+template <typename T, bool isSetMask = true, typename Lanes>
+void Duplicate(const LocalTensor<T>& dst, const detail::Same<T>& scalarValue, Lanes mask, uint8_t repeatTime,
+               uint16_t dstBlockStride, uint8_t dstRepeatStride, Where where = Where()) {
     ascendc_host::enter(where);
     detail::duplicate_repeats<T>(
         dst, scalarValue, detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "Duplicate", where),

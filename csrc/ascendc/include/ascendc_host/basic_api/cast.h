@@ -243,18 +243,9 @@ void Cast(const LocalTensor<T>& dst, const LocalTensor<U>& src, const RoundMode&
         for (uint32_t i = 0; i < n; ++i) ascendc_host::set_element(to, at + i, results[i]);
     }
 }
-template <typename T, typename U, bool isSetMask = true>
-void Cast(const LocalTensor<T>& dst, const LocalTensor<U>& src, const RoundMode& roundMode, uint64_t mask,
+template <typename T, typename U, bool isSetMask = true, typename Lanes>
+void Cast(const LocalTensor<T>& dst, const LocalTensor<U>& src, const RoundMode& roundMode, Lanes mask,
           uint8_t repeatTime, const UnaryRepeatParams& repeatParams, Where where = Where()) {
-    ascendc_host::enter(where);
-    detail::cast_repeats(dst, src, roundMode,
-                         detail::make_mask<isSetMask>(mask, detail::lanes_of<T, U>(), "Cast", where),
-                         repeatTime, repeatParams, where);
-}
-template <typename T, typename U, bool isSetMask = true>
-void Cast(const LocalTensor<T>& dst, const LocalTensor<U>& src, const RoundMode& roundMode,
-          const uint64_t mask[], uint8_t repeatTime, const UnaryRepeatParams& repeatParams,
-          Where where = Where()) {
     ascendc_host::enter(where);
     detail::cast_repeats(dst, src, roundMode,
                          detail::make_mask<isSetMask>(mask, detail::lanes_of<T, U>(), "Cast", where),

@@ -162,19 +162,10 @@ ASCENDC_WHOLE_COMPARE(==, EQ)
 ASCENDC_WHOLE_COMPARE(!=, NE)
 #undef ASCENDC_WHOLE_COMPARE
 
-template <typename T, typename U, bool isSetMask = true>
+template <typename T, typename U, bool isSetMask = true, typename Lanes>
 void Compare(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,
-             CMPMODE cmpMode, uint64_t mask, uint8_t repeatTime, const BinaryRepeatParams& repeatParams,
+             CMPMODE cmpMode, Lanes mask, uint8_t repeatTime, const BinaryRepeatParams& repeatParams,
              Where where = Where()) {
-    ascendc_host::enter(where);
-    detail::compare_tensors(dst, src0, src1, cmpMode,
-                            detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "Compare", where),
-                            repeatTime, repeatParams, where);
-}
-template <typename T, typename U, bool isSetMask = true>
-void Compare(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,
-             CMPMODE cmpMode, const uint64_t mask[], uint8_t repeatTime,
-             const BinaryRepeatParams& repeatParams, Where where = Where()) {
     ascendc_host::enter(where);
     detail::compare_tensors(dst, src0, src1, cmpMode,
                             detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "Compare", where),
@@ -215,19 +206,10 @@ void SetCmpMask(const LocalTensor<T>& src, Where where = Where()) {
               CMPMODE cmpMode, uint32_t count, Where where = Where()) {                                    \
         detail::compare_scalar_count<T>(#Name, dst, src0, src1Scalar, cmpMode, count, where);              \
     }                                                                                                      \
-    template <typename T, typename U, bool isSetMask = true>                                               \
+    template <typename T, typename U, bool isSetMask = true, typename Lanes>                               \
     void Name(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const detail::Same<T> src1Scalar,     \
-              CMPMODE cmpMode, uint64_t mask, uint8_t repeatTime, const UnaryRepeatParams& repeatParams,   \
+              CMPMODE cmpMode, Lanes mask, uint8_t repeatTime, const UnaryRepeatParams& repeatParams,      \
               Where where = Where()) {                                                                     \
-        ascendc_host::enter(where);                                                                        \
-        detail::compare_scalar<T>(#Name, dst, src0, src1Scalar, cmpMode,                                   \
-                                  detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), #Name, where), \
-                                  repeatTime, repeatParams, where);                                        \
-    }                                                                                                      \
-    template <typename T, typename U, bool isSetMask = true>                                               \
-    void Name(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const detail::Same<T> src1Scalar,     \
-              CMPMODE cmpMode, const uint64_t mask[], uint8_t repeatTime,                                  \
-              const UnaryRepeatParams& repeatParams, Where where = Where()) {                              \
         ascendc_host::enter(where);                                                                        \
         detail::compare_scalar<T>(#Name, dst, src0, src1Scalar, cmpMode,                                   \
                                   detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), #Name, where), \
@@ -308,28 +290,24 @@ void Select(const LocalTensor<T>& dst, const LocalTensor<U>& selMask, const Loca
     ascendc_host::enter(where);
     detail::select_scalar<T>(dst, selMask, src0, src1, selMode, {true, count, 0, 0}, 0, {}, where);
 }
-#define ASCENDC_SELECT(MaskType)                                                                             \
-    template <typename T, typename U, bool isSetMask = true>                                                 \
-    void Select(const LocalTensor<T>& dst, const LocalTensor<U>& selMask, const LocalTensor<T>& src0,        \
-                const LocalTensor<T>& src1, SELMODE selMode, MaskType mask, uint8_t repeatTime,              \
-                const BinaryRepeatParams& repeatParams, Where where = Where()) {                             \
-        ascendc_host::enter(where);                                                                          \
-        detail::select_tensors(dst, selMask, src0, src1, selMode,                                            \
-                               detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "Select", where),   \
-                               repeatTime, repeatParams, where);                                             \
-    }                                                                                                        \
-    template <typename T, typename U, bool isSetMask = true>                                                 \
-    void Select(const LocalTensor<T>& dst, const LocalTensor<U>& selMask, const LocalTensor<T>& src0,        \
-                const detail::Same<T> src1, SELMODE selMode, MaskType mask, uint8_t repeatTime,              \
-                const BinaryRepeatParams& repeatParams, Where where = Where()) {                             \
-        ascendc_host::enter(where);                                                                          \
-        detail::select_scalar<T>(dst, selMask, src0, src1, selMode,                                          \
-                                 detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "Select", where), \
-                                 repeatTime, repeatParams, where);                                           \
-    }
-ASCENDC_SELECT(uint64_t)
-ASCENDC_SELECT(const uint64_t*)
-#undef ASCENDC_SELECT
+template <typename T, typename U, bool isSetMask = true, typename Lanes>
+void Select(const LocalTensor<T>& dst, const LocalTensor<U>& selMask, const LocalTensor<T>& src0,
+            const LocalTensor<T>& src1, SELMODE selMode, Lanes mask, uint8_t repeatTime,
+            const BinaryRepeatParams& repeatParams, Where where = Where()) {
+    ascendc_host::enter(where);
+    detail::select_tensors(dst, selMask, src0, src1, selMode,
+                           detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "Select", where),
+                           repeatTime, repeatParams, where);
+}
+template <typename T, typename U, bool isSetMask = true, typename Lanes>
+void Select(const LocalTensor<T>& dst, const LocalTensor<U>& selMask, const LocalTensor<T>& src0,
+            const detail::Same<T> src1, SELMODE selMode, Lanes mask, uint8_t repeatTime,
+            const BinaryRepeatParams& repeatParams, Where where = Where()) {
+    ascendc_host::enter(where);
+    detail::select_scalar<T>(dst, selMask, src0, src1, selMode,
+                             detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "Select", where),
+                             repeatTime, repeatParams, where);
+}
 // By the compare mask register.
 template <typename T, SELMODE selMode>
 void Select(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,

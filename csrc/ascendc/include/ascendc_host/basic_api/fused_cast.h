@@ -40,32 +40,21 @@ auto converted(const Op& op) {
 
 }  // namespace detail
 
-#define ASCENDC_FUSED_CAST(Name, op, takes, types)                                                     \
-    template <typename T, typename U>                                                                  \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<U>& src0, const LocalTensor<U>& src1,       \
-              const uint32_t count, Where where = Where()) {                                           \
-        static_assert(detail::takes<U, T, true>, #Name " is for " types);                              \
-        detail::on_count(#Name, where, count, dst, detail::converted<T, U>(detail::op()), src0, src1); \
-    }                                                                                                  \
-    template <typename T, typename U, bool isSetMask = true>                                           \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<U>& src0, const LocalTensor<U>& src1,       \
-              uint64_t mask, const uint8_t repeatTime, const BinaryRepeatParams& repeatParams,         \
-              Where where = Where()) {                                                                 \
-        static_assert(detail::takes<U, T, false>, #Name " with masks is for " types);                  \
-        ascendc_host::enter(where);                                                                    \
-        detail::on_repeats(                                                                            \
-            #Name, where, detail::make_mask<isSetMask>(mask, detail::lanes_of<T, U>(), #Name, where),  \
-            repeatTime, repeatParams, dst, detail::converted<T, U>(detail::op()), src0, src1);         \
-    }                                                                                                  \
-    template <typename T, typename U, bool isSetMask = true>                                           \
-    void Name(const LocalTensor<T>& dst, const LocalTensor<U>& src0, const LocalTensor<U>& src1,       \
-              const uint64_t mask[], const uint8_t repeatTime, const BinaryRepeatParams& repeatParams, \
-              Where where = Where()) {                                                                 \
-        static_assert(detail::takes<U, T, false>, #Name " with masks is for " types);                  \
-        ascendc_host::enter(where);                                                                    \
-        detail::on_repeats(                                                                            \
-            #Name, where, detail::make_mask<isSetMask>(mask, detail::lanes_of<T, U>(), #Name, where),  \
-            repeatTime, repeatParams, dst, detail::converted<T, U>(detail::op()), src0, src1);         \
+#define ASCENDC_FUSED_CAST(Name, op, takes, types)                                                           \
+    template <typename T, typename U>                                                                        \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<U>& src0, const LocalTensor<U>& src1,             \
+              const uint32_t count, Where where = Where()) {                                                 \
+        static_assert(detail::takes<U, T, true>, #Name " is for " types);                                    \
+        detail::on_count(#Name, where, count, dst, detail::converted<T, U>(detail::op()), src0, src1);       \
+    }                                                                                                        \
+    template <typename T, typename U, bool isSetMask = true, typename Lanes>                                 \
+    void Name(const LocalTensor<T>& dst, const LocalTensor<U>& src0, const LocalTensor<U>& src1, Lanes mask, \
+              const uint8_t repeatTime, const BinaryRepeatParams& repeatParams, Where where = Where()) {     \
+        static_assert(detail::takes<U, T, false>, #Name " with masks is for " types);                        \
+        ascendc_host::enter(where);                                                                          \
+        detail::on_repeats(                                                                                  \
+            #Name, where, detail::make_mask<isSetMask>(mask, detail::lanes_of<T, U>(), #Name, where),        \
+            repeatTime, repeatParams, dst, detail::converted<T, U>(detail::op()), src0, src1);               \
     }
 #define ASCENDC_SUM_TYPES \
     "half and int16_t to int8_t, float to half (dav-3510: int64_t to float, by a count to int32_t too)"

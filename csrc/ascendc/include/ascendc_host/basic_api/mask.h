@@ -274,6 +274,7 @@ inline Mask register_mask() {
 }
 // No lane of any repeat: nothing is computed.
 constexpr Mask no_lanes = {true, 0, 0, 0};
+// Instructions take a mask in two forms, as a number or as bits; their template argument `Lanes` is either.
 // The mask argument as a number: the first `mask` lanes, or the number of elements in counter mode. More
 // lanes than a repeat has are all of them, and with none nothing happens, as documented.
 template <bool set>

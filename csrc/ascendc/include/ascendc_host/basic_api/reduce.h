@@ -248,150 +248,133 @@ std::vector<Wide<T>> first_elements(const char* api, const LocalTensor<T>& src, 
 // --- of a repeat
 // -----------------------------------------------------------------------------------------------------
 
-// The macros write the two forms of the mask; dstRepStride counts elements.
-#define ASCENDC_REDUCE(MaskType)                                                                             \
-    template <typename T, bool isSetMask = true>                                                             \
-    void WholeReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, MaskType mask,                 \
-                        int32_t repeatTime, int32_t dstRepStride, int32_t srcBlkStride,                      \
-                        int32_t srcRepStride, Where where = Where()) {                                       \
-        ascendc_host::enter(where);                                                                          \
-        detail::reduce_groups<ReduceType::SUM>(                                                              \
-            "WholeReduceSum", dst, src,                                                                      \
-            detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "WholeReduceSum", where), repeatTime,  \
-            detail::most_lanes, dstRepStride, {uint32_t(srcBlkStride), uint32_t(srcRepStride)}, where);      \
-    }                                                                                                        \
-    template <typename T, bool isSetMask = true>                                                             \
-    void WholeReduceMax(const LocalTensor<T>& dst, const LocalTensor<T>& src, MaskType mask,                 \
-                        int32_t repeatTime, int32_t dstRepStride, int32_t srcBlkStride,                      \
-                        int32_t srcRepStride, ReduceOrder order = ReduceOrder::ORDER_VALUE_INDEX,            \
-                        Where where = Where()) {                                                             \
-        ascendc_host::enter(where);                                                                          \
-        detail::reduce_with_index<ReduceType::MAX>(                                                          \
-            "WholeReduceMax", dst, src,                                                                      \
-            detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "WholeReduceMax", where), repeatTime,  \
-            dstRepStride, {uint32_t(srcBlkStride), uint32_t(srcRepStride)}, order, where);                   \
-    }                                                                                                        \
-    template <typename T, bool isSetMask = true>                                                             \
-    void WholeReduceMin(const LocalTensor<T>& dst, const LocalTensor<T>& src, MaskType mask,                 \
-                        int32_t repeatTime, int32_t dstRepStride, int32_t srcBlkStride,                      \
-                        int32_t srcRepStride, ReduceOrder order = ReduceOrder::ORDER_VALUE_INDEX,            \
-                        Where where = Where()) {                                                             \
-        ascendc_host::enter(where);                                                                          \
-        detail::reduce_with_index<ReduceType::MIN>(                                                          \
-            "WholeReduceMin", dst, src,                                                                      \
-            detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "WholeReduceMin", where), repeatTime,  \
-            dstRepStride, {uint32_t(srcBlkStride), uint32_t(srcRepStride)}, order, where);                   \
-    }                                                                                                        \
-    template <ReduceType reduceType, typename T, typename U = T, bool isSetMask = true>                      \
-    void ReduceRepeat(const LocalTensor<T>& dst, const LocalTensor<U>& src, MaskType mask,                   \
-                      int32_t repeatTime, int32_t dstRepStride, int32_t srcBlkStride, int32_t srcRepStride,  \
-                      ReduceOrder order = ReduceOrder::ORDER_VALUE_INDEX, Where where = Where()) {           \
-        ascendc_host::enter(where);                                                                          \
-        const auto active =                                                                                  \
-            detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "ReduceRepeat", where);                \
-        const detail::Stride stride{uint32_t(srcBlkStride), uint32_t(srcRepStride)};                         \
-        if constexpr (reduceType == ReduceType::SUM) {                                                       \
-            detail::reduce_groups<reduceType>("ReduceRepeat", dst, src, active, repeatTime,                  \
-                                              detail::most_lanes, dstRepStride, stride, where);              \
-        } else {                                                                                             \
-            detail::reduce_with_index<reduceType>("ReduceRepeat", dst, src, active, repeatTime,              \
-                                                  dstRepStride, stride, order, where);                       \
-        }                                                                                                    \
-    }                                                                                                        \
-    template <ReduceType reduceType, typename T, typename U = T, bool isSetMask = true>                      \
-    void ReduceDataBlock(const LocalTensor<T>& dst, const LocalTensor<U>& src, MaskType mask,                \
-                         int32_t repeatTime, int32_t dstRepStride, int32_t srcBlkStride,                     \
-                         int32_t srcRepStride, Where where = Where()) {                                      \
-        ascendc_host::enter(where);                                                                          \
-        detail::reduce_groups<reduceType>(                                                                   \
-            "ReduceDataBlock", dst, src,                                                                     \
-            detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "ReduceDataBlock", where), repeatTime, \
-            32 / sizeof(T), uint64_t(dstRepStride) * 8, {uint32_t(srcBlkStride), uint32_t(srcRepStride)},    \
-            where);                                                                                          \
-    }                                                                                                        \
-    template <ReduceType reduceType, typename T, typename U = T, bool isSetMask = true>                      \
-    void ReducePairElem(const LocalTensor<T>& dst, const LocalTensor<U>& src, MaskType mask,                 \
-                        int32_t repeatTime, int32_t dstRepStride, int32_t srcBlkStride,                      \
-                        int32_t srcRepStride, Where where = Where()) {                                       \
-        ascendc_host::enter(where);                                                                          \
-        detail::reduce_groups<reduceType>(                                                                   \
-            "ReducePairElem", dst, src,                                                                      \
-            detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "ReducePairElem", where), repeatTime,  \
-            2, uint64_t(dstRepStride) * detail::lanes_of<T>() / 2,                                           \
-            {uint32_t(srcBlkStride), uint32_t(srcRepStride)}, where);                                        \
-    }                                                                                                        \
-    template <typename T, bool isSetMask = true>                                                             \
-    void PairReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, int32_t repeatTime,             \
-                       MaskType mask, int32_t dstRepStride, int32_t srcBlkStride, int32_t srcRepStride,      \
-                       Where where = Where()) {                                                              \
-        ReducePairElem<ReduceType::SUM, T, T, isSetMask>(dst, src, mask, repeatTime, dstRepStride,           \
-                                                         srcBlkStride, srcRepStride, where);                 \
-    }                                                                                                        \
-    template <typename T, bool isSetMask = true>                                                             \
-    void BlockReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, int32_t repeatTime,            \
-                        MaskType mask, int32_t dstRepStride, int32_t srcBlkStride, int32_t srcRepStride,     \
-                        Where where = Where()) {                                                             \
-        ReduceDataBlock<ReduceType::SUM, T, T, isSetMask>(dst, src, mask, repeatTime, dstRepStride,          \
-                                                          srcBlkStride, srcRepStride, where);                \
-    }                                                                                                        \
-    template <typename T, bool isSetMask = true>                                                             \
-    void BlockReduceMax(const LocalTensor<T>& dst, const LocalTensor<T>& src, int32_t repeatTime,            \
-                        MaskType mask, int32_t dstRepStride, int32_t srcBlkStride, int32_t srcRepStride,     \
-                        Where where = Where()) {                                                             \
-        ReduceDataBlock<ReduceType::MAX, T, T, isSetMask>(dst, src, mask, repeatTime, dstRepStride,          \
-                                                          srcBlkStride, srcRepStride, where);                \
-    }                                                                                                        \
-    template <typename T, bool isSetMask = true>                                                             \
-    void BlockReduceMin(const LocalTensor<T>& dst, const LocalTensor<T>& src, int32_t repeatTime,            \
-                        MaskType mask, int32_t dstRepStride, int32_t srcBlkStride, int32_t srcRepStride,     \
-                        Where where = Where()) {                                                             \
-        ReduceDataBlock<ReduceType::MIN, T, T, isSetMask>(dst, src, mask, repeatTime, dstRepStride,          \
-                                                          srcBlkStride, srcRepStride, where);                \
-    }                                                                                                        \
-    template <typename T, bool isSetMask = true>                                                             \
-    void RepeatReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, int32_t repeatTime,           \
-                         MaskType mask, int32_t, int32_t srcBlkStride, int32_t dstRepStride,                 \
-                         int32_t srcRepStride, Where where = Where()) {                                      \
-        WholeReduceSum<T, isSetMask>(dst, src, mask, repeatTime, dstRepStride, srcBlkStride, srcRepStride,   \
-                                     where);                                                                 \
-    }                                                                                                        \
-    template <typename T>                                                                                    \
-    void ReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>&,              \
-                   MaskType mask, int32_t repeatTime, int32_t srcRepStride, Where where = Where()) {         \
-        ascendc_host::enter(where);                                                                          \
-        std::vector<uint32_t> positions;                                                                     \
-        detail::store_sum(                                                                                   \
-            dst,                                                                                             \
-            detail::all_active("ReduceSum", src,                                                             \
-                               detail::make_mask<true>(mask, detail::lanes_of<T>(), "ReduceSum", where),     \
-                               repeatTime, srcRepStride, positions, where),                                  \
-            false, where);                                                                                   \
-    }                                                                                                        \
-    template <typename T>                                                                                    \
-    void ReduceMax(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>&,              \
-                   MaskType mask, int32_t repeatTime, int32_t srcRepStride, bool calIndex = false,           \
-                   Where where = Where()) {                                                                  \
-        ascendc_host::enter(where);                                                                          \
-        std::vector<uint32_t> positions;                                                                     \
-        const auto values = detail::all_active(                                                              \
-            "ReduceMax", src, detail::make_mask<true>(mask, detail::lanes_of<T>(), "ReduceMax", where),      \
-            repeatTime, srcRepStride, positions, where);                                                     \
-        detail::store_extreme<ReduceType::MAX>("ReduceMax", dst, values, &positions, calIndex, where);       \
-    }                                                                                                        \
-    template <typename T>                                                                                    \
-    void ReduceMin(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>&,              \
-                   MaskType mask, int32_t repeatTime, int32_t srcRepStride, bool calIndex = false,           \
-                   Where where = Where()) {                                                                  \
-        ascendc_host::enter(where);                                                                          \
-        std::vector<uint32_t> positions;                                                                     \
-        const auto values = detail::all_active(                                                              \
-            "ReduceMin", src, detail::make_mask<true>(mask, detail::lanes_of<T>(), "ReduceMin", where),      \
-            repeatTime, srcRepStride, positions, where);                                                     \
-        detail::store_extreme<ReduceType::MIN>("ReduceMin", dst, values, &positions, calIndex, where);       \
+// `mask` is a number or bits; dstRepStride counts elements.
+template <typename T, bool isSetMask = true, typename Lanes>
+void WholeReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, Lanes mask, int32_t repeatTime,
+                    int32_t dstRepStride, int32_t srcBlkStride, int32_t srcRepStride, Where where = Where()) {
+    ascendc_host::enter(where);
+    detail::reduce_groups<ReduceType::SUM>(
+        "WholeReduceSum", dst, src,
+        detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "WholeReduceSum", where), repeatTime,
+        detail::most_lanes, dstRepStride, {uint32_t(srcBlkStride), uint32_t(srcRepStride)}, where);
+}
+template <typename T, bool isSetMask = true, typename Lanes>
+void WholeReduceMax(const LocalTensor<T>& dst, const LocalTensor<T>& src, Lanes mask, int32_t repeatTime,
+                    int32_t dstRepStride, int32_t srcBlkStride, int32_t srcRepStride,
+                    ReduceOrder order = ReduceOrder::ORDER_VALUE_INDEX, Where where = Where()) {
+    ascendc_host::enter(where);
+    detail::reduce_with_index<ReduceType::MAX>(
+        "WholeReduceMax", dst, src,
+        detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "WholeReduceMax", where), repeatTime,
+        dstRepStride, {uint32_t(srcBlkStride), uint32_t(srcRepStride)}, order, where);
+}
+template <typename T, bool isSetMask = true, typename Lanes>
+void WholeReduceMin(const LocalTensor<T>& dst, const LocalTensor<T>& src, Lanes mask, int32_t repeatTime,
+                    int32_t dstRepStride, int32_t srcBlkStride, int32_t srcRepStride,
+                    ReduceOrder order = ReduceOrder::ORDER_VALUE_INDEX, Where where = Where()) {
+    ascendc_host::enter(where);
+    detail::reduce_with_index<ReduceType::MIN>(
+        "WholeReduceMin", dst, src,
+        detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "WholeReduceMin", where), repeatTime,
+        dstRepStride, {uint32_t(srcBlkStride), uint32_t(srcRepStride)}, order, where);
+}
+template <ReduceType reduceType, typename T, typename U = T, bool isSetMask = true, typename Lanes>
+void ReduceRepeat(const LocalTensor<T>& dst, const LocalTensor<U>& src, Lanes mask, int32_t repeatTime,
+                  int32_t dstRepStride, int32_t srcBlkStride, int32_t srcRepStride,
+                  ReduceOrder order = ReduceOrder::ORDER_VALUE_INDEX, Where where = Where()) {
+    ascendc_host::enter(where);
+    const auto active = detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "ReduceRepeat", where);
+    const detail::Stride stride{uint32_t(srcBlkStride), uint32_t(srcRepStride)};
+    if constexpr (reduceType == ReduceType::SUM) {
+        detail::reduce_groups<reduceType>("ReduceRepeat", dst, src, active, repeatTime, detail::most_lanes,
+                                          dstRepStride, stride, where);
+    } else {
+        detail::reduce_with_index<reduceType>("ReduceRepeat", dst, src, active, repeatTime, dstRepStride,
+                                              stride, order, where);
     }
-ASCENDC_REDUCE(int32_t)
-ASCENDC_REDUCE(const uint64_t*)
-#undef ASCENDC_REDUCE
+}
+template <ReduceType reduceType, typename T, typename U = T, bool isSetMask = true, typename Lanes>
+void ReduceDataBlock(const LocalTensor<T>& dst, const LocalTensor<U>& src, Lanes mask, int32_t repeatTime,
+                     int32_t dstRepStride, int32_t srcBlkStride, int32_t srcRepStride,
+                     Where where = Where()) {
+    ascendc_host::enter(where);
+    detail::reduce_groups<reduceType>(
+        "ReduceDataBlock", dst, src,
+        detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "ReduceDataBlock", where), repeatTime,
+        32 / sizeof(T), uint64_t(dstRepStride) * 8, {uint32_t(srcBlkStride), uint32_t(srcRepStride)}, where);
+}
+template <ReduceType reduceType, typename T, typename U = T, bool isSetMask = true, typename Lanes>
+void ReducePairElem(const LocalTensor<T>& dst, const LocalTensor<U>& src, Lanes mask, int32_t repeatTime,
+                    int32_t dstRepStride, int32_t srcBlkStride, int32_t srcRepStride, Where where = Where()) {
+    ascendc_host::enter(where);
+    detail::reduce_groups<reduceType>(
+        "ReducePairElem", dst, src,
+        detail::make_mask<isSetMask>(mask, detail::lanes_of<T>(), "ReducePairElem", where), repeatTime, 2,
+        uint64_t(dstRepStride) * detail::lanes_of<T>() / 2, {uint32_t(srcBlkStride), uint32_t(srcRepStride)},
+        where);
+}
+template <typename T, bool isSetMask = true, typename Lanes>
+void PairReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, int32_t repeatTime, Lanes mask,
+                   int32_t dstRepStride, int32_t srcBlkStride, int32_t srcRepStride, Where where = Where()) {
+    ReducePairElem<ReduceType::SUM, T, T, isSetMask>(dst, src, mask, repeatTime, dstRepStride, srcBlkStride,
+                                                     srcRepStride, where);
+}
+template <typename T, bool isSetMask = true, typename Lanes>
+void BlockReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, int32_t repeatTime, Lanes mask,
+                    int32_t dstRepStride, int32_t srcBlkStride, int32_t srcRepStride, Where where = Where()) {
+    ReduceDataBlock<ReduceType::SUM, T, T, isSetMask>(dst, src, mask, repeatTime, dstRepStride, srcBlkStride,
+                                                      srcRepStride, where);
+}
+template <typename T, bool isSetMask = true, typename Lanes>
+void BlockReduceMax(const LocalTensor<T>& dst, const LocalTensor<T>& src, int32_t repeatTime, Lanes mask,
+                    int32_t dstRepStride, int32_t srcBlkStride, int32_t srcRepStride, Where where = Where()) {
+    ReduceDataBlock<ReduceType::MAX, T, T, isSetMask>(dst, src, mask, repeatTime, dstRepStride, srcBlkStride,
+                                                      srcRepStride, where);
+}
+template <typename T, bool isSetMask = true, typename Lanes>
+void BlockReduceMin(const LocalTensor<T>& dst, const LocalTensor<T>& src, int32_t repeatTime, Lanes mask,
+                    int32_t dstRepStride, int32_t srcBlkStride, int32_t srcRepStride, Where where = Where()) {
+    ReduceDataBlock<ReduceType::MIN, T, T, isSetMask>(dst, src, mask, repeatTime, dstRepStride, srcBlkStride,
+                                                      srcRepStride, where);
+}
+template <typename T, bool isSetMask = true, typename Lanes>
+void RepeatReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, int32_t repeatTime, Lanes mask,
+                     int32_t, int32_t srcBlkStride, int32_t dstRepStride, int32_t srcRepStride,
+                     Where where = Where()) {
+    WholeReduceSum<T, isSetMask>(dst, src, mask, repeatTime, dstRepStride, srcBlkStride, srcRepStride, where);
+}
+template <typename T, typename Lanes>
+void ReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>&, Lanes mask,
+               int32_t repeatTime, int32_t srcRepStride, Where where = Where()) {
+    ascendc_host::enter(where);
+    std::vector<uint32_t> positions;
+    detail::store_sum(
+        dst,
+        detail::all_active("ReduceSum", src,
+                           detail::make_mask<true>(mask, detail::lanes_of<T>(), "ReduceSum", where),
+                           repeatTime, srcRepStride, positions, where),
+        false, where);
+}
+template <typename T, typename Lanes>
+void ReduceMax(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>&, Lanes mask,
+               int32_t repeatTime, int32_t srcRepStride, bool calIndex = false, Where where = Where()) {
+    ascendc_host::enter(where);
+    std::vector<uint32_t> positions;
+    const auto values = detail::all_active(
+        "ReduceMax", src, detail::make_mask<true>(mask, detail::lanes_of<T>(), "ReduceMax", where),
+        repeatTime, srcRepStride, positions, where);
+    detail::store_extreme<ReduceType::MAX>("ReduceMax", dst, values, &positions, calIndex, where);
+}
+template <typename T, typename Lanes>
+void ReduceMin(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>&, Lanes mask,
+               int32_t repeatTime, int32_t srcRepStride, bool calIndex = false, Where where = Where()) {
+    ascendc_host::enter(where);
+    std::vector<uint32_t> positions;
+    const auto values = detail::all_active(
+        "ReduceMin", src, detail::make_mask<true>(mask, detail::lanes_of<T>(), "ReduceMin", where),
+        repeatTime, srcRepStride, positions, where);
+    detail::store_extreme<ReduceType::MIN>("ReduceMin", dst, values, &positions, calIndex, where);
+}
 
 // --- of a tensor
 // -----------------------------------------------------------------------------------------------------

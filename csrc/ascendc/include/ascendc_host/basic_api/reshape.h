@@ -130,18 +130,9 @@ void Gather(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTen
     detail::gather_repeats(dst, src, srcOffset, srcBaseOffset, {true, count, 0, 0}, 0, DEFAULT_REPEAT_STRIDE,
                            where);
 }
-template <typename T>
+template <typename T, typename Lanes>
 void Gather(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint32_t>& srcOffset,
-            uint32_t srcBaseOffset, uint64_t mask, uint8_t repeatTime, uint16_t dstRepStride,
-            Where where = Where()) {
-    ascendc_host::enter(where);
-    detail::gather_repeats(dst, src, srcOffset, srcBaseOffset,
-                           detail::make_mask<true>(mask, detail::lanes_of<T>(), "Gather", where), repeatTime,
-                           dstRepStride, where);
-}
-template <typename T>
-void Gather(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint32_t>& srcOffset,
-            uint32_t srcBaseOffset, const uint64_t mask[], uint8_t repeatTime, uint16_t dstRepStride,
+            uint32_t srcBaseOffset, Lanes mask, uint8_t repeatTime, uint16_t dstRepStride,
             Where where = Where()) {
     ascendc_host::enter(where);
     detail::gather_repeats(dst, src, srcOffset, srcBaseOffset,
@@ -200,18 +191,9 @@ void scatter_repeats(const LocalTensor<T>& dst, const LocalTensor<T>& src,
     }
 }
 }  // namespace detail
-template <typename T>
+template <typename T, typename Lanes>
 void Scatter(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint32_t>& dstOffset,
-             uint32_t dstBaseAddr, uint64_t mask, uint8_t repeatTime, uint8_t srcRepStride,
-             Where where = Where()) {
-    ascendc_host::enter(where);
-    detail::scatter_repeats(dst, src, dstOffset, dstBaseAddr,
-                            detail::make_mask<true>(mask, detail::lanes_of<T>(), "Scatter", where),
-                            repeatTime, srcRepStride, where);
-}
-template <typename T>
-void Scatter(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint32_t>& dstOffset,
-             uint32_t dstBaseAddr, const uint64_t mask[], uint8_t repeatTime, uint8_t srcRepStride,
+             uint32_t dstBaseAddr, Lanes mask, uint8_t repeatTime, uint8_t srcRepStride,
              Where where = Where()) {
     ascendc_host::enter(where);
     detail::scatter_repeats(dst, src, dstOffset, dstBaseAddr,
