@@ -15,12 +15,14 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from ascend_graph.doctor.libraries import functions_of, read_library
-from ascend_graph.doctor.packages import LIBRARY, PROTOTYPES
 from ascend_graph.doctor.wheels.archive import OpenedWheel, WheelError
 from ascend_graph.doctor.wheels.needs import LibraryFacts, Machine, library_facts
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.prototypes.loading import read_prototypes
 
+#: Paths in an operator package of its aclnn functions and its prototypes.
+LIBRARY = PurePosixPath("op_api/lib/libcust_opapi.so")
+PROTOTYPES = PurePosixPath("op_proto/inc")
 #: Directories of an operator package.
 _PARTS = frozenset(["op_api", "op_proto", "op_impl"])
 _BINARIES = re.compile(r"op_impl/ai_core/tbe/kernel/(?P<soc>[^/]+)/(?P<operator>[^/]+)/[^/]+\.o$")

@@ -180,7 +180,7 @@ def _facts(
         _role(path, library, is_torch),
         library.machine,
         tuple(sorted(open_symbols - of_torch)),
-        tuple(sorted(of_torch)) if machine.torch else None,
+        tuple(sorted(of_torch)) if not is_torch or machine.torch else None,
         tuple(sorted(name for name, found in linked.items() if found is None)),
         strings,
         tuple(_abi_problems(library, strings if is_torch and machine.torch else "", machine)),
