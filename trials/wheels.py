@@ -3,9 +3,9 @@
     make bench NAME=wheels ARGS='WHEEL…'
     python -m benchmarks wheels WHEEL… [--import]
 
-A wheel is what ``ascend-graph survey`` takes: a .whl file, an unpacked directory or an installed distribution. Each library
-that misses nothing is loaded, in a process of its own; ``died`` counts the processes that ended otherwise. The operators
-of its packages are then ``called`` without arguments: a function that answers with a CANN error code was ``refused``.
+A wheel is what ``ascend-graph survey`` takes: a .whl file, an unpacked directory or an installed distribution. Each
+library that misses nothing is loaded, in a process of its own; ``died`` counts the processes that crashed. The
+functions of its packages are then ``called`` without arguments: a function that answers with a CANN error code was ``refused``.
 ``--import`` imports its modules and entry points, which executes their code. The last line is JSON by wheel: ``imports,
 libraries, loaded, missing_symbols, operators, called, refused, died``.
 """
@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from ascend_graph.doctor.wheels import Machine, WheelSurvey, opened, survey_wheel, try_imports
+from ascend_graph.doctor.wheels import AvailableSymbols, WheelSurvey, opened, survey_wheel, try_imports
 
 _PHASE = "GetWorkspaceSize"
 _MOST_PARAMETERS = 64
@@ -52,7 +52,7 @@ def load_here(path: str, functions: Sequence[str]) -> None:
         print(json.dumps({"state": "called", "function": name, "status": status}), flush=True)
 
 
-def figures(wheel: str, machine: Machine, imports: bool) -> dict[str, Any]:
+def figures(wheel: str, machine: AvailableSymbols, imports: bool) -> dict[str, Any]:
     """Return the figures of one wheel."""
     with opened(wheel) as files:
         found = survey_wheel(files, machine)
@@ -103,7 +103,7 @@ def main() -> None:
     if arguments.load:
         load_here(arguments.wheels[0], arguments.wheels[1:])
         return
-    machine = Machine()
+    machine = AvailableSymbols()
     summary = {Path(wheel).name: figures(wheel, machine, arguments.imports) for wheel in arguments.wheels}
     for name, one in summary.items():
         print(f"{name}: {', '.join(f'{value} {key}' for key, value in one.items() if isinstance(value, int))}")

@@ -15,7 +15,7 @@ from ascend_graph.aclnn.declaration import FIRST_PHASE
 from ascend_graph.doctor.finding import Finding
 from ascend_graph.doctor.libraries import Library, functions_of, read_library
 from ascend_graph.doctor.wheels.contents import LIBRARY, PROTOTYPES
-from ascend_graph.doctor.wheels.needs import Machine, library_facts, readable
+from ascend_graph.doctor.wheels.needs import AvailableSymbols, library_facts, readable
 from ascend_graph.environment import is_active
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.prototypes import OpPrototype
@@ -245,7 +245,7 @@ def _unloadable(place: Place) -> Iterator[Finding]:
     """Yield a finding if the host runtime lacks what the package's library needs; a CANN's libraries are not read."""
     if not (is_active() and place.libraries and place.libraries[0].is_for_this_machine):
         return
-    for facts in library_facts(place.directory, [LIBRARY], Machine()):
+    for facts in library_facts(place.directory, [LIBRARY], AvailableSymbols()):
         if facts.loads:
             continue
         missing = sorted({readable(symbol) for symbol in (*facts.missing, *facts.missing_libraries)})

@@ -1,4 +1,4 @@
-"""aclnn functions of operator packages that CANN built: their calls run a kernel of the host, or are refused by name."""
+"""aclnn functions of operator packages that CANN built: calls run a kernel of the host, or are refused by name."""
 
 from __future__ import annotations
 
@@ -192,8 +192,8 @@ REG_OP(NnopScale)
     .OP_END_FACTORY_REG(NnopScale)
 """
 HEADER = """
-aclnnStatus aclnnNnopScaleGetWorkspaceSize(const aclTensor *x, const aclTensor *biasOptional, double scale, bool useBias,
-    const aclIntArray *intsOptional, char *modeOptional, const aclTensor *out, uint64_t *workspaceSize,
+aclnnStatus aclnnNnopScaleGetWorkspaceSize(const aclTensor *x, const aclTensor *biasOptional, double scale,
+    bool useBias, const aclIntArray *intsOptional, char *modeOptional, const aclTensor *out, uint64_t *workspaceSize,
     aclOpExecutor **executor);
 aclnnStatus aclnnNnopScale(void *workspace, uint64_t workspaceSize, aclOpExecutor *executor, aclrtStream stream);
 """
