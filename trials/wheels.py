@@ -5,7 +5,7 @@
 
 A wheel is what ``ascend-graph survey`` takes: a .whl file, an unpacked directory or an installed distribution. Each
 library that misses nothing is loaded, in a process of its own; ``died`` counts the processes that crashed. The
-functions of its packages are then ``called`` without arguments: a function that answers with a CANN error code was ``refused``.
+functions of its packages are then ``called`` with null arguments: one that answers with an error code was ``refused``.
 ``--import`` imports its modules and entry points, which executes their code. The last line is JSON by wheel: ``imports,
 libraries, loaded, missing_symbols, operators, called, refused, died``.
 """

@@ -148,7 +148,7 @@ def library_facts(root: Path, files: Iterable[PurePosixPath], machine: Available
 
 
 def _own_symbols(path: PurePosixPath, library: Library, read: Mapping[PurePosixPath, Library]) -> frozenset[str]:
-    """Return the symbols that a library's own wheel defines for it, in the libraries that it links and what these link."""
+    """Return the symbols that the wheel itself defines for a library, directly or through what it links."""
     by_name: dict[str, list[PurePosixPath]] = {}
     for other in read:
         by_name.setdefault(other.name, []).append(other)
