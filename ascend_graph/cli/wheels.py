@@ -25,9 +25,9 @@ def names_a_wheel(target: str) -> bool:
 
 def survey_wheels(wheels: Sequence[str], *, imports: bool, time_limit: float, output_format: str) -> None:
     """Print the facts about wheels, and the results of their imports if they are asked for."""
-    from ascend_graph.doctor.wheels import Machine, opened, survey_wheel, try_imports
+    from ascend_graph.doctor.wheels import AvailableSymbols, opened, survey_wheel, try_imports
 
-    machine, printed = Machine(), []
+    machine, printed = AvailableSymbols(), []
     for wheel in wheels:
         with opened(wheel) as files:
             found = survey_wheel(files, machine)

@@ -14,7 +14,8 @@ from ascend_graph.binding.calls.installed import prototype_difference
 from ascend_graph.doctor.finding import Finding
 from ascend_graph.doctor.installation import tried
 from ascend_graph.doctor.libraries import Library, functions_of, read_library
-from ascend_graph.doctor.packages import LIBRARY, Place, places, unsearched
+from ascend_graph.doctor.packages import Place, places, unsearched
+from ascend_graph.doctor.wheels.contents import LIBRARY
 from ascend_graph.environment import real_cann
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.host import host_environment

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from ascend_graph.aclnn import AclnnFunction
 from ascend_graph.aclnn.catalog import read_functions
+from ascend_graph.aclnn.declaration import FIRST_PHASE
 from ascend_graph.doctor.finding import Finding
 from ascend_graph.doctor.libraries import Library, functions_of, read_library
+from ascend_graph.doctor.wheels.contents import LIBRARY, PROTOTYPES
+from ascend_graph.doctor.wheels.needs import AvailableSymbols, library_facts, readable
+from ascend_graph.environment import is_active
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.prototypes import OpPrototype
 from ascend_graph.prototypes.loading import read_prototypes
 from ascend_graph.sources.installed import cann_version, named_packages, opp_roots, vendor_packages, version_in
 from ascend_graph.versions import installed, release
 
-#: Paths in an operator package of its aclnn functions, their declarations and its prototypes.
-LIBRARY = Path("op_api/lib/libcust_opapi.so")
+#: Path in an operator package of the declarations of its aclnn functions.
 HEADERS = Path("op_api/include")
-PROTOTYPES = Path("op_proto/inc")
 _VARIABLE = "ASCEND_CUSTOM_OPP_PATH"
 
 
@@ -205,7 +207,8 @@ def _package(place: Place, environment: Mapping[str, str]) -> Iterator[Finding]:
                 True,
                 f"ascend-graph build PROJECT -o {place.directory}  # or the author's package for {platform.machine()}",
             )
-    if place.libraries and (missing := sorted({*declared} - {*callable_})):
+    yield from _unloadable(place)
+    if place.libraries and (missing := _undefined(declared.values(), place.libraries, callable_)):
         text = (
             f"{place.headers} declares {', '.join(missing)}, and {place.libraries[0].path} does not have them: headers and library "
             "are of different builds"
@@ -219,6 +222,42 @@ def _package(place: Place, environment: Mapping[str, str]) -> Iterator[Finding]:
             f"{place.directory} was made with CANN {place.version}, and CANN {cann} is selected",
             True,
             f"build it with CANN {cann}, or source the set_env.sh of CANN {place.version}",
+        )
+
+
+def _undefined(
+    declared: Iterable[AclnnFunction], libraries: Iterable[Library], callable_: Mapping[str, Library]
+) -> list[str]:
+    """Return the declared functions that no library defines.
+
+    A variant of a function may have a first phase alone: the second phase is that of the function.
+    """
+    defined = frozenset().union(*(library.defined for library in libraries))
+    return sorted(
+        function.name
+        for function in declared
+        if function.name not in callable_
+        and (function.has_second_phase or f"{function.name}{FIRST_PHASE}" not in defined)
+    )
+
+
+def _unloadable(place: Place) -> Iterator[Finding]:
+    """Yield a finding if the host runtime lacks what the package's library needs; a CANN's libraries are not read."""
+    if not (is_active() and place.libraries and place.libraries[0].is_for_this_machine):
+        return
+    for facts in library_facts(place.directory, [LIBRARY], AvailableSymbols()):
+        if facts.loads:
+            continue
+        missing = sorted({readable(symbol) for symbol in (*facts.missing, *facts.missing_libraries)})
+        reason = [
+            *facts.abi,
+            *([f"{len(missing)} symbols or libraries are missing, such as {missing[0]}"] if missing else []),
+        ]
+        yield Finding(
+            "operator package",
+            f"{place.libraries[0].path} does not load on the host runtime: {'; '.join(reason)}",
+            True,
+            "ascend-graph survey WHEEL  # lists what it misses; build its project with ascend-graph build PROJECT",
         )
 
 

@@ -540,3 +540,34 @@ def test_a_module_that_cannot_be_imported_is_explained(tmp_path: Path) -> None:
 
 def test_message_and_operators_are_two_questions() -> None:
     assert doctor("module", "--message", "text").exit_code == 2
+
+
+def test_a_variant_with_a_first_phase_alone_is_no_false_alarm(tmp_path: Path) -> None:
+    made = package(tmp_path / "made", "aclnnOne", declared=["aclnnOne"])
+    header = made / "op_api/include/aclnnOne.h"
+    variant = DECLARED.format(name="aclnnOneTensor", more="").split("aclnnStatus aclnnOneTensor(")[0]
+    header.write_text(header.read_text() + variant.replace('#include "aclnn/acl_meta.h"', ""))
+    source = 'extern "C" int {0}() {{ return 0; }}\n'
+    both = ("aclnnOne", "aclnnOneGetWorkspaceSize", "aclnnOneTensorGetWorkspaceSize")
+    library(made / "op_api/lib/libcust_opapi.so", "".join(map(source.format, both)))
+    environment = {"ASCEND_CUSTOM_OPP_PATH": str(made)}
+    assert wrong(list(packages(environment))) == []
+    library(made / "op_api/lib/libcust_opapi.so", "".join(map(source.format, both[:2])))
+    (found,) = (finding for finding in packages(environment) if finding.is_wrong)
+    assert "declares aclnnOneTensor, and" in found.text
+
+
+def test_a_package_whose_library_does_not_load_is_named(tmp_path: Path) -> None:
+    made = package(tmp_path / "made", "aclnnOne", declared=["aclnnOne"])
+    source = """
+        namespace op { int nothing_has_this(int); }
+        extern "C" int aclnnOneGetWorkspaceSize() { return 0; }
+        extern "C" int aclnnOne() { return op::nothing_has_this(1); }
+    """
+    library(made / "op_api/lib/libcust_opapi.so", source)
+    (found,) = (f for f in packages({"ASCEND_CUSTOM_OPP_PATH": str(made)}) if f.is_wrong)
+    assert (
+        "does not load on the host runtime: 1 symbols or libraries are missing, such as op::nothing_has_this"
+        in found.text
+    )
+    assert found.fix.startswith("ascend-graph survey WHEEL")

@@ -16,7 +16,15 @@ from click.testing import CliRunner
 from ascend_graph.cli import main
 from ascend_graph.compilation.toolchain import compiler
 from ascend_graph.doctor.libraries import read_library
-from ascend_graph.doctor.wheels import Machine, WheelError, archive, opened, readable, survey_wheel, try_imports
+from ascend_graph.doctor.wheels import (
+    AvailableSymbols,
+    WheelError,
+    archive,
+    opened,
+    readable,
+    survey_wheel,
+    try_imports,
+)
 from ascend_graph.doctor.wheels.needs import string_abi
 from ascend_graph.environment import toolkit_directory
 
@@ -132,7 +140,10 @@ def test_a_library_that_is_absent_is_named(tmp_path: Path) -> None:
 def test_libraries_of_another_machine_python_or_standard_library_are_told(tmp_path: Path) -> None:
     own = bytearray(library(tmp_path / "libone.so", "int one() { return 1; }"))
     own[18:20] = (183 if own[18] == 62 else 62).to_bytes(2, "little")  # e_machine
-    source = "namespace std { inline namespace __1 { struct string; void print(string&); } }\nvoid f(std::string& s) { print(s); }"
+    source = """
+        namespace std { inline namespace __1 { struct string; void print(string&); } }
+        void f(std::string& s) { print(s); }
+    """
     llvm = library(tmp_path / "libllvm.so", source)
     files: dict[str, str | bytes] = {
         "sample/libone.so": bytes(own),
@@ -289,7 +300,7 @@ def test_the_command_prints_tables_and_json(wheel: str, tmp_path: Path) -> None:
 
 
 def test_the_host_runtime_has_what_its_own_libraries_need() -> None:
-    machine = Machine()
+    machine = AvailableSymbols()
     own = read_library(toolkit_directory() / "lib64/libopapi.so")
     assert own is not None
     assert own.defined <= machine.host

@@ -6,12 +6,12 @@ Nothing of a wheel is executed unless its imports are asked for; these run in pr
 from ascend_graph.doctor.wheels.archive import WheelError, opened
 from ascend_graph.doctor.wheels.contents import PackageFacts, WheelSurvey, survey_wheel
 from ascend_graph.doctor.wheels.imports import ImportResult, try_imports
-from ascend_graph.doctor.wheels.needs import LibraryFacts, Machine, readable
+from ascend_graph.doctor.wheels.needs import AvailableSymbols, LibraryFacts, readable
 
 __all__ = [
+    "AvailableSymbols",
     "ImportResult",
     "LibraryFacts",
-    "Machine",
     "PackageFacts",
     "WheelError",
     "WheelSurvey",

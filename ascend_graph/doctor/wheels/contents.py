@@ -15,12 +15,14 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from ascend_graph.doctor.libraries import functions_of, read_library
-from ascend_graph.doctor.packages import LIBRARY, PROTOTYPES
 from ascend_graph.doctor.wheels.archive import OpenedWheel, WheelError
-from ascend_graph.doctor.wheels.needs import LibraryFacts, Machine, library_facts
+from ascend_graph.doctor.wheels.needs import AvailableSymbols, LibraryFacts, library_facts
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.prototypes.loading import read_prototypes
 
+#: Paths in an operator package of its aclnn functions and its prototypes.
+LIBRARY = PurePosixPath("op_api/lib/libcust_opapi.so")
+PROTOTYPES = PurePosixPath("op_proto/inc")
 #: Directories of an operator package.
 _PARTS = frozenset(["op_api", "op_proto", "op_impl"])
 _BINARIES = re.compile(r"op_impl/ai_core/tbe/kernel/(?P<soc>[^/]+)/(?P<operator>[^/]+)/[^/]+\.o$")
@@ -72,7 +74,7 @@ class WheelSurvey:
 
     @property
     def missing(self) -> dict[str, int]:
-        """Symbols that its libraries miss of the host runtime, with the number of libraries, the most frequent first."""
+        """Symbols that the host runtime lacks, with the number of libraries that need each, the most frequent first."""
         counts = Counter(symbol for library in self.libraries for symbol in library.missing)
         return dict(sorted(counts.items(), key=lambda one: (-one[1], one[0])))
 
@@ -87,7 +89,7 @@ class WheelSurvey:
         }
 
 
-def survey_wheel(wheel: OpenedWheel, machine: Machine | None = None) -> WheelSurvey:
+def survey_wheel(wheel: OpenedWheel, machine: AvailableSymbols | None = None) -> WheelSurvey:
     """Read the facts about an opened wheel.
 
     Raises:
@@ -108,7 +110,7 @@ def survey_wheel(wheel: OpenedWheel, machine: Machine | None = None) -> WheelSur
         tuple(metadata.get_all("Requires-Dist") or ()),
         _modules(wheel),
         tuple(_entry_points(wheel.text("entry_points.txt"))),
-        library_facts(wheel.root, wheel.files, machine or Machine()),
+        library_facts(wheel.root, wheel.files, machine or AvailableSymbols()),
         tuple(_packages(wheel)),
     )
 

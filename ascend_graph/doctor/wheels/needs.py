@@ -63,7 +63,7 @@ class LibraryFacts:
         return not (self.missing or self.missing_torch or self.missing_libraries or self.abi)
 
 
-class Machine:
+class AvailableSymbols:
     """Symbols and libraries that this machine has: the host runtime's, and those of PyTorch and torch_npu."""
 
     @cached_property
@@ -135,7 +135,7 @@ def _defined(paths: Iterable[Path]) -> frozenset[str]:
     return frozenset().union(*(library.defined for library in map(read_library, paths) if library is not None))
 
 
-def library_facts(root: Path, files: Iterable[PurePosixPath], machine: Machine) -> tuple[LibraryFacts, ...]:
+def library_facts(root: Path, files: Iterable[PurePosixPath], machine: AvailableSymbols) -> tuple[LibraryFacts, ...]:
     """Return the facts about every shared library among the files of a wheel."""
     read: dict[PurePosixPath, Library] = {}
     for path in files:
@@ -148,7 +148,7 @@ def library_facts(root: Path, files: Iterable[PurePosixPath], machine: Machine) 
 
 
 def _own_symbols(path: PurePosixPath, library: Library, read: Mapping[PurePosixPath, Library]) -> frozenset[str]:
-    """Return the symbols that libraries of the wheel define for one of them: those that it links, and what these link."""
+    """Return the symbols that the wheel itself defines for a library, directly or through what it links."""
     by_name: dict[str, list[PurePosixPath]] = {}
     for other in read:
         by_name.setdefault(other.name, []).append(other)
@@ -163,7 +163,7 @@ def _own_symbols(path: PurePosixPath, library: Library, read: Mapping[PurePosixP
 
 
 def _facts(
-    path: PurePosixPath, library: Library, own: frozenset[str], names: set[str], machine: Machine
+    path: PurePosixPath, library: Library, own: frozenset[str], names: set[str], machine: AvailableSymbols
 ) -> LibraryFacts:
     linked = {name: machine.library(name) for name in library.needed if name not in names}
     is_torch = any(map(_LINKED_TORCH.match, library.needed)) or any(map(_TORCH.search, library.undefined))
@@ -180,14 +180,14 @@ def _facts(
         _role(path, library, is_torch),
         library.machine,
         tuple(sorted(open_symbols - of_torch)),
-        tuple(sorted(of_torch)) if machine.torch else None,
+        tuple(sorted(of_torch)) if not is_torch or machine.torch else None,
         tuple(sorted(name for name, found in linked.items() if found is None)),
         strings,
         tuple(_abi_problems(library, strings if is_torch and machine.torch else "", machine)),
     )
 
 
-def _abi_problems(library: Library, strings: str, machine: Machine) -> Iterable[str]:
+def _abi_problems(library: Library, strings: str, machine: AvailableSymbols) -> Iterable[str]:
     """Yield the reasons why this machine cannot load a library; ``strings`` is empty if it does not link PyTorch."""
     if not library.is_for_this_machine:
         yield f"compiled for {library.machine}; this machine is {platform.machine()}"

@@ -104,3 +104,16 @@ extern "C" aclnnStatus add_attr_of(size_t length, uint32_t type) {
     return NnopbaseAddAttrWithDtype(NnopbaseGetExecutor(space, "NnopScale", desc, 0, desc, 0, desc, 1), desc,
                                     length, 0, type);
 }
+
+extern "C" aclnnStatus aclnnNnopScaleGetWorkspaceSize(const aclTensor* x, const aclTensor* bias, double scale,
+                                                      bool use_bias, const aclIntArray* ints, char* mode,
+                                                      const aclTensor* out, uint64_t* workspace_size,
+                                                      aclOpExecutor** executor) {
+    return scale_workspace(x, bias, scale, use_bias, ints, mode, out, 2, workspace_size,
+                           reinterpret_cast<void**>(executor));
+}
+
+extern "C" aclnnStatus aclnnNnopScale(void* workspace, uint64_t workspace_size, aclOpExecutor* executor,
+                                      void* stream) {
+    return NnopbaseRunWithWorkspace(executor, stream, workspace, workspace_size);
+}

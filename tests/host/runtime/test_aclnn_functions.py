@@ -92,6 +92,59 @@ def test_add_of_shapes_that_broadcast(
     torch.testing.assert_close(out, x + alpha * other)
 
 
+@pytest.mark.parametrize("row", [(2, 1, 8), (2, 8)])
+@pytest.mark.parametrize("affine", [True, False])
+def test_adaptive_layer_norm_scales_and_shifts_each_batch(
+    library: ctypes.CDLL, recent_error: ctypes._NamedFuncPointer, row: tuple[int, ...], affine: bool
+) -> None:
+    x, scale, shift = torch.randn(2, 3, 8), torch.randn(row), torch.randn(row)
+    weight, bias = (torch.randn(8), torch.randn(8)) if affine else (None, None)
+    normal = torch.nn.functional.layer_norm(x, (8,), weight, bias, 1e-3)
+    expected = normal * (1 + scale.reshape(2, 1, 8)) + shift.reshape(2, 1, 8)
+    out, mean, rstd = torch.empty(2, 3, 8), torch.empty(2, 3, 1), torch.empty(2, 3, 1)
+    size, executor = ctypes.c_uint64(), ctypes.c_void_p()
+    inputs = [None if t is None else acl_tensor(library, t) for t in (x, scale, shift, weight, bias)]
+    outputs = [acl_tensor(library, t) for t in (out, mean, rstd)]
+    places = ctypes.byref(size), ctypes.byref(executor)
+    epsilon = ctypes.c_double(1e-3)
+    assert library.aclnnAdaLayerNormV2GetWorkspaceSize(*inputs, epsilon, *outputs, *places) == 0, recent_error()
+    assert library.aclnnAdaLayerNormV2(None, size, executor, None) == 0
+    torch.testing.assert_close(out, expected)
+    torch.testing.assert_close(mean, x.mean(-1, keepdim=True))
+    torch.testing.assert_close(rstd, (x.var(-1, unbiased=False, keepdim=True) + 1e-3).rsqrt())
+    out.zero_()
+    assert library.aclnnAdaLayerNormGetWorkspaceSize(*inputs, epsilon, outputs[0], *places) == 0, recent_error()
+    assert library.aclnnAdaLayerNorm(None, size, executor, None) == 0
+    torch.testing.assert_close(out, expected)
+
+
+def test_a_scale_of_another_batch_is_refused(library: ctypes.CDLL, recent_error: ctypes._NamedFuncPointer) -> None:
+    tensors = [acl_tensor(library, t) for t in (torch.randn(2, 3, 8), torch.randn(3, 8), torch.randn(2, 8))]
+    size, executor = ctypes.c_uint64(), ctypes.c_void_p()
+    places = ctypes.byref(size), ctypes.byref(executor)
+    out = acl_tensor(library, torch.empty(2, 3, 8))
+    status = library.aclnnAdaLayerNormGetWorkspaceSize(*tensors, None, None, ctypes.c_double(1e-3), out, *places)
+    assert status or library.aclnnAdaLayerNorm(None, size, executor, None)
+    assert "scale" in recent_error().decode()
+
+
+@pytest.mark.parametrize("mode", [0, 1])
+def test_layer_norm_takes_an_implementation_mode(
+    library: ctypes.CDLL, recent_error: ctypes._NamedFuncPointer, mode: int
+) -> None:
+    x, weight, out = torch.randn(4, 8), torch.randn(8), torch.empty(4, 8)
+    shape = ctypes.c_void_p(library.aclCreateIntArray((ctypes.c_int64 * 1)(8), ctypes.c_uint64(1)))
+    size, executor = ctypes.c_uint64(), ctypes.c_void_p()
+    tensors = [acl_tensor(library, t) for t in (x, weight, out)]
+    status = library.aclnnLayerNormWithImplModeGetWorkspaceSize(
+        tensors[0], shape, tensors[1], None, ctypes.c_double(1e-5), tensors[2], None, None, ctypes.c_int32(mode),
+        ctypes.byref(size), ctypes.byref(executor),
+    )  # fmt: skip
+    assert status == 0, recent_error()
+    assert library.aclnnLayerNormWithImplMode(None, size, executor, None) == 0
+    torch.testing.assert_close(out, torch.nn.functional.layer_norm(x, (8,), weight))
+
+
 @pytest.mark.parametrize(
     ("x", "y", "text"),
     [

@@ -1,9 +1,12 @@
-"""aclnn functions of operator packages that CANN built: their calls run a kernel of the host, or are refused by name."""
+"""aclnn functions of operator packages that CANN built: calls run a kernel of the host, or are refused by name."""
 
 from __future__ import annotations
 
 import ctypes
+import os
+import shutil
 import subprocess
+import sys
 from collections.abc import Sequence
 from ctypes import c_bool, c_char_p, c_double, c_int64, c_uint32, c_uint64, c_void_p
 from pathlib import Path
@@ -13,6 +16,7 @@ import pytest
 
 from ascend_graph.compilation.toolchain import compiler
 from ascend_graph.environment import toolkit_directory
+from tests import preloaded
 
 FLOAT, DOUBLE, ND = 0, 11, 2
 ASCEND910B, ASCEND310P = 2, 5
@@ -64,12 +68,17 @@ class Program:
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("nnopbase") / "libprogram.so"
     toolkit, source = toolkit_directory(), Path(__file__).with_name("nnopbase_program.cpp")
     options = ["-std=c++17", "-shared", "-fPIC", "-I", toolkit / "include", f"-L{toolkit}/lib64", "-o", path, source]
     subprocess.run([*compiler(), *map(str, options), "-Wl,--no-as-needed", "-lnnopbase", "-Wl,-z,now"], check=True)
-    return Program(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def program(library: Path) -> Program:
+    return Program(library)
 
 
 def test_a_call_is_refused_until_a_kernel_for_the_host_is_registered(program: Program) -> None:
@@ -169,3 +178,78 @@ def test_libmmpa_and_the_log_answer_as_documented(tmp_path: Path) -> None:
     assert mmpa.mmDladdr(mmpa.mmDladdr, place) == 0
     log = ctypes.CDLL(str(libraries / "libunified_dlog.so"))
     assert [log.CheckLogLevel(63, level) for level in (0, 1, 2, 3)] == [0, 0, 0, 0]  # nothing is printed
+
+
+PROTOTYPE = """
+REG_OP(NnopScale)
+    .INPUT(x, TensorType({DT_FLOAT, DT_FLOAT16}))
+    .OPTIONAL_INPUT(bias, TensorType({DT_FLOAT, DT_FLOAT16}))
+    .OUTPUT(y, TensorType({DT_FLOAT, DT_FLOAT16}))
+    .REQUIRED_ATTR(scale, Float)
+    .REQUIRED_ATTR(use_bias, Bool)
+    .ATTR(ints, ListInt, {})
+    .ATTR(mode, String, "plain")
+    .OP_END_FACTORY_REG(NnopScale)
+"""
+HEADER = """
+aclnnStatus aclnnNnopScaleGetWorkspaceSize(const aclTensor *x, const aclTensor *biasOptional, double scale,
+    bool useBias, const aclIntArray *intsOptional, char *modeOptional, const aclTensor *out, uint64_t *workspaceSize,
+    aclOpExecutor **executor);
+aclnnStatus aclnnNnopScale(void *workspace, uint64_t workspaceSize, aclOpExecutor *executor, aclrtStream stream);
+"""
+KERNEL = """
+def scale_kernel(x, bias, *, scale, use_bias, ints, mode):
+    return x * scale + (bias if use_bias and bias is not None else 0) + sum(ints)
+"""
+#: A program that calls the operator of the package: eager and captured, and with a dtype that only its prototype has.
+PROGRAM = """
+import sys
+import torch, torch_npu
+import ascend_graph
+from ascend_graph.host import build_operator_package
+from scale_kernel import scale_kernel
+
+package, kernels = sys.argv[1:]
+ascend_graph.load_aclnn(f"{package}/op_api/include")  # each package declares the function
+ascend_graph.register_package(package, shapes={"NnopScale": "x[*s], bias -> y[*s]"})
+op = torch.ops.ascend.nnop_scale
+x, bias = torch.randn(4), torch.randn(4)
+call = lambda a, b: op(a, b, scale=0.5, use_bias=True, ints=[1, 2])
+torch.testing.assert_close(call(x.npu(), bias.npu()).cpu(), x * 0.5 + bias + 3)
+torch.testing.assert_close(op(x.npu(), scale=2.0, use_bias=False).cpu(), x * 2)
+captured = torch.compile(call, backend="npugraph_ex")
+torch.testing.assert_close(captured(x.npu(), bias.npu()).cpu(), x * 0.5 + bias + 3)
+try:
+    call(x.half().npu(), bias.half().npu())
+except RuntimeError as error:
+    print(error)
+"""
+
+
+def test_a_package_that_cann_built_runs_with_kernels_of_another(library: Path, tmp_path: Path) -> None:
+    package = tmp_path / "vendor"
+    for part, name, content in (
+        ("op_proto/inc", "op_proto.h", PROTOTYPE),
+        ("op_api/include", "aclnn_nnop_scale.h", HEADER),
+    ):
+        (package / part).mkdir(parents=True)
+        (package / part / name).write_text(content)
+    (package / "op_api/lib").mkdir()
+    shutil.copy(library, package / "op_api/lib/libcust_opapi.so")
+    (tmp_path / "scale_kernel.py").write_text(KERNEL)
+    (tmp_path / "op_proto.h").write_text(PROTOTYPE)
+    (tmp_path / "program.py").write_text(PROGRAM)
+    build = (
+        "from ascend_graph.host import build_operator_package; from scale_kernel import scale_kernel; "
+        "build_operator_package('kernels', 'op_proto.h', {'NnopScale': scale_kernel})"
+    )
+    (tmp_path / "build.py").write_text(build)
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    for command in (["build.py"], ["program.py", str(package), "kernels"]):
+        done = preloaded.run(
+            [sys.executable, *command], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        environment["ASCEND_CUSTOM_OPP_PATH"] = f"{package}:{tmp_path}/kernels"
+    # The function of the package that CANN built is what was called: its list lacks a dtype that the prototype has.
+    assert "inputs of aclDataType (1, 1) with outputs of (1) are not supported" in done.stdout

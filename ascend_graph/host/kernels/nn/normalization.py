@@ -21,13 +21,30 @@ def channels(values: T, x: T) -> T:
     return widened(values).reshape(1, -1, *[1] * (x.dim() - 2))
 
 
-@host_kernel("LayerNormV4")
+# impl_mode chooses among roundings: high precision, high performance, float16 throughout.
+@host_kernel("LayerNormV4", ignores=("impl_mode",))
 def layer_norm_v4(
     x: T, normalized_shape: T, gamma: T | None = None, beta: T | None = None, *, epsilon: float = 1e-5
 ) -> tuple[T, T, T]:
     shape = x.shape[x.dim() - normalized_shape.numel() :]
     y, mean, rstd = torch.native_layer_norm(widened(x), shape, _wide_or_none(gamma), _wide_or_none(beta), epsilon)
     return y.to(x.dtype), mean, rstd
+
+
+# scale and shift have a row for each batch, (*batch, H) or (*batch, 1, H), that all positions of x (*batch, S, H) share.
+@host_kernel("AdaLayerNormV2")
+def ada_layer_norm_v2(
+    x: T, scale: T, shift: T, weight: T | None = None, bias: T | None = None, *, epsilon: float = 1e-5
+) -> tuple[T, T, T]:
+    row = (*x.shape[:-2], 1, x.shape[-1])
+    for name, value in (("scale", scale), ("shift", shift)):
+        if tuple(value.shape) not in (row, (*row[:-2], row[-1])):
+            raise ValueError(f"{name} has the shape {tuple(value.shape)}; expected {row} or {(*row[:-2], row[-1])}")
+    y, mean, rstd = torch.native_layer_norm(
+        widened(x), x.shape[-1:], _wide_or_none(weight), _wide_or_none(bias), epsilon
+    )
+    y = y * (1 + widened(scale).reshape(row)) + widened(shift).reshape(row)
+    return y.to(x.dtype), mean.to(x.dtype), rstd.to(x.dtype)
 
 
 def _wide_or_none(x: T | None) -> T | None:
