@@ -21,6 +21,7 @@ from ascend_graph.binding.dtypes import dtype_number
 from ascend_graph.binding.errors import BindingWarning, CannMismatchWarning, EagerError
 from ascend_graph.binding.op_schema import OpSchema, read_schema
 from ascend_graph.binding.own_binding import own_binding
+from ascend_graph.dispatch.data_sizes import with_data_sizes
 from ascend_graph.dispatch.fake import MetaHandle, check_takes_meta, existing_meta, register_meta
 from ascend_graph.dispatch.meta import MetaFunction, meta_function
 from ascend_graph.dispatch.meta_dtypes import GeNumber
@@ -48,6 +49,7 @@ from ascend_graph.registration.request import RegistrationError, RegistrationReq
 from ascend_graph.registration.sharding import register_sharding_rule
 from ascend_graph.registration.writing.functional_variant import has_own_rule, register_mutation
 from ascend_graph.shapes import Relation
+from ascend_graph.shapes.data_sizes import DataSizes, data_sizes
 from ascend_graph.shapes.relation_files import loaded_relation
 from ascend_graph.shapes.syntax import Itself
 
@@ -77,6 +79,10 @@ class _Planner:
         self.before = Changes() if earlier is None else earlier.changes
         self.changes = Changes()
         self.relation = request.shape
+        #: Sizes of outputs that the relation bounds and only the kernel knows, for an operator that exists.
+        self.sizes = self.read_sizes()
+        if self.sizes is not None:
+            self.relation = None
         #: Meta function that calls InferShape, of an operator that the registration defines.
         self.author_meta: MetaFunction | None = None
         self.author: AuthorEvidence | None = None
@@ -105,6 +111,13 @@ class _Planner:
         return RegistrationPlan(
             request, self.binding, self.relation, converter, self.changes, self.evidence, call, loops
         )
+
+    def read_sizes(self) -> DataSizes | None:
+        request = self.request
+        if request.shape is None or request.overload is None or request.keep_meta or request.meta is not None:
+            return None
+        attrs = {attr.name for attr in request.prototype.attrs}
+        return data_sizes(request.shape, {*attrs, *(a.name for a in request.overload._schema.arguments)})
 
     def bind(self, schema: OpSchema, defined: PlannedOperator | None) -> Binding:
         request = self.request
@@ -196,7 +209,7 @@ class _Planner:
             RegistrationError: They contradict each other.
         """
         request = self.request
-        if request.shape is None or not request.in_graphs:
+        if request.shape is None or self.sizes is not None or not request.in_graphs:
             if self.author is not None:
                 self.tell_author()
             return
@@ -324,6 +337,11 @@ class _Planner:
             checked = self.meta_function(relation, relation_names(self.request.op_type, relation, self.binding))
             if wanted is None and not request.keep_meta:
                 wanted, source = checked, f"the relation given: {self.relation}"
+        if self.sizes is not None:
+            wanted, source = (
+                self.data_sized_meta(self.sizes),
+                f"the relation given, with sizes from data: {request.shape}",
+            )
         existing = self.existing_meta()
         if wanted is None:
             if existing is not None:
@@ -341,6 +359,13 @@ class _Planner:
         function = wanted
         self.changes.meta = HandleChange(lambda: register_meta(overload, function, override=True))
         self.evidence["meta"] = source
+
+    def data_sized_meta(self, sizes: DataSizes) -> MetaFunction:
+        """Return the meta function of a relation with sizes from data."""
+        relation = returned_outputs(sizes.largest, self.binding)
+        names = relation_names(self.request.op_type, relation, self.binding)
+        dims = [sizes.dims.get(name, {}) for name in relation.outputs]
+        return with_data_sizes(self.meta_function(relation, names), dims, self.request.operator)
 
     def existing_meta(self) -> str | None:
         """Return the origin of a meta function that others registered, or None."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
@@ -35,12 +35,12 @@ def of_data(relation: Statement, unknown: Iterable[str]) -> str:
     '. k is a number that only ... Write x[n] -> index[n]: int32, count[1]: int32; or make ...'
     """
     counts = dict(_counts(relation))
-    sizes = {name for tensor in relation.output_tensors for name in _size_names(tensor)}
+    sizes = {name for tensor in relation.output_tensors for name in size_names(tensor)}
     missing = set(unknown)
     names = sorted(name for name in sizes if name in missing or counts.get(name) in missing)
     if not names:
         return ""
-    bounds = dict(_bounds(relation, names))
+    bounds = dict(bounds_of(relation, names))
     if bounds.keys() >= set(names):
         return (
             f". {', '.join(names)} is a number that only the values of a tensor tell: every mode allocates the "
@@ -53,7 +53,7 @@ def of_data(relation: Statement, unknown: Iterable[str]) -> str:
     )
 
 
-def _size_names(tensor: Tensor) -> Iterator[str]:
+def size_names(tensor: Tensor) -> Iterator[str]:
     """Yield the names in the sizes of an output."""
     for alternative in tensor.alternatives:
         for item in alternative.shape.items if isinstance(alternative.shape, Dims) else ():
@@ -75,7 +75,7 @@ def _counts(relation: Statement) -> Iterator[tuple[str, str]]:
             yield left.id, right.id
 
 
-def _bounds(relation: Statement, names: Iterable[str]) -> Iterator[tuple[str, Expr]]:
+def bounds_of(relation: Statement, names: Iterable[str]) -> Iterator[tuple[str, Expr]]:
     """Yield the largest value of each name that a clause bounds: ``where k <= n``."""
     wanted = set(names)
     for clause in relation.clauses:
@@ -88,16 +88,21 @@ def _bounds(relation: Statement, names: Iterable[str]) -> Iterator[tuple[str, Ex
 
 def _largest(relation: Statement, bounds: dict[str, Expr], counts: dict[str, str]) -> str:
     """Return the relation with the largest size of each name, and an output for the number if it has none."""
+    head, where, tail = str(largest_sizes(relation, bounds, {*counts.values()})).partition(" where ")
+    has_number = bool(counts) or any(map(_is_number, relation.output_tensors))
+    return f"{head}{'' if has_number else ', count[1]: int32'}{where}{tail}"
+
+
+def largest_sizes(relation: Statement, bounds: Mapping[str, Expr], also: Collection[str] = ()) -> Statement:
+    """Return the relation with each name replaced by its bound, without the clauses about it or about ``also``."""
     outputs = tuple(_substituted(tensor, bounds) for tensor in relation.output_tensors)
-    dropped = {*bounds, *counts.values()}
+    dropped = {*bounds, *also}
     clauses = tuple(
         clause
         for clause in relation.clauses
         if not dropped & {*_mentioned(clause), *([clause.name] if isinstance(clause, WhereDefinition) else [])}
     )
-    head, where, tail = str(Statement(relation.input_tensors, outputs, clauses)).partition(" where ")
-    has_number = bool(counts) or any(map(_is_number, relation.output_tensors))
-    return f"{head}{'' if has_number else ', count[1]: int32'}{where}{tail}"
+    return Statement(relation.input_tensors, outputs, clauses)
 
 
 def _mentioned(clause: WhereDefinition | Expr) -> Iterator[str]:
@@ -114,7 +119,7 @@ def _is_number(tensor: Tensor) -> bool:
     )
 
 
-def _substituted(node: Any, values: dict[str, Expr]) -> Any:
+def _substituted(node: Any, values: Mapping[str, Expr]) -> Any:
     """Return a node with names replaced by expressions."""
     if isinstance(node, Name):
         return values.get(node.id, node)

@@ -170,6 +170,9 @@ def test_launch_functions_keep_the_prototypes_names(tmp_path: Path, header: Path
     ).directory
     launch = "csrc/launch/add_custom.cpp"
     assert (after / launch).read_text() == (before / launch).read_text().replace("before_ops", "after_ops")
+    sources = re.findall(r"CURRENT_SOURCE_DIR}/(\w+\.asc)", (after / "kernels/generated/CMakeLists.txt").read_text())
+    assert sources
+    assert all((after / "kernels/generated" / name).is_file() for name in sources)
     cpp = (after / "csrc/generated/operators.cpp").read_text()
     assert 'kernel.input("y", z' in cpp
     assert "const AddCustomOperands operands{shape_of(z), shape_of(x), shape_of(z_data)};" in cpp

@@ -38,6 +38,8 @@ class Case:
     shapes: Mapping[str, str] = field(default_factory=dict)
     #: In place of what a launch function proposes, from its second statement on.
     launch: str = ""
+    #: Its public schema, where it has one.
+    schema: str = ""
 
 
 ADD_CHECK = """
@@ -69,6 +71,18 @@ for dtype in (torch.float16, torch.float32):
         assert torch.equal(my_ops.add_custom(x.npu(), y.npu()).cpu(), x + y)
 """,
         launch=TILED,
+    ),
+    "public_schema": Case(
+        (KERNELS / "op_proto.h", KERNELS / "tiled_add.h"),
+        """
+x, y = torch.rand(3, 5), torch.rand(3, 5)
+for made in (torch.ops.public_ops.plus(other=y.npu(), self=x.npu()), my_ops.plus(x.npu(), y.npu())):
+    assert torch.equal(made.cpu(), x + y)
+with pytest.raises(RuntimeError, match="public_ops::plus"):
+    my_ops.plus(x.npu().double(), y.npu().double())
+""",
+        launch=TILED,
+        schema="public_ops::plus(Tensor self, Tensor other) -> Tensor",
     ),
     "matmul": Case(
         ("template_matmul/graph/op_proto.h", "template_matmul/shared_lib"),
@@ -131,7 +145,13 @@ def own_tests(work: Path) -> None:
 def test_a_project_from_an_examples_kernel(tmp_path: Path, name: str) -> None:
     case = CASES[name]
     sources = [EXAMPLES / source for source in case.sources]
-    project = generate_project(tmp_path / "my_ops", sources, launch="kernel", shapes=case.shapes)
+    project = generate_project(
+        tmp_path / "my_ops",
+        sources,
+        launch="kernel",
+        shapes=case.shapes,
+        schemas={"": case.schema} if case.schema else None,
+    )
     if case.launch:
         (launch,) = (project.directory / "csrc/launch").glob("*.cpp")
         proposed = launch.read_text()
