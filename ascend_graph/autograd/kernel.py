@@ -40,7 +40,7 @@ def autograd_kernel(overload: Any, backward: Formula, tangent: Formula | None) -
     """
     recorded = _recorded(overload, backward)
 
-    def kernel(keyset: Any, *args: Any, **kwargs: Any) -> Any:
+    def kernel(keyset: Any, /, *args: Any, **kwargs: Any) -> Any:
         slots, tensors = flatten(args)
         if not torch._C._are_functorch_transforms_active():
             tensors = list(unwrap_dead_wrappers(tuple(tensors)))

@@ -54,7 +54,7 @@ class _Refusal:
     def __init__(self, overload: Any, message: Callable[[], str]) -> None:
         self.overload, self.message = overload, message
 
-    def __call__(self, *args: Any, meta_outputs: Any = None, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, meta_outputs: Any = None, **kwargs: Any) -> Any:
         """Call TorchAir's own converter.
 
         Raises:

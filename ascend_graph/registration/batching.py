@@ -43,7 +43,7 @@ def batching_rule(overload: Any, loops: Loops) -> Callable[..., Any]:
     """Build the rule for ``torch.library.register_vmap``: use an independent dimension, or else a loop."""
     schema = overload._schema
 
-    def rule(info: Any, in_dims: Sequence[int | None], *args: Any, **kwargs: Any) -> Any:
+    def rule(info: Any, in_dims: Sequence[int | None], /, *args: Any, **kwargs: Any) -> Any:
         values = bind(schema, args, kwargs)
         positional = [a.name for a in schema.arguments if not a.kwarg_only]
         mapped = {n: d for n, d in zip(positional, in_dims, strict=False) if isinstance(d, int)}

@@ -24,12 +24,16 @@ from ascend_graph.registration.independent_dims import (
     outputs_of,
     ranks_of,
 )
+from ascend_graph.registration.input_dtypes import dtype_combinations
 from ascend_graph.shapes import Relation, RelationError, ShapeError
 from ascend_graph.shapes.axis_layout import ELLIPSIS
+from ascend_graph.shapes.compared import compared_values
 from ascend_graph.shapes.samples import RelationSampleError, sample
 
 #: Number of calls that check a declaration, and number of calls drawn for them.
 CHECKS, DRAWN = 8, 400
+#: Texts to try for a required attr that the relation does not compare: common values of CANN's attrs.
+_TEXTS = ("", "none", "mean", "sum", "ND", "BSND")
 _SIZES = (1, 2, 3, 4, 4, 5, 6, 8)
 #: Tolerance between the operator on parts and the operator on the whole, which adds in another order.
 _TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 5e-2}
@@ -41,16 +45,27 @@ def check_loops(
     *,
     device: str = "cpu",
     samples: Sequence[tuple[Sequence[Any], Mapping[str, Any]]] | None = None,
+    listed: Mapping[str, Sequence[torch.dtype]] | None = None,
     seed: int = 0,
 ) -> int:
     """Compare the operator on wholes with the operator on parts, and return the number of cuts compared.
+
+    Args:
+        overload: The operator.
+        loops: The declaration.
+        device: The device of drawn calls.
+        samples: Calls to cut, used instead of drawn ones.
+        listed: The dtypes that the prototype lists by argument; without them floats and integers are tried.
+        seed: The seed of drawn calls.
 
     Raises:
         BatchError: A part differs, or no drawn call runs.
     """
     schema, rng = overload._schema, random.Random(seed)
     done = dict.fromkeys((*loops.batch, *loops.reduce), 0)
-    for values in _drawn(overload, loops, rng, device) if samples is None else _given(schema, samples, device):
+    for values in (
+        _drawn(overload, loops, rng, device, listed or {}) if samples is None else _given(schema, samples, device)
+    ):
         if all(count >= CHECKS for count in done.values()):
             break
         call = Arguments(loops, schema, values, ranks_of(values))
@@ -103,29 +118,35 @@ def _given(
         yield tree_map_only(torch.Tensor, lambda t: t.to(device), bind(schema, args, kwargs))
 
 
-def _drawn(overload: Any, loops: Loops, rng: random.Random, device: str) -> Iterator[dict[str, Any]]:
+def _drawn(
+    overload: Any, loops: Loops, rng: random.Random, device: str, listed: Mapping[str, Sequence[torch.dtype]]
+) -> Iterator[dict[str, Any]]:
     """Yield calls that run, after finding out which tensors hold floats and which small integers."""
     schema = overload._schema
     signature = signature_of(schema)
     own = {safe_name(a.name): a.name for a in schema.arguments}
     required = [own[t.name] for t in signature.required]
     optional = [own[t.name] for t in signature.tensors if t.optional]
-    kinds = sorted(product((True, False), repeat=min(len(required), 4)), key=lambda k: k.count(False))
+    fixed = _fixed_dtypes(listed)
+    free = [name for name in required if name not in fixed]
+    kinds = sorted(product((True, False), repeat=min(len(free), 4)), key=lambda k: k.count(False))
     tried = 0
     while tried < DRAWN:
         tried += 1
         attrs = {own[name]: value for name, value in plain_values(signature, Domain(""), rng).items()}
+        attrs |= _undefaulted(schema, loops.relation, rng)
         attrs |= {own[a.name]: a.default for a in signature.attrs if a.has_default and rng.random() < 0.5}
         try:
             found = sample(loops.relation, attrs, rng, optional=optional, sizes=_SIZES, tries=20)
         except (RelationSampleError, ShapeError, RelationError):
             continue
         for kind in kinds:
-            floats = dict(zip(required, kind, strict=False))
+            floats = dict(zip(free, kind, strict=False))
             values: dict[str, Any] = dict.fromkeys(a.name for a in schema.arguments) | attrs
             for name, shape in found.shapes.items():
                 if shape is not None and not isinstance(shape, list):
-                    dtype = getattr(torch, str(found.dtypes[name])) if floats.get(name, True) else torch.int64
+                    usual = getattr(torch, str(found.dtypes[name])) if floats.get(name, True) else torch.int64
+                    dtype = fixed.get(name, usual)
                     values[name] = _tensor(shape, dtype, rng).to(device)
             tried += 1
             try:
@@ -136,6 +157,31 @@ def _drawn(overload: Any, loops: Loops, rng: random.Random, device: str) -> Iter
             kinds = [kind]
             yield values
             break
+
+
+def _fixed_dtypes(listed: Mapping[str, Sequence[torch.dtype]]) -> dict[str, torch.dtype]:
+    """Return the dtypes of the arguments that are not float32 where the prototype lists float32 for others."""
+    columns = dtype_combinations(listed)
+    column = next((c for c in columns if torch.float32 in c.values()), columns[0] if columns else {})
+    return {name: dtype for name, dtype in column.items() if dtype is not torch.float32}
+
+
+def _undefaulted(schema: Any, relation: Relation, rng: random.Random) -> dict[str, Any]:
+    """Draw the attrs without a default that inference does not draw: texts, lists of texts, floats and flags."""
+    compared = compared_values(relation)
+    found: dict[str, Any] = {}
+    for argument in schema.arguments:
+        if argument.has_default_value():
+            continue
+        texts = [value for value in compared.get(argument.name, ()) if isinstance(value, str)] or _TEXTS
+        items = {"str": texts, "float": (0.5, 1.0, 2.0), "bool": (True, False)}
+        kind = str(argument.type)
+        if kind == "str":
+            found[argument.name] = rng.choice(texts)
+        elif kind.startswith("List[") and kind[5:-1] in items:
+            count = argument.N or rng.choice((1, 2, 2, 3))
+            found[argument.name] = [rng.choice(items[kind[5:-1]]) for _ in range(count)]
+    return found
 
 
 def _tensor(shape: Sequence[int], dtype: torch.dtype, rng: random.Random) -> torch.Tensor:

@@ -19,6 +19,7 @@ from ascend_graph.dispatch.torchair import ConverterFunction
 from ascend_graph.dispatch.transaction import exchange
 from ascend_graph.eager.choices import Functions
 from ascend_graph.registration.independence_checks import check_loops
+from ascend_graph.registration.input_dtypes import fed_inputs, listed_dtypes
 from ascend_graph.registration.plan import RegistrationPlan
 from ascend_graph.registration.planning import plan
 from ascend_graph.registration.registered import RegisteredOp, find_named, registry, registry_lock
@@ -351,7 +352,8 @@ def _check_loops(planned: RegistrationPlan) -> None:
     if device is None:
         planned.evidence["batch"] = f"declared: {planned.loops.written}; not checked, as no kernel of it runs here"
         return
-    cuts = check_loops(planned.overload, planned.loops, device=device, samples=planned.request.samples)
+    listed = listed_dtypes(fed_inputs(planned.binding))
+    cuts = check_loops(planned.overload, planned.loops, device=device, samples=planned.request.samples, listed=listed)
     planned.evidence["batch"] = (
         f"declared: {planned.loops.written}; the operator was compared with its parts {cuts} times"
     )

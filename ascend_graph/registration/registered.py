@@ -76,7 +76,7 @@ class RegisteredOp:
         """Cost model of a call, from shapes, dtypes and attrs; None without a relation."""
         return self._plan.cost_model()
 
-    def cost(self, *args: Any, **kwargs: Any) -> Cost:
+    def cost(self, /, *args: Any, **kwargs: Any) -> Cost:
         """Return the least cost of a call with these arguments, without running it.
 
         The tensors may be on any device, ``meta`` included.
@@ -100,7 +100,7 @@ class RegisteredOp:
         """Registered converter; None if an existing one was kept."""
         return self._plan.converter
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Call the operator."""
         return self.overload(*args, **kwargs)
 

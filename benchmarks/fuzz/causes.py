@@ -12,6 +12,8 @@ CAUSES: tuple[tuple[str, str], ...] = (
     (r"torch\.ops\.(?P<op>aten\.[\w.]+) ge_converter is not (implemented|supported)", "TorchAir has no converter for {op}"),
     (r"Failed to converter? (?P<op>[\w.]+) to AscendIR: can not find registered AscendIR", "TorchAir has no converter for {op}"),
     (r"unsupported operator: (?P<op>[\w.]+)", "TorchAir has no converter for {op}"),
+    (r"cannot be captured: torch_npu has no kernel of it for the device", "torch_npu computes an operator on the CPU, which a capture does not take"),
+    (r"an argument is named 'mode', and the operator writes to an argument", "PyTorch takes no operator that writes and has an argument called mode (W16)"),
     (r"Cannot run aclop operators during NPU graph capture", "torch_npu has an aclop alone, which a capture does not take"),
 )  # fmt: skip
 

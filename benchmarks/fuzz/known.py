@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from benchmarks.fuzz.findings import FuzzFinding
-from benchmarks.fuzz.programs import FuzzProgram, Input, ProgramLine
+from benchmarks.fuzz.programs import FuzzProgram, Input, ProgramLine, make_arguments
 
 Case = tuple[FuzzProgram, FuzzFinding]
 
@@ -50,6 +50,37 @@ def _scalar_view(program: FuzzProgram, finding: FuzzFinding) -> bool:
     return finding.mode in ("ge", "ge_dynamic") and writes and re.match(message, finding.message, re.DOTALL) is not None
 
 
+def _is_input_view(program: FuzzProgram) -> bool:
+    """Return whether an output shares memory with an input that a line writes, through ATen operators alone."""
+    from benchmarks.fuzz.modes import cpu_results
+
+    if any(op.in_place for op in program.operators):
+        return False  # registered operators that write are compiled without the fault
+    scope = program.scope()
+    scope.update(zip(program.names(), make_arguments(program, 0), strict=True))
+    exec("\n".join(node.line() for node in program.nodes), scope)
+    written = {f"argument {n}" for n, i in enumerate(program.inputs) if scope[i.name]._version}
+    return any(a in written and b.startswith("output") for a, b in cpu_results(program)[0].shared)
+
+
+def _input_view(program: FuzzProgram, finding: FuzzFinding) -> bool:
+    """Return whether a returned view of a written input has lost its offset or strides (W9, W10)."""
+    says = {
+        "ge_dynamic": r"RuntimeError: setStorage: sizes .* are out of bounds for storage|call \d+: \[\d+\]",
+        "npugraph_ex_dynamic": r"RuntimeError: Expected allocated_pointer != definitely_stale_pointers",
+    }.get(finding.mode)
+    kinds = ("raises", "value of outputs")
+    return (
+        says is not None
+        and finding.kind in kinds
+        and re.match(says, finding.message) is not None
+        and _is_input_view(program)
+    )
+
+
+_SQUARE = ProgramLine("{0}.mul_({0})", ("x0",))
+_EXPAND = ProgramLine("{0}.expand(2, *{0}.shape)", ("x0",), ("v0",))
+_STORAGE = "RuntimeError: setStorage: sizes [2, 2], strides [2, 1], storage offset 0, and itemsize 4 requiring a storage size of 16 are out of bounds for storage of size 8"
 _WRITE = ProgramLine("{0}[0].add_(1)", ("x0",))
 _STRIDED = "IndexError: list index out of range\n\nWhile executing %as_strided : [num_users=1] = call_function[target=torch.ops.aten.as_strided.default](args = (%getitem, [], []"
 
@@ -59,6 +90,12 @@ KNOWN: tuple[KnownFault, ...] = (
         _none_gradient,
         lambda: _case("npugraph_ex_dynamic", _NONE, grad=True),
         lambda: _case("npugraph_ex_dynamic", _NONE, outputs=("x0", "None")),
+    ),
+    KnownFault(
+        "view-of-written-input",
+        _input_view,
+        lambda: _case("ge_dynamic", _STORAGE, _SQUARE, _EXPAND, outputs=("v0",)),
+        lambda: _case("ge_dynamic", _STORAGE, _EXPAND, outputs=("v0",)),
     ),
     KnownFault(
         "as-strided-scalar",

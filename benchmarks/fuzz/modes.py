@@ -150,8 +150,11 @@ def drawn(program: FuzzProgram) -> tuple[str, ...]:
 
 def functional(program: FuzzProgram) -> bool:
     """Return whether the program has no writes, aliases or gradients, so that it is a function of tensors."""
-    return not any(i.grad or i.alias for i in program.inputs) and all(
-        node.targets and "out=" not in node.text for node in program.nodes
+    writes = any(op.in_place for op in program.operators)
+    return (
+        not writes
+        and not any(i.grad or i.alias for i in program.inputs)
+        and all(node.targets and "out=" not in node.text for node in program.nodes)
     )
 
 

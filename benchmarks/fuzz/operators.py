@@ -265,10 +265,17 @@ def _inputs(r: Random) -> list[InputSpec]:
             if kind == "required" and r.random() < 0.4:
                 dims = (*dims, "k")
         dtype = r.choice(["", "", "", "int32", "int64", "float32", "bool"])
+        if kind == "list" and any(_numbered(name, other) for other in names):
+            kind, dims = "required", full
         inputs.append(InputSpec(name, kind, dims, dtype))
     if r.random() < 0.3:  # an optional one before a required one
         r.shuffle(inputs)
     return inputs
+
+
+def _numbered(name: str, other: str) -> bool:
+    """Return whether a name is that of an element of a list: GE calls them by the list's name and their number."""
+    return other.startswith(name) and other[len(name) :].isdigit()
 
 
 def _attrs(r: Random) -> list[AttrSpec]:
@@ -358,8 +365,8 @@ def draw_operator(seed: int, number: int = 0) -> FuzzOperator:
     lists = any(i.kind == "list" for i in inputs) or any(o.list for o in outputs)
     name = f"Fuzz{_letters(seed)}{_letters(number)}"
     batch: tuple[str, ...] = ()
-    # The check of batch= draws no texts and no lists of bool or float, and asks for samples= there.
-    drawable = all(a.default is not None or a.type in ("Int", "Float", "Bool", "ListInt") for a in attrs)
+    # The check of batch= draws no dtypes, and asks for samples= there.
+    drawable = all(a.default is not None or a.type != "Type" for a in attrs)
     if drawable and not lists and not in_place and r.random() < 0.4:
         batch = tuple(d for d in dict.fromkeys(d for i in inputs for d in i.dims) if _independent(d, inputs, outputs))
     made = FuzzOperator(name, tuple(inputs), tuple(attrs), tuple(outputs), dtypes, route, in_place, order, False, batch)

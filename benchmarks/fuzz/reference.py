@@ -80,7 +80,10 @@ def _numbers(op: dict[str, Any], attrs: dict[str, Any]) -> float:
 
 def _derived(y: torch.Tensor, dims: list[str], written: list[str], attrs: dict[str, Any]) -> torch.Tensor:
     """Return an output with the sizes in its relation: ``2 * n``, ``n + k`` with an attr, ``n // 2``."""
-    for axis, text in enumerate(written):
+    for place, text in enumerate(written):
+        # A group before it stands for any number of axes.
+        axis = place - len(written) if any(d.startswith("*") for d in written[:place]) else place
+        axis %= max(y.dim(), 1)
         if text.startswith("2 * "):
             y = torch.cat([y, -y], axis)
         elif " + " in text:

@@ -31,6 +31,9 @@ REG_OP(BatNormGrad).INPUT(dy, {FLOAT}).INPUT(x, {FLOAT}).OUTPUT(dx, {FLOAT}).OUT
     .OP_END_FACTORY_REG(BatNormGrad)
 REG_OP(BatTotal).INPUT(x, {FLOAT}).OUTPUT(y, {FLOAT}).REQUIRED_ATTR(dims, ListInt).ATTR(keep, Bool, false)
     .OP_END_FACTORY_REG(BatTotal)
+REG_OP(BatRequired).INPUT(x, {FLOAT}).OPTIONAL_INPUT(mask, TensorType({{DT_BOOL}})).INPUT(index, TensorType({{DT_INT32}}))
+    .OUTPUT(y, {FLOAT}).REQUIRED_ATTR(mode, String).REQUIRED_ATTR(flags, ListBool).REQUIRED_ATTR(scales, ListFloat)
+    .OP_END_FACTORY_REG(BatRequired)
 REG_OP(BatAdd).INPUT(x, {FLOAT}).INPUT(y, {FLOAT}).OUTPUT(z, {FLOAT}).OP_END_FACTORY_REG(BatAdd)
 """
 
@@ -43,6 +46,23 @@ def norm(x: torch.Tensor, gamma: torch.Tensor) -> tuple[torch.Tensor, torch.Tens
     norm_calls.append(x.shape)
     scale = x.norm(dim=-1, keepdim=True)
     return x / scale * gamma, scale
+
+
+#: Masks that ``required`` was given.
+masks: list[bool] = []
+
+
+def required(
+    x: torch.Tensor, mask: torch.Tensor | None, index: torch.Tensor, mode: str, flags: list[bool], scales: list[float]
+) -> torch.Tensor:
+    """Take only the dtypes of the prototype, as the kernel of a device does, and every attr."""
+    if index.dtype is not torch.int32 or (mask is not None and mask.dtype is not torch.bool):
+        raise RuntimeError("dtype is not supported")
+    masks.append(mask is not None)
+    y = x * (sum(scales) + len(mode) + sum(flags)) + index.unsqueeze(-1)
+    if mode == "mean":
+        y = y - y.mean(-1, keepdim=True)
+    return y if mask is None else y * mask
 
 
 #: Op type → schema, kernel, relation.
@@ -63,6 +83,11 @@ OPERATORS: dict[str, tuple[str, Callable[..., Any], str]] = {
         "total(Tensor x, int[] dims, *, bool keep=False) -> Tensor",
         lambda x, dims, *, keep: torch.sum(x, dims, keep),
         "x[*s, *r@dims] -> y[*s, *ones(r)@dims] if keep else [*s]",
+    ),
+    "BatRequired": (
+        "required(Tensor x, Tensor? mask, Tensor index, *, str mode, bool[] flags, float[] scales) -> Tensor",
+        lambda x, mask, index, *, mode, flags, scales: required(x, mask, index, mode, flags, scales),
+        "x[*s, n], mask[*s, n], index[*s] -> y[*s, n]",
     ),
     "BatAdd": ("add(Tensor x, Tensor y) -> Tensor", torch.add, "x[...], y[...] -> z[...]: promote(x, y)"),
 }
@@ -108,6 +133,15 @@ def test_a_declaration_is_checked_forward_and_backward(register: Callable[..., A
     assert (
         "compared with its parts 24 times" in register("BatMatMul", batch=("m", "n"), reduce=("k",)).evidence["batch"]
     )
+
+
+def test_required_attrs_and_listed_dtypes_are_drawn(register: Callable[..., Any]) -> None:
+    """Without them no call runs, and a declaration that is right is refused."""
+    masks.clear()
+    assert "compared with its parts" in register("BatRequired", batch=("s",)).evidence["batch"]
+    assert {True, False} == set(masks), "the optional input is given, in its dtype, and left out"
+    with pytest.raises(BatchError, match=r"n is not independent in .* with .*mode='mean'"):
+        register("BatRequired", batch=("n",))
 
 
 @pytest.mark.parametrize(

@@ -207,3 +207,13 @@ def test_nan_to_num_without_limits_in_ge() -> None:
         return torch.nan_to_num(x, 0.0, 1.0)
 
     assert_as_eager(run, ge(run), (torch.tensor([1.0, float("nan"), float("inf")]),))
+
+
+@fault("W15: a capture holds its inputs contiguously, and what is written is copied by their strides", DIFFERS)
+def test_a_copy_of_an_input_with_strides_in_captures(ops: SimpleNamespace) -> None:
+    def run(x: T, z: T) -> T:
+        y = x.clone()
+        ops.total(y, z)
+        return y
+
+    assert_as_eager(run, captured(run), (numbers(4, 4), numbers(4, 4)), arranged=lambda m: m.t())

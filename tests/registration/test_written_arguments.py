@@ -12,6 +12,7 @@ import torch
 import writing_operators as writing
 from writing_operators import assert_as_eager, captured, ge, numbers
 
+import ascend_graph
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.registration.writing import graph_passes, mutation
 
@@ -152,6 +153,24 @@ def what_is_returned(ops: Any) -> Program:
     return run
 
 
+@program
+def attrs_with_names_of_rules_parameters(ops: Any) -> Program:
+    def run(x: T, z: T) -> Any:
+        ops.named(x, z, amount=2, ctx=3, keyset=4)
+        return ops.returning_named(z, x, amount=3, ctx=2) * 1
+
+    return run
+
+
+@program
+def views_that_repeat_what_was_written(ops: Any) -> Program:
+    def run(x: T, z: T) -> Any:
+        ops.total(x, z)
+        return x.expand(2, *x.shape), torch.atleast_3d(x), x[1:]
+
+    return run
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_compute_what_eager_calls_do(ops: SimpleNamespace, name: str, mode: Any) -> None:
@@ -182,6 +201,41 @@ def test_arguments_that_are_views_of_the_callers_tensors(ops: SimpleNamespace, a
         return x + 0, x[1:]
 
     assert_as_eager(run, mode(run), (numbers(8, 8),), (2 * numbers(8, 8),), arranged=ARRANGED[arranged])
+
+
+@pytest.mark.parametrize("mode", MODES[::2])
+def test_an_attr_named_mode_is_refused_in_graphs(mode: Any) -> None:
+    ascend_graph.load_prototypes(
+        "REG_OP(WritesMode).INPUT(x, TensorType({DT_FLOAT})).OUTPUT(x, TensorType({DT_FLOAT}))"
+        ".ATTR(mode, Int, 0).OP_END_FACTORY_REG(WritesMode)"
+    )
+    library = torch.library.Library("writes_mode", "DEF")
+    library.define("op(Tensor(a!) x, *, int mode=0) -> ()")
+    library.impl("op", lambda x, *, mode=0: (x.add_(mode), None)[1], "PrivateUse1")
+    op = ascend_graph.register_op("WritesMode", eager=torch.ops.writes_mode.op.default)
+    try:
+        with pytest.raises(Exception, match="an argument is named 'mode', and the operator writes"):
+            mode(lambda x: op(x, mode=2))(numbers(2).npu())
+    finally:
+        op.unregister()
+        library._destroy()
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("arranged", ARRANGED)
+def test_copies_of_inputs_with_strides(ops: SimpleNamespace, arranged: str, mode: Any) -> None:
+    """A capture has its inputs contiguous, and what is written is copied by the strides of the caller's tensor."""
+
+    def run(x: T, z: T) -> Any:
+        y = x.clone()
+        ops.total(y, z)
+        w = x * 1
+        ops.total(w.t()[1:3], z.t()[1:3] * 1)
+        return y, w
+
+    assert_as_eager(
+        run, mode(run), (numbers(8, 8), numbers(8, 8)), (2 * numbers(8, 8), numbers(8, 8)), arranged=ARRANGED[arranged]
+    )
 
 
 @pytest.mark.parametrize("mode", MODES[1::2])
@@ -272,7 +326,7 @@ def test_ge_refuses_what_is_written_twice(ops: SimpleNamespace, q: Any, k: Any) 
 
 def test_graphs_of_others_are_handed_on_as_they_are() -> None:
     graph = torch.fx.symbolic_trace(lambda x: x + 1)
-    assert graph_passes.prepared(graph) is graph
+    assert graph_passes.prepared(graph, captured=True) is graph
 
 
 def test_unregistering_leaves_the_operator_to_pytorch(ops: SimpleNamespace) -> None:

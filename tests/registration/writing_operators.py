@@ -48,6 +48,15 @@ REG_OP(WritesList)
     .INPUT(x, TensorType({DT_FLOAT}))
     .DYNAMIC_OUTPUT(xs, TensorType({DT_FLOAT}))
     .OP_END_FACTORY_REG(WritesList)
+
+REG_OP(WritesNamed)
+    .INPUT(total, TensorType({DT_FLOAT}))
+    .INPUT(x, TensorType({DT_FLOAT}))
+    .OUTPUT(total, TensorType({DT_FLOAT}))
+    .REQUIRED_ATTR(amount, Int)
+    .ATTR(ctx, Int, 1)
+    .ATTR(keyset, Int, 1)
+    .OP_END_FACTORY_REG(WritesNamed)
 """
 
 
@@ -78,8 +87,13 @@ def _list(xs: list[T], x: T) -> list[T]:
     return xs
 
 
+@host_kernel("WritesNamed", writes=("total",))
+def _named(total: T, x: T, *, amount: int, ctx: int = 1, keyset: int = 1) -> T:
+    return total.mul_(amount).add_(x * ctx).sub_(keyset)
+
+
 def _nothing(function: Callable[..., Any]) -> Callable[..., None]:
-    return lambda *args: (function(*args), None)[1]
+    return lambda *args, **attrs: (function(*args, **attrs), None)[1]
 
 
 #: Op type, schema, kernel, converter as one writes it by hand, meta function.
@@ -112,10 +126,27 @@ OPERATORS: dict[str, tuple[str, str, Callable[..., Any], Callable[..., Any], Cal
         lambda xs, x: ascend_graph.raw_ops._WritesList(xs, x, size_of_xs=len(xs)),
         None,
     ),
+    # Its attrs have the names that parameters of dispatcher rules have.
+    "named": (
+        "WritesNamed",
+        "(Tensor(a!) total, Tensor x, *, int amount, int ctx=1, int keyset=1) -> ()",
+        _nothing(_named),
+        lambda total, x, *, amount, ctx, keyset: ascend_graph.raw_ops.WritesNamed(
+            total, x, amount=amount, ctx=ctx, keyset=keyset
+        ),
+        None,
+    ),
 }
 
-#: Another one returns what it writes, which PyTorch does not compile before 2.13.
-RETURNING = ("WritesTotal", "(Tensor(a!) total, Tensor x) -> Tensor(a!)", _total)
+#: Others return what they write, which PyTorch does not compile before 2.13.
+RETURNING: dict[str, tuple[str, str, Callable[..., Any]]] = {
+    "returning": ("WritesTotal", "(Tensor(a!) total, Tensor x) -> Tensor(a!)", _total),
+    "returning_named": (
+        "WritesNamed",
+        "(Tensor(a!) total, Tensor x, *, int amount, int ctx=1, int keyset=1) -> Tensor(a!)",
+        _named,
+    ),
+}
 
 
 def define(library: torch.library.Library, registered: bool) -> SimpleNamespace:
@@ -132,9 +163,10 @@ def define(library: torch.library.Library, registered: bool) -> SimpleNamespace:
             torch.library.register_fake(overload, meta, lib=library)
         torchair.register_fx_node_ge_converter(overload)(converter)
     if registered:
-        op_type, schema, kernel = RETURNING
-        defined.returning = _defined(library, "returning", schema, kernel)
-        defined.registrations.append(ascend_graph.register_op(op_type, eager=defined.returning))
+        for name, (op_type, schema, kernel) in RETURNING.items():
+            overload = _defined(library, name, schema, kernel)
+            setattr(defined, name, overload)
+            defined.registrations.append(ascend_graph.register_op(op_type, eager=overload))
     return defined
 
 

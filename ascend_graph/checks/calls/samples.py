@@ -11,10 +11,10 @@ import torch
 from torch.utils._pytree import tree_map_only
 
 from ascend_graph.binding.dtype_ints import used_as_dtype
-from ascend_graph.binding.dtypes import by_torch_dtype
 from ascend_graph.dispatch.meta_dtypes import TORCH, GeNumber
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.prototypes import Parameter
+from ascend_graph.registration.input_dtypes import dtype_combinations, fed_inputs, listed_dtypes
 from ascend_graph.registration.registered import RegisteredOp
 from ascend_graph.shapes import RelationError, ShapeError
 from ascend_graph.shapes.samples import RelationSampleError as NoSampleError
@@ -22,7 +22,6 @@ from ascend_graph.shapes.samples import sample as relation_sample
 
 #: Sizes of a dimension: mostly not multiples of a kernel's block size, so that a remainder occurs.
 SIZES = (2, 3, 5, 7, 8, 16, 17, 33)
-_TORCH_DTYPES = {number: dtype for dtype, number in by_torch_dtype().items()}
 _TRIES = 40
 
 
@@ -111,11 +110,7 @@ class SampleGenerator:
         self.arguments = list(op.overload._schema.arguments)
         self.dtype_names = used_as_dtype(self.relation)
         self.ge_numbers = op.binding.ge_dtype_arguments()
-        prototype = op.prototype
-        fed = {} if prototype is None else {names.get(a.name, a.name): a.name for a in self.arguments}
-        self.parameters: dict[str, Parameter] = {
-            fed[p.name]: p for p in (prototype.inputs if prototype is not None else ()) if p.name in fed
-        }
+        self.parameters: dict[str, Parameter] = {} if op.prototype is None else fed_inputs(op.binding)
 
     def name(self, argument: Any) -> str:
         """Return an argument's name in the relation."""
@@ -223,20 +218,11 @@ class SampleGenerator:
 
     def allowed(self) -> dict[str, tuple[torch.dtype, ...]]:
         """Return the dtypes that the prototype lists for each argument, as far as torch has them."""
-        return {
-            name: tuple(_TORCH_DTYPES[d] for d in parameter.dtypes if d in _TORCH_DTYPES)
-            for name, parameter in self.parameters.items()
-        }
+        return listed_dtypes(self.parameters)
 
     def combinations(self) -> list[dict[str, torch.dtype]]:
-        """Return the combinations of dtypes by argument.
-
-        The lists of a prototype are parallel; a shorter list repeats its last dtype.
-        """
-        allowed = {name: dtypes for name, dtypes in self.allowed().items() if dtypes}
-        longest = max(map(len, allowed.values()), default=0)
-        columns = [{n: d[min(k, len(d) - 1)] for n, d in allowed.items()} for k in range(longest)]
-        return [c for n, c in enumerate(columns) if c not in columns[:n]]
+        """Return the combinations of dtypes by argument that the prototype lists."""
+        return dtype_combinations(self.allowed())
 
     def dtypes(self, rng: random.Random, plain: bool) -> dict[str, torch.dtype]:
         """Choose a combination of dtypes: a floating-point one if possible, with float32 if ``plain``."""

@@ -82,7 +82,7 @@ def register_mutation(
 def register_rule(overload: Any) -> RuleHandle:
     """Register the rules by which calls of an operator that writes become graph nodes."""
 
-    def functionalized(mode: Any, *args: Any, **kwargs: Any) -> Any:
+    def functionalized(mode: Any, /, *args: Any, **kwargs: Any) -> Any:
         graph_passes.install()
         if not mutation.is_functionalized_here(mode):
             return mode.__torch_dispatch__(overload, (), args, kwargs)
@@ -95,7 +95,7 @@ def register_rule(overload: Any) -> RuleHandle:
 
 
 def _register_tracing(overload: Any) -> RuleHandle:
-    def traced(mode: Any, *args: Any, **kwargs: Any) -> Any:
+    def traced(mode: Any, /, *args: Any, **kwargs: Any) -> Any:
         return mutation.trace(overload, mode, args, kwargs)
 
     overload.py_impl(ProxyTorchDispatchMode)(traced)
@@ -173,7 +173,7 @@ def register_twin(
 
     positions = {argument.name: n for n, argument in enumerate(schema.arguments)}
 
-    def rule(ctx: Any, *args: Any, **kwargs: Any) -> Any:
+    def rule(ctx: Any, /, *args: Any, **kwargs: Any) -> Any:
         graph_passes.install()
         made = mutation.functionalize(ctx.mode, variant, args, kwargs)
         rest = iter(made if isinstance(made, tuple | list) else (made,))

@@ -18,6 +18,7 @@ from torch import fx
 
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.registration.writing import ge, mutation
+from ascend_graph.registration.writing.base_layouts import keep_base_layouts
 from ascend_graph.registration.writing.mutation import is_mutation, read_views, written_arguments
 
 #: Modules of TorchAir's compilers; the second is loaded once a program is compiled for it.
@@ -64,17 +65,21 @@ def _install(module: ModuleType) -> None:
 
     @functools.wraps(original)
     def call(self: Any, graph: fx.GraphModule, example_inputs: Any) -> Any:
-        return original(self, prepared(graph), example_inputs)
+        mode = getattr(self.config, "mode", None)  # npugraph_ex has captures alone
+        captured = mode is None or str(mode.value) in ("npugraph_ex", "reduce-overhead")
+        return original(self, prepared(graph, captured=captured), example_inputs)
 
     setattr(call, _MARK, True)
     setattr(compiler, _ENTRY, call)
 
 
-def prepared(module: fx.GraphModule) -> fx.GraphModule:
+def prepared(module: fx.GraphModule, *, captured: bool) -> fx.GraphModule:
     """Return an equivalent graph that TorchAir compiles correctly; without registered operators, the same graph."""
     if not any(map(is_mutation, module.graph.nodes)):
         return module
     copy = _copied(module)
+    if captured:
+        keep_base_layouts(copy.graph, [node for node in copy.graph.nodes if is_mutation(node)])
     for node in [node for node in copy.graph.nodes if is_mutation(node)]:
         # Tensors as they were traced: passes put others in their place, and PyTorch would go on with the offsets of the first ones.
         node.meta.pop("eager_input_vals", None)

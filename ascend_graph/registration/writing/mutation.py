@@ -14,6 +14,7 @@ import torch
 from torch._higher_order_ops import auto_functionalize as pytorch
 from torch._subclasses.functional_tensor import PythonFunctionalizeAPI
 
+from ascend_graph.errors import AscendGraphError
 from ascend_graph.registration.writing.layouts import are_apart, layout_of
 
 #: Names of PyTorch's module that are used here.
@@ -59,6 +60,13 @@ def written_arguments(schema: torch.FunctionSchema) -> list[torch.Argument]:
 
 # ------------------------------------------------------------------------------------------------------- making a node
 
+#: Name that PyTorch's rules of the node use for a parameter of their own, next to the operator's arguments.
+_TAKEN = "mode"
+
+
+class MutationNameError(AscendGraphError, TypeError):
+    """Error of an operator that writes and has an argument whose name PyTorch uses."""
+
 
 def is_functionalized_here(mode: Any) -> bool:
     """Return whether PyTorch would make a node with bases; exported programs get one with the arguments themselves."""
@@ -84,6 +92,11 @@ def functionalize(mode: Any, operator: Any, args: Sequence[Any], kwargs: dict[st
     schema = operator._schema
     values = dict(zip((a.name for a in schema.arguments), args, strict=False)) | kwargs
     values |= {a.name: a.default_value for a in schema.arguments if a.name not in values}
+    if _TAKEN in values:
+        raise MutationNameError(
+            f"{operator}: an argument is named {_TAKEN!r}, and the operator writes to an argument; PyTorch's auto_functionalized_v2 has a "
+            f"parameter of that name. Expected another name: give it a schema with one, and arguments={{<name>: {_TAKEN!r}}}"
+        )
     bases: list[Any] = []
     for argument in written_arguments(schema):
         value = values.pop(argument.name)
