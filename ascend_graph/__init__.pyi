@@ -34,9 +34,9 @@ from .registration import register_aclnn as register_aclnn
 from .registration import register_kernel as register_kernel
 from .registration import register_op as register_op
 from .registration import registered_ops as registered_ops
-from .registration.batching import VmapLoopWarning as VmapLoopWarning
-from .registration.dtensor_backend import dtensor_backend as dtensor_backend
-from .registration.independent_dims import BatchError as BatchError
+from .registration.dimensions.batching import VmapLoopWarning as VmapLoopWarning
+from .registration.dimensions.dtensor_backend import dtensor_backend as dtensor_backend
+from .registration.dimensions.independent_dims import BatchError as BatchError
 from .shapes import Relation as Relation
 from .shapes import RelationError as RelationError
 from .shapes import ShapeError as ShapeError

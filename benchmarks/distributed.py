@@ -117,8 +117,8 @@ def vmap() -> None:
     import torch
 
     import ascend_graph
-    from ascend_graph.registration.batching import batching_rule
-    from ascend_graph.registration.independent_dims import read_loops
+    from ascend_graph.registration.dimensions.batching import batching_rule
+    from ascend_graph.registration.dimensions.independent_dims import read_loops
 
     library = torch.library.Library("vmapped", "DEF")
     library.define("norm(Tensor x, Tensor gamma) -> Tensor")

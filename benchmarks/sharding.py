@@ -4,7 +4,7 @@
 
 The relations are those that the search found for ATen's functional operators (``data/found_relations.txt``, as ``make bench
 NAME=inference`` prints them) and those of torch_npu's operators (``data/npu_relations.py``). The independent and the reduced
-dimensions of an operator are found by running it (``ascend_graph.registration.independence_checks.find_loops``): ATen's on
+dimensions of an operator are found by running it (``ascend_graph.registration.dimensions.independence_checks.find_loops``): ATen's on
 calls drawn from the relation, torch_npu's on those that the tests in ``tests/host/operators`` make.
 
 - ``operators``: operators that can be sharded in some way; ``rules``, ``correct``, ``wrong``: their placements, each tried on
@@ -37,9 +37,9 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from ascend_graph.registration.independence_checks import _difference, _drawn, find_loops
-from ascend_graph.registration.independent_dims import Loops
-from ascend_graph.registration.sharding import register_sharding_rule, sharding_rule
+from ascend_graph.registration.dimensions.independence_checks import _difference, _drawn, find_loops
+from ascend_graph.registration.dimensions.independent_dims import Loops
+from ascend_graph.registration.dimensions.sharding import register_sharding_rule, sharding_rule
 from ascend_graph.shapes import parse_relation
 from benchmarks.data.npu_relations import BRANCH_FREE, SMALL_BRANCHES
 from benchmarks.distributed import count, under_torchrun

@@ -15,7 +15,7 @@ from ascend_graph.binding.errors import EagerError
 from ascend_graph.prototypes import AttrType, OpPrototype
 from ascend_graph.shapes import Relation
 from ascend_graph.shapes.dtypes import CATEGORY
-from ascend_graph.shapes.grammar import DTYPE_FUNCTIONS
+from ascend_graph.shapes.parsing.grammar import DTYPE_FUNCTIONS
 from ascend_graph.shapes.syntax import Binary, Conditional, Expr, FunctionCall, Name, Tensor, Tuple, walk
 
 

@@ -12,7 +12,7 @@ from ascend_graph.dispatch.definition import SchemaDefinition
 from ascend_graph.dispatch.torchair import ConverterFunction
 from ascend_graph.dispatch.transaction import Change, HandleChange
 from ascend_graph.registration.cost import CostModel
-from ascend_graph.registration.independent_dims import Loops
+from ascend_graph.registration.dimensions.independent_dims import Loops
 from ascend_graph.registration.request import RegistrationRequest
 from ascend_graph.shapes import Relation
 from ascend_graph.shapes.unknown import of_data

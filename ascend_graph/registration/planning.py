@@ -39,14 +39,14 @@ from ascend_graph.inference import declares_aliases, infer_relation
 from ascend_graph.registration.author_kernel import compare_with_kernel
 from ascend_graph.registration.author_meta import AuthorEvidence, ask_author, author_meta, calls_infer_shape
 from ascend_graph.registration.author_shapes import compare_with_author
-from ascend_graph.registration.batching import register_batching
 from ascend_graph.registration.conversion.comparison import beside
 from ascend_graph.registration.conversion.converter import make_converter
 from ascend_graph.registration.cost import CostModel, register_flops
-from ascend_graph.registration.independent_dims import Loops, read_loops
+from ascend_graph.registration.dimensions.batching import register_batching
+from ascend_graph.registration.dimensions.independent_dims import Loops, read_loops
+from ascend_graph.registration.dimensions.sharding import register_sharding_rule
 from ascend_graph.registration.plan import Changes, RegistrationPlan, in_schema_names, relation_names
 from ascend_graph.registration.request import RegistrationError, RegistrationRequest
-from ascend_graph.registration.sharding import register_sharding_rule
 from ascend_graph.registration.writing.functional_variant import has_own_rule, register_mutation
 from ascend_graph.shapes import Relation
 from ascend_graph.shapes.data_sizes import DataSizes, data_sizes

@@ -18,8 +18,8 @@ from ascend_graph.dispatch.meta import MetaFunction
 from ascend_graph.dispatch.torchair import ConverterFunction
 from ascend_graph.dispatch.transaction import exchange
 from ascend_graph.eager.choices import Functions
-from ascend_graph.registration.independence_checks import check_loops
-from ascend_graph.registration.input_dtypes import fed_inputs, listed_dtypes
+from ascend_graph.registration.dimensions.independence_checks import check_loops
+from ascend_graph.registration.dimensions.input_dtypes import fed_inputs, listed_dtypes
 from ascend_graph.registration.plan import RegistrationPlan
 from ascend_graph.registration.planning import plan
 from ascend_graph.registration.registered import RegisteredOp, find_named, registry, registry_lock

@@ -17,7 +17,7 @@ from ascend_graph.dispatch.torchair import ConverterFunction
 from ascend_graph.dispatch.transaction import exchange
 from ascend_graph.prototypes import OpPrototype
 from ascend_graph.registration.cost import Cost, CostModel
-from ascend_graph.registration.independent_dims import Loops
+from ascend_graph.registration.dimensions.independent_dims import Loops
 from ascend_graph.registration.plan import RegistrationPlan
 from ascend_graph.registration.request import RegistrationError
 from ascend_graph.shapes import Relation

@@ -9,7 +9,7 @@
 from ascend_graph.shapes.backends.program import OutputSpec, RelationProgram
 from ascend_graph.shapes.dtypes import NAMES, DtypeSystem, PromotionOperand
 from ascend_graph.shapes.errors import RelationError, ShapeError
-from ascend_graph.shapes.grammar import GRAMMAR
+from ascend_graph.shapes.parsing.grammar import GRAMMAR
 from ascend_graph.shapes.relation import Relation, parse_relation
 
 __all__ = [

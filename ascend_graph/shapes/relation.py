@@ -13,7 +13,7 @@ from ascend_graph.shapes.dtypes import NAMES, DtypeSystem
 from ascend_graph.shapes.errors import RelationError, ShapeError
 from ascend_graph.shapes.form import AttrKind, ExpressionKind, Form
 from ascend_graph.shapes.lowering import lower
-from ascend_graph.shapes.parser import parse
+from ascend_graph.shapes.parsing.parser import parse
 from ascend_graph.shapes.statement import Statement
 from ascend_graph.shapes.syntax import (
     Absent,

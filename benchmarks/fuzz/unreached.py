@@ -18,7 +18,7 @@ import ascend_graph
 PARTS = (
     "registration/conversion",
     "registration/writing",
-    "registration/batching.py",
+    "registration/dimensions/batching.py",
     "autograd",
     "binding",
     "dispatch",

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
-from ascend_graph.registration.batching import VmapLoopWarning
-from ascend_graph.registration.independent_dims import BatchError
+from ascend_graph.registration.dimensions.batching import VmapLoopWarning
+from ascend_graph.registration.dimensions.independent_dims import BatchError
 
 from . import everyday
 

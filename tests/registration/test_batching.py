@@ -11,15 +11,15 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 import ascend_graph
-from ascend_graph.registration.batching import VmapLoopWarning
 from ascend_graph.registration.cost import FlopsError
-from ascend_graph.registration.independence_checks import find_loops
-from ascend_graph.registration.independent_dims import BatchError
-from ascend_graph.registration.sharding import sharding_rule
+from ascend_graph.registration.dimensions.batching import VmapLoopWarning
+from ascend_graph.registration.dimensions.independence_checks import find_loops
+from ascend_graph.registration.dimensions.independent_dims import BatchError
+from ascend_graph.registration.dimensions.sharding import sharding_rule
 from ascend_graph.shapes import parse_relation
 from ascend_graph.shapes.axis_layout import locate
 
-pytestmark = pytest.mark.filterwarnings("error::ascend_graph.registration.batching.VmapLoopWarning")
+pytestmark = pytest.mark.filterwarnings("error::ascend_graph.registration.dimensions.batching.VmapLoopWarning")
 
 FLOAT = "TensorType({DT_FLOAT, DT_FLOAT16, DT_BF16})"
 HEADER = f"""

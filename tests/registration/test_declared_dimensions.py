@@ -16,11 +16,11 @@ from torch.distributed.tensor import DTensor
 
 import ascend_graph
 from ascend_graph import opcheck
-from ascend_graph.registration.batching import VmapLoopWarning
-from ascend_graph.registration.independence_checks import find_loops
-from ascend_graph.registration.independent_dims import BatchError
+from ascend_graph.registration.dimensions.batching import VmapLoopWarning
+from ascend_graph.registration.dimensions.independence_checks import find_loops
+from ascend_graph.registration.dimensions.independent_dims import BatchError
 
-pytestmark = pytest.mark.filterwarnings("error::ascend_graph.registration.batching.VmapLoopWarning")
+pytestmark = pytest.mark.filterwarnings("error::ascend_graph.registration.dimensions.batching.VmapLoopWarning")
 
 LETTERS = "abcd"
 WAYS = ("batch", "sum", "max", "min")

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, fx, nn
 from torch._dynamo.backends.common import aot_autograd
 
-from ascend_graph.registration.dtensor_backend import passing_by
+from ascend_graph.registration.dimensions.dtensor_backend import passing_by
 
 
 class Layer(nn.Module):

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ascend_graph.shapes import GRAMMAR, RelationError, ShapeError, parse_relation
+from ascend_graph.shapes.parsing.tokens import MAX_LENGTH
 from ascend_graph.shapes.samples import sample
-from ascend_graph.shapes.tokens import MAX_LENGTH
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "shapes.md"
 

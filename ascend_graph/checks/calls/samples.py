@@ -14,7 +14,7 @@ from ascend_graph.binding.dtype_ints import used_as_dtype
 from ascend_graph.dispatch.meta_dtypes import TORCH, GeNumber
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.prototypes import Parameter
-from ascend_graph.registration.input_dtypes import dtype_combinations, fed_inputs, listed_dtypes
+from ascend_graph.registration.dimensions.input_dtypes import dtype_combinations, fed_inputs, listed_dtypes
 from ascend_graph.registration.registered import RegisteredOp
 from ascend_graph.shapes import RelationError, ShapeError
 from ascend_graph.shapes.samples import RelationSampleError as NoSampleError

@@ -24,7 +24,7 @@ from ascend_graph.checks.kinds.subject import (
 from ascend_graph.checks.results import CallResult, leaves
 from ascend_graph.checks.tolerances import TOLERANCES
 from ascend_graph.inference.running import bind
-from ascend_graph.registration.independent_dims import combine
+from ascend_graph.registration.dimensions.independent_dims import combine
 
 #: Number of devices over which a call is sharded.
 RANKS = 2
@@ -85,7 +85,7 @@ def sharding(subject: Subject, sample: Sample) -> None:
         raise NotApplicable("it declares no dimension: batch= and reduce= give DTensor's rule")
     from torch.distributed.tensor import Shard
 
-    from ascend_graph.registration.sharding import sharding_rule
+    from ascend_graph.registration.dimensions.sharding import sharding_rule
 
     placed = sample.on(subject.device)
     whole = _result(subject, placed)

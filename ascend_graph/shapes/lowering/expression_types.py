@@ -8,7 +8,7 @@ from dataclasses import replace
 from ascend_graph.shapes.dtypes import CATEGORY
 from ascend_graph.shapes.errors import RelationError
 from ascend_graph.shapes.form import AttrKind, ExpressionKind, ExpressionNode, Op
-from ascend_graph.shapes.grammar import DTYPE_FUNCTIONS
+from ascend_graph.shapes.parsing.grammar import DTYPE_FUNCTIONS
 from ascend_graph.shapes.statement import Statement, dtype_symbols
 from ascend_graph.shapes.syntax import (
     Binary,

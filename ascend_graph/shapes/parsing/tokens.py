@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from ascend_graph.shapes.errors import RelationError
-from ascend_graph.shapes.grammar import KEYWORDS
+from ascend_graph.shapes.parsing.grammar import KEYWORDS
 
 MAX_LENGTH = 16384
 

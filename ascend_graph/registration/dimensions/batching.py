@@ -11,7 +11,7 @@ import torch
 from torch.utils._pytree import tree_map_only
 
 from ascend_graph.inference.running import bind
-from ascend_graph.registration.independent_dims import Arguments, Loops, outputs_of, ranks_of
+from ascend_graph.registration.dimensions.independent_dims import Arguments, Loops, outputs_of, ranks_of
 from ascend_graph.shapes.axis_layout import ELLIPSIS, Places
 
 

@@ -14,7 +14,7 @@ from ascend_graph.inference import signature_of
 from ascend_graph.inference.attr_draws import plain_values
 from ascend_graph.inference.domains import Domain, safe_name
 from ascend_graph.inference.running import bind
-from ascend_graph.registration.independent_dims import (
+from ascend_graph.registration.dimensions.independent_dims import (
     REDUCTIONS,
     Arguments,
     BatchError,
@@ -24,7 +24,7 @@ from ascend_graph.registration.independent_dims import (
     outputs_of,
     ranks_of,
 )
-from ascend_graph.registration.input_dtypes import dtype_combinations
+from ascend_graph.registration.dimensions.input_dtypes import dtype_combinations
 from ascend_graph.shapes import Relation, RelationError, ShapeError
 from ascend_graph.shapes.axis_layout import ELLIPSIS
 from ascend_graph.shapes.compared import compared_values

@@ -2,9 +2,9 @@
 
 A declaration ``batch=("b", "s")`` names dimensions, groups or ``...`` of the shape relation. ``reduce=("k",)`` names
 those over which the results of parts are added. Outputs with a reduced dimension are joined along it, as the gradient
-of a norm's input next to that of its weight. :mod:`ascend_graph.registration.independence_checks` checks the
-declaration. :func:`torch.vmap` (:mod:`ascend_graph.registration.batching`) and DTensor
-(:mod:`ascend_graph.registration.sharding`) use it.
+of a norm's input next to that of its weight. :mod:`ascend_graph.registration.dimensions.independence_checks` checks the
+declaration. :func:`torch.vmap` (:mod:`ascend_graph.registration.dimensions.batching`) and DTensor
+(:mod:`ascend_graph.registration.dimensions.sharding`) use it.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from ascend_graph.inference.running import bind
-from ascend_graph.registration.independent_dims import Arguments, Loops
+from ascend_graph.registration.dimensions.independent_dims import Arguments, Loops
 from ascend_graph.versions import forget_sharding
 
 

@@ -10,7 +10,8 @@ import re
 from collections.abc import Callable
 
 from ascend_graph.shapes.errors import RelationError
-from ascend_graph.shapes.grammar import FUNCTIONS, GROUP_FUNCTIONS
+from ascend_graph.shapes.parsing.grammar import FUNCTIONS, GROUP_FUNCTIONS
+from ascend_graph.shapes.parsing.tokens import Token, tokens_of
 from ascend_graph.shapes.syntax import (
     Absent,
     Alternative,
@@ -37,7 +38,6 @@ from ascend_graph.shapes.syntax import (
     children,
     expressions,
 )
-from ascend_graph.shapes.tokens import Token, tokens_of
 
 MAX_NESTING = 32
 #: Maximum depth of an expression, rows of operators included: all readers of expressions are recursive.

@@ -1,0 +1,1 @@
+"""Declared batch and reduced dimensions: checks by running, vmap, and sharding rules of DTensor."""

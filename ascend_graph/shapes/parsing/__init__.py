@@ -1,0 +1,1 @@
+"""Parser of shape relations: tokens, grammar, statements."""
