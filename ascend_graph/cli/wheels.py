@@ -48,11 +48,10 @@ def _import_json(one: ImportResult) -> dict[str, Any]:
 
 def _print(found: WheelSurvey, results: Sequence[ImportResult]) -> None:
     loadable = sum(library.loads for library in found.libraries)
-    title = f"{found.name} {found.version}: {loadable} of {len(found.libraries)} libraries have all they need"
+    have = f"{loadable} of {len(found.libraries)} libraries have all they need, {len(found.missing)} symbols missing"
+    click.echo(f"{found.name} {found.version}: {have if found.libraries else 'it has no native libraries'}")
     rows = [_library_row(role, libraries) for role, libraries in _by_role(found.libraries).items()]
-    _table(
-        f"{title}, {len(found.missing)} symbols missing", ("role", "libraries", "complete", "missing", "other"), rows
-    )
+    _table("native libraries", ("role", "libraries", "complete", "missing", "other"), rows)
     for sentence in found.python:
         click.echo(f"{found.name}: {sentence}")
     _table("operator packages", ("package", "operators", "functions", "kernels"), map(_package_row, found.packages))

@@ -127,6 +127,14 @@ def test_an_installed_distribution_is_found_by_its_name() -> None:
     assert (found.name, found.modules, found.libraries) == ("click", ("click",), ())
 
 
+def test_a_wheel_without_native_libraries_or_operators_is_described_in_a_line(tmp_path: Path) -> None:
+    """Headers of a kit in a directory that is named as a package's are not an operator package."""
+    made = make_wheel(tmp_path / "plain-1.0-py3-none-any.whl", {"plain/include/op_proto/base.h": "#pragma once\n"})
+    shown = CliRunner().invoke(main, ["survey", made])
+    assert shown.output.startswith("sample 1.0: it has no native libraries\n")
+    assert "operator packages" not in shown.output
+
+
 def test_a_library_that_is_absent_is_named(tmp_path: Path) -> None:
     absent = library(tmp_path / "libabsent.so", "int there() { return 1; }")
     assert absent

@@ -54,6 +54,11 @@ class PackageFacts:
             return "both" if self.binaries else "sources"
         return "binaries" if self.binaries else "none"
 
+    @property
+    def is_empty(self) -> bool:
+        """True for a directory that is only named as a package's: headers of a kit, for instance."""
+        return not (self.functions or self.prototypes or self.operators or self.binaries or self.sources)
+
 
 @dataclass(frozen=True, slots=True)
 class WheelSurvey:
@@ -165,7 +170,8 @@ def _packages(wheel: OpenedWheel) -> Iterator[PackageFacts]:
             root = PurePosixPath(*path.parts[:at])
             inside.setdefault(root, []).append(path.relative_to(root))
     for root, files in sorted(inside.items()):
-        yield _package(wheel, root, files)
+        if not (package := _package(wheel, root, files)).is_empty:
+            yield package
 
 
 def _package(wheel: OpenedWheel, root: PurePosixPath, files: Iterable[PurePosixPath]) -> PackageFacts:
