@@ -12,6 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ascend_graph.host.infer_shape.calls import package_entry, recent_error, specs_of, values_of
+from ascend_graph.host.packages.prebuilt import prebuilt_function
 from ascend_graph.prototypes import AttrType, OpPrototype
 from ascend_graph.shapes import Relation
 from ascend_graph.shapes.compared import compared_values
@@ -45,9 +46,12 @@ def author_relation(prototype: OpPrototype) -> tuple[str, Relation] | None:
 
 
 def author_function(prototype: OpPrototype) -> ShapeFunction | None:
-    """Return the InferShape and InferDataType functions of the installed package of an operator, or None."""
+    """Return the InferShape and InferDataType functions of the installed package of an operator, or None.
+
+    A package that was built here answers by its kernels' library, one that CANN built by its prototype library.
+    """
     package = _package_of(prototype.op_type)
-    return None if package is None else package_function(package, prototype)
+    return prebuilt_function(prototype) if package is None else package_function(package, prototype)
 
 
 def package_function(package: OperatorPackage, prototype: OpPrototype) -> ShapeFunction | None:

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <string>
@@ -36,6 +37,7 @@ class GE_EXPORT AscendString {
     AscendString(const char* name, size_t length);
     const char* GetString() const;
     size_t GetLength() const;
+    size_t Hash() const;
     bool operator<(const AscendString& other) const;
     bool operator==(const AscendString& other) const;
 
@@ -157,16 +159,47 @@ class GE_EXPORT Graph {
     std::shared_ptr<GraphImpl> impl_;
 };
 
+class TensorTypeImpl;
+class GE_EXPORT TensorType {
+  public:
+    TensorType(const std::initializer_list<DataType>& types);
+
+  private:
+    std::shared_ptr<TensorTypeImpl> impl_;
+};
+
 class OperatorImpl;
 class GE_EXPORT Operator {
   public:
+    Operator() = default;
+    Operator(const AscendString& name, const AscendString& type);
     virtual ~Operator() = default;
+    // How the class that REG_OP makes describes itself in its constructor.
+    void InputRegister(const char* name, const char* type);
+    void OptionalInputRegister(const char* name, const char* type);
+    void DynamicInputRegister(const char* name, uint32_t count, const char* type, bool at_the_end);
+    void OutputRegister(const char* name, const char* type);
+    void DynamicOutputRegister(const char* name, uint32_t count, const char* type, bool at_the_end);
+    void RequiredAttrWithTypeRegister(const char* name, const char* type);
+    void AttrRegister(const char* name, bool value);
+    void AttrRegister(const char* name, int64_t value);
+    void AttrRegister(const char* name, float value);
+    void AttrRegister(const char* name, const AscendString& value);
+    void DataTypeRegister(const char* name, const TensorType& types);
+    const OperatorImpl* description() const { return impl_.get(); }
+
     graphStatus UpdateInputDesc(const char* name, const TensorDesc& desc);
     graphStatus GetAllIrAttrNamesAndTypes(std::map<AscendString, AscendString>& names_and_types) const;
     static Operator described(std::shared_ptr<OperatorImpl> impl);
 
   private:
     std::shared_ptr<OperatorImpl> impl_;
+};
+
+// The constructor of an operator's class, under the operator's type.
+class GE_EXPORT OperatorCreatorRegister {
+  public:
+    OperatorCreatorRegister(const char* type, const std::function<Operator(const AscendString&)>& create);
 };
 
 class GE_EXPORT OperatorFactory {

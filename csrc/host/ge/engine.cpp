@@ -6,6 +6,7 @@
 #include "ascend_graph/ge_bridge.h"
 #include "ascend_graph/host_runtime.h"
 #include "ge/abi.h"
+#include "ge/operator_impl.h"
 
 using ascend_graph::host::CompileSink;
 using ascend_graph::host::GraphEngine;
@@ -260,11 +261,6 @@ std::string GEGetErrorMsg() {
 AscendString GEGetErrorMsgV2() { return AscendString(GEGetErrorMsg().c_str()); }
 std::string GEGetWarningMsg() { return ""; }
 AscendString GEGetWarningMsgV2() { return AscendString(""); }
-
-class OperatorImpl {
-  public:
-    std::vector<std::pair<AscendString, AscendString>> inputs, outputs, attrs;
-};
 
 namespace {
 std::shared_ptr<OperatorImpl> describe(const char* op_type) {
