@@ -13,7 +13,7 @@ import pytest
 
 from ascend_graph.inference import InferenceError
 from ascend_graph.inference.functions import isolation
-from ascend_graph.inference.functions.comparison import agreement
+from ascend_graph.inference.functions.comparison import agreement, input_with_more_dimensions
 from ascend_graph.inference.functions.search import infer_from_function
 from ascend_graph.prototypes import DataType, parse_text
 from ascend_graph.shapes import parse_relation
@@ -72,6 +72,23 @@ def test_the_relation_that_a_function_follows_is_found(answer: Answer, relation:
     wanted = parse_relation(relation)
     assert not agreement(wanted, function(answer), 40, seed=3).differing
     assert str(found) == str(wanted) or not agreement(found, function(answer), 100, seed=4).differing
+
+
+def test_a_relation_of_fewer_dimensions_than_the_function_takes_is_refused() -> None:
+    """A function that reads sizes without asking for the rank is no such one."""
+
+    def rows(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[tuple[int, ...], DataType | None]:
+        x, w, _ = inputs
+        if len(x.shape) not in (1, 3) or len(w.shape) != 1:
+            raise ShapeFunctionError("ranks")
+        return (w.shape[0], *x.shape[1:2], *x.shape[1:]), x.dtype
+
+    narrow = parse_relation("x[m], w[n] -> y[n]: x")
+    assert (
+        input_with_more_dimensions(narrow, function(lambda i, a: ((i[1].shape[0], *i[0].shape[1:]), i[0].dtype))) == "x"
+    )
+    assert input_with_more_dimensions(narrow, function(lambda i, a: (i[1].shape[:1], i[0].dtype))) == ""
+    assert input_with_more_dimensions(narrow, function(rows)) == ""
 
 
 def test_a_fork_answers_after_relations_were_evaluated() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ascend_graph.dispatch.meta_dtypes import TORCH
@@ -14,7 +14,7 @@ from ascend_graph.inference.functions.questions import called, flat_specs, shown
 from ascend_graph.inference.functions.values import DTYPES, on_each, relation_attrs
 from ascend_graph.prototypes import OpPrototype
 from ascend_graph.shapes import Relation
-from ascend_graph.shapes.functions import Answer, ShapeFunction, ShapeFunctionError
+from ascend_graph.shapes.functions import Answer, InputSpec, ShapeFunction, ShapeFunctionError
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,40 @@ def agreement(
         if difference:
             differing.append(f"of {shown(prototype, drawn, attrs)} {difference}")
     return Agreement(compared, by_relation, by_function, tuple(differing))
+
+
+def input_with_more_dimensions(
+    relation: Relation, function: ShapeFunction, *, seed: int = 0, ask: Callable[[bytes], None] = lambda question: None
+) -> str:
+    """Return an input of which the function takes one dimension more than the relation does, or an empty text.
+
+    A dimension is appended to inputs drawn from the relation. A function that reads sizes without asking for the rank
+    answers as before, which says nothing; one whose answer changes means the dimension.
+    """
+    rng, prototype = random.Random(seed), function.prototype
+    for _ in range(8):
+        attrs = random_attrs(function, rng)
+        drawn = from_relation(relation, prototype, attrs, rng)
+        if drawn is None or (before := _asked(function, ask, drawn, attrs)) is None:
+            continue
+        for number, (parameter, spec) in enumerate(zip(prototype.inputs, drawn, strict=True)):
+            if not isinstance(spec, InputSpec) or spec.values is not None:
+                continue
+            longer = [*drawn[:number], replace(spec, shape=(*spec.shape, 7)), *drawn[number + 1 :]]
+            if answer_of_relation(relation, prototype, longer, attrs) is None:
+                after = _asked(function, ask, longer, attrs)
+                if after is not None and after != before:
+                    return parameter.name
+    return ""
+
+
+def _asked(
+    function: ShapeFunction, ask: Callable[[bytes], None], inputs: Sequence[Any], attrs: Mapping[str, Any]
+) -> Sequence[Answer] | None:
+    try:
+        return called(function, ask, inputs, attrs)
+    except ShapeFunctionError:
+        return None
 
 
 def isolated_agreement(relation: Relation, function: ShapeFunction, count: int, *, seed: int = 0) -> Agreement:

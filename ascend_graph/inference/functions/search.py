@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from ascend_graph.inference.domains import OperatorSignature, TensorArgument, restored, safe_name
-from ascend_graph.inference.functions.comparison import agreement
+from ascend_graph.inference.functions.comparison import agreement, input_with_more_dimensions
 from ascend_graph.inference.functions.isolation import SEARCH_LIMIT, in_fork
 from ascend_graph.inference.functions.questions import FunctionCaller, FunctionSampler
 from ascend_graph.inference.functions.values import attr_argument
@@ -76,6 +76,10 @@ def _search(function: ShapeFunction, seed: int, time_limit: float, ask: Callable
         # Half of the calls are drawn from the relation, which refuses none of them.
         if len(signature.tensors) == 1 and 2 * checked.refused_by_relation > checked.compared:
             reasons.append(f"{relation} refuses most of the inputs that the function answers")
+            continue
+        longer = input_with_more_dimensions(relation, function, seed=seed + 2, ask=ask)
+        if longer:
+            reasons.append(f"{relation} refuses inputs that the function answers: {longer} may have more dimensions")
             continue
         unsaid = () if function.says_dtypes else ("no InferDataType function: the dtypes are the prototype's",)
         notes = tuple(
