@@ -60,6 +60,14 @@ def test_gelu_drops_its_approximation_in_ge() -> None:
     assert not torch.allclose(y, right, rtol=1e-5, atol=1e-6)
 
 
+def test_npugraph_ex_runs_constants_of_gradients_outside_of_the_fake_mode() -> None:
+    x = torch.ones(3).npu().requires_grad_()
+    torch._dynamo.reset()
+    y = torch.compile(lambda x: torch.where(x > 0, x, x), backend="npugraph_ex", dynamic=False)(x)
+    with pytest.raises(Exception, match="convert all Tensors to FakeTensors first"):
+        y.sum().backward()
+
+
 def test_view_optimize_takes_transposed_results_for_contiguous_in_ge() -> None:
     x = torch.arange(6.0).reshape(2, 3)
     y = in_ge(lambda x: (x.t() + 1).t().view(-1), x).cpu()
