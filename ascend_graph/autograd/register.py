@@ -179,18 +179,8 @@ def register_gradient(overload: Any, gradient: Gradient | None, tangent: Gradien
     except BaseException:
         library._destroy()
         raise
-    return hold(library)
-
-
-def hold(library: torch.library.Library) -> GradientHandle:
-    """Keep the library of a gradient alive until its handle is removed."""
     _live.append(library)
     return GradientHandle(library)
-
-
-def refuses_itself(overload: Any) -> bool:
-    """Return whether an operator has the kernel of csrc/eager/autograd.h, which refuses to be differentiated."""
-    return _WITHOUT_GRADIENT in torch._C._dispatch_dump(overload.name())
 
 
 def has_gradient(overload: Any) -> bool:
@@ -199,7 +189,7 @@ def has_gradient(overload: Any) -> bool:
     has = torch._C._dispatch_has_kernel_for_dispatch_key
     if any(has(name, key) for key in ("AutogradPrivateUse1", "CompositeImplicitAutograd")):
         return True
-    return has(name, "Autograd") and not refuses_itself(overload)
+    return has(name, "Autograd") and _WITHOUT_GRADIENT not in torch._C._dispatch_dump(name)
 
 
 def _found(name: str, schema: OpSchema, find: Find | None) -> Any:

@@ -41,8 +41,7 @@ def has_tangent(tensors: Sequence[torch.Tensor]) -> bool:
     return any(torch._VF._unpack_dual(tensor, level=0)[1] is not None for tensor in tensors)
 
 
-def is_differentiable_tensor(tensor: torch.Tensor) -> bool:
-    """Return whether tensors of its dtype have tangents."""
+def _differentiable(tensor: torch.Tensor) -> bool:
     return tensor.is_floating_point() or tensor.is_complex()
 
 
@@ -96,7 +95,7 @@ class Tangents:
     ) -> list[Any]:
         """Return the tangents of the output tensors from the author's function, checked."""
         flat = [
-            torch.zeros_like(p) if t is None and ctx.materializes and is_differentiable_tensor(p) else t
+            torch.zeros_like(p) if t is None and ctx.materializes and _differentiable(p) else t
             for p, t in zip(flatten(primals)[1], flatten_optional(tangents, slots), strict=True)
         ]
         made = formula.function(ctx, *rebuild([None] * len(slots), slots, flat))
@@ -129,7 +128,7 @@ class Tangents:
             return
         if not isinstance(tangent, torch.Tensor):
             raise self.refuse(f"returned {tangent!r}; expected a tensor, or None for a tangent of zero")
-        if not is_differentiable_tensor(tensor):
+        if not _differentiable(tensor):
             raise self.refuse(f"returned a tangent of an output of {tensor.dtype}; expected None")
         if (tangent.shape, tangent.dtype, tangent.device) != (tensor.shape, tensor.dtype, tensor.device):
             raise self.refuse(
@@ -158,7 +157,7 @@ class Tangents:
         create_graph = torch.is_grad_enabled() or in_transform
         with torch.enable_grad():
             grads: list[Any] = [torch.zeros_like(tensor) for tensor in tensors]
-            wanted = [n for n, t in enumerate(tensors) if is_differentiable_tensor(t) and not ctx.is_constant(t)]
+            wanted = [n for n, t in enumerate(tensors) if _differentiable(t) and not ctx.is_constant(t)]
             with enable_inplace_requires_grad(True) if in_transform else contextlib.nullcontext():
                 for n, zeros in enumerate(grads):
                     grads[n] = zeros.requires_grad_() if n in wanted else zeros if ctx.materializes else None
