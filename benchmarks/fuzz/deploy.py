@@ -69,9 +69,15 @@ def _arguments(op: FuzzOperator) -> dict[str, Any] | None:
     return pairs or None
 
 
-def _gradient(op: FuzzOperator) -> Callable[..., Any]:
-    """Return the gradient of the same sums, as an author writes it by hand."""
+def _gradient(op: FuzzOperator) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return the gradient of the same sums, as an author writes it by hand, and its ``setup_context``.
+
+    It saves no outputs: a program that writes to one could not be differentiated then, unlike the reference.
+    """
     data = op.data()
+
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any, keyword_only_inputs: Any = None) -> None:
+        ctx.save_for_backward(*(inputs[n] for n, place in enumerate(op.order) if place < len(op.inputs)))
 
     def backward(ctx: Any, *grads: Any) -> Any:
         saved = list(ctx.saved_tensors)
@@ -83,9 +89,9 @@ def _gradient(op: FuzzOperator) -> Callable[..., Any]:
         for place in op.order:
             if place < len(op.inputs):
                 results.append(reference.gradient(data, [given[i] for i in range(len(op.inputs))], list(grads), place))
-        return tuple(results)
+        return (*results, *[None] * (len(ctx.needs_input_grad) - len(results)))
 
-    return backward
+    return backward, setup_context
 
 
 def register(op: FuzzOperator) -> Any:

@@ -52,6 +52,29 @@ def test_add_rms_norm_v2_returns_a_row_in_npugraph_ex() -> None:
     assert torch_npu.npu_add_rms_norm_v2(a.npu(), b.npu(), gamma.npu()).shape == (3, 1)
 
 
+def test_gelu_drops_its_approximation_in_ge() -> None:
+    x = torch.linspace(-3, 3, 25)
+    y = in_ge(lambda x: F.gelu(x, approximate="tanh"), x).cpu()
+    right = F.gelu(x, approximate="tanh")
+    torch.testing.assert_close(y, F.gelu(x), rtol=1e-5, atol=1e-6)
+    assert not torch.allclose(y, right, rtol=1e-5, atol=1e-6)
+
+
+def test_npugraph_ex_runs_constants_of_gradients_outside_of_the_fake_mode() -> None:
+    x = torch.ones(3).npu().requires_grad_()
+    torch._dynamo.reset()
+    y = torch.compile(lambda x: torch.where(x > 0, x, x), backend="npugraph_ex", dynamic=False)(x)
+    with pytest.raises(Exception, match="convert all Tensors to FakeTensors first"):
+        y.sum().backward()
+
+
+def test_view_optimize_takes_transposed_results_for_contiguous_in_ge() -> None:
+    x = torch.arange(6.0).reshape(2, 3)
+    y = in_ge(lambda x: (x.t() + 1).t().view(-1), x).cpu()
+    assert y.tolist() == (x.t() + 1).reshape(-1).tolist()
+    assert y.tolist() != (x.t() + 1).t().reshape(-1).tolist()
+
+
 def test_scatter_pa_cache_is_taken_for_an_operator_with_out_in_graphs() -> None:
     """Its cache is a keyword that is written and returned, as ``out=`` is: functionalization hands it an empty
     tensor."""
