@@ -1,9 +1,9 @@
 """Time of the test suite: the slowest tests, and the seconds of each file, read from a run's JUnit report.
 
     make test ARGS="--junitxml=build/test.xml"; make test-slow ARGS="--junitxml=build/slow.xml"
-    make bench NAME=suite ARGS="build/test.xml build/slow.xml --record"
+    make bench NAME=suite ARGS="build/test.xml --record test"; make bench NAME=suite ARGS="build/slow.xml --record test-slow"
 
-``--record`` writes tests/durations.json, with which test processes run the longest files first. The last line is a JSON
+``--record`` writes tests/durations.json, with which test processes run the longest files of a suite first. The last line is a JSON
 object; ``idle_share`` is the part of two processes' time that a schedule of whole files, longest first, leaves unused.
 """
 
@@ -49,7 +49,9 @@ def main() -> dict[str, Any]:
     """Print the slowest tests and files, and record the files' seconds."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("reports", nargs="+", type=Path, help="JUnit reports of runs")
-    parser.add_argument("--record", action="store_true", help=f"write {DURATIONS.relative_to(ROOT)}")
+    parser.add_argument(
+        "--record", choices=("test", "test-slow"), help=f"write the suite's part of {DURATIONS.relative_to(ROOT)}"
+    )
     asked = parser.parse_args()
     found = [case for report in asked.reports for case in cases(report)]
     files: Counter[str] = Counter()
@@ -62,9 +64,9 @@ def main() -> dict[str, Any]:
         print(f"{seconds:8.1f}  {file}")
     if asked.record:
         known = json.loads(DURATIONS.read_text()) if DURATIONS.exists() else {}
-        known |= {file: round(seconds, 1) for file, seconds in files.items()}
-        kept = {file: known[file] for file in sorted(known) if (ROOT / file).exists()}
-        DURATIONS.write_text(json.dumps(kept, indent=0) + "\n")
+        seconds_of = known.get(asked.record, {}) | {file: round(seconds, 1) for file, seconds in files.items()}
+        known[asked.record] = {file: seconds_of[file] for file in sorted(seconds_of) if (ROOT / file).exists()}
+        DURATIONS.write_text(json.dumps(known, indent=0) + "\n")
     total = sum(files.values())
     wall = finished(sorted(files.values(), reverse=True))
     return {

@@ -38,7 +38,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Put the longest files first where processes share the files out, so that none is alone with one at the end."""
     table = Path(__file__).with_name("durations.json")
     if hasattr(config, "workerinput") and table.exists():
-        seconds = json.loads(table.read_text())
+        suite = "test-slow" if config.option.markexpr == "slow" else "test"
+        seconds = json.loads(table.read_text())[suite]
         items.sort(key=lambda item: -seconds.get(item.location[0], 60.0))
 
 

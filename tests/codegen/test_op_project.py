@@ -313,12 +313,10 @@ for op_type, relation in json.loads(sys.argv[1]).items():
 """
 
 
-@pytest.mark.parametrize(
-    "seeds", [pytest.param(range(3), id="three"), pytest.param(range(3, 23), id="twenty", marks=pytest.mark.slow)]
-)
-def test_projects_of_random_prototypes_build_and_run(seeds: range, tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_projects_of_random_prototypes_build_and_run(tmp_path: Path) -> None:
     """As generated: the kernels write zeros to all outputs that a call has, and to nothing else."""
-    operators = [random_operator(seed) for seed in seeds]
+    operators = [random_operator(seed) for seed in range(20)]
     header, project, package = tmp_path / "op_proto.h", tmp_path / "p", tmp_path / "opp"
     header.write_text("\n".join(one.reg_op for one in operators))
     generate_op_project(project, [header], shapes={one.op_type: one.relation for one in operators})
