@@ -128,21 +128,35 @@ def test_a_scale_of_another_batch_is_refused(library: ctypes.CDLL, recent_error:
     assert "scale" in recent_error().decode()
 
 
-@pytest.mark.parametrize("mode", [0, 1])
-def test_layer_norm_takes_an_implementation_mode(
-    library: ctypes.CDLL, recent_error: ctypes._NamedFuncPointer, mode: int
+@pytest.mark.parametrize(
+    ("mode", "dtype", "refusal"),
+    [
+        (0, torch.float32, ""),
+        (1, torch.float32, ""),
+        (2, torch.float16, ""),
+        (2, torch.float32, "impl_mode is 2"),
+        (3, torch.float16, "impl_mode is 3; it must be 0, 1 or 2"),
+    ],
+)
+def test_layer_norm_takes_documented_implementation_modes(
+    library: ctypes.CDLL, recent_error: ctypes._NamedFuncPointer, mode: int, dtype: torch.dtype, refusal: str
 ) -> None:
-    x, weight, out = torch.randn(4, 8), torch.randn(8), torch.empty(4, 8)
+    x, weight, out = torch.randn(4, 8).to(dtype), torch.randn(8).to(dtype), torch.empty(4, 8, dtype=dtype)
     shape = ctypes.c_void_p(library.aclCreateIntArray((ctypes.c_int64 * 1)(8), ctypes.c_uint64(1)))
     size, executor = ctypes.c_uint64(), ctypes.c_void_p()
-    tensors = [acl_tensor(library, t) for t in (x, weight, out)]
+    tensors = [acl_tensor(library, t, FLOAT if dtype is torch.float32 else FLOAT16) for t in (x, weight, out)]
     status = library.aclnnLayerNormWithImplModeGetWorkspaceSize(
         tensors[0], shape, tensors[1], None, ctypes.c_double(1e-5), tensors[2], None, None, ctypes.c_int32(mode),
         ctypes.byref(size), ctypes.byref(executor),
     )  # fmt: skip
+    if refusal:
+        assert status == 161002
+        assert refusal in recent_error().decode()
+        return
     assert status == 0, recent_error()
     assert library.aclnnLayerNormWithImplMode(None, size, executor, None) == 0
-    torch.testing.assert_close(out, torch.nn.functional.layer_norm(x, (8,), weight))
+    expected = torch.nn.functional.layer_norm(x.float(), (8,), weight.float()).to(dtype)
+    torch.testing.assert_close(out, expected)
 
 
 @pytest.mark.parametrize(

@@ -21,11 +21,24 @@ def channels(values: T, x: T) -> T:
     return widened(values).reshape(1, -1, *[1] * (x.dim() - 2))
 
 
-# impl_mode chooses among roundings: high precision, high performance, float16 throughout.
-@host_kernel("LayerNormV4", ignores=("impl_mode",))
+# impl_mode chooses among roundings, which are one here: high precision, high performance, float16 throughout.
+@host_kernel("LayerNormV4")
 def layer_norm_v4(
-    x: T, normalized_shape: T, gamma: T | None = None, beta: T | None = None, *, epsilon: float = 1e-5
+    x: T,
+    normalized_shape: T,
+    gamma: T | None = None,
+    beta: T | None = None,
+    *,
+    epsilon: float = 1e-5,
+    impl_mode: int = 0,
 ) -> tuple[T, T, T]:
+    if impl_mode not in (0, 1, 2):
+        raise ValueError(f"impl_mode is {impl_mode}; it must be 0, 1 or 2")
+    others = [t.dtype for t in (x, gamma, beta) if t is not None and t.dtype is not torch.float16]
+    if impl_mode == 2 and others:
+        raise ValueError(
+            f"impl_mode is 2, which computes in float16, and an input is {others[0]}; expected float16 alone"
+        )
     shape = x.shape[x.dim() - normalized_shape.numel() :]
     y, mean, rstd = torch.native_layer_norm(widened(x), shape, _wide_or_none(gamma), _wide_or_none(beta), epsilon)
     return y.to(x.dtype), mean, rstd
