@@ -159,6 +159,14 @@ def test_layer_norm_takes_documented_implementation_modes(
     torch.testing.assert_close(out, expected)
 
 
+def test_a_normalized_shape_that_does_not_end_the_shape_of_x_is_refused() -> None:
+    from ascend_graph.host.kernels.nn.normalization import layer_norm_v4
+
+    for wrong in ([4], [4, 8, 8], [8, 4]):
+        with pytest.raises(ValueError, match=r"normalized_shape is .*; it must end the shape of x, \[4, 8\]"):
+            layer_norm_v4(torch.randn(4, 8), torch.tensor(wrong))
+
+
 @pytest.mark.parametrize(
     ("x", "y", "text"),
     [

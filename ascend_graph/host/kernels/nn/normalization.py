@@ -39,7 +39,11 @@ def layer_norm_v4(
         raise ValueError(
             f"impl_mode is 2, which computes in float16, and an input is {others[0]}; expected float16 alone"
         )
-    shape = x.shape[x.dim() - normalized_shape.numel() :]
+    shape = x.shape[max(x.dim() - normalized_shape.numel(), 0) :]
+    if not normalized_shape.is_meta and normalized_shape.tolist() != list(shape):
+        raise ValueError(
+            f"normalized_shape is {normalized_shape.tolist()}; it must end the shape of x, {list(x.shape)}"
+        )
     y, mean, rstd = torch.native_layer_norm(widened(x), shape, _wide_or_none(gamma), _wide_or_none(beta), epsilon)
     return y.to(x.dtype), mean, rstd
 
