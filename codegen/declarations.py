@@ -23,7 +23,8 @@ from ascend_graph.binding.errors import EagerError
 from ascend_graph.binding.generated_schema import OperatorSchema, operator_schema
 from ascend_graph.prototypes import AttrType, OpPrototype, ParameterKind
 from ascend_graph.shapes import Relation, RelationError, parse_relation
-from ascend_graph.shapes.unknown import of_data
+from ascend_graph.shapes.declared_dtypes import complete_relation
+from ascend_graph.shapes.unknown import advice
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,7 @@ def relation_of(schema: OperatorSchema, declaration: Declaration, ini: Path) -> 
     if not declaration.shape:
         return None
     try:
-        relation = parse_relation(declaration.shape)
+        relation = complete_relation(schema.prototype, declaration.shape)
     except RelationError as error:
         raise RelationError(f"{ini}, [{op_type}]: {error}") from error
     known = {p.name for p in (*schema.prototype.inputs, *schema.prototype.outputs)}
@@ -135,7 +136,7 @@ def relation_of(schema: OperatorSchema, declaration: Declaration, ini: Path) -> 
     if unknown:
         raise GenerationError(
             f"{ini}, [{op_type}]: {', '.join(sorted(unknown))} is neither a dimension nor an attr"
-            f"{of_data(relation, unknown)}\n  shape = {declaration.shape}"
+            f"{advice(relation, unknown)}\n  shape = {declaration.shape}"
         )
     order = {name: n for n, name in enumerate(expected)}
     return replace(relation, output_tensors=tuple(sorted(fresh, key=lambda t: order[t.name])))
@@ -190,7 +191,7 @@ def _proposed_dtypes(prototype: OpPrototype, shape: str) -> str:
     """Propose torch's numbers for an ``Int`` attr that gives an output's dtype, and GE's for others named like one."""
     relation = None
     with contextlib.suppress(RelationError):  # said where the relation is read
-        relation = parse_relation(shape) if shape else None
+        relation = complete_relation(prototype, shape) if shape else None
     found = {a.name: Numbers.GE for a in prototype.attrs if a.type is AttrType.INT and is_dtype_name(a.name)}
     found |= dtype_ints(prototype, relation)
     return ", ".join(f"{name}: {numbers.value}" for name, numbers in found.items())

@@ -11,7 +11,7 @@ one with dimensions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from ascend_graph.codegen.infer_shape_expressions import ExpressionWriter
 from ascend_graph.codegen.infer_shape_names import (
@@ -27,13 +27,16 @@ from ascend_graph.shapes import Relation, form
 from ascend_graph.shapes.form import ExpressionKind, ExpressionNode, Op, below
 
 
-def infer_shape_source(prototype: OpPrototype, relation: Relation, names: Mapping[str, str] | None = None) -> str:
+def infer_shape_source(
+    prototype: OpPrototype, relation: Relation, names: Mapping[str, str] | None = None, support: str = ""
+) -> str:
     """Return C++ with ``InferShape`` and ``InferDataType`` of one operator.
 
     Args:
         prototype: The operator; its order of inputs and attrs is that of the C++ interface.
         relation: Its shape relation.
         names: The relation's names by prototype name, if they differ.
+        support: The header that has :func:`support_source`, as it is included; without it the source stands alone.
 
     Returns:
         A source file that defines ``ascend_graph_<op_type>::InferShape`` and ``InferDataType``, to be passed to
@@ -57,11 +60,28 @@ def infer_shape_source(prototype: OpPrototype, relation: Relation, names: Mappin
         op_type=identifier(prototype.op_type),
         relation=ascii(" ".join(str(relation).split()))[1:-1].replace("\\", "/"),
         outputs=len(prototype.outputs),
-        shape=generator.shape_body(),
-        dtype=generator.dtype_body(),
+        shape=_indented(generator.shape_body()),
+        dtype=_indented(generator.dtype_body()),
+        support=support,
         **dtype_tables(),
     )
     return source
+
+
+def support_source() -> str:
+    """Return the header with what every relation needs, for a project of several operators."""
+    source: str = render("infer_shape_support.h.jinja", **dtype_tables())
+    return source
+
+
+def _indented(lines: Iterable[str]) -> list[str]:
+    """Return statements with four blanks for each block that they stand in."""
+    depth, indented = 0, []
+    for line in lines:
+        depth -= line.startswith("}")
+        indented.append("    " * depth + line)
+        depth += line.endswith("{")
+    return indented
 
 
 class _Generator(ExpressionWriter):  # type: ignore[misc]  # mypy knows codegen by its place in the tree alone
@@ -91,10 +111,12 @@ class _Generator(ExpressionWriter):  # type: ignore[misc]  # mypy knows codegen 
         for step in self.form.steps:
             lines += self.step(step)
         for number, output in enumerate(self.form.outputs):
-            for position, leaf in enumerate(output.leaves):
-                opening = "{" if leaf.condition is None else f"if ({self.emit(leaf.condition)}) {{"
-                lines += [("else " if position else "") + opening, *self.leaf(number, leaf), "}"]
+            lines += _branches([(self.condition(leaf), self.leaf(number, leaf)) for leaf in output.leaves])
         return lines
+
+    def condition(self, part: form.Leaf | form.InputPattern) -> str:
+        """Return the condition under which a part of a relation holds; empty for always."""
+        return "" if part.condition is None else self.emit(part.condition)
 
     @staticmethod
     def bound(item: form.Bind) -> str:
@@ -131,11 +153,9 @@ class _Generator(ExpressionWriter):  # type: ignore[misc]  # mypy knows codegen 
     def match(self, name: str, patterns: tuple[form.InputPattern, ...]) -> list[str]:
         if all(pattern.items is None for pattern in patterns):
             return []
-        lines: list[str] = []
-        for position, pattern in enumerate(patterns):
-            opening = "{" if pattern.condition is None else f"if ({self.emit(pattern.condition)}) {{"
-            lines += [("else " if position else "") + opening, *self.pattern(name, pattern), "}"]
-        return [f"if ({self.input(name)}.present) {{", *lines, "}"]
+        lines = _branches([(self.condition(pattern), self.pattern(name, pattern)) for pattern in patterns])
+        # One that is required was refused above if it is absent.
+        return [f"if ({self.input(name)}.present) {{", *lines, "}"] if self.optional(name) else lines
 
     def pattern(self, name: str, pattern: form.InputPattern) -> list[str]:
         if pattern.items is None:
@@ -144,17 +164,17 @@ class _Generator(ExpressionWriter):  # type: ignore[misc]  # mypy knows codegen 
         middle = next((n for n, item in enumerate(ordered) if item.many), None)
         fixed = len(ordered) - (middle is not None)
         is_open = "false" if middle is None else "true"
-        sizes = cpp_name("sizes", name)
+        sizes, axes = cpp_name("sizes", name), cpp_name("axes", name)
         if placed:
             lots = any(item.many for item in placed)
             least = fixed + sum(not item.many for item in placed)
             ranked = f"Ranked(ways, {self.input(name)}, {least}, {'true' if lots else is_open})"
-            lines = [f"Axes axes({ranked});"]
+            lines = [f"Axes {axes}({ranked});"]
             for item in placed:
                 assert item.axes is not None
-                taken = f"axes.{'Take' if item.many else 'TakeOne'}({self.emit(item.axes)})"
+                taken = f"{axes}.{'Take' if item.many else 'TakeOne'}({self.emit(item.axes)})"
                 lines.append(self.bind(item, taken))
-            lines.append(f"[[maybe_unused]] const Sizes {sizes} = axes.Rest({fixed}, {is_open});")
+            lines.append(f"[[maybe_unused]] const Sizes {sizes} = {axes}.Rest({fixed}, {is_open});")
         else:
             ranked = f"Ranked(ways, {self.input(name)}, {fixed}, {is_open})"
             lines = [f"[[maybe_unused]] const Sizes &{sizes} = {ranked};"]
@@ -186,14 +206,15 @@ class _Generator(ExpressionWriter):  # type: ignore[misc]  # mypy knows codegen 
             return [f"results[{number}] = Absent();"]
         if leaf.what in ("like", "itself"):
             return [f"results[{number}] = Like({self.input(leaf.input)});"]
-        lines = ["Layout layout;"]
+        layout = f"layout_{number}"
+        lines = [f"Layout {layout};"]
         for piece in leaf.pieces:
             value = self.emit(piece.node)
             if piece.axes is None:
-                lines.append(f"layout.Append({value});")
+                lines.append(f"{layout}.Append({value});")
             else:
-                lines.append(f"layout.Place({self.emit(piece.axes)}, {value});")
-        return [*lines, f"results[{number}] = {{true, layout.Done()}};"]
+                lines.append(f"{layout}.Place({self.emit(piece.axes)}, {value});")
+        return [*lines, f"results[{number}] = {{true, {layout}.Done()}};"]
 
     # ---------------------------------------------------------------------------------------------------------- dtypes
 
@@ -283,3 +304,17 @@ class _Generator(ExpressionWriter):  # type: ignore[misc]  # mypy knows codegen 
         if found is not None and self.asks_for_shape(found):
             raise self.fault(f"the dtype of {name} depends on a size")
         return found
+
+
+def _branches(alternatives: Sequence[tuple[str, list[str]]]) -> list[str]:
+    """Return the statements of alternatives, the first whose condition holds; one without a condition needs no block."""
+    if len(alternatives) == 1 and not alternatives[0][0]:
+        return alternatives[0][1]
+    lines: list[str] = []
+    for condition, statements in alternatives:
+        opening = f"if ({condition}) {{" if condition else "{"
+        if lines:
+            lines.pop()
+            opening = f"}} else {opening}"
+        lines += [opening, *statements, "}"]
+    return lines

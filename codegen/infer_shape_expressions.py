@@ -10,7 +10,7 @@ from ascend_graph.shapes import Relation, form
 from ascend_graph.shapes.errors import RelationError
 from ascend_graph.shapes.form import AttrKind, ExpressionKind, ExpressionNode, Op
 from ascend_graph.shapes.lowering import lower
-from ascend_graph.shapes.unknown import of_data
+from ascend_graph.shapes.unknown import advice
 
 
 class ExpressionWriter:
@@ -29,7 +29,7 @@ class ExpressionWriter:
         if missing:
             raise self.fault(
                 f"the prototype has no attr {', '.join(sorted(missing))}; it has {', '.join(self.attrs) or 'none'}"
-                f"{of_data(relation, missing)}"
+                f"{advice(relation, missing)}"
             )
         if len(relation.outputs) != len(prototype.outputs):
             raise self.fault(

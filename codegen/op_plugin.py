@@ -11,7 +11,8 @@ from ascend_graph.aclnn import ConflictingDeclarationsError
 from ascend_graph.binding import AclnnCall, BindingError, Part, find_call, msopgen_call
 from ascend_graph.binding.generated_schema import OperatorSchema, operator_schema
 from ascend_graph.prototypes import OpPrototype, Parameter, ParameterKind
-from ascend_graph.shapes import Relation, parse_relation
+from ascend_graph.shapes import Relation
+from ascend_graph.shapes.declared_dtypes import complete_relation
 from ascend_graph.shapes.syntax import Dims, Like, Name
 
 
@@ -39,7 +40,8 @@ def op_plugin_entries(prototypes: Iterable[OpPrototype], shapes: Mapping[str, st
     left_out: list[str] = []
     for prototype in prototypes:
         schema = operator_schema(prototype, f"npu_{operator_schema(prototype).name}")
-        relation = parse_relation((shapes or {})[prototype.op_type]) if (shapes or {}).get(prototype.op_type) else None
+        shape = (shapes or {}).get(prototype.op_type)
+        relation = complete_relation(prototype, shape) if shape else None
         names = ["out"] if len(schema.returns) == 1 else [f"out{n}" for n in range(len(schema.returns))]
         outputs = [(n, *_op_plugin_size(schema, relation, p)) for n, p in zip(names, schema.returns, strict=True)]
         try:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ascend_graph.codegen.infer_shape import infer_shape_source
+from ascend_graph.codegen.infer_shape import infer_shape_source, support_source
 from ascend_graph.codegen.kernels.source import (
     KernelSources,
     defines_kernels,
@@ -32,11 +32,14 @@ from ascend_graph.headers import read_headers
 from ascend_graph.prototypes import OpPrototype, Parameter, ParameterKind
 from ascend_graph.prototypes.loading import prototype_files
 from ascend_graph.prototypes.writer import default_text
-from ascend_graph.shapes import Relation, parse_relation
+from ascend_graph.shapes import Relation
+from ascend_graph.shapes.declared_dtypes import complete_relation
 from ascend_graph.shapes.syntax import Absent
 
 #: Highest number of dtype combinations, each with its own kernel: more means a mistake in the prototype's lists.
 _MOST_COMBINATIONS = 64
+#: Header that the shape functions of a project share.
+SUPPORT = "ascend_graph_shapes.h"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +72,13 @@ def _files(
     """Return the files generated on every run, and those that are the author's once written."""
     generated: dict[str, str | bytes] = {}
     own: dict[str, str | bytes] = {}
+    generated[f"op_host/{SUPPORT}"] = support_source()
     for one in operators:
         values = _values(one, socs)
         generated[f"op_host/{one.name}_def.cpp"] = render("op_project/def.cpp.jinja", **values)
-        generated[f"op_host/{one.name}_infershape.cpp"] = infer_shape_source(one.prototype, one.relation)
+        generated[f"op_host/{one.name}_infershape.cpp"] = infer_shape_source(
+            one.prototype, one.relation, support=SUPPORT
+        )
         own[f"op_host/{one.name}_tiling.cpp"] = render("op_project/tiling.cpp.jinja", **values)
         if not one.tiling_type:
             own[f"op_host/{one.name}_tiling.h"] = render("op_project/tiling.h.jinja", **values)
@@ -133,7 +139,8 @@ def generate_op_project(
     for name in (*socs, vendor):
         identifier(name)
     operators = [
-        project_operator(prototypes[op_type], parse_relation(text), kernels) for op_type, text in shapes.items()
+        project_operator(prototypes[op_type], complete_relation(prototypes[op_type], text), kernels)
+        for op_type, text in shapes.items()
     ]
     generated, own = _files(operators, socs, kernels, vendor, target, shapes)
     drafts = [

@@ -211,7 +211,7 @@ def gen_infer_shape(paths: tuple[Path, ...], shapes: tuple[str, ...], output: Pa
     """
     from ascend_graph.codegen.infer_shape import infer_shape_source
     from ascend_graph.codegen.rendering import GenerationError, write_if_different
-    from ascend_graph.shapes import parse_relation
+    from ascend_graph.shapes.declared_dtypes import complete_relation
 
     result = read_paths(paths)
     print_diagnostics(result.diagnostics)
@@ -220,7 +220,9 @@ def gen_infer_shape(paths: tuple[Path, ...], shapes: tuple[str, ...], output: Pa
     relations = by_operator("--shape", shapes, SHAPE_EXAMPLE)
     if missing := [name for name in relations if name not in known]:
         raise GenerationError(f"no REG_OP of {', '.join(missing)}: the sources define {', '.join(known) or 'none'}")
-    source = "\n".join(infer_shape_source(known[name], parse_relation(text)) for name, text in relations.items())
+    source = "\n".join(
+        infer_shape_source(known[name], complete_relation(known[name], text)) for name, text in relations.items()
+    )
     functions = [f"ascend_graph_{name}::{f}" for name in relations for f in ("InferShape", "InferDataType")]
     written = output is not None and write_if_different(output, source)
     if output_format == "json":

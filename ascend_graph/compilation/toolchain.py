@@ -9,7 +9,9 @@ import shutil
 import subprocess
 import sys
 from functools import cache
+from pathlib import Path
 
+from ascend_graph.environment import host_directories
 from ascend_graph.errors import AscendGraphError
 
 #: Variables that change the behavior of a compiler.
@@ -93,9 +95,18 @@ def compiler_version(command: tuple[str, ...]) -> str:
 
 
 def toolchain_key() -> tuple[str, ...]:
-    """Return the inputs of a compiled file besides its sources and flags: compiler, version, variables."""
-    variables = (f"{name}={os.environ[name]}" for name in _COMPILER_VARIABLES if os.environ.get(name))
-    return (*compiler(), compiler_version(compiler()), *variables)
+    """Return the inputs of a compiled file besides its sources and flags: compiler, version, variables.
+
+    Directories of the host toolkit are left out: the launcher adds them, so one library would be compiled once outside and
+    once inside the host runtime. What the compiler reads of them is compared by itself.
+    """
+    values = {name: _without_toolkit(os.environ[name]) for name in _COMPILER_VARIABLES if os.environ.get(name)}
+    return (*compiler(), compiler_version(compiler()), *(f"{name}={value}" for name, value in values.items() if value))
+
+
+def _without_toolkit(value: str) -> str:
+    toolkits = tuple(str(Path(directory) / "toolkit") for directory in host_directories())
+    return ":".join(one for one in value.split(":") if not one.startswith(toolkits))
 
 
 def ninja() -> tuple[str, ...]:

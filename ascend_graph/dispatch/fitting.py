@@ -12,7 +12,7 @@ from ascend_graph.errors import AscendGraphError
 from ascend_graph.shapes import Relation
 from ascend_graph.shapes.form import AttrKind, ExpressionKind
 from ascend_graph.shapes.syntax import Itself, Tensor, ValueOutput, bound_names
-from ascend_graph.shapes.unknown import of_data
+from ascend_graph.shapes.unknown import advice
 
 
 class MetaError(AscendGraphError):
@@ -82,7 +82,7 @@ def fit(relation: Relation, schema: torch.FunctionSchema, names: Mapping[str, st
         raise refuse(
             f"{', '.join(sorted(unknown))} is neither a dimension nor an argument; "
             f"dimensions: {', '.join(dims) or 'none'}; arguments that are not tensors: {', '.join(others) or 'none'}"
-            f"{of_data(relation, unknown)}"
+            f"{advice(relation, unknown)}"
         )
     if len(relation.outputs) != len(schema.returns):
         raise refuse(f"the relation has {len(relation.outputs)} output(s), the schema {len(schema.returns)} return(s)")

@@ -37,7 +37,8 @@ from ascend_graph.eager.library import kernels
 from ascend_graph.eager.plans import KernelPlan, ParameterPlan, PlannedOperator, TensorPlan, UnusedPlan
 from ascend_graph.eager.shape_code import ShapeCode, attr_kind, encode
 from ascend_graph.prototypes import OpPrototype, Parameter, ParameterKind
-from ascend_graph.shapes import Relation, parse_relation
+from ascend_graph.shapes import Relation
+from ascend_graph.shapes.declared_dtypes import complete_relation
 from ascend_graph.shapes.syntax import Itself, ValueOutput
 
 
@@ -124,7 +125,7 @@ def plan_operator(
     aclnn_arguments: Mapping[str, Any] | None = None,
 ) -> PlannedOperator:
     """Plan the operator for :func:`define_operator`, with every check except for a free name; register nothing."""
-    relation = parse_relation(shape) if isinstance(shape, str) else shape
+    relation = complete_relation(prototype, shape) if isinstance(shape, str | Relation) else shape
     schema = operator_schema(prototype, name)  # refuses what no aclnn function takes
     own = f"aclnn{prototype.op_type}"
     alternatives = without_unknown(read_alternatives(prototype.op_type, aclnn) or (FunctionChoice(own),), own)

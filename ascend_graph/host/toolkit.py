@@ -49,6 +49,11 @@ def host_path(environment: Mapping[str, str]) -> str:
     return ":".join(dict.fromkeys(programs))
 
 
+def _directories(*parts: str | Path) -> str:
+    """Return lists of directories as one, each directory once: a program on the host runtime may start another."""
+    return ":".join(dict.fromkeys(one for part in parts for one in str(part).split(":") if one))
+
+
 def host_environment(environment: Mapping[str, str], bridge: Path | None) -> dict[str, str]:
     """Return ``environment`` with the host toolkit selected.
 
@@ -78,12 +83,8 @@ def host_environment(environment: Mapping[str, str], bridge: Path | None) -> dic
         "LD_LIBRARY_PATH": ":".join(dict.fromkeys(library_path)),
         "PATH": host_path(environment),
         # GE's headers for operators are searched last: torch_npu has some of the same names.
-        "CPLUS_INCLUDE_PATH": ":".join(
-            [*filter(None, environment.get("CPLUS_INCLUDE_PATH", "").split(":")), str(toolkit / "include/op_host")]
-        ),
-        "CMAKE_PREFIX_PATH": ":".join(
-            [str(toolkit / "lib64/cmake"), *filter(None, environment.get("CMAKE_PREFIX_PATH", "").split(":"))]
-        ),
+        "CPLUS_INCLUDE_PATH": _directories(environment.get("CPLUS_INCLUDE_PATH", ""), toolkit / "include/op_host"),
+        "CMAKE_PREFIX_PATH": _directories(toolkit / "lib64/cmake", environment.get("CMAKE_PREFIX_PATH", "")),
         "ASCEND_HOME_PATH": str(toolkit),
         "ASCEND_TOOLKIT_HOME": str(toolkit),
         "ASCEND_CANN_PACKAGE_PATH": str(toolkit),

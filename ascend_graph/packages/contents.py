@@ -26,7 +26,7 @@ from ascend_graph.compilation.cache import cache_directory
 from ascend_graph.errors import AscendGraphError
 from ascend_graph.prototypes import OpPrototype
 from ascend_graph.prototypes.loading import prototype_files, read_all
-from ascend_graph.shapes import parse_relation
+from ascend_graph.shapes.declared_dtypes import complete_relation
 from ascend_graph.shapes.relation_files import read_relations_text
 from ascend_graph.sources import Severity
 from ascend_graph.sources.installed import HOST_METADATA
@@ -182,7 +182,7 @@ def _operator(prototype: OpPrototype, relation: str, author: bool, by_value: boo
     """Return an operator with its schema, or with the reason to leave it out."""
     op_type, file = prototype.op_type, prototype.file or ""
     try:
-        parsed = parse_relation(relation) if relation else None
+        parsed = complete_relation(prototype, relation) if relation else None
         call = find_call(prototype) if by_value else None
         schema = str(called_schema(operator_schema(prototype), call, parsed))
         returns = [p.name for p in prototype.outputs if p.name not in prototype.in_place]

@@ -15,7 +15,7 @@ from ascend_graph.registration.cost import CostModel
 from ascend_graph.registration.dimensions.independent_dims import Loops
 from ascend_graph.registration.request import RegistrationRequest
 from ascend_graph.shapes import Relation
-from ascend_graph.shapes.unknown import of_data
+from ascend_graph.shapes.unknown import advice
 
 
 @dataclass(slots=True, eq=False)
@@ -79,7 +79,7 @@ def relation_names(op_type: str, relation: Relation, binding: Binding) -> dict[s
     if mentioned <= own:
         return {}
     strangers = sorted(mentioned - set(ge_names.values()) - own)
-    if hint := of_data(relation, strangers):
+    if hint := advice(relation, strangers):
         raise BindingError(
             f"{op_type}: the relation {relation} mentions {', '.join(strangers)}, which is neither a dimension nor an argument; "
             f"arguments: {', '.join(sorted(own))}{hint}"

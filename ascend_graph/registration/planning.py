@@ -50,6 +50,7 @@ from ascend_graph.registration.request import RegistrationError, RegistrationReq
 from ascend_graph.registration.writing.functional_variant import has_own_rule, register_mutation
 from ascend_graph.shapes import Relation
 from ascend_graph.shapes.data_sizes import DataSizes, data_sizes
+from ascend_graph.shapes.declared_dtypes import complete_relation
 from ascend_graph.shapes.relation_files import loaded_relation
 from ascend_graph.shapes.syntax import Itself
 
@@ -227,7 +228,8 @@ class _Planner:
             return
         loaded = loaded_relation(prototype.op_type)
         if loaded is not None:
-            self.relation, self.origin = loaded.relation, f"the relation of {loaded.place}"
+            self.relation = complete_relation(prototype, loaded.relation)
+            self.origin = f"the relation of {loaded.place}"
             return
         self.author = ask_author(prototype)
         if self.author is not None and self.author.relation is not None:

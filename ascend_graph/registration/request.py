@@ -30,6 +30,7 @@ from ascend_graph.prototypes import OpPrototype, find_prototype
 from ascend_graph.prototypes.naming import snake_case
 from ascend_graph.registration.sameness import difference
 from ascend_graph.shapes import Relation, parse_relation
+from ascend_graph.shapes.declared_dtypes import complete_relation
 
 
 class RegistrationError(AscendGraphError):
@@ -157,6 +158,7 @@ def read_request(
     overload = None if eager is None else single_overload(eager)
     operator = f"{namespace}::{operator_name(prototype.op_type)}" if overload is None else overload.name()
     relation, function, keep_meta = _shapes(op_type, shape, meta)
+    relation = None if relation is None else complete_relation(prototype, relation)
     if keep_meta and (overload is None or relation is None):
         raise _nothing_kept(op_type)
     _check_functions(function, converter, op_type, overload, aclnn, aclnn_arguments, operator)

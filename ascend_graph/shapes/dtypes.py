@@ -7,6 +7,7 @@ They follow ``torch.result_type`` (c10/core/ScalarType.cpp and aten/src/ATen/nat
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -76,6 +77,21 @@ def promote_names(a: str, b: str) -> str:
         return "complex64"
     order = _ORDER[category]
     return order[max(order.index(name) if name in order else 0 for name in (a, b))]
+
+
+def other_name(name: str) -> str:
+    """Return the language's name of a dtype that CANN, C++ or a paper names otherwise; empty if it is none.
+
+    >>> other_name("DT_FLOAT"), other_name("fp16"), other_name("bf16"), other_name("batch")
+    ('float32', 'float16', 'bfloat16', '')
+    """
+    short = name.lower().removeprefix("dt_").removesuffix("_t")
+    known = {"float": "float32", "half": "float16", "double": "float64", "long": "int64", "int": "int32"}
+    known |= {"bf16": "bfloat16", "boolean": "bool", "short": "int16", "char": "int8", "byte": "uint8"}
+    number = re.fullmatch(r"(fp|f|i|s|u)(\d+)", short)
+    if number is not None:
+        short = {"fp": "float", "f": "float", "i": "int", "s": "int", "u": "uint"}[number[1]] + number[2]
+    return known.get(short, short if short in CATEGORY else "")
 
 
 @dataclass(frozen=True, slots=True)

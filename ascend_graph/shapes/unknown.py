@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
+from ascend_graph.shapes.dtypes import other_name
 from ascend_graph.shapes.statement import Statement
 from ascend_graph.shapes.syntax import (
     Binary,
@@ -23,17 +24,21 @@ from ascend_graph.shapes.syntax import (
 _ATTR = "; or make the size an attr of the operator (docs/shapes.md, Sizes that depend on data)"
 
 
-def of_data(relation: Statement, unknown: Iterable[str]) -> str:
-    """Return advice on unknown names that are output sizes and may depend on data; empty for other names.
+def advice(relation: Statement, unknown: Collection[str]) -> str:
+    """Return advice on unknown names that are dtypes of CANN or C++, or sizes that may depend on data; empty for others.
 
     With a bound, ``where k <= n``, the advice is the relation to write.
 
     >>> from ascend_graph.shapes import parse_relation
-    >>> of_data(parse_relation("x[n] -> index[k]"), ["k"]).startswith(". If k is a number that only the values of a tensor tell")
+    >>> advice(parse_relation("x[n] -> y[n]: fp16"), ["fp16"])
+    '. Write float16 for fp16'
+    >>> advice(parse_relation("x[n] -> index[k]"), ["k"]).startswith(". If k is a number that only the values of a tensor tell")
     True
-    >>> of_data(parse_relation("x[n] -> index[k]: int32 where k <= n"), ["k"])
+    >>> advice(parse_relation("x[n] -> index[k]: int32 where k <= n"), ["k"])
     '. k is a number that only ... Write x[n] -> index[n]: int32, count[1]: int32; or make ...'
     """
+    if dtypes := {name: known for name in sorted(unknown) if (known := other_name(name))}:
+        return f". Write {', '.join(f'{known} for {name}' for name, known in dtypes.items())}"
     counts = dict(_counts(relation))
     sizes = {name for tensor in relation.output_tensors for name in size_names(tensor)}
     missing = set(unknown)

@@ -21,7 +21,8 @@ from ascend_graph.binding.dtype_mask import ANY, AllowedDtypes, allowed_dtypes
 from ascend_graph.binding.generated_schema import AclnnArgumentKind, GeneratedArgument, OperatorSchema
 from ascend_graph.eager.shape_code import attr_kind
 from ascend_graph.prototypes import Parameter, ParameterKind
-from ascend_graph.shapes import Relation, parse_relation
+from ascend_graph.shapes import Relation
+from ascend_graph.shapes.declared_dtypes import complete_relation
 from ascend_graph.shapes.form import AttrKind
 from ascend_graph.shapes.syntax import Itself
 
@@ -160,7 +161,7 @@ def cpp_operator(
         returns,
         len(lists),
         lists,
-        str(parse_relation(declaration.shape)) if declaration.shape else "",
+        str(complete_relation(schema.prototype, declaration.shape)) if declaration.shape else "",
         OutputCode((), ()) if relation is None else _shapes(relation, arguments),
         None,
         schema,

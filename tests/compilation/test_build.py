@@ -24,6 +24,7 @@ import pytest
 from ascend_graph.compilation import BuildError, CppLibrary, cache_directory, compiler, jobs
 from ascend_graph.compilation.cache import entries, files_of_rule
 from ascend_graph.compilation.progress import announced
+from ascend_graph.host.toolkit import host_environment
 
 
 @pytest.fixture(autouse=True)
@@ -607,3 +608,22 @@ def test_a_machine_without_a_compiler_takes_what_was_compiled_ahead(
     monkeypatch.setenv("CXX", "no-such-compiler")
     with pytest.raises(BuildError, match="looked for no-such-compiler"):
         library.cached()
+
+
+def test_a_library_is_the_same_inside_and_outside_the_host_runtime(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The launcher adds directories of its toolkit; what was compiled before it started is found, others' still count."""
+    library = answering(tmp_path / "source")
+    outside = library.key()
+    environment = host_environment(host_environment(os.environ, None), None)
+    assert environment["CPLUS_INCLUDE_PATH"]
+    monkeypatch.setenv("CPLUS_INCLUDE_PATH", environment["CPLUS_INCLUDE_PATH"])
+    assert library.key() == outside
+    monkeypatch.setenv("CPLUS_INCLUDE_PATH", f"{tmp_path}:{environment['CPLUS_INCLUDE_PATH']}")
+    assert library.key() != outside
+
+
+def test_a_launcher_in_a_launcher_adds_nothing() -> None:
+    once = host_environment(os.environ, None)
+    assert host_environment(once, None) == once

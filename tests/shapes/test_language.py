@@ -183,6 +183,42 @@ def test_texts_that_are_refused(text: str, match: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "instead"),
+    [
+        ("(m, k), (k, n) -> (m, n)", "each tensor has its name in the prototype"),
+        ("x[n] w[n] -> y[n]", "write ',' between tensors: …, w[…]"),
+        ("x[n] => y[n]", "write '->'"),
+        ("x[n] --> y[n]", "write '->'"),
+        ("x[n] → y[n]", "write '->'"),
+        ("x[n] -> y[n] float32", "write ':' before a dtype: y[n]: float32"),
+        ("x[n] -> y[n]: torch.float32", "write the name alone: float32"),
+        ("x[n] -> y[n / 2]", "write a // b, which rounds down, or ceildiv"),
+        ("x[n] -> y[2n]", "write the product with '*': 2 * n"),
+        ("x[n] -> y[n * 2.5]", "write n * 5 // 2"),
+        ("x[n] -> y[n ** 2]", "write n * n"),
+        ("x[n] -> y[x.size(0)]", "sizes have names in brackets"),
+        ("x[*] -> y[*]", "have a name: write *s"),
+        ("x[n], gamma[n]? -> y[n]", "leave '?' out"),
+        ("x[n] -> y[n] where n > 1 && n < 3", "write 'and'"),
+        ("x[n] -> y[n] where !f", "write 'not'"),
+        ("x[n] -> y[n]; n > 1", "'where' before conditions"),
+        ("x[n] -> y[n], where n > 1", "write no ',' before 'where'"),
+        ("x[n] -> y[n],", "leave out the last ','"),
+        ("x[n]", "write the outputs behind the inputs"),
+    ],
+)
+def test_other_notations_are_answered_with_what_to_write(text: str, instead: str) -> None:
+    with pytest.raises(RelationError, match=f"; .*{re.escape(instead)}"):
+        parse_relation(text)
+
+
+@pytest.mark.parametrize(("name", "instead"), [("DT_FLOAT", "float32"), ("fp16", "float16"), ("bf16", "bfloat16")])
+def test_other_names_of_dtypes_are_answered_with_the_languages(name: str, instead: str) -> None:
+    with pytest.raises(RelationError, match=f"{name} is neither a dimension .*Write {instead} for {name}"):
+        parse_relation(f"x[n] -> y[n]: {name}").infer({"x": (1,)}, {"x": "int8"}, {})
+
+
+@pytest.mark.parametrize(
     ("text", "shapes", "attrs", "match"),
     [
         ("x[m, k], w[k, n] -> y[m, n]", {"x": (2, 3), "w": (4, 5)}, {}, "dimension 0 is 4, but dimension k is 3 by x"),

@@ -21,6 +21,7 @@ from ascend_graph.host.packages.format import LIBRARY, METADATA, OperatorPackage
 from ascend_graph.prototypes import OpPrototype, parse_file
 from ascend_graph.prototypes.writer import to_reg_op
 from ascend_graph.shapes import Relation, parse_relation
+from ascend_graph.shapes.declared_dtypes import complete_relation
 from ascend_graph.sources.compared import compared_texts
 
 #: Modules of the Ascend C compiler; the build of a package with .asc sources depends on them.
@@ -67,6 +68,7 @@ def build_operator_package(
     ops = _prototypes(prototypes)
     parsed = {name: parse_relation(text) for name, text in (relations or {}).items()}
     _check_names(ops, kernels, parsed)
+    parsed = {name: complete_relation(ops[name], relation) for name, relation in parsed.items()}
     used = {name: kernel for name, kernel in kernels.items() if name in ops}
     python = {name: kernel for name, kernel in used.items() if callable(kernel)}
     sources = sorted({Path(k).resolve() for k in used.values() if not callable(k)})

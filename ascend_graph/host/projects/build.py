@@ -49,6 +49,7 @@ from ascend_graph.host.projects.repository import Repository
 from ascend_graph.host.projects.source_text import code_of
 from ascend_graph.prototypes import OpPrototype
 from ascend_graph.shapes import Relation, parse_relation
+from ascend_graph.shapes.declared_dtypes import complete_relation
 from ascend_graph.sources.compared import compared_texts
 
 
@@ -85,7 +86,7 @@ def build_project_package(
     with staged_package(target) as work:
         found = complete(found, repository, work)
         description = describe(found, work)
-        _check_relations(parsed, description, found.directory)
+        parsed = _completed(parsed, description, found.directory)
         found = locate_kernels(found, description.operators, repository)
         prototypes = [operator.prototype for operator in description.operators]
         found = complete_handwritten(found, prototypes, repository, work)
@@ -132,7 +133,9 @@ def build(project: OperatorProject, description: Description, relations: Mapping
     write_package_files(work, prototypes, metadata)
 
 
-def _check_relations(relations: Mapping[str, Relation], description: Description, project: Path) -> None:
+def _completed(relations: Mapping[str, Relation], description: Description, project: Path) -> dict[str, Relation]:
+    """Return the relations with the dtypes that the definitions declare; raise for those of other operators."""
+    completed: dict[str, Relation] = {}
     by_name = {operator.prototype.op_type: operator for operator in description.operators}
     for name, relation in relations.items():
         if name not in by_name:
@@ -140,6 +143,8 @@ def _check_relations(relations: Mapping[str, Relation], description: Description
                 f"relation for {name!r}: {project} defines no such operator; it defines {', '.join(by_name)}"
             )
         check_relation(by_name[name].prototype, relation)
+        completed[name] = complete_relation(by_name[name].prototype, relation)
+    return completed
 
 
 def _compared(project: OperatorProject, op_type: str) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from ascend_graph.shapes.dtypes import CATEGORY
+from ascend_graph.shapes.dtypes import CATEGORY, other_name
 from ascend_graph.shapes.errors import RelationError
 from ascend_graph.shapes.form import AttrKind, ExpressionKind, ExpressionNode, Op
 from ascend_graph.shapes.parsing.grammar import DTYPE_FUNCTIONS
@@ -275,7 +275,10 @@ class DtypeExpressions(ExpressionTypes):
             return self.dtype_of(*self.symbols[name])
         if name in CATEGORY:
             return ExpressionNode(Op.DTYPE, ExpressionKind.DTYPE, (), name)
-        raise self.fault(f"{name} is not a dtype here: neither an input, nor an attr, nor one of {', '.join(CATEGORY)}")
+        meant = f"; write {known}" if (known := other_name(name)) else ""
+        raise self.fault(
+            f"{name} is not a dtype here: neither an input, nor an attr, nor one of {', '.join(CATEGORY)}{meant}"
+        )
 
     def promoted(self, arguments: tuple[Expr, ...]) -> ExpressionNode:
         return ExpressionNode(

@@ -10,7 +10,7 @@ from ascend_graph.shapes.lowering.expression_types import MAX_NODES, BeyondError
 from ascend_graph.shapes.lowering.expressions import Expressions, integer
 from ascend_graph.shapes.statement import Statement
 from ascend_graph.shapes.syntax import Expr, Index, Name, Tensor
-from ascend_graph.shapes.unknown import of_data
+from ascend_graph.shapes.unknown import advice
 
 
 def lower(relation: Statement, attrs: Mapping[str, AttrKind], *, whole: bool = False) -> form.Form:
@@ -43,7 +43,7 @@ class _Lowering(Expressions):
             dims = sorted({name for t in relation.input_tensors for name in syntax.bound_names(t)})
             raise self.fault(
                 f"{', '.join(sorted(unknown))} is neither a dimension of an input nor an attr of the operator; "
-                f"dimensions: {', '.join(dims) or 'none'}; attrs: {', '.join(self.attrs) or 'none'}{of_data(relation, unknown)}"
+                f"dimensions: {', '.join(dims) or 'none'}; attrs: {', '.join(self.attrs) or 'none'}{advice(relation, unknown)}"
             )
         for tensor in (*relation.input_tensors, *relation.output_tensors):
             if tensor.index is not None and not self.whole:

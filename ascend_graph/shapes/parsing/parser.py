@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from ascend_graph.shapes.errors import RelationError
 from ascend_graph.shapes.parsing.grammar import FUNCTIONS, GROUP_FUNCTIONS
+from ascend_graph.shapes.parsing.hints import hint
 from ascend_graph.shapes.parsing.tokens import Token, tokens_of
 from ascend_graph.shapes.syntax import (
     Absent,
@@ -74,19 +75,24 @@ class _Parser:
     def expect(self, text: str, instead: str = "") -> Token:
         token = self.token
         if not self.take(text):
-            raise self.error(f"expected {text!r}{instead}, got {self.shown(token)}")
+            raise self.unexpected(f"{text!r}{instead}")
         return token
 
     def name(self, what: str) -> Token:
         token = self.token
         if token.kind != "name":
-            raise self.error(f"expected {what}, got {self.shown(token)}")
+            raise self.unexpected(what)
         self.position += 1
         return token
 
     @staticmethod
     def shown(token: Token) -> str:
         return token.text if token.kind == "end" else repr(token.text)
+
+    def unexpected(self, expected: str) -> RelationError:
+        """Return the error of the token at hand, with what to write where it is another notation's."""
+        hinted = hint(self.source, self.token.at)
+        return self.error(f"expected {expected}, got {self.shown(self.token)}{hinted}")
 
     def error(self, message: str, at: int | None = None) -> RelationError:
         return RelationError(message, self.source, self.token.at if at is None else at)
@@ -103,7 +109,7 @@ class _Parser:
             while self.take(","):
                 clauses.append(self.clause())
         if self.token.kind != "end":
-            raise self.error(f"expected ',' or the end, got {self.shown(self.token)}")
+            raise self.unexpected("',' or the end")
         return inputs, outputs, tuple(clauses)
 
     def tensors(self, stop: str) -> tuple[Tensor, ...]:
@@ -301,7 +307,7 @@ class _Parser:
             with self:
                 return self.parenthesis()
         if token.kind != "name":
-            raise self.error(f"expected a name, an integer or '(', got {self.shown(token)}")
+            raise self.unexpected("a name, an integer or '('")
         self.position += 1
         if self.at("("):
             return self.call(token)

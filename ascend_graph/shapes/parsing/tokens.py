@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ascend_graph.shapes.errors import RelationError
 from ascend_graph.shapes.parsing.grammar import KEYWORDS
+from ascend_graph.shapes.parsing.hints import hint
 
 MAX_LENGTH = 16384
 
@@ -39,7 +40,9 @@ def tokens_of(source: str) -> list[Token]:
     while at < len(source):
         match = _TOKEN.match(source, at)
         if match is None:
-            raise RelationError(f"{source[at]!r} does not belong to the language of shape relations", source, at)
+            raise RelationError(
+                f"{source[at]!r} does not belong to the language of shape relations{hint(source, at)}", source, at
+            )
         kind = match.lastgroup or ""
         if kind == "integer":
             _check_integer(match.group(), source, at)
