@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 import torch
-
-import ascend_graph
 from ascend_graph.codegen.infer_shape import infer_shape_source
 from ascend_graph.codegen.op_project import generate_op_project
+
+import ascend_graph
 from ascend_graph.prototypes import OpPrototype, parse_text
 from ascend_graph.shapes import RelationError
 from ascend_graph.shapes.declared_dtypes import complete_relation
@@ -88,7 +88,9 @@ def test_what_the_prototype_says_is_not_asked_again(parameters: str, given: str,
 
 def test_a_dtype_that_the_prototype_forbids_is_refused_with_the_line_to_write() -> None:
     quantized = prototype(".INPUT(x, TensorType({DT_FLOAT16})).OUTPUT(y, TensorType({DT_INT8, DT_INT32}))")
-    with pytest.raises(RelationError, match=r"allows int8, int32, none of which the input x has \(float16\): .*y\[n\]: int8"):
+    with pytest.raises(
+        RelationError, match=r"allows int8, int32, none of which the input x has \(float16\): .*y\[n\]: int8"
+    ):
         complete_relation(quantized, "x[n] -> y[n]")
     assert str(complete_relation(quantized, "x[n] -> y[n]: int32")) == "x[n] -> y[n]: int32"
 
