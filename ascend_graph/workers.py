@@ -42,7 +42,7 @@ def import_operators(module: str) -> dict[str, Any]:
         Its definitions by name.
 
     Raises:
-        ModuleError: There is no such file.
+        ModuleError: There is no such file, module or function.
     """
     module, _, function = module.partition(":")
     if module.endswith(".py"):
@@ -51,8 +51,18 @@ def import_operators(module: str) -> dict[str, Any]:
         names = runpy.run_path(module)
     else:
         sys.path.insert(0, str(Path.cwd()))
-        names = vars(importlib.import_module(module))
+        try:
+            names = vars(importlib.import_module(module))
+        except ModuleNotFoundError as error:
+            if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+                raise  # one that it imports is missing
+            raise ModuleError(
+                f"module {error.name} not found in {Path.cwd()} nor among the installed ones: name a module or a .py file"
+            ) from None
     if function:
+        if not callable(names.get(function)):
+            functions = sorted(name for name, value in names.items() if callable(value) and not name.startswith("_"))
+            raise ModuleError(f"{module}:{function}: {module} has no such function; it has {', '.join(functions) or 'none'}")
         names[function]()
     return names
 

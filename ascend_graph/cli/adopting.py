@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ascend_graph.cli.common import format_option, print_diagnostics, print_json, terminal
+from ascend_graph.cli.common import counted, format_option, print_diagnostics, print_json, terminal
 
 if TYPE_CHECKING:
     from ascend_graph.adoption import AdoptionReport
@@ -54,8 +54,8 @@ def _show(report: AdoptionReport, *, written: bool) -> None:
     counts = report.as_json()
     console = terminal()
     console.print(
-        f"{counts['operators']} operators: {counts['by_names']} registered by names, {counts['with_arguments']} with arguments, "
-        f"{len(report.undecided)} undecided, {len(report.impossible)} impossible; {report.lines_ours} lines for "
+        f"{counted(counts['operators'], 'operator')}: {counts['by_names']} registered by names, {counts['with_arguments']} with arguments, "
+        f"{len(report.undecided)} undecided, {len(report.impossible)} impossible; {counted(report.lines_ours, 'line')} for "
         f"{report.lines_theirs} of theirs; {report.seconds:.1f} s",
         highlight=False,
         soft_wrap=True,

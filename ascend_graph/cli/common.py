@@ -64,6 +64,15 @@ def format_option(*formats: str) -> Callable[[Any], Any]:
     )
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    >>> counted(1, "operator"), counted(0, "file")
+    ('1 operator', '0 files')
+    """
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def print_json(value: Any) -> None:
     """Print a command's result as JSON, for programs."""
     click.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))

@@ -12,6 +12,7 @@ from ascend_graph.cli.common import (
     SHAPE_EXAMPLE,
     CommandGroup,
     by_operator,
+    counted,
     exit_on_errors,
     for_one_operator,
     format_option,
@@ -142,7 +143,7 @@ def _report(
             }
         )
         return
-    click.echo(f"{directory}: {len(operators)} operators, {len(written)} files written")
+    click.echo(f"{directory}: {counted(len(operators), 'operator')}, {counted(len(written), 'file')} written")
     for path in written:
         click.echo(f"  {path}")
     for words, items in remarks.values():

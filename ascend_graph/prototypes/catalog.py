@@ -204,15 +204,18 @@ class Catalog:
         if close:
             return f"{message}; did you mean {' or '.join(map(repr, close))}?"
         if not known:
-            where = ", ".join(map(str, self._installed_from or ())) or "no operator package was found: tried "
-            if not self._installed_from:
-                where += "ASCEND_CUSTOM_OPP_PATH, ASCEND_OPP_PATH, ASCEND_HOME_PATH names one"
-            message += f" ({where})"
+            where = ", ".join(map(str, self._installed_from or ()))
+            variables = "ASCEND_CUSTOM_OPP_PATH, ASCEND_OPP_PATH and ASCEND_HOME_PATH name no operator package"
+            message += f" ({where or variables})"
+        elif len(known) <= _MOST_NAMED:
+            message += f"; known: {', '.join(known)}"
         else:
             message += f" among the {len(known)} known"
         return f'{message}. Load its header: load_prototypes("…/op_proto/{op_type}.h")'
 
 
+#: Number of known op types that a message names.
+_MOST_NAMED = 8
 #: REG_OP with an op type, in the bytes of a header.
 _REG_OP = re.compile(rb"\bREG_OP\s*\(\s*(\w+)\s*\)")
 

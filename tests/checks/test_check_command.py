@@ -79,6 +79,8 @@ def test_modules_that_cannot_be_checked(module: Path, tmp_path: Path) -> None:
     for arguments, message in (
         ([str(tmp_path / "broken.py")], "cannot be imported: ModuleNotFoundError: No module named 'no_such_module'"),
         ([str(tmp_path / "missing.py")], f"file {tmp_path / 'missing.py'} not found in"),
+        (["no_such_module.operators"], "module no_such_module not found in"),
+        ([f"{module}:no_such"], "has no such function; it has"),
         ([str(tmp_path / "leaves.py")], "importing it ended the process with status 3"),
         ([str(tmp_path / "empty.py")], "registers no operator: importing it has to call ascend_graph.register_op or"),
         ([str(module), "NoSuchOp"], "does not register NoSuchOp; it registers: cmd.twice.default, cmd.crash.default"),

@@ -61,7 +61,10 @@ def test_an_unknown_op_names_those_like_it() -> None:
     load_prototypes(op("AddCustom") + op("MatmulCustom"))
     with pytest.raises(UnknownPrototypeError, match="did you mean 'AddCustom'"):
         find_prototype("add_custom")
-    with pytest.raises(UnknownPrototypeError, match="among the 2 known"):
+    with pytest.raises(UnknownPrototypeError, match="known: AddCustom, MatmulCustom"):
+        find_prototype("Zzz")
+    load_prototypes("".join(map(op, "ABCDEFGH")))
+    with pytest.raises(UnknownPrototypeError, match="among the 10 known"):
         find_prototype("Zzz")
     assert issubclass(UnknownPrototypeError, AscendGraphError)
 
