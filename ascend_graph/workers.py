@@ -62,7 +62,9 @@ def import_operators(module: str) -> dict[str, Any]:
     if function:
         if not callable(names.get(function)):
             functions = sorted(name for name, value in names.items() if callable(value) and not name.startswith("_"))
-            raise ModuleError(f"{module}:{function}: {module} has no such function; it has {', '.join(functions) or 'none'}")
+            raise ModuleError(
+                f"{module}:{function}: {module} has no such function; it has {', '.join(functions) or 'none'}"
+            )
         names[function]()
     return names
 
