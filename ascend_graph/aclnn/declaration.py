@@ -135,7 +135,7 @@ class DeclarationReader:
                     return match.start()
             elif bracket == ";":
                 break
-        raise self.problem(self.begin, "is not closed: no ')' ends its parameters")
+        raise self.problem(self.begin, "is not closed: add the ')' that ends its parameters")
 
     def parameters(self, end: int) -> Iterator[AclnnParameter]:
         """Yield all parameters; a macro may stand for several."""
@@ -232,14 +232,18 @@ def read_parameter(text: str) -> AclnnParameter:
             words.append(token)
         else:
             shown = " ".join(text.split())
-            raise ValueError(f"'{shown[:60]}' is not a parameter of C")
+            raise ValueError(
+                f"'{shown[:60]}' is not a parameter of C; expected a type and a name, such as const aclTensor *self"
+            )
     name = ""
     if len(words) > 1 and words[-1] not in _ARITHMETIC:
         name = words.pop()
     words = ["bool" if word == "_Bool" else word for word in words]
     if not words or (len(words) > 1 and not all(word in _ARITHMETIC for word in words)):
         shown = " ".join(text.split())
-        raise ValueError(f"'{shown[:60]}' has {'more than one type' if words else 'no type'}")
+        raise ValueError(
+            f"'{shown[:60]}' has {'more than one type' if words else 'no type'}; expected one and a name, such as int64_t dim"
+        )
     base = _arithmetic(words) if words[0] in _ARITHMETIC else words[0]
     type_ = CType(base, pointers, const and pointers > 0)
     return AclnnParameter(name, type_, default=default.strip() if equals else "")

@@ -32,7 +32,7 @@ _LONGEST_CACHED = 256
 def _int(value: object) -> int:
     number = as_number(value, 0)
     if isinstance(number.value, float) and not number.value.is_integer():
-        raise LiteralError(f"{number.value!r} is not an integer")
+        raise LiteralError(f"{number.value!r} is not an integer; write one, or declare the attr as Float")
     return int(require_value(0, convert, number, LONG).value)
 
 

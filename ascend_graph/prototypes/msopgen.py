@@ -67,7 +67,11 @@ def parse_msopgen(source: SourceText) -> ParseResult:
     try:
         data = json.loads(source.text)
     except json.JSONDecodeError as error:
-        source.report(Severity.ERROR, min(error.pos, len(source.text)), f"this is not JSON: {error.msg}")
+        source.report(
+            Severity.ERROR,
+            min(error.pos, len(source.text)),
+            f"this is not JSON: {error.msg}; expected msOpGen's description of an operator",
+        )
         return ParseResult((), tuple(source.diagnostics))
     except (RecursionError, ValueError) as error:
         source.report(Severity.ERROR, 0, f"this JSON cannot be read: {error}")
@@ -80,7 +84,11 @@ def parse_msopgen(source: SourceText) -> ParseResult:
         except _Invalid as error:
             source.report(Severity.ERROR, offset, str(error))
         except RecursionError:
-            source.report(Severity.ERROR, offset, "this JSON is nested too deep for an operator")
+            source.report(
+                Severity.ERROR,
+                offset,
+                "this JSON is nested too deep for an operator; expected an object of names and lists",
+            )
         if source.full:
             source.report(Severity.ERROR, offset, "too many problems: the rest was not read; fix these first")
             break

@@ -93,10 +93,15 @@ def parse_op_defs(source: SourceText) -> ParseResult:
         reader = _ClassReader(source, match.group(1), match.start())
         end = _closing(source.code, match.end() - 1, limit)
         if end is None:
-            source.report(Severity.ERROR, match.end() - 1, f"class {reader.op_type} is never closed", reader.op_type)
+            source.report(
+                Severity.ERROR,
+                match.end() - 1,
+                f"class {reader.op_type} is never closed; add its '}};'",
+                reader.op_type,
+            )
             continue
         if registered and reader.op_type not in registered:
-            reader.warn(match.start(1), f"no OP_ADD({reader.op_type}) registers this class")
+            reader.warn(match.start(1), f"no OP_ADD({reader.op_type}) registers this class; add it below the class")
         prototype = reader.read(match.end(), end)
         if prototype is not None:
             prototypes.append(prototype)
@@ -229,7 +234,7 @@ class _ClassReader:
         while match := _METHOD.match(self.source.code, position, end):
             closing = _closing(self.source.code, match.end() - 1, end)
             if closing is None:
-                self.error(match.end() - 1, f"the bracket of .{match.group(1)} is never closed")
+                self.error(match.end() - 1, f"the bracket of .{match.group(1)} is never closed; add its ')'")
                 return
             yield _Call(match.group(1), self.source.code[match.end() : closing], match.end())
             position = closing + 1
@@ -295,7 +300,7 @@ class _ClassReader:
                     known = False
                     self.warn(
                         call.offset + min(error.offset, len(call.argument)),
-                        f"attr {name}: the default {text[:60]} is not a constant ({error})",
+                        f"attr {name}: the default {text[:60]} is not a constant ({error}); write a literal",
                     )
         if attr_type is None:
             self.warn(offset, f"attr {name} has no type of {', '.join(_ATTR_TYPES)}; read as Int")

@@ -199,7 +199,10 @@ class _Definition:
     def _no_call(self, position: int) -> _SyntaxProblem:
         offset = _SPACE.match(self.code, position).end()  # type: ignore[union-attr]
         if offset >= self.limit:
-            return self._problem(self.begin, f"REG_OP({self.op_type}) is never closed by .OP_END_FACTORY_REG")
+            return self._problem(
+                self.begin,
+                f"REG_OP({self.op_type}) is never closed by .OP_END_FACTORY_REG; write .OP_END_FACTORY_REG({self.op_type}) at its end",
+            )
         return self._problem(offset, f"REG_OP({self.op_type}): a call such as .INPUT(…) was expected here")
 
     def _closing(self, opening: int, call: str) -> int:
@@ -209,7 +212,9 @@ class _Definition:
         while depth:
             match = _BRACKET.search(self.code, position, self.limit)
             if match is None or match.group()[0] == ".":
-                raise self._problem(opening, f"REG_OP({self.op_type}): the bracket of .{call} is never closed")
+                raise self._problem(
+                    opening, f"REG_OP({self.op_type}): the bracket of .{call} is never closed; add its ')'"
+                )
             bracket = match.group()
             if bracket == "(":
                 depth += 1
@@ -234,7 +239,7 @@ class _Definition:
         name, comma = self._leading_name(call, start, end)
         if name in into:
             side = "inputs" if into is self.inputs else "outputs"
-            raise self._problem(start, f"REG_OP({self.op_type}) has two {side} named {name}")
+            raise self._problem(start, f"REG_OP({self.op_type}) has two {side} named {name}; rename one")
         text, facts = self._type(call, name, comma, end)
         into[name] = Parameter(
             name,
@@ -250,7 +255,9 @@ class _Definition:
     def _symbol(self, start: int, end: int) -> None:
         name, comma = self._leading_name("DATATYPE", start, end)
         if name in self.symbols:
-            raise self._problem(start, f"REG_OP({self.op_type}) has two DATATYPEs named {name}")
+            raise self._problem(
+                start, f"REG_OP({self.op_type}) has two DATATYPEs named {name}; leave one out, or rename it"
+            )
         text, facts = self._type("DATATYPE", name, comma, end)
         unknown = tuple(unknown for unknown, _ in facts.unknown)
         self.symbols[name] = DataTypeSymbol(name, facts.dtypes, text, facts.promote, facts.list_type, unknown)
@@ -287,7 +294,7 @@ class _Definition:
     def _attr(self, call: str, start: int, end: int) -> None:
         name, comma = self._leading_name(call, start, end)
         if name in self.attrs:
-            raise self._problem(start, f"REG_OP({self.op_type}) has two attrs named {name}")
+            raise self._problem(start, f"REG_OP({self.op_type}) has two attrs named {name}; rename one")
         match = _NAME.match(self.code, comma + 1, end)
         if match is None:
             raise self._problem(
@@ -339,14 +346,18 @@ class _Definition:
         except LiteralError as error:
             offset = start + min(error.offset, len(raw))
             self._warn(
-                offset, f"attr {name}: the default {_shortened(text)} is not a constant {attr_type.value} ({error})"
+                offset,
+                f"attr {name}: the default {_shortened(text)} is not a constant {attr_type.value} ({error}); write a literal",
             )
             return None, text, False
 
     def _end(self, call: str, start: int, end: int) -> None:
         name, rest = self._leading_name(call, start, end)
         if rest < end or name != self.op_type:
-            raise self._problem(start, f"{call}({self.code[start:end].strip()[:80]}) closes REG_OP({self.op_type})")
+            raise self._problem(
+                start,
+                f"{call}({self.code[start:end].strip()[:80]}) closes REG_OP({self.op_type}); write {call}({self.op_type})",
+            )
 
     def _prototype(self) -> OpPrototype:
         symbols = self.symbols
@@ -355,7 +366,9 @@ class _Definition:
         }
         for name, offset in self.lone_names:
             if name not in symbols and name not in typed_attrs:
-                self._warn(offset, f"no DATATYPE({name}, …) declares the type {name}")
+                self._warn(
+                    offset, f"no DATATYPE({name}, …) declares the type {name}; add .DATATYPE({name}, TensorType({{…}}))"
+                )
         return OpPrototype(
             self.op_type,
             tuple(_resolved(parameter, symbols) for parameter in self.inputs.values()),

@@ -72,7 +72,7 @@ class _TypeReader:
         """Report brackets that are never closed, and the number of unlisted problems."""
         if open_brackets:
             bracket, offset = open_brackets[-1]
-            self._problem(offset, f"{bracket!r} is never closed")
+            self._problem(offset, f"{bracket!r} is never closed; add its {_CLOSES[bracket]!r}")
         if self.unsaid:
             self.problems.append((0, f"{self.unsaid:,} more problems of this type are not listed"))
 
@@ -106,7 +106,7 @@ class _TypeReader:
                 if open_brackets and _CLOSES[open_brackets[-1][0]] == token:
                     open_brackets.pop()
                 else:
-                    self._problem(offset, f"{token!r} closes nothing")
+                    self._problem(offset, f"{token!r} closes nothing; leave it out")
                 item_before = True
             elif token == ",":
                 item_before = False
@@ -124,7 +124,7 @@ class _TypeReader:
                         self._problem(offset, f"'{token}{following}' stands before a bracket; write '{token}('")
                     continue
                 if item_before:
-                    self._problem(offset, f"a comma is missing before {token}")
+                    self._problem(offset, f"a comma is missing before {token}; write ', {token}'")
                 item_before = True
                 if following and following in "({" and token in _CONSTRUCTORS:
                     self.list_type |= token == "ListTensorType"
@@ -159,7 +159,7 @@ class _TypeReader:
 
     def _qualifier(self, name: str, offset: int, colons: tuple[str, int]) -> None:
         if colons[0] == ":":
-            self._problem(colons[1], "':' stands where '::' is meant")
+            self._problem(colons[1], f"':' stands where '::' is meant; write {name}::")
         if name not in _QUALIFIERS:
             self._problem(offset, f"{name} is not a type; TensorType is meant here")
 

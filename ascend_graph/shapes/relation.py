@@ -222,7 +222,7 @@ def _check(relation: Relation) -> None:
         seen: set[str] = set()
         for tensor in tensors:
             if tensor.name in seen:
-                refuse(f"{what} {tensor.name} occurs twice", tensor.at)
+                refuse(f"{what} {tensor.name} occurs twice; say all of it in one place", tensor.at)
             seen.add(tensor.name)
     inputs = {tensor.name: tensor for tensor in relation.input_tensors}
     dims: dict[str, str] = {}
@@ -236,7 +236,7 @@ def _check(relation: Relation) -> None:
             if isinstance(alternative.shape, Dims):
                 _check_pattern(relation, tensor, alternative.shape, groups, dims)
     for name in sorted(dims.keys() & groups):
-        refuse(f"{name} is a dimension in {dims[name]} and a group *{name} elsewhere")
+        refuse(f"{name} is a dimension in {dims[name]} and a group *{name} elsewhere; rename one")
     for name in (dims.keys() | groups) & inputs.keys():
         refuse(f"{name} names an input and a dimension; rename the dimension", inputs[name].at)
     defined: set[str] = set()
@@ -248,7 +248,7 @@ def _check(relation: Relation) -> None:
             for node in walk(clause.value):
                 if isinstance(node, Name) and node.id in later:
                     own = "itself" if node.id == clause.name else f"{node.id}, which is defined after it"
-                    refuse(f"the definition of {clause.name} uses {own}", node.at)
+                    refuse(f"the definition of {clause.name} uses {own}; define before it what it uses", node.at)
             defined.add(clause.name)
     for tensor in relation.output_tensors:
         for alternative in tensor.alternatives:
@@ -264,7 +264,10 @@ def _check(relation: Relation) -> None:
                 if like.id not in inputs:
                     refuse(f"'like' names an input; the inputs are {', '.join(inputs) or 'none'}", like.at)
             if isinstance(shape, Dims) and any(isinstance(i, Size) and i.value is None for i in shape.items):
-                refuse(f"output {tensor.name} has a '_', which no input binds", tensor.at)
+                refuse(
+                    f"output {tensor.name} has a '_', which no input binds; name the size in an input and use the name",
+                    tensor.at,
+                )
 
 
 def _check_pattern(relation: Relation, tensor: Tensor, shape: Dims, groups: set[str], dims: dict[str, str]) -> None:
@@ -282,5 +285,7 @@ def _check_pattern(relation: Relation, tensor: Tensor, shape: Dims, groups: set[
             dims.setdefault(value.id, tensor.name)
     if sum(isinstance(item, Ellipsis_) for item in shape.items) > 1:
         raise RelationError(
-            f"input {tensor.name} has more than one '...', which nothing tells apart", relation.source, tensor.at
+            f"input {tensor.name} has more than one '...', which nothing tells apart; name all but one: *a",
+            relation.source,
+            tensor.at,
         )

@@ -118,7 +118,7 @@ class _Pass:
                 self._remark(
                     Severity.ERROR,
                     conditional.start,
-                    f"this {_shortened(conditional.directive)} has no #endif: it hides all below it",
+                    f"this {_shortened(conditional.directive)} has no #endif: it hides all below it; add one",
                 )
             self._close_branch(conditional, len(text))
         result.code = _blanked(text, blanks)
@@ -218,7 +218,9 @@ class _Pass:
             conditional = self.open[-1]
             self._close_branch(conditional, start)
             if conditional.has_else:
-                self._remark(Severity.WARNING, start, f"this #{keyword} comes after the #else of its #if")
+                self._remark(
+                    Severity.WARNING, start, f"this #{keyword} comes after the #else of its #if; leave one out"
+                )
             conditional.has_else |= keyword == "else"
             self._enter(conditional, keyword, rest, start, end)
         elif keyword == "endif":

@@ -260,7 +260,7 @@ def read_source(path: Path, limit: int | None = None) -> SourceText:
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         text = data.decode("utf-16", errors="replace")
     elif b"\0" in data[:4096]:
-        raise SourceError(f"{path}: is a binary file, not a C++ header")
+        raise SourceError(f"{path}: is a binary file, not a C++ header; name a text")
     else:
         try:
             text = data.decode("utf-8-sig")
